@@ -118,7 +118,7 @@ static bool last_says_yes(const session *s)
     bool truth = false;
     kv_err e = {0};
     if (s->last.kind == VALUE_NONE ||
-        (s->last.kind == VALUE_ARRAY && kv_array_size(s->last.u.array) == 0))
+        (s->last.kind == VALUE_ARRAY && kv_array_size(s->last.u.box->array) == 0))
         return false;
     return eval_truth(s->last, &truth, &e) == KV_OK && truth;
 }

@@ -2,19 +2,56 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/stop.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
 #include "cmd/explain.h"
 #include "syntax/statement.h"
 #include "session/unit.h"
 #include "run/run.h"
+#include "session/list.h"
 
-/* The variables of a scope as they are: values are shared until written, so this copies none. */
+/* The variables of a scope, and what the arrays and lists hold that they refer to. Elements of
+ * arrays are shared until written, so this copies none. */
 typedef struct snapshot {
     scope *of;
     value *values;
     int64_t n;
+    value_stack objects, contents; /* another object with the same contents for each */
 } snapshot;
+
+static int keep_contents(snapshot *p, value v, kv_err *e)
+{
+    value same;
+    int code = v.kind == VALUE_ARRAY || value_is_sequence(v) ? value_descend(e) : KV_OK;
+    if (code == KV_OK && v.kind == VALUE_ARRAY)
+        code = value_array(&same, kv_array_ref(v.u.box->array), e);
+    else if (code == KV_OK && value_is_sequence(v))
+        code = list_repeat(&same, v, 1, e);
+    else
+        return code;
+    if (code || (code = value_stack_add(&p->contents, same, e)) ||
+        (code = value_stack_add(&p->objects, value_ref(v), e)))
+        return code;
+    for (int64_t i = 0; value_is_sequence(v) && i < v.u.list->n && code == KV_OK; i++)
+        if ((code = stop_check_at(i, e)) == KV_OK)
+            code = keep_contents(p, v.u.list->items[i], e);
+    return code;
+}
+
+static void put_contents_back(snapshot *p)
+{
+    kv_err unused = {0};
+    for (int64_t i = 0; i < p->objects.n; i++) {
+        value object = p->objects.items[i], had = p->contents.items[i];
+        if (object.kind == VALUE_ARRAY)
+            value_replace(object, kv_array_ref(had.u.box->array));
+        else if (object.kind == VALUE_LIST)
+            list_splice(object, 0, object.u.list->n, had, &unused);
+    }
+    value_stack_release(&p->objects);
+    value_stack_release(&p->contents);
+}
 
 static int snapshot_take(snapshot *p, scope *of, kv_err *e)
 {
@@ -23,7 +60,10 @@ static int snapshot_take(snapshot *p, scope *of, kv_err *e)
         return of ? KV_E_MEMORY : KV_OK;
     for (; p->n < of->n; p->n++)
         p->values[p->n] = value_ref(of->items[p->n].v);
-    return KV_OK;
+    int code = KV_OK;
+    for (int64_t i = 0; i < p->n && code == KV_OK; i++)
+        code = keep_contents(p, p->values[i], e);
+    return code;
 }
 
 /* Variables that were made since then are there, but none. */
@@ -38,6 +78,7 @@ static void snapshot_restore(session *s, snapshot *p)
         p->of->items[i].v = p->values[i];
     }
     s->locals = here;
+    put_contents_back(p);
     mem_free(p->values);
 }
 

@@ -145,7 +145,7 @@ static void variable_summary(buf *out, value v)
 {
     char shape[256], ctx[KV_CTX_TEXT];
     if (v.kind == VALUE_ARRAY) {
-        kv_array *a = v.u.array;
+        kv_array *a = v.u.box->array;
         buf_printf(out, "array %s %s %s",
                    kv_shape_text(shape, sizeof shape, kv_array_ndim(a), kv_array_shape(a)),
                    kv_dtype_name(kv_array_dtype(a)), kv_ctx_text(ctx, kv_array_ctx(a)));

@@ -32,6 +32,7 @@ static bool has_float(value v)
 static int add_lists(value_stack *l, value v, kv_err *e)
 {
     kv_array *a;
+    value ids;
     int code = value_descend(e);
     if (code)
         return code;
@@ -41,12 +42,14 @@ static int add_lists(value_stack *l, value v, kv_err *e)
         return code;
     }
     if (v.kind == VALUE_ARRAY)
-        a = kv_array_ref(v.u.array);
+        a = kv_array_ref(v.u.box->array);
     else if (value_is_number(v) || value_is_sequence(v))
         code = value_numbers_array(&a, v, has_float(v) ? KV_FLOAT64 : KV_INT64, (kv_ctx){0}, e);
     else
         code = kv_err_set(e, KV_E_DTYPE, "row ids are integers, not %s", value_kind_name(v));
-    return code ? code : value_stack_add(l, value_array(a), e);
+    if (code || (code = value_array(&ids, a, e)))
+        return code;
+    return value_stack_add(l, ids, e);
 }
 
 /* The list of --row-ids for each of the pairs, in *out. */
@@ -67,7 +70,7 @@ static int match_lists(kv_array ***out, const value_stack *l, const key_list *ke
     if (!ids)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < p->n; i++)
-        ids[i] = l->items[l->n == 1 ? 0 : l->n == p->n ? i : i / a_key].u.array;
+        ids[i] = l->items[l->n == 1 ? 0 : l->n == p->n ? i : i / a_key].u.box->array;
     *out = ids;
     return KV_OK;
 }

@@ -324,14 +324,14 @@ static int own_arrays(value *v, kv_err *e)
 {
     kv_array *a;
     int code = value_descend(e);
-    if (code == KV_OK)
-        code = eval_unshare(v, e);
+    if (code == KV_OK && v->kind == VALUE_ARRAY)
+        code = value_own(*v, e);
     if (code == KV_OK && value_is_several(*v)) {
         for (int64_t i = 0; i < v->u.list->n && code == KV_OK; i++)
             code = own_arrays(&v->u.list->items[i], e);
     } else if (code == KV_OK && v->kind != VALUE_ARRAY && !(code = value_to_array(&a, *v, e))) {
         value_release(v);
-        *v = value_array(a);
+        code = value_array(v, a, e);
     }
     return code;
 }

@@ -46,7 +46,7 @@ static int param_value(session *s, const ast *call, const ast *option, value *ou
     if (word && ((plain && !session_find(s, expr->u.text)) || takes_text(s, call, option->u.text)))
         return eval(s, word, out, e);
     int code = eval(s, expr, out, e);
-    if (code == KV_OK && out->kind == VALUE_ARRAY && kv_array_size(out->u.array) == 1) {
+    if (code == KV_OK && out->kind == VALUE_ARRAY && kv_array_size(out->u.box->array) == 1) {
         value array = *out;
         code = value_item(out, array, e);
         value_release(&array);

@@ -55,10 +55,12 @@ int pairs_add(pairs *p, kv_key key, kv_array *a, kv_err *e)
 static int outs_of(pairs *p, kv_key key, value *v, kv_err *e)
 {
     int code = value_descend(e);
-    if (code || (code = eval_unshare(v, e)))
+    if (code)
+        return code;
+    if (v->kind == VALUE_ARRAY && (code = value_own(*v, e)))
         return code;
     if (v->kind == VALUE_ARRAY)
-        return pairs_add(p, key, kv_array_ref(v->u.array), e);
+        return pairs_add(p, key, kv_array_ref(v->u.box->array), e);
     if (!value_is_sequence(*v) || v->u.list->n == 0)
         return kv_err_set(e, KV_E_DTYPE, "--out fills arrays, not %s", value_kind_name(*v));
     for (int64_t i = 0; i < v->u.list->n && code == KV_OK; i++)
@@ -75,8 +77,6 @@ int pairs_into(pairs *p, session *s, const ast *name, const key_list *keys, kv_e
                         name->u.text);
     if (!keys->list)
         return outs_of(p, keys->keys[0], v, e) ? unit_at(s, name, e) : KV_OK;
-    if ((code = eval_unshare(v, e)))
-        return code;
     if (!value_is_sequence(*v) || v->u.list->n != keys->n)
         return unit_err(s, name, e, KV_E_VALUE, "%lld keys need a list of %lld to fill, `%s` is %s",
                         (long long)keys->n, (long long)keys->n, name->u.text, value_kind_name(*v));
@@ -110,8 +110,10 @@ int pairs_new(pairs *p, const kv_info *info, value where, bool sparse, result *o
             code = kv_array_new_raw(&a, info->dtype, info->ndim, info->shape, ctx, e);
         if (code)
             break;
-        *(list ? &v->u.list->items[k] : v) = value_array(kv_array_ref(a));
-        code = pairs_add(p, info->key, a, e);
+        if ((code = value_array(list ? &v->u.list->items[k] : v, kv_array_ref(a), e)))
+            kv_array_unref(a);
+        else
+            code = pairs_add(p, info->key, a, e);
     }
     return code;
 }

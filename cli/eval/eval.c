@@ -44,8 +44,9 @@ int eval_truth(value v, bool *out, kv_err *e)
 {
     if (v.kind == VALUE_ARRAY) {
         const void *data;
-        int64_t n = kv_array_size(v.u.array), bytes = kv_dtype_bytes(kv_array_dtype(v.u.array));
-        int code = kv_array_read(v.u.array, &data, e);
+        int64_t n = kv_array_size(v.u.box->array),
+                bytes = kv_dtype_bytes(kv_array_dtype(v.u.box->array));
+        int code = kv_array_read(v.u.box->array, &data, e);
         *out = true;
         unsigned char block[1024];
         for (int64_t i = 0; i < n && code == KV_OK && *out; i += 1024) {
@@ -53,7 +54,7 @@ int eval_truth(value v, bool *out, kv_err *e)
             if (i % STOP_EVERY == 0 && (code = stop_check(e)))
                 break;
             convert_elements(block, KV_BOOL, (const char *)data + i * bytes,
-                             kv_array_dtype(v.u.array), m);
+                             kv_array_dtype(v.u.box->array), m);
             *out = memchr(block, 0, (size_t)m) == NULL;
         }
         return code;
@@ -230,8 +231,8 @@ static int iterate_count(session *s, const ast *node, value v, int64_t *n, kv_er
 {
     if (value_is_sequence(v))
         *n = v.u.list->n;
-    else if (v.kind == VALUE_ARRAY && kv_array_ndim(v.u.array) > 0)
-        *n = kv_array_shape(v.u.array)[0];
+    else if (v.kind == VALUE_ARRAY && kv_array_ndim(v.u.box->array) > 0)
+        *n = kv_array_shape(v.u.box->array)[0];
     else
         return unit_err(s, node, e, KV_E_DTYPE, "`for` goes through lists and arrays, not %s",
                         value_kind_name(v));
@@ -241,7 +242,7 @@ static int iterate_count(session *s, const ast *node, value v, int64_t *n, kv_er
 /* The i-th item; *more is cleared when there is none. The body may have changed the list. */
 static int iterate_item(value v, int64_t i, bool *more, value *out, kv_err *e)
 {
-    *more = i < (value_is_sequence(v) ? v.u.list->n : kv_array_shape(v.u.array)[0]);
+    *more = i < (value_is_sequence(v) ? v.u.list->n : kv_array_shape(v.u.box->array)[0]);
     if (!*more)
         return KV_OK;
     if (value_is_sequence(v)) {
@@ -250,10 +251,8 @@ static int iterate_item(value v, int64_t i, bool *more, value *out, kv_err *e)
     }
     array_range at = {.is_index = true, .index = i};
     kv_array *row;
-    int code = array_slice(&row, v.u.array, &at, 1, e);
-    if (code == KV_OK)
-        *out = value_array(row);
-    return code;
+    int code = array_slice(&row, v.u.box->array, &at, 1, e);
+    return code ? code : value_array(out, row, e);
 }
 
 int eval_each(session *s, const ast *node, const char *name, eval_body body, void *arg, kv_err *e)
@@ -344,17 +343,19 @@ static int eval_copies(session *s, const ast *node, value *out, kv_err *e)
 static int move_array(session *s, const ast *node, value v, kv_ctx ctx, value *out, kv_err *e)
 {
     kv_array *a, *moved;
+    if (v.kind == VALUE_ARRAY && kv_ctx_same(kv_array_ctx(v.u.box->array), ctx)) {
+        *out = value_ref(v); /* the same object, as as_in_context gives it */
+        return KV_OK;
+    }
     int code = value_to_array(&a, v, e);
     if (code || (code = session_ctx(s, ctx, e)))
         return unit_at(s, node, e);
-    if (kv_ctx_same(kv_array_ctx(a), ctx)) {
-        *out = value_array(a);
-        return KV_OK;
-    }
+    if (kv_ctx_same(kv_array_ctx(a), ctx))
+        return value_array(out, a, e);
     code = arrange_copy(&moved, a, kv_array_dtype(a), ctx, e);
     kv_array_unref(a);
     if (code == KV_OK)
-        *out = value_array(moved);
+        code = value_array(out, moved, e);
     return code == KV_OK ? KV_OK : unit_at(s, node, e);
 }
 

@@ -33,6 +33,9 @@ int eval_contexts(session *s, const ast *node, value *out, kv_err *e);
 /* base[…]: the value of an AST_INDEX. */
 int eval_index(session *s, const ast *node, value *out, kv_err *e);
 
+/* An STMT_ASSIGN `target op= value`. */
+int eval_update(session *s, const ast *node, kv_err *e);
+
 /* target[…] = v, target a variable. */
 int eval_assign_index(session *s, const ast *target, value v, kv_err *e);
 
@@ -40,9 +43,6 @@ int eval_assign_index(session *s, const ast *target, value v, kv_err *e);
  * body, until it clears *on or fails. */
 typedef int (*eval_body)(session *s, int64_t i, void *arg, bool *on, kv_err *e);
 int eval_each(session *s, const ast *list, const char *name, eval_body body, void *arg, kv_err *e);
-
-/* Makes *v the only holder of its array, if it is one, so that the elements can be changed. */
-int eval_unshare(value *v, kv_err *e);
 
 /* KEYS. A single key has list false. Names stay valid as long as the list. */
 typedef struct key_list {

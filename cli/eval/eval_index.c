@@ -53,14 +53,14 @@ static int array_index(array_range *r, value v, kv_err *e)
         r->is_new = true;
         return KV_OK;
     }
-    bool array = v.kind == VALUE_ARRAY;
+    kv_array *a = v.kind == VALUE_ARRAY ? v.u.box->array : NULL;
     if (v.kind == VALUE_BOOL ||
-        (array && kv_array_ndim(v.u.array) == 0 && kv_array_dtype(v.u.array) == KV_BOOL)) {
+        (a && kv_array_ndim(a) == 0 && kv_array_dtype(a) == KV_BOOL)) {
         kv_err_set(e, KV_E_DTYPE, "one bool is no index");
         return kv_err_hint(e, "a mask has a bool for each element: x[x > 0]");
     }
-    if (array && kv_array_ndim(v.u.array) > 0) {
-        r->ids = kv_array_ref(v.u.array);
+    if (a && kv_array_ndim(a) > 0) {
+        r->ids = kv_array_ref(a);
         return KV_OK;
     }
     if (!value_is_sequence(v)) {
@@ -187,8 +187,8 @@ int eval_index(session *s, const ast *node, value *out, kv_err *e)
         kv_array *part;
         int n;
         code = eval_ranges(s, node, false, r, &n, e);
-        if (code == KV_OK && (code = array_slice(&part, v.u.array, r, n, e)) == KV_OK)
-            *out = value_array(part);
+        if (code == KV_OK && (code = array_slice(&part, v.u.box->array, r, n, e)) == KV_OK)
+            code = value_result(out, part, e);
         release_ranges(r, n);
         if (code)
             unit_at(s, node, e);
@@ -199,37 +199,7 @@ int eval_index(session *s, const ast *node, value *out, kv_err *e)
     return code;
 }
 
-int eval_unshare(value *v, kv_err *e)
-{
-    kv_array *copy;
-    if (v->kind != VALUE_ARRAY || kv_array_refs(v->u.array) == 1)
-        return KV_OK;
-    int code =
-        kv_array_dup(&copy, v->u.array, kv_array_dtype(v->u.array), kv_array_ctx(v->u.array), e);
-    if (code)
-        return code;
-    value_release(v);
-    *v = value_array(copy);
-    return KV_OK;
-}
-
 /* ---- Assigning ---- */
-
-/* The place of a value that is to be changed: a variable, or item i of a list. Indices are
- * expressions, which may move both, so the address is taken last. */
-typedef struct place {
-    const char *name; /* NULL: in the list */
-    value list;
-    int64_t i;
-} place;
-
-/* NULL: a function in an index has taken it away. */
-static value *place_address(session *s, const place *p)
-{
-    if (p->name)
-        return session_find(s, p->name);
-    return p->i < p->list.u.list->n ? &p->list.u.list->items[p->i] : NULL;
-}
 
 static int no_item(session *s, const ast *node, int64_t len, kv_err *e)
 {
@@ -246,42 +216,19 @@ static int item_of(session *s, const ast *node, value list, const array_range *r
     return n != 1 || !r[0].is_index || *i < 0 || *i >= len ? no_item(s, node, len, e) : KV_OK;
 }
 
-/* The place of a variable, or of the list item target[i] inside target[i][j]. */
-static int find_place(session *s, const ast *node, place *out, kv_err *e)
-{
-    array_range r[KV_MAX_NDIM];
-    int n, code;
-    *out = (place){0};
-    if (node->kind == AST_NAME) {
-        out->name = node->u.text;
-        value unused;
-        return session_find(s, out->name) ? KV_OK : eval(s, node, &unused, e); /* there is none */
-    }
-    if (node->kind != AST_INDEX)
-        return unit_err(s, node, e, KV_E_USAGE, "only parts of variables can be assigned");
-    if ((code = eval(s, node->kid[0], &out->list, e)))
-        return code;
-    if (out->list.kind != VALUE_LIST)
-        code = unit_err(s, node, e, KV_E_USAGE,
-                        "write all indices of an array in one bracket: a[1, 2]");
-    else if ((code = eval_ranges(s, node, true, r, &n, e)) == KV_OK)
-        code = item_of(s, node, out->list, r, n, &out->i, e);
-    if (code)
-        value_release(&out->list);
-    return code;
-}
-
-static int assign_array(session *s, const ast *target, kv_array *a, const array_range *r, int n,
+/* The source comes first: where it has the array's elements, these are written elsewhere. */
+static int assign_array(session *s, const ast *target, value array, const array_range *r, int n,
                         value v, kv_err *e)
 {
-    kv_array *src;
+    kv_array *a = array.u.box->array, *src;
     /* numbers go straight into the array's dtype, so that large integers stay exact */
     int code = v.kind == VALUE_ARRAY
                    ? value_to_array(&src, v, e)
                    : value_numbers_array(&src, v, kv_array_dtype(a), kv_array_ctx(a), e);
     if (code)
         return unit_at(s, target, e);
-    code = array_assign_slice(a, r, n, src, e);
+    if ((code = value_own(array, e)) == KV_OK)
+        code = array_assign_slice(array.u.box->array, r, n, src, e);
     kv_array_unref(src);
     return code ? unit_at(s, target, e) : KV_OK;
 }
@@ -306,41 +253,32 @@ static int assign_list(session *s, const ast *target, value list, const array_ra
     return list_splice(list, span.from, span.n, v, e) ? unit_at(s, target, e) : KV_OK;
 }
 
-/* What an index is assigned to, with its ranges evaluated. */
-static int assign_ranges(session *s, const ast *target, const place *p, const array_range *r, int n,
-                         value v, kv_err *e)
-{
-    value *here = place_address(s, p);
-    if (!here || (here->kind != VALUE_ARRAY && here->kind != VALUE_LIST))
-        return unit_err(s, target, e, KV_E_VALUE, "the index has changed what it is an index of");
-    if (here->kind == VALUE_LIST)
-        return assign_list(s, target, *here, r, n, v, e);
-    int code = eval_unshare(here, e);
-    return code ? code : assign_array(s, target, here->u.array, r, n, v, e);
-}
-
-static int assign_at(session *s, const ast *target, const place *p, value v, kv_err *e)
+static int assign_parts(session *s, const ast *target, value whole, value v, kv_err *e)
 {
     array_range r[KV_MAX_NDIM];
-    const value *now = place_address(s, p);
-    int n;
-    if (now->kind != VALUE_ARRAY && now->kind != VALUE_LIST)
+    int n = 0;
+    bool list = whole.kind == VALUE_LIST;
+    if (!list && whole.kind != VALUE_ARRAY)
         return unit_err(s, target, e, KV_E_DTYPE, "the parts of %s cannot be assigned",
-                        value_kind_name(*now));
-    int code = eval_ranges(s, target, now->kind == VALUE_LIST, r, &n, e);
+                        value_kind_name(whole));
+    if (!list && whole.u.box->refs == 1) /* nobody else has it: a part, which is a copy */
+        return unit_err(s, target, e, KV_E_USAGE,
+                        "write all indices of an array in one bracket: a[1, 2]");
+    int code = eval_ranges(s, target, list, r, &n, e);
     if (code == KV_OK)
-        code = assign_ranges(s, target, p, r, n, v, e);
+        code = list ? assign_list(s, target, whole, r, n, v, e)
+                    : assign_array(s, target, whole, r, n, v, e);
     release_ranges(r, n);
     return code;
 }
 
 int eval_assign_index(session *s, const ast *target, value v, kv_err *e)
 {
-    place p;
-    int code = find_place(s, target->kid[0], &p, e);
+    value whole;
+    int code = eval(s, target->kid[0], &whole, e);
     if (code)
         return code;
-    code = assign_at(s, target, &p, v, e);
-    value_release(&p.list);
+    code = assign_parts(s, target, whole, v, e);
+    value_release(&whole);
     return code;
 }

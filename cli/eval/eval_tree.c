@@ -112,7 +112,7 @@ static int format_text(session *s, const ast *node, const value *args, value *ou
         kv_err unused = {0};
         if (value_is_scalar(items[i])) {
             hosts[i] = value_host(items[i]);
-        } else if (items[i].kind == VALUE_ARRAY && kv_array_ndim(items[i].u.array) == 0 &&
+        } else if (items[i].kind == VALUE_ARRAY && kv_array_ndim(items[i].u.box->array) == 0 &&
                    value_item(&number, items[i], &unused) == KV_OK) {
             hosts[i] = value_host(number);
         } else if ((code = show_value(s, &texts[i], items[i], false, e)) == KV_OK) {
@@ -190,7 +190,7 @@ static int over_arrays(session *s, const ast *node, const value *args, value *ou
         kv_array_unref(made[i]);
     arena_release(&nodes);
     if (code == KV_OK)
-        *out = value_array(whole);
+        code = value_result(out, whole, e);
     return code == KV_OK ? KV_OK : unit_at(s, node, e);
 }
 
@@ -277,9 +277,8 @@ static int run_tree(session *s, const ast *node, value_stack *l, value *out, kv_
         leaf[i] = (expr_leaf){0};
         if (is_leaf_number(l->items[i])) {
             leaf[i].number = value_host(l->items[i]);
-        } else if ((code = value_to_array(&leaf[i].array, l->items[i], e)) == KV_OK) {
-            value_release(&l->items[i]);
-            l->items[i] = value_array(leaf[i].array);
+        } else {
+            leaf[i].array = l->items[i].u.box->array;
         }
     }
     if (code == KV_OK) {
@@ -288,26 +287,40 @@ static int run_tree(session *s, const ast *node, value_stack *l, value *out, kv_
         code = expr_eval(&whole, node, leaf, (int)l->n, &s->unit->src, e);
     }
     if (code == KV_OK)
-        *out = value_array(whole);
+        code = value_result(out, whole, e);
     if (leaf != small)
         mem_free(leaf);
     return code == KV_OK ? KV_OK : unit_at(s, node, e);
+}
+
+/* The value of a tree from its leaves, which are released. */
+static int from_leaves(session *s, const ast *node, value_stack *l, value *out, int code, kv_err *e)
+{
+    bool arrays = false, others = false;
+    const value *leaf = l->items;
+    for (int64_t i = 0; i < l->n; i++) {
+        arrays |= l->items[i].kind == VALUE_ARRAY;
+        others |= l->items[i].kind != VALUE_ARRAY && !is_leaf_number(l->items[i]);
+    }
+    if (code == KV_OK)
+        code = arrays && !others ? run_tree(s, node, l, out, e) : fold(s, node, &leaf, out, e);
+    value_stack_release(l);
+    return code;
 }
 
 int eval_tree(session *s, const ast *node, value *out, kv_err *e)
 {
     value_stack l = {0};
     int code = collect(s, node, &l, e);
-    if (code == KV_OK) {
-        bool arrays = false, others = false;
-        for (int64_t i = 0; i < l.n; i++) {
-            arrays |= l.items[i].kind == VALUE_ARRAY;
-            others |= l.items[i].kind != VALUE_ARRAY && !is_leaf_number(l.items[i]);
-        }
-        const value *leaf = l.items;
-        code = arrays && !others ? run_tree(s, node, &l, out, e) : fold(s, node, &leaf, out, e);
-    }
-    value_stack_release(&l);
-    return code;
+    return from_leaves(s, node, &l, out, code, e);
 }
 
+int eval_combine(session *s, const ast *node, value left, value *out, kv_err *e)
+{
+    value_stack l = {0};
+    int code = value_stack_add(&l, value_ref(left), e);
+    *out = value_none();
+    if (code == KV_OK)
+        code = collect(s, node->kid[1], &l, e);
+    return from_leaves(s, node, &l, out, code, e);
+}

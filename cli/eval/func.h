@@ -41,10 +41,16 @@ int func_tile(function_args *args, value *out, kv_err *e);
 
 /* func_reduce.c: one number of many */
 int func_sum(function_args *args, value *out, kv_err *e);
+int func_prod(function_args *args, value *out, kv_err *e);
+int func_var(function_args *args, value *out, kv_err *e);
+int func_std(function_args *args, value *out, kv_err *e);
+int func_any(function_args *args, value *out, kv_err *e);
+int func_all(function_args *args, value *out, kv_err *e);
 int func_mean(function_args *args, value *out, kv_err *e);
 int func_max(function_args *args, value *out, kv_err *e);
 int func_min(function_args *args, value *out, kv_err *e);
 int func_argmax(function_args *args, value *out, kv_err *e);
+int func_argmin(function_args *args, value *out, kv_err *e);
 int func_norm(function_args *args, value *out, kv_err *e);
 int func_dot(function_args *args, value *out, kv_err *e);
 int func_allclose(function_args *args, value *out, kv_err *e);

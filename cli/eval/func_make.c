@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"
+#include "session/list.h"
 
 static int number_of_elements(value v, int64_t *n, kv_err *e)
 {
@@ -44,7 +45,7 @@ static int filled(function_args *args, value number, int dtype_at, value *out, k
     if (!(rc = value_put_number(&one, kv_array_dtype(a), number, e)) &&
         !(rc = kv_array_write(a, &data, e)))
         rc = fill(data, &one, kv_array_size(a), kv_dtype_bytes(kv_array_dtype(a)), e);
-    return function_give(out, a, rc);
+    return function_give(out, a, rc, e);
 }
 
 int func_ones(function_args *args, value *out, kv_err *e)
@@ -138,7 +139,7 @@ int func_arange(function_args *args, value *out, kv_err *e)
     if ((rc = count_steps(&q, stop, &n, e)) ||
         (rc = function_new(&a, args, value_int(n), 3, KV_FLOAT32, e)))
         return rc;
-    return function_give(out, a, write_sequence(a, &q, e));
+    return function_give(out, a, write_sequence(a, &q, e), e);
 }
 
 int func_linspace(function_args *args, value *out, kv_err *e)
@@ -158,7 +159,7 @@ int func_linspace(function_args *args, value *out, kv_err *e)
     if (!rc && n > 1 && !(rc = kv_array_write(a, &data, e)))
         convert_elements((char *)data + (n - 1) * kv_dtype_bytes(kv_array_dtype(a)),
                          kv_array_dtype(a), &stop, KV_FLOAT64, 1);
-    return function_give(out, a, rc);
+    return function_give(out, a, rc, e);
 }
 
 int func_eye(function_args *args, value *out, kv_err *e)
@@ -180,22 +181,22 @@ int func_eye(function_args *args, value *out, kv_err *e)
     int64_t bytes = kv_dtype_bytes(dtype), n = shape[0] < shape[1] ? shape[0] : shape[1];
     for (int64_t i = 0; i < n && !rc; i++)
         convert_elements((char *)data + i * (shape[1] + 1) * bytes, dtype, &one, KV_INT64, 1);
-    return function_give(out, a, rc);
+    return function_give(out, a, rc, e);
 }
 
 /* ---- From arrays ---- */
 
-/* An array in another dtype or context, as itself when it has both. */
+/* An array in another dtype or context. Where it has both, two objects share the elements until
+ * one of them is written. */
 static int converted(session *s, value *out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err *e)
 {
     kv_array *made;
     if (kv_array_dtype(a) == dtype && kv_ctx_same(kv_array_ctx(a), ctx)) {
-        *out = value_array(kv_array_ref(a));
-        return KV_OK;
+        return value_array(out, kv_array_ref(a), e);
     }
     int rc = session_ctx(s, ctx, e);
     if (!rc && !(rc = arrange_copy(&made, a, dtype, ctx, e)))
-        *out = value_array(made);
+        rc = value_array(out, made, e);
     return rc;
 }
 
@@ -206,19 +207,18 @@ int func_array(function_args *args, value *out, kv_err *e)
     kv_ctx ctx;
     kv_array *a;
     bool is_array = v.kind == VALUE_ARRAY;
-    int rc =
-        function_dtype(args->v[1], is_array ? kv_array_dtype(v.u.array) : KV_FLOAT32, &dtype, e);
+    int rc = function_dtype(args->v[1], is_array ? kv_array_dtype(v.u.box->array) : KV_FLOAT32,
+                            &dtype, e);
     if (rc || (rc = function_ctx(args->v[2], &ctx, e)))
         return rc;
     if (is_array && !args->given[2])
-        ctx = kv_array_ctx(v.u.array);
+        ctx = kv_array_ctx(v.u.box->array);
     if (is_array)
-        return converted(args->session, out, v.u.array, dtype, ctx, e);
+        return converted(args->session, out, v.u.box->array, dtype, ctx, e);
     if ((rc = session_ctx(args->session, ctx, e)) ||
         (rc = value_numbers_array(&a, v, dtype, ctx, e)))
         return rc;
-    *out = value_array(a);
-    return KV_OK;
+    return value_array(out, a, e);
 }
 
 int func_astype(function_args *args, value *out, kv_err *e)
@@ -230,19 +230,21 @@ int func_astype(function_args *args, value *out, kv_err *e)
         return rc;
     if (args->v[0].kind != VALUE_ARRAY) {
         /* numbers go to their dtype at once, so that integers stay exact */
-        if ((rc = value_numbers_array(&a, args->v[0], dtype, (kv_ctx){KV_CPU, 0}, e)))
-            return rc;
-        *out = value_array(a);
-        return KV_OK;
+        rc = value_numbers_array(&a, args->v[0], dtype, (kv_ctx){KV_CPU, 0}, e);
+        return rc ? rc : value_array(out, a, e);
     }
-    a = args->v[0].u.array;
+    a = args->v[0].u.box->array;
     return converted(args->session, out, a, dtype, kv_array_ctx(a), e);
 }
 
-/* Values are shared until one of their holders writes, so that another reference is a copy. */
+/* Another object: the elements are copied when one of the two is written. */
 int func_copy(function_args *args, value *out, kv_err *e)
 {
-    (void)e;
-    *out = value_ref(args->v[0]);
+    value v = args->v[0];
+    if (v.kind == VALUE_ARRAY)
+        return value_array(out, kv_array_ref(v.u.box->array), e);
+    if (value_is_sequence(v))
+        return list_repeat(out, v, 1, e);
+    *out = value_ref(v);
     return KV_OK;
 }

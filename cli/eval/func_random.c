@@ -101,7 +101,7 @@ static int fill(value *out, kv_array *a, make_fn *make, kv_dtype made, const dra
         pool_run((j.n + PART - 1) / PART, fill_part, &j);
         rc = j.stopped ? stop_error(e) : KV_OK;
     }
-    return function_give(out, a, rc);
+    return function_give(out, a, rc, e);
 }
 
 /* uniform and normal: shape, two numbers, seed, dtype, ctx. */
@@ -118,7 +118,7 @@ static int floats(function_args *args, make_fn *make, draw *d, value *out, kv_er
     if (!rc)
         rc = name_draw(args, 3, d, e);
     if (rc)
-        return function_give(out, a, rc);
+        return function_give(out, a, rc, e);
     return fill(out, a, make, KV_FLOAT64, d, e);
 }
 
@@ -181,6 +181,6 @@ int func_randint(function_args *args, value *out, kv_err *e)
         return rc;
     d.dtype = kv_array_dtype(a);
     if ((rc = check_ends(&d, high, e)) || (rc = name_draw(args, 3, &d, e)))
-        return function_give(out, a, rc);
+        return function_give(out, a, rc, e);
     return fill(out, a, make_randint, KV_INT64, &d, e);
 }

@@ -11,38 +11,99 @@
 #include "base/stop.h"
 #include "cpu/cpu.h"
 
-/* axis: none, an integer, or a list of them. */
-static int reduce(kv_array *a, value axis, reduce_op op, value *out, kv_err *e)
+/* The argument of a parameter, none where it was not given or the function has none. */
+static value argument(const function_args *args, const char *name)
 {
+    int p = function_param(args->function, name);
+    return p < 0 ? value_none() : args->v[p];
+}
+
+/* axis: none, an integer, or a list of them; keepdims and ddof where the function has them. */
+static int reduce_as(function_args *args, kv_array *a, reduce_op op, value *out, kv_err *e)
+{
+    value axis = args->v[function_param(args->function, "axis")];
+    value ddof = argument(args, "ddof");
     int n = 1, rc = KV_OK;
     int64_t axes[KV_MAX_NDIM];
+    reduce_how how = {0};
     bool all = axis.kind == VALUE_NONE;
     kv_array *made = NULL;
     if (!all)
         rc = function_integers(&axis, 1, "axis", &n, axes, e);
+    if (!rc && n > 1 && (op == REDUCE_ARGMAX || op == REDUCE_ARGMIN))
+        rc = kv_err_set(e, KV_E_USAGE, "%s() takes one axis", reduce_name(op));
+    if (!rc && !(rc = function_flag(args, "keepdims", &how.keepdims, e)) &&
+        ddof.kind != VALUE_NONE)
+        rc = function_number(ddof, "ddof", &how.ddof, e);
     if (!rc)
-        rc = reduce_array(&made, a, op, all ? NULL : axes, n, e);
-    return function_give(out, made, rc);
+        rc = reduce_array(&made, a, op, all ? NULL : axes, n, &how, e);
+    return function_give(out, made, rc, e);
+}
+
+/* The same of the first argument, which dtype= converts first. */
+static int reduce(function_args *args, reduce_op op, value *out, kv_err *e)
+{
+    value dtype = argument(args, "dtype");
+    kv_dtype to;
+    kv_array *a = args->array;
+    int rc = function_dtype(dtype, kv_array_dtype(a), &to, e);
+    if (rc || to == kv_array_dtype(a))
+        return rc ? rc : reduce_as(args, a, op, out, e);
+    if ((rc = arrange_copy(&a, a, to, kv_array_ctx(a), e)))
+        return rc;
+    rc = reduce_as(args, a, op, out, e);
+    kv_array_unref(a);
+    return rc;
 }
 
 int func_sum(function_args *args, value *out, kv_err *e)
 {
-    return reduce(args->array, args->v[1], REDUCE_SUM, out, e);
+    return reduce(args, REDUCE_SUM, out, e);
+}
+
+int func_prod(function_args *args, value *out, kv_err *e)
+{
+    return reduce(args, REDUCE_PROD, out, e);
 }
 
 int func_mean(function_args *args, value *out, kv_err *e)
 {
-    return reduce(args->array, args->v[1], REDUCE_MEAN, out, e);
+    return reduce(args, REDUCE_MEAN, out, e);
+}
+
+int func_var(function_args *args, value *out, kv_err *e)
+{
+    return reduce(args, REDUCE_VAR, out, e);
+}
+
+int func_std(function_args *args, value *out, kv_err *e)
+{
+    return reduce(args, REDUCE_STD, out, e);
+}
+
+int func_any(function_args *args, value *out, kv_err *e)
+{
+    return reduce(args, REDUCE_ANY, out, e);
+}
+
+int func_all(function_args *args, value *out, kv_err *e)
+{
+    return reduce(args, REDUCE_ALL, out, e);
 }
 
 int func_argmax(function_args *args, value *out, kv_err *e)
 {
-    return reduce(args->array, args->v[1], REDUCE_ARGMAX, out, e);
+    return reduce(args, REDUCE_ARGMAX, out, e);
+}
+
+int func_argmin(function_args *args, value *out, kv_err *e)
+{
+    return reduce(args, REDUCE_ARGMIN, out, e);
 }
 
 int func_norm(function_args *args, value *out, kv_err *e)
 {
-    return reduce(args->array, args->v[1], REDUCE_NORM, out, e);
+    return reduce(args, REDUCE_NORM, out, e);
 }
 
 /* max(a) and max(a, axis=0) are reductions; of several arguments the largest is taken element by
@@ -55,12 +116,13 @@ static int extreme(function_args *args, reduce_op op, value *out, kv_err *e)
         int code = value_to_array(&a, args->rest[0], e);
         if (code)
             return code;
-        code = reduce(a, args->v[1], op, out, e);
+        code = reduce_as(args, a, op, out, e);
         kv_array_unref(a);
         return code;
     }
-    if (args->given[1])
-        return kv_err_set(e, KV_E_USAGE, "%s() with axis= takes one array", args->function->name);
+    if (args->given[1] || args->given[2])
+        return kv_err_set(e, KV_E_USAGE, "%s() with %s takes one array", args->function->name,
+                          args->given[1] ? "axis=" : "keepdims=");
     for (int64_t i = 0; i < args->nrest; i++) {
         if (i == 8 || !value_is_number(args->rest[i]))
             return kv_err_set(e, KV_E_DTYPE, "%s() of several arguments takes numbers, not %s",
@@ -92,7 +154,7 @@ static int read_pair(function_args *args, kv_array **a, kv_array **b, kv_err *e)
     kv_array *left = NULL;
     int rc;
     if (x.kind != VALUE_ARRAY && y.kind == VALUE_ARRAY)
-        rc = value_numbers_array(&left, x, kv_array_dtype(y.u.array), cpu0, e);
+        rc = value_numbers_array(&left, x, kv_array_dtype(y.u.box->array), cpu0, e);
     else
         rc = value_to_array(&left, x, e);
     if (rc)
@@ -117,7 +179,7 @@ int func_dot(function_args *args, value *out, kv_err *e)
     rc = dot_arrays(&made, a, b, promote_dtypes(kv_array_dtype(a), kv_array_dtype(b)), e);
     kv_array_unref(a);
     kv_array_unref(b);
-    return function_give(out, made, rc);
+    return function_give(out, made, rc, e);
 }
 
 /* Infinities of one sign are close, a nan is close to nothing. */

@@ -30,8 +30,8 @@ int func_len(function_args *args, value *out, kv_err *e)
         *out = value_int(v.u.list->n);
     else if (v.kind == VALUE_TEXT)
         *out = value_int(text_length(v));
-    else if (v.kind == VALUE_ARRAY && kv_array_ndim(v.u.array) > 0)
-        *out = value_int(kv_array_shape(v.u.array)[0]);
+    else if (v.kind == VALUE_ARRAY && kv_array_ndim(v.u.box->array) > 0)
+        *out = value_int(kv_array_shape(v.u.box->array)[0]);
     else if (v.kind == VALUE_ARRAY)
         return kv_err_set(e, KV_E_SHAPE, "an array of shape () has no length");
     else
@@ -62,7 +62,7 @@ int func_reshape(function_args *args, value *out, kv_err *e)
                                e);
     if (!rc)
         rc = arrange_reshape(&made, args->array, ndim, shape, e);
-    return function_give(out, made, rc);
+    return function_give(out, made, rc, e);
 }
 
 int func_transpose(function_args *args, value *out, kv_err *e)
@@ -80,7 +80,7 @@ int func_transpose(function_args *args, value *out, kv_err *e)
         given = false;
     if (!rc)
         rc = arrange_transpose(&made, args->array, given ? order : NULL, n, e);
-    return function_give(out, made, rc);
+    return function_give(out, made, rc, e);
 }
 
 int func_repeat(function_args *args, value *out, kv_err *e)
@@ -95,7 +95,7 @@ int func_repeat(function_args *args, value *out, kv_err *e)
     if (!rc)
         rc = arrange_repeat(&made, flat ? flat : args->array, times, axis, e);
     kv_array_unref(flat);
-    return function_give(out, made, rc);
+    return function_give(out, made, rc, e);
 }
 
 int func_tile(function_args *args, value *out, kv_err *e)
@@ -106,7 +106,7 @@ int func_tile(function_args *args, value *out, kv_err *e)
     int rc = function_integers(args->rest + 1, args->nrest - 1, "a number of times", &n, times, e);
     if (!rc)
         rc = arrange_tile(&made, args->array, times, n, e);
-    return function_give(out, made, rc);
+    return function_give(out, made, rc, e);
 }
 
 /* ---- Several arrays ---- */
@@ -122,7 +122,7 @@ static kv_dtype common_dtype(const value *v, int64_t n)
     for (int64_t i = 0; i < n; i++) {
         if (v[i].kind != VALUE_ARRAY)
             continue;
-        kv_dtype own = kv_array_dtype(v[i].u.array);
+        kv_dtype own = kv_array_dtype(v[i].u.box->array);
         dtype = any ? promote_dtypes(dtype, own) : own;
         any = true;
     }
@@ -156,7 +156,7 @@ static int join(function_args *args, join_fn *join_arrays, value *out, kv_err *e
     for (int64_t i = 0; i < made; i++)
         kv_array_unref(a[i]);
     mem_free(a);
-    return function_give(out, joined, rc);
+    return function_give(out, joined, rc, e);
 }
 
 int func_concat(function_args *args, value *out, kv_err *e)
@@ -214,7 +214,7 @@ int func_split_array(function_args *args, value *out, kv_err *e)
         ranges[axis] =
             (array_range){.has_from = true, .has_to = true, .from = bounds[i], .to = bounds[i + 1]};
         if (!(rc = array_slice(&part, a, ranges, (int)axis + 1, e)))
-            out->u.list->items[i] = value_array(part);
+            rc = value_array(&out->u.list->items[i], part, e);
     }
     mem_free(bounds);
     return value_finish(out, rc);

@@ -38,7 +38,7 @@ static int stored_as(value *out, kv_array *a, kv_storage storage, kv_err *e)
         rc = kv_array_to_sparse(&made, a, e);
     else
         rc = kv_array_to_dense(&made, a, e);
-    return function_give(out, made, rc);
+    return function_give(out, made, rc, e);
 }
 
 int func_dense(function_args *args, value *out, kv_err *e)
@@ -75,9 +75,7 @@ int func_zeros(function_args *args, value *out, kv_err *e)
         return rc;
     rc = storage == KV_ROW_SPARSE ? kv_array_new_sparse(&a, dtype, ndim, shape, 0, NULL, ctx, e)
                                   : arrange_zeros(&a, dtype, ndim, shape, ctx, e);
-    if (!rc)
-        *out = value_array(a);
-    return rc;
+    return rc ? rc : value_array(out, a, e);
 }
 
 /* ---- row_sparse(data, row_ids, shape) ---- */
@@ -186,5 +184,5 @@ int func_row_sparse(function_args *args, value *out, kv_err *e)
     if (!(rc = check_data(args->array, n, ndim, shape, e)))
         rc = make_rows(&made, args->array, rows, n, ndim, shape, e);
     mem_free(rows);
-    return function_give(out, made, rc);
+    return function_give(out, made, rc, e);
 }

@@ -18,10 +18,19 @@ int piece_of(value v, const char *what, piece *out, kv_err *e)
     return rc;
 }
 
+int text_of(function_args *args, piece *out, kv_err *e)
+{
+    value v = args->rest ? args->rest[0] : args->v[0];
+    if (v.kind == VALUE_TEXT)
+        return piece_of(v, "", out, e);
+    return kv_err_set(e, KV_E_DTYPE, "%s() is of texts, not of %s", args->function->name,
+                      value_kind_name(v));
+}
+
 /* The text that a function is of, and its first argument. */
 static int two_texts(function_args *args, const char *what, piece *text, piece *other, kv_err *e)
 {
-    int rc = piece_of(args->v[0], "a text", text, e);
+    int rc = text_of(args, text, e);
     return rc ? rc : piece_of(args->v[1], what, other, e);
 }
 
@@ -131,7 +140,7 @@ static int has_end(function_args *args, bool last, value *out, kv_err *e)
 {
     piece text, end;
     bool found = false;
-    int rc = piece_of(args->rest[0], "a text", &text, e);
+    int rc = text_of(args, &text, e);
     for (int64_t i = 1; i < args->nrest && !rc; i++) {
         int64_t n;
         const value *ends = value_items(&args->rest[i], &n);
@@ -214,7 +223,7 @@ static int strip(function_args *args, bool left, bool right, value *out, kv_err 
 {
     piece text, chars;
     int64_t from = 0, bytes;
-    int rc = piece_of(args->v[0], "a text", &text, e);
+    int rc = text_of(args, &text, e);
     bool given = args->v[1].kind != VALUE_NONE;
     if (!rc && given)
         rc = piece_of(args->v[1], "the characters of strip()", &chars, e);
@@ -250,7 +259,7 @@ int func_zfill(function_args *args, value *out, kv_err *e)
     piece text;
     int64_t width;
     buf made = {0};
-    int rc = piece_of(args->v[0], "a text", &text, e);
+    int rc = text_of(args, &text, e);
     if (rc || (rc = function_int(args->v[1], "a width", &width, e)))
         return rc;
     int64_t sign = text.n > 0 && (*text.text == '+' || *text.text == '-');
@@ -292,7 +301,7 @@ static int change_case(function_args *args, letters how, value *out, kv_err *e)
     piece text;
     buf made = {0};
     bool inside = false; /* a word */
-    int rc = piece_of(args->v[0], "a text", &text, e);
+    int rc = text_of(args, &text, e);
     if (rc)
         return rc;
     bool ascii = text_length(args->v[0]) == text.n;
@@ -332,7 +341,7 @@ int func_isdigit(function_args *args, value *out, kv_err *e)
 {
     piece text;
     bool unknown = false;
-    int rc = piece_of(args->v[0], "a text", &text, e);
+    int rc = text_of(args, &text, e);
     if (rc)
         return rc;
     *out = value_bool(text.n > 0);

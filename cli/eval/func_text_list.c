@@ -98,7 +98,7 @@ static int split(function_args *args, value by, value max, bool last, value *out
     piece text, sep = {0};
     int64_t most = -1;
     value_stack parts = {0};
-    int rc = piece_of(args->v[0], "a text", &text, e);
+    int rc = text_of(args, &text, e);
     if (!rc && by.kind != VALUE_NONE)
         rc = piece_of(by, "what split() splits at", &sep, e);
     if (!rc && max.kind != VALUE_NONE)
@@ -141,7 +141,7 @@ int func_splitlines(function_args *args, value *out, kv_err *e)
     piece text;
     value_stack lines = {0};
     int64_t begin = 0, bytes;
-    int rc = piece_of(args->v[0], "a text", &text, e);
+    int rc = text_of(args, &text, e);
     for (int64_t at = 0; !rc && at < text.n; at += bytes) {
         if (!letter_ends_line(piece_character(text, at, &bytes)))
             continue;
@@ -167,7 +167,7 @@ int func_join(function_args *args, value *out, kv_err *e)
     int rc = piece_of(args->v[0], "what join() puts between", &sep, e);
     if (!rc && !value_is_sequence(list)) {
         kv_err_set(e, KV_E_DTYPE, "join() takes a list of texts, not %s", value_kind_name(list));
-        rc = kv_err_hint(e, "\", \".join(list)");
+        rc = kv_err_hint(e, "\", \".join([\"a\", \"b\"])");
     }
     for (int64_t i = 0; !rc && i < list.u.list->n && !(rc = stop_check_at(i, e)); i++) {
         if (list.u.list->items[i].kind != VALUE_TEXT) {

@@ -2,7 +2,7 @@
 #ifndef EVAL_PIECE_H
 #define EVAL_PIECE_H
 
-#include "session/value.h"
+#include "syntax/function.h"
 
 typedef struct piece {
     const char *text;
@@ -11,6 +11,9 @@ typedef struct piece {
 
 /* The text that v is. Error: dtype. */
 int piece_of(value v, const char *what, piece *out, kv_err *e);
+
+/* The text that a function is of: its first argument. Error: dtype. */
+int text_of(function_args *args, piece *out, kv_err *e);
 
 /* The character at a byte and how many bytes it has; U+FFFD for a byte that is no UTF-8. */
 uint32_t piece_character(piece p, int64_t at, int64_t *bytes);

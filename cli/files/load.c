@@ -33,9 +33,7 @@ static int read_csv(datafile *d, const load_options *o, char separator, value *o
     csv_options csv = o->csv;
     csv.separator = separator;
     int code = csv_read_stream(&a, d->f, d->name, &csv, e);
-    if (code == KV_OK)
-        *out = value_array(a);
-    return code;
+    return code ? code : value_array(out, a, e);
 }
 
 static int read_json(datafile *d, const load_options *o, value *out, kv_err *e)
@@ -48,9 +46,7 @@ static int read_json(datafile *d, const load_options *o, value *out, kv_err *e)
         return code;
     code = json_read(&a, text, n, d->name, o->csv.has_dtype, o->csv.dtype, e);
     mem_free(text);
-    if (code == KV_OK)
-        *out = value_array(a);
-    return code;
+    return code ? code : value_array(out, a, e);
 }
 
 static bool is_blank_line(const char *text, size_t n)
@@ -70,10 +66,12 @@ static int read_lines(const char *text, size_t n, const char *name, const load_o
         const char *end = memchr(text + at, '\n', n - at);
         size_t size = end ? (size_t)(end - text) - at : n - at;
         kv_array *a;
+        value v;
         if (!is_blank_line(text + at, size) &&
             (code = json_read_line(&a, text + at, size, name, line, o->csv.has_dtype, o->csv.dtype,
-                                   e)) == KV_OK)
-            code = value_stack_add(l, value_array(a), e);
+                                   e)) == KV_OK &&
+            (code = value_array(&v, a, e)) == KV_OK)
+            code = value_stack_add(l, v, e);
         at += size + 1;
     }
     return code;
@@ -100,7 +98,7 @@ static int read_npy(datafile *d, value *out, kv_err *e)
     kv_array *a;
     int code = datafile_direct(d, e);
     if (code == KV_OK && (code = npy_read(&a, d->f, d->name, e)) == KV_OK)
-        *out = value_array(a);
+        code = value_array(out, a, e);
     return code;
 }
 
@@ -219,7 +217,7 @@ static int read_named(session *s, const char *path, const char *name, value *out
         return code;
     if ((code = choose_tensor(f, path, name, &at, e)) == KV_OK &&
         (code = safetensors_load(&a, f, at, e)) == KV_OK)
-        *out = value_array(a);
+        code = value_array(out, a, e);
     safetensors_close(f);
     mem_free(text);
     return code;
@@ -231,12 +229,12 @@ static int read_named(session *s, const char *path, const char *name, value *out
 static int convert(value *v, kv_dtype dtype, kv_err *e)
 {
     kv_array *a;
-    if (kv_array_dtype(v->u.array) == dtype)
+    if (kv_array_dtype(v->u.box->array) == dtype)
         return KV_OK;
-    int code = kv_array_dup(&a, v->u.array, dtype, kv_array_ctx(v->u.array), e);
+    int code = kv_array_dup(&a, v->u.box->array, dtype, kv_array_ctx(v->u.box->array), e);
     if (code == KV_OK) {
         value_release(v);
-        *v = value_array(a);
+        code = value_array(v, a, e);
     }
     return code;
 }

@@ -157,7 +157,7 @@ static int add_items(plot *p, const char *name, const value_list *list, kv_err *
 
 static bool is_single(value v)
 {
-    return value_is_number(v) || (v.kind == VALUE_ARRAY && kv_array_size(v.u.array) == 1);
+    return value_is_number(v) || (v.kind == VALUE_ARRAY && kv_array_size(v.u.box->array) == 1);
 }
 
 /* A list of arrays: each by itself, unless each holds one number. */

@@ -53,8 +53,8 @@ static int put_members(json_writer *w, value v, kv_err *e)
 {
     if (v.kind != VALUE_ARRAY)
         return put_items(w, "list", v.u.list, e);
-    put_form(w, v.u.array);
-    return json_write_data(json_field(w, "data"), v.u.array, e);
+    put_form(w, v.u.box->array);
+    return json_write_data(json_field(w, "data"), v.u.box->array, e);
 }
 
 static int put_value(json_writer *w, const char *name, value v, kv_err *e)
@@ -143,12 +143,12 @@ static int put_object(json_writer *w, const char *name, const rows *table, kv_er
 static int put_side(json_writer *w, const char *name, value v, kv_err *e)
 {
     bool array = v.kind == VALUE_ARRAY;
-    if (!(array && kv_array_size(v.u.array) > WHOLE_SIDE) &&
+    if (!(array && kv_array_size(v.u.box->array) > WHOLE_SIDE) &&
         !(v.kind == VALUE_LIST && v.u.list->n > WHOLE_SIDE))
         return put_value(w, name, v, e);
     json_begin(w, name, '{');
     if (array)
-        put_form(w, v.u.array);
+        put_form(w, v.u.box->array);
     else
         json_int(w, "length", v.u.list->n);
     json_end(w, '}');

@@ -9,9 +9,7 @@
 #include "base/visible.h"
 #include "syntax/hint_variable.h"
 #include "eval/eval.h"
-#include "eval/eval_tree.h"
 #include "syntax/function.h"
-#include "session/list.h"
 #include "out/record.h"
 #include "out/report.h"
 #include "files/save.h"
@@ -26,61 +24,6 @@
 static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e);
 
 /* ---- Assignments ---- */
-
-/* `list += list` and `list *= 2` change the list itself, as in Python. *out: the list. both: the
- * operation as an expression. */
-static int combine_list(session *s, const ast *both, value *out, kv_err *e)
-{
-    value side[2] = {{0}}, made = value_none();
-    int code = eval(s, both->kid[0], &side[0], e);
-    if (code || (code = eval(s, both->kid[1], &side[1], e)))
-        goto out;
-    bool list = side[0].kind == VALUE_LIST;
-    bool extends = list && both->op == OP_ADD && value_is_sequence(side[1]);
-    if (list && both->op == OP_ADD && value_is_scalar(side[1])) {
-        code = unit_err(s, both, e, KV_E_DTYPE, "`+=` adds a list to a list, not %s",
-                        value_kind_name(side[1]));
-        kv_err_hint(e, "l += [x] or l.append(x) adds one item");
-        goto out;
-    }
-    code = extends ? list_extend(side[0], side[1], e) : eval_operate(s, both, side, &made, e);
-    bool repeats = list && both->op == OP_MUL && made.kind == VALUE_LIST;
-    if (code == KV_OK && repeats)
-        code = list_splice(side[0], 0, side[0].u.list->n, made, e);
-    if (code == KV_OK)
-        *out = value_ref(extends || repeats ? side[0] : made);
-    if (code)
-        unit_at(s, both, e);
-out:
-    value_release(&side[0]);
-    value_release(&side[1]);
-    value_release(&made);
-    return code;
-}
-
-/* The value that `target += expr` has: an expression of its own, so that it runs as one program. */
-static int combined(session *s, const ast *node, value *out, kv_err *e)
-{
-    arena nodes = {0};
-    ast *both = arena_alloc(&nodes, sizeof *both + 2 * sizeof both->kid[0], e);
-    int code = both ? KV_OK : KV_E_MEMORY;
-    if (both) {
-        both->kind = AST_BINARY;
-        both->op = node->op;
-        both->n = 2;
-        both->pos = node->pos;
-        both->end = node->end;
-        both->kid[0] = node->kid[0];
-        both->kid[1] = node->kid[1];
-        const ast *base = node->kid[0];
-        while (base->kind == AST_INDEX)
-            base = base->kid[0];
-        const value *v = session_find(s, base->u.text);
-        code = v && value_is_sequence(*v) ? combine_list(s, both, out, e) : eval(s, both, out, e);
-    }
-    arena_release(&nodes);
-    return code;
-}
 
 static bool is_store_name(session *s, const ast *node)
 {
@@ -98,7 +41,9 @@ static int run_assign(session *s, const ast *node, kv_err *e)
         return kv_err_hint(e, "make another store: %s = kv.create('local')",
                            target->kind == AST_NAME ? target->u.text : "b");
     }
-    int code = node->op == STMT_PLAIN ? eval(s, given, &v, e) : combined(s, node, &v, e);
+    if (node->op != STMT_PLAIN)
+        return eval_update(s, node, e);
+    int code = eval(s, given, &v, e);
     if (code)
         return code;
     if (target->kind == AST_NAME)

@@ -190,7 +190,7 @@ static int scalar_of(value *v, kv_err *e)
 {
     if (v->kind != VALUE_ARRAY)
         return KV_OK;
-    if (kv_array_size(v->u.array) == 1)
+    if (kv_array_size(v->u.box->array) == 1)
         return value_item(v, *v, e);
     kv_err_set(e, KV_E_DTYPE, "a list that holds arrays of several elements cannot be compared");
     return kv_err_hint(e, "allclose(stack(a), stack(b)) compares arrays of one shape");
@@ -202,7 +202,7 @@ static int same(value a, value b, int depth, bool *out, kv_err *e)
     host h;
     int code;
     *out = true;
-    if (a.kind == VALUE_ARRAY && b.kind == VALUE_ARRAY && a.u.array == b.u.array)
+    if (a.kind == VALUE_ARRAY && b.kind == VALUE_ARRAY && a.u.box->array == b.u.box->array)
         return KV_OK;
     if (value_is_sequence(a) && a.kind == b.kind) {
         if (a.u.list == b.u.list)

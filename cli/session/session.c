@@ -165,7 +165,8 @@ static int print_array_text(void *arg, kv_array *a,
                             void (*add)(void *to, const char *text, size_t n), void *to, kv_err *e)
 {
     buf text = {0};
-    int code = show_value(arg, &text, value_array(a), false, e);
+    array_box box;
+    int code = show_value(arg, &text, value_borrowed(&box, a), false, e);
     if (!code)
         add(to, buf_text(&text), text.len);
     buf_release(&text);

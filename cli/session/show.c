@@ -69,7 +69,8 @@ static int show_array(session *s, buf *out, kv_array *a, bool repr, kv_err *e)
     int code = KV_OK;
     /* people see its summary; formats for programs have no form for it */
     if (kv_array_storage(a) == KV_ROW_SPARSE && s->out.format <= SHOW_MXNET) {
-        value_print(out, value_array(a), repr);
+        array_box box;
+        value_print(out, value_borrowed(&box, a), repr);
         return KV_OK;
     }
     switch (s->out.format) {
@@ -134,7 +135,7 @@ static int show_json(json_writer *w, const char *name, value v, kv_err *e)
     if (code)
         return code;
     if (v.kind == VALUE_ARRAY)
-        return json_write(json_field(w, name), v.u.array, e);
+        return json_write(json_field(w, name), v.u.box->array, e);
     if (!value_is_sequence(v)) {
         show_scalar_json(w, name, v);
         return KV_OK;
@@ -152,7 +153,7 @@ int show_value(session *s, buf *out, value v, bool repr, kv_err *e)
     json_writer w = {.out = out};
     int code = KV_OK;
     if (v.kind == VALUE_ARRAY)
-        code = show_array(s, out, v.u.array, repr, e);
+        code = show_array(s, out, v.u.box->array, repr, e);
     else if (s->out.format == SHOW_JSON)
         code = show_json(&w, NULL, v, e);
     else
@@ -242,10 +243,8 @@ static int to_dense(value *out, value v, kv_err *e)
         *out = value_ref(v);
         return KV_OK;
     }
-    int code = kv_array_to_dense(&a, v.u.array, e);
-    if (code == KV_OK)
-        *out = value_array(a);
-    return code;
+    int code = kv_array_to_dense(&a, v.u.box->array, e);
+    return code ? code : value_array(out, a, e);
 }
 
 /* r with the zeros of its arrays. */

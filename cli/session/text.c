@@ -103,7 +103,7 @@ int text_part(value *out, value text, int64_t from, int64_t step, int64_t n, kv_
         return value_text_new(out, t->text + begin, (size_t)(text_byte_of(text, from + n) - begin),
                               e);
     }
-    /* from the right to the left the characters are turned around at the end, byte by byte of each */
+    /* backwards, the leftmost character comes last */
     int64_t stride = step > 0 ? step : -step, at = text_byte_of(text, first);
     char *room = buf_room(&part, (size_t)(t->bytes - at));
     char *to = room && step < 0 ? room + (t->bytes - at) : room, *end = to;

@@ -54,9 +54,49 @@ value value_ctx(kv_ctx ctx)
     return (value){.kind = VALUE_CTX, .u.ctx = ctx};
 }
 
-value value_array(kv_array *a)
+int value_array(value *out, kv_array *a, kv_err *e)
 {
-    return (value){.kind = VALUE_ARRAY, .u.array = a};
+    array_box *box = mem_alloc(1, sizeof *box, e);
+    *out = value_none();
+    if (!box) {
+        kv_array_unref(a);
+        return KV_E_MEMORY;
+    }
+    *box = (array_box){.refs = 1, .array = a};
+    *out = (value){.kind = VALUE_ARRAY, .u.box = box};
+    return KV_OK;
+}
+
+int value_result(value *out, kv_array *a, kv_err *e)
+{
+    bool is_number = kv_array_ndim(a) == 0;
+    int code = value_array(out, a, e);
+    if (code == KV_OK)
+        out->u.box->is_number = is_number;
+    return code;
+}
+
+value value_borrowed(array_box *box, kv_array *a)
+{
+    *box = (array_box){.refs = 1, .array = a};
+    return (value){.kind = VALUE_ARRAY, .u.box = box};
+}
+
+void value_replace(value v, kv_array *elements)
+{
+    kv_array_unref(v.u.box->array);
+    v.u.box->array = elements;
+}
+
+int value_own(value v, kv_err *e)
+{
+    kv_array *a = v.u.box->array, *own;
+    if (kv_array_refs(a) == 1)
+        return KV_OK;
+    int code = kv_array_dup(&own, a, kv_array_dtype(a), kv_array_ctx(a), e);
+    if (code == KV_OK)
+        value_replace(v, own);
+    return code;
 }
 
 int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e)
@@ -84,7 +124,7 @@ value value_ref(value v)
     if (v.kind == VALUE_TEXT)
         text_ref(v.u.text);
     else if (v.kind == VALUE_ARRAY)
-        kv_array_ref(v.u.array);
+        v.u.box->refs++;
     else if (value_is_sequence(v))
         v.u.list->refs++;
     return v;
@@ -101,8 +141,9 @@ static void drop(value v, value_list **dead)
 {
     if (v.kind == VALUE_TEXT) {
         text_unref(v.u.text);
-    } else if (v.kind == VALUE_ARRAY) {
-        kv_array_unref(v.u.array);
+    } else if (v.kind == VALUE_ARRAY && --v.u.box->refs == 0) {
+        kv_array_unref(v.u.box->array);
+        mem_free(v.u.box);
     } else if (value_is_sequence(v) && --v.u.list->refs == 0) {
         v.u.list->refs = (dead_link){.next = *dead}.refs;
         *dead = v.u.list;
@@ -238,7 +279,7 @@ int value_item(value *out, value v, kv_err *e)
     }
     if (v.kind != VALUE_ARRAY)
         return kv_err_set(e, KV_E_DTYPE, "%s is no number", value_kind_name(v));
-    kv_array *a = v.u.array;
+    kv_array *a = v.u.box->array;
     if (kv_array_size(a) != 1)
         return kv_err_set(e, KV_E_DTYPE, "an array of shape %s is no number",
                           kv_shape_text(shape, sizeof shape, kv_array_ndim(a), kv_array_shape(a)));
@@ -342,7 +383,7 @@ static int fill(char **at, kv_dtype dtype, value v, int axis, int ndim, const in
             return kv_err_set(e, KV_E_SHAPE,
                               "a list holds both numbers and lists, so it is not "
                               "an array");
-        bool item = v.kind == VALUE_ARRAY && kv_array_ndim(v.u.array) == 0;
+        bool item = v.kind == VALUE_ARRAY && kv_array_ndim(v.u.box->array) == 0;
         if (!value_is_number(v) && !item)
             return no_number(v, e);
         int rc = item ? value_item(&v, v, e) : KV_OK;
@@ -388,7 +429,7 @@ int value_numbers_array(kv_array **out, value v, kv_dtype dtype, kv_ctx ctx, kv_
 int value_to_array(kv_array **out, value v, kv_err *e)
 {
     if (v.kind == VALUE_ARRAY) {
-        *out = kv_array_ref(v.u.array);
+        *out = kv_array_ref(v.u.box->array);
         return KV_OK;
     }
     return value_numbers_array(out, v, KV_FLOAT32, (kv_ctx){KV_CPU, 0}, e);
@@ -464,8 +505,8 @@ static void print_value(buf *out, value v, bool repr, int depth)
         buf_add(out, kv_ctx_text(ctx, v.u.ctx));
         return;
     case VALUE_ARRAY:
-        if (depth == 0 || !print_number(out, v.u.array))
-            print_summary(out, v.u.array);
+        if (depth == 0 || !print_number(out, v.u.box->array))
+            print_summary(out, v.u.box->array);
         return;
     case VALUE_LIST:
         print_items(out, v.u.list, "[]", depth);

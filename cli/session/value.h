@@ -1,9 +1,8 @@
 /* Dynamic values, of variables and expressions.
  *
  * A value is 16 bytes; texts, lists and arrays are counted boxes, so copying a value is cheap.
- * Arrays are shared until written, so that assigning one means a copy. A list is an object, as in
- * Python: all who refer to it see it change (session/list.h). Where an array is needed, a list or
- * tuple of numbers only ("numbers") becomes a float32 one.
+ * Lists and arrays are objects, as in Python: all who refer to one see it change (session/list.h).
+ * Where an array is needed, a list or tuple of numbers only ("numbers") becomes a float32 one.
  */
 #ifndef SESSION_VALUE_H
 #define SESSION_VALUE_H
@@ -25,6 +24,7 @@ typedef enum value_kind {
 } value_kind;
 
 typedef struct value_list value_list;
+typedef struct array_box array_box;
 
 typedef struct value {
     value_kind kind;
@@ -33,7 +33,7 @@ typedef struct value {
         double number;
         const char *text; /* counted: see text.h */
         kv_ctx ctx;
-        kv_array *array;
+        array_box *box;
         value_list *list; /* VALUE_LIST, VALUE_TUPLE */
     } u;
 } value;
@@ -45,12 +45,30 @@ struct value_list {
     value own[];
 };
 
+/* An array as an object. A store may hold the same elements, which must not change under it:
+ * value_own comes before every write. */
+struct array_box {
+    int64_t refs;
+    kv_array *array;
+    bool is_number; /* a result of shape (), as NumPy's scalars: `+=` makes another one */
+};
+
 value value_none(void);
 value value_bool(bool x);
 value value_int(int64_t x);
 value value_float(double x);
 value value_ctx(kv_ctx ctx);
-value value_array(kv_array *a); /* takes the caller's reference */
+/* A new object; takes the caller's reference, also on failure. Error: memory. */
+int value_array(value *out, kv_array *a, kv_err *e);
+/* The same for what an expression calculated or took out of an array. */
+int value_result(value *out, kv_array *a, kv_err *e);
+/* The same for a short while: box is the caller's and holds no reference. */
+value value_borrowed(array_box *box, kv_array *a);
+/* Comes before a write into an array: its elements become the object's own, also where a store or a
+ * copy shares them. Errors: memory, those of kv_array_dup. */
+int value_own(value v, kv_err *e);
+/* Puts other elements into an array; takes them. All who refer to it see that. */
+void value_replace(value v, kv_array *elements);
 int value_text_new(value *out, const char *text, size_t n, kv_err *e);
 int value_text(value *out, const char *text, kv_err *e); /* up to its NUL */
 /* The end of a function that has put the text together: releases it, and makes the value unless

@@ -55,7 +55,7 @@ static int count_required(const function *f)
 }
 
 /* The parameter of a name, or -1. */
-static int find_param(const function *f, const char *name)
+int function_param(const function *f, const char *name)
 {
     size_t len = strlen(name);
     for (int i = 0; f->params[i]; i++)
@@ -132,7 +132,7 @@ static int check_names(const function *f, const char *const *names, int64_t n,
         if (!names[i])
             continue;
         any = true;
-        int p = find_param(f, names[i]);
+        int p = function_param(f, names[i]);
         if (p < 0 || ((f->flags & FUNCTION_REST) && p < count_required(f)))
             return unknown_argument(f, names[i], e);
         if (named[p])
@@ -201,7 +201,7 @@ static int take_shape(function_args *a, const value *args, int64_t n, int64_t *u
 static int take_positional(function_args *a, const value *args, int64_t from, int64_t n, kv_err *e)
 {
     const function *f = a->function;
-    int ctx = find_param(f, "ctx"), next = 0;
+    int ctx = function_param(f, "ctx"), next = 0;
     for (int64_t i = from; i < n; i++) {
         int p = ctx;
         if (args[i].kind != VALUE_CTX || ctx < 0 || a->given[ctx]) {
@@ -220,7 +220,7 @@ static int take_positional(function_args *a, const value *args, int64_t from, in
 /* zeros("row_sparse", shape): a text where the shape would begin is the storage. */
 static bool take_storage(function_args *a, const value *args, int64_t n)
 {
-    int p = find_param(a->function, "stype");
+    int p = function_param(a->function, "stype");
     if (n == 0 || p < 0 || args[0].kind != VALUE_TEXT || a->given[p] ||
         !(a->function->flags & FUNCTION_SHAPE))
         return false;
@@ -237,7 +237,7 @@ static int sort_arguments(function_args *a, const value *args, const char *const
     while (positional < n && !names[positional])
         positional++;
     for (int64_t i = positional; i < n; i++) {
-        int p = find_param(f, names[i]);
+        int p = function_param(f, names[i]);
         a->v[p] = args[i];
         a->given[p] = true;
     }
@@ -296,6 +296,9 @@ int function_call(session *s, const function *f, const value *args, const char *
         rc = session_store(s, &a.store, e);
     if (!rc)
         rc = f->call(&a, out, e);
+    bool made = !rc && out->kind == VALUE_ARRAY && out->u.box->refs == 1;
+    if (made && !(f->flags & (FUNCTION_OBJECT | FUNCTION_SHAPE)))
+        out->u.box->is_number = kv_array_ndim(out->u.box->array) == 0;
     kv_array_unref(a.array);
     /* The tuple borrowed its integers, which need no release. */
     value_release(&owned);
@@ -306,7 +309,7 @@ int function_call(session *s, const function *f, const value *args, const char *
 
 int function_int(value v, const char *what, int64_t *out, kv_err *e)
 {
-    if (v.kind == VALUE_ARRAY && kv_array_size(v.u.array) == 1) {
+    if (v.kind == VALUE_ARRAY && kv_array_size(v.u.box->array) == 1) {
         int rc = value_item(&v, v, e);
         if (rc)
             return rc;
@@ -327,10 +330,23 @@ int function_int(value v, const char *what, int64_t *out, kv_err *e)
     return KV_OK;
 }
 
+int function_flag(const function_args *args, const char *name, bool *out, kv_err *e)
+{
+    int p = function_param(args->function, name);
+    value v = args->v[p];
+    *out = false;
+    if (!args->given[p])
+        return KV_OK;
+    if (!value_is_number(v))
+        return kv_err_set(e, KV_E_DTYPE, "%s is True or False, not %s", name, value_kind_name(v));
+    *out = value_number(v) != 0;
+    return KV_OK;
+}
+
 int function_number(value v, const char *what, double *out, kv_err *e)
 {
     value item;
-    if (!value_is_number(v) && (v.kind != VALUE_ARRAY || kv_array_size(v.u.array) != 1))
+    if (!value_is_number(v) && (v.kind != VALUE_ARRAY || kv_array_size(v.u.box->array) != 1))
         return kv_err_set(e, KV_E_DTYPE, "%s is a number, not %s", what, value_kind_name(v));
     int rc = value_item(&item, v, e);
     if (!rc)
@@ -409,11 +425,10 @@ int function_new(kv_array **out, function_args *args, value shape, int dtype_at,
     return kv_array_new_raw(out, dtype, ndim, sizes, ctx, e);
 }
 
-int function_give(value *out, kv_array *a, int rc)
+int function_give(value *out, kv_array *a, int rc, kv_err *e)
 {
-    if (rc)
-        kv_array_unref(a);
-    else
-        *out = value_array(a);
+    if (!rc)
+        return value_array(out, a, e);
+    kv_array_unref(a);
     return rc;
 }

@@ -28,7 +28,8 @@ enum {
     FUNCTION_ELEMENT = 4, /* element-wise: call is NULL, vm/expr.h and vm/host.h compute it */
     FUNCTION_METHOD = 8,  /* x.f(y) only: it changes x */
     FUNCTION_ARRAY = 16,  /* parameter 0 is an array, or a value that becomes one */
-    FUNCTION_STORE = 32   /* asks the store in use */
+    FUNCTION_STORE = 32,  /* asks the store in use */
+    FUNCTION_OBJECT = 64  /* its array is an object also where it has the shape (), no number */
 };
 
 typedef struct function {
@@ -56,7 +57,13 @@ int function_check(const function *f, const char *const *names, int64_t n, kv_er
 int function_call(session *s, const function *f, const value *args, const char *const *names,
                   int64_t n, value *out, kv_err *e);
 
+/* The number of the parameter of a name, or -1. */
+int function_param(const function *f, const char *name);
+
 /* ---- Helpers for their code ---- */
+
+/* The argument of a parameter that is true or false; false when it was not given. Error: dtype. */
+int function_flag(const function_args *args, const char *name, bool *out, kv_err *e);
 
 /* Integers, one an axis: several, or one tuple or list of them. what names one in the message.
  * Errors: dtype, shape (more than an array has axes), value. */
@@ -76,8 +83,9 @@ int function_number(value v, const char *what, double *out, kv_err *e);
  * 1 are dtype and ctx, whose device is made available. Errors: those of the three. */
 int function_new(kv_array **out, function_args *args, value shape, int dtype_at, kv_dtype fallback,
                  kv_err *e);
-/* Ends a function that made a: gives it as *out when rc is KV_OK, else lets it go. Returns rc. */
-int function_give(value *out, kv_array *a, int rc);
+/* Ends a function that made a: gives it as *out when rc is KV_OK, else lets it go. Returns rc, or
+ * an error of its own (memory). */
+int function_give(value *out, kv_array *a, int rc, kv_err *e);
 /* A text, borrowed from v. Error: dtype. */
 int function_text(value v, const char *what, const char **out, kv_err *e);
 

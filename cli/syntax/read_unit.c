@@ -127,9 +127,12 @@ static int check_call(checker *c, const ast *node)
     const char *name = node->u.text;
     const function *f = function_find(name);
     if (f && (f->flags & FUNCTION_METHOD) && !(node->flags & AST_METHOD)) {
-        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "%s() is a method of a list",
-                   name);
-        return kv_err_hint(c->e, "l.%s(x) changes the list l; concat(a, b) joins arrays", name);
+        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "%s() is a method of a %s",
+                   name, f->params[0]);
+        return strcmp(f->params[0], "list") == 0
+                   ? kv_err_hint(c->e, "l.%s(x) changes the list l; concat(a, b) joins arrays",
+                                 name)
+                   : kv_err_hint(c->e, "%s.%s(…)", f->params[0], name);
     }
     if (f && map_get(&c->functions, (kv_key){0, name}) < 0)
         return check_arguments(c, node, f);

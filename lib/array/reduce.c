@@ -28,10 +28,11 @@ enum { ROW = 128 };
 /* ---- Loops ---- */
 
 /* Makes the partial result of n elements at x, of which the first has the index `at`; y: as many
- * other factors, or x. */
+ * other factors, or their mean, or x. */
 typedef void run_fn(void *to, const void *x, const void *y, int64_t n, int64_t at);
-/* Takes w elements at x, of index `at`, each into its lane; first: the lanes hold nothing yet. */
-typedef void row_fn(void *lanes, const void *x, int64_t w, bool first, int64_t at);
+/* Takes w elements at x, of index `at`, each into its lane; first: the lanes hold nothing yet. y:
+ * as many means, for a loop that needs them. */
+typedef void row_fn(void *lanes, const void *x, const void *y, int64_t w, bool first, int64_t at);
 /* Adds LANES rows of w lanes into the first. */
 typedef void fold_fn(void *lanes, int64_t w);
 
@@ -79,8 +80,8 @@ FOUR(uint64_t, u64x4);
         *(W *)to = sum;                                                                            \
         (void)at;                                                                                  \
     }                                                                                              \
-    CPU_CLONES static void name##_row(void *lanes, const void *from, int64_t w, bool first,        \
-                                      int64_t at)                                                  \
+    CPU_CLONES static void name##_row(void *lanes, const void *from, const void *y, int64_t w,     \
+                                      bool first, int64_t at)                                      \
     {                                                                                              \
         const S *restrict x = from;                                                                \
         W *restrict sum = lanes;                                                                   \
@@ -88,7 +89,7 @@ FOUR(uint64_t, u64x4);
             sum[c] = 0;                                                                            \
         for (int64_t c = 0; c < w; c++)                                                            \
             sum[c] += TERM((W)x[c], (W)x[c]);                                                      \
-        (void)at;                                                                                  \
+        (void)y, (void)at;                                                                         \
     }
 
 /* uint64_t for integers, because it wraps. */
@@ -100,6 +101,67 @@ SUM(squares_f64, double, f64x4, double, f64x4, SQUARE)
 SUM(products_f32, float, f32x4, double, f64x4, PRODUCT)
 SUM(products_f64, double, f64x4, double, f64x4, PRODUCT)
 SUM(products_i64, uint64_t, u64x4, uint64_t, u64x4, PRODUCT)
+
+/* Squares of what lies between elements and their mean, which is y, or for each column its own. */
+#define DEVIATIONS(name, S, S4)                                                                    \
+    CPU_CLONES static void name##_run(void *to, const void *left, const void *mean, int64_t n,     \
+                                      int64_t at)                                                  \
+    {                                                                                              \
+        const S *x = left;                                                                         \
+        double m = *(const double *)mean, sum;                                                     \
+        f64x4 v[LANES / 4] = {{0}};                                                                \
+        int64_t i = 0;                                                                             \
+        for (; i + LANES <= n; i += LANES)                                                         \
+            for (int k = 0; k < LANES / 4; k++) {                                                  \
+                f64x4 a = __builtin_convertvector(*(const S4 *)(x + i + 4 * k), f64x4) - m;        \
+                v[k] += a * a;                                                                     \
+            }                                                                                      \
+        v[0] = (v[0] + v[2]) + (v[1] + v[3]);                                                      \
+        sum = (v[0][0] + v[0][2]) + (v[0][1] + v[0][3]);                                           \
+        for (; i < n; i++)                                                                         \
+            sum += SQUARE((double)x[i] - m, );                                                     \
+        *(double *)to = sum;                                                                       \
+        (void)at;                                                                                  \
+    }                                                                                              \
+    CPU_CLONES static void name##_row(void *lanes, const void *from, const void *means, int64_t w, \
+                                      bool first, int64_t at)                                      \
+    {                                                                                              \
+        const S *restrict x = from;                                                                \
+        const double *restrict m = means;                                                          \
+        double *restrict sum = lanes;                                                              \
+        for (int64_t c = 0; c < w && first; c++)                                                   \
+            sum[c] = 0;                                                                            \
+        for (int64_t c = 0; c < w; c++)                                                            \
+            sum[c] += SQUARE((double)x[c] - m[c], );                                               \
+        (void)at;                                                                                  \
+    }
+
+DEVIATIONS(deviations_f32, float, f32x4)
+DEVIATIONS(deviations_f64, double, f64x4)
+
+#define PROD(name, S, W)                                                                           \
+    static void name##_run(void *to, const void *from, const void *y, int64_t n, int64_t at)       \
+    {                                                                                              \
+        const S *x = from;                                                                         \
+        W product = 1;                                                                             \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            product *= (W)x[i];                                                                    \
+        *(W *)to = product;                                                                        \
+        (void)y, (void)at;                                                                         \
+    }                                                                                              \
+    static void name##_row(void *lanes, const void *from, const void *y, int64_t w, bool first,    \
+                           int64_t at)                                                             \
+    {                                                                                              \
+        const S *restrict x = from;                                                                \
+        W *restrict product = lanes;                                                               \
+        for (int64_t c = 0; c < w; c++)                                                            \
+            product[c] = (first ? 1 : product[c]) * (W)x[c];                                       \
+        (void)y, (void)at;                                                                         \
+    }
+
+PROD(prod_f32, float, double)
+PROD(prod_f64, double, double)
+PROD(prod_i64, uint64_t, uint64_t)
 
 /* The same of lanes in rows. */
 #define FOLD(name, W)                                                                              \
@@ -125,14 +187,14 @@ FOLD(fold_i64, uint64_t)
         *(T *)to = best;                                                                           \
         (void)y, (void)at;                                                                         \
     }                                                                                              \
-    CPU_CLONES static void name##_row(void *lanes, const void *from, int64_t w, bool first,        \
-                                      int64_t at)                                                  \
+    CPU_CLONES static void name##_row(void *lanes, const void *from, const void *y, int64_t w,     \
+                                      bool first, int64_t at)                                      \
     {                                                                                              \
         const T *restrict x = from;                                                                \
         T *restrict best = lanes;                                                                  \
         for (int64_t c = 0; c < w; c++)                                                            \
             best[c] = first || x[c] OP best[c] || x[c] != x[c] ? x[c] : best[c];                   \
-        (void)at;                                                                                  \
+        (void)y, (void)at;                                                                         \
     }
 
 BEST(max_f32, float, >)
@@ -142,26 +204,26 @@ BEST(min_f32, float, <)
 BEST(min_f64, double, <)
 BEST(min_i64, int64_t, <)
 
-/* The largest element and where it stands; its index is first, so that indices lie 16 bytes apart.
+/* The best element and where it stands; its index is first, so that indices lie 16 bytes apart.
  * The first nan stays: a second one finds that the best already is one. E: elements, or partial
  * results of a pass before, whose indices stand in them. */
-#define WHERE(name, T, E, VALUE, INDEX)                                                            \
-    static void name##_row(void *lanes, const void *from, int64_t w, bool first, int64_t at)       \
+#define WHERE(name, T, E, VALUE, INDEX, OP)                                                        \
+    static void name##_row(void *lanes, const void *from, const void *y, int64_t w, bool first,    \
+                           int64_t at)                                                             \
     {                                                                                              \
         const E *x = from;                                                                         \
         T *best = lanes;                                                                           \
         for (int64_t c = 0; c < w; c++) {                                                          \
             bool first_nan = VALUE(x[c]) != VALUE(x[c]) && best[c].value == best[c].value;         \
-            if (first || VALUE(x[c]) > best[c].value || first_nan)                                 \
+            if (first || VALUE(x[c]) OP best[c].value || first_nan)                                \
                 best[c] = (T){INDEX(x[c], at), VALUE(x[c])};                                       \
         }                                                                                          \
-        (void)at;                                                                                  \
+        (void)y, (void)at;                                                                         \
     }                                                                                              \
     static void name##_run(void *to, const void *from, const void *y, int64_t n, int64_t at)       \
     {                                                                                              \
         for (int64_t i = 0; i < n; i++)                                                            \
-            name##_row(to, (const E *)from + i, 1, i == 0, at + i);                                \
-        (void)y;                                                                                   \
+            name##_row(to, (const E *)from + i, y, 1, i == 0, at + i);                             \
     }
 
 typedef struct where_f64 {
@@ -178,10 +240,14 @@ typedef struct where_i64 {
 #define VALUE_OF(x)     ((x).value)
 #define INDEX_OF(x, at) ((x).index)
 
-WHERE(argmax_f64, where_f64, double, ELEMENT, AT)
-WHERE(argmax_i64, where_i64, int64_t, ELEMENT, AT)
-WHERE(again_f64, where_f64, where_f64, VALUE_OF, INDEX_OF)
-WHERE(again_i64, where_i64, where_i64, VALUE_OF, INDEX_OF)
+WHERE(argmax_f64, where_f64, double, ELEMENT, AT, >)
+WHERE(argmax_i64, where_i64, int64_t, ELEMENT, AT, >)
+WHERE(argmin_f64, where_f64, double, ELEMENT, AT, <)
+WHERE(argmin_i64, where_i64, int64_t, ELEMENT, AT, <)
+WHERE(again_max_f64, where_f64, where_f64, VALUE_OF, INDEX_OF, >)
+WHERE(again_max_i64, where_i64, where_i64, VALUE_OF, INDEX_OF, >)
+WHERE(again_min_f64, where_f64, where_f64, VALUE_OF, INDEX_OF, <)
+WHERE(again_min_i64, where_i64, where_i64, VALUE_OF, INDEX_OF, <)
 
 /* ---- The choice of a loop ---- */
 
@@ -202,20 +268,35 @@ LOOP(max_i64, KV_INT64, int64_t, NULL, max_i64);
 LOOP(min_f32, KV_FLOAT32, float, NULL, min_f32);
 LOOP(min_f64, KV_FLOAT64, double, NULL, min_f64);
 LOOP(min_i64, KV_INT64, int64_t, NULL, min_i64);
-LOOP(again_f64, KV_FLOAT64, where_f64, NULL, again_f64);
-LOOP(again_i64, KV_INT64, where_i64, NULL, again_i64);
-LOOP(argmax_f64, KV_FLOAT64, where_f64, NULL, again_f64);
-LOOP(argmax_i64, KV_INT64, where_i64, NULL, again_i64);
+LOOP(deviations_f64, KV_FLOAT64, double, fold_f64, sum_f64);
+LOOP(deviations_f32, KV_FLOAT32, double, fold_f64, sum_f64);
+LOOP(prod_f64, KV_FLOAT64, double, NULL, prod_f64);
+LOOP(prod_f32, KV_FLOAT32, double, NULL, prod_f64);
+LOOP(prod_i64, KV_INT64, uint64_t, NULL, prod_i64);
+LOOP(again_max_f64, KV_FLOAT64, where_f64, NULL, again_max_f64);
+LOOP(again_max_i64, KV_INT64, where_i64, NULL, again_max_i64);
+LOOP(again_min_f64, KV_FLOAT64, where_f64, NULL, again_min_f64);
+LOOP(again_min_i64, KV_INT64, where_i64, NULL, again_min_i64);
+LOOP(argmax_f64, KV_FLOAT64, where_f64, NULL, again_max_f64);
+LOOP(argmax_i64, KV_INT64, where_i64, NULL, again_max_i64);
+LOOP(argmin_f64, KV_FLOAT64, where_f64, NULL, again_min_f64);
+LOOP(argmin_i64, KV_INT64, where_i64, NULL, again_min_i64);
 
 enum { F32, F64, I64 };
 
 static const loop *const loops[][3] = {
     [REDUCE_SUM] = {&sum_f32, &sum_f64, &sum_i64},
+    [REDUCE_PROD] = {&prod_f32, &prod_f64, &prod_i64},
     [REDUCE_MEAN] = {&sum_f32, &sum_f64, &sum_f64},
+    [REDUCE_VAR] = {&deviations_f32, &deviations_f64, &deviations_f64},
+    [REDUCE_STD] = {&deviations_f32, &deviations_f64, &deviations_f64},
     [REDUCE_NORM] = {&squares_f32, &squares_f64, &squares_f64},
+    [REDUCE_ANY] = {NULL, NULL, &sum_i64},
+    [REDUCE_ALL] = {NULL, NULL, &sum_i64},
     [REDUCE_MAX] = {&max_f32, &max_f64, &max_i64},
     [REDUCE_MIN] = {&min_f32, &min_f64, &min_i64},
     [REDUCE_ARGMAX] = {&argmax_f64, &argmax_f64, &argmax_i64},
+    [REDUCE_ARGMIN] = {&argmin_f64, &argmin_f64, &argmin_i64},
 };
 
 static const loop *loop_for(reduce_op op, kv_dtype dtype)
@@ -225,20 +306,28 @@ static const loop *loop_for(reduce_op op, kv_dtype dtype)
 
 const char *reduce_name(reduce_op op)
 {
-    static const char *const names[] = {"sum", "mean", "norm", "max", "min", "argmax"};
+    static const char *const names[] = {"sum", "prod", "mean", "var", "std",    "norm",
+                                        "any", "all",  "max",  "min", "argmax", "argmin"};
     return names[op];
 }
 
-static bool averages(reduce_op op)
+/* Returns true for what counts elements that are not 0. */
+static bool asks_truth(reduce_op op)
 {
-    return op == REDUCE_MEAN || op == REDUCE_NORM;
+    return op == REDUCE_ANY || op == REDUCE_ALL;
 }
 
 static kv_dtype result_dtype(reduce_op op, kv_dtype dtype)
 {
-    if (op == REDUCE_ARGMAX || (op == REDUCE_SUM && dtype == KV_BOOL))
+    if (op == REDUCE_MAX || op == REDUCE_MIN)
+        return dtype;
+    if (asks_truth(op))
+        return KV_BOOL;
+    if (op == REDUCE_ARGMAX || op == REDUCE_ARGMIN)
         return KV_INT64;
-    return averages(op) && !kv_dtype_is_float(dtype) ? KV_FLOAT32 : dtype;
+    if (kv_dtype_is_float(dtype))
+        return dtype;
+    return op == REDUCE_SUM || op == REDUCE_PROD ? KV_INT64 : KV_FLOAT32;
 }
 
 /* ---- The two ways through memory ---- */
@@ -252,6 +341,7 @@ static int64_t at_most(int64_t n, int64_t most)
 typedef struct pass {
     const loop *loop;
     const char *src, *other; /* other: the second factor, of n elements */
+    const double *means;     /* (optional) outer * inner, for loops that need them */
     int64_t bytes; /* of an element at src */
     kv_dtype from; /* its dtype; converted to loop->read unless it is that or a partial result */
     bool converts;
@@ -277,6 +367,8 @@ static void reduce_run(const pass *p, int64_t o, int64_t b, int64_t n)
     int64_t at = b * REDUCE_BLOCK;
     const void *x = widened(p, o * p->n + at, n, scratch);
     const void *y = p->other ? p->other + at * p->bytes : x;
+    if (p->means)
+        y = p->means + o;
     p->loop->run(p->to + (o * p->blocks + b) * p->loop->bytes, x, y, n, at);
 }
 
@@ -286,14 +378,15 @@ static void reduce_rows(const pass *p, int64_t o, int64_t b, int64_t n, int64_t 
 {
     uint64_t scratch[LANES * ROW], lanes[LANES * ROW];
     int64_t at = b * REDUCE_BLOCK, bytes = p->loop->bytes;
+    const double *means = p->means ? p->means + o * p->inner + c : NULL;
     int64_t whole = p->loop->fold ? n - n % LANES : 0; /* rows that go to lanes */
     for (int64_t i = 0, rows; i < n; i += rows) {
         bool in_lanes = i < whole;
         int64_t lane = in_lanes ? i % LANES : 0;
-        rows = in_lanes && w == p->inner ? LANES : 1;
+        rows = in_lanes && w == p->inner && !means ? LANES : 1;
         p->loop->row((char *)lanes + lane * w * bytes,
-                     widened(p, (o * p->n + at + i) * p->inner + c, rows * w, scratch), rows * w,
-                     in_lanes ? i < LANES : i == 0, at + i);
+                     widened(p, (o * p->n + at + i) * p->inner + c, rows * w, scratch), means,
+                     rows * w, in_lanes ? i < LANES : i == 0, at + i);
         if (i + rows == whole)
             p->loop->fold(lanes, w);
     }
@@ -365,17 +458,25 @@ static int run_passes(pass p, void **made, kv_err *e)
 
 /* Makes n results of what the passes gave, which it changes, and of the count of their elements. */
 static void finish(reduce_op op, void *dst, kv_dtype to, const loop *l, char *from, int64_t n,
-                   int64_t count)
+                   int64_t count, double ddof)
 {
-    double *d = (double *)(void *)from;
-    if (op == REDUCE_ARGMAX) {
+    double *d = (double *)(void *)from, divisor = (double)count;
+    const int64_t *whole = (const int64_t *)(const void *)from;
+    if (op == REDUCE_ARGMAX || op == REDUCE_ARGMIN) {
         for (int64_t i = 0; i < n; i++)
             memcpy((int64_t *)dst + i, from + i * l->bytes, sizeof(int64_t));
         return;
     }
-    for (int64_t i = 0; i < n && op == REDUCE_MEAN; i++)
-        d[i] /= (double)count;
-    for (int64_t i = 0; i < n && op == REDUCE_NORM; i++)
+    if (asks_truth(op)) {
+        for (int64_t i = 0; i < n; i++)
+            ((bool *)dst)[i] = op == REDUCE_ANY ? whole[i] > 0 : whole[i] == count;
+        return;
+    }
+    if (op == REDUCE_VAR || op == REDUCE_STD)
+        divisor = divisor > ddof ? divisor - ddof : 0;
+    for (int64_t i = 0; i < n && op >= REDUCE_MEAN && op <= REDUCE_STD; i++)
+        d[i] /= divisor;
+    for (int64_t i = 0; i < n && (op == REDUCE_STD || op == REDUCE_NORM); i++)
         d[i] = sqrt(d[i]);
     convert_elements(dst, to, from, l->again->read, n);
 }
@@ -432,37 +533,75 @@ static int gather_axes(kv_array **out, kv_array *a, const bool *reduced, kv_err 
     return rc;
 }
 
-/* p without its loop: a as (outer, n, inner); and the shape of the result. */
-static int reduce_job(kv_array **out, kv_array *a, reduce_op op, pass p, int ndim,
-                      const int64_t *shape, kv_err *e)
+/* The job of a reduction: a as (outer, n, inner), and the shape of the result. */
+typedef struct layout {
+    int64_t outer, n, inner;
+    int ndim;
+    int64_t shape[KV_MAX_NDIM];
+} layout;
+
+/* Partial results of all passes over src: zeros, or ones, where there is no element. */
+static int make_sums(void **sums, pass p, reduce_op op, kv_err *e)
+{
+    int64_t results = p.outer * p.inner;
+    if (p.n > 0)
+        return run_passes(p, sums, e);
+    if (!(*sums = mem_zalloc(results, (size_t)p.loop->bytes, e)))
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < results && op == REDUCE_PROD; i++) {
+        if (p.loop->read == KV_INT64)
+            ((int64_t *)*sums)[i] = 1;
+        else
+            ((double *)*sums)[i] = 1;
+    }
+    return KV_OK;
+}
+
+/* The means of all results, for the deviations from them. */
+static int make_means(void **means, pass p, kv_err *e)
+{
+    p.loop = loop_for(REDUCE_MEAN, p.from);
+    int rc = make_sums(means, p, REDUCE_MEAN, e);
+    double *d = *means;
+    for (int64_t i = 0; i < p.outer * p.inner && !rc; i++)
+        d[i] /= (double)p.n;
+    return rc;
+}
+
+static int reduce_job(kv_array **out, kv_array *a, reduce_op op, const layout *l, double ddof,
+                      kv_err *e)
 {
     kv_array *made;
     const void *src;
-    void *dst, *sums = NULL;
+    void *dst, *sums = NULL, *means = NULL;
     kv_dtype to = result_dtype(op, kv_array_dtype(a));
-    int rc = kv_array_new_raw(&made, to, ndim, shape, kv_array_ctx(a), e);
+    int rc = kv_array_new_raw(&made, to, l->ndim, l->shape, kv_array_ctx(a), e);
     if (rc)
         return rc;
     int64_t results = kv_array_size(made);
-    if (results && p.n == 0 && op > REDUCE_NORM)
+    if (results && l->n == 0 && op >= REDUCE_MAX)
         rc = kv_err_set(e, KV_E_VALUE, "%s() of no elements has no value", reduce_name(op));
-    p.from = kv_array_dtype(a);
-    p.bytes = kv_dtype_bytes(p.from);
-    p.loop = loop_for(op, p.from);
+    pass p = {.loop = loop_for(op, kv_array_dtype(a)),
+              .from = kv_array_dtype(a),
+              .bytes = kv_dtype_bytes(kv_array_dtype(a)),
+              .outer = l->outer,
+              .n = l->n,
+              .inner = l->inner};
     p.converts = p.from != p.loop->read;
-    if (!rc && !(rc = kv_array_read(a, &src, e)) && !(rc = kv_array_write(made, &dst, e)) &&
-        results) {
-        p.src = src;
-        if (p.n > 0)
-            rc = run_passes(p, &sums, e);
-        else if (!(sums = mem_zalloc(results, (size_t)p.loop->bytes, e)))
-            rc = KV_E_MEMORY;
-    }
+    if (rc || (rc = kv_array_read(a, &src, e)) || (rc = kv_array_write(made, &dst, e)) || !results)
+        goto out;
+    p.src = src;
+    if ((op == REDUCE_VAR || op == REDUCE_STD) && (rc = make_means(&means, p, e)))
+        goto out;
+    p.means = means;
+    rc = make_sums(&sums, p, op, e);
     for (int64_t i = 0, n; i < results && !rc && !(rc = stop_check(e)); i += n) {
         n = at_most(results - i, STOP_EVERY);
         finish(op, (char *)dst + i * kv_dtype_bytes(to), to, p.loop,
-               (char *)sums + i * p.loop->bytes, n, p.n);
+               (char *)sums + i * p.loop->bytes, n, p.n, ddof);
     }
+out:
+    mem_free(means);
     mem_free(sums);
     if (rc)
         kv_array_unref(made);
@@ -479,20 +618,12 @@ static int64_t product(const int64_t *shape, int from, int to)
     return (int64_t)n;
 }
 
-int reduce_array(kv_array **out, kv_array *a, reduce_op op, const int64_t *axes, int naxes,
-                 kv_err *e)
+/* The axes that are reduced, all where axes is NULL; *axis: one of them. */
+static int find_axes(bool *reduced, int *axis, int ndim, const int64_t *axes, int naxes, kv_err *e)
 {
-    int ndim = kv_array_ndim(a), kept = 0, axis = 0;
-    bool reduced[KV_MAX_NDIM] = {false};
-    int64_t shape[KV_MAX_NDIM];
-    const int64_t *sizes = kv_array_shape(a);
-    pass j = {0};
-    if (!axes) {
-        j.outer = j.inner = 1;
-        j.n = kv_array_size(a);
-        return reduce_job(out, a, op, j, 0, NULL, e);
-    }
-    for (int i = 0; i < naxes; i++) {
+    for (int i = 0; i < ndim && !axes; i++)
+        reduced[i] = true;
+    for (int i = 0; i < naxes && axes; i++) {
         int64_t at = axes[i];
         int rc = arrange_axis(&at, ndim, e);
         if (rc)
@@ -500,30 +631,62 @@ int reduce_array(kv_array **out, kv_array *a, reduce_op op, const int64_t *axes,
         if (reduced[at])
             return kv_err_set(e, KV_E_VALUE, "axis %lld is named twice", (long long)axes[i]);
         reduced[at] = true;
-        axis = (int)at;
+        *axis = (int)at;
     }
-    for (int i = 0; i < ndim; i++)
-        if (!reduced[i])
-            shape[kept++] = sizes[i];
-    if (naxes == 0) {
-        j.outer = kv_array_size(a);
-        j.n = j.inner = 1;
-        return reduce_job(out, a, op, j, kept, shape, e);
-    }
-    if (naxes == 1) {
-        j.outer = product(sizes, 0, axis);
-        j.n = sizes[axis];
-        j.inner = product(sizes, axis + 1, ndim);
-        return reduce_job(out, a, op, j, kept, shape, e);
-    }
-    kv_array *moved;
-    int rc = gather_axes(&moved, a, reduced, e);
+    return KV_OK;
+}
+
+/* a is of bool where the truth of elements is asked. */
+static int reduce_axes(kv_array **out, kv_array *a, reduce_op op, const int64_t *axes, int naxes,
+                       const reduce_how *how, kv_err *e)
+{
+    int ndim = kv_array_ndim(a), axis = 0;
+    bool reduced[KV_MAX_NDIM] = {false}, keepdims = how && how->keepdims;
+    const int64_t *sizes = kv_array_shape(a);
+    double ddof = how ? how->ddof : 0;
+    layout l = {.outer = 1, .inner = 1};
+    int rc = find_axes(reduced, &axis, ndim, axes, naxes, e);
     if (rc)
         return rc;
-    j.outer = product(shape, 0, kept);
-    j.n = kv_array_shape(moved)[kept];
-    j.inner = 1;
-    rc = reduce_job(out, moved, op, j, kept, shape, e);
+    for (int i = 0; i < ndim; i++)
+        if (!reduced[i] || keepdims)
+            l.shape[l.ndim++] = reduced[i] ? 1 : sizes[i];
+    if (!axes) {
+        l.n = kv_array_size(a);
+        return reduce_job(out, a, op, &l, ddof, e);
+    }
+    if (naxes == 0) {
+        l.outer = kv_array_size(a);
+        l.n = 1;
+        return reduce_job(out, a, op, &l, ddof, e);
+    }
+    if (naxes == 1) {
+        l.outer = product(sizes, 0, axis);
+        l.n = sizes[axis];
+        l.inner = product(sizes, axis + 1, ndim);
+        return reduce_job(out, a, op, &l, ddof, e);
+    }
+    kv_array *moved;
+    if ((rc = gather_axes(&moved, a, reduced, e)))
+        return rc;
+    int last = kv_array_ndim(moved) - 1;
+    l.outer = product(kv_array_shape(moved), 0, last);
+    l.n = kv_array_shape(moved)[last];
+    rc = reduce_job(out, moved, op, &l, ddof, e);
     kv_array_unref(moved);
+    return rc;
+}
+
+int reduce_array(kv_array **out, kv_array *a, reduce_op op, const int64_t *axes, int naxes,
+                 const reduce_how *how, kv_err *e)
+{
+    kv_array *truth;
+    if (!asks_truth(op) || kv_array_dtype(a) == KV_BOOL)
+        return reduce_axes(out, a, op, axes, naxes, how, e);
+    int rc = arrange_copy(&truth, a, KV_BOOL, kv_array_ctx(a), e);
+    if (rc)
+        return rc;
+    rc = reduce_axes(out, truth, op, axes, naxes, how, e);
+    kv_array_unref(truth);
     return rc;
 }

@@ -1,4 +1,5 @@
-/* Characters of Unicode. The C library's case of a letter is Python's, but for the letters below. */
+/* Characters of Unicode. The C library's case of a letter is Python's, but for
+ * the letters below. */
 #include "base/letter.h"
 
 #include <stddef.h>

@@ -36,9 +36,12 @@ const element_function element_functions[] = {
     {"f64",      FN_F64,      PROG_NOPS,     1, 1,  'n', 0},
     {"sum",      FN_SUM,      PROG_NOPS,     1, 1,  'n', FN_REDUCES},
     {"norm",     FN_NORM,     PROG_NOPS,     1, 1,  'n', FN_REDUCES},
+    {"mean",     FN_MEAN,     PROG_NOPS,     1, 1,  'n', FN_REDUCES},
     {"rowmean",  FN_ROWMEAN,  PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_ROW},
     {"normal",   FN_NORMAL,   PROG_NOPS,     1, 1,  'n', FN_DRAWS},
     {"sparse",   FN_SPARSE,   PROG_NOPS,     1, 1,  'n', FN_ASKS},
+    {"size",     FN_SIZE,     PROG_NOPS,     1, 1,  'n', FN_ASKS | FN_MEASURES},
+    {"len",      FN_LEN,      PROG_NOPS,     1, 1,  'n', FN_ASKS | FN_MEASURES},
 };
 /* clang-format on */
 

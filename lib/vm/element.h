@@ -20,9 +20,12 @@ typedef enum element_kind {
     FN_F64,      /* from here on only rules have them */
     FN_SUM,
     FN_NORM,
+    FN_MEAN,
     FN_ROWMEAN,
     FN_NORMAL,
-    FN_SPARSE
+    FN_SPARSE,
+    FN_SIZE,
+    FN_LEN
 } element_kind;
 
 /* Traits, which decide how the update of a rule can be shared, cut and printed. */
@@ -30,7 +33,8 @@ enum {
     FN_REDUCES = 1, /* takes an array, gives one number for all of it */
     FN_BY_ROW = 2,  /* with FN_REDUCES: one number for each row, whose length it reads */
     FN_DRAWS = 4,   /* gives an array of random numbers, whatever it takes */
-    FN_ASKS = 8     /* asks how an array is stored: a host number, though an array stands in it */
+    FN_ASKS = 8,    /* asks how an array is stored: a host number, though an array stands in it */
+    FN_MEASURES = 16 /* with FN_ASKS: asks for its size */
 };
 
 typedef struct element_function {

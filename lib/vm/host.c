@@ -211,9 +211,13 @@ int host_binary(ast_op op, host x, host y, host *out, arena *a, kv_err *e)
         return repeat_text(x, y.u.integer, out, a, e);
     if (op == OP_MUL && y.kind == HOST_TEXT && is_integer(x))
         return repeat_text(y, x.u.integer, out, a, e);
-    if (!host_is_number(x) || !host_is_number(y))
-        return kv_err_set(e, KV_E_DTYPE, "%s takes numbers, not %s and %s", ast_op_text(op),
-                          host_kind_name(x.kind), host_kind_name(y.kind));
+    if (!host_is_number(x) || !host_is_number(y)) {
+        kv_err_set(e, KV_E_DTYPE, "%s takes numbers, not %s and %s", ast_op_text(op),
+                   host_kind_name(x.kind), host_kind_name(y.kind));
+        if (op == OP_ADD && (x.kind == HOST_TEXT || y.kind == HOST_TEXT))
+            kv_err_hint(e, "str(x) is the text of a number; f\"{x}\" holds one");
+        return KV_E_DTYPE;
+    }
     bool whole = is_integer(x) && is_integer(y) && op != OP_DIV;
     if (whole && !(op == OP_POW && y.u.integer < 0))
         return integer_binary(op, x.u.integer, y.u.integer, out, e);

@@ -33,6 +33,8 @@ typedef struct run {
     prog_builder *b;
     rule_update *u;
     bool ended; /* by `skip` */
+    prog_value path; /* in a block of which it is known late whether it runs: whether; else -1 */
+    prog_value skip; /* whether a `skip` in such a block was met, or -1 */
     int rc;
     kv_err *e;
 } run;
@@ -141,10 +143,14 @@ static host evaluate_pieces(run *r, const ast *node)
 static host evaluate_call(run *r, const ast *node)
 {
     const element_function *f = element_called(node);
-    if (f->traits & FN_ASKS) {
+    if (f->kind == FN_SPARSE) {
         bool input = strcmp(node->kid[0]->u.text, "input") == 0;
         return host_bool(input ? r->given->sparse_input : r->given->sparse_stored);
     }
+    if (f->kind == FN_SIZE)
+        return host_int(r->given->size);
+    if (f->kind == FN_LEN)
+        return host_int(r->given->row > 0 ? r->given->size / r->given->row : 0);
     host *args = evaluate_all(r, node), out = host_none();
     /* host values are binary64 as they are */
     if (args && f->kind == FN_F64)
@@ -345,20 +351,21 @@ static operand element_f64(run *r, const ast *node, prog_type type)
     return (operand){.v = prog_cast(r->b, type, prog_cast(r->b, r->type, x))};
 }
 
-/* sum, norm and rowmean: one number, for the whole array or for its row. */
+/* sum, norm, mean and rowmean: one number, for the whole array or for its row. */
 static operand element_reduce(run *r, const ast *node, const element_function *f, prog_type type)
 {
-    bool mean = f->kind == FN_ROWMEAN, norm = f->kind == FN_NORM;
+    bool by_row = f->kind == FN_ROWMEAN, norm = f->kind == FN_NORM;
     if (type == PROG_I64)
         return refuse_integer(r, node, f->name);
     prog_value x = number(r, node->kid[0], type);
-    *(mean ? &r->by_rows : &r->whole) = true;
+    *(by_row ? &r->by_rows : &r->whole) = true;
     prog_value term = norm ? prog_apply(r->b, PROG_MUL, x, x, -1) : x;
     prog_value sum = plan_sum(r->b, term, r->offset != 0);
+    int64_t n = by_row ? r->given->row : r->given->size;
     if (norm)
         sum = prog_apply(r->b, PROG_SQRT, sum, -1, -1);
-    if (mean)
-        sum = prog_apply(r->b, PROG_DIV, sum, prog_const(r->b, type, (double)r->given->row), -1);
+    else if (f->kind != FN_SUM)
+        sum = prog_apply(r->b, PROG_DIV, sum, prog_const(r->b, type, (double)n), -1);
     return (operand){.v = sum};
 }
 
@@ -400,12 +407,15 @@ static operand element_call(run *r, const ast *node, prog_type type)
     case FN_CLIP:
         return element_clip(r, node, type);
     case FN_ENDSWITH:
-    case FN_SPARSE: /* known before the arrays are read */
+    case FN_SPARSE:
+    case FN_SIZE:
+    case FN_LEN: /* known before the arrays are read */
         return from_host(r, node, evaluate(r, node), type);
     case FN_F64:
         return element_f64(r, node, type);
     case FN_SUM:
     case FN_NORM:
+    case FN_MEAN:
     case FN_ROWMEAN:
         return element_reduce(r, node, f, type);
     case FN_NORMAL:
@@ -444,6 +454,7 @@ static operand element(run *r, const ast *node, prog_type type)
 /* ---- Statements ------------------------------------------------------------------------------ */
 
 static void run_block(run *r, const ast *block);
+static void run_statement(run *r, const ast *node);
 
 /* A host number where elements stand: itself, and as a value of the program. */
 static prog_value host_value(run *r, const ast *node, host *x)
@@ -679,8 +690,72 @@ static void run_fail(run *r, const ast *node)
     buf_release(&text);
 }
 
+/* ---- Branches that are chosen late ---- */
+
+/* Runs one block of an `if` on a number that is known only after the arrays are read; taken: its
+ * condition and that of the blocks around it. Returns whether it ends in `skip`. */
+static bool run_late(run *r, const ast *block, prog_value taken)
+{
+    prog_value path = r->path;
+    r->path = taken;
+    if (block->kind == RULE_IF)
+        run_statement(r, block);
+    else
+        run_block(r, block);
+    bool skips = r->ended;
+    r->path = path;
+    r->ended = false;
+    return skips;
+}
+
+/* What a name is behind both blocks: chosen between, where they differ. */
+static void choose(run *r, rule_name *n, const rule_name *then, prog_value condition)
+{
+    if (n->element && then->at != n->at)
+        n->at = then->at < 0 ? -1 : apply(r, PROG_WHERE, condition, then->at, n->at);
+    n->array |= then->array;
+}
+
+/* Both blocks are computed; behind one that skips only the other's values are of use. */
+static void run_late_if(run *r, const ast *node)
+{
+    size_t bytes = (size_t)r->env.n * sizeof *r->env.names;
+    rule_name *before = arena_alloc(&r->memory, 2 * bytes, r->e), *then = before + r->env.n;
+    if (!before) {
+        r->rc = KV_E_MEMORY;
+        return;
+    }
+    prog_value condition = number(r, node->kid[0], r->type);
+    prog_value not = apply(r, PROG_NOT, condition, -1, -1), path = r->path;
+    memcpy(before, r->env.names, bytes);
+    bool skips =
+        run_late(r, node->kid[1], path < 0 ? condition : apply(r, PROG_AND, path, condition, -1));
+    memcpy(then, r->env.names, bytes);
+    memcpy(r->env.names, before, bytes);
+    bool other = node->n > 2 &&
+                 run_late(r, node->kid[2], path < 0 ? not : apply(r, PROG_AND, path, not, -1));
+    if (other && !r->rc)
+        memcpy(r->env.names, then, bytes);
+    for (int i = 0; i < r->env.n && !skips && !other && !r->rc; i++)
+        choose(r, &r->env.names[i], &then[i], condition);
+    r->ended = skips && other;
+}
+
+static void run_skip(run *r)
+{
+    r->ended = true;
+    if (r->path < 0)
+        r->u->skipped = true;
+    else
+        r->skip = r->skip < 0 ? r->path : apply(r, PROG_OR, r->skip, r->path, -1);
+}
+
 static void run_if(run *r, const ast *node)
 {
+    if (rule_env_is_late_if(&r->env, node)) {
+        run_late_if(r, node);
+        return;
+    }
     host x = evaluate(r, node->kid[0]);
     const ast *taken = host_truth(x) ? node->kid[1] : node->n > 2 ? node->kid[2] : NULL;
     if (r->rc || !taken)
@@ -713,7 +788,7 @@ static void run_statement(run *r, const ast *node)
         run_fail(r, node);
         break;
     default: /* RULE_SKIP */
-        r->u->skipped = r->ended = true;
+        run_skip(r);
     }
 }
 
@@ -749,20 +824,29 @@ static void set_given(run *r)
     rule_env_find(&r->env, "input")->at = prog_load(r->b, PLAN_INPUT, r->dtype, r->type);
 }
 
+/* x, or behind a `skip` that is known late what the array held. */
+static prog_value unless_skipped(run *r, prog_value x, prog_value before)
+{
+    return r->skip < 0 ? x : apply(r, PROG_WHERE, r->skip, before, x);
+}
+
 /* Writes the last values of stored and the states back to their arrays. */
 static void store_results(run *r)
 {
-    prog_value stored = rule_env_find(&r->env, "stored")->at;
+    prog_value stored = unless_skipped(
+        r, rule_env_find(&r->env, "stored")->at,
+        prog_load(r->b, PLAN_STORED + r->offset, r->stored_dtype, r->type));
     for (int i = 0; i < r->env.n; i++) {
         const rule_name *n = &r->env.names[i];
         if (n->kind != RULE_NAME_STATE || !(r->u->states >> n->state & 1))
             continue;
-        if (!n->element)
+        if (!n->element) {
             r->u->numbers[n->state] = n->number;
-        else if (n->how == STATE_ROW)
-            prog_store(r->b, PLAN_ROW_STATE + n->state, prog_dtype(r->type), n->at);
-        else
-            prog_store(r->b, PLAN_STATE + n->state + r->offset, prog_dtype(r->type), n->at);
+            continue;
+        }
+        int slot = n->how == STATE_ROW ? PLAN_ROW_STATE : PLAN_STATE + r->offset;
+        prog_value at = r->skip < 0 ? n->at : unless_skipped(r, n->at, load_state(r, n));
+        prog_store(r->b, slot + n->state, prog_dtype(r->type), at);
     }
     prog_store(r->b, PLAN_STORED + r->offset, r->stored_dtype, stored);
     if (r->given->master)
@@ -790,12 +874,12 @@ static int run_rule(run *r)
     run_block(r, rule->body);
     bool prints = r->u->nprints > 0;
     int rc = r->rc;
-    if (rc || (r->ended && !prints) || (rc = check_numbers(r)))
+    if (rc || (r->u->skipped && !prints) || (rc = check_numbers(r)))
         return rc;
     if (r->by_rows && r->whole)
         return source_err(r->binding->src, rule->pos, rule->end, r->e, KV_E_UNSUPPORTED,
                           "a rule reduces rows or whole arrays, not both");
-    if (!r->ended)
+    if (!r->u->skipped)
         store_results(r);
     return plan_make(&r->u->plan, r->b, r->type, r->by_rows, r->e);
 }
@@ -808,6 +892,8 @@ int rule_update_make(const rule_binding *b, const rule_given *given, rule_update
              .dtype = given->dtype,
              .stored_dtype = given->master ? KV_FLOAT32 : given->dtype,
              .type = prog_type_of(given->dtype),
+             .path = -1,
+             .skip = -1,
              .u = u,
              .e = e ? e : &unused};
     *u = (rule_update){0};

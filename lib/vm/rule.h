@@ -84,7 +84,7 @@ typedef struct rule_given {
     kv_dtype dtype;         /* of the key */
     bool master; /* stored is a float32 master, and the key's array is written beside it */
     bool sparse_input, sparse_stored;
-    int64_t row;         /* elements of a row */
+    int64_t row, size;   /* elements of a row, and of all */
     uint32_t have;       /* bit i: state i exists */
     const host *numbers; /* the values of the states that are host numbers, by state */
 } rule_given;
@@ -132,7 +132,7 @@ bool rule_is_constant(const rule_ast *r);
 typedef enum rule_cut {
     RULE_CUT_ANYWHERE,
     RULE_CUT_BY_ROWS, /* it works row by row, or asks which rows are there */
-    RULE_CUT_NOWHERE  /* it sums over all elements, draws, or prints */
+    RULE_CUT_NOWHERE  /* it reduces all elements, asks how many there are, draws, or prints */
 } rule_cut;
 rule_cut rule_cuts(const rule_ast *r);
 
@@ -145,7 +145,7 @@ enum {
     RULE_READS_LR = 4,
     RULE_READS_WD = 8,
     RULE_READS_BASE_LR = 16,
-    RULE_READS_ROW = 32
+    RULE_READS_SHAPE = 32 /* row and size */
 };
 uint32_t rule_reads(const rule_ast *r);
 

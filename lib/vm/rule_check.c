@@ -14,6 +14,9 @@ typedef struct checker {
     arena memory;
     bool wrote_stored;
     bool rows; /* behind `rows present`, on some path */
+    bool late; /* in a block of which it is known late whether it runs */
+    const ast *late_skip;  /* a `skip` there, or NULL */
+    const ast *kept_early; /* what a state is given that such a `skip` could not undo, or NULL */
     kv_err *e;
 } checker;
 
@@ -123,8 +126,10 @@ static int check_expr(checker *c, const ast *node, bool element)
         if (rule_env_is_element(&c->env, node))
             return REFUSE(
                 c, node, KV_E_USAGE,
-                "a text holds what is known before the arrays are read, and this is known only "
-                "afterwards");
+                "a text holds what is known before the arrays are read, and this is %s",
+                rule_env_is_one(&c->env, node)
+                    ? "a number that is known only after the arrays are read"
+                    : "an array");
         return check_kids(c, node, false);
     case AST_TUPLE: /* behind % of a text */
         return check_kids(c, node, element);
@@ -175,12 +180,23 @@ static bool is_late(const checker *c, const ast *node)
 
 /* A `state key` or `state shared` is set before the arrays are read. sum(x) and norm(x) are numbers
  * too, but known only afterwards. */
-static int not_host_number(checker *c, const ast *node, const char *name)
+static int not_host_number(checker *c, const ast *node, const ast *value, const char *name)
 {
-    REFUSE(c, node, KV_E_USAGE,
-           "state %s is a number that is known before the arrays are read, and this is known only "
-           "afterwards", name);
+    REFUSE(c, node, KV_E_USAGE, "state %s is set before the arrays are read, and this is %s", name,
+           rule_env_is_one(&c->env, value) ? "a number that is known only after the arrays are read"
+                                           : "an array");
     return kv_err_hint(c->e, "`state %s` keeps an array, also one that a sum or norm fills", name);
+}
+
+/* What can be undone by no choice between arrays does not stand in a block of which it is known
+ * late whether it runs. */
+static int check_late(checker *c, const ast *node, const char *what)
+{
+    if (!c->late)
+        return KV_OK;
+    REFUSE(c, node, KV_E_USAGE,
+           "%s stands in an `if` on a number that is known only after the arrays are read", what);
+    return kv_err_hint(c->e, "there names get values, or `skip` leaves the key as it is");
 }
 
 static int check_set(checker *c, const ast *node)
@@ -195,23 +211,38 @@ static int check_set(checker *c, const ast *node)
         return REFUSE(c, node, KV_E_USAGE, "`%s` is given and keeps its value", n->text);
     if (n->kind == RULE_NAME_STATE && !n->known)
         return unknown_name(c, node);
-    if (n->kind == RULE_NAME_STATE && !n->element && rule_env_is_element(&c->env, node->kid[0]))
-        return not_host_number(c, node, n->text);
+    bool number = n->kind == RULE_NAME_STATE && !n->element;
+    if (number && rule_env_is_element(&c->env, node->kid[0]))
+        return not_host_number(c, node, node->kid[0], n->text);
+    if (number && (rc = check_late(c, node, "a state that is one number")))
+        return rc;
+    c->kept_early = number ? node : c->kept_early;
     if (n->kind == RULE_NAME_STORED)
         c->wrote_stored = true;
     n->known = true;
+    n->one = rule_env_is_one(&c->env, node->kid[0]);
     /* once so on one path, it counts as so on all */
     n->late |= c->rows && (n->kind != RULE_NAME_SET || is_late(c, node->kid[0]));
     return KV_OK;
 }
 
-/* The names that have a value, to compare the ends of two paths. */
-static bool *save_known(checker *c)
+/* The names as they are at the end of a path, to compare it with another. */
+static rule_name *save_names(checker *c)
 {
-    bool *known = arena_alloc(&c->memory, (size_t)c->env.n, c->e);
-    for (int i = 0; known && i < c->env.n; i++)
-        known[i] = c->env.names[i].known;
-    return known;
+    size_t bytes = (size_t)c->env.n * sizeof *c->env.names;
+    rule_name *names = arena_alloc(&c->memory, bytes, c->e);
+    if (names)
+        memcpy(names, c->env.names, bytes);
+    return names;
+}
+
+/* The end of a path, joined with that of another: known if both know it, one number if both are. */
+static void join_names(checker *c, const rule_name *other)
+{
+    for (int i = 0; i < c->env.n; i++) {
+        c->env.names[i].known &= other[i].known;
+        c->env.names[i].one &= other[i].one;
+    }
 }
 
 static int check_if(checker *c, const ast *node)
@@ -219,30 +250,32 @@ static int check_if(checker *c, const ast *node)
     int rc = check_whole(c, node->kid[0]);
     if (rc)
         return rc;
-    if (rule_env_is_element(&c->env, node->kid[0])) {
-        REFUSE(c, node->kid[0], KV_E_USAGE,
-               "`if` takes what is known before the arrays are read, and this is known only "
-               "afterwards");
+    if (!rule_env_is_one(&c->env, node->kid[0])) {
+        REFUSE(c, node->kid[0], KV_E_USAGE, "`if` takes one number, and this is an array");
         return kv_err_hint(c->e, "choose element by element: where(condition, a, b)");
     }
-    bool *before = save_known(c), rows = c->rows;
+    rule_name *before = save_names(c);
+    bool rows = c->rows, late = c->late;
     if (!before)
         return KV_E_MEMORY;
+    c->late |= rule_env_is_late_if(&c->env, node);
     if ((rc = check_block(c, node->kid[1])))
         return rc;
-    bool *then = save_known(c);
+    rule_name *then = save_names(c);
     if (!then)
         return KV_E_MEMORY;
-    for (int i = 0; i < c->env.n; i++)
-        c->env.names[i].known = before[i];
+    for (int i = 0; i < c->env.n; i++) {
+        c->env.names[i].known = before[i].known;
+        c->env.names[i].one = before[i].one;
+    }
     bool then_rows = c->rows;
     c->rows = rows;
     const ast *other = node->n > 2 ? node->kid[2] : NULL;
     if (other)
         rc = other->kind == RULE_IF ? check_if(c, other) : check_block(c, other);
-    for (int i = 0; i < c->env.n; i++)
-        c->env.names[i].known &= then[i];
+    join_names(c, then);
     c->rows |= then_rows;
+    c->late = late;
     return rc;
 }
 
@@ -260,7 +293,7 @@ static int check_state(checker *c, const ast *node)
 {
     int rc = node->n > 0 ? check_whole(c, node->kid[0]) : KV_OK;
     rule_name *n = rule_env_find(&c->env, node->u.text);
-    if (rc)
+    if (rc || (rc = check_late(c, node, "a state that begins")))
         return rc;
     if (n->kind != RULE_NAME_STATE)
         return REFUSE(c, node, KV_E_USAGE, "`%s` is taken, so no state can be called so", n->text);
@@ -271,7 +304,9 @@ static int check_state(checker *c, const ast *node)
     if (n->state >= PLAN_MAX_STATES)
         return REFUSE(c, node, KV_E_USAGE, "a rule has at most %d states", PLAN_MAX_STATES);
     if (node->n > 0 && !n->element && rule_env_is_element(&c->env, node->kid[0]))
-        return not_host_number(c, node, n->text);
+        return not_host_number(c, node, node->kid[0], n->text);
+    if (node->n > 0 && rule_env_is_element(&c->env, node->kid[0]))
+        c->kept_early = node;
     if (node->n > 0 && n->element && c->rows && is_late(c, node->kid[0])) {
         REFUSE(c, node, KV_E_USAGE,
                "state %s begins with what absent rows do not have behind `rows present`", n->text);
@@ -289,19 +324,23 @@ static int check_statement(checker *c, const ast *node)
         return check_state(c, node);
     case RULE_ROWS:
         c->rows = true;
-        return KV_OK;
+        return check_late(c, node, "`rows present`");
     case RULE_SET:
         return check_set(c, node);
     case RULE_IF:
         return check_if(c, node);
     case RULE_FAIL:
-        rc = check_whole(c, node->kid[0]);
+        rc = check_late(c, node, "`fail`");
+        if (!rc)
+            rc = check_whole(c, node->kid[0]);
         if (!rc && rule_env_is_element(&c->env, node->kid[0]))
             rc = REFUSE(c, node->kid[0], KV_E_USAGE, "`fail` takes a text, not an array");
         return rc;
     case RULE_PRINT:
-        return check_print(c, node);
+        rc = check_late(c, node, "`print`");
+        return rc ? rc : check_print(c, node);
     default: /* RULE_SKIP */
+        c->late_skip = c->late ? node : c->late_skip;
         return KV_OK;
     }
 }
@@ -350,6 +389,14 @@ int rule_check(const rule_ast *r, const source *s, kv_err *e)
         rc = check_param(&c, i);
     if (!rc)
         rc = check_block(&c, r->body);
+    if (!rc && c.late_skip && c.kept_early) {
+        REFUSE(
+            &c, c.kept_early, KV_E_USAGE,
+            "the `skip` of an `if` on a number that is known only after the arrays are read does "
+            "not undo this");
+        rc = kv_err_hint(c.e,
+                         "`state NAME`, an array that begins with a number, can be left as it was");
+    }
     if (!rc && !c.wrote_stored) {
         source_err(s, r->pos, r->end, c.e, KV_E_USAGE, "the rule never writes `stored`");
         rc = kv_err_hint(c.e, "for example: stored += input");

@@ -70,8 +70,9 @@ static int count_assignments(const ast *node)
     return n;
 }
 
-/* Adds the names that are assigned, and notes which become elements. Returns whether one did. */
-static bool collect(rule_env *env, const ast *node)
+/* Adds the names that are assigned, and notes which become elements: those that are given one, or
+ * anything in a block of which it is known late whether it runs. Returns whether one did. */
+static bool collect(rule_env *env, const ast *node, bool late)
 {
     bool news = false;
     if (node->kind == RULE_STATE) {
@@ -79,11 +80,13 @@ static bool collect(rule_env *env, const ast *node)
     } else if (node->kind == RULE_SET) {
         add(env, node->u.text, RULE_NAME_SET, false);
         rule_name *n = rule_env_find(env, node->u.text);
-        news = !n->element && n->kind != RULE_NAME_STATE && rule_env_is_element(env, node->kid[0]);
+        bool may = !n->element && n->kind != RULE_NAME_STATE;
+        news = may && (late || rule_env_is_element(env, node->kid[0]));
         n->element |= news;
     } else if (node->kind == AST_BLOCK || node->kind == RULE_IF) {
+        late |= rule_env_is_late_if(env, node);
         for (uint32_t i = node->kind == RULE_IF; i < node->n; i++)
-            news |= node->kid[i] && collect(env, node->kid[i]);
+            news |= node->kid[i] && collect(env, node->kid[i], late);
     }
     return news;
 }
@@ -98,7 +101,7 @@ int rule_env_init(rule_env *env, const rule_ast *r, arena *a, kv_err *e)
         add(env, given[i].text, given[i].kind, given[i].element);
     for (int i = 0; i < r->nparams; i++)
         add(env, r->params[i].name, RULE_NAME_PARAM, false);
-    while (collect(env, r->body))
+    while (collect(env, r->body, false))
         continue;
     return KV_OK;
 }
@@ -116,4 +119,24 @@ bool rule_env_is_element(const rule_env *env, const ast *node)
         if (node->kid[i] && rule_env_is_element(env, node->kid[i]))
             return true;
     return false;
+}
+
+bool rule_env_is_one(const rule_env *env, const ast *node)
+{
+    if (node->kind == AST_NAME) {
+        const rule_name *n = rule_env_find(env, node->u.text);
+        return n && (!n->element || (n->kind == RULE_NAME_SET && n->one));
+    }
+    const element_function *f = element_called(node);
+    if (f && f->traits & (FN_REDUCES | FN_DRAWS | FN_ASKS))
+        return !(f->traits & (FN_BY_ROW | FN_DRAWS));
+    for (uint32_t i = 0; i < node->n; i++)
+        if (node->kid[i] && !rule_env_is_one(env, node->kid[i]))
+            return false;
+    return true;
+}
+
+bool rule_env_is_late_if(const rule_env *env, const ast *node)
+{
+    return node->kind == RULE_IF && rule_env_is_element(env, node->kid[0]);
 }

@@ -24,6 +24,7 @@ typedef struct rule_name {
     rule_name_kind kind;
     bool element;
     bool known;    /* has a value at this point of the walk */
+    bool one;      /* holds an element that is one number, the same for all of an array */
     bool late;     /* rule_check: behind `rows present` absent rows have no such value */
     uint8_t how;   /* RULE_NAME_STATE: a rule_state */
     int8_t state;  /* and its number among the states */
@@ -47,5 +48,12 @@ rule_name *rule_env_find(const rule_env *env, const char *text);
 
 /* Returns true if an expression names an element. */
 bool rule_env_is_element(const rule_env *env, const ast *node);
+
+/* Returns true if an expression is one number: no array, and not one number for each row. */
+bool rule_env_is_one(const rule_env *env, const ast *node);
+
+/* Returns true if a statement is an `if` whose condition is known only after the arrays are read:
+ * both its blocks are computed, and what they give to a name is chosen between. */
+bool rule_env_is_late_if(const rule_env *env, const ast *node);
 
 #endif

@@ -34,10 +34,13 @@ static uint32_t reads_of_name(const char *name)
 
 static void add_function(traits *t, const element_function *f)
 {
-    bool by_row = f->traits & FN_BY_ROW, asks = f->traits & FN_ASKS;
-    t->reads |= by_row ? RULE_READS_ROW : 0;
+    bool by_row = f->traits & FN_BY_ROW, measures = f->traits & FN_MEASURES;
+    bool asks = f->traits & FN_ASKS && !measures;
+    t->reads |= by_row || measures || f->kind == FN_MEAN ? RULE_READS_SHAPE : 0;
     t->by_storage |= asks;
-    if (by_row || asks)
+    if (measures)
+        cut_no_finer(t, RULE_CUT_NOWHERE);
+    else if (by_row || asks)
         cut_no_finer(t, RULE_CUT_BY_ROWS);
     else if (f->traits & (FN_REDUCES | FN_DRAWS))
         cut_no_finer(t, RULE_CUT_NOWHERE);
@@ -72,7 +75,7 @@ static traits traits_of(const rule_ast *r)
     if (t.states & (1u << STATE_KEY | 1u << STATE_SHARED))
         t.reads |= RULE_READS_KEY;
     if (t.states & 1u << STATE_ROW) {
-        t.reads |= RULE_READS_ROW;
+        t.reads |= RULE_READS_SHAPE;
         cut_no_finer(&t, RULE_CUT_BY_ROWS);
     }
     return t;

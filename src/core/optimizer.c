@@ -422,7 +422,8 @@ static rule_given give_all(const optimizer *o, optimizer_draft *d, const slot *s
     rule_given g = {.dtype = kv_array_dtype(s->stored),
                     .sparse_input = sparse_input,
                     .sparse_stored = kv_array_storage(s->stored) == KV_ROW_SPARSE,
-                    .row = row_length(s->stored)};
+                    .row = row_length(s->stored),
+                    .size = s->stored->size};
     if (s->part && s->part->given)
         return given_by_other(o, s, numbers);
     g.master = optimizer_has_master(o, s);
@@ -445,7 +446,7 @@ static bool serves_both(uint32_t reads, const rule_given *a, const rule_given *b
            (!(reads & RULE_READS_LR) || same_double(a->lr, b->lr)) &&
            (!(reads & RULE_READS_WD) || same_double(a->wd, b->wd)) &&
            (!(reads & RULE_READS_BASE_LR) || same_double(a->base_lr, b->base_lr)) &&
-           (!(reads & RULE_READS_ROW) || a->row == b->row);
+           (!(reads & RULE_READS_SHAPE) || (a->row == b->row && a->size == b->size));
 }
 
 static void remember(optimizer *o, made_update *m)

@@ -161,7 +161,7 @@ TEST(dot_column)
     for (int64_t i = 0; i < n * depth; i++)
         products[i] = (double)((const float *)array_elements(a))[i] *
                       (double)((const float *)array_elements(b))[i % depth];
-    CHECK_OK(reduce_array(&sum, wide, REDUCE_SUM, (int64_t[]){1}, 1, &e));
+    CHECK_OK(reduce_array(&sum, wide, REDUCE_SUM, (int64_t[]){1}, 1, NULL, &e));
     for (int64_t i = 0; i < n; i++)
         CHECK(((const float *)array_elements(r))[i] ==
               (float)((const double *)array_elements(sum))[i]);
@@ -230,7 +230,7 @@ TEST(dot_stops)
     CHECK_ERR(dot_arrays(&r, a, a, KV_FLOAT32, &e), KV_E_INTERRUPTED, "interrupted");
     CHECK(!r);
     CHECK_ERR(dot_arrays(&r, a, v, KV_FLOAT32, &e), KV_E_INTERRUPTED, "interrupted");
-    CHECK_ERR(reduce_array(&r, a, REDUCE_SUM, NULL, 0, &e), KV_E_INTERRUPTED, "interrupted");
+    CHECK_ERR(reduce_array(&r, a, REDUCE_SUM, NULL, 0, NULL, &e), KV_E_INTERRUPTED, "interrupted");
     CHECK(!r);
     stop_ask(NULL);
     kv_array_unref(a);

@@ -85,27 +85,65 @@ TEST(rule_check_names)
 TEST(rule_check_kinds)
 {
     CHECK_TEXT(refusal("{ if input > 0 { stored += input } }"),
-               "1:6-15 usage: `if` takes what is known before the arrays are read, and this is "
-               "known only afterwards (choose element by element: where(condition, a, b))");
-    CHECK_TEXT(refusal("{ if sum(input) > 0 { stored += input } }"),
-               "1:6-20 usage: `if` takes what is known before the arrays are read, and this is "
-               "known only afterwards (choose element by element: where(condition, a, b))");
+               "1:6-15 usage: `if` takes one number, and this is an array (choose element by "
+               "element: where(condition, a, b))");
+    CHECK_TEXT(refusal("{ if rowmean(input) > 0 { stored += input } }"),
+               "1:6-24 usage: `if` takes one number, and this is an array (choose element by "
+               "element: where(condition, a, b))");
+    CHECK_TEXT(refusal("{ if sum(input) > 0 { stored += input } }"), "");
     /* a name that holds an element anywhere holds one everywhere */
-    CHECK_TEXT(refusal("{ a = 1; if a > 0 { stored += input }; a = b; b = input }"),
-               "1:13-18 usage: `if` takes what is known before the arrays are read, and this is "
-               "known only afterwards (choose element by element: where(condition, a, b))");
+    CHECK_TEXT(refusal("{ b = input; a = b; if a > 0 { stored += input }; a = 1 }"),
+               "1:24-29 usage: `if` takes one number, and this is an array (choose element by "
+               "element: where(condition, a, b))");
     CHECK_TEXT(refusal("{ fail input; stored += input }"),
                "1:8-13 usage: `fail` takes a text, not an array");
     CHECK_TEXT(refusal("{ print key, input, input + 1; stored += input }"), "");
     CHECK_TEXT(refusal("{ print f\"{input}\"; stored += input }"),
                "1:9-19 usage: a text holds what is known before the arrays are read, and this is "
-               "known only afterwards");
+               "an array");
+    CHECK_TEXT(refusal("{ print f\"{sum(input)}\"; stored += input }"),
+               "1:9-24 usage: a text holds what is known before the arrays are read, and this is "
+               "a number that is known only after the arrays are read");
     CHECK_TEXT(refusal("{ stored += input * \"a\" }"),
                "1:21-24 usage: a text cannot be computed with arrays");
     CHECK_TEXT(refusal("{ stored += [1, 2] }"),
                "1:13-19 usage: a rule holds numbers, texts and arrays, but not this");
     CHECK_TEXT(refusal("{ a = (1, 2); stored += input }"),
                "1:7-13 usage: a rule has no tuples but behind a text and %");
+}
+
+/* What a block cannot do of which it is known late whether it runs. */
+TEST(rule_check_late_branches)
+{
+#define LATE(what)                                                                                 \
+    what " stands in an `if` on a number that is known only after the arrays are read (there "     \
+         "names get values, or `skip` leaves the key as it is)"
+    CHECK_TEXT(refusal("{ if sum(input) > 1 { print 1 }; stored += input }"),
+               "1:23-30 usage: " LATE("`print`"));
+    CHECK_TEXT(refusal("{ if sum(input) > 1 { if t > 1 { fail \"x\" } }; stored += input }"),
+               "1:34-42 usage: " LATE("`fail`"));
+    CHECK_TEXT(refusal("{ if sum(input) > 1 { rows present }; stored += input }"),
+               "1:23-35 usage: " LATE("`rows present`"));
+    CHECK_TEXT(refusal("{ if sum(input) > 1 { state m; stored += m } }"),
+               "1:29-30 usage: " LATE("a state that begins"));
+    CHECK_TEXT(refusal("{ state key n; if sum(input) > 1 { n = 2 }; stored += n }"),
+               "1:36-41 usage: " LATE("a state that is one number"));
+#undef LATE
+    CHECK_TEXT(refusal("{ if sum(input) > 1 { x = 2 }; stored += x }"),
+               "1:42-43 usage: `x` has no value here (give it one above, on every path that leads "
+               "here)");
+    static const char undone[] = "the `skip` of an `if` on a number that is known only after the "
+                                 "arrays are read does not undo this (`state NAME`, an array that "
+                                 "begins with a number, can be left as it was)";
+    buf want = {0};
+    buf_printf(&want, "1:49-55 usage: %s", undone);
+    CHECK_TEXT(refusal("{ state key n; if isnan(sum(input)) { skip }   ;n += 1; stored += n }"),
+               buf_text(&want));
+    buf_clear(&want);
+    buf_printf(&want, "1:9-18 usage: %s", undone);
+    CHECK_TEXT(refusal("{ state m = input; if sum(input) > 1 { skip }; stored += m }"),
+               buf_text(&want));
+    buf_release(&want);
 }
 
 TEST(rule_check_writes)
@@ -146,13 +184,12 @@ TEST(rule_check_states)
     CHECK_TEXT(refusal("{ state input; stored += input }"),
                "1:9-14 usage: `input` is taken, so no state can be called so");
     CHECK_TEXT(refusal("{ state key n; n = input; stored += input }"),
-               "1:16-25 usage: state n is a number that is known before the arrays are read, and "
-               "this is known only afterwards (`state n` keeps an array, also one that a sum or "
-               "norm fills)");
+               "1:16-25 usage: state n is set before the arrays are read, and this is an array "
+               "(`state n` keeps an array, also one that a sum or norm fills)");
     CHECK_TEXT(refusal("{ state shared n = 0.0; n = norm(input); stored += n }"),
-               "1:25-40 usage: state n is a number that is known before the arrays are read, and "
-               "this is known only afterwards (`state n` keeps an array, also one that a sum or "
-               "norm fills)");
+               "1:25-40 usage: state n is set before the arrays are read, and this is a number "
+               "that is known only after the arrays are read (`state n` keeps an array, also one "
+               "that a sum or norm fills)");
     CHECK_TEXT(refusal("{ if t > 1 { state m }; stored += m }"),
                "1:35-36 usage: `m` has no value here (give it one above, on every path that leads "
                "here)");
@@ -294,7 +331,7 @@ static const void *input_at(void *arg, int64_t from, int64_t n, void *room)
 static void update(const char *rule, kv_dtype dtype, void *stored, const void *input, int64_t n)
 {
     rule_update u;
-    CHECK_OK(make(rule, dtype, (rule_given){.key = {7, NULL}, .t = 1}, &u));
+    CHECK_OK(make(rule, dtype, (rule_given){.key = {7, NULL}, .t = 1, .row = 1, .size = n}, &u));
     void *scratch = mem_alloc_data(plan_scratch_bytes(u.plan, n, 0), &e);
     plan_arrays a = {.stored = stored,
                      .stored_dtype = dtype,
@@ -478,6 +515,35 @@ TEST(rule_update_prints_skips_fails)
     CHECK_ERR(rc, KV_E_VALUE, "no w");
 }
 
+/* A branch on a number that is known only after the arrays are read. */
+TEST(rule_update_branches_late)
+{
+    static const char clip[] = "{ g = input; if norm(g) > 5 { g *= 5 / norm(g) }; stored += g }";
+    CHECK_TEXT(f32(clip, 1, 4), "5.0");
+    CHECK_TEXT(f32(clip, 1, 20), "6.0");
+    static const char chain[] = "{ if sum(input) > 10 { x = 1 } else if sum(input) > 5 and t == 1 "
+                                "{ x = 2; if max(1, t) == 1 { x += 10 } } else { x = 3 }; "
+                                "stored = x }";
+    CHECK_TEXT(f32(chain, 0, 11), "1.0");
+    CHECK_TEXT(f32(chain, 0, 6), "12.0");
+    CHECK_TEXT(f32(chain, 0, 5), "3.0");
+    /* a nan is true, as in Python, and what is not taken leaves no trace */
+    CHECK_TEXT(f32("{ x = 1; if sum(input) { x = 2 }; stored = x }", 0, NAN), "2.0");
+    CHECK_TEXT(f32("{ x = 1; if sum(input) > 0 { x = sqrt(input) }; stored = x }", 0, -1), "1.0");
+    static const char skips[] = "{ if isnan(sum(input)) { skip }; stored += input }";
+    CHECK_TEXT(f32(skips, 7, NAN), "7.0");
+    CHECK_TEXT(f32(skips, 7, 1), "8.0");
+    static const char nested[] =
+        "{ if sum(input) > 0 { if sum(input) > 2 { skip } else { stored += 1 } } else { if t > 0 "
+        "{ skip } }; stored += 10 }";
+    CHECK_TEXT(f32(nested, 0, 3), "0.0");
+    CHECK_TEXT(f32(nested, 0, 1), "11.0");
+    CHECK_TEXT(f32(nested, 0, -1), "0.0");
+    CHECK_TEXT(f32("{ if sum(input) > 0 { skip } else { skip }; stored += 10 }", 4, 3), "4.0");
+    CHECK_TEXT(f32("{ stored = mean(input) + size(stored) * 10 + len(input) * 100 }", 0, 2),
+               "112.0");
+}
+
 TEST(rule_update_host_errors_have_places)
 {
     rule_update u;
@@ -630,8 +696,8 @@ static struct {
     float x[MAX_LEN];
 } names[6] = {{"input", {0}}, {"stored", {0}}, {"a", {0}}, {"b", {0}}, {"c", {0}}, {"d", {0}}};
 
-/* Appends a random expression over the first nnames names and computes it for n elements into out.
- */
+/* Appends a random expression over the first nnames names and computes it for n
+ * elements into out. */
 static void grow_rule(buf *rule, int depth, int nnames, float *out, int64_t n)
 {
     static float args[5][3][MAX_LEN];

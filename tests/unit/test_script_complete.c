@@ -188,7 +188,7 @@ TEST(script_complete_words_of_commands)
         {"set-updater { stored += flo", "floor("},
         {"set-updater { stored += is", "isfinite(|isnan("},
         {"set-updater { stored += ro", "round(|rowmean(|rows present"},
-        {"updater f(by = 1) {\n  state mean\n  stored += me", "mean"},
+        {"updater f(by = 1) {\n  state moment\n  stored += mo", "moment"},
         {"expect-error sha", "shape"},
         {"expect-error key { pul", "pull"},
         {"echo o", "off|on"},

@@ -34,7 +34,9 @@ static value array(kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx)
     kv_err e = {0};
     kv_array *a = NULL;
     CHECK_OK(kv_array_new(&a, dtype, ndim, shape, ctx, &e));
-    return value_array(a);
+    value v;
+    CHECK_OK(value_array(&v, a, &e));
+    return v;
 }
 
 /* Prints v, compares and releases it. */
@@ -239,7 +241,7 @@ TEST(value_items)
     value bit = array(KV_BOOL, 0, NULL, (kv_ctx){0});
     value two = array(KV_FLOAT32, 1, (int64_t[]){2}, (kv_ctx){0});
     void *data = NULL;
-    CHECK_OK(kv_array_write(one.u.array, &data, &e));
+    CHECK_OK(kv_array_write(one.u.box->array, &data, &e));
     *(int64_t *)data = INT64_MIN;
     CHECK_OK(value_item(&v, one, &e));
     CHECK(v.kind == VALUE_INT && v.u.integer == INT64_MIN);

@@ -294,7 +294,7 @@ TEST(sparse_is_refused)
     CHECK_ERR(kv_array_write_rows(a, &write, &e), KV_E_VALUE,
               "an array can be written by its only holder; this one has 2");
     kv_array_unref(a);
-    CHECK_ERR(reduce_array(&out, a, REDUCE_SUM, NULL, 0, &e), KV_E_UNSUPPORTED, text);
+    CHECK_ERR(reduce_array(&out, a, REDUCE_SUM, NULL, 0, NULL, &e), KV_E_UNSUPPORTED, text);
     CHECK_ERR(array_slice(&out, a, NULL, 0, &e), KV_E_UNSUPPORTED, text);
     CHECK_ERR(array_assign_slice(a, NULL, 0, dense, &e), KV_E_UNSUPPORTED, text);
     CHECK_ERR(arrange_transpose(&out, a, NULL, 0, &e), KV_E_UNSUPPORTED, text);
