@@ -285,7 +285,10 @@ int kv_set_updater(kv *store, kv_updater update, void *arg, void (*done)(void *a
 
 /* A rule: an updater written in the rule language, `{ stored += input * 2 }` or
  * `updater scale(factor = 2.0) { stored += input * factor }`; or as Python has it, `def update(key,
- * input, stored):` with an indented block, under any three names. */
+ * input, stored):` with an indented block, under any three names. A name that it reads and does not
+ * define, such as `rate` in `{ stored -= rate * input }`, is a parameter without a default. In a
+ * def `lr` and its kin (see kvctl's `help rules`) are such parameters, too: as long as they are not
+ * given, they are what every rule has. */
 typedef struct kv_rule kv_rule;
 
 /* Reads and checks a rule. file, line and col (from 1) say where text stands, for error messages;
@@ -295,7 +298,9 @@ int kv_rule_new(kv_rule **rule, const char *text, const char *file, int line, in
 void kv_rule_free(kv_rule *rule); /* NULL is allowed; a store keeps what it uses */
 
 /* Sets a rule as the updater of all later pushes, with these parameters, the others at their
- * defaults. Errors: usage (unknown parameter), value (out of its range), dtype (not of its kind),
+ * defaults. A parameter without a default takes a number, true, false, none or a text, in "" where
+ * the text would be read as one of these. Errors: usage (unknown parameter; with its place, one
+ * without a default that is not given), value (out of its range), dtype (not of its kind),
  * memory. */
 int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparams, kv_err *e);
 
@@ -457,7 +462,8 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
  *            many pushes a pull was ahead of the slowest worker, at most), contributors (workers of
  *            the last round)
  *   "store"  type, rank, num_workers, updater, compression ("none",
- *            "2bit 0.5", "2bit 0.5 pull"), keys, bytes; then what a type works with. Of several
+ *            "2bit 0.5", "2bit 0.5 pull"), keys, bytes; reads (only where the rule has parameters
+ *            without defaults: "rate 0.5, note 'x'"); then what a type works with. Of several
  *            machines: servers; partition_bytes, that a part of a key has, and row_partition_bytes,
  *            one of whole rows; spread_elements, from which on a key is spread over all servers;
  *            ahead_bytes, that a worker may push ahead of the others; deadline_ms, after which a
@@ -465,21 +471,20 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
  *            to the other ranks (memory, messages, both, none); staleness (dist_async alone: the
  *            bound, or unbounded); gpu_link (only where MPI reads the memory of GPUs: direct)
  *   "metadata" a row for each text of other tools that its files hold: name, text
- *   "rule"   the rule in use, an optimizer's too, one row: rule (its name), text
+ *   "rule"   the rule in use, an optimizer's too, one row: rule (its name), text, reads (as above)
  *   "optimizer"  the optimizer or rule in use, one row: optimizer (its name), num_update (the
  *            largest count of a key), learning_rate (of the last update, before multipliers),
- *            schedule (only where there is one: as a call with all parameters), then its numbers
- *            that all keys share, each under its own name. The servers of dist_async each count the
- *            keys they have, and their schedule follows these counts: num_update is the largest of
- *            all, as exact as that of one process, the rest is that of the first server that has it
- *   "states" what it keeps, a row for each state in the order of updates: key (a number, or the
- *            text of a text key), state (its name; "stored" is a float32 master; "" in the one row
- *            of a key that keeps nothing), dtype, shape ("(2, 3)", "" for a number), value (of a
- *            number, else ""; its dtype is int, float, bool or none), bytes (of an array), t (the
- *            count of the key). Numbers are the shortest text that reads back equal.
- * The rows describe the store at the time of the call; the visitor may use the store.
- * Errors: usage (unknown topic), value (no optimizer is in use), unsupported (the updater is a C
- * function, so it has no states), memory, and the visitor's own. */
+ *            schedule (only where there is one: as a call with all parameters), reads (as above),
+ *            then its numbers that all keys share, each under its own name. The servers of
+ * dist_async each count the keys they have, and their schedule follows these counts: num_update is
+ * the largest of all, as exact as that of one process, the rest is that of the first server that
+ * has it "states" what it keeps, a row for each state in the order of updates: key (a number, or
+ * the text of a text key), state (its name; "stored" is a float32 master; "" in the one row of a
+ * key that keeps nothing), dtype, shape ("(2, 3)", "" for a number), value (of a number, else "";
+ * its dtype is int, float, bool or none), bytes (of an array), t (the count of the key). Numbers
+ * are the shortest text that reads back equal. The rows describe the store at the time of the call;
+ * the visitor may use the store. Errors: usage (unknown topic), value (no optimizer is in use),
+ * unsupported (the updater is a C function, so it has no states), memory, and the visitor's own. */
 int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_err *e);
 
 /* ---- The process ----------------------------------------------------------------------------- */

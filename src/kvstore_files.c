@@ -177,7 +177,7 @@ int kv_load_states(kv *store, const char *path, kv_err *e)
 
 static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
 {
-    enum { STORE_FIELDS = 7 };
+    enum { STORE_FIELDS = 8 };
     char name[96], how[COMPRESSION_TEXT];
     int64_t bytes = 0;
     int rc = store_enter(store, e);
@@ -188,8 +188,10 @@ static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
         bytes += kv_array_bytes(store->slots.items[i].stored);
     snprintf(name, sizeof name, "%s", updater_name(&store->updater));
     compression_print(how, &store->compression);
-    if ((rc = store_leave(store, KV_OK, e)))
-        return rc;
+    buf reads = {0};
+    if (store->updater.kind == UPDATER_RULE)
+        optimizer_reads_text(store->updater.optimizer, &reads);
+    rc = store_leave(store, buf_check(&reads, e), e);
     kv_field fields[STORE_FIELDS + KV_MOST_SETTINGS] = {
                          {.name = "type", .text = kv_type(store)},
                          {.name = "rank", .number = kv_rank(store)},
@@ -198,28 +200,40 @@ static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
                          {.name = "compression", .text = how},
                          {.name = "keys", .number = nkeys},
                          {.name = "bytes", .number = bytes}};
-    int n = STORE_FIELDS;
+    int n = STORE_FIELDS - 1;
+    if (reads.len > 0)
+        fields[n++] = (kv_field){.name = "reads", .text = buf_text(&reads)};
     if (store->ops->settings)
         n += store->ops->settings(store->self, fields + n);
-    return visit(arg, fields, n, e);
+    if (!rc)
+        rc = visit(arg, fields, n, e);
+    buf_release(&reads);
+    return rc;
 }
 
 static int describe_rule(kv *store, kv_visitor visit, void *arg, kv_err *e)
 {
     char name[96], *text = NULL;
+    buf reads = {0};
     int rc = store_enter(store, e);
     if (rc)
         return rc;
     const updater *u = &store->updater;
     snprintf(name, sizeof name, "%s", updater_name(u));
-    if (u->kind != UPDATER_RULE)
+    if (u->kind != UPDATER_RULE) {
         rc = kv_err_set(e, KV_E_VALUE, "no rule is in use");
-    else if (!(text = mem_text(u->optimizer->rule->text, strlen(u->optimizer->rule->text), e)))
-        rc = KV_E_MEMORY;
+    } else {
+        optimizer_reads_text(u->optimizer, &reads);
+        text = mem_text(u->optimizer->rule->text, strlen(u->optimizer->rule->text), e);
+        rc = text ? buf_check(&reads, e) : KV_E_MEMORY;
+    }
     rc = store_leave(store, rc, e);
-    kv_field fields[] = {{.name = "rule", .text = name}, {.name = "text", .text = text}};
+    kv_field fields[] = {{.name = "rule", .text = name},
+                         {.name = "text", .text = text},
+                         {.name = "reads", .text = buf_text(&reads)}};
     if (!rc)
-        rc = visit(arg, fields, 2, e);
+        rc = visit(arg, fields, reads.len > 0 ? 3 : 2, e);
+    buf_release(&reads);
     mem_free(text);
     return rc;
 }

@@ -14,6 +14,7 @@
 #include "files/named.h"
 #include "out/record.h"
 #include "session/show.h"
+#include "session/follow.h"
 #include "session/unit.h"
 #include "syntax/function.h"
 #include "syntax/statement.h"
@@ -60,6 +61,9 @@ int cmd_use(session *s, const ast *call, result *out, kv_err *e)
 
 /* ---- Keys with values ---- */
 
+/* The arrays that a call fills: none but those of --out, new ones, or its values. */
+typedef enum call_outs { NO_OUTS, NEW_OUTS, IN_PLACE } call_outs;
+
 /* The value of one key: an array, a list of one, or where several are allowed a list of more. */
 static int add_values(pairs *p, kv_key key, value v, bool several, kv_err *e)
 {
@@ -77,6 +81,8 @@ static int add_values(pairs *p, kv_key key, value v, bool several, kv_err *e)
                    (long long)v.u.list->n);
         return kv_err_hint(e, "stack([a, b]) makes one array of several");
     }
+    if (p->in_place && v.kind == VALUE_ARRAY)
+        return pairs_fill(p, key, v, e);
     if ((code = value_to_array(&a, v, e)))
         return code;
     return pairs_add(p, key, a, e);
@@ -138,8 +144,10 @@ static const char *command_name(const ast *call)
     return ((const command *)call->u.other)->name;
 }
 
-/* The keys and values of init, push and their kind. single: one array a key. */
-static int make_pairs(session *s, const ast *call, key_list *keys, bool single, pairs *p, kv_err *e)
+/* The keys and values of init, push and their kind. single: one array a key. *to is no longer
+ * IN_PLACE where nothing refers to the values: it would be lost. */
+static int make_pairs(session *s, const ast *call, key_list *keys, bool single, call_outs *to,
+                      pairs *p, kv_err *e)
 {
     const ast *list = call->kid[1];
     safetensors *file = NULL;
@@ -148,13 +156,19 @@ static int make_pairs(session *s, const ast *call, key_list *keys, bool single, 
     bool by_name = file && (safetensors_count(file) != 1 || named_is_pattern(call->kid[0]));
     int named = by_name ? pair_named(s, call, file, single, keys, p, e) : KV_OK;
     safetensors_close(file);
-    if (by_name)
+    if (by_name) {
+        *to = *to == IN_PLACE ? NEW_OUTS : *to;
         return named;
+    }
     value small[8] = {{0}}, *v = list->n <= 8 ? small : mem_zalloc(list->n, sizeof *v, e);
     int code = v ? eval_keys(s, call->kid[0], keys, e) : KV_E_MEMORY;
     uint32_t n = 0;
     for (; n < list->n && code == KV_OK; n++)
         code = eval(s, list->kid[n], &v[n], e);
+    for (uint32_t i = 0; i < n && *to == IN_PLACE; i++)
+        p->in_place |= pairs_are_held(v[i], false);
+    if (*to == IN_PLACE && !p->in_place)
+        *to = NEW_OUTS;
     if (code == KV_OK && keys->list) {
         code = pair_list(s, list, keys, v, n, single, p, e);
     } else if (code == KV_OK && single && n > 1) {
@@ -243,16 +257,17 @@ static int sparse_flag(session *s, const ast *call, kv_call *how, kv_err *e)
 
 static void warn_ignored(session *s, const ast *into, int64_t ignored)
 {
+    char text[UNIT_TEXT];
     if (ignored == 1)
         session_warn(s, into,
                      "a row_sparse array in `%s` stays as it was; `pull --ignore-sparse false` "
                      "fills it, row-sparse-pull takes rows",
-                     into->u.text);
+                     unit_text(text, s->unit, into));
     else if (ignored > 1)
         session_warn(s, into,
                      "%lld row_sparse arrays in `%s` stay as they were; `pull --ignore-sparse "
                      "false` fills them, row-sparse-pull takes rows",
-                     (long long)ignored, into->u.text);
+                     (long long)ignored, unit_text(text, s->unit, into));
 }
 
 int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
@@ -319,46 +334,6 @@ static int result_outs(kv *store, const key_list *keys, const pairs *in, pairs *
     return code;
 }
 
-/* Copies the arrays of a variable that other variables share, since they will be written. */
-static int own_arrays(value *v, kv_err *e)
-{
-    kv_array *a;
-    int code = value_descend(e);
-    if (code == KV_OK && v->kind == VALUE_ARRAY)
-        code = value_own(*v, e);
-    if (code == KV_OK && value_is_several(*v)) {
-        for (int64_t i = 0; i < v->u.list->n && code == KV_OK; i++)
-            code = own_arrays(&v->u.list->items[i], e);
-    } else if (code == KV_OK && v->kind != VALUE_ARRAY && !(code = value_to_array(&a, *v, e))) {
-        value_release(v);
-        code = value_array(v, a, e);
-    }
-    return code;
-}
-
-static bool all_arrays(value v)
-{
-    if (!value_is_sequence(v) || value_descend(NULL))
-        return v.kind == VALUE_ARRAY;
-    for (int64_t i = 0; i < v.u.list->n; i++)
-        if (!all_arrays(v.u.list->items[i]))
-            return false;
-    return true;
-}
-
-/* The variable that receives the results of a pushpull in place: its only value is one, and they
- * are not sent elsewhere. Else NULL. */
-static value *variable_in_place(session *s, const ast *call)
-{
-    const ast *list = call->kid[1];
-    if (list->n != 1 || list->kid[0]->kind != AST_NAME || command_option_of(call, "out"))
-        return NULL;
-    for (uint32_t i = 0; i < call->n; i++)
-        if (call->kid[i] && call->kid[i]->kind == STMT_REDIRECT)
-            return NULL;
-    return session_find(s, list->kid[0]->u.text);
-}
-
 typedef int both_call(kv *, const kv_key *, int64_t, kv_array *const *, const kv_key *, int64_t,
                       kv_array *const *, const kv_call *, kv_err *);
 
@@ -377,9 +352,6 @@ static bool outs_differ(kv *store, const pairs *outs)
     return false;
 }
 
-/* The arrays that a call fills: none but those of --out, new ones, or its values. */
-typedef enum call_outs { NO_OUTS, NEW_OUTS, IN_PLACE } call_outs;
-
 /* single: one array a key. */
 static int call_with_pairs(session *s, const ast *call, bool single, call_outs to, both_call *run,
                            result *out, kv_err *e)
@@ -394,10 +366,11 @@ static int call_with_pairs(session *s, const ast *call, bool single, call_outs t
     if ((code = session_store(s, &store, e)) || (code = command_priority(s, call, &how, e)))
         return code;
     how.ignored = &ignored;
-    code = make_pairs(s, call, &keys, single, &p, e);
+    code = make_pairs(s, call, &keys, single, &to, &p, e);
     out->names = keys.names; /* the names of the result's keys */
     keys.names = (arena){0};
     if (code == KV_OK && (code = record_keys(s, out, keys.keys, keys.n, e)) == KV_OK) {
+        pairs_warn_twice(&p, s, call->kid[1]);
         if (into)
             code = pairs_into(&outs, s, into, &keys, e);
         else if (to == NEW_OUTS)
@@ -418,7 +391,7 @@ static int call_with_pairs(session *s, const ast *call, bool single, call_outs t
     if (code == KV_OK)
         tell_change(s, command_name(call), &keys, store);
     if (code == KV_OK && (into || to == IN_PLACE))
-        warn_ignored(s, into ? into : call->kid[1]->kid[0], ignored);
+        warn_ignored(s, into ? into : call->kid[1], ignored);
     pairs_release(&outs);
     pairs_release(&p);
     key_list_release(&keys);
@@ -453,24 +426,11 @@ int cmd_push(session *s, const ast *call, result *out, kv_err *e)
 
 int cmd_pushpull(session *s, const ast *call, result *out, kv_err *e)
 {
-    value *v = variable_in_place(s, call), before = value_none();
-    if (!v)
-        return call_with_pairs(s, call, false, NEW_OUTS, kv_pushpull, out, e);
-    bool numbers = !all_arrays(*v); /* arrays will stand for them, if all goes well */
-    if (numbers)
-        before = value_ref(*v);
-    int code = own_arrays(v, e);
-    if (code)
-        unit_at(s, call->kid[1], e);
-    else
-        code = call_with_pairs(s, call, false, IN_PLACE, kv_pushpull, out, e);
-    /* KEYS may have called a function that made variables: they may have moved */
-    if (code && numbers && (v = session_find(s, call->kid[1]->kid[0]->u.text))) {
-        value_release(v);
-        *v = value_ref(before);
-    }
-    value_release(&before);
-    return code;
+    call_outs to = command_option_of(call, "out") ? NO_OUTS : IN_PLACE;
+    for (uint32_t i = 0; i < call->n; i++)
+        if (call->kid[i] && call->kid[i]->kind == STMT_REDIRECT)
+            to = NEW_OUTS;
+    return call_with_pairs(s, call, false, to, kv_pushpull, out, e);
 }
 
 int cmd_broadcast(session *s, const ast *call, result *out, kv_err *e)
@@ -485,7 +445,15 @@ int cmd_call_store(session *s, const ast *call, result *out, kv_err *e)
     kv *store;
     int code = session_store(s, &store, e);
     (void)out;
-    return code ? code : ((const command *)call->u.other)->on_store(store, e);
+    const command *c = call->u.other;
+    bool open = code == KV_OK && kv_in_transaction(store);
+    if (code || (code = c->on_store(store, e)))
+        return code;
+    if (open && c->on_store == kv_rollback)
+        return follow_rollback(s, e);
+    if (open && c->on_store == kv_commit)
+        follow_commit(s);
+    return KV_OK;
 }
 
 /* The function without arguments that has the name of the command. */

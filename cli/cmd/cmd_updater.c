@@ -2,23 +2,14 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/num.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
+#include "eval/rule_variables.h"
 #include "cmd/help.h"
 #include "syntax/optimizer_param.h"
 #include "syntax/statement.h"
+#include "session/follow.h"
 #include "session/unit.h"
-
-/* More parameters than any rule has. */
-#define MAX_PARAMS 64
-
-/* The parameters of a command as the library takes them: names with texts. */
-typedef struct params {
-    kv_opt opts[MAX_PARAMS];
-    value texts[MAX_PARAMS];
-    int n;
-} params;
 
 /* Returns true if a parameter of the rule that a command names is a text. */
 static bool takes_text(session *s, const ast *call, const char *param)
@@ -58,93 +49,92 @@ static int param_value(session *s, const ast *call, const ast *option, value *ou
 static int param_text(session *s, const ast *call, const ast *option, value *out, kv_err *e)
 {
     value v;
-    buf text = {0};
     int code;
     if (option->n == 0)
         return value_text(out, "true", e);
     if ((code = param_value(s, call, option, &v, e)))
         return code;
-    char number[NUM_TEXT_MAX];
-    if (v.kind == VALUE_FLOAT) {
-        num_repr(number, v.u.number, NUM_BINARY64);
-        buf_add(&text, number);
-    } else if (v.kind == VALUE_BOOL) {
-        buf_add(&text, v.u.integer ? "true" : "false");
-    } else if (v.kind == VALUE_NONE) {
-        buf_add(&text, "none");
-    } else if (value_is_scalar(v)) {
-        value_print(&text, v, false);
-    } else {
+    if (value_is_scalar(v))
+        code = follow_text(out, v, false, e);
+    else
         code = unit_err(s, option->kid[0], e, KV_E_DTYPE,
                         "a parameter is a number, true, false, none or a text, not %s",
                         value_kind_name(v));
-    }
     value_release(&v);
-    return value_text_take(out, &text, code, e);
-}
-
-static void params_release(params *p)
-{
-    for (int i = 0; i < p->n; i++)
-        value_release(&p->texts[i]);
+    return code;
 }
 
 /* Every option but the command's own. */
-static int params_of(session *s, const ast *call, params *p, kv_err *e)
+static int params_of(session *s, const ast *call, rule_params *p, kv_err *e)
 {
     int code = KV_OK;
     p->n = 0;
     for (uint32_t i = 1; i < call->n && code == KV_OK; i++) {
         const ast *option = call->kid[i];
+        value text;
         if (option->kind != STMT_OPTION || strcmp(option->u.text, "update") == 0)
             continue;
-        if (p->n == MAX_PARAMS)
-            code =
-                unit_err(s, option, e, KV_E_USAGE, "a rule has at most %d parameters", MAX_PARAMS);
-        else if ((code = param_text(s, call, option, &p->texts[p->n], e)) == KV_OK) {
-            p->opts[p->n] = (kv_opt){option->u.text, p->texts[p->n].u.text};
-            p->n++;
-        }
+        if ((code = param_text(s, call, option, &text, e)) == KV_OK &&
+            (code = rule_params_add(p, option->u.text, text, e)))
+            unit_at(s, option, e);
     }
     if (code)
-        params_release(p);
+        rule_params_release(p);
     return code;
 }
 
-/* Hands the text of a rule, with its place, to the store. */
-static int set_rule(kv *store, const unit *u, const rule_ast *rule, const params *p, kv_err *e)
+/* Hands the text of a rule, with its place and the variables that it reads, to the store. */
+static int set_rule(session *s, kv *store, const rule_text *r, rule_params *p, kv_err *e)
 {
     int line, col;
     kv_rule *made = NULL;
-    char *text = mem_text(u->src.text + rule->pos, rule->end - rule->pos, e);
+    followed_names f = {0};
+    const source *src = &r->unit->src;
+    char *text = mem_text(src->text + r->rule->pos, r->rule->end - r->rule->pos, e);
     if (!text)
         return KV_E_MEMORY;
-    source_locate(&u->src, rule->pos, &line, &col);
-    int code = kv_rule_new(&made, text, u->src.name, line, col, e);
+    source_locate(src, r->rule->pos, &line, &col);
+    int code = kv_rule_new(&made, text, src->name, line, col, e);
+    if (code == KV_OK)
+        code = rule_variables_take(s, r, p, &f, e);
     if (code == KV_OK)
         code = kv_set_rule(store, made, p->opts, p->n, e);
+    if (code == KV_OK) {
+        follow_use(s, &f, r->rule->nnames ? r->rule->names[0] : "{ … }");
+        rule_variables_warn(s, r, p);
+    }
+    follow_release(&f);
     kv_rule_free(made);
     mem_free(text);
     return code;
 }
 
-/* A rule of the script, or an optimizer of the library. */
-static int set_named(session *s, kv *store, const ast *what, const params *p, result *out,
-                     kv_err *e)
+/* An optimizer of the library, or none. */
+static int set_optimizer(session *s, kv *store, const char *name, const rule_params *p, kv_err *e)
 {
-    const char *text = eval_word(s, what, "the name of an updater", out, e);
     int code;
-    if (!text)
-        return e->code;
-    int64_t at = map_get(&s->rules, (kv_key){0, text});
-    if (at >= 0)
-        code = set_rule(store, s->rule_defs[at].unit, s->rule_defs[at].rule, p, e);
-    else if (strcmp(text, "assign") != 0)
-        code = kv_set_optimizer(store, text, p->opts, p->n, e);
+    if (strcmp(name, "assign") != 0)
+        code = kv_set_optimizer(store, name, p->opts, p->n, e);
     else if (p->n > 0)
         code = kv_err_set(e, KV_E_USAGE, "assign has no parameters");
     else
         code = kv_set_updater(store, NULL, NULL, NULL, e);
+    if (code == KV_OK)
+        follow_use(s, &(followed_names){0}, name);
+    return code;
+}
+
+/* A rule of the script, or an optimizer of the library. */
+static int set_named(session *s, kv *store, const ast *what, rule_params *p, result *out, kv_err *e)
+{
+    const char *text = eval_word(s, what, "the name of an updater", out, e);
+    if (!text)
+        return e->code;
+    int64_t at = map_get(&s->rules, (kv_key){0, text});
+    const rule_definition *d = at < 0 ? NULL : &s->rule_defs[at];
+    int code = d ? set_rule(s, store, &(rule_text){d->unit, d->rule, d->rule->is_def && !d->nested},
+                            p, e)
+                 : set_optimizer(s, store, text, p, e);
     return code ? unit_at(s, what, e) : KV_OK;
 }
 
@@ -163,19 +153,19 @@ int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *what = call->kid[0];
     kv *store;
-    params p;
+    rule_params p;
     int code = session_store(s, &store, e);
     if (code || (code = params_of(s, call, &p, e)))
         return code;
     if (!what)
         code = kv_update_optimizer(store, p.opts, p.n, e);
     else if (what->kind == STMT_RULE)
-        code = set_rule(store, s->unit, what->u.other, &p, e);
+        code = set_rule(s, store, &(rule_text){s->unit, what->u.other, false}, &p, e);
     else
         code = set_named(s, store, what, &p, out, e);
     if (what)
         hint_words(s, call, e);
-    params_release(&p);
+    rule_params_release(&p);
     return code;
 }
 

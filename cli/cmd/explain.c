@@ -155,11 +155,16 @@ static const char *compression_of(kv *store, char text[64])
     return strcmp(text, "none") == 0 || !*text ? NULL : text;
 }
 
+typedef struct rule_in_use {
+    buf text, reads;
+} rule_in_use;
+
 static int take_rule(void *arg, const kv_field *f, int n, kv_err *e)
 {
-    buf *text = arg;
-    (void)n, (void)e;
-    buf_add(text, f[1].text);
+    rule_in_use *rule = arg;
+    (void)e;
+    buf_add(&rule->text, f[1].text);
+    buf_add(&rule->reads, n > 2 ? f[2].text : "");
     return KV_OK;
 }
 
@@ -167,11 +172,11 @@ static int take_rule(void *arg, const kv_field *f, int n, kv_err *e)
  * is left out. */
 static void add_rule(buf *out, kv *store)
 {
-    buf text = {0};
+    rule_in_use rule = {0};
     kv_err unused = {0};
     int lines = 1;
-    if (kv_describe(store, "rule", take_rule, &text, &unused) == KV_OK) {
-        const char *at = buf_text(&text);
+    if (kv_describe(store, "rule", take_rule, &rule, &unused) == KV_OK) {
+        const char *at = buf_text(&rule.text);
         while (*at == '#' || *at == '\n')
             at += *at == '\n' ? 1 : strcspn(at, "\n");
         for (const char *c = at; *c; c++)
@@ -183,8 +188,11 @@ static void add_rule(buf *out, kv *store)
             buf_char(out, '\n');
             at += n + (at[n] == '\n');
         }
+        if (rule.reads.len > 0)
+            buf_printf(out, "       which reads %s\n", buf_text(&rule.reads));
     }
-    buf_release(&text);
+    buf_release(&rule.text);
+    buf_release(&rule.reads);
 }
 
 /* ---- Numbers ---- */

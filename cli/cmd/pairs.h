@@ -1,4 +1,4 @@
-/* Keys with arrays, as the store's calls take them, and the variables that --out fills. */
+/* Keys with arrays, as the store's calls take them, and the arrays that they fill. */
 #ifndef CMD_PAIRS_H
 #define CMD_PAIRS_H
 
@@ -11,6 +11,8 @@ typedef struct pairs {
     kv_key *keys;
     kv_array **arrays;
     int64_t n, cap;
+    bool in_place;        /* they are filled, too */
+    int64_t first, twice; /* two that are one array for different keys; twice 0: none */
     kv_key small_keys[8];
     kv_array *small_arrays[8];
 } pairs;
@@ -20,10 +22,18 @@ void pairs_release(pairs *p);
 /* Adds a pair; takes a, also on failure. Error: memory. */
 int pairs_add(pairs *p, kv_key key, kv_array *a, kv_err *e);
 
-/* Adds the arrays of the variable of an --out, each made the variable's own first: for one key an
- * array or a list of them, for a list of keys a list of those. Errors: name, dtype, value, memory,
- * with the place of the option. */
-int pairs_into(pairs *p, session *s, const ast *name, const key_list *keys, kv_err *e);
+/* Adds an array that is filled, with elements of its own. Errors: memory, those of value_own. */
+int pairs_fill(pairs *p, kv_key key, value array, kv_err *e);
+/* Warns of two keys that fill one array of node. */
+void pairs_warn_twice(const pairs *p, session *s, const ast *node);
+/* Returns true if something else refers to an array of v: filling it is seen. held: something
+ * refers to what holds v. */
+bool pairs_are_held(value v, bool held);
+
+/* Adds the arrays of an --out: for one key an array or a list of them, for a list of keys a list of
+ * those. Errors: name, dtype, value, usage (an array that nothing refers to), memory, with the
+ * place of the option. */
+int pairs_into(pairs *p, session *s, const ast *node, const key_list *keys, kv_err *e);
 
 /* Adds new arrays of the form that info has, for key number i of the result: one on the context, or
  * one on each of a list of them; they are the result's value, too. sparse: row_sparse ones without

@@ -605,7 +605,7 @@ static void complete_option_value(request *r)
         r->out->joined = false;
     } else if (strcmp(o->value, "B") == 0) {
         offer_all(r, truths);
-    } else if (o->kind == OPTION_NAME && strcmp(o->value, "V") == 0) {
+    } else if (strcmp(o->value, "V") == 0) {
         offer_variables(r);
     } else if (strcmp(o->value, "TYPE") == 0) {
         offer_types(r);

@@ -296,7 +296,8 @@ static int comprehension_item(session *s, int64_t i, void *arg, bool *on, kv_err
 
 static int move(session *s, const ast *node, value v, value where, value *out, kv_err *e);
 
-/* The list of what was made under a name, which keeps what it held before, if it held anything. */
+/* The list of what was made under a name, which keeps what it held before, if it held anything. It
+ * was a name of the list's own, so no rule has followed it. */
 static int finish_list(session *s, const char *name, const value *before, value_stack *items,
                        int code, value *out, kv_err *e)
 {
@@ -307,6 +308,7 @@ static int finish_list(session *s, const char *name, const value *before, value_
         session_set(s, name, *before, code ? NULL : e);
     else
         session_unset(s, name);
+    s->unfollowed--;
     return code;
 }
 
@@ -315,6 +317,7 @@ static int eval_comp(session *s, const ast *node, value *out, kv_err *e)
     comprehension c = {.node = node};
     const value *had = session_find_here(s, node->u.text);
     value before = had ? value_ref(*had) : value_none(), *keep = had ? &before : NULL;
+    s->unfollowed++;
     int code = eval_each(s, node->kid[1], node->u.text, comprehension_item, &c, e);
     return finish_list(s, node->u.text, keep, &c.items, code, out, e);
 }
@@ -327,6 +330,7 @@ static int eval_copies(session *s, const ast *node, value *out, kv_err *e)
     const value *had = session_find_here(s, "i");
     value before = had ? value_ref(*had) : value_none(), *keep = had ? &before : NULL;
     int code = eval_int(s, node->kid[1], "a count of devices", &n, e);
+    s->unfollowed++;
     for (int32_t i = 0; i < n && code == KV_OK; i++) {
         value v, moved, ctx = value_ctx((kv_ctx){node->op ? KV_GPU : KV_CPU, i});
         if ((code = session_interrupted(s, e)) || (code = session_set(s, "i", value_int(i), e)) ||

@@ -414,7 +414,7 @@ static int run_rule(session *s, const ast *node, kv_err *e)
                 return KV_E_MEMORY;
             at = s->nrules++;
         }
-        s->rule_defs[at] = (rule_definition){name.name, s->unit, rule};
+        s->rule_defs[at] = (rule_definition){name.name, s->unit, rule, s->locals != NULL};
     }
     s->unit->kept = true;
     return KV_OK;

@@ -15,6 +15,7 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "session/follow.h"
 #include "session/registry.h"
 #include "session/rows.h"
 #include "session/show.h"
@@ -52,6 +53,8 @@ void session_release(session *s)
     value_release(&s->last);
     value_release(&s->args);
     for (int64_t i = 0; i < s->nstores; i++) {
+        follow_release(&s->stores[i].follows);
+        follow_release(&s->stores[i].before);
         kv_free(s->stores[i].store);
         mem_free(s->stores[i].name);
     }
@@ -70,10 +73,22 @@ void session_release(session *s)
 
 /* ---- Variables ---- */
 
-static value *scope_find(const scope *s, const char *name)
+static variable *scope_variable(const scope *s, const char *name)
 {
     int64_t i = map_get(&s->names, (kv_key){0, name});
-    return i < 0 ? NULL : &s->items[i].v;
+    return i < 0 ? NULL : &s->items[i];
+}
+
+static value *scope_find(const scope *s, const char *name)
+{
+    variable *found = scope_variable(s, name);
+    return found ? &found->v : NULL;
+}
+
+variable *session_variable(session *s, const char *name, bool globals)
+{
+    variable *found = s->locals && !globals ? scope_variable(s->locals, name) : NULL;
+    return found ? found : scope_variable(&s->globals, name);
 }
 
 value *session_find(session *s, const char *name)
@@ -89,13 +104,13 @@ value *session_find_here(session *s, const char *name)
     return scope_find(s->locals ? s->locals : &s->globals, name);
 }
 
-static int scope_add(scope *s, const char *name, value v, kv_err *e)
+static int scope_add(scope *s, const char *name, value v, uint32_t follow, kv_err *e)
 {
     char *copy = NULL;
     if (mem_grow(&s->items, &s->cap, s->n + 1, sizeof *s->items, e) == KV_OK &&
         (copy = mem_text(name, strlen(name), e)) &&
         map_put(&s->names, (kv_key){0, copy}, s->n, e) == KV_OK) {
-        s->items[s->n++] = (variable){copy, v};
+        s->items[s->n++] = (variable){copy, v, follow};
         return KV_OK;
     }
     mem_free(copy);
@@ -103,17 +118,35 @@ static int scope_add(scope *s, const char *name, value v, kv_err *e)
     return KV_E_MEMORY;
 }
 
+/* Tells the rules that read a variable of its new value. *follow: the number of a new one. */
+static int tell_rules(session *s, const variable *place, const char *name, value v,
+                      uint32_t *follow, kv_err *e)
+{
+    if (place ? !place->follow : !s->awaits || s->locals || s->unfollowed)
+        return KV_OK;
+    if (!place)
+        return follow_new(s, name, v, follow, e);
+    return s->unfollowed ? KV_OK : follow_assign(s, place->follow, v, e);
+}
+
 int session_set(session *s, const char *name, value v, kv_err *e)
 {
-    value *place = session_find_here(s, name);
-    if (!place && session_names_store(s, name)) {
+    scope *here = s->locals ? s->locals : &s->globals;
+    variable *place = scope_variable(here, name);
+    uint32_t follow = 0;
+    int code = KV_OK;
+    if (!place && session_names_store(s, name))
+        code = kv_err_set(e, KV_E_NAME, "`%s` is a store, so it cannot be a variable", name);
+    else
+        code = tell_rules(s, place, name, v, &follow, e);
+    if (code) {
         value_release(&v);
-        return kv_err_set(e, KV_E_NAME, "`%s` is a store, so it cannot be a variable", name);
+        return code;
     }
     if (!place)
-        return scope_add(s->locals ? s->locals : &s->globals, name, v, e);
-    value_release(place);
-    *place = v;
+        return scope_add(here, name, v, follow, e);
+    value_release(&place->v);
+    place->v = v;
     return KV_OK;
 }
 
@@ -198,6 +231,8 @@ int session_adopt(session *s, kv *store, const char *name, kv_err *e)
         return code;
     }
     store_entry *entry = &s->stores[at];
+    follow_release(&entry->follows);
+    follow_release(&entry->before);
     kv_free(entry->store);
     *entry = (store_entry){.name = entry->name, .store = store, .serial = ++s->stores_made};
     s->current = at;

@@ -57,6 +57,7 @@ typedef struct heard_output {
 typedef struct variable {
     const char *name; /* owned */
     value v;
+    uint32_t follow; /* its number when rules follow it, see session/follow.h; 0: none ever did */
 } variable;
 
 typedef struct scope {
@@ -65,12 +66,22 @@ typedef struct scope {
     int64_t n, cap;
 } scope;
 
+/* The names that the rule of a store reads, see session/follow.h. All zero: none. */
+typedef struct followed_names {
+    struct followed *items;
+    int64_t n, cap;
+    char *rule; /* its name, or NULL */
+} followed_names;
+
 /* A store by name. */
 typedef struct store_entry {
     char *name;
     kv *store;
     uint64_t serial; /* which store of the session this is, counted from 1 */
     bool on_demand;  /* made because a command needed one, not by `create` */
+    followed_names follows;
+    bool replaced;   /* the rule was, in the transaction that is open; its names are in `before` */
+    followed_names before;
 } store_entry;
 
 /* The records of --json so far; see out/record.h. */
@@ -112,6 +123,9 @@ typedef struct session {
     int64_t nstores, stores_cap;
     uint64_t stores_made;   /* so far */
     int64_t current;        /* index of the store in use, -1 before the first */
+    uint32_t follow_numbers; /* of variables that rules follow, so far */
+    bool awaits;            /* some rule reads a name that is no variable yet */
+    int unfollowed;         /* > 0: variables of a comprehension, which no rule sees, are set */
     bool create_failed;     /* commands that follow were meant for a store that was not made */
     uint64_t draws;         /* calls of random functions without seed= so far */
     bool gpus_announced;    /* virtual GPUs are in use */
@@ -159,9 +173,12 @@ void session_release(session *s);
 
 /* The variable in the innermost scope that has it, or NULL. `args` is always there. */
 value *session_find(session *s, const char *name);
+/* The same with all that belongs to it; `args` is none. globals: in no other scope. */
+variable *session_variable(session *s, const char *name, bool globals);
 /* The variable in the scope that session_set writes to, or NULL. */
 value *session_find_here(session *s, const char *name);
-/* Sets a variable of the running function, else a global. Takes v, also on failure. */
+/* Sets a variable of the running function, else a global. Takes v, also on failure. Errors: name,
+ * memory, those of follow_assign. */
 int session_set(session *s, const char *name, value v, kv_err *e);
 /* Removes it from there, if it is there. */
 void session_unset(session *s, const char *name);

@@ -2,10 +2,12 @@
 #include "session/unit.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "session/session.h"
 
 int unit_err(const session *s, const ast *node, kv_err *e, kv_code code, const char *fmt, ...)
@@ -29,6 +31,17 @@ int unit_at(const session *s, const ast *node, kv_err *e)
     return s->unit && node ? source_at(&s->unit->src, node->pos, node->end, e)
            : e             ? e->code
                            : KV_OK;
+}
+
+const char *unit_text(char out[UNIT_TEXT], const unit *u, const ast *node)
+{
+    size_t n = node->end - node->pos, kept = n <= 40 ? n : utf8_cut(u->src.text + node->pos, n, 40);
+    for (size_t i = 0; i < kept; i++) {
+        char c = u->src.text[node->pos + i];
+        out[i] = c == '\n' ? ' ' : c;
+    }
+    snprintf(out + kept, UNIT_TEXT - kept, "%s", kept < n ? "…" : "");
+    return out;
 }
 
 static void unit_free(unit *u)

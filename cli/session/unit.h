@@ -32,6 +32,10 @@ int unit_too_deep(const session *s, const ast *node, kv_err *e);
 /* Adds the place of node to an error that has none. Returns e's code. */
 int unit_at(const session *s, const ast *node, kv_err *e);
 
+/* The text of a node of the unit, for messages: of one line, long ones are cut. Returns out. */
+#define UNIT_TEXT 64
+const char *unit_text(char out[UNIT_TEXT], const unit *u, const ast *node);
+
 /* Adds to the session's details that what failed was called at node of the text that runs. */
 void session_caller(session *s, const ast *node);
 
@@ -50,6 +54,7 @@ typedef struct rule_definition {
     const char *name;
     unit *unit;
     const rule_ast *rule;
+    bool nested; /* a function defined it */
 } rule_definition;
 
 #endif

@@ -11,14 +11,18 @@
 #include "syntax/check.h"
 #include "syntax/command.h"
 #include "syntax/function.h"
+#include "syntax/own_names.h"
 #include "syntax/statement.h"
+#include "vm/rule.h"
 
 typedef struct names {
     session *s;
     map set;      /* to 0 */
     map functions; /* to 0 */
+    map options;  /* of all commands, which may set parameters: to 0 */
     map told;     /* of the text that is walked: to 0 */
     bool unknown; /* a file whose name is computed may set any */
+    unit *unit;
     const source *src;
     kv_err *e;
 } names;
@@ -42,6 +46,8 @@ static int collect_own(names *n, const ast *node)
         return add(&n->set, "i", n->e);
     if (node->kind == STMT_REDIRECT && node->op == REDIRECT_VARIABLE)
         return add(&n->set, node->u.text, n->e);
+    if (node->kind == STMT_OPTION)
+        return add(&n->options, node->u.text, n->e);
     if (node->kind == STMT_DEF)
         code = add(&n->functions, node->u.text, n->e);
     for (uint32_t i = 1; node->kind == STMT_DEF && i < node->n && code == KV_OK; i++)
@@ -70,13 +76,13 @@ static bool is_set(const names *n, const char *name)
            strcmp(name, "cpu") == 0 || strcmp(name, "gpu") == 0; /* devices without a number */
 }
 
-static int tell(names *n, const ast *node)
+/* rule: that reads the name, or NULL. */
+static int tell(names *n, const char *name, uint32_t pos, uint32_t end, const rule_ast *rule)
 {
-    const char *name = node->u.text;
     kv_err found = {0};
     if (map_get(&n->told, (kv_key){0, name}) >= 0)
         return KV_OK;
-    source_err(n->src, node->pos, node->end, &found, KV_E_USAGE, "nothing sets the variable `%s`",
+    source_err(n->src, pos, end, &found, KV_E_USAGE, "nothing sets the variable `%s`",
                name);
     if (function_find(name) || map_get(&n->functions, (kv_key){0, name}) >= 0)
         kv_err_hint(&found, "`%s` is a function: %s(…)", name, name);
@@ -84,6 +90,8 @@ static int tell(names *n, const ast *node)
     for (int64_t i = 0; i < n->set.cap; i++)
         if (n->set.entries[i].hash)
             suggest_add(&near, n->set.entries[i].key.name);
+    if (rule)
+        rule_suggest(rule, &near);
     suggest_done(&near, &found);
     kv_err_hint(&found, "one from outside: kvctl --set %s=…", name);
     return check_take(n->s, &found) ? add(&n->told, name, n->e) : KV_E_MEMORY;
@@ -98,13 +106,36 @@ static bool is_no_reader(const ast *node, uint32_t i)
            (node->kind == STMT_OPTION && strcmp(node->u.text, "name") == 0);
 }
 
+static bool hides(void *arg, const char *name, const char *option)
+{
+    const names *n = arg;
+    return map_get(&n->set, (kv_key){0, name}) >= 0 &&
+           !(option && map_get(&n->options, (kv_key){0, option}) >= 0);
+}
+
+/* The names that a rule does not define. */
+static int read_rule(names *n, const rule_ast *rule)
+{
+    int code = KV_OK;
+    for (int i = 0; i < rule->nparams && code == KV_OK; i++) {
+        const rule_param *p = &rule->params[i];
+        if (!p->value && !rule_gives(p->name) && !is_set(n, p->name) &&
+            map_get(&n->options, (kv_key){0, p->name}) < 0)
+            code = tell(n, p->name, p->pos, p->end, rule);
+    }
+    own_names_warn(n->s, n->unit, rule, hides, n);
+    return code;
+}
+
 static int read_names(names *n, const ast *node)
 {
     int code = KV_OK;
     if (!node || command_is(node, COMMAND_EXPECTS_ERROR)) /* which may wait for this very error */
         return KV_OK;
     if (node->kind == AST_NAME && !is_set(n, node->u.text))
-        return tell(n, node);
+        return tell(n, node->u.text, node->pos, node->end, NULL);
+    if (node->kind == STMT_RULE && node->op != STMT_RULE_BROKEN)
+        return read_rule(n, node->u.other);
     for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
         if (!is_no_reader(node, i))
             code = read_names(n, node->kid[i]);
@@ -118,12 +149,14 @@ int check_unset(session *s, kv_err *e)
     n.unknown = s->check->names_missing || s->check->statements_lost;
     for (const unit *u = s->units; u && !n.unknown && code == KV_OK; u = u->next)
         code = collect(&n, u->body);
-    for (const unit *u = s->units; u && !n.unknown && code == KV_OK; u = u->next) {
+    for (unit *u = s->units; u && !n.unknown && code == KV_OK; u = u->next) {
+        n.unit = u;
         n.src = &u->src;
         map_release(&n.told);
         code = read_names(&n, u->body);
     }
     map_release(&n.set);
+    map_release(&n.options);
     map_release(&n.functions);
     map_release(&n.told);
     return code;

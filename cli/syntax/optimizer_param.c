@@ -29,7 +29,7 @@ bool optimizer_takes_text(const char *param, const rule_ast *rule)
     size_t n = strlen(param);
     for (int i = 0; rule && i < rule->nparams; i++)
         if (name_is_word(rule->params[i].name, param, n))
-            return rule->params[i].value->kind == AST_TEXT;
+            return rule->params[i].value && rule->params[i].value->kind == AST_TEXT;
     for (const optimizer_param *p = optimizer_params; p->name; p++)
         if (name_is_word(p->name, param, n))
             return p->text;

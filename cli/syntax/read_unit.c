@@ -239,22 +239,6 @@ static int check_failing(checker *c, const ast *node)
     return noted(c);
 }
 
-/* A rule does not see the variables of the script: one that it names is wanted as a parameter. */
-static int check_rule(checker *c, const rule_ast *rule)
-{
-    char name[64];
-    int code = rule_check(rule, &c->u->src, c->e);
-    if (code && sscanf(c->e->text, "a rule knows no name `%63[^`]", name) == 1 &&
-        is_variable(c, name)) {
-        c->e->hint[0] = '\0';
-        kv_err_hint(c->e,
-                    "a rule takes a variable as a parameter: updater NAME(%s = 0.5) { … }; "
-                    "set-updater NAME --%s %s",
-                    name, name, name);
-    }
-    return code;
-}
-
 static int check_names(checker *c, const ast *node)
 {
     int code = KV_OK;
@@ -267,7 +251,7 @@ static int check_names(checker *c, const ast *node)
     else if (node->kind == STMT_COMMAND)
         code = check_command(c, node);
     else if (node->kind == STMT_RULE && node->op != STMT_RULE_BROKEN)
-        code = check_rule(c, node->u.other);
+        code = rule_check(node->u.other, &c->u->src, &c->u->nodes, c->e);
     else if (node->kind == STMT_SOURCE)
         code = check_unit(c, node->u.other);
     if (code == KV_OK)

@@ -98,7 +98,8 @@ struct ast {
 /* updater NAME, NAME (PARAM = literal in a..b, …) counts after { … } */
 typedef struct rule_param {
     const char *name;
-    const ast *value;      /* AST_INT, AST_FLOAT, AST_BOOL, AST_NONE, AST_TEXT */
+    const ast *value;      /* AST_INT, AST_FLOAT, AST_BOOL, AST_NONE, AST_TEXT; NULL: no default, as
+                              of a name that the rule reads and does not define (rule_check) */
     const ast *low, *high; /* NULL: no range */
     uint32_t pos, end;
 } rule_param;
@@ -109,6 +110,7 @@ typedef struct rule_ast {
     const ast *body;          /* AST_BLOCK */
     int nnames, nparams;
     bool counts_after;
+    bool is_def;              /* written as Python has it: its own names may be taken */
     uint32_t pos, end;        /* the whole text of the rule */
 } rule_ast;
 

@@ -330,6 +330,7 @@ static bool rule_of_def(parser *p, rule_ast *rule)
         return false;
     rule->names = kept;
     rule->nnames = 1;
+    rule->is_def = true;
     if (!parse_is_sign(p, SIGN1('(')))
         return parse_unexpected(p, "`(`");
     if (!parse_open(p, &b))

@@ -805,13 +805,22 @@ static void give(run *r, const char *name, host x)
     rule_env_find(&r->env, name)->number = x;
 }
 
+static void give_params(run *r)
+{
+    const rule_binding *b = r->binding;
+    for (int i = 0; i < b->rule->nparams; i++)
+        if (rule_is_given(b, i))
+            give(r, b->rule->params[i].name, b->values[i]);
+}
+
+/* The numbers that every rule has win over parameters, but in a def, as in Python. */
 static void set_given(run *r)
 {
     const rule_given *given = r->given;
     const rule_binding *b = r->binding;
     const char *key = given->key.name, *name = given->name ? given->name : key;
-    for (int i = 0; i < b->rule->nparams; i++)
-        give(r, b->rule->params[i].name, b->values[i]);
+    if (!b->rule->is_def)
+        give_params(r);
     give(r, "key", key ? host_text(key) : host_int(given->key.id));
     give(r, "name", host_text(name ? name : ""));
     give(r, "t", host_int(given->t));
@@ -820,6 +829,8 @@ static void set_given(run *r)
     give(r, "base_lr", host_float(given->base_lr));
     give(r, "rescale_grad", rule_value(b, RULE_RESCALE_GRAD));
     give(r, "clip_gradient", rule_value(b, RULE_CLIP_GRADIENT));
+    if (b->rule->is_def)
+        give_params(r);
     rule_env_find(&r->env, "stored")->at = prog_load(r->b, PLAN_STORED, r->stored_dtype, r->type);
     rule_env_find(&r->env, "input")->at = prog_load(r->b, PLAN_INPUT, r->dtype, r->type);
 }

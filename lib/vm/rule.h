@@ -14,13 +14,17 @@
 #ifndef VM_RULE_H
 #define VM_RULE_H
 
+#include "base/suggest.h"
 #include "lang/ast.h"
 #include "lang/source.h"
 #include "vm/host.h"
 #include "vm/plan.h"
 
-/* Checks a parsed rule. Errors with place: syntax, usage. */
-int rule_check(const rule_ast *r, const source *s, kv_err *e);
+/* Checks a parsed rule, and completes it: a name that it reads and does not define becomes a
+ * parameter without a default; so does, in a def, one that every rule has, such as lr, which keeps
+ * that meaning until it is given another value. New parameters live in a. Errors with place:
+ * syntax, usage. */
+int rule_check(rule_ast *r, const source *s, arena *a, kv_err *e);
 
 /* ---- States ---------------------------------------------------------------------------------- */
 
@@ -66,10 +70,26 @@ typedef struct rule_binding {
 int rule_nvalues(const rule_ast *r);
 host rule_value(const rule_binding *b, rule_base which);
 
+/* Returns true if every rule has a number or text of this name: lr, t, … */
+bool rule_gives(const char *name);
+
+/* Returns true if the rule lists a parameter of this name, written with - or _ alike. */
+bool rule_lists(const rule_ast *r, const char *name);
+
+/* The value of parameter i of the rule is known: it was given, or there is a default. */
+bool rule_is_given(const rule_binding *b, int i);
+
+/* Adds the names that the rule has, as what an unknown one may have meant. */
+void rule_suggest(const rule_ast *r, suggest *near);
+
+/* Every parameter has a value, or is a name that every rule has. Error with place: usage. */
+int rule_check_given(const rule_binding *b, kv_err *e);
+
 /* Fills values (rule_nvalues of them) with the old ones (kept) or the defaults, replaced by the
- * given names and texts. Parameters are written with - or _ alike. Texts live in a. Errors: usage
- * (unknown parameter, with "did you mean"), value (out of range), dtype (not of the default's
- * kind). */
+ * given names and texts. Parameters are written with - or _ alike. One without a default takes a
+ * number, true, false, none, or a text, in "" where it would be read as one of these. Texts live in
+ * a. Errors: usage (unknown parameter, with "did you mean"), value (out of range), dtype (not of
+ * the default's kind). */
 int rule_bind(const rule_ast *r, const host *kept, const char *const *names,
               const char *const *texts, int n, host *values, arena *a, kv_err *e);
 
@@ -148,5 +168,8 @@ enum {
     RULE_READS_SHAPE = 32 /* row and size */
 };
 uint32_t rule_reads(const rule_ast *r);
+
+/* The first place that reads a name, or NULL. */
+const ast *rule_reader(const rule_ast *r, const char *name);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/num.h"
 #include "base/suggest.h"
 #include "vm/rule.h"
+#include "vm/rule_env.h"
 
 /* Legend: name and default, whose kind is the kind of the parameter. */
 static const struct {
@@ -43,13 +44,25 @@ host rule_value(const rule_binding *b, rule_base which)
     return b->values[b->rule->nparams + which];
 }
 
-/* The place of a parameter among the values, or -1. */
-static int find_param(const rule_ast *r, const char *name, kv_err *e)
+static int find_listed(const rule_ast *r, const char *name)
 {
     for (int i = 0; i < r->nparams; i++)
         if (name_is_word(r->params[i].name, name, strlen(name)))
             return i;
-    int base = rule_base_find(name);
+    return -1;
+}
+
+bool rule_lists(const rule_ast *r, const char *name)
+{
+    return find_listed(r, name) >= 0;
+}
+
+/* The place of a parameter among the values, or -1. */
+static int find_param(const rule_ast *r, const char *name, kv_err *e)
+{
+    int listed = find_listed(r, name), base = rule_base_find(name);
+    if (listed >= 0)
+        return listed;
     if (base >= 0)
         return r->nparams + base;
     const char *rule = r->nnames ? r->names[0] : "the rule";
@@ -93,6 +106,25 @@ static bool read_bool(const char *text, host *out)
     return yes || no;
 }
 
+static bool read_text(const char *text, size_t n, host *out, arena *a, kv_err *e)
+{
+    *out = host_text(arena_text(a, text, n, e));
+    return out->u.text != NULL;
+}
+
+/* The value of a parameter without a default: of any kind. */
+static bool read_any(const char *text, host *out, arena *a, kv_err *e)
+{
+    size_t n = strlen(text);
+    *out = host_none();
+    if (n >= 2 && text[0] == '"' && text[n - 1] == '"')
+        return read_text(text + 1, n - 2, out, a, e);
+    if (strcmp(text, "none") == 0 || strcmp(text, "None") == 0 || read_integer(text, out) ||
+        read_number(text, out))
+        return true;
+    return read_bool(text, out) || read_text(text, n, out, a, e);
+}
+
 /* Reads a text as the value of a parameter whose default is of this kind. */
 static bool read_value(host_kind kind, const char *text, host *out, arena *a, kv_err *e)
 {
@@ -108,21 +140,32 @@ static bool read_value(host_kind kind, const char *text, host *out, arena *a, kv
     case HOST_FLOAT:
         return read_number(text, out);
     case HOST_TEXT:
-        *out = host_text(arena_text(a, text, strlen(text), e));
-        return out->u.text != NULL;
+        return read_text(text, strlen(text), out, a, e);
     }
     return false;
+}
+
+/* A parameter that has no value yet. */
+static host unset(void)
+{
+    return host_text(NULL);
+}
+
+static bool is_unset(host x)
+{
+    return x.kind == HOST_TEXT && !x.u.text;
 }
 
 /* The default of a value: that of the rule, or of every rule. */
 static host default_of(const rule_ast *r, int which)
 {
-    if (which < r->nparams)
+    if (which < r->nparams && r->params[which].value)
         return host_literal(r->params[which].value);
-    for (int i = 0; i < r->nparams; i++)
-        if (rule_base_find(r->params[i].name) == which - r->nparams)
+    int base = which < r->nparams ? rule_base_find(r->params[which].name) : which - r->nparams;
+    for (int i = 0; i < r->nparams && base >= 0; i++)
+        if (r->params[i].value && rule_base_find(r->params[i].name) == base)
             return host_literal(r->params[i].value);
-    return base_params[which - r->nparams].value;
+    return base >= 0 ? base_params[base].value : unset();
 }
 
 static int check_range(const rule_param *p, const char *text, host value, kv_err *e)
@@ -147,24 +190,34 @@ static int set_param(const rule_ast *r, int which, const char *text, host *value
 {
     static const char *const wanted[] = {"a number or none", "true or false", "an integer",
                                          "a number", "a text"};
-    host_kind kind = default_of(r, which).kind;
+    host like = default_of(r, which);
+    host_kind kind = like.kind;
     bool listed = which < r->nparams;
     const char *name = listed ? r->params[which].name : base_params[which - r->nparams].name;
     /* a schedule keeps its own rate then */
     bool no_rate = rule_base_find(name) == RULE_LEARNING_RATE && strcmp(text, "none") == 0;
     if (no_rate)
         *value = host_none();
+    else if (is_unset(like))
+        return read_any(text, value, a, e) ? KV_OK : KV_E_MEMORY;
     else if (!read_value(kind, text, value, a, e))
-        return kv_err_set(e, KV_E_DTYPE, "parameter %s takes %s, not \"%s\"", name, wanted[kind],
-                          text);
+        return kv_err_set(e, KV_E_DTYPE,
+                          text[0] == '"' ? "parameter %s takes %s, not %s"
+                                         : "parameter %s takes %s, not \"%s\"",
+                          name, wanted[kind], text);
     return listed ? check_range(&r->params[which], text, *value, e) : KV_OK;
 }
 
 int rule_bind(const rule_ast *r, const host *kept, const char *const *names,
               const char *const *texts, int n, host *values, arena *a, kv_err *e)
 {
-    for (int i = 0; i < rule_nvalues(r); i++)
-        values[i] = kept ? kept[i] : default_of(r, i);
+    for (int i = 0; i < rule_nvalues(r); i++) {
+        bool outside = i < r->nparams && !r->params[i].value;
+        values[i] = kept ? kept[i] : outside ? unset() : default_of(r, i);
+        if (kept && kept[i].kind == HOST_TEXT && kept[i].u.text &&
+            !read_text(kept[i].u.text, strlen(kept[i].u.text), &values[i], a, e))
+            return KV_E_MEMORY;
+    }
     for (int i = 0; i < n; i++) {
         int which = find_param(r, names[i], e);
         if (which < 0)
@@ -175,6 +228,40 @@ int rule_bind(const rule_ast *r, const host *kept, const char *const *names,
         int base = which < r->nparams ? rule_base_find(r->params[which].name) : -1;
         if (base >= 0)
             values[r->nparams + base] = values[which];
+    }
+    return KV_OK;
+}
+
+bool rule_is_given(const rule_binding *b, int i)
+{
+    return !is_unset(b->values[i]);
+}
+
+void rule_suggest(const rule_ast *r, suggest *near)
+{
+    rule_env env;
+    arena memory = {0};
+    int rc = rule_env_init(&env, r, &memory, NULL);
+    for (int i = 0; !rc && i < env.n; i++) {
+        int param = find_listed(r, env.names[i].text);
+        if (param < 0 || r->params[param].value)
+            suggest_add(near, env.names[i].text);
+    }
+    arena_release(&memory);
+}
+
+int rule_check_given(const rule_binding *b, kv_err *e)
+{
+    for (int i = 0; i < b->rule->nparams; i++) {
+        const rule_param *p = &b->rule->params[i];
+        if (rule_is_given(b, i) || rule_gives(p->name))
+            continue;
+        source_err(b->src, p->pos, p->end, e, KV_E_USAGE, "a rule knows no name `%s` here",
+                   p->name);
+        suggest near = {.word = p->name};
+        rule_suggest(b->rule, &near);
+        suggest_done(&near, e);
+        return kv_err_hint(e, "it can be a parameter: updater NAME(%s = 0.5) { … }", p->name);
     }
     return KV_OK;
 }

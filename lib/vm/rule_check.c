@@ -25,20 +25,10 @@ typedef struct checker {
 
 /* ---- Expressions ----------------------------------------------------------------------------- */
 
-static int unknown_name(checker *c, const ast *node)
+static int has_no_value(checker *c, const ast *node)
 {
-    const rule_name *n = rule_env_find(&c->env, node->u.text);
-    if (n) {
-        REFUSE(c, node, KV_E_USAGE, "`%s` has no value here", n->text);
-        return kv_err_hint(c->e, "give it one above, on every path that leads here");
-    }
-    REFUSE(c, node, KV_E_USAGE, "a rule knows no name `%s` here", node->u.text);
-    suggest near = {.word = node->u.text};
-    for (int i = 0; i < c->env.n; i++)
-        if (c->env.names[i].known)
-            suggest_add(&near, c->env.names[i].text);
-    suggest_done(&near, c->e);
-    return kv_err_hint(c->e, "it can be a parameter: updater NAME(%s = 0.5) { … }", node->u.text);
+    REFUSE(c, node, KV_E_USAGE, "`%s` has no value here", node->u.text);
+    return kv_err_hint(c->e, "give it one above, on every path that leads here");
 }
 
 static int unknown_function(checker *c, const ast *node)
@@ -112,7 +102,7 @@ static int check_expr(checker *c, const ast *node, bool element)
         return KV_OK;
     case AST_NAME: {
         const rule_name *n = rule_env_find(&c->env, node->u.text);
-        return n && n->known ? KV_OK : unknown_name(c, node);
+        return n && n->known ? KV_OK : has_no_value(c, node);
     }
     case AST_UNARY:
     case AST_BINARY:
@@ -210,7 +200,7 @@ static int check_set(checker *c, const ast *node)
     if (n->kind == RULE_NAME_GIVEN)
         return REFUSE(c, node, KV_E_USAGE, "`%s` is given and keeps its value", n->text);
     if (n->kind == RULE_NAME_STATE && !n->known)
-        return unknown_name(c, node);
+        return has_no_value(c, node);
     bool number = n->kind == RULE_NAME_STATE && !n->element;
     if (number && rule_env_is_element(&c->env, node->kid[0]))
         return not_host_number(c, node, node->kid[0], n->text);
@@ -358,6 +348,8 @@ static int check_block(checker *c, const ast *block)
 static int check_param(checker *c, int which)
 {
     const rule_param *p = &c->rule->params[which];
+    if (!p->value)
+        return KV_OK;
     const rule_name *n = rule_env_find(&c->env, p->name);
     bool lr = strcmp(p->name, "lr") == 0 || strcmp(p->name, "base_lr") == 0;
     if (n->kind != RULE_NAME_PARAM && rule_base_find(p->name) < 0) {
@@ -380,13 +372,75 @@ static int check_param(checker *c, int which)
                   : REFUSE(c, p, KV_E_USAGE, "the default of `%s` lies outside its range", p->name);
 }
 
-int rule_check(const rule_ast *r, const source *s, kv_err *e)
+/* ---- Names from outside ---------------------------------------------------------------------- */
+
+/* The parameters of a rule while names that it does not define are added to them. */
+typedef struct outside {
+    const rule_ast *rule;
+    const rule_env *env;
+    rule_param *params;
+    int64_t n, cap;
+} outside;
+
+static bool is_param(const outside *o, const char *name)
+{
+    for (int64_t i = 0; i < o->n; i++)
+        if (strcmp(o->params[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static int add_outside(outside *o, const ast *node, kv_err *e)
+{
+    if (node->kind == AST_NAME) {
+        const char *name = node->u.text;
+        const rule_name *known = rule_env_find(o->env, name);
+        bool taken = o->rule->is_def && known && known->kind == RULE_NAME_GIVEN &&
+                     rule_gives(name) && strcmp(name, "key") != 0;
+        if ((known && !taken) || is_param(o, name))
+            return KV_OK;
+        if (mem_grow(&o->params, &o->cap, o->n + 1, sizeof *o->params, e))
+            return KV_E_MEMORY;
+        o->params[o->n++] = (rule_param){.name = name, .pos = node->pos, .end = node->end};
+    }
+    int rc = KV_OK;
+    for (uint32_t i = 0; i < node->n && !rc; i++)
+        if (node->kid[i])
+            rc = add_outside(o, node->kid[i], e);
+    return rc;
+}
+
+/* Adds the names that the rule reads and does not define to its parameters. */
+static int complete(checker *c, rule_ast *r, arena *a)
+{
+    outside o = {.rule = r, .env = &c->env, .n = r->nparams};
+    int rc = mem_grow(&o.params, &o.cap, o.n + 1, sizeof *o.params, c->e);
+    if (!rc && r->nparams > 0)
+        memcpy(o.params, r->params, (size_t)r->nparams * sizeof *o.params);
+    if (!rc)
+        rc = add_outside(&o, r->body, c->e);
+    if (!rc && o.n > r->nparams) {
+        rule_param *kept = arena_alloc(a, (size_t)o.n * sizeof *kept, c->e);
+        rc = kept ? KV_OK : KV_E_MEMORY;
+        if (kept) {
+            memcpy(kept, o.params, (size_t)o.n * sizeof *kept);
+            r->params = kept;
+            r->nparams = (int)o.n;
+        }
+    }
+    mem_free(o.params);
+    return rc ? rc : rule_env_init(&c->env, r, &c->memory, c->e);
+}
+
+int rule_check(rule_ast *r, const source *s, arena *a, kv_err *e)
 {
     kv_err unused = {0};
     checker c = {.rule = r, .src = s, .e = e ? e : &unused};
     int rc = rule_env_init(&c.env, r, &c.memory, c.e);
     for (int i = 0; i < r->nparams && !rc; i++)
         rc = check_param(&c, i);
+    if (!rc)
+        rc = complete(&c, r, a);
     if (!rc)
         rc = check_block(&c, r->body);
     if (!rc && c.late_skip && c.kept_early) {

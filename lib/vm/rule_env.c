@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "vm/element.h"
+#include "vm/rule.h"
 
 static const struct {
     const char *text;
@@ -91,14 +92,36 @@ static bool collect(rule_env *env, const ast *node, bool late)
     return news;
 }
 
+bool rule_gives(const char *name)
+{
+    for (int i = 0; i < NGIVEN; i++)
+        if (!given[i].element && strcmp(given[i].text, name) == 0)
+            return true;
+    return false;
+}
+
+static bool assigns(const ast *node, const char *name)
+{
+    if (node->kind == RULE_SET || node->kind == RULE_STATE)
+        return strcmp(node->u.text, name) == 0;
+    for (uint32_t i = 0; i < node->n; i++)
+        if (node->kid[i] && assigns(node->kid[i], name))
+            return true;
+    return false;
+}
+
 int rule_env_init(rule_env *env, const rule_ast *r, arena *a, kv_err *e)
 {
     int room = NGIVEN + r->nparams + count_assignments(r->body);
     *env = (rule_env){.names = arena_alloc(a, sizeof *env->names * (size_t)room, e)};
     if (!env->names)
         return KV_E_MEMORY;
-    for (int i = 0; i < NGIVEN; i++)
-        add(env, given[i].text, given[i].kind, given[i].element);
+    for (int i = 0; i < NGIVEN; i++) {
+        /* in a def, as in Python, a name that is assigned is one of its own */
+        bool own = r->is_def && rule_gives(given[i].text) && strcmp(given[i].text, "key") != 0;
+        if (!own || !assigns(r->body, given[i].text))
+            add(env, given[i].text, given[i].kind, given[i].element);
+    }
     for (int i = 0; i < r->nparams; i++)
         add(env, r->params[i].name, RULE_NAME_PARAM, false);
     while (collect(env, r->body, false))

@@ -81,6 +81,19 @@ static traits traits_of(const rule_ast *r)
     return t;
 }
 
+static const ast *reader(const ast *node, const char *name)
+{
+    const ast *found = node->kind == AST_NAME && strcmp(node->u.text, name) == 0 ? node : NULL;
+    for (uint32_t i = 0; i < node->n && !found; i++)
+        found = node->kid[i] ? reader(node->kid[i], name) : NULL;
+    return found;
+}
+
+const ast *rule_reader(const rule_ast *r, const char *name)
+{
+    return reader(r->body, name);
+}
+
 uint32_t rule_reads(const rule_ast *r)
 {
     return traits_of(r).reads;

@@ -75,6 +75,11 @@ int describe_optimizer(describe *d, const kv *store, kv_err *e)
         rc = add_number(d, "learning_rate", host_float(optimizer_rate(o)), e);
     if (!rc && o->scheduled)
         rc = add_schedule(d, o, e);
+    buf reads = {0};
+    optimizer_reads_text(o, &reads);
+    if (!rc && (reads.len > 0 || reads.failed))
+        rc = add_buf(d, "reads", &reads, e);
+    buf_release(&reads);
     for (int i = 0; i < o->nstates && !rc; i++) {
         const char *name = arena_text(&d->memory, o->states[i].name, strlen(o->states[i].name), e);
         if (!name)

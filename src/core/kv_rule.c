@@ -25,7 +25,7 @@ static int read_rule(kv_rule *r, const char *text, const char *file, int line, i
                       .line = line > 0 ? line : 1,
                       .col = col > 0 ? col : 1};
     int rc = parse_rule(&r->ast, &r->src, &r->memory, e);
-    return rc ? rc : rule_check(r->ast, &r->src, e);
+    return rc ? rc : rule_check(r->ast, &r->src, &r->memory, e);
 }
 
 int kv_rule_new(kv_rule **rule, const char *text, const char *file, int line, int col, kv_err *e)

@@ -141,51 +141,83 @@ static int set_own(optimizer *o, int which, const char *text, kv_err *e)
     }
 }
 
-/* The parameters as they were given, later ones in the place of earlier ones. */
-static int keep_params(optimizer *o, const kv_opt *params, int n, kv_err *e)
+static void params_unref(optimizer_params *p)
 {
-    kv_opt *kept = arena_alloc(&o->memory, (size_t)(o->nparams + n + 1) * sizeof *kept, e);
-    int count = 0;
-    for (int i = 0; kept && i < o->nparams; i++)
-        kept[count++] = o->params[i];
-    for (int i = 0; kept && i < n; i++) {
+    if (!p || --p->refs > 0)
+        return;
+    arena_release(&p->memory);
+    mem_free(p);
+}
+
+/* Makes o use these parameters, whose reference becomes its own. */
+static void use_params(optimizer *o, optimizer_params *p)
+{
+    o->params = p;
+    o->binding = (rule_binding){o->rule->ast, &o->rule->src, p->values};
+}
+
+/* The parameters as they were given, later ones in the place of earlier ones. */
+static int keep_given(optimizer_params *p, const optimizer_params *old, const kv_opt *given, int n,
+                      kv_err *e)
+{
+    int before = old ? old->n : 0;
+    kv_opt *kept = arena_alloc(&p->memory, (size_t)(before + n + 1) * sizeof *kept, e);
+    if (!kept)
+        return KV_E_MEMORY;
+    for (int i = 0; i < before + n; i++) {
+        const kv_opt *one = i < before ? &old->given[i] : &given[i - before];
         int at = 0;
-        while (at < count && strcmp(kept[at].name, params[i].name) != 0)
+        while (at < p->n && strcmp(kept[at].name, one->name) != 0)
             at++;
-        count += at == count;
-        kept[at].name = arena_text(&o->memory, params[i].name, strlen(params[i].name), e);
-        kept[at].value = arena_text(&o->memory, params[i].value, strlen(params[i].value), e);
+        p->n += at == p->n;
+        kept[at].name = arena_text(&p->memory, one->name, strlen(one->name), e);
+        kept[at].value = arena_text(&p->memory, one->value, strlen(one->value), e);
         if (!kept[at].name || !kept[at].value)
             return KV_E_MEMORY;
     }
-    o->params = kept;
-    o->nparams = count;
-    return kept ? KV_OK : KV_E_MEMORY;
+    p->given = kept;
+    return KV_OK;
 }
 
-/* Sorts parameters into the rule's and our own, and reads them. kept: values to begin with. */
-static int bind(optimizer *o, const host *kept, const kv_opt *params, int n, kv_err *e)
+/* Sorts parameters into the rule's and our own, and reads them. */
+static int read_params(optimizer *o, optimizer_params *p, const kv_opt *given, int n, kv_err *e)
 {
     const rule_ast *tree = o->rule->ast;
     size_t texts = (size_t)(n + 1) * sizeof(char *);
-    const char **names = arena_alloc(&o->memory, texts, e);
-    const char **values = names ? arena_alloc(&o->memory, texts, e) : NULL;
+    const char **names = arena_alloc(&p->memory, texts, e);
+    const char **values = names ? arena_alloc(&p->memory, texts, e) : NULL;
     host *bound =
-        values ? arena_alloc(&o->memory, (size_t)rule_nvalues(tree) * sizeof *bound, e) : NULL;
-    int ours = 0, rc = bound ? keep_params(o, params, n, e) : KV_E_MEMORY;
+        values ? arena_alloc(&p->memory, (size_t)rule_nvalues(tree) * sizeof *bound, e) : NULL;
+    int ours = 0, rc = bound ? keep_given(p, o->params, given, n, e) : KV_E_MEMORY;
     for (int i = 0; i < n && !rc; i++) {
-        int own = own_param(params[i].name);
+        int own = rule_lists(tree, given[i].name) ? -1 : own_param(given[i].name);
         if (own >= 0) {
-            rc = set_own(o, own, params[i].value, e);
+            rc = set_own(o, own, given[i].value, e);
         } else {
-            names[ours] = params[i].name;
-            values[ours++] = params[i].value;
+            names[ours] = given[i].name;
+            values[ours++] = given[i].value;
         }
     }
-    if (rc || (rc = rule_bind(tree, kept, names, values, ours, bound, &o->memory, e)))
-        return rc;
-    o->binding = (rule_binding){tree, &o->rule->src, bound};
-    return KV_OK;
+    p->values = bound;
+    if (!rc)
+        rc = rule_bind(tree, o->params ? o->params->values : NULL, names, values, ours, bound,
+                       &p->memory, e);
+    return rc ? rc : rule_check_given(&(rule_binding){tree, &o->rule->src, bound}, e);
+}
+
+/* Gives o new parameters: those that it has, changed by the given ones. */
+static int bind(optimizer *o, const kv_opt *given, int n, kv_err *e)
+{
+    optimizer_params *p = mem_zalloc(1, sizeof *p, e);
+    if (!p)
+        return KV_E_MEMORY;
+    p->refs = 1;
+    int rc = read_params(o, p, given, n, e);
+    if (rc)
+        params_unref(p);
+    else
+        use_params(o, p);
+    return rc;
 }
 
 /* A learning rate that was given, or that the rule has by default, is a schedule's base. */
@@ -211,7 +243,7 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
     o->reads = rule_reads(rule->ast);
     int rc = rule_states(rule->ast, o->states, &o->nstates, e);
     if (!rc)
-        rc = bind(o, NULL, params, n, e);
+        rc = bind(o, params, n, e);
     if (!rc)
         rc = default_multipliers(o, e);
     if (rc) {
@@ -259,6 +291,7 @@ void optimizer_free(optimizer *o)
     map_release(&o->lr_mult.index);
     map_release(&o->wd_mult.index);
     map_release(&o->names.index);
+    params_unref(o->params);
     arena_release(&o->memory);
     kv_rule_free(o->rule);
     mem_free(o);
@@ -277,14 +310,13 @@ int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e)
                               "%s is set with the optimizer, not changed later",
                               names ? rule_base_name(RULE_DECAY_NAMES) : own_params[own]);
     }
-    int rc = bind(&next, o->binding.values, params, n, e);
+    int rc = bind(&next, params, n, e);
     o->memory = next.memory; /* grew, also when something was refused */
     if (rc)
         return rc;
     drop_made(o);
-    o->binding = next.binding;
-    o->params = next.params;
-    o->nparams = next.nparams;
+    params_unref(o->params);
+    use_params(o, next.params);
     o->seed = next.seed;
     o->scheduled = next.scheduled;
     o->schedule = next.schedule;
@@ -292,6 +324,19 @@ int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e)
     if (rate)
         settle_schedule(o);
     return KV_OK;
+}
+
+void optimizer_reads_text(const optimizer *o, buf *out)
+{
+    const rule_ast *tree = o->rule->ast;
+    const char *between = "";
+    for (int i = 0; i < tree->nparams; i++) {
+        if (tree->params[i].value || !rule_is_given(&o->binding, i))
+            continue;
+        buf_printf(out, "%s%s ", between, tree->params[i].name);
+        host_print(out, o->binding.values[i], true);
+        between = ", ";
+    }
 }
 
 /* ---- Rates and counts ------------------------------------------------------------------------ */
@@ -747,27 +792,28 @@ void optimizer_commit(optimizer *o, const optimizer_draft *d)
     memcpy(o->shared, d->shared, sizeof o->shared);
 }
 
-/* A mark can keep the pointers of parameters, since their memory lives as long as the optimizer: a
- * change of one adds memory and frees none. */
+/* The schedule of a mark may point to texts of the optimizer, which frees none while it lives. */
 void optimizer_mark_take(const optimizer *o, optimizer_mark *m)
 {
-    *m = (optimizer_mark){.binding = o->binding,
-                          .params = o->params,
-                          .nparams = o->nparams,
-                          .scheduled = o->scheduled,
-                          .seed = o->seed};
+    *m = (optimizer_mark){.params = o->params, .scheduled = o->scheduled, .seed = o->seed};
+    m->params->refs++;
     optimizer_begin(o, &m->draft);
+}
+
+void optimizer_mark_release(optimizer_mark *m)
+{
+    params_unref(m->params);
+    m->params = NULL;
 }
 
 void optimizer_mark_restore(optimizer *o, const optimizer_mark *m)
 {
-    kv_assert(m->binding.rule == o->rule->ast,
-              "an optimizer with %d states gets back the parameters of another rule", o->nstates);
+    kv_assert(m->params, "an optimizer with %d states gets back no parameters", o->nstates);
     drop_made(o);
-    o->binding = m->binding;
+    m->params->refs++;
+    params_unref(o->params);
+    use_params(o, m->params);
     settle_constant(o);
-    o->params = m->params;
-    o->nparams = m->nparams;
     o->scheduled = m->scheduled;
     o->seed = m->seed;
     optimizer_commit(o, &m->draft);

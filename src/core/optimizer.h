@@ -32,12 +32,21 @@ typedef struct made_update {
 
 #define OPTIMIZER_RECENT 4
 
+/* The parameters of a rule at one time. A change makes new ones, and a transaction may still hold
+ * the old ones. */
+typedef struct optimizer_params {
+    int64_t refs;
+    arena memory;
+    const kv_opt *given; /* as they were given, for files */
+    int n;
+    const host *values; /* of the binding */
+} optimizer_params;
+
 typedef struct optimizer {
     kv_rule *rule;
-    arena memory;         /* of the parameters */
-    const kv_opt *params; /* as they were given, for files */
-    int nparams;
-    rule_binding binding;
+    arena memory; /* of tables and schedules */
+    optimizer_params *params;
+    rule_binding binding; /* to their values */
     rule_state_info states[PLAN_MAX_STATES];
     int nstates;
     bool constant;           /* rule_is_constant: one update a dtype serves all keys */
@@ -66,6 +75,9 @@ void optimizer_free(optimizer *o);
  * changed. */
 int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e);
 
+/* Appends the parameters that the rule has not defined and was given: "rate 0.5, note 'x'". */
+void optimizer_reads_text(const optimizer *o, buf *out);
+
 /* The learning rate of the last update, before multipliers. */
 double optimizer_rate(const optimizer *o);
 
@@ -93,15 +105,14 @@ typedef struct optimizer_draft {
 /* All that changes of one in use, as it is now. Restoring cannot fail. */
 typedef struct optimizer_mark {
     optimizer_draft draft;
-    rule_binding binding;
-    const kv_opt *params;
-    int nparams;
+    optimizer_params *params; /* a reference; NULL: of no optimizer */
     bool scheduled;
     uint64_t seed;
 } optimizer_mark;
 
 void optimizer_mark_take(const optimizer *o, optimizer_mark *m);
 void optimizer_mark_restore(optimizer *o, const optimizer_mark *m);
+void optimizer_mark_release(optimizer_mark *m);
 
 /* One key's part of a push. */
 typedef struct optimizer_step {

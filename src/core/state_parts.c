@@ -120,8 +120,8 @@ void state_parts_add(image *im, const optimizer *o, const slot_table *t, const c
 void state_parts_add_rule(image *im, const optimizer *o)
 {
     image_text(im, RULE_PART, "", o->rule->text);
-    for (int i = 0; i < o->nparams; i++)
-        image_text(im, PARAM_PART, o->params[i].name, o->params[i].value);
+    for (int i = 0; i < o->params->n; i++)
+        image_text(im, PARAM_PART, o->params->given[i].name, o->params->given[i].value);
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */

@@ -90,6 +90,7 @@ void transaction_commit(transaction *t, updater *gone)
     for (int64_t i = 0; i < t->nslots; i++)
         transaction_slot_release(&t->slots[i]);
     mem_free(t->slots);
+    optimizer_mark_release(&t->mark);
     *gone = t->has_updater ? t->updater : (updater){0};
     *t = (transaction){0};
 }

@@ -531,7 +531,8 @@ static int view_keys(kv *view, worker *w, const char *at, const char *end, kv_er
 /* Sets the rule of a file for all ranks, which call it: the servers get it from rank 0. */
 static int set_rule(worker *w, const optimizer *o, kv_err *e)
 {
-    return worker_set_optimizer(w, "rule", o->rule->text, o->params, o->nparams, e);
+    return worker_set_optimizer(w, "rule", o->rule->text, o->params->given,
+                                o->params->n, e);
 }
 
 /* Behind the servers' rule comes this rank's. */

@@ -25,7 +25,7 @@ static rule_ast *parsed(const char *rule)
 static rule_ast *checked(const char *rule)
 {
     rule_ast *r = parsed(rule);
-    CHECK_OK(rule_check(r, &text, &e));
+    CHECK_OK(rule_check(r, &text, &memory, &e));
     return r;
 }
 
@@ -37,7 +37,11 @@ static const char *refusal(const char *rule)
     static buf out;
     rule_ast *r = parsed(rule);
     memset(&e, 0, sizeof e);
-    int rc = rule_check(r, &text, &e);
+    int rc = rule_check(r, &text, &memory, &e);
+    host *values = arena_alloc(&memory, sizeof *values * (size_t)rule_nvalues(r), &e);
+    CHECK(values != NULL);
+    if (!rc && !(rc = rule_bind(r, NULL, NULL, NULL, 0, values, &memory, &e)))
+        rc = rule_check_given(&(rule_binding){r, &text, values}, &e);
     buf_clear(&out);
     if (rc)
         buf_printf(&out, "%d:%d-%d %s: %s", e.line, e.col, e.end, kv_code_name(rc), e.text);

@@ -785,7 +785,7 @@ static void one_rule_of(bool by_rows, int64_t nrows, int64_t row)
     source src = {
         .name = "r", .text = buf_text(&text), .len = (uint32_t)text.len, .line = 1, .col = 1};
     CHECK_OK(parse_rule(&tree, &src, &memory, &e));
-    int rc = rule_check(tree, &src, &e);
+    int rc = rule_check(tree, &src, &memory, &e);
     if (rc)
         CHECK_TEXT(e.text, buf_text(&text));
     keeper k = {.ast = tree, .src = &src};

@@ -133,7 +133,6 @@ TEST(script_call_errors)
          "`push` has two values for priority", "kv.push(key, value, priority=0)"},
         {"kv.push(3, 1, out=b)", KV_E_USAGE, "1:15-18", "`push` has no argument out",
          "kv.push(key, value, priority=0)"},
-        {"kv.pull(3, a[0])", KV_E_USAGE, "1:12-16", "out needs the name of a variable", ""},
         {"kv.row_sparse_pull(3)", KV_E_USAGE, "1:4-19", "`row-sparse-pull` needs row-ids",
          "kv.row_sparse_pull(key, out=None, priority=0, row_ids)"},
         {"kv.save_states('f', 1)", KV_E_USAGE, "1:21-22", "dump_optimizer is True or False", ""},

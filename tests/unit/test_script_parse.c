@@ -348,8 +348,6 @@ TEST(script_parse_errors)
         {"pull w --prioriti 3", KV_E_USAGE, "1:8-18", "`pull` has no option --prioriti",
          "did you mean --priority?"},
         {"pull w --out", KV_E_USAGE, "1:8-13", "--out needs a value: --out V", NULL},
-        {"pull w --out 3", KV_E_SYNTAX, "1:14-15",
-         "`3` stands where the name of a variable is needed", NULL},
         {"pull w -> if", KV_E_SYNTAX, "1:11-13", "`if` is a word of the language", NULL},
         {"pull w ->", KV_E_SYNTAX, "1:10-11",
          "the text ends where the name of a variable is needed", NULL},

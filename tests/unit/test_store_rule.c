@@ -146,6 +146,87 @@ TEST(store_rule_parameter_errors_keep_the_updater)
     kv_free(s);
 }
 
+static void change(kv *s, const char *name, const char *value)
+{
+    kv_err e = {0};
+    CHECK_OK(kv_update_optimizer(s, &(kv_opt){name, value}, 1, &e));
+}
+
+/* A name that a rule reads and does not define is a parameter without a default, of any kind. */
+TEST(store_rule_names_from_outside)
+{
+    kv *s = make("device");
+    kv_err e = {0};
+    kv_rule *r = NULL;
+    const char *text =
+        "{ if note == \"5\" and on { stored += rate * input } else { stored = rate } }";
+    kv_opt params[] = {{"note", "\"5\""}, {"on", "true"}, {"rate", "0.5"}};
+    init_full(s, 1, KV_FLOAT32, 1);
+    CHECK_OK(kv_rule_new(&r, text, "r.kv", 3, 5, &e));
+    CHECK_INT(kv_set_rule(s, r, params, 2, &e), KV_E_USAGE);
+    CHECK_TEXT(e.text, "a rule knows no name `rate` here");
+    CHECK_INT(e.line, 3);
+    CHECK_INT(e.col, 5 + (int)(strstr(text, "rate") - text));
+    e = (kv_err){0};
+    CHECK_OK(kv_set_rule(s, r, params, 3, &e));
+    kv_rule_free(r);
+    push_to(s, 1, 1, KV_FLOAT32, 1);
+    check_full(s, 1, 1.5);
+    change(s, "rate", "2"); /* an integer is a number, too */
+    push_to(s, 1, 1, KV_FLOAT32, 1);
+    check_full(s, 1, 3.5);
+    CHECK_OK(kv_begin(s, &e));
+    change(s, "note", "5"); /* which is no text now */
+    for (int i = 0; i < 100; i++)
+        change(s, "rate", i % 2 ? "7" : "8");
+    push_to(s, 1, 1, KV_FLOAT32, 1);
+    check_full(s, 1, 7);
+    CHECK_OK(kv_rollback(s, &e));
+    push_to(s, 1, 1, KV_FLOAT32, 1);
+    check_full(s, 1, 5.5);
+    kv_free(s);
+}
+
+/* In a def a name that every rule has is taken once it is given, one that is assigned is its own,
+ * and seed, which every optimizer has, is a parameter of the rule that reads it. */
+TEST(store_rule_own_names_of_a_def)
+{
+    kv *s = make("device");
+    init_full(s, 1, KV_FLOAT32, 1);
+    set_rule(s, "def f(k, g, w):\n    w += t * g + wd\n");
+    push_to(s, 1, 1, KV_FLOAT32, 1);
+    check_full(s, 1, 2);
+    change(s, "t", "10");
+    change(s, "wd", "0.5");
+    push_to(s, 1, 1, KV_FLOAT32, 1);
+    check_full(s, 1, 12.5);
+    set_rule(s, "def f(k, g, w):\n    t = 3\n    w[:] = t * g\n");
+    push_to(s, 1, 1, KV_FLOAT32, 1);
+    check_full(s, 1, 3);
+    set_rule_with(s, "{ stored += seed * input }", &(kv_opt){"seed", "-4"}, 1);
+    push_to(s, 1, 1, KV_FLOAT32, 1);
+    check_full(s, 1, -1);
+    kv_free(s);
+}
+
+/* A change that finds no memory leaves the parameters as they were. */
+TEST(store_rule_change_memory_faults)
+{
+    kv *s = make("device");
+    init_full(s, 1, KV_FLOAT32, 0);
+    set_rule_with(s, "{ if note == \"x\" { stored += rate * input } }",
+                  (kv_opt[]){{"rate", "1"}, {"note", "x"}}, 2);
+    for (int64_t n = 1, rc = -1; rc != KV_OK; n++) {
+        kv_err e = {0};
+        mem_fail_at(n);
+        rc = kv_update_optimizer(s, &(kv_opt){"rate", "2"}, 1, &e);
+        mem_fail_at(0);
+        push_to(s, 1, 1, KV_FLOAT32, 1);
+        check_full(s, 1, rc == KV_OK ? (double)n + 1 : (double)n);
+    }
+    kv_free(s);
+}
+
 TEST(store_rule_syntax_errors_have_a_place)
 {
     kv_err e = {0};
