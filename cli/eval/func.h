@@ -100,4 +100,8 @@ int func_join(function_args *args, value *out, kv_err *e);
 /* func_text_format.c */
 int func_format(function_args *args, value *out, kv_err *e);
 
+/* func_files.c */
+int func_glob(function_args *args, value *out, kv_err *e);
+int func_script_dir(function_args *args, value *out, kv_err *e);
+
 #endif
