@@ -1,7 +1,8 @@
 /* The table of functions, sorted by name as strcmp orders them: capitals first. Legend: name;
  * parameters, see function.h; S takes a shape first, R any number of arguments, E is element-wise,
  * M is called as a method, A takes an
- * array first, K asks the store in use, O gives an object also where a number is; code; help. */
+ * array first, K asks the store in use, O gives an object also where a number is, V parts of its
+ * first argument; code; help. */
 #include "files/load.h"
 #include "eval/func.h"
 
@@ -12,12 +13,13 @@ enum {
     M = FUNCTION_METHOD,
     A = FUNCTION_ARRAY,
     K = FUNCTION_STORE,
-    O = FUNCTION_OBJECT
+    O = FUNCTION_OBJECT,
+    V = FUNCTION_VIEW
 };
 
 /* clang-format off */
 const function function_table[] = {
-    {"T", {"a"}, R | A, func_transpose,
+    {"T", {"a"}, R | A | V, func_transpose,
      "the array with its axes reversed: a.T"},
     {"abs", {"x"}, E, NULL,
      "the absolute value of each element"},
@@ -41,8 +43,12 @@ const function function_table[] = {
      "the words behind the script's name, a list of texts"},
     {"array", {"x", "dtype=", "ctx="}, O, func_array,
      "an array of numbers, of lists of them, or of an array"},
+    {"as_in_context", {"a", "ctx"}, A, func_as_in_context,
+     "the array on a context: itself, or a copy when it is elsewhere"},
     {"asin", {"x"}, E, NULL,
      "the angle in radians whose sine is each element; nan outside of -1 to 1"},
+    {"asscalar", {"a"}, 0, func_asscalar,
+     "the number that an array of one element holds"},
     {"astype", {"a", "dtype"}, O, func_astype,
      "the elements converted to another dtype"},
     {"ceil", {"x"}, E, NULL,
@@ -53,8 +59,12 @@ const function function_table[] = {
      "each element, brought between low and high; clip(x, c): between -c and c"},
     {"concat", {"a", "axis="}, R, func_concat,
      "arrays behind each other along an axis, 0 unless said"},
+    {"context", {"a"}, A, func_ctx,
+     "the context that holds an array, as ctx"},
     {"copy", {"a"}, O, func_copy,
      "a copy"},
+    {"copyto", {"a", "other"}, A, func_copyto,
+     "fills another array, or gives a copy on a context: a.copyto(b)"},
     {"cos", {"x"}, E, NULL,
      "the cosine of each element, an angle in radians"},
     {"count", {"text", "part"}, 0, func_count,
@@ -154,7 +164,7 @@ const function function_table[] = {
      "each element several times, or each index of an axis"},
     {"replace", {"text", "old", "new", "count="}, 0, func_replace,
      "a text with another in the place of a part, everywhere: \"a.b\".replace(\".\", \"/\")"},
-    {"reshape", {"a", "shape"}, R | A | O, func_reshape,
+    {"reshape", {"a", "shape"}, R | A | O | V, func_reshape,
      "the elements under another shape; one size may be -1"},
     {"rfind", {"text", "part", "start=", "end="}, 0, func_rfind,
      "as find, from the end: \"abab\".rfind(\"ab\")"},
@@ -204,16 +214,20 @@ const function function_table[] = {
      "a text with a capital at the begin of each word: \"ab cd\".title()"},
     {"tostype", {"a", "stype"}, A, func_tostype,
      "an array stored as default or row_sparse"},
-    {"transpose", {"a", "axes="}, R | A, func_transpose,
+    {"transpose", {"a", "axes="}, R | A | V, func_transpose,
      "the array with its axes in another order, reversed unless said"},
-    {"type", {NULL}, K, func_type,
-     "the type of the store in use"},
+    {"type", {"x="}, 0, func_type,
+     "the type of the store in use, or the class of a value: type(kv)"},
     {"uniform", {"shape=", "low=", "high=", "seed=", "dtype=", "ctx="}, S, func_uniform,
      "random numbers from low (0) up to but without high (1)"},
     {"upper", {"text"}, 0, func_upper,
      "a text in capitals: \"abc\".upper()"},
     {"var", {"a", "axis=", "dtype=", "ddof=", "keepdims="}, A, func_var,
      "the variance; of a sample with ddof=1: var(x, axis=0, ddof=1)"},
+    {"wait_to_read", {"a"}, A, func_wait_to_read,
+     "waits until the array has its elements: a.wait_to_read()"},
+    {"waitall", {NULL}, 0, func_waitall,
+     "waits until all work of all stores is done"},
     {"where", {"condition", "x", "y"}, E, NULL,
      "x where the condition is not 0, else y, element by element"},
     {"zeros", {"shape", "dtype=", "ctx=", "stype="}, S, func_zeros,

@@ -184,6 +184,14 @@ static int other_kind(const state *st, const char *title, kv_err *e)
         e, strpbrk(st->path, " \"'") ? "@\"%s\" reads its array" : "@%s reads its array", st->path);
 }
 
+/* The file holds this store. */
+static void note_loaded(state *st, const store_entry *entry)
+{
+    st->loaded = true;
+    st->serial = entry->serial;
+    st->changes = kv_changes(entry->store);
+}
+
 static int load(state *st, session *s, kv_err *e)
 {
     struct stat about;
@@ -204,9 +212,7 @@ static int load(state *st, session *s, kv_err *e)
         return other_kind(st, title, e);
     if (code || (code = session_adopt(s, store, "kv", e)))
         return code;
-    st->loaded = true;
-    st->serial = s->stores[s->current].serial;
-    st->changes = kv_changes(store);
+    note_loaded(st, &s->stores[s->current]);
     return state_guard_take(&st->guard, store, e);
 }
 
@@ -219,6 +225,11 @@ int state_open(state *st, session *s, const char *path, bool reads, bool force, 
     if (code)
         state_close(st);
     st->is_open = code == KV_OK;
+    if (st->is_open && path) {
+        s->state.path = path;
+        s->state.save = state_commit;
+        s->state.arg = st;
+    }
     return code;
 }
 
@@ -276,15 +287,9 @@ static void roll_back(const store_entry *entry)
     kv_rollback(entry->store, NULL);
 }
 
-int state_save(state *st, session *s, kv_err *e)
+/* Writes the store over the file, unless that would lose contents of it. */
+static int write_file(state *st, const session *s, const store_entry *entry, kv_err *e)
 {
-    const store_entry *entry = saved_store(s);
-    if (!st->is_open || !st->path)
-        return KV_OK;
-    roll_back(entry);
-    tell_of_others(st, s);
-    if (!has_changed(st, entry))
-        return KV_OK;
     if (st->reads)
         return kv_err_set(e, KV_E_INTERNAL,
                           "the script was taken for one that only reads, and changed the store");
@@ -295,6 +300,48 @@ int state_save(state *st, session *s, kv_err *e)
     if (code == KV_OK)
         st->made = false;
     return code;
+}
+
+int state_save(state *st, session *s, kv_err *e)
+{
+    const store_entry *entry = saved_store(s);
+    if (!st->is_open || !st->path)
+        return KV_OK;
+    roll_back(entry);
+    tell_of_others(st, s);
+    return has_changed(st, entry) ? write_file(st, s, entry, e) : KV_OK;
+}
+
+/* The lock of the file that was just written, beside that of the file before, for which other
+ * processes wait. One that opens the new file at this moment may be faster. */
+static int lock_written(state *st, session *s, kv_err *e)
+{
+    int before = st->lock;
+    bool current = false;
+    int code = open_file(st, e);
+    if (code == KV_OK)
+        code = wait_for_lock(st, s, clock_ms() + s->store_wait_ms, e);
+    if (code == KV_OK)
+        code = check_current(st, &current, e);
+    if (code == KV_OK && !current)
+        code = kv_err_set(e, KV_E_BUSY,
+                          "\"%s\" was written, and changed by another process at once", st->path);
+    close(before);
+    return code;
+}
+
+int state_commit(void *arg, session *s, kv_err *e)
+{
+    state *st = arg;
+    const store_entry *entry = saved_store(s);
+    int code;
+    if (!has_changed(st, entry))
+        return KV_OK;
+    if ((code = write_file(st, s, entry, e)) || (code = lock_written(st, s, e)))
+        return code;
+    state_guard_release(&st->guard);
+    note_loaded(st, entry);
+    return state_guard_take(&st->guard, entry->store, e);
 }
 
 /* ---- The lines of a dry run ------------------------------------------------------------------ */

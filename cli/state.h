@@ -47,6 +47,11 @@ int state_check(const state *st, const session *s, kv_err *e);
  * those of kv_save; the file is as it was. */
 int state_save(state *st, session *s, kv_err *e);
 
+/* Writes it in the middle of a run, an open transaction with it; the session keeps the lock. `arg`:
+ * the state. Errors: those of state_save; busy, when another process took the new file before it
+ * was locked and changed it. */
+int state_commit(void *arg, session *s, kv_err *e);
+
 /* Says on stderr how the file would change (--dry-run): keys new, changed and gone, the updater.
  * Without a state file: what the store kv holds. Errors: those of kv_load, memory, and key where
  * state_save would not write it. */

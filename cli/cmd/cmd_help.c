@@ -85,6 +85,24 @@ static void overview(buf *out)
     buf_char(out, '\n');
 }
 
+/* The methods of a store: the commands that have a call form. */
+static void method_list(buf *out)
+{
+    buf_add(out, "Methods of a store (help NAME says more; help types: what stores there are):\n");
+    for (const command *c = registry.commands; c->name; c++) {
+        buf call = {0};
+        if (!c->method || strncmp(c->method, "create", 6) == 0)
+            continue;
+        command_call_usage(&call, c);
+        buf_printf(out, "  %s\n      %s\n", buf_text(&call), c->summary);
+        out->failed |= call.failed;
+        buf_release(&call);
+    }
+    buf_add(out,
+            "  kv = kv.create(name='local')\n      make a store and use it\n"
+            "All other commands with keys, files and names have a call form, too: kv.list().\n");
+}
+
 static bool mentions(const char *text, const char *word)
 {
     return text && strcasestr(text, word);
@@ -116,6 +134,8 @@ static const struct topic {
     const char *text;
     void (*show)(buf *out); /* where there is no text; NULL: of the session, list_options */
 } topics[] = {{"environment", environment_text, NULL},
+              {"kv", NULL, method_list},
+              {"kvstore", NULL, method_list},
               {"launch", NULL, launch_help},
               {"options", NULL, NULL},
               {"rules", rules_text, NULL},
@@ -202,6 +222,8 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
         if (f && !json)
             function_help(&text, f);
         topic = topic || (!json && !c && !f && type_show(&text, name));
+        if (!json && !c && !f && !topic && (topic = session_find_store(s, name) >= 0))
+            method_list(&text);
         if (!c && !f && !topic && (json || search(&text, name) == 0))
             code = not_found(s, call->kid[0], name, e);
     }

@@ -10,6 +10,7 @@
 #include "cmd/explain.h"
 #include "cmd/pairs.h"
 #include "eval/eval.h"
+#include "eval/eval_copy.h"
 #include "files/load.h"
 #include "files/named.h"
 #include "out/record.h"
@@ -167,6 +168,8 @@ static int make_pairs(session *s, const ast *call, key_list *keys, bool single, 
         code = eval(s, list->kid[n], &v[n], e);
     for (uint32_t i = 0; i < n && *to == IN_PLACE; i++)
         p->in_place |= pairs_are_held(v[i], false);
+    for (uint32_t i = 0; i < n && p->in_place; i++)
+        eval_tell_parts(s, list->kid[i], v[i]);
     if (*to == IN_PLACE && !p->in_place)
         *to = NEW_OUTS;
     if (code == KV_OK && keys->list) {
@@ -408,7 +411,17 @@ static int init_keys(kv *store, const kv_key *keys, int64_t n, kv_array *const *
 
 int cmd_init(session *s, const ast *call, result *out, kv_err *e)
 {
-    return call_with_pairs(s, call, true, NO_OUTS, init_keys, out, e);
+    kv *store;
+    safetensors *file = NULL;
+    int code = call_with_pairs(s, call, true, NO_OUTS, init_keys, out, e);
+    if (code || s->explanation || !named_is_pattern(call->kid[0]))
+        return code;
+    /* a copy of a file has its metadata, too */
+    if ((code = session_store(s, &store, e)) == KV_OK &&
+        (code = load_named(s, call->kid[1]->kid[0], &file, e)) == KV_OK && file)
+        code = named_metadata(store, file, e);
+    safetensors_close(file);
+    return code;
 }
 
 static int push_keys(kv *store, const kv_key *keys, int64_t n, kv_array *const *arrays,

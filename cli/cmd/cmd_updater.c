@@ -4,11 +4,13 @@
 #include "base/mem.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
+#include "eval/optimizer_value.h"
 #include "eval/rule_variables.h"
 #include "cmd/help.h"
 #include "syntax/optimizer_param.h"
 #include "syntax/statement.h"
 #include "session/follow.h"
+#include "session/object.h"
 #include "session/unit.h"
 
 /* Returns true if a parameter of the rule that a command names is a text. */
@@ -54,14 +56,9 @@ static int param_text(session *s, const ast *call, const ast *option, value *out
         return value_text(out, "true", e);
     if ((code = param_value(s, call, option, &v, e)))
         return code;
-    if (value_is_scalar(v))
-        code = follow_text(out, v, false, e);
-    else
-        code = unit_err(s, option->kid[0], e, KV_E_DTYPE,
-                        "a parameter is a number, true, false, none or a text, not %s",
-                        value_kind_name(v));
+    code = optimizer_param_text(out, v, e);
     value_release(&v);
-    return code;
+    return code ? unit_at(s, option->kid[0], e) : KV_OK;
 }
 
 /* Every option but the command's own. */
@@ -75,7 +72,7 @@ static int params_of(session *s, const ast *call, rule_params *p, kv_err *e)
         if (option->kind != STMT_OPTION || strcmp(option->u.text, "update") == 0)
             continue;
         if ((code = param_text(s, call, option, &text, e)) == KV_OK &&
-            (code = rule_params_add(p, option->u.text, text, e)))
+            (code = rule_params_add(p, optimizer_own_name(option->u.text), text, e)))
             unit_at(s, option, e);
     }
     if (code)
@@ -124,17 +121,48 @@ static int set_optimizer(session *s, kv *store, const char *name, const rule_par
     return code;
 }
 
-/* A rule of the script, or an optimizer of the library. */
-static int set_named(session *s, kv *store, const ast *what, rule_params *p, result *out, kv_err *e)
+/* An optimizer that a variable holds; the command may add parameters. */
+static int set_object(session *s, kv *store, value object, const rule_params *p, kv_err *e)
 {
-    const char *text = eval_word(s, what, "the name of an updater", out, e);
-    if (!text)
-        return e->code;
-    int64_t at = map_get(&s->rules, (kv_key){0, text});
+    rule_params all = {0};
+    int code = optimizer_params_add(&all, object, e);
+    for (int i = 0; i < p->n && code == KV_OK; i++)
+        code = rule_params_add(&all, p->opts[i].name, value_ref(p->texts[i]), e);
+    if (code == KV_OK)
+        code = set_optimizer(s, store, object_name(object), &all, e);
+    rule_params_release(&all);
+    return code;
+}
+
+/* The name of a rule of the script, of a variable that holds an optimizer, or of an optimizer of
+ * the library. */
+static int set_word(session *s, kv *store, const char *word, rule_params *p, kv_err *e)
+{
+    int64_t at = map_get(&s->rules, (kv_key){0, word});
     const rule_definition *d = at < 0 ? NULL : &s->rule_defs[at];
-    int code = d ? set_rule(s, store, &(rule_text){d->unit, d->rule, d->rule->is_def && !d->nested},
-                            p, e)
-                 : set_optimizer(s, store, text, p, e);
+    const value *held = session_find(s, word);
+    if (d)
+        return set_rule(s, store, &(rule_text){d->unit, d->rule, d->rule->is_def && !d->nested}, p,
+                        e);
+    return held && object_is_optimizer(*held) ? set_object(s, store, *held, p, e)
+                                              : set_optimizer(s, store, word, p, e);
+}
+
+static int set_named(session *s, kv *store, const ast *what, rule_params *p, kv_err *e)
+{
+    value v;
+    int code = eval(s, what, &v, e);
+    if (code)
+        return code;
+    if (v.kind == VALUE_TEXT)
+        code = set_word(s, store, v.u.text, p, e);
+    else if (object_is_optimizer(v))
+        code = set_object(s, store, v, p, e);
+    else
+        code = kv_err_set(e, KV_E_DTYPE,
+                          "an updater is a rule, an optimizer or the name of one, not %s",
+                          value_kind_name(v));
+    value_release(&v);
     return code ? unit_at(s, what, e) : KV_OK;
 }
 
@@ -154,6 +182,7 @@ int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
     const ast *what = call->kid[0];
     kv *store;
     rule_params p;
+    (void)out;
     int code = session_store(s, &store, e);
     if (code || (code = params_of(s, call, &p, e)))
         return code;
@@ -162,7 +191,7 @@ int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
     else if (what->kind == STMT_RULE)
         code = set_rule(s, store, &(rule_text){s->unit, what->u.other, false}, &p, e);
     else
-        code = set_named(s, store, what, &p, out, e);
+        code = set_named(s, store, what, &p, e);
     if (what)
         hint_words(s, call, e);
     rule_params_release(&p);

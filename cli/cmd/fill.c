@@ -7,6 +7,7 @@
 #include "cmd/pairs.h"
 
 #include "base/map.h"
+#include "eval/eval_copy.h"
 #include "session/show.h"
 #include "session/unit.h"
 #include "syntax/command.h"
@@ -122,11 +123,12 @@ int pairs_into(pairs *p, session *s, const ast *node, const key_list *keys, kv_e
     if (code)
         return code;
     code = keys->list ? fill_several(&f, keys, v, e) : fill_one(&f, keys->keys[0], v, false, e);
+    if (code == KV_OK) {
+        eval_tell_parts(s, node, v);
+        pairs_warn_twice(p, s, node);
+    }
     value_release(&v);
-    if (code)
-        return unit_at(s, node, e);
-    pairs_warn_twice(p, s, node);
-    return KV_OK;
+    return code ? unit_at(s, node, e) : KV_OK;
 }
 
 /* ---- New arrays ---- */

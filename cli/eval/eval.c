@@ -11,14 +11,18 @@
 #include "base/suggest.h"
 #include "cpu/cpu.h"
 #include "eval/eval_text.h"
+#include "eval/eval_copy.h"
 #include "eval/eval_tree.h"
+#include "eval/optimizer_value.h"
 #include "session/list.h"
+#include "session/object.h"
 #include "session/registry.h"
 #include "session/show.h"
 #include "session/stack.h"
 #include "session/unit.h"
 #include "syntax/command.h"
 #include "syntax/function.h"
+#include "syntax/hint_shell.h"
 #include "syntax/statement.h"
 #include "term/progress.h"
 
@@ -62,23 +66,19 @@ int eval_truth(value v, bool *out, kv_err *e)
     if (value_is_sequence(v))
         *out = v.u.list->n > 0;
     else
-        *out = v.kind == VALUE_CTX || host_truth(value_host(v));
+        *out = v.kind == VALUE_CTX || v.kind == VALUE_OBJECT || host_truth(value_host(v));
     return KV_OK;
 }
 
 /* ---- Names and calls ---- */
 
-/* A store stands for a text that says what it is: there are no values that are stores. */
-static int store_text(session *s, const char *name, value *out, kv_err *e)
+/* A store stands for an object that says what it is: there are no values that are stores. */
+static int store_object(session *s, const char *name, value *out, kv_err *e)
 {
-    buf text = {0};
     kv *store;
     int64_t at = session_find_store(s, name);
     int code = at >= 0 ? KV_OK : session_store(s, &store, e);
-    if (code)
-        return code;
-    buf_printf(&text, "<KVStore %s>", kv_type(at >= 0 ? s->stores[at].store : store));
-    return value_text_take(out, &text, code, e);
+    return code ? code : object_store(out, kv_type(at >= 0 ? s->stores[at].store : store), e);
 }
 
 static int eval_name(session *s, const ast *node, value *out, kv_err *e)
@@ -92,7 +92,7 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
         return KV_OK;
     }
     if (session_names_store(s, name))
-        return store_text(s, name, out, e);
+        return store_object(s, name, out, e);
     unit_err(s, node, e, KV_E_NAME, "there is no variable `%s`", name);
     if (function_find(name) || map_get(&s->functions, (kv_key){0, name}) >= 0)
         return kv_err_hint(e, "`%s` is a function: %s(…)", name, name);
@@ -103,6 +103,8 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
         suggest_add(&near, s->globals.items[i].name);
     for (int64_t i = 0; s->locals && i < s->locals->n; i++)
         suggest_add(&near, s->locals->items[i].name);
+    if (near.n == 0 && hint_shell(name, strlen(name), e))
+        return e->code;
     bool none = near.n == 0; /* then it may be a command without arguments, or a function */
     for (const command *c = registry.commands; none && c->name; c++)
         suggest_add(&near, c->name);
@@ -125,6 +127,23 @@ static int eval_args(session *s, const ast *node, value_stack *l, const char **n
     return KV_OK;
 }
 
+/* A call of a name that is no function. */
+static int not_callable(session *s, const ast *node, kv_err *e)
+{
+    const char *name = node->u.text;
+    const value *held = session_find(s, name);
+    if (!held)
+        return unit_err(s, node, e, KV_E_NAME, "the function `%s` is not defined yet", name);
+    unit_err(s, node, e, KV_E_USAGE, "`%s` is no function: it holds %s", name,
+             value_kind_name(*held));
+    if (object_is_schedule(*held))
+        return kv_err_hint(e, "info --states shows the learning rate of a store");
+    if (object_is_optimizer(*held))
+        return kv_err_hint(e, "a store updates: kv.set_optimizer(%s); kv.init(0, weight); "
+                              "kv.pushpull(0, grad, out=weight)", name);
+    return e->code;
+}
+
 static int eval_call(session *s, const ast *node, value *out, kv_err *e)
 {
     const char *small[16], **names = node->n <= 16 ? small : mem_alloc(node->n, sizeof *names, e);
@@ -142,10 +161,14 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
             code = eval_call_definition(s, &s->defs[d], node, l.items, l.n, out, e);
     } else if (code == KV_OK && f) {
         code = function_call(s, f, l.items, names, l.n, out, e);
+        if (code == KV_OK && (f->flags & FUNCTION_VIEW))
+            eval_is_part(s, node, l.items[0], *out);
+        unit_at(s, node, e);
+    } else if (code == KV_OK && optimizer_value_takes(node, l.items, l.n)) {
+        code = optimizer_value_call(node, l.items, names, l.n, out, e);
         unit_at(s, node, e);
     } else if (code == KV_OK) {
-        code =
-            unit_err(s, node, e, KV_E_NAME, "the function `%s` is not defined yet", node->u.text);
+        code = not_callable(s, node, e);
     }
     value_stack_release(&l);
     if (names != small)

@@ -2,6 +2,7 @@
 #include "array/slice.h"
 #include "base/stop.h"
 #include "eval/eval.h"
+#include "eval/eval_copy.h"
 #include "syntax/function.h"
 #include "session/list.h"
 #include "session/text.h"
@@ -28,6 +29,15 @@ static void release_ranges(array_range *r, int n)
 {
     for (int i = 0; i < n; i++)
         kv_array_unref(r[i].ids);
+}
+
+/* Returns true if a list or a mask chooses elements: NumPy copies them, too. */
+static bool picks(const array_range *r, int n)
+{
+    bool found = false;
+    for (int i = 0; i < n; i++)
+        found |= r[i].ids != NULL;
+    return found;
 }
 
 /* The dtype of the ids in a list: bool where all are (a mask), else int64, or float64 with floats
@@ -189,6 +199,8 @@ int eval_index(session *s, const ast *node, value *out, kv_err *e)
         code = eval_ranges(s, node, false, r, &n, e);
         if (code == KV_OK && (code = array_slice(&part, v.u.box->array, r, n, e)) == KV_OK)
             code = value_result(out, part, e);
+        if (code == KV_OK && !picks(r, n))
+            eval_is_part(s, node, v, *out);
         release_ranges(r, n);
         if (code)
             unit_at(s, node, e);
@@ -227,6 +239,7 @@ static int assign_array(session *s, const ast *target, value array, const array_
                    : value_numbers_array(&src, v, kv_array_dtype(a), kv_array_ctx(a), e);
     if (code)
         return unit_at(s, target, e);
+    eval_tell_parts(s, target->kid[0], array);
     if ((code = value_own(array, e)) == KV_OK)
         code = array_assign_slice(array.u.box->array, r, n, src, e);
     kv_array_unref(src);

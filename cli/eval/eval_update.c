@@ -6,6 +6,7 @@
  */
 #include "array/arrange.h"
 #include "eval/eval.h"
+#include "eval/eval_copy.h"
 #include "eval/eval_tree.h"
 #include "session/list.h"
 #include "session/unit.h"
@@ -62,12 +63,14 @@ static int fit(const session *s, const ast *node, kv_array *to, value *made, kv_
     return code ? unit_at(s, node, e) : KV_OK;
 }
 
-static int change_array(const session *s, const ast *node, value old, value made, kv_err *e)
+static int change_array(session *s, const ast *node, value old, value made, kv_err *e)
 {
     int code = fit(s, node, old.u.box->array, &made, e);
-    if (code == KV_OK)
-        value_replace(old, kv_array_ref(made.u.box->array));
-    return code;
+    if (code)
+        return code;
+    eval_tell_parts(s, node->kid[0], old);
+    value_replace(old, kv_array_ref(made.u.box->array));
+    return KV_OK;
 }
 
 static int extend_list(session *s, const ast *node, value list, kv_err *e)

@@ -55,6 +55,13 @@ int func_norm(function_args *args, value *out, kv_err *e);
 int func_dot(function_args *args, value *out, kv_err *e);
 int func_allclose(function_args *args, value *out, kv_err *e);
 
+/* func_mxnet.c: what MXNet's pages ask of arrays and engines */
+int func_as_in_context(function_args *args, value *out, kv_err *e);
+int func_asscalar(function_args *args, value *out, kv_err *e);
+int func_copyto(function_args *args, value *out, kv_err *e);
+int func_wait_to_read(function_args *args, value *out, kv_err *e);
+int func_waitall(function_args *args, value *out, kv_err *e);
+
 /* func_world.c: contexts, the store, the environment, lists and numbers */
 int func_cpu(function_args *args, value *out, kv_err *e);
 int func_gpu(function_args *args, value *out, kv_err *e);

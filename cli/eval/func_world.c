@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "base/stop.h"
 #include "session/list.h"
+#include "session/object.h"
 #include "session/show.h"
 
 /* A list takes 16 bytes an item; one longer than this is a slip rather than a wish. */
@@ -88,7 +89,11 @@ int func_has(function_args *args, value *out, kv_err *e)
 
 int func_type(function_args *args, value *out, kv_err *e)
 {
-    return value_text(out, kv_type(args->store), e);
+    kv *store;
+    if (args->given[0])
+        return object_class(out, args->v[0], e);
+    int rc = session_store(args->session, &store, e);
+    return rc ? rc : value_text(out, kv_type(store), e);
 }
 
 int func_rank(function_args *args, value *out, kv_err *e)

@@ -86,3 +86,33 @@ int named_array(kv_array **out, const safetensors *f, kv_key key, kv_err *e)
     num_int(number, key.id);
     return safetensors_load_name(out, f, key.name ? key.name : number, e);
 }
+
+typedef struct wanted_text {
+    const char *name;
+    bool there;
+} wanted_text;
+
+/* Receives the topic "metadata" of kv_describe. */
+static int look_for_text(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    wanted_text *w = arg;
+    (void)n, (void)e;
+    w->there = w->there || strcmp(fields[0].text, w->name) == 0;
+    return KV_OK;
+}
+
+int named_metadata(kv *store, const safetensors *f, kv_err *e)
+{
+    int code = KV_OK;
+    for (int64_t i = 0; i < safetensors_metadata_count(f) && code == KV_OK; i++) {
+        const safetensors_pair *text = safetensors_metadata_at(f, i);
+        wanted_text w = {.name = text->name};
+        if (strncmp(text->name, "kvstore.", 8) != 0)
+            code = kv_describe(store, "metadata", look_for_text, &w, e);
+        else
+            w.there = true; /* a store of the same library wrote these about itself */
+        if (code == KV_OK && !w.there)
+            code = kv_set_metadata(store, text->name, text->text, e);
+    }
+    return code;
+}

@@ -18,4 +18,8 @@ int named_keys(session *s, const ast *keys, const safetensors *f, key_list *out,
 /* The array of f for a key. Errors: name (there is none), those of safetensors_load. */
 int named_array(kv_array **out, const safetensors *f, kv_key key, kv_err *e);
 
+/* Takes the texts of f that are of other tools, such as `format: pt`, over into the store; those
+ * that it has stay. Error: memory. */
+int named_metadata(kv *store, const safetensors *f, kv_err *e);
+
 #endif

@@ -50,6 +50,7 @@ void session_release(session *s)
 {
     kv_assert(!s->out.sinks && !s->locals, "a session ends while something hears its output");
     scope_release(&s->globals);
+    scope_release(&s->told);
     value_release(&s->last);
     value_release(&s->args);
     for (int64_t i = 0; i < s->nstores; i++) {
@@ -464,16 +465,36 @@ bool session_would(session *s, const char *what, const char *name)
     return s->dry_run;
 }
 
+static void warn(const session *s, const struct ast *node, const buf *text)
+{
+    int line, col;
+    source_locate(&s->unit->src, node->pos, &line, &col);
+    say("%s:%d: warning: %s", s->unit->src.name, line, buf_text(text));
+}
+
 void session_warn(session *s, const struct ast *node, const char *fmt, ...)
 {
     va_list ap;
-    int line, col;
     buf text = {0};
-    source_locate(&s->unit->src, node->pos, &line, &col);
     va_start(ap, fmt);
     buf_vprintf(&text, fmt, ap);
     va_end(ap);
-    say("%s:%d: warning: %s", s->unit->src.name, line, buf_text(&text));
+    warn(s, node, &text);
+    buf_release(&text);
+}
+
+void session_warn_once(session *s, const struct ast *node, const char *fmt, ...)
+{
+    va_list ap;
+    buf text = {0};
+    kv_err unused = {0};
+    va_start(ap, fmt);
+    buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    if (!scope_find(&s->told, buf_text(&text))) {
+        warn(s, node, &text);
+        scope_add(&s->told, buf_text(&text), value_none(), 0, &unused);
+    }
     buf_release(&text);
 }
 

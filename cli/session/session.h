@@ -128,10 +128,18 @@ typedef struct session {
     int unfollowed;         /* > 0: variables of a comprehension, which no rule sees, are set */
     bool create_failed;     /* commands that follow were meant for a store that was not made */
     uint64_t draws;         /* calls of random functions without seed= so far */
+    scope told;             /* the texts of warnings that come once, as names */
     bool gpus_announced;    /* virtual GPUs are in use */
     bool profiles;          /* `profile FILE` runs */
 
     output out;
+    /* (optional) the file of -s: save writes the store kv to it while the session goes on, with the
+     * errors of state_commit. path NULL: there is none */
+    struct {
+        const char *path;
+        int (*save)(void *arg, struct session *s, kv_err *e);
+        void *arg;
+    } state;
 
     /* the run: texts, errors, recursion, the end */
     struct unit *unit;      /* the text whose statements run */
@@ -233,6 +241,9 @@ bool session_would(session *s, const char *what, const char *name);
 /* A warning on stderr, also with -q: one line that begins with the place of node in the text that
  * runs, `s.kv:4: warning: `. */
 void session_warn(session *s, const struct ast *node, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same for a text that the session has not warned of yet. */
+void session_warn_once(session *s, const struct ast *node, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* A note on stderr, unless -q: one line, "note: " before it. */
 void session_note(session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -121,6 +121,13 @@ void show_scalar_json(json_writer *w, const char *name, value v)
     case VALUE_CTX:
         json_text(w, name, kv_ctx_text(ctx, v.u.ctx));
         break;
+    case VALUE_OBJECT: {
+        buf text = {0};
+        value_print(&text, v, true);
+        json_text(w, name, buf_text(&text));
+        buf_release(&text);
+        break;
+    }
     case VALUE_ARRAY:
     case VALUE_LIST:
     case VALUE_TUPLE:

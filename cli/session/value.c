@@ -119,13 +119,18 @@ int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e)
 
 /* ---- Sharing ---- */
 
+static bool has_items(value v)
+{
+    return value_is_sequence(v) || v.kind == VALUE_OBJECT;
+}
+
 value value_ref(value v)
 {
     if (v.kind == VALUE_TEXT)
         text_ref(v.u.text);
     else if (v.kind == VALUE_ARRAY)
         v.u.box->refs++;
-    else if (value_is_sequence(v))
+    else if (has_items(v))
         v.u.list->refs++;
     return v;
 }
@@ -144,7 +149,7 @@ static void drop(value v, value_list **dead)
     } else if (v.kind == VALUE_ARRAY && --v.u.box->refs == 0) {
         kv_array_unref(v.u.box->array);
         mem_free(v.u.box);
-    } else if (value_is_sequence(v) && --v.u.list->refs == 0) {
+    } else if (has_items(v) && --v.u.list->refs == 0) {
         v.u.list->refs = (dead_link){.next = *dead}.refs;
         *dead = v.u.list;
     }
@@ -168,6 +173,15 @@ void value_release(value *v)
 
 /* ---- Kinds of values ---- */
 
+/* Of a name such as SGD, FactorScheduler or <KVStore local>. */
+static const char *object_kind_name(const char *name)
+{
+    return *name == '<' && name[1] == 'K' ? "a store"
+           : *name == '<'                 ? "a class"
+           : strstr(name, "Scheduler")    ? "a schedule"
+                                          : "an optimizer";
+}
+
 const char *value_kind_name(value v)
 {
     switch (v.kind) {
@@ -189,6 +203,8 @@ const char *value_kind_name(value v)
         return "a list";
     case VALUE_TUPLE:
         return "a tuple";
+    case VALUE_OBJECT:
+        return object_kind_name(v.u.list->items[0].u.text);
     }
     return "nothing";
 }
@@ -485,6 +501,24 @@ static void print_items(buf *out, const value_list *list, const char *ends, int 
     buf_char(out, ends[1]);
 }
 
+/* SGD(learning_rate=0.1), or <KVStore local>: its name, then the name and the value
+ * of each part. */
+static void print_object(buf *out, value v, int depth)
+{
+    const value_list *list = v.u.list;
+    const char *name = list->items[0].u.text;
+    buf_add(out, name);
+    if (*name == '<')
+        return;
+    buf_char(out, '(');
+    for (int64_t i = 1; i + 1 < list->n; i += 2) {
+        const char *part = list->items[i].u.text;
+        buf_printf(out, "%s%s%s", i > 1 ? ", " : "", part, *part ? "=" : "");
+        print_value(out, list->items[i + 1], true, depth + 1);
+    }
+    buf_char(out, ')');
+}
+
 static void print_value(buf *out, value v, bool repr, int depth)
 {
     char ctx[KV_CTX_TEXT];
@@ -513,6 +547,9 @@ static void print_value(buf *out, value v, bool repr, int depth)
         return;
     case VALUE_TUPLE:
         print_items(out, v.u.list, "()", depth);
+        return;
+    case VALUE_OBJECT:
+        print_object(out, v, depth);
         return;
     }
 }

@@ -20,7 +20,8 @@ typedef enum value_kind {
     VALUE_CTX,
     VALUE_ARRAY,
     VALUE_LIST,
-    VALUE_TUPLE
+    VALUE_TUPLE,
+    VALUE_OBJECT /* an optimizer, a schedule or a class: session/object.h */
 } value_kind;
 
 typedef struct value_list value_list;
@@ -34,7 +35,7 @@ typedef struct value {
         const char *text; /* counted: see text.h */
         kv_ctx ctx;
         array_box *box;
-        value_list *list; /* VALUE_LIST, VALUE_TUPLE */
+        value_list *list; /* VALUE_LIST, VALUE_TUPLE, VALUE_OBJECT */
     } u;
 } value;
 
@@ -45,12 +46,19 @@ struct value_list {
     value own[];
 };
 
+/* Where an array was copied out of another: a node of a unit, and the one that gave the other. */
+typedef struct array_part {
+    struct unit *unit;
+    const struct ast *node, *whole; /* one: a row of it */
+} array_part;
+
 /* An array as an object. A store may hold the same elements, which must not change under it:
  * value_own comes before every write. */
 struct array_box {
     int64_t refs;
     kv_array *array;
     bool is_number; /* a result of shape (), as NumPy's scalars: `+=` makes another one */
+    array_part part; /* NumPy would give a view: see eval/eval_copy.h; or none */
 };
 
 value value_none(void);

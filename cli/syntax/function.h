@@ -29,7 +29,8 @@ enum {
     FUNCTION_METHOD = 8,  /* x.f(y) only: it changes x */
     FUNCTION_ARRAY = 16,  /* parameter 0 is an array, or a value that becomes one */
     FUNCTION_STORE = 32,  /* asks the store in use */
-    FUNCTION_OBJECT = 64  /* its array is an object also where it has the shape (), no number */
+    FUNCTION_OBJECT = 64, /* its array is an object also where it has the shape (), no number */
+    FUNCTION_VIEW = 128   /* its arrays are parts of the first argument; NumPy's are views of it */
 };
 
 typedef struct function {

@@ -60,3 +60,60 @@ bool optimizer_named_takes_text(const char *param, const char *name)
     arena_release(&nodes);
     return found;
 }
+
+const char *optimizer_schedule_of(const char *name)
+{
+    static const char *const classes[][2] = {{"FactorScheduler", "factor"},
+                                             {"MultiFactorScheduler", "multifactor"},
+                                             {"PolyScheduler", "poly"},
+                                             {"CosineScheduler", "cosine"}};
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (strcmp(name, classes[i][0]) == 0)
+            return classes[i][1];
+    return NULL;
+}
+
+bool optimizer_is_maker(const char *name)
+{
+    bool capital = *name >= 'A' && *name <= 'Z';
+    return capital ? optimizer_schedule_of(name) || optimizer_text(name)
+                   : strcmp(name, "create_optimizer") == 0 || strcmp(name, "get_updater") == 0;
+}
+
+const char *optimizer_own_name(const char *param)
+{
+    return strcmp(param, "param_idx2name") == 0 ? "names" : param;
+}
+
+/* Returns true if the rule with this text has a parameter of this name. */
+static bool rule_has(const char *text, const char *param)
+{
+    rule_ast *rule;
+    arena nodes = {0};
+    kv_err unused = {0};
+    bool found = false;
+    source src = {.name = "", .text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
+    bool read = parse_rule(&rule, &src, &nodes, &unused) == KV_OK;
+    for (int i = 0; read && i < rule->nparams && !found; i++)
+        found = strcmp(rule->params[i].name, param) == 0;
+    arena_release(&nodes);
+    return found;
+}
+
+bool optimizer_has_attribute(const char *name)
+{
+    static const char *const others[] = {
+        "lr", "num_update", "set_learning_rate", "set_lr_mult", "set_wd_mult", "set_lr_scale",
+        "update", "update_multi_precision", "create_state", "base_lr", "step", "factor"};
+    const char *text;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(others[i], name) == 0)
+            return true;
+    for (const optimizer_param *p = optimizer_params; p->name; p++)
+        if (strcmp(p->name, name) == 0)
+            return true;
+    for (int i = 0; (text = kv_optimizer_text(i, NULL)); i++)
+        if (rule_has(text, name))
+            return true;
+    return false;
+}

@@ -25,4 +25,17 @@ const char *optimizer_text(const char *name);
 /* optimizer_takes_text for an optimizer of the library, by its name. */
 bool optimizer_named_takes_text(const char *param, const char *name);
 
+/* Returns true if MXNet's pages make an optimizer or a schedule by a call of this name: a class
+ * such as SGD or FactorScheduler, create_optimizer, get_updater. */
+bool optimizer_is_maker(const char *name);
+
+/* The schedule that a class of MXNet is, factor of FactorScheduler; NULL for any other word. */
+const char *optimizer_schedule_of(const char *name);
+
+/* The name that a parameter of MXNet has here, names for param_idx2name, or its own. */
+const char *optimizer_own_name(const char *param);
+
+/* Returns true if optimizers or schedules of MXNet have an attribute or method of this name. */
+bool optimizer_has_attribute(const char *name);
+
 #endif

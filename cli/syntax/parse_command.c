@@ -304,6 +304,8 @@ static ast *unknown_option(parser *p, const command *c, const token *t, const ch
     snprintf(word, sizeof word, "--%.37s", name);
     parse_fail(p, t->pos, t->end, KV_E_USAGE, "`%s` has no option --%s", c->name, name);
     suggest_hint(p->e, word, names, n);
+    if (strcmp(c->name, "push") == 0 && strcmp(name, "out") == 0)
+        kv_err_hint(p->e, "pushpull KEYS VALUES --out V pushes, then pulls into V");
     return hint_usage(p, c);
 }
 

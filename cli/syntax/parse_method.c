@@ -101,7 +101,11 @@ static ast *optimizer(method_call *m)
     method_call inner = {.p = p, .b = {.c = m->b.c, .begins = NOWHERE}, .params = ""};
     if (!parse_open(p, &b))
         return NULL;
-    if (strcmp(name->u.text, "create") == 0) {
+    if (strcmp(name->u.text, "get_updater") == 0) {
+        name = parse_expr(p, false);
+        return name && parse_close(p, &b) ? name : NULL;
+    }
+    if (strcmp(name->u.text, "create") == 0 || strcmp(name->u.text, "create_optimizer") == 0) {
         if (!(name = parse_expr(p, false)))
             return NULL;
         parse_accept(p, SIGN1(','));
@@ -135,9 +139,10 @@ static ast *rule(method_call *m)
             name->u.text = "assign";
         return name;
     }
-    if (t.kind != TOK_NAME)
-        return parse_expr(p, false);
-    if (parse_is_word(p, "optimizer") && parse_char(p, t.end) == '.') {
+    char next = parse_char(p, t.end);
+    if (t.kind != TOK_NAME || next == '[')
+        return parse_expr(p, false); /* opts[0]: a variable holds optimizers */
+    if (parse_is_word(p, "optimizer") && next == '.') {
         parse_take(p);
         parse_take(p);
         if (parse_peek(p)->kind != TOK_NAME)
@@ -189,6 +194,17 @@ static bool add_option(method_call *m, const command_option *o, const char *name
     return node && bind_add(&m->b, m->p, node);
 }
 
+static bool no_argument(method_call *m, const char *name, const ast *at)
+{
+    bool pushes = strcmp(m->b.c->name, "push") == 0 && strcmp(name, "out") == 0;
+    fail(m, at->pos, at->end, name, strlen(name), "has no argument ");
+    if (pushes) {
+        m->p->e->hint[0] = '\0';
+        kv_err_hint(m->p->e, "kv.pushpull(key, value, out=a) pushes, then pulls into a");
+    }
+    return false;
+}
+
 /* The value of a parameter by its name; at: where the name stands. */
 static bool by_name(method_call *m, const char *name, const ast *at)
 {
@@ -198,7 +214,7 @@ static bool by_name(method_call *m, const char *name, const ast *at)
     const command_option *o = command_option_find(m->b.c, name, strlen(name));
     /* an option that MXNet's name hides is none of the call's */
     if (!o && !(m->b.c->flags & COMMAND_PARAMS))
-        return fail(m, at->pos, at->end, name, strlen(name), "has no argument ");
+        return no_argument(m, name, at);
     ast *given = parse_expr(m->p, false);
     return given && add_option(m, o, name, at->pos, given);
 }

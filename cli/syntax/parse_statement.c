@@ -5,8 +5,10 @@
 #include "syntax/bind.h"
 #include "syntax/file_kind.h"
 #include "syntax/function.h"
+#include "syntax/hint_shell.h"
 #include "syntax/parse_command.h"
 #include "syntax/parse_method.h"
+#include "syntax/parse_pasted.h"
 #include "session/registry.h"
 #include "syntax/statement.h"
 
@@ -30,6 +32,8 @@ static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
     }
     parse_fail(p, pos, end, KV_E_USAGE, "there is no command `%.*s`", parse_shown(p, pos, end),
                name);
+    if (hint_shell(name, end - pos, p->e))
+        return NULL;
     suggest near = {.word = parse_intern(p, name, end - pos)};
     for (const command *c = registry.commands; near.word && c->name; c++)
         suggest_add(&near, c->name);
@@ -341,7 +345,12 @@ static ast *keyword(parser *p, bool *known)
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (parse_accept_word(p, words[i].word))
             return words[i].parse(p, t.pos);
-    if (parse_is_word(p, "updater"))
+    /* else it is a name: updater = mx.optimizer.get_updater(opt) */
+    uint32_t behind = t.end;
+    while (lex_is_blank(parse_char(p, behind)))
+        behind++;
+    bool rule = !strchr("=.([;#\n", parse_char(p, behind)) || p->cursor;
+    if (rule && parse_is_word(p, "updater"))
         return parse_rule_node(p);
     if (parse_is_word(p, "elif") || parse_is_word(p, "else"))
         return parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%.*s` follows the block of its `if`",
@@ -402,11 +411,9 @@ static ast *help_call(parser *p)
     }
     if (!parse_close(p, &b))
         return NULL;
-    /* a name alone is a store's, or the topic of help */
     const char *text = names > 0 ? parse_token_text(p, &name) : NULL;
     const command *method = text && names > 1 ? command_find_method(text) : NULL;
-    bool known = text && (names > 1 || command_find(text, strlen(text)) || function_find(text));
-    if (known && (word = parse_node(p, AST_TEXT, name.pos, name.end, 0)))
+    if (text && (word = parse_node(p, AST_TEXT, name.pos, name.end, 0)))
         word->u.text = method ? method->name : text;
     return parse_help_on(p, t.pos, word);
 }
@@ -542,6 +549,8 @@ static ast *any_statement(parser *p)
     }
     if (t.kind == TOK_SIGN && t.sign == SIGN1('?'))
         return question(p);
+    if (t.kind == TOK_SIGN && t.sign == SIGN1('@') && parse_at_class(p))
+        return parse_class(p);
     return show(p);
 }
 
@@ -577,9 +586,12 @@ ast *statement_parse_all(parser *p)
     }
     for (parse_skip_newlines(p); parse_peek(p)->kind != TOK_END; parse_skip_newlines(p)) {
         parser before = *p;
+        uint32_t begin = parse_peek(p)->pos;
         bool ok = parse_append(p, &list, statement(p));
         if (ok && (parse_is_sign(p, SIGN1('}')) || !parse_at_end(p)))
             ok = parse_unexpected(p, "the end of the statement");
+        if (!ok && p->e->code && !p->cursor)
+            parse_hint_perl(p, begin);
         bool on = ok || parse_recovered(p, &before);
         if (p->broken && !parse_append(p, &list, p->broken))
             goto out;

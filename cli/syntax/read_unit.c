@@ -8,6 +8,7 @@
 #include "base/kv_assert.h"
 #include "base/suggest.h"
 #include "base/utf8.h"
+#include "session/object.h"
 #include "session/registry.h"
 #include "syntax/check.h"
 #include "syntax/command.h"
@@ -122,6 +123,32 @@ static int unknown_method(checker *c, const ast *node)
     return kv_err_hint(c->e, "its methods are the commands: help");
 }
 
+/* Returns true if a statement below the node may put an optimizer into the variable: an assignment
+ * of something else than a literal, a loop, a parameter. */
+static bool may_hold_optimizer(const ast *node, const char *name)
+{
+    if (!node)
+        return false;
+    if (node->kind == STMT_ASSIGN && node->kid[0]->kind == AST_NAME && node->kid[1]->n > 0 &&
+        strcmp(node->kid[0]->u.text, name) == 0)
+        return true;
+    if (node->kind == STMT_FOR && node->u.text && strcmp(node->u.text, name) == 0)
+        return true;
+    for (uint32_t i = 1; node->kind == STMT_DEF && i < node->n; i++)
+        if (strcmp(node->kid[i]->u.text, name) == 0)
+            return true;
+    bool found = false;
+    for (uint32_t i = 0; i < node->n && !found; i++)
+        found = may_hold_optimizer(node->kid[i], name);
+    return found;
+}
+
+static bool is_optimizer_variable(const checker *c, const char *name)
+{
+    const value *held = session_find(c->s, name);
+    return held ? object_is_optimizer(*held) : may_hold_optimizer(c->u->body, name);
+}
+
 static int check_call(checker *c, const ast *node)
 {
     const char *name = node->u.text;
@@ -141,7 +168,10 @@ static int check_call(checker *c, const ast *node)
         return source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
                           "%s() takes %d argument%s, not %d", name, (int)params - 1,
                           params == 2 ? "" : "s", (int)node->n);
-    if (defined_function(c, name) || may_be_defined(c))
+    if (defined_function(c, name) || may_be_defined(c) || optimizer_is_maker(name))
+        return KV_OK;
+    bool method = node->flags & AST_METHOD;
+    if (method ? optimizer_has_attribute(name) : is_optimizer_variable(c, name))
         return KV_OK;
     if (is_method_of_kv(node))
         return unknown_method(c, node);
@@ -166,7 +196,7 @@ static int check_updater(checker *c, const ast *name)
     const char *optimizer;
     if (name->kind != AST_TEXT || strcmp(name->u.text, "assign") == 0 ||
         map_get(&c->rules, key) >= 0 || map_get(&c->s->rules, key) >= 0 || may_be_defined(c) ||
-        optimizer_text(name->u.text))
+        optimizer_text(name->u.text) || is_optimizer_variable(c, name->u.text))
         return KV_OK;
     source_err(&c->u->src, name->pos, name->end, c->e, KV_E_USAGE, "there is no updater `%s`",
                name->u.text);

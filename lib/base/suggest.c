@@ -54,7 +54,7 @@ static int closeness(const char *a, const char *b)
     if (longer >= WORD_MAX || longer - shorter > DISTANCE_MAX)
         return -1;
     int d = distance(a, (int)n, b, (int)m);
-    return d <= DISTANCE_MAX && 2 * d <= (int)longer ? d : -1;
+    return d <= (longer > 4 ? DISTANCE_MAX : 1) && 2 * d <= (int)longer ? d : -1;
 }
 
 void suggest_add(suggest *s, const char *name)

@@ -1,8 +1,8 @@
 /* "did you mean …?": which known names are close to a word that is none.
  *
- * Close means an edit distance (insert, drop, replace, swap two neighbours) of at most 2 that
- * leaves at least half of the longer name alone, so that short words do not match everything. - and
- * _ are the same letter.
+ * Close means an edit distance (insert, drop, replace, swap two neighbours) of at most 2, and of 1
+ * where the longer name has no more than 4 letters, so that short words do not match everything. -
+ * and _ are the same letter.
  */
 #ifndef BASE_SUGGEST_H
 #define BASE_SUGGEST_H

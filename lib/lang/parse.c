@@ -387,8 +387,8 @@ bool parse_append(parser *p, ast_list *l, ast *node)
 bool parse_is_reserved(const char *word)
 {
     static const char *const reserved[] = {
-        "if", "elif", "else", "for", "in", "while", "repeat", "def", "updater", "return",
-        "break", "continue", "and", "or", "not", "true", "false", "none", "True", "False", "None",
+        "if", "elif", "else", "for", "in", "while", "repeat", "def", "return", "break",
+        "continue", "and", "or", "not", "true", "false", "none", "True", "False", "None",
     };
     for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
         if (*word == *reserved[i] && strcmp(word, reserved[i]) == 0)
@@ -413,39 +413,68 @@ bool parse_is_constant(const char *word, double *value)
 
 /* ---- Modules of MXNet ---- */
 
-static const char *const modules[] = {"mx", "mxnet", "nd", "np", "npx", "sparse"};
+static const char *const modules[] = {"mx", "mxnet",  "nd",  "ndarray",
+                                      "np", "numpy", "npx", "sparse"};
 
-/* The bit of a module, 0 for any other word. */
-static uint32_t module_bit(const char *word)
+/* Modules whose names variables have, too: they are modules only before what they hold. */
+static const char *const class_modules[] = {"optimizer", "lr_scheduler", "contrib", "Optimizer"};
+static const char *const class_makers[] = {"create", "create_optimizer", "get_updater", "contrib"};
+
+/* The place of a word in a list of n words, -1 when it is not there. */
+static int word_at(const char *word, const char *const *words, size_t n)
 {
-    for (uint32_t i = 0; i < sizeof modules / sizeof *modules; i++)
-        if (strcmp(word, modules[i]) == 0)
-            return 1u << i;
-    return 0;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(word, words[i]) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* The name at pos; "" when there is none, or when it is longer than any module's. */
+static const char *name_here(const parser *p, uint32_t pos, char word[20])
+{
+    size_t n = 0;
+    while (n < 19 && (lex_is_letter(parse_char(p, pos)) || lex_is_digit(parse_char(p, pos))))
+        word[n++] = parse_char(p, pos++);
+    word[n < 19 ? n : 0] = '\0';
+    return word;
 }
 
 void parse_made(parser *p, const char *name)
 {
-    p->variables |= module_bit(name);
+    int at = word_at(name, modules, sizeof modules / sizeof *modules);
+    if (at >= 0)
+        p->variables |= 1u << at;
 }
 
-bool parse_skip_module(parser *p)
+/* Returns true if a class or what makes one stands at pos: SGD, FactorScheduler, create. */
+static bool at_class(const parser *p, uint32_t pos)
+{
+    char word[20], c = parse_char(p, pos);
+    if (c >= 'A' && c <= 'Z')
+        return lex_is_letter(parse_char(p, pos + 1)) || lex_is_digit(parse_char(p, pos + 1));
+    name_here(p, pos, word);
+    return word_at(word, class_makers, sizeof class_makers / sizeof *class_makers) >= 0;
+}
+
+const char *parse_skip_module(parser *p)
 {
     token t = *parse_peek(p);
-    char word[8] = "";
-    size_t n = t.end - t.pos;
-    if (t.kind != TOK_NAME || n >= sizeof word || parse_char(p, t.end) != '.' ||
+    char word[20];
+    if (t.kind != TOK_NAME || parse_char(p, t.end) != '.' ||
         !lex_is_letter(parse_char(p, t.end + 1)))
-        return false;
-    memcpy(word, p->lx.src->text + t.pos, n);
-    uint32_t bit = module_bit(word);
+        return NULL;
+    name_here(p, t.pos, word);
+    int at = word_at(word, modules, sizeof modules / sizeof *modules);
+    int holds = word_at(word, class_modules, sizeof class_modules / sizeof *class_modules);
     bool base = strcmp(word, "kvstore") == 0 && t.end + 6 <= p->lx.limit &&
                 memcmp(p->lx.src->text + t.end, ".base.", 6) == 0;
-    if (!base && (!bit || (p->variables & bit)))
-        return false;
+    bool module = at >= 0 && !(p->variables >> at & 1);
+    bool classes = holds >= 0 && at_class(p, t.end + 1);
+    if (!base && !module && !classes)
+        return NULL;
     parse_take(p);
     parse_take(p);
-    return true;
+    return module ? modules[at] : classes ? class_modules[holds] : "kvstore";
 }
 
 /* ---- Blocks ---- */

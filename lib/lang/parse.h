@@ -188,8 +188,9 @@ ast *parse_node_of(parser *p, int kind, uint32_t pos, ast *const *kids, int64_t 
 /* n bytes of text, interned; NULL when there is no memory. */
 const char *parse_intern(parser *p, const char *text, size_t n);
 
-/* Takes `np.` or another module of MXNet that is next and has a name behind it. */
-bool parse_skip_module(parser *p);
+/* Takes `np.` or another module of MXNet that is next and has a name behind it, also `optimizer.`
+ * before a class. Returns its name, NULL when there is none. */
+const char *parse_skip_module(parser *p);
 
 /* Notes that a variable of this name is made: what stands behind `np.` is then a method of it. */
 void parse_made(parser *p, const char *name);

@@ -131,8 +131,9 @@ static bool follows(parser *p, char sign)
 
 static ast *name(parser *p)
 {
-    while (parse_skip_module(p))
-        ;
+    const char *module = NULL, *one;
+    while ((one = parse_skip_module(p)))
+        module = one;
     if (parse_expects(p, EXPECT_MEMBER, 0))
         return NULL;
     ast *known = constant(p);
@@ -147,6 +148,9 @@ static ast *name(parser *p)
     if (parse_is_reserved(text) && !repeats)
         return parse_unexpected(p, "a value");
     parse_take(p);
+    /* MXNet has both names for it, and `create` alone makes a store */
+    if (module && strcmp(module, "optimizer") == 0 && strcmp(text, "create") == 0)
+        text = "create_optimizer";
     if (follows(p, '('))
         return call(p, text, t.pos, NULL);
     if (parse_is_sign(p, SIGN1('(')) && p->is_function && p->is_function(text)) {

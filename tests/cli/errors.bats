@@ -560,6 +560,6 @@ warns()
 }
 
 @test "errors: a name is suggested once" {
-    run kvctl -c 'help tanh'
+    run kvctl -c 'help rnak'
     assert_line --index 3 " hint: did you mean rank?"
 }

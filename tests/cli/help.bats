@@ -47,7 +47,7 @@ load help
 }
 
 @test "help: a name that stands in two tables is suggested once" {
-    run kvctl -c 'help tanh'
+    run kvctl -c 'help rnak'
     assert_failure 3
     assert_line ' hint: did you mean rank?'
     run kvctl -c 'help typse'

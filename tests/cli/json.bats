@@ -23,7 +23,7 @@ bats_require_minimum_version 1.5.0
     for options in "--json --nope" "--nope --json"; do
         run --separate-stderr kvctl $options
         assert_failure 2
-        assert_output '{"v":1,"seq":1,"file":null,"line":null,"cmd":null,"ok":false,"store":null,"rank":0,"error":{"code":"usage","exit":2,"message":"there is no option --nope","line":null,"col":null,"end":null,"hint":"did you mean --type?"}}'
+        assert_output '{"v":1,"seq":1,"file":null,"line":null,"cmd":null,"ok":false,"store":null,"rank":0,"error":{"code":"usage","exit":2,"message":"there is no option --nope","line":null,"col":null,"end":null,"hint":"kvctl -h lists the options"}}'
     done
     run --separate-stderr kvctl --json -f missing.kv
     assert_failure 5

@@ -62,10 +62,18 @@ printed()
     agrees notebook
 }
 
-@test "help(kv) is help, help(kv.push) and help(push) are help push" {
-    kvctl -c 'help' >expected
-    kvctl -c 'help(kv)' >got
-    cmp expected got
+@test "help(kv) lists the methods of a store, help(kv.push) and help(push) are help push" {
+    kvctl -c 'help kv' >expected
+    for call in 'help(kv)' 'help(mx.kv)' 'help(mx.kvstore)' 'b = kv.create(); help(b)'; do
+        kvctl -c "$call" >got
+        cmp expected got
+    done
+    # the methods of a page of MXNet, in its order
+    sed -n 's/^  kv\.\([a-z_]*\)(.*/\1/p' expected >names
+    for name in init load_optimizer_states pull push pushpull row_sparse_pull save_optimizer_states \
+        set_gradient_compression set_optimizer broadcast is_capable _barrier; do
+        grep -qx "$name" names || fail "help(kv) lacks $name"
+    done
     kvctl -c 'help push' >expected
     kvctl -c 'help(kv.push)' >got
     cmp expected got
@@ -76,11 +84,55 @@ printed()
     cmp expected got
 }
 
+@test "the page of the base class runs as it is pasted" {
+    page=$data/pasted/base.txt
+    kvctl -q "$page" >got
+    printed "$page" >expected
+    agrees base
+    grep -h '^ *\(>>>\|\.\.\.\)' "$page" | kvctl -q -i >got
+    agrees base
+}
+
+@test "a class of a store type has no body of its own" {
+    printf '%s\n' '@mx.kvstore.KVStoreBase.register' 'class Mine(mx.kvstore.KVStoreBase):' \
+        '    def push(self, key, value):' '        pass' >s.kv
+    run kvctl s.kv
+    assert_failure 2
+    assert_line 's.kv:3:5: error[usage]: the class of a store type has no body but `pass` here'
+    assert_line --partial 'kv_type_ops, as in examples/average.c'
+    printf '%s\n' '@KVStoreBase.register' 'class Mine(TestStore): pass' >s.kv
+    run kvctl s.kv
+    assert_failure 2
+    assert_line ' hint: register NAME --base TYPE gives another type a second name'
+    printf '%s\n' '@KVStoreBase.register' 'class Mine(KVStoreBase): pass' 'create mine; type' >s.kv
+    run kvctl s.kv
+    assert_output Mine
+}
+
+@test "lines of Perl are told how they are written here" {
+    while read -r line hint; do
+        run kvctl -c "${line//_/ }"
+        assert_failure
+        assert_line " hint: this is Perl; here: ${hint}"
+    done <<'END'
+my_$kv_=_mx->kv->create('local'); kv = mx.kv.create('local')
+$shape_=_[2,3]; shape = [2,3]
+$kv->init(3,_mx->nd->ones($shape)*2) kv.init(3, mx.nd.ones(shape)*2)
+$kv->pull(3,_out=>$a) kv.pull(3, out=a)
+print_$a->aspdl print a.asnumpy()
+print_$b->[1]->aspdl() print b[1].asnumpy()
+END
+    run kvctl -c '$b = [map { mx->nd->ones($shape, ctx => $_) } @$gpus];'
+    assert_failure 2
+    assert_line --partial '`map { … } 0..3` is [… for i in 0..3]'
+}
+
 @test "the docstrings run as they are pasted" {
     page=$data/pasted/docstrings.txt
     run kvctl -q "$page"
     assert_failure 2
     assert_line --partial 'error[usage]: `push` has no argument out'
+    assert_line --partial 'hint: kv.pushpull(key, value, out=a)'
     grep -v 'kv.push(.*out=b)' "$page" >without
     kvctl -q --format legacy without >got
     printed "$page" >expected

@@ -67,7 +67,7 @@ nonsense 3' 2>/dev/null"
 <cmd>:1:1: error[usage]: there is no command `nope`
     1 : nope 3
       : ^^^^
- hint: did you mean type or done?
+ hint: `help` lists the commands
 <cmd>:1:15: error[key]: key 9 was never initialised
     1 : print 1; pull 9
       :               ^

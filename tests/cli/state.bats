@@ -261,8 +261,9 @@ END
 @test "state: metadata of other tools are kept by whatever writes" {
     foreign
     kvctl -s m.safetensors -c 'pull * > all.safetensors; pull fc.bias > {key}.safetensors; pull fc.bias -> b; write b b.safetensors; push fc.bias [9]'
+    kvctl -s copy.safetensors -c 'init * @m.safetensors; init more 1'
     kvctl -s m.safetensors --force -c 'create device; init fc.weight,fc.bias,x ones(1)'
-    for file in all fc.bias b m; do
+    for file in all fc.bias b copy m; do
         run grep -ac '"format":"pt","author":"me"' $file.safetensors
         assert_equal "$file $output" "$file 1"
     done

@@ -111,7 +111,12 @@ TEST(script_call_modules)
         {"np = 3; np.sum()", "(= np 3) (.sum np)"},
         {"import = 3", "(= import 3)"},
         {"[True, False, None]", "[true false none]"},
-        {"help(kv)", "(help _)"},
+        {"help(kv)", "(help \"kv\")"},
+        {"help()", "(help _)"},
+        {"mx.optimizer.SGD(wd=1)", "(SGD wd=1)"},
+        {"opt = optimizer.create('adam')", "(= opt (create_optimizer \"adam\"))"},
+        {"mx.lr_scheduler.FactorScheduler(3)", "(FactorScheduler 3)"},
+        {"optimizer.lr", "(.lr optimizer)"},
         {"help(kv._set_updater)", "(help \"set-updater\")"},
     };
     LANG_TREES(cases, script);
@@ -132,7 +137,7 @@ TEST(script_call_errors)
         {"kv.push(3, 1, 2, priority=3)", KV_E_USAGE, "1:27-28",
          "`push` has two values for priority", "kv.push(key, value, priority=0)"},
         {"kv.push(3, 1, out=b)", KV_E_USAGE, "1:15-18", "`push` has no argument out",
-         "kv.push(key, value, priority=0)"},
+         "kv.pushpull(key, value, out=a) pushes, then pulls into a"},
         {"kv.row_sparse_pull(3)", KV_E_USAGE, "1:4-19", "`row-sparse-pull` needs row-ids",
          "kv.row_sparse_pull(key, out=None, priority=0, row_ids)"},
         {"kv.save_states('f', 1)", KV_E_USAGE, "1:21-22", "dump_optimizer is True or False", ""},

@@ -314,7 +314,7 @@ TEST(script_parse_errors)
     static const lang_error cases[] = {
         /* what the first word decides */
         {"frob 3", KV_E_USAGE, "1:1-5", "there is no command `frob`", "`help` lists the commands"},
-        {"pul 3", KV_E_USAGE, "1:1-4", "there is no command `pul`", "did you mean pull or push?"},
+        {"pul 3", KV_E_USAGE, "1:1-4", "there is no command `pul`", "did you mean pull?"},
         {"set-updter a", KV_E_USAGE, "1:1-11", "there is no command `set-updter`",
          "did you mean set-updater?"},
         {"elif a { }", KV_E_SYNTAX, "1:1-5", "`elif` follows the block of its `if`", NULL},

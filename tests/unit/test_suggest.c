@@ -20,7 +20,7 @@ static const char *hint_for(const char *word)
 TEST(suggest_close_names)
 {
     CHECK_TEXT(hint_for("psuh"), "did you mean push?");
-    CHECK_TEXT(hint_for("pus"), "did you mean push or pull?");
+    CHECK_TEXT(hint_for("pus"), "did you mean push?");
     CHECK_TEXT(hint_for("inti"), "did you mean init?");
     CHECK_TEXT(hint_for("int"), "did you mean init or print?");
     CHECK_TEXT(hint_for("set_kye"), "did you mean set-key?");
@@ -31,6 +31,8 @@ TEST(suggest_far_names)
 {
     CHECK_TEXT(hint_for("frobnicate"), "");
     CHECK_TEXT(hint_for("y"), "");
+    CHECK_TEXT(hint_for("lull"), "did you mean pull?");
+    CHECK_TEXT(hint_for("lush"), "did you mean push?"); /* pull is two letters away from it */
     CHECK_TEXT(hint_for(""), "");
     CHECK_TEXT(hint_for("pushpushpushpushpushpushpushpushpushpushpushpushpushpushpushpushpush"),
                "");

@@ -1,0 +1,16 @@
+/* Parts of arrays are copies; in NumPy they are views. What changes one in place says so, once. */
+#ifndef EVAL_EVAL_COPY_H
+#define EVAL_EVAL_COPY_H
+
+#include "lang/ast.h"
+#include "session/session.h"
+
+/* part, or each array of it, is one of whole, made at node, whose first child gave whole. */
+void eval_is_part(session *s, const ast *node, value whole, value part);
+/* The same of a row that a loop takes out of the value of node. */
+void eval_is_row(session *s, const ast *node, value whole, value row);
+
+/* Warns before v, the value of node, is changed in place, where it holds such parts. */
+void eval_tell_parts(session *s, const ast *node, value v);
+
+#endif

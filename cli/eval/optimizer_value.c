@@ -1,0 +1,211 @@
+/* What an optimizer has not been given it does not hold: opt.wd looks up the default then. */
+#include "eval/optimizer_value.h"
+
+#include <string.h>
+
+#include "base/num.h"
+#include "lang/parse.h"
+#include "session/follow.h"
+#include "session/object.h"
+#include "syntax/optimizer_param.h"
+
+/* ---- Parameters as texts ---- */
+
+/* factor(step=10, factor=0.9) */
+static void put_schedule(buf *out, value v)
+{
+    buf whole = {0};
+    value_print(&whole, v, true);
+    buf_add(out, optimizer_schedule_of(object_name(v)));
+    buf_add(out, buf_text(&whole) + strlen(object_name(v)));
+    out->failed |= whole.failed;
+    buf_release(&whole);
+}
+
+int optimizer_param_text(value *out, value v, kv_err *e)
+{
+    buf text = {0};
+    int rc =
+        v.kind == VALUE_ARRAY && kv_array_size(v.u.box->array) == 1 ? value_item(&v, v, e) : KV_OK;
+    if (rc)
+        return rc;
+    if (value_is_scalar(v))
+        return follow_text(out, v, false, e);
+    if (object_is_schedule(v))
+        put_schedule(&text, v);
+    else
+        rc = kv_err_set(e, KV_E_DTYPE,
+                        "a parameter is a number, true, false, none or a text, not %s",
+                        value_kind_name(v));
+    return value_text_take(out, &text, rc, e);
+}
+
+static int add_param(rule_params *p, const char *name, value v, kv_err *e)
+{
+    value text;
+    int rc = optimizer_param_text(&text, v, e);
+    return rc ? rc : rule_params_add(p, optimizer_own_name(name), text, e);
+}
+
+int optimizer_params_add(rule_params *p, value object, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; i < object_count(object) && !rc; i++) {
+        const char *name;
+        value part = object_part(object, i, &name);
+        rc = add_param(p, name, part, e);
+    }
+    return rc;
+}
+
+/* ---- Making one ---- */
+
+/* Sets the optimizer, or sgd with the schedule, in a store that nobody sees. */
+static int try_out(value object, kv_err *e)
+{
+    kv *store = NULL;
+    rule_params p = {0};
+    bool schedule = object_is_schedule(object);
+    int rc = schedule ? add_param(&p, "lr_scheduler", object, e)
+                      : optimizer_params_add(&p, object, e);
+    if (!rc)
+        rc = kv_create(NULL, NULL, 0, &store, e);
+    if (!rc)
+        rc = kv_set_optimizer(store, schedule ? "sgd" : object_name(object), p.opts, p.n, e);
+    kv_free(store);
+    rule_params_release(&p);
+    return rc;
+}
+
+static int make(const char *name, const value *args, const char *const *names, int64_t n,
+                value *out, kv_err *e)
+{
+    bool schedule = optimizer_schedule_of(name) != NULL;
+    if (n > 0 && !names[0] && !schedule) {
+        kv_err_set(e, KV_E_USAGE, "the parameters of an optimizer have names");
+        return kv_err_hint(e, "mx.optimizer.%s(learning_rate=0.1); help optimizer %s", name, name);
+    }
+    int rc = object_new(out, name, args, names, n, e);
+    if (!rc && (rc = try_out(*out, e)))
+        value_release(out);
+    if (rc == KV_E_USAGE && !schedule)
+        kv_err_hint(e, "help optimizer %s lists its parameters", name);
+    return rc;
+}
+
+/* create_optimizer('adam', learning_rate=0.1) */
+static int create(const value *args, const char *const *names, int64_t n, value *out, kv_err *e)
+{
+    if (n == 0 || args[0].kind != VALUE_TEXT || (names[0] && strcmp(names[0], "name") != 0))
+        return kv_err_set(e, KV_E_USAGE, "create needs the name of an optimizer, a text");
+    if (!optimizer_text(args[0].u.text)) {
+        kv_err_set(e, KV_E_USAGE, "there is no optimizer \"%s\"", args[0].u.text);
+        return kv_err_hint(e, "help optimizer lists them");
+    }
+    return make(args[0].u.text, args + 1, names + 1, n - 1, out, e);
+}
+
+/* get_updater(opt): the optimizer itself, which _set_updater takes. */
+static int updater(const value *args, int64_t n, value *out, kv_err *e)
+{
+    if (n != 1 || !object_is_optimizer(args[0]))
+        return kv_err_set(e, KV_E_USAGE, "get_updater takes an optimizer");
+    *out = value_ref(args[0]);
+    return KV_OK;
+}
+
+/* ---- Its parts ---- */
+
+/* The default in the head of the optimizer's rule. False when it has no such parameter. */
+static bool rule_default(const char *name, const char *param, value *out, kv_err *e)
+{
+    rule_ast *rule;
+    arena nodes = {0};
+    kv_err unused = {0};
+    const char *text = optimizer_text(name);
+    source src = {.name = name, .text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
+    bool read = parse_rule(&rule, &src, &nodes, &unused) == KV_OK, found = false;
+    for (int i = 0; read && i < rule->nparams && !found; i++)
+        if ((found = strcmp(rule->params[i].name, param) == 0))
+            value_from_host(out, host_literal(rule->params[i].value), e);
+    arena_release(&nodes);
+    return found;
+}
+
+/* The default of a parameter that all optimizers have. False when there is none. */
+static bool common_default(const char *param, value *out)
+{
+    for (const optimizer_param *p = optimizer_params; p->name; p++) {
+        double x;
+        if (strcmp(p->name, param) != 0 || p->text)
+            continue;
+        if (strcmp(param, "learning_rate") == 0)
+            *out = value_float(0.01);
+        else if (strcmp(p->value, "false") == 0)
+            *out = value_bool(false);
+        else if (num_parse(p->value, strlen(p->value), NUM_BINARY64, &x, NULL))
+            *out = strchr(p->value, '.') ? value_float(x) : value_int((int64_t)x);
+        return true;
+    }
+    return strcmp(param, "lr_scheduler") == 0;
+}
+
+static int no_part(value object, const char *name, kv_err *e)
+{
+    bool sets = strncmp(name, "set_", 4) == 0;
+    kv_err_set(e, KV_E_USAGE, "%s has no %s `%s`", value_kind_name(object),
+               sets ? "method" : "attribute", name);
+    if (strcmp(name, "set_learning_rate") == 0)
+        return kv_err_hint(e,
+                           "of the one in use: kv.set_optimizer(update=True, learning_rate=0.01)");
+    if (strcmp(name, "set_lr_mult") == 0 || strcmp(name, "set_wd_mult") == 0)
+        return kv_err_hint(e, "multipliers are set with it: mx.optimizer.SGD(%s='0=0.5,fc_bias=2')",
+                           name + 4);
+    if (strncmp(name, "update", 6) == 0 || strcmp(name, "create_state") == 0)
+        return kv_err_hint(e, "a store updates: kv.set_optimizer(opt); kv.init(0, weight); "
+                              "kv.pushpull(0, grad, out=weight)");
+    return kv_err_hint(e,
+                       "kv.set_optimizer(opt); info --states shows what a store counts and keeps");
+}
+
+/* opt.lr, opt.momentum, sched.factor */
+static int part(value object, const char *name, value *out, kv_err *e)
+{
+    bool rate = strcmp(name, "lr") == 0 || strcmp(name, "learning_rate") == 0;
+    const char *own = rate ? "learning_rate" : name;
+    bool optimizer = object_is_optimizer(object);
+    const value *given = object_find(object, own), *schedule = object_find(object, "lr_scheduler");
+    if (rate && optimizer && schedule && schedule->kind != VALUE_NONE) {
+        kv_err_set(e, KV_E_USAGE, "the schedule of this optimizer sets its learning rate");
+        return kv_err_hint(e, "info --states shows that of the store in use");
+    }
+    if (given && given->kind != VALUE_NONE) {
+        *out = value_ref(*given);
+        return KV_OK;
+    }
+    if (optimizer &&
+        (rule_default(object_name(object), own, out, e) || common_default(own, out)))
+        return e->code;
+    return no_part(object, name, e);
+}
+
+/* ---- Calls ---- */
+
+bool optimizer_value_takes(const ast *call, const value *args, int64_t n)
+{
+    bool method = call->flags & AST_METHOD;
+    return method ? n > 0 && args[0].kind == VALUE_OBJECT : optimizer_is_maker(call->u.text);
+}
+
+int optimizer_value_call(const ast *call, const value *args, const char *const *names, int64_t n,
+                         value *out, kv_err *e)
+{
+    const char *name = call->u.text;
+    if (call->flags & AST_METHOD)
+        return n == 1 ? part(args[0], name, out, e) : no_part(args[0], name, e);
+    if (strcmp(name, "create_optimizer") == 0)
+        return create(args, names, n, out, e);
+    if (strcmp(name, "get_updater") == 0)
+        return updater(args, n, out, e);
+    return make(name, args, names, n, out, e);
+}
