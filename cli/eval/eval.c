@@ -148,7 +148,7 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
 {
     const char *small[16], **names = node->n <= 16 ? small : mem_alloc(node->n, sizeof *names, e);
     value_stack l = {0};
-    int64_t d = map_get(&s->functions, (kv_key){0, node->u.text});
+    int64_t d = function_method(node) ? -1 : map_get(&s->functions, (kv_key){0, node->u.text});
     const function *f = function_find(node->u.text);
     int code = names ? eval_args(s, node, &l, names, e) : KV_E_MEMORY;
     if (code == KV_OK && d >= 0) {

@@ -20,6 +20,8 @@ int func_row_sparse(function_args *args, value *out, kv_err *e);
 int func_tostype(function_args *args, value *out, kv_err *e);
 int func_dense(function_args *args, value *out, kv_err *e);
 int func_stype(function_args *args, value *out, kv_err *e);
+int func_data(function_args *args, value *out, kv_err *e);
+int func_indices(function_args *args, value *out, kv_err *e);
 
 /* func_random.c */
 int func_uniform(function_args *args, value *out, kv_err *e);

@@ -153,7 +153,8 @@ static int check_call(checker *c, const ast *node)
 {
     const char *name = node->u.text;
     const function *f = function_find(name);
-    if (f && (f->flags & FUNCTION_METHOD) && !(node->flags & AST_METHOD)) {
+    bool own = defined_function(c, name) && !function_method(node);
+    if (f && !own && (f->flags & FUNCTION_METHOD) && !(node->flags & AST_METHOD)) {
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "%s() is a method of a %s",
                    name, f->params[0]);
         return strcmp(f->params[0], "list") == 0
@@ -161,7 +162,7 @@ static int check_call(checker *c, const ast *node)
                                  name)
                    : kv_err_hint(c->e, "%s.%s(…)", f->params[0], name);
     }
-    if (f && map_get(&c->functions, (kv_key){0, name}) < 0)
+    if (f && !own)
         return check_arguments(c, node, f);
     int64_t params = map_get(&c->functions, (kv_key){0, name});
     if (params > 0 && node->n != (uint32_t)params - 1)
