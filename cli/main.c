@@ -120,7 +120,7 @@ static bool last_says_yes(const session *s)
     if (s->last.kind == VALUE_NONE ||
         (s->last.kind == VALUE_ARRAY && kv_array_size(s->last.u.box->array) == 0))
         return false;
-    return eval_truth(s->last, &truth, &e) == KV_OK && truth;
+    return eval_truth_of_all(s->last, &truth, &e) == KV_OK && truth;
 }
 
 /* Waits for the requests to other machines, since their errors belong to the script. */

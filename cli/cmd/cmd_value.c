@@ -11,29 +11,38 @@
 #include "files/save.h"
 #include "io/scalar.h"
 #include "run/setting.h"
+#include "session/list.h"
 #include "session/show.h"
 #include "session/unit.h"
 #include "syntax/read_unit.h"
 #include "run/run.h"
 
-int cmd_print(session *s, const ast *call, result *out, kv_err *e)
+/* The values are shown when all of them are known: a call among them may change a list. */
+static int print_values(session *s, const ast *list, value_stack *values, buf *text, kv_err *e)
 {
-    const ast *list = call->kid[0];
-    buf text = {0};
     int code = KV_OK;
-    (void)out;
     for (uint32_t i = 0; i < list->n && code == KV_OK; i++) {
         value v;
-        if ((code = eval(s, list->kid[i], &v, e)))
-            break;
-        if (i > 0)
-            buf_char(&text, ' ');
-        code = show_value(s, &text, v, false, e);
-        value_release(&v);
+        if ((code = eval(s, list->kid[i], &v, e)) == KV_OK)
+            code = value_stack_add(values, v, e);
     }
+    for (int64_t i = 0; i < values->n && code == KV_OK; i++) {
+        buf_add(text, i > 0 ? " " : "");
+        code = show_value(s, text, values->items[i], false, e);
+    }
+    return code;
+}
+
+int cmd_print(session *s, const ast *call, result *out, kv_err *e)
+{
+    buf text = {0};
+    value_stack values = {0};
+    (void)out;
+    int code = print_values(s, call->kid[0], &values, &text, e);
     buf_char(&text, '\n');
     if (code == KV_OK && (code = buf_check(&text, e)) == KV_OK)
         code = session_out(s, buf_text(&text), text.len, e);
+    value_stack_release(&values);
     buf_release(&text);
     return code;
 }
@@ -279,7 +288,7 @@ int cmd_assert(session *s, const ast *call, result *out, kv_err *e)
     int code = eval(s, expr, &v, e);
     if (code)
         return code;
-    code = eval_truth(v, &truth, e);
+    code = eval_truth_of_all(v, &truth, e);
     value_release(&v);
     if (code)
         return unit_at(s, expr, e);

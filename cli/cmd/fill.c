@@ -116,10 +116,12 @@ int pairs_into(pairs *p, session *s, const ast *node, const key_list *keys, kv_e
 {
     const filling f = {s, node, p};
     value v;
-    if (node->kind == AST_NAME && !session_find(s, node->u.text))
+    int code = eval(s, node, &v, e);
+    if (code == KV_E_NAME && node->kind == AST_NAME) {
+        *e = (kv_err){0};
         return unit_err(s, node, e, KV_E_NAME, "there is no variable `%s` to fill; -> makes one",
                         node->u.text);
-    int code = eval(s, node, &v, e);
+    }
     if (code)
         return code;
     code = keys->list ? fill_several(&f, keys, v, e) : fill_one(&f, keys->keys[0], v, false, e);

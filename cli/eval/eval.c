@@ -1,5 +1,5 @@
-/* Expressions: names, calls, lists, devices, texts. Operators are in eval_tree.c, indices in
- * eval_index.c, keys in eval_keys.c. */
+/* Expressions: names, calls, lists, devices, texts. Operators are in eval_tree.c, conditions in
+ * eval_logic.c, comprehensions in iterate.c, indices in eval_index.c, keys in eval_keys.c. */
 #include "eval/eval.h"
 
 #include <string.h>
@@ -13,6 +13,7 @@
 #include "eval/eval_text.h"
 #include "eval/eval_copy.h"
 #include "eval/eval_tree.h"
+#include "session/dict.h"
 #include "eval/optimizer_value.h"
 #include "session/list.h"
 #include "session/object.h"
@@ -25,50 +26,6 @@
 #include "syntax/hint_shell.h"
 #include "syntax/statement.h"
 #include "term/progress.h"
-
-/* and, or, not: the right side is evaluated only when it matters. */
-static int eval_logic(session *s, const ast *node, value *out, kv_err *e)
-{
-    bool truth;
-    int code = eval(s, node->kid[0], out, e);
-    if (code || (code = eval_truth(*out, &truth, e)))
-        return code;
-    if (node->kind == AST_UNARY) {
-        value_release(out);
-        *out = value_bool(!truth);
-        return KV_OK;
-    }
-    if (truth == (node->op == OP_OR))
-        return KV_OK;
-    value_release(out);
-    return eval(s, node->kid[1], out, e);
-}
-
-int eval_truth(value v, bool *out, kv_err *e)
-{
-    if (v.kind == VALUE_ARRAY) {
-        const void *data;
-        int64_t n = kv_array_size(v.u.box->array),
-                bytes = kv_dtype_bytes(kv_array_dtype(v.u.box->array));
-        int code = kv_array_read(v.u.box->array, &data, e);
-        *out = true;
-        unsigned char block[1024];
-        for (int64_t i = 0; i < n && code == KV_OK && *out; i += 1024) {
-            int64_t m = n - i < 1024 ? n - i : 1024;
-            if (i % STOP_EVERY == 0 && (code = stop_check(e)))
-                break;
-            convert_elements(block, KV_BOOL, (const char *)data + i * bytes,
-                             kv_array_dtype(v.u.box->array), m);
-            *out = memchr(block, 0, (size_t)m) == NULL;
-        }
-        return code;
-    }
-    if (value_is_sequence(v))
-        *out = v.u.list->n > 0;
-    else
-        *out = v.kind == VALUE_CTX || v.kind == VALUE_OBJECT || host_truth(value_host(v));
-    return KV_OK;
-}
 
 /* ---- Names and calls ---- */
 
@@ -148,9 +105,12 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
 {
     const char *small[16], **names = node->n <= 16 ? small : mem_alloc(node->n, sizeof *names, e);
     value_stack l = {0};
-    int64_t d = function_method(node) ? -1 : map_get(&s->functions, (kv_key){0, node->u.text});
     const function *f = function_find(node->u.text);
+    bool method = function_method(node) != NULL;
+    int64_t d = method ? -1 : map_get(&s->functions, (kv_key){0, node->u.text});
     int code = names ? eval_args(s, node, &l, names, e) : KV_E_MEMORY;
+    if (method && l.n > 0 && l.items[0].kind == VALUE_OBJECT)
+        f = NULL; /* the object has methods of its own */
     if (code == KV_OK && d >= 0) {
         for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
             if (names[i])
@@ -249,100 +209,21 @@ static int eval_range(session *s, const ast *node, value *out, kv_err *e)
     return list_range(out, part[0], part[2], (int64_t)n, e);
 }
 
-/* The number of items of something that can be gone through. */
-static int iterate_count(session *s, const ast *node, value v, int64_t *n, kv_err *e)
-{
-    if (value_is_sequence(v))
-        *n = v.u.list->n;
-    else if (v.kind == VALUE_ARRAY && kv_array_ndim(v.u.box->array) > 0)
-        *n = kv_array_shape(v.u.box->array)[0];
-    else
-        return unit_err(s, node, e, KV_E_DTYPE, "`for` goes through lists and arrays, not %s",
-                        value_kind_name(v));
-    return KV_OK;
-}
-
-/* The i-th item; *more is cleared when there is none. The body may have changed the list. */
-static int iterate_item(value v, int64_t i, bool *more, value *out, kv_err *e)
-{
-    *more = i < (value_is_sequence(v) ? v.u.list->n : kv_array_shape(v.u.box->array)[0]);
-    if (!*more)
-        return KV_OK;
-    if (value_is_sequence(v)) {
-        *out = value_ref(v.u.list->items[i]);
-        return KV_OK;
-    }
-    array_range at = {.is_index = true, .index = i};
-    kv_array *row;
-    int code = array_slice(&row, v.u.box->array, &at, 1, e);
-    return code ? code : value_array(out, row, e);
-}
-
-int eval_each(session *s, const ast *node, const char *name, eval_body body, void *arg, kv_err *e)
-{
-    value list;
-    int64_t n = 0;
-    bool on = true;
-    int code = eval(s, node, &list, e);
-    if (code)
-        return code;
-    code = iterate_count(s, node, list, &n, e);
-    progress_begin("for", n, PROGRESS_TIMES);
-    for (int64_t i = 0; on && code == KV_OK; i++) {
-        value item;
-        progress_step(i);
-        if ((code = session_interrupted(s, e)))
-            unit_at(s, node, e);
-        else if ((code = iterate_item(list, i, &on, &item, e)) == KV_OK && on &&
-                 (code = session_set(s, name, item, e)) == KV_OK)
-            code = body(s, i, arg, &on, e);
-    }
-    progress_end();
-    value_release(&list);
-    return code;
-}
-
-typedef struct comprehension {
-    const ast *node;
-    value_stack items;
-} comprehension;
-
-static int comprehension_item(session *s, int64_t i, void *arg, bool *on, kv_err *e)
-{
-    comprehension *c = arg;
-    value v;
-    (void)i;
-    (void)on;
-    int code = eval(s, c->node->kid[0], &v, e);
-    return code ? code : value_stack_add(&c->items, v, e);
-}
-
 static int move(session *s, const ast *node, value v, value where, value *out, kv_err *e);
 
-/* The list of what was made under a name, which keeps what it held before, if it held anything. It
- * was a name of the list's own, so no rule has followed it. */
-static int finish_list(session *s, const char *name, const value *before, value_stack *items,
-                       int code, value *out, kv_err *e)
+static int eval_dict(session *s, const ast *node, value *out, kv_err *e)
 {
-    if (code == KV_OK)
-        code = value_stack_list(items, out, e);
-    value_stack_release(items);
-    if (before)
-        session_set(s, name, *before, code ? NULL : e);
-    else
-        session_unset(s, name);
-    s->unfollowed--;
-    return code;
-}
-
-static int eval_comp(session *s, const ast *node, value *out, kv_err *e)
-{
-    comprehension c = {.node = node};
-    const value *had = session_find_here(s, node->u.text);
-    value before = had ? value_ref(*had) : value_none(), *keep = had ? &before : NULL;
-    s->unfollowed++;
-    int code = eval_each(s, node->kid[1], node->u.text, comprehension_item, &c, e);
-    return finish_list(s, node->u.text, keep, &c.items, code, out, e);
+    int code = dict_new(out, e);
+    for (uint32_t i = 0; i < node->n && code == KV_OK; i += 2) {
+        value part[2] = {{0}};
+        if ((code = eval(s, node->kid[i], &part[0], e)) == KV_OK &&
+            (code = eval(s, node->kid[i + 1], &part[1], e)) == KV_OK &&
+            (code = dict_set(*out, part[0], part[1], e)))
+            unit_at(s, node->kid[i], e);
+        value_release(&part[0]);
+        value_release(&part[1]);
+    }
+    return value_finish(out, code);
 }
 
 /* [E for 4 gpus]: (E)@gpu(i) for i in 0..3 */
@@ -350,13 +231,12 @@ static int eval_copies(session *s, const ast *node, value *out, kv_err *e)
 {
     int32_t n;
     value_stack l = {0};
-    const value *had = session_find_here(s, "i");
-    value before = had ? value_ref(*had) : value_none(), *keep = had ? &before : NULL;
+    scope own = {0};
     int code = eval_int(s, node->kid[1], "a count of devices", &n, e);
-    s->unfollowed++;
+    eval_enter(s, &own);
     for (int32_t i = 0; i < n && code == KV_OK; i++) {
         value v, moved, ctx = value_ctx((kv_ctx){node->op ? KV_GPU : KV_CPU, i});
-        if ((code = session_interrupted(s, e)) || (code = session_set(s, "i", value_int(i), e)) ||
+        if ((code = session_interrupted(s, e)) || (code = scope_set(&own, "i", value_int(i), e)) ||
             (code = eval(s, node->kid[0], &v, e)))
             break;
         code = move(s, node, v, ctx, &moved, e);
@@ -364,7 +244,11 @@ static int eval_copies(session *s, const ast *node, value *out, kv_err *e)
         if (code == KV_OK)
             code = value_stack_add(&l, moved, e);
     }
-    return finish_list(s, "i", keep, &l, code, out, e);
+    eval_leave(s, &own);
+    if (code == KV_OK)
+        code = value_stack_list(&l, out, e);
+    value_stack_release(&l);
+    return code;
 }
 
 static int move_array(session *s, const ast *node, value v, kv_ctx ctx, value *out, kv_err *e)
@@ -531,6 +415,8 @@ int eval(session *s, const ast *node, value *out, kv_err *e)
         return eval_items(s, node, VALUE_LIST, out, e);
     case AST_TUPLE:
         return eval_items(s, node, VALUE_TUPLE, out, e);
+    case AST_DICT:
+        return eval_dict(s, node, out, e);
     case AST_COMP:
         return eval_comp(s, node, out, e);
     case AST_COPIES:
@@ -550,6 +436,14 @@ int eval(session *s, const ast *node, value *out, kv_err *e)
         return eval_is_logic(node) ? eval_logic(s, node, out, e) : eval_tree(s, node, out, e);
     case AST_RANGE:
         return eval_range(s, node, out, e);
+    case AST_TEST:
+        return eval_test(s, node, out, e);
+    case AST_CHAIN:
+        return eval_chain(s, node, out, e);
+    case AST_CHOICE:
+        return eval_choice(s, node, out, e);
+    case AST_FOR:
+    case AST_ONLY:
     case AST_ARG:
     case AST_FIELD:
     case AST_SLICE:

@@ -10,9 +10,15 @@
 /* The value of an expression; the caller releases it. Errors have the place of their node. */
 int eval(session *s, const ast *node, value *out, kv_err *e);
 
-/* *out becomes true if the value counts as true: a number other than 0, a text that is not empty,
- * an array whose elements are all not zero, a list that is not empty. */
+/* *out becomes true if the value counts as true: a number other than 0, a text, list or dict that
+ * is not empty. Error: value (an array of other than one element). */
 int eval_truth(value v, bool *out, kv_err *e);
+
+/* The same, but an array counts as true when all its elements do. */
+int eval_truth_of_all(value v, bool *out, kv_err *e);
+
+/* The truth of an expression. */
+int eval_condition(session *s, const ast *node, bool *truth, kv_err *e);
 
 /* A text: of AST_TEXT, AST_FTEXT, a variable or an expression that gives one. what names it in the
  * error (dtype). */
@@ -36,13 +42,36 @@ int eval_index(session *s, const ast *node, value *out, kv_err *e);
 /* An STMT_ASSIGN `target op= value`. */
 int eval_update(session *s, const ast *node, kv_err *e);
 
+/* Indices as an array: of a list an array of int64, or bool for a mask. Errors: dtype, shape. */
+int eval_ids(value v, kv_array **out, kv_err *e);
+
 /* target[…] = v, target a variable. */
 int eval_assign_index(session *s, const ast *target, value v, kv_err *e);
 
-/* Sets a variable to each item of a list, a tuple or the first axis of an array in turn and calls
- * body, until it clears *on or fails. */
-typedef int (*eval_body)(session *s, int64_t i, void *arg, bool *on, kv_err *e);
-int eval_each(session *s, const ast *list, const char *name, eval_body body, void *arg, kv_err *e);
+/* Gives targets a value, which is taken, also on failure. own: the scope of a comprehension, whose
+ * names they are; NULL: they are the running function's. */
+int eval_give(session *s, const ast *target, value v, scope *own, kv_err *e);
+
+/* Gives target each item of the value of list in turn and calls body, until it clears *on or
+ * fails. There are items in lists, tuples, dicts (the keys), texts (characters) and arrays (along
+ * the first axis). own: as above. */
+typedef int (*eval_body)(session *s, void *arg, bool *on, kv_err *e);
+int eval_each(session *s, const ast *list, const ast *target, scope *own, eval_body body, void *arg,
+              kv_err *e);
+
+/* A new list of the items of v. Error: dtype (it has none). */
+int eval_items_of(value v, value *out, kv_err *e);
+
+/* The scope of a comprehension begins and ends. */
+void eval_enter(session *s, scope *own);
+void eval_leave(session *s, scope *own);
+
+/* The values of nodes of these kinds: eval_logic is of `and`, `or` and `not`. */
+int eval_logic(session *s, const ast *node, value *out, kv_err *e);
+int eval_choice(session *s, const ast *node, value *out, kv_err *e);
+int eval_test(session *s, const ast *node, value *out, kv_err *e);
+int eval_chain(session *s, const ast *node, value *out, kv_err *e);
+int eval_comp(session *s, const ast *node, value *out, kv_err *e);
 
 /* KEYS. A single key has list false. Names stay valid as long as the list. */
 typedef struct key_list {

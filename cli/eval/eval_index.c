@@ -4,6 +4,7 @@
 #include "eval/eval.h"
 #include "eval/eval_copy.h"
 #include "syntax/function.h"
+#include "session/dict.h"
 #include "session/list.h"
 #include "session/text.h"
 #include "session/unit.h"
@@ -56,6 +57,14 @@ static kv_dtype list_dtype(const value_list *l)
     return dtype;
 }
 
+int eval_ids(value v, kv_array **out, kv_err *e)
+{
+    if (v.kind == VALUE_ARRAY)
+        return value_to_array(out, v, e);
+    return value_numbers_array(
+        out, v, value_is_sequence(v) ? list_dtype(v.u.list) : KV_INT64, (kv_ctx){KV_CPU, 0}, e);
+}
+
 /* An index of an array: a number, none, a list or an array. */
 static int array_index(array_range *r, value v, kv_err *e)
 {
@@ -69,15 +78,10 @@ static int array_index(array_range *r, value v, kv_err *e)
         kv_err_set(e, KV_E_DTYPE, "one bool is no index");
         return kv_err_hint(e, "a mask has a bool for each element: x[x > 0]");
     }
-    if (a && kv_array_ndim(a) > 0) {
-        r->ids = kv_array_ref(a);
-        return KV_OK;
-    }
-    if (!value_is_sequence(v)) {
-        r->is_index = true;
-        return function_int(v, "an index", &r->index, e);
-    }
-    return value_numbers_array(&r->ids, v, list_dtype(v.u.list), (kv_ctx){KV_CPU, 0}, e);
+    if (value_is_sequence(v) || (a && kv_array_ndim(a) > 0))
+        return eval_ids(v, &r->ids, e);
+    r->is_index = true;
+    return function_int(v, "an index", &r->index, e);
 }
 
 static int slice_range(session *s, const ast *part, array_range *r, kv_err *e)
@@ -184,14 +188,40 @@ static int index_items(session *s, const ast *node, value v, value *out, kv_err 
     return value_finish(out, code);
 }
 
+/* The key in d[key]. */
+static int eval_key(session *s, const ast *node, value *out, kv_err *e)
+{
+    const ast *part = node->n > 1 ? node->kid[1] : node;
+    if (node->n == 2 && part->kind != AST_SLICE && part->kind != AST_ELLIPSIS)
+        return eval(s, part, out, e);
+    return unit_err(s, node, e, KV_E_INDEX, "a dict has one key at a time: d['a']['b']");
+}
+
+/* The value of a key, in the dict. */
+static int find_key(session *s, const ast *node, value dict, const value **out, kv_err *e)
+{
+    value key;
+    int code = eval_key(s, node, &key, e);
+    if (code)
+        return code;
+    if ((code = dict_find(dict, key, out, e)) == KV_OK && !*out)
+        code = dict_no_key(dict, key, e);
+    value_release(&key);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
 int eval_index(session *s, const ast *node, value *out, kv_err *e)
 {
+    const value *found;
     value v;
     int code = eval(s, node->kid[0], &v, e);
     if (code)
         return code;
     if (value_is_sequence(v) || v.kind == VALUE_TEXT) {
         code = index_items(s, node, v, out, e);
+    } else if (v.kind == VALUE_DICT) {
+        if ((code = find_key(s, node, v, &found, e)) == KV_OK)
+            *out = value_ref(*found);
     } else if (v.kind == VALUE_ARRAY) {
         array_range r[KV_MAX_NDIM];
         kv_array *part;
@@ -266,11 +296,24 @@ static int assign_list(session *s, const ast *target, value list, const array_ra
     return list_splice(list, span.from, span.n, v, e) ? unit_at(s, target, e) : KV_OK;
 }
 
+static int assign_key(session *s, const ast *target, value dict, value v, kv_err *e)
+{
+    value key;
+    int code = eval_key(s, target, &key, e);
+    if (code)
+        return code;
+    code = dict_set(dict, key, v, e);
+    value_release(&key);
+    return code ? unit_at(s, target, e) : KV_OK;
+}
+
 static int assign_parts(session *s, const ast *target, value whole, value v, kv_err *e)
 {
     array_range r[KV_MAX_NDIM];
     int n = 0;
     bool list = whole.kind == VALUE_LIST;
+    if (whole.kind == VALUE_DICT)
+        return assign_key(s, target, whole, v, e);
     if (!list && whole.kind != VALUE_ARRAY)
         return unit_err(s, target, e, KV_E_DTYPE, "the parts of %s cannot be assigned",
                         value_kind_name(whole));

@@ -201,12 +201,13 @@ static int over_sequences(session *s, const ast *node, const value *args, value 
     bool first = value_is_sequence(args[0]), alike = args[0].kind == args[1].kind, holds = false;
     const value *times = first ? &args[1] : &args[0];
     int code;
-    if (node->op == OP_ADD && alike)
+    if (node->op == OP_ADD && alike && first)
         code = list_join(out, args[0], args[1], e);
-    else if (node->op == OP_MUL && (times->kind == VALUE_INT || times->kind == VALUE_BOOL))
+    else if (node->op == OP_MUL && value_is_sequence(args[!first]) &&
+             (times->kind == VALUE_INT || times->kind == VALUE_BOOL))
         code = list_repeat(out, args[!first], times->u.integer, e);
     else if (node->op == OP_EQ || node->op == OP_NE ||
-             (node->op >= OP_LT && node->op <= OP_GE && alike)) {
+             (node->op >= OP_LT && node->op <= OP_GE && alike && first)) {
         code = list_compare(node->op, args[0], args[1], &holds, e);
         *out = value_bool(holds);
     } else {
@@ -235,7 +236,7 @@ int eval_operate(session *s, const ast *node, const value *args, value *out, kv_
     /* the arguments of functions are arrays where lists are given */
     if (numbers && (arrays || node->kind == AST_CALL))
         return over_arrays(s, node, args, out, e);
-    if (binary && !arrays && (value_is_sequence(args[0]) || value_is_sequence(args[1])))
+    if (binary && !arrays && (value_has_items(args[0]) || value_has_items(args[1])))
         return over_sequences(s, node, args, out, e);
     return no_operator(s, node, args, e);
 }

@@ -6,6 +6,8 @@
 
 /* func_make.c: arrays from shapes and numbers */
 int func_ones(function_args *args, value *out, kv_err *e);
+int func_full_like(function_args *args, value *out, kv_err *e);
+int func_ones_like(function_args *args, value *out, kv_err *e);
 int func_full(function_args *args, value *out, kv_err *e);
 int func_arange(function_args *args, value *out, kv_err *e);
 int func_linspace(function_args *args, value *out, kv_err *e);
@@ -26,6 +28,7 @@ int func_indices(function_args *args, value *out, kv_err *e);
 /* func_random.c */
 int func_uniform(function_args *args, value *out, kv_err *e);
 int func_normal(function_args *args, value *out, kv_err *e);
+int func_permutation(function_args *args, value *out, kv_err *e);
 int func_randint(function_args *args, value *out, kv_err *e);
 
 /* func_shape.c: facts of arrays, and their elements in another arrangement */
@@ -55,7 +58,43 @@ int func_argmax(function_args *args, value *out, kv_err *e);
 int func_argmin(function_args *args, value *out, kv_err *e);
 int func_norm(function_args *args, value *out, kv_err *e);
 int func_dot(function_args *args, value *out, kv_err *e);
+int func_average(function_args *args, value *out, kv_err *e);
+int func_array_equal(function_args *args, value *out, kv_err *e);
+int func_isinf(function_args *args, value *out, kv_err *e);
 int func_allclose(function_args *args, value *out, kv_err *e);
+
+/* func_sort.c: the order of elements, and running sums */
+int func_sort(function_args *args, value *out, kv_err *e);
+int func_argsort(function_args *args, value *out, kv_err *e);
+int func_topk(function_args *args, value *out, kv_err *e);
+int func_unique(function_args *args, value *out, kv_err *e);
+int func_median(function_args *args, value *out, kv_err *e);
+int func_quantile(function_args *args, value *out, kv_err *e);
+int func_percentile(function_args *args, value *out, kv_err *e);
+int func_cumsum(function_args *args, value *out, kv_err *e);
+int func_diff(function_args *args, value *out, kv_err *e);
+
+/* func_pick.c: elements by their indices, and the indices of elements */
+int func_take(function_args *args, value *out, kv_err *e);
+int func_nonzero(function_args *args, value *out, kv_err *e);
+int func_argwhere(function_args *args, value *out, kv_err *e);
+int func_bincount(function_args *args, value *out, kv_err *e);
+int func_one_hot(function_args *args, value *out, kv_err *e);
+
+/* func_axes.c: axes, the order along them, joins */
+int func_ndim(function_args *args, value *out, kv_err *e);
+int func_size(function_args *args, value *out, kv_err *e);
+int func_ravel(function_args *args, value *out, kv_err *e);
+int func_squeeze(function_args *args, value *out, kv_err *e);
+int func_expand_dims(function_args *args, value *out, kv_err *e);
+int func_swapaxes(function_args *args, value *out, kv_err *e);
+int func_moveaxis(function_args *args, value *out, kv_err *e);
+int func_broadcast_to(function_args *args, value *out, kv_err *e);
+int func_flip(function_args *args, value *out, kv_err *e);
+int func_roll(function_args *args, value *out, kv_err *e);
+int func_outer(function_args *args, value *out, kv_err *e);
+int func_vstack(function_args *args, value *out, kv_err *e);
+int func_hstack(function_args *args, value *out, kv_err *e);
 
 /* func_mxnet.c: what MXNet's pages ask of arrays and engines */
 int func_as_in_context(function_args *args, value *out, kv_err *e);
@@ -64,20 +103,42 @@ int func_copyto(function_args *args, value *out, kv_err *e);
 int func_wait_to_read(function_args *args, value *out, kv_err *e);
 int func_waitall(function_args *args, value *out, kv_err *e);
 
-/* func_world.c: contexts, the store, the environment, lists and numbers */
+/* func_list.c: lists, tuples and dicts */
+int func_append(function_args *args, value *out, kv_err *e);
+int func_extend(function_args *args, value *out, kv_err *e);
+int func_insert(function_args *args, value *out, kv_err *e);
+int func_pop(function_args *args, value *out, kv_err *e);
+int func_index(function_args *args, value *out, kv_err *e);
+int func_count(function_args *args, value *out, kv_err *e);
+int func_remove(function_args *args, value *out, kv_err *e);
+int func_clear(function_args *args, value *out, kv_err *e);
+int func_reverse(function_args *args, value *out, kv_err *e);
+int func_list(function_args *args, value *out, kv_err *e);
+int func_tuple(function_args *args, value *out, kv_err *e);
+int func_reversed(function_args *args, value *out, kv_err *e);
+int func_sorted(function_args *args, value *out, kv_err *e);
+int func_enumerate(function_args *args, value *out, kv_err *e);
+int func_zip(function_args *args, value *out, kv_err *e);
+int func_range(function_args *args, value *out, kv_err *e);
+int func_dict(function_args *args, value *out, kv_err *e);
+int func_keys(function_args *args, value *out, kv_err *e);
+int func_values(function_args *args, value *out, kv_err *e);
+int func_items(function_args *args, value *out, kv_err *e);
+int func_get(function_args *args, value *out, kv_err *e);
+int func_update(function_args *args, value *out, kv_err *e);
+
+/* func_world.c: contexts, the store, the environment, texts and numbers */
 int func_cpu(function_args *args, value *out, kv_err *e);
 int func_gpu(function_args *args, value *out, kv_err *e);
-int func_append(function_args *args, value *out, kv_err *e);
-int func_range(function_args *args, value *out, kv_err *e);
 int func_env(function_args *args, value *out, kv_err *e);
 int func_args(function_args *args, value *out, kv_err *e);
-int func_keys(function_args *args, value *out, kv_err *e);
 int func_has(function_args *args, value *out, kv_err *e);
 int func_type(function_args *args, value *out, kv_err *e);
 int func_rank(function_args *args, value *out, kv_err *e);
 int func_num_workers(function_args *args, value *out, kv_err *e);
 int func_rounds(function_args *args, value *out, kv_err *e);
 int func_is_capable(function_args *args, value *out, kv_err *e);
+int func_bool(function_args *args, value *out, kv_err *e);
 int func_str(function_args *args, value *out, kv_err *e);
 int func_int(function_args *args, value *out, kv_err *e);
 int func_float(function_args *args, value *out, kv_err *e);
@@ -85,7 +146,6 @@ int func_float(function_args *args, value *out, kv_err *e);
 /* func_text.c: texts, as Python has them */
 int func_find(function_args *args, value *out, kv_err *e);
 int func_rfind(function_args *args, value *out, kv_err *e);
-int func_count(function_args *args, value *out, kv_err *e);
 int func_startswith(function_args *args, value *out, kv_err *e);
 int func_endswith(function_args *args, value *out, kv_err *e);
 int func_replace(function_args *args, value *out, kv_err *e);

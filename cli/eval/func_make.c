@@ -60,6 +60,34 @@ int func_full(function_args *args, value *out, kv_err *e)
     return rc ? rc : filled(args, number, 2, out, e);
 }
 
+/* An array of the shape of another, and of its dtype and context unless said. */
+static int filled_like(function_args *args, value number, int dtype_at, value *out, kv_err *e)
+{
+    uint64_t one;
+    void *data;
+    kv_dtype dtype;
+    kv_array *a = NULL, *like = args->array;
+    int rc = function_dtype(args->v[dtype_at], kv_array_dtype(like), &dtype, e);
+    if (!rc && !(rc = kv_array_new_raw(&a, dtype, kv_array_ndim(like), kv_array_shape(like),
+                                       kv_array_ctx(like), e)) &&
+        !(rc = value_put_number(&one, dtype, number, e)) && !(rc = kv_array_write(a, &data, e)))
+        rc = fill(data, &one, kv_array_size(a), kv_dtype_bytes(dtype), e);
+    return function_give(out, a, rc, e);
+}
+
+/* Also zeros_like. */
+int func_ones_like(function_args *args, value *out, kv_err *e)
+{
+    return filled_like(args, value_int(strcmp(args->function->name, "ones_like") == 0), 1, out, e);
+}
+
+int func_full_like(function_args *args, value *out, kv_err *e)
+{
+    value number;
+    int rc = value_item(&number, args->v[1], e);
+    return rc ? rc : filled_like(args, number, 2, out, e);
+}
+
 /* ---- Sequences ---- */
 
 /* start, start + step, …, each rounded once from binary64; exact where both are integers. */

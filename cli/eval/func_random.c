@@ -4,6 +4,7 @@
 #include "eval/func.h"
 
 #include "array/device.h"
+#include "array/slice.h"
 #include "base/philox.h"
 #include "base/stop.h"
 #include "engine/pool.h"
@@ -183,4 +184,52 @@ int func_randint(function_args *args, value *out, kv_err *e)
     if ((rc = check_ends(&d, high, e)) || (rc = name_draw(args, 3, &d, e)))
         return function_give(out, a, rc, e);
     return fill(out, a, make_randint, KV_INT64, &d, e);
+}
+
+/* ---- Orders ---- */
+
+/* Each place from the last on swaps with one of those up to it (Fisher and Yates). */
+static int shuffle(int64_t *x, int64_t n, const draw *d, kv_err *e)
+{
+    for (int64_t i = n - 1; i > 0; i--) {
+        philox p = philox_at(d->seed, PHILOX_FUNCTIONS, d->number, (uint64_t)i);
+        int64_t k = (int64_t)philox_below(p, (uint64_t)i + 1), one = x[k];
+        int rc = stop_check_at(i, e);
+        if (rc)
+            return rc;
+        x[k] = x[i];
+        x[i] = one;
+    }
+    return KV_OK;
+}
+
+/* permutation(n): 0 to n - 1 in a random order, as indices; permutation(a): its rows in one. */
+int func_permutation(function_args *args, value *out, kv_err *e)
+{
+    value x = args->v[0];
+    draw d = {0};
+    kv_array *a = NULL, *order = NULL, *made = NULL;
+    void *data;
+    int64_t n;
+    bool rows = value_is_sequence(x) ||
+                (x.kind == VALUE_ARRAY && kv_array_ndim(x.u.box->array) > 0);
+    int rc = rows ? value_to_array(&a, x, e) : function_int(x, "the number of indices", &n, e);
+    if (!rc && rows)
+        n = kv_array_shape(a)[0];
+    if (!rc && n < 0)
+        rc = kv_err_set(e, KV_E_VALUE, "there is no order of %lld indices", (long long)n);
+    if (rc || (rc = name_draw(args, 1, &d, e)) ||
+        (rc = kv_array_new_raw(&order, KV_INT64, 1, &n, (kv_ctx){KV_CPU, 0}, e)) ||
+        (rc = kv_array_write(order, &data, e)))
+        goto out;
+    for (int64_t i = 0; i < n && !(rc = stop_check_at(i, e)); i++)
+        ((int64_t *)data)[i] = i;
+    if (!rc && !(rc = shuffle(data, n, &d, e)) && rows)
+        rc = array_slice(&made, a, &(array_range){.ids = order}, 1, e);
+out:
+    kv_array_unref(a);
+    if (!rows)
+        return function_give(out, order, rc, e);
+    kv_array_unref(order);
+    return function_give(out, made, rc, e);
 }

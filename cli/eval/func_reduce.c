@@ -10,6 +10,7 @@
 #include "array/reduce.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"
+#include "eval/apply.h"
 
 /* The argument of a parameter, none where it was not given or the function has none. */
 static value argument(const function_args *args, const char *name)
@@ -101,9 +102,45 @@ int func_argmin(function_args *args, value *out, kv_err *e)
     return reduce(args, REDUCE_ARGMIN, out, e);
 }
 
+/* norm(x, ord): the root of the sum of squares, or of the sizes of the elements their sum (1) or
+ * the largest (inf) or smallest (-inf), or how many are not 0 (0). */
 int func_norm(function_args *args, value *out, kv_err *e)
 {
-    return reduce(args, REDUCE_NORM, out, e);
+    value ord = args->v[1];
+    double order = 2;
+    kv_array *sizes = NULL, *real = NULL;
+    if (ord.kind == VALUE_NONE || (ord.kind == VALUE_TEXT && strcmp(ord.u.text, "fro") == 0))
+        return reduce(args, REDUCE_NORM, out, e);
+    int rc = function_number(ord, "ord", &order, e);
+    bool matrix = kv_array_ndim(args->array) > 1 && args->v[2].kind == VALUE_NONE;
+    if (!rc && (matrix || !(order == 0 || order == 1 || order == 2 || isinf(order)))) {
+        kv_err_set(e, KV_E_UNSUPPORTED, matrix ? "norm() of a matrix has no ord"
+                                               : "norm() has ord=0, 1, 2, inf and -inf");
+        rc = kv_err_hint(e, matrix ? "of its rows: norm(x, 1, axis=1)"
+                                   : "sum(abs(x)**p)**(1/p) is the norm of order p");
+    }
+    if (rc || order == 2)
+        return rc ? rc : reduce(args, REDUCE_NORM, out, e);
+    kv_dtype dtype = kv_array_dtype(args->array);
+    if (!(rc = arrange_copy(&real, args->array, order == 0                 ? KV_BOOL
+                                                : kv_dtype_is_float(dtype) ? dtype
+                                                                           : KV_FLOAT32,
+                            kv_array_ctx(args->array), e)) &&
+        !(rc = arrange_copy(&sizes, real, kv_dtype_is_float(dtype) ? dtype : KV_FLOAT32,
+                            kv_array_ctx(real), e))) {
+        kv_array_unref(real);
+        rc = apply_call(&real, "abs", sizes, NULL, e);
+        real = rc ? NULL : real;
+    }
+    if (!rc)
+        rc = reduce_as(args, real,
+                       order <= 1 && order >= 0 ? REDUCE_SUM
+                       : order > 0              ? REDUCE_MAX
+                                                : REDUCE_MIN,
+                       out, e);
+    kv_array_unref(sizes);
+    kv_array_unref(real);
+    return rc;
 }
 
 /* max(a) and max(a, axis=0) are reductions; of several arguments the largest is taken element by
@@ -142,6 +179,85 @@ int func_max(function_args *args, value *out, kv_err *e)
 int func_min(function_args *args, value *out, kv_err *e)
 {
     return extreme(args, REDUCE_MIN, out, e);
+}
+
+/* ---- Weights ---- */
+
+/* sum(a * weights) / sum(weights). A vector of weights belongs to the axis. */
+static int weigh(kv_array **out, kv_array *a, kv_array *weights, const int64_t *axes, int naxes,
+                 const reduce_how *how, kv_err *e)
+{
+    kv_array *w = NULL, *part = NULL, *top = NULL, *below = NULL, *zero = NULL;
+    int ndim = kv_array_ndim(a), rc;
+    int64_t shape[KV_MAX_NDIM], axis = naxes == 1 ? axes[0] : 0;
+    const void *some;
+    if (kv_array_same_shape(a, weights)) {
+        w = kv_array_ref(weights);
+    } else {
+        if (kv_array_ndim(weights) != 1 || !axes || naxes != 1)
+            return kv_err_set(e, KV_E_SHAPE,
+                              "weights have the shape of the array, or are a vector along axis=");
+        if ((rc = arrange_axis(&axis, ndim, e)))
+            return rc;
+        for (int i = 0; i < ndim; i++)
+            shape[i] = i == axis ? kv_array_size(weights) : 1;
+        if ((rc = arrange_reshape(&part, weights, ndim, shape, e)) ||
+            (rc = arrange_broadcast(&w, part, ndim, kv_array_shape(a), e)))
+            goto out;
+        kv_array_unref(part);
+        part = NULL;
+    }
+    if ((rc = reduce_array(&below, w, REDUCE_SUM, axes, naxes, how, e)) ||
+        (rc = reduce_array(&zero, below, REDUCE_ALL, NULL, 0, NULL, e)) ||
+        (rc = kv_array_read(zero, &some, e)))
+        goto out;
+    if (!*(const bool *)some)
+        rc = kv_err_set(e, KV_E_VALUE, "the weights of an average add up to 0");
+    if (!rc && !(rc = apply_binary(&part, OP_MUL, a, w, e)) &&
+        !(rc = reduce_array(&top, part, REDUCE_SUM, axes, naxes, how, e)))
+        rc = apply_binary(out, OP_DIV, top, below, e);
+out:
+    kv_array_unref(zero);
+    kv_array_unref(below);
+    kv_array_unref(top);
+    kv_array_unref(part);
+    kv_array_unref(w);
+    return rc;
+}
+
+int func_average(function_args *args, value *out, kv_err *e)
+{
+    kv_array *weights, *made = NULL;
+    int n = 0;
+    int64_t axes[KV_MAX_NDIM];
+    reduce_how how = {0};
+    bool all = args->v[1].kind == VALUE_NONE;
+    if (args->v[2].kind == VALUE_NONE)
+        return reduce_as(args, args->array, REDUCE_MEAN, out, e);
+    int rc = value_to_array(&weights, args->v[2], e);
+    if (rc)
+        return rc;
+    if (!all)
+        rc = function_integers(&args->v[1], 1, "axis", &n, axes, e);
+    if (!rc && !(rc = function_flag(args, "keepdims", &how.keepdims, e)))
+        rc = weigh(&made, args->array, weights, all ? NULL : axes, n, &how, e);
+    kv_array_unref(weights);
+    return function_give(out, made, rc, e);
+}
+
+/* The elements that are inf or -inf. */
+int func_isinf(function_args *args, value *out, kv_err *e)
+{
+    kv_array *size = NULL, *made = NULL;
+    kv_dtype dtype = kv_array_dtype(args->array);
+    int rc = KV_OK;
+    if (!kv_dtype_is_float(dtype))
+        rc = arrange_zeros(&made, KV_BOOL, kv_array_ndim(args->array), kv_array_shape(args->array),
+                           kv_array_ctx(args->array), e);
+    else if (!(rc = apply_call(&size, "abs", args->array, NULL, e)))
+        rc = apply_number(&made, OP_EQ, size, host_float((double)INFINITY), e);
+    kv_array_unref(size);
+    return function_give(out, made, rc, e);
 }
 
 /* ---- Two arrays ---- */
@@ -235,5 +351,25 @@ int func_allclose(function_args *args, value *out, kv_err *e)
     kv_array_unref(b);
     if (!rc)
         *out = value_bool(close);
+    return rc;
+}
+
+int func_array_equal(function_args *args, value *out, kv_err *e)
+{
+    kv_array *a, *b, *same = NULL, *all = NULL;
+    const void *data;
+    bool equal = false;
+    int rc = read_pair(args, &a, &b, e);
+    if (rc)
+        return rc;
+    if (kv_array_same_shape(a, b) && !(rc = apply_binary(&same, OP_EQ, a, b, e)) &&
+        !(rc = reduce_array(&all, same, REDUCE_ALL, NULL, 0, NULL, e)) &&
+        !(rc = kv_array_read(all, &data, e)))
+        equal = *(const bool *)data;
+    kv_array_unref(all);
+    kv_array_unref(same);
+    kv_array_unref(b);
+    kv_array_unref(a);
+    *out = value_bool(equal);
     return rc;
 }

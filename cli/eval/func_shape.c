@@ -10,6 +10,7 @@
 #include "session/text.h"
 #include "base/mem.h"
 #include "base/stop.h"
+#include "session/dict.h"
 
 /* ---- Facts ---- */
 
@@ -28,6 +29,8 @@ int func_len(function_args *args, value *out, kv_err *e)
     value v = args->v[0];
     if (value_is_sequence(v))
         *out = value_int(v.u.list->n);
+    else if (v.kind == VALUE_DICT)
+        *out = value_int(dict_count(v));
     else if (v.kind == VALUE_TEXT)
         *out = value_int(text_length(v));
     else if (v.kind == VALUE_ARRAY && kv_array_ndim(v.u.box->array) > 0)

@@ -122,7 +122,16 @@ int func_rfind(function_args *args, value *out, kv_err *e)
     return find(args, true, out, e);
 }
 
-int func_count(function_args *args, value *out, kv_err *e)
+int text_index(function_args *args, value *out, kv_err *e)
+{
+    int rc = func_find(args, out, e);
+    if (rc || out->u.integer >= 0)
+        return rc;
+    kv_err_set(e, KV_E_VALUE, "the text does not hold \"%.60s\"", args->v[1].u.text);
+    return kv_err_hint(e, "text.find(x) gives -1 then");
+}
+
+int text_count(function_args *args, value *out, kv_err *e)
 {
     piece text, what;
     int rc = two_texts(args, "what count() looks for", &text, &what, e);

@@ -1,5 +1,5 @@
 /* Functions of what is around a script: contexts, the store in use, the environment; and those of
- * lists, texts and numbers. */
+ * texts and numbers. */
 #include "eval/func.h"
 
 #include <math.h>
@@ -8,12 +8,9 @@
 
 #include "base/num.h"
 #include "base/stop.h"
-#include "session/list.h"
+#include "eval/eval.h"
 #include "session/object.h"
 #include "session/show.h"
-
-/* A list takes 16 bytes an item; one longer than this is a slip rather than a wish. */
-#define RANGE_MAX 100000000
 
 /* ---- Contexts ---- */
 
@@ -55,21 +52,6 @@ int func_gpu(function_args *args, value *out, kv_err *e)
 }
 
 /* ---- The store in use ---- */
-
-int func_keys(function_args *args, value *out, kv_err *e)
-{
-    int rc = value_list_new(out, VALUE_LIST, kv_num_keys(args->store), e);
-    for (int64_t i = 0; !rc && i < out->u.list->n; i++) {
-        kv_info info;
-        if ((rc = kv_info_at(args->store, i, &info, e)))
-            break;
-        if (info.key.name)
-            rc = value_text(&out->u.list->items[i], info.key.name, e);
-        else
-            out->u.list->items[i] = value_int(info.key.id);
-    }
-    return value_finish(out, rc);
-}
 
 int func_has(function_args *args, value *out, kv_err *e)
 {
@@ -157,41 +139,14 @@ int func_args(function_args *args, value *out, kv_err *e)
     return KV_OK;
 }
 
-/* ---- Lists, texts and numbers ---- */
+/* ---- Texts and numbers ---- */
 
-int func_append(function_args *args, value *out, kv_err *e)
+int func_bool(function_args *args, value *out, kv_err *e)
 {
-    value list = args->v[0];
-    *out = value_none();
-    if (list.kind == VALUE_LIST)
-        return list_append(list, args->v[1], e);
-    kv_err_set(e, KV_E_DTYPE, "append() adds to a list, not to %s", value_kind_name(list));
-    if (list.kind == VALUE_ARRAY)
-        kv_err_hint(e, "concat(a, b) joins arrays");
-    return e->code;
-}
-
-int func_range(function_args *args, value *out, kv_err *e)
-{
-    int64_t from = 0, to, step = 1;
-    int rc = function_int(args->v[0], "a bound of range()", args->given[1] ? &from : &to, e);
-    if (!rc && args->given[1])
-        rc = function_int(args->v[1], "a bound of range()", &to, e);
-    if (!rc && args->given[2])
-        rc = function_int(args->v[2], "the step of range()", &step, e);
-    if (rc)
-        return rc;
-    if (step == 0)
-        return kv_err_set(e, KV_E_VALUE, "range() cannot step by 0");
-    uint64_t n = 0, size = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
-    if (step > 0 && from < to)
-        n = ((uint64_t)to - (uint64_t)from - 1) / size + 1;
-    else if (step < 0 && from > to)
-        n = ((uint64_t)from - (uint64_t)to - 1) / size + 1;
-    if (n > RANGE_MAX)
-        return kv_err_set(e, KV_E_VALUE, "range() gives at most %d numbers, not %llu", RANGE_MAX,
-                          (unsigned long long)n);
-    return list_range(out, from, step, (int64_t)n, e);
+    bool truth = false;
+    int rc = args->given[0] ? eval_truth(args->v[0], &truth, e) : KV_OK;
+    *out = value_bool(truth);
+    return rc;
 }
 
 int func_str(function_args *args, value *out, kv_err *e)

@@ -25,4 +25,8 @@ int64_t piece_last(piece p, int64_t end);
 int64_t piece_find(piece p, piece what, int64_t from);
 int64_t piece_find_last(piece p, piece what, int64_t end);
 
+/* count() and index() of a text; those of lists have the same names. */
+int text_count(function_args *args, value *out, kv_err *e);
+int text_index(function_args *args, value *out, kv_err *e);
+
 #endif

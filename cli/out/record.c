@@ -61,6 +61,8 @@ static int put_value(json_writer *w, const char *name, value v, kv_err *e)
 {
     if (v.kind == VALUE_TUPLE)
         return put_items(w, name, v.u.list, e);
+    if (v.kind == VALUE_DICT)
+        return show_dict_json(w, name, v, put_value, e);
     if (v.kind != VALUE_ARRAY && v.kind != VALUE_LIST) {
         show_scalar_json(w, name, v);
         return KV_OK;

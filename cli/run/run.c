@@ -46,11 +46,7 @@ static int run_assign(session *s, const ast *node, kv_err *e)
     int code = eval(s, given, &v, e);
     if (code)
         return code;
-    if (target->kind == AST_NAME)
-        return session_set(s, target->u.text, v, e);
-    code = eval_assign_index(s, target, v, e);
-    value_release(&v);
-    return code;
+    return eval_give(s, target, v, NULL, e);
 }
 
 /* ---- Output ---- */
@@ -299,22 +295,10 @@ static void hint_ending(const session *s, const ast *node, kv_err *e)
 
 /* ---- Control ---- */
 
-/* Evaluates the condition of an if or while. */
-static int check_condition(session *s, const ast *node, bool *truth, kv_err *e)
-{
-    value v;
-    int code = eval(s, node, &v, e);
-    if (code)
-        return code;
-    code = eval_truth(v, truth, e);
-    value_release(&v);
-    return code ? unit_at(s, node, e) : KV_OK;
-}
-
 static int run_if(session *s, const ast *node, run_flow *f, kv_err *e)
 {
     bool truth;
-    int code = check_condition(s, node->kid[0], &truth, e);
+    int code = eval_condition(s, node->kid[0], &truth, e);
     if (code)
         return code;
     const ast *next = truth ? node->kid[1] : node->n > 2 ? node->kid[2] : NULL;
@@ -334,7 +318,7 @@ static int run_while(session *s, const ast *node, run_flow *f, kv_err *e)
 {
     for (;;) {
         bool truth;
-        int code = check_condition(s, node->kid[0], &truth, e);
+        int code = eval_condition(s, node->kid[0], &truth, e);
         if (code || !truth || (code = session_interrupted(s, e)) ||
             (code = run_statement(s, node->kid[1], f, e)) || !loops(f))
             return code;
@@ -346,10 +330,9 @@ typedef struct for_body {
     run_flow *f;
 } for_body;
 
-static int run_for_item(session *s, int64_t i, void *arg, bool *on, kv_err *e)
+static int run_for_item(session *s, void *arg, bool *on, kv_err *e)
 {
     for_body *body = arg;
-    (void)i;
     int code = run_statement(s, body->block, body->f, e);
     *on = loops(body->f);
     return code;
@@ -357,8 +340,8 @@ static int run_for_item(session *s, int64_t i, void *arg, bool *on, kv_err *e)
 
 static int run_for(session *s, const ast *node, run_flow *f, kv_err *e)
 {
-    for_body body = {node->kid[1], f};
-    return eval_each(s, node->kid[0], node->u.text, run_for_item, &body, e);
+    for_body body = {node->kid[2], f};
+    return eval_each(s, node->kid[1], node->kid[0], NULL, run_for_item, &body, e);
 }
 
 static int run_repeat(session *s, const ast *node, run_flow *f, kv_err *e)

@@ -10,9 +10,10 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/stop.h"
+#include "session/dict.h"
 #include "vm/host.h"
 
-/* Lists nested deeper than this are not walked through: comparing them recurses. */
+/* Lists nested deeper than this are not compared, which recurses. */
 #define DEPTH_MAX 1000
 
 static int too_deep(kv_err *e)
@@ -79,45 +80,11 @@ int list_repeat(value *out, value v, int64_t times, kv_err *e)
 
 /* ---- Changing one ---- */
 
-/* Fails when v is the list or holds it. */
-static int check_cycle(value v, const value_list *list, int depth, kv_err *e)
-{
-    if (!value_is_sequence(v))
-        return KV_OK;
-    if (depth > DEPTH_MAX)
-        return too_deep(e);
-    if (v.u.list == list)
-        return kv_err_set(e, KV_E_VALUE, "a list cannot hold itself");
-    int code = KV_OK;
-    for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++)
-        code = check_cycle(v.u.list->items[i], list, depth + 1, e);
-    return code;
-}
-
-/* Room for n items. It at least doubles, so that appending one by one is linear. */
-static int reserve(value_list *list, int64_t n, kv_err *e)
-{
-    if (n <= list->cap)
-        return KV_OK;
-    int64_t cap = list->cap > n / 2 ? 2 * list->cap : n;
-    kv_assert(list->n <= list->cap, "a list of %lld values has room for %lld", (long long)list->n,
-              (long long)list->cap);
-    value *more = mem_alloc(cap, sizeof *more, e);
-    if (!more)
-        return KV_E_MEMORY;
-    memcpy(more, list->items, (size_t)list->n * sizeof *more);
-    if (list->items != list->own)
-        mem_free(list->items);
-    list->items = more;
-    list->cap = cap;
-    return KV_OK;
-}
-
 int list_append(value list, value item, kv_err *e)
 {
     value_list *l = list.u.list;
-    int code = check_cycle(item, l, 1, e);
-    if (code || (code = reserve(l, l->n + 1, e)))
+    int code = value_check_cycle(item, l, e);
+    if (code || (code = value_list_reserve(l, l->n + 1, e)))
         return code;
     l->items[l->n++] = value_ref(item);
     return KV_OK;
@@ -125,7 +92,7 @@ int list_append(value list, value item, kv_err *e)
 
 int list_set(value list, int64_t i, value item, kv_err *e)
 {
-    int code = check_cycle(item, list.u.list, 1, e);
+    int code = value_check_cycle(item, list.u.list, e);
     if (code)
         return code;
     if (!kv_assert(i >= 0 && i < list.u.list->n, "item %lld of %lld is set", (long long)i,
@@ -148,8 +115,8 @@ int list_splice(value list, int64_t i, int64_t n, value from, kv_err *e)
         return kv_assert_report(e);
     /* the items are copied first: they may be those of the list itself */
     for (int64_t k = 0; k < m && l != from.u.list && code == KV_OK; k++)
-        code = check_cycle(from.u.list->items[k], l, 1, e);
-    if (code || (code = reserve(l, l->n - n + m, e)) ||
+        code = value_check_cycle(from.u.list->items[k], l, e);
+    if (code || (code = value_list_reserve(l, l->n - n + m, e)) ||
         (code = value_list_new(&added, VALUE_LIST, m, e)))
         return code;
     copy_items(added.u.list->items, from.u.list->items, m);
@@ -175,6 +142,20 @@ int list_extend(value list, value from, kv_err *e)
 /* ---- Comparing ---- */
 
 static int same(value a, value b, int depth, bool *out, kv_err *e);
+
+/* Dicts are equal when they hold equal values for the same keys, in any order. */
+static int same_dicts(value a, value b, int depth, bool *out, kv_err *e)
+{
+    const value_list *l = a.u.list;
+    int code = KV_OK;
+    *out = l->n == b.u.list->n;
+    for (int64_t i = 0; i < l->n && *out && code == KV_OK; i += 2) {
+        const value *other;
+        if ((code = dict_find(b, l->items[i], &other, e)) == KV_OK && (*out = other != NULL))
+            code = same(l->items[i + 1], *other, depth + 1, out, e);
+    }
+    return code;
+}
 
 static int same_items(const value_list *a, const value_list *b, int depth, bool *out, kv_err *e)
 {
@@ -209,6 +190,8 @@ static int same(value a, value b, int depth, bool *out, kv_err *e)
             return KV_OK;
         return depth > DEPTH_MAX ? too_deep(e) : same_items(a.u.list, b.u.list, depth, out, e);
     }
+    if (a.kind == VALUE_DICT && b.kind == VALUE_DICT)
+        return depth > DEPTH_MAX ? too_deep(e) : same_dicts(a, b, depth, out, e);
     if ((code = scalar_of(&a, e)) || (code = scalar_of(&b, e)))
         return code;
     if (a.kind == VALUE_CTX && b.kind == VALUE_CTX) {
@@ -238,6 +221,21 @@ static int ordered(ast_op op, value a, value b, bool *holds, kv_err *e)
     return code;
 }
 
+int list_same_item(value a, value b, bool *out, kv_err *e)
+{
+    return same(a, b, 1, out, e);
+}
+
+int list_holds(value list, value x, bool *holds, kv_err *e)
+{
+    int code = KV_OK;
+    *holds = false;
+    for (int64_t i = 0; i < list.u.list->n && !*holds && code == KV_OK; i++)
+        if ((code = stop_check_at(i, e)) == KV_OK)
+            code = same(list.u.list->items[i], x, 1, holds, e);
+    return code;
+}
+
 int list_compare(ast_op op, value a, value b, bool *holds, kv_err *e)
 {
     bool equal;
@@ -256,6 +254,44 @@ int list_compare(ast_op op, value a, value b, bool *holds, kv_err *e)
             return ordered(op, x, y, holds, e);
     }
     return ordered(op, value_int(n), value_int(m), holds, e);
+}
+
+/* ---- Sorting ---- */
+
+/* Merges the sorted runs from … middle … to of items into out. Of equal items the left one goes
+ * first; in reverse, too. */
+static int merge(value *out, const value *items, int64_t from, int64_t middle, int64_t to,
+                 bool reverse, kv_err *e)
+{
+    int64_t i = from, k = middle;
+    int code = KV_OK;
+    for (int64_t at = from; at < to && code == KV_OK; at++) {
+        bool right = i == middle;
+        if (!right && k < to)
+            code = reverse ? ordered(OP_LT, items[i], items[k], &right, e)
+                           : ordered(OP_LT, items[k], items[i], &right, e);
+        out[at] = right ? items[k++] : items[i++];
+    }
+    return code;
+}
+
+int list_sort(value list, bool reverse, kv_err *e)
+{
+    value_list *l = list.u.list;
+    value *other = mem_alloc(l->n ? l->n : 1, sizeof *other, e);
+    int code = other ? KV_OK : KV_E_MEMORY;
+    for (int64_t run = 1; run < l->n && code == KV_OK; run *= 2) {
+        for (int64_t from = 0; from < l->n && code == KV_OK; from += 2 * run) {
+            int64_t middle = from + run < l->n ? from + run : l->n;
+            int64_t to = middle + run < l->n ? middle + run : l->n;
+            if ((code = stop_check_at(from, e)) == KV_OK)
+                code = merge(other, l->items, from, middle, to, reverse, e);
+        }
+        if (code == KV_OK)
+            memcpy(l->items, other, (size_t)l->n * sizeof *other);
+    }
+    mem_free(other);
+    return code;
 }
 
 /* ---- Values of which there may be more ---- */

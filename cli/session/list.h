@@ -30,6 +30,15 @@ int list_splice(value list, int64_t i, int64_t n, value from, kv_err *e);
  * deep). */
 int list_compare(ast_op op, value a, value b, bool *holds, kv_err *e);
 
+/* *out becomes whether two items of lists are equal. Errors: as above. */
+int list_same_item(value a, value b, bool *out, kv_err *e);
+
+/* *holds becomes whether an item of the list or tuple is equal to x. Errors: as above. */
+int list_holds(value list, value x, bool *holds, kv_err *e);
+
+/* Sorts a list; equal items keep their order. Errors: as above; the items are in any order then. */
+int list_sort(value list, bool reverse, kv_err *e);
+
 /* All zero is an empty one. The first few need no memory, so it must not be copied. */
 typedef struct value_stack {
     value *items;

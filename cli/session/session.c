@@ -80,29 +80,27 @@ static variable *scope_variable(const scope *s, const char *name)
     return i < 0 ? NULL : &s->items[i];
 }
 
-static value *scope_find(const scope *s, const char *name)
-{
-    variable *found = scope_variable(s, name);
-    return found ? &found->v : NULL;
-}
-
 variable *session_variable(session *s, const char *name, bool globals)
 {
-    variable *found = s->locals && !globals ? scope_variable(s->locals, name) : NULL;
+    variable *found = NULL;
+    for (const scope *here = globals ? NULL : s->locals; here && !found; here = here->outer)
+        found = scope_variable(here, name);
     return found ? found : scope_variable(&s->globals, name);
 }
 
 value *session_find(session *s, const char *name)
 {
-    value *v = s->locals ? scope_find(s->locals, name) : NULL;
-    if (!v)
-        v = scope_find(&s->globals, name);
-    return !v && strcmp(name, "args") == 0 ? &s->args : v;
+    variable *found = session_variable(s, name, false);
+    return found ? &found->v : strcmp(name, "args") == 0 ? &s->args : NULL;
 }
 
-value *session_find_here(session *s, const char *name)
+/* The scope that statements write to: not that of a comprehension. */
+static scope *scope_here(session *s)
 {
-    return scope_find(s->locals ? s->locals : &s->globals, name);
+    scope *here = s->locals;
+    while (here && here->outer)
+        here = here->outer;
+    return here ? here : &s->globals;
 }
 
 static int scope_add(scope *s, const char *name, value v, uint32_t follow, kv_err *e)
@@ -119,20 +117,28 @@ static int scope_add(scope *s, const char *name, value v, uint32_t follow, kv_er
     return KV_E_MEMORY;
 }
 
+int scope_set(scope *s, const char *name, value v, kv_err *e)
+{
+    variable *place = scope_variable(s, name);
+    if (!place)
+        return scope_add(s, name, v, 0, e);
+    value_release(&place->v);
+    place->v = v;
+    return KV_OK;
+}
+
 /* Tells the rules that read a variable of its new value. *follow: the number of a new one. */
 static int tell_rules(session *s, const variable *place, const char *name, value v,
                       uint32_t *follow, kv_err *e)
 {
-    if (place ? !place->follow : !s->awaits || s->locals || s->unfollowed)
+    if (place ? !place->follow : !s->awaits || scope_here(s) != &s->globals)
         return KV_OK;
-    if (!place)
-        return follow_new(s, name, v, follow, e);
-    return s->unfollowed ? KV_OK : follow_assign(s, place->follow, v, e);
+    return place ? follow_assign(s, place->follow, v, e) : follow_new(s, name, v, follow, e);
 }
 
 int session_set(session *s, const char *name, value v, kv_err *e)
 {
-    scope *here = s->locals ? s->locals : &s->globals;
+    scope *here = scope_here(s);
     variable *place = scope_variable(here, name);
     uint32_t follow = 0;
     int code = KV_OK;
@@ -153,7 +159,7 @@ int session_set(session *s, const char *name, value v, kv_err *e)
 
 void session_unset(session *s, const char *name)
 {
-    scope *here = s->locals ? s->locals : &s->globals;
+    scope *here = scope_here(s);
     int64_t i = map_get(&here->names, (kv_key){0, name});
     if (i < 0)
         return;
@@ -491,7 +497,7 @@ void session_warn_once(session *s, const struct ast *node, const char *fmt, ...)
     va_start(ap, fmt);
     buf_vprintf(&text, fmt, ap);
     va_end(ap);
-    if (!scope_find(&s->told, buf_text(&text))) {
+    if (!scope_variable(&s->told, buf_text(&text))) {
         warn(s, node, &text);
         scope_add(&s->told, buf_text(&text), value_none(), 0, &unused);
     }

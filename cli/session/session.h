@@ -64,6 +64,7 @@ typedef struct scope {
     map names;
     variable *items;
     int64_t n, cap;
+    struct scope *outer; /* of a comprehension: the scope around it; else NULL */
 } scope;
 
 /* The names that the rule of a store reads, see session/follow.h. All zero: none. */
@@ -110,7 +111,7 @@ typedef struct output {
 typedef struct session {
     /* the world: variables, functions, stores */
     scope globals;
-    scope *locals;          /* of the function that runs, or NULL */
+    scope *locals;          /* of the comprehension or function that runs, or NULL */
     value last;             /* the last value shown: _ */
     value args;             /* the words behind the script's name: a list of texts */
     map functions;          /* def: name to index in defs */
@@ -125,7 +126,6 @@ typedef struct session {
     int64_t current;        /* index of the store in use, -1 before the first */
     uint32_t follow_numbers; /* of variables that rules follow, so far */
     bool awaits;            /* some rule reads a name that is no variable yet */
-    int unfollowed;         /* > 0: variables of a comprehension, which no rule sees, are set */
     bool create_failed;     /* commands that follow were meant for a store that was not made */
     uint64_t draws;         /* calls of random functions without seed= so far */
     scope told;             /* the texts of warnings that come once, as names */
@@ -183,12 +183,12 @@ void session_release(session *s);
 value *session_find(session *s, const char *name);
 /* The same with all that belongs to it; `args` is none. globals: in no other scope. */
 variable *session_variable(session *s, const char *name, bool globals);
-/* The variable in the scope that session_set writes to, or NULL. */
-value *session_find_here(session *s, const char *name);
 /* Sets a variable of the running function, else a global. Takes v, also on failure. Errors: name,
  * memory, those of follow_assign. */
 int session_set(session *s, const char *name, value v, kv_err *e);
-/* Removes it from there, if it is there. */
+/* Sets one of this scope: that of a comprehension. Takes v, also on failure. */
+int scope_set(scope *s, const char *name, value v, kv_err *e);
+/* Removes a variable from where session_set writes to, if it is there. */
 void session_unset(session *s, const char *name);
 void scope_release(scope *s);
 

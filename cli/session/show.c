@@ -132,8 +132,25 @@ void show_scalar_json(json_writer *w, const char *name, value v)
     case VALUE_ARRAY:
     case VALUE_LIST:
     case VALUE_TUPLE:
+    case VALUE_DICT:
         break;
     }
+}
+
+int show_dict_json(json_writer *w, const char *name, value dict, show_json_part part, kv_err *e)
+{
+    const value_list *l = dict.u.list;
+    int code = KV_OK;
+    json_begin(w, name, '{');
+    for (int64_t i = 0; i < l->n && code == KV_OK && !(code = stop_check_at(i, e)); i += 2) {
+        buf key = {0};
+        value_print(&key, l->items[i], false);
+        if ((code = buf_check(&key, e)) == KV_OK)
+            code = part(w, buf_text(&key), l->items[i + 1], e);
+        buf_release(&key);
+    }
+    json_end(w, '}');
+    return code;
 }
 
 /* Any value as JSON; arrays inside as files write them. */
@@ -144,6 +161,8 @@ static int show_json(json_writer *w, const char *name, value v, kv_err *e)
         return code;
     if (v.kind == VALUE_ARRAY)
         return json_write(json_field(w, name), v.u.box->array, e);
+    if (v.kind == VALUE_DICT)
+        return show_dict_json(w, name, v, show_json, e);
     if (!value_is_sequence(v)) {
         show_scalar_json(w, name, v);
         return KV_OK;

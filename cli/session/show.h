@@ -16,6 +16,10 @@ int show_result(session *s, buf *out, const result *r, kv_err *e);
 /* A scalar or a context as a field, or as an item where name is NULL. */
 void show_scalar_json(json_writer *w, const char *name, value v);
 
+/* A dict as an object; part writes each value. */
+typedef int (*show_json_part)(json_writer *w, const char *name, value v, kv_err *e);
+int show_dict_json(json_writer *w, const char *name, value dict, show_json_part part, kv_err *e);
+
 /* Appends a key as a user would write it: 3, fc1.weight, "two words". */
 void show_key(buf *out, kv_key key);
 

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/kv_assert.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/stop.h"
@@ -19,6 +21,9 @@
 
 /* Deeper lists are printed as [...]. */
 #define PRINT_DEPTH 100
+
+/* Lists nested deeper than this become items of no list: what looks for cycles recurses. */
+#define CYCLE_DEPTH_MAX 1000
 
 /* ---- Making ---- */
 
@@ -117,12 +122,25 @@ int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e)
     return KV_OK;
 }
 
-/* ---- Sharing ---- */
-
-static bool has_items(value v)
+int value_list_reserve(value_list *list, int64_t n, kv_err *e)
 {
-    return value_is_sequence(v) || v.kind == VALUE_OBJECT;
+    if (n <= list->cap)
+        return KV_OK;
+    int64_t cap = list->cap > n / 2 ? 2 * list->cap : n;
+    kv_assert(list->n <= list->cap, "a list of %lld values has room for %lld", (long long)list->n,
+              (long long)list->cap);
+    value *more = mem_alloc(cap, sizeof *more, e);
+    if (!more)
+        return KV_E_MEMORY;
+    memcpy(more, list->items, (size_t)list->n * sizeof *more);
+    if (list->items != list->own)
+        mem_free(list->items);
+    list->items = more;
+    list->cap = cap;
+    return KV_OK;
 }
+
+/* ---- Sharing ---- */
 
 value value_ref(value v)
 {
@@ -130,7 +148,7 @@ value value_ref(value v)
         text_ref(v.u.text);
     else if (v.kind == VALUE_ARRAY)
         v.u.box->refs++;
-    else if (has_items(v))
+    else if (value_has_items(v))
         v.u.list->refs++;
     return v;
 }
@@ -149,7 +167,7 @@ static void drop(value v, value_list **dead)
     } else if (v.kind == VALUE_ARRAY && --v.u.box->refs == 0) {
         kv_array_unref(v.u.box->array);
         mem_free(v.u.box);
-    } else if (has_items(v) && --v.u.list->refs == 0) {
+    } else if (value_has_items(v) && --v.u.list->refs == 0) {
         v.u.list->refs = (dead_link){.next = *dead}.refs;
         *dead = v.u.list;
     }
@@ -158,7 +176,8 @@ static void drop(value v, value_list **dead)
 void value_release(value *v)
 {
     value_list *dead = NULL;
-    drop(*v, &dead);
+    if (v->kind >= VALUE_TEXT) /* those before it hold nothing, and are the most */
+        drop(*v, &dead);
     while (dead) {
         value_list *list = dead;
         dead = (dead_link){.refs = list->refs}.next;
@@ -166,6 +185,9 @@ void value_release(value *v)
             drop(list->items[i], &dead);
         if (list->items != list->own)
             mem_free(list->items);
+        if (list->index)
+            map_release(list->index);
+        mem_free(list->index);
         mem_free(list);
     }
     *v = value_none();
@@ -203,6 +225,8 @@ const char *value_kind_name(value v)
         return "a list";
     case VALUE_TUPLE:
         return "a tuple";
+    case VALUE_DICT:
+        return "a dict";
     case VALUE_OBJECT:
         return object_kind_name(v.u.list->items[0].u.text);
     }
@@ -222,6 +246,11 @@ bool value_is_scalar(value v)
 bool value_is_sequence(value v)
 {
     return v.kind == VALUE_LIST || v.kind == VALUE_TUPLE;
+}
+
+bool value_has_items(value v)
+{
+    return value_is_sequence(v) || v.kind == VALUE_DICT || v.kind == VALUE_OBJECT;
 }
 
 static bool is_numbers(value v, int depth)
@@ -251,6 +280,25 @@ const value *value_items(const value *v, int64_t *n)
     bool sequence = value_is_sequence(*v);
     *n = sequence ? v->u.list->n : 1;
     return sequence ? v->u.list->items : v;
+}
+
+static int check_cycle(value v, const value_list *list, int depth, kv_err *e)
+{
+    if (!value_has_items(v))
+        return KV_OK;
+    if (depth > CYCLE_DEPTH_MAX)
+        return kv_err_set(e, KV_E_VALUE, "lists are nested deeper than %d", CYCLE_DEPTH_MAX);
+    if (v.u.list == list)
+        return kv_err_set(e, KV_E_VALUE, "a %s cannot hold itself", list->index ? "dict" : "list");
+    int code = KV_OK;
+    for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++)
+        code = check_cycle(v.u.list->items[i], list, depth + 1, e);
+    return code;
+}
+
+int value_check_cycle(value v, const value_list *list, kv_err *e)
+{
+    return check_cycle(v, list, 1, e);
 }
 
 int value_descend(kv_err *e)
@@ -499,7 +547,7 @@ static void print_items(buf *out, const value_list *list, const char *ends, int 
         if (stop_check_at(i, NULL))
             break;
         if (i)
-            buf_add(out, ", ");
+            buf_add(out, list->index && i % 2 ? ": " : ", ");
         print_value(out, list->items[i], true, depth + 1);
     }
     if (ends[0] == '(' && list->n == 1)
@@ -553,6 +601,9 @@ static void print_value(buf *out, value v, bool repr, int depth)
         return;
     case VALUE_TUPLE:
         print_items(out, v.u.list, "()", depth);
+        return;
+    case VALUE_DICT:
+        print_items(out, v.u.list, "{}", depth);
         return;
     case VALUE_OBJECT:
         print_object(out, v, depth);

@@ -21,6 +21,7 @@ typedef enum value_kind {
     VALUE_ARRAY,
     VALUE_LIST,
     VALUE_TUPLE,
+    VALUE_DICT,
     VALUE_OBJECT /* an optimizer, a schedule or a class: session/object.h */
 } value_kind;
 
@@ -35,7 +36,7 @@ typedef struct value {
         const char *text; /* counted: see text.h */
         kv_ctx ctx;
         array_box *box;
-        value_list *list; /* VALUE_LIST, VALUE_TUPLE, VALUE_OBJECT */
+        value_list *list; /* VALUE_LIST, VALUE_TUPLE, VALUE_DICT, VALUE_OBJECT */
     } u;
 } value;
 
@@ -43,6 +44,7 @@ struct value_list {
     int64_t refs;
     int64_t n, cap;
     value *items; /* own, until the list outgrew it */
+    struct map *index; /* of a dict; else NULL */
     value own[];
 };
 
@@ -84,6 +86,8 @@ int value_text(value *out, const char *text, kv_err *e); /* up to its NUL */
 int value_text_take(value *out, buf *text, int code, kv_err *e);
 /* A list or tuple of n values, all none; fill items before it is shared. */
 int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e);
+/* Room for n items in all. It at least doubles, so that appending one by one is linear. */
+int value_list_reserve(value_list *list, int64_t n, kv_err *e);
 /* The end of what fills a new list: releases *out when code is an error. Returns code. */
 int value_finish(value *out, int code);
 
@@ -96,6 +100,7 @@ const char *value_kind_name(value v);
 bool value_is_scalar(value v);   /* none, bool, int, float or text: what host.h works with */
 bool value_is_number(value v);   /* bool, int or float */
 bool value_is_sequence(value v); /* a list or a tuple */
+bool value_has_items(value v);   /* the same, a dict or an object: u.list is its box */
 /* A list or tuple that holds only numbers and such sequences, and is not empty: one array, where an
  * array is needed. */
 bool value_is_numbers(value v);
@@ -106,6 +111,10 @@ const value *value_items(const value *v, int64_t *n);
 host value_host(value v); /* of a scalar; a text stays borrowed */
 int value_from_host(value *out, host h, kv_err *e);
 double value_number(value v); /* of a number */
+
+/* Fails when v is the list (or dict) or holds it, so that it cannot become an item of it. Error:
+ * value. */
+int value_check_cycle(value v, const value_list *list, kv_err *e);
 
 /* For what walks through lists by recursion, since they may be nested to any depth. Error: value
  * (the stack allows no deeper one). */

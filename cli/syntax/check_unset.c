@@ -34,14 +34,22 @@ static int add(map *m, const char *name, kv_err *e)
     return map_put(m, (kv_key){0, name}, 0, e);
 }
 
+/* The names in a target. */
+static int add_target(names *n, const ast *target)
+{
+    int code = target->kind == AST_NAME ? add(&n->set, target->u.text, n->e) : KV_OK;
+    for (uint32_t i = 0; target->kind == AST_TUPLE && i < target->n && code == KV_OK; i++)
+        code = add_target(n, target->kid[i]);
+    return code;
+}
+
 static int collect_own(names *n, const ast *node)
 {
     const ast *first = node->n > 0 ? node->kid[0] : NULL;
     int code = KV_OK;
-    if (node->kind == STMT_ASSIGN && node->op == STMT_PLAIN && first->kind == AST_NAME)
-        return add(&n->set, first->u.text, n->e);
-    if ((node->kind == STMT_FOR || node->kind == AST_COMP) && node->u.text)
-        return add(&n->set, node->u.text, n->e);
+    if ((node->kind == STMT_ASSIGN && node->op == STMT_PLAIN) || node->kind == STMT_FOR ||
+        node->kind == AST_FOR)
+        return add_target(n, first);
     if (node->kind == AST_COPIES)
         return add(&n->set, "i", n->e);
     if (node->kind == STMT_REDIRECT && node->op == REDIRECT_VARIABLE)
@@ -100,9 +108,7 @@ static int tell(names *n, const char *name, uint32_t pos, uint32_t end, const ru
 /* The children that read no variable: targets of assignments, parameters, the word of a setting. */
 static bool is_no_reader(const ast *node, uint32_t i)
 {
-    return (node->kind == STMT_ASSIGN && i == 0 && node->op == STMT_PLAIN &&
-            node->kid[0]->kind == AST_NAME) ||
-           (node->kind == STMT_DEF && i > 0) || (command_is(node, COMMAND_SETS) && i == 1) ||
+    return (node->kind == STMT_DEF && i > 0) || (command_is(node, COMMAND_SETS) && i == 1) ||
            (node->kind == STMT_OPTION && strcmp(node->u.text, "name") == 0);
 }
 

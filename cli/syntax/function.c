@@ -461,3 +461,18 @@ int function_give(value *out, kv_array *a, int rc, kv_err *e)
     kv_array_unref(a);
     return rc;
 }
+
+int function_give_several(value *out, value_kind kind, kv_array *const *a, int n, int rc,
+                          kv_err *e)
+{
+    value list = value_none(), unused;
+    if (!rc)
+        rc = value_list_new(&list, kind, n, e);
+    for (int i = 0; i < n; i++)
+        rc = function_give(rc ? &unused : &list.u.list->items[i], a[i], rc, e);
+    if (rc)
+        value_release(&list);
+    else
+        *out = list;
+    return rc;
+}

@@ -95,6 +95,9 @@ int function_new(kv_array **out, function_args *args, value shape, int dtype_at,
 /* Ends a function that made a: gives it as *out when rc is KV_OK, else lets it go. Returns rc, or
  * an error of its own (memory). */
 int function_give(value *out, kv_array *a, int rc, kv_err *e);
+/* The same with a list or tuple of n arrays. */
+int function_give_several(value *out, value_kind kind, kv_array *const *a, int n, int rc,
+                          kv_err *e);
 /* A text, borrowed from v. Error: dtype. */
 int function_text(value v, const char *what, const char **out, kv_err *e);
 

@@ -59,25 +59,6 @@ ast *parse_word(parser *p, const char *more, const char *wanted)
     return end > pos ? parse_text(p, pos, end) : parse_unexpected(p, wanted);
 }
 
-const char *parse_new_name(parser *p, const char *wanted)
-{
-    token t = *parse_peek(p);
-    double number;
-    if (t.kind != TOK_NAME)
-        return (parse_unexpected(p, wanted), NULL);
-    const char *name = parse_token_text(p, &t);
-    if (!name)
-        return NULL;
-    if (parse_is_reserved(name))
-        return (parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%s` is a word of the language", name),
-                NULL);
-    if (parse_is_constant(name, &number))
-        return (parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%s` is a constant", name), NULL);
-    parse_take(p);
-    parse_made(p, name);
-    return name;
-}
-
 ast *parse_shell_text(parser *p, int kind, uint32_t from, const char *wanted)
 {
     uint32_t pos = parse_here(p), end = pos;
@@ -417,8 +398,8 @@ static ast *exprs(parser *p, bool angles_redirect)
         ast *one = parse_expr(p, angles_redirect);
         if (!parse_append(p, &list, one))
             goto out;
-        if (list.n == 1 && one->kind == AST_TUPLE && one->pos == pos &&
-            !parse_is_sign(p, SIGN1(','))) {
+        bool own = one->kind == AST_TUPLE && one->pos == pos && !(one->flags & AST_PARENS);
+        if (own && list.n == 1 && !parse_is_sign(p, SIGN1(','))) {
             one->kind = AST_LIST;
             node = one;
             goto out;

@@ -38,9 +38,6 @@ ast *parse_one_statement(parser *p);
 /* The end of the run of letters, digits and inner dashes at pos. */
 uint32_t parse_dashed_end(const parser *p, uint32_t pos);
 
-/* The name of something to be made; NULL and an error for a word of the language or a constant. */
-const char *parse_new_name(parser *p, const char *wanted);
-
 /* Text up to the end of its line, for the shell: a node of that kind that begins at `from`. */
 ast *parse_shell_text(parser *p, int kind, uint32_t from, const char *wanted);
 

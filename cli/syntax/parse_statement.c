@@ -58,10 +58,12 @@ static ast *block(parser *p, uint32_t header)
 
 /* The expression before a block. When the parser recovers from an error in it, the block is read
  * all the same. */
-static ast *head(parser *p)
+static ast *head(parser *p, ast *(*parse)(parser *p, bool angles_redirect))
 {
     parser before = *p;
-    ast *expr = parse_expr(p, false);
+    p->before_block = true;
+    ast *expr = parse(p, false);
+    p->before_block = before.before_block;
     if (!expr && p->recover && p->recover(p, &before, true))
         expr = parse_node_of(p, AST_NONE, p->last, NULL, 0);
     return expr;
@@ -83,7 +85,7 @@ static ast *else_if(parser *p, uint32_t pos)
 static ast *if_statement(parser *p, uint32_t pos)
 {
     ast *part[3] = {0};
-    if (!(part[0] = head(p)) || !(part[1] = block(p, pos)))
+    if (!(part[0] = head(p, parse_expr)) || !(part[1] = block(p, pos)))
         return NULL;
     uint32_t behind = parse_last_end(p);
     parse_skip_newlines(p);
@@ -105,25 +107,22 @@ static ast *if_statement(parser *p, uint32_t pos)
 
 static ast *for_statement(parser *p, uint32_t pos)
 {
-    ast *part[2] = {0};
+    ast *part[3] = {0};
     parser before = *p;
-    const char *name = parse_new_name(p, "the name of a variable");
-    if (name && parse_expect_word(p, "in"))
-        part[0] = head(p);
+    part[0] = parse_targets(p);
+    if (part[0] && parse_expect_word(p, "in"))
+        part[1] = head(p, parse_exprs);
     else if (p->recover && p->recover(p, &before, true))
-        part[0] = parse_node_of(p, AST_NONE, p->last, NULL, 0);
-    if (!part[0] || !(part[1] = block(p, pos)))
+        part[0] = part[1] = parse_node_of(p, AST_NONE, p->last, NULL, 0);
+    if (!part[1] || !(part[2] = block(p, pos)))
         return NULL;
-    ast *node = parse_node_of(p, STMT_FOR, pos, part, 2);
-    if (node)
-        node->u.text = name;
-    return node;
+    return parse_node_of(p, STMT_FOR, pos, part, 3);
 }
 
 static ast *while_statement(parser *p, uint32_t pos)
 {
     ast *part[2] = {0};
-    if (!(part[0] = head(p)) || !(part[1] = block(p, pos)))
+    if (!(part[0] = head(p, parse_expr)) || !(part[1] = block(p, pos)))
         return NULL;
     return parse_node_of(p, STMT_WHILE, pos, part, 2);
 }
@@ -132,9 +131,10 @@ static ast *repeat_statement(parser *p, uint32_t pos)
 {
     ast *part[2] = {0};
     bool arguments = p->arguments;
-    p->arguments = true; /* `repeat n [a]` is a count and a statement */
+    p->arguments = p->before_block = true; /* `repeat n [a]` is a count and a statement */
     part[0] = parse_primary(p);
     p->arguments = arguments;
+    p->before_block = false;
     if (!part[0] || !parse_deeper(p, pos))
         return NULL;
     part[1] = parse_is_sign(p, SIGN1('{')) ? block(p, pos) : statement(p);
@@ -266,7 +266,7 @@ out:
 static ast *return_statement(parser *p, uint32_t pos)
 {
     ast *given = NULL;
-    if (!parse_at_end(p) && !(given = parse_expr(p, false)))
+    if (!parse_at_end(p) && !(given = parse_exprs(p, false)))
         return NULL;
     return parse_node_of(p, STMT_RETURN, pos, &given, given != NULL);
 }
@@ -283,49 +283,38 @@ static ast *continue_statement(parser *p, uint32_t pos)
 
 /* ---- Statements ---- */
 
-/* Gives target, a NAME or an index of one, the value behind the sign that is next. */
+/* Gives targets the value behind the sign that is next. */
 static ast *assign_to(parser *p, ast *target)
 {
-    const ast *base = target;
-    while (base->kind == AST_INDEX)
-        base = base->kid[0];
-    if (base->kind != AST_NAME)
-        return parse_fail(p, target->pos, target->end, KV_E_SYNTAX,
-                          "only a name or an index of one can be given a value");
     int op = parse_assign_op(p);
     parse_take(p);
-    ast *pair[2] = {target, parse_expr(p, false)};
+    ast *pair[2] = {target, parse_exprs(p, false)};
+    token t = *parse_peek(p);
+    if (pair[1] && parse_is_sign(p, SIGN1('='))) {
+        parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "an assignment has one `=`");
+        kv_err_hint(p->e, "y = 1; x = y");
+        return NULL;
+    }
     ast *node = pair[1] ? parse_node_of(p, STMT_ASSIGN, target->pos, pair, 2) : NULL;
     if (!node)
         return NULL;
     node->op = op == PARSE_PLAIN ? STMT_PLAIN : (uint8_t)op;
-    if (target->kind == AST_NAME)
-        parse_made(p, target->u.text);
     return parse_store_made(p, node);
 }
 
-/* NAME = …, NAME += …, NAME[…] = …; NULL and no error when it is something else. */
+/* NAME = …, NAME += …, NAME[…] = …, a, b = …; NULL and no error when it is something else. */
 static ast *assignment(parser *p)
 {
     token t = *parse_peek(p);
-    double number;
+    bool name = t.kind == TOK_NAME;
     parse_take(p);
-    bool assign = parse_assign_op(p) != PARSE_NO_ASSIGN, indexed = false;
-    const char *name = parse_token_text(p, &t);
-    if (parse_is_sign(p, SIGN1('[')) && !parse_peek(p)->blank_before) {
-        kv_err unused = {0};
-        parse_seek(p, t.pos);
-        parser before = *p;
-        p->e = &unused; /* only a look ahead: an error shows again when it is parsed */
-        indexed = parse_primary(p) && parse_assign_op(p) != PARSE_NO_ASSIGN;
-        parse_back(p, &before);
-    }
+    bool plain = name && parse_assign_op(p) != PARSE_NO_ASSIGN;
+    bool item = parse_is_sign(p, SIGN1('[')) && !parse_peek(p)->blank_before;
+    bool more = parse_is_sign(p, SIGN1(','));
     parse_seek(p, t.pos);
-    if (!name || (!assign && !indexed))
+    if (!plain && ((name && !item && !more) || !parse_begins_assignment(p)))
         return NULL;
-    if (parse_is_reserved(name) || parse_is_constant(name, &number))
-        return (parse_new_name(p, ""), NULL);
-    ast *target = parse_primary(p);
+    ast *target = parse_targets(p);
     return target ? assign_to(p, target) : NULL;
 }
 
@@ -387,7 +376,7 @@ static bool is_mistyped(parser *p, uint32_t pos, uint32_t name_end, uint32_t end
 
 static ast *show(parser *p)
 {
-    ast *part[2] = {parse_expr(p, true), NULL};
+    ast *part[2] = {parse_exprs(p, true), NULL};
     if (!part[0] || (parse_at_redirect(p) && !(part[1] = parse_redirect(p, NULL))))
         return NULL;
     return parse_node_of(p, STMT_SHOW, part[0]->pos, part, 2);
@@ -552,7 +541,9 @@ static ast *any_statement(parser *p)
         return question(p);
     if (t.kind == TOK_SIGN && t.sign == SIGN1('@') && parse_at_class(p))
         return parse_class(p);
-    return show(p);
+    bool brackets = parse_is_sign(p, SIGN1('(')) || parse_is_sign(p, SIGN1('['));
+    ast *node = brackets ? assignment(p) : NULL;
+    return node || p->e->code ? node : show(p);
 }
 
 static ast *statement(parser *p)

@@ -123,6 +123,15 @@ static int unknown_method(checker *c, const ast *node)
     return kv_err_hint(c->e, "its methods are the commands: help");
 }
 
+/* Returns true if a target gives the variable a value. */
+static bool names_variable(const ast *target, const char *name)
+{
+    bool found = target->kind == AST_NAME && strcmp(target->u.text, name) == 0;
+    for (uint32_t i = 0; target->kind == AST_TUPLE && i < target->n && !found; i++)
+        found = names_variable(target->kid[i], name);
+    return found;
+}
+
 /* Returns true if a statement below the node may put an optimizer into the variable: an assignment
  * of something else than a literal, a loop, a parameter. */
 static bool may_hold_optimizer(const ast *node, const char *name)
@@ -132,7 +141,7 @@ static bool may_hold_optimizer(const ast *node, const char *name)
     if (node->kind == STMT_ASSIGN && node->kid[0]->kind == AST_NAME && node->kid[1]->n > 0 &&
         strcmp(node->kid[0]->u.text, name) == 0)
         return true;
-    if (node->kind == STMT_FOR && node->u.text && strcmp(node->u.text, name) == 0)
+    if (node->kind == STMT_FOR && names_variable(node->kid[0], name))
         return true;
     for (uint32_t i = 1; node->kind == STMT_DEF && i < node->n; i++)
         if (strcmp(node->kid[i]->u.text, name) == 0)
@@ -153,8 +162,9 @@ static int check_call(checker *c, const ast *node)
 {
     const char *name = node->u.text;
     const function *f = function_find(name);
+    bool method = f && (f->flags & FUNCTION_METHOD), called = node->flags & AST_METHOD;
     bool own = defined_function(c, name) && !function_method(node);
-    if (f && !own && (f->flags & FUNCTION_METHOD) && !(node->flags & AST_METHOD)) {
+    if (method && !called && !own) {
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "%s() is a method of a %s",
                    name, f->params[0]);
         return strcmp(f->params[0], "list") == 0
@@ -162,17 +172,24 @@ static int check_call(checker *c, const ast *node)
                                  name)
                    : kv_err_hint(c->e, "%s.%s(…)", f->params[0], name);
     }
-    if (f && !own)
+    if (f && (node->flags & AST_METHOD) && strcmp(name, "sort") == 0) {
+        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
+                   "there is no sorting in place");
+        return kv_err_hint(c->e, "x = sort(x)");
+    }
+    /* dicts have update, and so have optimizers */
+    bool other = called && strcmp(name, "update") == 0 && node->kid[0]->kind == AST_NAME &&
+                 is_optimizer_variable(c, node->kid[0]->u.text);
+    if (f && !other && !own)
         return check_arguments(c, node, f);
     int64_t params = map_get(&c->functions, (kv_key){0, name});
     if (params > 0 && node->n != (uint32_t)params - 1)
         return source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
                           "%s() takes %d argument%s, not %d", name, (int)params - 1,
                           params == 2 ? "" : "s", (int)node->n);
-    if (defined_function(c, name) || may_be_defined(c) || optimizer_is_maker(name))
+    if (other || defined_function(c, name) || may_be_defined(c) || optimizer_is_maker(name))
         return KV_OK;
-    bool method = node->flags & AST_METHOD;
-    if (method ? optimizer_has_attribute(name) : is_optimizer_variable(c, name))
+    if (called ? optimizer_has_attribute(name) : is_optimizer_variable(c, name))
         return KV_OK;
     if (is_method_of_kv(node))
         return unknown_method(c, node);

@@ -8,8 +8,8 @@
 
 /* The kinds of nodes. Behind each: its children, u and op. A child marked ? may be NULL. */
 typedef enum statement_kind {
-    STMT_ASSIGN = AST_SCRIPT, /* target (AST_NAME or AST_INDEX), expr; op: an ast_op for += and so
-                                 on, STMT_PLAIN for = */
+    STMT_ASSIGN = AST_SCRIPT, /* target (AST_NAME, AST_INDEX, or an AST_TUPLE of targets), expr; op:
+                                 an ast_op for += and so on, STMT_PLAIN for = */
     STMT_SHOW,                /* expr, redirect? */
     STMT_COMMAND,  /* one child for each argument of the command (? when it was left out; several
                       values are an AST_LIST), then its options and redirects; u.other: the command
@@ -17,7 +17,7 @@ typedef enum statement_kind {
     STMT_OPTION,   /* value?; u.text: name as in the command table */
     STMT_REDIRECT, /* path?; u.text: a variable or shell text; op: a redirect_kind */
     STMT_IF,       /* condition, block, else? (a block or an STMT_IF) */
-    STMT_FOR,      /* expr, block; u.text: the variable */
+    STMT_FOR,      /* target as in STMT_ASSIGN, expr, block */
     STMT_WHILE,    /* condition, block */
     STMT_REPEAT,   /* count, block or statement */
     STMT_DEF, /* body (a block, or an expression when op is 1), parameters (AST_NAME); u.text: name

@@ -56,6 +56,7 @@ typedef struct product {
     int64_t rows, columns; /* of a tile in its buffer: whole rows and lines of the kernel */
     int64_t deep;          /* of a panel */
     char *room;            /* for each worker the buffers of a tile */
+    bool stops;            /* when it is asked to */
     _Atomic bool stopped;
 } product;
 
@@ -148,7 +149,7 @@ static void make_tile(void *arg, int64_t part, int worker)
     bool several = p->depth > REDUCE_BLOCK;
     memset(tile, 0, (size_t)((several ? 2 : 1) * size * p->bytes));
     for (int64_t k = 0; k < p->depth; k += DEPTH) {
-        if (p->stopped || (p->stopped = stop_asked()))
+        if (p->stops && (p->stopped || (p->stopped = stop_asked())))
             return;
         add_panel(p, own, tile, i, j, k, n, m);
         if (several && ((k + DEPTH) % REDUCE_BLOCK == 0 || k + DEPTH >= p->depth)) {
@@ -171,16 +172,61 @@ static void transpose(product *p)
     p->to_column = was.to_row;
 }
 
+/* A product of matrices that lie row by row, cut into tiles. */
+static product product_of(void *to, const void *a, const void *b, int64_t n, int64_t depth,
+                          int64_t m, kv_dtype dtype)
+{
+    const dot_kernels *kernels = dot_kernel_best();
+    int64_t bytes = kv_dtype_bytes(dtype);
+    product p = {.a = {a, depth, 1},
+                 .b = {b, m, 1},
+                 .to = to,
+                 .to_row = m,
+                 .to_column = 1,
+                 .n = n,
+                 .depth = depth,
+                 .m = m,
+                 .bytes = bytes,
+                 .line = DOT_LINE / bytes,
+                 .kernel = dtype == KV_FLOAT32   ? kernels->f32
+                           : dtype == KV_FLOAT64 ? kernels->f64
+                                                 : kernels->i64,
+                 .add = dtype == KV_FLOAT32   ? add_f32
+                        : dtype == KV_FLOAT64 ? add_f64
+                                              : add_i64};
+    if (p.m < p.n && p.m < DOT_ROWS)
+        transpose(&p);
+    p.across = whole(p.m, COLUMNS) / COLUMNS;
+    p.tiles = whole(p.n, ROWS) / ROWS * p.across;
+    p.rows = whole(at_most(p.n, ROWS), DOT_ROWS);
+    p.columns = whole(at_most(p.m, COLUMNS), p.line);
+    p.deep = at_most(p.depth, DEPTH);
+    return p;
+}
+
+static int64_t bytes_of(const product *p)
+{
+    return (p->tiles > 1 ? pool_workers() : 1) * room_of(p) * p->bytes;
+}
+
+int64_t dot_product_bytes(int64_t n, int64_t depth, int64_t m, kv_dtype dtype)
+{
+    product p = product_of(NULL, NULL, NULL, n, depth, m, dtype);
+    return bytes_of(&p);
+}
+
+void dot_product(void *to, const void *a, const void *b, int64_t n, int64_t depth, int64_t m,
+                 kv_dtype dtype, void *room)
+{
+    product p = product_of(to, a, b, n, depth, m, dtype);
+    p.room = room;
+    pool_run(p.tiles, make_tile, &p);
+}
+
 static int multiply_tiles(product *p, kv_err *e)
 {
-    if (p->m < p->n && p->m < DOT_ROWS)
-        transpose(p);
-    p->across = whole(p->m, COLUMNS) / COLUMNS;
-    p->tiles = whole(p->n, ROWS) / ROWS * p->across;
-    p->rows = whole(at_most(p->n, ROWS), DOT_ROWS);
-    p->columns = whole(at_most(p->m, COLUMNS), p->line);
-    p->deep = at_most(p->depth, DEPTH);
-    p->room = mem_alloc_data((p->tiles > 1 ? pool_workers() : 1) * room_of(p) * p->bytes, e);
+    p->stops = true;
+    p->room = mem_alloc_data(bytes_of(p), e);
     if (!p->room)
         return KV_E_MEMORY;
     pool_run(p->tiles, make_tile, p);
@@ -223,7 +269,6 @@ static int multiply(kv_array *wide, kv_array *a, kv_array *b, kv_err *e)
     int64_t depth = kv_array_shape(b)[0];
     int64_t n = kv_array_ndim(a) == 2 ? kv_array_shape(a)[0] : 1;
     int64_t m = kv_array_ndim(b) == 2 ? kv_array_shape(b)[1] : 1;
-    const dot_kernels *kernels = dot_kernel_best();
     int rc = kv_array_read(a, &left, e);
     if (rc || (rc = kv_array_read(b, &right, e)) || (rc = kv_array_write(wide, &to, e)))
         return rc;
@@ -231,23 +276,7 @@ static int multiply(kv_array *wide, kv_array *a, kv_array *b, kv_err *e)
         return KV_OK;
     if (m == 1)
         return reduce_products(to, left, right, dtype, n, depth, e);
-    int64_t bytes = kv_dtype_bytes(dtype);
-    product p = {.a = {left, depth, 1},
-                 .b = {right, m, 1},
-                 .to = to,
-                 .to_row = m,
-                 .to_column = 1,
-                 .n = n,
-                 .depth = depth,
-                 .m = m,
-                 .bytes = bytes,
-                 .line = DOT_LINE / bytes,
-                 .kernel = dtype == KV_FLOAT32   ? kernels->f32
-                           : dtype == KV_FLOAT64 ? kernels->f64
-                                                 : kernels->i64,
-                 .add = dtype == KV_FLOAT32   ? add_f32
-                        : dtype == KV_FLOAT64 ? add_f64
-                                              : add_i64};
+    product p = product_of(to, left, right, n, depth, m, dtype);
     return multiply_tiles(&p, e);
 }
 

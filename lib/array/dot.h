@@ -15,4 +15,11 @@
  * blocks from left to right. Integers add exactly and wrap. Errors: shape, memory, interrupted. */
 int dot_arrays(kv_array **out, kv_array *a, kv_array *b, kv_dtype dtype, kv_err *e);
 
+/* The same product of matrices of float32 or float64 in memory, row by row, into `to`, of which a
+ * and b are no part: (n, depth) and (depth, m) give (n, m). room: dot_product_bytes of memory.
+ * Cannot fail, and is not interrupted. */
+void dot_product(void *to, const void *a, const void *b, int64_t n, int64_t depth, int64_t m,
+                 kv_dtype dtype, void *room);
+int64_t dot_product_bytes(int64_t n, int64_t depth, int64_t m, kv_dtype dtype);
+
 #endif

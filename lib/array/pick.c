@@ -269,3 +269,27 @@ int pick_join(kv_array **places, kv_array *more, kv_err *e)
     }
     return rc;
 }
+
+int pick_index(kv_array **out, kv_array *places, int64_t len, int64_t stride, kv_err *e)
+{
+    const void *from;
+    void *to;
+    kv_array *made;
+    int rc = kv_array_read(places, &from, e);
+    if (rc || (rc = kv_array_new_raw(&made, KV_INT64, kv_array_ndim(places), kv_array_shape(places),
+                                     kv_array_ctx(places), e)))
+        return rc;
+    rc = kv_array_write(made, &to, e);
+    const int64_t *x = from;
+    int64_t *y = to;
+    for (int64_t i = 0; i < kv_array_size(places) && !rc; i++) {
+        if (i % STOP_EVERY == 0)
+            rc = stop_check(e);
+        y[i] = x[i] / stride % len;
+    }
+    if (rc)
+        kv_array_unref(made);
+    else
+        *out = made;
+    return rc;
+}

@@ -19,4 +19,8 @@ int pick_mask(kv_array **places, kv_array *mask, int64_t stride, kv_err *e);
  * Takes the caller's reference of more, also on failure. Errors: shape, memory, interrupted. */
 int pick_join(kv_array **places, kv_array *more, kv_err *e);
 
+/* The index along an axis of len, whose indices lie `stride` apart, of each place: a new array.
+ * Errors: memory, interrupted. */
+int pick_index(kv_array **out, kv_array *places, int64_t len, int64_t stride, kv_err *e);
+
 #endif

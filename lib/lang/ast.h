@@ -22,7 +22,10 @@ typedef enum ast_kind {
     AST_NAME,     /* u.text */
     AST_LIST,     /* items */
     AST_TUPLE,    /* items */
-    AST_COMP,     /* [body for NAME in list]: body, list; u.text: NAME */
+    AST_DICT,     /* key, value, key, value, … */
+    AST_COMP,     /* [body for target in list if condition …]: body, then AST_FOR and AST_ONLY */
+    AST_FOR,      /* target (AST_NAME, AST_INDEX, or an AST_TUPLE of targets), list */
+    AST_ONLY,     /* condition */
     AST_COPIES,   /* [body for COUNT gpus]: body, count; op: a kv_device (0 cpu, 1 gpu) */
     AST_CALL,     /* arguments, AST_ARG for NAME=expr; u.text: function. x.f(y) and x.f are
                      f(x, y) and f(x) with AST_METHOD set */
@@ -37,6 +40,10 @@ typedef enum ast_kind {
     AST_UNARY,    /* operand; op: OP_NEG, OP_POS, OP_NOT */
     AST_BINARY,   /* left, right; op */
     AST_RANGE,    /* from, to, by? */
+    AST_TEST,     /* left, right; op: OP_IN, OP_NOT_IN, OP_IS, OP_IS_NOT */
+    AST_CHAIN,    /* a < b < c: comparisons. The left side of each but the first is an AST_NONE at
+                     the place of the right side of the one before it, whose value it has */
+    AST_CHOICE,   /* a if c else b: c, a, b */
 
     /* keys: words of their own */
     AST_KEYS,     /* keys; a list, even of one, unless AST_SINGLE is set */
@@ -62,13 +69,20 @@ typedef enum ast_op {
     OP_NEG, OP_POS, OP_NOT,
     OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_FLOORDIV, OP_MOD, OP_POW,
     OP_EQ, OP_NE, OP_LT, OP_LE, OP_GT, OP_GE,
-    OP_AND, OP_OR
+    OP_AND, OP_OR,
+    OP_IN, OP_NOT_IN, OP_IS, OP_IS_NOT
 } ast_op;
 
 /* The sign or word of an operator: "+", "//", "and". */
 const char *ast_op_text(ast_op op);
 
-typedef enum rule_state { STATE_ARRAY, STATE_KEY, STATE_SHARED, STATE_ROW } rule_state;
+typedef enum rule_state {
+    STATE_ARRAY,
+    STATE_KEY,
+    STATE_SHARED,
+    STATE_ROW,
+    STATE_COLUMN
+} rule_state;
 
 enum {
     AST_METHOD = 1, /* AST_CALL written x.f or x.f(…) */

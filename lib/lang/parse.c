@@ -17,6 +17,7 @@ const char *ast_op_text(ast_op op)
         [OP_MUL] = "*", [OP_DIV] = "/",      [OP_FLOORDIV] = "//", [OP_MOD] = "%", [OP_POW] = "**",
         [OP_EQ] = "==", [OP_NE] = "!=",      [OP_LT] = "<",    [OP_LE] = "<=", [OP_GT] = ">",
         [OP_GE] = ">=", [OP_AND] = "and",    [OP_OR] = "or",
+        [OP_IN] = "in",  [OP_NOT_IN] = "not in", [OP_IS] = "is", [OP_IS_NOT] = "is not",
     };
     return texts[op];
 }
@@ -190,10 +191,11 @@ bool parse_open(parser *p, bracket *b)
                    .in_brackets = p->lx.in_brackets,
                    .arguments = p->arguments,
                    .angles_redirect = p->angles_redirect,
+                   .before_block = p->before_block,
                    .is_open = p->is_open,
                    .open = p->open};
     p->lx.in_brackets = sign != '{';
-    p->arguments = p->angles_redirect = false;
+    p->arguments = p->angles_redirect = p->before_block = false;
     p->is_open = true;
     p->open = t.pos;
     return parse_deeper(p, t.pos);
@@ -223,6 +225,7 @@ bool parse_close(parser *p, const bracket *b)
     p->lx.in_brackets = b->in_brackets;
     p->arguments = b->arguments;
     p->angles_redirect = b->angles_redirect;
+    p->before_block = b->before_block;
     p->is_open = b->is_open;
     p->open = b->open;
     p->depth--;

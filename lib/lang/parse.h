@@ -73,6 +73,7 @@ typedef struct parser {
     bool have;
     bool arguments;        /* argument mode, outside brackets */
     bool angles_redirect;  /* outside brackets > before a file does not compare */
+    bool before_block;     /* outside brackets a `{` begins the block of a statement */
     bool is_open;          /* inside a bracket or block */
     uint32_t open;         /* where the innermost one begins */
     uint32_t last;         /* the end of the last token taken */
@@ -141,7 +142,7 @@ bool parse_recovered(parser *p, const parser *before);
 typedef struct bracket {
     uint32_t pos;
     char close;
-    bool in_brackets, arguments, angles_redirect, is_open;
+    bool in_brackets, arguments, angles_redirect, before_block, is_open;
     uint32_t open;
 } bracket;
 
@@ -222,6 +223,36 @@ bool parse_goes_on(parser *p, uint32_t pos, const ast *block);
 
 /* An expression in expression mode. angles_redirect: outside brackets `>` before a file ends it. */
 ast *parse_expr(parser *p, bool angles_redirect);
+
+/* The same, or several with commas between them: an AST_TUPLE. */
+ast *parse_exprs(parser *p, bool angles_redirect);
+
+/* An expression that is no `a if c else b`, so that an `if` may follow; inside brackets. */
+ast *parse_disjunction(parser *p);
+
+/* (…), […] or {…}, which is next: a tuple, a list, a dict, or what stands in brackets. */
+ast *parse_display(parser *p);
+
+/* `for` clauses behind the body of a comprehension that began at pos. Gives AST_COMP or, of
+ * `for 4 gpus`, AST_COPIES. */
+ast *parse_comprehension(parser *p, ast *body, uint32_t pos);
+
+/* The same as the only argument of a function, without brackets; an error for a function that does
+ * not take in a whole list, since there are no generators. */
+ast *parse_generator(parser *p, const char *function, ast *body);
+
+/* Names and items that are given values, up to `in` or `=`: AST_NAME, AST_INDEX, or an AST_TUPLE of
+ * such. */
+ast *parse_targets(parser *p);
+
+/* Returns true if targets and the sign of an assignment are next. Nothing is taken. */
+bool parse_begins_assignment(parser *p);
+
+/* The name of something to be made; NULL and an error for a word of the language or a constant. */
+const char *parse_new_name(parser *p, const char *wanted);
+
+/* The error at the `*` or `**` before a value, which is next. */
+ast *parse_starred(parser *p);
 
 /* An expression in the mode that the parser is in. */
 ast *parse_expression(parser *p);

@@ -106,7 +106,10 @@ static ast *call(parser *p, const char *name, uint32_t pos, ast *first)
     if (!parse_open(p, &b) || (first && !parse_append(p, &args, first)))
         goto out;
     while (!parse_is_sign(p, SIGN1(')'))) {
-        if (!parse_append(p, &args, argument(p)))
+        ast *one = argument(p);
+        if (one && parse_is_word(p, "for"))
+            one = parse_generator(p, args.n == (first != NULL) ? name : "", one);
+        if (!parse_append(p, &args, one))
             goto out;
         if (!parse_accept(p, SIGN1(',')))
             break;
@@ -180,103 +183,6 @@ static ast *dollar(parser *p)
     return node;
 }
 
-static ast *parens(parser *p)
-{
-    ast_list items = {0};
-    ast *node = NULL;
-    bool comma = false;
-    bracket b;
-    if (!parse_open(p, &b))
-        goto out;
-    while (!parse_is_sign(p, SIGN1(')'))) {
-        if (!parse_append(p, &items, parse_expression(p)))
-            goto out;
-        comma = parse_accept(p, SIGN1(','));
-        if (!comma)
-            break;
-    }
-    if (!parse_close(p, &b))
-        goto out;
-    if (items.n == 1 && !comma) {
-        node = items.items[0];
-        node->flags |= AST_PARENS;
-        node->pos = b.pos;
-        node->end = p->last;
-    } else {
-        node = parse_node_of(p, AST_TUPLE, b.pos, items.items, items.n);
-    }
-out:
-    mem_free(items.items);
-    return node;
-}
-
-/* "for NAME in expr" or "for COUNT gpus" behind the first item of a list. */
-static ast *comprehension(parser *p, ast *body, uint32_t pos)
-{
-    ast *pair[2] = {body, NULL};
-    parse_take(p);
-    token t = *parse_peek(p);
-    if (t.kind == TOK_NAME) {
-        const char *variable = parse_token_text(p, &t);
-        if (!variable)
-            return NULL;
-        if (parse_is_reserved(variable))
-            return parse_unexpected(p, "a name");
-        parse_take(p);
-        parse_made(p, variable);
-        if (!parse_expect_word(p, "in") || !(pair[1] = parse_expression(p)))
-            return NULL;
-        ast *node = parse_node_of(p, AST_COMP, pos, pair, 2);
-        if (node)
-            node->u.text = variable;
-        return node;
-    }
-    if (t.kind == TOK_INT)
-        pair[1] = number(p);
-    else if (parse_is_sign(p, SIGN1('$')))
-        pair[1] = dollar(p);
-    else
-        return parse_unexpected(p, "a name or a count");
-    bool gpus = parse_is_word(p, "gpus");
-    if (!pair[1])
-        return NULL;
-    if (!gpus && !parse_is_word(p, "cpus"))
-        return parse_unexpected(p, "`gpus` or `cpus`");
-    parse_take(p);
-    ast *node = parse_node_of(p, AST_COPIES, pos, pair, 2);
-    if (node)
-        node->op = gpus;
-    return node;
-}
-
-static ast *list(parser *p)
-{
-    ast_list items = {0};
-    ast *node = NULL;
-    bracket b;
-    if (!parse_open(p, &b))
-        goto out;
-    while (!parse_is_sign(p, SIGN1(']'))) {
-        if (!parse_append(p, &items, parse_expression(p)))
-            goto out;
-        if (items.n == 1 && parse_is_word(p, "for")) {
-            node = comprehension(p, items.items[0], b.pos);
-            if (!node || !parse_close(p, &b))
-                node = NULL;
-            else
-                node->end = p->last;
-            goto out;
-        }
-        if (!parse_accept(p, SIGN1(',')))
-            break;
-    }
-    if (parse_close(p, &b))
-        node = parse_node_of(p, AST_LIST, b.pos, items.items, items.n);
-out:
-    mem_free(items.items);
-    return node;
-}
-
 /* The end of the name of a tensor at pos. */
 static uint32_t tensor_end(const parser *p, uint32_t pos)
 {
@@ -309,11 +215,20 @@ static ast *file(parser *p)
     return node;
 }
 
+/* Returns true if the `{` that ends at pos is that of the block that follows, whose condition was
+ * left out, and not that of a dict: `{}` or {'a': 1}. */
+static bool begins_block(const parser *p, uint32_t pos)
+{
+    if (!p->before_block || parse_char(p, pos) == '}')
+        return false;
+    while (lex_is_blank(parse_char(p, pos)))
+        pos++;
+    return parse_char(p, pos) != '"' && parse_char(p, pos) != '\'';
+}
+
 static ast *primary(parser *p)
 {
     const token *t = parse_peek(p);
-    uint32_t pos = t->pos;
-    bool brace = parse_is_sign(p, SIGN1('{'));
     if (parse_expects(p, EXPECT_OPERAND, 0))
         return NULL;
     switch (t->kind) {
@@ -326,10 +241,11 @@ static ast *primary(parser *p)
     case TOK_NAME:
         return name(p);
     case TOK_SIGN:
-        if (t->sign == SIGN1('('))
-            return parens(p);
-        if (t->sign == SIGN1('['))
-            return list(p);
+        if (t->sign == SIGN1('(') || t->sign == SIGN1('[') ||
+            (t->sign == SIGN1('{') && !begins_block(p, t->end)))
+            return parse_display(p);
+        if (t->sign == SIGN1('*') || t->sign == SIGN2('*', '*'))
+            return parse_starred(p);
         if (t->sign == SIGN1('$'))
             return dollar(p);
         if (t->sign == SIGN1('@'))
@@ -342,11 +258,7 @@ static ast *primary(parser *p)
     case TOK_BAD:
         break;
     }
-    char next = parse_char(p, pos + 1);
-    parse_unexpected(p, "a value");
-    if (brace && (next == '}' || next == '\'' || next == '"'))
-        kv_err_hint(p->e, "there are no dicts: give names with = in brackets, f(type='2bit')");
-    return NULL;
+    return parse_unexpected(p, "a value");
 }
 
 /* ---- Postfixes ---- */
@@ -581,7 +493,31 @@ static ast *range(parser *p)
     return parse_node_of(p, AST_RANGE, part[0]->pos, part, n);
 }
 
-/* Takes a sign that compares, if one is next. */
+/* Takes `not in`, whose `not` is next; false when it is another `not`. */
+static bool accept_not_in(parser *p)
+{
+    token t = parse_take(p);
+    if (parse_accept_word(p, "in"))
+        return true;
+    parse_seek(p, t.pos);
+    return false;
+}
+
+/* Takes a word that compares, if one is next. In arguments `is` is a word like others. */
+static bool accept_test(parser *p, ast_op *op)
+{
+    if (parse_accept_word(p, "in"))
+        *op = OP_IN;
+    else if (parse_is_word(p, "not") && accept_not_in(p))
+        *op = OP_NOT_IN;
+    else if (!p->arguments && parse_accept_word(p, "is"))
+        *op = parse_accept_word(p, "not") ? OP_IS_NOT : OP_IS;
+    else
+        return false;
+    return true;
+}
+
+/* Takes a sign or word that compares, if one is next. */
 static bool accept_comparison(parser *p, ast_op *op)
 {
     static const struct {
@@ -589,6 +525,8 @@ static bool accept_comparison(parser *p, ast_op *op)
         ast_op op;
     } signs[] = {{SIGN2('=', '='), OP_EQ}, {SIGN2('!', '='), OP_NE}, {SIGN2('<', '='), OP_LE},
                  {SIGN2('>', '='), OP_GE}, {SIGN1('<'), OP_LT},      {SIGN1('>'), OP_GT}};
+    if (parse_peek(p)->kind == TOK_NAME)
+        return accept_test(p, op);
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
         if (signs[i].op == OP_GT && (p->arguments || p->angles_redirect) && parse_at_file(p))
             continue;
@@ -600,20 +538,41 @@ static bool accept_comparison(parser *p, ast_op *op)
     return false;
 }
 
+static ast *comparison(parser *p, ast_op op, ast *left)
+{
+    ast *node = binary(p, op, left, range(p));
+    if (node && op >= OP_IN)
+        node->kind = AST_TEST;
+    return node;
+}
+
+/* a < b < c: more comparisons behind the first, whose operator was taken. */
+static ast *chain(parser *p, ast *first, ast_op op)
+{
+    ast_list parts = {0};
+    ast *node = NULL;
+    if (!parse_append(p, &parts, first))
+        goto out;
+    do {
+        const ast *before = parts.items[parts.n - 1]->kid[1];
+        ast *again = parse_node(p, AST_NONE, before->pos, before->end, 0);
+        if (!parse_append(p, &parts, again ? comparison(p, op, again) : NULL))
+            goto out;
+    } while (accept_comparison(p, &op));
+    node = parse_node_of(p, AST_CHAIN, first->pos, parts.items, parts.n);
+out:
+    mem_free(parts.items);
+    return node;
+}
+
 static ast *compare(parser *p)
 {
     ast_op op;
     ast *node = range(p);
     if (!node || !accept_comparison(p, &op))
         return node;
-    node = binary(p, op, node, range(p));
-    token t = *parse_peek(p);
-    if (node && accept_comparison(p, &op)) {
-        parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "comparisons do not chain");
-        kv_err_hint(p->e, "a < b and b < c");
-        return NULL;
-    }
-    return node;
+    node = comparison(p, op, node);
+    return node && accept_comparison(p, &op) ? chain(p, node, op) : node;
 }
 
 static ast *negation(parser *p)
@@ -636,11 +595,30 @@ static ast *conjunction(parser *p)
     return node;
 }
 
-ast *parse_expression(parser *p)
+static ast *disjunction(parser *p)
 {
     ast *node = conjunction(p);
     while (node && parse_accept_word(p, "or"))
         node = binary(p, OP_OR, node, conjunction(p));
+    return node;
+}
+
+/* `if c else b` behind a; the `if` was taken. */
+static ast *choice(parser *p, ast *chosen)
+{
+    ast *part[3] = {disjunction(p), chosen, NULL};
+    if (!part[0] || !parse_expect_word(p, "else") || !parse_deeper(p, chosen->pos) ||
+        !(part[2] = parse_expression(p)))
+        return NULL;
+    p->depth--;
+    return parse_node_of(p, AST_CHOICE, chosen->pos, part, 3);
+}
+
+ast *parse_expression(parser *p)
+{
+    ast *node = disjunction(p);
+    if (node && parse_accept_word(p, "if"))
+        node = choice(p, node);
     /* in arguments the next one begins behind a blank */
     bool apart = parse_peek(p)->blank_before;
     if (node && !p->arguments && parse_expects(p, apart ? EXPECT_OPERATOR : EXPECT_NOTHING, 0))
@@ -659,6 +637,28 @@ ast *parse_expr(parser *p, bool angles_redirect)
     p->arguments = arguments;
     p->angles_redirect = angles;
     return node;
+}
+
+ast *parse_exprs(parser *p, bool angles_redirect)
+{
+    ast_list list = {0};
+    uint32_t pos = parse_peek(p)->pos;
+    ast *node = parse_expr(p, angles_redirect);
+    if (!node || !parse_is_sign(p, SIGN1(',')))
+        return node;
+    while (parse_append(p, &list, node) && parse_accept(p, SIGN1(','))) {
+        if (parse_at_end(p) || parse_is_sign(p, SIGN1(':')) || parse_is_sign(p, SIGN1('=')))
+            break;
+        node = parse_expr(p, angles_redirect);
+    }
+    node = node ? parse_node_of(p, AST_TUPLE, pos, list.items, list.n) : NULL;
+    mem_free(list.items);
+    return node;
+}
+
+ast *parse_disjunction(parser *p)
+{
+    return disjunction(p);
 }
 
 ast *parse_value(parser *p)

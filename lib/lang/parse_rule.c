@@ -28,13 +28,16 @@ static const char *free_name(parser *p, const char *wanted)
     return name;
 }
 
-/* state [key | shared | row] NAME [= expr], … appended to list. */
+/* state [key | shared | row | col] NAME [= expr], … appended to list. */
 static bool states(parser *p, ast_list *list)
 {
     static const struct {
         const char *word;
         rule_state how;
-    } words[] = {{"key", STATE_KEY}, {"shared", STATE_SHARED}, {"row", STATE_ROW}};
+    } words[] = {{"key", STATE_KEY},
+                 {"shared", STATE_SHARED},
+                 {"row", STATE_ROW},
+                 {"col", STATE_COLUMN}};
     rule_state how = STATE_ARRAY;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (how == STATE_ARRAY && parse_is_word(p, words[i].word)) {

@@ -22,7 +22,9 @@ const element_function element_functions[] = {
     {"acos",     FN_FRACTION, PROG_ACOS,     1, 1,  'n', 0},
     {"sign",     FN_ONE,      PROG_SIGN,     1, 1,  'n', 0},
     {"min",      FN_TWO,      PROG_MIN,      2, 64, 'n', 0},
+    {"min",      FN_MIN,      PROG_NOPS,     1, 1,  'n', FN_REDUCES},
     {"max",      FN_TWO,      PROG_MAX,      2, 64, 'n', 0},
+    {"max",      FN_MAX,      PROG_NOPS,     1, 1,  'n', FN_REDUCES},
     {"minimum",  FN_TWO,      PROG_MIN,      2, 2,  'n', 0},
     {"maximum",  FN_TWO,      PROG_MAX,      2, 2,  'n', 0},
     {"clip",     FN_CLIP,     PROG_CLIP,     2, 3,  'm', 0},
@@ -37,7 +39,16 @@ const element_function element_functions[] = {
     {"sum",      FN_SUM,      PROG_NOPS,     1, 1,  'n', FN_REDUCES},
     {"norm",     FN_NORM,     PROG_NOPS,     1, 1,  'n', FN_REDUCES},
     {"mean",     FN_MEAN,     PROG_NOPS,     1, 1,  'n', FN_REDUCES},
+    {"rowsum",   FN_ROWSUM,   PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_ROW},
     {"rowmean",  FN_ROWMEAN,  PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_ROW},
+    {"rowmax",   FN_ROWMAX,   PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_ROW},
+    {"rowmin",   FN_ROWMIN,   PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_ROW},
+    {"colsum",   FN_COLSUM,   PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_COLUMN},
+    {"colmean",  FN_COLMEAN,  PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_COLUMN},
+    {"colmax",   FN_COLMAX,   PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_COLUMN},
+    {"colmin",   FN_COLMIN,   PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_COLUMN},
+    {"matmul",   FN_MATMUL,   PROG_NOPS,     2, 2,  'n', FN_MATRIX},
+    {"T",        FN_TURNED,   PROG_NOPS,     1, 1,  'n', FN_MATRIX},
     {"normal",   FN_NORMAL,   PROG_NOPS,     1, 1,  'n', FN_DRAWS},
     {"sparse",   FN_SPARSE,   PROG_NOPS,     1, 1,  'n', FN_ASKS},
     {"size",     FN_SIZE,     PROG_NOPS,     1, 1,  'n', FN_ASKS | FN_MEASURES},
@@ -57,9 +68,17 @@ const element_function *element_find(const char *name)
     return f < end ? f : NULL;
 }
 
+/* Returns true if the next function has the same name: it takes fewer arguments. */
+static bool is_twofold(const element_function *f)
+{
+    const element_function *end = element_functions + element_function_count;
+    return f + 1 < end && strcmp(f[0].name, f[1].name) == 0;
+}
+
 const element_function *element_called(const ast *node)
 {
-    return node->kind == AST_CALL ? element_find(node->u.text) : NULL;
+    const element_function *f = node->kind == AST_CALL ? element_find(node->u.text) : NULL;
+    return f && (int)node->n < f->min && is_twofold(f) ? f + 1 : f;
 }
 
 int element_check_count(const element_function *f, int n, kv_err *e)

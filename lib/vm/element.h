@@ -21,7 +21,18 @@ typedef enum element_kind {
     FN_SUM,
     FN_NORM,
     FN_MEAN,
+    FN_MAX,
+    FN_MIN,
+    FN_ROWSUM,
     FN_ROWMEAN,
+    FN_ROWMAX,
+    FN_ROWMIN,
+    FN_COLSUM,
+    FN_COLMEAN,
+    FN_COLMAX,
+    FN_COLMIN,
+    FN_MATMUL,
+    FN_TURNED,
     FN_NORMAL,
     FN_SPARSE,
     FN_SIZE,
@@ -30,11 +41,13 @@ typedef enum element_kind {
 
 /* Traits, which decide how the update of a rule can be shared, cut and printed. */
 enum {
-    FN_REDUCES = 1, /* takes an array, gives one number for all of it */
-    FN_BY_ROW = 2,  /* with FN_REDUCES: one number for each row, whose length it reads */
-    FN_DRAWS = 4,   /* gives an array of random numbers, whatever it takes */
-    FN_ASKS = 8,    /* asks how an array is stored: a host number, though an array stands in it */
-    FN_MEASURES = 16 /* with FN_ASKS: asks for its size */
+    FN_REDUCES = 1,   /* takes an array, gives one number for all of it */
+    FN_BY_ROW = 2,    /* with FN_REDUCES: one number for each row, whose length it reads */
+    FN_BY_COLUMN = 4, /* with FN_REDUCES: one number for each column */
+    FN_MATRIX = 8,    /* takes matrices, gives one */
+    FN_DRAWS = 16,    /* gives an array of random numbers, whatever it takes */
+    FN_ASKS = 32,     /* asks how an array is stored: a host number, though an array stands in it */
+    FN_MEASURES = 64  /* with FN_ASKS: asks for its size */
 };
 
 typedef struct element_function {
@@ -52,7 +65,8 @@ extern const int element_function_count;
 /* NULL when there is none of this name. */
 const element_function *element_find(const char *name);
 
-/* The function that a node calls; NULL when it calls none of these, or is no call. */
+/* The function that a node calls, which for max and min depends on how many arguments it has; NULL
+ * when it calls none of these, or is no call. */
 const element_function *element_called(const ast *node);
 
 /* Error: usage, when f does not take n arguments. */

@@ -44,7 +44,9 @@ enum {
                                                           each row, or of the whole array */
     PLAN_ROW_PRINT_PRESENT =
         PLAN_ROW_PRINT + PLAN_MAX_PRINTS,                   /* written: one of each present row */
-    PLAN_PRIVATE = PLAN_ROW_PRINT_PRESENT + PLAN_MAX_PRINTS /* used inside plans */
+    PLAN_COLUMN_STATE =
+        PLAN_ROW_PRINT_PRESENT + PLAN_MAX_PRINTS, /* and on: what a state holds for the column */
+    PLAN_PRIVATE = PLAN_COLUMN_STATE + PLAN_MAX_STATES /* used inside plans */
 };
 
 /* ---- Building: operations for a prog_builder beside those of program.h ---- */
@@ -52,8 +54,30 @@ enum {
 /* The sum of x over all elements, or those of the present rows, as one number. */
 prog_value plan_sum(prog_builder *b, prog_value x, bool present);
 
-/* The number that `state row` number `state` holds for the row. */
+/* Ways to reduce, and the elements that are reduced to one number each: all, those of each row, or
+ * those of each column. nan if a term is. */
+typedef enum plan_fold { PLAN_SUM, PLAN_MAX, PLAN_MIN, PLAN_FOLDS } plan_fold;
+typedef enum plan_over { PLAN_OVER_ALL, PLAN_OVER_COLUMNS, PLAN_OVER_ROWS } plan_over;
+/* x repeated to an array: a constant, say, of which all elements are reduced. */
+prog_value plan_spread(prog_builder *b, prog_value x, prog_extent extent);
+prog_value plan_reduce(prog_builder *b, prog_value x, plan_fold fold, plan_over over, bool present);
+
+/* The product of two matrices, which the columns of x and the rows of y allow, and a matrix whose
+ * rows are the columns of x. */
+prog_value plan_matmul(prog_builder *b, prog_value x, prog_value y);
+prog_value plan_turned(prog_builder *b, prog_value x);
+
+/* The number that `state row` number `state` holds for the row, and `state col` for the column. */
 prog_value plan_row_state(prog_builder *b, int state, prog_type type);
+prog_value plan_column_state(prog_builder *b, int state, prog_type type);
+
+/* How long a value is along both axes. */
+prog_extent plan_extent(const prog_builder *b, prog_value x);
+
+/* Makes *extent what both have together, repeating what is one number along an axis. Returns false
+ * if they do not fit: their rows or their columns are of two lengths. */
+bool plan_join(prog_extent *extent, prog_extent other);
+void plan_extent_text(buf *out, prog_extent extent); /* "(rows, columns)" */
 
 /* Returns true if x is one number for all elements. */
 bool plan_is_number(const prog_builder *b, prog_value x);
@@ -68,6 +92,12 @@ typedef struct plan plan;
  * elements of one row, and row states exist. Errors: those of prog_finish. */
 int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err *e);
 void plan_free(plan *p);
+
+/* The same for what plan_make cannot do, which is any reduction but sums of all elements, or of
+ * those of rows alone, and products of matrices; rows and columns are those of the key. Such a plan
+ * works step by step (vm/plan_grid.h) on host memory, and knows no present rows. */
+int plan_make_steps(plan **out, prog_builder *b, prog_type type, int64_t rows, int64_t columns,
+                    kv_err *e);
 
 /* ---- Running ---- */
 

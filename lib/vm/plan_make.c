@@ -9,57 +9,23 @@
 
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "vm/plan_graph.h"
+#include "vm/plan_grid.h"
 #include "vm/plan_pass.h"
-
-prog_value plan_sum(prog_builder *b, prog_value x, bool present)
-{
-    if (b->failed || x < 0)
-        return -1;
-    node made = {.op = NODE_SUM, .type = b->nodes[x].type, .dtype = present, .kid = {x, -1, -1}};
-    return prog_intern(b, &made);
-}
-
-prog_value plan_row_state(prog_builder *b, int state, prog_type type)
-{
-    prog_value x = prog_load(b, PLAN_ROW_STATE + state, prog_dtype(type), type);
-    if (x >= 0)
-        b->nodes[x].elements = false;
-    return x;
-}
 
 static bool is_row_state(const node *n)
 {
     return n->op == NODE_LOAD && n->kid[0] >= PLAN_ROW_STATE;
 }
 
-/* The children of a node that are nodes: a load's are not, a sum's is not computed with it. */
-static int nkids(const node *n)
+static bool is_of_elements(const node *n)
 {
-    int count = 0;
-    if (n->op == NODE_LOAD || n->op == NODE_CONST)
-        return 0;
-    while (count < 3 && n->kid[count] >= 0)
-        count++;
-    return count;
+    return n->extent.rows && n->extent.columns;
 }
 
 bool plan_is_number(const prog_builder *b, prog_value x)
 {
-    return x >= 0 && !b->nodes[x].elements;
-}
-
-/* An operation of one builder in another one, or the same, with other operands. */
-static prog_value apply_node(prog_builder *to, const node *n, const prog_value *kid)
-{
-    prog_type type = (prog_type)n->type;
-    if (n->op == NODE_CONST)
-        return type == PROG_I64 ? prog_const_int(to, type, n->k.integer)
-                                : prog_const(to, type, n->k.number);
-    if (n->op == NODE_CAST)
-        return prog_cast(to, type, kid[0]);
-    if (n->op == NODE_NARROW)
-        return prog_narrow(to, (kv_dtype)n->dtype, kid[0]);
-    return prog_apply(to, (prog_op)n->op, kid[0], kid[1], kid[2]);
+    return x >= 0 && !is_of_elements(&b->nodes[x]);
 }
 
 /* One node, whose operands have been made whole. */
@@ -68,9 +34,9 @@ static prog_value whole_node(prog_builder *b, const node *n, const prog_value *w
     prog_value kid[3] = {-1, -1, -1};
     if (n->op == NODE_LOAD)
         return prog_load(b, n->kid[0] - PLAN_PRESENT, (kv_dtype)n->dtype, (prog_type)n->type);
-    for (int i = 0; i < nkids(n); i++)
+    for (int i = 0; i < plan_graph_kids(n); i++)
         kid[i] = whole[n->kid[i]];
-    return apply_node(b, n, kid);
+    return plan_graph_apply(b, n, kid);
 }
 
 prog_value plan_whole(prog_builder *b, prog_value x)
@@ -85,7 +51,7 @@ prog_value plan_whole(prog_builder *b, prog_value x)
     /* all of them, since few are of no use */
     for (prog_value i = 0; i <= x; i++) {
         node n = b->nodes[i]; /* a copy: adding nodes moves them */
-        bool stays = !n.elements || (n.op == NODE_LOAD && n.kid[0] < PLAN_PRESENT);
+        bool stays = !is_of_elements(&n) || (n.op == NODE_LOAD && n.kid[0] < PLAN_PRESENT);
         whole[i] = stays ? i : whole_node(b, &n, whole);
     }
     x = whole[x];
@@ -128,11 +94,11 @@ static void find_levels(maker *m)
 {
     for (int64_t i = 0; i < m->n; i++) {
         const node *n = &m->b->nodes[i];
-        bool leaf = nkids(n) == 0;
+        bool leaf = plan_graph_kids(n) == 0;
         m->level[i] = n->op == NODE_LOAD ? begin_level(m, n->kid[0]) : 0;
         m->number[i] = n->op == NODE_CONST || n->op == NODE_SUM || is_row_state(n) || !leaf;
         m->index[i] = -1;
-        for (int j = 0; j < nkids(n); j++) {
+        for (int j = 0; j < plan_graph_kids(n); j++) {
             int32_t kid = n->kid[j];
             if (m->level[kid] > m->level[i])
                 m->level[i] = m->level[kid];
@@ -156,7 +122,7 @@ static void find_live(maker *m, bool *live)
     for (int64_t s = 0; s < m->b->nstores; s++)
         live[m->b->stores[s].value] = true;
     for (int64_t i = m->n - 1; i >= 0; i--)
-        for (int j = 0; live[i] && j < nkids(&m->b->nodes[i]); j++)
+        for (int j = 0; live[i] && j < plan_graph_kids(&m->b->nodes[i]); j++)
             live[m->b->nodes[i].kid[j]] = true;
 }
 
@@ -175,7 +141,7 @@ static void number_numbers(maker *m, const bool *live)
             continue;
         if (n->op == NODE_SUM || is_row_state(n))
             m->index[i] = m->p->nnumbers++;
-        for (int j = 0; j < nkids(n); j++) {
+        for (int j = 0; j < plan_graph_kids(n); j++) {
             int32_t kid = n->kid[j];
             bool read = (!m->number[i] || n->op == NODE_SUM) && m->number[kid] && !is_const(m, kid);
             if (read && m->index[kid] < 0)
@@ -241,7 +207,7 @@ static bool find_needed(maker *m, const bool *live, int32_t level, bool present)
     }
     for (int64_t i = m->n - 1; i >= 0; i--) {
         bool ends = m->number[i] || stored_before(m, i, level) >= 0;
-        for (int j = 0; m->needed[i] && !ends && j < nkids(&m->b->nodes[i]); j++)
+        for (int j = 0; m->needed[i] && !ends && j < plan_graph_kids(&m->b->nodes[i]); j++)
             m->needed[m->b->nodes[i].kid[j]] = true;
     }
     return any;
@@ -297,9 +263,9 @@ static prog_value emit_operation(maker *m, prog_builder *to, int64_t i)
 {
     const node *n = &m->b->nodes[i];
     prog_value kid[3] = {-1, -1, -1};
-    for (int j = 0; j < nkids(n); j++)
+    for (int j = 0; j < plan_graph_kids(n); j++)
         kid[j] = m->emitted[n->kid[j]];
-    return apply_node(to, n, kid);
+    return plan_graph_apply(to, n, kid);
 }
 
 static prog_value emit_element(maker *m, plan_pass *pass, prog_builder *to, int64_t i,
@@ -551,5 +517,7 @@ void plan_free(plan *p)
         prog_free(p->pass[i].numbers);
         prog_free(p->pass[i].elements);
     }
+    if (p)
+        plan_grid_free(p->grid);
     mem_free(p);
 }

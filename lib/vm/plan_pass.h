@@ -32,7 +32,10 @@ typedef struct plan_row {
 
 #define PLAN_MAX_ROWS (3 * PLAN_MAX_STATES + PLAN_MAX_PRINTS)
 
+typedef struct plan_grid plan_grid;
+
 struct plan {
+    plan_grid *grid; /* it works step by step, and has no passes; or NULL */
     prog_type type;
     bool by_rows;
     bool every_row; /* by rows, absent rows have something written too */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/pool.h"
+#include "vm/plan_grid.h"
 #include "vm/plan_rows.h"
 #include "vm/plan_work.h"
 
@@ -299,12 +300,22 @@ static void run_pass(shared *s, const plan_pass *pass)
         sweep_array(s, pass);
 }
 
+int64_t plan_scratch_bytes(const plan *p, int64_t size, int64_t room_bytes)
+{
+    int64_t steps = p->grid ? plan_grid_bytes(p->grid, plan_work_workers(p, size)) : 0;
+    return plan_work_bytes(p, size, room_bytes) + steps;
+}
+
 void plan_run(const plan *p, const plan_arrays *a, void *scratch)
 {
     shared *s = plan_work_make_shared(p, a, scratch);
-    int workers = plan_work_workers(a->size);
+    int workers = plan_work_workers(p, a->size);
     for (int w = 0; w < workers; w++)
         plan_work_make_worker(s, s->workers + w * s->worker_bytes);
+    if (p->grid) {
+        plan_grid_run(s, s->workers + workers * s->worker_bytes);
+        return;
+    }
     if (p->by_rows) {
         plan_rows_run(s);
         return;
@@ -317,7 +328,7 @@ void plan_run(const plan *p, const plan_arrays *a, void *scratch)
 bool plan_splits(const plan *p, const int64_t *rows)
 {
     const plan_pass *pass = &p->pass[0];
-    return p->npasses == 1 && !p->by_rows && p->nrows == 0 && pass->nsums == 0 &&
+    return !p->grid && p->npasses == 1 && !p->by_rows && p->nrows == 0 && pass->nsums == 0 &&
            !(pass->present && rows);
 }
 
@@ -339,6 +350,8 @@ void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n,
 
 void plan_print(const plan *p, buf *out)
 {
+    if (p->grid)
+        plan_grid_print(p->grid, out);
     for (int i = 0; i < p->npasses; i++) {
         buf_printf(out, "pass %d%s\n", i, p->pass[i].present ? ", present rows" : "");
         if (p->pass[i].numbers)

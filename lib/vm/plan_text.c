@@ -68,7 +68,7 @@ bool plan_text_has(const plan *p, int kernel)
 
 bool plan_text_possible(const plan *p, plan_input input)
 {
-    return p->by_rows || input == PLAN_INPUT_ALL || p->nnumbers == 0;
+    return !p->grid && (p->by_rows || input == PLAN_INPUT_ALL || p->nnumbers == 0);
 }
 
 plan_form plan_text_form(const plan *p, int kernel, plan_input input)

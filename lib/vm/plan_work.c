@@ -23,9 +23,9 @@ bool plan_is_parallel(int64_t size)
     return size >= PARALLEL_SIZE;
 }
 
-int plan_work_workers(int64_t size)
+int plan_work_workers(const plan *p, int64_t size)
 {
-    return plan_is_parallel(size) ? pool_workers() : 1;
+    return p->grid || plan_is_parallel(size) ? pool_workers() : 1;
 }
 
 int64_t plan_work_batch_rows(const plan_arrays *a)
@@ -80,9 +80,10 @@ static int64_t shared_bytes(const plan *p, int64_t size)
            mem_aligned(p->most_sums * count_chunks(size) * (int64_t)sizeof(double));
 }
 
-int64_t plan_scratch_bytes(const plan *p, int64_t size, int64_t room_bytes)
+int64_t plan_work_bytes(const plan *p, int64_t size, int64_t room_bytes)
 {
-    return shared_bytes(p, size) + plan_work_workers(size) * runner_bytes(p, size, room_bytes);
+    return shared_bytes(p, size) +
+           plan_work_workers(p, size) * runner_bytes(p, size, room_bytes);
 }
 
 runner *plan_work_make_worker(shared *s, char *memory)
@@ -159,15 +160,10 @@ char *plan_work_number(const runner *r, int i)
                          : r->s->copies + (int64_t)i * PROG_REG_BYTES;
 }
 
-/* The address at which a chunk of a slot begins. */
-static void *slot_at(runner *r, const plan_pass *pass, int slot, const chunk *c)
+void *plan_work_array(runner *r, int slot, const chunk *c)
 {
     const plan_arrays *a = r->a;
     int64_t from = c->from, bytes = plan_work_state_bytes(r->p);
-    if (slot >= PLAN_PRIVATE + PLAN_MAX_NUMBERS)
-        return plan_work_terms(r, pass, slot - PLAN_PRIVATE - PLAN_MAX_NUMBERS, c->term);
-    if (slot >= PLAN_PRIVATE)
-        return plan_work_number(r, slot - PLAN_PRIVATE);
     if (slot % PLAN_PRESENT >= PLAN_PRINT)
         return print_at(a, slot, c);
     slot %= PLAN_PRESENT;
@@ -180,6 +176,16 @@ static void *slot_at(runner *r, const plan_pass *pass, int slot, const chunk *c)
     if (slot >= PLAN_NORMAL)
         return draw(r, slot - PLAN_NORMAL, from, c->n);
     return (char *)a->states[slot - PLAN_STATE] + from * bytes;
+}
+
+/* The address at which a chunk of a slot begins. */
+static void *slot_at(runner *r, const plan_pass *pass, int slot, const chunk *c)
+{
+    if (slot >= PLAN_PRIVATE + PLAN_MAX_NUMBERS)
+        return plan_work_terms(r, pass, slot - PLAN_PRIVATE - PLAN_MAX_NUMBERS, c->term);
+    if (slot >= PLAN_PRIVATE)
+        return plan_work_number(r, slot - PLAN_PRIVATE);
+    return plan_work_array(r, slot, c);
 }
 
 void plan_work_chunk(runner *r, const plan_pass *pass, const chunk *c)

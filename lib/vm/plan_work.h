@@ -74,10 +74,13 @@ static inline int64_t plan_work_state_bytes(const plan *p)
     return p->type == PROG_F64 || p->type == PROG_I64 ? 8 : 4;
 }
 
-/* Workers that a run over arrays of so many elements has. */
-int plan_work_workers(int64_t size);
+/* Workers that a run over arrays of so many elements has. Steps may have larger matrices. */
+int plan_work_workers(const plan *p, int64_t size);
 
-/* Makes what the workers share at the beginning of memory of plan_scratch_bytes, then each worker
+/* Bytes of scratch memory for what the workers share and for each of them. */
+int64_t plan_work_bytes(const plan *p, int64_t size, int64_t room_bytes);
+
+/* Makes what the workers share at the beginning of memory of plan_work_bytes, then each worker
  * in its own part, from s->workers on. */
 shared *plan_work_make_shared(const plan *p, const plan_arrays *a, char *memory);
 runner *plan_work_make_worker(shared *s, char *memory);
@@ -92,6 +95,9 @@ char *plan_work_terms(const runner *r, const plan_pass *pass, int sum, int64_t t
 
 /* The chunk that programs over elements read number i from. */
 char *plan_work_number(const runner *r, int i);
+
+/* The address at which a chunk of an array of the key begins: of a slot below PLAN_ROW_STATE. */
+void *plan_work_array(runner *r, int slot, const chunk *c);
 
 /* The elements' program of a pass on one chunk. */
 void plan_work_chunk(runner *r, const plan_pass *pass, const chunk *c);

@@ -14,7 +14,16 @@
 /* ---- Nodes ----------------------------------------------------------------------------------- */
 
 /* Behind the operations of program.h. */
-enum { NODE_LOAD = PROG_NOPS, NODE_CONST, NODE_CAST, NODE_NARROW, NODE_SUM /* plan.h */ };
+enum {
+    NODE_LOAD = PROG_NOPS,
+    NODE_CONST,
+    NODE_CAST,
+    NODE_NARROW,
+    NODE_SPREAD, /* this and the next ones: plan.h */
+    NODE_SUM,
+    NODE_MATMUL,
+    NODE_TURNED
+};
 
 /* A number of a program's type; F32 is held as a double that is a float32. */
 typedef union prog_number {
@@ -30,8 +39,8 @@ typedef struct node {
     int32_t kid[3]; /* NODE_LOAD: kid[0] is the slot, kid[1] 1 when its elements are all one number;
                        unused: -1 */
     int32_t uses;   /* by live nodes and stores, once prog_finish has counted them */
-    bool elements;  /* made of the elements of arrays; else one number for all of them */
-    prog_number k;  /* NODE_CONST */
+    prog_extent extent;
+    prog_number k;  /* NODE_CONST; those of plan.h: what it does, an integer */
 } node;
 
 typedef struct node_store {

@@ -95,12 +95,21 @@ static bool same_node(const node *x, const node *y)
            memcmp(x->kid, y->kid, sizeof x->kid) == 0 && x->k.integer == y->k.integer;
 }
 
-static bool is_of_elements(const prog_builder *b, const node *x)
+/* The operands of an operation fit, which plans see to; what plans make has an extent
+ * of its own. */
+static prog_extent extent_of(const prog_builder *b, const node *x)
 {
-    bool elements = x->op == NODE_LOAD;
-    for (int i = 0; i < 3 && x->op != NODE_LOAD && x->op != NODE_SUM; i++)
-        elements |= x->kid[i] >= 0 && b->nodes[x->kid[i]].elements;
-    return elements;
+    prog_extent extent = {PROG_ONE, PROG_ONE};
+    if (x->op >= NODE_SPREAD)
+        return x->extent;
+    if (x->op == NODE_LOAD)
+        return (prog_extent){PROG_ROWS, PROG_COLUMNS};
+    for (int i = 0; i < 3; i++) {
+        const node *kid = x->kid[i] >= 0 ? &b->nodes[x->kid[i]] : NULL;
+        extent.rows = kid && kid->extent.rows ? kid->extent.rows : extent.rows;
+        extent.columns = kid && kid->extent.columns ? kid->extent.columns : extent.columns;
+    }
+    return extent;
 }
 
 /* The number of a node equal to x: an old one, or x added. Very long programs are not searched. */
@@ -119,7 +128,7 @@ prog_value prog_intern(prog_builder *b, const node *x)
     if (b->failed)
         return -1;
     b->nodes[b->nnodes] = *x;
-    b->nodes[b->nnodes].elements = is_of_elements(b, x);
+    b->nodes[b->nnodes].extent = extent_of(b, x);
     if (b->hashes)
         b->hashes[at % BUILDER_HASHES] = (int16_t)(b->nnodes + 1);
     b->nnodes++;

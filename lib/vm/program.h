@@ -32,6 +32,15 @@ typedef enum prog_op {
 
 int prog_op_arity(prog_op op);
 
+/* How long a value is along the axes of a matrix: one, or as long as an array has rows, or columns.
+ * Of arrays that a program loads it is (ROWS, COLUMNS), of constants (ONE, ONE), and of operations
+ * what their operands have together. Programs go over elements one by one, so that only plans
+ * (plan.h) know any other. */
+typedef enum prog_axis { PROG_ONE, PROG_ROWS, PROG_COLUMNS } prog_axis;
+typedef struct prog_extent {
+    uint8_t rows, columns;
+} prog_extent;
+
 typedef struct prog_builder prog_builder;
 typedef int32_t prog_value; /* the result of an operation; negative after a failure, which
                                the builder keeps: prog_finish reports it */

@@ -36,7 +36,8 @@ static int unknown_function(checker *c, const ast *node)
     REFUSE(c, node, KV_E_USAGE, "a rule knows no function `%s`", node->u.text);
     suggest near = {.word = node->u.text};
     for (int i = 0; i < element_function_count; i++)
-        suggest_add(&near, element_functions[i].name);
+        if (element_find(element_functions[i].name) == &element_functions[i])
+            suggest_add(&near, element_functions[i].name);
     return suggest_done(&near, c->e);
 }
 
@@ -60,8 +61,9 @@ static int check_call(checker *c, const ast *node)
     }
     if (f->traits & FN_ASKS && !is_array_name(node->kid[0]))
         return REFUSE(c, node, KV_E_USAGE, "%s takes `input` or `stored`", f->name);
-    if (f->traits & FN_REDUCES && !rule_env_is_element(&c->env, node->kid[0]))
-        return REFUSE(c, node, KV_E_USAGE, "%s takes an array, and this holds none", f->name);
+    for (uint32_t i = 0; i < node->n && f->traits & (FN_REDUCES | FN_MATRIX); i++)
+        if (!rule_env_is_element(&c->env, node->kid[i]))
+            return REFUSE(c, node, KV_E_USAGE, "%s takes an array, and this holds none", f->name);
     return KV_OK;
 }
 
@@ -210,7 +212,7 @@ static int check_set(checker *c, const ast *node)
     if (n->kind == RULE_NAME_STORED)
         c->wrote_stored = true;
     n->known = true;
-    n->one = rule_env_is_one(&c->env, node->kid[0]);
+    n->extent = rule_env_extent(&c->env, node->kid[0]);
     /* once so on one path, it counts as so on all */
     n->late |= c->rows && (n->kind != RULE_NAME_SET || is_late(c, node->kid[0]));
     return KV_OK;
@@ -231,7 +233,7 @@ static void join_names(checker *c, const rule_name *other)
 {
     for (int i = 0; i < c->env.n; i++) {
         c->env.names[i].known &= other[i].known;
-        c->env.names[i].one &= other[i].one;
+        (void)plan_join(&c->env.names[i].extent, other[i].extent); /* a use of it is refused */
     }
 }
 
@@ -256,7 +258,7 @@ static int check_if(checker *c, const ast *node)
         return KV_E_MEMORY;
     for (int i = 0; i < c->env.n; i++) {
         c->env.names[i].known = before[i].known;
-        c->env.names[i].one = before[i].one;
+        c->env.names[i].extent = before[i].extent;
     }
     bool then_rows = c->rows;
     c->rows = rows;

@@ -53,7 +53,7 @@ static void add(rule_env *env, const char *text, rule_name_kind kind, bool eleme
 /* A state, which may be declared on several paths. */
 static void add_state(rule_env *env, const ast *node)
 {
-    bool element = node->op == STATE_ARRAY || node->op == STATE_ROW;
+    bool element = node->op != STATE_KEY && node->op != STATE_SHARED;
     add(env, node->u.text, RULE_NAME_STATE, element);
     rule_name *n = rule_env_find(env, node->u.text);
     if (n->kind == RULE_NAME_STATE && n->state < 0) {
@@ -144,19 +144,50 @@ bool rule_env_is_element(const rule_env *env, const ast *node)
     return false;
 }
 
+prog_extent rule_env_name_extent(const rule_name *n)
+{
+    static const prog_extent one = {PROG_ONE, PROG_ONE}, all = {PROG_ROWS, PROG_COLUMNS};
+    if (!n || !n->element)
+        return one;
+    if (n->kind != RULE_NAME_STATE)
+        return n->kind == RULE_NAME_SET ? n->extent : all;
+    return (prog_extent){n->how == STATE_COLUMN ? PROG_ONE : PROG_ROWS,
+                         n->how == STATE_ROW ? PROG_ONE : PROG_COLUMNS};
+}
+
+static prog_extent extent_of_call(const rule_env *env, const ast *node, const element_function *f)
+{
+    prog_extent x = rule_env_extent(env, node->kid[0]);
+    if (f->kind == FN_MATMUL)
+        return (prog_extent){x.rows, rule_env_extent(env, node->kid[1]).columns};
+    if (f->kind == FN_TURNED)
+        return (prog_extent){x.columns, x.rows};
+    return (prog_extent){f->traits & FN_BY_ROW ? x.rows : PROG_ONE,
+                         f->traits & FN_BY_COLUMN ? x.columns : PROG_ONE};
+}
+
+prog_extent rule_env_extent(const rule_env *env, const ast *node)
+{
+    prog_extent extent = {PROG_ONE, PROG_ONE};
+    const element_function *f = element_called(node);
+    if (node->kind == AST_NAME)
+        return rule_env_name_extent(rule_env_find(env, node->u.text));
+    if (f && f->traits & FN_DRAWS)
+        return (prog_extent){PROG_ROWS, PROG_COLUMNS};
+    if (f && f->traits & FN_ASKS)
+        return extent;
+    if (f && f->traits & (FN_REDUCES | FN_MATRIX) && (int)node->n >= f->min)
+        return extent_of_call(env, node, f);
+    for (uint32_t i = 0; i < node->n; i++)
+        if (node->kid[i])
+            (void)plan_join(&extent, rule_env_extent(env, node->kid[i])); /* else it is refused */
+    return extent;
+}
+
 bool rule_env_is_one(const rule_env *env, const ast *node)
 {
-    if (node->kind == AST_NAME) {
-        const rule_name *n = rule_env_find(env, node->u.text);
-        return n && (!n->element || (n->kind == RULE_NAME_SET && n->one));
-    }
-    const element_function *f = element_called(node);
-    if (f && f->traits & (FN_REDUCES | FN_DRAWS | FN_ASKS))
-        return !(f->traits & (FN_BY_ROW | FN_DRAWS));
-    for (uint32_t i = 0; i < node->n; i++)
-        if (node->kid[i] && !rule_env_is_one(env, node->kid[i]))
-            return false;
-    return true;
+    prog_extent extent = rule_env_extent(env, node);
+    return !extent.rows && !extent.columns;
 }
 
 bool rule_env_is_late_if(const rule_env *env, const ast *node)

@@ -24,13 +24,12 @@ typedef struct rule_name {
     rule_name_kind kind;
     bool element;
     bool known;    /* has a value at this point of the walk */
-    bool one;      /* holds an element that is one number, the same for all of an array */
+    prog_extent extent; /* of its value when it is an element, also of equal ones */
     bool late;     /* rule_check: behind `rows present` absent rows have no such value */
     uint8_t how;   /* RULE_NAME_STATE: a rule_state */
     int8_t state;  /* and its number among the states */
     host number;   /* its value when it is no element */
     prog_value at; /* its value when it is one */
-    bool array;    /* which is one number for each element, even if they are all the same */
     prog_value begin; /* of a state in its first update: what it began with, or -1 */
 } rule_name;
 
@@ -49,7 +48,13 @@ rule_name *rule_env_find(const rule_env *env, const char *text);
 /* Returns true if an expression names an element. */
 bool rule_env_is_element(const rule_env *env, const ast *node);
 
-/* Returns true if an expression is one number: no array, and not one number for each row. */
+/* How long the value of an expression is along the axes of the key: of one number, which a host
+ * value is too, (ONE, ONE). */
+prog_extent rule_env_extent(const rule_env *env, const ast *node);
+
+prog_extent rule_env_name_extent(const rule_name *n); /* NULL: no name, so one */
+
+/* Returns true if it is one number: no array, and not one number for each row. */
 bool rule_env_is_one(const rule_env *env, const ast *node);
 
 /* Returns true if a statement is an `if` whose condition is known only after the arrays are read:

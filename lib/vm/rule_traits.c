@@ -36,13 +36,13 @@ static void add_function(traits *t, const element_function *f)
 {
     bool by_row = f->traits & FN_BY_ROW, measures = f->traits & FN_MEASURES;
     bool asks = f->traits & FN_ASKS && !measures;
-    t->reads |= by_row || measures || f->kind == FN_MEAN ? RULE_READS_SHAPE : 0;
+    t->reads |= f->traits & (FN_REDUCES | FN_MATRIX) || measures ? RULE_READS_SHAPE : 0;
     t->by_storage |= asks;
     if (measures)
         cut_no_finer(t, RULE_CUT_NOWHERE);
     else if (by_row || asks)
         cut_no_finer(t, RULE_CUT_BY_ROWS);
-    else if (f->traits & (FN_REDUCES | FN_DRAWS))
+    else if (f->traits & (FN_REDUCES | FN_MATRIX | FN_DRAWS))
         cut_no_finer(t, RULE_CUT_NOWHERE);
 }
 
@@ -77,6 +77,10 @@ static traits traits_of(const rule_ast *r)
     if (t.states & 1u << STATE_ROW) {
         t.reads |= RULE_READS_SHAPE;
         cut_no_finer(&t, RULE_CUT_BY_ROWS);
+    }
+    if (t.states & 1u << STATE_COLUMN) {
+        t.reads |= RULE_READS_SHAPE;
+        cut_no_finer(&t, RULE_CUT_NOWHERE);
     }
     return t;
 }

@@ -598,7 +598,7 @@ int64_t optimizer_known_bytes(const optimizer *o, int64_t nvalues)
     return most;
 }
 
-/* Like the weight, or one number a row; of the type the rule computes in. */
+/* Like the weight, or one number a row or column; of the type the rule computes in. */
 optimizer_form optimizer_state_form(const optimizer *o, int i, const slot *s)
 {
     static const int64_t one = 1;
@@ -610,6 +610,8 @@ optimizer_form optimizer_state_form(const optimizer *o, int i, const slot *s)
     dtype = prog_dtype(prog_type_of(dtype));
     if (o->states[i].how == STATE_ROW)
         return (optimizer_form){dtype, 1, ndim ? shape : &one};
+    if (o->states[i].how == STATE_COLUMN)
+        return (optimizer_form){dtype, ndim > 1 ? ndim - 1 : 1, ndim > 1 ? shape + 1 : &one};
     return (optimizer_form){dtype, ndim, shape};
 }
 
@@ -673,7 +675,7 @@ static int allocate(const optimizer *o, const slot *s, kv_ctx ctx, optimizer_ste
     if (!s->state && !(step->fresh = mem_zalloc(1, sizeof *step->fresh, e)))
         return KV_E_MEMORY;
     for (int i = 0; i < o->nstates && !rc; i++) {
-        bool array = o->states[i].how == STATE_ARRAY || o->states[i].how == STATE_ROW;
+        bool array = o->states[i].how != STATE_KEY && o->states[i].how != STATE_SHARED;
         if (array && (u->states & ~have) >> i & 1)
             rc = new_state(o, i, s, ctx, u, &step->states[i].fresh, e);
         else if (array && u->states >> i & 1)

@@ -125,7 +125,10 @@ static inline void lang_dump(buf *out, const ast *node, lang_more more)
     case AST_NAME: buf_add(out, node->u.text); break;
     case AST_LIST: lang_items(out, '[', node, ']', more); break;
     case AST_TUPLE: lang_form(out, ",", node, 0, more); break;
-    case AST_COMP: lang_named(out, "for", node, more); break;
+    case AST_DICT: lang_form(out, "dict", node, 0, more); break;
+    case AST_COMP: lang_form(out, "comp", node, 0, more); break;
+    case AST_FOR: lang_form(out, "for", node, 0, more); break;
+    case AST_ONLY: lang_form(out, "if", node, 0, more); break;
     case AST_COPIES: lang_form(out, node->op ? "gpus" : "cpus", node, 0, more); break;
     case AST_CALL:
         buf_printf(out, node->flags & AST_METHOD ? "(.%s" : "(%s", node->u.text);
@@ -142,7 +145,10 @@ static inline void lang_dump(buf *out, const ast *node, lang_more more)
     case AST_ELLIPSIS: buf_add(out, "..."); break;
     case AST_AT: lang_form(out, "@", node, 0, more); break;
     case AST_FILE: lang_form(out, "file", node, 0, more); break;
+    case AST_CHAIN: lang_form(out, "chain", node, 0, more); break;
+    case AST_CHOICE: lang_form(out, "choice", node, 0, more); break;
     case AST_UNARY:
+    case AST_TEST:
     case AST_BINARY: lang_form(out, ast_op_text((ast_op)node->op), node, 0, more); break;
     case AST_RANGE: lang_form(out, "..", node, 0, more); break;
     case AST_KEYS: lang_form(out, node->flags & AST_SINGLE ? "key" : "keys", node, 0, more); break;

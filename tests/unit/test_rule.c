@@ -571,7 +571,8 @@ static void update_states(const char *rule, float *stored, const float *input, i
     host values[16], numbers[PLAN_MAX_STATES] = {{0}};
     CHECK_OK(rule_bind(r, NULL, NULL, NULL, 0, values, &memory, &e));
     rule_binding b = {r, &text, values};
-    rule_given given = {.key = {7, NULL}, .t = t, .row = row, .have = have, .numbers = numbers};
+    rule_given given = {
+        .key = {7, NULL}, .t = t, .row = row, .size = n, .have = have, .numbers = numbers};
     rule_update u;
     given.lr = 0.5;
     CHECK_OK(rule_update_make(&b, &given, &u, &e));

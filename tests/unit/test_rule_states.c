@@ -670,6 +670,7 @@ static void make_update(const keeper *k, const world *w, rule_update *u)
                         .dtype = w->narrow ? KV_FLOAT32 : KV_FLOAT64,
                         .sparse_input = w->r->sparse,
                         .row = w->row,
+                        .size = w->n,
                         .have = k->have,
                         .numbers = k->numbers};
     int rc = rule_update_make(&b, &given, u, &e);

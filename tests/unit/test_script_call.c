@@ -22,7 +22,7 @@ static void dump_statement(buf *out, const ast *node)
         lang_kids(out, node, 0, dump_statement);
         break;
     case STMT_IF: lang_form(out, "if", node, 0, dump_statement); break;
-    case STMT_FOR: lang_named(out, "for", node, dump_statement); break;
+    case STMT_FOR: lang_form(out, "for", node, 0, dump_statement); break;
     case STMT_WHILE: lang_form(out, "while", node, 0, dump_statement); break;
     case STMT_DEF:
         buf_printf(out, "(def %s ", node->u.text);
@@ -206,7 +206,6 @@ TEST(script_call_indentation_errors)
     static const lang_error errors[] = {
         {"def f(a):\nx = 1", KV_E_SYNTAX, "1:9-10",
          "lines that are indented more are needed behind this `:`", ""},
-        {"if a: { }", KV_E_SYNTAX, "1:7-8", "`{` stands where a value is needed", ""},
         {"if a:\n    1\n  2\n", KV_E_SYNTAX, "3:3-4",
          "the indentation of this line fits neither the block above it nor the line "
          "that begins the block",

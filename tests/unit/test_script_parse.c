@@ -44,7 +44,7 @@ static void dump_statement(buf *out, const ast *node)
         break;
     case STMT_REDIRECT: dump_redirect(out, node); break;
     case STMT_IF: lang_form(out, "if", node, 0, dump_statement); break;
-    case STMT_FOR: lang_named(out, "for", node, dump_statement); break;
+    case STMT_FOR: lang_form(out, "for", node, 0, dump_statement); break;
     case STMT_WHILE: lang_form(out, "while", node, 0, dump_statement); break;
     case STMT_REPEAT: lang_form(out, "repeat", node, 0, dump_statement); break;
     case STMT_DEF:
@@ -257,7 +257,12 @@ TEST(script_parse_shown)
         {"a-b", "(show (- a b))"},
         {"-a", "(show (- a))"},
         {"(1, 2)", "(show (, 1 2))"},
-        {"[a for a in 0..3]", "(show (for a a (.. 0 3)))"},
+        {"a, b = b, a", "(= (, a b) (, b a))"},
+        {"(a, [b, c[0]]) = d", "(= (, a (, b (index c 0))) d)"},
+        {"a = 1,", "(= a (, 1))"},
+        {"a, b", "(show (, a b))"},
+        {"for i, (a, b) in c { a }", "(for (, i (, a b)) c {(show a)})"},
+        {"[a for a in 0..3]", "(show (comp a (for a (.. 0 3))))"},
         {"'text'", "(show \"text\")"},
         {"push(3, a)", "(show (push 3 a))"},
         {"kv.pull(3)", "(show (of kv (pull (key $3))))"},
@@ -337,7 +342,6 @@ TEST(script_parse_errors)
         {"a = 1 }", KV_E_SYNTAX, "1:7-8", "`}` stands where the end of the statement is needed",
          NULL},
         {"}", KV_E_SYNTAX, "1:1-2", "`}` stands where a value is needed", NULL},
-        {"{ }", KV_E_SYNTAX, "1:1-2", "`{` stands where a value is needed", NULL},
         {")", KV_E_SYNTAX, "1:1-2", "`)` stands where a value is needed", NULL},
         /* commands */
         {"type 3", KV_E_USAGE, "1:6-7", "type takes no argument", "usage: type"},

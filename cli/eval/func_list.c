@@ -1,0 +1,398 @@
+/* Functions of lists, tuples and dicts: Python's, with Python's results. */
+#include "eval/func.h"
+
+#include <string.h>
+
+#include "base/stop.h"
+#include "eval/eval.h"
+#include "session/dict.h"
+#include "eval/piece.h"
+#include "session/list.h"
+#include "vm/host.h"
+
+/* A list takes 16 bytes an item; one longer than this is a slip rather than a wish. */
+#define RANGE_MAX 100000000
+
+/* ---- Methods of lists ---- */
+
+int func_append(function_args *args, value *out, kv_err *e)
+{
+    value list = args->v[0];
+    *out = value_none();
+    if (list.kind == VALUE_LIST)
+        return list_append(list, args->v[1], e);
+    kv_err_set(e, KV_E_DTYPE, "append() adds to a list, not to %s", value_kind_name(list));
+    if (list.kind == VALUE_ARRAY)
+        kv_err_hint(e, "concat(a, b) joins arrays");
+    return e->code;
+}
+
+/* The list that a method is called for. */
+static int need_list(function_args *args, kv_err *e)
+{
+    if (args->v[0].kind == VALUE_LIST)
+        return KV_OK;
+    return kv_err_set(e, KV_E_DTYPE, "%s() is a method of lists, not of %s", args->function->name,
+                      value_kind_name(args->v[0]));
+}
+
+/* Replaces n items of the list from i on by one, or by none when it is NULL. */
+static int splice(value list, int64_t i, int64_t n, const value *one, kv_err *e)
+{
+    value items;
+    int rc = value_list_new(&items, VALUE_LIST, one != NULL, e);
+    if (rc)
+        return rc;
+    if (one)
+        items.u.list->items[0] = value_ref(*one);
+    rc = list_splice(list, i, n, items, e);
+    value_release(&items);
+    return rc;
+}
+
+int func_extend(function_args *args, value *out, kv_err *e)
+{
+    value items;
+    int rc = need_list(args, e);
+    *out = value_none();
+    if (rc || (rc = eval_items_of(args->v[1], &items, e)))
+        return rc;
+    rc = list_extend(args->v[0], items, e);
+    value_release(&items);
+    return rc;
+}
+
+int func_insert(function_args *args, value *out, kv_err *e)
+{
+    int64_t i = 0, n;
+    int rc = need_list(args, e);
+    *out = value_none();
+    if (rc || (rc = function_int(args->v[1], "an index", &i, e)))
+        return rc;
+    n = args->v[0].u.list->n;
+    i = i < 0 ? i + n : i;
+    return splice(args->v[0], i < 0 ? 0 : i > n ? n : i, 0, &args->v[2], e);
+}
+
+/* Takes an item out of a list, the last one unless said. */
+static int pop_item(function_args *args, value *out, kv_err *e)
+{
+    value list = args->v[0];
+    int64_t n = list.u.list->n, i = -1;
+    int rc = args->given[1] ? function_int(args->v[1], "an index", &i, e) : KV_OK;
+    if (rc)
+        return rc;
+    i = i < 0 ? i + n : i;
+    if (i < 0 || i >= n)
+        return kv_err_set(e, KV_E_INDEX, "pop() finds no such item: the list has %lld",
+                          (long long)n);
+    value item = value_ref(list.u.list->items[i]);
+    rc = splice(list, i, 1, NULL, e);
+    if (rc)
+        value_release(&item);
+    else
+        *out = item;
+    return rc;
+}
+
+int func_pop(function_args *args, value *out, kv_err *e)
+{
+    bool found;
+    if (args->v[0].kind == VALUE_LIST && !args->given[2])
+        return pop_item(args, out, e);
+    if (args->v[0].kind != VALUE_DICT)
+        return kv_err_set(e, KV_E_DTYPE, "pop() takes an item from a list or a key from a dict");
+    if (!args->given[1])
+        return kv_err_set(e, KV_E_USAGE, "pop() of a dict needs a key");
+    int rc = dict_take(args->v[0], args->v[1], out, &found, e);
+    if (rc || found)
+        return rc;
+    if (!args->given[2])
+        return dict_no_key(args->v[0], args->v[1], e);
+    *out = value_ref(args->v[2]);
+    return KV_OK;
+}
+
+/* The place of the first item of a list or tuple that is equal to x, -1 when there is none. count:
+ * how many there are. */
+static int find_item(value list, value x, int64_t *at, int64_t *count, kv_err *e)
+{
+    int rc = KV_OK;
+    *at = -1;
+    *count = 0;
+    for (int64_t i = 0; i < list.u.list->n && !rc && !(rc = stop_check_at(i, e)); i++) {
+        bool equal;
+        if ((rc = list_same_item(list.u.list->items[i], x, &equal, e)) || !equal)
+            continue;
+        *at = *at < 0 ? i : *at;
+        ++*count;
+    }
+    return rc;
+}
+
+static int search(function_args *args, int64_t *at, int64_t *count, kv_err *e)
+{
+    value list = args->v[0];
+    if (!value_is_sequence(list))
+        return kv_err_set(e, KV_E_DTYPE, "%s() looks into a list, not into %s",
+                          args->function->name, value_kind_name(list));
+    return find_item(list, args->v[1], at, count, e);
+}
+
+static int no_item(function_args *args, kv_err *e)
+{
+    buf shown = {0};
+    value_print(&shown, args->v[1], true);
+    kv_err_set(e, KV_E_VALUE, "%s() finds no item %s in the list", args->function->name,
+               buf_text(&shown));
+    buf_release(&shown);
+    return kv_err_hint(e, "x in l says whether there is one");
+}
+
+int func_index(function_args *args, value *out, kv_err *e)
+{
+    int64_t at, count;
+    if (args->v[0].kind == VALUE_TEXT)
+        return text_index(args, out, e);
+    int rc = search(args, &at, &count, e);
+    if (rc || at < 0)
+        return rc ? rc : no_item(args, e);
+    *out = value_int(at);
+    return KV_OK;
+}
+
+int func_count(function_args *args, value *out, kv_err *e)
+{
+    int64_t at, count = 0;
+    if (args->v[0].kind == VALUE_TEXT)
+        return text_count(args, out, e);
+    int rc = search(args, &at, &count, e);
+    *out = value_int(count);
+    return rc;
+}
+
+int func_remove(function_args *args, value *out, kv_err *e)
+{
+    int64_t at, count;
+    int rc = need_list(args, e);
+    *out = value_none();
+    if (rc || (rc = search(args, &at, &count, e)))
+        return rc;
+    return at < 0 ? no_item(args, e) : splice(args->v[0], at, 1, NULL, e);
+}
+
+int func_clear(function_args *args, value *out, kv_err *e)
+{
+    value v = args->v[0], last;
+    bool found;
+    *out = value_none();
+    if (v.kind != VALUE_DICT) {
+        int rc = need_list(args, e);
+        return rc ? rc : splice(v, 0, v.u.list->n, NULL, e);
+    }
+    int rc = KV_OK;
+    while (dict_count(v) > 0 && !rc) {
+        value key = value_ref(v.u.list->items[v.u.list->n - 2]);
+        if ((rc = dict_take(v, key, &last, &found, e)) == KV_OK)
+            value_release(&last);
+        value_release(&key);
+    }
+    return rc;
+}
+
+static void turn_round(value_list *l)
+{
+    for (int64_t i = 0, k = l->n - 1; i < k; i++, k--) {
+        value item = l->items[i];
+        l->items[i] = l->items[k];
+        l->items[k] = item;
+    }
+}
+
+int func_reverse(function_args *args, value *out, kv_err *e)
+{
+    int rc = need_list(args, e);
+    *out = value_none();
+    if (!rc)
+        turn_round(args->v[0].u.list);
+    return rc;
+}
+
+/* ---- Lists of items ---- */
+
+int func_list(function_args *args, value *out, kv_err *e)
+{
+    return args->given[0] ? eval_items_of(args->v[0], out, e)
+                          : value_list_new(out, VALUE_LIST, 0, e);
+}
+
+int func_tuple(function_args *args, value *out, kv_err *e)
+{
+    int rc = func_list(args, out, e);
+    if (!rc)
+        out->kind = VALUE_TUPLE;
+    return rc;
+}
+
+int func_reversed(function_args *args, value *out, kv_err *e)
+{
+    int rc = eval_items_of(args->v[0], out, e);
+    if (!rc)
+        turn_round(out->u.list);
+    return rc;
+}
+
+int func_sorted(function_args *args, value *out, kv_err *e)
+{
+    bool reverse = false;
+    int rc = args->given[1] ? eval_truth(args->v[1], &reverse, e) : KV_OK;
+    if (rc || (rc = eval_items_of(args->v[0], out, e)))
+        return rc;
+    return value_finish(out, list_sort(*out, reverse, e));
+}
+
+int func_enumerate(function_args *args, value *out, kv_err *e)
+{
+    value items;
+    int64_t from = 0;
+    int rc = args->given[1] ? function_int(args->v[1], "the start of enumerate()", &from, e)
+                            : KV_OK;
+    if (rc || (rc = eval_items_of(args->v[0], &items, e)))
+        return rc;
+    value_list *l = items.u.list;
+    for (int64_t i = 0; i < l->n && !rc && !(rc = stop_check_at(i, e)); i++) {
+        value pair;
+        if ((rc = value_list_new(&pair, VALUE_TUPLE, 2, e)))
+            break;
+        pair.u.list->items[0] = value_int((int64_t)((uint64_t)from + (uint64_t)i));
+        pair.u.list->items[1] = l->items[i];
+        l->items[i] = pair;
+    }
+    *out = items;
+    return value_finish(out, rc);
+}
+
+/* Makes each item of out a tuple of the items that stand there in the columns. */
+static int fill_rows(value *out, const value *columns, int64_t n, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; i < out->u.list->n && !rc && !(rc = stop_check_at(i, e)); i++) {
+        value *row = &out->u.list->items[i];
+        rc = value_list_new(row, VALUE_TUPLE, n, e);
+        for (int64_t k = 0; k < n && !rc; k++)
+            row->u.list->items[k] = value_ref(columns[k].u.list->items[i]);
+    }
+    return rc;
+}
+
+int func_zip(function_args *args, value *out, kv_err *e)
+{
+    value columns;
+    int64_t n = args->nrest, shortest = 0;
+    int rc = value_list_new(&columns, VALUE_LIST, n, e);
+    for (int64_t k = 0; k < n && !rc; k++) {
+        value *column = &columns.u.list->items[k];
+        if ((rc = eval_items_of(args->rest[k], column, e)) == KV_OK)
+            shortest = k && shortest < column->u.list->n ? shortest : column->u.list->n;
+    }
+    if (!rc && !(rc = value_list_new(out, VALUE_LIST, shortest, e)))
+        rc = value_finish(out, fill_rows(out, columns.u.list->items, n, e));
+    value_release(&columns);
+    return rc;
+}
+
+int func_range(function_args *args, value *out, kv_err *e)
+{
+    int64_t from = 0, to, step = 1;
+    int rc = function_int(args->v[0], "a bound of range()", args->given[1] ? &from : &to, e);
+    if (!rc && args->given[1])
+        rc = function_int(args->v[1], "a bound of range()", &to, e);
+    if (!rc && args->given[2])
+        rc = function_int(args->v[2], "the step of range()", &step, e);
+    if (rc)
+        return rc;
+    if (step == 0)
+        return kv_err_set(e, KV_E_VALUE, "range() cannot step by 0");
+    uint64_t n = 0, size = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
+    if (step > 0 && from < to)
+        n = ((uint64_t)to - (uint64_t)from - 1) / size + 1;
+    else if (step < 0 && from > to)
+        n = ((uint64_t)from - (uint64_t)to - 1) / size + 1;
+    if (n > RANGE_MAX)
+        return kv_err_set(e, KV_E_VALUE, "range() gives at most %d numbers, not %llu", RANGE_MAX,
+                          (unsigned long long)n);
+    return list_range(out, from, step, (int64_t)n, e);
+}
+
+/* ---- Dicts ---- */
+
+int func_dict(function_args *args, value *out, kv_err *e)
+{
+    int rc = dict_new(out, e);
+    if (!rc && args->given[0])
+        rc = dict_update(*out, args->v[0], e);
+    return value_finish(out, rc);
+}
+
+static int need_dict(function_args *args, kv_err *e)
+{
+    if (args->v[0].kind == VALUE_DICT)
+        return KV_OK;
+    return kv_err_set(e, KV_E_DTYPE, "%s() is a method of dicts, not of %s", args->function->name,
+                      value_kind_name(args->v[0]));
+}
+
+/* The keys of the store in use. */
+static int store_keys(session *s, value *out, kv_err *e)
+{
+    kv *store;
+    int rc = session_store(s, &store, e);
+    if (rc || (rc = value_list_new(out, VALUE_LIST, kv_num_keys(store), e)))
+        return rc;
+    for (int64_t i = 0; !rc && i < out->u.list->n; i++) {
+        kv_info info;
+        if ((rc = kv_info_at(store, i, &info, e)))
+            break;
+        if (info.key.name)
+            rc = value_text(&out->u.list->items[i], info.key.name, e);
+        else
+            out->u.list->items[i] = value_int(info.key.id);
+    }
+    return value_finish(out, rc);
+}
+
+int func_keys(function_args *args, value *out, kv_err *e)
+{
+    if (!args->given[0])
+        return store_keys(args->session, out, e);
+    int rc = need_dict(args, e);
+    return rc ? rc : dict_column(args->v[0], 0, out, e);
+}
+
+int func_values(function_args *args, value *out, kv_err *e)
+{
+    int rc = need_dict(args, e);
+    return rc ? rc : dict_column(args->v[0], 1, out, e);
+}
+
+int func_items(function_args *args, value *out, kv_err *e)
+{
+    int rc = need_dict(args, e);
+    return rc ? rc : dict_pairs(args->v[0], out, e);
+}
+
+int func_get(function_args *args, value *out, kv_err *e)
+{
+    const value *found = NULL;
+    int rc = need_dict(args, e);
+    if (!rc && !(rc = dict_find(args->v[0], args->v[1], &found, e)))
+        *out = value_ref(found ? *found : args->v[2]);
+    return rc;
+}
+
+int func_update(function_args *args, value *out, kv_err *e)
+{
+    int rc = need_dict(args, e);
+    *out = value_none();
+    return rc ? rc : dict_update(args->v[0], args->v[1], e);
+}

@@ -1,0 +1,291 @@
+/* Functions about the order of elements, and running sums. */
+#include "eval/func.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "array/arrange.h"
+#include "array/scan.h"
+#include "array/slice.h"
+#include "array/sort.h"
+#include "base/mem.h"
+#include "base/stop.h"
+#include "cpu/cpu.h"
+#include "eval/apply.h"
+
+/* The array to work on along an axis: the argument, or where the axis is none its elements in a
+ * line. The caller lets *a go. absent: the axis where none was given, or FLAT. */
+enum { FLAT = -100 };
+
+static int take_axis(function_args *args, kv_array **a, int64_t *axis, int64_t absent, kv_err *e)
+{
+    int p = function_param(args->function, "axis");
+    int64_t size = kv_array_size(args->array);
+    bool none = args->v[p].kind == VALUE_NONE && (args->given[p] || absent == FLAT);
+    *axis = none ? 0 : absent;
+    if (none)
+        return arrange_reshape(a, args->array, 1, &size, e);
+    int rc = args->given[p] ? function_int(args->v[p], "axis", axis, e) : KV_OK;
+    if (!rc && kv_array_ndim(args->array) == 0)
+        rc = kv_err_set(e, KV_E_INDEX, "axis %lld is out of range: the array has 0 axes",
+                        (long long)*axis);
+    if (!rc)
+        *a = kv_array_ref(args->array);
+    return rc;
+}
+
+static int sorted(function_args *args, sort_what what, value *out, kv_err *e)
+{
+    kv_array *a, *made = NULL;
+    int64_t axis;
+    int rc = take_axis(args, &a, &axis, -1, e);
+    if (rc)
+        return rc;
+    rc = sort_array(&made, a, what, axis, false, e);
+    kv_array_unref(a);
+    return function_give(out, made, rc, e);
+}
+
+int func_sort(function_args *args, value *out, kv_err *e)
+{
+    return sorted(args, SORT_VALUES, out, e);
+}
+
+int func_argsort(function_args *args, value *out, kv_err *e)
+{
+    return sorted(args, SORT_INDICES, out, e);
+}
+
+/* ---- topk ---- */
+
+/* The first k along an axis, in dtype. */
+static int first_of(kv_array **out, kv_array *a, int64_t axis, int64_t k, kv_dtype dtype, kv_err *e)
+{
+    array_range r[KV_MAX_NDIM] = {{0}};
+    kv_array *part;
+    r[axis] = (array_range){.has_to = true, .to = k};
+    int rc = array_slice(&part, a, r, (int)axis + 1, e);
+    if (rc)
+        return rc;
+    rc = arrange_copy(out, part, dtype, kv_array_ctx(part), e);
+    kv_array_unref(part);
+    return rc;
+}
+
+/* 1 where an element is one of the first k, else 0. */
+static int mask_of(kv_array **out, kv_array *order, int64_t axis, int64_t k, kv_dtype dtype,
+                   kv_err *e)
+{
+    kv_array *rank = NULL, *first = NULL;
+    int rc = sort_array(&rank, order, SORT_INDICES, axis, false, e);
+    if (!rc && !(rc = apply_number(&first, OP_LT, rank, host_int(k), e)))
+        rc = arrange_copy(out, first, dtype, kv_array_ctx(first), e);
+    kv_array_unref(rank);
+    kv_array_unref(first);
+    return rc;
+}
+
+typedef struct topk {
+    kv_array *a;
+    int64_t axis, k;
+    bool values, indices, mask, down;
+    kv_dtype dtype; /* of indices */
+} topk;
+
+static int read_topk(function_args *args, topk *t, kv_err *e)
+{
+    const char *what = "indices";
+    bool up;
+    t->k = 1;
+    int rc = take_axis(args, &t->a, &t->axis, -1, e);
+    if (rc || (rc = arrange_axis(&t->axis, kv_array_ndim(t->a), e)) ||
+        (args->given[1] && (rc = function_int(args->v[1], "k", &t->k, e))) ||
+        (args->given[3] && (rc = function_text(args->v[3], "ret_typ", &what, e))) ||
+        (rc = function_flag(args, "is_ascend", &up, e)) ||
+        (rc = function_dtype(args->v[5], KV_FLOAT32, &t->dtype, e)))
+        return rc;
+    int64_t n = kv_array_shape(t->a)[t->axis];
+    bool both = strcmp(what, "both") == 0;
+    t->down = !up;
+    t->values = both || strcmp(what, "value") == 0;
+    t->indices = both || strcmp(what, "indices") == 0;
+    t->mask = strcmp(what, "mask") == 0;
+    if (!t->values && !t->indices && !t->mask)
+        return kv_err_set(e, KV_E_VALUE, "ret_typ is indices, value, both or mask, not %s", what);
+    if (t->k > n)
+        return kv_err_set(e, KV_E_VALUE, "topk() of %lld elements has no first %lld", (long long)n,
+                          (long long)t->k);
+    t->k = t->k < 1 ? n : t->k; /* as MXNet: all of them */
+    if (t->indices && t->dtype == KV_FLOAT32 && n > 1 << 24) {
+        kv_err_set(e, KV_E_VALUE, "float32 does not hold every index below %lld", (long long)n);
+        return kv_err_hint(e, "say dtype=\"int64\"");
+    }
+    return KV_OK;
+}
+
+static int make_topk(const topk *t, value *out, kv_err *e)
+{
+    kv_array *values = NULL, *indices = NULL, *sorted = NULL, *order = NULL;
+    kv_dtype dtype = kv_array_dtype(t->a);
+    int rc = KV_OK;
+    if (t->values && !(rc = sort_array(&sorted, t->a, SORT_VALUES, t->axis, t->down, e)))
+        rc = first_of(&values, sorted, t->axis, t->k, dtype, e);
+    if (!rc && (t->indices || t->mask))
+        rc = sort_array(&order, t->a, SORT_INDICES, t->axis, t->down, e);
+    if (!rc && t->indices)
+        rc = first_of(&indices, order, t->axis, t->k, t->dtype, e);
+    if (!rc && t->mask)
+        rc = mask_of(&indices, order, t->axis, t->k, dtype, e);
+    kv_array_unref(sorted);
+    kv_array_unref(order);
+    if (t->values && t->indices)
+        return function_give_several(out, VALUE_LIST, (kv_array *[]){values, indices}, 2, rc, e);
+    return function_give(out, values ? values : indices, rc, e);
+}
+
+int func_topk(function_args *args, value *out, kv_err *e)
+{
+    topk t = {0};
+    int rc = read_topk(args, &t, e);
+    if (!rc)
+        rc = make_topk(&t, out, e);
+    kv_array_unref(t.a);
+    return rc;
+}
+
+/* ---- unique, quantiles, running sums ---- */
+
+int func_unique(function_args *args, value *out, kv_err *e)
+{
+    bool first, inverse, counts;
+    kv_array *made[4] = {NULL};
+    int rc = function_flag(args, "return_index", &first, e);
+    if (rc || (rc = function_flag(args, "return_inverse", &inverse, e)) ||
+        (rc = function_flag(args, "return_counts", &counts, e)))
+        return rc;
+    rc = sort_unique(&made[0], first ? &made[1] : NULL, inverse ? &made[2] : NULL,
+                     counts ? &made[3] : NULL, args->array, e);
+    int n = 0;
+    for (int i = 0; i < 4; i++)
+        if (made[i])
+            made[n++] = made[i];
+    return n > 1 ? function_give_several(out, VALUE_TUPLE, made, n, rc, e)
+                 : function_give(out, made[0], rc, e);
+}
+
+/* Quantiles q of the argument, in the shape (…q, axes that remain). */
+static int quantiles(function_args *args, const double *q, int64_t nq, const kv_array *like,
+                     value *out, kv_err *e)
+{
+    kv_array *a, *made = NULL, *shaped = NULL;
+    bool keepdims;
+    int64_t axis, shape[KV_MAX_NDIM];
+    int ndim = 0, own = kv_array_ndim(args->array);
+    int rc = function_flag(args, "keepdims", &keepdims, e);
+    bool all = args->v[function_param(args->function, "axis")].kind == VALUE_NONE;
+    if (rc || (rc = take_axis(args, &a, &axis, FLAT, e)))
+        return rc;
+    if (!(rc = arrange_axis(&axis, kv_array_ndim(a), e)))
+        rc = sort_quantiles(&made, a, q, nq, axis, e);
+    kv_array_unref(a);
+    for (int i = 0; like && i < kv_array_ndim(like); i++)
+        shape[ndim++] = kv_array_shape(like)[i];
+    for (int i = 0; i < own && ndim < KV_MAX_NDIM; i++)
+        if (keepdims || (!all && i != axis))
+            shape[ndim++] = all || i == axis ? 1 : kv_array_shape(args->array)[i];
+    if (!rc)
+        rc = arrange_reshape(&shaped, made, ndim, shape, e);
+    kv_array_unref(made);
+    return function_give(out, shaped, rc, e);
+}
+
+int func_median(function_args *args, value *out, kv_err *e)
+{
+    const double half = 0.5;
+    return quantiles(args, &half, 1, NULL, out, e);
+}
+
+/* q, a number or an array of numbers from 0 to `whole`. */
+static int quantiles_of(function_args *args, double whole, value *out, kv_err *e)
+{
+    kv_array *q;
+    const void *data;
+    int rc = args->v[1].kind == VALUE_ARRAY
+                 ? value_to_array(&q, args->v[1], e)
+                 : value_numbers_array(&q, args->v[1], KV_FLOAT64, (kv_ctx){KV_CPU, 0}, e);
+    if (rc)
+        return rc;
+    int64_t n = kv_array_size(q);
+    double *parts = mem_alloc(n, sizeof *parts, e);
+    if (!parts || (rc = kv_array_read(q, &data, e)))
+        goto out;
+    convert_elements(parts, KV_FLOAT64, data, kv_array_dtype(q), n);
+    for (int64_t i = 0; i < n && !rc; i++) {
+        parts[i] /= whole;
+        if (!(parts[i] >= 0 && parts[i] <= 1))
+            rc = kv_err_set(e, KV_E_VALUE, "%s() takes numbers from 0 to %g", args->function->name,
+                            whole);
+    }
+    if (!rc)
+        rc = quantiles(args, parts, n, q, out, e);
+out:
+    rc = parts ? rc : KV_E_MEMORY;
+    mem_free(parts);
+    kv_array_unref(q);
+    return rc;
+}
+
+int func_quantile(function_args *args, value *out, kv_err *e)
+{
+    return quantiles_of(args, 1, out, e);
+}
+
+int func_percentile(function_args *args, value *out, kv_err *e)
+{
+    return quantiles_of(args, 100, out, e);
+}
+
+int func_cumsum(function_args *args, value *out, kv_err *e)
+{
+    kv_array *a, *made = NULL;
+    kv_dtype dtype = kv_array_dtype(args->array);
+    int64_t axis;
+    int rc = function_dtype(args->v[2], kv_dtype_is_float(dtype) ? dtype : KV_INT64, &dtype, e);
+    if (rc || (rc = take_axis(args, &a, &axis, FLAT, e)))
+        return rc;
+    if (!kv_dtype_is_float(dtype) && dtype != KV_INT64)
+        rc = kv_err_set(e, KV_E_DTYPE, "sums are floats or int64, not %s", kv_dtype_name(dtype));
+    if (!rc)
+        rc = scan_sum(&made, a, axis, dtype, e);
+    kv_array_unref(a);
+    return function_give(out, made, rc, e);
+}
+
+/* a[1:] - a[:-1] along an axis, n times. */
+int func_diff(function_args *args, value *out, kv_err *e)
+{
+    int64_t times = 1, axis = -1;
+    kv_array *a = kv_array_ref(args->array);
+    int rc = args->given[1] ? function_int(args->v[1], "n", &times, e) : KV_OK;
+    if (!rc && args->given[2])
+        rc = function_int(args->v[2], "axis", &axis, e);
+    if (!rc && times < 0)
+        rc = kv_err_set(e, KV_E_VALUE, "diff() is taken 0 times or more, not %lld",
+                        (long long)times);
+    if (!rc)
+        rc = arrange_axis(&axis, kv_array_ndim(a), e);
+    for (int64_t i = 0; i < times && !rc; i++) {
+        array_range later[KV_MAX_NDIM] = {{0}}, sooner[KV_MAX_NDIM] = {{0}};
+        kv_array *x = NULL, *y = NULL, *less = NULL;
+        later[axis] = (array_range){.has_from = true, .from = 1};
+        sooner[axis] = (array_range){.has_to = true, .to = -1};
+        if (!(rc = array_slice(&x, a, later, (int)axis + 1, e)) &&
+            !(rc = array_slice(&y, a, sooner, (int)axis + 1, e)))
+            rc = apply_binary(&less, kv_array_dtype(a) == KV_BOOL ? OP_NE : OP_SUB, x, y, e);
+        kv_array_unref(x);
+        kv_array_unref(y);
+        kv_array_unref(a);
+        a = less;
+    }
+    return function_give(out, a, rc, e);
+}

@@ -1,0 +1,420 @@
+/* Lines of an axis are sorted each by one thread. A line that is longer than a run is cut into
+ * runs, which threads sort side by side; then two runs at a time become one, until one is left,
+ * and of each pair a thread merges a piece.
+ */
+#include "array/sort.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "array/arrange.h"
+#include "array/pick.h"
+#include "array/slice.h"
+#include "array/sort_item.h"
+#include "base/mem.h"
+#include "base/stop.h"
+#include "cpu/cpu.h"
+#include "engine/pool.h"
+
+/* Items of a run, which stay in the L2 cache while they are sorted; and elements that are converted
+ * together. */
+enum { RUN = 1 << 17, BLOCK = 512 };
+
+static int64_t at_most(int64_t n, int64_t most)
+{
+    return n < most ? n : most;
+}
+
+typedef struct sort_job {
+    const sort_items *items;
+    const char *from; /* elements of `dtype`, in lines of n */
+    char *to;         /* of `dtype`, or int64 */
+    kv_dtype dtype, wide;
+    bool indices, down;
+    int64_t lines, n, each; /* lines that a thread sorts at once */
+    char *room, *other;     /* of each worker, for two lines; of a long line, and as much again */
+    int64_t run;            /* items of a run of a long line */
+    _Atomic bool stopped;
+} sort_job;
+
+/* Makes items of n elements from number i of the source on, which is number `at` of its line. */
+static void make_items(const sort_job *j, char *items, int64_t i, int64_t n, int64_t at)
+{
+    double wide[BLOCK];
+    int64_t bytes = kv_dtype_bytes(j->dtype);
+    if (j->wide == j->dtype) {
+        j->items->make(items, j->from + i * bytes, n, at, j->down);
+        return;
+    }
+    for (int64_t k = 0, m; k < n; k += m) {
+        m = at_most(n - k, BLOCK);
+        convert_elements(wide, j->wide, j->from + (i + k) * bytes, j->dtype, m);
+        j->items->make(items + k * j->items->bytes, wide, m, at + k, j->down);
+    }
+}
+
+/* Writes n items as the elements of the result from number i on. */
+static void give_items(const sort_job *j, const char *items, int64_t i, int64_t n)
+{
+    double wide[BLOCK];
+    int64_t bytes = j->indices ? (int64_t)sizeof(int64_t) : kv_dtype_bytes(j->dtype);
+    if (j->indices || j->wide == j->dtype) {
+        j->items->give(j->to + i * bytes, items, n, j->down);
+        return;
+    }
+    for (int64_t k = 0, m; k < n; k += m) {
+        m = at_most(n - k, BLOCK);
+        j->items->give(wide, items + k * j->items->bytes, m, j->down);
+        convert_elements(j->to + (i + k) * bytes, j->dtype, wide, j->wide, m);
+    }
+}
+
+/* ---- Many lines ---- */
+
+static void sort_lines(void *arg, int64_t part, int worker)
+{
+    sort_job *j = arg;
+    int64_t end = at_most(j->lines, (part + 1) * j->each), size = j->n * j->items->bytes;
+    char *items = j->room + 2 * size * worker;
+    if (j->stopped || (j->stopped = stop_asked()))
+        return;
+    for (int64_t i = part * j->each; i < end; i++) {
+        make_items(j, items, i * j->n, j->n, 0);
+        j->items->sort(items, items + size, j->n);
+        give_items(j, items, i * j->n, j->n);
+    }
+}
+
+/* ---- A long line ---- */
+
+/* j->lines is the number of the line here. */
+static void sort_run(void *arg, int64_t part, int worker)
+{
+    sort_job *j = arg;
+    int64_t at = part * RUN, n = at_most(j->n - at, RUN), bytes = j->items->bytes;
+    (void)worker;
+    if (j->stopped || (j->stopped = stop_asked()))
+        return;
+    make_items(j, j->room + at * bytes, j->lines * j->n + at, n, at);
+    j->items->sort(j->room + at * bytes, j->other + at * bytes, n);
+}
+
+/* A piece of the result of a pair of runs; runs are a multiple of RUN long. */
+static void merge_piece(void *arg, int64_t part, int worker)
+{
+    sort_job *j = arg;
+    int64_t bytes = j->items->bytes, at = part * RUN, begin = at / (2 * j->run) * (2 * j->run);
+    int64_t na = at_most(j->n - begin, j->run), nb = at_most(j->n - begin - na, j->run);
+    const char *a = j->room + begin * bytes;
+    (void)worker;
+    if (j->stopped || (j->stopped = stop_asked()))
+        return;
+    j->items->merge(j->other + at * bytes, a, na, a + na * bytes, nb, at - begin,
+                    at_most(j->n - at, RUN));
+}
+
+static void give_piece(void *arg, int64_t part, int worker)
+{
+    sort_job *j = arg;
+    int64_t at = part * RUN;
+    (void)worker;
+    if (j->stopped || (j->stopped = stop_asked()))
+        return;
+    give_items(j, j->room + at * j->items->bytes, j->lines * j->n + at, at_most(j->n - at, RUN));
+}
+
+static void sort_long(sort_job *j)
+{
+    int64_t pieces = (j->n + RUN - 1) / RUN;
+    pool_run(pieces, sort_run, j);
+    for (j->run = RUN; j->run < j->n && !j->stopped; j->run *= 2) {
+        pool_run(pieces, merge_piece, j);
+        char *swap = j->room;
+        j->room = j->other;
+        j->other = swap;
+    }
+    pool_run(pieces, give_piece, j);
+}
+
+static int sort_all(sort_job *j, int64_t lines, kv_err *e)
+{
+    bool is_long = j->n > RUN;
+    int64_t size = j->n * j->items->bytes;
+    char *room = mem_alloc_data((is_long ? 2 : 2 * pool_workers()) * size, e);
+    if (!room)
+        return KV_E_MEMORY;
+    j->room = room;
+    j->other = room + size;
+    j->lines = lines;
+    j->each = j->n < STOP_EVERY ? STOP_EVERY / j->n : 1;
+    if (!is_long)
+        pool_run((lines + j->each - 1) / j->each, sort_lines, j);
+    for (int64_t i = 0; i < lines && is_long && !j->stopped; i++) {
+        j->lines = i;
+        sort_long(j);
+    }
+    mem_free_data(room);
+    return j->stopped ? stop_error(e) : KV_OK;
+}
+
+/* ---- Axes ---- */
+
+/* a with an axis as the last one; another reference where it is so already. */
+static int axis_last(kv_array **out, kv_array *a, int axis, kv_err *e)
+{
+    int ndim = kv_array_ndim(a), k = 0;
+    int64_t order[KV_MAX_NDIM];
+    if (axis == ndim - 1) {
+        *out = kv_array_ref(a);
+        return KV_OK;
+    }
+    for (int i = 0; i < ndim; i++)
+        if (i != axis)
+            order[k++] = i;
+    order[k] = axis;
+    return arrange_transpose(out, a, order, ndim, e);
+}
+
+/* The last axis to where it was; takes the caller's reference of a. */
+static int axis_back(kv_array **out, kv_array *a, int axis, kv_err *e)
+{
+    int ndim = kv_array_ndim(a);
+    int64_t order[KV_MAX_NDIM];
+    if (axis == ndim - 1) {
+        *out = a;
+        return KV_OK;
+    }
+    for (int i = 0; i < ndim; i++)
+        order[i] = i < axis ? i : i == axis ? ndim - 1 : i - 1;
+    int rc = arrange_transpose(out, a, order, ndim, e);
+    kv_array_unref(a);
+    return rc;
+}
+
+/* Along the last axis. */
+static int sort_last(kv_array **out, kv_array *a, sort_what what, bool down, kv_err *e)
+{
+    int ndim = kv_array_ndim(a);
+    int64_t n = ndim ? kv_array_shape(a)[ndim - 1] : 1;
+    kv_dtype dtype = kv_array_dtype(a), wide = sort_dtype(dtype);
+    bool indices = what == SORT_INDICES;
+    kv_array *made = NULL;
+    const void *from;
+    void *to;
+    if (indices && n > UINT32_MAX && wide != KV_FLOAT64)
+        wide = kv_dtype_is_float(dtype) ? KV_FLOAT64 : KV_INT64;
+    int rc = kv_array_read(a, &from, e);
+    if (rc || (rc = kv_array_new_raw(&made, indices ? KV_INT64 : dtype, ndim, kv_array_shape(a),
+                                     kv_array_ctx(a), e)))
+        return rc;
+    sort_job j = {.items = sort_items_of(wide, indices),
+                  .from = from,
+                  .dtype = dtype,
+                  .wide = wide,
+                  .indices = indices,
+                  .down = down,
+                  .n = n};
+    if (!(rc = kv_array_write(made, &to, e)) && kv_array_size(a) > 0) {
+        j.to = to;
+        rc = sort_all(&j, kv_array_size(a) / n, e);
+    }
+    if (rc)
+        kv_array_unref(made);
+    else
+        *out = made;
+    return rc;
+}
+
+int sort_array(kv_array **out, kv_array *a, sort_what what, int64_t axis, bool down, kv_err *e)
+{
+    int ndim = kv_array_ndim(a);
+    kv_array *lines, *made;
+    if (ndim == 0 && (axis == 0 || axis == -1))
+        return sort_last(out, a, what, down, e);
+    int rc = arrange_axis(&axis, ndim, e);
+    if (rc || (rc = axis_last(&lines, a, (int)axis, e)))
+        return rc;
+    rc = sort_last(&made, lines, what, down, e);
+    kv_array_unref(lines);
+    return rc ? rc : axis_back(out, made, (int)axis, e);
+}
+
+/* ---- Quantiles ---- */
+
+/* The quantile q of n > 0 ascending numbers, as NumPy interpolates. */
+static double quantile(const char *x, kv_dtype dtype, int64_t n, double q)
+{
+    double low, high, at = q * (double)(n - 1), last;
+    int64_t bytes = kv_dtype_bytes(dtype), i = (int64_t)floor(at), k = i + 1 < n ? i + 1 : i;
+    convert_elements(&low, KV_FLOAT64, x + i * bytes, dtype, 1);
+    convert_elements(&high, KV_FLOAT64, x + k * bytes, dtype, 1);
+    convert_elements(&last, KV_FLOAT64, x + (n - 1) * bytes, dtype, 1);
+    double part = at - (double)i, way = high - low;
+    if (last != last)
+        return last;
+    if (part == 0 || low == high)
+        return low;
+    return part < 0.5 ? low + way * part : high - way * (1 - part);
+}
+
+int sort_quantiles(kv_array **out, kv_array *a, const double *q, int64_t nq, int64_t axis,
+                   kv_err *e)
+{
+    kv_array *lines = NULL, *sorted = NULL, *made = NULL;
+    int64_t shape[KV_MAX_NDIM + 1] = {nq};
+    const void *from;
+    void *to;
+    int ndim = kv_array_ndim(a), rc = ndim ? arrange_axis(&axis, ndim, e) : KV_OK;
+    kv_dtype dtype = kv_array_dtype(a), real = kv_dtype_is_float(dtype) ? dtype : KV_FLOAT32;
+    if (rc || (rc = ndim ? axis_last(&lines, a, (int)axis, e) : KV_OK) ||
+        (rc = sort_last(&sorted, lines ? lines : a, SORT_VALUES, false, e)))
+        goto out;
+    int64_t n = ndim ? kv_array_shape(sorted)[ndim - 1] : 1, bytes = kv_dtype_bytes(dtype);
+    for (int i = 0; i + 1 < ndim; i++)
+        shape[i + 1] = kv_array_shape(sorted)[i];
+    if ((rc = kv_array_new_raw(&made, real, ndim ? ndim : 1, shape, kv_array_ctx(a), e)) ||
+        (rc = kv_array_read(sorted, &from, e)) || (rc = kv_array_write(made, &to, e)))
+        goto out;
+    int64_t each = nq ? kv_array_size(made) / nq : 0;
+    if (n == 0 && kv_array_size(made) > 0)
+        rc = kv_err_set(e, KV_E_VALUE, "no elements have no quantile");
+    for (int64_t i = 0; i < kv_array_size(made) && !rc && !(rc = stop_check_at(i, e)); i++) {
+        double x = quantile((const char *)from + i % each * n * bytes, dtype, n, q[i / each]);
+        convert_elements((char *)to + i * kv_dtype_bytes(real), real, &x, KV_FLOAT64, 1);
+    }
+out:
+    kv_array_unref(sorted);
+    kv_array_unref(lines);
+    if (rc)
+        kv_array_unref(made);
+    else
+        *out = made;
+    return rc;
+}
+
+/* ---- Different elements ---- */
+
+/* Marks the elements of a sorted vector that differ from the one before. */
+static int mark_first(kv_array **out, kv_array *sorted, kv_err *e)
+{
+    double x[BLOCK + 1] = {0};
+    int64_t whole[BLOCK + 1] = {0}, n = kv_array_size(sorted);
+    kv_dtype dtype = kv_array_dtype(sorted);
+    bool real = kv_dtype_is_float(dtype);
+    const void *from;
+    void *to;
+    int rc = kv_array_read(sorted, &from, e);
+    if (rc || (rc = kv_array_new_raw(out, KV_BOOL, 1, &n, (kv_ctx){KV_CPU, 0}, e)))
+        return rc;
+    rc = kv_array_write(*out, &to, e);
+    for (int64_t i = 0, m; i < n && !rc && !(rc = stop_check_at(i / BLOCK, e)); i += m) {
+        bool *mark = (bool *)to + i;
+        m = at_most(n - i, BLOCK);
+        x[0] = x[BLOCK];
+        whole[0] = whole[BLOCK];
+        convert_elements(real ? (void *)(x + 1) : (void *)(whole + 1), real ? KV_FLOAT64 : KV_INT64,
+                         (const char *)from + i * kv_dtype_bytes(dtype), dtype, m);
+        for (int64_t k = 1; k <= m; k++)
+            mark[k - 1] = real ? x[k] != x[k - 1] && (x[k] == x[k] || x[k - 1] == x[k - 1])
+                               : whole[k] != whole[k - 1];
+        mark[0] |= i == 0;
+    }
+    if (rc)
+        kv_array_unref(*out);
+    return rc;
+}
+
+/* How far each place lies from the next, the last from n. */
+static int count_between(kv_array **out, kv_array *places, int64_t n, kv_err *e)
+{
+    int64_t size = kv_array_size(places);
+    const void *from;
+    void *to;
+    int rc = kv_array_read(places, &from, e);
+    if (rc || (rc = kv_array_new_raw(out, KV_INT64, 1, &size, kv_array_ctx(places), e)))
+        return rc;
+    rc = kv_array_write(*out, &to, e);
+    const int64_t *at = from;
+    for (int64_t i = 0; i < size && !rc && !(rc = stop_check_at(i, e)); i++)
+        ((int64_t *)to)[i] = (i + 1 < size ? at[i + 1] : n) - at[i];
+    if (rc)
+        kv_array_unref(*out);
+    return rc;
+}
+
+/* For each element the number of its run: order says where the sorted ones came from. */
+static int number_runs(kv_array **out, kv_array *order, kv_array *marks, const kv_array *like,
+                       kv_err *e)
+{
+    const void *from, *mark;
+    void *to;
+    int rc = kv_array_read(order, &from, e);
+    if (rc || (rc = kv_array_read(marks, &mark, e)) ||
+        (rc = kv_array_new_raw(out, KV_INT64, kv_array_ndim(like), kv_array_shape(like),
+                               kv_array_ctx(like), e)))
+        return rc;
+    rc = kv_array_write(*out, &to, e);
+    int64_t run = -1;
+    for (int64_t i = 0; i < kv_array_size(order) && !rc && !(rc = stop_check_at(i, e)); i++) {
+        run += ((const bool *)mark)[i];
+        ((int64_t *)to)[((const int64_t *)from)[i]] = run;
+    }
+    if (rc)
+        kv_array_unref(*out);
+    return rc;
+}
+
+/* The parts of a unique; the caller lets go those that are there. */
+typedef struct unique {
+    kv_array *flat, *order, *sorted, *marks, *places;
+    kv_array *values, *first, *inverse, *counts;
+} unique;
+
+static int find_unique(unique *u, kv_array *a, bool first, bool inverse, bool counts, kv_err *e)
+{
+    int64_t n = kv_array_size(a);
+    int rc = arrange_reshape(&u->flat, a, 1, &n, e);
+    if (rc)
+        return rc;
+    if (first || inverse) {
+        if ((rc = sort_last(&u->order, u->flat, SORT_INDICES, false, e)))
+            return rc;
+        array_range by_order = {.ids = u->order};
+        rc = array_slice(&u->sorted, u->flat, &by_order, 1, e);
+    } else {
+        rc = sort_last(&u->sorted, u->flat, SORT_VALUES, false, e);
+    }
+    if (rc || (rc = mark_first(&u->marks, u->sorted, e)))
+        return rc;
+    array_range marked = {.ids = u->marks};
+    rc = array_slice(&u->values, u->sorted, &marked, 1, e);
+    if (!rc && first)
+        rc = array_slice(&u->first, u->order, &marked, 1, e);
+    if (!rc && inverse)
+        rc = number_runs(&u->inverse, u->order, u->marks, a, e);
+    if (!rc && counts && !(rc = pick_mask(&u->places, u->marks, 1, e)))
+        rc = count_between(&u->counts, u->places, n, e);
+    return rc;
+}
+
+int sort_unique(kv_array **out, kv_array **first, kv_array **inverse, kv_array **counts,
+                kv_array *a, kv_err *e)
+{
+    unique u = {0};
+    int rc = find_unique(&u, a, first, inverse, counts, e);
+    kv_array **to[] = {out, first, inverse, counts};
+    kv_array *made[] = {u.values, u.first, u.inverse, u.counts};
+    for (int i = 0; i < 4; i++) {
+        if (!rc && to[i])
+            *to[i] = made[i];
+        else
+            kv_array_unref(made[i]);
+    }
+    kv_array_unref(u.places);
+    kv_array_unref(u.marks);
+    kv_array_unref(u.sorted);
+    kv_array_unref(u.order);
+    kv_array_unref(u.flat);
+    return rc;
+}

@@ -1,0 +1,81 @@
+/* The loops of reductions, a variant for each type and way. Sums are float64, so the products and
+ * squares of float32 that rules add up lose nothing before the end. */
+#include "vm/kernel_fold.h"
+
+#include <math.h>
+
+#include "base/no_carry.h"
+
+enum { LANES = 8 };
+
+double kernel_fold_begin(plan_fold fold)
+{
+    return fold == PLAN_SUM ? 0 : fold == PLAN_MAX ? -INFINITY : INFINITY;
+}
+
+#define SUM(a, b) ((a) + (b))
+#define MAX(a, b) ((((b) > (a)) | ((b) != (b))) ? (b) : (a))
+#define MIN(a, b) ((((b) < (a)) | ((b) != (b))) ? (b) : (a))
+
+double kernel_fold_join(plan_fold fold, double a, double b)
+{
+    return fold == PLAN_SUM ? SUM(a, b) : fold == PLAN_MAX ? MAX(a, b) : MIN(a, b);
+}
+
+/* Whole groups of lanes, and each number into the number at its place. */
+#define LOOPS(suffix, T, JOIN)                                                                     \
+    static void lanes_##suffix(double *lane, const void *from, int64_t n)                          \
+    {                                                                                              \
+        const T *x = from;                                                                         \
+        double own[LANES];                                                                         \
+        for (int l = 0; l < LANES; l++)                                                            \
+            own[l] = lane[l];                                                                      \
+        for (int64_t i = 0; i < n; i += LANES)                                                     \
+            for (int l = 0; l < LANES; l++)                                                        \
+                own[l] = JOIN(own[l], (double)x[i + l]);                                           \
+        for (int l = 0; l < LANES; l++)                                                            \
+            lane[l] = own[l];                                                                      \
+    }                                                                                              \
+                                                                                                   \
+    static void each_##suffix(double *each, const void *from, int64_t n)                           \
+    {                                                                                              \
+        const T *x = from;                                                                         \
+        NO_CARRY for (int64_t i = 0; i < n; i++)                                                   \
+            each[i] = JOIN(each[i], (double)x[i]);                                                 \
+    }
+
+LOOPS(sum_f32, float, SUM)
+LOOPS(max_f32, float, MAX)
+LOOPS(min_f32, float, MIN)
+LOOPS(sum_f64, double, SUM)
+LOOPS(max_f64, double, MAX)
+LOOPS(min_f64, double, MIN)
+
+typedef void loop(double *to, const void *from, int64_t n);
+
+#define TABLE(what)                                                                                \
+    static loop *const what[][PLAN_FOLDS] = {                                                      \
+        [PROG_F32] = {what##_sum_f32, what##_max_f32, what##_min_f32},                             \
+        [PROG_F64] = {what##_sum_f64, what##_max_f64, what##_min_f64}};
+
+TABLE(lanes)
+TABLE(each)
+
+double kernel_fold_row(plan_fold fold, prog_type type, const void *x, int64_t n)
+{
+    double lane[LANES], all;
+    int64_t whole = n - n % LANES, bytes = type == PROG_F32 ? 4 : 8;
+    for (int l = 0; l < LANES; l++)
+        lane[l] = kernel_fold_begin(fold);
+    lanes[type][fold](lane, x, whole);
+    each[type][fold](lane, (const char *)x + whole * bytes, n - whole);
+    all = lane[0];
+    for (int l = 1; l < LANES; l++)
+        all = kernel_fold_join(fold, all, lane[l]);
+    return all;
+}
+
+void kernel_fold_each(plan_fold fold, prog_type type, double *to, const void *x, int64_t n)
+{
+    each[type][fold](to, x, n);
+}

@@ -1,0 +1,20 @@
+/* The loops of reductions that plans make by steps (vm/plan_grid.h), in float64. */
+#ifndef VM_KERNEL_FOLD_H
+#define VM_KERNEL_FOLD_H
+
+#include "vm/plan.h"
+
+/* What a reduction of nothing gives: 0, -inf, inf. */
+double kernel_fold_begin(plan_fold fold);
+
+/* a and b reduced; nan if either is. */
+double kernel_fold_join(plan_fold fold, double a, double b);
+
+/* n numbers, float32 or float64, reduced to one: element i goes to lane i % 8, then the lanes are
+ * joined from the first to the last. */
+double kernel_fold_row(plan_fold fold, prog_type type, const void *x, int64_t n);
+
+/* to[j] joined with x[j], for n numbers. */
+void kernel_fold_each(plan_fold fold, prog_type type, double *to, const void *x, int64_t n);
+
+#endif

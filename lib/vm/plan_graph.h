@@ -1,0 +1,29 @@
+/* The graph that a rule becomes, before plans are made of it: what plans add to the operations of
+ * programs, and how nodes are gone through. */
+#ifndef VM_PLAN_GRAPH_H
+#define VM_PLAN_GRAPH_H
+
+#include "vm/plan.h"
+#include "vm/prog.h"
+
+/* A NODE_SUM is one of these ways to reduce, over one of these axes. */
+static inline plan_fold plan_graph_fold(const node *n)
+{
+    return (plan_fold)(n->k.integer & 3);
+}
+
+static inline plan_over plan_graph_over(const node *n)
+{
+    return (plan_over)(n->k.integer >> 2);
+}
+
+/* The number of children of a node that are nodes: a load's and a constant's are not. */
+int plan_graph_kids(const node *n);
+
+/* An operation of one builder in another one, or the same, with other operands. */
+prog_value plan_graph_apply(prog_builder *to, const node *n, const prog_value *kid);
+
+/* Returns true if a value needs whole arrays before it is computed: a reduction, a product. */
+bool plan_graph_waits(const node *n);
+
+#endif

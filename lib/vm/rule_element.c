@@ -1,0 +1,358 @@
+/* Expressions of rules among elements: they become operations of a program, which is run later. */
+#include <math.h>
+#include <string.h>
+
+#include "vm/element.h"
+#include "vm/rule_run.h"
+
+static const rule_operand nothing = {.v = -1};
+
+/* A host number among elements: rounded once to T, and held in `type`. */
+rule_operand rule_from_host(rule_run *r, const ast *node, host x, prog_type type)
+{
+    if (!host_is_number(x))
+        return (rule_operand){.other = true, .host = x, .v = -1};
+    if (r->type == PROG_I64) {
+        int64_t whole = x.u.integer;
+        if (x.kind == HOST_FLOAT && !element_is_whole(x.u.number, &whole)) {
+            REFUSE(r, node, KV_E_DTYPE, "a rule on a key of %s reads only whole numbers",
+                   kv_dtype_name(r->dtype));
+            kv_err_hint(r->e, "keep the key as float32 to compute with fractions");
+            return nothing;
+        }
+        if (!element_holds(r->dtype, whole))
+            REFUSE(r, node, KV_E_VALUE, "%lld does not fit into %s", (long long)whole,
+                   kv_dtype_name(r->dtype));
+        x = host_int(whole);
+    }
+    prog_value v = x.kind == HOST_FLOAT ? prog_const(r->b, r->type, x.u.number)
+                                        : prog_const_int(r->b, r->type, x.u.integer);
+    return (rule_operand){.v = prog_cast(r->b, type, v)};
+}
+
+/* A result: of an integer key it wraps to the key's dtype at once. */
+static prog_value settled(rule_run *r, prog_value v)
+{
+    return r->type == PROG_I64 ? prog_narrow(r->b, r->dtype, v) : v;
+}
+
+static void refuse_extents(rule_run *r, prog_extent one, prog_extent other)
+{
+    buf text = {0};
+    plan_extent_text(&text, one);
+    buf_add(&text, " and ");
+    plan_extent_text(&text, other);
+    if (!r->rc && !(r->rc = buf_check(&text, r->e)))
+        REFUSE(r, r->node, KV_E_SHAPE, "%s do not go together", buf_text(&text));
+    buf_release(&text);
+}
+
+prog_value rule_apply(rule_run *r, prog_op op, prog_value x, prog_value y, prog_value z)
+{
+    const prog_value v[3] = {x, y, z};
+    prog_extent extent = plan_extent(r->b, x);
+    for (int i = 1; i < 3; i++)
+        if (!r->rc && v[i] >= 0 && !plan_join(&extent, plan_extent(r->b, v[i])))
+            refuse_extents(r, plan_extent(r->b, x), plan_extent(r->b, v[i]));
+    if (r->rc)
+        return -1;
+    return settled(r, prog_apply(r->b, op, x, y, z));
+}
+
+/* A division or root of integers would have to leave them. */
+static rule_operand refuse_integer(rule_run *r, const ast *node, const char *what)
+{
+    if (r->rc)
+        return nothing;
+    REFUSE(r, node, KV_E_DTYPE, "a rule on a key of %s computes in integers, which have no %s",
+           kv_dtype_name(r->dtype), what);
+    kv_err_hint(r->e, "keep the key as float32 to compute with fractions");
+    return nothing;
+}
+
+void rule_need_number(rule_run *r, const ast *node, rule_operand x)
+{
+    if (!r->rc && x.other)
+        REFUSE(r, node, KV_E_DTYPE, "%s cannot be computed with arrays",
+               x.host.kind == HOST_TEXT ? "a text" : "none");
+}
+
+/* An element, which must be a number. */
+prog_value rule_number(rule_run *r, const ast *node, prog_type type)
+{
+    rule_operand x = rule_element(r, node, type);
+    rule_need_number(r, node, x);
+    return x.v;
+}
+
+/* A comparison in which a text or none stands, so no element: its answer is a number. */
+static rule_operand compare_others(rule_run *r, const ast *node, rule_operand x, rule_operand y,
+                                   prog_type type)
+{
+    host answer;
+    host left = x.other ? x.host : host_int(0), right = y.other ? y.host : host_int(0);
+    int rc = host_binary((ast_op)node->op, left, right, &answer, &r->memory, r->e);
+    if (!rc)
+        return rule_from_host(r, node, answer, type);
+    rule_refuse(r, node, rc);
+    return nothing;
+}
+
+static rule_operand element_binary(rule_run *r, const ast *node, prog_type type)
+{
+    rule_operand x = rule_element(r, node->kid[0], type), y = rule_element(r, node->kid[1], type);
+    bool compares = node->op >= OP_EQ && node->op <= OP_GE;
+    if (!r->rc && compares && (x.other || y.other))
+        return compare_others(r, node, x, y, type);
+    rule_need_number(r, node->kid[0], x);
+    rule_need_number(r, node->kid[1], y);
+    if (type == PROG_I64 && node->op == OP_DIV)
+        return refuse_integer(r, node, "`/`");
+    return (rule_operand){.v = rule_apply(r, element_op((ast_op)node->op), x.v, y.v, -1)};
+}
+
+static rule_operand element_unary(rule_run *r, const ast *node, prog_type type)
+{
+    rule_operand x = rule_element(r, node->kid[0], type);
+    /* -none is none */
+    if ((x.other && x.host.kind == HOST_NONE && node->op != OP_NOT) ||
+        (!x.other && node->op == OP_POS))
+        return x;
+    rule_need_number(r, node->kid[0], x);
+    prog_op op = node->op == OP_NEG ? PROG_NEG : PROG_NOT;
+    return (rule_operand){.v = rule_apply(r, op, x.v, -1, -1)};
+}
+
+static prog_value constant(rule_run *r, prog_type type, double x)
+{
+    return prog_const(r->b, type, x);
+}
+
+/* clip(x, c): to -c .. c, but only for c > 0. */
+static prog_value clip_both(rule_run *r, prog_type type, prog_value x, rule_operand c)
+{
+    if (c.other)
+        return x;
+    prog_value above = rule_apply(r, PROG_GT, c.v, constant(r, type, 0), -1);
+    /* -c is no number of an unsigned dtype, but a bound all the same */
+    prog_value low = prog_apply(r->b, PROG_NEG, c.v, -1, -1);
+    return rule_apply(r, PROG_WHERE, above, rule_apply(r, PROG_CLIP, x, low, c.v), x);
+}
+
+/* The bound of a clip; the one that never binds when there is none. */
+static prog_value bound(rule_run *r, prog_type type, rule_operand b, double none)
+{
+    if (!b.other)
+        return b.v;
+    if (type != PROG_I64)
+        return constant(r, type, none);
+    return prog_const_int(r->b, type, none < 0 ? INT64_MIN : INT64_MAX);
+}
+
+static rule_operand element_clip(rule_run *r, const ast *node, prog_type type)
+{
+    prog_value x = rule_number(r, node->kid[0], type);
+    rule_operand b[2] = {nothing, nothing};
+    for (uint32_t i = 1; i < node->n; i++) {
+        b[i - 1] = rule_element(r, node->kid[i], type);
+        if (b[i - 1].other && b[i - 1].host.kind == HOST_TEXT)
+            rule_need_number(r, node->kid[i], b[i - 1]);
+    }
+    if (node->n == 2)
+        return (rule_operand){.v = clip_both(r, type, x, b[0])};
+    return (rule_operand){.v = rule_apply(r, PROG_CLIP, x, bound(r, type, b[0], -INFINITY),
+                                bound(r, type, b[1], INFINITY))};
+}
+
+/* f64(e): e in binary64, rounded once to T. */
+static rule_operand element_f64(rule_run *r, const ast *node, prog_type type)
+{
+    if (type == PROG_I64)
+        return refuse_integer(r, node, "`f64`");
+    prog_value x = rule_number(r, node->kid[0], PROG_F64);
+    return (rule_operand){.v = prog_cast(r->b, type, prog_cast(r->b, r->type, x))};
+}
+
+int64_t rule_length(const rule_run *r, uint8_t axis)
+{
+    int64_t row = r->given->row > 0 ? r->given->row : 1;
+    return axis == PROG_ROWS ? r->given->size / row : axis == PROG_COLUMNS ? row : 1;
+}
+
+/* How each function reduces. */
+static const struct reduction {
+    plan_fold fold;
+    plan_over over;
+    bool mean;
+} reductions[] = {
+    [FN_SUM] = {PLAN_SUM, PLAN_OVER_ALL, false},
+    [FN_NORM] = {PLAN_SUM, PLAN_OVER_ALL, false},
+    [FN_MEAN] = {PLAN_SUM, PLAN_OVER_ALL, true},
+    [FN_MAX] = {PLAN_MAX, PLAN_OVER_ALL, false},
+    [FN_MIN] = {PLAN_MIN, PLAN_OVER_ALL, false},
+    [FN_ROWSUM] = {PLAN_SUM, PLAN_OVER_COLUMNS, false},
+    [FN_ROWMEAN] = {PLAN_SUM, PLAN_OVER_COLUMNS, true},
+    [FN_ROWMAX] = {PLAN_MAX, PLAN_OVER_COLUMNS, false},
+    [FN_ROWMIN] = {PLAN_MIN, PLAN_OVER_COLUMNS, false},
+    [FN_COLSUM] = {PLAN_SUM, PLAN_OVER_ROWS, false},
+    [FN_COLMEAN] = {PLAN_SUM, PLAN_OVER_ROWS, true},
+    [FN_COLMAX] = {PLAN_MAX, PLAN_OVER_ROWS, false},
+    [FN_COLMIN] = {PLAN_MIN, PLAN_OVER_ROWS, false},
+};
+
+/* The extent that is left of x's, and how many elements each number is made of. */
+static prog_extent reduced(const rule_run *r, prog_extent x, plan_over over, int64_t *n)
+{
+    prog_extent left = x;
+    left.columns = over == PLAN_OVER_ROWS ? x.columns : PROG_ONE;
+    left.rows = over == PLAN_OVER_COLUMNS ? x.rows : PROG_ONE;
+    *n = (left.rows == x.rows ? 1 : rule_length(r, x.rows)) *
+         (left.columns == x.columns ? 1 : rule_length(r, x.columns));
+    return left;
+}
+
+/* One number, for the whole array, its row or its column. One that is so already stays what it is:
+ * its sum is not that of an array of it. */
+static rule_operand element_reduce(rule_run *r, const ast *node, const element_function *f,
+                                   prog_type type)
+{
+    struct reduction how = reductions[f->kind];
+    bool norm = f->kind == FN_NORM;
+    int64_t n = 1;
+    if (type == PROG_I64)
+        return refuse_integer(r, node, f->name);
+    prog_value x = rule_number(r, node->kid[0], type);
+    prog_extent extent = rule_env_extent(&r->env, node->kid[0]);
+    prog_extent left = reduced(r, extent, how.over, &n);
+    if (!r->rc && n == 0 && how.fold != PLAN_SUM)
+        REFUSE(r, node, KV_E_VALUE, "%s of an array without elements", f->name);
+    if (r->rc)
+        return nothing;
+    prog_value term = norm ? prog_apply(r->b, PROG_MUL, x, x, -1) : x, made = term;
+    if (left.rows != extent.rows || left.columns != extent.columns) {
+        *(how.over == PLAN_OVER_COLUMNS ? &r->by_rows : &r->whole) = true;
+        r->steps |= how.fold != PLAN_SUM || how.over == PLAN_OVER_ROWS || !extent.rows ||
+                    !extent.columns;
+        made =
+            plan_reduce(r->b, plan_spread(r->b, term, extent), how.fold, how.over, r->offset != 0);
+    }
+    if (norm)
+        made = prog_apply(r->b, PROG_SQRT, made, -1, -1);
+    if (how.mean)
+        made = prog_apply(r->b, PROG_DIV, made, prog_const(r->b, type, (double)n), -1);
+    return (rule_operand){.v = made};
+}
+
+/* A factor, as long as it is said to be. */
+static prog_value factor(rule_run *r, const ast *node, prog_type type)
+{
+    prog_value x = rule_number(r, node, type);
+    return plan_spread(r->b, x, rule_env_extent(&r->env, node));
+}
+
+/* matmul(x, y) and T(x). */
+static rule_operand element_matrix(rule_run *r, const ast *node, const element_function *f,
+                                   prog_type type)
+{
+    if (type == PROG_I64)
+        return refuse_integer(r, node, f->name);
+    prog_value x = factor(r, node->kid[0], type);
+    r->steps = true;
+    if (f->kind == FN_TURNED)
+        return (rule_operand){.v = plan_turned(r->b, x)};
+    prog_value y = factor(r, node->kid[1], type);
+    if (!r->rc && plan_extent(r->b, x).columns != plan_extent(r->b, y).rows)
+        refuse_extents(r, plan_extent(r->b, x), plan_extent(r->b, y));
+    return (rule_operand){.v = r->rc ? -1 : plan_matmul(r->b, x, y)};
+}
+
+/* normal(sigma): drawn anew for every element and update. */
+static rule_operand element_normal(rule_run *r, const ast *node, prog_type type)
+{
+    if (type == PROG_I64)
+        return refuse_integer(r, node, "`normal`");
+    prog_value sigma = rule_number(r, node->kid[0], type);
+    if (!r->rc && r->draws == PLAN_MAX_DRAWS)
+        REFUSE(r, node, KV_E_VALUE, "a rule draws at most %d times", PLAN_MAX_DRAWS);
+    if (r->rc)
+        return nothing;
+    int slot = PLAN_NORMAL + r->offset + r->draws++;
+    prog_value z = prog_cast(r->b, type, prog_load(r->b, slot, prog_dtype(r->type), r->type));
+    return (rule_operand){.v = prog_apply(r->b, PROG_MUL, z, sigma, -1)};
+}
+
+/* A function that is one operation. */
+static rule_operand element_operation(rule_run *r, const ast *node, const element_function *f,
+                                      prog_type type)
+{
+    prog_value v[3] = {-1, -1, -1};
+    if (f->kind == FN_FRACTION && type == PROG_I64)
+        return refuse_integer(r, node, f->name);
+    int arity = prog_op_arity(f->op);
+    for (int i = 0; i < (int)node->n; i++) {
+        v[i < arity ? i : 1] = rule_number(r, node->kid[i], type);
+        /* min and max of more than two: from left to right */
+        if (arity == 2 && i > 0)
+            v[0] = rule_apply(r, f->op, v[0], v[1], -1);
+    }
+    return (rule_operand){.v = arity == 2 ? v[0] : rule_apply(r, f->op, v[0], v[1], v[2])};
+}
+
+static rule_operand element_call(rule_run *r, const ast *node, prog_type type)
+{
+    const element_function *f = element_called(node);
+    if (f->traits & FN_REDUCES)
+        return element_reduce(r, node, f, type);
+    if (f->traits & FN_MATRIX)
+        return element_matrix(r, node, f, type);
+    switch (f->kind) {
+    case FN_CLIP:
+        return element_clip(r, node, type);
+    case FN_ENDSWITH:
+    case FN_SPARSE:
+    case FN_SIZE:
+    case FN_LEN: /* known before the arrays are read */
+        return rule_from_host(r, node, rule_host(r, node), type);
+    case FN_F64:
+        return element_f64(r, node, type);
+    case FN_NORMAL:
+        return element_normal(r, node, type);
+    default: /* the operations */
+        return element_operation(r, node, f, type);
+    }
+}
+
+/* An expression in `type`, which is T, or binary64 inside f64. What names no element is computed in
+ * it too, operator by operator; names and literals of host numbers are rounded to T first. */
+static rule_operand element_of(rule_run *r, const ast *node, prog_type type)
+{
+    const rule_name *n;
+    switch (node->kind) {
+    case AST_NAME:
+        n = rule_env_find(&r->env, node->u.text);
+        if (!n->element)
+            return rule_from_host(r, node, n->number, type);
+        if (n->at == STALE)
+            REFUSE(r, node, KV_E_USAGE, "`%s` was made before `rows present`", n->text);
+        return (rule_operand){.v = prog_cast(r->b, type, n->at)};
+    case AST_UNARY:
+        return element_unary(r, node, type);
+    case AST_BINARY:
+        return element_binary(r, node, type);
+    case AST_CALL:
+        return element_call(r, node, type);
+    default: /* literals and texts */
+        return rule_from_host(r, node, rule_host(r, node), type);
+    }
+}
+
+rule_operand rule_element(rule_run *r, const ast *node, prog_type type)
+{
+    const ast *outer = r->node;
+    rule_operand x = nothing;
+    r->node = node;
+    if (!r->rc)
+        x = element_of(r, node, type);
+    r->node = outer;
+    return x;
+}

@@ -1,0 +1,152 @@
+/* Host values of rules: what is known before an array is read. */
+#include "vm/rule_run.h"
+
+#include <string.h>
+
+#include "vm/element.h"
+
+void rule_refuse(rule_run *r, const ast *node, int rc)
+{
+    source_at(r->binding->src, node->pos, node->end, r->e);
+    r->rc = rc;
+}
+
+/* Python's `and` and `or`: one of the two operands. */
+static host evaluate_choice(rule_run *r, const ast *node)
+{
+    host x = rule_host(r, node->kid[0]);
+    return host_truth(x) == (node->op == OP_OR) ? x : rule_host(r, node->kid[1]);
+}
+
+/* The values of all children; NULL after a failure. */
+static host *evaluate_all(rule_run *r, const ast *node)
+{
+    host *values = arena_alloc(&r->memory, sizeof *values * (node->n ? node->n : 1), r->e);
+    if (!values)
+        r->rc = KV_E_MEMORY;
+    for (uint32_t i = 0; i < node->n && !r->rc; i++)
+        values[i] = rule_host(r, node->kid[i]);
+    return r->rc ? NULL : values;
+}
+
+static host keep_text(rule_run *r, buf *text)
+{
+    const char *kept =
+        buf_check(text, r->e) ? NULL : arena_text(&r->memory, buf_text(text), text->len, r->e);
+    buf_release(text);
+    if (!kept)
+        r->rc = KV_E_MEMORY;
+    return kept ? host_text(kept) : host_none();
+}
+
+/* TEXT % (a, b) */
+static host evaluate_format(rule_run *r, const ast *node, const char *fmt)
+{
+    host *values = evaluate_all(r, node->kid[1]);
+    buf text = {0};
+    int rc = values ? host_format(&text, fmt, values, (int)node->kid[1]->n, r->e) : KV_OK;
+    if (rc)
+        rule_refuse(r, node, rc);
+    if (!r->rc)
+        return keep_text(r, &text);
+    buf_release(&text);
+    return host_none();
+}
+
+static host evaluate_binary(rule_run *r, const ast *node)
+{
+    host x = rule_host(r, node->kid[0]), out = host_none();
+    if (x.kind == HOST_TEXT && node->op == OP_MOD && node->kid[1]->kind == AST_TUPLE)
+        return evaluate_format(r, node, x.u.text);
+    host y = rule_host(r, node->kid[1]);
+    int rc = r->rc ? KV_OK : host_binary((ast_op)node->op, x, y, &out, &r->memory, r->e);
+    if (rc)
+        rule_refuse(r, node, rc);
+    return out;
+}
+
+/* Appends {x}, {x!r} or {x:format}, whose format may have fields of its own. */
+static void put_field(rule_run *r, buf *out, const ast *field)
+{
+    buf shown = {0};
+    host x = rule_host(r, field->kid[0]);
+    const char *format = field->n > 1 ? rule_host(r, field->kid[1]).u.text : field->u.text;
+    if (r->rc)
+        return;
+    if (field->op) {
+        host_print(&shown, x, field->op == 'r');
+        x = host_text(buf_text(&shown));
+    }
+    int rc = host_format_field(out, x, format, r->e);
+    buf_release(&shown);
+    if (rc)
+        rule_refuse(r, field, rc);
+}
+
+static host evaluate_pieces(rule_run *r, const ast *node)
+{
+    buf text = {0};
+    for (uint32_t i = 0; i < node->n && !r->rc; i++) {
+        const ast *piece = node->kid[i];
+        if (piece->kind == AST_FIELD)
+            put_field(r, &text, piece);
+        else
+            buf_add(&text, piece->u.text);
+    }
+    if (!r->rc)
+        return keep_text(r, &text);
+    buf_release(&text);
+    return host_none();
+}
+
+static host evaluate_call(rule_run *r, const ast *node)
+{
+    const element_function *f = element_called(node);
+    if (f->kind == FN_SPARSE) {
+        bool input = strcmp(node->kid[0]->u.text, "input") == 0;
+        return host_bool(input ? r->given->sparse_input : r->given->sparse_stored);
+    }
+    if (f->kind == FN_SIZE)
+        return host_int(r->given->size);
+    if (f->kind == FN_LEN)
+        return host_int(r->given->row > 0 ? r->given->size / r->given->row : 0);
+    host *args = evaluate_all(r, node), out = host_none();
+    /* host values are binary64 as they are */
+    if (args && f->kind == FN_F64)
+        return args[0];
+    int rc = args ? host_call(node->u.text, args, (int)node->n, &out, r->e) : KV_OK;
+    if (rc)
+        rule_refuse(r, node, rc);
+    return out;
+}
+
+static host evaluate_unary(rule_run *r, const ast *node)
+{
+    host x = rule_host(r, node->kid[0]), out = host_none();
+    int rc = r->rc ? KV_OK : host_unary((ast_op)node->op, x, &out, r->e);
+    if (rc)
+        rule_refuse(r, node, rc);
+    return out;
+}
+
+host rule_host(rule_run *r, const ast *node)
+{
+    if (r->rc)
+        return host_none();
+    switch (node->kind) {
+    case AST_NAME:
+        return rule_env_find(&r->env, node->u.text)->number;
+    case AST_FTEXT:
+        return evaluate_pieces(r, node);
+    case AST_CALL:
+        return evaluate_call(r, node);
+    case AST_UNARY:
+        return evaluate_unary(r, node);
+    case AST_BINARY:
+        if (node->op == OP_AND || node->op == OP_OR)
+            return evaluate_choice(r, node);
+        return evaluate_binary(r, node);
+    default: /* literals; rule_check leaves no other kinds */
+        return host_literal(node);
+    }
+}

@@ -1,0 +1,126 @@
+/* Sorting and running sums of lines that are longer than what one thread takes at once. */
+#include "array/sort.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/scan.h"
+#include "base/stop.h"
+#include "test_array.h"
+
+enum { LONG = 400003 };
+
+/* Numbers with many that are equal, in no order; whole ones for integers. */
+static kv_array *mixed(kv_dtype dtype, int64_t n)
+{
+    kv_err e = {0};
+    kv_array *a = NULL, *b = NULL;
+    void *data = NULL;
+    uint32_t seed = 1;
+    CHECK_OK(kv_array_new(&a, KV_FLOAT64, 1, &n, cpu0, &e));
+    CHECK_OK(kv_array_write(a, &data, &e));
+    for (int64_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        ((double *)data)[i] = (double)(seed >> 16) - 30000;
+    }
+    CHECK_OK(kv_array_dup(&b, a, dtype, cpu0, &e));
+    kv_array_unref(a);
+    return b;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void check_sorted(kv_dtype dtype, int64_t n, bool down)
+{
+    kv_err e = {0};
+    kv_array *a = mixed(dtype, n), *sorted = NULL, *order = NULL;
+    static double x[LONG], y[LONG], want[LONG];
+    array_read_all(kv_array_ref(a), x);
+    memcpy(want, x, (size_t)n * sizeof *x);
+    qsort(want, (size_t)n, sizeof *want, by_number);
+    CHECK_OK(sort_array(&sorted, a, SORT_VALUES, -1, down, &e));
+    CHECK_INT(kv_array_dtype(sorted), dtype);
+    array_read_all(sorted, y);
+    bool same = true, stable = true;
+    for (int64_t i = 0; i < n; i++)
+        same &= y[i] == want[down ? n - 1 - i : i];
+    CHECK(same);
+    CHECK_OK(sort_array(&order, a, SORT_INDICES, -1, down, &e));
+    const int64_t *at = array_elements(order);
+    for (int64_t i = 0; i < n; i++) {
+        same &= x[at[i]] == y[i];
+        stable &= i == 0 || y[i] != y[i - 1] || at[i] > at[i - 1];
+    }
+    CHECK(same && stable);
+    kv_array_unref(order);
+    kv_array_unref(a);
+}
+
+TEST(sort_lengths)
+{
+    static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT64, KV_INT32, KV_INT64, KV_BFLOAT16};
+    static const int64_t lengths[] = {1, 48, 49, 1000, 131072, 131073, LONG};
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+            check_sorted(dtypes[d], lengths[i], (d + i) % 2);
+}
+
+/* nan is last, and -0 and 0 keep their order where indices are sorted. */
+TEST(sort_nan)
+{
+    kv_err e = {0};
+    kv_array *a = array_vector(KV_FLOAT64, 5, (double[]){NAN, 1, 0, -0.0, -INFINITY}), *r = NULL;
+    double x[5];
+    CHECK_OK(sort_array(&r, a, SORT_VALUES, 0, false, &e));
+    array_read_all(r, x);
+    CHECK(x[0] == -INFINITY && x[3] == 1 && isnan(x[4]));
+    CHECK_OK(sort_array(&r, a, SORT_INDICES, 0, false, &e));
+    CHECK(memcmp(array_elements(r), (int64_t[]){4, 2, 3, 1, 0}, sizeof(int64_t[5])) == 0);
+    kv_array_unref(r);
+    CHECK_ERR(sort_array(&r, a, SORT_VALUES, 1, false, &e), KV_E_INDEX,
+              "axis 1 is out of range: the array has 1 axis");
+    kv_array_unref(a);
+}
+
+TEST(scan_long)
+{
+    kv_err e = {0};
+    kv_array *a = mixed(KV_INT32, LONG), *r = NULL, *wide = NULL;
+    static double x[LONG];
+    array_read_all(kv_array_ref(a), x);
+    CHECK_OK(scan_sum(&r, a, 0, KV_INT64, &e));
+    const int64_t *sum = array_elements(r);
+    double all = 0;
+    bool same = true;
+    for (int64_t i = 0; i < LONG; i++)
+        same &= (all += x[i]) == (double)sum[i];
+    CHECK(same);
+    kv_array_unref(r);
+    CHECK_OK(scan_sum(&wide, a, -1, KV_FLOAT64, &e));
+    CHECK(((const double *)array_elements(wide))[LONG - 1] == all);
+    kv_array_unref(wide);
+    kv_array_unref(a);
+}
+
+static int always(void)
+{
+    return 1;
+}
+
+TEST(sort_and_scan_stop)
+{
+    kv_err e = {0};
+    kv_array *a = mixed(KV_FLOAT32, LONG), *r = NULL;
+    stop_ask(always);
+    CHECK_ERR(sort_array(&r, a, SORT_VALUES, 0, false, &e), KV_E_INTERRUPTED, "interrupted");
+    CHECK_ERR(scan_sum(&r, a, 0, KV_FLOAT32, &e), KV_E_INTERRUPTED, "interrupted");
+    CHECK_ERR(sort_unique(&r, NULL, NULL, NULL, a, &e), KV_E_INTERRUPTED, "interrupted");
+    stop_ask(NULL);
+    CHECK(!r);
+    kv_array_unref(a);
+}
