@@ -24,6 +24,10 @@ static bool takes_text(session *s, const ast *call, const char *param)
     if (eval_text(s, what, "", &name, &unused))
         return false;
     int64_t at = map_get(&s->rules, (kv_key){0, name.u.text});
+    if (map_get(&s->functions, (kv_key){0, name.u.text}) >= 0) {
+        value_release(&name);
+        return optimizer_takes_text(param, NULL);
+    }
     bool text = at >= 0 ? optimizer_takes_text(param, s->rule_defs[at].rule)
                         : optimizer_named_takes_text(param, name.u.text);
     value_release(&name);
@@ -106,6 +110,17 @@ static int set_rule(session *s, kv *store, const rule_text *r, rule_params *p, k
     return code;
 }
 
+static int set_def(session *s, kv *store, const definition *d, rule_params *p, kv_err *e)
+{
+    rule_text found;
+    arena nodes = {0};
+    int code = rule_text_of_def(&found, d, &nodes, e);
+    if (code == KV_OK)
+        code = set_rule(s, store, &found, p, e);
+    arena_release(&nodes);
+    return code;
+}
+
 /* An optimizer of the library, or none. */
 static int set_optimizer(session *s, kv *store, const char *name, const rule_params *p, kv_err *e)
 {
@@ -138,12 +153,16 @@ static int set_object(session *s, kv *store, value object, const rule_params *p,
  * the library. */
 static int set_word(session *s, kv *store, const char *word, rule_params *p, kv_err *e)
 {
-    int64_t at = map_get(&s->rules, (kv_key){0, word});
-    const rule_definition *d = at < 0 ? NULL : &s->rule_defs[at];
+    kv_key name = {0, word};
+    int64_t rule = map_get(&s->rules, name), def = map_get(&s->functions, name);
     const value *held = session_find(s, word);
-    if (d)
-        return set_rule(s, store, &(rule_text){d->unit, d->rule, d->rule->is_def && !d->nested}, p,
-                        e);
+    if (def >= 0)
+        return set_def(s, store, &s->defs[def], p, e);
+    if (rule >= 0) {
+        const rule_definition *d = &s->rule_defs[rule];
+        rule_text found = {d->unit, d->rule, d->rule->is_def && !d->nested};
+        return set_rule(s, store, &found, p, e);
+    }
     return held && object_is_optimizer(*held) ? set_object(s, store, *held, p, e)
                                               : set_optimizer(s, store, word, p, e);
 }

@@ -117,6 +117,9 @@ static void offer_rules(request *r)
         offer(r, name);
     for (int64_t i = 0; i < r->s->nrules; i++)
         offer(r, r->s->rule_defs[i].name);
+    for (int64_t i = 0; i < r->s->ndefs; i++)
+        if (r->s->defs[i].node->n == 4)
+            offer(r, r->s->defs[i].name);
 }
 
 static int offer_type(void *arg, const kv_field *fields, int nfields, kv_err *e)

@@ -7,6 +7,7 @@
 #include "base/suggest.h"
 #include "session/follow.h"
 #include "syntax/own_names.h"
+#include "syntax/updater_def.h"
 #include "vm/rule.h"
 
 int rule_params_add(rule_params *p, const char *name, value text, kv_err *e)
@@ -32,6 +33,14 @@ bool rule_params_has(const rule_params *p, const char *name)
         if (name_is_word(name, p->opts[i].name, strlen(p->opts[i].name)))
             return true;
     return false;
+}
+
+int rule_text_of_def(rule_text *out, const definition *d, arena *a, kv_err *e)
+{
+    rule_ast *rule = NULL;
+    int code = updater_of_def(&rule, &d->unit->src, d->node, a, e);
+    *out = (rule_text){d->unit, rule, !d->nested};
+    return code;
 }
 
 static int refuse_variable(const rule_text *r, const rule_param *p, value v, kv_err *e)

@@ -113,8 +113,9 @@ static int run_show(session *s, const ast *node, result *r, kv_err *e)
     int code = eval(s, node->kid[0], &r->v, e);
     if (code)
         return code;
-    /* a function that gives nothing shows nothing */
-    bool silent = r->v.kind == VALUE_NONE && node->kid[0]->kind == AST_CALL;
+    /* a function that gives nothing shows nothing; a.copyto(b) gives b, which has a name */
+    const ast *call = node->kid[0]->kind == AST_CALL ? node->kid[0] : NULL;
+    bool silent = call && (r->v.kind == VALUE_NONE || strcmp(call->u.text, "copyto") == 0);
     return silent ? KV_OK : deliver(s, node, r, !store, e);
 }
 
@@ -373,7 +374,8 @@ static int run_repeat(session *s, const ast *node, run_flow *f, kv_err *e)
 static int run_def(session *s, const ast *node, kv_err *e)
 {
     int64_t at = map_get(&s->functions, (kv_key){0, node->u.text});
-    definition d = {node->u.text, s->unit, node};
+    definition d = {node->u.text, s->unit, node, s->locals != NULL};
+    map_remove(&s->rules, (kv_key){0, node->u.text});
     if (at < 0) {
         if (mem_grow(&s->defs, &s->defs_cap, s->ndefs + 1, sizeof *s->defs, e) ||
             map_put(&s->functions, (kv_key){0, node->u.text}, s->ndefs, e))
@@ -390,6 +392,7 @@ static int run_rule(session *s, const ast *node, kv_err *e)
     const rule_ast *rule = node->u.other;
     for (int i = 0; i < rule->nnames; i++) {
         kv_key name = {0, rule->names[i]};
+        map_remove(&s->functions, name);
         int64_t at = map_get(&s->rules, name);
         if (at < 0) {
             if (mem_grow(&s->rule_defs, &s->rules_cap, s->nrules + 1, sizeof *s->rule_defs, e) ||

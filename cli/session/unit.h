@@ -47,6 +47,7 @@ typedef struct definition {
     const char *name;
     unit *unit;
     const ast *node; /* STMT_DEF */
+    bool nested;     /* a function defined it */
 } definition;
 
 /* An updater of the script. */

@@ -13,6 +13,7 @@
 #include "syntax/function.h"
 #include "syntax/own_names.h"
 #include "syntax/statement.h"
+#include "syntax/updater_def.h"
 #include "vm/rule.h"
 
 typedef struct names {
@@ -142,6 +143,13 @@ static int read_names(names *n, const ast *node)
         return tell(n, node->u.text, node->pos, node->end, NULL);
     if (node->kind == STMT_RULE && node->op != STMT_RULE_BROKEN)
         return read_rule(n, node->u.other);
+    if (node->kind == STMT_DEF && node->n == 4 && node->op == 0) {
+        rule_ast *rule;
+        kv_err unused = {0};
+        /* as an updater it may read names that every rule has */
+        if (updater_of_def(&rule, n->src, node, &n->unit->nodes, &unused) == KV_OK)
+            return read_rule(n, rule);
+    }
     for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
         if (!is_no_reader(node, i))
             code = read_names(n, node->kid[i]);

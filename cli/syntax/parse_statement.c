@@ -180,7 +180,7 @@ static bool changes_in_place(parser *p, const char *name)
 }
 
 /* A def whose block, which is next, is written by indentation, returns nothing and changes its last
- * of three parameters in place is an updater as MXNet takes them. */
+ * of three parameters in place is an updater as MXNet takes them, and most likely meant as one. */
 static bool is_updater(parser *p, const ast_list *parts, uint32_t pos)
 {
     if (parts->n != 4 || !parse_is_sign(p, SIGN1(':')))
@@ -207,6 +207,25 @@ static bool is_updater(parser *p, const ast_list *parts, uint32_t pos)
     }
     parse_back(p, &before);
     return found;
+}
+
+/* Returns true if the block, which is next, holds statements of the language. Others, such as
+ * `state m`, make it a rule; mistakes too, as those of rules have their own hints. */
+static bool reads_as_function(parser *p, uint32_t pos)
+{
+    parser before = *p;
+    kv_err unused = {0}, *e = p->e;
+    bool incomplete = p->lx.incomplete;
+    if (p->cursor)
+        return false;
+    p->e = &unused;
+    p->recover = NULL;
+    bool reads = block(p, pos) != NULL;
+    parse_back(p, &before);
+    p->e = e;
+    p->recover = before.recover;
+    p->lx.incomplete = incomplete;
+    return reads;
 }
 
 /* A function whose parameters or body cannot be read, when the parser recovers: its name is known,
@@ -244,7 +263,7 @@ static ast *def_statement(parser *p, uint32_t pos)
     /* the first place is the body's */
     if (!parse_append(p, &parts, parse_node(p, AST_NONE, pos, pos, 0)) || !parameters(p, &parts))
         goto out;
-    if (is_updater(p, &parts, pos)) {
+    if (is_updater(p, &parts, pos) && !reads_as_function(p, pos)) {
         mem_free(parts.items);
         parse_seek(p, pos);
         return parse_rule_node(p);
@@ -448,6 +467,22 @@ static ast *question_behind(parser *p, uint32_t pos, uint32_t end)
     return name ? parse_help_on(p, pos, name) : NULL;
 }
 
+/* help -> and other signs at the end of a line: what is written with them. NULL and no error for
+ * anything else, such as `help > file.txt`. at: behind the word. */
+static ast *help_on_sign(parser *p, uint32_t pos, uint32_t at)
+{
+    while (lex_is_blank(parse_char(p, at)))
+        at++;
+    uint32_t end = at, behind;
+    while (parse_char(p, end) && strchr("@$<>|!-.[]{}", parse_char(p, end)))
+        end++;
+    for (behind = end; lex_is_blank(parse_char(p, behind));)
+        behind++;
+    char c = parse_char(p, behind);
+    ast *sign = end > at && (c == '\0' || c == '\n') && !p->cursor ? parse_text(p, at, end) : NULL;
+    return sign ? parse_help_on(p, pos, sign) : NULL;
+}
+
 static ast *word_statement(parser *p)
 {
     bool known;
@@ -465,8 +500,11 @@ static ast *word_statement(parser *p)
     bool called = next == '(' && c && reads_brackets(c);
     if (next == '?')
         return question_behind(p, t.pos, end);
-    if (c && next == '(' && strcmp(c->name, "help") == 0)
+    bool help = c && strcmp(c->name, "help") == 0;
+    if (help && next == '(')
         return help_call(p);
+    if (help && (node = help_on_sign(p, t.pos, end)))
+        return node;
     if (is_import(p))
         return nothing(p, t.pos);
     if (c && ((next != '(' && next != '.') || called)) {

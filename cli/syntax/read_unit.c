@@ -17,6 +17,7 @@
 #include "syntax/optimizer_param.h"
 #include "syntax/safe.h"
 #include "syntax/statement.h"
+#include "syntax/updater_def.h"
 #include "vm/rule.h"
 
 /* ---- Checks of a text that was parsed ---- */
@@ -207,11 +208,41 @@ static int check_call(checker *c, const ast *node)
     return c->e->code;
 }
 
+/* The defs of a name below a node: *found becomes the last one. Returns their number. */
+static int find_defs(const ast *node, const char *name, const ast **found)
+{
+    int n = node && node->kind == STMT_DEF && strcmp(node->u.text, name) == 0;
+    if (n)
+        *found = node;
+    for (uint32_t i = 0; node && i < node->n; i++)
+        n += find_defs(node->kid[i], name, found);
+    return n;
+}
+
+/* A def that is set as an updater must be one. Where there are several, the run shows which. */
+static int check_def(checker *c, const char *name)
+{
+    const ast *def = NULL, *found = NULL;
+    unit *where = NULL;
+    int n = 0;
+    for (unit *u = c->s->units; u; u = u->next) {
+        n += find_defs(u->body, name, &def);
+        where = def != found ? u : where;
+        found = def;
+    }
+    rule_ast *rule;
+    return n == 1 && def->op != STMT_DEF_BROKEN
+               ? updater_of_def(&rule, &where->src, def, &c->u->nodes, c->e)
+               : KV_OK;
+}
+
 static int check_updater(checker *c, const ast *name)
 {
     kv_key key = {0, name->u.text};
     suggest near = {.word = name->u.text};
     const char *optimizer;
+    if (name->kind == AST_TEXT && defined_function(c, name->u.text))
+        return check_def(c, name->u.text);
     if (name->kind != AST_TEXT || strcmp(name->u.text, "assign") == 0 ||
         map_get(&c->rules, key) >= 0 || map_get(&c->s->rules, key) >= 0 || may_be_defined(c) ||
         optimizer_text(name->u.text) || is_optimizer_variable(c, name->u.text))

@@ -294,6 +294,9 @@ ast *parse_literal(parser *p);
  * stored):` with a block by indentation, under any three names: they become these. */
 rule_ast *parse_rule_here(parser *p);
 
+/* The same for one that begins at pos of a text. Returns a code. */
+int parse_rule_at(rule_ast **out, const source *s, uint32_t pos, arena *a, kv_err *e);
+
 /* The same for a whole text that holds nothing else. Returns a code. */
 int parse_rule(rule_ast **out, const source *s, arena *a, kv_err *e);
 

@@ -1,5 +1,6 @@
 /* Rules: updaters and optimizers in their own small language. What a rule means is not looked at
  * here; see vm/rule.h. */
+#include <stdio.h>
 #include <string.h>
 
 #include "lang/parse.h"
@@ -69,12 +70,13 @@ static ast *branch(parser *p, uint32_t pos)
         return NULL;
     uint32_t behind = p->last;
     parse_skip_newlines(p); /* an else may begin a line */
-    if (!parse_goes_on(p, pos, part[1]) || !parse_accept_word(p, "else")) {
+    bool on = parse_goes_on(p, pos, part[1]), also = on && parse_is_word(p, "elif");
+    if (!on || (!also && !parse_accept_word(p, "else"))) {
         parse_seek(p, behind);
         return parse_node_of(p, RULE_IF, pos, part, 2);
     }
     uint32_t here = parse_peek(p)->pos;
-    if (parse_accept_word(p, "if")) {
+    if (parse_accept_word(p, also ? "elif" : "if")) {
         if (!parse_deeper(p, here))
             return NULL;
         part[2] = branch(p, here);
@@ -138,6 +140,14 @@ static ast *assignment(parser *p, uint32_t pos)
         return parse_unexpected(p, "`=`");
     parse_take(p);
     ast *pair[2] = {parse_node(p, AST_NAME, t.pos, t.end, 0), parse_expr(p, false)};
+    bool named_too = p->target && op == PARSE_PLAIN && !target && pair[1] &&
+                     pair[1]->kind == AST_NAME && strcmp(pair[1]->u.text, p->target) == 0;
+    if (named_too) {
+        parse_fail(p, pos, pair[1]->end, KV_E_SYNTAX,
+                   "in Python `%s` is another name of `%s`, and changes with it", name, p->target);
+        kv_err_hint(p->e, "%s = 1 * %s is a copy", name, p->target);
+        return NULL;
+    }
     if (!pair[0] || !pair[1] || op == PARSE_PLAIN)
         return pair[0] && pair[1] ? named(p, RULE_SET, pos, name, pair[1]) : NULL;
     ast *both = parse_node_of(p, AST_BINARY, pos, pair, 2);
@@ -159,6 +169,19 @@ static bool is_keyword(parser *p, const char *word)
     return !assigned;
 }
 
+static bool refuse_global(parser *p)
+{
+    token t = parse_take(p);
+    const token *name = parse_peek(p);
+    char hint[200];
+    snprintf(hint, sizeof hint, "state shared %.*s = 0 keeps a number from update to update",
+             name->kind == TOK_NAME ? (int)(name->end - name->pos) : 1,
+             name->kind == TOK_NAME ? p->lx.src->text + name->pos : "n");
+    parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "an updater sets no variables of the script");
+    kv_err_hint(p->e, "%s", hint);
+    return false;
+}
+
 /* One statement, which for `state a, b` is several nodes. */
 static bool statement(parser *p, ast_list *list)
 {
@@ -169,6 +192,15 @@ static bool statement(parser *p, ast_list *list)
     if (is_keyword(p, "state")) {
         parse_take(p);
         return states(p, list);
+    }
+    if (p->target && parse_peek(p)->kind == TOK_STRING)
+        return parse_literal(p) != NULL; /* the docstring of a def */
+    if (p->target && is_keyword(p, "global"))
+        return refuse_global(p);
+    if (p->target && is_keyword(p, "return")) {
+        parse_fail(p, pos, pos + 6, KV_E_SYNTAX, "an updater gives nothing back");
+        kv_err_hint(p->e, "it changes its third parameter in place: %s -= …", p->target);
+        return false;
     }
     if (parse_accept_word(p, "if")) {
         node = branch(p, pos);
@@ -373,6 +405,18 @@ rule_ast *parse_rule_here(parser *p)
         return NULL;
     rule->end = rule->body->end;
     return rule;
+}
+
+int parse_rule_at(rule_ast **out, const source *s, uint32_t pos, arena *a, kv_err *e)
+{
+    parser p;
+    kv_err unused = {0};
+    parse_init(&p, s, a, e ? e : &unused);
+    parse_seek(&p, pos);
+    *out = parse_rule_here(&p);
+    int code = *out ? KV_OK : p.e->code;
+    parse_release(&p);
+    return code;
 }
 
 int parse_rule(rule_ast **out, const source *s, arena *a, kv_err *e)

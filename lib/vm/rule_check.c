@@ -27,7 +27,12 @@ typedef struct checker {
 
 static int has_no_value(checker *c, const ast *node)
 {
-    REFUSE(c, node, KV_E_USAGE, "`%s` has no value here", node->u.text);
+    const char *name = node->u.text;
+    REFUSE(c, node, KV_E_USAGE, "`%s` has no value here", name);
+    if (c->rule->is_def)
+        kv_err_hint(c->e,
+                    "give it one above; `state shared %s = 0` keeps a number from update to update",
+                    name);
     return kv_err_hint(c->e, "give it one above, on every path that leads here");
 }
 
@@ -38,7 +43,8 @@ static int unknown_function(checker *c, const ast *node)
     for (int i = 0; i < element_function_count; i++)
         if (element_find(element_functions[i].name) == &element_functions[i])
             suggest_add(&near, element_functions[i].name);
-    return suggest_done(&near, c->e);
+    suggest_done(&near, c->e);
+    return kv_err_hint(c->e, "help rules lists those that it knows");
 }
 
 static bool is_array_name(const ast *node)

@@ -835,4 +835,8 @@ TEST(rule_cuts)
     CHECK_INT(rule_cuts(checked("{ rows present; stored += input + sum(stored) }")),
               RULE_CUT_NOWHERE);
     CHECK_INT(rule_cuts(checked("{ print \"x\"; stored += input }")), RULE_CUT_NOWHERE);
+    CHECK_INT(rule_cuts(checked("{ stored += rowsum(input) }")), RULE_CUT_BY_ROWS);
+    CHECK_INT(rule_cuts(checked("{ stored += rowmax(input) }")), RULE_CUT_NOWHERE);
+    CHECK_INT(rule_cuts(checked("{ state col c; stored += c + input }")), RULE_CUT_NOWHERE);
+    CHECK_INT(rule_cuts(checked("{ stored += input / len(input) }")), RULE_CUT_NOWHERE);
 }

@@ -191,11 +191,15 @@ TEST(script_call_indented_blocks)
         {">>> if a:\n...     1\n...\n>>> 2", "(if a {1}) 2"},
         {">>> def update(key, input, stored):\n>>>     print 'x'\n"
          ">>>     stored += input * 2\n>>> 1",
-         "(updater update {(print \"x\") (= stored (+ stored (* input 2)))}) 1"},
-        {"def u(k, grad, w):\n    print k\n    w[:] = grad - w",
-         "(updater u {(print key) (= stored (- input stored))})"},
-        {"def u(input, key, stored):\n    stored -= key",
-         "(updater u {(= stored (- stored input))})"},
+         "(def update {(print [\"x\"]) (= stored (* input 2))}) 1"},
+        /* statements of rules alone make it an updater alone */
+        {"def u(k, grad, w):\n    'it keeps a state'\n    state m\n    print k\n    w[:] = grad - "
+         "w",
+         "(updater u {(state m) (print key) (= stored (- input stored))})"},
+        {"def u(input, key, stored):\n    if t > 1: skip\n    elif t > 0: fail 'no'\n"
+         "    stored -= key",
+         "(updater u {(if (> t 1) {(skip)} (if (> t 0) {(fail \"no\")})) "
+         "(= stored (- stored input))})"},
         {"def f(a, b, c):\n    c += a\n    return c", "(def f {(= c a) (return c)})"},
     };
     LANG_TREES(cases, script);
@@ -214,11 +218,11 @@ TEST(script_call_indentation_errors)
          "the indentation of this line fits neither the block above it nor the line "
          "that begins the block",
          ""},
-        {"def u(k, g, w):\n    if k == 1:\n        w = g\n    w += g", KV_E_SYNTAX, "3:9-10",
-         "in a def `w = …` does not change the stored array", "w[:] = …"},
-        {"def u(k, g, w):\n    w[0] += g", KV_E_SYNTAX, "2:7-8",
+        {"def u(k, g, w):\n    state m\n    if t == 1:\n        w = g\n    w += g", KV_E_SYNTAX,
+         "4:9-10", "in a def `w = …` does not change the stored array", "w[:] = …"},
+        {"def u(k, g, w):\n    state m\n    w[0] += g", KV_E_SYNTAX, "3:7-8",
          "`0` stands where `[:]`, which is all of the array, is needed", ""},
-        {"def u(k, g, w):\n    stored = g\n    w += stored", KV_E_SYNTAX, "2:5-15",
+        {"def u(k, g, w):\n    state m\n    stored = g\n    w += stored", KV_E_SYNTAX, "3:5-15",
          "`stored` is the name of a parameter of every updater; this needs another", ""},
     };
     LANG_ERRORS(errors, script);
