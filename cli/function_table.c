@@ -282,7 +282,7 @@ const function function_table[] = {
      "the elements of each line along an axis (the last) ascending: sort(x, axis=0)"},
     {"sorted", {"x", "reverse="}, 0, func_sorted,
      "a list of the items of x in order"},
-    {"split", {"a", "parts=", "axis=", "sep=", "maxsplit="}, 0, func_split,
+    {"split", {"a", "parts=", "axis=", "sep=", "maxsplit="}, V, func_split,
      "equal parts of an array or those between places; the words of a text: \"a,b\".split(\",\")"},
     {"splitlines", {"text"}, Y, func_splitlines,
      "the lines of a text: \"a\\nb\".splitlines()"},

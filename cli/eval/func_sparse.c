@@ -185,7 +185,8 @@ static int add_rows(kv_array *a, kv_array *data, const given_row *rows, int64_t 
     int rc = kv_array_read(data, &from, e);
     if (rc || (rc = kv_array_write_rows(a, &to, e)))
         return rc;
-    int64_t bytes = n > 0 ? kv_array_bytes(data) / n : 0, elements = n > 0 ? kv_array_size(data) / n : 0;
+    int64_t bytes = n > 0 ? kv_array_bytes(data) / n : 0;
+    int64_t elements = n > 0 ? kv_array_size(data) / n : 0;
     for (int64_t i = 0, k; i < n && !(rc = stop_check_at(i, e)); i += k) {
         for (k = 0; i + k < n && rows[i + k].id == rows[i].id; k++)
             src[k] = (const char *)from + rows[i + k].at * bytes;

@@ -31,7 +31,7 @@ enum {
     FUNCTION_STORE = 32,  /* asks the store in use */
     FUNCTION_OBJECT = 64, /* its array is an object also where it has the shape (), no number */
     FUNCTION_VIEW = 128,  /* its arrays are parts of the first argument; NumPy's are views of it */
-    FUNCTION_ROWS = 256,  /* FUNCTION_ARRAY: takes a row_sparse array as it is, not as a dense one */
+    FUNCTION_ROWS = 256,  /* FUNCTION_ARRAY: takes a row_sparse array as it is, not a dense one */
     FUNCTION_YIELDS = 512 /* Python has it as a method only: a def may have its name */
 };
 
