@@ -173,4 +173,8 @@ int func_format(function_args *args, value *out, kv_err *e);
 int func_glob(function_args *args, value *out, kv_err *e);
 int func_script_dir(function_args *args, value *out, kv_err *e);
 
+/* func_regex.c */
+int func_re_match(function_args *args, value *out, kv_err *e);
+int func_re_sub(function_args *args, value *out, kv_err *e);
+
 #endif
