@@ -10,6 +10,7 @@
 
 #include "base/stop.h"
 #include "eval/eval.h"
+#include "eval/eval_sparse.h"
 #include "session/list.h"
 #include "session/show.h"
 #include "session/unit.h"
@@ -98,38 +99,6 @@ static int no_operator(session *s, const ast *node, const value *args, kv_err *e
         unit_err(s, node, e, KV_E_DTYPE, "`%s` does not join %s and %s", ast_op_text(node->op),
                  value_kind_name(args[0]), value_kind_name(args[1]));
     return hint_array(s, node, args, e);
-}
-
-static bool is_times(value v)
-{
-    return v.kind == VALUE_INT || v.kind == VALUE_BOOL;
-}
-
-/* Returns true for a text and an integer, in any order. */
-static bool times_text(const value *args)
-{
-    return (args[0].kind == VALUE_TEXT && is_times(args[1])) ||
-           (args[1].kind == VALUE_TEXT && is_times(args[0]));
-}
-
-static int repeat_text(session *s, const ast *node, const value *args, value *out, kv_err *e)
-{
-    bool first = args[0].kind == VALUE_TEXT;
-    const char *text = args[!first].u.text;
-    int64_t times = args[first].u.integer, n = (int64_t)strlen(text), bytes;
-    buf all = {0};
-    int code = KV_OK;
-    if (times < 0)
-        times = 0;
-    if (__builtin_mul_overflow(n, times, &bytes))
-        return unit_err(s, node, e, KV_E_VALUE, "a text of %lld bytes %lld times is too long",
-                        (long long)n, (long long)times);
-    for (int64_t i = 0; i < times && n > 0 && code == KV_OK && !(code = stop_check_at(i, e)); i++) {
-        buf_put(&all, text, (size_t)n);
-        code = buf_check(&all, e);
-    }
-    code = value_text_take(out, &all, code, e);
-    return code ? unit_at(s, node, e) : KV_OK;
 }
 
 /* text % value, text % (value, …) */
@@ -282,10 +251,11 @@ int eval_operate(session *s, const ast *node, const value *args, value *out, kv_
             args[i].kind == VALUE_ARRAY || is_leaf_number(args[i]) || value_is_sequence(args[i]);
     }
     bool binary = node->kind == AST_BINARY;
+    for (uint32_t i = 0; numbers && arrays && i < node->n; i++)
+        if (value_is_sparse(args[i]))
+            return sparse_operate(s, node, args, out, e);
     if (binary && node->op == OP_MOD && args[0].kind == VALUE_TEXT)
         return format_text(s, node, args, out, e);
-    if (binary && node->op == OP_MUL && times_text(args))
-        return repeat_text(s, node, args, out, e);
     if (!arrays && is_extreme(node))
         return extreme(s, node, args, out, e);
     if (scalars)
@@ -362,7 +332,8 @@ static int from_leaves(session *s, const ast *node, value_stack *l, value *out, 
     const value *leaf = l->items;
     for (int64_t i = 0; i < l->n; i++) {
         arrays |= l->items[i].kind == VALUE_ARRAY;
-        others |= l->items[i].kind != VALUE_ARRAY && !is_leaf_number(l->items[i]);
+        others |= (l->items[i].kind != VALUE_ARRAY && !is_leaf_number(l->items[i])) ||
+                  value_is_sparse(l->items[i]);
     }
     if (code == KV_OK)
         code = arrays && !others ? run_tree(s, node, l, out, e) : fold(s, node, &leaf, out, e);
