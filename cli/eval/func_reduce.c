@@ -160,7 +160,7 @@ static int extreme(function_args *args, reduce_op op, value *out, kv_err *e)
     if (list_is_plain(args))
         return list_extreme(args, op == REDUCE_MAX, out, e);
     if (args->nrest == 1) {
-        int code = function_take_array(args, e);
+        int code = value_to_array(&args->array, args->rest[0], e);
         return code ? code : reduce_as(args, args->array, op, out, e);
     }
     if (args->given[1] || args->given[2])
