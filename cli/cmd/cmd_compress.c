@@ -4,25 +4,79 @@
 #include "eval/eval.h"
 #include "session/unit.h"
 
-/* The threshold as the library takes it, a text. */
-static int threshold_text(session *s, const ast *node, buf *out, kv_err *e)
+#include <string.h>
+
+/* What the command asks for: a word or, as MXNet has it, a dict in a variable, and the options. */
+typedef struct compression {
+    value type, threshold; /* none: not given */
+    bool pull;
+} compression;
+
+static void compression_release(compression *c)
 {
-    char number[NUM_TEXT_MAX];
+    value_release(&c->type);
+    value_release(&c->threshold);
+}
+
+/* {'type': '2bit', 'threshold': 0.5} */
+static int take_dict(session *s, const ast *node, value dict, compression *out, kv_err *e)
+{
+    const value_list *l = dict.u.list;
+    int code = KV_OK;
+    for (int64_t i = 0; i < l->n && code == KV_OK; i += 2) {
+        const char *key = l->items[i].kind == VALUE_TEXT ? l->items[i].u.text : "";
+        if (strcmp(key, "type") == 0)
+            out->type = value_ref(l->items[i + 1]);
+        else if (strcmp(key, "threshold") == 0)
+            out->threshold = value_ref(l->items[i + 1]);
+        else if (strcmp(key, "pull") == 0)
+            code = eval_truth(l->items[i + 1], &out->pull, e);
+        else
+            code = unit_err(s, node, e, KV_E_USAGE, "the compression has no parameter `%s`", key);
+    }
+    return code;
+}
+
+static int read_compression(session *s, const ast *call, compression *out, kv_err *e)
+{
+    const ast *node = call->kid[0], *threshold = command_option_of(call, "threshold");
     value v;
+    out->pull = command_option_of(call, "pull") != NULL;
     int code = eval(s, node, &v, e);
     if (code)
         return code;
+    if (v.kind == VALUE_DICT) {
+        code = take_dict(s, node, v, out, e);
+        value_release(&v);
+    } else {
+        out->type = v;
+    }
+    if (code == KV_OK && out->type.kind != VALUE_TEXT) {
+        unit_err(s, node, e, KV_E_DTYPE, "a type of compression is a text, not %s",
+                 value_kind_name(out->type));
+        code = kv_err_hint(e, "2bit, 1bit or none; {'type': '2bit', 'threshold': 0.5}");
+    }
+    if (code == KV_OK && threshold) {
+        value_release(&out->threshold);
+        code = eval(s, threshold, &out->threshold, e);
+    }
+    return code;
+}
+
+/* The threshold as the library takes it, a text. */
+static int threshold_text(session *s, const ast *node, value v, buf *out, kv_err *e)
+{
+    char number[NUM_TEXT_MAX];
     if (v.kind == VALUE_FLOAT) {
         num_repr(number, v.u.number, NUM_BINARY64);
         buf_add(out, number);
     } else if (v.kind == VALUE_INT || v.kind == VALUE_TEXT) {
         value_print(out, v, false);
     } else {
-        code = unit_err(s, node, e, KV_E_DTYPE, "a threshold is a number, not %s",
+        return unit_err(s, node, e, KV_E_DTYPE, "a threshold is a number, not %s",
                         value_kind_name(v));
     }
-    value_release(&v);
-    return code ? code : buf_check(out, e);
+    return buf_check(out, e);
 }
 
 /* The word that a device store would not take either, or the whole command: then the store or its
@@ -45,22 +99,29 @@ static const ast *culprit(const ast *call, const ast *threshold, const kv_opt *p
 int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *node = command_option_of(call, "threshold");
-    bool pull = command_option_of(call, "pull") != NULL;
+    compression c = {0};
     kv *store;
-    const char *type;
     buf text = {0};
-    if (session_store(s, &store, e) ||
-        !(type = eval_word(s, call->kid[0], "a type of compression", out, e)))
+    (void)out;
+    if (session_store(s, &store, e))
         return e->code;
-    int code = node ? threshold_text(s, node, &text, e) : KV_OK;
+    int code = read_compression(s, call, &c, e);
+    bool threshold = c.threshold.kind != VALUE_NONE;
+    if (code == KV_OK && threshold)
+        code = threshold_text(s, node ? node : call->kid[0], c.threshold, &text, e);
     if (code == KV_OK) {
-        kv_opt params[3] = {{"type", type}, {"threshold", buf_text(&text)}};
-        int n = node ? 2 : 1;
+        kv_opt params[3] = {{"type", c.type.u.text}, {"threshold", buf_text(&text)}};
+        int n = threshold ? 2 : 1;
         params[n] = (kv_opt){"pull", "true"};
-        code = kv_set_gradient_compression(store, params, pull ? n + 1 : n, e);
+        code = kv_set_gradient_compression(store, params, c.pull ? n + 1 : n, e);
         if (code)
-            unit_at(s, code == KV_E_UNSUPPORTED ? call : culprit(call, node, params, n), e);
+            unit_at(s,
+                    code == KV_E_UNSUPPORTED
+                        ? call
+                        : culprit(call, node ? node : call->kid[0], params, n),
+                    e);
     }
     buf_release(&text);
+    compression_release(&c);
     return code;
 }

@@ -17,19 +17,43 @@
 #include "syntax/read_unit.h"
 #include "run/run.h"
 
+/* What stands between the values that print shows, and behind them. */
+typedef struct print_ends {
+    value sep, end;
+} print_ends;
+
+/* sep= and end= of print(…). */
+static int print_option(session *s, const ast *arg, print_ends *ends, kv_err *e)
+{
+    bool sep = strcmp(arg->u.text, "sep") == 0;
+    if (!sep && strcmp(arg->u.text, "end") != 0) {
+        unit_err(s, arg, e, KV_E_USAGE, "print has no argument %s", arg->u.text);
+        return kv_err_hint(e, strcmp(arg->u.text, "file") == 0
+                                  ? "print a > log.txt writes into a file"
+                                  : "print(a, b, sep=\", \", end=\"\")");
+    }
+    value_release(sep ? &ends->sep : &ends->end);
+    return eval_text(s, arg->kid[0], arg->u.text, sep ? &ends->sep : &ends->end, e);
+}
+
 /* The values are shown when all of them are known: a call among them may change a list. */
-static int print_values(session *s, const ast *list, value_stack *values, buf *text, kv_err *e)
+static int print_values(session *s, const ast *list, value_stack *values, print_ends *ends,
+                        buf *text, kv_err *e)
 {
     int code = KV_OK;
     for (uint32_t i = 0; i < list->n && code == KV_OK; i++) {
         value v;
-        if ((code = eval(s, list->kid[i], &v, e)) == KV_OK)
+        if (list->kid[i]->kind == AST_ARG)
+            code = print_option(s, list->kid[i], ends, e);
+        else if ((code = eval(s, list->kid[i], &v, e)) == KV_OK)
             code = value_stack_add(values, v, e);
     }
     for (int64_t i = 0; i < values->n && code == KV_OK; i++) {
-        buf_add(text, i > 0 ? " " : "");
+        if (i > 0)
+            buf_add(text, ends->sep.kind == VALUE_TEXT ? ends->sep.u.text : " ");
         code = show_value(s, text, values->items[i], false, e);
     }
+    buf_add(text, ends->end.kind == VALUE_TEXT ? ends->end.u.text : "\n");
     return code;
 }
 
@@ -37,12 +61,14 @@ int cmd_print(session *s, const ast *call, result *out, kv_err *e)
 {
     buf text = {0};
     value_stack values = {0};
+    print_ends ends = {{0}, {0}};
     (void)out;
-    int code = print_values(s, call->kid[0], &values, &text, e);
-    buf_char(&text, '\n');
+    int code = print_values(s, call->kid[0], &values, &ends, &text, e);
     if (code == KV_OK && (code = buf_check(&text, e)) == KV_OK)
         code = session_out(s, buf_text(&text), text.len, e);
     value_stack_release(&values);
+    value_release(&ends.sep);
+    value_release(&ends.end);
     buf_release(&text);
     return code;
 }

@@ -12,6 +12,7 @@
 #include "cpu/cpu.h"
 #include "eval/eval_text.h"
 #include "eval/eval_copy.h"
+#include "eval/eval_def.h"
 #include "eval/eval_tree.h"
 #include "session/dict.h"
 #include "eval/optimizer_value.h"
@@ -50,6 +51,12 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
     }
     if (session_names_store(s, name))
         return store_object(s, name, out, e);
+    if (session_awaits_name(s, name)) {
+        unit_err(s, node, e, KV_E_NAME,
+                 "`%s` has no value yet: the function sets a `%s` of its own", name, name);
+        return kv_err_hint(e, "give it as an argument, and return the new value: %s = f(%s)", name,
+                           name);
+    }
     unit_err(s, node, e, KV_E_NAME, "there is no variable `%s`", name);
     if (function_find(name) || map_get(&s->functions, (kv_key){0, name}) >= 0)
         return kv_err_hint(e, "`%s` is a function: %s(…)", name, name);
@@ -106,19 +113,14 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
     const char *small[16], **names = node->n <= 16 ? small : mem_alloc(node->n, sizeof *names, e);
     value_stack l = {0};
     const function *f = function_find(node->u.text);
-    bool method = f && (f->flags & FUNCTION_METHOD) && (node->flags & AST_METHOD);
+    bool method = function_method(node) != NULL;
     int64_t d = method ? -1 : map_get(&s->functions, (kv_key){0, node->u.text});
     int code = names ? eval_args(s, node, &l, names, e) : KV_E_MEMORY;
     if (method && l.n > 0 && l.items[0].kind == VALUE_OBJECT)
         f = NULL; /* the object has methods of its own */
     if (code == KV_OK && d >= 0) {
-        for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
-            if (names[i])
-                code =
-                    unit_err(s, node->kid[i], e, KV_E_USAGE,
-                             "functions of a script take their arguments in order, without names");
-        if (code == KV_OK)
-            code = eval_call_definition(s, &s->defs[d], node, l.items, l.n, out, e);
+        const call_values given = {l.items, names, l.n};
+        code = eval_call_definition(s, &s->defs[d], node, &given, out, e);
     } else if (code == KV_OK && f) {
         code = function_call(s, f, l.items, names, l.n, out, e);
         if (code == KV_OK && (f->flags & FUNCTION_VIEW))
@@ -133,40 +135,6 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
     value_stack_release(&l);
     if (names != small)
         mem_free(names);
-    return code;
-}
-
-int eval_call_definition(session *s, const definition *d, const ast *node, const value *args,
-                         int64_t n, value *out, kv_err *e)
-{
-    const ast *def = d->node;
-    scope own = {0}, *locals = s->locals;
-    unit *caller = s->unit;
-    run_flow f = {FLOW_ON, value_none()};
-    int code = KV_OK;
-    *out = value_none();
-    if (n != (int64_t)def->n - 1)
-        return unit_err(s, node, e, KV_E_USAGE, "%s() takes %d argument%s, not %lld", d->name,
-                        (int)def->n - 1, def->n == 2 ? "" : "s", (long long)n);
-    if (s->depth >= PARSE_MAX_DEPTH)
-        return unit_err(s, node, e, KV_E_VALUE, "calls are nested deeper than %d", PARSE_MAX_DEPTH);
-    s->locals = &own;
-    s->depth++;
-    for (uint32_t i = 1; i < def->n && code == KV_OK; i++)
-        code = session_set(s, def->kid[i]->u.text, value_ref(args[i - 1]), e);
-    s->unit = d->unit;
-    if (code == KV_OK && def->op)
-        code = eval(s, def->kid[0], out, e);
-    else if (code == KV_OK)
-        code = registry.run_block(s, def->kid[0], &f, e);
-    if (!def->op)
-        *out = f.returned;
-    s->depth--;
-    s->locals = locals;
-    s->unit = caller;
-    scope_release(&own);
-    if (code)
-        session_caller(s, node);
     return code;
 }
 

@@ -87,8 +87,4 @@ int eval_keys(session *s, const ast *node, key_list *out, kv_err *e);
 int eval_matching(kv *store, const char *pattern, key_list *l, kv_err *e);
 void key_list_release(key_list *l);
 
-/* Calls a function of the script. */
-int eval_call_definition(session *s, const struct definition *d, const ast *node, const value *args,
-                         int64_t n, value *out, kv_err *e);
-
 #endif

@@ -10,9 +10,11 @@
 
 #include "base/stop.h"
 #include "eval/eval.h"
+#include "eval/eval_sparse.h"
 #include "session/list.h"
 #include "session/show.h"
 #include "session/unit.h"
+#include "syntax/function.h"
 #include "vm/expr.h"
 
 bool eval_is_logic(const ast *node)
@@ -23,7 +25,8 @@ bool eval_is_logic(const ast *node)
 
 bool eval_is_inner(const session *s, const ast *node)
 {
-    if (node->kind == AST_CALL && map_get(&s->functions, (kv_key){0, node->u.text}) >= 0)
+    bool named = node->kind == AST_CALL && !(node->flags & AST_METHOD);
+    if (named && map_get(&s->functions, (kv_key){0, node->u.text}) >= 0)
         return false;
     return !eval_is_logic(node) && expr_is_operator(node);
 }
@@ -130,6 +133,27 @@ static int format_text(session *s, const ast *node, const value *args, value *ou
     return code == KV_OK ? KV_OK : unit_at(s, node, e);
 }
 
+/* min and max of several values compare them as Python does, unless one is an array. */
+static bool is_extreme(const ast *node)
+{
+    return node->kind == AST_CALL &&
+           (strcmp(node->u.text, "max") == 0 || strcmp(node->u.text, "min") == 0);
+}
+
+static int extreme(session *s, const ast *node, const value *args, value *out, kv_err *e)
+{
+    static const char *const no_names[8];
+    int code = function_call(s, function_find(node->u.text), args, no_names, node->n, out, e);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
+/* Rules let none pass through signs and comparisons by order; Python does not. */
+static bool is_none_refused(const ast *node, const value *args)
+{
+    bool none = args[0].kind == VALUE_NONE || (node->n > 1 && args[1].kind == VALUE_NONE);
+    return none && (node->kind == AST_UNARY || (node->kind == AST_BINARY && node->op >= OP_LT));
+}
+
 static int over_scalars(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
     host in[8], h;
@@ -139,6 +163,8 @@ static int over_scalars(session *s, const ast *node, const value *args, value *o
         return unit_err(s, node, e, KV_E_USAGE, "%s takes fewer arguments", node->u.text);
     for (uint32_t i = 0; i < node->n; i++)
         in[i] = value_host(args[i]);
+    if (is_none_refused(node, args))
+        return no_operator(s, node, args, e);
     if (node->kind == AST_CALL)
         code = host_call(node->u.text, in, (int)node->n, &h, e);
     else if (node->kind == AST_UNARY)
@@ -225,8 +251,13 @@ int eval_operate(session *s, const ast *node, const value *args, value *out, kv_
             args[i].kind == VALUE_ARRAY || is_leaf_number(args[i]) || value_is_sequence(args[i]);
     }
     bool binary = node->kind == AST_BINARY;
+    for (uint32_t i = 0; numbers && arrays && i < node->n; i++)
+        if (value_is_sparse(args[i]))
+            return sparse_operate(s, node, args, out, e);
     if (binary && node->op == OP_MOD && args[0].kind == VALUE_TEXT)
         return format_text(s, node, args, out, e);
+    if (!arrays && is_extreme(node))
+        return extreme(s, node, args, out, e);
     if (scalars)
         return over_scalars(s, node, args, out, e);
     /* the arguments of functions are arrays where lists are given */
@@ -301,7 +332,8 @@ static int from_leaves(session *s, const ast *node, value_stack *l, value *out, 
     const value *leaf = l->items;
     for (int64_t i = 0; i < l->n; i++) {
         arrays |= l->items[i].kind == VALUE_ARRAY;
-        others |= l->items[i].kind != VALUE_ARRAY && !is_leaf_number(l->items[i]);
+        others |= (l->items[i].kind != VALUE_ARRAY && !is_leaf_number(l->items[i])) ||
+                  value_is_sparse(l->items[i]);
     }
     if (code == KV_OK)
         code = arrays && !others ? run_tree(s, node, l, out, e) : fold(s, node, &leaf, out, e);

@@ -1,5 +1,6 @@
 /* Functions that make one number of many: over a whole array, or along axes. */
 #include "eval/func.h"
+#include "eval/list_reduce.h"
 
 #include <math.h>
 #include <string.h>
@@ -46,8 +47,11 @@ static int reduce(function_args *args, reduce_op op, value *out, kv_err *e)
 {
     value dtype = argument(args, "dtype");
     kv_dtype to;
+    int rc = args->array ? KV_OK : function_take_array(args, e);
+    if (rc)
+        return rc;
     kv_array *a = args->array;
-    int rc = function_dtype(dtype, kv_array_dtype(a), &to, e);
+    rc = function_dtype(dtype, kv_array_dtype(a), &to, e);
     if (rc || to == kv_array_dtype(a))
         return rc ? rc : reduce_as(args, a, op, out, e);
     if ((rc = arrange_copy(&a, a, to, kv_array_ctx(a), e)))
@@ -59,6 +63,8 @@ static int reduce(function_args *args, reduce_op op, value *out, kv_err *e)
 
 int func_sum(function_args *args, value *out, kv_err *e)
 {
+    if (list_is_plain(args))
+        return list_sum(args, out, e);
     return reduce(args, REDUCE_SUM, out, e);
 }
 
@@ -84,11 +90,15 @@ int func_std(function_args *args, value *out, kv_err *e)
 
 int func_any(function_args *args, value *out, kv_err *e)
 {
+    if (list_is_plain(args))
+        return list_any(args, out, e);
     return reduce(args, REDUCE_ANY, out, e);
 }
 
 int func_all(function_args *args, value *out, kv_err *e)
 {
+    if (list_is_plain(args))
+        return list_all(args, out, e);
     return reduce(args, REDUCE_ALL, out, e);
 }
 
@@ -143,32 +153,22 @@ int func_norm(function_args *args, value *out, kv_err *e)
     return rc;
 }
 
-/* max(a) and max(a, axis=0) are reductions; of several arguments the largest is taken element by
- * element, which is arithmetic and comes here with host numbers only. */
+/* Of one array a reduction; of lists and numbers what Python gives. Of several arrays the largest
+ * is taken element by element, which is arithmetic and does not come here. */
 static int extreme(function_args *args, reduce_op op, value *out, kv_err *e)
 {
-    host numbers[8], best;
-    kv_array *a;
+    if (list_is_plain(args))
+        return list_extreme(args, op == REDUCE_MAX, out, e);
     if (args->nrest == 1) {
-        int code = value_to_array(&a, args->rest[0], e);
-        if (code)
-            return code;
-        code = reduce_as(args, a, op, out, e);
-        kv_array_unref(a);
-        return code;
+        int code = value_to_array(&args->array, args->rest[0], e);
+        return code ? code : reduce_as(args, args->array, op, out, e);
     }
     if (args->given[1] || args->given[2])
         return kv_err_set(e, KV_E_USAGE, "%s() with %s takes one array", args->function->name,
                           args->given[1] ? "axis=" : "keepdims=");
-    for (int64_t i = 0; i < args->nrest; i++) {
-        if (i == 8 || !value_is_number(args->rest[i]))
-            return kv_err_set(e, KV_E_DTYPE, "%s() of several arguments takes numbers, not %s",
-                              args->function->name,
-                              i == 8 ? "more than 8" : value_kind_name(args->rest[i]));
-        numbers[i] = value_host(args->rest[i]);
-    }
-    int rc = host_call(args->function->name, numbers, (int)args->nrest, &best, e);
-    return rc ? rc : value_from_host(out, best, e);
+    kv_err_set(e, KV_E_DTYPE, "%s() takes two arrays or numbers, or one list",
+               args->function->name);
+    return kv_err_hint(e, "%simum(a, %simum(b, c))", args->function->name, args->function->name);
 }
 
 int func_max(function_args *args, value *out, kv_err *e)

@@ -141,6 +141,79 @@ int func_args(function_args *args, value *out, kv_err *e)
 
 /* ---- Texts and numbers ---- */
 
+int func_divmod(function_args *args, value *out, kv_err *e)
+{
+    static const ast_op ops[2] = {OP_FLOORDIV, OP_MOD};
+    int rc = value_list_new(out, VALUE_TUPLE, 2, e);
+    for (int i = 0; i < 2 && !rc; i++) {
+        host h;
+        if (!value_is_number(args->v[0]) || !value_is_number(args->v[1]))
+            rc = kv_err_set(e, KV_E_DTYPE, "divmod() takes two numbers");
+        else if (!(rc = host_binary(ops[i], value_host(args->v[0]), value_host(args->v[1]), &h,
+                                    NULL, e)))
+            rc = value_from_host(&out->u.list->items[i], h, e);
+    }
+    return value_finish(out, rc);
+}
+
+/* A float to so many decimals, as it is written and read again. */
+static int round_float(double x, int64_t digits, value *out, kv_err *e)
+{
+    char text[NUM_TEXT_MAX];
+    bool over = false;
+    double y = x;
+    if (isfinite(x) && digits >= 0 && digits <= 17) {
+        if (num_fixed(text, sizeof text, x, (int)digits, 'f') < 0)
+            return kv_err_set(e, KV_E_VALUE, "this float has too many digits to be rounded");
+        num_parse(text, strlen(text), NUM_BINARY64, &y, &over);
+    } else if (isfinite(x) && digits < 0) {
+        double scale = pow(10, (double)-digits);
+        y = rint(x / scale) * scale;
+    }
+    *out = value_float(y);
+    return KV_OK;
+}
+
+/* An integer to tens, hundreds and so on, half to even. */
+static int round_integer(int64_t x, int64_t digits, value *out, kv_err *e)
+{
+    int64_t scale = 1;
+    for (; digits < 0 && scale <= INT64_MAX / 10; digits++)
+        scale *= 10;
+    int64_t rest = x % scale, down = x - rest, half = scale / 2;
+    int64_t by = rest < 0 ? -scale : scale, size = rest < 0 ? -rest : rest;
+    bool up = digits < 0 ? false : size > half || (size == half && scale > 1 && down / scale % 2);
+    if (digits < 0)
+        down = 0;
+    if (up && __builtin_add_overflow(down, by, &down))
+        return kv_err_set(e, KV_E_VALUE, "%lld, rounded, does not fit into 64 bits", (long long)x);
+    *out = value_int(down);
+    return KV_OK;
+}
+
+int func_round(function_args *args, value *out, kv_err *e)
+{
+    int64_t digits = 0;
+    value x = args->v[0];
+    if (!value_is_number(x)) {
+        kv_err_set(e, KV_E_DTYPE, "round() with digits takes a number, not %s", value_kind_name(x));
+        return kv_err_hint(e, "round(a * 100) / 100");
+    }
+    bool whole = args->v[1].kind == VALUE_NONE;
+    int rc = whole ? KV_OK : function_int(args->v[1], "the digits of round()", &digits, e);
+    if (rc || x.kind != VALUE_FLOAT)
+        return rc ? rc : round_integer(x.u.integer, digits, out, e);
+    if (!whole)
+        return round_float(x.u.number, digits, out, e);
+    if (!isfinite(x.u.number))
+        return kv_err_set(e, KV_E_VALUE, "round() of %s is no whole number",
+                          isnan(x.u.number) ? "nan" : "an infinity");
+    int64_t y = 0;
+    rc = function_int(value_float(rint(x.u.number)), "what round() gives", &y, e);
+    *out = value_int(y);
+    return rc;
+}
+
 int func_bool(function_args *args, value *out, kv_err *e)
 {
     bool truth = false;

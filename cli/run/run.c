@@ -9,6 +9,7 @@
 #include "base/visible.h"
 #include "syntax/hint_variable.h"
 #include "eval/eval.h"
+#include "eval/eval_def.h"
 #include "syntax/function.h"
 #include "out/record.h"
 #include "out/report.h"
@@ -107,6 +108,12 @@ static int deliver(session *s, const ast *node, result *r, bool repr, kv_err *e)
     return code ? unit_at(s, node, e) : KV_OK;
 }
 
+/* Returns true if the value of a STMT_SHOW goes somewhere else than to the reader. */
+static bool has_redirect(const ast *node)
+{
+    return node->n > 1 && node->kid[1];
+}
+
 static int run_show(session *s, const ast *node, result *r, kv_err *e)
 {
     bool store = is_store_name(s, node->kid[0]);
@@ -116,6 +123,7 @@ static int run_show(session *s, const ast *node, result *r, kv_err *e)
     /* a function that gives nothing shows nothing; a.copyto(b) gives b, which has a name */
     const ast *call = node->kid[0]->kind == AST_CALL ? node->kid[0] : NULL;
     bool silent = call && (r->v.kind == VALUE_NONE || strcmp(call->u.text, "copyto") == 0);
+    silent |= session_is_quiet(s) && !has_redirect(node);
     return silent ? KV_OK : deliver(s, node, r, !store, e);
 }
 
@@ -272,7 +280,8 @@ int run_method_call(session *s, const ast *node, value *out, kv_err *e)
 static int show_method(session *s, const ast *node, result *r, kv_err *e)
 {
     int code = run_method(s, node->kid[0], r, e);
-    return code || r->v.kind == VALUE_NONE ? code : deliver(s, node, r, !r->as_text, e);
+    bool silent = r->v.kind == VALUE_NONE || (session_is_quiet(s) && !has_redirect(node));
+    return code || silent ? code : deliver(s, node, r, !r->as_text, e);
 }
 
 /* `pull 3 > w` would be a file without an ending, but `a > w` compares: what to write when there is
@@ -374,14 +383,27 @@ static int run_repeat(session *s, const ast *node, run_flow *f, kv_err *e)
 static int run_def(session *s, const ast *node, kv_err *e)
 {
     int64_t at = map_get(&s->functions, (kv_key){0, node->u.text});
-    definition d = {node->u.text, s->unit, node, s->locals != NULL};
+    definition d = {node->u.text, s->unit, node, s->locals != NULL, NULL};
+    if (d.nested && at >= 0 && s->defs[at].node != node) {
+        unit_err(s, node, e, KV_E_UNSUPPORTED,
+                 "there is a function `%s` already, and one inside of another is known to all",
+                 node->u.text);
+        return kv_err_hint(e, "give it another name");
+    }
+    int code = eval_def(s, node, &d.values, e);
+    if (code)
+        return code;
     map_remove(&s->rules, (kv_key){0, node->u.text});
     if (at < 0) {
         if (mem_grow(&s->defs, &s->defs_cap, s->ndefs + 1, sizeof *s->defs, e) ||
-            map_put(&s->functions, (kv_key){0, node->u.text}, s->ndefs, e))
+            map_put(&s->functions, (kv_key){0, node->u.text}, s->ndefs, e)) {
+            def_values_unref(d.values);
             return KV_E_MEMORY;
+        }
         at = s->ndefs++;
+        s->defs[at].values = NULL;
     }
+    def_values_unref(s->defs[at].values);
     s->defs[at] = d;
     s->unit->kept = true;
     return KV_OK;
@@ -418,11 +440,11 @@ static int run_return(session *s, const ast *node, run_flow *f, kv_err *e)
     return KV_OK;
 }
 
-/* The last expression of a function is its value, as that of a `return` is. */
+/* The last expression of a function in braces is its value, as that of a `return` is. */
 static bool is_last_expression(const session *s, const ast *block, uint32_t i)
 {
-    return s->locals && i + 1 == block->n && block->kid[i]->kind == STMT_SHOW &&
-           block->kid[i]->n == 1;
+    return s->locals && !session_is_quiet(s) && i + 1 == block->n &&
+           block->kid[i]->kind == STMT_SHOW && !has_redirect(block->kid[i]);
 }
 
 static int run_control(session *s, const ast *node, run_flow *f, kv_err *e)

@@ -221,6 +221,11 @@ static int ordered(ast_op op, value a, value b, bool *holds, kv_err *e)
     return code;
 }
 
+int list_less_item(value a, value b, bool *less, kv_err *e)
+{
+    return ordered(OP_LT, a, b, less, e);
+}
+
 int list_same_item(value a, value b, bool *out, kv_err *e)
 {
     return same(a, b, 1, out, e);

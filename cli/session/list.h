@@ -30,6 +30,9 @@ int list_splice(value list, int64_t i, int64_t n, value from, kv_err *e);
  * deep). */
 int list_compare(ast_op op, value a, value b, bool *holds, kv_err *e);
 
+/* *less becomes a < b, for items of lists. Errors: as above. */
+int list_less_item(value a, value b, bool *less, kv_err *e);
+
 /* *out becomes whether two items of lists are equal. Errors: as above. */
 int list_same_item(value a, value b, bool *out, kv_err *e);
 

@@ -4,6 +4,7 @@
  * nowhere, and the session goes on.
  */
 #include "session/session.h"
+#include "session/def_values.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -60,6 +61,8 @@ void session_release(session *s)
         mem_free(s->stores[i].name);
     }
     mem_free(s->stores);
+    for (int64_t i = 0; i < s->ndefs; i++)
+        def_values_unref(s->defs[i].values);
     mem_free(s->defs);
     mem_free(s->rule_defs);
     map_release(&s->functions);
@@ -83,9 +86,33 @@ static variable *scope_variable(const scope *s, const char *name)
 variable *session_variable(session *s, const char *name, bool globals)
 {
     variable *found = NULL;
-    for (const scope *here = globals ? NULL : s->locals; here && !found; here = here->outer)
+    for (const scope *here = globals ? NULL : s->locals; here && !found; here = here->outer) {
         found = scope_variable(here, name);
+        if (!found && here->assigned && map_get(here->assigned, (kv_key){0, name}) >= 0)
+            return NULL;
+    }
     return found ? found : scope_variable(&s->globals, name);
+}
+
+static const scope *function_scope(const session *s)
+{
+    const scope *here = s->locals;
+    while (here && here->outer)
+        here = here->outer;
+    return here;
+}
+
+bool session_awaits_name(const session *s, const char *name)
+{
+    const scope *here = function_scope(s);
+    return here && here->assigned && map_get(here->assigned, (kv_key){0, name}) >= 0 &&
+           !scope_variable(here, name);
+}
+
+bool session_is_quiet(const session *s)
+{
+    const scope *here = function_scope(s);
+    return here && here->quiet;
 }
 
 value *session_find(session *s, const char *name)

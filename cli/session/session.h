@@ -65,6 +65,8 @@ typedef struct scope {
     variable *items;
     int64_t n, cap;
     struct scope *outer; /* of a comprehension: the scope around it; else NULL */
+    const map *assigned; /* of a function: the names that it sets, which mean no globals; or NULL */
+    bool quiet;          /* its expressions are not shown */
 } scope;
 
 /* The names that the rule of a store reads, see session/follow.h. All zero: none. */
@@ -186,6 +188,10 @@ variable *session_variable(session *s, const char *name, bool globals);
 /* Sets a variable of the running function, else a global. Takes v, also on failure. Errors: name,
  * memory, those of follow_assign. */
 int session_set(session *s, const char *name, value v, kv_err *e);
+/* Returns true if a function runs that sets the name, but has not set it yet. */
+bool session_awaits_name(const session *s, const char *name);
+/* Returns true if expressions that stand alone are not shown. */
+bool session_is_quiet(const session *s);
 /* Sets one of this scope: that of a comprehension. Takes v, also on failure. */
 int scope_set(scope *s, const char *name, value v, kv_err *e);
 /* Removes a variable from where session_set writes to, if it is there. */

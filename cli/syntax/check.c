@@ -2,7 +2,6 @@
 #include "syntax/check.h"
 
 #include "base/mem.h"
-#include "syntax/hint_python.h"
 #include "syntax/statement.h"
 
 static bool ends_everything(const kv_err *e)
@@ -107,7 +106,6 @@ static bool recover(parser *p, const parser *before, bool to_block,
     if (next_line)
         parse_fail(p, p->open, p->open + 1, KV_E_SYNTAX, "the `%c` that opens here is not closed",
                    parse_char(p, p->open));
-    hint_python(p);
     if (!take(p, before))
         return false;
     parse_back(p, before);

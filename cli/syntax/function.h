@@ -30,7 +30,8 @@ enum {
     FUNCTION_ARRAY = 16,  /* parameter 0 is an array, or a value that becomes one */
     FUNCTION_STORE = 32,  /* asks the store in use */
     FUNCTION_OBJECT = 64, /* its array is an object also where it has the shape (), no number */
-    FUNCTION_VIEW = 128   /* its arrays are parts of the first argument; NumPy's are views of it */
+    FUNCTION_VIEW = 128,  /* its arrays are parts of the first argument; NumPy's are views of it */
+    FUNCTION_ROWS = 256   /* FUNCTION_ARRAY: takes a row_sparse array as it is, not a dense one */
 };
 
 typedef struct function {
@@ -45,6 +46,10 @@ typedef struct function {
 
 /* The function of a name, or NULL. */
 const function *function_find(const char *name);
+
+/* The function of a method's call, or NULL: x.f(y) is f also where a def has its name, and f(x, y)
+ * is the def. */
+const function *function_method(const ast *node);
 
 /* Appends "full(shape, v, dtype=, ctx=)". */
 void function_usage(buf *out, const function *f);
@@ -62,6 +67,11 @@ int function_call(session *s, const function *f, const value *args, const char *
 int function_param(const function *f, const char *name);
 
 /* ---- Helpers for their code ---- */
+
+/* Sets a->array from the first argument, as FUNCTION_ARRAY does before the call: for a function
+ * that takes lists, too. Errors: those of value_to_array. */
+int function_take_array(function_args *a, kv_err *e);
+
 
 /* The argument of a parameter that is true or false; false when it was not given. Error: dtype. */
 int function_flag(const function_args *args, const char *name, bool *out, kv_err *e);

@@ -388,22 +388,41 @@ static bool is_plain_key(const ast *keys)
     return (keys->flags & AST_SINGLE) && keys->kid[0]->kind == AST_KEY;
 }
 
-/* expr, expr, …, in one AST_LIST; (a, b) directly behind the command is a list of two. */
+/* (a, b, sep=c) as a call has it, up to the end of the statement; NULL and no error when it is
+ * something else, as (a) + b. */
+static ast *called(parser *p)
+{
+    ast_list list = {0};
+    ast *node = NULL;
+    bracket b;
+    kv_err unused = {0}, *e = p->e;
+    parser before = *p;
+    p->e = p->cursor ? e : &unused;
+    bool ok = parse_open(p, &b);
+    while (ok && !parse_is_sign(p, SIGN1(')')))
+        if (!(ok = parse_append(p, &list, parse_argument(p))) || !parse_accept(p, SIGN1(',')))
+            break;
+    ok = ok && parse_close(p, &b) && (parse_at_end(p) || parse_at_redirect(p));
+    if (ok)
+        node = parse_node_of(p, AST_LIST, b.pos, list.items, list.n);
+    else if (!p->cursor)
+        parse_back(p, &before);
+    p->e = e;
+    mem_free(list.items);
+    return node;
+}
+
+/* expr, expr, …, in one AST_LIST. */
 static ast *exprs(parser *p, bool angles_redirect)
 {
     ast_list list = {0};
     ast *node = NULL;
     uint32_t pos = parse_peek(p)->pos;
+    if (parse_is_sign(p, SIGN1('(')) && ((node = called(p)) || p->e->code))
+        return node;
     do {
-        ast *one = parse_expr(p, angles_redirect);
-        if (!parse_append(p, &list, one))
+        if (!parse_append(p, &list, parse_expr(p, angles_redirect)))
             goto out;
-        bool own = one->kind == AST_TUPLE && one->pos == pos && !(one->flags & AST_PARENS);
-        if (own && list.n == 1 && !parse_is_sign(p, SIGN1(','))) {
-            one->kind = AST_LIST;
-            node = one;
-            goto out;
-        }
     } while (parse_accept(p, SIGN1(',')) && !parse_at_end(p) && !parse_at_redirect(p));
     node = parse_node_of(p, AST_LIST, pos, list.items, list.n);
 out:

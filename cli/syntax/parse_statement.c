@@ -5,10 +5,10 @@
 #include "syntax/bind.h"
 #include "syntax/file_kind.h"
 #include "syntax/function.h"
-#include "syntax/hint_python.h"
 #include "syntax/hint_shell.h"
 #include "syntax/parse_command.h"
 #include "syntax/parse_method.h"
+#include "syntax/refuse.h"
 #include "syntax/parse_pasted.h"
 #include "session/registry.h"
 #include "syntax/statement.h"
@@ -33,7 +33,7 @@ static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
     }
     parse_fail(p, pos, end, KV_E_USAGE, "there is no command `%.*s`", parse_shown(p, pos, end),
                name);
-    if (hint_shell(name, end - pos, p->e) || hint_python_word(name, end - pos, p->e))
+    if (hint_shell(name, end - pos, p->e))
         return NULL;
     suggest near = {.word = parse_intern(p, name, end - pos)};
     for (const command *c = registry.commands; near.word && c->name; c++)
@@ -143,7 +143,15 @@ static ast *repeat_statement(parser *p, uint32_t pos)
     return part[1] ? parse_node_of(p, STMT_REPEAT, pos, part, 2) : NULL;
 }
 
-/* (a, b) of a def, appended to list as AST_NAME. */
+static bool starred_parameter(parser *p)
+{
+    token t = *parse_peek(p);
+    parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "a function takes a fixed number of arguments");
+    kv_err_hint(p->e, "give it a list: def f(items)");
+    return false;
+}
+
+/* (a, b=1) of a def, appended to list as AST_NAME, or AST_ARG with a default value. */
 static bool parameters(parser *p, ast_list *list)
 {
     bracket b;
@@ -151,14 +159,26 @@ static bool parameters(parser *p, ast_list *list)
         return parse_unexpected(p, "`(`");
     if (!parse_open(p, &b))
         return false;
+    bool defaults = false;
     while (!parse_is_sign(p, SIGN1(')'))) {
         token t = *parse_peek(p);
+        if (parse_is_sign(p, SIGN1('*')) || parse_is_sign(p, SIGN2('*', '*')))
+            return starred_parameter(p);
         const char *name = parse_new_name(p, "the name of a parameter or `)`");
         for (uint32_t i = 1; name && i < list->n; i++) /* the first is the body's place */
             if (strcmp(list->items[i]->u.text, name) == 0)
                 return parse_fail(p, t.pos, t.end, KV_E_USAGE, "there are two parameters `%s`",
                                   name);
-        ast *one = name ? parse_node(p, AST_NAME, t.pos, t.end, 0) : NULL;
+        bool given = name && parse_accept(p, SIGN1('='));
+        ast *otherwise = given ? parse_expr(p, false) : NULL;
+        if (defaults && !given && name)
+            return parse_fail(p, t.pos, t.end, KV_E_SYNTAX,
+                              "`%s` stands behind a parameter with a default and has none", name);
+        defaults = given;
+        ast *one = given && !otherwise ? NULL
+                   : given             ? parse_node_of(p, AST_ARG, t.pos, &otherwise, 1)
+                   : name              ? parse_node(p, AST_NAME, t.pos, t.end, 0)
+                                       : NULL;
         if (!parse_append(p, list, one))
             return false;
         one->u.text = name;
@@ -251,16 +271,10 @@ static ast *def_statement(parser *p, uint32_t pos)
 {
     ast_list parts = {0};
     ast *node = NULL;
-    token t = *parse_peek(p);
     const char *name = parse_new_name(p, "the name of a function");
     if (!name)
         return NULL;
     parser before = *p;
-    const function *f = function_find(name);
-    if (f && !(f->flags & FUNCTION_METHOD)) {
-        parse_fail(p, t.pos, t.end, KV_E_USAGE, "`%s` is a function of kvctl already", name);
-        goto out;
-    }
     /* the first place is the body's */
     if (!parse_append(p, &parts, parse_node(p, AST_NONE, pos, pos, 0)) || !parameters(p, &parts))
         goto out;
@@ -294,6 +308,11 @@ static ast *return_statement(parser *p, uint32_t pos)
 static ast *break_statement(parser *p, uint32_t pos)
 {
     return parse_node_of(p, STMT_BREAK, pos, NULL, 0);
+}
+
+static ast *pass_statement(parser *p, uint32_t pos)
+{
+    return parse_node_of(p, AST_BLOCK, pos, NULL, 0);
 }
 
 static ast *continue_statement(parser *p, uint32_t pos)
@@ -346,7 +365,8 @@ static ast *keyword(parser *p, bool *known)
     } words[] = {{"if", if_statement},       {"for", for_statement},
                  {"while", while_statement}, {"repeat", repeat_statement},
                  {"def", def_statement},     {"return", return_statement},
-                 {"break", break_statement}, {"continue", continue_statement}};
+                 {"break", break_statement}, {"continue", continue_statement},
+                 {"pass", pass_statement}};
     token t = *parse_peek(p);
     /* `repeat(a, 2)` is the function; the statement has a blank before its count */
     *known = !(parse_is_word(p, "repeat") && parse_char(p, t.end) == '(');
@@ -428,11 +448,16 @@ static ast *help_call(parser *p)
     return parse_help_on(p, t.pos, word);
 }
 
+static bool begins_import(parser *p)
+{
+    return parse_is_word(p, "import") || parse_is_word(p, "from");
+}
+
 /* import x, from x import y, npx.set_np(): they do nothing, since all of it is built in. */
 static bool is_import(parser *p)
 {
     token t = *parse_peek(p);
-    bool import = parse_is_word(p, "import") || parse_is_word(p, "from");
+    bool import = begins_import(p);
     if (import)
         parse_take(p);
     else if (!parse_skip_module(p))
@@ -506,7 +531,10 @@ static ast *word_statement(parser *p)
         return help_call(p);
     if (help && (node = help_on_sign(p, t.pos, end)))
         return node;
-    if (is_import(p))
+    bool import = is_import(p);
+    if ((import && begins_import(p) && refuse_import(p)) || (!c && refuse_statement(p)))
+        return NULL;
+    if (import)
         return nothing(p, t.pos);
     if (c && ((next != '(' && next != '.') || called)) {
         parse_seek(p, end);
@@ -621,10 +649,8 @@ ast *statement_parse_all(parser *p)
         bool ok = parse_append(p, &list, statement(p));
         if (ok && (parse_is_sign(p, SIGN1('}')) || !parse_at_end(p)))
             ok = parse_unexpected(p, "the end of the statement");
-        if (!ok && p->e->code && !p->cursor) {
+        if (!ok && p->e->code && !p->cursor)
             parse_hint_perl(p, begin);
-            hint_python(p);
-        }
         bool on = ok || parse_recovered(p, &before);
         if (p->broken && !parse_append(p, &list, p->broken))
             goto out;

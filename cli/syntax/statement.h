@@ -20,8 +20,8 @@ typedef enum statement_kind {
     STMT_FOR,      /* target as in STMT_ASSIGN, expr, block */
     STMT_WHILE,    /* condition, block */
     STMT_REPEAT,   /* count, block or statement */
-    STMT_DEF, /* body (a block, or an expression when op is 1), parameters (AST_NAME); u.text: name
-               */
+    STMT_DEF, /* body (a block, or an expression when op is 1), parameters (AST_NAME, or AST_ARG
+                 with a default value); u.text: name */
     STMT_RETURN, /* expr? */
     STMT_BREAK,
     STMT_CONTINUE,

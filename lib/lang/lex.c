@@ -346,8 +346,8 @@ static token lex_name(const lexer *lx, token t, kv_err *e)
 }
 
 /* Signs of more than one character; the longest wins. */
-static const char long_signs[][4] = {"...", "**", "//", "==", "!=", "<=", ">=", "->", ">>",
-                                         "..",  "+=", "-=", "*=", "/=", "<<"};
+static const char long_signs[][4] = {"...", "**=", "//=", "**", "//", "==", "!=", "<=", ">=", "->",
+                                         ">>",  "..",  "+=",  "-=", "*=", "/=", "%=", "<<"};
 
 static token lex_sign(const lexer *lx, token t, kv_err *e)
 {
@@ -368,8 +368,10 @@ static token lex_sign(const lexer *lx, token t, kv_err *e)
                     ? "the control character \\x%02x does not belong here"
                     : "`%c` does not belong here",
                 (unsigned char)*text);
-        if (*text == '&' || *text == '^')
-            kv_err_hint(e, *text == '&' ? "`and` joins conditions" : "`**` is the power");
+        if (strchr("&^~", *text))
+            kv_err_hint(e, *text == '&'   ? "`and` joins conditions; a * b joins masks"
+                           : *text == '^' ? "`**` is the power"
+                                          : "`not a` of a condition, 1 - a of a mask");
         return t;
     }
     t.end = t.pos + 1;

@@ -104,12 +104,15 @@ int parse_assign_op(parser *p)
     const token *t = parse_peek(p);
     if (t->kind != TOK_SIGN)
         return PARSE_NO_ASSIGN;
-    return t->sign == SIGN1('=')        ? PARSE_PLAIN
-           : t->sign == SIGN2('+', '=') ? OP_ADD
-           : t->sign == SIGN2('-', '=') ? OP_SUB
-           : t->sign == SIGN2('*', '=') ? OP_MUL
-           : t->sign == SIGN2('/', '=') ? OP_DIV
-                                        : PARSE_NO_ASSIGN;
+    return t->sign == SIGN1('=')             ? PARSE_PLAIN
+           : t->sign == SIGN2('+', '=')      ? OP_ADD
+           : t->sign == SIGN2('-', '=')      ? OP_SUB
+           : t->sign == SIGN2('*', '=')      ? OP_MUL
+           : t->sign == SIGN2('/', '=')      ? OP_DIV
+           : t->sign == SIGN2('%', '=')      ? OP_MOD
+           : t->sign == SIGN3('/', '/', '=') ? OP_FLOORDIV
+           : t->sign == SIGN3('*', '*', '=') ? OP_POW
+                                             : PARSE_NO_ASSIGN;
 }
 
 bool parse_at_end(parser *p)
@@ -261,6 +264,20 @@ static ast *ends_early(parser *p, const char *wanted)
                       "the `%c` that opens here is not closed", parse_char(p, p->open));
 }
 
+/* What a sign of Python's, that stands where it means nothing, was probably meant to do. */
+static void hint_python(const parser *p, const token *t)
+{
+    uint32_t sign = t->kind == TOK_SIGN ? t->sign : 0;
+    if (sign == SIGN1('='))
+        kv_err_hint(p->e, "`==` compares");
+    else if (sign == SIGN1(':') && parse_char(p, t->end) == '=')
+        kv_err_hint(p->e, "an assignment has a line of its own: n = 3");
+    else if (sign == SIGN1('|'))
+        kv_err_hint(p->e, "`or` joins conditions; maximum(a, b) joins masks");
+    else if (sign == SIGN2('<', '<') || sign == SIGN2('>', '>'))
+        kv_err_hint(p->e, "x * 2**n and x // 2**n shift integers");
+}
+
 ast *parse_unexpected(parser *p, const char *wanted)
 {
     const token *t = parse_peek(p);
@@ -278,8 +295,7 @@ ast *parse_unexpected(parser *p, const char *wanted)
                           "the statement ends where %s is needed", wanted);
     parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "`%.*s` stands where %s is needed",
                parse_shown(p, t->pos, t->end), text, wanted);
-    if (t->kind == TOK_SIGN && t->sign == SIGN1('='))
-        kv_err_hint(p->e, "`==` compares");
+    hint_python(p, t);
     return NULL;
 }
 

@@ -113,7 +113,8 @@ bool parse_is_word(parser *p, const char *word);  /* a NAME token spelled so */
 bool parse_accept(parser *p, uint32_t sign);      /* takes the sign if it is next */
 bool parse_accept_word(parser *p, const char *word);
 bool parse_expect(parser *p, uint32_t sign, const char *why);
-/* The operator of the +=, -=, *= or /= that is next; one of these for = and for anything else. */
+/* The operator of the += (or -= *= /= //= %= **=) that is next; one of these for = and for anything
+ * else. */
 enum { PARSE_PLAIN = -1, PARSE_NO_ASSIGN = -2 };
 int parse_assign_op(parser *p);
 bool parse_at_end(parser *p);                     /* of a statement: NEWLINE, END or } */
@@ -253,6 +254,9 @@ const char *parse_new_name(parser *p, const char *wanted);
 
 /* The error at the `*` or `**` before a value, which is next. */
 ast *parse_starred(parser *p);
+
+/* NAME = expr (AST_ARG) or an expression, in the brackets of a call. */
+ast *parse_argument(parser *p);
 
 /* An expression in the mode that the parser is in. */
 ast *parse_expression(parser *p);

@@ -74,8 +74,7 @@ static ast *constant(parser *p)
     return node;
 }
 
-/* NAME = expr or expr, in the brackets of a call. */
-static ast *argument(parser *p)
+ast *parse_argument(parser *p)
 {
     token name = *parse_peek(p);
     if (name.kind != TOK_NAME)
@@ -106,7 +105,7 @@ static ast *call(parser *p, const char *name, uint32_t pos, ast *first)
     if (!parse_open(p, &b) || (first && !parse_append(p, &args, first)))
         goto out;
     while (!parse_is_sign(p, SIGN1(')'))) {
-        ast *one = argument(p);
+        ast *one = parse_argument(p);
         if (one && parse_is_word(p, "for"))
             one = parse_generator(p, args.n == (first != NULL) ? name : "", one);
         if (!parse_append(p, &args, one))
@@ -154,6 +153,12 @@ static ast *name(parser *p)
     /* MXNet has both names for it, and `create` alone makes a store */
     if (module && strcmp(module, "optimizer") == 0 && strcmp(text, "create") == 0)
         text = "create_optimizer";
+    if (strcmp(text, "lambda") == 0 &&
+        (parse_peek(p)->kind == TOK_NAME || parse_is_sign(p, SIGN1(':')))) {
+        parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "there is no lambda");
+        kv_err_hint(p->e, "def f(x): return x + 1");
+        return NULL;
+    }
     if (follows(p, '('))
         return call(p, text, t.pos, NULL);
     if (parse_is_sign(p, SIGN1('(')) && p->is_function && p->is_function(text)) {

@@ -25,11 +25,13 @@ bool expr_is_operator(const ast *node)
     if (node->kind == AST_UNARY || node->kind == AST_BINARY)
         return true;
     const element_function *f = element_called(node);
-    /* min and max of one array reduce it; a named argument belongs to no element-wise function */
+    /* min and max of one array reduce it, round takes digits of a number; a named argument belongs
+     * to no element-wise function */
     for (uint32_t i = 0; i < node->n; i++)
         if (node->kid[i]->kind == AST_ARG)
             return false;
-    return f && f->op != PROG_NOPS && (f->kind != FN_TWO || node->n == 2);
+    return f && f->op != PROG_NOPS && (f->kind != FN_TWO || node->n == 2) &&
+           (f->op != PROG_ROUND || node->n == 1);
 }
 
 /* ---- The walk -------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* Operators and functions of host numbers. */
 #include "vm/host.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "vm/arith.h"
@@ -55,13 +56,34 @@ static bool power_overflows(int64_t a, int64_t b, int64_t *out)
     return false;
 }
 
+/* What Python refuses for numbers; elements of arrays become inf and nan instead. */
+static int check_zero(ast_op op, host x, host y, kv_err *e)
+{
+    bool divides = op == OP_DIV || op == OP_FLOORDIV || op == OP_MOD;
+    bool power = op == OP_POW && host_number(x) == 0 && host_number(y) < 0;
+    if (power)
+        return kv_err_set(e, KV_E_VALUE, "0 has no negative powers");
+    if (!divides || host_number(y) != 0)
+        return KV_OK;
+    kv_err_set(e, KV_E_VALUE, "a number is divided by 0");
+    return kv_err_hint(e, "arrays give inf or nan: array(x) %s 0", ast_op_text(op));
+}
+
+/* A power of floats: Python gives no inf for one that is too large, and a complex number for the
+ * root of a negative one. */
+static int check_power(double a, double b, double power, kv_err *e)
+{
+    if (isfinite(a) && isfinite(b) && isinf(power))
+        return kv_err_set(e, KV_E_VALUE, "the power is too large for a float");
+    if (a < 0 && isfinite(a) && isfinite(b) && b != floor(b))
+        return kv_err_set(e, KV_E_VALUE, "the root of a negative number is complex");
+    return KV_OK;
+}
+
 static int integer_binary(ast_op op, int64_t a, int64_t b, host *out, kv_err *e)
 {
     int64_t x = 0;
     bool over = false;
-    if ((op == OP_FLOORDIV || op == OP_MOD) && b == 0)
-        return kv_err_set(e, KV_E_VALUE, "%lld %s 0 divides an integer by 0", (long long)a,
-                          ast_op_text(op));
     if (op == OP_ADD)
         over = __builtin_add_overflow(a, b, &x);
     else if (op == OP_SUB)
@@ -170,6 +192,22 @@ static int join(host x, host y, host *out, arena *a, kv_err *e)
     return KV_OK;
 }
 
+static int repeat_text(host x, int64_t times, host *out, arena *a, kv_err *e)
+{
+    int64_t n = (int64_t)strlen(x.u.text), bytes;
+    times = times < 0 ? 0 : times;
+    if (__builtin_mul_overflow(n, times, &bytes) || bytes == INT64_MAX)
+        return kv_err_set(e, KV_E_MEMORY, "no memory for a text %lld times", (long long)times);
+    char *text = arena_alloc(a, (size_t)bytes + 1, e);
+    if (!text)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < bytes; i += n)
+        memcpy(text + i, x.u.text, (size_t)n);
+    text[bytes] = '\0';
+    *out = host_text(text);
+    return KV_OK;
+}
+
 static int format_one(host fmt, host x, host *out, arena *a, kv_err *e)
 {
     buf b = {0};
@@ -191,14 +229,25 @@ int host_binary(ast_op op, host x, host y, host *out, arena *a, kv_err *e)
         return format_one(x, y, out, a, e);
     if (x.kind == HOST_TEXT && y.kind == HOST_TEXT && op == OP_ADD)
         return join(x, y, out, a, e);
-    if (!host_is_number(x) || !host_is_number(y))
-        return kv_err_set(e, KV_E_DTYPE, "%s takes numbers, not %s and %s", ast_op_text(op),
-                          host_kind_name(x.kind), host_kind_name(y.kind));
+    if (op == OP_MUL && x.kind == HOST_TEXT && is_integer(y))
+        return repeat_text(x, y.u.integer, out, a, e);
+    if (op == OP_MUL && y.kind == HOST_TEXT && is_integer(x))
+        return repeat_text(y, x.u.integer, out, a, e);
+    if (!host_is_number(x) || !host_is_number(y)) {
+        kv_err_set(e, KV_E_DTYPE, "%s takes numbers, not %s and %s", ast_op_text(op),
+                   host_kind_name(x.kind), host_kind_name(y.kind));
+        if (op == OP_ADD && (x.kind == HOST_TEXT || y.kind == HOST_TEXT))
+            kv_err_hint(e, "str(x) is the text of a number; f\"{x}\" holds one");
+        return KV_E_DTYPE;
+    }
+    int rc = check_zero(op, x, y, e);
+    if (rc)
+        return rc;
     bool whole = is_integer(x) && is_integer(y) && op != OP_DIV;
     if (whole && !(op == OP_POW && y.u.integer < 0))
         return integer_binary(op, x.u.integer, y.u.integer, out, e);
     *out = host_float(float_binary(op, host_number(x), host_number(y)));
-    return KV_OK;
+    return op == OP_POW ? check_power(host_number(x), host_number(y), out->u.number, e) : KV_OK;
 }
 
 /* ---- Functions ------------------------------------------------------------------------------- */

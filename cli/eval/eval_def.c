@@ -1,0 +1,209 @@
+/* A function has a scope of its own. The names that it sets anywhere are its own from the first
+ * line on, as in Python, so that none of them means a variable outside of it.
+ */
+#include "eval/eval_def.h"
+
+#include <string.h>
+
+#include "base/suggest.h"
+#include "eval/eval.h"
+#include "session/registry.h"
+#include "syntax/statement.h"
+
+/* ---- Names ---- */
+
+static int add_target(map *names, const ast *target, kv_err *e)
+{
+    int code = KV_OK;
+    if (target->kind == AST_NAME)
+        return map_put(names, (kv_key){0, target->u.text}, 0, e);
+    for (uint32_t i = 0; target->kind == AST_TUPLE && i < target->n && code == KV_OK; i++)
+        code = add_target(names, target->kid[i], e);
+    return code;
+}
+
+/* Adds the names that the statements below node set, but not those of other functions. */
+static int find_assigned(map *names, const ast *node, kv_err *e)
+{
+    int code = KV_OK;
+    if (!node || node->kind == STMT_DEF)
+        return KV_OK;
+    if (node->kind == STMT_ASSIGN || node->kind == STMT_FOR)
+        code = add_target(names, node->kid[0], e);
+    if (node->kind == STMT_REDIRECT && node->op == REDIRECT_VARIABLE)
+        code = map_put(names, (kv_key){0, node->u.text}, 0, e);
+    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
+        code = find_assigned(names, node->kid[i], e);
+    return code;
+}
+
+static bool is_parameter(const ast *def, const char *name)
+{
+    for (uint32_t i = 1; i < def->n; i++)
+        if (strcmp(def->kid[i]->u.text, name) == 0)
+            return true;
+    return false;
+}
+
+/* A function inside of another does not see that one's variables, but those of the script. */
+static int check_reads(session *s, const ast *def, const def_values *d, const ast *node, kv_err *e)
+{
+    int code = KV_OK;
+    if (!node || node->kind == STMT_DEF)
+        return KV_OK;
+    const char *name = node->kind == AST_NAME ? node->u.text : NULL;
+    kv_key key = {0, name};
+    if (name && !is_parameter(def, name) && map_get(&d->assigned, key) < 0 &&
+        (map_get(&s->locals->names, key) >= 0 || session_awaits_name(s, name))) {
+        unit_err(s, node, e, KV_E_UNSUPPORTED, "`%s` does not see `%s` of the function around it",
+                 def->u.text, name);
+        return kv_err_hint(e, "give it as a parameter: def %s(…, %s)", def->u.text, name);
+    }
+    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
+        code = check_reads(s, def, d, node->kid[i], e);
+    return code;
+}
+
+/* ---- def ---- */
+
+int eval_def(session *s, const ast *node, def_values **out, kv_err *e)
+{
+    int64_t n = node->n - 1;
+    def_values *d = mem_zalloc((int64_t)(sizeof *d + (size_t)n * sizeof *d->defaults), 1, e);
+    if (!d)
+        return KV_E_MEMORY;
+    d->refs = 1;
+    d->n = n;
+    int code = find_assigned(&d->assigned, node->kid[0], e);
+    if (code == KV_OK && s->locals)
+        code = check_reads(s, node, d, node->kid[0], e);
+    for (int64_t i = 0; i < n && code == KV_OK; i++)
+        if (node->kid[i + 1]->kind == AST_ARG)
+            code = eval(s, node->kid[i + 1]->kid[0], &d->defaults[i], e);
+    if (code)
+        def_values_unref(d);
+    else
+        *out = d;
+    return code;
+}
+
+/* ---- Calls ---- */
+
+static int wrong_count(session *s, const definition *d, const ast *node, int64_t given, kv_err *e)
+{
+    int most = (int)d->node->n - 1, least = most;
+    while (least > 0 && d->node->kid[least]->kind == AST_ARG)
+        least--;
+    if (least < most)
+        return unit_err(s, node, e, KV_E_USAGE, "%s() takes %d to %d arguments, not %lld", d->name,
+                        least, most, (long long)given);
+    return unit_err(s, node, e, KV_E_USAGE, "%s() takes %d argument%s, not %lld", d->name, most,
+                    most == 1 ? "" : "s", (long long)given);
+}
+
+/* The parameter of a name, from 0. -1 and an error when there is none. */
+static int64_t find_parameter(session *s, const definition *d, const ast *node, const char *name,
+                              kv_err *e)
+{
+    suggest near = {.word = name};
+    for (uint32_t i = 1; i < d->node->n; i++) {
+        if (strcmp(d->node->kid[i]->u.text, name) == 0)
+            return i - 1;
+        suggest_add(&near, d->node->kid[i]->u.text);
+    }
+    unit_err(s, node, e, KV_E_USAGE, "%s() has no parameter `%s`", d->name, name);
+    suggest_done(&near, e);
+    return -1;
+}
+
+/* Gives the parameters the values of the call. */
+static int bind_given(session *s, const definition *d, const ast *node, const call_values *given,
+                      scope *own, kv_err *e)
+{
+    for (int64_t i = 0; i < given->n; i++) {
+        const char *name = given->names[i];
+        int64_t at = name ? find_parameter(s, d, node->kid[i], name, e) : i;
+        if (at < 0)
+            return e->code;
+        if (i > 0 && given->names[i - 1] && !name)
+            return unit_err(s, node->kid[i], e, KV_E_USAGE,
+                            "%s() has a plain argument behind a named one", d->name);
+        const char *parameter = d->node->kid[at + 1]->u.text;
+        if (map_get(&own->names, (kv_key){0, parameter}) >= 0)
+            return unit_err(s, node->kid[i], e, KV_E_USAGE, "%s() has two values for `%s`", d->name,
+                            parameter);
+        if (scope_set(own, parameter, value_ref(given->items[i]), e))
+            return e->code;
+    }
+    return KV_OK;
+}
+
+/* Gives the other parameters their defaults. */
+static int bind_defaults(session *s, const definition *d, const ast *node, const call_values *given,
+                         scope *own, kv_err *e)
+{
+    bool named = given->n > 0 && given->names[given->n - 1];
+    for (uint32_t i = 1; i < d->node->n; i++) {
+        const ast *parameter = d->node->kid[i];
+        const char *name = parameter->u.text;
+        if (map_get(&own->names, (kv_key){0, name}) >= 0)
+            continue;
+        if (parameter->kind != AST_ARG)
+            return named ? unit_err(s, node, e, KV_E_USAGE, "%s() needs a value for `%s`", d->name,
+                                    name)
+                         : wrong_count(s, d, node, given->n, e);
+        if (scope_set(own, name, value_ref(d->values->defaults[i - 1]), e))
+            return e->code;
+    }
+    return KV_OK;
+}
+
+static int bind(session *s, const definition *d, const ast *node, const call_values *given,
+                scope *own, kv_err *e)
+{
+    if (given->n > (int64_t)d->node->n - 1)
+        return wrong_count(s, d, node, given->n, e);
+    int code = bind_given(s, d, node, given, own, e);
+    return code ? code : bind_defaults(s, d, node, given, own, e);
+}
+
+static int run_body(session *s, const ast *def, value *out, kv_err *e)
+{
+    run_flow f = {FLOW_ON, value_none()};
+    if (def->op)
+        return eval(s, def->kid[0], out, e);
+    int code = registry.run_block(s, def->kid[0], &f, e);
+    *out = f.returned;
+    return code;
+}
+
+int eval_call_definition(session *s, const definition *d, const ast *node, const call_values *given,
+                         value *out, kv_err *e)
+{
+    const ast *def = d->node;
+    def_values *values = d->values; /* the body may define the function anew */
+    scope own = {.assigned = &values->assigned, .quiet = !def->op && def->kid[0]->op == 1};
+    scope *locals = s->locals;
+    unit *caller = s->unit, *its = d->unit;
+    *out = value_none();
+    if (s->depth >= PARSE_MAX_DEPTH)
+        return unit_err(s, node, e, KV_E_VALUE, "calls are nested deeper than %d", PARSE_MAX_DEPTH);
+    int code = bind(s, d, node, given, &own, e);
+    if (code) {
+        scope_release(&own);
+        return code;
+    }
+    values->refs++;
+    s->locals = &own;
+    s->unit = its;
+    s->depth++;
+    code = run_body(s, def, out, e);
+    s->depth--;
+    s->locals = locals;
+    s->unit = caller;
+    scope_release(&own);
+    def_values_unref(values);
+    if (code)
+        session_caller(s, node);
+    return code;
+}

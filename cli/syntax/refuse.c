@@ -1,0 +1,79 @@
+/* A word is refused only where it begins a statement as Python has it, so that a variable may have
+ * its name. */
+#include "syntax/refuse.h"
+
+#include <string.h>
+
+typedef struct refusal {
+    const char *word, *why, *hint;
+} refusal;
+
+static const refusal statements[] = {
+    {"class", "there are no classes", "a dict holds values by names: d = {'lr': 0.1}; d['lr']"},
+    {"try", "there is no try", "expect-error CODE { … } asks that a block fails"},
+    {"except", "there is no try", "expect-error CODE { … } asks that a block fails"},
+    {"finally", "there is no try", "expect-error CODE { … } asks that a block fails"},
+    {"with", "there is no with", "a = load(\"a.csv\") reads a file; a > a.csv writes one"},
+    {"del", "there is no del", "l.pop(0) takes an item out of a list, d.pop('k') a key of a dict"},
+    {"global", "a function sets no variables around it", "return the new value: n = f(n)"},
+    {"nonlocal", "a function sets no variables around it", "return the new value: n = f(n)"},
+    {"raise", "there is no raise", "assert false, \"why\""},
+    {"yield", "there are no generators", "return a list"},
+    {"async", "there is no async", "def f(x): …; a store works beside the script by itself"},
+    {"await", "there is no async", "wait waits for a store"},
+    {"match", "there is no match", "if x == 1: … elif x == 2: …"},
+};
+
+static const refusal modules[] = {
+    {"os", "", "env(\"HOME\"), glob(\"*.csv\"), script_dir()"},
+    {"sys", "", "args() are the words behind the script's name; exit(1) leaves"},
+    {"time", "", "time { … } measures a block"},
+    {"math", "", "functions stand alone: sqrt(2), exp(1), pi"},
+    {"random", "", "uniform(3), normal(3), randint(3, low=0, high=9), permutation(5)"},
+    {"json", "", "load(\"a.json\") reads arrays; a > a.json writes them"},
+    {"glob", "", "glob(\"*.csv\")"},
+    {"csv", "", "load(\"a.csv\", cols=[0, 1])"},
+};
+
+/* Returns true if what stands behind the word that ends here follows no variable and is no call. */
+static bool begins_statement(const parser *p, uint32_t end)
+{
+    bool blank = lex_is_blank(parse_char(p, end));
+    while (lex_is_blank(parse_char(p, end)))
+        end++;
+    char c = parse_char(p, end);
+    bool value = lex_is_letter(c) || lex_is_digit(c) || c == '"' || c == '\'';
+    return c == ':' || c == '\n' || c == '\0' || (blank && value);
+}
+
+bool refuse_statement(parser *p)
+{
+    token t = *parse_peek(p);
+    for (size_t i = 0; i < sizeof statements / sizeof *statements; i++) {
+        if (!parse_is_word(p, statements[i].word) || !begins_statement(p, t.end))
+            continue;
+        parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "%s", statements[i].why);
+        kv_err_hint(p->e, "%s", statements[i].hint);
+        return true;
+    }
+    return false;
+}
+
+bool refuse_import(parser *p)
+{
+    static const char *const known[] = {"mxnet", "mx", "numpy", "np", "nd", "__future__"};
+    token first = parse_take(p), t = *parse_peek(p);
+    const char *name = t.kind == TOK_NAME ? parse_token_text(p, &t) : NULL;
+    bool is_known = !name;
+    for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
+        is_known |= strcmp(known[i], name) == 0;
+    parse_seek(p, first.pos);
+    if (is_known)
+        return p->e->code != KV_OK;
+    parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "there is no module `%s`", name);
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
+        if (strcmp(modules[i].word, name) == 0)
+            kv_err_hint(p->e, "%s", modules[i].hint);
+    kv_err_hint(p->e, "all functions are there without an import: help functions");
+    return true;
+}
