@@ -15,6 +15,13 @@ in_examples()
     assert_output "loss 5.3803"
 }
 
+@test "examples: embedding.kv learns ratings that nobody gave" {
+    in_examples
+    run kvctl -q embedding.kv
+    assert_success
+    assert_line --regexp '^unrated pairs: mean square 0\.00[0-9]+$'
+}
+
 @test "examples: aggregate.sh sums four workers' gradients" {
     in_examples
     run sh aggregate.sh
@@ -51,6 +58,14 @@ in_examples()
     assert_success
     kvctl -c 'help rules' >page
     cmp page "$top/cli/rules.md"
+}
+
+@test "the page on the language prints what it promises, and help language is that page" {
+    run kvctl --verify "$top/cli/language.md"
+    assert_success
+    kvctl -c 'help language' >page
+    cmp page "$top/cli/language.md"
+    [ "$(wc -l <page)" -le 350 ]
 }
 
 @test "--verify fails when a page promises something else" {
