@@ -22,18 +22,17 @@ typedef struct snapshot {
 
 static int keep_contents(snapshot *p, value v, kv_err *e)
 {
-    value same;
-    int code = v.kind == VALUE_ARRAY || value_is_sequence(v) ? value_descend(e) : KV_OK;
+    value same = value_none();
+    bool items = value_has_items(v);
+    int code = items ? value_descend(e) : KV_OK;
     if (code == KV_OK && v.kind == VALUE_ARRAY)
         code = value_array(&same, kv_array_ref(v.u.box->array), e);
-    else if (code == KV_OK && value_is_sequence(v))
+    else if (code == KV_OK && v.kind == VALUE_LIST)
         code = list_repeat(&same, v, 1, e);
-    else
-        return code;
-    if (code || (code = value_stack_add(&p->contents, same, e)) ||
-        (code = value_stack_add(&p->objects, value_ref(v), e)))
-        return code;
-    for (int64_t i = 0; value_is_sequence(v) && i < v.u.list->n && code == KV_OK; i++)
+    if (code == KV_OK && same.kind != VALUE_NONE &&
+        (code = value_stack_add(&p->contents, same, e)) == KV_OK)
+        code = value_stack_add(&p->objects, value_ref(v), e);
+    for (int64_t i = 0; items && i < v.u.list->n && code == KV_OK; i++)
         if ((code = stop_check_at(i, e)) == KV_OK)
             code = keep_contents(p, v.u.list->items[i], e);
     return code;
@@ -46,7 +45,7 @@ static void put_contents_back(snapshot *p)
         value object = p->objects.items[i], had = p->contents.items[i];
         if (object.kind == VALUE_ARRAY)
             value_replace(object, kv_array_ref(had.u.box->array));
-        else if (object.kind == VALUE_LIST)
+        else
             list_splice(object, 0, object.u.list->n, had, &unused);
     }
     value_stack_release(&p->objects);

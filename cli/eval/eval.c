@@ -124,7 +124,7 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
     } else if (code == KV_OK && f) {
         code = function_call(s, f, l.items, names, l.n, out, e);
         if (code == KV_OK && (f->flags & FUNCTION_VIEW))
-            eval_is_part(s, node, l.items[0], *out);
+            eval_are_parts(s, node, l.items, l.n, *out);
         unit_at(s, node, e);
     } else if (code == KV_OK && optimizer_value_takes(node, l.items, l.n)) {
         code = optimizer_value_call(node, l.items, names, l.n, out, e);

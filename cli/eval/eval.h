@@ -61,6 +61,8 @@ int eval_each(session *s, const ast *list, const ast *target, scope *own, eval_b
 
 /* A new list of the items of v. Error: dtype (it has none). */
 int eval_items_of(value v, value *out, kv_err *e);
+/* The array that node gave becomes a list of its rows; none after an error. */
+int eval_rows(session *s, const ast *node, value *array, kv_err *e);
 
 /* The scope of a comprehension begins and ends. */
 void eval_enter(session *s, scope *own);

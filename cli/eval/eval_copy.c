@@ -20,16 +20,31 @@ static void mark(session *s, const ast *part_node, const ast *whole_node, value 
 
 void eval_is_part(session *s, const ast *node, value whole, value part)
 {
-    int64_t n;
-    const value *items = value_items(&part, &n);
-    for (int64_t i = 0; i < n && whole.kind == VALUE_ARRAY; i++)
-        if (items[i].kind == VALUE_ARRAY)
-            mark(s, node, node->kid[0], whole, items[i]);
+    mark(s, node, node->kid[0], whole, part);
 }
 
 void eval_is_row(session *s, const ast *node, value whole, value row)
 {
-    mark(s, node, node, whole, row);
+    if (whole.kind == VALUE_ARRAY && row.kind == VALUE_ARRAY)
+        mark(s, node, node, whole, row);
+}
+
+void eval_are_parts(session *s, const ast *node, const value *wholes, int64_t n, value parts)
+{
+    if (parts.kind == VALUE_ARRAY && n > 0 && wholes[0].kind == VALUE_ARRAY)
+        eval_is_part(s, node, wholes[0], parts);
+    if (!value_is_sequence(parts) || value_descend(NULL))
+        return;
+    /* item i of a tuple of zip() is a row of argument i; all others are of the first */
+    bool rows = parts.kind == VALUE_TUPLE, each = rows && parts.u.list->n == n;
+    for (int64_t i = 0; i < parts.u.list->n && n > 0; i++) {
+        value item = parts.u.list->items[i];
+        int64_t of = each && wholes[i].kind == VALUE_ARRAY ? i : 0;
+        if (item.kind != VALUE_ARRAY)
+            eval_are_parts(s, node, wholes, n, item);
+        else if (item.u.box->refs == 1 && wholes[of].kind == VALUE_ARRAY)
+            mark(s, rows ? node->kid[of] : node, node->kid[of], wholes[of], item);
+    }
 }
 
 static void tell(session *s, const ast *node, const char *name, array_part *p)

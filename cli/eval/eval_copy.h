@@ -5,9 +5,11 @@
 #include "lang/ast.h"
 #include "session/session.h"
 
-/* part, or each array of it, is one of whole, made at node, whose first child gave whole. */
+/* part is one of whole, made at node, whose first child gave whole. */
 void eval_is_part(session *s, const ast *node, value whole, value part);
-/* The same of a row that a loop takes out of the value of node. */
+/* The same of all arrays in the result of a call, whose arguments are n wholes. */
+void eval_are_parts(session *s, const ast *node, const value *wholes, int64_t n, value parts);
+/* The same of a row that is taken out of the value of node. */
 void eval_is_row(session *s, const ast *node, value whole, value row);
 
 /* Warns before v, the value of node, is changed in place, where it holds such parts. */

@@ -3,6 +3,7 @@
 #include "base/stop.h"
 #include "eval/eval.h"
 #include "eval/eval_copy.h"
+#include "eval/eval_index.h"
 #include "syntax/function.h"
 #include "session/dict.h"
 #include "session/list.h"
@@ -155,17 +156,15 @@ static int eval_ranges(session *s, const ast *node, bool list, array_range *r, i
 /* ---- Reading ---- */
 
 /* The item of a list or the character of a text that an index means, or those of a slice. */
-static int index_items(session *s, const ast *node, value v, value *out, kv_err *e)
+static int index_items(session *s, const ast *node, const index_place *p, value *out, kv_err *e)
 {
-    array_range r[KV_MAX_NDIM];
-    int n;
+    value v = p->whole;
+    const array_range *r = p->ranges;
+    int code;
     bool text = v.kind == VALUE_TEXT;
     int64_t len = text ? text_length(v) : v.u.list->n;
     const char *whole = text ? "text" : "list", *part = text ? "character" : "item";
-    int code = eval_ranges(s, node, true, r, &n, e);
-    if (code)
-        return code;
-    if (n != 1)
+    if (p->n != 1)
         return unit_err(s, node, e, KV_E_INDEX, "a %s has one index at a time: a[1][2]", whole);
     if (r[0].is_index) {
         int64_t i = r[0].index < 0 ? r[0].index + len : r[0].index;
@@ -197,47 +196,68 @@ static int eval_key(session *s, const ast *node, value *out, kv_err *e)
     return unit_err(s, node, e, KV_E_INDEX, "a dict has one key at a time: d['a']['b']");
 }
 
-/* The value of a key, in the dict. */
-static int find_key(session *s, const ast *node, value dict, const value **out, kv_err *e)
+static int read_key(session *s, const ast *node, const index_place *p, value *out, kv_err *e)
 {
-    value key;
-    int code = eval_key(s, node, &key, e);
+    const value *found;
+    int code = dict_find(p->whole, p->key, &found, e);
+    if (code == KV_OK && !found)
+        code = dict_no_key(p->whole, p->key, e);
+    if (code == KV_OK)
+        *out = value_ref(*found);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
+int index_find(session *s, const ast *node, index_place *p, kv_err *e)
+{
+    p->key = value_none();
+    p->n = 0;
+    int code = eval(s, node->kid[0], &p->whole, e);
     if (code)
         return code;
-    if ((code = dict_find(dict, key, out, e)) == KV_OK && !*out)
-        code = dict_no_key(dict, key, e);
-    value_release(&key);
+    value_kind kind = p->whole.kind;
+    if (kind == VALUE_DICT)
+        code = eval_key(s, node, &p->key, e);
+    else if (kind == VALUE_ARRAY || kind == VALUE_TEXT || value_is_sequence(p->whole))
+        code = eval_ranges(s, node, kind != VALUE_ARRAY, p->ranges, &p->n, e);
+    else
+        code = unit_err(s, node, e, KV_E_DTYPE, "%s has no parts to index",
+                        value_kind_name(p->whole));
+    if (code)
+        index_release(p);
+    return code;
+}
+
+void index_release(index_place *p)
+{
+    value_release(&p->whole);
+    value_release(&p->key);
+    release_ranges(p->ranges, p->n);
+}
+
+int index_read(session *s, const ast *node, const index_place *p, value *out, kv_err *e)
+{
+    kv_array *part;
+    *out = value_none();
+    if (p->whole.kind == VALUE_DICT)
+        return read_key(s, node, p, out, e);
+    if (p->whole.kind != VALUE_ARRAY)
+        return index_items(s, node, p, out, e);
+    int code = array_slice(&part, p->whole.u.box->array, p->ranges, p->n, e);
+    if (code == KV_OK)
+        code = value_result(out, part, e);
     return code ? unit_at(s, node, e) : KV_OK;
 }
 
 int eval_index(session *s, const ast *node, value *out, kv_err *e)
 {
-    const value *found;
-    value v;
-    int code = eval(s, node->kid[0], &v, e);
+    index_place p;
+    int code = index_find(s, node, &p, e);
     if (code)
         return code;
-    if (value_is_sequence(v) || v.kind == VALUE_TEXT) {
-        code = index_items(s, node, v, out, e);
-    } else if (v.kind == VALUE_DICT) {
-        if ((code = find_key(s, node, v, &found, e)) == KV_OK)
-            *out = value_ref(*found);
-    } else if (v.kind == VALUE_ARRAY) {
-        array_range r[KV_MAX_NDIM];
-        kv_array *part;
-        int n;
-        code = eval_ranges(s, node, false, r, &n, e);
-        if (code == KV_OK && (code = array_slice(&part, v.u.box->array, r, n, e)) == KV_OK)
-            code = value_result(out, part, e);
-        if (code == KV_OK && !picks(r, n))
-            eval_is_part(s, node, v, *out);
-        release_ranges(r, n);
-        if (code)
-            unit_at(s, node, e);
-    } else {
-        code = unit_err(s, node, e, KV_E_DTYPE, "%s has no parts to index", value_kind_name(v));
-    }
-    value_release(&v);
+    code = index_read(s, node, &p, out, e);
+    if (code == KV_OK && p.whole.kind == VALUE_ARRAY && !picks(p.ranges, p.n))
+        eval_is_part(s, node, p.whole, *out);
+    index_release(&p);
     return code;
 }
 
@@ -296,45 +316,37 @@ static int assign_list(session *s, const ast *target, value list, const array_ra
     return list_splice(list, span.from, span.n, v, e) ? unit_at(s, target, e) : KV_OK;
 }
 
-static int assign_key(session *s, const ast *target, value dict, value v, kv_err *e)
+int index_may_write(session *s, const ast *node, const index_place *p, kv_err *e)
 {
-    value key;
-    int code = eval_key(s, target, &key, e);
-    if (code)
-        return code;
-    code = dict_set(dict, key, v, e);
-    value_release(&key);
-    return code ? unit_at(s, target, e) : KV_OK;
+    value whole = p->whole;
+    if (whole.kind != VALUE_ARRAY && whole.kind != VALUE_LIST && whole.kind != VALUE_DICT)
+        return unit_err(s, node, e, KV_E_DTYPE, "the parts of %s cannot be assigned",
+                        value_kind_name(whole));
+    if (whole.kind == VALUE_ARRAY && whole.u.box->refs == 1) /* nobody else has it: a copied part */
+        return unit_err(s, node, e, KV_E_USAGE,
+                        "write all indices of an array in one bracket: a[1, 2]");
+    return KV_OK;
 }
 
-static int assign_parts(session *s, const ast *target, value whole, value v, kv_err *e)
+int index_write(session *s, const ast *node, const index_place *p, value v, kv_err *e)
 {
-    array_range r[KV_MAX_NDIM];
-    int n = 0;
-    bool list = whole.kind == VALUE_LIST;
-    if (whole.kind == VALUE_DICT)
-        return assign_key(s, target, whole, v, e);
-    if (!list && whole.kind != VALUE_ARRAY)
-        return unit_err(s, target, e, KV_E_DTYPE, "the parts of %s cannot be assigned",
-                        value_kind_name(whole));
-    if (!list && whole.u.box->refs == 1) /* nobody else has it: a part, which is a copy */
-        return unit_err(s, target, e, KV_E_USAGE,
-                        "write all indices of an array in one bracket: a[1, 2]");
-    int code = eval_ranges(s, target, list, r, &n, e);
-    if (code == KV_OK)
-        code = list ? assign_list(s, target, whole, r, n, v, e)
-                    : assign_array(s, target, whole, r, n, v, e);
-    release_ranges(r, n);
-    return code;
+    int code = index_may_write(s, node, p, e);
+    if (code)
+        return code;
+    if (p->whole.kind == VALUE_LIST)
+        return assign_list(s, node, p->whole, p->ranges, p->n, v, e);
+    if (p->whole.kind == VALUE_ARRAY)
+        return assign_array(s, node, p->whole, p->ranges, p->n, v, e);
+    return dict_set(p->whole, p->key, v, e) ? unit_at(s, node, e) : KV_OK;
 }
 
 int eval_assign_index(session *s, const ast *target, value v, kv_err *e)
 {
-    value whole;
-    int code = eval(s, target->kid[0], &whole, e);
+    index_place p;
+    int code = index_find(s, target, &p, e);
     if (code)
         return code;
-    code = assign_parts(s, target, whole, v, e);
-    value_release(&whole);
+    code = index_write(s, target, &p, v, e);
+    index_release(&p);
     return code;
 }

@@ -6,6 +6,7 @@
  */
 #include "eval/eval.h"
 #include "eval/eval_copy.h"
+#include "eval/eval_index.h"
 #include "eval/eval_tree.h"
 #include "session/list.h"
 #include "session/unit.h"
@@ -109,17 +110,19 @@ static int extend_list(session *s, const ast *node, value list, kv_err *e)
     return code ? unit_at(s, node, e) : KV_OK;
 }
 
-static int put_back(session *s, const ast *node, value old, value made, kv_err *e)
+/* place: where the target is an index. */
+static int put_back(session *s, const ast *node, const index_place *place, value old, value made,
+                    kv_err *e)
 {
     const ast *target = node->kid[0];
-    if (target->kind == AST_NAME)
+    if (!place)
         return session_set(s, target->u.text, value_ref(made), e);
     bool part = old.kind == VALUE_ARRAY && old.u.box->refs == 1;
     int code = part ? fit(s, node, old.u.box->array, made, e) : KV_OK;
-    return code ? code : eval_assign_index(s, target, made, e);
+    return code ? code : index_write(s, target, place, made, e);
 }
 
-static int update(session *s, const ast *node, value old, kv_err *e)
+static int update(session *s, const ast *node, const index_place *place, value old, kv_err *e)
 {
     value made;
     bool object = is_object(old), list = object && old.kind == VALUE_LIST;
@@ -133,24 +136,50 @@ static int update(session *s, const ast *node, value old, kv_err *e)
     else if (object && !list)
         code = change_array(s, node, old, made, e);
     else
-        code = put_back(s, node, old, made, e);
+        code = put_back(s, node, place, old, made, e);
     value_release(&made);
     return code ? unit_at(s, node, e) : KV_OK;
+}
+
+static int update_name(session *s, const ast *node, kv_err *e)
+{
+    value old;
+    int code = eval(s, node->kid[0], &old, e);
+    if (code)
+        return code;
+    code = update(s, node, NULL, old, e);
+    value_release(&old);
+    return code;
+}
+
+static int update_index(session *s, const ast *node, kv_err *e)
+{
+    const ast *target = node->kid[0];
+    index_place place;
+    value old;
+    int code = index_find(s, target, &place, e);
+    if (code)
+        return code;
+    if ((code = index_may_write(s, target, &place, e)) == KV_OK &&
+        (code = index_read(s, target, &place, &old, e)) == KV_OK) {
+        code = update(s, node, &place, old, e);
+        value_release(&old);
+    }
+    index_release(&place);
+    return code;
 }
 
 int eval_update(session *s, const ast *node, kv_err *e)
 {
     arena nodes = {0};
-    value old;
     ast *both = arena_alloc(&nodes, sizeof *both + 2 * sizeof both->kid[0], e);
-    int code = both ? eval(s, node->kid[0], &old, e) : KV_E_MEMORY;
-    if (code == KV_OK) {
+    int code = both ? KV_OK : KV_E_MEMORY;
+    if (both) {
         *both = *node;
         both->kind = AST_BINARY;
         both->kid[0] = node->kid[0];
         both->kid[1] = node->kid[1];
-        code = update(s, both, old, e);
-        value_release(&old);
+        code = node->kid[0]->kind == AST_INDEX ? update_index(s, both, e) : update_name(s, both, e);
     }
     arena_release(&nodes);
     return code;

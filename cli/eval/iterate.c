@@ -1,6 +1,7 @@
 /* Going through values, item by item: `for`, comprehensions, and the targets that items are given
  * to. */
 #include "eval/eval.h"
+#include "eval/eval_copy.h"
 
 #include "array/slice.h"
 #include "base/utf8.h"
@@ -92,11 +93,13 @@ int eval_each(session *s, const ast *node, const ast *target, scope *own, eval_b
         progress_step(w.i);
         if ((code = session_interrupted(s, e)))
             unit_at(s, node, e);
-        else if ((code = next_item(&w, &on, &item, e)) == KV_OK && on &&
-                 (code = eval_give(s, target, item, own, e)) == KV_OK)
-            code = body(s, arg, &on, e);
-        else if (code)
+        else if ((code = next_item(&w, &on, &item, e)) == KV_OK && on) {
+            eval_is_row(s, node, w.of, item);
+            if ((code = eval_give(s, target, item, own, e)) == KV_OK)
+                code = body(s, arg, &on, e);
+        } else if (code) {
             unit_at(s, node, e);
+        }
     }
     progress_end();
     value_release(&w.of);
@@ -118,6 +121,20 @@ int eval_items_of(value v, value *out, kv_err *e)
         code = value_stack_list(&items, out, e);
     value_stack_release(&items);
     return code;
+}
+
+int eval_rows(session *s, const ast *node, value *array, kv_err *e)
+{
+    value items, whole = *array;
+    int code = eval_items_of(whole, &items, e);
+    *array = value_none();
+    for (int64_t i = 0; code == KV_OK && i < items.u.list->n; i++)
+        eval_is_row(s, node, whole, items.u.list->items[i]);
+    value_release(&whole);
+    if (code)
+        return unit_at(s, node, e);
+    *array = items;
+    return KV_OK;
 }
 
 /* ---- Targets ---- */

@@ -45,9 +45,9 @@ static int run_assign(session *s, const ast *node, kv_err *e)
     if (node->op != STMT_PLAIN)
         return eval_update(s, node, e);
     int code = eval(s, given, &v, e);
-    if (code)
-        return code;
-    return eval_give(s, target, v, NULL, e);
+    if (code == KV_OK && target->kind == AST_TUPLE && v.kind == VALUE_ARRAY)
+        code = eval_rows(s, given, &v, e);
+    return code ? code : eval_give(s, target, v, NULL, e);
 }
 
 /* ---- Output ---- */

@@ -30,7 +30,7 @@ enum {
     FUNCTION_ARRAY = 16,  /* parameter 0 is an array, or a value that becomes one */
     FUNCTION_STORE = 32,  /* asks the store in use */
     FUNCTION_OBJECT = 64, /* its array is an object also where it has the shape (), no number */
-    FUNCTION_VIEW = 128,  /* its arrays are parts of the first argument; NumPy's are views of it */
+    FUNCTION_VIEW = 128,  /* its arrays are parts of its arguments; NumPy's are views of them */
     FUNCTION_ROWS = 256   /* FUNCTION_ARRAY: takes a row_sparse array as it is, not a dense one */
 };
 
