@@ -132,18 +132,30 @@ static kv_dtype common_dtype(const value *v, int64_t n)
     return dtype;
 }
 
+/* A list of arrays, or of lists that stand for them. */
+static bool holds_arrays(value v)
+{
+    return value_is_several(v) ||
+           (value_is_sequence(v) && v.u.list->n > 0 && value_is_sequence(v.u.list->items[0]));
+}
+
 static int join(function_args *args, join_fn *join_arrays, value *out, kv_err *e)
 {
-    const value *v = args->rest;
+    const value *v = args->rest, *where = args->given[1] ? &args->v[1] : NULL;
     int64_t n = args->nrest, axis = 0, made = 0;
     kv_array *joined = NULL;
-    if (n == 1 && value_is_several(v[0])) {
+    bool list = holds_arrays(v[0]);
+    if (n == 2 && list && value_is_number(v[1]) && !where) { /* ([a, b], axis) */
+        where = &v[1];
+        n = 1;
+    }
+    if (n == 1 && list) {
         n = v[0].u.list->n;
         v = v[0].u.list->items;
     }
     if (n == 0)
         return kv_err_set(e, KV_E_VALUE, "%s() takes at least one array", args->function->name);
-    int rc = args->given[1] ? function_int(args->v[1], "axis", &axis, e) : KV_OK;
+    int rc = where ? function_int(*where, "axis", &axis, e) : KV_OK;
     if (rc)
         return rc;
     kv_dtype dtype = common_dtype(v, n);

@@ -153,7 +153,12 @@ int function_check(const function *f, const char *const *names, int64_t n, kv_er
     bool named[FUNCTION_MAX_PARAMS] = {false};
     if (f->flags & FUNCTION_ELEMENT) {
         const element_function *takes = element_find(f->name);
-        return n < takes->min || n > takes->max ? wrong_count(f, n, e) : KV_OK;
+        if (n >= takes->min && n <= takes->max)
+            return KV_OK;
+        if (n != 1 || strcmp(f->name, "where") != 0)
+            return wrong_count(f, n, e);
+        kv_err_set(e, KV_E_USAGE, "where() takes 3 arguments, not 1");
+        return kv_err_hint(e, "nonzero(x > 1) gives the indices, x[x > 1] the elements");
     }
     int rc = check_names(f, names, n, named, e);
     if (rc)
