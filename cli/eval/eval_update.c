@@ -8,6 +8,7 @@
 #include "eval/eval_copy.h"
 #include "eval/eval_tree.h"
 #include "session/list.h"
+#include "session/text.h"
 #include "session/unit.h"
 
 /* Returns true if v is an object that whoever gave it refers to, too: not a part that was copied
@@ -109,6 +110,33 @@ static int extend_list(session *s, const ast *node, value list, kv_err *e)
     return code ? unit_at(s, node, e) : KV_OK;
 }
 
+/* name += text, for a name that alone refers to its text: that grows in place, or a loop that puts
+ * a long text together would copy it in each round. */
+static int extend_text(session *s, const ast *node, value *old, kv_err *e)
+{
+    value more, made;
+    bool done = false;
+    const char *name = node->kid[0]->u.text;
+    int code = eval(s, node->kid[1], &more, e);
+    if (code)
+        return code;
+    variable *now = session_variable(s, name, false);
+    bool outer = s->locals && now == session_variable(s, name, true); /* of a def */
+    bool same = now && now->v.kind == VALUE_TEXT && now->v.u.text == old->u.text;
+    if (same && !outer && !now->follow && more.kind == VALUE_TEXT) {
+        value_release(old);
+        done = text_append(&now->v, more, &code, e);
+        *old = value_ref(now->v);
+    }
+    if (!done) {
+        value args[2] = {*old, more};
+        if ((code = eval_operate(s, node, args, &made, e)) == KV_OK)
+            code = session_set(s, name, made, e);
+    }
+    value_release(&more);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
 static int put_back(session *s, const ast *node, value old, value made, kv_err *e)
 {
     const ast *target = node->kid[0];
@@ -149,7 +177,8 @@ int eval_update(session *s, const ast *node, kv_err *e)
         both->kind = AST_BINARY;
         both->kid[0] = node->kid[0];
         both->kid[1] = node->kid[1];
-        code = update(s, both, old, e);
+        bool text = old.kind == VALUE_TEXT && node->op == OP_ADD && node->kid[0]->kind == AST_NAME;
+        code = text ? extend_text(s, both, &old, e) : update(s, both, old, e);
         value_release(&old);
     }
     arena_release(&nodes);
