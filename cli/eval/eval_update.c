@@ -9,6 +9,7 @@
 #include "eval/eval_index.h"
 #include "eval/eval_tree.h"
 #include "session/list.h"
+#include "session/text.h"
 #include "session/unit.h"
 
 /* Returns true if v is an object that whoever gave it refers to, too: not a part that was copied
@@ -110,6 +111,33 @@ static int extend_list(session *s, const ast *node, value list, kv_err *e)
     return code ? unit_at(s, node, e) : KV_OK;
 }
 
+/* name += text, for a name that alone refers to its text: that grows in place, or a loop that puts
+ * a long text together would copy it in each round. */
+static int extend_text(session *s, const ast *node, value *old, kv_err *e)
+{
+    value more, made;
+    bool done = false;
+    const char *name = node->kid[0]->u.text;
+    int code = eval(s, node->kid[1], &more, e);
+    if (code)
+        return code;
+    variable *now = session_variable(s, name, false);
+    bool outer = s->locals && now == session_variable(s, name, true); /* of a def */
+    bool same = now && now->v.kind == VALUE_TEXT && now->v.u.text == old->u.text;
+    if (same && !outer && !now->follow && more.kind == VALUE_TEXT) {
+        value_release(old);
+        done = text_append(&now->v, more, &code, e);
+        *old = value_ref(now->v);
+    }
+    if (!done) {
+        value args[2] = {*old, more};
+        if ((code = eval_operate(s, node, args, &made, e)) == KV_OK)
+            code = session_set(s, name, made, e);
+    }
+    value_release(&more);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
 /* place: where the target is an index. */
 static int put_back(session *s, const ast *node, const index_place *place, value old, value made,
                     kv_err *e)
@@ -147,7 +175,8 @@ static int update_name(session *s, const ast *node, kv_err *e)
     int code = eval(s, node->kid[0], &old, e);
     if (code)
         return code;
-    code = update(s, node, NULL, old, e);
+    bool text = old.kind == VALUE_TEXT && node->op == OP_ADD;
+    code = text ? extend_text(s, node, &old, e) : update(s, node, NULL, old, e);
     value_release(&old);
     return code;
 }

@@ -10,7 +10,7 @@
 
 typedef struct counted_text {
     int64_t refs;
-    int64_t bytes;
+    int64_t bytes, room;
     int64_t length;       /* in characters; -1: nobody has asked */
     int64_t at, at_byte;  /* the character that was found last, and where it begins */
     char text[];
@@ -28,7 +28,7 @@ int value_text_new(value *out, const char *text, size_t n, kv_err *e)
     counted_text *t = mem_alloc((int64_t)(sizeof *t + n + 1), 1, e);
     if (!t)
         return KV_E_MEMORY;
-    *t = (counted_text){.refs = 1, .bytes = (int64_t)n, .length = -1};
+    *t = (counted_text){.refs = 1, .bytes = (int64_t)n, .room = (int64_t)n, .length = -1};
     if (n)
         memcpy(t->text, text, n);
     t->text[n] = '\0';
@@ -47,6 +47,28 @@ int value_text_take(value *out, buf *text, int code, kv_err *e)
         code = value_text_new(out, buf_text(text), text->len, e);
     buf_release(text);
     return code;
+}
+
+bool text_append(value *text, value more, int *code, kv_err *e)
+{
+    counted_text *t = counted(text->u.text);
+    int64_t n = text_bytes(more), bytes = t->bytes + n;
+    *code = KV_OK;
+    if (t->refs > 1)
+        return false;
+    if (bytes > t->room) {
+        void *block = t;
+        int64_t cap = (int64_t)sizeof *t + t->room + 1;
+        if ((*code = mem_grow(&block, &cap, (int64_t)sizeof *t + bytes + 1, 1, e)))
+            return true;
+        t = block;
+        t->room = cap - (int64_t)sizeof *t - 1;
+        text->u.text = t->text;
+    }
+    memcpy(t->text + t->bytes, more.u.text, (size_t)n + 1);
+    t->bytes = bytes;
+    t->length = -1;
+    return true;
 }
 
 void text_ref(const char *text)
