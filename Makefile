@@ -154,8 +154,8 @@ $(BUILD)/num_powers.c: scripts/powers
 	@mkdir -p $(@D)
 	@scripts/powers > $@
 
-# Pages that the tool shows too: on rules, and on the environment.
-pages := $(foreach page,rules environment,$(BUILD)/$(page)_text.o)
+# Pages that the tool shows too: on the language, on rules, and on the environment.
+pages := $(foreach page,language rules environment,$(BUILD)/$(page)_text.o)
 $(BUILD)/%_text.c: cli/%.md scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed --text $*_text cmd/help.h $< > $@
@@ -447,7 +447,7 @@ headers: ## compile each header by itself, the public ones as C++ too
 # ---- Installing -----------------------------------------------------------------------------------
 
 # The manual pages come from the help of kvctl and the comments of the headers.
-manual: $(BUILD)/kvctl.1 $(BUILD)/kvstore.3 ## write the manual pages, kvctl(1) and kvstore(3)
+manual: $(BUILD)/kvctl.1 $(BUILD)/kvstore.3 $(BUILD)/kvctl-language.7 ## write the manual pages
 
 $(BUILD)/kvctl.1: $(BUILD)/kvctl scripts/manual cli/term/exit_code.h
 	@scripts/manual kvctl $< > $@.new && mv $@.new $@
@@ -455,13 +455,17 @@ $(BUILD)/kvctl.1: $(BUILD)/kvctl scripts/manual cli/term/exit_code.h
 $(BUILD)/kvstore.3: $(PUBLIC) scripts/manual
 	@scripts/manual kvstore $(PUBLIC) > $@.new && mv $@.new $@
 
+$(BUILD)/kvctl-language.7: cli/language.md scripts/manual
+	@scripts/manual language $< > $@.new && mv $@.new $@
+
 SHARE  := $(PREFIX)/share
 MAN3   := $(SHARE)/man/man3
+MAN7   := $(SHARE)/man/man7
 # man kv_push shows the page that it is on.
 calls   = $(shell scripts/manual calls $(PUBLIC))
 
 install: all manual ## install into $(DESTDIR)$(PREFIX)
-	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(PREFIX)/include $(LIBDIR)/pkgconfig $(SHARE)/man/man1 $(MAN3) \
+	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(PREFIX)/include $(LIBDIR)/pkgconfig $(SHARE)/man/man1 $(MAN3) $(MAN7) \
 	    $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d)
 	install -m 644 $(PUBLIC) $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(BUILD)/libkvstore.a $(BUILD)/$(SONAME) $(DESTDIR)$(LIBDIR)
@@ -475,6 +479,7 @@ install: all manual ## install into $(DESTDIR)$(PREFIX)
 	    'Libs.private: $(LDLIBS_LIB)' > $(DESTDIR)$(LIBDIR)/pkgconfig/kvstore.pc
 	install -m 644 $(BUILD)/kvctl.1 $(DESTDIR)$(SHARE)/man/man1
 	install -m 644 $(BUILD)/kvstore.3 $(DESTDIR)$(MAN3)
+	install -m 644 $(BUILD)/kvctl-language.7 $(DESTDIR)$(MAN7)
 	@for call in $(calls); do echo '.so man3/kvstore.3' > $(DESTDIR)$(MAN3)/$$call.3; done
 	install -m 644 cli/completions/kvctl.bash $(DESTDIR)$(SHARE)/bash-completion/completions/kvctl
 	install -m 644 cli/completions/kvctl.zsh $(DESTDIR)$(SHARE)/zsh/site-functions/_kvctl
@@ -484,7 +489,7 @@ uninstall: ## remove what install put there
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/,$(notdir $(PUBLIC))) \
 	    $(addprefix $(DESTDIR)$(LIBDIR)/,libkvstore.a $(SONAME) libkvstore.so kvstore_mpi.so kvstore_cuda.so pkgconfig/kvstore.pc) \
 	    $(addprefix $(DESTDIR)$(MAN3)/,$(addsuffix .3,kvstore $(calls))) \
-	    $(addprefix $(DESTDIR)$(SHARE)/,man/man1/kvctl.1 bash-completion/completions/kvctl \
+	    $(addprefix $(DESTDIR)$(SHARE)/,man/man1/kvctl.1 man/man7/kvctl-language.7 bash-completion/completions/kvctl \
 	        zsh/site-functions/_kvctl fish/vendor_completions.d/kvctl.fish) \
 	    $(DESTDIR)$(PREFIX)/bin/kvctl
 

@@ -472,6 +472,8 @@ const command command_table[] = {
      "what a command or function does, or what there is",
      "help push                           # also: ?push, push --help\n"
      "help optimizer                      # the optimizers; help optimizer adam: one of them\n"
+     "help language                       # the page on the language; help for: one section\n"
+     "help slices; help ->                # a subject, or a sign\n"
      "help rules                          # the language of updaters\n"
      "help types                          # what stores there are; help local: one of them\n"
      "help environment                    # the variables that are read\n"

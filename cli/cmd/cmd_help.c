@@ -67,6 +67,8 @@ static void overview(buf *out)
     column(out, "updater", "updater scale(by = 2.0) { stored += input * by }");
     column(out, "!command", "run a shell command");
     buf_add(out,
+            "`help language`: the page on all of this; `help for`, `help slices`, `help @`: a "
+            "section.\n"
             "`help rules`: the language of updaters. `help optimizer`: those of the library.\n");
     buf_add(out, "`help types`: what stores there are; `help dist_sync`: one of them.\n"
                  "`help options`: what stands behind kvctl on its command line.\n"
@@ -136,6 +138,7 @@ static const struct topic {
 } topics[] = {{"environment", environment_text, NULL},
               {"kv", NULL, method_list},
               {"kvstore", NULL, method_list},
+              {"language", language_text, NULL},
               {"launch", NULL, launch_help},
               {"options", NULL, NULL},
               {"rules", rules_text, NULL},
@@ -221,6 +224,7 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
             command_help(&text, c);
         if (f && !json)
             function_help(&text, f);
+        topic = topic || (!json && !c && language_section(&text, name));
         topic = topic || (!json && !c && !f && type_show(&text, name));
         if (!json && !c && !f && !topic && (topic = session_find_store(s, name) >= 0))
             method_list(&text);

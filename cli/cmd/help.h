@@ -5,9 +5,15 @@
 #include "syntax/command.h"
 #include "syntax/function.h"
 
-/* cli/rules.md and cli/environment.md, which `help rules` and `help environment` show; made by the
- * build. */
-extern const char rules_text[], environment_text[];
+/* cli/language.md, cli/rules.md and cli/environment.md, which `help language`, `help rules` and
+ * `help environment` show; made by the build. */
+extern const char language_text[], rules_text[], environment_text[];
+
+/* ---- language_help.c: the page of the language ---- */
+
+/* Appends the section of the page that a word or sign is about: `for`, `slices`, `->`. False when
+ * there is none. */
+bool language_section(buf *out, const char *word);
 
 /* ---- help_json.c: the tables of commands and functions, for completion, editors, pages ---- */
 

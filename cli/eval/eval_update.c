@@ -4,7 +4,6 @@
  * An array is given the elements of the result, and those it had are let go: where a store or a
  * copy shares them they stay as they were, and what fails half-way has changed nothing.
  */
-#include "array/arrange.h"
 #include "eval/eval.h"
 #include "eval/eval_copy.h"
 #include "eval/eval_tree.h"
@@ -25,47 +24,65 @@ static int kind_of(kv_dtype dtype)
     return kv_dtype_is_float(dtype) ? 3 : dtype == KV_BOOL ? 0 : dtype == KV_UINT8 ? 1 : 2;
 }
 
-/* The hint for a result that the array cannot hold. */
+/* The hint for a result that an array cannot have; where a part of it should, there is none. */
 static int hint_new(const session *s, const ast *node, kv_err *e)
 {
+    char text[UNIT_TEXT];
     const ast *target = node->kid[0];
-    const char *text = s->unit->src.text + target->pos;
-    int n = (int)(target->end - target->pos);
-    if (target->kind == AST_INDEX || n > 40)
-        return kv_err_hint(e, "astype and copy make an array that can");
-    return kv_err_hint(e, "a new array can: %.*s = %.*s %s …", n, text, n, text,
+    unit_text(text, s->unit, target);
+    if (target->kind == AST_INDEX)
+        return e->code;
+    return kv_err_hint(e, "a new array can have it: %s = %s %s …", text, text,
                        ast_op_text(node->op));
+}
+
+/* Changes *a to the storage and dtype of another array. */
+static int convert(value a, kv_array *like, kv_err *e)
+{
+    kv_array *as = NULL;
+    kv_storage storage = kv_array_storage(like);
+    kv_dtype dtype = kv_array_dtype(like);
+    int code = KV_OK;
+    if (kv_array_storage(a.u.box->array) != storage) {
+        code = storage == KV_ROW_SPARSE ? kv_array_to_sparse(&as, a.u.box->array, e)
+                                        : kv_array_to_dense(&as, a.u.box->array, e);
+        if (code)
+            return code;
+        value_replace(a, as);
+    }
+    kv_array *from = a.u.box->array;
+    if (kv_array_dtype(from) == dtype)
+        return KV_OK;
+    if ((code = kv_array_dup(&as, from, dtype, kv_array_ctx(from), e)) == KV_OK)
+        value_replace(a, as);
+    return code;
 }
 
 /* Brings the result of op= into the form of the array that takes it, as NumPy does: its shape must
  * be that one's, and its dtype no wider kind. */
-static int fit(const session *s, const ast *node, kv_array *to, value *made, kv_err *e)
+static int fit(const session *s, const ast *node, kv_array *to, value made, kv_err *e)
 {
     char had[160], has[160];
-    kv_array *from = made->u.box->array, *as = NULL;
+    kv_array *from = made.u.box->array;
     kv_dtype dtype = kv_array_dtype(to);
     const char *op = ast_op_text(node->op);
-    int code = KV_OK;
     if (!kv_array_same_shape(to, from)) {
-        unit_err(s, node, e, KV_E_SHAPE, "`%s=` cannot make %s of the shape %s", op,
-                 kv_shape_text(has, sizeof has, kv_array_ndim(from), kv_array_shape(from)),
-                 kv_shape_text(had, sizeof had, kv_array_ndim(to), kv_array_shape(to)));
+        unit_err(s, node, e, KV_E_SHAPE, "`%s=` keeps the shape, which is %s; the result has %s",
+                 op, kv_shape_text(had, sizeof had, kv_array_ndim(to), kv_array_shape(to)),
+                 kv_shape_text(has, sizeof has, kv_array_ndim(from), kv_array_shape(from)));
         return hint_new(s, node, e);
     }
     if (kind_of(kv_array_dtype(from)) > kind_of(dtype)) {
-        unit_err(s, node, e, KV_E_DTYPE, "`%s=` cannot put %s into an array of %s", op,
-                 kv_dtype_name(kv_array_dtype(from)), kv_dtype_name(dtype));
+        unit_err(s, node, e, KV_E_DTYPE, "`%s=` keeps the dtype, which is %s; the result is %s", op,
+                 kv_dtype_name(dtype), kv_dtype_name(kv_array_dtype(from)));
         return hint_new(s, node, e);
     }
-    if (kv_array_dtype(from) != dtype &&
-        (code = arrange_copy(&as, from, dtype, kv_array_ctx(from), e)) == KV_OK)
-        value_replace(*made, as);
-    return code ? unit_at(s, node, e) : KV_OK;
+    return convert(made, to, e) ? unit_at(s, node, e) : KV_OK;
 }
 
 static int change_array(session *s, const ast *node, value old, value made, kv_err *e)
 {
-    int code = fit(s, node, old.u.box->array, &made, e);
+    int code = fit(s, node, old.u.box->array, made, e);
     if (code)
         return code;
     eval_tell_parts(s, node->kid[0], old);
@@ -98,7 +115,7 @@ static int put_back(session *s, const ast *node, value old, value made, kv_err *
     if (target->kind == AST_NAME)
         return session_set(s, target->u.text, value_ref(made), e);
     bool part = old.kind == VALUE_ARRAY && old.u.box->refs == 1;
-    int code = part ? fit(s, node, old.u.box->array, &made, e) : KV_OK;
+    int code = part ? fit(s, node, old.u.box->array, made, e) : KV_OK;
     return code ? code : eval_assign_index(s, target, made, e);
 }
 

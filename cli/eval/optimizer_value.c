@@ -5,6 +5,7 @@
 
 #include "base/num.h"
 #include "lang/parse.h"
+#include "session/dict.h"
 #include "session/follow.h"
 #include "session/object.h"
 #include "syntax/optimizer_param.h"
@@ -22,6 +23,23 @@ static void put_schedule(buf *out, value v)
     buf_release(&whole);
 }
 
+/* 0=fc_weight,1=fc_bias: the texts and numbers of a dict. */
+static int put_pairs(buf *out, value dict, kv_err *e)
+{
+    const value *item = dict.u.list->items;
+    for (int64_t i = 0; i < dict_count(dict); i++, item += 2) {
+        if (!value_is_scalar(item[1]))
+            return kv_err_set(e, KV_E_DTYPE, "a parameter has pairs of numbers and texts, not %s",
+                              value_kind_name(item[1]));
+        if (i > 0)
+            buf_char(out, ',');
+        value_print(out, item[0], false);
+        buf_char(out, '=');
+        value_print(out, item[1], false);
+    }
+    return KV_OK;
+}
+
 int optimizer_param_text(value *out, value v, kv_err *e)
 {
     buf text = {0};
@@ -33,6 +51,8 @@ int optimizer_param_text(value *out, value v, kv_err *e)
         return follow_text(out, v, false, e);
     if (object_is_schedule(v))
         put_schedule(&text, v);
+    else if (v.kind == VALUE_DICT)
+        rc = put_pairs(&text, v, e);
     else
         rc = kv_err_set(e, KV_E_DTYPE,
                         "a parameter is a number, true, false, none or a text, not %s",

@@ -6,8 +6,8 @@
 #include "eval/rule_variables.h"
 #include "lang/ast.h"
 
-/* The value of a parameter as the library takes it: of a scalar, an array of one element or a
- * schedule. Error: dtype. */
+/* The value of a parameter as the library takes it: of a scalar, an array of one element, a
+ * schedule or a dict. Error: dtype. */
 int optimizer_param_text(value *out, value v, kv_err *e);
 
 /* Adds the parameters of an optimizer. Errors: usage (too many), dtype. */

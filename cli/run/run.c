@@ -113,8 +113,9 @@ static int run_show(session *s, const ast *node, result *r, kv_err *e)
     int code = eval(s, node->kid[0], &r->v, e);
     if (code)
         return code;
-    /* a function that gives nothing shows nothing */
-    bool silent = r->v.kind == VALUE_NONE && node->kid[0]->kind == AST_CALL;
+    /* a function that gives nothing shows nothing; a.copyto(b) gives b, which has a name */
+    const ast *call = node->kid[0]->kind == AST_CALL ? node->kid[0] : NULL;
+    bool silent = call && (r->v.kind == VALUE_NONE || strcmp(call->u.text, "copyto") == 0);
     return silent ? KV_OK : deliver(s, node, r, !store, e);
 }
 

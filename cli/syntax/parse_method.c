@@ -10,6 +10,7 @@
 
 #include "base/name.h"
 #include "syntax/bind.h"
+#include "syntax/optimizer_param.h"
 #include "syntax/statement.h"
 
 typedef struct method_call {
@@ -212,6 +213,8 @@ static bool by_name(method_call *m, const char *name, const ast *at)
     if (i >= 0 && i < m->b.nargs)
         return read_arg(m, i);
     const command_option *o = command_option_find(m->b.c, name, strlen(name));
+    if (m->b.c->flags & COMMAND_PARAMS)
+        name = optimizer_own_name(name);
     /* an option that MXNet's name hides is none of the call's */
     if (!o && !(m->b.c->flags & COMMAND_PARAMS))
         return no_argument(m, name, at);

@@ -467,6 +467,22 @@ static ast *question_behind(parser *p, uint32_t pos, uint32_t end)
     return name ? parse_help_on(p, pos, name) : NULL;
 }
 
+/* help -> and other signs at the end of a line: what is written with them. NULL and no error for
+ * anything else, such as `help > file.txt`. at: behind the word. */
+static ast *help_on_sign(parser *p, uint32_t pos, uint32_t at)
+{
+    while (lex_is_blank(parse_char(p, at)))
+        at++;
+    uint32_t end = at, behind;
+    while (parse_char(p, end) && strchr("@$<>|!-.[]{}", parse_char(p, end)))
+        end++;
+    for (behind = end; lex_is_blank(parse_char(p, behind));)
+        behind++;
+    char c = parse_char(p, behind);
+    ast *sign = end > at && (c == '\0' || c == '\n') && !p->cursor ? parse_text(p, at, end) : NULL;
+    return sign ? parse_help_on(p, pos, sign) : NULL;
+}
+
 static ast *word_statement(parser *p)
 {
     bool known;
@@ -484,8 +500,11 @@ static ast *word_statement(parser *p)
     bool called = next == '(' && c && reads_brackets(c);
     if (next == '?')
         return question_behind(p, t.pos, end);
-    if (c && next == '(' && strcmp(c->name, "help") == 0)
+    bool help = c && strcmp(c->name, "help") == 0;
+    if (help && next == '(')
         return help_call(p);
+    if (help && (node = help_on_sign(p, t.pos, end)))
+        return node;
     if (is_import(p))
         return nothing(p, t.pos);
     if (c && ((next != '(' && next != '.') || called)) {

@@ -416,8 +416,8 @@ bool parse_is_constant(const char *word, double *value)
 
 /* ---- Modules of MXNet ---- */
 
-static const char *const modules[] = {"mx", "mxnet",  "nd",  "ndarray",
-                                      "np", "numpy", "npx", "sparse"};
+static const char *const modules[] = {"mx",    "mxnet", "nd",     "ndarray", "np",
+                                      "numpy", "npx",   "sparse", "linalg"};
 
 /* Modules whose names variables have, too: they are modules only before what they hold. */
 static const char *const class_modules[] = {"optimizer", "lr_scheduler", "contrib", "Optimizer"};

@@ -47,7 +47,8 @@ enum {
     FN_MATRIX = 8,    /* takes matrices, gives one */
     FN_DRAWS = 16,    /* gives an array of random numbers, whatever it takes */
     FN_ASKS = 32,     /* asks how an array is stored: a host number, though an array stands in it */
-    FN_MEASURES = 64  /* with FN_ASKS: asks for its size */
+    FN_MEASURES = 64, /* with FN_ASKS: asks for its size */
+    FN_STEPS = 128    /* only plans by steps do it, of the whole key */
 };
 
 typedef struct element_function {

@@ -120,16 +120,6 @@ prog_value plan_column_state(prog_builder *b, int state, prog_type type)
 
 /* ---- Going through them ---------------------------------------------------------------------- */
 
-int plan_graph_kids(const node *n)
-{
-    int count = 0;
-    if (n->op == NODE_LOAD || n->op == NODE_CONST)
-        return 0;
-    while (count < 3 && n->kid[count] >= 0)
-        count++;
-    return count;
-}
-
 prog_value plan_graph_apply(prog_builder *to, const node *n, const prog_value *kid)
 {
     prog_type type = (prog_type)n->type;
@@ -143,9 +133,4 @@ prog_value plan_graph_apply(prog_builder *to, const node *n, const prog_value *k
     if (n->op == NODE_NARROW)
         return prog_narrow(to, (kv_dtype)n->dtype, kid[0]);
     return prog_apply(to, (prog_op)n->op, kid[0], kid[1], kid[2]);
-}
-
-bool plan_graph_waits(const node *n)
-{
-    return n->op >= NODE_SUM;
 }

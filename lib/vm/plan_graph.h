@@ -18,12 +18,23 @@ static inline plan_over plan_graph_over(const node *n)
 }
 
 /* The number of children of a node that are nodes: a load's and a constant's are not. */
-int plan_graph_kids(const node *n);
+static inline int plan_graph_kids(const node *n)
+{
+    int count = 0;
+    if (n->op == NODE_LOAD || n->op == NODE_CONST)
+        return 0;
+    while (count < 3 && n->kid[count] >= 0)
+        count++;
+    return count;
+}
 
 /* An operation of one builder in another one, or the same, with other operands. */
 prog_value plan_graph_apply(prog_builder *to, const node *n, const prog_value *kid);
 
 /* Returns true if a value needs whole arrays before it is computed: a reduction, a product. */
-bool plan_graph_waits(const node *n);
+static inline bool plan_graph_waits(const node *n)
+{
+    return n->op >= NODE_SUM;
+}
 
 #endif

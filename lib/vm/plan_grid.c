@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "array/dot.h"
+#include "base/kv_assert.h"
 #include "engine/pool.h"
 #include "vm/kernel_fold.h"
 
@@ -296,6 +297,9 @@ static void write_results(const grid_run *r)
 void plan_grid_run(shared *s, char *memory)
 {
     const plan_grid *g = s->p->grid;
+    if (!kv_assert(s->a->size == g->rows * g->columns, "a plan of %lld rows gets %lld elements",
+                   (long long)g->rows, (long long)s->a->size))
+        return;
     sweep *w = (sweep *)(void *)memory;
     grid_run r = {.s = s, .g = g, .room_bytes = room_bytes(g)};
     r.buffers = memory + sweep_bytes(g);

@@ -127,25 +127,27 @@ static int add_buffers(maker *m)
     return rc;
 }
 
-/* The number of a slot among those of a step; -1 without memory. */
-static int step_slot(maker *m, grid_step *step, grid_slot slot)
+/* The number of a slot among those of a step. Without memory the program fails. */
+static int step_slot(maker *m, prog_builder *to, grid_step *step, grid_slot slot)
 {
     int64_t i = 0;
     while (i < step->nslots &&
            (step->slots[i].place != slot.place || step->slots[i].index != slot.index))
         i++;
     if (i == step->nslots) {
-        if (mem_grow(&step->slots, &step->slots_cap, i + 1, sizeof slot, m->e))
-            return -1;
+        if (mem_grow(&step->slots, &step->slots_cap, i + 1, sizeof slot, m->e)) {
+            to->failed = KV_E_MEMORY;
+            return 0;
+        }
         step->slots[step->nslots++] = slot;
     }
     return (int)i;
 }
 
-static int buffer_slot(maker *m, grid_step *step, int buffer)
+static int buffer_slot(maker *m, prog_builder *to, grid_step *step, int buffer)
 {
     const grid_buffer *b = &m->g->buffers[buffer];
-    return step_slot(m, step,
+    return step_slot(m, to, step,
                      (grid_slot){GRID_BUFFER, buffer, b->extent,
                                  kv_dtype_bytes(prog_dtype(b->type))});
 }
@@ -208,10 +210,10 @@ static prog_value emit(maker *m, grid_step *step, prog_builder *to, int64_t i, i
     prog_value kid[3] = {-1, -1, -1};
     prog_type type = (prog_type)n->type;
     if (is_made(m, i, level, step->extent))
-        return prog_load(to, buffer_slot(m, step, m->buffer[i]), prog_dtype(type), type);
+        return prog_load(to, buffer_slot(m, to, step, m->buffer[i]), prog_dtype(type), type);
     if (n->op == NODE_LOAD) {
         grid_slot slot = {GRID_ARRAY, n->kid[0], n->extent, kv_dtype_bytes((kv_dtype)n->dtype)};
-        return prog_load(to, step_slot(m, step, slot), (kv_dtype)n->dtype, type);
+        return prog_load(to, step_slot(m, to, step, slot), (kv_dtype)n->dtype, type);
     }
     for (int j = 0; j < plan_graph_kids(n); j++)
         kid[j] = m->emitted[n->kid[j]];
@@ -230,7 +232,7 @@ static int add_reduction(maker *m, grid_step *step, prog_builder *to, int64_t i)
     step->reductions[step->nreductions++] =
         (grid_reduction){plan_graph_fold(n), plan_graph_over(n), type, m->buffer[i]};
     grid_slot slot = {GRID_TERMS, which, step->extent, kv_dtype_bytes(prog_dtype(type))};
-    prog_store(to, step_slot(m, step, slot), prog_dtype(type), m->emitted[n->kid[0]]);
+    prog_store(to, step_slot(m, to, step, slot), prog_dtype(type), m->emitted[n->kid[0]]);
     return KV_OK;
 }
 
@@ -242,14 +244,14 @@ static int add_store(maker *m, grid_step *step, prog_builder *to, const node_sto
     int buffer, rc;
     if (s->slot < PLAN_ROW_STATE) {
         grid_slot slot = {GRID_ARRAY, s->slot, slot_extent(m, s), kv_dtype_bytes(s->dtype)};
-        prog_store(to, step_slot(m, step, slot), s->dtype, value);
+        prog_store(to, step_slot(m, to, step, slot), s->dtype, value);
         return KV_OK;
     }
     if ((rc = mem_grow(&g->results, &g->results_cap, g->nresults + 1, sizeof *g->results, m->e)) ||
         (rc = add_buffer(m, step->extent, node_at(m, s->value)->type, &buffer)))
         return rc;
     g->results[g->nresults++] = (grid_result){s->slot, buffer};
-    prog_store(to, buffer_slot(m, step, buffer), s->dtype, value);
+    prog_store(to, buffer_slot(m, to, step, buffer), s->dtype, value);
     return KV_OK;
 }
 
@@ -260,7 +262,7 @@ static int fill_program(maker *m, grid_step *step, prog_builder *to, int32_t lev
         m->emitted[i] = m->needed[i] ? emit(m, step, to, i, level) : -1;
     for (int64_t i = 0; i < m->n && !rc; i++) {
         if (is_kept_here(m, i, level, step->extent))
-            prog_store(to, buffer_slot(m, step, m->buffer[i]),
+            prog_store(to, buffer_slot(m, to, step, m->buffer[i]),
                        prog_dtype((prog_type)node_at(m, i)->type), m->emitted[i]);
         if (is_reduced(m, i, level, step->extent))
             rc = add_reduction(m, step, to, i);

@@ -104,10 +104,10 @@ static prog_extent extent_of(const prog_builder *b, const node *x)
         return x->extent;
     if (x->op == NODE_LOAD)
         return (prog_extent){PROG_ROWS, PROG_COLUMNS};
-    for (int i = 0; i < 3; i++) {
-        const node *kid = x->kid[i] >= 0 ? &b->nodes[x->kid[i]] : NULL;
-        extent.rows = kid && kid->extent.rows ? kid->extent.rows : extent.rows;
-        extent.columns = kid && kid->extent.columns ? kid->extent.columns : extent.columns;
+    for (int i = 0; i < 3 && x->kid[i] >= 0 && !(extent.rows && extent.columns); i++) {
+        prog_extent kid = b->nodes[x->kid[i]].extent;
+        extent.rows = kid.rows ? kid.rows : extent.rows;
+        extent.columns = kid.columns ? kid.columns : extent.columns;
     }
     return extent;
 }

@@ -29,10 +29,10 @@ static prog_value host_value(rule_run *r, const ast *node, host *x)
 /* What is kept from update to update fits the array that keeps it. */
 static void need_fit(rule_run *r, const ast *node, const rule_name *n, prog_value x)
 {
-    bool kept = n->kind == RULE_NAME_STATE || n->kind == RULE_NAME_STORED;
+    if (r->rc || (n->kind != RULE_NAME_STATE && n->kind != RULE_NAME_STORED))
+        return;
     prog_extent want = rule_env_name_extent(n), got = plan_extent(r->b, x), both = want;
-    bool fits = plan_join(&both, got) && both.rows == want.rows && both.columns == want.columns;
-    if (r->rc || !kept || x < 0 || fits)
+    if (plan_join(&both, got) && both.rows == want.rows && both.columns == want.columns)
         return;
     buf text = {0};
     plan_extent_text(&text, got);
@@ -48,21 +48,28 @@ static void need_fit(rule_run *r, const ast *node, const rule_name *n, prog_valu
     buf_release(&text);
 }
 
+/* The extent of an expression, of whose value less may be left: an array times 0 is 0. */
+static prog_extent whole_extent(const rule_run *r, const ast *node, prog_value x)
+{
+    prog_extent left = plan_extent(r->b, x);
+    return left.rows && left.columns ? left : rule_env_extent(&r->env, node);
+}
+
 static void run_set(rule_run *r, const ast *node)
 {
     rule_name *n = rule_env_find(&r->env, node->u.text);
     host x;
-    prog_extent extent = rule_env_extent(&r->env, node->kid[0]); /* of the names as they are */
     if (!n->element) {
         n->number = rule_host(r, node->kid[0]);
     } else if (!rule_env_is_element(&r->env, node->kid[0])) {
         /* a host expression is computed as one even where its name holds elements elsewhere */
         n->at = host_value(r, node->kid[0], &x);
+        n->extent = (prog_extent){PROG_ONE, PROG_ONE};
     } else {
         n->at = rule_number(r, node->kid[0], r->type);
         need_fit(r, node, n, n->at);
+        n->extent = whole_extent(r, node->kid[0], n->at);
     }
-    n->extent = extent;
 }
 
 /* ---- States ---------------------------------------------------------------------------------- */

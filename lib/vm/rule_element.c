@@ -47,16 +47,20 @@ static void refuse_extents(rule_run *r, prog_extent one, prog_extent other)
     buf_release(&text);
 }
 
+/* Rows and columns can only be taken for each other where there are columns at all. */
+static void need_fits(rule_run *r, const prog_value *v)
+{
+    prog_extent extent = plan_extent(r->b, v[0]);
+    for (int i = 1; i < 3; i++)
+        if (v[i] >= 0 && !plan_join(&extent, plan_extent(r->b, v[i])))
+            refuse_extents(r, extent, plan_extent(r->b, v[i]));
+}
+
 prog_value rule_apply(rule_run *r, prog_op op, prog_value x, prog_value y, prog_value z)
 {
-    const prog_value v[3] = {x, y, z};
-    prog_extent extent = plan_extent(r->b, x);
-    for (int i = 1; i < 3; i++)
-        if (!r->rc && v[i] >= 0 && !plan_join(&extent, plan_extent(r->b, v[i])))
-            refuse_extents(r, plan_extent(r->b, x), plan_extent(r->b, v[i]));
-    if (r->rc)
-        return -1;
-    return settled(r, prog_apply(r->b, op, x, y, z));
+    if (r->steps && !r->rc)
+        need_fits(r, (const prog_value[]){x, y, z});
+    return r->rc ? -1 : settled(r, prog_apply(r->b, op, x, y, z));
 }
 
 /* A division or root of integers would have to leave them. */
@@ -108,6 +112,7 @@ static rule_operand element_binary(rule_run *r, const ast *node, prog_type type)
     rule_need_number(r, node->kid[1], y);
     if (type == PROG_I64 && node->op == OP_DIV)
         return refuse_integer(r, node, "`/`");
+    r->node = node;
     return (rule_operand){.v = rule_apply(r, element_op((ast_op)node->op), x.v, y.v, -1)};
 }
 
@@ -158,6 +163,7 @@ static rule_operand element_clip(rule_run *r, const ast *node, prog_type type)
         if (b[i - 1].other && b[i - 1].host.kind == HOST_TEXT)
             rule_need_number(r, node->kid[i], b[i - 1]);
     }
+    r->node = node;
     if (node->n == 2)
         return (rule_operand){.v = clip_both(r, type, x, b[0])};
     return (rule_operand){.v = rule_apply(r, PROG_CLIP, x, bound(r, type, b[0], -INFINITY),
@@ -231,8 +237,7 @@ static rule_operand element_reduce(rule_run *r, const ast *node, const element_f
     prog_value term = norm ? prog_apply(r->b, PROG_MUL, x, x, -1) : x, made = term;
     if (left.rows != extent.rows || left.columns != extent.columns) {
         *(how.over == PLAN_OVER_COLUMNS ? &r->by_rows : &r->whole) = true;
-        r->steps |= how.fold != PLAN_SUM || how.over == PLAN_OVER_ROWS || !extent.rows ||
-                    !extent.columns;
+        r->steps |= f->traits & FN_STEPS || !extent.rows || !extent.columns;
         made =
             plan_reduce(r->b, plan_spread(r->b, term, extent), how.fold, how.over, r->offset != 0);
     }
@@ -261,6 +266,7 @@ static rule_operand element_matrix(rule_run *r, const ast *node, const element_f
     if (f->kind == FN_TURNED)
         return (rule_operand){.v = plan_turned(r->b, x)};
     prog_value y = factor(r, node->kid[1], type);
+    r->node = node;
     if (!r->rc && plan_extent(r->b, x).columns != plan_extent(r->b, y).rows)
         refuse_extents(r, plan_extent(r->b, x), plan_extent(r->b, y));
     return (rule_operand){.v = r->rc ? -1 : plan_matmul(r->b, x, y)};
@@ -291,6 +297,7 @@ static rule_operand element_operation(rule_run *r, const ast *node, const elemen
     int arity = prog_op_arity(f->op);
     for (int i = 0; i < (int)node->n; i++) {
         v[i < arity ? i : 1] = rule_number(r, node->kid[i], type);
+        r->node = node;
         /* min and max of more than two: from left to right */
         if (arity == 2 && i > 0)
             v[0] = rule_apply(r, f->op, v[0], v[1], -1);
@@ -324,9 +331,11 @@ static rule_operand element_call(rule_run *r, const ast *node, prog_type type)
 
 /* An expression in `type`, which is T, or binary64 inside f64. What names no element is computed in
  * it too, operator by operator; names and literals of host numbers are rounded to T first. */
-static rule_operand element_of(rule_run *r, const ast *node, prog_type type)
+rule_operand rule_element(rule_run *r, const ast *node, prog_type type)
 {
     const rule_name *n;
+    if (r->rc)
+        return nothing;
     switch (node->kind) {
     case AST_NAME:
         n = rule_env_find(&r->env, node->u.text);
@@ -344,15 +353,4 @@ static rule_operand element_of(rule_run *r, const ast *node, prog_type type)
     default: /* literals and texts */
         return rule_from_host(r, node, rule_host(r, node), type);
     }
-}
-
-rule_operand rule_element(rule_run *r, const ast *node, prog_type type)
-{
-    const ast *outer = r->node;
-    rule_operand x = nothing;
-    r->node = node;
-    if (!r->rc)
-        x = element_of(r, node, type);
-    r->node = outer;
-    return x;
 }

@@ -178,7 +178,8 @@ prog_extent rule_env_extent(const rule_env *env, const ast *node)
         return extent;
     if (f && f->traits & (FN_REDUCES | FN_MATRIX) && (int)node->n >= f->min)
         return extent_of_call(env, node, f);
-    for (uint32_t i = 0; i < node->n; i++)
+    /* what goes together with a matrix makes it no longer */
+    for (uint32_t i = 0; i < node->n && !(extent.rows && extent.columns); i++)
         if (node->kid[i])
             (void)plan_join(&extent, rule_env_extent(env, node->kid[i])); /* else it is refused */
     return extent;

@@ -23,7 +23,7 @@ typedef struct rule_run {
     kv_dtype dtype, stored_dtype;
     prog_type type; /* T: what element lines compute in */
     prog_builder *b;
-    const ast *node; /* the expression of elements that is gone through */
+    const ast *node; /* the operation of elements that is being made */
     rule_update *u;
     bool ended; /* by `skip` */
     prog_value path; /* in a block of which it is known late whether it runs: whether; else -1 */

@@ -38,7 +38,7 @@ static void add_function(traits *t, const element_function *f)
     bool asks = f->traits & FN_ASKS && !measures;
     t->reads |= f->traits & (FN_REDUCES | FN_MATRIX) || measures ? RULE_READS_SHAPE : 0;
     t->by_storage |= asks;
-    if (measures)
+    if (measures || f->traits & FN_STEPS)
         cut_no_finer(t, RULE_CUT_NOWHERE);
     else if (by_row || asks)
         cut_no_finer(t, RULE_CUT_BY_ROWS);

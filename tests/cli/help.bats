@@ -73,3 +73,40 @@ load help
     run kvctl -c 'kv.init(3, ones(2)); a = zeros(2); kv.pull(key=3, out=a, priority=2, ignore_sparse=False); a'
     assert_output 'array([1., 1.], dtype=float32)'
 }
+
+@test "help: words and signs have their section of the page of the language" {
+    while read -r word heading; do
+        run kvctl -c "help $word"
+        assert_success
+        assert_line --index 0 "$heading"
+        assert_line --index -1 "help language: the whole page."
+    done <<'END'
+for Statements
+if Statements
+def Functions
+@ Files
+'@' Files
+-> Where results go
+'->' Where results go
+> Where results go
+'>' Where results go
+| Where results go
+$ Literal and computed
+.. Ranges
+slices Slices
+lists Lists and arrays
+dicts Dicts
+files Files
+texts Texts
+python What Python has and this has not
+END
+    # every heading is a section that a word leads to
+    grep '^## ' "$top/cli/language.md" | sed 's/^## //' | while read -r heading; do
+        grep -qF "\"$heading\"}" "$top/cli/cmd/language_help.c" ||
+            fail "no word leads to $heading"
+    done
+    run kvctl -c 'help > overview.txt'
+    assert_success
+    assert_output ""
+    grep -q '^Commands' overview.txt
+}

@@ -50,6 +50,7 @@ Architecture: $(dpkg --print-architecture)"
         "$libdir/pkgconfig/kvstore.pc" ./usr/include/kvstore.h ./usr/include/kv_array.h \
         ./usr/include/kv_dtype.h ./usr/include/kv_err.h \
         ./usr/share/man/man1/kvctl.1.gz ./usr/share/man/man3/kvstore.3.gz ./usr/share/man/man3/kv_push.3.gz \
+        ./usr/share/man/man7/kvctl-language.7.gz \
         ./usr/share/bash-completion/completions/kvctl ./usr/share/zsh/vendor-completions/_kvctl \
         ./usr/share/fish/vendor_completions.d/kvctl.fish ./usr/share/doc/kvctl/copyright; do
         assert_output --partial " $file"

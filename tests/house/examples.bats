@@ -53,6 +53,14 @@ in_examples()
     cmp page "$top/cli/rules.md"
 }
 
+@test "the page on the language prints what it promises, and help language is that page" {
+    run kvctl --verify "$top/cli/language.md"
+    assert_success
+    kvctl -c 'help language' >page
+    cmp page "$top/cli/language.md"
+    [ "$(wc -l <page)" -le 350 ]
+}
+
 @test "--verify fails when a page promises something else" {
     printf '```kv\nkv> print 1 + 1\n3\n```\n' >wrong.md
     run kvctl --verify wrong.md

@@ -31,6 +31,7 @@ opt/kv/share/bash-completion/completions/kvctl
 opt/kv/share/fish/vendor_completions.d/kvctl.fish
 opt/kv/share/man/man1/kvctl.1
 opt/kv/share/man/man3/kvstore.3
+opt/kv/share/man/man7/kvctl-language.7
 opt/kv/share/zsh/site-functions/_kvctl
 $([ ! -e "$build/kvstore_cuda.so" ] || echo opt/kv/lib/kvstore_cuda.so)
 $([ ! -e "$build/kvstore_mpi.so" ] || echo opt/kv/lib/kvstore_mpi.so)

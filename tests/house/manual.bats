@@ -10,6 +10,7 @@ setup_file()
     "$top/scripts/manual" kvctl "$build/kvctl" >"$BATS_FILE_TMPDIR/kvctl.1"
     "$top/scripts/manual" kvstore "$top"/src/kvstore.h "$top"/lib/array/kv_array.h \
         "$top"/lib/base/kv_dtype.h "$top"/lib/base/kv_err.h >"$BATS_FILE_TMPDIR/kvstore.3"
+    "$top/scripts/manual" language "$top/cli/language.md" >"$BATS_FILE_TMPDIR/kvctl-language.7"
 }
 
 # A page as the file `text`, with a width in which nothing wraps, without its bold letters.
@@ -22,7 +23,7 @@ page()
 @test "manual: the formatters have nothing to say about the pages" {
     command -v mandoc >/dev/null || command -v man >/dev/null || skip "there is no mandoc and no man"
     local page
-    for page in kvctl.1 kvstore.3; do
+    for page in kvctl.1 kvstore.3 kvctl-language.7; do
         if command -v mandoc >/dev/null; then
             run mandoc -Tlint -W warning "$BATS_FILE_TMPDIR/$page"
             assert_output ""
@@ -76,4 +77,14 @@ page()
     assert_line --partial "Puts a copy of values[i] under the new key keys[i]"
     assert_line --regexp '^ kv_push\(store, &key, 1, &gradient, NULL, &err\); // sum, then updater$'
     refute_output --partial 'KVSTORE_H'
+}
+
+@test "manual: kvctl-language(7) has every line of the page" {
+    page kvctl-language.7
+    sed '/^#/d; /^```/d; /^|/d; s/\*\*\([^*]*\)\*\*/\1/g' "$top/cli/language.md" | grep . | tr -d '`' | tr -s ' ' >lines
+    [ "$(wc -l <lines)" -gt 150 ]
+    tr -d '`' <text | tr '\n' ' ' | tr -s ' ' >all
+    while read -r line; do
+        grep -qF -- "$line" all || fail "no line \"$line\""
+    done <lines
 }

@@ -256,6 +256,30 @@ TEST(value_items)
     value_release(&two);
 }
 
+TEST(value_arrays_are_objects)
+{
+    kv_err e = {0};
+    value v = array(KV_FLOAT32, 1, (int64_t[]){2}, (kv_ctx){0}), other = value_ref(v), number;
+    kv_array *stored = kv_array_ref(v.u.box->array), *more = NULL;
+    CHECK(other.u.box == v.u.box);
+    CHECK_OK(value_own(v, &e)); /* what a store holds is not written */
+    CHECK(other.u.box->array != stored && kv_array_refs(stored) == 1);
+    const kv_array *own = v.u.box->array;
+    CHECK_OK(value_own(other, &e)); /* they are the object's already */
+    CHECK(v.u.box->array == own);
+    CHECK_OK(kv_array_new(&more, KV_FLOAT32, 0, NULL, (kv_ctx){0}, &e));
+    value_replace(v, kv_array_ref(more));
+    CHECK(other.u.box->array == more);
+    CHECK(!v.u.box->is_number);
+    CHECK_OK(value_result(&number, more, &e));
+    CHECK(number.u.box->is_number && number.u.box->refs == 1);
+    kv_array_unref(stored);
+    value_release(&v);
+    CHECK_INT(other.u.box->refs, 1);
+    value_release(&other);
+    value_release(&number);
+}
+
 TEST(value_without_memory)
 {
     kv_err e = {0};
@@ -268,6 +292,14 @@ TEST(value_without_memory)
     e = (kv_err){0};
     CHECK_INT(value_to_array(&a, list, &e), KV_E_MEMORY);
     mem_fail_at(0);
+    CHECK_OK(kv_array_new(&a, KV_INT8, 0, NULL, (kv_ctx){0}, &(kv_err){0}));
+    kv_array_ref(a);
+    mem_fail_at(1);
+    e = (kv_err){0};
+    CHECK_INT(value_array(&v, a, &e), KV_E_MEMORY);
+    mem_fail_at(0);
+    CHECK_INT(kv_array_refs(a), 1); /* it was taken all the same */
+    kv_array_unref(a);
     CHECK_INT(value_list_new(&v, VALUE_LIST, INT64_MAX / 8, &(kv_err){0}), KV_E_MEMORY);
     value_release(&list);
 }

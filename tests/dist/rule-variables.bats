@@ -1,0 +1,70 @@
+# Rules on several machines: variables that they read.
+
+load ../cli/help
+
+ranks()
+{
+    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    run timeout 60 kvctl launch "$@"
+}
+
+@test "rules: variables that a rule reads are followed on the servers, by rank 0's value" {
+    cat >job.kv <<'END'
+create dist_sync
+init 3 zeros(2); init 9 zeros(90000)
+rate = 0.5
+def update(key, grad, weight):
+    weight += rate * grad * lr
+kv._set_updater(update)
+lr = 1
+push 3 ones(2); pull 3 -> a
+assert a == num_workers() * 0.5
+rate = 0.25 * (1 + rank())
+push 3 ones(2); pull 3 -> a
+assert a == num_workers() * 0.75
+for e in 0..2 {
+    lr = 0.5 ** e
+    push [3, 9] [ones(2), ones(90000)]
+}
+pull [3, 9] -> both
+assert both[0] == num_workers() * (0.75 + 0.25 * 1.75)
+assert both[1] == num_workers() * 0.25 * 1.75
+if rank() == 0 { info }
+END
+    for how in "-n 1" "-n 2" "-n 2 -s 1"; do
+        ranks $how job.kv
+        assert_success
+        assert_output --partial "reads rate 0.25, lr 0.25"
+    done
+}
+
+@test "rules: clip_global_norm of one worker, whose gradients are all there are" {
+    cat >job.kv <<'END'
+create dist_sync
+init [3, 9] [zeros(2), zeros(90000)]
+set-optimizer sgd --learning-rate 1 --clip-global-norm 151
+push [3, 9] [[1, 1] * ones(2), ones(90000)]  # norm sqrt(90002): about twice as much
+pull [3, 9] -> a
+scale = 151 / sqrt(90002)
+assert allclose(a[0], -scale * ones(2)), allclose(a[1], -scale * ones(90000))
+push [3, 9] [ones(2), zeros(90000)]
+pull 3 -> b
+assert allclose(b, a[0] - 1)
+save-states s.states
+END
+    for how in "-n 1" "-n 1 -s 2"; do
+        ranks $how job.kv
+        assert_success
+    done
+}
+
+@test "rules: clip_global_norm of several workers is refused, also when it comes later" {
+    ranks -n 2 -c 'create dist_sync; init 3 ones(2); set-optimizer sgd --clip-global-norm 1'
+    assert_failure
+    assert_output --partial "error[unsupported]: clip_global_norm needs the sum of all workers' gradients"
+    ranks -n 2 -c 'create dist_sync; init 3 ones(2); set-optimizer sgd; set-optimizer --update --clip-global-norm 1'
+    assert_failure
+    assert_output --partial "error[unsupported]: clip_global_norm needs the sum of all workers' gradients"
+}

@@ -1,0 +1,290 @@
+/* Rules by steps: what reductions by rows and columns, products and turned matrices give, beside
+ * loops that do the same one by one, at sizes around chunks and parts; the same bits for any number
+ * of threads; and a lack of memory. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/philox.h"
+#include "base/xxh64.h"
+#include "lang/parse.h"
+#include "test.h"
+#include "vm/rule.h"
+
+static kv_err e;
+
+/* A float64 key with its states, and the input of its update. */
+typedef struct key {
+    int64_t rows, columns;
+    double *stored, *input, *states[3];
+} key;
+
+static double drawn(uint64_t i)
+{
+    return philox_uniform53(philox_at(5, PHILOX_FUNCTIONS, 0, i)) * 2 - 1;
+}
+
+static double *numbers(int64_t n, uint64_t from)
+{
+    double *x = mem_zalloc(n + 1, sizeof *x, NULL);
+    CHECK(x != NULL);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = drawn(from + (uint64_t)i);
+    return x;
+}
+
+static key new_key(int64_t rows, int64_t columns)
+{
+    int64_t n = rows * columns;
+    return (key){rows, columns, numbers(n, 1000), numbers(n, 50000000),
+                 {numbers(n, 3), numbers(n, 7), numbers(n, 9)}};
+}
+
+static void free_key(key *k)
+{
+    mem_free(k->stored);
+    mem_free(k->input);
+    for (int i = 0; i < 3; i++)
+        mem_free(k->states[i]);
+}
+
+static const void *input_at(void *arg, int64_t from, int64_t n, void *room)
+{
+    (void)n;
+    (void)room;
+    return ((const key *)arg)->input + from;
+}
+
+/* fail_at: of the requests for memory, or 0. */
+static int make(const char *rule, const key *k, arena *memory, int fail_at, rule_update *u)
+{
+    source text = {.text = rule, .len = (uint32_t)strlen(rule), .line = 1, .col = 1};
+    rule_ast *r;
+    host values[16], held[PLAN_MAX_STATES] = {{0}};
+    CHECK_OK(parse_rule(&r, &text, memory, &e));
+    CHECK_OK(rule_check(r, &text, memory, &e));
+    CHECK_OK(rule_bind(r, NULL, NULL, NULL, 0, values, memory, &e));
+    rule_given given = {.key = {7, NULL},
+                        .t = 1,
+                        .dtype = KV_FLOAT64,
+                        .row = k->columns,
+                        .size = k->rows * k->columns,
+                        .have = 7,
+                        .numbers = held};
+    mem_fail_at(fail_at);
+    int rc = rule_update_make(&(rule_binding){r, &text, values}, &given, u, &e);
+    mem_fail_at(0);
+    return rc;
+}
+
+static void update(const char *rule, key *k)
+{
+    arena memory = {0};
+    rule_update u;
+    CHECK_OK(make(rule, k, &memory, 0, &u));
+    plan_arrays a = {.stored = k->stored,
+                     .stored_dtype = KV_FLOAT64,
+                     .states = {k->states[0], k->states[1], k->states[2]},
+                     .size = k->rows * k->columns,
+                     .row = k->columns,
+                     .input = input_at,
+                     .input_dtype = KV_FLOAT64,
+                     .arg = k,
+                     .t = 1};
+    void *scratch = mem_alloc_data(plan_scratch_bytes(u.plan, a.size, 0), &e);
+    plan_run(u.plan, &a, scratch);
+    mem_free_data(scratch);
+    rule_update_release(&u);
+    arena_release(&memory);
+}
+
+/* ---- One by one ------------------------------------------------------------------------------ */
+
+static void check_near(const double *got, const double *want, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        CHECK(fabs(got[i] - want[i]) <= 1e-9 * (1 + fabs(want[i])));
+}
+
+/* Of row i, or of column i, or of all: the sum, the largest and the smallest. */
+typedef struct reduced {
+    double sum, most, least;
+} reduced;
+
+static reduced reduce(const double *x, const key *k, int64_t row, int64_t column)
+{
+    reduced r = {0, -INFINITY, INFINITY};
+    for (int64_t i = 0; i < k->rows; i++)
+        for (int64_t j = 0; j < k->columns; j++) {
+            double y = x[i * k->columns + j];
+            if ((row >= 0 && i != row) || (column >= 0 && j != column))
+                continue;
+            r.sum += y;
+            r.most = fmax(r.most, y);
+            r.least = fmin(r.least, y);
+        }
+    return r;
+}
+
+static const char mixed[] =
+    "{ state row r; state col c; state m; r += rowsum(input); c = c * 2 + colmin(stored); m += c; "
+    "stored = m / max(abs(input)) + r * rowmax(m) + colmean(input) + mean(c) - min(r) }";
+
+static void check_mixed(int64_t rows, int64_t columns)
+{
+    key got = new_key(rows, columns), was = new_key(rows, columns);
+    double *row_most = numbers(rows, 0), *want = numbers(rows * columns, 0);
+    double c_sum = 0, r_least = INFINITY, most = 0;
+    update(mixed, &got);
+    for (int64_t j = 0; j < columns; j++) {
+        was.states[1][j] = was.states[1][j] * 2 + reduce(was.stored, &was, -1, j).least;
+        c_sum += was.states[1][j];
+    }
+    for (int64_t i = 0; i < rows * columns; i++) {
+        was.states[2][i] += was.states[1][i % columns];
+        most = fmax(most, fabs(was.input[i]));
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        was.states[0][i] += reduce(was.input, &was, i, -1).sum;
+        r_least = fmin(r_least, was.states[0][i]);
+        row_most[i] = reduce(was.states[2], &was, i, -1).most;
+    }
+    for (int64_t j = 0; j < columns; j++) {
+        double mean = reduce(was.input, &was, -1, j).sum / (double)rows;
+        for (int64_t i = 0; i < rows; i++)
+            want[i * columns + j] = was.states[2][i * columns + j] / most +
+                                    was.states[0][i] * row_most[i] + mean +
+                                    c_sum / (double)columns - r_least;
+    }
+    check_near(got.stored, want, rows * columns);
+    check_near(got.states[0], was.states[0], rows);
+    check_near(got.states[1], was.states[1], columns);
+    check_near(got.states[2], was.states[2], rows * columns);
+    mem_free(row_most);
+    mem_free(want);
+    free_key(&got);
+    free_key(&was);
+}
+
+TEST(grid_reduces)
+{
+    check_mixed(1, 1);
+    check_mixed(3, 5);
+    check_mixed(1, 4100);
+    check_mixed(4100, 1);
+    check_mixed(3, 9000);
+    check_mixed(130, 71);
+    check_mixed(700, 301);
+}
+
+/* x (n, k) times y (k, m), or times the turned y (m, k). */
+static double *multiplied(const double *x, const double *y, int64_t n, int64_t k, int64_t m,
+                          bool turned)
+{
+    double *z = mem_zalloc(n * m + 1, sizeof *z, NULL);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t l = 0; l < k; l++)
+            for (int64_t j = 0; j < m; j++)
+                z[i * m + j] += x[i * k + l] * (turned ? y[j * k + l] : y[l * m + j]);
+    return z;
+}
+
+static void check_products(int64_t rows, int64_t columns)
+{
+    key got = new_key(rows, columns), was = new_key(rows, columns);
+    double *a = multiplied(was.input, was.stored, rows, columns, rows, true), sum = 0;
+    double *aa = multiplied(a, a, rows, rows, rows, false);
+    update("{ a = matmul(input, T(stored)); b = a * 2 - matmul(a, a); x = matmul(b, input); "
+           "stored = x + matmul(matmul(x, T(x)), stored) / (1 + abs(sum(b))) }", &got);
+    for (int64_t i = 0; i < rows * rows; i++)
+        sum += a[i] = a[i] * 2 - aa[i];
+    double *x = multiplied(a, was.input, rows, rows, columns, false);
+    double *xx = multiplied(x, x, rows, columns, rows, true);
+    double *y = multiplied(xx, was.stored, rows, rows, columns, false);
+    for (int64_t i = 0; i < rows * columns; i++)
+        x[i] += y[i] / (1 + fabs(sum));
+    check_near(got.stored, x, rows * columns);
+    mem_free(a);
+    mem_free(aa);
+    mem_free(x);
+    mem_free(xx);
+    mem_free(y);
+    free_key(&got);
+    free_key(&was);
+}
+
+TEST(grid_multiplies)
+{
+    check_products(1, 1);
+    check_products(3, 5);
+    check_products(7, 2);
+    check_products(1, 4100);
+    check_products(130, 71);
+    check_products(66, 300);
+}
+
+TEST(grid_is_nan_if_a_term_is)
+{
+    static const char rule[] = "{ stored = colmax(input) + 0 * rowmin(input) * mean(stored) }";
+    key k = new_key(20, 30);
+    for (int i = 0; i < 600; i++)
+        k.input[i] = i;
+    k.input[5 * 30 + 7] = NAN;
+    update(rule, &k);
+    for (int i = 0; i < 600; i++)
+        CHECK(isnan(k.stored[i]) == (i / 30 == 5 || i % 30 == 7));
+    free_key(&k);
+}
+
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+static uint64_t result_with(const char *threads)
+{
+    int ends[2], status;
+    uint64_t result = 0;
+    CHECK(pipe(ends) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        setenv("KVSTORE_THREADS", threads, 1);
+        key k = new_key(900, 400);
+        update(mixed, &k);
+        update("{ stored = matmul(matmul(stored, T(stored)), input) / norm(rowsum(input)) }", &k);
+        result = xxh64(k.stored, 900 * 400 * sizeof *k.stored);
+        _exit(write(ends[1], &result, sizeof result) != sizeof result);
+    }
+    CHECK(read(ends[0], &result, sizeof result) == sizeof result);
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    close(ends[0]);
+    close(ends[1]);
+    return result;
+}
+
+TEST(grid_threads_change_no_bit)
+{
+    uint64_t one = result_with("1");
+    CHECK(result_with("2") == one);
+    CHECK(result_with("5") == one);
+}
+
+/* ---- No memory ------------------------------------------------------------------------------- */
+
+TEST(grid_no_memory)
+{
+    key k = new_key(3, 4);
+    int rc = KV_E_MEMORY, n = 0;
+    for (n = 1; n < 200 && rc; n++) {
+        arena memory = {0};
+        rule_update u;
+        rc = make(mixed, &k, &memory, n, &u);
+        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        memset(&e, 0, sizeof e);
+        if (!rc)
+            rule_update_release(&u);
+        arena_release(&memory);
+    }
+    CHECK(rc == KV_OK && n > 10);
+    free_key(&k);
+}
