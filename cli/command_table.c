@@ -133,6 +133,7 @@ const command command_table[] = {
      "set-updater { stored += input * 2 } # a rule without parameters\n"
      "updater scale(by = 2.0) { stored += input * by }\n"
      "set-updater scale --by 0.5          # a rule of the script\n"
+     "rate = 0.5; set-updater { stored -= rate * input } # rate is read, and followed\n"
      "set-updater assign                  # the default: the sum replaces the stored value",
      "push, set-optimizer",
      .fails = "usage, value",

@@ -8,10 +8,12 @@
 #include "base/mem.h"
 #include "capability.h"
 #include "core/call.h"
+#include "core/clip_norm.h"
 #include "core/kv_rule.h"
 #include "core/store.h"
 #include "runtime.h"
 #include "store_lock.h"
+#include "vm/rule.h"
 
 const char *kv_version(void)
 {
@@ -114,15 +116,67 @@ int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
                         : store_leave(store, store->ops->init(store->self, &pairs, how, e), e);
 }
 
+/* ---- clip_global_norm: see core/clip_norm.h ---- */
+
+static int check_clip(const kv *store, kv_err *e)
+{
+    if (store->in_slots || kv_num_workers(store) == 1)
+        return KV_OK;
+    kv_err_set(e, KV_E_UNSUPPORTED,
+               "clip_global_norm needs the sum of all workers' gradients for all keys, and each "
+               "server of \"%s\" has the sums of its keys only",
+               store->type);
+    return kv_err_hint(e, "clip each worker's gradients before the push: g * minimum(1, c / norm)");
+}
+
+static void end_clip(clip_norm *c)
+{
+    clip_norm_release(c);
+    kv_free(c->sums);
+    c->sums = NULL;
+}
+
+/* Makes what a push of these values has to bring. Those that the push will refuse stay as they are.
+ * On an error c needs no release. */
+static int begin_clip(clip_norm *c, kv *store, const kv_pairs *values, kv_err *e)
+{
+    bool fine = true;
+    *c = (clip_norm){.pairs = *values};
+    if (!clip_norm_wanted(store))
+        return KV_OK;
+    int rc = check_clip(store, e);
+    if (!rc && store->compression.code)
+        rc = kv_err_set(e, KV_E_UNSUPPORTED,
+                        "clip_global_norm and gradient compression do not go together");
+    if (rc || (rc = clip_norm_take(c, store, values, &fine, e)) || !fine)
+        return rc;
+    rc = kv_create(store->follows_gpus ? "device" : "local", NULL, 0, &c->sums, e);
+    if (!rc)
+        rc = kv_push(c->sums, c->keys, values->n, c->arrays, NULL, e);
+    if (!rc)
+        rc = kv_wait(c->sums, e);
+    if (!rc)
+        rc = clip_norm_scale(c, store->updater.optimizer, e);
+    if (rc)
+        end_clip(c);
+    return rc;
+}
+
 int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *how,
             kv_err *e)
 {
     const kv_pairs pairs = {keys, values, n};
     kv_err unused = {0};
     e = e ? e : &unused;
+    clip_norm clipped;
     int rc = enter_with_values(store, CAN_PUSH, &pairs, how, e);
-    return rc || n == 0 ? rc
-                        : store_leave(store, store->ops->push(store->self, &pairs, how, e), e);
+    if (rc || n == 0)
+        return rc;
+    if ((rc = begin_clip(&clipped, store, &pairs, e)) == KV_OK) {
+        rc = store->ops->push(store->self, &clipped.pairs, how, e);
+        end_clip(&clipped);
+    }
+    return store_leave(store, rc, e);
 }
 
 /* The number of outs of a pull that are row_sparse and so were left as they were. *told becomes the
@@ -236,10 +290,16 @@ int kv_pushpull(kv *store, const kv_key *keys, int64_t n, kv_array *const *value
     if (rc || n == 0)
         return rc;
     const kv_type_ops *ops = store->ops;
+    clip_norm clipped;
+    if ((rc = begin_clip(&clipped, store, &in, e)))
+        return store_leave(store, rc, e);
+    const kv_pairs *given =
+        clipped.sums ? &clipped.pairs : &in; /* in place, if they are the same */
     if (ops->pushpull)
-        rc = ops->pushpull(store->self, &in, results, how, e);
-    else if ((rc = ops->push(store->self, &in, how, e)) == KV_OK)
+        rc = ops->pushpull(store->self, given, results, how, e);
+    else if ((rc = ops->push(store->self, given, how, e)) == KV_OK)
         rc = ops->pull(store->self, results, how, e);
+    end_clip(&clipped);
     return leave_pulled(store, results, how, rc, e);
 }
 
@@ -451,6 +511,12 @@ int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
     if (rc || (rc = args_options(params, nparams, "params", e)) ||
         (rc = store_enter_idle(store, e)))
         return rc;
+    for (int i = 0; i < nparams && !rc; i++)
+        if (rule_base_find(params[i].name) == RULE_CLIP_GLOBAL_NORM &&
+            strcmp(params[i].value, "none") != 0)
+            rc = check_clip(store, e);
+    if (rc)
+        return store_leave(store, rc, e);
     if (store->updater.kind == UPDATER_RULE) {
         rc = optimizer_change(store->updater.optimizer, params, nparams, e);
         if (!rc)
@@ -480,7 +546,9 @@ static int set_rule(kv *store, const kv_rule *rule, const char *name, const kv_o
     if (rc)
         return rc;
     if ((rc = store_enter(store, e)) == KV_OK) {
-        if ((rc = refuse_rule(store, e)) == KV_OK)
+        if ((rc = refuse_rule(store, e)) == KV_OK && next.optimizer->clip_norm > 0)
+            rc = check_clip(store, e);
+        if (rc == KV_OK)
             rc = tell_type(store, name ? "optimizer" : "rule", name ? name : rule->text, params,
                            nparams, e);
         rc = store_leave(store, rc, e);

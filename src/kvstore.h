@@ -310,6 +310,13 @@ int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparam
  * begin_num_update, multi_precision, decay_names; lr_scheduler ("factor(step=2, factor=0.5)"),
  * lr_mult and wd_mult ("0=1.7,fc_bias=0"), names ("0=fc_weight,1=fc_bias"), seed. States and counts
  * start anew.
+ * So has every optimizer and rule clip_global_norm (none, or c > 0): the gradients of one push or
+ * pushpull are scaled by min(1, c / norm) before any key is updated. norm is the L2 norm over all
+ * keys of the call, after the sum over devices and times rescale_grad, in double precision; the
+ * rows of row_sparse gradients count like others. A norm that is infinite scales by 0, one that is
+ * nan by nan, as torch.nn.utils.clip_grad_norm_ does. Such a push waits for its values. It is
+ * refused (unsupported) with several workers, whose servers each have the sums of some keys only,
+ * and with gradient compression; integer keys cannot be scaled (dtype).
  * Errors: usage (unknown optimizer or parameter), value, dtype, memory. (Seeds 001 to 004,
  * "set_optimizer") */
 int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int nparams, kv_err *e);
@@ -463,10 +470,10 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
  *            the last round)
  *   "store"  type, rank, num_workers, updater, compression ("none",
  *            "2bit 0.5", "2bit 0.5 pull"), keys, bytes; reads (only where the rule has parameters
- *            without defaults: "rate 0.5, note 'x'"); then what a type works with. Of several
- *            machines: servers; partition_bytes, that a part of a key has, and row_partition_bytes,
- *            one of whole rows; spread_elements, from which on a key is spread over all servers;
- *            ahead_bytes, that a worker may push ahead of the others; deadline_ms, after which a
+ *            without defaults: "rate 0.5, note 'x'"); clip_global_norm (only where it is set); then
+ * what a type works with. Of several machines: servers; partition_bytes, that a part of a key has,
+ * and row_partition_bytes, one of whole rows; spread_elements, from which on a key is spread over
+ * all servers; ahead_bytes, that a worker may push ahead of the others; deadline_ms, after which a
  *            silent rank is lost, and timeout_ms, after which a wait is given up (0: never); link,
  *            to the other ranks (memory, messages, both, none); staleness (dist_async alone: the
  *            bound, or unbounded); gpu_link (only where MPI reads the memory of GPUs: direct)

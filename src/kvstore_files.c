@@ -6,6 +6,7 @@
 #include "base/arg.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "core/describe.h"
 #include "core/state_file.h"
 #include "core/store.h"
@@ -177,8 +178,8 @@ int kv_load_states(kv *store, const char *path, kv_err *e)
 
 static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
 {
-    enum { STORE_FIELDS = 8 };
-    char name[96], how[COMPRESSION_TEXT];
+    enum { STORE_FIELDS = 9 };
+    char name[96], how[COMPRESSION_TEXT], norm[NUM_TEXT_MAX] = "";
     int64_t bytes = 0;
     int rc = store_enter(store, e);
     if (rc)
@@ -189,8 +190,11 @@ static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
     snprintf(name, sizeof name, "%s", updater_name(&store->updater));
     compression_print(how, &store->compression);
     buf reads = {0};
-    if (store->updater.kind == UPDATER_RULE)
+    if (store->updater.kind == UPDATER_RULE) {
         optimizer_reads_text(store->updater.optimizer, &reads);
+        if (store->updater.optimizer->clip_norm > 0)
+            num_plain(norm, store->updater.optimizer->clip_norm, NUM_BINARY64);
+    }
     rc = store_leave(store, buf_check(&reads, e), e);
     kv_field fields[STORE_FIELDS + KV_MOST_SETTINGS] = {
                          {.name = "type", .text = kv_type(store)},
@@ -200,9 +204,11 @@ static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
                          {.name = "compression", .text = how},
                          {.name = "keys", .number = nkeys},
                          {.name = "bytes", .number = bytes}};
-    int n = STORE_FIELDS - 1;
+    int n = STORE_FIELDS - 2;
     if (reads.len > 0)
         fields[n++] = (kv_field){.name = "reads", .text = buf_text(&reads)};
+    if (*norm)
+        fields[n++] = (kv_field){.name = "clip_global_norm", .text = norm};
     if (store->ops->settings)
         n += store->ops->settings(store->self, fields + n);
     if (!rc)

@@ -355,7 +355,7 @@ static void tell_sum(steps *t)
 static void tell_updater(steps *t, bool here)
 {
     kv_array *before = t->x->before[t->key_at], *input = t->x->input[t->key_at];
-    char name[64];
+    char name[64], norm[64];
     describe(t->x->store, "updater", name);
     if (strcmp(name, "assign") == 0) {
         buf_add(step(t), "no updater is set, so the sum ");
@@ -367,6 +367,12 @@ static void tell_updater(steps *t, bool here)
             add_element(t->out, before, t->at);
         buf_char(t->out, '\n');
         return;
+    }
+    describe(t->x->store, "clip_global_norm", norm);
+    if (*norm) {
+        buf_printf(step(t), "it is scaled by min(1, %s / norm), with the norm over all keys of the "
+                   "push\n", norm);
+        input = NULL; /* which is not known here */
     }
     buf_printf(step(t), "the updater, %s, runs", strcmp(name, "rule") == 0 ? "a rule" : name);
     if (here && input) {

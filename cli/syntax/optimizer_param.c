@@ -13,6 +13,8 @@ const optimizer_param optimizer_params[] = {
     {"wd", "0.0", "weight decay", false},
     {"rescale_grad", "1.0", "what gradients are multiplied by", false},
     {"clip_gradient", "none", "elements of gradients are clipped to -c .. c", false},
+    {"clip_global_norm", "none", "a push's gradients are scaled to norm c over all its keys",
+     false},
     {"begin_num_update", "0", "the count at which every key begins", false},
     {"multi_precision", "false", "float32 masters for float16 and bfloat16 keys", false},
     {"decay_names", "_weight _gamma", "a named key with another ending has wd multiplier 0", true},

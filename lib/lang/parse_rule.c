@@ -355,6 +355,47 @@ static bool rename_given(parser *p, ast *node, const char *const names[3])
     return true;
 }
 
+/* A name that a def gave to the array of its second parameter. In Python both change with it. */
+typedef struct second_name {
+    const char *name;   /* NULL: there is none */
+    const ast *changed; /* where it changed in place */
+} second_name;
+
+/* Returns true if a statement is `name += …` and the like, for which the tree reads the name at the
+ * place where it is written. */
+static bool changes_itself(const ast *set)
+{
+    const ast *both = set->kid[0];
+    return both->kind == AST_BINARY && both->kid[0]->kind == AST_NAME &&
+           both->kid[0]->pos == set->pos;
+}
+
+/* Refuses to read `input` behind a change of its other name: here the two are not one array. */
+static bool check_second_name(parser *p, second_name *s, const ast *node)
+{
+    bool input = node->kind == AST_NAME && strcmp(node->u.text, "input") == 0;
+    if (input && s->changed) {
+        parse_fail(p, s->changed->pos, s->changed->end, KV_E_SYNTAX,
+                   "in Python this changes the second parameter, too, which is read below");
+        kv_err_hint(p->e, "make another array: %s = %s * 2", s->name, s->name);
+        return false;
+    }
+    for (uint32_t i = 0; i < node->n; i++)
+        if (node->kid[i] && !check_second_name(p, s, node->kid[i]))
+            return false;
+    if (node->kind != RULE_SET)
+        return true;
+    const ast *expr = node->kid[0];
+    bool same = s->name && strcmp(s->name, node->u.text) == 0;
+    if (expr->kind == AST_NAME && strcmp(expr->u.text, "input") == 0)
+        *s = (second_name){node->u.text, NULL};
+    else if (same && changes_itself(node))
+        s->changed = s->changed ? s->changed : node;
+    else if (same && !s->changed)
+        s->name = NULL;
+    return true;
+}
+
 /* def NAME(a, b, c): and its block, in which a, b and c stand for key, input and stored. */
 static bool rule_of_def(parser *p, rule_ast *rule)
 {
@@ -382,7 +423,7 @@ static bool rule_of_def(parser *p, rule_ast *rule)
     ast *body = block(p, rule->pos);
     p->target = NULL;
     rule->body = body;
-    return body && rename_given(p, body, names);
+    return body && rename_given(p, body, names) && check_second_name(p, &(second_name){0}, body);
 }
 
 rule_ast *parse_rule_here(parser *p)

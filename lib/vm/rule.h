@@ -52,6 +52,7 @@ typedef enum rule_base {
     RULE_BEGIN_NUM_UPDATE, /* 0 */
     RULE_MULTI_PRECISION,  /* false */
     RULE_DECAY_NAMES,      /* "_weight _gamma" */
+    RULE_CLIP_GLOBAL_NORM, /* none */
     RULE_NBASE
 } rule_base;
 

@@ -19,6 +19,7 @@ static const struct {
     [RULE_BEGIN_NUM_UPDATE] = {"begin_num_update", {.kind = HOST_INT, .u.integer = 0}},
     [RULE_MULTI_PRECISION] = {"multi_precision", {.kind = HOST_BOOL, .u.integer = 0}},
     [RULE_DECAY_NAMES] = {"decay_names", {.kind = HOST_TEXT, .u.text = "_weight _gamma"}},
+    [RULE_CLIP_GLOBAL_NORM] = {"clip_global_norm", {.kind = HOST_NONE}},
 };
 
 const char *rule_base_name(rule_base which)

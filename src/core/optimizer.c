@@ -154,6 +154,16 @@ static void use_params(optimizer *o, optimizer_params *p)
 {
     o->params = p;
     o->binding = (rule_binding){o->rule->ast, &o->rule->src, p->values};
+    host norm = rule_value(&o->binding, RULE_CLIP_GLOBAL_NORM);
+    o->clip_norm = host_is_number(norm) ? host_number(norm) : 0;
+}
+
+static int check_norm(const rule_binding *b, kv_err *e)
+{
+    host norm = rule_value(b, RULE_CLIP_GLOBAL_NORM);
+    return norm.kind == HOST_NONE || host_number(norm) > 0
+               ? KV_OK
+               : kv_err_set(e, KV_E_VALUE, "clip_global_norm is a number above 0, or none");
 }
 
 /* The parameters as they were given, later ones in the place of earlier ones. */
@@ -202,7 +212,10 @@ static int read_params(optimizer *o, optimizer_params *p, const kv_opt *given, i
     if (!rc)
         rc = rule_bind(tree, o->params ? o->params->values : NULL, names, values, ours, bound,
                        &p->memory, e);
-    return rc ? rc : rule_check_given(&(rule_binding){tree, &o->rule->src, bound}, e);
+    const rule_binding made = {tree, &o->rule->src, bound};
+    if (!rc)
+        rc = rule_check_given(&made, e);
+    return rc ? rc : check_norm(&made, e);
 }
 
 /* Gives o new parameters: those that it has, changed by the given ones. */

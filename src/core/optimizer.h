@@ -47,6 +47,7 @@ typedef struct optimizer {
     arena memory; /* of tables and schedules */
     optimizer_params *params;
     rule_binding binding; /* to their values */
+    double clip_norm;     /* clip_global_norm; 0: none */
     rule_state_info states[PLAN_MAX_STATES];
     int nstates;
     bool constant;           /* rule_is_constant: one update a dtype serves all keys */

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "core/store.h"
 #include "distributed/coordinator.h"
 #include "distributed/parts.h"
 #include "distributed/rounds.h"
@@ -52,6 +53,7 @@ static server_state *new_store(int number, const ask_store *how, kv_err *e)
         mem_free(s);
         return NULL;
     }
+    s->store->is_server = true;
     kv_set_print(s->store, runtime_print, NULL);
     s->next = server_stores;
     return server_stores = s;

@@ -41,6 +41,22 @@ push 3 ones(2,3)'
     assert_line --index 3 --regexp '^3 .* 3 +0$'
 }
 
+@test "state: what a rule reads comes back with its value" {
+    kvctl -s w.kvs -c 'init 3 zeros(2)
+rate = 0.5; note = "5"; lr = 0.25
+def update(key, grad, weight):
+    if note == "5":
+        weight += rate * lr * grad
+kv._set_updater(update)
+rate = 2; push 3 ones(2)'
+    run kvctl -s w.kvs -c 'push 3 ones(2); pull 3; info'
+    assert_success
+    assert_line --index 0 '[1. 1.]'
+    assert_line --index 1 --partial "reads note '5', rate 2, lr 0.25"
+    run kvctl -s w.kvs -c 'set-optimizer --update --rate 4; push 3 ones(2); pull 3'
+    assert_output '[2. 2.]'
+}
+
 @test "state: text keys keep the order in which they were made" {
     kvctl -s w.kvs -c 'init b 1; init a 2; init "two words" 3'
     kvctl -s w.kvs -c 'push a 5'

@@ -1,4 +1,4 @@
-# Rules on several machines: variables that they read.
+# Rules on several machines: variables that they read, sums of rows and columns, the norm of a push.
 
 load ../cli/help
 
@@ -89,4 +89,33 @@ KV
     assert_success
     ranks -n 2 -s 3 rest.kv
     assert_success
+}
+
+@test "rules: clip_global_norm of one worker, whose gradients are all there are" {
+    cat >job.kv <<'END'
+create dist_sync
+init [3, 9] [zeros(2), zeros(90000)]
+set-optimizer sgd --learning-rate 1 --clip-global-norm 151
+push [3, 9] [[1, 1] * ones(2), ones(90000)]  # norm sqrt(90002): about twice as much
+pull [3, 9] -> a
+scale = 151 / sqrt(90002)
+assert allclose(a[0], -scale * ones(2)), allclose(a[1], -scale * ones(90000))
+push [3, 9] [ones(2), zeros(90000)]
+pull 3 -> b
+assert allclose(b, a[0] - 1)
+save-states s.states
+END
+    for how in "-n 1" "-n 1 -s 2"; do
+        ranks $how job.kv
+        assert_success
+    done
+}
+
+@test "rules: clip_global_norm of several workers is refused, also when it comes later" {
+    ranks -n 2 -c 'create dist_sync; init 3 ones(2); set-optimizer sgd --clip-global-norm 1'
+    assert_failure
+    assert_output --partial "error[unsupported]: clip_global_norm needs the sum of all workers' gradients"
+    ranks -n 2 -c 'create dist_sync; init 3 ones(2); set-optimizer sgd; set-optimizer --update --clip-global-norm 1'
+    assert_failure
+    assert_output --partial "error[unsupported]: clip_global_norm needs the sum of all workers' gradients"
 }

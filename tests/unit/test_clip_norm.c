@@ -1,0 +1,133 @@
+/* Tests of clip_global_norm against closed forms. */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "kvstore.h"
+#include "store_help.h"
+
+static void set_clipped(kv *s, const char *norm, const char *rescale)
+{
+    set_rule_with(s, "{ stored -= rescale_grad * input }",
+                  (kv_opt[]){{"clip_global_norm", norm}, {"rescale_grad", rescale}}, 2);
+}
+
+/* Pushes n keys from 1 on, each of `size` elements x[i], in one call. */
+static int push_all(kv *s, const double *x, int n, int64_t size, kv_err *e)
+{
+    kv_key keys[8];
+    kv_array *values[8];
+    for (int i = 0; i < n; i++) {
+        keys[i] = id(i + 1);
+        values[i] = array_full(KV_FLOAT32, 1, &size, x[i], cpu0);
+    }
+    int rc = kv_push(s, keys, n, values, NULL, e);
+    for (int i = 0; i < n; i++)
+        kv_array_unref(values[i]);
+    return rc;
+}
+
+static void init_all(kv *s, int n, int64_t size, double x)
+{
+    for (int i = 0; i < n; i++)
+        init_with(s, id(i + 1), array_full(KV_FLOAT32, 1, &size, x, cpu0));
+}
+
+static float first(kv *s, int key)
+{
+    kv_err e = {0};
+    kv_info info;
+    const void *data = NULL;
+    CHECK_OK(kv_find(s, &(kv_key){.id = key}, &info, &e));
+    kv_array *out = NULL;
+    CHECK_OK(kv_array_new(&out, KV_FLOAT32, info.ndim, info.shape, cpu0, &e));
+    CHECK_OK(kv_pull(s, &(kv_key){.id = key}, 1, &out, NULL, &e));
+    CHECK_OK(kv_array_read(out, &data, &e));
+    float x = ((const float *)data)[0];
+    kv_array_unref(out);
+    return x;
+}
+
+/* w -= rescale * g * min(1, c / (rescale * norm)), the factor rounded to float32 once. */
+TEST(clip_norm_closed_form)
+{
+    static const double grads[] = {0.1, -0.7, 3.25}, limits[] = {0.01, 1, 50, 1000};
+    static const char *const texts[] = {"0.01", "1", "50", "1000"};
+    for (int i = 0; i < 4; i++) {
+        kv *s = make(i % 2 ? "device" : "local");
+        kv_err e = {0};
+        double sum = 0;
+        init_all(s, 3, 3000, 0);
+        set_clipped(s, texts[i], "0.5");
+        CHECK_OK(push_all(s, grads, 3, 3000, &e));
+        for (int k = 0; k < 3; k++)
+            sum += 3000 * (double)(float)grads[k] * (double)(float)grads[k];
+        double norm = 0.5 * sqrt(sum);
+        for (int k = 0; k < 3; k++) {
+            float g = (float)grads[k];
+            if (norm > limits[i])
+                g *= (float)(limits[i] / norm);
+            float want = 0.0f - 0.5f * g, got = first(s, k + 1);
+            CHECK(fabsf(got - want) <= 1e-6f * fabsf(want));
+        }
+        kv_free(s);
+    }
+}
+
+/* Below the limit nothing differs from a push that does not clip, in any bit. */
+TEST(clip_norm_below_the_limit)
+{
+    static const double grads[] = {0.1, -0.7, 1e-30};
+    float got[2][3];
+    for (int clips = 0; clips < 2; clips++) {
+        kv *s = make("local");
+        kv_err e = {0};
+        init_all(s, 3, 17, 0.3);
+        CHECK_OK(kv_set_optimizer(s, "adam", &(kv_opt){"clip_global_norm", clips ? "1e3" : "none"},
+                                  1, &e));
+        for (int i = 0; i < 5; i++)
+            CHECK_OK(push_all(s, grads, 3, 17, &e));
+        for (int k = 0; k < 3; k++)
+            got[clips][k] = first(s, k + 1);
+        kv_free(s);
+    }
+    CHECK(memcmp(got[0], got[1], sizeof got[0]) == 0);
+}
+
+TEST(clip_norm_refusals)
+{
+    kv *s = make("local");
+    kv_err e = {0};
+    CHECK_INT(kv_set_optimizer(s, "sgd", &(kv_opt){"clip_global_norm", "0"}, 1, &e), KV_E_VALUE);
+    CHECK_TEXT(e.text, "clip_global_norm is a number above 0, or none");
+    e = (kv_err){0};
+    CHECK_OK(kv_set_optimizer(s, "sgd", NULL, 0, &e));
+    CHECK_INT(kv_update_optimizer(s, &(kv_opt){"clip_global_norm", "-1"}, 1, &e), KV_E_VALUE);
+    e = (kv_err){0};
+    CHECK_OK(kv_update_optimizer(s, &(kv_opt){"clip_global_norm", "2"}, 1, &e));
+    kv_free(s);
+}
+
+TEST(clip_norm_memory_faults)
+{
+    static const double grads[] = {3, 4};
+    for (int64_t n = 1, rc = -1; rc != KV_OK; n++) {
+        kv *s = make("local");
+        kv_err e = {0};
+        init_all(s, 2, 1, 0);
+        set_clipped(s, "2.5", "1");
+        kv_key keys[] = {id(1), id(2)};
+        kv_array *values[2];
+        for (int i = 0; i < 2; i++)
+            values[i] = array_full(KV_FLOAT32, 1, (int64_t[]){1}, grads[i], cpu0);
+        mem_fail_at(n);
+        rc = kv_push(s, keys, 2, values, NULL, &e);
+        mem_fail_at(0);
+        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        CHECK(first(s, 1) == (rc == KV_OK ? -1.5f : 0));
+        CHECK(first(s, 2) == (rc == KV_OK ? -2.0f : 0));
+        for (int i = 0; i < 2; i++)
+            kv_array_unref(values[i]);
+        kv_free(s);
+    }
+}
