@@ -1,6 +1,6 @@
 /* The operations of rules on elements. The text of a rule stands behind that of job.h,
- * kernel_element.cuh, lib/vm/arith.h, lib/vm/curve.h and this file. Each function gives the bits of its counterpart
- * in lib/vm/kernel_loops.h.
+ * kernel_element.cuh, lib/vm/arith.h, lib/vm/curve.h and this file. Each function gives the bits of
+ * its counterpart in lib/vm/kernel_loops.h.
  */
 #ifndef CUDA_RULE_ELEMENT_CUH
 #define CUDA_RULE_ELEMENT_CUH

@@ -149,8 +149,7 @@ ARITH double curve_asin(double x)
     return y > 0.5 ? copysign(near_one, x) : x + x * terms;
 }
 
-/*
- * ---- float32 ---------------------------------------------------------------------------------- */
+/* ---- float32 --------------------------------------------------------------------------------- */
 
 typedef union curve_bitsf {
     float number;
