@@ -1,6 +1,6 @@
 /* The operations of rules on elements. The text of a rule stands behind that of job.h,
- * kernel_element.cuh, lib/vm/arith.h, lib/vm/curve.h and this file. Each function gives the bits of its counterpart
- * in lib/vm/kernel_loops.h.
+ * kernel_element.cuh, lib/vm/arith.h, lib/vm/curve.h and this file. Each function gives the bits of
+ * its counterpart in lib/vm/kernel_loops.h.
  */
 #ifndef CUDA_RULE_ELEMENT_CUH
 #define CUDA_RULE_ELEMENT_CUH
@@ -20,15 +20,15 @@ KV_DEVICE float kv_exp(float a) { return (float)exp((double)a); }
 KV_DEVICE double kv_exp(double a) { return exp(a); }
 KV_DEVICE float kv_log(float a) { return (float)log((double)a); }
 KV_DEVICE double kv_log(double a) { return log(a); }
-KV_DEVICE float kv_tanh(float a) { return (float)curve_tanh((double)a); }
+KV_DEVICE float kv_tanh(float a) { return curve_tanhf(a); }
 KV_DEVICE double kv_tanh(double a) { return curve_tanh(a); }
-KV_DEVICE float kv_sin(float a) { return (float)curve_any_sin((double)a); }
+KV_DEVICE float kv_sin(float a) { return curve_any_sinf(a); }
 KV_DEVICE double kv_sin(double a) { return curve_any_sin(a); }
-KV_DEVICE float kv_cos(float a) { return (float)curve_any_cos((double)a); }
+KV_DEVICE float kv_cos(float a) { return curve_any_cosf(a); }
 KV_DEVICE double kv_cos(double a) { return curve_any_cos(a); }
-KV_DEVICE float kv_asin(float a) { return (float)curve_asin((double)a); }
+KV_DEVICE float kv_asin(float a) { return curve_asinf(a); }
 KV_DEVICE double kv_asin(double a) { return curve_asin(a); }
-KV_DEVICE float kv_acos(float a) { return (float)curve_acos((double)a); }
+KV_DEVICE float kv_acos(float a) { return curve_acosf(a); }
 KV_DEVICE double kv_acos(double a) { return curve_acos(a); }
 KV_DEVICE float kv_sqrt(float a) { return sqrtf(a); }
 KV_DEVICE double kv_sqrt(double a) { return sqrt(a); }

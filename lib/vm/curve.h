@@ -2,9 +2,8 @@
  * says, so that processors, vectors of any width and GPUs give the same bits, and none of them
  * branches, so that compilers make vectors of a loop that calls one.
  *
- * They are less than 3 units in the last place of binary64 away from the true value, sin and cos
- * less than 1, so that a float32 that they are rounded to is the nearest one, but for about one in
- * 10^8. A nan stays one.
+ * They are less than 3 units in the last place of their type away from the true value; sin and cos
+ * less than 1, of float32 1.5. A nan stays one. Those of float32 end in f, as in <math.h>.
  *
  * Compilers of GPUs read this file too, behind vm/arith.h.
  */
@@ -148,6 +147,109 @@ ARITH double curve_asin(double x)
     double near_one =
         0x1.921fb54442d18p+0 - (2 * (root + root * terms) - 0x1.1a62633145c07p-54);
     return y > 0.5 ? copysign(near_one, x) : x + x * terms;
+}
+
+/* ---- float32 --------------------------------------------------------------------------------- */
+
+typedef union curve_bitsf {
+    float number;
+    unsigned bits;
+} curve_bitsf;
+
+ARITH float curve_tanhf(float x)
+{
+    float y = 2 * fabsf(x);
+    y = y > 20 ? 20 : y;
+    curve_bitsf k, power;
+    k.number = y * 0x1.715476p+0f + 0x1.8p23f;
+    float n = k.number - 0x1.8p23f;
+    float r = y - n * 0x1.62e4p-1f - n * 0x1.7f7d1cp-20f;
+    float s = 1.0f / 5040;
+    s = s * r + 1.0f / 720;
+    s = s * r + 1.0f / 120;
+    s = s * r + 1.0f / 24;
+    s = s * r + 1.0f / 6;
+    s = s * r + 0.5f;
+    float e = r + r * r * s;
+    power.bits = (k.bits + 127) << 23;
+    e = e * power.number + (power.number - 1);
+    return copysignf(e / (e + 2), x);
+}
+
+/* The turns are taken off in float64. */
+ARITH float curve_turnf(float x, unsigned quarters)
+{
+    curve_bits k;
+    curve_bitsf out;
+    k.number = (double)x * 0x1.45f306dc9c883p-1 + CURVE_ROUNDER;
+    double n = k.number - CURVE_ROUNDER;
+    float r = (float)((double)x - n * 0x1.921fb544p+0 - n * 0x1.0b4611a6263p-34);
+    float z = r * r;
+    float s = 2.7183114939898219064e-6f;
+    s = s * z - 1.98393348360966317347e-4f;
+    s = s * z + 8.3333293858894631756e-3f;
+    s = s * z - 1.66666666416265235595e-1f;
+    s = r + r * z * s;
+    float c = 2.43904487962774090654e-5f;
+    c = c * z - 1.38867637746099294692e-3f;
+    c = c * z + 4.16666233237390631894e-2f;
+    c = 1 + (z * z * c - 0.5f * z);
+    unsigned quarter = (unsigned)k.bits + quarters;
+    out.number = quarter & 1 ? c : s;
+    out.bits ^= (quarter & 2) << 30;
+    return out.number;
+}
+
+ARITH float curve_sinf(float x)
+{
+    return x == 0 ? x : curve_turnf(x, 0);
+}
+
+ARITH float curve_cosf(float x)
+{
+    return curve_turnf(x, 1);
+}
+
+ARITH float curve_any_sinf(float x)
+{
+    return fabsf(x) <= (float)CURVE_TURNS_MAX ? curve_sinf(x) : (float)sin((double)x);
+}
+
+ARITH float curve_any_cosf(float x)
+{
+    return fabsf(x) <= (float)CURVE_TURNS_MAX ? curve_cosf(x) : (float)cos((double)x);
+}
+
+ARITH float curve_asin_termsf(float z)
+{
+    float s = 4.2163199048e-2f;
+    s = s * z + 2.4181311049e-2f;
+    s = s * z + 4.5470025998e-2f;
+    s = s * z + 7.4953002686e-2f;
+    return s * z + 1.6666752422e-1f;
+}
+
+ARITH float curve_acosf(float x)
+{
+    float y = fabsf(x), far = (1 - y) * 0.5f;
+    float z = y > 0.5f ? far : x * x;
+    float terms = z * curve_asin_termsf(z);
+    float root = sqrtf(far);
+    float small = 2 * (root + root * terms);
+    float far_end = 0x1.921fb6p+1f - (small + 0x1.777a5cp-24f);
+    float near_one = x < 0 ? far_end : small;
+    float near_zero = 0x1.921fb6p+0f - (x + (x * terms + 0x1.777a5cp-25f));
+    return y > 0.5f ? near_one : near_zero;
+}
+
+ARITH float curve_asinf(float x)
+{
+    float y = fabsf(x), far = (1 - y) * 0.5f;
+    float z = y > 0.5f ? far : x * x;
+    float terms = z * curve_asin_termsf(z);
+    float root = sqrtf(far);
+    float near_one = 0x1.921fb6p+0f - (2 * (root + root * terms) + 0x1.777a5cp-25f);
+    return y > 0.5f ? copysignf(near_one, x) : x + x * terms;
 }
 
 #endif

@@ -55,9 +55,9 @@
             for (int64_t i = 0; i < m; i++)                                                        \
                 far |= !(fabs((double)pa[i]) <= CURVE_TURNS_MAX);                                  \
             NO_CARRY for (int64_t i = 0; i < m && !far; i++)                                       \
-                d[i] = (E)curve_##name((double)pa[i]);                                             \
+                d[i] = OF_T(curve_##name)(pa[i]);                                                  \
             for (int64_t i = 0; i < m && far; i++)                                                 \
-                d[i] = (E)curve_any_##name((double)pa[i]);                                         \
+                d[i] = OF_T(curve_any_##name)(pa[i]);                                              \
         }                                                                                          \
     }
 
@@ -123,11 +123,11 @@ enum { TURN_BLOCK = 256 };
     LOOP(abs, 1, OF_T(fabs)(a))                                                                    \
     LOOP(exp, 1, (T)exp((double)a))                                                                \
     LOOP(log, 1, (T)log((double)a))                                                                \
-    LOOP(tanh, 1, (T)curve_tanh((double)a))                                                        \
+    LOOP(tanh, 1, OF_T(curve_tanh)(a))                                                             \
     TURN_LOOP(sin)                                                                                 \
     TURN_LOOP(cos)                                                                                 \
-    LOOP(asin, 1, (T)curve_asin((double)a))                                                        \
-    LOOP(acos, 1, (T)curve_acos((double)a))                                                        \
+    LOOP(asin, 1, OF_T(curve_asin)(a))                                                             \
+    LOOP(acos, 1, OF_T(curve_acos)(a))                                                             \
     LOOP(floor, 1, OF_T(floor)(a))                                                                 \
     LOOP(ceil, 1, OF_T(ceil)(a))                                                                   \
     LOOP(round, 1, OF_T(rint)(a))                                                                  \

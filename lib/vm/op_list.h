@@ -16,7 +16,7 @@
  * - floordiv and mod: floor, and the sign of b, as Python; of an integer by 0: 0
  * - pow: t(pow(a, b)) by the binary64 pow; of integers 0 for b < 0
  * - exp, log: in binary64, rounded
- * - tanh, sin, cos, asin, acos: in binary64, rounded, see curve.h
+ * - tanh, sin, cos, asin, acos: see curve.h
  * - sign: (a > 0) - (a < 0); round: half to even
  * - min, max: nan if either is
  * - clip: a > c ? c : a < b ? b : a */

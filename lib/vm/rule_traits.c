@@ -36,7 +36,8 @@ static void add_function(traits *t, const element_function *f)
 {
     bool by_row = f->traits & FN_BY_ROW, measures = f->traits & FN_MEASURES;
     bool asks = f->traits & FN_ASKS && !measures;
-    t->reads |= f->traits & (FN_REDUCES | FN_MATRIX) || measures ? RULE_READS_SHAPE : 0;
+    t->reads |=
+        by_row || measures || f->kind == FN_MEAN || f->traits & FN_STEPS ? RULE_READS_SHAPE : 0;
     t->by_storage |= asks;
     if (measures || f->traits & FN_STEPS)
         cut_no_finer(t, RULE_CUT_NOWHERE);

@@ -326,11 +326,11 @@ static value reference_float(prog_op op, prog_type t, double a, double b, double
     case PROG_SQRT: r = sqrt(a); break;
     case PROG_EXP: r = exp(a); break;
     case PROG_LOG: r = log(a); break;
-    case PROG_TANH: r = curve_tanh(a); break; /* the exactness of these: see test_curve.c */
-    case PROG_SIN: r = curve_any_sin(a); break;
-    case PROG_COS: r = curve_any_cos(a); break;
-    case PROG_ASIN: r = curve_asin(a); break;
-    case PROG_ACOS: r = curve_acos(a); break;
+    case PROG_TANH: r = single ? curve_tanhf((float)a) : curve_tanh(a); break;
+    case PROG_SIN: r = single ? curve_any_sinf((float)a) : curve_any_sin(a); break;
+    case PROG_COS: r = single ? curve_any_cosf((float)a) : curve_any_cos(a); break;
+    case PROG_ASIN: r = single ? curve_asinf((float)a) : curve_asin(a); break;
+    case PROG_ACOS: r = single ? curve_acosf((float)a) : curve_acos(a); break;
     case PROG_SIGN: r = (a > 0) - (a < 0); break;
     case PROG_FLOOR: r = floor(a); break;
     case PROG_CEIL: r = ceil(a); break;

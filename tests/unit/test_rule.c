@@ -664,6 +664,9 @@ TEST(plan_normal_is_repeatable)
 TEST(rule_constant)
 {
     CHECK(rule_is_constant(checked("updater s(a = 2) { if a > 1 { stored += input * a } }")));
+    CHECK(rule_is_constant(checked("{ stored += input / norm(input) }")));
+    CHECK(!rule_is_constant(checked("{ stored += input / mean(input) }")));
+    CHECK(!rule_is_constant(checked("{ stored += input / max(input) }")));
     CHECK(!rule_is_constant(checked("{ if t > 1 { stored += input } }")));
     CHECK(!rule_is_constant(checked("{ stored += input * key }")));
     CHECK(!rule_is_constant(checked("{ print \"x\"; stored += input }")));
