@@ -98,6 +98,15 @@ static void read_answers(job_prompt *p)
     }
 }
 
+/* Returns true if the job has ended by itself. */
+static bool is_over(job_prompt *p)
+{
+    struct pollfd fd = {.fd = p->answers, .events = POLLIN};
+    while (!p->over && poll(&fd, 1, 0) > 0)
+        read_answers(p);
+    return p->over;
+}
+
 /* Workers may wait for one that has failed. At a terminal somebody sees that. */
 static bool waits_in_vain(const job_prompt *p, int64_t heard_ms)
 {
@@ -274,6 +283,7 @@ _Noreturn static void become_job(const job_prompt *p, int answers)
     launch_options o = *p->o;
     kv_err e = {0};
     int code = EXIT_DONE;
+    pid_t prompt = getppid();
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     dup2(nothing, STDIN_FILENO); /* it is the prompt's */
     setpgid(0, 0);
@@ -286,6 +296,8 @@ _Noreturn static void become_job(const job_prompt *p, int answers)
         code = (int)exit_code_of_error(e.code);
     }
     fflush(NULL);
+    close(answers);
+    kill(prompt, SIGTERM); /* it may wait for a line */
     _exit(code);
 }
 
@@ -358,6 +370,8 @@ int launch_prompt(const launch_options *o, int *code, kv_err *e)
         wait_for_answers(&p, -1);
         if (any_left(&p))
             ended = run_prompt(&p);
+        if (ended && is_over(&p))
+            ended = 0; /* the signal was from there */
         *code = end_job(&p, ended);
         if (*code == EXIT_DONE && !p.terminal)
             *code = p.failure;

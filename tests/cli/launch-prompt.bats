@@ -136,3 +136,28 @@ END
     press C-d
     ended
 }
+
+@test "launch -i: a job that is lost ends the prompt, a prompt that is lost ends the job" {
+    mkfifo entries
+    kvctl launch -n 2 -i <entries >said 2>&1 3>&- &
+    launch=$!
+    exec 7>entries
+    echo '!echo "$PPID" >pid.$OMPI_COMM_WORLD_RANK' >&7
+    until_holds "no rank began" test -s pid.1
+    kill -9 "$(cat pid.1)"
+    code=0
+    wait $launch || code=$?
+    assert_equal "$code" 6
+    run grep -c 'rank 1 (worker) was killed by signal 9' said
+    assert_output 1
+    exec 7>&-
+    rm pid.*
+    kvctl launch -n 2 -i <entries >said 2>&1 3>&- &
+    launch=$!
+    exec 7>entries
+    echo '!echo "$PPID" >pid.$OMPI_COMM_WORLD_RANK' >&7
+    until_holds "no rank began" test -s pid.1
+    kill -9 $launch
+    until_holds "a rank stays" eval '! kill -0 "$(cat pid.1)" 2>/dev/null'
+    exec 7>&-
+}
