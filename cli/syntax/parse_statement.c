@@ -479,7 +479,8 @@ static ast *help_on_sign(parser *p, uint32_t pos, uint32_t at)
     for (behind = end; lex_is_blank(parse_char(p, behind));)
         behind++;
     char c = parse_char(p, behind);
-    ast *sign = end > at && (c == '\0' || c == '\n') && !p->cursor ? parse_text(p, at, end) : NULL;
+    bool last = c == '\0' || c == '\n' || c == ';' || c == '#';
+    ast *sign = end > at && last && !p->cursor ? parse_text(p, at, end) : NULL;
     return sign ? parse_help_on(p, pos, sign) : NULL;
 }
 
