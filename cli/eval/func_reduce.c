@@ -57,9 +57,41 @@ static int reduce(function_args *args, reduce_op op, value *out, kv_err *e)
     return rc;
 }
 
+/* Returns true if v is a list or tuple of numbers, without lists in it. */
+static bool is_flat(value v)
+{
+    bool flat = value_is_sequence(v);
+    for (int64_t i = 0; flat && i < v.u.list->n; i++)
+        flat = value_is_number(v.u.list->items[i]);
+    return flat;
+}
+
+/* The sum of such a list is Python's: of integers an integer. Floats are added with a compensation
+ * for what each addition loses (Neumaier). */
+static int sum_list(value v, value *out, kv_err *e)
+{
+    double total = 0, lost = 0;
+    int64_t whole = 0;
+    bool integers = true;
+    for (int64_t i = 0; i < v.u.list->n; i++) {
+        value x = v.u.list->items[i];
+        if (x.kind != VALUE_FLOAT && integers &&
+            __builtin_add_overflow(whole, x.u.integer, &whole))
+            return kv_err_set(e, KV_E_VALUE, "this sum does not fit into 64 bits");
+        integers = integers && x.kind != VALUE_FLOAT;
+        double y = value_number(x), next = total + y;
+        lost += fabs(total) >= fabs(y) ? (total - next) + y : (y - next) + total;
+        total = next;
+    }
+    *out = integers ? value_int(whole) : value_float(isfinite(lost) ? total + lost : total);
+    return KV_OK;
+}
+
 int func_sum(function_args *args, value *out, kv_err *e)
 {
-    return reduce(args, REDUCE_SUM, out, e);
+    bool plain = !args->given[1] && !args->given[2] && !args->given[3];
+    return plain && is_flat(args->v[0]) ? sum_list(args->v[0], out, e)
+                                        : reduce(args, REDUCE_SUM, out, e);
 }
 
 int func_prod(function_args *args, value *out, kv_err *e)
@@ -143,12 +175,29 @@ int func_norm(function_args *args, value *out, kv_err *e)
     return rc;
 }
 
+/* The largest or smallest item of a list of numbers, as it is. */
+static value extreme_of(value list, reduce_op op)
+{
+    value best = list.u.list->items[0];
+    for (int64_t i = 1; i < list.u.list->n; i++) {
+        double x = value_number(list.u.list->items[i]), least = value_number(best);
+        if (op == REDUCE_MAX ? x > least : x < least)
+            best = list.u.list->items[i];
+    }
+    return best;
+}
+
 /* max(a) and max(a, axis=0) are reductions; of several arguments the largest is taken element by
  * element, which is arithmetic and comes here with host numbers only. */
 static int extreme(function_args *args, reduce_op op, value *out, kv_err *e)
 {
     host numbers[8], best;
     kv_array *a;
+    bool list = args->nrest == 1 && is_flat(args->rest[0]) && args->rest[0].u.list->n > 0;
+    if (list && !args->given[1] && !args->given[2]) {
+        *out = extreme_of(args->rest[0], op);
+        return KV_OK;
+    }
     if (args->nrest == 1) {
         int code = value_to_array(&a, args->rest[0], e);
         if (code)
