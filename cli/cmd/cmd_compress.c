@@ -2,6 +2,7 @@
 #include "base/num.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
+#include "eval/optimizer_value.h"
 #include "session/unit.h"
 
 /* The threshold as the library takes it, a text. */
@@ -42,6 +43,27 @@ static const ast *culprit(const ast *call, const ast *threshold, const kv_opt *p
     return found;
 }
 
+/* {'type': '2bit', 'threshold': 0.5} in a variable: the parameters by their names. */
+static int set_dict(kv *store, value dict, kv_err *e)
+{
+    rule_params p = {0};
+    int code = KV_OK;
+    for (int64_t i = 0; i < dict.u.list->n && code == KV_OK; i += 2) {
+        value name = dict.u.list->items[i], given = dict.u.list->items[i + 1], text;
+        if (name.kind != VALUE_TEXT)
+            code = kv_err_set(e, KV_E_DTYPE, "a parameter has a text as its name, not %s",
+                              value_kind_name(name));
+        else if (given.kind == VALUE_NONE || (given.kind == VALUE_BOOL && !given.u.integer))
+            continue;
+        else if ((code = optimizer_param_text(&text, given, e)) == KV_OK)
+            code = rule_params_add(&p, name.u.text, text, e);
+    }
+    if (code == KV_OK)
+        code = kv_set_gradient_compression(store, p.opts, p.n, e);
+    rule_params_release(&p);
+    return code;
+}
+
 int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *node = command_option_of(call, "threshold");
@@ -49,8 +71,13 @@ int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_er
     kv *store;
     const char *type;
     buf text = {0};
-    if (session_store(s, &store, e) ||
-        !(type = eval_word(s, call->kid[0], "a type of compression", out, e)))
+    const ast *what = call->kid[0];
+    const value *held = what->kind == AST_NAME ? session_find(s, what->u.text) : NULL;
+    if (session_store(s, &store, e))
+        return e->code;
+    if (held && held->kind == VALUE_DICT)
+        return set_dict(store, *held, e) ? unit_at(s, call, e) : KV_OK;
+    if (!(type = eval_word(s, call->kid[0], "a type of compression", out, e)))
         return e->code;
     int code = node ? threshold_text(s, node, &text, e) : KV_OK;
     if (code == KV_OK) {

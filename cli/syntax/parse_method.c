@@ -259,8 +259,8 @@ static bool keyword(method_call *m)
     parse_take(p);
     if (!name)
         return false;
-    if (names_dictionary(m, name))
-        return dictionary(m);
+    if (names_dictionary(m, name)) /* or a variable that holds one */
+        return parse_is_sign(p, SIGN1('{')) ? dictionary(m) : read_arg(m, 0);
     ast *at = parse_node(p, AST_NAME, t.pos, t.end, 0);
     if (at && by_name(m, name, at))
         return true;
