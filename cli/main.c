@@ -66,6 +66,19 @@ static int open_state(session *s, const options *o, state *st, unit *const *unit
     return state_open(st, s, o->store, reads, o->force, e);
 }
 
+/* Refuses scripts that would surely lose keys of the state file. */
+static int foresee(const options *o, const state *st, unit *const *units, int n, kv_err *e)
+{
+    effect_keys script = {.any = o->force || o->dry_run};
+    int code = KV_OK;
+    for (int i = 0; i < n && code == KV_OK && st->loaded; i++)
+        code = effect_add(&script, units[i], e);
+    if (code == KV_OK)
+        code = state_guard_foresee(&st->guard, &script, o->store, e);
+    effect_release(&script);
+    return code;
+}
+
 /* Parses all inputs, then runs them in order. Errors are reported. */
 static void run_inputs(session *s, const options *o, state *st, const input *inputs, int n,
                        bool prompt)
@@ -81,6 +94,8 @@ static void run_inputs(session *s, const options *o, state *st, const input *inp
     }
     if (e.code == KV_OK)
         open_state(s, o, st, units, n, prompt, &e);
+    if (e.code == KV_OK && !prompt && !s->keep_going)
+        foresee(o, st, units, n, &e);
     for (int i = 0; i < n && e.code == KV_OK && !s->leaving; i++)
         if (units[i])
             unit_run(s, units[i], &e);
@@ -199,17 +214,36 @@ static int verify_pages(const options *o)
     return failure;
 }
 
-static int run(session *s, const options *o)
+/* In a worker of a job that has a prompt, entries from there take the place of - and -i. stops: the
+ * first that fails ends the worker. */
+static bool take_entries(options *o, entry_source *from, bool *stops, kv_err *e)
+{
+    const char *named = getenv("KVSTORE_ENTRIES");
+    bool from_stdin = o->ninputs > 0 && o->inputs[o->ninputs - 1].kind == INPUT_STDIN;
+    if (!named || !(from_stdin || o->interactive))
+        return false;
+    entry_source_open(from, named, e);
+    setvbuf(stdout, NULL, _IOLBF, 0); /* somebody looks at it */
+    unsetenv("KVSTORE_ENTRIES"); /* it is not for commands that the worker runs */
+    *stops = !o->interactive && !o->keep_going;
+    o->ninputs -= from_stdin;
+    o->interactive = true;
+    return true;
+}
+
+static int run(session *s, options *o)
 {
     kv_err e = {0};
     input from_stdin = {INPUT_STDIN, "-"};
+    entry_source entries;
+    bool stops = false, served = take_entries(o, &entries, &stops, &e);
     bool terminal = isatty(STDIN_FILENO);
     bool prompt = !o->check && (o->interactive || (o->ninputs == 0 && terminal));
     int ended = 0;
     state st = {.lock = -1};
     if (o->verify.n > 0)
         return verify_pages(o);
-    if (configure(s, o, prompt && (terminal || o->rc), &e) ||
+    if (e.code || configure(s, o, prompt && (terminal || o->rc), &e) ||
         (o->record && !session_would(s, "write", o->record) &&
          transcript_open(s, o->record, &e))) {
         report_error(s, &e);
@@ -230,12 +264,15 @@ static int run(session *s, const options *o)
     go_on = go_on && st.is_open;
     for (bool again = false; go_on; again = true) {
         s->failure = 0;
-        ended = prompt_run(s, again || s->out.quiet);
+        ended = served ? prompt_serve(s, &entries, stops)
+                       : prompt_run(s, again || s->out.quiet);
         if (terminal)
             s->failure = 0; /* errors at a prompt are part of the talk */
         if (again || ended || !terminal || !stays(s, &st))
             break;
     }
+    if (served)
+        entry_source_close(&entries);
     int pending = ended ? ended : interrupt_pending();
     if (pending == SIGALRM && s->failure == 0 && session_interrupted(s, &e))
         report_error(s, &e);

@@ -4,6 +4,7 @@
  */
 #include "prompt.h"
 
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -249,4 +250,31 @@ int prompt_run(session *s, bool quiet)
     buf_release(&p.shown);
     buf_release(&history);
     return ended;
+}
+
+int prompt_serve(session *s, const entry_source *from, bool stops)
+{
+    prompt p = {.s = s};
+    s->failure = 0;
+    for (bool on = true; on;) {
+        char *text;
+        size_t n;
+        int line;
+        kv_err e = {0};
+        entry_source_answer(s->failure);
+        s->failure = 0;
+        interrupt_at_prompt(true);
+        if (entry_source_next(from, &text, &n, &line, &e))
+            report_error(s, &e);
+        interrupt_at_prompt(false);
+        if (!text)
+            break;
+        on = !entry_run(&p, text, n, line) && !(stops && s->failure) &&
+             interrupt_pending() != SIGTERM;
+        interrupt_clear();
+        mem_free(text);
+    }
+    s->failure = stops ? s->failure : 0; /* errors at a prompt are part of the talk */
+    buf_release(&p.shown);
+    return interrupt_pending();
 }

@@ -210,6 +210,8 @@ static int load(state *st, session *s, kv_err *e)
     const char *title = file_kind_title(file_kind_of(st->path));
     if (code == KV_E_FORMAT && title)
         return other_kind(st, title, e);
+    if (code == KV_E_FORMAT)
+        kv_err_hint(e, "-s keeps a store in a safetensors file, and makes one where there is none");
     if (code || (code = session_adopt(s, store, "kv", e)))
         return code;
     note_loaded(st, &s->stores[s->current]);

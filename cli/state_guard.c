@@ -77,20 +77,37 @@ static bool has_key(kv *store, const kv_key *key)
     return kv_find(store, key, &info, &none) == KV_OK;
 }
 
+static int gone_error(const key_count *gone, const char *path, const char *done, kv_err *e)
+{
+    kv_err_set(e, KV_E_KEY, "%lld key%s of \"%s\" would be gone: %.300s", (long long)gone->n,
+               gone->n == 1 ? "" : "s", path, buf_text(&gone->names));
+    return kv_err_hint(e,
+                       "nothing was %s; --force drops them, create --name x makes a store beside "
+                       "that of the file",
+                       done);
+}
+
 static int check_gone(const state_guard *g, kv *store, const char *path, kv_err *e)
 {
     key_count gone = {0};
     for (int64_t i = 0; i < g->nkeys; i++)
         if (!has_key(store, &g->keys[i]))
             count_key(&gone, g->keys[i]);
-    if (gone.n > 0) {
-        kv_err_set(e, KV_E_KEY, "%lld key%s of \"%s\" would be gone: %.300s", (long long)gone.n,
-                   gone.n == 1 ? "" : "s", path, buf_text(&gone.names));
-        kv_err_hint(e, "nothing was written; --force drops them, create --name x makes a store "
-                       "beside that of the file");
-    }
+    int code = gone.n > 0 ? gone_error(&gone, path, "written", e) : KV_OK;
     buf_release(&gone.names);
-    return gone.n > 0 ? KV_E_KEY : KV_OK;
+    return code;
+}
+
+int state_guard_foresee(const state_guard *g, const effect_keys *script, const char *path,
+                        kv_err *e)
+{
+    key_count gone = {0};
+    for (int64_t i = 0; i < g->nkeys && script->replaces && !script->any; i++)
+        if (map_get(&script->keys, g->keys[i]) < 0)
+            count_key(&gone, g->keys[i]);
+    int code = gone.n > 0 ? gone_error(&gone, path, "run", e) : KV_OK;
+    buf_release(&gone.names);
+    return code;
 }
 
 int state_guard_updater(void *arg, const kv_field *fields, int n, kv_err *e)

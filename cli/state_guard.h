@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "kvstore.h"
+#include "syntax/effect.h"
 
 /* The file as it was loaded. All zero: an empty one, which guards nothing. */
 typedef struct state_guard {
@@ -29,6 +30,11 @@ int state_guard_take(state_guard *g, kv *store, kv_err *e);
 /* Checks that `store` may be saved over the file at path. same: it is the store that was loaded,
  * not one made since. Error: key, with the contents that would be lost or changed. */
 int state_guard_check(const state_guard *g, kv *store, bool same, const char *path, kv_err *e);
+
+/* The same before anything runs, as far as its text tells: a long run need not come to its end for
+ * that. Error: key. */
+int state_guard_foresee(const state_guard *g, const effect_keys *script, const char *path,
+                        kv_err *e);
 
 /* Saves it. as_own: as a file of kvctl's, whatever it was. Errors: those of kv_save. */
 int state_guard_save(const state_guard *g, kv *store, bool same, bool as_own, const char *path,

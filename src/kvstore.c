@@ -439,7 +439,7 @@ int kv_set_updater(kv *store, kv_updater update, void *arg, void (*done)(void *a
 static int no_optimizer(kv_err *e)
 {
     kv_err_set(e, KV_E_VALUE, "no optimizer is in use");
-    kv_err_hint(e, "set-optimizer sets one, in C kv_set_optimizer");
+    kv_err_hint(e, "set-optimizer sets one");
     return KV_E_VALUE;
 }
 

@@ -42,24 +42,27 @@ static int put_shown(session *s, buf *out, value v, bool repr, const char *forma
     return code;
 }
 
-static int put_field(session *s, buf *out, const ast *field, value v, kv_err *e)
+int text_put_field(session *s, buf *out, value v, char how, const char *format, kv_err *e)
 {
     host x;
+    if (how || (!format && !value_is_scalar(v)))
+        return put_shown(s, out, v, how == 'r', format, e);
+    if (is_formattable(v, &x))
+        return host_format_field(out, x, format, e);
+    if (!*format)
+        return show_value(s, out, v, false, e);
+    kv_err_set(e, KV_E_DTYPE, "a format takes a number or a text, not %s", value_kind_name(v));
+    return kv_err_hint(e, "{x!s:%.40s} formats what print shows", format);
+}
+
+static int put_field(session *s, buf *out, const ast *field, value v, kv_err *e)
+{
     value owned;
     const char *format;
     int code = field_format(s, field, &format, &owned, e);
     if (code)
         return code;
-    if (field->op || (!format && !value_is_scalar(v)))
-        code = put_shown(s, out, v, field->op == 'r', format, e);
-    else if (is_formattable(v, &x))
-        code = host_format_field(out, x, format, e);
-    else if (!*format)
-        code = show_value(s, out, v, false, e);
-    else
-        code = (kv_err_set(e, KV_E_DTYPE, "a format takes a number or a text, not %s",
-                           value_kind_name(v)),
-                kv_err_hint(e, "{x!s:%.40s} formats what print shows", format));
+    code = text_put_field(s, out, v, (char)field->op, format, e);
     value_release(&owned);
     return code;
 }

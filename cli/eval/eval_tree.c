@@ -10,6 +10,7 @@
 
 #include "base/stop.h"
 #include "eval/eval.h"
+#include "eval/eval_sparse.h"
 #include "session/list.h"
 #include "session/show.h"
 #include "session/unit.h"
@@ -225,6 +226,9 @@ int eval_operate(session *s, const ast *node, const value *args, value *out, kv_
             args[i].kind == VALUE_ARRAY || is_leaf_number(args[i]) || value_is_sequence(args[i]);
     }
     bool binary = node->kind == AST_BINARY;
+    for (uint32_t i = 0; numbers && arrays && i < node->n; i++)
+        if (value_is_sparse(args[i]))
+            return sparse_operate(s, node, args, out, e);
     if (binary && node->op == OP_MOD && args[0].kind == VALUE_TEXT)
         return format_text(s, node, args, out, e);
     if (scalars)
@@ -302,7 +306,8 @@ static int from_leaves(session *s, const ast *node, value_stack *l, value *out, 
     const value *leaf = l->items;
     for (int64_t i = 0; i < l->n; i++) {
         arrays |= l->items[i].kind == VALUE_ARRAY;
-        others |= l->items[i].kind != VALUE_ARRAY && !is_leaf_number(l->items[i]);
+        others |= (l->items[i].kind != VALUE_ARRAY && !is_leaf_number(l->items[i])) ||
+                  value_is_sparse(l->items[i]);
     }
     if (code == KV_OK)
         code = arrays && !others ? run_tree(s, node, l, out, e) : fold(s, node, &leaf, out, e);

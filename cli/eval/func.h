@@ -22,6 +22,8 @@ int func_row_sparse(function_args *args, value *out, kv_err *e);
 int func_tostype(function_args *args, value *out, kv_err *e);
 int func_dense(function_args *args, value *out, kv_err *e);
 int func_stype(function_args *args, value *out, kv_err *e);
+int func_data(function_args *args, value *out, kv_err *e);
+int func_indices(function_args *args, value *out, kv_err *e);
 
 /* func_random.c */
 int func_uniform(function_args *args, value *out, kv_err *e);
@@ -38,7 +40,7 @@ int func_reshape(function_args *args, value *out, kv_err *e);
 int func_transpose(function_args *args, value *out, kv_err *e);
 int func_concat(function_args *args, value *out, kv_err *e);
 int func_stack(function_args *args, value *out, kv_err *e);
-int func_split(function_args *args, value *out, kv_err *e);
+int func_split_array(function_args *args, value *out, kv_err *e);
 int func_repeat(function_args *args, value *out, kv_err *e);
 int func_tile(function_args *args, value *out, kv_err *e);
 
@@ -140,5 +142,39 @@ int func_bool(function_args *args, value *out, kv_err *e);
 int func_str(function_args *args, value *out, kv_err *e);
 int func_int(function_args *args, value *out, kv_err *e);
 int func_float(function_args *args, value *out, kv_err *e);
+
+/* func_text.c: texts, as Python has them */
+int func_find(function_args *args, value *out, kv_err *e);
+int func_rfind(function_args *args, value *out, kv_err *e);
+int func_startswith(function_args *args, value *out, kv_err *e);
+int func_endswith(function_args *args, value *out, kv_err *e);
+int func_replace(function_args *args, value *out, kv_err *e);
+int func_strip(function_args *args, value *out, kv_err *e);
+int func_lstrip(function_args *args, value *out, kv_err *e);
+int func_rstrip(function_args *args, value *out, kv_err *e);
+int func_zfill(function_args *args, value *out, kv_err *e);
+int func_upper(function_args *args, value *out, kv_err *e);
+int func_lower(function_args *args, value *out, kv_err *e);
+int func_title(function_args *args, value *out, kv_err *e);
+int func_isdigit(function_args *args, value *out, kv_err *e);
+int func_ord(function_args *args, value *out, kv_err *e);
+int func_chr(function_args *args, value *out, kv_err *e);
+
+/* func_text_list.c */
+int func_split(function_args *args, value *out, kv_err *e);
+int func_rsplit(function_args *args, value *out, kv_err *e);
+int func_splitlines(function_args *args, value *out, kv_err *e);
+int func_join(function_args *args, value *out, kv_err *e);
+
+/* func_text_format.c */
+int func_format(function_args *args, value *out, kv_err *e);
+
+/* func_files.c */
+int func_glob(function_args *args, value *out, kv_err *e);
+int func_script_dir(function_args *args, value *out, kv_err *e);
+
+/* func_regex.c */
+int func_re_match(function_args *args, value *out, kv_err *e);
+int func_re_sub(function_args *args, value *out, kv_err *e);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/stop.h"
 #include "eval/eval.h"
 #include "session/dict.h"
+#include "eval/piece.h"
 #include "session/list.h"
 #include "vm/host.h"
 
@@ -151,6 +152,8 @@ static int no_item(function_args *args, kv_err *e)
 int func_index(function_args *args, value *out, kv_err *e)
 {
     int64_t at, count;
+    if (args->v[0].kind == VALUE_TEXT)
+        return text_index(args, out, e);
     int rc = search(args, &at, &count, e);
     if (rc || at < 0)
         return rc ? rc : no_item(args, e);
@@ -161,6 +164,8 @@ int func_index(function_args *args, value *out, kv_err *e)
 int func_count(function_args *args, value *out, kv_err *e)
 {
     int64_t at, count = 0;
+    if (args->v[0].kind == VALUE_TEXT)
+        return text_count(args, out, e);
     int rc = search(args, &at, &count, e);
     *out = value_int(count);
     return rc;

@@ -202,7 +202,7 @@ static int split_bounds(int64_t **out, int64_t *n, value how, int64_t len, kv_er
     return rc;
 }
 
-int func_split(function_args *args, value *out, kv_err *e)
+int func_split_array(function_args *args, value *out, kv_err *e)
 {
     int64_t axis = 0, n, *bounds = NULL;
     array_range ranges[KV_MAX_NDIM] = {{0}};

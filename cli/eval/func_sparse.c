@@ -6,8 +6,11 @@
 
 #include "array/arrange.h"
 #include "array/row_ids.h"
+#include "array/sparse.h"
 #include "base/mem.h"
+#include "base/stop.h"
 #include "base/suggest.h"
+#include "cpu/cpu.h"
 
 static int parse_storage(value v, kv_storage *out, kv_err *e)
 {
@@ -53,6 +56,41 @@ int func_tostype(function_args *args, value *out, kv_err *e)
     return rc ? rc : stored_as(out, args->array, storage, e);
 }
 
+/* ---- What a row_sparse array holds ---- */
+
+static int parts_of(function_args *args, kv_array **ids, kv_array **data, kv_err *e)
+{
+    if (kv_array_storage(args->array) == KV_ROW_SPARSE)
+        return sparse_parts(ids, data, args->array, e);
+    kv_err_set(e, KV_E_DTYPE, "%s is of row_sparse arrays, and this one is default",
+               args->function->name);
+    return kv_err_hint(e, "a.tostype('row_sparse')");
+}
+
+/* A copy of one of the two parts, which share the memory of the array. */
+static int give_part(value *out, kv_array *part, kv_array *other, kv_ctx ctx, kv_err *e)
+{
+    kv_array *copy = NULL;
+    int rc = kv_array_dup(&copy, part, kv_array_dtype(part), ctx, e);
+    kv_array_unref(part);
+    kv_array_unref(other);
+    return function_give(out, copy, rc, e);
+}
+
+int func_data(function_args *args, value *out, kv_err *e)
+{
+    kv_array *ids, *data;
+    int rc = parts_of(args, &ids, &data, e);
+    return rc ? rc : give_part(out, data, ids, kv_array_ctx(args->array), e);
+}
+
+int func_indices(function_args *args, value *out, kv_err *e)
+{
+    kv_array *ids, *data;
+    int rc = parts_of(args, &ids, &data, e);
+    return rc ? rc : give_part(out, ids, data, kv_array_ctx(args->array), e);
+}
+
 int func_stype(function_args *args, value *out, kv_err *e)
 {
     return value_text(out, kv_storage_name(kv_array_storage(args->array)), e);
@@ -87,8 +125,8 @@ typedef struct given_row {
 
 static int by_id(const void *a, const void *b)
 {
-    int64_t x = ((const given_row *)a)->id, y = ((const given_row *)b)->id;
-    return (x > y) - (x < y);
+    const given_row *x = a, *y = b;
+    return x->id != y->id ? (x->id > y->id) - (x->id < y->id) : (x->at > y->at) - (x->at < y->at);
 }
 
 /* Row ids: whole numbers in a list, a tuple or an array of any dtype. */
@@ -137,29 +175,45 @@ static int check_data(const kv_array *data, int64_t nrows, int ndim, const int64
                       kv_shape_text(have, sizeof have, kv_array_ndim(data), kv_array_shape(data)));
 }
 
-/* Ids may come in any order; none stands twice. */
+/* The rows of data into those of a: what has one id is added, in the order given. rows are sorted,
+ * and src has room for as many pointers. */
+static int add_rows(kv_array *a, kv_array *data, const given_row *rows, int64_t n, const void **src,
+                    kv_err *e)
+{
+    const void *from;
+    void *to;
+    int rc = kv_array_read(data, &from, e);
+    if (rc || (rc = kv_array_write_rows(a, &to, e)))
+        return rc;
+    int64_t bytes = n > 0 ? kv_array_bytes(data) / n : 0;
+    int64_t elements = n > 0 ? kv_array_size(data) / n : 0;
+    for (int64_t i = 0, k; i < n && !(rc = stop_check_at(i, e)); i += k) {
+        for (k = 0; i + k < n && rows[i + k].id == rows[i].id; k++)
+            src[k] = (const char *)from + rows[i + k].at * bytes;
+        sum_elements(to, src, k, kv_array_dtype(data), elements);
+        to = (char *)to + bytes;
+    }
+    return rc;
+}
+
+/* Ids may come in any order, and more than once. */
 static int make_rows(kv_array **out, kv_array *data, given_row *rows, int64_t n, int ndim,
                      const int64_t *shape, kv_err *e)
 {
     kv_array *a = NULL;
-    const void *from;
-    void *to;
-    int64_t *ids = mem_alloc(n, sizeof *ids, e);
-    int rc = ids ? KV_OK : KV_E_MEMORY;
+    int64_t *ids = mem_alloc(n, sizeof *ids, e), nrows = 0;
+    const void **src = mem_alloc(n, sizeof *src, e);
+    int rc = ids && src ? KV_OK : KV_E_MEMORY;
     qsort(rows, (size_t)n, sizeof *rows, by_id);
-    for (int64_t i = 0; i < n && !rc; i++) {
-        ids[i] = rows[i].id;
-        if (i > 0 && ids[i] == ids[i - 1])
-            rc = kv_err_set(e, KV_E_VALUE, "the row id %lld stands twice", (long long)ids[i]);
-    }
+    for (int64_t i = 0; i < n && !rc; i++)
+        if (nrows == 0 || ids[nrows - 1] != rows[i].id)
+            ids[nrows++] = rows[i].id;
     if (!rc)
-        rc = kv_array_new_sparse(&a, kv_array_dtype(data), ndim, shape, n, ids, kv_array_ctx(data),
-                                 e);
-    if (!rc && !(rc = kv_array_read(data, &from, e)) && !(rc = kv_array_write_rows(a, &to, e))) {
-        int64_t bytes = n > 0 ? kv_array_bytes(data) / n : 0;
-        for (int64_t i = 0; i < n; i++)
-            memcpy((char *)to + i * bytes, (const char *)from + rows[i].at * bytes, (size_t)bytes);
-    }
+        rc = kv_array_new_sparse(&a, kv_array_dtype(data), ndim, shape, nrows, ids,
+                                 kv_array_ctx(data), e);
+    if (!rc)
+        rc = add_rows(a, data, rows, n, src, e);
+    mem_free(src);
     mem_free(ids);
     if (rc)
         kv_array_unref(a);

@@ -2,6 +2,7 @@
  * JSON from CSV. Every kind has a reader here that makes a value from an open file. */
 #include "files/load.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/kv_assert.h"
@@ -31,7 +32,7 @@ static int read_csv(datafile *d, const load_options *o, char separator, value *o
 {
     kv_array *a;
     csv_options csv = o->csv;
-    csv.separator = separator;
+    csv.separator = csv.separator ? csv.separator : separator;
     int code = csv_read_stream(&a, d->f, d->name, &csv, e);
     return code ? code : value_array(out, a, e);
 }
@@ -247,6 +248,9 @@ static int check_options(const char *name, file_kind kind, const load_options *o
         return kv_err_set(e, KV_E_VALUE, "header= is for CSV and TSV, \"%s\" is neither", name);
     if (o->csv.columns && !table)
         return kv_err_set(e, KV_E_VALUE, "cols= is for CSV and TSV, \"%s\" is neither", name);
+    if ((o->csv.separator || o->csv.fills) && !table)
+        return kv_err_set(e, KV_E_VALUE, "%s= is for CSV and TSV, \"%s\" is neither",
+                          o->csv.separator ? "sep" : "missing", name);
     if (o->name && kind != FILE_SAFETENSORS)
         return kv_err_set(e, KV_E_VALUE, "\"%s\" holds one array, and it has no name", name);
     return KV_OK;
@@ -312,6 +316,8 @@ static int load(session *s, const char *path, const load_options *o, value *out,
     bool is_stdin = strcmp(path, "-") == 0;
     int code;
     *out = value_none();
+    if (o->csv.separator && (kind == FILE_UNKNOWN || kind == FILE_TEXT))
+        kind = FILE_CSV;
     if (kind == FILE_UNKNOWN || (kind == FILE_TEXT && !is_stdin))
         return unknown_ending(path, e);
     if (kind != FILE_SAFETENSORS)
@@ -389,6 +395,40 @@ static int header_of(value v, load_options *o, kv_err *e)
     return KV_OK;
 }
 
+/* sep=: one character, a blank for any run of blanks and tabs. */
+static int separator_of(value v, char *out, kv_err *e)
+{
+    const char *text;
+    int code = function_text(v, "sep=", &text, e);
+    if (code)
+        return code;
+    *out = *text;
+    if (!*text || text[1] || strchr("\"\r\n#", *text))
+        return kv_err_set(e, KV_E_VALUE, "sep= is one character, such as \";\" or \"\\t\"; \" \" "
+                                         "stands for any run of blanks");
+    return KV_OK;
+}
+
+/* missing=: the number that fills empty cells, or the texts that are nan, as empty cells are.
+ * *words is the caller's to mem_free. */
+static int missing_of(value v, const char ***words, csv_options *o, kv_err *e)
+{
+    int64_t n;
+    const value *items = value_items(&v, &n);
+    int code = KV_OK;
+    o->fills = true;
+    o->filler = (double)NAN;
+    if (value_is_number(v))
+        return function_number(v, "missing=", &o->filler, e);
+    if (!(*words = mem_alloc(n + 1, sizeof **words, e)))
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n && code == KV_OK; i++)
+        code = function_text(items[i], "missing=, when it is no number,", &(*words)[i], e);
+    o->missing = *words;
+    o->nmissing = n;
+    return code;
+}
+
 /* Returns true if argument i was given, and is not none. */
 static bool has(const function_args *args, int i)
 {
@@ -397,10 +437,10 @@ static bool has(const function_args *args, int i)
 
 int load_call(function_args *args, value *out, kv_err *e)
 {
-    enum { PATH, DTYPE, COLS, HEADER, FORMAT, NAME };
+    enum { PATH, DTYPE, COLS, HEADER, FORMAT, NAME, SEP, MISSING };
     load_options o = {.kind = FILE_UNKNOWN};
     csv_column *columns = NULL;
-    const char *path, *format;
+    const char *path, *format, **words = NULL;
     int code = function_text(args->v[PATH], "the name of a file", &path, e);
     o.csv.has_dtype = has(args, DTYPE);
     if (code == KV_OK && has(args, DTYPE))
@@ -414,8 +454,13 @@ int load_call(function_args *args, value *out, kv_err *e)
         code = function_text(args->v[NAME], "the name of an array", &o.name, e);
     if (code == KV_OK && has(args, COLS))
         code = columns_of(args->v[COLS], &columns, &o.csv, e);
+    if (code == KV_OK && has(args, SEP))
+        code = separator_of(args->v[SEP], &o.csv.separator, e);
+    if (code == KV_OK && has(args, MISSING))
+        code = missing_of(args->v[MISSING], &words, &o.csv, e);
     if (code == KV_OK)
         code = load(args->session, path, &o, out, e);
+    mem_free(words);
     mem_free(columns);
     return code;
 }

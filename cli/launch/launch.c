@@ -12,27 +12,51 @@
 #include "launch/launch_command.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_job.h"
+#include "launch/launch_prompt.h"
 
 #define MPI_PACKAGE "Open MPI: apt-get install openmpi-bin"
 
+/* -i, or a script on stdin: launch reads it, since only one process can. */
+static int check_entries(launch_options *o, const options *each, kv_err *e)
+{
+    for (int i = 0; i < each->ninputs; i++) {
+        bool from_stdin = each->inputs[i].kind == INPUT_STDIN;
+        if (from_stdin && i + 1 < each->ninputs)
+            return kv_err_set(e, KV_E_USAGE, "launch: - stands behind the other scripts");
+        o->prompt |= from_stdin;
+    }
+    o->prompt |= each->interactive;
+    o->stops = !each->interactive && !each->keep_going;
+    if (o->prompt && o->by != LAUNCH_LOCAL)
+        return kv_err_set(e, KV_E_UNSUPPORTED,
+                          "launch: -i and - are for ranks of this machine, --launcher local");
+    if (o->prompt && o->restarts > 0)
+        return kv_err_set(e, KV_E_USAGE,
+                          "launch: --max-restarts runs a FILE again, and cannot type again");
+    return KV_OK;
+}
+
 /* Refuses words that every worker would refuse, before any has started. */
-static int check_words(const launch_options *o, kv_err *e)
+static int check_words(launch_options *o, kv_err *e)
 {
     options each;
-    if (o->nwords == 0)
-        return kv_err_set(e, KV_E_USAGE, "launch: which script? kvctl launch -n WORKERS FILE");
+    if (o->nwords == 0) {
+        kv_err_set(e, KV_E_USAGE, "launch: which script? kvctl launch -n WORKERS FILE");
+        return kv_err_hint(e, "kvctl launch -n WORKERS -i is a prompt");
+    }
     int rc = options_parse(&each, o->nwords + 1, o->words - 1, e);
     if (rc && strncmp(e->hint, "kvctl -h", 8) == 0) { /* which lists other options */
         e->hint[0] = '\0';
         kv_err_hint(e, "options of launch stand before FILE; kvctl launch --help lists them");
     }
-    if (!rc && (each.interactive || (each.ninputs == 0 && !each.help && !each.version)))
-        rc = kv_err_set(e, KV_E_USAGE, "launch: the ranks of a job have no prompt");
+    if (!rc && each.ninputs == 0 && !each.interactive && !each.help && !each.version) {
+        rc = kv_err_set(e, KV_E_USAGE, "launch: which script? kvctl launch -n WORKERS FILE");
+        kv_err_hint(e, "kvctl launch -n WORKERS -i is a prompt");
+    }
+    rc = rc ? rc : check_entries(o, &each, e);
     for (int i = 0; !rc && i < each.ninputs; i++) {
         const input *in = &each.inputs[i];
-        if (in->kind == INPUT_STDIN)
-            rc = kv_err_set(e, KV_E_USAGE, "launch: a script on stdin reaches rank 0 only");
-        else if (in->kind == INPUT_FILE && access(in->text, R_OK))
+        if (in->kind == INPUT_FILE && access(in->text, R_OK))
             rc = kv_err_set(e, KV_E_IO, "launch: cannot read \"%s\"", in->text);
     }
     options_release(&each);
@@ -76,7 +100,7 @@ static int check_programs(const launch_options *o, kv_err *e)
                           : KV_OK;
 }
 
-static int check(const launch_options *o, kv_err *e)
+static int check(launch_options *o, kv_err *e)
 {
     const kv_type_ops *ops;
     if (o->workers == 0)
@@ -103,10 +127,12 @@ static int show_help(void)
     return fflush(stdout) ? EXIT_IO : EXIT_DONE;
 }
 
-static int run(const launch_options *o, int *code, kv_err *e)
+static int run(launch_options *o, int *code, kv_err *e)
 {
     if (check(o, e))
         return e->code;
+    if (o->prompt && !o->dry_run)
+        return launch_prompt(o, code, e);
     return o->by < LAUNCH_SGE ? launch_job(o, code, e) : launch_queue(o, code, e);
 }
 

@@ -19,6 +19,7 @@
 #include "term/exit_code.h"
 #include "term/terminal.h"
 #include "launch/launch_children.h"
+#include "launch/launch_entries.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_job.h"
 #include "launch/launch_loss.h"
@@ -72,6 +73,8 @@ static void begin_outputs(job *j)
         out->to = i % 2 ? stderr : stdout;
         snprintf(out->prefix, sizeof out->prefix, server < 0 ? "[%d] " : "[s%d] ",
                  server < 0 ? number : server);
+        out->answers = server < 0 ? j->o->answers : 0;
+        out->rank = number;
         j->ranks[number].rounds = -1;
     }
 }
@@ -87,13 +90,26 @@ static void put_line(launch_output *o, const char *text, size_t n)
     fputc('\n', o->to);
 }
 
+/* A line, or what is for the prompt of launch -i. */
+static void take_line(launch_output *o, const char *text, size_t n)
+{
+    int code;
+    long before = o->answers ? prompt_answer_find(text, n, &code) : -1;
+    if (before != 0)
+        put_line(o, text, before < 0 ? n : (size_t)before);
+    if (before < 0)
+        return;
+    fflush(o->to); /* in front of the prompt */
+    prompt_answer(o->answers, o->rank, code);
+}
+
 /* Only whole lines go on, in one piece each, so that those of several ranks do not mix. */
 static void put_lines(launch_output *o, bool all)
 {
     const char *text = buf_text(&o->line), *end = text + o->line.len, *at = text, *next;
     errno = 0;
     while (at < end && (next = memchr(at, '\n', (size_t)(end - at)))) {
-        put_line(o, at, (size_t)(next - at));
+        take_line(o, at, (size_t)(next - at));
         at = next + 1;
     }
     if (at < end && (all || end - at > MOST_LINE)) {
@@ -189,6 +205,8 @@ static void take_event(job *j, rank *r, const char *line)
         j->early = number;
         j->early_ms = clock_ms();
     }
+    if (j->o->answers)
+        prompt_answer_gone(j->o->answers, number, x);
 }
 
 /* A watcher reports a lost rank that launch has not noticed yet. */
@@ -333,10 +351,22 @@ static void look_at_mpirun(job *j)
     }
 }
 
+/* Ctrl-C at the prompt of launch -i ends the entry that runs; servers have none. */
+static void interrupt_entry(const job *j)
+{
+    for (int i = 0; i < j->o->workers; i++)
+        if (j->ranks[i].pid && !j->ranks[i].ended)
+            kill(j->ranks[i].pid, SIGINT);
+}
+
 static void look_at_signals(job *j, const sigset_t *mask)
 {
     int signal;
     while ((signal = children_next_signal(mask))) {
+        if (signal == SIGINT && j->o->answers) {
+            interrupt_entry(j);
+            continue;
+        }
         bool again = j->end_ms != 0;
         lose(j, -1, 128 + signal, "the job was ended by signal %d", signal);
         j->lost = false;

@@ -15,6 +15,7 @@ typedef struct launch_output {
     char prefix[24];
     buf line;  /* the part of a line that has come */
     int error; /* why a line could not be written, an errno; 0: all were, or nobody reads */
+    int answers, rank; /* of a worker whose entries come from a prompt; 0: there is none */
 } launch_output;
 
 typedef struct rank {

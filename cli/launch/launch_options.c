@@ -276,12 +276,16 @@ void launch_help(buf *out)
         "usage: kvctl launch -n WORKERS [-s SERVERS] [OPTIONS] FILE [ARG...]\n\n"
         "Runs a script as a job, through Open MPI: WORKERS ranks run it, and `create dist_sync`\n"
         "in it joins them. The first word that is no option of launch begins the words of kvctl\n"
-        "in every worker: a FILE, or -c 'COMMANDS'.\n\n";
+        "in every worker: a FILE, -c 'COMMANDS', - for a script on stdin, or -i.\n\n";
     static const char foot[] =
         "\n"
         "Every line of a rank begins with its number, [1], or [s0] for the first server. Ctrl-C\n"
         "and SIGTERM go to every rank, stdin goes to rank 0. The exit code is that of the first\n"
         "rank that failed; when one is killed or silent the others end, and it is 6.\n\n"
+        "kvctl launch -n 2 -i is a prompt for the job: each entry goes to all workers, `@0 ENTRY`\n"
+        "to rank 0 alone. Ctrl-C ends the entry, Ctrl-D the job. With -, and where stdin is no\n"
+        "terminal, entries come from there; `-` ends the job at the first that fails. All of that\n"
+        "is for ranks of this machine.\n\n"
         "A script that begins again runs from its first line. What init makes has the values of\n"
         "FILE then, and the optimizer its states; `for i in range(rounds(), 400) { ... }` makes\n"
         "the rounds of 400 that are left. FILE is a store, of dist_sync or dist_device_sync, that\n"

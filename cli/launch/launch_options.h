@@ -47,6 +47,9 @@ typedef struct launch_options {
     int64_t nvariables, cap;
     char **words; /* of each worker's command line */
     int nwords;
+    bool prompt;  /* launch reads entries, and sends them to the workers */
+    bool stops;   /* the first entry that fails ends the job */
+    int answers;  /* the pipe to that prompt (launch_entries.h); 0: there is none */
 } launch_options;
 
 extern const shell_table launch_table;

@@ -42,8 +42,12 @@ static int put_value(buf *out, const char *word, kv_err *e)
     bool simple = *word && !word[strspn(word, PLAIN)] && !strpbrk(word + 1, "-+");
     int code = parse_expr_text(&tree, &src, &nodes, &why);
     arena_release(&nodes);
-    if (code)
-        return kv_err_set(e, code, "\"%.64s\" is no value: %s", word, why.text);
+    if (code) {
+        kv_err_set(e, code, "\"%.64s\" is no value: %s", word, why.text);
+        if (!strpbrk(word, "\"'()[]{}")) /* the shell has taken its quotes */
+            kv_err_hint(e, "for the text write '\"%.64s\"'", word);
+        return code;
+    }
     if (simple)
         buf_add(out, word);
     else /* a comment ends with its line */

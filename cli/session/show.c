@@ -70,7 +70,8 @@ static int show_array(session *s, buf *out, kv_array *a, bool repr, kv_err *e)
     /* people see its summary; formats for programs have no form for it */
     if (kv_array_storage(a) == KV_ROW_SPARSE && s->out.format <= SHOW_MXNET) {
         array_box box;
-        value_print(out, value_borrowed(&box, a), repr);
+        bool ours = s->out.format == SHOW_NUMPY || s->out.format == SHOW_REPR;
+        value_print(out, value_borrowed(&box, a), repr && ours);
         return KV_OK;
     }
     switch (s->out.format) {

@@ -501,14 +501,20 @@ int value_to_array(kv_array **out, value v, kv_err *e)
 
 /* ---- Printing ---- */
 
-static void print_summary(buf *out, const kv_array *a)
+/* rows: how many a row_sparse array holds is shown, too. */
+static void print_summary(buf *out, kv_array *a, bool rows)
 {
     char ctx[KV_CTX_TEXT];
-    buf_add(out, kv_array_storage(a) == KV_ROW_SPARSE ? "<RowSparseNDArray " : "<NDArray ");
+    bool sparse = kv_array_storage(a) == KV_ROW_SPARSE;
+    buf_add(out, sparse ? "<RowSparseNDArray " : "<NDArray ");
     for (int i = 0; i < kv_array_ndim(a); i++)
         buf_printf(out, "%s%lld", i ? "x" : "", (long long)kv_array_shape(a)[i]);
     if (kv_array_ndim(a) == 0)
         buf_add(out, "()");
+    if (sparse && rows) {
+        int64_t n = kv_array_nrows(a);
+        buf_printf(out, ", %lld row%s", (long long)n, n == 1 ? "" : "s");
+    }
     buf_printf(out, " @%s>", kv_ctx_text(ctx, kv_array_ctx(a)));
 }
 
@@ -588,7 +594,7 @@ static void print_value(buf *out, value v, bool repr, int depth)
         return;
     case VALUE_ARRAY:
         if (depth == 0 || !print_number(out, v.u.box->array))
-            print_summary(out, v.u.box->array);
+            print_summary(out, v.u.box->array, repr && depth == 0);
         return;
     case VALUE_LIST:
         print_items(out, v.u.list, "[]", depth);

@@ -139,7 +139,8 @@ int value_put_number(void *dst, kv_dtype dtype, value number, kv_err *e);
 
 /* Appends v as print (repr false) or a bare expression (repr true) shows it; arrays inside lists
  * are summarised, <NDArray 2x3 @gpu(0)>, but those of shape () are shown as their number. So is an
- * array itself: see show.h for its elements. */
+ * array itself: see show.h for its elements. What print shows of a row_sparse array is MXNet's, a
+ * bare expression also shows how many rows it holds. */
 void value_print(buf *out, value v, bool repr);
 
 #endif

@@ -2,6 +2,8 @@
  * change of the store. */
 #include "syntax/effect.h"
 
+#include <string.h>
+
 #include "syntax/command.h"
 #include "syntax/statement.h"
 
@@ -22,4 +24,70 @@ static bool changes(const ast *node)
 bool effect_changes_store(const unit *u)
 {
     return changes(u->body);
+}
+
+/* ---- The keys that stay ---- */
+
+/* `create` of the store kv. */
+static bool creates(const ast *node)
+{
+    return node->kind == STMT_COMMAND && !command_option_of(node, "name") &&
+           strcmp(((const command *)node->u.other)->name, "create") == 0;
+}
+
+/* Returns true if nothing can be said of what runs behind it: it may leave, or run what is not
+ * known yet. */
+static bool is_open_end(const ast *node)
+{
+    static const char *const names[] = {"quit", "exit", "begin", "rollback"};
+    if (node->kind != STMT_COMMAND)
+        return node->kind == STMT_BROKEN;
+    const command *c = node->u.other;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(c->name, names[i]) == 0)
+            return true;
+    return (c->flags & COMMAND_SOURCES) != 0;
+}
+
+static int add_key_list(effect_keys *k, const ast *keys, kv_err *e)
+{
+    for (uint32_t i = 0; i < keys->n; i++) {
+        const ast *key = keys->kid[i];
+        bool literal = key->kind == AST_KEY && key->op < 2;
+        kv_key name = key->op == 0 ? (kv_key){key->u.integer, NULL} : (kv_key){0, key->u.text};
+        k->any = k->any || !literal;
+        if (literal && map_put(&k->keys, name, 0, e))
+            return e->code;
+    }
+    return KV_OK;
+}
+
+static int add_node(effect_keys *k, const ast *node, kv_err *e)
+{
+    int code = KV_OK;
+    if (!node || k->any)
+        return KV_OK;
+    k->any = is_open_end(node);
+    if (command_is(node, COMMAND_CHANGES) && node->n > 0 && node->kid[0] &&
+        ((const command *)node->u.other)->args[0].kind == ARG_KEYS) {
+        k->any = k->any || node->kid[0]->kind != AST_KEYS;
+        code = k->any ? KV_OK : add_key_list(k, node->kid[0], e);
+    }
+    if (node->kind == STMT_SOURCE)
+        code = code ? code : add_node(k, ((const unit *)node->u.other)->body, e);
+    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
+        code = add_node(k, node->kid[i], e);
+    return code;
+}
+
+int effect_add(effect_keys *k, const unit *u, kv_err *e)
+{
+    for (uint32_t i = 0; i < u->body->n; i++)
+        k->replaces = k->replaces || creates(u->body->kid[i]);
+    return add_node(k, u->body, e);
+}
+
+void effect_release(effect_keys *k)
+{
+    map_release(&k->keys);
 }

@@ -30,6 +30,17 @@ const function *function_find(const char *name)
     return NULL;
 }
 
+bool function_yields(const function *f)
+{
+    return (f->flags & (FUNCTION_METHOD | FUNCTION_YIELDS)) != 0;
+}
+
+const function *function_method(const ast *node)
+{
+    const function *f = node->flags & AST_METHOD ? function_find(node->u.text) : NULL;
+    return f && function_yields(f) ? f : NULL;
+}
+
 /* ---- Parameters ---- */
 
 static bool is_marked(const char *param)
@@ -279,6 +290,24 @@ static int call_host(const function *f, const value *args, int64_t n, value *out
     return rc ? rc : value_from_host(out, given, e);
 }
 
+/* The array that parameter 0 is; of a row_sparse one all its rows, unless the function asks for it
+ * as it is. */
+static int take_array(function_args *a, kv_err *e)
+{
+    kv_array *given;
+    int rc = value_to_array(&given, a->rest ? a->rest[0] : a->v[0], e);
+    if (rc)
+        return rc;
+    bool dense = kv_array_storage(given) == KV_DEFAULT || (a->function->flags & FUNCTION_ROWS);
+    if (dense) {
+        a->array = given;
+        return KV_OK;
+    }
+    rc = kv_array_to_dense(&a->array, given, e);
+    kv_array_unref(given);
+    return rc;
+}
+
 int function_call(session *s, const function *f, const value *args, const char *const *names,
                   int64_t n, value *out, kv_err *e)
 {
@@ -291,7 +320,7 @@ int function_call(session *s, const function *f, const value *args, const char *
         return call_host(f, args, n, out, e);
     rc = sort_arguments(&a, args, names, n, &owned, e);
     if (!rc && (f->flags & FUNCTION_ARRAY))
-        rc = value_to_array(&a.array, a.rest ? a.rest[0] : a.v[0], e);
+        rc = take_array(&a, e);
     if (!rc && (f->flags & FUNCTION_STORE))
         rc = session_store(s, &a.store, e);
     if (!rc)

@@ -30,7 +30,9 @@ enum {
     FUNCTION_ARRAY = 16,  /* parameter 0 is an array, or a value that becomes one */
     FUNCTION_STORE = 32,  /* asks the store in use */
     FUNCTION_OBJECT = 64, /* its array is an object also where it has the shape (), no number */
-    FUNCTION_VIEW = 128   /* its arrays are parts of the first argument; NumPy's are views of it */
+    FUNCTION_VIEW = 128,  /* its arrays are parts of the first argument; NumPy's are views of it */
+    FUNCTION_ROWS = 256,  /* FUNCTION_ARRAY: takes a row_sparse array as it is, not a dense one */
+    FUNCTION_YIELDS = 512 /* Python has it as a method only: a def may have its name */
 };
 
 typedef struct function {
@@ -45,6 +47,12 @@ typedef struct function {
 
 /* The function of a name, or NULL. */
 const function *function_find(const char *name);
+
+/* Returns true if a def may have the name of f: then x.f(y) is f all the same, and f(x, y) the def.
+ */
+bool function_yields(const function *f);
+/* The function of a method's call that means it whatever else has its name, or NULL. */
+const function *function_method(const ast *node);
 
 /* Appends "full(shape, v, dtype=, ctx=)". */
 void function_usage(buf *out, const function *f);

@@ -255,8 +255,8 @@ static ast *def_statement(parser *p, uint32_t pos)
     if (!name)
         return NULL;
     parser before = *p;
-    const function *f = function_find(name);
-    if (f && !(f->flags & FUNCTION_METHOD)) {
+    const function *known = function_find(name);
+    if (known && !function_yields(known)) {
         parse_fail(p, t.pos, t.end, KV_E_USAGE, "`%s` is a function of kvctl already", name);
         goto out;
     }

@@ -164,10 +164,14 @@ static int check_call(checker *c, const ast *node)
     const char *name = node->u.text;
     const function *f = function_find(name);
     bool method = f && (f->flags & FUNCTION_METHOD), called = node->flags & AST_METHOD;
-    if (method && !called && !defined_function(c, name)) {
-        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "%s() is a method of a list",
-                   name);
-        return kv_err_hint(c->e, "l.%s(x) changes the list l; concat(a, b) joins arrays", name);
+    bool own = defined_function(c, name) && !function_method(node);
+    if (method && !called && !own) {
+        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "%s() is a method of a %s",
+                   name, f->params[0]);
+        return strcmp(f->params[0], "list") == 0
+                   ? kv_err_hint(c->e, "l.%s(x) changes the list l; concat(a, b) joins arrays",
+                                 name)
+                   : kv_err_hint(c->e, "%s.%s(…)", f->params[0], name);
     }
     if (f && (node->flags & AST_METHOD) && strcmp(name, "sort") == 0) {
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
@@ -182,7 +186,7 @@ static int check_call(checker *c, const ast *node)
     /* dicts have update, and so have optimizers */
     bool other = called && strcmp(name, "update") == 0 && node->kid[0]->kind == AST_NAME &&
                  is_optimizer_variable(c, node->kid[0]->u.text);
-    if (f && !other && ((method && called) || map_get(&c->functions, (kv_key){0, name}) < 0))
+    if (f && !other && !own)
         return check_arguments(c, node, f);
     int64_t params = map_get(&c->functions, (kv_key){0, name});
     if (params > 0 && node->n != (uint32_t)params - 1)

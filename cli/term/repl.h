@@ -11,7 +11,7 @@
 
 #include "term/line.h"
 
-/* The interpreter as the prompt sees it; `arg` is handed to each function. All are required. */
+/* The interpreter as the prompt sees it; `arg` is handed to each function. */
 typedef struct repl_ops {
     /* Is this text complete? 1 yes (a mistake in it counts, it is reported by run), 0 it needs more
      * lines: an open bracket, quote or block. */
@@ -22,11 +22,11 @@ typedef struct repl_ops {
      * the session shall end. */
     bool (*run)(void *arg, const char *text, size_t n, int first_line);
 
-    /* Offers (line_offer) what may stand for the last word of the text, the entry up to the cursor,
-     * and says where that word begins. */
+    /* (optional) Offers (line_offer) what may stand for the last word of the text, the entry up to
+     * the cursor, and says where that word begins. */
     void (*candidates)(void *arg, const char *text, size_t n, line_words *out);
 
-    /* Says what is still missing behind the text, the entry up to the cursor. */
+    /* (optional) Says what is still missing behind the text, the entry up to the cursor. */
     void (*hint)(void *arg, const char *text, size_t n, buf *out);
 
     /* The prompt, such as "kv> ". Borrowed until the next call. */

@@ -22,8 +22,9 @@
 /* Sums of a block that run side by side, since an addition would wait for the one before. */
 enum { LANES = 16 };
 
-/* Columns that are worked on together where rows are added: their lanes take 16 KB. */
-enum { ROW = 128 };
+/* Columns that are worked on together where rows are added: their lanes take 64 KB, but one lane is
+ * worked on at a time. Rows of at most NARROW columns go to all lanes at once. */
+enum { ROW = 512, NARROW = 128 };
 
 /* ---- Loops ---- */
 
@@ -55,6 +56,8 @@ typedef struct loop {
     typedef T name __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias))
 FOUR(float, f32x4);
 FOUR(double, f64x4);
+FOUR(int32_t, i32x4);
+FOUR(uint8_t, u8x4);
 FOUR(uint64_t, u64x4);
 
 /* Element i goes to lane i % LANES as far as there are whole rows of lanes. Lane l and lane l + 8
@@ -96,6 +99,8 @@ FOUR(uint64_t, u64x4);
 SUM(sum_f32, float, f32x4, double, f64x4, PLAIN)
 SUM(sum_f64, double, f64x4, double, f64x4, PLAIN)
 SUM(sum_i64, uint64_t, u64x4, uint64_t, u64x4, PLAIN)
+SUM(sum_i32, int32_t, i32x4, uint64_t, u64x4, PLAIN)
+SUM(sum_bool, uint8_t, u8x4, uint64_t, u64x4, PLAIN)
 SUM(squares_f32, float, f32x4, double, f64x4, SQUARE)
 SUM(squares_f64, double, f64x4, double, f64x4, SQUARE)
 SUM(products_f32, float, f32x4, double, f64x4, PRODUCT)
@@ -176,17 +181,11 @@ PROD(prod_i64, uint64_t, uint64_t)
 FOLD(fold_f64, double)
 FOLD(fold_i64, uint64_t)
 
-/* A nan is taken, and nothing replaces it, for no number compares with it. */
+/* A nan is taken, and nothing replaces it, for no number compares with it. A run is taken as rows
+ * of WIDE columns, which is what the vectoriser understands. */
+enum { WIDE = 64 };
+
 #define BEST(name, T, OP)                                                                          \
-    static void name##_run(void *to, const void *from, const void *y, int64_t n, int64_t at)       \
-    {                                                                                              \
-        const T *x = from;                                                                         \
-        T best = x[0];                                                                             \
-        for (int64_t i = 1; i < n; i++)                                                            \
-            best = x[i] OP best || x[i] != x[i] ? x[i] : best;                                     \
-        *(T *)to = best;                                                                           \
-        (void)y, (void)at;                                                                         \
-    }                                                                                              \
     CPU_CLONES static void name##_row(void *lanes, const void *from, const void *y, int64_t w,     \
                                       bool first, int64_t at)                                      \
     {                                                                                              \
@@ -195,6 +194,19 @@ FOLD(fold_i64, uint64_t)
         for (int64_t c = 0; c < w; c++)                                                            \
             best[c] = first || x[c] OP best[c] || x[c] != x[c] ? x[c] : best[c];                   \
         (void)y, (void)at;                                                                         \
+    }                                                                                              \
+    static void name##_run(void *to, const void *from, const void *y, int64_t n, int64_t at)       \
+    {                                                                                              \
+        const T *x = from;                                                                         \
+        T lanes[WIDE], best = x[0];                                                                \
+        int64_t i = 0;                                                                             \
+        for (; i + WIDE <= n; i += WIDE)                                                           \
+            name##_row(lanes, x + i, y, WIDE, i == 0, at);                                         \
+        for (int k = 0; i > 0 && k < WIDE; k++)                                                    \
+            best = lanes[k] OP best || lanes[k] != lanes[k] ? lanes[k] : best;                     \
+        for (; i < n; i++)                                                                         \
+            best = x[i] OP best || x[i] != x[i] ? x[i] : best;                                     \
+        *(T *)to = best;                                                                           \
     }
 
 BEST(max_f32, float, >)
@@ -219,11 +231,34 @@ BEST(min_i64, int64_t, <)
                 best[c] = (T){INDEX(x[c], at), VALUE(x[c])};                                       \
         }                                                                                          \
         (void)y, (void)at;                                                                         \
-    }                                                                                              \
+    }
+
+/* Of partial results, which are few. */
+#define WHERE_AGAIN(name, E)                                                                       \
     static void name##_run(void *to, const void *from, const void *y, int64_t n, int64_t at)       \
     {                                                                                              \
         for (int64_t i = 0; i < n; i++)                                                            \
             name##_row(to, (const E *)from + i, y, 1, i == 0, at + i);                             \
+    }
+
+/* Of elements in a run: the best of all is found first, and then the first that is it. */
+#define WHERE_RUN(name, T, E, best_run)                                                            \
+    CPU_CLONES static void name##_run(void *to, const void *from, const void *y, int64_t n,        \
+                                      int64_t at)                                                  \
+    {                                                                                              \
+        const E *x = from;                                                                         \
+        E best;                                                                                    \
+        int64_t i = 0;                                                                             \
+        best_run(&best, from, y, n, at);                                                           \
+        for (int found = 0; i + WIDE <= n; i += WIDE) {                                            \
+            for (int k = 0; k < WIDE; k++)                                                         \
+                found += (x[i + k] == best) | (x[i + k] != x[i + k]);                              \
+            if (found)                                                                             \
+                break;                                                                             \
+        }                                                                                          \
+        while (x[i] != best && x[i] == x[i])                                                       \
+            i++;                                                                                   \
+        *(T *)to = (T){at + i, best};                                                              \
     }
 
 typedef struct where_f64 {
@@ -240,6 +275,8 @@ typedef struct where_i64 {
 #define VALUE_OF(x)     ((x).value)
 #define INDEX_OF(x, at) ((x).index)
 
+WHERE(argmax_f32, where_f64, float, ELEMENT, AT, >)
+WHERE(argmin_f32, where_f64, float, ELEMENT, AT, <)
 WHERE(argmax_f64, where_f64, double, ELEMENT, AT, >)
 WHERE(argmax_i64, where_i64, int64_t, ELEMENT, AT, >)
 WHERE(argmin_f64, where_f64, double, ELEMENT, AT, <)
@@ -248,6 +285,16 @@ WHERE(again_max_f64, where_f64, where_f64, VALUE_OF, INDEX_OF, >)
 WHERE(again_max_i64, where_i64, where_i64, VALUE_OF, INDEX_OF, >)
 WHERE(again_min_f64, where_f64, where_f64, VALUE_OF, INDEX_OF, <)
 WHERE(again_min_i64, where_i64, where_i64, VALUE_OF, INDEX_OF, <)
+WHERE_RUN(argmax_f32, where_f64, float, max_f32_run)
+WHERE_RUN(argmin_f32, where_f64, float, min_f32_run)
+WHERE_RUN(argmax_f64, where_f64, double, max_f64_run)
+WHERE_RUN(argmin_f64, where_f64, double, min_f64_run)
+WHERE_RUN(argmax_i64, where_i64, int64_t, max_i64_run)
+WHERE_RUN(argmin_i64, where_i64, int64_t, min_i64_run)
+WHERE_AGAIN(again_max_f64, where_f64)
+WHERE_AGAIN(again_max_i64, where_i64)
+WHERE_AGAIN(again_min_f64, where_f64)
+WHERE_AGAIN(again_min_i64, where_i64)
 
 /* ---- The choice of a loop ---- */
 
@@ -257,6 +304,8 @@ WHERE(again_min_i64, where_i64, where_i64, VALUE_OF, INDEX_OF, <)
 LOOP(sum_f64, KV_FLOAT64, double, fold_f64, sum_f64);
 LOOP(sum_f32, KV_FLOAT32, double, fold_f64, sum_f64);
 LOOP(sum_i64, KV_INT64, uint64_t, fold_i64, sum_i64);
+LOOP(sum_i32, KV_INT32, uint64_t, fold_i64, sum_i64);
+LOOP(sum_bool, KV_BOOL, uint64_t, fold_i64, sum_i64);
 LOOP(squares_f64, KV_FLOAT64, double, fold_f64, sum_f64);
 LOOP(squares_f32, KV_FLOAT32, double, fold_f64, sum_f64);
 LOOP(products_f64, KV_FLOAT64, double, fold_f64, sum_f64);
@@ -277,6 +326,8 @@ LOOP(again_max_f64, KV_FLOAT64, where_f64, NULL, again_max_f64);
 LOOP(again_max_i64, KV_INT64, where_i64, NULL, again_max_i64);
 LOOP(again_min_f64, KV_FLOAT64, where_f64, NULL, again_min_f64);
 LOOP(again_min_i64, KV_INT64, where_i64, NULL, again_min_i64);
+LOOP(argmax_f32, KV_FLOAT32, where_f64, NULL, again_max_f64);
+LOOP(argmin_f32, KV_FLOAT32, where_f64, NULL, again_min_f64);
 LOOP(argmax_f64, KV_FLOAT64, where_f64, NULL, again_max_f64);
 LOOP(argmax_i64, KV_INT64, where_i64, NULL, again_max_i64);
 LOOP(argmin_f64, KV_FLOAT64, where_f64, NULL, again_min_f64);
@@ -291,16 +342,18 @@ static const loop *const loops[][3] = {
     [REDUCE_VAR] = {&deviations_f32, &deviations_f64, &deviations_f64},
     [REDUCE_STD] = {&deviations_f32, &deviations_f64, &deviations_f64},
     [REDUCE_NORM] = {&squares_f32, &squares_f64, &squares_f64},
-    [REDUCE_ANY] = {NULL, NULL, &sum_i64},
-    [REDUCE_ALL] = {NULL, NULL, &sum_i64},
+    [REDUCE_ANY] = {NULL, NULL, &sum_bool},
+    [REDUCE_ALL] = {NULL, NULL, &sum_bool},
     [REDUCE_MAX] = {&max_f32, &max_f64, &max_i64},
     [REDUCE_MIN] = {&min_f32, &min_f64, &min_i64},
-    [REDUCE_ARGMAX] = {&argmax_f64, &argmax_f64, &argmax_i64},
-    [REDUCE_ARGMIN] = {&argmin_f64, &argmin_f64, &argmin_i64},
+    [REDUCE_ARGMAX] = {&argmax_f32, &argmax_f64, &argmax_i64},
+    [REDUCE_ARGMIN] = {&argmin_f32, &argmin_f64, &argmin_i64},
 };
 
 static const loop *loop_for(reduce_op op, kv_dtype dtype)
 {
+    if (op == REDUCE_SUM && (dtype == KV_INT32 || dtype == KV_BOOL))
+        return dtype == KV_BOOL ? &sum_bool : &sum_i32;
     return loops[op][dtype == KV_FLOAT64 ? F64 : kv_dtype_is_float(dtype) ? F32 : I64];
 }
 
@@ -372,24 +425,26 @@ static void reduce_run(const pass *p, int64_t o, int64_t b, int64_t n)
     p->loop->run(p->to + (o * p->blocks + b) * p->loop->bytes, x, y, n, at);
 }
 
-/* w columns from column c on. When these are all, the rows of LANES lanes lie one behind the other
- * and are taken at once. */
+/* w columns from column c on. When these are all, and few, the rows of LANES lanes lie one behind
+ * the other and are taken at once. Else lane by lane, so that the sums stay in the L1 cache. */
 static void reduce_rows(const pass *p, int64_t o, int64_t b, int64_t n, int64_t c, int64_t w)
 {
-    uint64_t scratch[LANES * ROW], lanes[LANES * ROW];
-    int64_t at = b * REDUCE_BLOCK, bytes = p->loop->bytes;
+    uint64_t scratch[LANES * NARROW], lanes[LANES * ROW];
+    int64_t at = b * REDUCE_BLOCK, bytes = p->loop->bytes, first = (o * p->n + at) * p->inner + c;
     const double *means = p->means ? p->means + o * p->inner + c : NULL;
     int64_t whole = p->loop->fold ? n - n % LANES : 0; /* rows that go to lanes */
-    for (int64_t i = 0, rows; i < n; i += rows) {
-        bool in_lanes = i < whole;
-        int64_t lane = in_lanes ? i % LANES : 0;
-        rows = in_lanes && w == p->inner && !means ? LANES : 1;
-        p->loop->row((char *)lanes + lane * w * bytes,
-                     widened(p, (o * p->n + at + i) * p->inner + c, rows * w, scratch), means,
-                     rows * w, in_lanes ? i < LANES : i == 0, at + i);
-        if (i + rows == whole)
-            p->loop->fold(lanes, w);
-    }
+    bool together = w == p->inner && w <= NARROW && !means;
+    for (int64_t i = 0; i < whole && together; i += LANES)
+        p->loop->row(lanes, widened(p, first + i * p->inner, LANES * w, scratch), NULL, LANES * w,
+                     i == 0, at + i);
+    for (int64_t lane = 0; lane < LANES && !together; lane++)
+        for (int64_t i = lane; i < whole; i += LANES)
+            p->loop->row((char *)lanes + lane * w * bytes,
+                         widened(p, first + i * p->inner, w, scratch), means, w, i < LANES, at + i);
+    if (whole)
+        p->loop->fold(lanes, w);
+    for (int64_t i = whole; i < n; i++)
+        p->loop->row(lanes, widened(p, first + i * p->inner, w, scratch), means, w, i == 0, at + i);
     memcpy(p->to + ((o * p->blocks + b) * p->inner + c) * bytes, lanes, (size_t)(w * bytes));
 }
 

@@ -32,6 +32,16 @@ uint32_t utf8_number(const char *text, size_t size)
     return c;
 }
 
+size_t utf8_put(char out[4], uint32_t c)
+{
+    static const unsigned char leads[] = {0, 0xc0, 0xe0, 0xf0};
+    size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (size_t i = n - 1; i > 0; i--, c >>= 6)
+        out[i] = (char)(0x80 | (c & 0x3f));
+    out[0] = (char)(leads[n - 1] | c);
+    return n;
+}
+
 size_t utf8_cut(const char *text, size_t n, size_t max)
 {
     if (n <= max)

@@ -19,6 +19,9 @@ size_t utf8_length(const char *text, size_t n, bool *ok);
 /* The number of the valid character at text, which has `size` bytes. */
 uint32_t utf8_number(const char *text, size_t size);
 
+/* Writes the character of a number, at most U+10FFFF. Returns its bytes. */
+size_t utf8_put(char out[4], uint32_t c);
+
 /* The number of n bytes of text to keep: at most max, ending with a whole character. */
 size_t utf8_cut(const char *text, size_t n, size_t max);
 

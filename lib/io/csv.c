@@ -13,7 +13,9 @@
 
 #include <csv.h>
 #include <errno.h>
+#include <math.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -34,6 +36,7 @@ typedef struct reader {
     int rc;
 
     kv_dtype dtype;
+    bool default_dtype; /* float32, because nobody said another */
     bool has_shape; /* the first line says it */
     int ndim;
     int64_t shape[KV_MAX_NDIM];
@@ -52,7 +55,17 @@ typedef struct reader {
     int64_t nwords;     /* … and that are neither numbers nor empty */
     kv_err first_error; /* what is wrong with the first row if it is no header */
 
-    buf words;      /* columns are chosen: the cells of the first row, one behind the other */
+    kv_err word;    /* the first cell of the row that is a word; reported when the row has ended */
+    int64_t word_at; /* its column */
+    char sign;      /* a separator that stands in it, or 0 */
+    bool stands_for_none; /* it is NA, or the like */
+    buf numbers_of; /* the columns of the row that are numbers, as cols= takes them */
+    buf squeezed;   /* the separator is a blank: a piece of the text with one for each run */
+    bool in_line;   /* … which has begun */
+    bool gap;       /* … in which blanks have just been */
+    bool quoted;    /* … in which a quote is open */
+
+    buf words;      /* the cells of the first row, one behind the other */
     int64_t *ends;  /* where each of them ends there; room for ends_cap */
     int64_t ends_cap;
     int64_t *to;    /* for each cell of a row: 1 + the first chosen column that takes it, or 0 */
@@ -75,21 +88,113 @@ static int cell_error(const reader *r, scalar_fit fit, const char *cell, size_t 
 {
     char text[PLACE_TEXT];
     place(text, r, r->line, r->col);
-    if (n == 0)
-        return kv_err_set(e, KV_E_FORMAT, "%s: the cell is empty", text);
+    if (n == 0) {
+        kv_err_set(e, KV_E_FORMAT, "%s: the cell is empty", text);
+        return kv_err_hint(e, "load(\"%s\", missing=0) fills it", r->name);
+    }
     if (memchr(cell, '\0', n))
         return kv_err_set(e, KV_E_FORMAT, "%s: the cell holds a NUL byte", text);
-    return scalar_error(e, text, fit, r->dtype, cell, n);
+    scalar_error(e, text, fit, r->dtype, cell, n);
+    return fit == SCALAR_ROUNDED ? kv_err_hint(e, "load(\"%s\", dtype=\"int64\")", r->name)
+                                 : KV_E_FORMAT;
 }
+
+/* Returns true if a cell is empty, or one of the words that stand for nothing. */
+static bool is_missing(const csv_options *o, const char *cell, size_t n)
+{
+    static const char *const usual[] = {"NA", "N/A", "null", "None", "?", "-"};
+    const char *const *words = o->missing ? o->missing : usual;
+    int64_t nwords = o->missing ? o->nmissing : (int64_t)(sizeof usual / sizeof *usual);
+    for (int64_t i = 0; i < nwords; i++)
+        if (strlen(words[i]) == n &&
+            (o->missing ? memcmp(words[i], cell, n) : strncasecmp(words[i], cell, n)) == 0)
+            return true;
+    return n == 0;
+}
+
+/* ---- Words among the numbers ------------------------------------------------------------ */
+
+/* Cell i of the first row that was kept. */
+static const char *kept_cell(const reader *r, int64_t i, size_t *n)
+{
+    int64_t from = i > 0 ? r->ends[i - 1] : 0;
+    *n = (size_t)(r->ends[i] - from);
+    return buf_text(&r->words) + from;
+}
+
+/* Bytes of a list of columns that a hint shows. */
+#define LISTED 120
+
+/* Adds column i to those that hold numbers: by its name, or by its number. */
+static void list_column(reader *r, int64_t i)
+{
+    size_t n = 0;
+    const char *name = r->had_header && i < r->cols ? kept_cell(r, i, &n) : NULL;
+    if (r->numbers_of.len > LISTED)
+        return;
+    buf_add(&r->numbers_of, r->numbers_of.len ? ", " : "");
+    if (r->numbers_of.len > LISTED)
+        buf_add(&r->numbers_of, "…");
+    else if (name)
+        buf_printf(&r->numbers_of, "\"%.*s\"", n < 40 ? (int)n : 40, name);
+    else
+        buf_printf(&r->numbers_of, "%lld", (long long)i);
+}
+
+/* A separator that a cell holds, which has numbers on both sides. */
+static char separator_in(const char *cell, size_t n)
+{
+    for (size_t i = 1; i + 1 < n; i++)
+        if (strchr(";|\t ", cell[i]) && strchr("0123456789. ", cell[i - 1]) &&
+            strchr("0123456789.-+ ", cell[i + 1]))
+            return cell[i] == '\t' ? ' ' : cell[i];
+    return '\0';
+}
+
+/* The newest cell is a word. */
+static void on_word(reader *r, const char *cell, size_t n)
+{
+    cell_error(r, SCALAR_NO_NUMBER, cell, n, &r->word);
+    r->word_at = r->col - 1;
+    r->sign = separator_in(cell, n);
+    r->stands_for_none = is_missing(&(csv_options){0}, cell, n);
+    buf_clear(&r->numbers_of);
+    for (int64_t i = 0; i + 1 < r->col; i++)
+        list_column(r, i);
+}
+
+/* Reports the word, with the name of its column, at the end of its row. */
+static int word_error(reader *r)
+{
+    size_t n = 0;
+    bool named = r->had_header && !r->sign && r->word_at < r->cols;
+    const char *name = named ? kept_cell(r, r->word_at, &n) : NULL;
+    kv_err_set(r->e, KV_E_FORMAT, "%s%s%.*s%s", r->word.text, name ? ", in column \"" : "",
+               n < 60 ? (int)n : 60, name ? name : "", name ? "\"" : "");
+    if (r->sign)
+        return kv_err_hint(r->e, "load(\"%s\", sep=\"%c\")", r->name, r->sign);
+    if (r->stands_for_none)
+        return kv_err_hint(r->e, "load(\"%s\", missing=nan) reads it as nan", r->name);
+    if (r->numbers_of.len)
+        return kv_err_hint(r->e, "load(\"%s\", cols=[%s]) reads its columns of numbers", r->name,
+                           buf_text(&r->numbers_of));
+    return r->e->code;
+}
+
+/* ---- The first row ---------------------------------------------------------------------- */
 
 /* Counts a cell of the first row; what is wrong with it is kept until the row has ended. */
 static void on_first_row_cell(reader *r, scalar_fit fit, const char *cell, size_t n)
 {
-    if (fit != SCALAR_FITS)
+    bool word = fit == SCALAR_NO_NUMBER && n > 0;
+    if (word && !r->word.code)
+        on_word(r, cell, n);
+    else if (fit == SCALAR_FITS && r->word.code)
+        list_column(r, r->col - 1);
+    if (fit != SCALAR_FITS && !word)
         cell_error(r, fit, cell, n, &r->first_error);
-    if (fit != SCALAR_NO_NUMBER) {
-        r->numbers++;
-    } else if (n > 0) {
+    r->numbers += fit != SCALAR_NO_NUMBER;
+    if (word) {
         r->nwords++;
         if (memchr(cell, '\0', n))
             r->rc = cell_error(r, fit, cell, n, r->e);
@@ -102,6 +207,37 @@ static void on_first_row_cell(reader *r, scalar_fit fit, const char *cell, size_
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t';
+}
+
+/* Returns true if a cell is no integer, or is the element that it became, exactly or as that is
+ * written: beyond 2^24 float32 does not hold every integer. */
+static bool keeps_integer(const float *element, const char *cell, size_t n)
+{
+    char text[NUM_TEXT_MAX];
+    int64_t given;
+    bool over;
+    double shortest;
+    if (fabsf(*element) < 0x1p24f || num_parse_int(cell, n, &given, &over) != n)
+        return true;
+    if (over || fabsf(*element) >= 0x1p63f)
+        return false;
+    size_t length = (size_t)num_repr(text, *element, NUM_BINARY32);
+    num_parse(text, length, NUM_BINARY64, &shortest, &(bool){false});
+    return (int64_t)*element == given || (int64_t)shortest == given;
+}
+
+/* Converts a cell into element i of dst. */
+static scalar_fit parse_cell(const reader *r, void *dst, int64_t i, const char *cell, size_t n)
+{
+    scalar_fit fit = scalar_parse(r->dtype, dst, i, cell, n);
+    if (fit == SCALAR_FITS && n >= 8 && r->default_dtype &&
+        !keeps_integer((float *)dst + i, cell, n))
+        return SCALAR_ROUNDED;
+    if (fit == SCALAR_FITS || !r->o.fills || !is_missing(&r->o, cell, n))
+        return fit;
+    char filler[NUM_TEXT_MAX];
+    int length = num_repr(filler, r->o.filler, NUM_BINARY64);
+    return scalar_parse(r->dtype, dst, i, filler, (size_t)length);
 }
 
 /* Makes room for more elements. */
@@ -122,23 +258,39 @@ static void on_chosen_cell(reader *r, const char *cell, size_t n)
     }
     int64_t at = r->col++, row = r->n - r->o.ncolumns;
     for (int64_t i = at < r->cols ? r->to[at] : 0; i > 0 && !r->rc; i = r->next[i - 1]) {
-        scalar_fit fit = scalar_parse(r->dtype, r->data, row + i - 1, cell, n);
+        scalar_fit fit = parse_cell(r, r->data, row + i - 1, cell, n);
         if (fit != SCALAR_FITS)
             r->rc = cell_error(r, fit, cell, n, r->e);
     }
 }
 
-/* Keeps a cell of the first row until the columns are found. */
+/* Keeps a cell of the first row: it may be the name of a column. */
 static void keep_cell(reader *r, const char *cell, size_t n)
 {
-    char element[8];
     if (mem_grow(&r->ends, &r->ends_cap, r->col + 1, sizeof *r->ends, r->e)) {
         r->rc = KV_E_MEMORY;
         return;
     }
     buf_put(&r->words, cell, n);
-    r->ends[r->col++] = (int64_t)r->words.len;
-    on_first_row_cell(r, scalar_parse(r->dtype, element, 0, cell, n), cell, n);
+    r->ends[r->col] = (int64_t)r->words.len;
+}
+
+/* A cell of a row that is taken whole, or of the first one, which may turn out to be a header. */
+static void on_plain_cell(reader *r, const char *cell, size_t n)
+{
+    char element[8];
+    bool kept = r->o.columns != NULL; /* until the columns are found */
+    scalar_fit fit = parse_cell(r, kept ? element : r->data, kept ? 0 : r->n, cell, n);
+    r->n += !kept;
+    r->col++;
+    if (r->in_header)
+        on_first_row_cell(r, fit, cell, n);
+    else if (fit == SCALAR_NO_NUMBER && n > 0 && !memchr(cell, '\0', n) && !r->word.code)
+        on_word(r, cell, n);
+    else if (fit == SCALAR_FITS && r->word.code)
+        list_column(r, r->col - 1);
+    else if (fit != SCALAR_FITS && !r->word.code)
+        r->rc = cell_error(r, fit, cell, n, r->e);
 }
 
 static void on_cell(void *field, size_t n, void *arg)
@@ -155,33 +307,15 @@ static void on_cell(void *field, size_t n, void *arg)
     r->after_cr = false;
     if (r->rc)
         return;
-    if (r->o.columns) {
-        if (r->in_header)
-            keep_cell(r, cell, n);
-        else
-            on_chosen_cell(r, cell, n);
-        return;
-    }
-    if (!make_room(r, 1))
-        return;
-    scalar_fit fit = scalar_parse(r->dtype, r->data, r->n, cell, n);
-    r->n++;
-    r->col++;
     if (r->in_header)
-        on_first_row_cell(r, fit, cell, n);
-    else if (fit != SCALAR_FITS)
-        r->rc = cell_error(r, fit, cell, n, r->e);
+        keep_cell(r, cell, n);
+    if (!r->rc && r->o.columns && !r->in_header)
+        on_chosen_cell(r, cell, n);
+    else if (!r->rc && (r->o.columns || make_room(r, 1)))
+        on_plain_cell(r, cell, n);
 }
 
 /* ---- Chosen columns --------------------------------------------------------------------- */
-
-/* Cell i of the first row that was kept. */
-static const char *kept_cell(const reader *r, int64_t i, size_t *n)
-{
-    int64_t from = i > 0 ? r->ends[i - 1] : 0;
-    *n = (size_t)(r->ends[i] - from);
-    return buf_text(&r->words) + from;
-}
 
 static int find_named(reader *r, const char *name, int64_t *at)
 {
@@ -245,23 +379,30 @@ static void end_first_row(reader *r)
     r->in_header = false;
     bool is_header = r->o.header > 0 || (r->numbers == 0 && r->nwords > 0);
     r->had_header = r->o.header >= 0 && is_header;
+    if (r->had_header || r->o.columns)
+        r->word = (kv_err){0};
     if (r->o.columns) {
         choose(r);
         return;
     }
     if (r->had_header) {
+        r->cols = r->col;
         r->n = 0;
         r->col = 0;
         return;
     }
-    if (r->first_error.code)
+    if (!r->word.code && r->first_error.code) {
         r->rc = kv_err_set(r->e, (kv_code)r->first_error.code, "%s", r->first_error.text);
+        kv_err_hint(r->e, "%s", r->first_error.hint);
+    }
 }
 
 static void end_row(reader *r)
 {
     char text[PLACE_TEXT];
-    if (r->blank_line) {
+    if (r->word.code) {
+        r->rc = word_error(r);
+    } else if (r->blank_line) {
         r->rc = kv_err_set(r->e, KV_E_FORMAT, "%s: the line is empty",
                            place(text, r, r->blank_line, 1));
     } else if ((r->rows > 0 || r->o.columns) && r->col != r->cols) {
@@ -319,6 +460,7 @@ static int read_dtype(reader *r, const char *p, size_t n)
     kv_dtype dtype;
     if (kv_dtype_parse(&dtype, name, NULL))
         return kv_err_set(r->e, KV_E_FORMAT, "%s:1:1: there is no dtype \"%s\"", r->name, name);
+    r->default_dtype = false;
     if (!r->o.has_dtype)
         r->dtype = dtype;
     return KV_OK;
@@ -373,12 +515,34 @@ static void reader_init(reader *r, const char *name, const csv_options *o, kv_er
     if (o)
         r->o = *o;
     r->dtype = r->o.has_dtype ? r->o.dtype : KV_FLOAT32;
+    r->default_dtype = !r->o.has_dtype;
     r->in_header = r->o.header >= 0 || r->o.columns;
     csv_init(&r->parser, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL);
     csv_set_realloc_func(&r->parser, grow_cell);
     csv_set_free_func(&r->parser, mem_free);
     if (r->o.separator)
-        csv_set_delim(&r->parser, (unsigned char)r->o.separator);
+        csv_set_delim(&r->parser, (unsigned char)(r->o.separator == ' ' ? '\t' : r->o.separator));
+}
+
+/* Writes n bytes to squeezed, with one tab for each run of blanks between cells. */
+static void squeeze(reader *r, const char *text, size_t n)
+{
+    buf_clear(&r->squeezed);
+    for (size_t i = 0; i < n; i++) {
+        bool blank = is_blank(text[i]) && !r->quoted, end = text[i] == '\n' || text[i] == '\r';
+        r->quoted ^= text[i] == '"';
+        if (blank) {
+            r->gap = true;
+            continue;
+        }
+        if (r->gap && r->in_line && !end)
+            buf_char(&r->squeezed, '\t');
+        r->gap = false;
+        r->in_line = !end || r->quoted;
+        buf_char(&r->squeezed, text[i]);
+    }
+    if (buf_check(&r->squeezed, r->e))
+        r->rc = KV_E_MEMORY;
 }
 
 /* Takes the next n bytes; the first call must hold the whole first line. */
@@ -394,7 +558,14 @@ static void reader_feed(reader *r, const char *text, size_t n, bool first)
         /* libcsv grows its buffer by this much: by its own size, or a cell of n bytes would be
          * copied n times. */
         csv_set_blk_size(&r->parser, cell > CELL ? cell : CELL);
-        if (csv_parse(&r->parser, text + at, size, on_cell, on_line_end, r) != size && !r->rc) {
+        const char *piece = text + at;
+        size_t left = size;
+        if (r->o.separator == ' ') {
+            squeeze(r, piece, size);
+            piece = buf_text(&r->squeezed);
+            left = r->squeezed.len;
+        }
+        if (csv_parse(&r->parser, piece, left, on_cell, on_line_end, r) != left && !r->rc) {
             char where[PLACE_TEXT];
             if (csv_error(&r->parser) == CSV_EPARSE)
                 r->rc = kv_err_set(r->e, KV_E_FORMAT, "%s: a quote stands where none can be",
@@ -472,6 +643,8 @@ static int reader_finish(reader *r, kv_array **out)
     mem_free(r->to);
     mem_free(r->next);
     buf_release(&r->words);
+    buf_release(&r->numbers_of);
+    buf_release(&r->squeezed);
     return r->rc;
 }
 
@@ -538,9 +711,10 @@ static bool write_rows(writer *w, kv_array *a, const void *data, const csv_optio
 {
     kv_dtype dtype = kv_array_dtype(a);
     int ndim = kv_array_ndim(a);
-    int64_t size = kv_array_size(a), cols = ndim ? kv_array_shape(a)[ndim - 1] : 1;
+    bool whole = !(o && o->header < 0); /* file */
+    int64_t size = kv_array_size(a), cols = ndim > whole ? kv_array_shape(a)[ndim - 1] : 1;
     char separator = o && o->separator ? o->separator : ',';
-    if ((ndim != 2 || dtype != KV_FLOAT32 || size == 0) && !(o && o->header < 0))
+    if ((ndim != 2 || dtype != KV_FLOAT32 || size == 0) && whole)
         write_first_line(w->out, a);
     for (int64_t i = 0, col = 1; i < size; i++, col++) {
         char *p = buf_room(w->out, NUM_TEXT_MAX + 1);

@@ -4,7 +4,8 @@
  * A file of rows of numbers is an array of two axes. A first line `# shape=2,3,4 dtype=float16`
  * says another shape (comma-separated sizes; `shape=` alone, nothing behind it, is a single number)
  * or dtype. Blanks round a cell, +2, .3e1, nan, inf, -0, true, false, a last blank line, a BOM and
- * CRLF are fine. A first row with no number in any cell is a header and skipped.
+ * CRLF are fine. A first row with no number in any cell is a header and skipped. Without a dtype
+ * numbers become float32, and integers that it does not hold are refused.
  */
 #ifndef IO_CSV_H
 #define IO_CSV_H
@@ -26,7 +27,11 @@ typedef struct csv_options {
     bool has_dtype;
     kv_dtype dtype; /* wins over the file's own */
     int8_t header;  /* 0: see above; 1: the first row is one; -1: it is not */
-    char separator; /* 0: a comma */
+    char separator; /* 0: a comma; a blank: any run of blanks and tabs */
+    bool fills;     /* a cell that is empty or one of `missing` becomes `filler` */
+    double filler;
+    const char *const *missing; /* NULL: NA, N/A, null, None, ? and - in any case */
+    int64_t nmissing;
     const csv_column *columns; /* the array has these columns only, in this order; NULL: all. What
                                   stands in the others is not looked at */
     int64_t ncolumns;
@@ -36,7 +41,8 @@ typedef struct csv_options {
  * in `x.csv:3:2: "abc" is no number`, columns counted in cells; code format: no number, ragged
  * rows, an empty cell, line or file, a NUL byte, a number that the dtype cannot hold (too large, or
  * a fraction for an integer), a count that does not fit the shape; name, index: a column that is
- * not there; shape: columns of an array that has not two axes; memory. o may be NULL. */
+ * not there; shape: columns of an array that has not two axes; memory. A row with words gets a hint
+ * at its columns of numbers, or at another separator. o may be NULL. */
 int csv_read_array(kv_array **out, const char *text, size_t n, const char *name,
                    const csv_options *o, kv_err *e);
 
@@ -45,11 +51,11 @@ int csv_read_stream(kv_array **out, FILE *f, const char *name, const csv_options
 
 /* Appends a so that csv_read_array gives back an equal array: the first line above when a has other
  * than two axes, another dtype than float32, or no element; then a row a line. The first axes are
- * flattened into rows. bool is written as 1 and 0. */
+ * flattened into rows, and a vector is one column. bool is written as 1 and 0. */
 int csv_write_array(buf *out, kv_array *a, kv_err *e);
 
 /* The same to a stream, in pieces. Of o (may be NULL) the separator counts, and header: -1 leaves
- * the first line out. Also: io. */
+ * the first line out, and then a vector is one row. Also: io. */
 int csv_write_stream(FILE *f, kv_array *a, const char *name, const csv_options *o, kv_err *e);
 
 #endif

@@ -245,6 +245,9 @@ int scalar_error(kv_err *e, const char *place, scalar_fit fit, kv_dtype dtype, c
     case SCALAR_FRACTION:
         return kv_err_set(e, KV_E_FORMAT, "%s: %.*s%s is no whole number, as %s needs", place,
                           shown, text, more, name);
+    case SCALAR_ROUNDED:
+        return kv_err_set(e, KV_E_FORMAT, "%s: %s does not hold %.*s%s", place, name, shown, text,
+                          more);
     case SCALAR_FITS:
         break;
     }

@@ -27,7 +27,8 @@ typedef enum scalar_fit {
     SCALAR_FITS,
     SCALAR_NO_NUMBER,
     SCALAR_TOO_LARGE, /* beyond the largest, or the smallest, of the dtype */
-    SCALAR_FRACTION   /* not a whole number, for an integer dtype; nan too */
+    SCALAR_FRACTION,  /* not a whole number, for an integer dtype; nan too */
+    SCALAR_ROUNDED    /* an integer that becomes another one; csv.c asks for it */
 } scalar_fit;
 
 /* Sets element i to a number, rounded once to the dtype. An infinite x fits every float. */

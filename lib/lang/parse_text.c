@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "lang/parse.h"
 
 /* ---- Escapes ---- */
@@ -76,22 +77,10 @@ static uint32_t escape_end(const parser *p, uint32_t pos, uint32_t end, uint32_t
     return *value == ESCAPE_NONE ? pos + 1 : pos + 2;
 }
 
-static void put_utf8(buf *out, uint32_t c)
-{
-    if (c < 0x80) {
-        buf_char(out, (char)c);
-        return;
-    }
-    int later = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-    static const unsigned char leads[] = {0, 0xc0, 0xe0, 0xf0};
-    buf_char(out, (char)(leads[later] | c >> (6 * later)));
-    while (later-- > 0)
-        buf_char(out, (char)(0x80 | (c >> (6 * later) & 0x3f)));
-}
-
 /* Appends the character that the escape at pos stands for and returns its end, 0 on an error. */
 static uint32_t escape(parser *p, buf *out, uint32_t pos, uint32_t end)
 {
+    char bytes[4];
     uint32_t value, past = escape_end(p, pos, end, &value);
     if (value == ESCAPE_BROKEN)
         past = (parse_fail(p, pos, pos + 2, KV_E_SYNTAX,
@@ -103,7 +92,7 @@ static uint32_t escape(parser *p, buf *out, uint32_t pos, uint32_t end)
     else if (value == 0 || (value >= 0xd800 && value < 0xe000))
         past = (parse_fail(p, pos, past, KV_E_SYNTAX, "a text cannot hold this character"), 0);
     else if (value != ESCAPE_LINE)
-        put_utf8(out, value);
+        buf_put(out, bytes, utf8_put(bytes, value));
     return past;
 }
 

@@ -170,6 +170,22 @@ static int join(host x, host y, host *out, arena *a, kv_err *e)
     return KV_OK;
 }
 
+static int repeat_text(host x, int64_t times, host *out, arena *a, kv_err *e)
+{
+    int64_t n = (int64_t)strlen(x.u.text), bytes;
+    times = times < 0 ? 0 : times;
+    if (__builtin_mul_overflow(n, times, &bytes) || bytes == INT64_MAX)
+        return kv_err_set(e, KV_E_MEMORY, "no memory for a text %lld times", (long long)times);
+    char *text = arena_alloc(a, (size_t)bytes + 1, e);
+    if (!text)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < bytes; i += n)
+        memcpy(text + i, x.u.text, (size_t)n);
+    text[bytes] = '\0';
+    *out = host_text(text);
+    return KV_OK;
+}
+
 static int format_one(host fmt, host x, host *out, arena *a, kv_err *e)
 {
     buf b = {0};
@@ -191,9 +207,17 @@ int host_binary(ast_op op, host x, host y, host *out, arena *a, kv_err *e)
         return format_one(x, y, out, a, e);
     if (x.kind == HOST_TEXT && y.kind == HOST_TEXT && op == OP_ADD)
         return join(x, y, out, a, e);
-    if (!host_is_number(x) || !host_is_number(y))
-        return kv_err_set(e, KV_E_DTYPE, "%s takes numbers, not %s and %s", ast_op_text(op),
-                          host_kind_name(x.kind), host_kind_name(y.kind));
+    if (op == OP_MUL && x.kind == HOST_TEXT && is_integer(y))
+        return repeat_text(x, y.u.integer, out, a, e);
+    if (op == OP_MUL && y.kind == HOST_TEXT && is_integer(x))
+        return repeat_text(y, x.u.integer, out, a, e);
+    if (!host_is_number(x) || !host_is_number(y)) {
+        kv_err_set(e, KV_E_DTYPE, "%s takes numbers, not %s and %s", ast_op_text(op),
+                   host_kind_name(x.kind), host_kind_name(y.kind));
+        if (op == OP_ADD && (x.kind == HOST_TEXT || y.kind == HOST_TEXT))
+            kv_err_hint(e, "str(x) is the text of a number; f\"{x}\" holds one");
+        return KV_E_DTYPE;
+    }
     bool whole = is_integer(x) && is_integer(y) && op != OP_DIV;
     if (whole && !(op == OP_POW && y.u.integer < 0))
         return integer_binary(op, x.u.integer, y.u.integer, out, e);

@@ -44,7 +44,8 @@ host host_literal(const ast *node);
 int host_unary(ast_op op, host x, host *out, kv_err *e);
 
 /* Every binary operator but `and` and `or`, which choose what is evaluated. TEXT % x formats one
- * value, see host_format; TEXT + TEXT joins; texts compare by bytes. New texts live in a. */
+ * value, see host_format; TEXT + TEXT joins, TEXT * integer repeats; texts compare by bytes. New
+ * texts live in a. */
 int host_binary(ast_op op, host x, host y, host *out, arena *a, kv_err *e);
 
 /* Calls a function of host numbers: those of vm/element.h that rules do not have for themselves.

@@ -36,15 +36,31 @@ static int has_no_value(checker *c, const ast *node)
     return kv_err_hint(c->e, "give it one above, on every path that leads here");
 }
 
+/* Functions that other languages have, and how a rule says them. */
+static const char *const said_otherwise[][2] = {
+    {"dot", "matmul(x, y)"}, {"transpose", "T(x)"}, {"any", "max(x > 0)"}, {"all", "min(x > 0)"}};
+
 static int unknown_function(checker *c, const ast *node)
 {
     REFUSE(c, node, KV_E_USAGE, "a rule knows no function `%s`", node->u.text);
+    for (size_t i = 0; i < sizeof said_otherwise / sizeof *said_otherwise; i++)
+        if (strcmp(node->u.text, said_otherwise[i][0]) == 0)
+            return kv_err_hint(c->e, "for example: %s", said_otherwise[i][1]);
     suggest near = {.word = node->u.text};
     for (int i = 0; i < element_function_count; i++)
         if (element_find(element_functions[i].name) == &element_functions[i])
             suggest_add(&near, element_functions[i].name);
     suggest_done(&near, c->e);
     return kv_err_hint(c->e, "help rules lists those that it knows");
+}
+
+/* axis= is what people write who know NumPy. */
+static int named_argument(checker *c, const ast *node)
+{
+    REFUSE(c, node, KV_E_USAGE, "functions of rules take no named arguments");
+    if (strcmp(node->u.text, "axis") != 0)
+        return KV_E_USAGE;
+    return kv_err_hint(c->e, "colmean(x) is mean(x, axis=0), and rowmean(x) is mean(x, axis=1)");
 }
 
 static bool is_array_name(const ast *node)
@@ -60,6 +76,9 @@ static int check_call(checker *c, const ast *node)
         return unknown_function(c, node);
     if (f->kind == FN_ENDSWITH && rule_env_is_element(&c->env, node))
         return REFUSE(c, node, KV_E_USAGE, "endswith takes texts, not arrays");
+    for (uint32_t i = 0; i < node->n; i++)
+        if (node->kid[i]->kind == AST_ARG)
+            return named_argument(c, node->kid[i]);
     int rc = element_check_count(f, (int)node->n, c->e);
     if (rc) {
         source_at(c->src, node->pos, node->end, c->e);
@@ -131,8 +150,6 @@ static int check_expr(checker *c, const ast *node, bool element)
         return check_kids(c, node, false);
     case AST_TUPLE: /* behind % of a text */
         return check_kids(c, node, element);
-    case AST_ARG:
-        return REFUSE(c, node, KV_E_USAGE, "functions of rules take no named arguments");
     default: /* the other kinds of expressions */
         return REFUSE(c, node, KV_E_USAGE, "a rule holds numbers, texts and arrays, but not this");
     }

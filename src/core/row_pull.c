@@ -75,7 +75,7 @@ static int check_storage(const kv_key *key, const kv_array *stored, const kv_arr
     } else if (out->storage != KV_ROW_SPARSE) {
         kv_err_set(e, KV_E_VALUE, "rows of key %s go into a row_sparse array, this one is not",
                    text);
-        kv_err_hint(e, "zeros(shape, stype=\"row_sparse\"), in C kv_array_new_sparse");
+        kv_err_hint(e, "zeros(shape, stype=\"row_sparse\")");
     } else {
         return KV_OK;
     }

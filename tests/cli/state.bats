@@ -186,7 +186,16 @@ nonsense 7'
     run kvctl -s w.kvs -c 'create'
     assert_failure 3
     assert_output 'kvctl: error[key]: 4 keys of "w.kvs" would be gone: 3, 5, 7, …
- hint: nothing was written; --force drops them, create --name x makes a store beside that of the file'
+ hint: nothing was run; --force drops them, create --name x makes a store beside that of the file'
+    run kvctl -s w.kvs -c 'print "long"; create; init 5,7 2; def f(x) { init 3 x }'
+    assert_line --index 0 'kvctl: error[key]: 1 key of "w.kvs" would be gone: 9'
+    # what is computed is known at the end only
+    run kvctl -s w.kvs -c 'print "long"; create; for k in [5, 7] { init $k 2 }'
+    assert_failure 3
+    assert_line --index 0 long
+    assert_line --index 1 'kvctl: error[key]: 2 keys of "w.kvs" would be gone: 3, 9'
+    kvctl -s w.kvs -c 'if has(5) { quit }; create; init 4 1'
+    cmp w.kvs before
     run kvctl -k -s w.kvs -c 'create device; init 5 2; init 3,7 2; init 1 1'
     assert_failure 3
     assert_line --index 0 'kvctl: error[key]: 1 key of "w.kvs" would be gone: 9'

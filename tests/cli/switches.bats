@@ -199,6 +199,14 @@ while true { x = 1 }'
  hint: kvctl -c 'time …'"
 }
 
+@test "words: a text that has lost its quotes" {
+    run kvctl print 'two words'
+    assert_failure 2
+    assert_line --index 1 " hint: for the text write '\"two words\"'"
+    run kvctl print '"two words"'
+    assert_output "two words"
+}
+
 @test "words: neither a file nor a command" {
     run kvctl nosuch.kv
     assert_failure 2

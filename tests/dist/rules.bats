@@ -39,3 +39,54 @@ END
         assert_output --partial "reads rate 0.25, lr 0.25"
     done
 }
+
+# A rule of columns needs all of a key, which lives on one server then; one of rows needs none.
+@test "rules: by rows and columns a job gives the bits of one process, and its states go on" {
+    cat >rule.kv <<'KV'
+updater factored {
+  state row r; state col c
+  squares = input * input + 1e-8
+  r += rowmean(squares); c += colmean(squares)
+  u = input / sqrt(r / mean(r) * c)
+  if max(abs(u)) > 100 { skip }
+  stored -= lr * (u + matmul(u, matmul(T(stored), stored)) * 1e-6)
+}
+updater largest { state row r; r = maximum(r, rowmax(abs(input))); stored += rowsum(input) / r }
+KV
+    cat >one.kv <<'KV'
+source rule.kv
+create local
+init w reshape(cos(arange(6000)), (100, 60)); init v ones(60, 70)
+set-optimizer factored --learning-rate 0.1
+for k in 1..3 { g = sin(arange(6000) * k).reshape(100, 60); push w [g, g * 2]; push v [ones(60, 70) * k, ones(60, 70)] }
+set-optimizer largest
+for k in 1..3 { push w [g, g * k] }
+pull w > one.npy
+KV
+    run kvctl one.kv
+    assert_success
+    cat >job.kv <<'KV'
+source rule.kv
+create dist_sync
+init w reshape(cos(arange(6000)), (100, 60)); init v ones(60, 70)
+set-optimizer factored --learning-rate 0.1
+for k in 1..2 { g = sin(arange(6000) * k).reshape(100, 60); push w g * (1 + rank()); push v ones(60, 70) * (k if rank() == 0 else 1) }
+save-states half.states --dump-optimizer
+pull [w, v] -> held
+if rank() == 0 { write held[0] half-w.npy; write held[1] half-v.npy }
+KV
+    sed -n '1,/^set-optimizer/p' job.kv | sed 's/reshape(cos.*60));/@half-w.npy;/; s/init v .*/init v @half-v.npy/' >rest.kv
+    cat >>rest.kv <<'KV'
+load-states half.states
+for k in [3] { g = sin(arange(6000) * k).reshape(100, 60); push w g * (1 + rank()); push v ones(60, 70) * (k if rank() == 0 else 1) }
+set-optimizer largest
+for k in 1..3 { push w g * (1 if rank() == 0 else k) }
+pull w -> x
+assert all(x == @one.npy)
+KV
+    export MXNET_KVSTORE_BIGARRAY_BOUND=100
+    ranks -n 2 job.kv
+    assert_success
+    ranks -n 2 -s 3 rest.kv
+    assert_success
+}

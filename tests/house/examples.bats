@@ -15,6 +15,13 @@ in_examples()
     assert_output "loss 5.3803"
 }
 
+@test "examples: embedding.kv learns ratings that nobody gave" {
+    in_examples
+    run kvctl -q embedding.kv
+    assert_success
+    assert_line --regexp '^unrated pairs: mean square 0\.00[0-9]+$'
+}
+
 @test "examples: aggregate.sh sums four workers' gradients" {
     in_examples
     run sh aggregate.sh

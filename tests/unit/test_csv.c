@@ -57,9 +57,38 @@ TEST(csv_reads)
                "# shape=1,2 dtype=int32\n300,-1\n");
 }
 
+/* Integers beyond 2^24 that float32 holds, or that it is written as. */
+TEST(csv_large_integers)
+{
+    check_read("16777216,20000000,99999999999\n", &(csv_options){.has_dtype = true},
+               "16777216,20000000,100000000000\n");
+    check_read("16777216,-33554432,1e10\n", NULL, "16777216,-33554432,10000000000\n");
+    check_read("8589934592,8589935000\n", NULL, "8589935000,8589935000\n");
+    check_read("# dtype=float32\n123456789\n", NULL, "123456790\n");
+}
+
+TEST(csv_separators)
+{
+    check_read("1;2\n3;4\n", &(csv_options){.separator = ';'}, "1,2\n3,4\n");
+    check_read("  1 \t2\r\n3   4  \n", &(csv_options){.separator = ' '}, "1,2\n3,4\n");
+    check_read("\"a b\" c\n1 2", &(csv_options){.separator = ' '}, "1,2\n");
+}
+
+TEST(csv_missing)
+{
+    static const char *const words[] = {"x"};
+    check_read("1,\nna,?\n", &(csv_options){.fills = true, .filler = -1}, "1,-1\n-1,-1\n");
+    check_read("x,1\n,2\n",
+               &(csv_options){.fills = true, .filler = 0, .missing = words, .nmissing = 1},
+               "0,1\n0,2\n");
+    check_error("1,2\nx,NA\n", 9,
+                &(csv_options){.fills = true, .missing = words, .nmissing = 1},
+                "x.csv:2:2: \"NA\" is no number");
+}
+
 TEST(csv_first_line)
 {
-    check_read("# shape=4\n1,2,3,4\n", NULL, "# shape=4 dtype=float32\n1,2,3,4\n");
+    check_read("# shape=4\n1,2,3,4\n", NULL, "# shape=4 dtype=float32\n1\n2\n3\n4\n");
     check_read("# shape=\n7\n", NULL, "# shape= dtype=float32\n7\n");
     check_read("#dtype=int8  shape=1,2 \r\n1,2\n", NULL, "# shape=1,2 dtype=int8\n1,2\n");
     check_read("# shape=2,2\n1,2\n3,4\n", NULL, "1,2\n3,4\n");
@@ -238,8 +267,10 @@ TEST(csv_errors)
         {"a", "x.csv: no row of numbers follows the header"},
         {"1,2\n3,abc\n", "x.csv:2:2: \"abc\" is no number"},
         {"1,abc\n3,4\n", "x.csv:1:2: \"abc\" is no number"},
-        {"a,b\n1,2\n3,x\n", "x.csv:3:2: \"x\" is no number"},
-        {"\"a\nb\",c\n1,2\n3,x\n", "x.csv:4:2: \"x\" is no number"},
+        {"a,b\n1,2\n3,x\n", "x.csv:3:2: \"x\" is no number, in column \"b\""},
+        {"\"a\nb\",c\n1,2\n3,x\n", "x.csv:4:2: \"x\" is no number, in column \"c\""},
+        {"123456789\n", "x.csv:1:1: float32 does not hold 123456789"},
+        {"1\n-16777217\n", "x.csv:2:1: float32 does not hold -16777217"},
         {"1,2\n3\n", "x.csv:2:2: the row has 1 cells, those above have 2"},
         {"1,2\n3,4,5,6\n", "x.csv:2:3: the row has 4 cells, those above have 2"},
         {"1,2\n3,4,\n", "x.csv:2:3: the cell is empty"},

@@ -175,6 +175,13 @@ TEST(rule_check_functions)
                "1:6-17 usage: sparse takes `input` or `stored`");
     CHECK_TEXT(refusal("{ stored += clip(input, c=1) }"),
                "1:25-28 usage: functions of rules take no named arguments");
+    CHECK_TEXT(refusal("{ stored += mean(input, axis=0) }"),
+               "1:25-31 usage: functions of rules take no named arguments (colmean(x) is mean(x, "
+               "axis=0), and rowmean(x) is mean(x, axis=1))");
+    CHECK_TEXT(refusal("{ stored += dot(input, stored) }"),
+               "1:13-31 usage: a rule knows no function `dot` (for example: matmul(x, y))");
+    CHECK_TEXT(refusal("{ stored += max(t) }"),
+               "1:13-19 usage: max takes an array, and this holds none");
     CHECK_TEXT(refusal("{ stored += endswith(input, \"a\") }"),
                "1:13-33 usage: endswith takes texts, not arrays");
 }

@@ -1,0 +1,60 @@
+/* Functions that tell which files there are. */
+#include "eval/func.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "session/list.h"
+#include "session/unit.h"
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The files that match, sorted by their bytes, whatever the locale. */
+static int list_files(glob_t *found, value *out, kv_err *e)
+{
+    value_stack files = {0};
+    int rc = KV_OK;
+    qsort(found->gl_pathv, found->gl_pathc, sizeof *found->gl_pathv, by_bytes);
+    for (size_t i = 0; i < found->gl_pathc && !rc; i++) {
+        value file;
+        if (!(rc = value_text(&file, found->gl_pathv[i], e)))
+            rc = value_stack_add(&files, file, e);
+    }
+    if (!rc)
+        rc = value_stack_list(&files, out, e);
+    value_stack_release(&files);
+    return rc;
+}
+
+int func_glob(function_args *args, value *out, kv_err *e)
+{
+    const char *pattern;
+    glob_t found = {0};
+    int rc = function_text(args->v[0], "a pattern of files", &pattern, e);
+    if (rc)
+        return rc;
+    int why = glob(pattern, GLOB_NOSORT | GLOB_NOESCAPE, NULL, &found);
+    if (why == GLOB_NOSPACE)
+        rc = kv_err_set(e, KV_E_MEMORY, "no memory for the files that match");
+    else if (why && why != GLOB_NOMATCH)
+        rc = file_error(e, "read", pattern, errno);
+    else
+        rc = list_files(&found, out, e);
+    globfree(&found);
+    return rc;
+}
+
+/* "." where the script has no file: behind -c, from stdin and at the prompt. */
+int func_script_dir(function_args *args, value *out, kv_err *e)
+{
+    const char *path = args->session->unit->src.name, *slash = strrchr(path, '/');
+    if (*path == '<' || !slash)
+        return value_text(out, ".", e);
+    return value_text_new(out, path, slash == path ? 1 : (size_t)(slash - path), e);
+}

@@ -1,0 +1,395 @@
+/* Functions of texts, which do what Python's methods of these names do. */
+#include "eval/func.h"
+
+#include <string.h>
+
+#include "base/letter.h"
+#include "base/utf8.h"
+#include "eval/piece.h"
+#include "session/text.h"
+
+/* ---- Arguments ---- */
+
+int piece_of(value v, const char *what, piece *out, kv_err *e)
+{
+    int rc = function_text(v, what, &out->text, e);
+    if (!rc)
+        out->n = text_bytes(v);
+    return rc;
+}
+
+int text_of(function_args *args, piece *out, kv_err *e)
+{
+    value v = args->rest ? args->rest[0] : args->v[0];
+    if (v.kind == VALUE_TEXT)
+        return piece_of(v, "", out, e);
+    return kv_err_set(e, KV_E_DTYPE, "%s() is of texts, not of %s", args->function->name,
+                      value_kind_name(v));
+}
+
+/* The text that a function is of, and its first argument. */
+static int two_texts(function_args *args, const char *what, piece *text, piece *other, kv_err *e)
+{
+    int rc = text_of(args, text, e);
+    return rc ? rc : piece_of(args->v[1], what, other, e);
+}
+
+/* A count that may be left out; -1 stands for all. */
+static int count_of(function_args *args, int i, const char *what, int64_t *out, kv_err *e)
+{
+    *out = -1;
+    return args->given[i] ? function_int(args->v[i], what, out, e) : KV_OK;
+}
+
+uint32_t piece_character(piece p, int64_t at, int64_t *bytes)
+{
+    bool valid;
+    *bytes = (int64_t)utf8_length(p.text + at, (size_t)(p.n - at), &valid);
+    return valid ? utf8_number(p.text + at, (size_t)*bytes) : 0xfffd;
+}
+
+int64_t piece_last(piece p, int64_t end)
+{
+    int64_t at = end - 1;
+    while (at > 0 && end - at < 4 && utf8_is_later(p.text[at]))
+        at--;
+    int64_t bytes;
+    piece_character(p, at, &bytes);
+    return at + bytes == end ? at : end - 1;
+}
+
+int64_t piece_find(piece p, piece what, int64_t from)
+{
+    if (from + what.n > p.n)
+        return -1;
+    const char *found = what.n ? memmem(p.text + from, (size_t)(p.n - from), what.text,
+                                        (size_t)what.n)
+                               : p.text + from;
+    return found ? found - p.text : -1;
+}
+
+int64_t piece_find_last(piece p, piece what, int64_t end)
+{
+    for (int64_t at = end - what.n; at >= 0; at--)
+        if (memcmp(p.text + at, what.text, (size_t)what.n) == 0)
+            return at;
+    return -1;
+}
+
+/* ---- Finding ---- */
+
+/* The characters start to end of a text, which may be negative or left out, as bytes. False when
+ * start lies behind end. */
+static bool part_of(value text, int64_t start, int64_t end, piece *out)
+{
+    int64_t n = text_length(text);
+    start = start < 0 ? start + n : start;
+    end = end < 0 ? end + n : end > n ? n : end;
+    start = start < 0 ? 0 : start;
+    end = end < 0 ? 0 : end;
+    if (start > end)
+        return false;
+    int64_t from = text_byte_of(text, start), to = text_byte_of(text, end);
+    *out = (piece){text.u.text + from, to - from};
+    return true;
+}
+
+/* find and rfind: the character at which a text is found, or -1. */
+static int find(function_args *args, bool last, value *out, kv_err *e)
+{
+    piece text, what, part;
+    int64_t start = 0, end = INT64_MAX, at = -1;
+    int rc = two_texts(args, "what find() looks for", &text, &what, e);
+    if (!rc && args->given[2])
+        rc = function_int(args->v[2], "start", &start, e);
+    if (!rc && args->given[3])
+        rc = function_int(args->v[3], "end", &end, e);
+    if (rc)
+        return rc;
+    if (part_of(args->v[0], start, end, &part))
+        at = last ? piece_find_last(part, what, part.n) : piece_find(part, what, 0);
+    *out = value_int(at < 0 ? -1 : utf8_count(text.text, (size_t)(part.text - text.text + at)));
+    return KV_OK;
+}
+
+int func_find(function_args *args, value *out, kv_err *e)
+{
+    return find(args, false, out, e);
+}
+
+int func_rfind(function_args *args, value *out, kv_err *e)
+{
+    return find(args, true, out, e);
+}
+
+int text_index(function_args *args, value *out, kv_err *e)
+{
+    int rc = func_find(args, out, e);
+    if (rc || out->u.integer >= 0)
+        return rc;
+    kv_err_set(e, KV_E_VALUE, "the text does not hold \"%.60s\"", args->v[1].u.text);
+    return kv_err_hint(e, "text.find(x) gives -1 then");
+}
+
+int text_count(function_args *args, value *out, kv_err *e)
+{
+    piece text, what;
+    int rc = two_texts(args, "what count() looks for", &text, &what, e);
+    if (rc)
+        return rc;
+    int64_t n = what.n ? 0 : text_length(args->v[0]) + 1;
+    for (int64_t at = 0; what.n && (at = piece_find(text, what, at)) >= 0; at += what.n)
+        n++;
+    *out = value_int(n);
+    return KV_OK;
+}
+
+/* Whether a text begins or ends with one of several, which may also stand in a tuple. */
+static int has_end(function_args *args, bool last, value *out, kv_err *e)
+{
+    piece text, end;
+    bool found = false;
+    int rc = text_of(args, &text, e);
+    for (int64_t i = 1; i < args->nrest && !rc; i++) {
+        int64_t n;
+        const value *ends = value_items(&args->rest[i], &n);
+        for (int64_t k = 0; k < n && !rc; k++) {
+            if ((rc = piece_of(ends[k], last ? "an end" : "a start", &end, e)))
+                break;
+            const char *at = text.text + (last ? text.n - end.n : 0);
+            found |= end.n <= text.n && memcmp(at, end.text, (size_t)end.n) == 0;
+        }
+    }
+    *out = value_bool(found);
+    return rc;
+}
+
+int func_startswith(function_args *args, value *out, kv_err *e)
+{
+    return has_end(args, false, out, e);
+}
+
+int func_endswith(function_args *args, value *out, kv_err *e)
+{
+    return has_end(args, true, out, e);
+}
+
+/* ---- Changing ---- */
+
+/* An empty `old` stands before each character and at the end. */
+static void replace_empty(buf *out, piece text, piece new, int64_t most)
+{
+    int64_t at = 0, bytes;
+    while (at < text.n && most != 0) {
+        buf_put(out, new.text, (size_t)new.n);
+        piece_character(text, at, &bytes);
+        buf_put(out, text.text + at, (size_t)bytes);
+        at += bytes;
+        most -= most > 0;
+    }
+    if (most != 0)
+        buf_put(out, new.text, (size_t)new.n);
+    buf_put(out, text.text + at, (size_t)(text.n - at));
+}
+
+int func_replace(function_args *args, value *out, kv_err *e)
+{
+    piece text, old, new;
+    int64_t most, at = 0, next;
+    buf made = {0};
+    int rc = two_texts(args, "what replace() looks for", &text, &old, e);
+    if (rc || (rc = piece_of(args->v[2], "what replace() puts there", &new, e)) ||
+        (rc = count_of(args, 3, "count", &most, e)))
+        return rc;
+    if (old.n == 0)
+        replace_empty(&made, text, new, most);
+    for (; old.n && most != 0 && (next = piece_find(text, old, at)) >= 0; most -= most > 0) {
+        buf_put(&made, text.text + at, (size_t)(next - at));
+        buf_put(&made, new.text, (size_t)new.n);
+        at = next + old.n;
+    }
+    if (old.n)
+        buf_put(&made, text.text + at, (size_t)(text.n - at));
+    return value_text_take(out, &made, KV_OK, e);
+}
+
+/* Whether the character at `at` is one of those to strip: blanks, or those of a text. */
+static bool is_stripped(piece text, int64_t at, const piece *chars)
+{
+    int64_t bytes;
+    uint32_t c = piece_character(text, at, &bytes);
+    if (!chars)
+        return letter_is_space(c);
+    for (int64_t i = 0, n; i < chars->n; i += n) {
+        piece_character(*chars, i, &n);
+        if (n == bytes && memcmp(chars->text + i, text.text + at, (size_t)n) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int strip(function_args *args, bool left, bool right, value *out, kv_err *e)
+{
+    piece text, chars;
+    int64_t from = 0, bytes;
+    int rc = text_of(args, &text, e);
+    bool given = args->v[1].kind != VALUE_NONE;
+    if (!rc && given)
+        rc = piece_of(args->v[1], "the characters of strip()", &chars, e);
+    if (rc)
+        return rc;
+    while (left && from < text.n && is_stripped(text, from, given ? &chars : NULL)) {
+        piece_character(text, from, &bytes);
+        from += bytes;
+    }
+    while (right && text.n > from &&
+           is_stripped(text, piece_last(text, text.n), given ? &chars : NULL))
+        text.n = piece_last(text, text.n);
+    return value_text_new(out, text.text + from, (size_t)(text.n - from), e);
+}
+
+int func_strip(function_args *args, value *out, kv_err *e)
+{
+    return strip(args, true, true, out, e);
+}
+
+int func_lstrip(function_args *args, value *out, kv_err *e)
+{
+    return strip(args, true, false, out, e);
+}
+
+int func_rstrip(function_args *args, value *out, kv_err *e)
+{
+    return strip(args, false, true, out, e);
+}
+
+int func_zfill(function_args *args, value *out, kv_err *e)
+{
+    piece text;
+    int64_t width;
+    buf made = {0};
+    int rc = text_of(args, &text, e);
+    if (rc || (rc = function_int(args->v[1], "a width", &width, e)))
+        return rc;
+    int64_t sign = text.n > 0 && (*text.text == '+' || *text.text == '-');
+    buf_put(&made, text.text, (size_t)sign);
+    buf_repeat(&made, '0', width - text_length(args->v[0]));
+    buf_put(&made, text.text + sign, (size_t)(text.n - sign));
+    return value_text_take(out, &made, KV_OK, e);
+}
+
+/* ---- Letters ---- */
+
+typedef enum letters { LETTERS_UPPER, LETTERS_LOWER, LETTERS_TITLE } letters;
+
+static void put_letter(buf *out, uint32_t c)
+{
+    char bytes[4];
+    buf_put(out, bytes, utf8_put(bytes, c));
+}
+
+/* Appends c as a large or small letter; *cased says whether it is a letter that has both. */
+static bool put_cased(buf *out, uint32_t c, bool upper, bool *cased, locale_t unicode)
+{
+    if (c < 0x80) {
+        bool is_upper = c >= 'A' && c <= 'Z', is_lower = c >= 'a' && c <= 'z';
+        *cased = is_upper || is_lower;
+        buf_char(out, (char)(is_upper && !upper ? c + 32 : is_lower && upper ? c - 32 : c));
+        return true;
+    }
+    uint32_t large = letter_upper(c, unicode), small = letter_lower(c, unicode);
+    if ((upper ? large : small) == 0)
+        return false;
+    *cased = large != small;
+    put_letter(out, upper ? large : small);
+    return true;
+}
+
+static int change_case(function_args *args, letters how, value *out, kv_err *e)
+{
+    piece text;
+    buf made = {0};
+    bool inside = false; /* a word */
+    int rc = text_of(args, &text, e);
+    if (rc)
+        return rc;
+    bool ascii = text_length(args->v[0]) == text.n;
+    locale_t unicode = ascii ? (locale_t)0 : newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    if (!ascii && !unicode)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "there are no letters beyond ASCII without the "
+                                               "locale C.UTF-8");
+    for (int64_t at = 0, bytes; at < text.n && !rc; at += bytes) {
+        uint32_t c = piece_character(text, at, &bytes);
+        bool upper = how == LETTERS_UPPER || (how == LETTERS_TITLE && !inside);
+        if (!put_cased(&made, c, upper, &inside, unicode))
+            rc = kv_err_set(e, KV_E_UNSUPPORTED, "%s() has no one letter for `%.*s`",
+                            args->function->name, (int)bytes, text.text + at);
+    }
+    if (unicode)
+        freelocale(unicode);
+    return value_text_take(out, &made, rc, e);
+}
+
+int func_upper(function_args *args, value *out, kv_err *e)
+{
+    return change_case(args, LETTERS_UPPER, out, e);
+}
+
+int func_lower(function_args *args, value *out, kv_err *e)
+{
+    return change_case(args, LETTERS_LOWER, out, e);
+}
+
+int func_title(function_args *args, value *out, kv_err *e)
+{
+    return change_case(args, LETTERS_TITLE, out, e);
+}
+
+/* Digits of other scripts, and raised ones, stand behind U+065F, or in Latin-1 before U+00C0. */
+int func_isdigit(function_args *args, value *out, kv_err *e)
+{
+    piece text;
+    bool unknown = false;
+    int rc = text_of(args, &text, e);
+    if (rc)
+        return rc;
+    *out = value_bool(text.n > 0);
+    for (int64_t at = 0, bytes; at < text.n; at += bytes) {
+        uint32_t c = piece_character(text, at, &bytes);
+        bool other = c >= 0x660 || (c >= 0x80 && c < 0xc0);
+        unknown |= other;
+        if (!other && (c < '0' || c > '9'))
+            *out = value_bool(false);
+    }
+    if (unknown && out->u.integer)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "isdigit() knows the digits 0 to 9, not `%.40s`",
+                          text.text);
+    return KV_OK;
+}
+
+int func_ord(function_args *args, value *out, kv_err *e)
+{
+    piece text;
+    int64_t bytes;
+    int rc = piece_of(args->v[0], "a character", &text, e);
+    if (rc)
+        return rc;
+    if (text_length(args->v[0]) != 1)
+        return kv_err_set(e, KV_E_VALUE, "ord() takes one character, not %lld",
+                          (long long)text_length(args->v[0]));
+    *out = value_int(piece_character(text, 0, &bytes));
+    return KV_OK;
+}
+
+int func_chr(function_args *args, value *out, kv_err *e)
+{
+    int64_t c;
+    char bytes[4];
+    int rc = function_int(args->v[0], "a character's number", &c, e);
+    if (rc)
+        return rc;
+    if (c <= 0 || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+        return kv_err_set(e, KV_E_VALUE, "no text holds a character of the number %lld",
+                          (long long)c);
+    return value_text_new(out, bytes, utf8_put(bytes, (uint32_t)c), e);
+}

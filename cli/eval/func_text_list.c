@@ -1,0 +1,184 @@
+/* Functions between texts and lists of them, which do what Python's methods of these names do. */
+#include "eval/func.h"
+
+#include "base/letter.h"
+#include "base/stop.h"
+#include "eval/piece.h"
+#include "session/list.h"
+#include "session/text.h"
+
+/* ---- From a text to a list ---- */
+
+static int add_part(value_stack *parts, piece text, int64_t from, int64_t to, kv_err *e)
+{
+    value part;
+    int rc = value_text_new(&part, text.text + from, (size_t)(to - from), e);
+    return rc ? rc : value_stack_add(parts, part, e);
+}
+
+/* The byte behind the blanks at `at`, or behind the characters that are none. */
+static int64_t past(piece text, int64_t at, bool blanks)
+{
+    int64_t bytes;
+    while (at < text.n && letter_is_space(piece_character(text, at, &bytes)) == blanks)
+        at += bytes;
+    return at;
+}
+
+/* The same backwards: the byte at which they begin. */
+static int64_t before(piece text, int64_t end, bool blanks)
+{
+    int64_t bytes;
+    while (end > 0) {
+        int64_t at = piece_last(text, end);
+        if (letter_is_space(piece_character(text, at, &bytes)) != blanks)
+            break;
+        end = at;
+    }
+    return end;
+}
+
+static int split_words(value_stack *parts, piece text, int64_t most, kv_err *e)
+{
+    int rc = KV_OK;
+    int64_t at = past(text, 0, true);
+    for (; at < text.n && most != 0 && !rc; most -= most > 0) {
+        int64_t end = past(text, at, false);
+        rc = add_part(parts, text, at, end, e);
+        at = past(text, end, true);
+    }
+    return at < text.n && !rc ? add_part(parts, text, at, text.n, e) : rc;
+}
+
+static int split_words_last(value_stack *parts, piece text, int64_t most, kv_err *e)
+{
+    int rc = KV_OK;
+    int64_t end = before(text, text.n, true);
+    for (; end > 0 && most != 0 && !rc; most -= most > 0) {
+        int64_t at = before(text, end, false);
+        rc = add_part(parts, text, at, end, e);
+        end = before(text, at, true);
+    }
+    return end > 0 && !rc ? add_part(parts, text, 0, end, e) : rc;
+}
+
+static int split_at(value_stack *parts, piece text, piece sep, int64_t most, kv_err *e)
+{
+    int rc = KV_OK;
+    int64_t at = 0, next;
+    for (; most != 0 && !rc && (next = piece_find(text, sep, at)) >= 0; most -= most > 0) {
+        rc = add_part(parts, text, at, next, e);
+        at = next + sep.n;
+    }
+    return rc ? rc : add_part(parts, text, at, text.n, e);
+}
+
+static int split_at_last(value_stack *parts, piece text, piece sep, int64_t most, kv_err *e)
+{
+    int rc = KV_OK;
+    int64_t end = text.n, at;
+    for (; most != 0 && !rc && (at = piece_find_last(text, sep, end)) >= 0; most -= most > 0) {
+        rc = add_part(parts, text, at + sep.n, end, e);
+        end = at;
+    }
+    return rc ? rc : add_part(parts, text, 0, end, e);
+}
+
+static void turn_around(value_stack *parts)
+{
+    for (int64_t i = 0, k = parts->n - 1; i < k; i++, k--) {
+        value swapped = parts->items[i];
+        parts->items[i] = parts->items[k];
+        parts->items[k] = swapped;
+    }
+}
+
+static int split(function_args *args, value by, value max, bool last, value *out, kv_err *e)
+{
+    piece text, sep = {0};
+    int64_t most = -1;
+    value_stack parts = {0};
+    int rc = text_of(args, &text, e);
+    if (!rc && by.kind != VALUE_NONE)
+        rc = piece_of(by, "what split() splits at", &sep, e);
+    if (!rc && max.kind != VALUE_NONE)
+        rc = function_int(max, "maxsplit", &most, e);
+    if (!rc && by.kind != VALUE_NONE && sep.n == 0)
+        rc = kv_err_set(e, KV_E_VALUE, "a text cannot be split at an empty text");
+    if (rc)
+        return rc;
+    if (by.kind == VALUE_NONE)
+        rc = (last ? split_words_last : split_words)(&parts, text, most, e);
+    else
+        rc = (last ? split_at_last : split_at)(&parts, text, sep, most, e);
+    if (last)
+        turn_around(&parts);
+    if (!rc)
+        rc = value_stack_list(&parts, out, e);
+    value_stack_release(&parts);
+    return rc;
+}
+
+/* split(text, sep, maxsplit) has the name of split(a, parts, axis). */
+int func_split(function_args *args, value *out, kv_err *e)
+{
+    if (args->v[0].kind == VALUE_TEXT)
+        return split(args, args->v[args->given[3] ? 3 : 1], args->v[args->given[4] ? 4 : 2], false,
+                     out, e);
+    if (!args->given[1])
+        return kv_err_set(e, KV_E_USAGE, "split() of an array needs a number of parts");
+    int rc = value_to_array(&args->array, args->v[0], e);
+    return rc ? rc : func_split_array(args, out, e);
+}
+
+int func_rsplit(function_args *args, value *out, kv_err *e)
+{
+    return split(args, args->v[1], args->v[2], true, out, e);
+}
+
+int func_splitlines(function_args *args, value *out, kv_err *e)
+{
+    piece text;
+    value_stack lines = {0};
+    int64_t begin = 0, bytes;
+    int rc = text_of(args, &text, e);
+    for (int64_t at = 0; !rc && at < text.n; at += bytes) {
+        if (!letter_ends_line(piece_character(text, at, &bytes)))
+            continue;
+        rc = add_part(&lines, text, begin, at, e);
+        bytes += text.text[at] == '\r' && at + 1 < text.n && text.text[at + 1] == '\n';
+        begin = at + bytes;
+    }
+    if (!rc && begin < text.n)
+        rc = add_part(&lines, text, begin, text.n, e);
+    if (!rc)
+        rc = value_stack_list(&lines, out, e);
+    value_stack_release(&lines);
+    return rc;
+}
+
+/* ---- From a list to a text ---- */
+
+int func_join(function_args *args, value *out, kv_err *e)
+{
+    piece sep, item;
+    buf all = {0};
+    value list = args->v[1];
+    int rc = piece_of(args->v[0], "what join() puts between", &sep, e);
+    if (!rc && !value_is_sequence(list)) {
+        kv_err_set(e, KV_E_DTYPE, "join() takes a list of texts, not %s", value_kind_name(list));
+        rc = kv_err_hint(e, "\", \".join([\"a\", \"b\"])");
+    }
+    for (int64_t i = 0; !rc && i < list.u.list->n && !(rc = stop_check_at(i, e)); i++) {
+        if (list.u.list->items[i].kind != VALUE_TEXT) {
+            kv_err_set(e, KV_E_DTYPE, "join() takes texts, and item %lld is %s", (long long)i,
+                       value_kind_name(list.u.list->items[i]));
+            rc = kv_err_hint(e, "str(x) makes a text: [str(x) for x in list]");
+            break;
+        }
+        rc = piece_of(list.u.list->items[i], "an item", &item, e);
+        buf_put(&all, i ? sep.text : "", i ? (size_t)sep.n : 0);
+        buf_put(&all, item.text, (size_t)item.n);
+    }
+    return value_text_take(out, &all, rc, e);
+}

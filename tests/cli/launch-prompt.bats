@@ -1,0 +1,138 @@
+# kvctl launch -i: a prompt for a job; launch -: a script on stdin for all of its ranks.
+
+bats_require_minimum_version 1.5.0
+
+load help
+load screen
+
+setup_file()
+{
+    export KVCTL_HISTORY=off
+    file_needs mpi || return 0
+}
+
+# What was printed, by ranks.
+sorted()
+{
+    sort -s -k1,1 <<<"$output"
+}
+
+@test "launch -i: each entry goes to all ranks, @N to one; an error ends nothing" {
+    run --separate-stderr kvctl launch -n 2 -i <<'END'
+create dist_sync
+init 3 zeros(2)
+push 3 ones(2)*(rank()+1)
+pull 3
+@1 print "only", rank()
+for i in 0..1 {
+    print "block", i
+}
+@0 for i in 0..0:
+    print "zero", i
+
+@0 nope 3
+@7 print 1
+!printf "no newline"
+print "on"
+END
+    assert_failure 2 # the code of the first error, as of kvctl -i
+    assert_equal "$(sorted)" '[0] [3. 3.]
+[0] block 0
+[0] block 1
+[0] zero 0
+[0] no newline
+[0] on
+[1] [3. 3.]
+[1] only 1
+[1] block 0
+[1] block 1
+[1] no newline
+[1] on'
+    assert_equal "$stderr" '[0] <repl>:12:1: error[usage]: there is no command `nope`
+[0]    12 : nope 3
+[0]       : ^^^^
+[0]  hint: `help` lists the commands
+kvctl: there is no rank 7 to run it'
+}
+
+@test "launch -: a script for all ranks, with its words; the first error ends the job" {
+    run --separate-stderr kvctl launch -n 2 - a --json <<<'print args
+create dist_sync; init 1 zeros(2); push 1 ones(2); pull 1'
+    assert_success
+    assert_equal "$(sorted)" "[0] ['a', '--json']
+[0] [2. 2.]
+[1] ['a', '--json']
+[1] [2. 2.]"
+    run kvctl launch -n 2 - <<<$'create dist_sync; print 1\nassert rank() == 1\nprint 3'
+    assert_failure 1
+    assert_line "kvctl: rank 0 (worker) ended with exit code 1"
+    refute_output --partial "] 3"
+    run --separate-stderr kvctl launch -n 2 -k - <<<$'create dist_sync; assert rank() == 1\nprint 3'
+    assert_failure 1
+    assert_equal "$(sorted)" $'[0] 3\n[1] 3'
+}
+
+@test "launch -i: quit ends the job, also of one rank; a file runs before the entries" {
+    echo 'create dist_sync; init 1 ones(2)' >begin.kv
+    run kvctl launch -n 2 -i begin.kv <<<$'@0 pull 1\nquit\nprint 2'
+    assert_success
+    assert_output '[0] [1. 1.]'
+    run kvctl launch -n 2 -i <<<$'@0 quit\nprint env("OMPI_COMM_WORLD_RANK")\n@0 print 3'
+    assert_failure 2
+    assert_line '[1] 1'
+    assert_line 'kvctl: there is no rank 0 to run it'
+    run kvctl launch -n 2 -i <<<$'quit 3\nprint 2'
+    assert_failure 3
+    refute_output --partial '] 2'
+}
+
+@test "launch -i: what is wrong" {
+    while IFS='|' read -r words code said; do
+        # shellcheck disable=SC2086
+        run kvctl launch $words <<<''
+        assert_failure "$code"
+        assert_line --index 0 "kvctl: launch: $said"
+    done <<'END'
+-n 2 --launcher mpi -i|4|-i and - are for ranks of this machine, --launcher local
+-n 2 --checkpoint c.kvs --checkpoint-every 2 --max-restarts 1 -i|2|--max-restarts runs a FILE again, and cannot type again
+-n 2 -f - -c quit|2|- stands behind the other scripts
+-n 2|2|which script? kvctl launch -n WORKERS FILE
+END
+}
+
+@test "launch -i: a terminal" {
+    command -v tmux >/dev/null || skip "no tmux"
+    terminal_with 90 40 kvctl launch -n 2 -i
+    shows "kv[0..1]>"
+    on_screen "@0 … goes to rank 0; Ctrl-D ends the job"
+    enter "create dist_sync; init 3 zeros(2)"
+    enter "if true {"
+    shows "..>"
+    enter "print 6 * 7 }"
+    row "[0] 42"
+    row "[1] 42"
+    enter 'print "begun"; while true { }'
+    row "[1] begun"
+    row "[0] begun"
+    press C-c
+    shows "[0] interrupted"
+    shows "[1] interrupted"
+    # a rank that waits for another one, which wants an entry for that
+    enter "@0 push 3 ones(2); pull 3"
+    sleep 2.1 # a Ctrl-C so soon behind another ends the process
+    press C-c
+    shows "kvctl: rank 0 still waits; what is for it runs when it is done"
+    enter "@1 push 3 ones(2)*4"
+    shows "[0] [5. 5.]"
+    enter 'print "alive", rank()'
+    row "[0] alive 0"
+    row "[1] alive 1"
+    tmux -S "$socket" set-buffer $'print "one"\nnope 7\nprint "three"'
+    tmux -S "$socket" paste-buffer -p -t t
+    shows 'print "three"'
+    press Enter
+    row "the entries below it were not run"
+    refute is_row "[0] three"
+    press C-d
+    ended
+}
