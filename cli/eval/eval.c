@@ -58,6 +58,9 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
                            name);
     }
     unit_err(s, node, e, KV_E_NAME, "there is no variable `%s`", name);
+    if (strcmp(name, "random") == 0)
+        return kv_err_hint(e, "random numbers are uniform((2, 3), low=-1, high=1), normal((2, 3)), "
+                              "randint((2, 3), low=0, high=9); seed=N repeats them");
     if (function_find(name) || map_get(&s->functions, (kv_key){0, name}) >= 0)
         return kv_err_hint(e, "`%s` is a function: %s(…)", name, name);
     if (command_find(name, strlen(name)))

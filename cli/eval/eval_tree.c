@@ -263,7 +263,8 @@ int eval_operate(session *s, const ast *node, const value *args, value *out, kv_
     /* the arguments of functions are arrays where lists are given */
     if (numbers && (arrays || node->kind == AST_CALL))
         return over_arrays(s, node, args, out, e);
-    if (binary && !arrays && (value_has_items(args[0]) || value_has_items(args[1])))
+    bool contexts = binary && args[0].kind == VALUE_CTX && args[1].kind == VALUE_CTX;
+    if (binary && !arrays && (value_has_items(args[0]) || value_has_items(args[1]) || contexts))
         return over_sequences(s, node, args, out, e);
     return no_operator(s, node, args, e);
 }

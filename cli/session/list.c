@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/stop.h"
 #include "session/dict.h"
+#include "session/object.h"
 #include "vm/host.h"
 
 /* Lists nested deeper than this are not compared, which recurses. */
@@ -192,6 +193,10 @@ static int same(value a, value b, int depth, bool *out, kv_err *e)
     }
     if (a.kind == VALUE_DICT && b.kind == VALUE_DICT)
         return depth > DEPTH_MAX ? too_deep(e) : same_dicts(a, b, depth, out, e);
+    if (a.kind == VALUE_OBJECT && b.kind == VALUE_OBJECT) {
+        *out = object_same(a, b);
+        return KV_OK;
+    }
     if ((code = scalar_of(&a, e)) || (code = scalar_of(&b, e)))
         return code;
     if (a.kind == VALUE_CTX && b.kind == VALUE_CTX) {

@@ -106,6 +106,12 @@ const value *object_find(value v, const char *name)
     return NULL;
 }
 
+bool object_same(value a, value b)
+{
+    return a.u.list == b.u.list ||
+           (*object_name(a) == '<' && strcmp(object_name(a), object_name(b)) == 0);
+}
+
 bool object_is_schedule(value v)
 {
     return v.kind == VALUE_OBJECT && strstr(object_name(v), "Scheduler");

@@ -417,6 +417,14 @@ static bool is_mistyped(parser *p, uint32_t pos, uint32_t name_end, uint32_t end
 static ast *show(parser *p)
 {
     ast *part[2] = {parse_exprs(p, true), NULL};
+    if (part[0] && part[0]->kind == AST_CALL && (part[0]->flags & AST_METHOD) &&
+        parse_assign_op(p) != PARSE_NO_ASSIGN) {
+        parse_fail(p, part[0]->pos, part[0]->end, KV_E_USAGE,
+                   "an attribute cannot be given a value");
+        kv_err_hint(p->e, "of the optimizer in use: kv.set_optimizer(update=True, "
+                          "learning_rate=0.01); else make a new value");
+        return NULL;
+    }
     if (!part[0] || (parse_at_redirect(p) && !(part[1] = parse_redirect(p, NULL))))
         return NULL;
     return parse_node_of(p, STMT_SHOW, part[0]->pos, part, 2);
@@ -505,7 +513,8 @@ static ast *help_on_sign(parser *p, uint32_t pos, uint32_t at)
     for (behind = end; lex_is_blank(parse_char(p, behind));)
         behind++;
     char c = parse_char(p, behind);
-    ast *sign = end > at && (c == '\0' || c == '\n') && !p->cursor ? parse_text(p, at, end) : NULL;
+    bool last = c == '\0' || c == '\n' || c == ';' || c == '#';
+    ast *sign = end > at && last && !p->cursor ? parse_text(p, at, end) : NULL;
     return sign ? parse_help_on(p, pos, sign) : NULL;
 }
 

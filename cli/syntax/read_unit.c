@@ -179,6 +179,11 @@ static int check_call(checker *c, const ast *node)
                    "there is no sorting in place");
         return kv_err_hint(c->e, "x = sort(x)");
     }
+    if (called && strcmp(name, "type") == 0) {
+        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
+                   "only a store has the attribute `type`");
+        return kv_err_hint(c->e, "kv = mx.kv.create('local'); kv.type; type(x) is the class of x");
+    }
     /* dicts have update, and so have optimizers */
     bool other = called && strcmp(name, "update") == 0 && node->kid[0]->kind == AST_NAME &&
                  is_optimizer_variable(c, node->kid[0]->u.text);

@@ -131,6 +131,38 @@ static bool follows(parser *p, char sign)
     return parse_is_sign(p, SIGN1(sign)) && !(p->arguments && parse_peek(p)->blank_before);
 }
 
+/* np.float32 and others of its kind: a text, as dtype= takes it. NULL and no error for another
+ * word. */
+static ast *dtype_of_module(parser *p)
+{
+    static const char *const names[] = {"float16", "float32", "float64", "int8",
+                                        "int32",   "int64",   "uint8",   "bfloat16"};
+    token t = *parse_peek(p);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!parse_is_word(p, names[i]) || parse_char(p, t.end) == '(')
+            continue;
+        parse_take(p);
+        ast *node = parse_node(p, AST_TEXT, t.pos, t.end, 0);
+        if (node)
+            node->u.text = names[i];
+        return node;
+    }
+    return NULL;
+}
+
+/* Functions of mx.nd that mean another thing than those of the same name here. */
+static bool differs_in_nd(parser *p, const char *text, const token *t)
+{
+    bool concat = strcmp(text, "concat") == 0;
+    if (!concat && strcmp(text, "split") != 0)
+        return false;
+    parse_fail(p, t->pos, t->end, KV_E_USAGE, "nd.%s goes along axis 1 where no axis is given, and "
+               "%s along axis 0", text, text);
+    kv_err_hint(p->e, concat ? "concat(a, b, axis=1); np.concatenate([a, b]) is there, too"
+                             : "split(a, 2, axis=1), and np.split(a, 2)");
+    return true;
+}
+
 static ast *name(parser *p)
 {
     const char *module = NULL, *one;
@@ -139,6 +171,8 @@ static ast *name(parser *p)
     if (parse_expects(p, EXPECT_MEMBER, 0))
         return NULL;
     ast *known = constant(p);
+    if (!known && module && p->e->code == KV_OK)
+        known = dtype_of_module(p);
     if (known || p->e->code != KV_OK)
         return known;
     token t = *parse_peek(p);
@@ -150,6 +184,9 @@ static ast *name(parser *p)
     if (parse_is_reserved(text) && !repeats)
         return parse_unexpected(p, "a value");
     parse_take(p);
+    bool of_nd = module && strncmp(module, "nd", 2) == 0;
+    if (of_nd && differs_in_nd(p, text, &t))
+        return NULL;
     /* MXNet has both names for it, and `create` alone makes a store */
     if (module && strcmp(module, "optimizer") == 0 && strcmp(text, "create") == 0)
         text = "create_optimizer";

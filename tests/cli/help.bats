@@ -41,7 +41,8 @@ load help
     while read -r name; do
         grep -qwF "$name" page || fail "help environment lacks $name"
     done <names
-    for name in MXNET_KVSTORE_BIGARRAY_BOUND MXNET_KVSTORE_REDUCTION_NTHREADS MXNET_ENABLE_GPU_P2P PS_VERBOSE DMLC_ROLE; do
+    for name in MXNET_KVSTORE_BIGARRAY_BOUND MXNET_KVSTORE_REDUCTION_NTHREADS MXNET_ENABLE_GPU_P2P PS_VERBOSE DMLC_ROLE \
+        MXNET_KVSTORE_USETREE MXNET_UPDATE_ON_KVSTORE DMLC_PS_ROOT_URI DMLC_NODE_HOST PS_RESEND_TIMEOUT; do
         grep -qwF "$name" page || fail "help environment lacks $name"
     done
 }

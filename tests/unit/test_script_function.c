@@ -342,6 +342,7 @@ TEST(function_reductions)
 {
     check("sum(ones(2,3)), mean([1,2,4]), max([1,5,2]), min([3,1,2]), argmax([1,5,2]), norm([3,4])",
           "6.0 2.3333333 5 1 1 5.0");
+    check("sum([1,2,3]), sum([0.5, 1]), sum([]), max((3, 4.5)), sum([[1,2]])", "6 1.5 0 4.5 3.0");
     check("sum(ones(2,3), axis=0), sum(ones(2,3), 1), max([[1,2],[3,0]], axis=1), "
           "sum(ones(2,3,4), axis=(0,2))",
           "[2. 2. 2.] [3. 3.] [2. 3.] [8. 8. 8.]");

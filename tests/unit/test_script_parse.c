@@ -327,8 +327,9 @@ TEST(script_parse_errors)
         {"if = 3", KV_E_SYNTAX, "1:1-3", "`if` is a word of the language", NULL},
         {"pi = 3", KV_E_SYNTAX, "1:1-3", "`pi` is a constant", NULL},
         {"true += 3", KV_E_SYNTAX, "1:1-5", "`true` is a word of the language", NULL},
-        {"a.b = 3", KV_E_SYNTAX, "1:5-6", "`=` stands where the end of the statement is needed",
-         "`==` compares"},
+        {"a.b = 3", KV_E_USAGE, "1:1-4", "an attribute cannot be given a value",
+         "of the optimizer in use: kv.set_optimizer(update=True, learning_rate=0.01); else make a "
+         "new value"},
         {"a[0].T[1] = 3", KV_E_SYNTAX, "1:1-10",
          "only a name or an index of one can be given a value", NULL},
         {"a[0].x = 3", KV_E_SYNTAX, "1:1-7", "only a name or an index of one can be given a value",
