@@ -1,9 +1,10 @@
 /* Parts of lists and arrays: a[1], a[0:2, ...], and assigning them. */
+#include "eval/eval_index.h"
+
 #include "array/slice.h"
 #include "base/stop.h"
 #include "eval/eval.h"
 #include "eval/eval_copy.h"
-#include "eval/eval_index.h"
 #include "syntax/function.h"
 #include "session/dict.h"
 #include "session/list.h"
