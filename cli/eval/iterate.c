@@ -4,6 +4,7 @@
 #include "eval/eval_copy.h"
 
 #include "array/slice.h"
+#include "base/mem.h"
 #include "base/utf8.h"
 #include "session/dict.h"
 #include "session/list.h"
@@ -76,33 +77,106 @@ static int next_item(walk *w, bool *more, value *out, kv_err *e)
     return KV_OK;
 }
 
+/* What a loop goes through: one value, or the arguments of zip() or enumerate() side by side. Those
+ * are not made a list of first, since the body may change them, which Python then sees. */
+typedef struct stream {
+    walk whole, *columns; /* columns: of zip and enumerate, else NULL */
+    int64_t n;
+    bool counts; /* enumerate */
+} stream;
+
+static bool is_side_by_side(const session *s, const ast *node, bool *counts)
+{
+    if (node->kind != AST_CALL || (node->flags & AST_METHOD) || node->n == 0 ||
+        map_get(&s->functions, (kv_key){0, node->u.text}) >= 0)
+        return false;
+    for (uint32_t i = 0; i < node->n; i++)
+        if (node->kid[i]->kind == AST_ARG)
+            return false;
+    *counts = strcmp(node->u.text, "enumerate") == 0 && node->n == 1;
+    return *counts || strcmp(node->u.text, "zip") == 0;
+}
+
+static int begin_walk(session *s, const ast *node, walk *w, kv_err *e)
+{
+    int code = eval(s, node, &w->of, e);
+    return code ? code : count_items(w->of, &w->keys, e);
+}
+
+/* rounds: as many as there are items now. */
+static int stream_begin(session *s, const ast *node, stream *st, int64_t *rounds, kv_err *e)
+{
+    int code = KV_OK;
+    if (!is_side_by_side(s, node, &st->counts)) {
+        code = begin_walk(s, node, &st->whole, e) ? unit_at(s, node, e) : KV_OK;
+        *rounds = st->whole.keys;
+        return code;
+    }
+    if (!(st->columns = mem_zalloc(node->n, sizeof *st->columns, e)))
+        return KV_E_MEMORY;
+    for (; st->n < node->n && code == KV_OK; st->n++) {
+        walk *w = &st->columns[st->n];
+        code = begin_walk(s, node->kid[st->n], w, e) ? unit_at(s, node, e) : KV_OK;
+        *rounds = st->n == 0 || w->keys < *rounds ? w->keys : *rounds;
+    }
+    return code;
+}
+
+static void stream_end(stream *st)
+{
+    for (int64_t i = 0; i < st->n; i++)
+        value_release(&st->columns[i].of);
+    mem_free(st->columns);
+    value_release(&st->whole.of);
+}
+
+static int next_of(session *s, const ast *node, walk *w, bool *more, value *out, kv_err *e)
+{
+    int code = next_item(w, more, out, e);
+    if (code)
+        return unit_at(s, node, e);
+    if (*more)
+        eval_is_row(s, node, w->of, *out);
+    return KV_OK;
+}
+
+static int stream_next(session *s, const ast *node, stream *st, bool *more, value *out, kv_err *e)
+{
+    if (!st->columns)
+        return next_of(s, node, &st->whole, more, out, e);
+    int64_t round = st->columns[0].i;
+    int code = value_list_new(out, VALUE_TUPLE, st->n + st->counts, e);
+    if (code)
+        return code;
+    if (st->counts)
+        out->u.list->items[0] = value_int(round);
+    for (int64_t i = 0; i < st->n && *more && code == KV_OK; i++)
+        code = next_of(s, node->kid[i], &st->columns[i], more,
+                       &out->u.list->items[i + st->counts], e);
+    if (code || !*more)
+        value_release(out);
+    return code;
+}
+
 int eval_each(session *s, const ast *node, const ast *target, scope *own, eval_body body, void *arg,
               kv_err *e)
 {
-    walk w = {0};
+    stream st = {0};
     int64_t n = 0;
     bool on = true;
-    int code = eval(s, node, &w.of, e);
-    if (code)
-        return code;
-    code = count_items(w.of, &n, e) ? unit_at(s, node, e) : KV_OK;
-    w.keys = n;
+    int code = stream_begin(s, node, &st, &n, e);
     progress_begin("for", n, PROGRESS_TIMES);
-    while (on && code == KV_OK) {
+    for (int64_t i = 0; on && code == KV_OK; i++) {
         value item;
-        progress_step(w.i);
+        progress_step(i);
         if ((code = session_interrupted(s, e)))
             unit_at(s, node, e);
-        else if ((code = next_item(&w, &on, &item, e)) == KV_OK && on) {
-            eval_is_row(s, node, w.of, item);
-            if ((code = eval_give(s, target, item, own, e)) == KV_OK)
-                code = body(s, arg, &on, e);
-        } else if (code) {
-            unit_at(s, node, e);
-        }
+        else if ((code = stream_next(s, node, &st, &on, &item, e)) == KV_OK && on &&
+                 (code = eval_give(s, target, item, own, e)) == KV_OK)
+            code = body(s, arg, &on, e);
     }
     progress_end();
-    value_release(&w.of);
+    stream_end(&st);
     return code;
 }
 

@@ -597,7 +597,7 @@ class Maker:
 
         def over_rows():
             name = self.known(lambda v: v.ndim == 2 and v.shape[0] > 0)
-            return f"for {x} in {name}.copy():", {x: 0}
+            return f"for {x} in {name}.copy():", {}
 
         bounds = self.pick(["3", "4", "1, 4", "0, 6, 2", "3, 0, -1"])
         return self.one_of([lambda: (f"for {x} in range({bounds}):", {x: 1}), over_list, over_list,
