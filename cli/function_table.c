@@ -100,7 +100,7 @@ const function function_table[] = {
     {"dense", {"a"}, A | W, func_dense,
      "the array with all its elements stored"},
     {"dict", {"pairs="}, 0, func_dict,
-     "a dict: of pairs, of a dict, or dict(a=1, b=2)"},
+     "a dict: of pairs, or a copy of a dict: dict([['a', 1]])"},
     {"diff", {"a", "n=", "axis="}, A, func_diff,
      "each element less the one before, along the last axis unless said: diff([1,4,9])"},
     {"divmod", {"a", "b"}, 0, func_divmod,

@@ -382,9 +382,12 @@ static ast *keyword(parser *p, bool *known)
     bool rule = !strchr("=.([;#\n", parse_char(p, behind)) || p->cursor;
     if (rule && parse_is_word(p, "updater"))
         return parse_rule_node(p);
-    if (parse_is_word(p, "elif") || parse_is_word(p, "else"))
-        return parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%.*s` follows the block of its `if`",
-                          (int)(t.end - t.pos), p->lx.src->text + t.pos);
+    if (parse_is_word(p, "elif") || parse_is_word(p, "else")) {
+        parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%.*s` follows the block of its `if`",
+                   (int)(t.end - t.pos), p->lx.src->text + t.pos);
+        kv_err_hint(p->e, "a loop has none: set a name before `break`, and ask for it");
+        return NULL;
+    }
     *known = false;
     return NULL;
 }

@@ -177,7 +177,7 @@ static int check_call(checker *c, const ast *node)
     if (f && (node->flags & AST_METHOD) && strcmp(name, "sort") == 0) {
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
                    "there is no sorting in place");
-        return kv_err_hint(c->e, "x = sort(x)");
+        return kv_err_hint(c->e, "l = sorted(l) of a list, a = sort(a) of an array");
     }
     if (called && strcmp(name, "type") == 0) {
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,

@@ -26,7 +26,7 @@ static const refusal statements[] = {
 
 static const refusal modules[] = {
     {"os", "", "env(\"HOME\"), glob(\"*.csv\"), script_dir()"},
-    {"sys", "", "args() are the words behind the script's name; exit(1) leaves"},
+    {"sys", "", "args holds the words behind the script's name; exit(1) leaves"},
     {"time", "", "time { … } measures a block"},
     {"math", "", "functions stand alone: sqrt(2), exp(1), pi"},
     {"random", "", "uniform(3), normal(3), randint(3, low=0, high=9), permutation(5)"},
@@ -54,6 +54,11 @@ bool refuse_statement(parser *p)
             continue;
         parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "%s", statements[i].why);
         kv_err_hint(p->e, "%s", statements[i].hint);
+        return true;
+    }
+    if (t.kind == TOK_NAME && parse_char(p, t.end) == ':' && !parse_is_word(p, "else")) {
+        parse_fail(p, t.end, t.end + 1, KV_E_UNSUPPORTED, "a name has no type");
+        kv_err_hint(p->e, "x = 3");
         return true;
     }
     return false;

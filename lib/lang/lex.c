@@ -230,8 +230,11 @@ static token lex_number(const lexer *lx, token t, kv_err *e)
     if (lex_is_letter(at(lx, end)) || is_point(lx, end)) {
         while (lex_is_letter(at(lx, end)) || lex_is_digit(at(lx, end)) || is_point(lx, end))
             end++;
-        return bad(lx, t.pos, end, e, KV_E_SYNTAX, "`%.*s` is not a number",
-                   (int)utf8_cut(text, end - t.pos, SHOWN_MAX), text);
+        t = bad(lx, t.pos, end, e, KV_E_SYNTAX, "`%.*s` is not a number",
+                (int)utf8_cut(text, end - t.pos, SHOWN_MAX), text);
+        if (memchr(text, '_', end - t.pos) || (n == 1 && *text == '0'))
+            kv_err_hint(e, "numbers are decimal and without a _: 255, 1000000");
+        return t;
     }
     if (whole)
         num_parse_int(text, n, &t.integer, &over);
