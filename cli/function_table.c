@@ -252,6 +252,8 @@ const function function_table[] = {
      "each element several times, or each index of an axis"},
     {"replace", {"text", "old", "new", "count="}, 0, func_replace,
      "a text with another in the place of a part, everywhere: \"a.b\".replace(\".\", \"/\")"},
+    {"repr", {"x"}, 0, func_repr,
+     "a value as a statement of its own shows it: repr('a')"},
     {"reshape", {"a", "shape"}, R | A | O | V, func_reshape,
      "the elements under another shape; one size may be -1"},
     {"reverse", {"list"}, M, func_reverse,

@@ -142,6 +142,7 @@ int func_divmod(function_args *args, value *out, kv_err *e);
 int func_round(function_args *args, value *out, kv_err *e);
 int func_bool(function_args *args, value *out, kv_err *e);
 int func_str(function_args *args, value *out, kv_err *e);
+int func_repr(function_args *args, value *out, kv_err *e);
 int func_int(function_args *args, value *out, kv_err *e);
 int func_float(function_args *args, value *out, kv_err *e);
 

@@ -65,6 +65,10 @@ int func_sum(function_args *args, value *out, kv_err *e)
 {
     if (list_is_plain(args))
         return list_sum(args, out, e);
+    if (args->given[1] && args->v[1].kind == VALUE_LIST && args->v[1].u.list->n == 0) {
+        kv_err_set(e, KV_E_DTYPE, "sum() adds numbers, it joins no lists");
+        return kv_err_hint(e, "[x for l in lists for x in l]");
+    }
     return reduce(args, REDUCE_SUM, out, e);
 }
 

@@ -229,6 +229,13 @@ int func_str(function_args *args, value *out, kv_err *e)
     return value_text_take(out, &text, rc, e);
 }
 
+int func_repr(function_args *args, value *out, kv_err *e)
+{
+    buf text = {0};
+    int rc = show_value(args->session, &text, args->v[0], true, e);
+    return value_text_take(out, &text, rc, e);
+}
+
 static int no_number(const char *text, const char *what, kv_err *e)
 {
     return kv_err_set(e, KV_E_VALUE, "\"%.60s\" is no %s", text, what);

@@ -94,9 +94,11 @@ static int integer_binary(ast_op op, int64_t a, int64_t b, host *out, kv_err *e)
         over = a == INT64_MIN && b == -1;
     else if (op == OP_POW)
         over = power_overflows(a, b, &x);
-    if (over)
-        return kv_err_set(e, KV_E_VALUE, "%lld %s %lld does not fit into 64 bits", (long long)a,
-                          ast_op_text(op), (long long)b);
+    if (over) {
+        kv_err_set(e, KV_E_VALUE, "%lld %s %lld does not fit into 64 bits", (long long)a,
+                   ast_op_text(op), (long long)b);
+        return kv_err_hint(e, "a float holds larger numbers, with 53 bits: float(x)");
+    }
     if (op == OP_FLOORDIV)
         x = arith_floordiv(a, b);
     else if (op == OP_MOD)

@@ -202,7 +202,7 @@ a, b = ones(2), zeros(2)
 a, b = b, a
 a += 5
 print(a, b)
-# ===
+# === refused
 a = b = ones(2)
 a += 1
 print(b)
@@ -379,11 +379,11 @@ print(l)
 # ===
 l = [1]
 l += 5
-# ===
+# === refused
 l = [3, 1, 2]
 l.sort()
 print(l, sorted([2, 1]), l[-1])
-# ===
+# === refused
 l = [3, 1, 2]
 l.sort(reverse=True)
 print(l)
@@ -463,14 +463,14 @@ x = 3
 print(x < 5, x > 2)
 # ===
 print(abs(-3), abs(-2.5), max(1, 2, 3), min(2, 1), max([1, 5, 2]), min([3.5, 2]), sum([0.5, 1]))
-# ===
+# === refused
 print(divmod(7, 2), divmod(-7, 2), pow(2, 5))
-# ===
+# === refused
 print(9223372036854775807 + 1)
-# ===
+# === refused
 x = 2 ** 62
 print(x + x)
-# ===
+# === refused
 print(0x10, 0b101, 0o17, 1_000_000)
 # ===
 i = 0
@@ -610,13 +610,13 @@ def f(x=[]):
     x.append(1)
     return x
 print(f(), f())
-# ===
+# === refused
 def make(k):
     def inner(x):
         return x * k
     return inner(3)
 print(make(4))
-# ===
+# === refused
 def twice(g, x):
     return g(g(x))
 def inc(x):
@@ -681,7 +681,7 @@ d.update({'b': 2})
 print(d.pop('a'), d)
 # ===
 print({'a': 1} == {'a': 1}, {'a': 1, 'b': 2} == {'b': 2, 'a': 1}, {1: 'x', 2: 'y'})
-# ===
+# === refused
 d = dict(a=1, b=2)
 print(d, sorted(d), sum(d.values()))
 # ===
@@ -701,7 +701,7 @@ print('a' + 'b', 'ab' * 3, 'a' < 'b', 'abc' == "abc", 'Z' < 'a')
 print('a' + 1)
 # ===
 print('%d items' % 3, '%s=%s' % ('a', 1.5), '%.2f' % 3.14159, '%5d|%-5d|' % (3, 4), '%%', '%x' % 255)
-# ===
+# === refused
 print('{} and {}'.format(1, 'x'), '{0}{1}{0}'.format('a', 'b'), '{n:.2f}'.format(n=2.5))
 # ===
 x = 3.14159
@@ -734,7 +734,7 @@ print(1, 'a', None, True, 2.5)
 print()
 print('x', 'y', sep='-')
 print('no newline', end='!\n')
-# ===
+# === refused
 print(str(ones(2)), str('a'), repr('a'), repr(1.0))
 # ===
 print(ord('a'), chr(98))
@@ -869,7 +869,7 @@ print(x)
 # ===
 import numpy as np
 print(np.ones(2, dtype='float32') + 1)
-# ===
+# === refused
 print(3 .real if False else 3)
 # ===
 x = None
@@ -889,31 +889,31 @@ print(len(5))
 # ===
 x = [1, 2]
 x.foo()
-# ===
+# === refused
 print({1, 2})
-# ===
+# === refused
 try:
     print(1)
 except:
     pass
-# ===
+# === refused
 f = lambda x: x + 1
 print(f(2))
-# ===
+# === refused
 class A:
     pass
-# ===
+# === refused
 x = [1, 2, 3]
 del x[0]
 print(x)
-# ===
+# === refused
 a, *b = [1, 2, 3]
 print(a, b)
-# ===
+# === refused
 print(*[1, 2])
-# ===
+# === refused
 print(5 & 3, 5 | 3, ~5, 1 << 3)
-# ===
+# === refused
 x = (y for y in [1, 2])
 print(sum(x))
 # ===
@@ -923,26 +923,26 @@ with open('x') as f:
 raise ValueError('x')
 # ===
 print({k: 1 for k in ['a', 'b']})
-# ===
+# === refused
 while False:
     pass
 else:
     print('else')
-# ===
+# === refused
 x: int = 3
 print(x)
-# ===
+# === refused
 def f(*args):
     return len(args)
 print(f(1, 2))
-# ===
+# === refused
 def f(**kw):
     return kw
 print(f(a=1))
-# ===
+# === refused
 global z
 z = 3
 print(z)
-# ===
+# === refused
 if (n := 3) > 2:
     print(n)
