@@ -41,10 +41,25 @@ static int row_of(kv_array *a, int64_t i, value *out, kv_err *e)
 
 /* What goes through a value: the next item, counted from 0, and of a text the byte where it begins.
  * keys: how many a dict had at first. */
+typedef enum dict_view { VIEW_KEYS, VIEW_VALUES, VIEW_ITEMS } dict_view;
+
 typedef struct walk {
     value of;
     int64_t i, byte, keys;
+    dict_view view;
 } walk;
+
+static int item_of_dict(const walk *w, const value *pair, value *out, kv_err *e)
+{
+    if (w->view != VIEW_ITEMS) {
+        *out = value_ref(pair[w->view == VIEW_VALUES]);
+        return KV_OK;
+    }
+    int code = value_list_new(out, VALUE_TUPLE, 2, e);
+    for (int i = 0; i < 2 && code == KV_OK; i++)
+        out->u.list->items[i] = value_ref(pair[i]);
+    return code;
+}
 
 /* The next item; *more is cleared when there is none. The body may have changed the list. */
 static int next_item(walk *w, bool *more, value *out, kv_err *e)
@@ -72,8 +87,10 @@ static int next_item(walk *w, bool *more, value *out, kv_err *e)
                                         : v.u.list->n);
     if (*more && v.kind == VALUE_ARRAY)
         return row_of(v.u.box->array, i, out, e);
+    if (*more && v.kind == VALUE_DICT)
+        return item_of_dict(w, &v.u.list->items[2 * i], out, e);
     if (*more)
-        *out = value_ref(v.u.list->items[v.kind == VALUE_DICT ? 2 * i : i]);
+        *out = value_ref(v.u.list->items[i]);
     return KV_OK;
 }
 
@@ -97,9 +114,25 @@ static bool is_side_by_side(const session *s, const ast *node, bool *counts)
     return *counts || strcmp(node->u.text, "zip") == 0;
 }
 
+/* d.items() and d.values() are walked in the dict itself, for the same reason. */
+static dict_view view_of(const ast *node)
+{
+    bool method = node->kind == AST_CALL && (node->flags & AST_METHOD) && node->n == 1;
+    return !method                              ? VIEW_KEYS
+           : strcmp(node->u.text, "items") == 0  ? VIEW_ITEMS
+           : strcmp(node->u.text, "values") == 0 ? VIEW_VALUES
+                                                 : VIEW_KEYS;
+}
+
 static int begin_walk(session *s, const ast *node, walk *w, kv_err *e)
 {
-    int code = eval(s, node, &w->of, e);
+    w->view = view_of(node);
+    int code = eval(s, w->view ? node->kid[0] : node, &w->of, e);
+    if (code == KV_OK && w->view && w->of.kind != VALUE_DICT) {
+        w->view = VIEW_KEYS; /* r.values of something else */
+        value_release(&w->of);
+        code = eval(s, node, &w->of, e);
+    }
     return code ? code : count_items(w->of, &w->keys, e);
 }
 

@@ -19,6 +19,7 @@ programs copy what they take a slice of; numbers are such that sums are exact in
 import contextlib
 import io
 import random
+import re
 import signal
 import sys
 
@@ -414,7 +415,7 @@ class Maker:
 
     def ordered(self):
         name = self.known(lambda v: v.ndim == 1 and v.size > 0)
-        return self.pick([f"sort({name})", f"flip({name})", f"cumsum({name})", f"unique({name})",
+        return self.pick([f"sort({name})", f"copy(flip({name}))", f"cumsum({name})", f"unique({name})",
                           f"diff({name})", f"clip({name}, 0, 2)", f"repeat({name}, 2)"])
 
     def reshaped(self):
@@ -533,7 +534,10 @@ class Maker:
         at = [i for i, x in enumerate(v) if isinstance(x, list)]
         if at:
             makers += 2 * [lambda: [f"{name}[{self.pick(at)}].append({self.int_(0)})"]]
-        return self.one_of(makers)
+        lines = self.one_of(makers)
+        if len(re.findall(rf"\b{name}\b", lines[0])) > 1:
+            raise Rejected  # a list that may hold itself
+        return lines
 
     def dict_in_place(self):
         name = self.name_of("dict")
@@ -622,7 +626,7 @@ class Maker:
         params = [self.fresh("p") for _ in range(self.rng.randint(1, 3))]
         values = [self.any_(0) for _ in params]
         samples = {p: eval(v, dict(PRELUDE), dict(self.env)) for p, v in zip(params, values)}
-        defaults = self.chance(0.3)
+        defaults = type(samples[params[-1]]) in (int, float) and self.chance(0.6)
         shown = params[:-1] + [f"{params[-1]}={self.number(0)}" if defaults else params[-1]]
         outer, self.env = self.env, {n: v for n, v in self.env.items() if self.chance(0.3) and
                                      not isinstance(v, (int, float, str, bool))}
