@@ -66,7 +66,7 @@ bool refuse_statement(parser *p)
 
 bool refuse_import(parser *p)
 {
-    static const char *const known[] = {"mxnet", "mx", "numpy", "np", "nd", "__future__"};
+    static const char *const known[] = {"mxnet", "mx", "numpy", "np", "nd", "d2l", "__future__"};
     token first = parse_take(p), t = *parse_peek(p);
     const char *name = t.kind == TOK_NAME ? parse_token_text(p, &t) : NULL;
     bool is_known = !name;

@@ -102,7 +102,7 @@ row_begins()
 @test "completion: the language behind -c, with the keys of the state file" {
     files
     assert_equal "$(offers -c "'pul")" "words pull"
-    assert_equal "$(offers -c "'x = 1; push 3 one")" "words x = 1; push 3 ones("
+    assert_equal "$(offers -c "'x = 1; push 3 linsp")" "words x = 1; push 3 linspace("
     assert_equal "$(offers -s w.kvs -c "'pull we")" "words pull weft pull weight"
     assert_equal "$(offers -sw.kvs -c "'pull b")" "words pull bias"
     assert_equal "$(offers --store=w.kvs -c "'pull __")" "words pull __odd"
@@ -166,7 +166,7 @@ common_tabs()
     tab 'kvctl bench --qu' 'kvctl bench --quick'
     tab "kvctl -s w.kvs -c 'pull b" "kvctl -s w.kvs -c 'pull bias"
     tab "kvctl -c 'init 3 1; pus" "kvctl -c 'init 3 1; push"
-    tab 'kvctl -c "push 3 one' 'kvctl -c "push 3 ones('
+    tab 'kvctl -c "push 3 linsp' 'kvctl -c "push 3 linspace('
 }
 
 @test "completion: at the prompt of bash" {

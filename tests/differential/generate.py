@@ -2,7 +2,7 @@
 """Writes random programs of the common subset of Python and kvctl, with the output that Python and
 NumPy give. By hand, when the language grows:
 
-    python3 generate.py COUNT SEED | gzip -9n >programs.gz
+    { python3 generate.py 10000 3027; python3 generate.py 10000 3028; python3 generate.py 20 4001; } | gzip -9n >programs.gz
     python3 generate.py <texts.py | gzip -9n >texts.gz
 
 A program is built statement by statement while Python runs it, so that each statement can name the
@@ -836,7 +836,8 @@ def main():
         lines, out, failed = made
         text = "\n".join(lines)
         # NumPy writes its own scalars, views and negative zeros of sums in ways of its own
-        if text in seen or "np." in out or "array(" in out or len(text) > 700 or len(out) > 450 or "e+" in out:
+        beyond = re.search(r"\d{19}", out)  # integers of kvctl have 64 bits
+        if beyond or text in seen or "np." in out or "array(" in out or len(text) > 700 or len(out) > 450 or "e+" in out:
             continue
         seen.add(text)
         record("error" if failed else "ok", lines, out)
