@@ -36,7 +36,7 @@ LDLIBS_CLI :=
 
 # The folders of the library and of the tool.
 PARTS ?= lib/base lib/engine lib/array lib/cpu lib/lang lib/vm lib/io src src/core src/local
-TOOL  ?= cli $(addprefix cli/,session syntax options eval files out run cmd complete bench launch tools term)
+TOOL  ?= cli $(addprefix cli/,session syntax options eval functions files out run cmd complete bench launch tools term)
 UNIT  ?= $(wildcard tests/unit/test_*.c)
 
 lib_src  := $(foreach d,$(PARTS),$(wildcard $(d)/*.c))

@@ -5,7 +5,7 @@
  * O gives an object also where a number is, V parts of its
  * arguments; code; help. */
 #include "files/load.h"
-#include "eval/func.h"
+#include "functions/func.h"
 
 enum {
     S = FUNCTION_SHAPE,

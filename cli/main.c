@@ -2,7 +2,8 @@
  *
  * main reads the command line, parses every text that it names, runs them in order in one session,
  * and goes on at the prompt when it is asked to. Everything else is in the rooms of the language
- * (cli/syntax, cli/eval, cli/run, cli/cmd), in cli/term (the terminal) and in the library.
+ * (cli/syntax, cli/eval, cli/functions, cli/run, cli/cmd), in cli/term (the terminal) and in the
+ * library.
  */
 #include <signal.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Functions that change the axes of arrays or the order along them, and joins under NumPy's other
  * names. */
-#include "eval/func.h"
+#include "functions/func.h"
 
 #include <string.h>
 

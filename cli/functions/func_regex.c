@@ -1,9 +1,9 @@
 /* re_match and re_sub: Python's re.match and re.sub for texts. */
-#include "eval/func.h"
+#include "functions/func.h"
 
 #include "base/mem.h"
 #include "base/regex.h"
-#include "eval/piece.h"
+#include "functions/piece.h"
 #include "session/text.h"
 
 /* A regular expression at work on a text. */

@@ -1,6 +1,6 @@
 /* Functions that tell facts of arrays, and those that bring their elements into another
  * arrangement. */
-#include "eval/func.h"
+#include "functions/func.h"
 
 #include <string.h>
 

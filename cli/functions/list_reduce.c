@@ -1,5 +1,5 @@
 /* Where Python and NumPy give one name two meanings, as max of a list of lists, there is none. */
-#include "eval/list_reduce.h"
+#include "functions/list_reduce.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Functions that pages about MXNet call: its methods of arrays, and its engine. */
 #include "array/arrange.h"
-#include "eval/func.h"
+#include "functions/func.h"
 
 static int copy_to(value *out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err *e)
 {

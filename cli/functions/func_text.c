@@ -1,11 +1,11 @@
 /* Functions of texts, which do what Python's methods of these names do. */
-#include "eval/func.h"
+#include "functions/func.h"
 
 #include <string.h>
 
 #include "base/letter.h"
 #include "base/utf8.h"
-#include "eval/piece.h"
+#include "functions/piece.h"
 #include "session/text.h"
 
 /* ---- Arguments ---- */

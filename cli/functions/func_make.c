@@ -1,5 +1,5 @@
 /* Functions that make arrays from shapes and numbers, or from other arrays in another dtype. */
-#include "eval/func.h"
+#include "functions/func.h"
 
 #include <math.h>
 #include <string.h>

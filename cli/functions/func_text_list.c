@@ -1,9 +1,9 @@
 /* Functions between texts and lists of them, which do what Python's methods of these names do. */
-#include "eval/func.h"
+#include "functions/func.h"
 
 #include "base/letter.h"
 #include "base/stop.h"
-#include "eval/piece.h"
+#include "functions/piece.h"
 #include "session/list.h"
 #include "session/text.h"
 

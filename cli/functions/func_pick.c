@@ -1,5 +1,5 @@
 /* Functions that pick elements by their indices, find indices, and count them. */
-#include "eval/func.h"
+#include "functions/func.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Functions of what is around a script: contexts, the store in use, the environment; and those of
  * texts and numbers. */
-#include "eval/func.h"
+#include "functions/func.h"
 
 #include <math.h>
 #include <stdlib.h>

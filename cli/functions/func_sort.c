@@ -1,5 +1,5 @@
 /* Functions about the order of elements, and running sums. */
-#include "eval/func.h"
+#include "functions/func.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* Functions of lists, tuples and dicts: Python's, with Python's results. */
-#include "eval/func.h"
+#include "functions/func.h"
 
 #include <string.h>
 
 #include "base/stop.h"
 #include "eval/eval.h"
 #include "session/dict.h"
-#include "eval/piece.h"
+#include "functions/piece.h"
 #include "session/list.h"
 #include "vm/host.h"
 

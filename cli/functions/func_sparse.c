@@ -1,5 +1,5 @@
 /* Functions that make row_sparse arrays, and those that bring arrays into another storage. */
-#include "eval/func.h"
+#include "functions/func.h"
 
 #include <stdlib.h>
 #include <string.h>

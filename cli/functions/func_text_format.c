@@ -1,5 +1,5 @@
 /* "{} {1:.2f}".format(a, b): the fields of an f-string, whose values come in order or by number. */
-#include "eval/func.h"
+#include "functions/func.h"
 
 #include <string.h>
 

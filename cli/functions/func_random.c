@@ -1,7 +1,7 @@
 /* Random arrays. Each element is named by the seed, the call and its place (base/philox.h), so that
  * a script prints the same numbers every time, on every machine; `seed=` makes a call independent
  * of the calls before it. */
-#include "eval/func.h"
+#include "functions/func.h"
 
 #include "array/device.h"
 #include "array/slice.h"

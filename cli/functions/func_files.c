@@ -1,5 +1,5 @@
 /* Functions that tell which files there are. */
-#include "eval/func.h"
+#include "functions/func.h"
 
 #include <errno.h>
 #include <glob.h>

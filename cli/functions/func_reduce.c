@@ -1,6 +1,6 @@
 /* Functions that make one number of many: over a whole array, or along axes. */
-#include "eval/func.h"
-#include "eval/list_reduce.h"
+#include "functions/func.h"
+#include "functions/list_reduce.h"
 
 #include <math.h>
 #include <string.h>
