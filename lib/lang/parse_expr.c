@@ -153,14 +153,24 @@ static ast *dtype_of_module(parser *p)
 /* Functions of mx.nd that mean another thing than those of the same name here. */
 static bool differs_in_nd(parser *p, const char *text, const token *t)
 {
-    bool concat = strcmp(text, "concat") == 0;
-    if (!concat && strcmp(text, "split") != 0)
-        return false;
-    parse_fail(p, t->pos, t->end, KV_E_USAGE, "nd.%s goes along axis 1 where no axis is given, and "
-               "%s along axis 0", text, text);
-    kv_err_hint(p->e, concat ? "concat(a, b, axis=1); np.concatenate([a, b]) is there, too"
-                             : "split(a, 2, axis=1), and np.split(a, 2)");
-    return true;
+    static const struct {
+        const char *name, *why, *hint;
+    } functions[] = {
+        {"concat", "goes along axis 1 where no axis is given, and concat along axis 0",
+         "concat(a, b, axis=1); np.concatenate([a, b]) is there, too"},
+        {"split", "goes along axis 1 where no axis is given, and split along axis 0",
+         "split(a, 2, axis=1), and np.split(a, 2)"},
+        {"take", "takes rows where no axis is given, and take of all elements in a row",
+         "take(a, ids, axis=0), or a[ids]"},
+    };
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        if (strcmp(text, functions[i].name) != 0)
+            continue;
+        parse_fail(p, t->pos, t->end, KV_E_USAGE, "nd.%s %s", text, functions[i].why);
+        kv_err_hint(p->e, "%s", functions[i].hint);
+        return true;
+    }
+    return false;
 }
 
 static ast *name(parser *p)
