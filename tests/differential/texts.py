@@ -946,3 +946,317 @@ print(z)
 # === refused
 if (n := 3) > 2:
     print(n)
+# ===
+print([1, 2, 3] == array([1, 2, 3]))
+# ===
+x = [1, 2, 3]
+y = x
+x = x + [4]
+print(y, x)
+# ===
+x = (1, 2)
+y = x
+x += (3,)
+print(x, y)
+# ===
+def f(a, b=[]):
+    b += [a]
+    return b
+print(f(1), f(2), f(3, [9]))
+# ===
+l = [[1, 2], [3, 4]]
+for r in l:
+    r[0] = 0
+print(l)
+# ===
+l = [1, 2, 3]
+for x in l:
+    x += 1
+print(l)
+# ===
+l = [1, 2, 3, 4]
+for x in l:
+    if x == 2:
+        l.remove(x)
+print(l)
+# ===
+print(1e3, 1.0e-7, 123456.789e3, 5e-324, 1.7976931348623157e308)
+# ===
+print(str(0.1 + 0.2), 1/3, 2/3, 100/3)
+# ===
+print(3 * 'ab', 'ab' * -1, [0] * 3, [] * 2)
+# ===
+print('abc' in ['abc'], 'a' in 'abc', 1 in [1.0], None in [None], [] in [[]])
+# ===
+print(max('a', 'b'), min(3, 1.5), max([1], [2]), max((1, 2), (1, 3)))
+# ===
+print(sum([]), sum([1, 2.5]), sum((1, 2)), sum(range(5)), sum([True, True]))
+# ===
+print(len(range(5)), list(range(5, 2)), list(range(0, -3, -1)))
+# ===
+a = arange(4)
+print(a[a > 1].sum(), (a > 1).sum(), (a * 2)[1:3], a[::2][::-1])
+# ===
+a = arange(3)
+a[1] = 10
+b = a * 2
+a[0] = 5
+print(a, b)
+# ===
+a = ones((2, 3))
+a[1] += 5
+a[:, 0] *= 3
+a[0, 1:] = [7, 8]
+print(a)
+# ===
+a = zeros(3)
+a[[0, 2]] += [1, 2]
+print(a)
+# ===
+a = arange(4).reshape(2, 2)
+b = a.T.copy()
+b[0, 1] = 100
+print(a, b)
+# ===
+x = 5
+def f():
+    x = 3
+    return x
+f2 = f()
+print(x, f2)
+# ===
+def outer(a):
+    def sq(v):
+        return v * v
+    return sq(a) + 1
+print(outer(3))
+# ===
+x = 1
+if x == 1:
+    y = 2
+print(y)
+# ===
+for i in range(3):
+    t = i * 2
+print(t, i)
+# ===
+print('%5.2f|%-8s|%03d|%s' % (3.14159, 'ab', 7, [1, 2]))
+# ===
+print('%s' % None, '%d' % 3.9, '%i' % 4)
+# ===
+print(f"{'a':>5}|{3:<5}|{2.5:^7}|{1000000:,}|{0.5:%}|{-3:+d}|{3:+d}")
+# ===
+print(f"{[1, 2]}", f"{None}", f"{True}", f"{1.0}", f"{'x'}")
+# ===
+s = 'a-b-c'
+print(s.split('-'), '-'.join(s.split('-')[::-1]), s.replace('-', '', 1), s.index('b'), s.rfind('-'))
+# ===
+print('abc'.index('z'))
+# ===
+print([1, 2, 3].index(9))
+# ===
+d = {'b': 1, 'a': 2}
+print(sorted(d.items()), list(d), min(d), max(d.values()))
+# ===
+d = {'a': 1}
+for k in d:
+    d['z'] = 1
+# ===
+print({} == {}, {'a': [1]} == {'a': [1]}, not {}, bool({'a': 0}))
+# ===
+print([1, 2] > [1], (1, 2) >= (1, 2), 'b' > 'abc', [[1], [2]] < [[1], [3]])
+# ===
+print(1 if [] else 2, 'x' if 0.0 else 'y')
+# ===
+a, b = 'xy'
+print(b, a)
+# ===
+x = [1, 2, 3]
+x[1:2] = [7, 8]
+print(x)
+# ===
+x = [1, 2, 3]
+x[0], x[2] = x[2], x[0]
+print(x)
+# ===
+i = 0
+x = [0, 0]
+i, x[i] = 1, 5
+print(i, x)
+# ===
+print(-7 // 2, -7 % 2, 7 // -2, 7 % -2, -7.5 // 2, 7.5 % -2, 0 // 5)
+# ===
+print(2 ** 3 ** 2, -2 ** 2, 2 ** -2, (-8) ** 2, 4 ** 0.5)
+# ===
+print(True + True, True * 3, False == 0, True is True, int(True))
+# ===
+print(not 1 == 2, not (1 == 2), 1 < 2 == True)
+# ===
+print(int('  7 '), float(' 1e3 '), int(-0.9), int('-5'))
+# ===
+print(abs(-0.0), -0.0, 0.0 == -0.0)
+# ===
+print(array([1, 2, 3]).mean(), array([[1, 2], [3, 4]]).sum(axis=0), array([1, 2, 3]).std())
+# ===
+print(array([1, 2, 3], dtype='int64') / 2)
+# ===
+print(array([1, 2, 3], dtype='int64') // 2, array([5, -5], dtype='int32') % 3)
+# === refused
+print(array([1, 2]) @ array([3, 4]))
+# ===
+print(dot(array([[1, 2], [3, 4]]), array([1, 1])))
+# ===
+a = ones(3)
+b = a
+a = a * 2
+print(b)
+# ===
+a = ones(3)
+b = a[:]
+a = a * 2
+print(b)
+# ===
+a = array([1, 2, 3])
+for i in range(len(a)):
+    a[i] = a[i] * 2
+print(a)
+# ===
+a = array([1.5, 2.5])
+x = a[0]
+a[0] = 9
+print(x)
+# ===
+l = [array([1, 2])]
+m = l[:]
+m[0] += 1
+print(l[0])
+# ===
+m = [[0] * 2 for i in range(2)]
+m[0][0] = 1
+print(m)
+# ===
+def f(d):
+    d['x'] = 1
+q = {}
+f(q)
+print(q)
+# ===
+w = {'a': ones(2)}
+for k in w:
+    w[k] -= 0.5
+print(w['a'])
+# ===
+w = {'a': ones(2)}
+for k, v in w.items():
+    v *= 3
+print(w['a'])
+# ===
+ws = [ones(2), zeros(2)]
+gs = [ones(2), ones(2)]
+for w, g in zip(ws, gs):
+    w -= 0.1 * g
+print(ws[0], ws[1])
+# ===
+print(zeros(2) == 0, (ones(2) == 1).all(), ones(2).any())
+# ===
+x = 10
+while x:
+    x -= 3
+    if x < 0:
+        break
+print(x)
+# ===
+print('done', 3, sep='')
+# ===
+print("it's", 'say "hi"', 'tab\there')
+# ===
+print(chr(65), ord('A'), 'abc'.upper(), 'x'.isdigit(), 'a' < 'B')
+# ===
+print([x for x in 'abc'], [c.upper() for c in 'ab'], [i for i in range(3) for j in range(i)])
+# ===
+print({'a': 1}['a'], {'a': 1}.get('b'), {'a': 1}.get('b', 0))
+# ===
+print([None, True, 1.5, 'x'], (None,), [[]], [()])
+# ===
+x = 3
+x += 0.5
+print(x)
+# ===
+n = 0
+for i in range(10):
+    if i % 2: continue
+    n += i
+print(n)
+# ===
+def fib(n):
+    a, b = 0, 1
+    for i in range(n):
+        a, b = b, a + b
+    return a
+print([fib(i) for i in range(10)])
+# === refused
+def f(x, *, y=1):
+    return x + y
+print(f(1, y=2))
+# ===
+print(sorted([3, 1, 2]), sorted(['b', 'a']), sorted([2, 1], reverse=True), sorted([1.5, 1]))
+# === refused
+print(list(map(str, [1, 2])))
+# ===
+print(type(1))
+# === refused
+print(all([1, 2]), any([]), all([[]]))
+# ===
+print(arange(3) + [1, 2, 3])
+# ===
+print([1, 2, 3] + arange(3))
+# ===
+print(2 * array([1, 2]) + [1, 1])
+# ===
+a = arange(3)
+a += [1, 2, 3]
+print(a)
+# === refused
+l = [1, 2]
+l += array([3, 4])
+print(l)
+# ===
+print(array([1, 2]) + 'x')
+# ===
+print(None + 1)
+# ===
+print(-'a')
+# === refused
+x = [3, 1]
+print(x.sort())
+# ===
+x = 3
+x()
+# ===
+print(len(None))
+# ===
+x = 3
+print(x[0])
+# ===
+for i in 5:
+    print(i)
+# ===
+print(undefined.shape)
+# ===
+print(ones(2).foo)
+# ===
+def f():
+    return g()
+def g():
+    return 4
+print(f())
+# ===
+print(h())
+def h():
+    return 1
+# ===
+if 1:
+    print('a')
+  print('b')
+# ===
+print('a'
