@@ -385,7 +385,8 @@ static ast *keyword(parser *p, bool *known)
     if (parse_is_word(p, "elif") || parse_is_word(p, "else")) {
         parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%.*s` follows the block of its `if`",
                    (int)(t.end - t.pos), p->lx.src->text + t.pos);
-        kv_err_hint(p->e, "a loop has none: set a name before `break`, and ask for it");
+        if (parse_is_word(p, "else"))
+            kv_err_hint(p->e, "a loop has none: set a name before `break`, and ask for it");
         return NULL;
     }
     *known = false;

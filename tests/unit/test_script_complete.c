@@ -86,7 +86,7 @@ TEST(script_complete_statements)
         {"if a {\n!true\nprint 1 | cat\npus", "push|pushpull"},
         {"!pus", ""},
         {"set-up", "set-updater"},
-        {"rep", "repeat|repeat(|replace("},
+        {"rep", "repeat|repeat(|replace(|repr("},
         {"learn", "learning_rate"},
         {"hal", "halve("},
         {"print 1; pus", "push|pushpull"},
