@@ -12,7 +12,7 @@ setup_file()
 # compiler has put into others as well.
 frames()
 {
-    gdb -batch -ex 'set breakpoint pending on' -ex 'break sum_elements if nsrc == 2' -ex run -ex bt \
+    gdb -batch -ex 'break main' -ex run -ex 'break sum_elements if nsrc == 2' -ex continue -ex bt \
         --args "$build/kvctl" -c "$1" 2>&1 | sed -n '/^#0 /,/ kv_push (/p' | grep -c '^#'
 }
 
