@@ -9,6 +9,7 @@
 #include "session/dict.h"
 #include "session/list.h"
 #include "session/unit.h"
+#include "syntax/function.h"
 #include "term/progress.h"
 
 #include <string.h>
@@ -98,20 +99,36 @@ static int next_item(walk *w, bool *more, value *out, kv_err *e)
  * are not made a list of first, since the body may change them, which Python then sees. */
 typedef struct stream {
     walk whole, *columns; /* columns: of zip and enumerate, else NULL */
-    int64_t n;
-    bool counts; /* enumerate */
+    int64_t n, first; /* first: where enumerate() begins to count */
+    bool counts;      /* enumerate */
 } stream;
 
+/* Returns true for a call of Python's zip() or enumerate(); *counts says that it is the latter. */
 static bool is_side_by_side(const session *s, const ast *node, bool *counts)
 {
     if (node->kind != AST_CALL || (node->flags & AST_METHOD) || node->n == 0 ||
         map_get(&s->functions, (kv_key){0, node->u.text}) >= 0)
         return false;
+    *counts = strcmp(node->u.text, "enumerate") == 0;
+    if (!*counts && strcmp(node->u.text, "zip") != 0)
+        return false;
     for (uint32_t i = 0; i < node->n; i++)
-        if (node->kid[i]->kind == AST_ARG)
+        if (node->kid[i]->kind == AST_ARG && !(*counts && i == 1))
             return false;
-    *counts = strcmp(node->u.text, "enumerate") == 0 && node->n == 1;
-    return *counts || strcmp(node->u.text, "zip") == 0;
+    return true;
+}
+
+/* The number at which enumerate(x, 5) or enumerate(x, start=5) begins. */
+static int first_count(session *s, const ast *node, int64_t *first, kv_err *e)
+{
+    const ast *given = node->kind == AST_ARG ? node->kid[0] : node;
+    value v;
+    int code = eval(s, given, &v, e);
+    if (code)
+        return code;
+    code = function_int(v, "the start of enumerate()", first, e);
+    value_release(&v);
+    return code ? unit_at(s, given, e) : KV_OK;
 }
 
 /* d.items() and d.values() are walked in the dict itself, for the same reason. */
@@ -147,11 +164,14 @@ static int stream_begin(session *s, const ast *node, stream *st, int64_t *rounds
     }
     if (!(st->columns = mem_zalloc(node->n, sizeof *st->columns, e)))
         return KV_E_MEMORY;
-    for (; st->n < node->n && code == KV_OK; st->n++) {
+    int64_t columns = st->counts ? 1 : node->n;
+    for (; st->n < columns && code == KV_OK; st->n++) {
         walk *w = &st->columns[st->n];
         code = begin_walk(s, node->kid[st->n], w, e) ? unit_at(s, node, e) : KV_OK;
         *rounds = st->n == 0 || w->keys < *rounds ? w->keys : *rounds;
     }
+    if (code == KV_OK && node->n > columns)
+        code = first_count(s, node->kid[columns], &st->first, e);
     return code;
 }
 
@@ -182,7 +202,7 @@ static int stream_next(session *s, const ast *node, stream *st, bool *more, valu
     if (code)
         return code;
     if (st->counts)
-        out->u.list->items[0] = value_int(round);
+        out->u.list->items[0] = value_int((int64_t)((uint64_t)st->first + (uint64_t)round));
     for (int64_t i = 0; i < st->n && *more && code == KV_OK; i++)
         code = next_of(s, node->kid[i], &st->columns[i], more,
                        &out->u.list->items[i + st->counts], e);

@@ -160,6 +160,29 @@ static bool is_optimizer_variable(const checker *c, const char *name)
     return held ? object_is_optimizer(*held) : may_hold_optimizer(c->u->body, name);
 }
 
+/* Calls that NumPy reads in another way: a.max(1) means an axis there, and copyto(to, from) fills
+ * its first argument, where a.copyto(b) fills b. */
+static int check_other_meaning(checker *c, const ast *node)
+{
+    const char *name = node->u.text;
+    bool second = node->n == 2 && node->kid[1]->kind != AST_ARG;
+    if (!second)
+        return KV_OK;
+    if (!(node->flags & AST_METHOD) && strcmp(name, "copyto") == 0) {
+        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
+                   "copyto() is a method of the array whose elements are copied");
+        return kv_err_hint(c->e, "a.copyto(b), or b[:] = a, fills b");
+    }
+    bool largest = strcmp(name, "max") == 0;
+    if ((node->flags & AST_METHOD) && (largest || strcmp(name, "min") == 0)) {
+        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
+                   "the axis of .%s() has its name here", name);
+        return kv_err_hint(c->e, "a.%s(axis=1); %s(a, b) compares element by element", name,
+                           largest ? "maximum" : "minimum");
+    }
+    return KV_OK;
+}
+
 static int check_call(checker *c, const ast *node)
 {
     const char *name = node->u.text;
@@ -174,6 +197,8 @@ static int check_call(checker *c, const ast *node)
                                  name)
                    : kv_err_hint(c->e, "%s.%s(…)", f->params[0], name);
     }
+    if (f && !own && check_other_meaning(c, node))
+        return c->e->code;
     if (f && (node->flags & AST_METHOD) && strcmp(name, "sort") == 0) {
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
                    "there is no sorting in place");

@@ -191,27 +191,38 @@ static bool is_point(const lexer *lx, uint32_t pos)
     return at(lx, pos) == '.' && lex_is_digit(at(lx, pos + 1));
 }
 
+static bool is_exponent(const lexer *lx, uint32_t pos)
+{
+    if (at(lx, pos) != 'e' && at(lx, pos) != 'E')
+        return false;
+    bool sign = at(lx, pos + 1) == '+' || at(lx, pos + 1) == '-';
+    return lex_is_digit(at(lx, pos + 1 + sign));
+}
+
+/* Returns true if the point at pos ends a number, as in 1. and 1.e3; that of 0..3 and of a method,
+ * 1.sqrt(), does not. */
+static bool is_last_point(const lexer *lx, uint32_t pos)
+{
+    char next = at(lx, pos + 1);
+    return at(lx, pos) == '.' && next != '.' && (!lex_is_letter(next) || is_exponent(lx, pos + 1));
+}
+
 /* The end of digits with a point and an exponent at pos; *whole says that neither was there. */
 static uint32_t number_end(const lexer *lx, uint32_t pos, bool *whole)
 {
     uint32_t p = pos;
     while (lex_is_digit(at(lx, p)))
         p++;
-    *whole = !is_point(lx, p);
+    *whole = !is_point(lx, p) && (p == pos || !is_last_point(lx, p));
     if (!*whole)
         for (p++; lex_is_digit(at(lx, p)); p++)
             ;
-    if (at(lx, p) != 'e' && at(lx, p) != 'E')
-        return p;
-    uint32_t q = p + 1;
-    if (at(lx, q) == '+' || at(lx, q) == '-')
-        q++;
-    if (!lex_is_digit(at(lx, q)))
+    if (!is_exponent(lx, p))
         return p;
     *whole = false;
-    while (lex_is_digit(at(lx, q)))
-        q++;
-    return q;
+    for (p += 2; lex_is_digit(at(lx, p)); p++)
+        ;
+    return p;
 }
 
 static bool is_two_to_63(const char *text, size_t n)

@@ -144,7 +144,10 @@ TEST(lex_numbers)
     check_tokens("0 007 3..5 1..-2", "_i:0_ _i:007_ _i:3 .. i:5_ _i:1 .. - i:2_");
     check_tokens("1.5 .5 1e3 1E-3 2.5e+10", "_f:1.5_ _f:.5_ _f:1e3_ _f:1E-3_ _f:2.5e+10_");
     check_tokens("1.5..2.5", "_f:1.5 .. f:2.5_");
-    check_tokens("3.f 3. x", "_i:3 . n:f_ _i:3 ._ _n:x_");
+    check_tokens("3.f 3. x", "_i:3 . n:f_ _f:3._ _n:x_");
+    check_tokens("[1.,2.] 1.e3 1.E-2 2.*3 0..1",
+                 "_[ f:1. , f:2. ]_ _f:1.e3_ _f:1.E-2_ _f:2. * i:3_ _i:0 .. i:1_");
+    check_tokens("1.e 1.sqrt 1...3", "_i:1 . n:e_ _i:1 . n:sqrt_ _i:1 ... i:3_");
     check_tokens("9223372036854775807", "_i:9223372036854775807_");
     check_tokens("1e308", "_f:1e308_");
     check_tokens("1e-999", "_f:1e-999_");
