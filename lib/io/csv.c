@@ -114,7 +114,16 @@ static bool is_missing(const csv_options *o, const char *cell, size_t n)
 
 /* ---- Words among the numbers ------------------------------------------------------------ */
 
-/* Cell i of the first row that was kept. */
+/* Names of more columns are kept only where columns are chosen: a row may have millions. */
+#define NAMED 10000
+
+/* Returns true if cell i of the first row is kept. */
+static bool is_kept(const reader *r, int64_t i)
+{
+    return r->o.columns || i < NAMED;
+}
+
+/* Cell i of the first row, which is kept. */
 static const char *kept_cell(const reader *r, int64_t i, size_t *n)
 {
     int64_t from = i > 0 ? r->ends[i - 1] : 0;
@@ -129,7 +138,8 @@ static const char *kept_cell(const reader *r, int64_t i, size_t *n)
 static void list_column(reader *r, int64_t i)
 {
     size_t n = 0;
-    const char *name = r->had_header && i < r->cols ? kept_cell(r, i, &n) : NULL;
+    bool named = r->had_header && i < r->cols && is_kept(r, i);
+    const char *name = named ? kept_cell(r, i, &n) : NULL;
     if (r->numbers_of.len > LISTED)
         return;
     buf_add(&r->numbers_of, r->numbers_of.len ? ", " : "");
@@ -167,7 +177,7 @@ static void on_word(reader *r, const char *cell, size_t n)
 static int word_error(reader *r)
 {
     size_t n = 0;
-    bool named = r->had_header && !r->sign && r->word_at < r->cols;
+    bool named = r->had_header && !r->sign && r->word_at < r->cols && is_kept(r, r->word_at);
     const char *name = named ? kept_cell(r, r->word_at, &n) : NULL;
     kv_err_set(r->e, KV_E_FORMAT, "%s%s%.*s%s", r->word.text, name ? ", in column \"" : "",
                n < 60 ? (int)n : 60, name ? name : "", name ? "\"" : "");
@@ -307,7 +317,7 @@ static void on_cell(void *field, size_t n, void *arg)
     r->after_cr = false;
     if (r->rc)
         return;
-    if (r->in_header)
+    if (r->in_header && is_kept(r, r->col))
         keep_cell(r, cell, n);
     if (!r->rc && r->o.columns && !r->in_header)
         on_chosen_cell(r, cell, n);

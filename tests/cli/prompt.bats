@@ -185,7 +185,7 @@ setup_file()
     press C-c
     type_text "print load(\"da"
     press Tab Tab
-    row "kv> print load(\"data/grad.csv\", dtype=, cols=, header=, format=, name=)"
+    row "kv> print load(\"data/grad.csv\", dtype=, cols=, header=, format=, name=, .."
     type_text ")"
     press Enter
     last_row "kv>"

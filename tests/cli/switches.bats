@@ -164,7 +164,7 @@ while true { x = 1 }'
     run kvctl print 1+1 '"a, b"' -3
     assert_output '2 a, b -3'
     run kvctl write '[1, 2]' 'two words.csv'
-    assert_equal "$(tail -n 1 'two words.csv')" 1,2
+    assert_equal "$(tail -n 2 'two words.csv')" $'1\n2'
     echo 'print "a file"' >help
     run kvctl help push
     assert_output "a file"
