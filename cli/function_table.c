@@ -48,7 +48,7 @@ const function function_table[] = {
     {"argwhere", {"a"}, A, func_argwhere,
      "the indices of elements that are not 0, a row for each"},
     {"array", {"x", "dtype=", "ctx="}, O, func_array,
-     "an array of numbers, of lists of them, or of an array"},
+     "an array of numbers, of lists of them, or of an array: float32, and bool where all are"},
     {"array_equal", {"a", "b"}, 0, func_array_equal,
      "whether two arrays have one shape and the same elements"},
     {"as_in_context", {"a", "ctx"}, A, func_as_in_context,

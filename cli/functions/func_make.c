@@ -228,6 +228,17 @@ static int converted(session *s, value *out, kv_array *a, kv_dtype dtype, kv_ctx
     return rc;
 }
 
+/* Returns true if v is a bool or nested lists of bools, which are a mask, as in NumPy. */
+static bool is_mask(value v, int depth)
+{
+    if (!value_is_sequence(v) || v.u.list->n == 0 || depth > KV_MAX_NDIM)
+        return v.kind == VALUE_BOOL;
+    bool mask = true;
+    for (int64_t i = 0; i < v.u.list->n && mask; i++)
+        mask = is_mask(v.u.list->items[i], depth + 1);
+    return mask;
+}
+
 int func_array(function_args *args, value *out, kv_err *e)
 {
     value v = args->v[0];
@@ -235,8 +246,10 @@ int func_array(function_args *args, value *out, kv_err *e)
     kv_ctx ctx;
     kv_array *a;
     bool is_array = v.kind == VALUE_ARRAY;
-    int rc = function_dtype(args->v[1], is_array ? kv_array_dtype(v.u.box->array) : KV_FLOAT32,
-                            &dtype, e);
+    kv_dtype usual = is_array        ? kv_array_dtype(v.u.box->array)
+                     : is_mask(v, 0) ? KV_BOOL
+                                     : KV_FLOAT32;
+    int rc = function_dtype(args->v[1], usual, &dtype, e);
     if (rc || (rc = function_ctx(args->v[2], &ctx, e)))
         return rc;
     if (is_array && !args->given[2])

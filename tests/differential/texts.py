@@ -1260,3 +1260,6 @@ if 1:
   print('b')
 # ===
 print('a'
+# ===
+m = array([True, False, True], dtype='bool')
+print(arange(3)[m], arange(3)[[True, False, True]], m.dtype)

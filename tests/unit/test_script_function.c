@@ -189,6 +189,8 @@ TEST(function_constructors)
     check(
         "array([9007199254740993], \"int64\"), array([1,2], gpu(3)).ctx, array(ones(2,gpu(1))).ctx",
         "[9007199254740993] gpu(3) gpu(1)");
+    check("array([true,false]), array([1,true]), arange(2)[array([false,true])]",
+          "[ True False] [1. 1.] [1.]");
     check("astype([1.9,-1.9],\"int8\"), ones(2).astype(\"bool\"), copy([1,2]), dense([1,2])",
           "[ 1 -1] [ True  True] [1, 2] [1. 2.]");
 }
