@@ -173,6 +173,19 @@ static bool differs_in_nd(parser *p, const char *text, const token *t)
     return false;
 }
 
+/* np.max(a, 1) has an axis, and max(a, 1) two values of which the larger is asked for. */
+static bool names_no_axis(parser *p, const ast *node)
+{
+    bool extreme = strcmp(node->u.text, "max") == 0 || strcmp(node->u.text, "min") == 0;
+    if (!extreme || node->n < 2 || node->kid[1]->kind == AST_ARG)
+        return false;
+    parse_fail(p, node->pos, node->end, KV_E_USAGE, "the axis of %s() has its name here",
+               node->u.text);
+    kv_err_hint(p->e, "%s(a, axis=1); %simum(a, b) compares element by element", node->u.text,
+                node->u.text);
+    return true;
+}
+
 static ast *name(parser *p)
 {
     const char *module = NULL, *one;
@@ -206,8 +219,10 @@ static ast *name(parser *p)
         kv_err_hint(p->e, "def f(x): return x + 1");
         return NULL;
     }
-    if (follows(p, '('))
-        return call(p, text, t.pos, NULL);
+    if (follows(p, '(')) {
+        ast *node = call(p, text, t.pos, NULL);
+        return node && module && names_no_axis(p, node) ? NULL : node;
+    }
     if (parse_is_sign(p, SIGN1('(')) && p->is_function && p->is_function(text)) {
         parse_fail(p, t.pos, t.end, KV_E_USAGE,
                    "`%s` is a function and stands without its arguments", text);
