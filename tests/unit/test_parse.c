@@ -572,7 +572,6 @@ TEST(parse_errors_of_expressions)
         {"$", KV_E_SYNTAX, "1:1-2", "`$` needs the name of a variable", NULL},
         {"$ a", KV_E_SYNTAX, "1:1-2", "`$` needs the name of a variable", NULL},
         {"a.", KV_E_SYNTAX, "1:3-4", "the text ends where the name of a function is needed", NULL},
-        {"3.", KV_E_SYNTAX, "1:3-4", "the text ends where the name of a function is needed", NULL},
         {"a.1", KV_E_SYNTAX, "1:2-4", "`.1` stands where the end is needed", NULL},
         {"a@1", KV_E_SYNTAX, "1:3-4", "`1` stands where a device, as in a@gpu(1), is needed", NULL},
         {"(a)(1)", KV_E_SYNTAX, "1:4-5", "only a name can be called", NULL},
