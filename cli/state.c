@@ -315,20 +315,19 @@ int state_save(state *st, session *s, kv_err *e)
 }
 
 /* The lock of the file that was just written, beside that of the file before, for which other
- * processes wait. One that opens the new file at this moment may be faster. */
-static int lock_written(state *st, session *s, kv_err *e)
+ * processes wait. *overtaken: one that opened the new file at this moment was faster, and has
+ * changed it. */
+static int lock_written(state *st, session *s, bool *overtaken, kv_err *e)
 {
-    int before = st->lock;
-    bool current = false;
-    int code = open_file(st, e);
-    if (code == KV_OK)
-        code = wait_for_lock(st, s, clock_ms() + s->store_wait_ms, e);
-    if (code == KV_OK)
-        code = check_current(st, &current, e);
-    if (code == KV_OK && !current)
-        code = kv_err_set(e, KV_E_BUSY,
-                          "\"%s\" was written, and changed by another process at once", st->path);
+    struct stat written, locked;
+    int before = st->lock, code = stat(st->path, &written) ? file_error(e, "read", st->path, errno)
+                                                           : lock_file(st, s, e);
     close(before);
+    if (code == KV_OK && st->lock < 0)
+        code = kv_err_set(e, KV_E_BUSY, "\"%s\" was removed by another process", st->path);
+    if (code == KV_OK && fstat(st->lock, &locked))
+        code = file_error(e, "read", st->path, errno);
+    *overtaken = code == KV_OK && locked.st_ino != written.st_ino;
     return code;
 }
 
@@ -336,12 +335,15 @@ int state_commit(void *arg, session *s, kv_err *e)
 {
     state *st = arg;
     const store_entry *entry = saved_store(s);
+    bool overtaken;
     int code;
     if (!has_changed(st, entry))
         return KV_OK;
-    if ((code = write_file(st, s, entry, e)) || (code = lock_written(st, s, e)))
+    if ((code = write_file(st, s, entry, e)) || (code = lock_written(st, s, &overtaken, e)))
         return code;
     state_guard_release(&st->guard);
+    if (overtaken) /* the file has this store's change and the other's */
+        return load(st, s, e);
     note_loaded(st, entry);
     return state_guard_take(&st->guard, entry->store, e);
 }

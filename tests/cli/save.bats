@@ -76,19 +76,16 @@ assert 1 == 2'
     assert_output 3
 }
 
-# A process whose file another one has changed before it could lock it again has written its change, and
-# says that it cannot go on.
 @test "save: no change of several processes that commit is lost" {
     local p
     kvctl -s w.kvs -c 'init 3 1; set-updater { stored += input }'
     for p in 1 2 3 4; do
-        (for _ in {1..12}; do
-            kvctl -s w.kvs -c 'push 3 1; commit --disk' 2>>"said$p"
+        (for _ in {1..4}; do
+            kvctl -s w.kvs -c 'repeat 3 { push 3 1; commit --disk }' || touch failed
         done) 3>&- &
     done
     wait
-    run grep -hv 'w.kvs" was written, and changed by another process at once' <(grep -h 'error' said?)
-    assert_output ""
+    assert [ ! -e failed ]
     run kvctl -s w.kvs -c 'pull 3'
     assert_output 49.0
 }
