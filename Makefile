@@ -21,6 +21,9 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 READLINE ?= auto
 MPI      ?= auto
 CUDA     ?= auto
+ZLIB     ?= auto
+XXHASH   ?= auto
+CRYPTO   ?= auto
 
 OPT      ?= -O2 -g
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
@@ -35,8 +38,8 @@ LDLIBS_LIB := -lcsv -lcjson -lm -ldl -pthread
 LDLIBS_CLI :=
 
 # The folders of the library and of the tool.
-PARTS ?= lib/base lib/engine lib/array lib/cpu lib/lang lib/vm lib/io src src/core src/local
-TOOL  ?= cli $(addprefix cli/,session syntax options eval functions files out run cmd complete bench launch tools term)
+PARTS ?= lib/base lib/engine lib/array lib/cpu lib/lang lib/vm lib/io lib/checkpoint lib/tensors src src/core src/local
+TOOL  ?= cli $(addprefix cli/,session syntax options eval functions files out run cmd checkpoints complete bench launch tools term)
 UNIT  ?= $(wildcard tests/unit/test_*.c)
 
 lib_src  := $(foreach d,$(PARTS),$(wildcard $(d)/*.c))
@@ -79,6 +82,14 @@ else
 readline_is := not found, the prompt has no line editing
 endif
 
+# What only some files and commands need: $(call optional,VARIABLE,header,what,library).
+optional = $(if $(filter 0,$($(1))),,$(if $(call has_header,$(2)),$(4),$(if $(filter 1,$($(1))),$(eval missing += $(3)))))
+zlib   := $(call optional,ZLIB,zlib.h,zlib,z)
+xxhash := $(call optional,XXHASH,xxhash.h,libxxhash,xxhash)
+crypto := $(call optional,CRYPTO,openssl/evp.h,libcrypto,crypto)
+LDLIBS_LIB += $(addprefix -l,$(zlib) $(xxhash) $(crypto))
+left_out := $(strip $(if $(zlib),,zlib) $(if $(xxhash),,libxxhash) $(if $(crypto),,libcrypto))
+
 ifeq ($(MPI),0)
 mpi_is := left out
 else ifneq ($(shell command -v mpicc),)
@@ -113,7 +124,7 @@ endif
 all: chosen $(BUILD)/libkvstore.a $(BUILD)/libkvstore.so $(BUILD)/kvctl $(if $(have_mpi),$(BUILD)/kvstore_mpi.so) $(if $(have_cuda),$(BUILD)/kvstore_cuda.so) ## build the libraries and kvctl (the default)
 
 chosen: libraries
-	@echo '  readline: $(readline_is); MPI: $(mpi_is); CUDA: $(cuda_is)'
+	@echo '  readline: $(readline_is); MPI: $(mpi_is); CUDA: $(cuda_is)$(if $(left_out),; without $(left_out))'
 
 libraries:
 ifneq ($(strip $(missing)),)
@@ -123,12 +134,16 @@ endif
 # Changes when the flags do, and then everything is compiled again.
 $(BUILD)/flags: force
 	@mkdir -p $(@D)
-	@echo '$(CC) $(OPT) $(CFLAGS) readline=$(have_readline)' | cmp -s - $@ || \
-	    echo '$(CC) $(OPT) $(CFLAGS) readline=$(have_readline)' > $@
+	@echo '$(CC) $(OPT) $(CFLAGS) readline=$(have_readline) $(zlib) $(xxhash) $(crypto)' | cmp -s - $@ || \
+	    echo '$(CC) $(OPT) $(CFLAGS) readline=$(have_readline) $(zlib) $(xxhash) $(crypto)' > $@
 
 $(BUILD)/%.o: %.c $(BUILD)/flags | libraries
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# Libraries that one file each reaches.
+$(BUILD)/lib/checkpoint/inflate.o: ALL_CFLAGS += $(if $(zlib),-DHAVE_ZLIB)
+$(BUILD)/lib/checkpoint/digest.o: ALL_CFLAGS += $(if $(xxhash),-DHAVE_XXHASH) $(if $(crypto),-DHAVE_CRYPTO)
 
 $(BUILD)/cli/term/line.o: ALL_CFLAGS += $(if $(have_readline),-DHAVE_READLINE)
 
@@ -506,7 +521,7 @@ clean: ## remove everything that was built
 help: ## list these words
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1 \2/p' Makefile | \
 	    while read -r word text; do printf '  %-16s %s\n' "$$word" "$$text"; done
-	@echo '  options: BUILD= CC= OPT= CFLAGS= WERROR=1 V=1 ONLY= PREFIX= DESTDIR= READLINE= MPI= CUDA= SETUP=0'
+	@echo '  options: BUILD= CC= OPT= CFLAGS= WERROR=1 V=1 ONLY= PREFIX= DESTDIR= READLINE= MPI= CUDA= ZLIB= XXHASH= CRYPTO= SETUP=0'
 
 # Goals with absolute paths, for the same reason.
 absolute := $(filter $(CURDIR)/%,$(MAKECMDGOALS))

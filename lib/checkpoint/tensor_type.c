@@ -1,0 +1,179 @@
+/* The table of the types of tensors. */
+#include "checkpoint/tensor_type.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/suggest.h"
+
+static const struct {
+    const char *name;
+    tensor_kind kind;
+    int32_t elements, bytes;
+} types[] = {
+#define TENSOR_TYPE_ROW(constant, name, kind, elements, bytes)                                     \
+    [constant] = {name, TENSOR_KIND_##kind, elements, bytes},
+    TENSOR_TYPES(TENSOR_TYPE_ROW)
+#undef TENSOR_TYPE_ROW
+};
+
+const char *tensor_type_name(tensor_type t)
+{
+    return types[t].name;
+}
+
+tensor_kind tensor_type_kind(tensor_type t)
+{
+    return types[t].kind;
+}
+
+int64_t tensor_type_run(tensor_type t)
+{
+    return types[t].elements;
+}
+
+int64_t tensor_type_run_bytes(tensor_type t)
+{
+    return types[t].bytes;
+}
+
+int64_t tensor_type_bytes(tensor_type t, int64_t n)
+{
+    int64_t bytes;
+    if (n % types[t].elements || __builtin_mul_overflow(n / types[t].elements,
+                                                        (int64_t)types[t].bytes, &bytes))
+        return -1;
+    return bytes;
+}
+
+int64_t tensor_elements(int ndim, const int64_t *shape)
+{
+    int64_t n = 1;
+    bool over = false;
+    for (int i = 0; i < ndim; i++) {
+        if (shape[i] == 0)
+            return 0;
+        over |= __builtin_mul_overflow(n, shape[i], &n);
+    }
+    return over ? -1 : n;
+}
+
+bool tensor_type_find(tensor_type *out, const char *name, size_t n)
+{
+    for (int t = 0; t < TENSOR_TYPE_END; t++) {
+        if (strlen(types[t].name) == n && memcmp(types[t].name, name, n) == 0) {
+            *out = (tensor_type)t;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Other names of the types, as NumPy, PyTorch and ml_dtypes have them. */
+static const struct {
+    const char *name;
+    tensor_type type;
+} synonyms[] = {
+    {"float64", TENSOR_F64},
+    {"double", TENSOR_F64},
+    {"float32", TENSOR_F32},
+    {"float", TENSOR_F32},
+    {"float16", TENSOR_F16},
+    {"half", TENSOR_F16},
+    {"bfloat16", TENSOR_BF16},
+    {"float8_e4m3fn", TENSOR_F8_E4M3},
+    {"F8_E4M3FN", TENSOR_F8_E4M3},
+    {"e4m3", TENSOR_F8_E4M3},
+    {"float8_e5m2", TENSOR_F8_E5M2},
+    {"e5m2", TENSOR_F8_E5M2},
+    {"float8_e4m3fnuz", TENSOR_F8_E4M3FNUZ},
+    {"float8_e5m2fnuz", TENSOR_F8_E5M2FNUZ},
+    {"float8_e8m0fnu", TENSOR_F8_E8M0},
+    {"e8m0", TENSOR_F8_E8M0},
+    {"float6_e2m3fn", TENSOR_F6_E2M3},
+    {"float6_e3m2fn", TENSOR_F6_E3M2},
+    {"float4_e2m1fn", TENSOR_F4},
+    {"e2m1", TENSOR_F4},
+    {"int64", TENSOR_I64},
+    {"int32", TENSOR_I32},
+    {"int16", TENSOR_I16},
+    {"int8", TENSOR_I8},
+    {"uint64", TENSOR_U64},
+    {"uint32", TENSOR_U32},
+    {"uint16", TENSOR_U16},
+    {"uint8", TENSOR_U8},
+    {"complex64", TENSOR_C64},
+};
+
+int tensor_type_parse(tensor_type *out, const char *name, kv_err *e)
+{
+    const char *known[TENSOR_NSAFE + 1] = {0};
+    for (int t = 0; t < TENSOR_NSAFE; t++) {
+        known[t] = types[t].name;
+        if (strcasecmp(types[t].name, name) == 0) {
+            *out = (tensor_type)t;
+            return KV_OK;
+        }
+    }
+    for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++) {
+        if (strcasecmp(synonyms[i].name, name) == 0) {
+            *out = synonyms[i].type;
+            return KV_OK;
+        }
+    }
+    kv_err_set(e, KV_E_USAGE, "there is no type of tensors `%.64s`", name);
+    suggest_hint(e, name, known, TENSOR_NSAFE);
+    if (!*e->hint)
+        kv_err_hint(e, "F64 F32 F16 BF16 F8_E4M3 F8_E5M2 I64 I32 I16 I8 U8 BOOL and others: help "
+                       "checkpoints");
+    return KV_E_USAGE;
+}
+
+bool tensor_type_dtype(tensor_type t, kv_dtype *dtype)
+{
+    static const struct {
+        kv_dtype dtype;
+        bool there;
+    } dtypes[TENSOR_NSAFE] = {
+        [TENSOR_BOOL] = {KV_BOOL, true},          [TENSOR_F4] = {KV_FLOAT32, true},
+        [TENSOR_F6_E2M3] = {KV_FLOAT32, true},    [TENSOR_F6_E3M2] = {KV_FLOAT32, true},
+        [TENSOR_U8] = {KV_UINT8, true},           [TENSOR_I8] = {KV_INT8, true},
+        [TENSOR_F8_E5M2] = {KV_FLOAT32, true},    [TENSOR_F8_E4M3] = {KV_FLOAT32, true},
+        [TENSOR_F8_E8M0] = {KV_FLOAT32, true},    [TENSOR_F8_E4M3FNUZ] = {KV_FLOAT32, true},
+        [TENSOR_F8_E5M2FNUZ] = {KV_FLOAT32, true}, [TENSOR_I16] = {KV_INT32, true},
+        [TENSOR_U16] = {KV_INT32, true},          [TENSOR_F16] = {KV_FLOAT16, true},
+        [TENSOR_BF16] = {KV_BFLOAT16, true},      [TENSOR_I32] = {KV_INT32, true},
+        [TENSOR_U32] = {KV_INT64, true},          [TENSOR_F32] = {KV_FLOAT32, true},
+        [TENSOR_F64] = {KV_FLOAT64, true},        [TENSOR_I64] = {KV_INT64, true},
+        [TENSOR_U64] = {KV_INT64, true},
+    };
+    if (t >= TENSOR_NSAFE || !dtypes[t].there)
+        return false;
+    *dtype = dtypes[t].dtype;
+    return true;
+}
+
+tensor_type tensor_type_of(kv_dtype dtype)
+{
+    switch (dtype) {
+    case KV_FLOAT64:
+        return TENSOR_F64;
+    case KV_FLOAT32:
+        return TENSOR_F32;
+    case KV_FLOAT16:
+        return TENSOR_F16;
+    case KV_BFLOAT16:
+        return TENSOR_BF16;
+    case KV_INT64:
+        return TENSOR_I64;
+    case KV_INT32:
+        return TENSOR_I32;
+    case KV_INT8:
+        return TENSOR_I8;
+    case KV_UINT8:
+        return TENSOR_U8;
+    case KV_BOOL:
+        break;
+    }
+    return TENSOR_BOOL;
+}

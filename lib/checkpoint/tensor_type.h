@@ -1,0 +1,118 @@
+/* The types of tensors in files. There are more of them than dtypes of arrays: a tensor of any type
+ * can be listed, copied, hashed and compared bit by bit, and those with numbers become arrays.
+ *
+ * Element i of a type of w bits is bits i * w and on of the data, read as one little-endian number:
+ * the first of two F4 stands in the low half of their byte.
+ *
+ * F8_E4M3 is the "FN" variant: its largest number is 448, and it has no infinity. FNUZ types have
+ * one NaN, 0x80, and no -0. F8_E8M0 is the power of two 2^(byte - 127), and 0xFF is NaN. F4 is E2M1.
+ * Source: the format page of safetensors, the OCP specifications of 8-bit floating point and of
+ * microscaling formats, and for quantised types the sizes of blocks in GGUF's table.
+ */
+#ifndef CHECKPOINT_TENSOR_TYPE_H
+#define CHECKPOINT_TENSOR_TYPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kv_dtype.h"
+
+typedef enum tensor_kind {
+    TENSOR_KIND_BOOL,
+    TENSOR_KIND_UNSIGNED,
+    TENSOR_KIND_SIGNED,
+    TENSOR_KIND_FLOAT,
+    TENSOR_KIND_COMPLEX,  /* two floats an element */
+    TENSOR_KIND_QUANTISED /* blocks of GGUF, of which only the bits are known here */
+} tensor_kind;
+
+/* Every type: constant, name in files, kind, elements and bytes of its smallest run of whole bytes.
+ * Those before TENSOR_Q4_0 are the types of safetensors. */
+#define TENSOR_TYPES(X)                                                                            \
+    X(TENSOR_BOOL, "BOOL", BOOL, 1, 1)                                                             \
+    X(TENSOR_F4, "F4", FLOAT, 2, 1)                                                                \
+    X(TENSOR_F6_E2M3, "F6_E2M3", FLOAT, 4, 3)                                                      \
+    X(TENSOR_F6_E3M2, "F6_E3M2", FLOAT, 4, 3)                                                      \
+    X(TENSOR_U8, "U8", UNSIGNED, 1, 1)                                                             \
+    X(TENSOR_I8, "I8", SIGNED, 1, 1)                                                               \
+    X(TENSOR_F8_E5M2, "F8_E5M2", FLOAT, 1, 1)                                                      \
+    X(TENSOR_F8_E4M3, "F8_E4M3", FLOAT, 1, 1)                                                      \
+    X(TENSOR_F8_E8M0, "F8_E8M0", FLOAT, 1, 1)                                                      \
+    X(TENSOR_F8_E4M3FNUZ, "F8_E4M3FNUZ", FLOAT, 1, 1)                                              \
+    X(TENSOR_F8_E5M2FNUZ, "F8_E5M2FNUZ", FLOAT, 1, 1)                                              \
+    X(TENSOR_I16, "I16", SIGNED, 1, 2)                                                             \
+    X(TENSOR_U16, "U16", UNSIGNED, 1, 2)                                                           \
+    X(TENSOR_F16, "F16", FLOAT, 1, 2)                                                              \
+    X(TENSOR_BF16, "BF16", FLOAT, 1, 2)                                                            \
+    X(TENSOR_I32, "I32", SIGNED, 1, 4)                                                             \
+    X(TENSOR_U32, "U32", UNSIGNED, 1, 4)                                                           \
+    X(TENSOR_F32, "F32", FLOAT, 1, 4)                                                              \
+    X(TENSOR_C64, "C64", COMPLEX, 1, 8)                                                            \
+    X(TENSOR_F64, "F64", FLOAT, 1, 8)                                                              \
+    X(TENSOR_I64, "I64", SIGNED, 1, 8)                                                             \
+    X(TENSOR_U64, "U64", UNSIGNED, 1, 8)                                                           \
+    X(TENSOR_Q4_0, "Q4_0", QUANTISED, 32, 18)                                                      \
+    X(TENSOR_Q4_1, "Q4_1", QUANTISED, 32, 20)                                                      \
+    X(TENSOR_Q5_0, "Q5_0", QUANTISED, 32, 22)                                                      \
+    X(TENSOR_Q5_1, "Q5_1", QUANTISED, 32, 24)                                                      \
+    X(TENSOR_Q8_0, "Q8_0", QUANTISED, 32, 34)                                                      \
+    X(TENSOR_Q8_1, "Q8_1", QUANTISED, 32, 36)                                                      \
+    X(TENSOR_Q2_K, "Q2_K", QUANTISED, 256, 84)                                                     \
+    X(TENSOR_Q3_K, "Q3_K", QUANTISED, 256, 110)                                                    \
+    X(TENSOR_Q4_K, "Q4_K", QUANTISED, 256, 144)                                                    \
+    X(TENSOR_Q5_K, "Q5_K", QUANTISED, 256, 176)                                                    \
+    X(TENSOR_Q6_K, "Q6_K", QUANTISED, 256, 210)                                                    \
+    X(TENSOR_Q8_K, "Q8_K", QUANTISED, 256, 292)                                                    \
+    X(TENSOR_IQ2_XXS, "IQ2_XXS", QUANTISED, 256, 66)                                               \
+    X(TENSOR_IQ2_XS, "IQ2_XS", QUANTISED, 256, 74)                                                 \
+    X(TENSOR_IQ3_XXS, "IQ3_XXS", QUANTISED, 256, 98)                                               \
+    X(TENSOR_IQ1_S, "IQ1_S", QUANTISED, 256, 50)                                                   \
+    X(TENSOR_IQ4_NL, "IQ4_NL", QUANTISED, 32, 18)                                                  \
+    X(TENSOR_IQ3_S, "IQ3_S", QUANTISED, 256, 110)                                                  \
+    X(TENSOR_IQ2_S, "IQ2_S", QUANTISED, 256, 82)                                                   \
+    X(TENSOR_IQ4_XS, "IQ4_XS", QUANTISED, 256, 136)                                                \
+    X(TENSOR_IQ1_M, "IQ1_M", QUANTISED, 256, 56)                                                   \
+    X(TENSOR_TQ1_0, "TQ1_0", QUANTISED, 256, 54)                                                   \
+    X(TENSOR_TQ2_0, "TQ2_0", QUANTISED, 256, 66)                                                   \
+    X(TENSOR_MXFP4, "MXFP4", QUANTISED, 32, 17)                                                    \
+    X(TENSOR_NVFP4, "NVFP4", QUANTISED, 64, 36)                                                    \
+    X(TENSOR_Q1_0, "Q1_0", QUANTISED, 128, 18)
+
+typedef enum tensor_type {
+#define TENSOR_TYPE_ENUM(constant, name, kind, elements, bytes) constant,
+    TENSOR_TYPES(TENSOR_TYPE_ENUM)
+#undef TENSOR_TYPE_ENUM
+    TENSOR_TYPE_END
+} tensor_type;
+
+#define TENSOR_NSAFE TENSOR_Q4_0 /* how many are types of safetensors */
+
+const char *tensor_type_name(tensor_type t); /* "BF16" */
+tensor_kind tensor_type_kind(tensor_type t);
+
+/* A run of elements that ends at a byte: its elements and its bytes. */
+int64_t tensor_type_run(tensor_type t);
+int64_t tensor_type_run_bytes(tensor_type t);
+
+/* The bytes of n elements, or -1 when they end within a byte or a block, or overflow. */
+int64_t tensor_type_bytes(tensor_type t, int64_t n);
+
+/* The elements of a shape, or -1 when there are more than an int64_t counts. */
+int64_t tensor_elements(int ndim, const int64_t *shape);
+
+/* The type with this name of n bytes, in files' spelling. False: there is none. */
+bool tensor_type_find(tensor_type *out, const char *name, size_t n);
+
+/* Reads the name of a type of safetensors that a user typed: bf16, F32, float32, e4m3 too. Error:
+ * usage, with "did you mean". */
+int tensor_type_parse(tensor_type *out, const char *name, kv_err *e);
+
+/* The dtype of an array with these numbers; false for types that have none here (C64, quantised).
+ * The array's dtype holds every number of the type, but for U64 beyond 2^63. */
+bool tensor_type_dtype(tensor_type t, kv_dtype *dtype);
+
+/* The type that a file has for arrays of a dtype. */
+tensor_type tensor_type_of(kv_dtype dtype);
+
+#endif
