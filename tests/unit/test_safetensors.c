@@ -456,7 +456,8 @@ TEST(safetensors_headers)
         {"{\"a\":" T("[1000000000000000]", "[0,4]") "}", 4,
          "byte 37: a number of more than 15 digits"},
         {"{\"a\":" T("[[1]]", "[0,4]") "}", 4, "byte 37: brackets are nested deeper than 3"},
-        {"{\"a\":true}", 0, "byte 13: \"t\" cannot stand here"},
+        {"{\"a\":true}", 0, "tensor \"a\" is not described by an object"},
+        {"{\"a\":tru}", 0, "byte 13: \"t\" cannot stand here"},
         {"{\"a\":\x80}", 0, "byte 13: a byte 0x80 cannot stand here"},
         {"{\"a\nb\":1}", 0, "byte 11: a text with a control character that is not escaped"},
         {"{\"a\\u0000b\":1}", 0, "byte 11: a text with a NUL"},
@@ -501,12 +502,12 @@ TEST(safetensors_headers)
         {"{\"a\":" T("[1]", "4") "}", 4,
          "tensor \"a\": its data_offsets are not a begin and an end"},
         {"{\"a\":" T("[2,3]", "[0,20]") "}", 20,
-         "tensor \"a\" of shape (2, 3) and dtype float32 needs 24 bytes, its data_offsets give it "
+         "tensor \"a\" of shape (2, 3) and dtype F32 needs 24 bytes, its data_offsets give it "
          "20"},
         {"{\"a\":" T("[]", "[0,0]") "}", 0,
-         "tensor \"a\" of shape () and dtype float32 needs 4 bytes, its data_offsets give it 0"},
+         "tensor \"a\" of shape () and dtype F32 needs 4 bytes, its data_offsets give it 0"},
         {"{\"a\":" T("[0,5]", "[0,4]") "}", 4,
-         "tensor \"a\" of shape (0, 5) and dtype float32 needs 0 bytes, its data_offsets give it "
+         "tensor \"a\" of shape (0, 5) and dtype F32 needs 0 bytes, its data_offsets give it "
          "4"},
         {"{\"a\":" T("[999999999999999,999999999999999]", "[0,4]") "}", 4,
          "tensor \"a\" of shape (999999999999999, 999999999999999) is too large"},
