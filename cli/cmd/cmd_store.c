@@ -127,7 +127,7 @@ static int pair_list(session *s, const ast *node, const key_list *keys, const va
 }
 
 /* Pairs keys with the arrays of the same names in a file. init takes a pattern of names. */
-static int pair_named(session *s, const ast *call, safetensors *f, bool single, key_list *keys,
+static int pair_named(session *s, const ast *call, checkpoint *f, bool single, key_list *keys,
                       pairs *p, kv_err *e)
 {
     kv_array *a;
@@ -151,12 +151,12 @@ static int make_pairs(session *s, const ast *call, key_list *keys, bool single, 
                       pairs *p, kv_err *e)
 {
     const ast *list = call->kid[1];
-    safetensors *file = NULL;
+    checkpoint *file = NULL;
     if (list->n == 1 && load_named(s, list->kid[0], &file, e))
         return e->code;
-    bool by_name = file && (safetensors_count(file) != 1 || named_is_pattern(call->kid[0]));
+    bool by_name = file && (checkpoint_count(file) != 1 || named_is_pattern(call->kid[0]));
     int named = by_name ? pair_named(s, call, file, single, keys, p, e) : KV_OK;
-    safetensors_close(file);
+    checkpoint_close(file);
     if (by_name) {
         *to = *to == IN_PLACE ? NEW_OUTS : *to;
         return named;
@@ -412,7 +412,7 @@ static int init_keys(kv *store, const kv_key *keys, int64_t n, kv_array *const *
 int cmd_init(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
-    safetensors *file = NULL;
+    checkpoint *file = NULL;
     int code = call_with_pairs(s, call, true, NO_OUTS, init_keys, out, e);
     if (code || s->explanation || !named_is_pattern(call->kid[0]))
         return code;
@@ -420,7 +420,7 @@ int cmd_init(session *s, const ast *call, result *out, kv_err *e)
     if ((code = session_store(s, &store, e)) == KV_OK &&
         (code = load_named(s, call->kid[1]->kid[0], &file, e)) == KV_OK && file)
         code = named_metadata(store, file, e);
-    safetensors_close(file);
+    checkpoint_close(file);
     return code;
 }
 

@@ -107,12 +107,12 @@ static int read_npy(datafile *d, value *out, kv_err *e)
 
 /* "it holds a, b and 39 more": as many whole names behind `hint` as an error has room for. Returns
  * whether that is all of them. */
-static bool list_names(buf *hint, const safetensors *f)
+static bool list_names(buf *hint, const checkpoint *f)
 {
     const size_t room = sizeof((kv_err *)0)->hint - sizeof " and 9223372036854775807 more";
-    int64_t n = safetensors_count(f), i = 0;
+    int64_t n = checkpoint_count(f), i = 0;
     for (; i < n; i++) {
-        const char *name = safetensors_at(f, i)->name, *between = i > 0 ? ", " : "it holds ";
+        const char *name = checkpoint_at(f, i)->name, *between = i > 0 ? ", " : "it holds ";
         if (hint->len + strlen(between) + strlen(name) > room)
             break;
         buf_printf(hint, "%s%s", between, name);
@@ -124,10 +124,10 @@ static bool list_names(buf *hint, const safetensors *f)
     return i == n;
 }
 
-static void add_near_names(suggest *near, const safetensors *f)
+static void add_near_names(suggest *near, const checkpoint *f)
 {
-    for (int64_t i = 0; i < safetensors_count(f); i++)
-        suggest_add(near, safetensors_at(f, i)->name);
+    for (int64_t i = 0; i < checkpoint_count(f); i++)
+        suggest_add(near, checkpoint_at(f, i)->name);
 }
 
 /* Returns true if a text needs no quotes behind @ or #. */
@@ -141,9 +141,9 @@ static bool is_bare(const char *text)
 }
 
 /* Appends an example that names the first array of f. */
-static void show_choice(buf *hint, const safetensors *f, const char *path)
+static void show_choice(buf *hint, const checkpoint *f, const char *path)
 {
-    const char *name = safetensors_at(f, 0)->name;
+    const char *name = checkpoint_at(f, 0)->name;
     bool is_stdin = strcmp(path, "-") == 0;
     if (!is_stdin && is_bare(path) && *name && is_bare(name))
         buf_printf(hint, "say which: @%s#%s; ", path, name);
@@ -153,14 +153,14 @@ static void show_choice(buf *hint, const safetensors *f, const char *path)
 }
 
 /* Which array of f is meant. */
-static int choose_tensor(const safetensors *f, const char *path, const char *name, int64_t *at,
+static int choose_tensor(const checkpoint *f, const char *path, const char *name, int64_t *at,
                          kv_err *e)
 {
     buf hint = {0};
     suggest near = {.word = name};
     bool all = true;
-    int64_t n = safetensors_count(f);
-    *at = name ? safetensors_find(f, name) : 0;
+    int64_t n = checkpoint_count(f);
+    *at = name ? checkpoint_find(f, name) : 0;
     if (name ? *at >= 0 : n == 1)
         return KV_OK;
     if (name)
@@ -185,7 +185,7 @@ static int choose_tensor(const safetensors *f, const char *path, const char *nam
 }
 
 /* Opens a file of named arrays. *text: memory that it needs until it is closed, or NULL. */
-static int open_named(session *s, const char *path, safetensors **out, char **text, kv_err *e)
+static int open_named(session *s, const char *path, checkpoint **out, char **text, kv_err *e)
 {
     datafile d;
     size_t n;
@@ -194,12 +194,12 @@ static int open_named(session *s, const char *path, safetensors **out, char **te
     if (code)
         return code;
     if (d.regular && !d.is_stdin)
-        code = safetensors_open(out, path, e);
+        code = checkpoint_open(out, path, NULL, e);
     else if ((code = datafile_text(&d, text, &n, e)) == KV_OK)
-        code = safetensors_open_memory(out, *text, n, d.name, e);
+        code = checkpoint_open_memory(out, *text, n, d.name, e);
     int closed = datafile_close(&d, code, e);
     if (closed && code == KV_OK)
-        safetensors_close(*out);
+        checkpoint_close(*out);
     if (closed) {
         mem_free(*text);
         *text = NULL;
@@ -209,7 +209,7 @@ static int open_named(session *s, const char *path, safetensors **out, char **te
 
 static int read_named(session *s, const char *path, const char *name, value *out, kv_err *e)
 {
-    safetensors *f;
+    checkpoint *f;
     char *text;
     int64_t at;
     kv_array *a;
@@ -217,9 +217,9 @@ static int read_named(session *s, const char *path, const char *name, value *out
     if (code)
         return code;
     if ((code = choose_tensor(f, path, name, &at, e)) == KV_OK &&
-        (code = safetensors_load(&a, f, at, e)) == KV_OK)
+        (code = checkpoint_load(&a, f, at, e)) == KV_OK)
         code = value_array(out, a, e);
-    safetensors_close(f);
+    checkpoint_close(f);
     mem_free(text);
     return code;
 }
@@ -342,7 +342,7 @@ int load_eval(session *s, const ast *node, value *out, kv_err *e)
     return code ? unit_at(s, node, e) : KV_OK;
 }
 
-int load_named(session *s, const ast *node, safetensors **out, kv_err *e)
+int load_named(session *s, const ast *node, checkpoint **out, kv_err *e)
 {
     value path;
     *out = NULL;
@@ -352,7 +352,7 @@ int load_named(session *s, const ast *node, safetensors **out, kv_err *e)
     if (code)
         return code;
     if (file_kind_of(path.u.text) == FILE_SAFETENSORS)
-        code = safetensors_open(out, path.u.text, e);
+        code = checkpoint_open(out, path.u.text, NULL, e);
     value_release(&path);
     return code ? unit_at(s, node, e) : KV_OK;
 }
