@@ -155,12 +155,12 @@ int kv_save_states(kv *store, const char *path, uint32_t flags, kv_err *e)
 static int read_states(void *arg, kv_err *e)
 {
     states_use *v = arg;
-    safetensors *f;
-    int rc = safetensors_open(&f, v->path, e);
+    checkpoint *f;
+    int rc = checkpoint_open(&f, v->path, NULL, e);
     if (rc)
         return rc;
     rc = state_file_load(v->store, f, v->path, false, &v->gone, e);
-    safetensors_close(f);
+    checkpoint_close(f);
     return rc;
 }
 

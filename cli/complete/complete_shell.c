@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "complete/complete.h"
-#include "io/safetensors.h"
+#include "checkpoint/checkpoint.h"
 #include "options/completion_script.h"
 #include "options/options.h"
 #include "syntax/function.h"
@@ -114,28 +114,28 @@ static void add_key(kv *store, const char *name, bool integers)
 static void add_keys(session *s, const char *path)
 {
     static const char sparse[] = "kvstore.rows.", own[] = "__key__/";
-    safetensors *file = NULL;
+    checkpoint *file = NULL;
     kv *store = NULL;
     kv_err e = {0};
-    if (!path || safetensors_open(&file, path, &e) || session_store(s, &store, &e)) {
-        safetensors_close(file);
+    if (!path || checkpoint_open(&file, path, NULL, &e) || session_store(s, &store, &e)) {
+        checkpoint_close(file);
         return;
     }
-    const char *type = safetensors_metadata(file, "kvstore.key_type");
+    const char *type = checkpoint_metadata(file, "kvstore.key_type");
     bool integers = type && strcmp(type, "integer") == 0;
-    for (int64_t i = 0; i < safetensors_count(file); i++) {
-        const char *name = safetensors_at(file, i)->name;
+    for (int64_t i = 0; i < checkpoint_count(file); i++) {
+        const char *name = checkpoint_at(file, i)->name;
         if (strncmp(name, own, sizeof own - 1) == 0)
             add_key(store, name + sizeof own - 1, integers);
         else if (strncmp(name, "__", 2) != 0)
             add_key(store, name, integers);
     }
-    for (int64_t i = 0; i < safetensors_metadata_count(file); i++) {
-        const char *name = safetensors_metadata_at(file, i)->name;
+    for (int64_t i = 0; i < checkpoint_metadata_count(file); i++) {
+        const char *name = checkpoint_metadata_at(file, i)->name;
         if (strncmp(name, sparse, sizeof sparse - 1) == 0)
             add_key(store, name + sizeof sparse - 1, integers);
     }
-    safetensors_close(file);
+    checkpoint_close(file);
 }
 
 /* Adds the arguments of a command at the begin of a statement, or the summary of a function. */

@@ -13,6 +13,7 @@
 #include "io/npy.h"
 #include "lang/lex.h"
 #include "files/datafile.h"
+#include "files/named.h"
 #include "eval/eval.h"
 #include "syntax/file_kind.h"
 #include "session/list.h"
@@ -107,12 +108,12 @@ static int read_npy(datafile *d, value *out, kv_err *e)
 
 /* "it holds a, b and 39 more": as many whole names behind `hint` as an error has room for. Returns
  * whether that is all of them. */
-static bool list_names(buf *hint, const safetensors *f)
+static bool list_names(buf *hint, const checkpoint *f)
 {
     const size_t room = sizeof((kv_err *)0)->hint - sizeof " and 9223372036854775807 more";
-    int64_t n = safetensors_count(f), i = 0;
+    int64_t n = checkpoint_count(f), i = 0;
     for (; i < n; i++) {
-        const char *name = safetensors_at(f, i)->name, *between = i > 0 ? ", " : "it holds ";
+        const char *name = checkpoint_at(f, i)->name, *between = i > 0 ? ", " : "it holds ";
         if (hint->len + strlen(between) + strlen(name) > room)
             break;
         buf_printf(hint, "%s%s", between, name);
@@ -124,10 +125,10 @@ static bool list_names(buf *hint, const safetensors *f)
     return i == n;
 }
 
-static void add_near_names(suggest *near, const safetensors *f)
+static void add_near_names(suggest *near, const checkpoint *f)
 {
-    for (int64_t i = 0; i < safetensors_count(f); i++)
-        suggest_add(near, safetensors_at(f, i)->name);
+    for (int64_t i = 0; i < checkpoint_count(f); i++)
+        suggest_add(near, checkpoint_at(f, i)->name);
 }
 
 /* Returns true if a text needs no quotes behind @ or #. */
@@ -141,9 +142,9 @@ static bool is_bare(const char *text)
 }
 
 /* Appends an example that names the first array of f. */
-static void show_choice(buf *hint, const safetensors *f, const char *path)
+static void show_choice(buf *hint, const checkpoint *f, const char *path)
 {
-    const char *name = safetensors_at(f, 0)->name;
+    const char *name = checkpoint_at(f, 0)->name;
     bool is_stdin = strcmp(path, "-") == 0;
     if (!is_stdin && is_bare(path) && *name && is_bare(name))
         buf_printf(hint, "say which: @%s#%s; ", path, name);
@@ -153,14 +154,14 @@ static void show_choice(buf *hint, const safetensors *f, const char *path)
 }
 
 /* Which array of f is meant. */
-static int choose_tensor(const safetensors *f, const char *path, const char *name, int64_t *at,
+static int choose_tensor(const checkpoint *f, const char *path, const char *name, int64_t *at,
                          kv_err *e)
 {
     buf hint = {0};
     suggest near = {.word = name};
     bool all = true;
-    int64_t n = safetensors_count(f);
-    *at = name ? safetensors_find(f, name) : 0;
+    int64_t n = checkpoint_count(f);
+    *at = name ? checkpoint_find(f, name) : 0;
     if (name ? *at >= 0 : n == 1)
         return KV_OK;
     if (name)
@@ -184,43 +185,18 @@ static int choose_tensor(const safetensors *f, const char *path, const char *nam
     return e->code;
 }
 
-/* Opens a file of named arrays. *text: memory that it needs until it is closed, or NULL. */
-static int open_named(session *s, const char *path, safetensors **out, char **text, kv_err *e)
+static int read_named(const char *path, const char *name, value *out, kv_err *e)
 {
-    datafile d;
-    size_t n;
-    *text = NULL;
-    int code = datafile_open(&d, s, path, e);
-    if (code)
-        return code;
-    if (d.regular && !d.is_stdin)
-        code = safetensors_open(out, path, e);
-    else if ((code = datafile_text(&d, text, &n, e)) == KV_OK)
-        code = safetensors_open_memory(out, *text, n, d.name, e);
-    int closed = datafile_close(&d, code, e);
-    if (closed && code == KV_OK)
-        safetensors_close(*out);
-    if (closed) {
-        mem_free(*text);
-        *text = NULL;
-    }
-    return closed;
-}
-
-static int read_named(session *s, const char *path, const char *name, value *out, kv_err *e)
-{
-    safetensors *f;
-    char *text;
+    checkpoint *f;
     int64_t at;
     kv_array *a;
-    int code = open_named(s, path, &f, &text, e);
+    int code = named_open(path, &f, e);
     if (code)
         return code;
     if ((code = choose_tensor(f, path, name, &at, e)) == KV_OK &&
-        (code = safetensors_load(&a, f, at, e)) == KV_OK)
+        (code = checkpoint_load(&a, f, at, e)) == KV_OK)
         code = value_array(out, a, e);
-    safetensors_close(f);
-    mem_free(text);
+    checkpoint_close(f);
     return code;
 }
 
@@ -312,7 +288,9 @@ static int unknown_ending(const char *path, kv_err *e)
 /* The value of a file. */
 static int load(session *s, const char *path, const load_options *o, value *out, kv_err *e)
 {
-    file_kind kind = o->kind != FILE_UNKNOWN ? o->kind : file_kind_of(path);
+    file_kind kind = o->kind != FILE_UNKNOWN    ? o->kind
+                     : file_is_checkpoint(path) ? FILE_SAFETENSORS
+                                                : file_kind_of(path);
     bool is_stdin = strcmp(path, "-") == 0;
     int code;
     *out = value_none();
@@ -323,7 +301,7 @@ static int load(session *s, const char *path, const load_options *o, value *out,
     if (kind != FILE_SAFETENSORS)
         code = read_stream(s, path, kind, o, out, e);
     else if ((code = check_options(path, kind, o, e)) == KV_OK)
-        code = read_named(s, path, o->name, out, e);
+        code = read_named(path, o->name, out, e);
     bool typed = kind == FILE_SAFETENSORS || kind == FILE_NPY;
     if (code == KV_OK && typed && o->csv.has_dtype && (code = convert(out, o->csv.dtype, e)))
         value_release(out);
@@ -342,7 +320,7 @@ int load_eval(session *s, const ast *node, value *out, kv_err *e)
     return code ? unit_at(s, node, e) : KV_OK;
 }
 
-int load_named(session *s, const ast *node, safetensors **out, kv_err *e)
+int load_named(session *s, const ast *node, checkpoint **out, kv_err *e)
 {
     value path;
     *out = NULL;
@@ -351,8 +329,8 @@ int load_named(session *s, const ast *node, safetensors **out, kv_err *e)
     int code = eval_text(s, node->kid[0], "a file name", &path, e);
     if (code)
         return code;
-    if (file_kind_of(path.u.text) == FILE_SAFETENSORS)
-        code = safetensors_open(out, path.u.text, e);
+    if (file_is_checkpoint(path.u.text))
+        code = named_open(path.u.text, out, e);
     value_release(&path);
     return code ? unit_at(s, node, e) : KV_OK;
 }

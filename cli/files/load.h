@@ -3,7 +3,7 @@
 #ifndef FILES_LOAD_H
 #define FILES_LOAD_H
 
-#include "io/safetensors.h"
+#include "checkpoint/checkpoint.h"
 #include "lang/ast.h"
 #include "syntax/function.h"
 #include "session/session.h"
@@ -17,6 +17,6 @@ int load_call(function_args *args, value *out, kv_err *e);
 
 /* Opens the file of an AST_FILE when it is one of arrays by name and node does not choose one of
  * them; else *out is NULL. Close it with safetensors_close. The error has the place of node. */
-int load_named(session *s, const ast *node, safetensors **out, kv_err *e);
+int load_named(session *s, const ast *node, checkpoint **out, kv_err *e);
 
 #endif

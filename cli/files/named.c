@@ -6,6 +6,14 @@
 
 #include "base/num.h"
 #include "session/unit.h"
+#include "term/line.h"
+
+int named_open(const char *path, checkpoint **out, kv_err *e)
+{
+    if (strcmp(path, "-") == 0)
+        line_lend_terminal();
+    return checkpoint_open(out, path, &(checkpoint_options){.weights = true}, e);
+}
 
 bool named_is_pattern(const ast *keys)
 {
@@ -37,11 +45,11 @@ static int holds_text_keys(session *s, bool *yes, kv_err *e)
 }
 
 /* Adds the names that match; room is there for all. */
-static int add_matching(const char *pattern, const safetensors *f, bool *integers, key_list *out,
+static int add_matching(const char *pattern, const checkpoint *f, bool *integers, key_list *out,
                         kv_err *e)
 {
-    for (int64_t i = 0; i < safetensors_count(f); i++) {
-        const char *name = safetensors_at(f, i)->name;
+    for (int64_t i = 0; i < checkpoint_count(f); i++) {
+        const char *name = checkpoint_at(f, i)->name;
         int64_t id;
         if (fnmatch(pattern, name, 0) != 0)
             continue;
@@ -56,14 +64,14 @@ static int add_matching(const char *pattern, const safetensors *f, bool *integer
     return KV_OK;
 }
 
-int named_keys(session *s, const ast *keys, const safetensors *f, key_list *out, kv_err *e)
+int named_keys(session *s, const ast *keys, const checkpoint *f, key_list *out, kv_err *e)
 {
     const char *pattern = keys->kid[0]->u.text;
     bool texts, integers = true;
     *out = (key_list){.list = true};
     int code = holds_text_keys(s, &texts, e);
     if (code == KV_OK)
-        code = mem_grow(&out->keys, &out->cap, safetensors_count(f) + 1, sizeof *out->keys, e);
+        code = mem_grow(&out->keys, &out->cap, checkpoint_count(f) + 1, sizeof *out->keys, e);
     if (code == KV_OK)
         code = add_matching(pattern, f, &integers, out, e);
     if (code == KV_OK && out->n == 0)
@@ -80,11 +88,11 @@ int named_keys(session *s, const ast *keys, const safetensors *f, key_list *out,
     return KV_OK;
 }
 
-int named_array(kv_array **out, const safetensors *f, kv_key key, kv_err *e)
+int named_array(kv_array **out, const checkpoint *f, kv_key key, kv_err *e)
 {
     char number[NUM_TEXT_MAX];
     num_int(number, key.id);
-    return safetensors_load_name(out, f, key.name ? key.name : number, e);
+    return checkpoint_load_name(out, f, key.name ? key.name : number, e);
 }
 
 typedef struct wanted_text {
@@ -101,11 +109,11 @@ static int look_for_text(void *arg, const kv_field *fields, int n, kv_err *e)
     return KV_OK;
 }
 
-int named_metadata(kv *store, const safetensors *f, kv_err *e)
+int named_metadata(kv *store, const checkpoint *f, kv_err *e)
 {
     int code = KV_OK;
-    for (int64_t i = 0; i < safetensors_metadata_count(f) && code == KV_OK; i++) {
-        const safetensors_pair *text = safetensors_metadata_at(f, i);
+    for (int64_t i = 0; i < checkpoint_metadata_count(f) && code == KV_OK; i++) {
+        const checkpoint_text *text = checkpoint_metadata_at(f, i);
         wanted_text w = {.name = text->name};
         if (strncmp(text->name, "kvstore.", 8) != 0)
             code = kv_describe(store, "metadata", look_for_text, &w, e);

@@ -4,8 +4,12 @@
 #ifndef FILES_NAMED_H
 #define FILES_NAMED_H
 
-#include "io/safetensors.h"
+#include "checkpoint/checkpoint.h"
 #include "eval/eval.h"
+
+/* Opens a file of named arrays, "-" for stdin: of a store's own file the weights. Errors: those of
+ * checkpoint_open. */
+int named_open(const char *path, checkpoint **out, kv_err *e);
 
 /* Returns true if KEYS are one pattern, such as * or conv*. */
 bool named_is_pattern(const ast *keys);
@@ -13,13 +17,13 @@ bool named_is_pattern(const ast *keys);
 /* The keys for those arrays of f whose names match the pattern KEYS, in the order of the file. They
  * are integers when all of these names are and the store in use holds no text keys. Errors: key
  * (nothing matches), value (a name that no key can have). */
-int named_keys(session *s, const ast *keys, const safetensors *f, key_list *out, kv_err *e);
+int named_keys(session *s, const ast *keys, const checkpoint *f, key_list *out, kv_err *e);
 
-/* The array of f for a key. Errors: name (there is none), those of safetensors_load. */
-int named_array(kv_array **out, const safetensors *f, kv_key key, kv_err *e);
+/* The array of f for a key. Errors: name (there is none), those of checkpoint_load. */
+int named_array(kv_array **out, const checkpoint *f, kv_key key, kv_err *e);
 
 /* Takes the texts of f that are of other tools, such as `format: pt`, over into the store; those
  * that it has stay. Error: memory. */
-int named_metadata(kv *store, const safetensors *f, kv_err *e);
+int named_metadata(kv *store, const checkpoint *f, kv_err *e);
 
 #endif

@@ -15,7 +15,7 @@
 #include "io/csv.h"
 #include "io/json.h"
 #include "io/npy.h"
-#include "io/safetensors.h"
+#include "checkpoint/safetensors.h"
 #include "syntax/file_kind.h"
 #include "files/save_rows.h"
 #include "syntax/safe.h"
@@ -141,7 +141,7 @@ static int make_parts(session *s, parts *p, const char *path, const result *r, k
 
 /* The texts of other tools that a store holds, such as "format" for files of PyTorch. */
 typedef struct texts {
-    safetensors_pair *items; /* their texts are in names */
+    checkpoint_text *items; /* their texts are in names */
     int64_t n, cap;
     arena *names;
 } texts;
@@ -157,7 +157,7 @@ static int add_metadata(void *arg, const kv_field *fields, int n, kv_err *e)
         name ? arena_text(t->names, fields[1].text, strlen(fields[1].text), e) : NULL;
     if (!text)
         return KV_E_MEMORY;
-    t->items[t->n++] = (safetensors_pair){name, text};
+    t->items[t->n++] = (checkpoint_text){name, text};
     return KV_OK;
 }
 

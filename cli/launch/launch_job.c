@@ -13,8 +13,8 @@
 #include "launch/launch_mpirun.h"
 #include "launch/launch_variables.h"
 
-/* The round that a checkpoint holds; 0: there is no such file. src/distributed/checkpoint.h says
- * what a checkpoint is. */
+/* The round that a checkpoint holds; 0: there is no such file. src/distributed/job_checkpoint.h
+ * says what a checkpoint is. */
 static int read_round(const char *path, int64_t *round, kv_err *e)
 {
     kv *store;

@@ -5,7 +5,7 @@
  * the first of two F4 stands in the low half of their byte.
  *
  * F8_E4M3 is the "FN" variant: its largest number is 448, and it has no infinity. FNUZ types have
- * one NaN, 0x80, and no -0. F8_E8M0 is the power of two 2^(byte - 127), and 0xFF is NaN. F4 is E2M1.
+ * one NaN, 0x80, and no -0. F8_E8M0 is the power of two 2^(byte - 127), 0xFF is NaN. F4 is E2M1.
  * Source: the format page of safetensors, the OCP specifications of 8-bit floating point and of
  * microscaling formats, and for quantised types the sizes of blocks in GGUF's table.
  */

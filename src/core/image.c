@@ -103,7 +103,7 @@ void image_text(image *im, const char *prefix, const char *name, const char *tex
     const char *whole = joined(im, prefix, name);
     const char *copy = whole ? arena_text(&im->memory, text, strlen(text), &im->why) : NULL;
     if (copy)
-        im->metadata[im->nmetadata++] = (safetensors_pair){whole, copy};
+        im->metadata[im->nmetadata++] = (checkpoint_text){whole, copy};
 }
 
 void image_array(image *im, const char *prefix, const char *name, kv_array *array)
@@ -160,8 +160,8 @@ static int sum_array(char out[SUM_TEXT], kv_array *a, kv_err *e)
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp((*(const safetensors_pair *const *)a)->name,
-                  (*(const safetensors_pair *const *)b)->name);
+    return strcmp((*(const checkpoint_text *const *)a)->name,
+                  (*(const checkpoint_text *const *)b)->name);
 }
 
 static bool is_summed(const char *name)
@@ -170,11 +170,11 @@ static bool is_summed(const char *name)
 }
 
 /* Of those texts that have one. */
-static int sum_metadata(char out[SUM_TEXT], const safetensors_pair *pairs, int64_t n, kv_err *e)
+static int sum_metadata(char out[SUM_TEXT], const checkpoint_text *pairs, int64_t n, kv_err *e)
 {
     buf all = {0};
     int64_t summed = 0;
-    const safetensors_pair **texts = mem_alloc(n, sizeof *texts, e);
+    const checkpoint_text **texts = mem_alloc(n, sizeof *texts, e);
     if (!texts)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < n; i++)
@@ -241,30 +241,30 @@ static int damaged(kv_err *e, const char *path, const char *what, const char *na
     return KV_E_FORMAT;
 }
 
-int image_check(const safetensors *f, const char *path, kv_err *e)
+int image_check(const checkpoint *f, const char *path, kv_err *e)
 {
     char sum[SUM_TEXT];
-    int64_t n = safetensors_metadata_count(f);
+    int64_t n = checkpoint_metadata_count(f);
     bool tensors = false;
-    const char *total = safetensors_metadata(f, TOTAL);
+    const char *total = checkpoint_metadata(f, TOTAL);
     for (int64_t i = 0; i < n; i++)
-        tensors |= image_begins(safetensors_metadata_at(f, i)->name, TENSOR);
-    int rc = total ? sum_metadata(sum, safetensors_metadata_at(f, 0), n, e) : KV_OK;
+        tensors |= image_begins(checkpoint_metadata_at(f, i)->name, TENSOR);
+    int rc = total ? sum_metadata(sum, checkpoint_metadata_at(f, 0), n, e) : KV_OK;
     if (!rc && (total ? strcmp(total, sum) != 0 : tensors))
         rc = damaged(e, path, "its metadata", "");
     return rc;
 }
 
-int image_load(kv_array **out, const safetensors *f, int64_t i, const char *path, kv_err *e)
+int image_load(kv_array **out, const checkpoint *f, int64_t i, const char *path, kv_err *e)
 {
     char name[sizeof TENSOR + KV_KEY_MAX + 256], sum[SUM_TEXT];
-    const char *tensor = safetensors_at(f, i)->name;
+    const char *tensor = checkpoint_at(f, i)->name;
     kv_array *a;
-    if (!safetensors_metadata(f, TOTAL))
-        return safetensors_load(out, f, i, e);
+    if (!checkpoint_metadata(f, TOTAL))
+        return checkpoint_load(out, f, i, e);
     snprintf(name, sizeof name, TENSOR "%s", tensor);
-    const char *want = safetensors_metadata(f, name);
-    int rc = safetensors_load(&a, f, i, e);
+    const char *want = checkpoint_metadata(f, name);
+    int rc = checkpoint_load(&a, f, i, e);
     if (rc)
         return rc;
     if ((rc = sum_array(sum, a, e)) == KV_OK && (!want || strcmp(want, sum) != 0))

@@ -21,7 +21,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "core/slot.h"
-#include "io/safetensors.h"
+#include "checkpoint/safetensors.h"
 
 /* Our names in the metadata begin so. */
 #define IMAGE_OURS "kvstore."
@@ -33,7 +33,7 @@
 typedef struct image {
     safetensors_item *items;
     int64_t n, cap;
-    safetensors_pair *metadata;
+    checkpoint_text *metadata;
     int64_t nmetadata, metadata_cap;
     arena memory; /* of names and texts */
     bool plain;   /* as another tool would write it: without checksums */
@@ -65,11 +65,11 @@ void image_release(image *im);
 /* Compares the metadata with their checksum. path is for messages. Errors: format (damaged),
  * memory.
  */
-int image_check(const safetensors *f, const char *path, kv_err *e);
+int image_check(const checkpoint *f, const char *path, kv_err *e);
 
 /* Loads tensor i of a checked file, and compares it with its checksum. Errors: those of
- * safetensors_load, format (damaged). */
-int image_load(kv_array **out, const safetensors *f, int64_t i, const char *path, kv_err *e);
+ * checkpoint_load, format (damaged). */
+int image_load(kv_array **out, const checkpoint *f, int64_t i, const char *path, kv_err *e);
 
 /* Says whether a text is a checksum. */
 bool image_is_checksum(const char *name);

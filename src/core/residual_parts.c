@@ -49,7 +49,7 @@ bool residual_parts_is(const char *name)
 
 typedef struct reader {
     residual_parts *p;
-    const safetensors *f;
+    const checkpoint *f;
     const char *path;
     const slot_table *t;
     int64_t last; /* the slot found last */
@@ -72,14 +72,14 @@ static int find_place(reader *r, const char *name, int64_t *number, int64_t *at)
     if (*number < 0)
         return bad(r, name, "a residual of no key");
     num_parse_int(position, strlen(position), at, &over);
-    if (over || *at >= safetensors_count(r->f) || (position[0] == '0' && position[1]))
+    if (over || *at >= checkpoint_count(r->f) || (position[0] == '0' && position[1]))
         return bad(r, name, "no position in a list of values");
     return KV_OK;
 }
 
-static int check_form(const reader *r, const safetensors_tensor *t, const kv_array *stored)
+static int check_form(const reader *r, const tensor_info *t, const kv_array *stored)
 {
-    bool same = t->dtype == KV_FLOAT32 && t->ndim == stored->ndim;
+    bool same = t->type == TENSOR_F32 && t->ndim == stored->ndim;
     for (int i = 0; i < t->ndim && same; i++)
         same = t->shape[i] == stored->shape[i];
     return same ? KV_OK : bad(r, t->name, "not float32 in the shape of its key");
@@ -87,7 +87,7 @@ static int check_form(const reader *r, const safetensors_tensor *t, const kv_arr
 
 static int read_tensor(reader *r, int64_t i)
 {
-    const safetensors_tensor *t = safetensors_at(r->f, i);
+    const tensor_info *t = checkpoint_at(r->f, i);
     kv_array **to;
     int64_t number, at;
     int rc = find_place(r, t->name, &number, &at);
@@ -112,7 +112,7 @@ static int check_slot(const reader *r, int64_t number)
 
 static int read_setting(const reader *r)
 {
-    const char *text = safetensors_metadata(r->f, COMPRESSION_PART);
+    const char *text = checkpoint_metadata(r->f, COMPRESSION_PART);
     if (!text || compression_parse(&r->p->how, text))
         return KV_OK;
     return kv_err_set(r->e, KV_E_FORMAT,
@@ -123,8 +123,8 @@ static int read_setting(const reader *r)
 static int read_all(reader *r)
 {
     int rc = read_setting(r);
-    for (int64_t i = 0; i < safetensors_count(r->f) && !rc; i++) {
-        const char *name = safetensors_at(r->f, i)->name;
+    for (int64_t i = 0; i < checkpoint_count(r->f) && !rc; i++) {
+        const char *name = checkpoint_at(r->f, i)->name;
         if (!residual_parts_is(name))
             continue;
         rc = r->p->how.code ? read_tensor(r, i) : bad(r, name, "a residual that nobody uses");
@@ -134,7 +134,7 @@ static int read_all(reader *r)
     return rc;
 }
 
-int residual_parts_read(residual_parts *p, const safetensors *f, const char *path,
+int residual_parts_read(residual_parts *p, const checkpoint *f, const char *path,
                         const slot_table *t, kv_err *e)
 {
     *p = (residual_parts){.items = mem_zalloc(t->n, sizeof *p->items, e)};

@@ -34,7 +34,7 @@ typedef struct residual_parts {
 
 /* Reads the parts of a file for these slots. path is for messages. Errors: format, io, memory; *p
  * needs no release then. */
-int residual_parts_read(residual_parts *p, const safetensors *f, const char *path,
+int residual_parts_read(residual_parts *p, const checkpoint *f, const char *path,
                         const slot_table *t, kv_err *e);
 
 /* Makes the residuals those of the slots. Cannot fail. */

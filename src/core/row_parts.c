@@ -66,18 +66,18 @@ const char *row_parts_key(arena *memory, const char *name, kv_err *e)
 /* ---- Reading --------------------------------------------------------------------------------- */
 
 /* Finds the number of rows and the tensor of data that belong to a tensor of ids. */
-static int find_others(const safetensors *f, const char *path, const char *ids_name, int64_t *rows,
+static int find_others(const checkpoint *f, const char *path, const char *ids_name, int64_t *rows,
                        int64_t *data, kv_err *e)
 {
     buf name = {0};
     int n = (int)(strlen(ids_name) - strlen(IDS)), prefix = (int)strlen(ROW_PARTS_PREFIX);
     buf_printf(&name, "%.*s" DATA, n, ids_name);
     int rc = buf_check(&name, e);
-    *data = safetensors_find(f, buf_text(&name));
+    *data = checkpoint_find(f, buf_text(&name));
     buf_clear(&name);
     buf_printf(&name, ROWS "%.*s", n - prefix, ids_name + prefix);
     rc = rc ? rc : buf_check(&name, e);
-    const char *text = rc ? NULL : safetensors_metadata(f, buf_text(&name));
+    const char *text = rc ? NULL : checkpoint_metadata(f, buf_text(&name));
     const char *rest = text ? image_count(text, rows) : NULL;
     if (!rc && *data < 0)
         rc = file_bad(e, KV_E_FORMAT, path, "the tensor \"%.80s\" has no data beside it", ids_name);
@@ -89,13 +89,13 @@ static int find_others(const safetensors *f, const char *path, const char *ids_n
     return rc;
 }
 
-int row_parts_check(const safetensors *f, const char *path, kv_err *e)
+int row_parts_check(const checkpoint *f, const char *path, kv_err *e)
 {
     int64_t ids = 0, data = 0, texts = 0, rows, other;
-    for (int64_t i = 0; i < safetensors_metadata_count(f); i++)
-        texts += row_parts_has(safetensors_metadata_at(f, i)->name);
-    for (int64_t i = 0; i < safetensors_count(f); i++) {
-        const char *name = safetensors_at(f, i)->name;
+    for (int64_t i = 0; i < checkpoint_metadata_count(f); i++)
+        texts += row_parts_has(checkpoint_metadata_at(f, i)->name);
+    for (int64_t i = 0; i < checkpoint_count(f); i++) {
+        const char *name = checkpoint_at(f, i)->name;
         row_part kind = row_parts_kind(name);
         ids += kind == ROW_PART_IDS;
         data += kind == ROW_PART_DATA;
@@ -147,9 +147,9 @@ static int join(kv_array **out, const char *path, const char *name, int64_t rows
     return rc;
 }
 
-int row_parts_load(kv_array **out, const safetensors *f, const char *path, int64_t i, kv_err *e)
+int row_parts_load(kv_array **out, const checkpoint *f, const char *path, int64_t i, kv_err *e)
 {
-    const char *name = safetensors_at(f, i)->name;
+    const char *name = checkpoint_at(f, i)->name;
     kv_array *ids = NULL, *data = NULL;
     int64_t rows, other;
     int rc = find_others(f, path, name, &rows, &other, e);

@@ -34,10 +34,10 @@ const char *row_parts_key(arena *memory, const char *name, kv_err *e);
 
 /* Checks that each part has the two others of its array. path is for messages.
  * Errors: format, memory. */
-int row_parts_check(const safetensors *f, const char *path, kv_err *e);
+int row_parts_check(const checkpoint *f, const char *path, kv_err *e);
 
 /* The array whose ids are tensor i of a file that row_parts_check took. Errors: format, io, memory.
  */
-int row_parts_load(kv_array **out, const safetensors *f, const char *path, int64_t i, kv_err *e);
+int row_parts_load(kv_array **out, const checkpoint *f, const char *path, int64_t i, kv_err *e);
 
 #endif

@@ -80,15 +80,15 @@ int state_file_take(image *im, const kv *store, bool dump, kv_err *e)
 
 typedef struct reader {
     const kv *store;
-    const safetensors *f;
+    const checkpoint *f;
     const char *path;
     kv_err *e;
 } reader;
 
 static int check_format(const reader *r)
 {
-    const char *format = safetensors_metadata(r->f, STATES);
-    if (!format && safetensors_metadata(r->f, "kvstore.format")) {
+    const char *format = checkpoint_metadata(r->f, STATES);
+    if (!format && checkpoint_metadata(r->f, "kvstore.format")) {
         file_bad(r->e, KV_E_FORMAT, r->path, "a whole store, not the states of an optimizer");
         kv_err_hint(r->e, "kv_load, or kvctl -s, reads it");
         return KV_E_FORMAT;
@@ -106,8 +106,8 @@ static int check_format(const reader *r)
 
 static int check_names(const reader *r)
 {
-    for (int64_t i = 0; i < safetensors_metadata_count(r->f); i++) {
-        const char *name = safetensors_metadata_at(r->f, i)->name;
+    for (int64_t i = 0; i < checkpoint_metadata_count(r->f); i++) {
+        const char *name = checkpoint_metadata_at(r->f, i)->name;
         bool known = !image_begins(name, IMAGE_OURS) || strcmp(name, STATES) == 0 ||
                      strcmp(name, OPTIMIZER) == 0 || strcmp(name, KEY_TYPE) == 0 ||
                      strcmp(name, COMPRESSION_PART) == 0 || image_begins(name, KEY) ||
@@ -120,11 +120,11 @@ static int check_names(const reader *r)
 
 static int check_optimizer(const reader *r)
 {
-    const char *name = safetensors_metadata(r->f, OPTIMIZER),
+    const char *name = checkpoint_metadata(r->f, OPTIMIZER),
                *mine = updater_name(&r->store->updater);
     if (!name)
         return file_bad(r->e, KV_E_FORMAT, r->path, "the metadata have no \"" OPTIMIZER "\"");
-    if (safetensors_metadata(r->f, RULE_PART) || strcmp(name, mine) == 0)
+    if (checkpoint_metadata(r->f, RULE_PART) || strcmp(name, mine) == 0)
         return KV_OK;
     file_bad(r->e, KV_E_VALUE, r->path, "states of %.80s, the optimizer in use is %.80s", name,
              mine);
@@ -135,7 +135,7 @@ static int check_optimizer(const reader *r)
 
 static int check_key_type(const reader *r)
 {
-    const char *type = safetensors_metadata(r->f, KEY_TYPE),
+    const char *type = checkpoint_metadata(r->f, KEY_TYPE),
                *mine = image_key_type(&r->store->slots);
     if (!type)
         return file_bad(r->e, KV_E_FORMAT, r->path, "the metadata have no \"" KEY_TYPE "\"");
@@ -197,8 +197,8 @@ static int read_keys(const reader *r, int64_t *updates)
     int64_t last = -1;
     for (int64_t i = 0; i < r->store->slots.n; i++)
         updates[i] = -1;
-    for (int64_t i = 0; i < safetensors_metadata_count(r->f) && !rc; i++) {
-        const safetensors_pair *p = safetensors_metadata_at(r->f, i);
+    for (int64_t i = 0; i < checkpoint_metadata_count(r->f) && !rc; i++) {
+        const checkpoint_text *p = checkpoint_metadata_at(r->f, i);
         if (image_begins(p->name, KEY))
             rc = read_key(r, p->name + strlen(KEY), p->text, &last, updates);
     }
@@ -245,7 +245,7 @@ static void commit(kv *store, updater *next, state_parts *parts, residual_parts 
     store->changes++;
 }
 
-int state_file_load(kv *store, const safetensors *f, const char *path, bool numbers_only,
+int state_file_load(kv *store, const checkpoint *f, const char *path, bool numbers_only,
                     updater *gone, kv_err *e)
 {
     reader r = {store, f, path, e};
@@ -258,7 +258,7 @@ int state_file_load(kv *store, const safetensors *f, const char *path, bool numb
         return rc;
     int64_t *updates = mem_alloc(store->slots.n, sizeof *updates, e);
     rc = updates ? read_keys(&r, updates) : KV_E_MEMORY;
-    if (!rc && safetensors_metadata(f, RULE_PART))
+    if (!rc && checkpoint_metadata(f, RULE_PART))
         rc = state_parts_read_rule(&next, f, path, e);
     optimizer *o = next.optimizer ? next.optimizer : store->updater.optimizer;
     if (!rc)

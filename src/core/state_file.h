@@ -40,7 +40,7 @@ int state_file_take(image *im, const kv *store, bool dump, kv_err *e);
  * the updater that the caller must release when the lock is free. Errors: as above, and format,
  * value (another optimizer or compression), key (missing, too many), shape, dtype, io; nothing
  * changed then. */
-int state_file_load(kv *store, const safetensors *f, const char *path, bool numbers_only,
+int state_file_load(kv *store, const checkpoint *f, const char *path, bool numbers_only,
                     updater *gone, kv_err *e);
 
 #endif

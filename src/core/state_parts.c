@@ -136,7 +136,7 @@ bool state_parts_has(const char *name)
 
 typedef struct reader {
     state_parts *p;
-    const safetensors *f;
+    const checkpoint *f;
     const char *path, *prefix;
     const optimizer *o;
     const slot_table *t;
@@ -228,17 +228,17 @@ static bool is_number(const reader *r, uint32_t bit)
     return bit != MASTER_BIT && r->o->states[bit_number(bit)].how == STATE_KEY;
 }
 
-static int check_form(const reader *r, const safetensors_tensor *t, const optimizer_form *want)
+static int check_form(const reader *r, const tensor_info *t, const optimizer_form *want)
 {
     char got[128], wanted[128];
-    bool same = t->dtype == want->dtype && t->ndim == want->ndim;
+    bool same = t->type == tensor_type_of(want->dtype) && t->ndim == want->ndim;
     for (int i = 0; i < t->ndim && same; i++)
         same = t->shape[i] == want->shape[i];
     if (same)
         return KV_OK;
     return file_bad(
         r->e, KV_E_FORMAT, r->path, "the tensor \"%.80s\" is %s %s, a state of this key is %s %s",
-        t->name, kv_dtype_name(t->dtype), kv_shape_text(got, sizeof got, t->ndim, t->shape),
+        t->name, tensor_type_name(t->type), kv_shape_text(got, sizeof got, t->ndim, t->shape),
         kv_dtype_name(want->dtype), kv_shape_text(wanted, sizeof wanted, want->ndim, want->shape));
 }
 
@@ -260,7 +260,7 @@ static int load(const reader *r, int64_t i, kv_ctx ctx, kv_array **out)
 
 static int read_tensor(reader *r, int64_t i)
 {
-    const safetensors_tensor *t = safetensors_at(r->f, i);
+    const tensor_info *t = checkpoint_at(r->f, i);
     int64_t at;
     uint32_t bit;
     int rc = read_name(r, t->name + strlen(r->prefix), &at, &bit);
@@ -337,8 +337,8 @@ static int each_text(reader *r, const char *prefix,
 {
     int rc = KV_OK;
     r->last = -1;
-    for (int64_t i = 0; i < safetensors_metadata_count(r->f) && !rc; i++) {
-        const safetensors_pair *p = safetensors_metadata_at(r->f, i);
+    for (int64_t i = 0; i < checkpoint_metadata_count(r->f) && !rc; i++) {
+        const checkpoint_text *p = checkpoint_metadata_at(r->f, i);
         if (image_begins(p->name, prefix))
             rc = read(r, p->name + strlen(prefix), p->text);
     }
@@ -347,8 +347,8 @@ static int each_text(reader *r, const char *prefix,
 
 static int read_schedule(reader *r)
 {
-    const char *text = safetensors_metadata(r->f, STATE_SCHEDULE),
-               *now = safetensors_metadata(r->f, NOW);
+    const char *text = checkpoint_metadata(r->f, STATE_SCHEDULE),
+               *now = checkpoint_metadata(r->f, NOW);
     lr_schedule *s = &r->p->draft.schedule;
     buf mine = {0};
     if (!text && !now)
@@ -371,7 +371,7 @@ static int read_schedule(reader *r)
 
 static int read_num_update(reader *r)
 {
-    const char *text = safetensors_metadata(r->f, NUM_UPDATE);
+    const char *text = checkpoint_metadata(r->f, NUM_UPDATE);
     const char *rest = text ? image_count(text, &r->p->draft.num_update) : NULL;
     if (!rest || *rest)
         return file_bad(r->e, KV_E_FORMAT, r->path, "\"" NUM_UPDATE "\" is no count");
@@ -407,9 +407,9 @@ static int read_all(reader *r)
 {
     int rc = each_text(r, STATES, read_list);
     r->last = -1;
-    for (int64_t i = 0; i < safetensors_count(r->f) && !rc; i++)
-        if (image_begins(safetensors_at(r->f, i)->name, r->prefix) &&
-            !residual_parts_is(safetensors_at(r->f, i)->name))
+    for (int64_t i = 0; i < checkpoint_count(r->f) && !rc; i++)
+        if (image_begins(checkpoint_at(r->f, i)->name, r->prefix) &&
+            !residual_parts_is(checkpoint_at(r->f, i)->name))
             rc = read_tensor(r, i);
     if (rc || (rc = each_text(r, NUMBER, read_key_number)) ||
         (rc = each_text(r, SHARED, read_shared)) || (rc = read_num_update(r)))
@@ -420,7 +420,7 @@ static int read_all(reader *r)
     return rc;
 }
 
-int state_parts_read(state_parts *p, const safetensors *f, const char *path, const char *prefix,
+int state_parts_read(state_parts *p, const checkpoint *f, const char *path, const char *prefix,
                      const optimizer *o, const slot_table *t, const int64_t *updates,
                      bool numbers_only, kv_err *e)
 {
@@ -465,11 +465,11 @@ void state_parts_release(state_parts *p)
 /* ---- The rule -------------------------------------------------------------------------------- */
 
 /* params has room for all metadata. */
-static int read_params(const safetensors *f, kv_opt *params)
+static int read_params(const checkpoint *f, kv_opt *params)
 {
     int n = 0;
-    for (int64_t i = 0; i < safetensors_metadata_count(f); i++) {
-        const safetensors_pair *p = safetensors_metadata_at(f, i);
+    for (int64_t i = 0; i < checkpoint_metadata_count(f); i++) {
+        const checkpoint_text *p = checkpoint_metadata_at(f, i);
         if (image_begins(p->name, PARAM_PART))
             params[n++] = (kv_opt){p->name + strlen(PARAM_PART), p->text};
     }
@@ -486,14 +486,14 @@ static int in_rule(const char *path, const kv_err *why, kv_err *e)
     return code;
 }
 
-int state_parts_read_rule(updater *u, const safetensors *f, const char *path, kv_err *e)
+int state_parts_read_rule(updater *u, const checkpoint *f, const char *path, kv_err *e)
 {
-    const char *text = safetensors_metadata(f, RULE_PART);
+    const char *text = checkpoint_metadata(f, RULE_PART);
     kv_rule *rule = NULL;
     kv_err why = {0};
     if (!text)
         return kv_err_set(e, KV_E_FORMAT, "%s: the metadata have no \"" RULE_PART "\"", path);
-    kv_opt *params = mem_alloc(safetensors_metadata_count(f), sizeof *params, e);
+    kv_opt *params = mem_alloc(checkpoint_metadata_count(f), sizeof *params, e);
     if (!params)
         return KV_E_MEMORY;
     int rc = kv_rule_new(&rule, text, NULL, 0, 0, &why);

@@ -47,7 +47,7 @@ void state_parts_add_rule(image *im, const optimizer *o);
 
 /* Makes *u run the rule of a file, with counts at their begin. path is for messages. Errors: format
  * (it has no rule, or one that cannot be read), memory; *u is not changed then. */
-int state_parts_read_rule(updater *u, const safetensors *f, const char *path, kv_err *e);
+int state_parts_read_rule(updater *u, const checkpoint *f, const char *path, kv_err *e);
 
 /* Returns true if a text belongs to the parts, or is a part of the rule. */
 bool state_parts_has(const char *name);
@@ -64,7 +64,7 @@ typedef struct state_parts {
  * of the store keep them. path is for messages. Errors: format (malformed, parts that
  * do not fit each other), value (it fits another use of the rule), io, memory; *p needs no release
  * then. */
-int state_parts_read(state_parts *p, const safetensors *f, const char *path, const char *prefix,
+int state_parts_read(state_parts *p, const checkpoint *f, const char *path, const char *prefix,
                      const optimizer *o, const slot_table *t, const int64_t *updates,
                      bool numbers_only, kv_err *e);
 

@@ -9,7 +9,7 @@
 #include "core/slot.h"
 #include "core/transaction.h"
 #include "core/updater.h"
-#include "io/safetensors.h"
+#include "checkpoint/safetensors.h"
 #include "kvstore.h"
 
 struct kv {
@@ -37,7 +37,7 @@ struct kv {
     uint64_t changes; /* see kv_changes; counted by the type's init and push */
     transaction open; /* the transaction that is open, if one is */
     arena remarks;    /* texts of a file that other tools wrote, kept for the next file */
-    safetensors_pair *remark;
+    checkpoint_text *remark;
     int64_t nremarks, remarks_cap;
     bool foreign;     /* the store was made of another tool's file */
     call_pool calls;      /* the pending operations */

@@ -168,8 +168,8 @@ static int check_names(store_file *f, kv_err *e)
                                         "kvstore.updater", "kvstore.rule",    "kvstore.base",
                                         COMPRESSION_PART};
     f->foreign = true;
-    for (int64_t i = 0; i < safetensors_metadata_count(f->file); i++) {
-        const char *name = safetensors_metadata_at(f->file, i)->name;
+    for (int64_t i = 0; i < checkpoint_metadata_count(f->file); i++) {
+        const char *name = checkpoint_metadata_at(f->file, i)->name;
         if (!image_begins(name, IMAGE_OURS))
             continue;
         f->foreign = false;
@@ -184,7 +184,7 @@ static int check_names(store_file *f, kv_err *e)
 
 static int get(const store_file *f, const char *name, const char **text, kv_err *e)
 {
-    *text = safetensors_metadata(f->file, name);
+    *text = checkpoint_metadata(f->file, name);
     return *text ? KV_OK : file_bad(e, KV_E_FORMAT, f->path, "the metadata have no \"%s\"", name);
 }
 
@@ -203,20 +203,20 @@ static int check_format(const store_file *f, kv_err *e)
 int store_file_open(store_file *f, const char *path, kv_err *e)
 {
     *f = (store_file){.path = path, .type = "local"};
-    int rc = safetensors_open(&f->file, path, e);
+    int rc = checkpoint_open(&f->file, path, NULL, e);
     if (rc)
         return rc;
     if ((rc = image_check(f->file, path, e)) == KV_OK &&
-        safetensors_metadata(f->file, "kvstore.states"))
+        checkpoint_metadata(f->file, "kvstore.states"))
         rc = file_bad(e, KV_E_FORMAT, f->path, "the states of an optimizer, not a store");
     /* the format comes first: names that are unknown may belong to another one */
-    if (rc == KV_OK && safetensors_metadata(f->file, "kvstore.format"))
+    if (rc == KV_OK && checkpoint_metadata(f->file, "kvstore.format"))
         rc = check_format(f, e);
     if (rc == KV_OK && (rc = check_names(f, e)) == KV_OK && !f->foreign &&
         (rc = check_format(f, e)) == KV_OK)
         rc = get(f, "kvstore.type", &f->type, e);
     if (rc == KV_OK)
-        f->base = safetensors_metadata(f->file, "kvstore.base");
+        f->base = checkpoint_metadata(f->file, "kvstore.base");
     if (rc)
         store_file_close(f);
     return rc;
@@ -224,7 +224,7 @@ int store_file_open(store_file *f, const char *path, kv_err *e)
 
 void store_file_close(store_file *f)
 {
-    safetensors_close(f->file);
+    checkpoint_close(f->file);
     *f = (store_file){0};
 }
 
@@ -326,19 +326,19 @@ static int read_kind(const contents *c, bool *text_keys, kv_err *e)
 
 static bool is_state(const store_file *f, int64_t i)
 {
-    return !f->foreign && image_begins(safetensors_at(f->file, i)->name, STATE_PREFIX);
+    return !f->foreign && image_begins(checkpoint_at(f->file, i)->name, STATE_PREFIX);
 }
 
 static row_part part_of(const store_file *f, int64_t i)
 {
-    return f->foreign ? ROW_PART_NONE : row_parts_kind(safetensors_at(f->file, i)->name);
+    return f->foreign ? ROW_PART_NONE : row_parts_kind(checkpoint_at(f->file, i)->name);
 }
 
 /* A tensor that stands for a key: that of its array, or of a row_sparse one that of the ids. */
 static bool is_key(const store_file *f, int64_t i)
 {
     return f->foreign ||
-           (!is_state(f, i) && !residual_parts_is(safetensors_at(f->file, i)->name) &&
+           (!is_state(f, i) && !residual_parts_is(checkpoint_at(f->file, i)->name) &&
             part_of(f, i) != ROW_PART_DATA);
 }
 
@@ -348,8 +348,8 @@ static int read_contents(contents *c, kv_array *const *arrays, kv_err *e)
     bool text_keys;
     int rc = read_kind(c, &text_keys, e);
     int64_t n = 0;
-    for (int64_t i = 0; i < safetensors_count(c->f->file) && rc == KV_OK; i++) {
-        const char *name = safetensors_at(c->f->file, i)->name;
+    for (int64_t i = 0; i < checkpoint_count(c->f->file) && rc == KV_OK; i++) {
+        const char *name = checkpoint_at(c->f->file, i)->name;
         bool rows = part_of(c->f, i) == ROW_PART_IDS;
         if (!is_key(c->f, i))
             continue;
@@ -395,7 +395,7 @@ static int make_slots(const contents *c, slot_table *t, kv_array **arrays, kv_er
 static int contents_init(contents *c, const store_file *f, kv_err *e)
 {
     *c = (contents){.f = f};
-    for (int64_t i = 0; i < safetensors_count(f->file); i++)
+    for (int64_t i = 0; i < checkpoint_count(f->file); i++)
         c->n += is_key(f, i);
     c->sorted = mem_zalloc(c->n, sizeof *c->sorted, e);
     c->pushes = mem_zalloc(3 * c->n, sizeof *c->pushes, e);
@@ -409,7 +409,7 @@ static int contents_init(contents *c, const store_file *f, kv_err *e)
 static int load_keys(const store_file *f, kv_array **arrays, kv_err *e)
 {
     int rc = f->foreign ? KV_OK : row_parts_check(f->file, f->path, e);
-    for (int64_t i = 0; i < safetensors_count(f->file) && rc == KV_OK; i++) {
+    for (int64_t i = 0; i < checkpoint_count(f->file) && rc == KV_OK; i++) {
         if (part_of(f, i) == ROW_PART_IDS)
             rc = row_parts_load(&arrays[i], f->file, f->path, i, e);
         else if (is_key(f, i))
@@ -421,7 +421,7 @@ static int load_keys(const store_file *f, kv_array **arrays, kv_err *e)
 static int fill_slots(const store_file *f, slot_table *t, kv_err *e)
 {
     contents c;
-    int64_t n = safetensors_count(f->file);
+    int64_t n = checkpoint_count(f->file);
     int rc = contents_init(&c, f, e);
     kv_array **arrays = rc ? NULL : mem_zalloc(n, sizeof(kv_array *), e);
     if (rc == KV_OK)
@@ -442,8 +442,8 @@ static int fill_slots(const store_file *f, slot_table *t, kv_err *e)
 static bool holds_rule(const store_file *f)
 {
     bool found = false;
-    for (int64_t i = 0; i < safetensors_metadata_count(f->file); i++) {
-        found |= state_parts_has(safetensors_metadata_at(f->file, i)->name);
+    for (int64_t i = 0; i < checkpoint_metadata_count(f->file); i++) {
+        found |= state_parts_has(checkpoint_metadata_at(f->file, i)->name);
     }
     return found;
 }
@@ -461,7 +461,7 @@ static int fill_updater(const store_file *f, updater *u, kv_err *e)
                         kind);
     if (holds_rule(f))
         return file_bad(e, KV_E_FORMAT, f->path, "it holds a rule that nobody uses");
-    for (int64_t i = 0; i < safetensors_count(f->file); i++)
+    for (int64_t i = 0; i < checkpoint_count(f->file); i++)
         if (is_state(f, i))
             return file_bad(e, KV_E_FORMAT, f->path, "it holds states that nobody uses");
     return KV_OK;
@@ -516,7 +516,7 @@ static int put_remark(kv *store, int64_t at, const char *name, const char *text,
     const char *words = copy ? arena_text(&store->remarks, text, strlen(text), e) : NULL;
     if (!words || mem_grow(&store->remark, &store->remarks_cap, at + 1, sizeof *store->remark, e))
         return KV_E_MEMORY;
-    store->remark[at] = (safetensors_pair){copy, words};
+    store->remark[at] = (checkpoint_text){copy, words};
     store->nremarks += at == store->nremarks;
     return KV_OK;
 }
@@ -535,8 +535,8 @@ int store_file_remark(kv *store, const char *name, const char *text, kv_err *e)
 static int fill_remarks(const store_file *f, kv *store, kv_err *e)
 {
     int rc = KV_OK;
-    for (int64_t i = 0; i < safetensors_metadata_count(f->file) && rc == KV_OK; i++) {
-        const safetensors_pair *p = safetensors_metadata_at(f->file, i);
+    for (int64_t i = 0; i < checkpoint_metadata_count(f->file) && rc == KV_OK; i++) {
+        const checkpoint_text *p = checkpoint_metadata_at(f->file, i);
         if (!image_begins(p->name, IMAGE_OURS))
             rc = put_remark(store, store->nremarks, p->name, p->text, e);
     }

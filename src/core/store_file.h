@@ -54,7 +54,7 @@ int store_file_remark(kv *store, const char *name, const char *text, kv_err *e);
 
 /* A file that was opened: its description of the store has been read, the arrays not yet. */
 typedef struct store_file {
-    safetensors *file;
+    checkpoint *file;
     const char *path; /* borrowed */
     const char *type; /* of the store to make */
     const char *base; /* or NULL: the type to make where that one is not known */

@@ -27,7 +27,7 @@ int checkpoint_value(const worker *w, const kv_key *key, kv_array *given, kv_arr
     return kv_err_hint(e, "without the file the job begins anew");
 }
 
-void checkpoint_drop_kept(checkpoint *c)
+void checkpoint_drop_kept(job_checkpoint *c)
 {
     if (c->left > 0 || c->has_states)
         return;

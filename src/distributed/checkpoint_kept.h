@@ -2,7 +2,7 @@
 #ifndef DISTRIBUTED_CHECKPOINT_KEPT_H
 #define DISTRIBUTED_CHECKPOINT_KEPT_H
 
-#include "distributed/checkpoint.h"
+#include "distributed/job_checkpoint.h"
 
 /* The value with which a key begins: the given one, or that of the file; borrowed. Errors: value
  * (one of another shape or dtype). */
@@ -13,6 +13,6 @@ int checkpoint_value(const struct worker *w, const kv_key *key, kv_array *given,
 void checkpoint_know(struct worker *w, int64_t number);
 
 /* Frees the values and states of the file, once all of them were taken. */
-void checkpoint_drop_kept(checkpoint *c);
+void checkpoint_drop_kept(job_checkpoint *c);
 
 #endif

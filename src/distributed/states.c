@@ -61,15 +61,15 @@ static int view_print(buf *out, const kv *view, bool with_rule, kv_err *e)
  * then. */
 static int view_read(kv *view, const char *at, int64_t bytes, bool for_worker, kv_err *e)
 {
-    safetensors *f;
+    checkpoint *f;
     updater old; /* still the store's */
-    int rc = safetensors_open_memory(&f, at, (size_t)bytes, SOURCE, e);
+    int rc = checkpoint_open_memory(&f, at, (size_t)bytes, SOURCE, e);
     if (rc)
         return rc;
-    rc = for_worker || !safetensors_metadata(f, RULE_PART)
+    rc = for_worker || !checkpoint_metadata(f, RULE_PART)
              ? state_file_load(view, f, SOURCE, for_worker, &old, e)
              : ask_malformed(e);
-    safetensors_close(f);
+    checkpoint_close(f);
     return rc;
 }
 
@@ -398,10 +398,10 @@ static int send_residuals(const worker *w, kv_err *e)
 
 static int read_residuals(const worker *w, int rank, const void *data, int64_t bytes, kv_err *e)
 {
-    safetensors *f;
+    checkpoint *f;
     residual_parts parts;
     const slot_table *t = &w->store->slots;
-    int rc = safetensors_open_memory(&f, data, (size_t)bytes, SOURCE, e);
+    int rc = checkpoint_open_memory(&f, data, (size_t)bytes, SOURCE, e);
     if (rc)
         return rc;
     if ((rc = residual_parts_read(&parts, f, SOURCE, t, e)) == KV_OK) {
@@ -409,7 +409,7 @@ static int read_residuals(const worker *w, int rank, const void *data, int64_t b
             rc = rank_residuals_take(&t->items[i], rank, parts.items[i], e);
         residual_parts_release(&parts);
     }
-    safetensors_close(f);
+    checkpoint_close(f);
     return rc;
 }
 

@@ -68,10 +68,10 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
     w->how.workers = server_workers();
     w->how.servers = server_count();
     net_call c = {.what = ASK_CREATE, .data = &w->how, .bytes = sizeof w->how};
-    if ((rc = checkpoint_open(w, e)) == KV_OK)
+    if ((rc = job_checkpoint_open(w, e)) == KV_OK)
         rc = worker_call_all(w, c, e);
     if (rc) {
-        checkpoint_release(w);
+        job_checkpoint_release(w);
         kv_free(w->sums);
         mem_free(w);
         return rc;
@@ -86,7 +86,7 @@ void worker_close(void *self)
 {
     worker *w = self;
     kv_err unused = {0};
-    checkpoint_close(w);
+    job_checkpoint_close(w);
     worker_call_all(w, (net_call){.what = ASK_FREE}, &unused);
     kv_free(w->sums);
     mem_free(w->keys);
@@ -186,7 +186,7 @@ int worker_init(void *self, const kv_pairs *values, const kv_call *how, kv_err *
 int worker_done(void *self, kv_err *e)
 {
     worker *w = self;
-    checkpoint_end(w);
+    job_checkpoint_end(w);
     int rc = worker_call_all(w, (net_call){.what = ASK_DONE}, e);
     w->done |= rc == KV_OK;
     return rc;

@@ -8,7 +8,7 @@
 
 #include "core/store.h"
 #include "distributed/asks.h"
-#include "distributed/checkpoint.h"
+#include "distributed/job_checkpoint.h"
 #include "distributed/net.h"
 
 typedef struct worker_key {
@@ -27,7 +27,7 @@ typedef struct worker {
     bool done;
     int64_t epochs; /* optimizers that this rank has set, or heard of at a barrier */
     int64_t moves;  /* of keys, that it knows of */
-    checkpoint checkpoint;
+    job_checkpoint checkpoint;
     int64_t ahead;   /* bytes that it may push ahead of the others, see backpressure.h */
     int64_t pushing; /* bytes of pushes that have not ended; atomic */
 } worker;

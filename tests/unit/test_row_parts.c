@@ -7,7 +7,7 @@
 #include "array/kv_array.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "io/safetensors.h"
+#include "checkpoint/safetensors.h"
 #include "kvstore.h"
 #include "store_help.h"
 #include "test_io.h"
@@ -168,17 +168,17 @@ TEST(row_parts_training_goes_on)
 TEST(row_parts_names)
 {
     kv_err e = {0};
-    safetensors *f = NULL;
+    checkpoint *f = NULL;
     kv_array *ids = NULL, *data = NULL;
     enter_folder();
     kv *s = make("local");
     init(s, (kv_key){3, NULL}, rows(KV_FLOAT32, 2, two_ids, (double[]){6, 8}));
     kv_free(save_and_load(s, FILE_NAME));
-    CHECK_OK(safetensors_open(&f, FILE_NAME, &e));
-    CHECK_INT(safetensors_count(f), 2);
-    CHECK_TEXT(safetensors_metadata(f, "kvstore.rows.3"), "5");
-    CHECK_OK(safetensors_load_name(&ids, f, "__rows__/3/row_ids", &e));
-    CHECK_OK(safetensors_load_name(&data, f, "__rows__/3/data", &e));
+    CHECK_OK(checkpoint_open(&f, FILE_NAME, NULL, &e));
+    CHECK_INT(checkpoint_count(f), 2);
+    CHECK_TEXT(checkpoint_metadata(f, "kvstore.rows.3"), "5");
+    CHECK_OK(checkpoint_load_name(&ids, f, "__rows__/3/row_ids", &e));
+    CHECK_OK(checkpoint_load_name(&data, f, "__rows__/3/data", &e));
     kv_array *want = io_array(KV_INT64, 1, (int64_t[]){2}, (double[]){1, 4});
     CHECK(io_same(ids, want));
     kv_array_unref(want);
@@ -187,7 +187,7 @@ TEST(row_parts_names)
     kv_array_unref(want);
     kv_array_unref(ids);
     kv_array_unref(data);
-    safetensors_close(f);
+    checkpoint_close(f);
     leave_folder(FILE_NAME, "states.safetensors");
 }
 
@@ -217,7 +217,7 @@ static void write_file(const char *ids_name, kv_array *ids, const char *data_nam
                        const char *rows_name, const char *nrows)
 {
     kv_err e = {0};
-    safetensors_pair pairs[] = {
+    checkpoint_text pairs[] = {
         {"kvstore.format", "1"}, {"kvstore.type", "local"}, {"kvstore.key_type", "integer"},
         {"kvstore.pushes", "0"}, {"kvstore.updates", "0"},  {"kvstore.updater", "assign"},
         {rows_name, nrows},

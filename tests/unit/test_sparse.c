@@ -13,7 +13,7 @@
 #include "io/json.h"
 #include "io/npy.h"
 #include "io/print.h"
-#include "io/safetensors.h"
+#include "checkpoint/safetensors.h"
 #include "test.h"
 
 static const kv_ctx cpu0 = {KV_CPU, 0};

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "io/safetensors.h"
+#include "checkpoint/safetensors.h"
 #include "store_help.h"
 
 enum { STEPS = 20 };
@@ -322,7 +322,7 @@ TEST(state_file_goes_on_with_rows)
 TEST(state_file_says_what_it_holds)
 {
     kv_err e = {0};
-    safetensors *f = NULL;
+    checkpoint *f = NULL;
     enter_folder();
     const kv_opt params[] = {{"lr_scheduler", "factor(step=1, factor=0.5, base_lr=0.1)"},
                              {"learning_rate", "none"}};
@@ -330,26 +330,26 @@ TEST(state_file_says_what_it_holds)
     step(s, KV_FLOAT32, 1);
     step(s, KV_FLOAT32, 3);
     CHECK_OK(kv_save_states(s, path, KV_DUMP_OPTIMIZER, &e));
-    CHECK_OK(safetensors_open(&f, path, &e));
-    CHECK_INT(safetensors_count(f), 4);
-    CHECK(safetensors_find(f, "7/m") >= 0 && safetensors_find(f, "2/v") >= 0);
-    CHECK_TEXT(safetensors_metadata(f, "kvstore.states"), "1");
-    CHECK_TEXT(safetensors_metadata(f, "kvstore.optimizer"), "nadam");
-    CHECK_TEXT(safetensors_metadata(f, "kvstore.key_type"), "integer");
-    CHECK_TEXT(safetensors_metadata(f, "kvstore.key.7"), "2 float32 (3, 4)");
-    CHECK_TEXT(safetensors_metadata(f, "kvstore.key.2"), "1 float32 (5, 1)");
-    CHECK_TEXT(safetensors_metadata(f, "kvstore.states.7"), "m v");
-    CHECK_TEXT(safetensors_metadata(f, "kvstore.num_update"), "2");
-    CHECK_TEXT(safetensors_metadata(f, "kvstore.schedule_now"), "0.05 0 1");
-    CHECK(strncmp(safetensors_metadata(f, "kvstore.shared.m_schedule"), "float 0.0", 9) == 0);
-    CHECK(strstr(safetensors_metadata(f, "kvstore.rule"), "updater nadam") != NULL);
-    CHECK_TEXT(safetensors_metadata(f, "kvstore.param.learning_rate"), "none");
-    safetensors_close(f);
+    CHECK_OK(checkpoint_open(&f, path, NULL, &e));
+    CHECK_INT(checkpoint_count(f), 4);
+    CHECK(checkpoint_find(f, "7/m") >= 0 && checkpoint_find(f, "2/v") >= 0);
+    CHECK_TEXT(checkpoint_metadata(f, "kvstore.states"), "1");
+    CHECK_TEXT(checkpoint_metadata(f, "kvstore.optimizer"), "nadam");
+    CHECK_TEXT(checkpoint_metadata(f, "kvstore.key_type"), "integer");
+    CHECK_TEXT(checkpoint_metadata(f, "kvstore.key.7"), "2 float32 (3, 4)");
+    CHECK_TEXT(checkpoint_metadata(f, "kvstore.key.2"), "1 float32 (5, 1)");
+    CHECK_TEXT(checkpoint_metadata(f, "kvstore.states.7"), "m v");
+    CHECK_TEXT(checkpoint_metadata(f, "kvstore.num_update"), "2");
+    CHECK_TEXT(checkpoint_metadata(f, "kvstore.schedule_now"), "0.05 0 1");
+    CHECK(strncmp(checkpoint_metadata(f, "kvstore.shared.m_schedule"), "float 0.0", 9) == 0);
+    CHECK(strstr(checkpoint_metadata(f, "kvstore.rule"), "updater nadam") != NULL);
+    CHECK_TEXT(checkpoint_metadata(f, "kvstore.param.learning_rate"), "none");
+    checkpoint_close(f);
     CHECK_OK(kv_save_states(s, path, 0, &e));
-    CHECK_OK(safetensors_open(&f, path, &e));
-    CHECK(safetensors_metadata(f, "kvstore.rule") == NULL);
-    CHECK_TEXT(safetensors_metadata(f, "kvstore.schedule_now"), "0.05 0 1");
-    safetensors_close(f);
+    CHECK_OK(checkpoint_open(&f, path, NULL, &e));
+    CHECK(checkpoint_metadata(f, "kvstore.rule") == NULL);
+    CHECK_TEXT(checkpoint_metadata(f, "kvstore.schedule_now"), "0.05 0 1");
+    checkpoint_close(f);
     kv_free(s);
     leave_folder(path, NULL);
 }
@@ -583,19 +583,19 @@ TEST(state_file_that_is_cut_or_no_such_file_is_refused)
 static void change(const char *name, const char *other)
 {
     kv_err e = {0};
-    safetensors *f = NULL;
+    checkpoint *f = NULL;
     kv_array *arrays[16];
     safetensors_item items[16];
-    safetensors_pair pairs[32];
+    checkpoint_text pairs[32];
     int64_t n = 0;
     file_out out;
     save("nadam", KV_FLOAT32, NULL, 0);
-    CHECK_OK(safetensors_open(&f, path, &e));
-    CHECK_OK(safetensors_load_all(arrays, f, &e));
-    for (int64_t i = 0; i < safetensors_count(f); i++)
-        items[i] = (safetensors_item){safetensors_at(f, i)->name, arrays[i]};
-    for (int64_t i = 0; i < safetensors_metadata_count(f); i++) {
-        pairs[n] = *safetensors_metadata_at(f, i);
+    CHECK_OK(checkpoint_open(&f, path, NULL, &e));
+    CHECK_OK(checkpoint_load_all(arrays, f, &e));
+    for (int64_t i = 0; i < checkpoint_count(f); i++)
+        items[i] = (safetensors_item){checkpoint_at(f, i)->name, arrays[i]};
+    for (int64_t i = 0; i < checkpoint_metadata_count(f); i++) {
+        pairs[n] = *checkpoint_metadata_at(f, i);
         if (strcmp(pairs[n].name, name) == 0)
             pairs[n].text = other;
         if (strncmp(pairs[n].name, "kvstore.xxh64", 13) == 0)
@@ -603,11 +603,11 @@ static void change(const char *name, const char *other)
         n += pairs[n].text != NULL;
     }
     CHECK_OK(file_out_open(&out, path, &e));
-    CHECK_OK(safetensors_write(out.f, path, items, safetensors_count(f), pairs, n, &e));
+    CHECK_OK(safetensors_write(out.f, path, items, checkpoint_count(f), pairs, n, &e));
     CHECK_OK(file_out_commit(&out, &e));
-    for (int64_t i = 0; i < safetensors_count(f); i++)
+    for (int64_t i = 0; i < checkpoint_count(f); i++)
         kv_array_unref(arrays[i]);
-    safetensors_close(f);
+    checkpoint_close(f);
 }
 
 TEST(state_file_that_contradicts_itself_is_refused)

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "io/safetensors.h"
+#include "checkpoint/safetensors.h"
 #include "kvstore.h"
 #include "store_help.h"
 #include "test_io.h"
@@ -236,7 +236,7 @@ TEST(store_file_same_bytes)
 
 /* ---- Files made by hand ---- */
 
-static void write_metadata(const safetensors_item *items, int64_t n, const safetensors_pair *pairs,
+static void write_metadata(const safetensors_item *items, int64_t n, const checkpoint_text *pairs,
                            int64_t npairs)
 {
     kv_err e = {0};
@@ -249,7 +249,7 @@ static void write_metadata(const safetensors_item *items, int64_t n, const safet
 /* A file of two keys, b and a, with one of its metadata replaced (by NULL: left out) or added. */
 static void write_with(const char *key_type, const char *change, const char *to)
 {
-    safetensors_pair pairs[12] = {
+    checkpoint_text pairs[12] = {
         {"kvstore.format", "1"},     {"kvstore.type", "local"}, {"kvstore.key_type", key_type},
         {"kvstore.pushes", "3 0"},   {"kvstore.updates", "2 0"}, {"kvstore.order", "1 0"},
         {"kvstore.updater", "assign"}};
@@ -259,12 +259,12 @@ static void write_with(const char *key_type, const char *change, const char *to)
     int n = 7;
     for (int i = 0; i < n; i++) {
         if (strcmp(pairs[i].name, change) == 0) {
-            pairs[i] = to ? (safetensors_pair){change, to} : pairs[--n];
+            pairs[i] = to ? (checkpoint_text){change, to} : pairs[--n];
             change = "";
         }
     }
     if (*change)
-        pairs[n++] = (safetensors_pair){change, to};
+        pairs[n++] = (checkpoint_text){change, to};
     write_metadata(items, 2, pairs, n);
     kv_array_unref(a);
 }
@@ -296,7 +296,7 @@ TEST(store_file_of_another_tool)
     kv *s = NULL;
     kv_array *a = one_number(1), *b = one_number(2);
     safetensors_item items[] = {{"z", a}, {"3", b}, {"__odd", a}};
-    safetensors_pair pairs[] = {{"format", "pt"}, {"author", "somebody"}};
+    checkpoint_text pairs[] = {{"format", "pt"}, {"author", "somebody"}};
     enter_folder();
     write_metadata(items, 3, pairs, 2);
     CHECK_OK(kv_load(&s, FILE_NAME, &e));
@@ -311,11 +311,11 @@ TEST(store_file_of_another_tool)
     s = save_and_load(s, FILE_NAME);
     CHECK_TEXT(info_at(s, 2).key.name, "__odd");
     kv_free(s);
-    safetensors *f = NULL;
-    CHECK_OK(safetensors_open(&f, FILE_NAME, &e));
-    CHECK_TEXT(safetensors_metadata(f, "format"), "pt");
-    CHECK_TEXT(safetensors_metadata(f, "author"), "somebody");
-    safetensors_close(f);
+    checkpoint *f = NULL;
+    CHECK_OK(checkpoint_open(&f, FILE_NAME, NULL, &e));
+    CHECK_TEXT(checkpoint_metadata(f, "format"), "pt");
+    CHECK_TEXT(checkpoint_metadata(f, "author"), "somebody");
+    checkpoint_close(f);
     kv_array_unref(a);
     kv_array_unref(b);
     leave_folder(FILE_NAME, NULL);
@@ -375,7 +375,7 @@ TEST(store_file_wrong_descriptions)
 
 TEST(store_file_wrong_keys_and_rules)
 {
-    safetensors_pair pairs[] = {{"kvstore.format", "1"},      {"kvstore.type", "local"},
+    checkpoint_text pairs[] = {{"kvstore.format", "1"},      {"kvstore.type", "local"},
                                 {"kvstore.key_type", "text"}, {"kvstore.pushes", "0"},
                                 {"kvstore.updates", "0"},     {"kvstore.order", "0"},
                                 {"kvstore.updater", "rule"},  {"kvstore.rule", "{ stored ="},
@@ -498,12 +498,12 @@ TEST(store_file_metadata_of_other_tools)
     kv_free(t);
 
     CHECK_OK(kv_save_arrays(s, FILE_NAME, &e));
-    safetensors *f = NULL;
-    CHECK_OK(safetensors_open(&f, FILE_NAME, &e));
-    CHECK_INT(safetensors_count(f), 1);
-    CHECK_INT(safetensors_metadata_count(f), 2);
-    CHECK_TEXT(safetensors_metadata(f, "format"), "pt");
-    safetensors_close(f);
+    checkpoint *f = NULL;
+    CHECK_OK(checkpoint_open(&f, FILE_NAME, NULL, &e));
+    CHECK_INT(checkpoint_count(f), 1);
+    CHECK_INT(checkpoint_metadata_count(f), 2);
+    CHECK_TEXT(checkpoint_metadata(f, "format"), "pt");
+    checkpoint_close(f);
     CHECK_OK(kv_load(&t, FILE_NAME, &e));
     CHECK(kv_is_foreign(t));
     CHECK_INT(number_of(t, name("w")), 1);

@@ -20,8 +20,8 @@
  * KVSTORE_CHECKPOINT_ROUND, from the launcher, the round that the file holds. For the launcher
  * each worker keeps the number of rounds that it has begun in $KVSTORE_RUN_DIR/rounds.RANK.
  */
-#ifndef DISTRIBUTED_CHECKPOINT_H
-#define DISTRIBUTED_CHECKPOINT_H
+#ifndef DISTRIBUTED_JOB_CHECKPOINT_H
+#define DISTRIBUTED_JOB_CHECKPOINT_H
 
 #include "kvstore.h"
 
@@ -30,7 +30,7 @@ struct worker;
 enum { CHECKPOINT_LINE = 21 /* bytes of that number, with blanks in front and a newline */ };
 
 /* All zero: none is kept. */
-typedef struct checkpoint {
+typedef struct job_checkpoint {
     const char *path; /* NULL: none */
     int64_t every;
     int64_t rounds, saved; /* begun; of the last file */
@@ -38,23 +38,23 @@ typedef struct checkpoint {
     int64_t left;     /* keys of kept that this rank does not know yet */
     bool has_states;  /* of kept: they are to be taken */
     int fd;           /* of `rounds.RANK`; -1: none */
-} checkpoint;
+} job_checkpoint;
 
 /* Reads the environment, and the file if there is one. Errors: unsupported (the type has no rounds,
  * or keeps nothing; a second store), value (also a file of another round than the launcher's),
  * those of kv_load. */
-int checkpoint_open(struct worker *w, kv_err *e);
+int job_checkpoint_open(struct worker *w, kv_err *e);
 
 /* The store is released: writes the last round when all workers have come to that. */
-void checkpoint_close(struct worker *w);
-void checkpoint_release(struct worker *w); /* of one that was not made */
+void job_checkpoint_close(struct worker *w);
+void job_checkpoint_release(struct worker *w); /* of one that was not made */
 
 /* Before a push of these keys: takes the states of the file, writes a checkpoint. What hinders the
  * writing is a warning only. Errors: value (the file is of another optimizer or compression, or has
  * keys that are not there), io, format, peer, memory. */
-int checkpoint_push(struct worker *w, const int64_t *numbers, int64_t n, kv_err *e);
+int job_checkpoint_push(struct worker *w, const int64_t *numbers, int64_t n, kv_err *e);
 
 /* This worker makes no further round: writes the last one, unless the file has it. */
-void checkpoint_end(struct worker *w);
+void job_checkpoint_end(struct worker *w);
 
 #endif

@@ -1,5 +1,5 @@
 /* Values come from the servers as in a pull, states as in states.h. */
-#include "distributed/checkpoint.h"
+#include "distributed/job_checkpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 
 /* ---- At the start ---- */
 
-static int read_environment(checkpoint *c, kv_err *e)
+static int read_environment(job_checkpoint *c, kv_err *e)
 {
     const char *path = environment(ENV_CHECKPOINT), *every = environment(ENV_CHECKPOINT_EVERY);
     bool over = false;
@@ -47,7 +47,7 @@ static int check_type(const worker *w, kv_err *e)
     return KV_OK;
 }
 
-static int load(checkpoint *c, kv *store, kv_err *e)
+static int load(job_checkpoint *c, kv *store, kv_err *e)
 {
     bool there;
     int rc = file_look(c->path, &there, e);
@@ -67,7 +67,7 @@ static int load(checkpoint *c, kv *store, kv_err *e)
 }
 
 /* Over several hosts every rank must see the file that the launcher saw. */
-static int check_round(const checkpoint *c, kv_err *e)
+static int check_round(const job_checkpoint *c, kv_err *e)
 {
     const char *text = environment(ENV_CHECKPOINT_ROUND);
     bool over = false;
@@ -81,7 +81,7 @@ static int check_round(const checkpoint *c, kv_err *e)
                       (long long)round, c->path, link_host(net_rank()), (long long)c->rounds);
 }
 
-static void tell_rounds(const checkpoint *c)
+static void tell_rounds(const job_checkpoint *c)
 {
     char line[CHECKPOINT_LINE + 1];
     snprintf(line, sizeof line, "%*lld\n", CHECKPOINT_LINE - 1, (long long)c->rounds);
@@ -89,9 +89,9 @@ static void tell_rounds(const checkpoint *c)
         runtime_log("the number of rounds cannot be told to the launcher: %s", strerror(errno));
 }
 
-int checkpoint_open(worker *w, kv_err *e)
+int job_checkpoint_open(worker *w, kv_err *e)
 {
-    checkpoint *c = &w->checkpoint;
+    job_checkpoint *c = &w->checkpoint;
     const char *folder = environment(ENV_RUN_DIR);
     char path[4200];
     c->fd = -1;
@@ -107,9 +107,9 @@ int checkpoint_open(worker *w, kv_err *e)
     return KV_OK;
 }
 
-void checkpoint_release(worker *w)
+void job_checkpoint_release(worker *w)
 {
-    checkpoint *c = &w->checkpoint;
+    job_checkpoint *c = &w->checkpoint;
     kv_free(c->kept);
     if (c->path && c->fd >= 0)
         close(c->fd);
@@ -121,7 +121,7 @@ void checkpoint_release(worker *w)
 static int check_kept(const worker *w, kv_err *e)
 {
     char text[SLOT_KEY_TEXT];
-    const checkpoint *c = &w->checkpoint;
+    const job_checkpoint *c = &w->checkpoint;
     const kv *kept = c->kept, *mine = w->store;
     const char *theirs = updater_name(&kept->updater);
     if (mine->updater.kind != UPDATER_RULE || strcmp(theirs, updater_name(&mine->updater)) != 0)
@@ -152,7 +152,7 @@ static int read_states(void *arg, kv_err *e)
 
 static int take_states(worker *w, kv_err *e)
 {
-    checkpoint *c = &w->checkpoint;
+    job_checkpoint *c = &w->checkpoint;
     if (!kv_assert(c->kept, "the states of round %lld are to be read, and no file was",
                    (long long)c->rounds))
         return kv_assert_report(e);
@@ -181,7 +181,7 @@ static int pull_all(worker *w, slot *slots, kv_err *e)
     return rc ? rc : engine_take_error(&w->store->calls.group, e);
 }
 
-static void tell_missing(const checkpoint *c, const kv_err *why)
+static void tell_missing(const job_checkpoint *c, const kv_err *why)
 {
     runtime_log("no checkpoint of round %lld: %s; the one before stays", (long long)c->rounds,
                 why->text);
@@ -196,7 +196,7 @@ typedef struct writing {
 static int write_file(void *arg, kv_err *unused)
 {
     const writing *x = arg;
-    const checkpoint *c = &x->w->checkpoint;
+    const job_checkpoint *c = &x->w->checkpoint;
     const slot *with_states = x->w->store->slots.items;
     kv whole = *x->w->store;
     image im;
@@ -236,7 +236,7 @@ static int gather_and_write(worker *w, bool compressed, kv_err *e)
 
 static int write_checkpoint(worker *w, kv_err *e)
 {
-    checkpoint *c = &w->checkpoint;
+    job_checkpoint *c = &w->checkpoint;
     bool rule = w->store->updater.kind == UPDATER_RULE,
          compressed = w->store->compression.code != 0;
     if (compressed && !rule)
@@ -253,9 +253,9 @@ static int write_checkpoint(worker *w, kv_err *e)
     return rc;
 }
 
-int checkpoint_push(worker *w, const int64_t *numbers, int64_t n, kv_err *e)
+int job_checkpoint_push(worker *w, const int64_t *numbers, int64_t n, kv_err *e)
 {
-    checkpoint *c = &w->checkpoint;
+    job_checkpoint *c = &w->checkpoint;
     bool begins = false;
     if (!c->path)
         return KV_OK;
@@ -273,23 +273,23 @@ int checkpoint_push(worker *w, const int64_t *numbers, int64_t n, kv_err *e)
     return KV_OK;
 }
 
-void checkpoint_end(worker *w)
+void job_checkpoint_end(worker *w)
 {
-    const checkpoint *c = &w->checkpoint;
+    const job_checkpoint *c = &w->checkpoint;
     kv_err why = {0};
     if (c->path && c->rounds > c->saved && write_checkpoint(w, &why))
         tell_missing(c, &why);
 }
 
-void checkpoint_close(worker *w)
+void job_checkpoint_close(worker *w)
 {
-    checkpoint *c = &w->checkpoint;
+    job_checkpoint *c = &w->checkpoint;
     kv_err why = {0};
     if (c->path && !w->done) {
         if (worker_barrier(w, &why) == KV_OK)
-            checkpoint_end(w);
+            job_checkpoint_end(w);
         else if (c->rounds > c->saved)
             tell_missing(c, &why);
     }
-    checkpoint_release(w);
+    job_checkpoint_release(w);
 }

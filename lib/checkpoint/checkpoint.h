@@ -1,0 +1,120 @@
+/* Files of named tensors, whatever their format, as one thing: what stands where, and the bytes of
+ * any part. This is the only reader of them.
+ *
+ *   given                        read as
+ *   m.safetensors, s.kvs         the tensors of the header
+ *   a folder                     the files of its one *.safetensors.index.json, else all its
+ *                                *.safetensors, in the order of their names
+ *   x.safetensors.index.json     the same files
+ *   w.npz                        its members, by name without .npy
+ *   a.npy                        one tensor, named like the file without .npy
+ *   m.gguf                       its tensors
+ *   -                            a safetensors stream on stdin
+ *
+ * Opening reads and checks headers, no data. Nothing is held in memory but names, shapes and
+ * metadata. The files stay open: replacing one does not change what is read. Errors name the file
+ * first: `m.safetensors: cut within its data: …`.
+ *
+ * Everything that is returned is borrowed until the checkpoint is closed. Any number of threads may
+ * read from an open one.
+ */
+#ifndef CHECKPOINT_CHECKPOINT_H
+#define CHECKPOINT_CHECKPOINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "array/kv_array.h"
+#include "checkpoint/tensor_type.h"
+
+typedef struct checkpoint checkpoint;
+
+typedef struct tensor_info {
+    const char *name;
+    tensor_type type;
+    int ndim;             /* 0 to KV_MAX_NDIM */
+    const int64_t *shape; /* ndim sizes, the slowest axis first */
+    int64_t elements;
+    int64_t bytes;        /* of its data: little-endian, row-major, packed */
+    int file;             /* for checkpoint_file */
+    int64_t offset;       /* of what the file holds of it */
+    int64_t stored_bytes; /* there; not `bytes` where it is deflated */
+    unsigned form;        /* TENSOR_* flags; 0: the file holds the data as they are */
+} tensor_info;
+
+/* How the data stand in the file, where that is not as they are given out. */
+enum {
+    TENSOR_SWAPPED = 1 << 0, /* big-endian */
+    TENSOR_FORTRAN = 1 << 1, /* the first index runs fastest */
+    TENSOR_DEFLATED = 1 << 2 /* compressed: it is quick to read from begin to end only. What is
+                                inflated has a header before the data */
+};
+
+/* A text of the metadata, by name. */
+typedef struct checkpoint_text {
+    const char *name, *text;
+} checkpoint_text;
+
+/* Receives what is wrong with a file: key and file may be NULL. An error ends the reading. */
+typedef int checkpoint_finding(void *arg, const char *key, const char *file, const char *finding,
+                               kv_err *e);
+
+typedef struct checkpoint_options {
+    /* Without the tensors and the metadata that a store keeps about itself: its keys alone, under
+     * their own names. */
+    bool weights;
+    /* (optional) Receives every fault of the files that leaves the rest readable, and the first
+     * that does not; opening then succeeds with what could be read. Without it the first fault is
+     * an error. */
+    checkpoint_finding *found;
+    void *arg;
+} checkpoint_options;
+
+/* Opens what stands at path. Errors: io, memory, format (malformed, cut, bytes too many; or the
+ * file is no checkpoint, with what it looks like and what to do), unsupported, interrupted. o: NULL
+ * means all 0. */
+int checkpoint_open(checkpoint **out, const char *path, const checkpoint_options *o, kv_err *e);
+
+/* The same for a safetensors file in memory (n bytes, borrowed until it is closed). name is for
+ * messages. */
+int checkpoint_open_memory(checkpoint **out, const void *text, size_t n, const char *name,
+                           kv_err *e);
+
+void checkpoint_close(checkpoint *c); /* NULL is allowed */
+
+/* What it was opened as, for messages. */
+const char *checkpoint_name(const checkpoint *c);
+
+/* The tensors in the order of the files and of their headers. */
+int64_t checkpoint_count(const checkpoint *c);
+const tensor_info *checkpoint_at(const checkpoint *c, int64_t i);
+
+/* The number of the tensor with this name, or -1. */
+int64_t checkpoint_find(const checkpoint *c, const char *name);
+
+/* The texts of the metadata in the order of the header, and the one with this name, or NULL. Of
+ * several files the first that has a name counts. */
+int64_t checkpoint_metadata_count(const checkpoint *c);
+const checkpoint_text *checkpoint_metadata_at(const checkpoint *c, int64_t i);
+const char *checkpoint_metadata(const checkpoint *c, const char *name);
+
+/* The files that tensors stand in: their number, the path and the bytes of each. */
+int checkpoint_nfiles(const checkpoint *c);
+const char *checkpoint_file(const checkpoint *c, int file);
+int64_t checkpoint_file_bytes(const checkpoint *c, int file);
+
+/* ---- Arrays ---------------------------------------------------------------------------------- */
+
+/* Tensor i as a new array on cpu(0), of the dtype that tensor_type_dtype tells. Reads its bytes
+ * only. Errors: io, memory, format (a byte of BOOL data that is neither 0 nor 1), dtype (the type
+ * has no numbers here, or U64 beyond 2^63). */
+int checkpoint_load(kv_array **out, const checkpoint *c, int64_t i, kv_err *e);
+
+/* The tensor with this name. Also: name (there is none). */
+int checkpoint_load_name(kv_array **out, const checkpoint *c, const char *name, kv_err *e);
+
+/* All of them: arrays has room for checkpoint_count(c). After a failure there are none. */
+int checkpoint_load_all(kv_array **arrays, const checkpoint *c, kv_err *e);
+
+#endif

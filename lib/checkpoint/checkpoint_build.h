@@ -1,0 +1,56 @@
+/* What the readers of formats fill while a checkpoint is opened, and what tensor_reader.c reads
+ * from. Nothing else looks into a checkpoint. */
+#ifndef CHECKPOINT_CHECKPOINT_BUILD_H
+#define CHECKPOINT_CHECKPOINT_BUILD_H
+
+#include "base/mem.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/input.h"
+
+/* A name with the number of what it names. */
+typedef struct named {
+    const char *name;
+    int64_t i;
+} named;
+
+struct checkpoint {
+    char *name;
+    input *files;
+    int64_t nfiles, files_cap;
+    tensor_info *tensors;
+    int64_t ntensors, tensors_cap;
+    checkpoint_text *texts;
+    int64_t ntexts, texts_cap;
+    named *tensor_names; /* sorted, once all are there */
+    named *text_names;
+    checkpoint_options options;
+    arena memory; /* names, texts and shapes */
+};
+
+/* Reads the header of file number `file`, which is open, and adds what it describes. On errors the
+ * checkpoint can only be closed. */
+int safetensors_read(checkpoint *c, int file, kv_err *e);
+
+/* Takes an input over as the next file. On failure it is closed. */
+int checkpoint_add_file(checkpoint *c, input *in, kv_err *e);
+
+/* Adds a tensor; its name and its shape are copied. */
+int checkpoint_add(checkpoint *c, const tensor_info *t, kv_err *e);
+
+/* Adds a text of the metadata, unless an earlier file has one of this name. */
+int checkpoint_add_text(checkpoint *c, const char *name, const char *text, kv_err *e);
+
+/* A fault that leaves the rest of the file readable: tells who asked for findings and returns
+ * KV_OK, or returns it as an error, with the name of the file before it. key: the tensor, or NULL;
+ * file: -1 for the checkpoint as a whole. */
+int checkpoint_fault(const checkpoint *c, kv_code code, const char *key, int file, kv_err *e,
+                     const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+
+/* Names in messages: the first 80 bytes. */
+#define SHOWN(name) (int)utf8_cut((name), strlen(name), 80), (name)
+
+/* Sorts by name and returns a name that stands twice, or NULL: in a time that no choice of names
+ * can make quadratic. */
+const char *named_sort(named *names, int64_t n);
+
+#endif

@@ -1,0 +1,44 @@
+/* A window on a file: a part of it as memory.
+ *
+ * The part is mapped, which is quicker than copying: hashing from a mapping runs at the speed of
+ * memory, from a buffer at about two thirds. A mapped file that shrinks raises SIGBUS where its
+ * lost bytes are read. So files are mapped only in processes whose SIGBUS handler calls
+ * file_window_fault, which puts zeros there and remembers it; in others they are read into a
+ * buffer.
+ */
+#ifndef CHECKPOINT_FILE_WINDOW_H
+#define CHECKPOINT_FILE_WINDOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kv_err.h"
+
+/* All zero is a window on nothing. One thread at a time may use it. */
+typedef struct file_window {
+    const char *data; /* of the part */
+    int64_t begin, bytes; /* the part */
+    int fd;
+    int slot;     /* in the table of mapped windows, from 1; 0: data is a buffer */
+    char *buffer;
+    int64_t cap;
+} file_window;
+
+/* Makes *data point to n bytes of the file (size bytes, called name) from `at` on, all within its
+ * size, until the next move. A new part has up to `most` bytes, n at least. Errors: io, also when
+ * the file became shorter while the last part was read; memory. */
+int file_window_move(file_window *w, const void **data, int fd, const char *name, int64_t size,
+                     int64_t at, int64_t n, int64_t most, kv_err *e);
+
+/* Checks the last part again: the end of reading. Error: io, as above. */
+int file_window_check(const file_window *w, const char *name, kv_err *e);
+
+void file_window_close(file_window *w);
+
+/* For the process's handler of SIGBUS: returns true when the address is in a mapped window, which
+ * then holds zeros from there on. Safe in a handler. The first call of file_window_handled, before
+ * any window is made, tells that there is such a handler. */
+bool file_window_fault(const void *address);
+void file_window_handled(void);
+
+#endif

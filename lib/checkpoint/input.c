@@ -1,0 +1,170 @@
+/* Files as bytes. */
+#include "checkpoint/input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/stop.h"
+
+#define PIECE (1 << 20)
+
+/* ---- Streams --------------------------------------------------------------------------------- */
+
+static int temporary_file(kv_err *e)
+{
+    char path[] = "/var/tmp/kvstore-XXXXXX";
+    const char *folder = getenv("TMPDIR");
+    int fd = open(folder && *folder ? folder : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0 && (fd = mkostemp(path, O_CLOEXEC)) >= 0)
+        unlink(path);
+    if (fd < 0)
+        file_error(e, "make a temporary file in", folder && *folder ? folder : "/var/tmp", errno);
+    return fd;
+}
+
+static int write_all(int fd, const char *data, int64_t n, kv_err *e)
+{
+    while (n > 0) {
+        ssize_t put = write(fd, data, (size_t)n);
+        if (put < 0 && errno != EINTR)
+            return file_error(e, "write", "a temporary file", errno);
+        data += put > 0 ? put : 0;
+        n -= put > 0 ? put : 0;
+    }
+    return KV_OK;
+}
+
+/* Reads what is there, at most n bytes; 0 at the end. */
+static int read_some(int fd, const char *name, char *to, int64_t n, int64_t *got, kv_err *e)
+{
+    ssize_t some;
+    while ((some = read(fd, to, (size_t)n)) < 0 && errno == EINTR)
+        if (stop_check(e))
+            return e->code;
+    *got = some;
+    return some < 0 ? file_error(e, "read", name, errno) : KV_OK;
+}
+
+/* Moves what memory holds, and the rest of the stream, to a temporary file. */
+static int spool(input *in, int stream, char *piece, kv_err *e)
+{
+    int64_t got = 1;
+    int code = (in->fd = temporary_file(e)) < 0 ? KV_E_IO
+                                                : write_all(in->fd, in->owned, in->size, e);
+    mem_free(in->owned);
+    in->owned = NULL;
+    while (!code && got > 0) {
+        if (!(code = read_some(stream, in->name, piece, PIECE, &got, e)))
+            code = write_all(in->fd, piece, got, e);
+        in->size += code ? 0 : got;
+    }
+    return code;
+}
+
+/* Reads a stream to its end. */
+static int take_stream(input *in, int stream, kv_err *e)
+{
+    int64_t cap = 0, got = 1;
+    int code = mem_grow(&in->owned, &cap, PIECE, 1, e);
+    while (!code && got > 0 && in->size < INPUT_MEMORY) {
+        code = mem_grow(&in->owned, &cap, in->size + PIECE, 1, e);
+        if (!code)
+            code = read_some(stream, in->name, in->owned + in->size, PIECE, &got, e);
+        in->size += code ? 0 : got;
+    }
+    in->memory = in->owned;
+    if (code || got == 0)
+        return code;
+    char *piece = mem_alloc(PIECE, 1, e);
+    code = piece ? spool(in, stream, piece, e) : KV_E_MEMORY;
+    mem_free(piece);
+    return code;
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static int open_path(input *in, const char *path, kv_err *e)
+{
+    bool is_stdin = strcmp(path, "-") == 0;
+    struct stat about;
+    int fd;
+    do { /* a pipe without a writer is waited for */
+        fd = is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
+    } while (fd < 0 && errno == EINTR && !stop_asked());
+    if (fd < 0 && errno == EINTR)
+        return stop_error(e);
+    if (fd < 0 || fstat(fd, &about) != 0 || (S_ISDIR(about.st_mode) && (errno = EISDIR))) {
+        file_error(e, "read", in->name, errno);
+        if (fd >= 0)
+            close(fd);
+        return KV_E_IO;
+    }
+    if (S_ISREG(about.st_mode) && (!is_stdin || lseek(fd, 0, SEEK_CUR) == 0)) {
+        in->fd = fd;
+        in->size = about.st_size;
+        return KV_OK;
+    }
+    int code = take_stream(in, fd, e);
+    close(fd);
+    return code;
+}
+
+static int begin(input *in, const char *name, kv_err *e)
+{
+    *in = (input){.fd = -1};
+    in->name = mem_text(name, strlen(name), e);
+    return in->name ? KV_OK : KV_E_MEMORY;
+}
+
+int input_open(input *in, const char *path, kv_err *e)
+{
+    int code = begin(in, strcmp(path, "-") == 0 ? "stdin" : path, e);
+    if (!code && (code = open_path(in, path, e)))
+        input_close(in);
+    return code;
+}
+
+int input_open_memory(input *in, const void *text, int64_t n, const char *name, kv_err *e)
+{
+    int code = begin(in, name, e);
+    in->memory = text;
+    in->size = n;
+    return code;
+}
+
+void input_close(input *in)
+{
+    if (in->fd >= 0)
+        close(in->fd);
+    mem_free(in->owned);
+    mem_free(in->name);
+    *in = (input){.fd = -1};
+}
+
+int input_read(const input *in, void *to, int64_t at, int64_t n, kv_err *e)
+{
+    if (in->fd < 0) {
+        if (n)
+            memcpy(to, in->memory + at, (size_t)n);
+        return KV_OK;
+    }
+    while (n > 0) {
+        ssize_t got = pread(in->fd, to, (size_t)n, at);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return file_error(e, "read", in->name, errno);
+        if (got == 0)
+            return file_bad(e, KV_E_IO, in->name, "the file became shorter while it was read");
+        to = (char *)to + got;
+        at += got;
+        n -= got;
+    }
+    return KV_OK;
+}

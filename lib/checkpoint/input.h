@@ -1,0 +1,32 @@
+/* The bytes of a file that is read from any place: a regular file, a file in memory, or a stream,
+ * which is kept in a temporary file without a name. Several threads may read from one. */
+#ifndef CHECKPOINT_INPUT_H
+#define CHECKPOINT_INPUT_H
+
+#include <stdint.h>
+
+#include "kv_err.h"
+
+typedef struct input {
+    char *name;         /* of the file, for messages */
+    int fd;             /* -1 when the file is in memory */
+    const char *memory; /* then all of it */
+    char *owned;        /* memory, when it is this structure's */
+    int64_t size;       /* bytes */
+} input;
+
+/* Opens a file, or stdin for "-". The file may be replaced meanwhile, not changed. A stream larger
+ * than INPUT_MEMORY goes to a temporary file in $TMPDIR, or in /var/tmp. Errors: io, memory,
+ * interrupted. After a failure in need not be closed. */
+#define INPUT_MEMORY ((int64_t)16 << 20)
+int input_open(input *in, const char *path, kv_err *e);
+
+/* The same for n bytes in memory, borrowed until it is closed. */
+int input_open_memory(input *in, const void *text, int64_t n, const char *name, kv_err *e);
+
+void input_close(input *in);
+
+/* Reads n bytes from `at` on. Errors: io, also when the file has become shorter. */
+int input_read(const input *in, void *to, int64_t at, int64_t n, kv_err *e);
+
+#endif

@@ -1,0 +1,59 @@
+/* JSON from strangers, read value by value in one pass, without a tree: a header of a million
+ * tensors needs the memory of its names and no more. Every mistake is an error at its byte.
+ *
+ *     json_scan s = {.path = path, .text = text, .n = n, .max_depth = 3, .e = e};
+ *     int code = json_scan_open(&s, '{');
+ *     while (json_scan_item(&s, '}', &code)) {
+ *         if (!(code = json_scan_name(&s, &name)))
+ *             code = json_scan_skip(&s);
+ *     }
+ */
+#ifndef CHECKPOINT_JSON_SCAN_H
+#define CHECKPOINT_JSON_SCAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "kv_err.h"
+
+typedef struct json_scan {
+    const char *path; /* for messages */
+    const char *text; /* n bytes */
+    int64_t n;
+    int64_t begin; /* of the text in its file: messages count bytes of that */
+    int max_depth; /* of brackets */
+    kv_err *e;
+    /* The scanner's own: */
+    int64_t at;
+    int depth;
+    bool fresh; /* the last bracket has no item yet */
+} json_scan;
+
+/* The next character that is no blank, or 0 at the end. */
+char json_scan_peek(json_scan *s);
+
+/* Takes a { or [. */
+int json_scan_open(json_scan *s, char bracket);
+
+/* Returns true before each item, the comma taken; false behind the last, the bracket taken, and
+ * when *code is an error. */
+bool json_scan_item(json_scan *s, char bracket, int *code);
+
+/* Takes a text; out gets it unescaped. Refused: a NUL, bytes that are not UTF-8, half of a pair of
+ * surrogates. */
+int json_scan_text(json_scan *s, buf *out);
+
+/* Takes the name of a member and its colon. */
+int json_scan_name(json_scan *s, buf *out);
+
+/* Takes a whole number from 0 on, of at most 15 digits: such numbers are exact in every reader. */
+int json_scan_whole(json_scan *s, int64_t *x);
+
+/* Steps over any value. */
+int json_scan_skip(json_scan *s);
+
+/* Only blanks may follow. */
+int json_scan_end(json_scan *s);
+
+#endif

@@ -1,0 +1,361 @@
+/* The header of a safetensors file, read in one pass. What it says of each tensor is checked
+ * against its type, and all of them together against the size of the file. */
+#include "checkpoint/safetensors.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/utf8.h"
+#include "checkpoint/checkpoint_build.h"
+#include "checkpoint/json_scan.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "data go between files and memory as they are, and files are little-endian");
+
+#define LENGTH_BYTES 8
+#define DEPTH_MAX    3 /* {"name": {"shape": [ */
+
+/* A header as it is read. */
+typedef struct reading {
+    checkpoint *c;
+    int file;
+    json_scan scan;
+    int64_t data; /* where the data begin in the file */
+    bool metadata; /* __metadata__ was there */
+    buf name, word, type; /* of what is being read */
+} reading;
+
+static const char *path_of(const reading *r)
+{
+    return r->c->files[r->file].name;
+}
+
+/* A fault of one tensor, which leaves the others readable. */
+#define FAULT(r, e, ...)                                                                           \
+    checkpoint_fault((r)->c, KV_E_FORMAT, buf_text(&(r)->name), (r)->file, e, __VA_ARGS__)
+
+#define NAME(r) SHOWN(buf_text(&(r)->name))
+
+/* ---- One tensor ------------------------------------------------------------------------------ */
+
+enum { PART_DTYPE, PART_SHAPE, PART_OFFSETS, NPARTS };
+static const char *const part_names[NPARTS] = {"dtype", "shape", "data_offsets"};
+
+/* What the object of a tensor says. */
+typedef struct described {
+    bool seen[NPARTS], right[NPARTS]; /* right: of the kind that it has to be */
+    int64_t shape[KV_MAX_NDIM], range[2];
+    int ndim;
+} described;
+
+/* A list of up to max whole numbers; *n is -1 when it is something else. */
+static int read_numbers(reading *r, int64_t *numbers, int max, int *n)
+{
+    int64_t extra;
+    *n = -1;
+    if (json_scan_peek(&r->scan) != '[')
+        return json_scan_skip(&r->scan);
+    int code = json_scan_open(&r->scan, '['), count = 0;
+    bool other = false;
+    while (json_scan_item(&r->scan, ']', &code)) {
+        char c = json_scan_peek(&r->scan);
+        other |= c == '"' || c == 't' || c == 'f' || c == 'n' || c == '[' || c == '{';
+        code = other ? json_scan_skip(&r->scan)
+                     : json_scan_whole(&r->scan, count < max ? &numbers[count] : &extra);
+        count++;
+    }
+    if (!code && !other && count <= max)
+        *n = count;
+    return code;
+}
+
+static int read_part(reading *r, described *d, int part)
+{
+    int n, code;
+    switch (part) {
+    case PART_DTYPE:
+        d->right[part] = json_scan_peek(&r->scan) == '"';
+        return d->right[part] ? json_scan_text(&r->scan, &r->type) : json_scan_skip(&r->scan);
+    case PART_SHAPE:
+        code = read_numbers(r, d->shape, KV_MAX_NDIM, &d->ndim);
+        d->right[part] = d->ndim >= 0;
+        return code;
+    default:
+        code = read_numbers(r, d->range, 2, &n);
+        d->right[part] = n == 2 && d->range[0] <= d->range[1];
+        return code;
+    }
+}
+
+static int read_parts(reading *r, described *d, kv_err *e)
+{
+    int code = json_scan_open(&r->scan, '{');
+    while (json_scan_item(&r->scan, '}', &code)) {
+        int part = 0;
+        if ((code = json_scan_name(&r->scan, &r->word)))
+            break;
+        while (part < NPARTS && strcmp(buf_text(&r->word), part_names[part]) != 0)
+            part++;
+        if (part == NPARTS)
+            return file_bad(e, KV_E_FORMAT, path_of(r),
+                            "tensor \"%.*s\" has \"%.*s\", which is no part of a tensor", NAME(r),
+                            SHOWN(buf_text(&r->word)));
+        if (d->seen[part])
+            return file_bad(e, KV_E_FORMAT, path_of(r), "tensor \"%.*s\" has two \"%s\"", NAME(r),
+                            part_names[part]);
+        d->seen[part] = true;
+        code = read_part(r, d, part);
+    }
+    return code;
+}
+
+/* *whole: nothing is missing or of the wrong kind. */
+static int check_parts(const reading *r, const described *d, bool *whole, kv_err *e)
+{
+    static const char *const kinds[NPARTS] = {"its dtype is not a text",
+                                              "its shape is not a list of up to 32 sizes",
+                                              "its data_offsets are not a begin and an end"};
+    _Static_assert(KV_MAX_NDIM == 32, "the text above says so");
+    *whole = false;
+    for (int k = 0; k < NPARTS; k++)
+        if (!d->seen[k])
+            return FAULT(r, e, "tensor \"%.*s\" has no \"%s\"", NAME(r), part_names[k]);
+    for (int k = 0; k < NPARTS; k++)
+        if (!d->right[k])
+            return FAULT(r, e, "tensor \"%.*s\": %s", NAME(r), kinds[k]);
+    *whole = true;
+    return KV_OK;
+}
+
+/* The type's name and its size fit. */
+static int check_type(const reading *r, const described *d, tensor_info *t, bool *fits, kv_err *e)
+{
+    char shape[160];
+    *fits = false;
+    if (!tensor_type_find(&t->type, buf_text(&r->type), r->type.len) || t->type >= TENSOR_NSAFE) {
+        int code = checkpoint_fault(r->c, KV_E_UNSUPPORTED, t->name, r->file, e,
+                                    "tensor \"%.*s\" has the dtype \"%.*s\", which is not read",
+                                    NAME(r), SHOWN(buf_text(&r->type)));
+        if (code)
+            kv_err_hint(e, "the format has BOOL F4 F6_E2M3 F6_E3M2 U8 I8 F8_E5M2 F8_E4M3 F8_E8M0 "
+                           "F8_E4M3FNUZ F8_E5M2FNUZ I16 U16 F16 BF16 I32 U32 F32 C64 F64 I64 U64");
+        return code;
+    }
+    kv_shape_text(shape, sizeof shape, d->ndim, d->shape);
+    t->elements = tensor_elements(d->ndim, d->shape);
+    int64_t need = t->elements < 0 ? -1 : tensor_type_bytes(t->type, t->elements);
+    if (need < 0 && t->elements >= 0 && t->elements < INT64_MAX / 8)
+        return FAULT(r, e, "tensor \"%.*s\" of shape %s and dtype %s ends within a byte", NAME(r),
+                     shape, tensor_type_name(t->type));
+    if (need < 0)
+        return FAULT(r, e, "tensor \"%.*s\" of shape %s is too large", NAME(r), shape);
+    if (need != t->bytes)
+        return FAULT(r, e,
+                     "tensor \"%.*s\" of shape %s and dtype %s needs %lld bytes, its data_offsets "
+                     "give it %lld",
+                     NAME(r), shape, tensor_type_name(t->type), (long long)need,
+                     (long long)t->bytes);
+    *fits = true;
+    return KV_OK;
+}
+
+static int read_tensor(reading *r, kv_err *e)
+{
+    described d = {0};
+    bool whole, fits;
+    if (json_scan_peek(&r->scan) != '{') {
+        int code = json_scan_skip(&r->scan);
+        return code ? code
+                    : FAULT(r, e, "tensor \"%.*s\" is not described by an object", NAME(r));
+    }
+    int code = read_parts(r, &d, e);
+    if (code || (code = check_parts(r, &d, &whole, e)) || !whole)
+        return code;
+    tensor_info t = {.name = buf_text(&r->name),
+                     .ndim = d.ndim,
+                     .shape = d.shape,
+                     .bytes = d.range[1] - d.range[0],
+                     .file = r->file,
+                     .offset = r->data + d.range[0]};
+    t.stored_bytes = t.bytes;
+    code = check_type(r, &d, &t, &fits, e);
+    return code || !fits ? code : checkpoint_add(r->c, &t, e);
+}
+
+/* ---- All of the header ----------------------------------------------------------------------- */
+
+/* A name that stands twice is a fault of one file; of several files the first counts. */
+static int check_twice(const reading *r, int64_t first, kv_err *e)
+{
+    const checkpoint *c = r->c;
+    int64_t n = c->ntexts - first;
+    named *names = mem_alloc(n, sizeof *names, e);
+    if (!names)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++)
+        names[i] = (named){c->texts[first + i].name, i};
+    const char *twice = named_sort(names, n);
+    mem_free(names);
+    return twice ? checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e,
+                                    "metadata \"%.*s\" stands there twice", SHOWN(twice))
+                 : KV_OK;
+}
+
+static int read_metadata(reading *r, kv_err *e)
+{
+    int64_t first = r->c->ntexts;
+    if (r->metadata)
+        return file_bad(e, KV_E_FORMAT, path_of(r), "\"" SAFETENSORS_METADATA
+                                                    "\" stands there twice");
+    if (json_scan_peek(&r->scan) != '{')
+        return file_bad(e, KV_E_FORMAT, path_of(r), "\"" SAFETENSORS_METADATA
+                                                    "\" is not an object");
+    r->metadata = true;
+    int code = json_scan_open(&r->scan, '{');
+    while (json_scan_item(&r->scan, '}', &code)) {
+        if ((code = json_scan_name(&r->scan, &r->name)))
+            break;
+        if (json_scan_peek(&r->scan) != '"')
+            code = (code = json_scan_skip(&r->scan))
+                       ? code
+                       : checkpoint_fault(r->c, KV_E_FORMAT, NULL, r->file, e,
+                                          "metadata \"%.*s\" is not a text", NAME(r));
+        else if (!(code = json_scan_text(&r->scan, &r->word)))
+            code = checkpoint_add_text(r->c, buf_text(&r->name), buf_text(&r->word), e);
+    }
+    return code ? code : check_twice(r, first, e);
+}
+
+static int read_members(reading *r, kv_err *e)
+{
+    int code = json_scan_open(&r->scan, '{');
+    while (json_scan_item(&r->scan, '}', &code)) {
+        if ((code = json_scan_name(&r->scan, &r->name)))
+            break;
+        code = strcmp(buf_text(&r->name), SAFETENSORS_METADATA) == 0 ? read_metadata(r, e)
+                                                                     : read_tensor(r, e);
+    }
+    return code ? code : json_scan_end(&r->scan);
+}
+
+/* ---- Data without holes ---------------------------------------------------------------------- */
+
+/* By begin, then by end, so that a tensor without elements stands before one that begins there. */
+static int by_offset(const void *a, const void *b)
+{
+    const tensor_info *x = *(tensor_info *const *)a;
+    const tensor_info *y = *(tensor_info *const *)b;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+/* Every byte of the data belongs to exactly one tensor, and the file ends with the last one. */
+static int check_data(const reading *r, tensor_info **order, int64_t n, kv_err *e)
+{
+    const checkpoint *c = r->c;
+    int64_t end = r->data, size = c->files[r->file].size;
+    int code = KV_OK;
+    qsort(order, (size_t)n, sizeof *order, by_offset);
+    for (int64_t i = 0; i < n && !code; i++) {
+        const tensor_info *t = order[i];
+        if (t->offset < end)
+            code = checkpoint_fault(c, KV_E_FORMAT, t->name, r->file, e,
+                                    "tensors \"%.*s\" and \"%.*s\" overlap",
+                                    SHOWN(order[i - 1]->name), SHOWN(t->name));
+        else if (t->offset > end)
+            code = checkpoint_fault(
+                c, KV_E_FORMAT, t->name, r->file, e,
+                "%lld bytes of data before tensor \"%.*s\" belong to no tensor",
+                (long long)(t->offset - end), SHOWN(t->name));
+        if (t->offset + t->bytes > end)
+            end = t->offset + t->bytes;
+    }
+    if (!code && end > size)
+        code = file_bad(e, KV_E_FORMAT, path_of(r),
+                        "cut within its data: %lld of %lld bytes are missing",
+                        (long long)(end - size), (long long)(end - r->data));
+    else if (!code && end < size)
+        code = checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e,
+                                "%lld bytes behind the data belong to no tensor",
+                                (long long)(size - end));
+    return code;
+}
+
+static int check_offsets(const reading *r, int64_t first, kv_err *e)
+{
+    int64_t n = r->c->ntensors - first;
+    tensor_info **order = mem_alloc(n, sizeof *order, e);
+    if (!order)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++)
+        order[i] = &r->c->tensors[first + i];
+    int code = check_data(r, order, n, e);
+    mem_free(order);
+    return code;
+}
+
+/* ---- The file -------------------------------------------------------------------------------- */
+
+static int read_length(reading *r, kv_err *e)
+{
+    const input *in = &r->c->files[r->file];
+    uint64_t n;
+    if (in->size == 0)
+        return file_bad(e, KV_E_FORMAT, in->name, "the file is empty");
+    if (in->size < LENGTH_BYTES)
+        return file_bad(e, KV_E_FORMAT, in->name,
+                        "cut within the length of its header: %lld of 8 bytes are missing",
+                        (long long)(LENGTH_BYTES - in->size));
+    int code = input_read(in, &n, 0, LENGTH_BYTES, e);
+    if (code)
+        return code;
+    if (n > SAFETENSORS_HEADER_MAX)
+        return file_bad(
+            e, KV_E_FORMAT, in->name,
+            "no safetensors file: it begins with a header of %llu bytes, and at most %d are "
+            "allowed",
+            (unsigned long long)n, SAFETENSORS_HEADER_MAX);
+    int64_t there = in->size - LENGTH_BYTES;
+    if ((int64_t)n > there)
+        return file_bad(e, KV_E_FORMAT, in->name,
+                        "cut within its header: %lld of %lld bytes are missing",
+                        (long long)((int64_t)n - there), (long long)n);
+    r->scan.n = (int64_t)n;
+    r->data = LENGTH_BYTES + (int64_t)n;
+    return KV_OK;
+}
+
+static int read_header(reading *r, kv_err *e)
+{
+    const input *in = &r->c->files[r->file];
+    char *text = mem_alloc(r->scan.n, 1, e);
+    if (!text)
+        return KV_E_MEMORY;
+    int code = input_read(in, text, LENGTH_BYTES, r->scan.n, e);
+    r->scan.text = text;
+    if (!code && (r->scan.n == 0 || text[0] != '{'))
+        code = file_bad(e, KV_E_FORMAT, in->name, "a header begins with {, this one does not");
+    if (!code)
+        code = read_members(r, e);
+    mem_free(text);
+    return code;
+}
+
+int safetensors_read(checkpoint *c, int file, kv_err *e)
+{
+    reading r = {.c = c, .file = file};
+    int64_t first = c->ntensors;
+    r.scan = (json_scan){.path = c->files[file].name,
+                         .begin = LENGTH_BYTES,
+                         .max_depth = DEPTH_MAX,
+                         .e = e};
+    int code = read_length(&r, e);
+    if (!code)
+        code = read_header(&r, e);
+    buf_release(&r.name);
+    buf_release(&r.word);
+    buf_release(&r.type);
+    return code ? code : check_offsets(&r, first, e);
+}

@@ -1,0 +1,29 @@
+/* The data of tensors, block by block, in one form whatever the file: little-endian, row-major,
+ * packed. */
+#ifndef CHECKPOINT_TENSOR_READER_H
+#define CHECKPOINT_TENSOR_READER_H
+
+#include "checkpoint/checkpoint.h"
+
+/* Reads for one thread at a time; several may read from one checkpoint. */
+typedef struct tensor_reader tensor_reader;
+
+/* A block has at most so many bytes. */
+#define TENSOR_BLOCK ((int64_t)4 << 20)
+
+/* window_bytes: how much of a file it may have mapped at a time, TENSOR_BLOCK at least. Error:
+ * memory. */
+int tensor_reader_new(tensor_reader **out, const checkpoint *c, int64_t window_bytes, kv_err *e);
+void tensor_reader_free(tensor_reader *r); /* NULL is allowed */
+
+/* Makes *data point to n bytes of tensor i from its byte `at` on, until the next call; n is at most
+ * TENSOR_BLOCK, and at and n are whole runs of the type. Any order is allowed; from a deflated
+ * tensor a later place is quick, an earlier one starts from its begin.
+ * Errors: io (also: the file became shorter), format (damaged), memory, unsupported. */
+int tensor_read(tensor_reader *r, const void **data, int64_t i, int64_t at, int64_t n, kv_err *e);
+
+/* To be called when the last block has been used, and before its results are believed: a file that
+ * shrank meanwhile is an error, of code io. */
+int tensor_reader_check(const tensor_reader *r, kv_err *e);
+
+#endif

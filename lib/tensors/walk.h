@@ -1,0 +1,61 @@
+/* Going through the data of checkpoints once, in pieces, on all threads.
+ *
+ * A piece is at most WALK_PIECE elements of one tensor, and pieces begin at multiples of that. What
+ * is computed of a piece depends on the piece alone, and results are combined in the order of
+ * pieces; so results have the same bits for any number of threads.
+ *
+ * One walk reads from one to WALK_INPUTS checkpoints side by side: the same piece of a tensor of
+ * each, that is the same elements, whatever its types are. It asks between pieces whether to end
+ * early, and tells its progress.
+ */
+#ifndef TENSORS_WALK_H
+#define TENSORS_WALK_H
+
+#include "checkpoint/checkpoint.h"
+
+#define WALK_PIECE  ((int64_t)1 << 17) /* elements: a whole number of runs of every type */
+#define WALK_INPUTS 16
+
+/* One tensor of a walk. Inputs that have it have the same number of elements in it. */
+typedef struct walk_tensor {
+    int64_t at[WALK_INPUTS]; /* its number in each input; -1: the input does not have it */
+} walk_tensor;
+
+/* A piece, handed to the worker that reads it. */
+typedef struct walk_piece {
+    int64_t tensor;               /* of the walk */
+    int64_t number;               /* of the piece in its tensor, from 0 */
+    int64_t first, n;             /* its elements */
+    const void *data[WALK_INPUTS]; /* of each input, its bytes; NULL where there is none */
+} walk_piece;
+
+typedef struct walk {
+    checkpoint *const *inputs;
+    int ninputs;
+    const walk_tensor *tensors;
+    int64_t ntensors;
+    /* Handles a piece; worker is from 0 to pool_workers() - 1 (engine/pool.h), and no two calls
+     * with the same one run at the same time. Pieces come in any order, those of one tensor too,
+     * unless in_order; of a tensor without elements none comes. An error ends the walk, and of
+     * several the first in the order of tensors and pieces is returned. What was handed to it is
+     * to be believed only when walk_run has succeeded: the file may have shrunk meanwhile. */
+    int (*piece)(void *arg, const walk_piece *p, int worker, kv_err *e);
+    void *arg;
+    /* The pieces of each tensor come one after the other, from the first on, to one worker. Other
+     * tensors are handled meanwhile. */
+    bool in_order;
+    /* (optional) Told from time to time, about once in 4 MB, from one thread at a time, how many
+     * bytes of the inputs have been handled, of how many. */
+    void (*progress)(void *arg, int64_t done, int64_t all);
+    void *progress_arg;
+} walk;
+
+/* The number of pieces of a tensor with so many elements; 0 of none. */
+int64_t walk_pieces(int64_t elements);
+
+/* Returns when all pieces have been handled. Its windows on the files take at most 96 MB together,
+ * so many threads read from few inputs, or few from many. Errors: those of tensor_read and of
+ * piece, memory, interrupted. */
+int walk_run(const walk *w, kv_err *e);
+
+#endif
