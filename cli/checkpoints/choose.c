@@ -14,33 +14,27 @@ int choose_read(session *s, const ast *call, const ast *globs, result *out, choi
         code = eval_option_words(s, call, "exclude", "a pattern", out, &c->excluded, e);
     if (code)
         return code;
-    size_t n = (size_t)(c->globs.n + c->excluded.n);
-    c->matched = arena_alloc(&out->names, n * sizeof *c->matched, e);
+    c->matched = arena_alloc(&out->names, (size_t)c->globs.n * sizeof *c->matched, e);
     return c->matched ? KV_OK : KV_E_MEMORY;
-}
-
-/* Notes which of the patterns match; returns whether one does. */
-static bool matches(const words *globs, bool *matched, const char *key)
-{
-    bool any = false;
-    for (int64_t i = 0; i < globs->n; i++) {
-        if ((!any || !matched[i]) && fnmatch(globs->items[i].text, key, 0) == 0)
-            any = matched[i] = true;
-    }
-    return any;
 }
 
 bool choose_takes(choice *c, const char *key)
 {
-    bool chosen = matches(&c->globs, c->matched, key) || c->globs.n == 0;
-    bool excluded = matches(&c->excluded, c->matched + c->globs.n, key);
-    return chosen && !excluded;
+    bool taken = c->globs.n == 0;
+    for (int64_t i = 0; i < c->globs.n; i++) {
+        /* All of them are tried, since each must match a key. */
+        if ((!taken || !c->matched[i]) && fnmatch(c->globs.items[i].text, key, 0) == 0)
+            taken = c->matched[i] = true;
+    }
+    for (int64_t i = 0; i < c->excluded.n && taken; i++)
+        taken = fnmatch(c->excluded.items[i].text, key, 0) != 0;
+    return taken;
 }
 
 int choose_check(const session *s, const choice *c, kv_err *e)
 {
-    for (int64_t i = 0; i < c->globs.n + c->excluded.n; i++) {
-        const word *w = i < c->globs.n ? &c->globs.items[i] : &c->excluded.items[i - c->globs.n];
+    for (int64_t i = 0; i < c->globs.n; i++) {
+        const word *w = &c->globs.items[i];
         if (!c->matched[i])
             return unit_err(s, w->at, e, KV_E_KEY, "no name matches \"%s\"", w->text);
     }

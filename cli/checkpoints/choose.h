@@ -8,7 +8,7 @@
 /* Begins zeroed; there is nothing to release. */
 typedef struct choice {
     words globs, excluded;
-    bool *matched; /* of globs, then of excluded: a key matched it */
+    bool *matched; /* of globs: a key matched it */
 } choice;
 
 /* Reads the patterns: globs is the argument of the command that holds them, or NULL. Patterns that
@@ -19,8 +19,9 @@ int choose_read(session *s, const ast *call, const ast *globs, result *out, choi
  * does. */
 bool choose_takes(choice *c, const char *key);
 
-/* To be called when all keys have been offered to choose_takes: a pattern that matched none of them
- * is most likely mistyped. Error: key, at the pattern. */
+/* To be called when all keys have been offered to choose_takes: a GLOB that matched none of them is
+ * most likely mistyped. One of --exclude may match none, since scripts exclude what only some
+ * models have. Error: key, at the pattern. */
 int choose_check(const session *s, const choice *c, kv_err *e);
 
 /* The numbers of the keys that are chosen from one checkpoint, and how many; the caller releases
