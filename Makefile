@@ -87,7 +87,8 @@ optional = $(if $(filter 0,$($(1))),,$(if $(call has_header,$(2)),$(4),$(if $(fi
 zlib   := $(call optional,ZLIB,zlib.h,zlib,z)
 xxhash := $(call optional,XXHASH,xxhash.h,libxxhash,xxhash)
 crypto := $(call optional,CRYPTO,openssl/evp.h,libcrypto,crypto)
-LDLIBS_LIB += $(addprefix -l,$(zlib) $(xxhash) $(crypto))
+# libcrypto is loaded by the command that needs it: a process that is linked with it starts 1.5 ms later.
+LDLIBS_LIB += $(addprefix -l,$(zlib) $(xxhash))
 left_out := $(strip $(if $(zlib),,zlib) $(if $(xxhash),,libxxhash) $(if $(crypto),,libcrypto))
 
 ifeq ($(MPI),0)
@@ -149,7 +150,7 @@ $(BUILD)/cli/term/line.o: ALL_CFLAGS += $(if $(have_readline),-DHAVE_READLINE)
 
 # The loops over elements are written for the vectoriser, which works from -O3 on and may assume that
 # nobody looks at the floating-point exception flags.
-$(BUILD)/lib/cpu/%.o $(BUILD)/lib/checkpoint/tensor_integer.o: ALL_CFLAGS += -O3 -fno-trapping-math
+$(BUILD)/lib/cpu/%.o $(BUILD)/lib/checkpoint/tensor_integer.o $(BUILD)/lib/tensors/tensor_check.o: ALL_CFLAGS += -O3 -fno-trapping-math
 $(foreach f,reduce dot_kernel scan sort_item pick,$(BUILD)/lib/array/$(f).o): ALL_CFLAGS += -O3 -fno-trapping-math
 # The same for the loops of programs; sqrt without errno is one instruction.
 $(BUILD)/lib/vm/kernel%.o: ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno
