@@ -392,6 +392,10 @@ bench-dot: $(BUILD)/bench_dot ## products of matrices beside OpenBLAS (libopenbl
 bench-rows: $(BUILD)/bench_rows ## row_sparse values, summed and in a store, beside plain loops
 	$<
 
+bench-checkpoints: all $(BUILD)/bench_checkpoints ## commands on checkpoints beside plain loops; IN=FOLDER, best in memory
+	$(BUILD)/bench_checkpoints $(BUILD)/kvctl $(or $(IN),/dev/shm)
+	$(BUILD)/bench_checkpoints $(BUILD)/kvctl $(or $(LARGE),/var/tmp) large
+
 # They share the loop, the clock and the table of optimizers of `kvctl bench`.
 $(BUILD)/bench_%: $(BUILD)/tests/bench/%.o $(call obj,cli/bench/bench_stream.c cli/bench/bench_op.c) \
                   $(BUILD)/libkvstore.a
@@ -532,5 +536,5 @@ $(absolute): $(CURDIR)/%: % ;
             $(conformance_src) tests/differential/main.c $(wildcard tests/bench/*.c) $(wildcard tests/dist/*.c) $(wildcard tests/device/*.c) \
             examples/sum.c examples/average.c))
 .PHONY: all chosen libraries examples demo test tests test-gpu test-launch setup check unit golden asan ubsan tsan valgrind lint format headers readme-check size \
-        bench bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-dist bench-gpu peers manual install uninstall deb clean help force
+        bench bench-checkpoints bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-dist bench-gpu peers manual install uninstall deb clean help force
 .SECONDARY:
