@@ -1,4 +1,5 @@
 /* The command table: each command is described here, and nowhere else. */
+#include "checkpoints/checkpoints.h"
 #include "cmd/check_words.h"
 #include "cmd/commands.h"
 #include "language.h"
@@ -227,6 +228,16 @@ const command command_table[] = {
      "info --cluster                      # of several machines: a row for each rank",
      "list, type, save-states",
      .fails = "key, value, unsupported"},
+    {"ls",
+     {{ARG_PATH, "CKPT", false}, {ARG_PATHS, "GLOB...", true}},
+     {{"exclude", OPTION_RAWS, "GLOB"}},
+     COMMAND_GIVES,
+     cmd_ls,
+     "the keys of a checkpoint, a file of arrays of any tool: name, dtype, shape and bytes",
+     "save m.safetensors; ls m.safetensors\n"
+     "ls m.safetensors 3 [57]             # the keys that match a pattern",
+     "list, info",
+     .fails = "io, format, key"},
     {"type",
      .flags = COMMAND_GIVES,
      cmd_call_function,

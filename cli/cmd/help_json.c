@@ -30,6 +30,10 @@ static const char *arg_kind_name(arg_kind kind)
     case ARG_FILE:
     case ARG_SOURCE:
         return "file";
+    case ARG_PATH:
+        return "path";
+    case ARG_PATHS:
+        return "paths";
     case ARG_RULE:
         return "rule";
     case ARG_HEREDOC:
@@ -58,6 +62,9 @@ static const char *const option_kinds[] = {
     [OPTION_WORD] = "word",
     [OPTION_FILE] = "file",
     [OPTION_LIST] = "list",
+    [OPTION_PATH] = "path",
+    [OPTION_RAW] = "text",
+    [OPTION_RAWS] = "texts",
     [OPTION_FLAG] = "flag",
 };
 

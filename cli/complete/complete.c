@@ -446,6 +446,10 @@ static void complete_argument(request *r)
     case ARG_NAME:
         offer_own_words(r);
         break;
+    case ARG_PATH:
+    case ARG_PATHS:
+        offer_files(r, FILES_ALL);
+        break;
     case ARG_FILE:
         offer_files(r, strcmp(r->command->name, "write") == 0 ? FILES_ARRAYS : FILES_ALL);
         break;
@@ -493,8 +497,10 @@ static bool may_compare(const request *r)
 /* Returns true if the file at the cursor is an argument of the command. */
 static bool is_file_argument(const request *r)
 {
-    arg_kind kind = r->command && r->at.first ? r->command->args[r->at.argument].kind : ARG_END;
-    return kind == ARG_FILE || kind == ARG_SOURCE;
+    const parse_cursor *at = &r->at;
+    arg_kind kind = r->command && !at->in_option ? r->command->args[at->argument].kind : ARG_END;
+    return kind == ARG_PATH || kind == ARG_PATHS ||
+           (at->first && (kind == ARG_FILE || kind == ARG_SOURCE));
 }
 
 static void complete_file(request *r)

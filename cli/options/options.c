@@ -330,6 +330,8 @@ static bool is_word(const options *o, const char *word)
         return true;
     if (!o->command.c || strcmp(word, "--") == 0)
         return false;
+    if (word_command_takes_any(&o->command))
+        return true;
     if (word[1] == '-')
         return word_command_has(&o->command, word) ||
                !shell_option_find(&options_table, word, strcspn(word, "="));

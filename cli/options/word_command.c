@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "lang/lex.h"
 #include "lang/parse.h"
 
 #define PLAIN "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+."
@@ -15,8 +16,8 @@ static void put_quoted(buf *out, const char *word)
     for (; *word; word++) {
         if (*word == '"' || *word == '\\')
             buf_char(out, '\\');
-        if (*word == '\n')
-            buf_add(out, "\\n");
+        if (*word == '\n' || *word == '\r')
+            buf_add(out, *word == '\n' ? "\\n" : "\\r");
         else
             buf_char(out, *word);
     }
@@ -26,10 +27,26 @@ static void put_quoted(buf *out, const char *word)
 /* In quotes, unless it has only characters that no part of the language reads otherwise. */
 static void put_word(buf *out, const char *word, const char *plain)
 {
-    if (*word && !word[strspn(word, plain)])
+    bool dash = word[0] == '-' && word[1] && !lex_is_digit(word[1]); /* behind `--` */
+    if (*word && !dash && !word[strspn(word, plain)])
         buf_add(out, word);
     else
         put_quoted(out, word);
+}
+
+/* A text that is raw in quotes, so that one with a quote stands in an expression. */
+static void put_raw(buf *out, const char *word)
+{
+    bool escaped = strpbrk(word, "'\n\r") || (*word && word[strlen(word) - 1] == '\\');
+    if (escaped) {
+        buf_char(out, '(');
+        put_quoted(out, word);
+        buf_char(out, ')');
+    } else if (*word && *word != '-' && !word[strspn(word, PLAIN "*?/:,=[]\\")]) {
+        buf_add(out, word);
+    } else {
+        buf_printf(out, "'%s'", word);
+    }
 }
 
 /* An expression in brackets, which keep it one value. */
@@ -71,7 +88,7 @@ static int put_argument(word_command *w, const char *word, kv_err *e)
     while (args[n].kind != ARG_END)
         n++;
     bool repeats = n > 0 && (args[n - 1].kind == ARG_VALUES || args[n - 1].kind == ARG_EXPRS ||
-                             args[n - 1].kind == ARG_WORDS);
+                             args[n - 1].kind == ARG_WORDS || args[n - 1].kind == ARG_PATHS);
     int last = repeats ? n - 1 : n, at = w->given < last ? w->given : last;
     buf_add(&w->text, args[at].kind == ARG_EXPRS && w->given > at ? ", " : " ");
     w->given++;
@@ -95,6 +112,10 @@ static int put_argument(word_command *w, const char *word, kv_err *e)
     case ARG_WORDS:
         put_word(&w->text, word, PLAIN ",");
         return KV_OK;
+    case ARG_PATH:
+    case ARG_PATHS:
+        put_word(&w->text, word, PLAIN "/");
+        return KV_OK;
     case ARG_HEREDOC:
     case ARG_CODE:
     case ARG_SWITCH:
@@ -115,6 +136,12 @@ bool word_command_has(const word_command *w, const char *word)
            command_option_find(w->c, word + 2, n - 2);
 }
 
+bool word_command_takes_any(const word_command *w)
+{
+    const command_option *o = w->open;
+    return o && (o->kind == OPTION_PATH || o->kind == OPTION_RAW || o->kind == OPTION_RAWS);
+}
+
 static int put_option_value(word_command *w, const char *word, kv_err *e)
 {
     option_kind kind = w->open->kind;
@@ -131,6 +158,13 @@ static int put_option_value(word_command *w, const char *word, kv_err *e)
     case OPTION_LIST:
     case OPTION_FLAG:
         put_word(&w->text, word, PLAIN ",=");
+        break;
+    case OPTION_PATH:
+        put_word(&w->text, word, PLAIN "/");
+        break;
+    case OPTION_RAW:
+    case OPTION_RAWS:
+        put_raw(&w->text, word);
         break;
     }
     return KV_OK;

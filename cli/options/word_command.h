@@ -23,6 +23,9 @@ bool word_command_begin(word_command *w, const char *name);
 /* Returns true if --NAME or --NAME=VALUE is an option of the command. */
 bool word_command_has(const word_command *w, const char *word);
 
+/* Returns true if the next word is the value of an option that takes any text, with dashes too. */
+bool word_command_takes_any(const word_command *w);
+
 /* Adds the next word. literal: it is an argument although it begins with dashes. Errors: usage (a
  * command that takes statements), syntax (a value that is no expression). */
 int word_command_add(word_command *w, const char *word, bool literal, kv_err *e);

@@ -355,8 +355,9 @@ int record_end(session *s, record *r, const ast *node, const result *given, kv_e
     put_head(s, &w, node, e);
     json_int(&w, "us", clock_ns() / 1000 - r->begun);
     put_worked_on(s, &w, node, given, e->code == KV_OK);
-    put_out(&w, &r->out.text, e->code ? NULL : given);
-    int code = put_given(&w, node, given, e->code == KV_OK, &own);
+    bool given_back = e->code == KV_OK || given->refusal;
+    put_out(&w, &r->out.text, given_back ? given : NULL);
+    int code = put_given(&w, node, given, given_back, &own);
     if (e->code)
         put_error(s, &w, s->unit->src.name, e);
     s->out.recorder.failed = e->code != KV_OK;

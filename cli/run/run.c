@@ -108,6 +108,12 @@ static int deliver(session *s, const ast *node, result *r, bool repr, kv_err *e)
     return code ? unit_at(s, node, e) : KV_OK;
 }
 
+/* A command that answered no fails, but not before its result is where it belongs. */
+static int refuse(session *s, const ast *node, const result *r, kv_err *e)
+{
+    return r->refusal ? unit_err(s, node, e, KV_E_ASSERT, "%s", r->refusal) : KV_OK;
+}
+
 /* Returns true if the value of a STMT_SHOW goes somewhere else than to the reader. */
 static bool has_redirect(const ast *node)
 {
@@ -185,9 +191,10 @@ static int run_command(session *s, const ast *node, result *r, kv_err *e)
         code = deliver(s, node, r, false, e);
     }
     buf_release(&lines.text);
-    if (code)
-        hint_variable(&s->unit->src, node, is_variable, s, e);
-    return code ? unit_at(s, node, e) : KV_OK;
+    if (code == KV_OK)
+        return refuse(s, node, r, e);
+    hint_variable(&s->unit->src, node, is_variable, s, e);
+    return unit_at(s, node, e);
 }
 
 static int run_shell(session *s, const ast *node, kv_err *e)
@@ -267,7 +274,8 @@ int run_method_call(session *s, const ast *node, value *out, kv_err *e)
     int64_t before;
     record_begin(s, &rec);
     if (enter_store(s, node, &before, e) == KV_OK)
-        run_method(s, node, &r, e);
+        if (run_method(s, node, &r, e) == KV_OK)
+            refuse(s, node->kid[0], &r, e);
     int code = record_end(s, &rec, node->kid[0], &r, e);
     leave_store(s, before);
     if (code == KV_OK)
@@ -281,7 +289,9 @@ static int show_method(session *s, const ast *node, result *r, kv_err *e)
 {
     int code = run_method(s, node->kid[0], r, e);
     bool silent = r->v.kind == VALUE_NONE || (session_is_quiet(s) && !has_redirect(node));
-    return code || silent ? code : deliver(s, node, r, !r->as_text, e);
+    if (code == KV_OK && !silent)
+        code = deliver(s, node, r, !r->as_text, e);
+    return code ? code : refuse(s, node->kid[0]->kid[0], r, e);
 }
 
 /* `pull 3 > w` would be a file without an ending, but `a > w` compares: what to write when there is

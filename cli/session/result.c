@@ -1,6 +1,8 @@
 /* Results of commands: their memory. */
 #include "session/result.h"
 
+#include <stdarg.h>
+
 #include "base/mem.h"
 
 void result_release(result *r)
@@ -30,6 +32,23 @@ int result_table(result *r, buf *text, rows *table, int code, kv_err *e)
     r->entries = *table;
     *table = (rows){0};
     return result_text(r, text, code, e);
+}
+
+int result_answer(result *r, bool yes, kv_err *e, const char *why, ...)
+{
+    buf text = {0};
+    va_list args;
+    r->sides.answered = true;
+    r->sides.holds = yes;
+    if (yes)
+        return KV_OK;
+    va_start(args, why);
+    buf_vprintf(&text, why, args);
+    va_end(args);
+    if (buf_check(&text, e) == KV_OK)
+        r->refusal = arena_text(&r->names, buf_text(&text), text.len, e);
+    buf_release(&text);
+    return r->refusal ? KV_OK : KV_E_MEMORY;
 }
 
 int result_for_keys(result *r, int64_t n, kv_err *e)

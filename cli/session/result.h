@@ -35,6 +35,7 @@ typedef struct result {
     rows summary;      /* rows of a name and a value that stand above the table */
     const char *entries_name; /* of them in the record, when not "entries" */
     comparison sides;  /* of an assert that does not hold */
+    const char *refusal; /* in names: why the answer is no; NULL: it is not. See result_answer */
 } result;
 
 void result_release(result *r);
@@ -44,6 +45,12 @@ void result_release(result *r);
  * how the command went. Return code, or an error of their own. */
 int result_text(result *r, buf *text, int code, kv_err *e);
 int result_table(result *r, buf *text, rows *table, int code, kv_err *e);
+
+/* The command answers yes or no, which --json has as its value. When it is no, the statement fails
+ * with `assert` and the text, but only behind its result, which is shown, stored or written first.
+ * why: one line without a point, as "3 of 120 keys differ". Error: memory. */
+int result_answer(result *r, bool yes, kv_err *e, const char *why, ...)
+    __attribute__((format(printf, 4, 5)));
 
 /* Room for one array a key: r->v becomes a list of n, r->keys a list to fill. Error: memory. */
 int result_for_keys(result *r, int64_t n, kv_err *e);

@@ -8,7 +8,7 @@
 #include "syntax/command.h"
 
 /* Arguments, options, parameters of a rule and a redirect. */
-#define BIND_MAX (COMMAND_MAX_ARGS + 70)
+#define BIND_MAX (COMMAND_MAX_ARGS + 130)
 
 #define NOWHERE UINT32_MAX
 

@@ -50,6 +50,8 @@ bool command_can_be_called(const command *c)
         case ARG_GLOB:
         case ARG_NAME:
         case ARG_FILE:
+        case ARG_PATH:
+        case ARG_PATHS:
         case ARG_RULE:
         case ARG_END:
             break;
@@ -88,6 +90,8 @@ void command_option_usage(buf *out, const command_option *o)
         buf_printf(out, " %s", o->value);
     if (optional)
         buf_char(out, ']');
+    if (o->kind == OPTION_RAWS)
+        buf_add(out, "...");
 }
 
 void command_usage(buf *out, const command *c)
@@ -103,14 +107,20 @@ void command_usage(buf *out, const command *c)
     }
 }
 
-const ast *command_option_of(const ast *call, const char *name)
+const ast *command_option_next(const ast *call, const char *name, uint32_t *from)
 {
-    for (uint32_t i = 0; i < call->n; i++) {
-        const ast *kid = call->kid[i];
+    while (*from < call->n) {
+        const ast *kid = call->kid[(*from)++];
         if (kid && kid->kind == STMT_OPTION && strcmp(kid->u.text, name) == 0)
             return kid->n > 0 ? kid->kid[0] : kid;
     }
     return NULL;
+}
+
+const ast *command_option_of(const ast *call, const char *name)
+{
+    uint32_t from = 0;
+    return command_option_next(call, name, &from);
 }
 
 const ast *command_redirect_of(const ast *node, bool to_variable)

@@ -25,6 +25,8 @@ typedef enum arg_kind {
     ARG_GLOB,   /* a word in which * and ? may stand */
     ARG_NAME,   /* the name of something to be made: a plain word */
     ARG_FILE,   /* a path */
+    ARG_PATH,   /* a path or a pattern of names, with any sign that ends no word: a[0-9]=b.npz */
+    ARG_PATHS,  /* one or more of them, also behind options */
     ARG_SOURCE, /* a path that is read while parsing */
     ARG_RULE,   /* the name of an updater, or a block in braces */
     ARG_HEREDOC, /* <<END, lines, END */
@@ -50,6 +52,10 @@ typedef enum option_kind {
     OPTION_WORD,  /* a word, a quoted text, $NAME or (expr) */
     OPTION_FILE,  /* a path */
     OPTION_LIST,  /* words joined by commas, + or -, a quoted text, $NAME or (expr) */
+    OPTION_PATH,  /* a word as of ARG_PATH */
+    OPTION_RAW,   /* a word as it stands up to the next blank; in quotes too a backslash is a
+                     character like any other: s/(a)\.b/\1/ */
+    OPTION_RAWS,  /* such a word, and the option may repeat: command_option_next */
     OPTION_FLAG   /* nothing: that it stands there is all */
 } option_kind;
 
@@ -84,8 +90,8 @@ enum {
     COMMAND_EXPECTS_ERROR = 1 << 16 /* its block shall fail */
 };
 
-#define COMMAND_MAX_ARGS 2
-#define COMMAND_MAX_OPTIONS 10
+#define COMMAND_MAX_ARGS 3
+#define COMMAND_MAX_OPTIONS 12
 
 typedef struct command {
     const char *name;                                /* with dashes */
@@ -133,13 +139,17 @@ void command_call_usage(buf *out, const command *c);
 
 /* "push KEYS VALUES [--priority N]", from the table. */
 void command_usage(buf *out, const command *c);
-/* "[--priority N]", or without brackets where it is needed. */
+/* "[--priority N]", without brackets where it is needed, "[--exclude GLOB]..." where it repeats. */
 void command_option_usage(buf *out, const command_option *o);
 
 /* ---- For the code of commands ---- */
 
 /* The value of an option of a STMT_COMMAND node, or NULL when it was not given. */
 const ast *command_option_of(const ast *call, const char *name);
+
+/* The same for one that repeats, in the order given: the value behind the one at *from, a child of
+ * the node, which is set past it; NULL behind the last. Begin with *from 0. */
+const ast *command_option_next(const ast *call, const char *name, uint32_t *from);
 
 /* The redirect of a statement: the one to a variable, or that to a file or a shell command; or
  * NULL.

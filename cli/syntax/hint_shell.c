@@ -7,7 +7,7 @@ bool hint_shell(const char *word, size_t n, kv_err *e)
 {
     static const char *const words[] = {
         "awk",  "cat",  "cp",    "date", "df",   "du",         "find", "nano", "grep",
-        "head", "htop", "less",  "ls",   "make", "git",        "mkdir", "mv",
+        "head", "htop", "less",  "make", "git",        "mkdir", "mv",
         "ps",   "pip",  "pwd",   "rm",   "sed",  "nvidia-smi", "ssh",   "vi", "python",
         "tail", "top",  "touch", "vim",  "wc",   "which",      "python3"};
     if (n == 2 && memcmp(word, "cd", n) == 0) {

@@ -249,6 +249,11 @@ static ast *option_value(parser *p, const command_option *o)
         return parse_path(p);
     case OPTION_LIST:
         return parse_word(p, WORD_LIST, o->value);
+    case OPTION_PATH:
+        return parse_path_word(p, o->value);
+    case OPTION_RAW:
+    case OPTION_RAWS:
+        return parse_raw_word(p, o->value);
     case OPTION_FLAG:
         break;
     }
@@ -305,7 +310,8 @@ static ast *option(parser *p, binding *b)
     if (!o && !(c->flags & COMMAND_PARAMS))
         return unknown_option(p, c, &t, known);
     parse_accept(p, SIGN1('='));
-    bool ends = parse_at_end(p) || (!o && at_option(p)), flag = o && o->kind == OPTION_FLAG;
+    bool word = !o || o->kind == OPTION_PATH || o->kind == OPTION_RAW || o->kind == OPTION_RAWS;
+    bool ends = parse_at_end(p) || (word && at_option(p)), flag = o && o->kind == OPTION_FLAG;
     if (o && !flag && ends)
         return parse_fail(p, t.pos, t.end, KV_E_USAGE, "--%s needs a value: --%s %s", known, known,
                           o->value);
@@ -339,16 +345,24 @@ static bool stands_apart(parser *p)
                       parse_shown(p, t->pos, t->end), p->lx.src->text + t->pos);
 }
 
-/* One or more values, or words, in one AST_LIST. */
-static ast *several(parser *p, const command_arg *a)
+static ast *one_of_several(parser *p, const command_arg *a)
+{
+    return a->kind == ARG_VALUES  ? parse_value(p)
+           : a->kind == ARG_PATHS ? parse_path_word(p, a->name)
+                                  : parse_word(p, WORD_LIST, a->name);
+}
+
+/* One or more values, or words, in one AST_LIST. before: one whose items come first, or NULL. */
+static ast *several(parser *p, const command_arg *a, const ast *before)
 {
     ast_list list = {0};
-    uint32_t pos = parse_peek(p)->pos;
-    bool ok;
+    uint32_t pos = before ? before->pos : parse_peek(p)->pos;
+    bool ok = true;
+    for (uint32_t i = 0; before && i < before->n && ok; i++)
+        ok = parse_append(p, &list, before->kid[i]);
     do {
-        ok = list.n == 0 || stands_apart(p);
-        ok = ok && parse_append(p, &list, a->kind == ARG_VALUES ? parse_value(p)
-                                                               : parse_word(p, WORD_LIST, a->name));
+        ok = ok && (list.n == 0 || stands_apart(p));
+        ok = ok && parse_append(p, &list, one_of_several(p, a));
     } while (ok && !parse_at_end(p) && !parse_at_redirect(p) && !at_option(p));
     ast *node = ok ? parse_node_of(p, AST_LIST, pos, list.items, list.n) : NULL;
     mem_free(list.items);
@@ -467,7 +481,8 @@ static ast *argument(parser *p, const command *c, const command_arg *a, const as
         return parse_value(p);
     case ARG_VALUES:
     case ARG_WORDS:
-        return several(p, a);
+    case ARG_PATHS:
+        return several(p, a, NULL);
     case ARG_EXPRS:
         return exprs(p, strcmp(c->name, "assert") != 0);
     case ARG_WORD:
@@ -479,6 +494,8 @@ static ast *argument(parser *p, const command *c, const command_arg *a, const as
     case ARG_FILE:
     case ARG_SOURCE:
         return parse_path(p);
+    case ARG_PATH:
+        return parse_path_word(p, a->name);
     case ARG_RULE:
         return parse_is_sign(p, SIGN1('{'))
                    ? parse_rule_node(p)
@@ -546,7 +563,7 @@ static ast *source_statement(parser *p, ast *node)
     return node->u.other ? node : NULL;
 }
 
-/* Adds an option or a redirect, which stand once in a command. */
+/* Adds an option or a redirect, which stand once in a command, but for options that repeat. */
 static bool add_once(parser *p, binding *b, ast *part)
 {
     bool redirected = false;
@@ -554,7 +571,10 @@ static bool add_once(parser *p, binding *b, ast *part)
         redirected |= b->parts[i]->kind == STMT_REDIRECT;
     if (part->kind == STMT_REDIRECT && redirected)
         return parse_fail(p, part->pos, part->end, KV_E_USAGE, "a command takes one redirect");
-    if (part->kind == STMT_OPTION && bind_has(b, part->u.text))
+    const command_option *o = part->kind == STMT_OPTION
+                                  ? command_option_find(b->c, part->u.text, strlen(part->u.text))
+                                  : NULL;
+    if (part->kind == STMT_OPTION && !(o && o->kind == OPTION_RAWS) && bind_has(b, part->u.text))
         return parse_fail(p, part->pos, part->end, KV_E_USAGE, "--%s is given twice", part->u.text);
     return bind_add(b, p, part);
 }
@@ -603,10 +623,27 @@ static ast *lacks(parser *p, const command *c, uint32_t pos, const command_arg *
     return NULL;
 }
 
+/* Reads more paths, which stand behind an option: they belong to those before it. */
+static bool more_paths(parser *p, binding *b)
+{
+    ast **last = &b->parts[b->nargs - 1];
+    b->given--; /* for completion: the word at the cursor is one of this argument */
+    b->begins = parse_peek(p)->pos;
+    ast *all = stands_apart(p) ? several(p, &b->c->args[b->nargs - 1], *last) : NULL;
+    if (!all)
+        return false;
+    *last = all;
+    b->given++;
+    b->begins = NOWHERE;
+    return true;
+}
+
 /* Reads the next argument. */
 static bool next_argument(parser *p, binding *b)
 {
     const command *c = b->c;
+    if (b->given > 0 && b->given == b->nargs && c->args[b->nargs - 1].kind == ARG_PATHS)
+        return more_paths(p, b);
     const ast *before = b->given > 0 ? b->parts[b->given - 1] : NULL;
     bool behind_keys = before && c->args[b->given - 1].kind == ARG_KEYS;
     if (b->given == b->nargs)

@@ -15,6 +15,11 @@ ast *parse_help_on(parser *p, uint32_t pos, ast *topic);
 /* A run of word characters and those in `more`, a quoted text, $NAME or (expr). */
 ast *parse_word(parser *p, const char *more, const char *wanted);
 
+/* parse_path_word.c: a path or a pattern, and a word as it stands: see ARG_PATH and OPTION_RAW.
+ * Both also take a quoted text, $NAME or (expr). */
+ast *parse_path_word(parser *p, const char *wanted);
+ast *parse_raw_word(parser *p, const char *wanted);
+
 /* AST_TEXT of the source from pos to end, behind which the parser goes on. */
 ast *parse_text(parser *p, uint32_t pos, uint32_t end);
 

@@ -160,9 +160,10 @@ static bool read_arg(method_call *m, int i)
                     "has two values for ");
     arg_kind kind = m->b.c->args[i].kind;
     ast *one = kind == ARG_KEYS     ? keys(m->p)
-               : kind == ARG_VALUES ? wrapped(m->p, AST_LIST, parse_expr(m->p, false))
                : kind == ARG_RULE   ? rule(m)
                                     : parse_expr(m->p, false);
+    if (kind == ARG_VALUES || kind == ARG_PATHS)
+        one = wrapped(m->p, AST_LIST, one);
     m->b.parts[i] = one;
     return one != NULL;
 }

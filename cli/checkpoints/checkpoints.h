@@ -1,0 +1,11 @@
+/* The commands on checkpoints: files of named arrays, as tools for models write them. The command
+ * table describes them. */
+#ifndef CHECKPOINTS_CHECKPOINTS_H
+#define CHECKPOINTS_CHECKPOINTS_H
+
+#include "cmd/commands.h"
+
+/* cmd_ls.c */
+command_fn cmd_ls;
+
+#endif
