@@ -65,8 +65,9 @@ static int look_into(const folder_out *out, int64_t *n, kv_err *e)
     while (!code && (entry = readdir(d))) {
         *n += !is_dots(entry->d_name);
         if (!is_dots(entry->d_name) && is_folder(dirfd(d), entry->d_name)) {
-            code = kv_err_set(e, KV_E_USAGE, "cannot replace \"%s\": it holds the folder \"%.200s\"",
-                              out->name, entry->d_name);
+            code = kv_err_set(e, KV_E_USAGE,
+                              "cannot replace \"%s\": it holds the folder \"%.200s\"", out->name,
+                              entry->d_name);
             kv_err_hint(e, "only a folder of files is replaced; write another one");
         }
     }

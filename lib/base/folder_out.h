@@ -28,9 +28,10 @@ typedef struct folder_out {
 } folder_out;
 
 /* Opens a folder that shall appear at path, which may end in "/". What stands there must be a
- * folder without folders in it, and only replace allows that. Until the commit nobody else can look
- * into the new one; then it has the mode, the owner and the group of the old one. Errors: io;
- * usage (it exists, and replace is false; it holds a folder); memory. On failure nothing is left. */
+ * folder without folders in it, and only replace allows that. Until the commit no other user can
+ * look into the new one; then it has the mode, the owner and the group of the old one. Errors: io;
+ * usage (it exists, and replace is false; it holds a folder); memory. On failure nothing is
+ * left. */
 int folder_out_open(folder_out *out, const char *path, bool replace, kv_err *e);
 
 /* Puts the folder in its place; its files are synced already. On failure the old folder stays as it

@@ -107,7 +107,8 @@ static const char pinned[] = "\xD0\0\0\0\0\0\0\0"
 /* What shards of 3 bytes hold, besides the index. */
 static const char first[] = "\x58\0\0\0\0\0\0\0"
                             "{\"__metadata__\":{\"format\":\"pt\"},"
-                            "\"w\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}" FLOATS;
+                            "\"w\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}"
+                            FLOATS;
 
 static int fill(checkpoint_out *out, kv_err *e)
 {
