@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/stop.h"
+#include "checkpoint/file_window.h"
 #include "cmd/commands.h"
 #include "complete/complete_shell.h"
 #include "configure.h"
@@ -378,6 +379,8 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "--completion") == 0 && strcmp(argv[2], "words") == 0)
         return complete_shell_words(argc - 3, argv + 3);
     interrupt_install();
+    interrupt_on_fault(file_window_fault);
+    file_window_handled();
     stop_ask(interrupt_pending);
     session_init(&s);
     s.interrupted = interrupt_pending;

@@ -117,6 +117,7 @@ int state_guard_updater(void *arg, const kv_field *fields, int n, kv_err *e)
     return KV_OK;
 }
 
+/* Those that are more than the file has: new ones stand last, and a renamed one in its place. */
 static int count_new(const state_guard *g, kv *store, key_count *c, kv_err *e)
 {
     kv_info info;
@@ -127,25 +128,24 @@ static int count_new(const state_guard *g, kv *store, key_count *c, kv_err *e)
     return code;
 }
 
-static int count_sparse(const state_guard *g, kv *store, key_count *c, kv_err *e)
+static int count_sparse(kv *store, key_count *c, kv_err *e)
 {
     kv_info info;
     int code = KV_OK;
-    for (int64_t i = 0; i < g->nkeys && code == KV_OK; i++)
-        if ((code = kv_find(store, &g->keys[i], &info, e)) == KV_OK &&
-            info.storage == KV_ROW_SPARSE)
+    for (int64_t i = 0; i < kv_num_keys(store) && code == KV_OK; i++)
+        if ((code = kv_info_at(store, i, &info, e)) == KV_OK && info.storage == KV_ROW_SPARSE)
             count_key(c, info.key);
     return code;
 }
 
-/* Adds what changed of a file of another tool, beside values. Its keys are all there. */
+/* Adds what changed of a file of another tool, beside values. */
 static int tell_changes(const state_guard *g, kv *store, bool same, buf *out, kv_err *e)
 {
     char updater[STATE_UPDATER] = "assign";
     key_count added = {0}, sparse = {0};
     int code = kv_describe(store, "store", state_guard_updater, updater, e);
     if (code == KV_OK && (code = count_new(g, store, &added, e)) == KV_OK)
-        code = count_sparse(g, store, &sparse, e);
+        code = count_sparse(store, &sparse, e);
     if (!same)
         buf_add(out, "create made another store");
     else if (added.n > 0)
@@ -176,7 +176,7 @@ static int check_form(const state_guard *g, kv *store, bool same, const char *pa
 
 int state_guard_check(const state_guard *g, kv *store, bool same, const char *path, kv_err *e)
 {
-    int code = check_gone(g, store, path, e);
+    int code = same ? KV_OK : check_gone(g, store, path, e); /* delete and rename are meant */
     return code || !g->foreign ? code : check_form(g, store, same, path, e);
 }
 

@@ -1,8 +1,9 @@
 /* A save of -s must not lose these contents of its file.
  *
- * Keys: a file loses none. A script that makes another store must give it all keys of the file
- * again. Metadata of other tools: the store that is saved gets them. The form: a file that another
- * tool wrote stays one, as long as only values of its keys change. Anything else makes it a file of
+ * Keys: a file loses none but those that were deleted or renamed, which is meant. A script that
+ * makes another store must give it all keys of the file again. Metadata of other tools: the store
+ * that is saved gets them. The form: a file that another tool wrote stays one, as long as only
+ * values of its keys change, or keys are deleted or renamed. Anything else makes it a file of
  * kvctl's, which wants --force.
  */
 #ifndef CLI_STATE_GUARD_H

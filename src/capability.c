@@ -28,6 +28,7 @@ static const struct capability {
     {{"gradient_compression", "compression"}, KV_CAN_GRADIENT_COMPRESSION, "gradient compression"},
     {{"transactions"}, KV_CAN_TRANSACTIONS, "transactions"},
     {{"files"}, KV_CAN_FILES, "files"},
+    {{"delete", "rename"}, KV_CAN_DELETE, "delete or rename"},
 };
 
 enum { NCAPABILITIES = sizeof table / sizeof *table };
@@ -74,7 +75,7 @@ int kv_is_capable(const kv *store, const char *capability, bool *yes, kv_err *e)
         const struct capability *c = &table[i];
         for (int k = 0; k < NNAMES && c->names[k]; k++) {
             if (same_word(c->names[k], capability)) {
-                bool of_slots = c->bit & (KV_CAN_TRANSACTIONS | KV_CAN_FILES);
+                bool of_slots = c->bit & (KV_CAN_TRANSACTIONS | KV_CAN_FILES | KV_CAN_DELETE);
                 *yes = store && (all_of(store->ops) & c->bit) && (store->in_slots || !of_slots);
                 return KV_OK;
             }
@@ -84,7 +85,7 @@ int kv_is_capable(const kv *store, const char *capability, bool *yes, kv_err *e)
     kv_err_set(e, KV_E_USAGE, "there is no capability \"%.64s\"", capability);
     suggest_done(&near, e);
     kv_err_hint(e, "init, push, pull, pushpull, broadcast, updater, optimizer, states, row_sparse, "
-                   "gradient_compression, transactions, files");
+                   "gradient_compression, transactions, files, delete");
     return KV_E_USAGE;
 }
 

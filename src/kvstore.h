@@ -31,9 +31,9 @@
  *            until there is room. Operations on one array or key keep program order, others run at
  *            the same time. Reading or writing an array waits for what uses it; kv_wait and kv_free
  *            wait for everything, and so do kv_save, kv_save_states and kv_load_states, begin,
- *            commit and rollback, and changing the updater. init copies before it returns. Do not
- *            change a pushed array except through kv_array_write, which waits for the store to have
- *            read it; the handle may be released at once.
+ *            commit and rollback, kv_delete and kv_rename, and changing the updater. init copies
+ *            before it returns. Do not change a pushed array except through kv_array_write, which
+ *            waits for the store to have read it; the handle may be released at once.
  * Threads.   Any thread may call; one lock of the store covers check and schedule, so program order
  *            is the order of entry. Freeing a store while another thread is in it is the caller's
  *            bug. Several stores in one process do not disturb each other. One pool of threads runs
@@ -184,6 +184,24 @@ int kv_broadcast(kv *store, const kv_key *keys, int64_t n, kv_array *const *valu
                  const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *call,
                  kv_err *e);
 
+/* Deletes keys, with all that the store keeps for them: values, counts, states of the optimizer,
+ * residuals of compression. What the optimizer counts over all keys stays, and so do its names and
+ * multipliers, which are given by key: they hold for a key of that name again. The other keys keep
+ * their order. A key may be made anew afterwards, with any shape and dtype; a store without keys
+ * takes keys of either kind again. Waits for what is pending, so a pull that was scheduled before
+ * gives the value of that time. A rollback brings the keys back. n = 0 does nothing. keys may be
+ * those of kv_info.
+ * Errors: key (not there, twice in the call, of the other kind), unsupported (a type of several
+ * machines, and every other that has not the capability delete), memory. */
+int kv_delete(kv *store, const kv_key *keys, int64_t n, kv_err *e);
+
+/* Gives the key `from` the name `to`: everything that is kept for it, and for a text key its place
+ * in the order. Names and multipliers of the optimizer stay with the key that they name, and random
+ * numbers of rules are those of `to`. Waits for what is pending; a rollback takes it back.
+ * Errors: key (from is not there; to is there, also when it is from, is of the other kind, no
+ * UTF-8, or longer than KV_KEY_MAX), unsupported as above, memory. */
+int kv_rename(kv *store, const kv_key *from, const kv_key *to, kv_err *e);
+
 /* Blocks until everything scheduled on the store has ended. Returns the first error of a C callback
  * that ran in the background since the last wait, with its key, and forgets it; errors that a call
  * has returned itself do not come again. Other threads may go on using the store meanwhile.
@@ -224,9 +242,9 @@ int kv_serve(const char *type, kv_err *e);
 
 /* Asks if stores of this type have a capability: the operations init, push, pull, pushpull,
  * broadcast; updater (a rule or a C function), optimizer, states, row_sparse (also sparse,
- * sparsity), gradient_compression (also compression), transactions, files. Case does not matter, -
- * and a blank are _. store NULL asks only whether the word is one, and says no.
- * Error: usage (no such capability, with a hint). (Seed 004, "is_capable") */
+ * sparsity), gradient_compression (also compression), transactions, files, delete (also rename).
+ * Case does not matter, - and a blank are _. store NULL asks only whether the word is one, and says
+ * no. Error: usage (no such capability, with a hint). (Seed 004, "is_capable") */
 int kv_is_capable(const kv *store, const char *capability, bool *yes, kv_err *e);
 
 /* The i-th capability that kv_is_capable knows, NULL behind the last. */
@@ -511,8 +529,9 @@ void kv_set_log(void (*log)(void *arg, const char *text), void *arg);
  *   wait     from there to the moment when nothing is in the operation's way; a pair "b" and "e"
  *   queue    from there to the moment when a thread takes it; a pair too
  *   travel   of several machines, from there until the servers have answered; a pair too
- *   run      the operation, on the thread that ran it; init is one of its caller's thread. A key is
- *            free for the next operation when its parts have ended, perhaps before the run has
+ *   run      the operation, on the thread that ran it; init, delete and rename are ones of their
+ *            caller's thread. A key is free for the next operation when its parts have ended,
+ *            perhaps before the run has
  *   part     a piece of its work for one key: "sum", "update" (with a rule also the sum), "copy",
  *            "compress"; args: key, from, elements, bytes
  *   gpu      a list of keys on a GPU: "sum", "update", "copy", "quantise", of nccl "sum together",
@@ -541,7 +560,7 @@ int kv_profile_stop(kv_err *e);
  * the store; kv_type is allowed. */
 #define KV_TYPE_VERSION 2
 
-/* Capabilities of a type beyond the operations of its table. The last two belong to stores that
+/* Capabilities of a type beyond the operations of its table. The last three belong to stores that
  * keep everything in slots of the library, which a type gets by copying the table of local or
  * device. */
 #define KV_CAN_UPDATER 0x1u              /* C functions and rules */
@@ -551,6 +570,7 @@ int kv_profile_stop(kv_err *e);
 #define KV_CAN_GRADIENT_COMPRESSION 0x10u
 #define KV_CAN_TRANSACTIONS 0x20u        /* kv_begin */
 #define KV_CAN_FILES 0x40u               /* kv_save, kv_load */
+#define KV_CAN_DELETE 0x80u              /* kv_delete, kv_rename */
 
 /* The description of one rank in a store of several machines. */
 typedef struct kv_rank_info {

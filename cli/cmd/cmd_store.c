@@ -5,10 +5,12 @@
 #include "base/mem.h"
 #include "base/name.h"
 #include "base/num.h"
+#include "base/stop.h"
 #include "base/suggest.h"
 #include "cmd/commands.h"
 #include "cmd/explain.h"
 #include "cmd/pairs.h"
+#include "cmd/value_files.h"
 #include "eval/eval.h"
 #include "eval/eval_copy.h"
 #include "files/load.h"
@@ -126,20 +128,6 @@ static int pair_list(session *s, const ast *node, const key_list *keys, const va
     return code;
 }
 
-/* Pairs keys with the arrays of the same names in a file. init takes a pattern of names. */
-static int pair_named(session *s, const ast *call, checkpoint *f, bool single, key_list *keys,
-                      pairs *p, kv_err *e)
-{
-    kv_array *a;
-    bool pattern = single && named_is_pattern(call->kid[0]);
-    int code =
-        pattern ? named_keys(s, call->kid[0], f, keys, e) : eval_keys(s, call->kid[0], keys, e);
-    for (int64_t i = 0; i < keys->n && code == KV_OK; i++)
-        if ((code = named_array(&a, f, keys->keys[i], e)) == KV_OK)
-            code = pairs_add(p, keys->keys[i], a, e);
-    return code ? unit_at(s, call->kid[1], e) : KV_OK;
-}
-
 static const char *command_name(const ast *call)
 {
     return ((const command *)call->u.other)->name;
@@ -147,17 +135,18 @@ static const char *command_name(const ast *call)
 
 /* The keys and values of init, push and their kind. single: one array a key. *to is no longer
  * IN_PLACE where nothing refers to the values: it would be lost. */
-static int make_pairs(session *s, const ast *call, key_list *keys, bool single, call_outs *to,
-                      pairs *p, kv_err *e)
+static int make_pairs(session *s, const ast *call, kv *store, key_list *keys, bool single,
+                      call_outs *to, pairs *p, kv_err *e)
 {
     const ast *list = call->kid[1];
-    checkpoint *file = NULL;
-    if (list->n == 1 && load_named(s, list->kid[0], &file, e))
+    value_files files;
+    if (value_files_open(&files, s, call, e))
         return e->code;
-    bool by_name = file && (checkpoint_count(file) != 1 || named_is_pattern(call->kid[0]));
-    int named = by_name ? pair_named(s, call, file, single, keys, p, e) : KV_OK;
-    checkpoint_close(file);
-    if (by_name) {
+    if (files.n > 0) {
+        int named = value_files_keys(&files, s, call, store, single, keys, e);
+        if (!named && (named = value_files_pairs(&files, keys, 0, keys->n, p, e)))
+            unit_at(s, list, e);
+        value_files_close(&files);
         *to = *to == IN_PLACE ? NEW_OUTS : *to;
         return named;
     }
@@ -369,7 +358,7 @@ static int call_with_pairs(session *s, const ast *call, bool single, call_outs t
     if ((code = session_store(s, &store, e)) || (code = command_priority(s, call, &how, e)))
         return code;
     how.ignored = &ignored;
-    code = make_pairs(s, call, &keys, single, &to, &p, e);
+    code = make_pairs(s, call, store, &keys, single, &to, &p, e);
     out->names = keys.names; /* the names of the result's keys */
     keys.names = (arena){0};
     if (code == KV_OK && (code = record_keys(s, out, keys.keys, keys.n, e)) == KV_OK) {
@@ -409,21 +398,6 @@ static int init_keys(kv *store, const kv_key *keys, int64_t n, kv_array *const *
     return kv_init(store, keys, n, arrays, how, e);
 }
 
-int cmd_init(session *s, const ast *call, result *out, kv_err *e)
-{
-    kv *store;
-    checkpoint *file = NULL;
-    int code = call_with_pairs(s, call, true, NO_OUTS, init_keys, out, e);
-    if (code || s->explanation || !named_is_pattern(call->kid[0]))
-        return code;
-    /* a copy of a file has its metadata, too */
-    if ((code = session_store(s, &store, e)) == KV_OK &&
-        (code = load_named(s, call->kid[1]->kid[0], &file, e)) == KV_OK && file)
-        code = named_metadata(store, file, e);
-    checkpoint_close(file);
-    return code;
-}
-
 static int push_keys(kv *store, const kv_key *keys, int64_t n, kv_array *const *arrays,
                      const kv_key *none, int64_t nouts, kv_array *const *outs, const kv_call *how,
                      kv_err *e)
@@ -432,9 +406,81 @@ static int push_keys(kv *store, const kv_key *keys, int64_t n, kv_array *const *
     return kv_push(store, keys, n, arrays, how, e);
 }
 
+/* Runs the call of some keys whose values stand in files. */
+static int run_files(session *s, const ast *call, const value_files *f, kv *store,
+                     const key_list *keys, int64_t from, int64_t to, both_call *run,
+                     const kv_call *how, kv_err *e)
+{
+    pairs p = {0};
+    int code = value_files_pairs(f, keys, from, to, &p, e);
+    if (code)
+        unit_at(s, call->kid[1], e);
+    else if ((code = run(store, p.keys, p.n, p.arrays, NULL, 0, NULL, how, e)))
+        place_error(s, call, store, e);
+    pairs_release(&p);
+    return code;
+}
+
+/* A call whose values stand in files that memory need not hold: batch by batch, after all that the
+ * headers show was checked. */
+static int run_batches(session *s, const ast *call, const value_files *f, kv *store,
+                       const key_list *keys, bool init, both_call *run, kv_err *e)
+{
+    kv_call how;
+    int64_t at = 0, next, ignored = 0;
+    int code = command_priority(s, call, &how, e);
+    how.ignored = &ignored;
+    int64_t misfit = value_files_misfit(f, store, keys, init);
+    if (!code && misfit >= 0) /* its call fails with a sentence of its own */
+        code = run_files(s, call, f, store, keys, misfit, misfit + 1, run, &how, e);
+    for (; !code && at < keys->n; at = next) {
+        next = value_files_batch(f, keys, at);
+        if ((code = run_files(s, call, f, store, keys, at, next, run, &how, e)))
+            break;
+        if (next < keys->n)
+            code = stop_check(e);
+    }
+    if (code && at > 0 && at < keys->n)
+        kv_err_hint(e, "%lld of %lld keys were done before", (long long)at, (long long)keys->n);
+    if (!code)
+        tell_change(s, command_name(call), keys, store);
+    return code;
+}
+
+/* init and push: values from files stream through, others are made first. */
+static int init_or_push(session *s, const ast *call, bool init, both_call *run, result *out,
+                        kv_err *e)
+{
+    kv *store;
+    value_files f;
+    key_list keys = {0};
+    int code = session_store(s, &store, e);
+    if (code || (code = value_files_open(&f, s, call, e)))
+        return code;
+    if (f.n == 0 || s->explanation) {
+        value_files_close(&f);
+        return call_with_pairs(s, call, init, NO_OUTS, run, out, e);
+    }
+    code = value_files_keys(&f, s, call, store, init, &keys, e);
+    if (code == KV_OK && (code = record_keys(s, out, keys.keys, keys.n, e)) == KV_OK)
+        code = run_batches(s, call, &f, store, &keys, init, run, e);
+    if (code == KV_OK && init && named_is_pattern(call->kid[0])) /* a copy has the metadata, too */
+        code = named_metadata(store, f.files[0], e);
+    out->names = keys.names; /* the names of the record */
+    keys.names = (arena){0};
+    key_list_release(&keys);
+    value_files_close(&f);
+    return code;
+}
+
+int cmd_init(session *s, const ast *call, result *out, kv_err *e)
+{
+    return init_or_push(s, call, true, init_keys, out, e);
+}
+
 int cmd_push(session *s, const ast *call, result *out, kv_err *e)
 {
-    return call_with_pairs(s, call, false, NO_OUTS, push_keys, out, e);
+    return init_or_push(s, call, false, push_keys, out, e);
 }
 
 int cmd_pushpull(session *s, const ast *call, result *out, kv_err *e)

@@ -11,6 +11,8 @@ typedef int command_fn(session *s, const ast *call, result *out, kv_err *e);
 /* cmd_store.c */
 command_fn cmd_create, cmd_use, cmd_init, cmd_push, cmd_pull, cmd_pushpull, cmd_broadcast,
     cmd_call_store, cmd_call_function;
+/* cmd_keys.c */
+command_fn cmd_delete, cmd_rename;
 /* cmd_rows.c */
 command_fn cmd_row_sparse_pull;
 /* cmd_type.c */

@@ -13,6 +13,7 @@
 #include "io/npy.h"
 #include "lang/lex.h"
 #include "files/datafile.h"
+#include "files/named.h"
 #include "eval/eval.h"
 #include "syntax/file_kind.h"
 #include "session/list.h"
@@ -184,43 +185,18 @@ static int choose_tensor(const checkpoint *f, const char *path, const char *name
     return e->code;
 }
 
-/* Opens a file of named arrays. *text: memory that it needs until it is closed, or NULL. */
-static int open_named(session *s, const char *path, checkpoint **out, char **text, kv_err *e)
-{
-    datafile d;
-    size_t n;
-    *text = NULL;
-    int code = datafile_open(&d, s, path, e);
-    if (code)
-        return code;
-    if (d.regular && !d.is_stdin)
-        code = checkpoint_open(out, path, NULL, e);
-    else if ((code = datafile_text(&d, text, &n, e)) == KV_OK)
-        code = checkpoint_open_memory(out, *text, n, d.name, e);
-    int closed = datafile_close(&d, code, e);
-    if (closed && code == KV_OK)
-        checkpoint_close(*out);
-    if (closed) {
-        mem_free(*text);
-        *text = NULL;
-    }
-    return closed;
-}
-
-static int read_named(session *s, const char *path, const char *name, value *out, kv_err *e)
+static int read_named(const char *path, const char *name, value *out, kv_err *e)
 {
     checkpoint *f;
-    char *text;
     int64_t at;
     kv_array *a;
-    int code = open_named(s, path, &f, &text, e);
+    int code = named_open(path, &f, e);
     if (code)
         return code;
     if ((code = choose_tensor(f, path, name, &at, e)) == KV_OK &&
         (code = checkpoint_load(&a, f, at, e)) == KV_OK)
         code = value_array(out, a, e);
     checkpoint_close(f);
-    mem_free(text);
     return code;
 }
 
@@ -312,7 +288,9 @@ static int unknown_ending(const char *path, kv_err *e)
 /* The value of a file. */
 static int load(session *s, const char *path, const load_options *o, value *out, kv_err *e)
 {
-    file_kind kind = o->kind != FILE_UNKNOWN ? o->kind : file_kind_of(path);
+    file_kind kind = o->kind != FILE_UNKNOWN    ? o->kind
+                     : file_is_checkpoint(path) ? FILE_SAFETENSORS
+                                                : file_kind_of(path);
     bool is_stdin = strcmp(path, "-") == 0;
     int code;
     *out = value_none();
@@ -323,7 +301,7 @@ static int load(session *s, const char *path, const load_options *o, value *out,
     if (kind != FILE_SAFETENSORS)
         code = read_stream(s, path, kind, o, out, e);
     else if ((code = check_options(path, kind, o, e)) == KV_OK)
-        code = read_named(s, path, o->name, out, e);
+        code = read_named(path, o->name, out, e);
     bool typed = kind == FILE_SAFETENSORS || kind == FILE_NPY;
     if (code == KV_OK && typed && o->csv.has_dtype && (code = convert(out, o->csv.dtype, e)))
         value_release(out);
@@ -351,8 +329,8 @@ int load_named(session *s, const ast *node, checkpoint **out, kv_err *e)
     int code = eval_text(s, node->kid[0], "a file name", &path, e);
     if (code)
         return code;
-    if (file_kind_of(path.u.text) == FILE_SAFETENSORS)
-        code = checkpoint_open(out, path.u.text, NULL, e);
+    if (file_is_checkpoint(path.u.text))
+        code = named_open(path.u.text, out, e);
     value_release(&path);
     return code ? unit_at(s, node, e) : KV_OK;
 }

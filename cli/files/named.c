@@ -6,6 +6,14 @@
 
 #include "base/num.h"
 #include "session/unit.h"
+#include "term/line.h"
+
+int named_open(const char *path, checkpoint **out, kv_err *e)
+{
+    if (strcmp(path, "-") == 0)
+        line_lend_terminal();
+    return checkpoint_open(out, path, &(checkpoint_options){.weights = true}, e);
+}
 
 bool named_is_pattern(const ast *keys)
 {

@@ -7,6 +7,10 @@
 #include "checkpoint/checkpoint.h"
 #include "eval/eval.h"
 
+/* Opens a file of named arrays, "-" for stdin: of a store's own file the weights. Errors: those of
+ * checkpoint_open. */
+int named_open(const char *path, checkpoint **out, kv_err *e);
+
 /* Returns true if KEYS are one pattern, such as * or conv*. */
 bool named_is_pattern(const ast *keys);
 

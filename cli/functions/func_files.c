@@ -1,12 +1,14 @@
-/* Functions that tell which files there are. */
+/* Functions that tell which files there are, and which arrays stand in one. */
 #include "functions/func.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "checkpoint/checkpoint.h"
 #include "session/list.h"
 #include "session/unit.h"
 
@@ -47,6 +49,29 @@ int func_glob(function_args *args, value *out, kv_err *e)
     else
         rc = list_files(&found, out, e);
     globfree(&found);
+    return rc;
+}
+
+int func_file_keys(function_args *args, value *out, kv_err *e)
+{
+    checkpoint *c;
+    value_stack names = {0};
+    const char *pattern = NULL, *path = args->v[0].u.text;
+    int rc = args->given[1] ? function_text(args->v[1], "a pattern of names", &pattern, e) : KV_OK;
+    if (rc || (rc = checkpoint_open(&c, path, &(checkpoint_options){.weights = true}, e)))
+        return rc;
+    for (int64_t i = 0; i < checkpoint_count(c) && !rc; i++) {
+        const char *name = checkpoint_at(c, i)->name;
+        value text;
+        if (pattern && fnmatch(pattern, name, 0) != 0)
+            continue;
+        if (!(rc = value_text(&text, name, e)))
+            rc = value_stack_add(&names, text, e);
+    }
+    checkpoint_close(c);
+    if (!rc)
+        rc = value_stack_list(&names, out, e);
+    value_stack_release(&names);
     return rc;
 }
 

@@ -365,6 +365,8 @@ int func_keys(function_args *args, value *out, kv_err *e)
 {
     if (!args->given[0])
         return store_keys(args->session, out, e);
+    if (args->v[0].kind == VALUE_TEXT)
+        return func_file_keys(args, out, e);
     int rc = need_dict(args, e);
     return rc ? rc : dict_column(args->v[0], 0, out, e);
 }

@@ -62,17 +62,26 @@ static int add_key_list(effect_keys *k, const ast *keys, kv_err *e)
     return KV_OK;
 }
 
+/* The keys of a command: all its arguments that are keys, since rename has two. */
+static int add_keys(effect_keys *k, const ast *node, kv_err *e)
+{
+    const command *c = node->u.other;
+    int code = KV_OK;
+    for (uint32_t i = 0; i < node->n && c->args[i].kind == ARG_KEYS && code == KV_OK; i++) {
+        k->any = k->any || !node->kid[i] || node->kid[i]->kind != AST_KEYS;
+        code = k->any ? KV_OK : add_key_list(k, node->kid[i], e);
+    }
+    return code;
+}
+
 static int add_node(effect_keys *k, const ast *node, kv_err *e)
 {
     int code = KV_OK;
     if (!node || k->any)
         return KV_OK;
     k->any = is_open_end(node);
-    if (command_is(node, COMMAND_CHANGES) && node->n > 0 && node->kid[0] &&
-        ((const command *)node->u.other)->args[0].kind == ARG_KEYS) {
-        k->any = k->any || node->kid[0]->kind != AST_KEYS;
-        code = k->any ? KV_OK : add_key_list(k, node->kid[0], e);
-    }
+    if (command_is(node, COMMAND_CHANGES))
+        code = add_keys(k, node, e);
     if (node->kind == STMT_SOURCE)
         code = code ? code : add_node(k, ((const unit *)node->u.other)->body, e);
     for (uint32_t i = 0; i < node->n && code == KV_OK; i++)

@@ -34,6 +34,19 @@ file_kind file_kind_of(const char *path)
     return FILE_UNKNOWN;
 }
 
+bool file_is_checkpoint(const char *path)
+{
+    static const char *const endings[] = {".safetensors", ".kvs", ".npz",
+                                          ".gguf",        "/",    ".safetensors.index.json"};
+    size_t n = strlen(path);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t m = strlen(endings[i]);
+        if (n > m && strcasecmp(path + n - m, endings[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
 const char *file_kind_title(file_kind kind)
 {
     static const char *const titles[] = {[FILE_CSV] = "CSV",       [FILE_TSV] = "TSV",

@@ -21,6 +21,10 @@ typedef enum file_kind {
 /* The kind of a path by its ending, in any case. */
 file_kind file_kind_of(const char *path);
 
+/* Returns true if a path is read as a checkpoint, that is arrays by name: it ends in .safetensors,
+ * .kvs, .npz, .gguf, .safetensors.index.json or a slash. */
+bool file_is_checkpoint(const char *path);
+
 /* The kind of the name of a format: "csv", …; error usage, with "did you mean". */
 int file_kind_parse(file_kind *out, const char *name, kv_err *e);
 

@@ -66,6 +66,27 @@ void interrupt_install(void)
     handle(SIGXFSZ, SIG_IGN);
 }
 
+/* Set before the handler is there. */
+static bool (*mend_fault)(const void *address);
+
+static void on_fault(int sig, siginfo_t *about, void *context)
+{
+    (void)context;
+    bool of_kernel = about->si_code > 0; /* else another process sent it, without an address */
+    if (of_kernel && mend_fault(about->si_addr))
+        return;
+    signal(sig, SIG_DFL);
+    raise(sig); /* delivered when this handler returns */
+}
+
+void interrupt_on_fault(bool (*mend)(const void *address))
+{
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+    sigemptyset(&action.sa_mask);
+    mend_fault = mend;
+    sigaction(SIGBUS, &action, NULL);
+}
+
 void interrupt_after(double seconds)
 {
     /* The first could come between a look at the flag and the wait behind it; the next

@@ -29,6 +29,11 @@ int interrupt_pending(void);
 /* Forgets a Ctrl-C. A SIGTERM stays: it is an order to end. */
 void interrupt_clear(void);
 
+/* From now on SIGBUS calls mend, on the thread that touched the address: memory mapped from a file
+ * that was cut meanwhile. If mend returns true, the thread goes on; else the process ends, as
+ * without a handler. mend may only do what a handler may. */
+void interrupt_on_fault(bool (*mend)(const void *address));
+
 /* At the prompt Ctrl-C only drops the line, however often it is typed. */
 void interrupt_at_prompt(bool at_prompt);
 

@@ -93,8 +93,12 @@ static int open_path(input *in, const char *path, kv_err *e)
 {
     bool is_stdin = strcmp(path, "-") == 0;
     struct stat about;
-    int fd = is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
-                      : open(path, O_RDONLY | O_CLOEXEC);
+    int fd;
+    do { /* a pipe without a writer is waited for */
+        fd = is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
+    } while (fd < 0 && errno == EINTR && !stop_asked());
+    if (fd < 0 && errno == EINTR)
+        return stop_error(e);
     if (fd < 0 || fstat(fd, &about) != 0 || (S_ISDIR(about.st_mode) && (errno = EISDIR))) {
         file_error(e, "read", in->name, errno);
         if (fd >= 0)

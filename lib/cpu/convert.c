@@ -101,10 +101,10 @@ static loop_fn *const loops[KV_DTYPE_END][KV_DTYPE_END] = {
 static inline float to_odd(double x)
 {
     float near = (float)x;
-    int32_t u;
+    uint32_t u;
     memcpy(&u, &near, sizeof u);
     double ax = x < 0 ? -x : x, anear = near < 0 ? -(double)near : (double)near;
-    int32_t odd = u + (anear > ax ? -1 : 1);
+    uint32_t odd = anear > ax ? u - 1 : u + 1;
     u = anear != ax && !(u & 1) ? odd : u;
     memcpy(&near, &u, sizeof near);
     return near;
@@ -163,6 +163,11 @@ static loop_fn *odd_loop(kv_dtype from)
     return loops[KV_FLOAT32][from];
 }
 
+void convert_to_odd(float *dst, const void *src, kv_dtype from, int64_t n)
+{
+    odd_loop(from)(dst, src, n);
+}
+
 static bool is_half(kv_dtype dtype)
 {
     return dtype == KV_FLOAT16 || dtype == KV_BFLOAT16;
@@ -177,7 +182,7 @@ static void convert_in_blocks(char *dst, kv_dtype to, const char *src, kv_dtype 
         if (is_half(from))
             widen(block, src + i * from_bytes, from, k);
         else
-            odd_loop(from)(block, src + i * from_bytes, k);
+            convert_to_odd(block, src + i * from_bytes, from, k);
         if (is_half(to))
             narrow(dst + i * to_bytes, to, block, k);
         else

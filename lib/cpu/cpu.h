@@ -22,6 +22,10 @@
 void convert_elements(void *dst, kv_dtype to, const void *src, kv_dtype from, int64_t n);
 void stream_convert(void *dst, kv_dtype to, const void *src, kv_dtype from, int64_t n);
 
+/* dst[i] = src[i] rounded to odd (head of convert.c): rounding that again, to a float of at most 22
+ * bits of significand, gives what rounding src[i] once gives. Not from float16 or bfloat16. */
+void convert_to_odd(float *dst, const void *src, kv_dtype from, int64_t n);
+
 /* dst[i] = src[0][i] + src[1][i] + …, added left to right, nsrc >= 1, all of one dtype. float16 and
  * bfloat16 add in float32 and round once; integers wrap; bool is OR. dst may be src[0] but no other
  * source. */

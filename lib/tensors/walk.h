@@ -5,7 +5,8 @@
  * pieces; so results have the same bits for any number of threads.
  *
  * One walk reads from one to WALK_INPUTS checkpoints side by side: the same piece of a tensor of
- * each. It asks between pieces whether to end early, and tells its progress.
+ * each, that is the same elements, whatever its types are. It asks between pieces whether to end
+ * early, and tells its progress.
  */
 #ifndef TENSORS_WALK_H
 #define TENSORS_WALK_H
@@ -33,14 +34,18 @@ typedef struct walk {
     int ninputs;
     const walk_tensor *tensors;
     int64_t ntensors;
-    /* Handles a piece; worker is from 0 to pool_workers() - 1, and no two calls with the same one
-     * run at the same time. Pieces come in any order, those of one tensor too, unless in_order.
-     * The first error, in the order of tensors and pieces, ends the walk. */
+    /* Handles a piece; worker is from 0 to pool_workers() - 1 (engine/pool.h), and no two calls
+     * with the same one run at the same time. Pieces come in any order, those of one tensor too,
+     * unless in_order; of a tensor without elements none comes. An error ends the walk, and of
+     * several the first in the order of tensors and pieces is returned. What was handed to it is
+     * to be believed only when walk_run has succeeded: the file may have shrunk meanwhile. */
     int (*piece)(void *arg, const walk_piece *p, int worker, kv_err *e);
     void *arg;
-    bool in_order; /* the pieces of each tensor come one after the other, from the first on */
-    /* (optional) Told from time to time, from one thread at a time, how many bytes of the inputs
-     * have been handled, of how many. */
+    /* The pieces of each tensor come one after the other, from the first on, to one worker. Other
+     * tensors are handled meanwhile. */
+    bool in_order;
+    /* (optional) Told from time to time, about once in 4 MB, from one thread at a time, how many
+     * bytes of the inputs have been handled, of how many. */
     void (*progress)(void *arg, int64_t done, int64_t all);
     void *progress_arg;
 } walk;
@@ -48,7 +53,9 @@ typedef struct walk {
 /* The number of pieces of a tensor with so many elements; 0 of none. */
 int64_t walk_pieces(int64_t elements);
 
-/* Errors: those of tensor_read and of piece, memory, interrupted. */
+/* Returns when all pieces have been handled. Its windows on the files take at most 96 MB together,
+ * so many threads read from few inputs, or few from many. Errors: those of tensor_read and of
+ * piece, memory, interrupted. */
 int walk_run(const walk *w, kv_err *e);
 
 #endif

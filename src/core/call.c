@@ -35,7 +35,7 @@ static int check_text(const kv_key *key, kv_err *e)
     return KV_E_KEY;
 }
 
-static int check_key_form(const kv_key *key, const kv_key *first, kv_err *e)
+int call_check_key(const kv_key *key, const kv_key *first, kv_err *e)
 {
     char one[SLOT_KEY_TEXT], other[SLOT_KEY_TEXT];
     if (!key->name != !first->name) {
@@ -54,7 +54,7 @@ int call_check_form(const kv_pairs *p, kv_err *e)
     const kv_key *keys = p->keys;
     for (int64_t i = 0, n = p->n; i < n; i++) {
         const kv_key *key = &keys[i];
-        int rc = check_key_form(key, keys, e);
+        int rc = call_check_key(key, keys, e);
         if (rc)
             return rc;
         if (!p->arrays[i]) {
@@ -74,7 +74,10 @@ int call_find(const slot_table *t, const kv_key *key, int64_t guess, int64_t *nu
     int rc = slot_check_kind(t, key, e);
     if (rc == KV_OK) {
         char text[SLOT_KEY_TEXT];
-        rc = kv_err_set(e, KV_E_KEY, "key %s was never initialised", slot_key_text(text, key));
+        rc = kv_err_set(e, KV_E_KEY,
+                        t->lost_keys ? "there is no key %s"
+                                     : "key %s was never initialised",
+                        slot_key_text(text, key));
         kv_err_hint(e, "init it first");
         kv_err_key(e, key);
     }

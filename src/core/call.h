@@ -256,6 +256,9 @@ slot *call_slot(const call *c, const call_group *g);
  * Errors: key, value. */
 int call_check_form(const kv_pairs *p, kv_err *e);
 
+/* Of one key alone; first: the first key of the call. Error: key. */
+int call_check_key(const kv_key *key, const kv_key *first, kv_err *e);
+
 /* The number of a key's slot. Error: key, `key 5 was never initialised` or the other kind. */
 int call_find(const slot_table *t, const kv_key *key, int64_t guess, int64_t *number, kv_err *e);
 

@@ -55,6 +55,15 @@ int slot_add(slot_table *t, const kv_key *key, kv_array *stored, kv_err *e)
     return KV_OK;
 }
 
+/* Of a slot that the map no longer knows. */
+static void release(slot *s)
+{
+    kv_array_unref(s->stored);
+    slot_state_free(s->state);
+    residuals_free(s->residuals);
+    mem_free((char *)s->key.name);
+}
+
 void slot_truncate(slot_table *t, int64_t n)
 {
     kv_assert(n >= 0 && n <= t->n, "a table of %lld slots is cut to %lld", (long long)t->n,
@@ -62,13 +71,63 @@ void slot_truncate(slot_table *t, int64_t n)
     while (t->n > n) {
         slot *s = &t->items[--t->n];
         map_remove(&t->index, s->key);
-        kv_array_unref(s->stored);
-        slot_state_free(s->state);
-        residuals_free(s->residuals);
-        mem_free((char *)s->key.name);
+        release(s);
     }
     if (t->nascending > n)
         t->nascending = 0;
+}
+
+void slot_remove(slot_table *t, int64_t *to)
+{
+    int64_t kept = 0;
+    bool moves = false;
+    for (int64_t i = 0; i < t->n; i++) {
+        slot *s = &t->items[i];
+        if (to[i] < 0) {
+            map_remove(&t->index, s->key);
+            release(s);
+            continue;
+        }
+        if (kept < i)
+            t->items[kept] = *s;
+        moves |= kept < i;
+        to[i] = kept++;
+    }
+    if (moves)
+        map_renumber(&t->index, to);
+    t->lost_keys |= kept < t->n;
+    t->n = kept;
+    t->nascending = 0;
+}
+
+int slot_rename(slot_table *t, int64_t number, const kv_key *key, kv_err *e)
+{
+    slot *s = &t->items[number];
+    kv_key to = {.id = key->name ? 0 : key->id}, from = s->key;
+    kv_assert(!key->name == !from.name, "slot %lld gets a key of the other kind",
+              (long long)number);
+    if (key->name && !(to.name = mem_text(key->name, strlen(key->name), e)))
+        return KV_E_MEMORY;
+    int rc = map_put(&t->index, to, number, e);
+    if (rc) {
+        mem_free((char *)to.name);
+        return rc;
+    }
+    map_remove(&t->index, from);
+    mem_free((char *)from.name);
+    s->key = to;
+    t->lost_keys = true;
+    t->nascending = 0;
+    return KV_OK;
+}
+
+void slot_put_back(slot_table *t, const slot *s)
+{
+    if (!kv_assert(t->n < t->cap, "%lld slots leave no room for one more", (long long)t->n))
+        return;
+    int rc = map_put(&t->index, s->key, t->n, NULL); /* the map does not shrink either */
+    kv_assert(rc == KV_OK, "the map has no room for key number %lld", (long long)t->n);
+    t->items[t->n++] = *s;
 }
 
 typedef struct ranked {

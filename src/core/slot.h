@@ -1,8 +1,11 @@
 /* Slots: all that a store keeps for one key, and the table of them.
  *
- * A slot is made when its key is initialised and stays until its store is released; a call that
- * fails takes back the slots that it added. Slots are numbered in the order they were made. The
- * order of updates is another: ascending for integer keys, the order of the slots for text keys.
+ * A slot is made when its key is initialised and stays until the key is deleted or its store is
+ * released; a call that fails takes back the slots that it added. Slots are numbered in the order
+ * they were made, without gaps, because loops over all keys shall touch no empty ones: behind a
+ * deleted slot the numbers are smaller by one. So a number is valid only while the store's lock is
+ * held. The order of updates is another: ascending for integer keys, the order of the slots for
+ * text keys.
  */
 #ifndef CORE_SLOT_H
 #define CORE_SLOT_H
@@ -37,6 +40,7 @@ typedef struct slot_table {
     map index;          /* key to number */
     int64_t *ascending; /* numbers by ascending integer key, of the first nascending slots */
     int64_t nascending, ascending_cap;
+    bool lost_keys; /* some were deleted or renamed, so one that is not there may have been */
 } slot_table;
 
 /* The number of a key, or -1. It may well be guess, or one less: lists of keys mostly come in the
@@ -56,6 +60,18 @@ int slot_add(slot_table *t, const kv_key *key, kv_array *stored, kv_err *e);
 
 /* Takes back the slots from number n on. */
 void slot_truncate(slot_table *t, int64_t n);
+
+/* Drops each slot i for which to[i] is -1, with all that it keeps; the order of the others stays,
+ * and to[i] becomes the number of slot i. No operation uses the table's keys. Cannot fail. */
+void slot_remove(slot_table *t, int64_t *to);
+
+/* Gives a slot another key of the same kind, which is not there; its number stays. No operation
+ * uses the table's keys. Error: memory, nothing changed. */
+int slot_rename(slot_table *t, int64_t number, const kv_key *key, kv_err *e);
+
+/* Adds s, whose name the table takes over with all else. It had as many slots before, so there is
+ * room: cannot fail. */
+void slot_put_back(slot_table *t, const slot *s);
 
 /* The number of the i-th slot in the order of updates. Error: memory. */
 int slot_in_order(slot_table *t, int64_t i, int64_t *number, kv_err *e);

@@ -1,6 +1,8 @@
 /* A transaction remembers slots and updater, and puts them back or forgets them. */
 #include "core/transaction.h"
 
+#include <string.h>
+
 #include "base/kv_assert.h"
 #include "base/mem.h"
 
@@ -23,8 +25,11 @@ int transaction_begin(transaction *t, const slot_table *slots, const updater *u,
             transaction_commit(&begun, &none);
             return KV_E_MEMORY;
         }
-        kept[begun.nslots++] =
-            (transaction_slot){kv_array_ref(s->stored), s->pushes, s->updates, state, owed};
+        kept[begun.nslots++] = (transaction_slot){.stored = kv_array_ref(s->stored),
+                                                  .pushes = s->pushes,
+                                                  .updates = s->updates,
+                                                  .state = state,
+                                                  .residuals = owed};
     }
     if (u->kind == UPDATER_RULE)
         optimizer_mark_take(u->optimizer, &begun.mark);
@@ -41,11 +46,57 @@ bool transaction_keep_updater(transaction *t, const updater *old)
     return true;
 }
 
-void transaction_rollback(transaction *t, slot_table *slots, updater *current, compression *c,
-                          uint64_t *changes, updater *gone)
+static void forget_keys(transaction *t)
 {
-    *gone = (updater){0};
-    if (!kv_assert(t->is_open && slots->n >= t->nslots,
+    for (int64_t i = 0; i < t->nslots; i++) {
+        mem_free((char *)t->slots[i].key.name);
+        t->slots[i].key = (kv_key){0};
+    }
+}
+
+int transaction_keep_keys(transaction *t, const slot_table *slots, kv_err *e)
+{
+    if (!t->is_open || t->has_keys)
+        return KV_OK;
+    kv_assert(slots->n >= t->nslots, "%lld of %lld slots are left, and none was deleted",
+              (long long)slots->n, (long long)t->nslots);
+    for (int64_t i = 0; i < t->nslots; i++) {
+        const slot *s = &slots->items[i];
+        kv_key key = s->key;
+        if (key.name && !(key.name = mem_text(key.name, strlen(key.name), e))) {
+            forget_keys(t);
+            return KV_E_MEMORY;
+        }
+        t->slots[i].key = key;
+        t->slots[i].told_ignored = s->told_ignored;
+    }
+    t->has_keys = true;
+    t->lost_keys = slots->lost_keys;
+    return KV_OK;
+}
+
+/* Makes the slots anew. They take over all that the transaction kept. */
+static void put_back_slots(transaction *t, slot_table *slots)
+{
+    slot_truncate(slots, 0);
+    for (int64_t i = 0; i < t->nslots; i++) {
+        transaction_slot *kept = &t->slots[i];
+        slot_put_back(slots, &(slot){.key = kept->key,
+                                     .stored = kept->stored,
+                                     .pushes = kept->pushes,
+                                     .updates = kept->updates,
+                                     .state = kept->state,
+                                     .residuals = kept->residuals,
+                                     .told_ignored = kept->told_ignored});
+        *kept = (transaction_slot){0};
+    }
+    slots->lost_keys = t->lost_keys;
+}
+
+/* Drops new keys, and gives the others what they held. */
+static void restore_slots(transaction *t, slot_table *slots)
+{
+    if (!kv_assert(slots->n >= t->nslots,
                    "a transaction that began with %lld slots rolls %lld back", (long long)t->nslots,
                    (long long)slots->n))
         return;
@@ -64,6 +115,19 @@ void transaction_rollback(transaction *t, slot_table *slots, updater *current, c
         s->residuals = t->slots[i].residuals;
         t->slots[i].residuals = owed;
     }
+}
+
+void transaction_rollback(transaction *t, slot_table *slots, updater *current, compression *c,
+                          uint64_t *changes, updater *gone)
+{
+    *gone = (updater){0};
+    if (!kv_assert(t->is_open, "a transaction that is not open rolls %lld slots back",
+                   (long long)slots->n))
+        return;
+    if (t->has_keys)
+        put_back_slots(t, slots);
+    else
+        restore_slots(t, slots);
     *changes = t->changes;
     *c = t->compression;
     if (t->has_updater) {
@@ -81,6 +145,7 @@ static void transaction_slot_release(transaction_slot *s)
     kv_array_unref(s->stored);
     slot_state_free(s->state);
     residuals_free(s->residuals);
+    mem_free((char *)s->key.name);
 }
 
 void transaction_commit(transaction *t, updater *gone)

@@ -3,7 +3,9 @@
  * begin takes a reference to every stored array, which costs a few bytes a key and copies nothing.
  * A push never writes an array that has another holder (call_group_pairs): it leaves it to the
  * transaction and puts a fresh one into the slot. So a key is copied at its first change, and
- * rollback puts the references back. Keys made since are the last slots, and are dropped.
+ * rollback puts the references back. Keys made since are the last slots, and are dropped. As long
+ * as no key is deleted or renamed, the slots themselves know the keys; before that happens the
+ * transaction takes copies of them, and rollback makes the slots anew.
  */
 #ifndef CORE_TRANSACTION_H
 #define CORE_TRANSACTION_H
@@ -19,6 +21,8 @@ typedef struct transaction_slot {
     int64_t pushes, updates;
     slot_state *state;    /* with the same arrays */
     residuals *residuals; /* the same */
+    kv_key key;           /* transaction.has_keys; a name is a copy */
+    bool told_ignored;    /* likewise */
 } transaction_slot;
 
 /* All zero: none is open. */
@@ -26,6 +30,8 @@ typedef struct transaction {
     bool is_open;
     transaction_slot *slots; /* of the first nslots of the table */
     int64_t nslots;
+    bool has_keys;    /* keys were deleted or renamed since, or are about to be */
+    bool lost_keys;   /* of the table before that */
     uint64_t changes; /* of the store when it began */
     bool has_updater; /* the updater of that time was replaced since, and is here */
     updater updater;
@@ -40,6 +46,10 @@ int transaction_begin(transaction *t, const slot_table *slots, const updater *u,
 /* Takes over the updater that another one has replaced, if rollback will need it. Says whether it
  * did; else the caller releases it. */
 bool transaction_keep_updater(transaction *t, const updater *old);
+
+/* Makes it ready for a key that is deleted or renamed. Does nothing when none is open. Error:
+ * memory, nothing changed. */
+int transaction_keep_keys(transaction *t, const slot_table *slots, kv_err *e);
 
 /* Restores the state before the transaction, and ends it. *gone becomes the updater that the caller
  * must release when the store's lock is free. */

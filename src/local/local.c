@@ -263,7 +263,7 @@ int local_broadcast(void *self, const kv_pairs *values, const kv_pairs *outs, co
 
 enum {
     CAN = KV_CAN_UPDATER | KV_CAN_OPTIMIZER | KV_CAN_STATES | KV_CAN_ROW_SPARSE |
-          KV_CAN_TRANSACTIONS | KV_CAN_FILES
+          KV_CAN_TRANSACTIONS | KV_CAN_FILES | KV_CAN_DELETE
 };
 
 static const char *const local_names[] = {"local", "local_update_cpu", "local_allreduce_cpu", NULL};

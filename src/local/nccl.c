@@ -144,7 +144,7 @@ const kv_type_ops nccl_type_ops = {
     .version = KV_TYPE_VERSION,
     .names = names,
     .capabilities = KV_CAN_UPDATER | KV_CAN_OPTIMIZER | KV_CAN_STATES | KV_CAN_TRANSACTIONS |
-                    KV_CAN_FILES,
+                    KV_CAN_FILES | KV_CAN_DELETE,
     .open = open_nccl,
     .init = init,
     .push = push,

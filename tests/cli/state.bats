@@ -283,6 +283,62 @@ END
     assert_output $'fc.weight\nfc.bias\nnew\nmore'
 }
 
+@test "state: delete and rename are meant, so the file loses these keys" {
+    kvctl -s w.kvs -c 'init 3,5,7,9 1; set-optimizer sgd --momentum 0.9; push 3 1; push 9 1'
+    run kvctl -s w.kvs -c 'delete 5,7; rename 9 1'
+    assert_success
+    refute_output
+    run kvctl -s w.kvs -c 'list; info 1 --states'
+    assert_line --index 0 1
+    assert_line --index 1 3
+    assert_equal "${#lines[@]}" 5
+    assert_line --index 4 --regexp '^1 +mom +float32 +\(\) +- +4 +1$'
+    cp w.kvs before
+    # what is taken back, or refused, leaves it as it was
+    kvctl -s w.kvs -c 'begin; delete *; rollback'
+    run kvctl -s w.kvs -c 'delete 3; delete 4'
+    assert_failure 3
+    run kvctl --dry-run -s w.kvs -c 'delete 3; rename 1 8'
+    assert_output 'dry run: "w.kvs" would change:
+  new      8: float32 ()
+  gone     1: float32 ()
+  gone     3: float32 ()'
+    cmp w.kvs before
+    # another store loses nothing of the file, whatever it deletes
+    run kvctl -s w.kvs -c 'create; init 1,3 1; delete 3'
+    assert_failure 3
+    assert_line --index 0 'kvctl: error[key]: 1 key of "w.kvs" would be gone: 3'
+    kvctl -s w.kvs -c 'create; init 1,2 1; rename 2 3'
+    kvctl -s w.kvs -c 'delete 1; commit --disk; init 4 1; commit --disk; delete 3'
+    run kvctl -s w.kvs -c list
+    assert_output 4
+    kvctl -s w.kvs -c 'delete *'
+    run kvctl -s w.kvs -c list
+    refute_output
+    kvctl -s w.kvs -c 'init w 1' # of the other kind
+}
+
+@test "state: delete and rename leave a file of another tool one" {
+    foreign
+    kvctl -s m.safetensors -c 'rename fc.weight weight'
+    run kvctl -s m.safetensors -c 'list; kv.is_capable("files")'
+    assert_output $'weight\nfc.bias\nTrue'
+    run grep -ac kvstore m.safetensors
+    assert_output 0
+    cp m.safetensors before
+    run kvctl -s m.safetensors -c 'delete fc.bias; init a,b 1'
+    assert_failure 3
+    assert_line --index 0 --partial 'not only values of its keys changed: 1 new key: b'
+    cmp m.safetensors before
+    kvctl -s m.safetensors -c 'delete weight'
+    run kvctl -s m.safetensors -c 'list'
+    assert_output fc.bias
+    run grep -ac '"format":"pt","author":"me"' m.safetensors
+    assert_output 1
+    run grep -ac kvstore m.safetensors
+    assert_output 0
+}
+
 @test "state: metadata of other tools are kept by whatever writes" {
     foreign
     kvctl -s m.safetensors -c 'pull * > all.safetensors; pull fc.bias > {key}.safetensors; pull fc.bias -> b; write b b.safetensors; push fc.bias [9]'

@@ -39,6 +39,17 @@ refuses()
     refuses key 'pull 3' 'key 3 was never initialised'
 }
 
+@test "errors: keys that servers keep are neither deleted nor renamed" {
+    refuses unsupported 'init 3 ones(2); delete 3' 'stores of type "dist_sync" have no delete or rename'
+    assert_output --partial ' hint: types that have it: local, device'
+    for type in dist_async horovod byteps; do
+        ranks 1 -c "create $type; print is_capable('delete'); rename 3 4"
+        assert_failure 4
+        assert_output --partial "error[unsupported]: stores of type \"$type\" have no delete or rename"
+        assert_line --partial False
+    done
+}
+
 @test "errors: values of another size" {
     refuses shape 'init 3 ones(2); push 3 ones(3)' 'key 3 holds (2,), this value has shape (3,)'
 }

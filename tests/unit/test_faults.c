@@ -1,6 +1,7 @@
-/* Every allocation of saving, loading and training fails: with all that follow, and alone. Each
- * time the call says so or gives what it would have given anyway, and the old file stays. One that
- * fails alone finds code that drops an error, because nothing after it fails in its place. */
+/* Every allocation of saving, loading, training, delete and rename fails: with all that follow, and
+ * alone. Each time the call says so or gives what it would have given anyway, and the old file
+ * stays. One that fails alone finds code that drops an error, because nothing after it fails in its
+ * place. */
 #include "kvstore.h"
 
 #include <stdlib.h>
@@ -159,6 +160,7 @@ typedef struct subject {
     kv_array *gradient;
     bytes before, after;
     bool states; /* files of states instead of stores */
+    bool begins; /* a transaction is open while keys are deleted and renamed */
 } subject;
 
 static int save(const subject *s, const char *name, kv_err *e)
@@ -248,6 +250,105 @@ static void each_training(bool states, int64_t (*one)(void *arg, int64_t n))
         mem_free(s.after.data);
     }
     leave_folder(path, other);
+}
+
+/* ---- delete and rename ---- */
+
+/* A transaction, if it is wanted, and what is done to the keys in it, from *done on, which counts
+ * the calls that succeeded. */
+static int edit(kv *s, const subject *on, int *done, kv_err *e)
+{
+    static const kv_key z = {.name = "z"};
+    int rc = KV_OK;
+    while (*done < 4 && !rc) {
+        if (*done == 0)
+            rc = on->begins ? kv_begin(s, e) : KV_OK;
+        else if (*done == 1)
+            rc = kv_rename(s, &keys[0], &z, e);
+        else if (*done == 2)
+            rc = kv_delete(s, &keys[1], 1, e);
+        else
+            rc = kv_init(s, &keys[1], 1, (kv_array *[]){on->gradient}, NULL, e);
+        *done += rc == KV_OK;
+    }
+    return rc;
+}
+
+static int64_t edit_once(void *arg, int64_t n)
+{
+    const subject *s = arg;
+    kv_err e = {0};
+    kv *store = trained(s->how);
+    uint64_t changes = kv_changes(store);
+    int done = 0;
+    mem_fail_at(n);
+    int rc = edit(store, s, &done, &e);
+    int64_t made = mem_fail_at(0);
+    check_code(rc, &e);
+    CHECK_INT(kv_changes(store), changes + (done > 1 ? done - 1 : 0));
+    e = (kv_err){0};
+    CHECK_OK(edit(store, s, &done, &e));
+    check_saved(store, s->after);
+    if (s->begins) {
+        CHECK_OK(kv_rollback(store, &e));
+        check_saved(store, s->before);
+    }
+    kv_free(store);
+    return made;
+}
+
+/* A key that is trained under another name and gets its own back is as it would have been. */
+static void check_other_name(const subject *s)
+{
+    static const kv_key z = {.name = "z"};
+    kv_err e = {0};
+    kv *plain = trained(s->how), *edited = trained(s->how);
+    bool is_named = s->how->nparams == 3; /* the rate is that of the name a */
+    CHECK_OK(kv_rename(edited, &keys[0], &z, &e));
+    CHECK_OK(kv_push(plain, &keys[0], 1, (kv_array *[]){s->gradient}, NULL, &e));
+    CHECK_OK(kv_push(edited, &z, 1, (kv_array *[]){s->gradient}, NULL, &e));
+    CHECK_OK(kv_rename(edited, &z, &keys[0], &e));
+    CHECK_OK(kv_save(plain, path, &e));
+    bytes want = read_bytes(path);
+    if (!is_named)
+        check_saved(edited, want);
+    mem_free(want.data);
+    kv_free(plain);
+    kv_free(edited);
+}
+
+static void each_edit(bool begins)
+{
+    kv_err e = {0};
+    enter_folder();
+    for (int i = 0; i < TRAININGS; i++) {
+        int done = 0;
+        subject s = {.how = &trainings[i], .store = trained(&trainings[i]), .begins = begins};
+        s.gradient = array_for(s.how, 0.5);
+        CHECK_OK(kv_save(s.store, path, &e));
+        s.before = read_bytes(path);
+        CHECK_OK(edit(s.store, &s, &done, &e));
+        CHECK_OK(kv_save(s.store, path, &e));
+        s.after = read_bytes(path);
+        CHECK(s.after.n != s.before.n || memcmp(s.after.data, s.before.data, s.after.n) != 0);
+        each_fault(edit_once, &s);
+        check_other_name(&s);
+        kv_array_unref(s.gradient);
+        kv_free(s.store);
+        mem_free(s.before.data);
+        mem_free(s.after.data);
+    }
+    leave_folder(path, other);
+}
+
+TEST(faults_of_delete_and_rename)
+{
+    each_edit(false);
+}
+
+TEST(faults_of_delete_and_rename_in_a_transaction)
+{
+    each_edit(true);
 }
 
 TEST(faults_of_saving)

@@ -59,6 +59,9 @@ TEST(null_store)
     REFUSED(KV_E_USAGE, NO_STORE, kv_row_sparse_pull(NULL, keys, 2, two, two, NULL, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_pushpull(NULL, keys, 2, two, keys, 2, two, NULL, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_broadcast(NULL, keys, 2, two, keys, 2, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_delete(NULL, keys, 2, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_delete(NULL, NULL, 0, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_rename(NULL, keys, new_keys, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_wait(NULL, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_check(NULL, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_barrier(NULL, e));
@@ -124,6 +127,10 @@ TEST(null_lists)
     REFUSED(KV_E_USAGE, NO("values"), kv_broadcast(s, new_keys, 2, NULL, keys, 2, two, NULL, e));
     REFUSED(KV_E_USAGE, NO("okeys"), kv_broadcast(s, new_keys, 2, two, NULL, 2, two, NULL, e));
     REFUSED(KV_E_USAGE, NO("outs"), kv_broadcast(s, new_keys, 2, two, keys, 2, NULL, NULL, e));
+    REFUSED(KV_E_USAGE, NO("keys"), kv_delete(s, NULL, 2, e));
+    REFUSED(KV_E_VALUE, "a call cannot have -1 keys", kv_delete(s, keys, -1, e));
+    REFUSED(KV_E_USAGE, NO("from"), kv_rename(s, NULL, new_keys, e));
+    REFUSED(KV_E_USAGE, NO("to"), kv_rename(s, keys, NULL, e));
     kv_err e = {0};
     CHECK_OK(kv_init(s, NULL, 0, NULL, NULL, &e));
     CHECK_OK(kv_push(s, NULL, 0, NULL, NULL, &e));

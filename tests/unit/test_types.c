@@ -38,6 +38,7 @@ static const struct {
     {"optimizer", true, true, false},    {"states", true, true, false},
     {"row_sparse", true, true, false},   {"gradient_compression", false, true, false},
     {"transactions", true, true, false}, {"files", true, true, false},
+    {"delete", true, true, false},
 };
 
 static void check_capability(kv *s, const char *word, bool want)
@@ -80,7 +81,7 @@ TEST(types_unknown_capability)
     e = (kv_err){0};
     CHECK_INT(kv_is_capable(s, "", &yes, &e), KV_E_USAGE);
     CHECK_TEXT(e.hint, "init, push, pull, pushpull, broadcast, updater, optimizer, states, "
-                       "row_sparse, gradient_compression, transactions, files");
+                       "row_sparse, gradient_compression, transactions, files, delete");
     CHECK(yes);
     kv_free(s);
 }

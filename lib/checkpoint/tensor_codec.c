@@ -1,0 +1,316 @@
+/* Conversions of tensors, in blocks that stay in the L1 cache.
+ *
+ * Numbers in memory are float, double, int64_t or uint64_t. Every type is decoded to those that
+ * hold it, and encoded from each; between two types a block goes through the narrowest that is
+ * exact. Floats narrower than F32 are made of float32 alone; other numbers are first rounded to odd
+ * there, so that they round once (head of cpu/convert.c). Data that do not lie at multiples of
+ * their element's size are copied to a block that does.
+ */
+#include "checkpoint/tensor_codec.h"
+
+#include <string.h>
+
+#include "checkpoint/tensor_integer.h"
+#include "cpu/cpu.h"
+#include "cpu/small_float.h"
+#include "io/scalar.h"
+
+/* Elements a block: a multiple of every run. */
+enum { BLOCK = 1024 };
+
+/* Numbers in memory. */
+typedef enum number_kind { NUMBER_F32, NUMBER_F64, NUMBER_I64, NUMBER_U64 } number_kind;
+
+static const struct {
+    int bytes;
+    tensor_type type; /* of the same bytes */
+    kv_dtype dtype;   /* none for NUMBER_U64 */
+} numbers[] = {
+    [NUMBER_F32] = {4, TENSOR_F32, KV_FLOAT32},
+    [NUMBER_F64] = {8, TENSOR_F64, KV_FLOAT64},
+    [NUMBER_I64] = {8, TENSOR_I64, KV_INT64},
+    [NUMBER_U64] = {8, TENSOR_U64, KV_DTYPE_END},
+};
+
+/* Room for a block of any type or kind of numbers. */
+typedef union block {
+    char data[BLOCK * 8];
+    double f64[BLOCK]; /* aligns it */
+} block;
+
+/* The types that have no dtype of their own. */
+typedef void small_loop(uint8_t *restrict, const uint8_t *restrict, int64_t);
+static const struct {
+    void (*widen)(float *restrict dst, const uint8_t *restrict codes, int64_t n);
+    void (*narrow)(uint8_t *restrict codes, const float *restrict src, int64_t n);
+    small_loop *unpack, *pack; /* NULL: a code is a byte, and there is a nan */
+} small[TENSOR_NSAFE] = {
+    [TENSOR_F8_E5M2] = {small_widen_e5m2, small_narrow_e5m2, NULL, NULL},
+    [TENSOR_F8_E4M3] = {small_widen_e4m3, small_narrow_e4m3, NULL, NULL},
+    [TENSOR_F8_E8M0] = {small_widen_e8m0, small_narrow_e8m0, NULL, NULL},
+    [TENSOR_F8_E4M3FNUZ] = {small_widen_e4m3fnuz, small_narrow_e4m3fnuz, NULL, NULL},
+    [TENSOR_F8_E5M2FNUZ] = {small_widen_e5m2fnuz, small_narrow_e5m2fnuz, NULL, NULL},
+    [TENSOR_F6_E3M2] = {small_widen_e3m2, small_narrow_e3m2, small_unpack_6, small_pack_6},
+    [TENSOR_F6_E2M3] = {small_widen_e2m3, small_narrow_e2m3, small_unpack_6, small_pack_6},
+    [TENSOR_F4] = {small_widen_e2m1, small_narrow_e2m1, small_unpack_4, small_pack_4},
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static bool is_integer(tensor_type t)
+{
+    tensor_kind kind = tensor_type_kind(t);
+    return kind == TENSOR_KIND_BOOL || kind == TENSOR_KIND_UNSIGNED || kind == TENSOR_KIND_SIGNED;
+}
+
+bool tensor_fits_f32(tensor_type t)
+{
+    return t < TENSOR_NSAFE && t != TENSOR_F64 && (!is_integer(t) || tensor_type_run_bytes(t) <= 2);
+}
+
+/* The bytes that n elements touch; unlike tensor_type_bytes, n may end within one. */
+static int64_t touched_bytes(tensor_type t, int64_t n)
+{
+    int64_t run = tensor_type_run(t);
+    return (n * tensor_type_run_bytes(t) + run - 1) / run;
+}
+
+static bool is_aligned(const void *data, tensor_type t)
+{
+    int64_t bytes = tensor_type_run(t) == 1 ? tensor_type_run_bytes(t) : 1;
+    return (uintptr_t)data % (uintptr_t)bytes == 0;
+}
+
+/* ---- Decoding -------------------------------------------------------------------------------- */
+
+/* In functions of blocks n is at most BLOCK, and data are aligned. */
+static void decode_small(float *out, tensor_type t, const void *data, int64_t n)
+{
+    uint8_t codes[BLOCK];
+    if (small[t].unpack) {
+        small[t].unpack(codes, data, n);
+        data = codes;
+    }
+    small[t].widen(out, data, n);
+}
+
+static void decode_float(void *out, number_kind to, tensor_type t, const void *data, int64_t n)
+{
+    kv_dtype dtype = KV_FLOAT32;
+    float x[BLOCK];
+    if (!small[t].widen) {
+        tensor_type_dtype(t, &dtype);
+        convert_elements(out, numbers[to].dtype, data, dtype, n);
+    } else if (to == NUMBER_F32) {
+        decode_small(out, t, data, n);
+    } else {
+        decode_small(x, t, data, n);
+        convert_elements(out, KV_FLOAT64, x, KV_FLOAT32, n);
+    }
+}
+
+static int64_t decode_block(void *out, number_kind to, tensor_type t, const void *data, int64_t n)
+{
+    if (!is_integer(t)) {
+        decode_float(out, to, t, data, n);
+        return -1;
+    }
+    switch (to) {
+    case NUMBER_F32:
+        integer_to_f32(t, out, data, n);
+        break;
+    case NUMBER_F64:
+        integer_to_f64(t, out, data, n);
+        break;
+    case NUMBER_I64:
+        return integer_to_i64(t, out, data, n);
+    case NUMBER_U64:
+        return integer_to_u64(t, out, data, n);
+    }
+    return -1;
+}
+
+/* Any n, at any address. */
+static int64_t decode(void *out, number_kind to, tensor_type t, const void *data, int64_t n)
+{
+    block copy;
+    bool aligned = is_aligned(data, t);
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        int64_t k = least(BLOCK, n - i);
+        const void *from = (const char *)data + touched_bytes(t, i);
+        if (!aligned)
+            from = memcpy(&copy, from, (size_t)touched_bytes(t, k));
+        int64_t bad = decode_block((char *)out + i * numbers[to].bytes, to, t, from, k);
+        if (bad >= 0)
+            return i + bad;
+    }
+    return -1;
+}
+
+void tensor_decode_f32(float *out, tensor_type t, const void *data, int64_t n)
+{
+    bool pairs = t == TENSOR_C64;
+    decode(out, NUMBER_F32, pairs ? TENSOR_F32 : t, data, pairs ? 2 * n : n);
+}
+
+void tensor_decode_f64(double *out, tensor_type t, const void *data, int64_t n)
+{
+    bool pairs = t == TENSOR_C64;
+    decode(out, NUMBER_F64, pairs ? TENSOR_F32 : t, data, pairs ? 2 * n : n);
+}
+
+int64_t tensor_decode_i64(int64_t *out, tensor_type t, const void *data, int64_t n)
+{
+    return decode(out, NUMBER_I64, t, data, n);
+}
+
+int64_t tensor_decode_u64(uint64_t *out, tensor_type t, const void *data, int64_t n)
+{
+    return decode(out, NUMBER_U64, t, data, n);
+}
+
+/* ---- Encoding -------------------------------------------------------------------------------- */
+
+static int64_t encode_small(void *data, tensor_type t, const float *x, int64_t n)
+{
+    uint8_t codes[BLOCK];
+    if (!small[t].pack) {
+        small[t].narrow(data, x, n);
+        return -1;
+    }
+    small[t].narrow(codes, x, n);
+    small[t].pack(data, codes, n);
+    return small_first_nan(x, n);
+}
+
+static int64_t encode_float(void *data, tensor_type t, const void *x, number_kind from, int64_t n)
+{
+    kv_dtype dtype = KV_FLOAT32;
+    float odd[BLOCK];
+    if (small[t].narrow) {
+        if (from != NUMBER_F32)
+            convert_to_odd(odd, x, numbers[from].dtype, n);
+        return encode_small(data, t, from == NUMBER_F32 ? x : odd, n);
+    }
+    tensor_type_dtype(t, &dtype);
+    convert_elements(data, dtype, x, numbers[from].dtype, n);
+    return -1;
+}
+
+static int64_t encode_integer(void *data, tensor_type t, const void *x, number_kind from, int64_t n)
+{
+    double wide[BLOCK];
+    switch (from) {
+    case NUMBER_F32:
+        convert_elements(wide, KV_FLOAT64, x, KV_FLOAT32, n);
+        return integer_from_f64(t, data, wide, n);
+    case NUMBER_F64:
+        return integer_from_f64(t, data, x, n);
+    case NUMBER_I64:
+        return integer_from_i64(t, data, x, n);
+    case NUMBER_U64:
+        return integer_from_u64(t, data, x, n);
+    }
+    return -1;
+}
+
+static int64_t encode_block(void *data, tensor_type t, const void *x, number_kind from, int64_t n)
+{
+    double odd[BLOCK];
+    if (is_integer(t))
+        return encode_integer(data, t, x, from, n);
+    if (from != NUMBER_U64)
+        return encode_float(data, t, x, from, n);
+    if (t == TENSOR_F64) {
+        integer_to_f64(TENSOR_U64, data, x, n);
+        return -1;
+    }
+    integer_odd_u64(odd, x, n);
+    return encode_float(data, t, odd, NUMBER_F64, n);
+}
+
+/* Any n, at any address. */
+static int64_t encode(void *data, tensor_type t, const void *x, number_kind from, int64_t n)
+{
+    block copy;
+    bool aligned = is_aligned(data, t);
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        int64_t k = least(BLOCK, n - i);
+        char *to = (char *)data + touched_bytes(t, i);
+        const char *numbers_at = (const char *)x + i * numbers[from].bytes;
+        int64_t bad = encode_block(aligned ? to : copy.data, t, numbers_at, from, k);
+        if (bad >= 0)
+            return i + bad;
+        if (!aligned)
+            memcpy(to, &copy, (size_t)touched_bytes(t, k));
+    }
+    return -1;
+}
+
+int64_t tensor_encode_f32(void *data, tensor_type t, const float *x, int64_t n)
+{
+    return encode(data, t, x, NUMBER_F32, n);
+}
+
+int64_t tensor_encode_f64(void *data, tensor_type t, const double *x, int64_t n)
+{
+    return encode(data, t, x, NUMBER_F64, n);
+}
+
+int64_t tensor_encode_i64(void *data, tensor_type t, const int64_t *x, int64_t n)
+{
+    return encode(data, t, x, NUMBER_I64, n);
+}
+
+int64_t tensor_encode_u64(void *data, tensor_type t, const uint64_t *x, int64_t n)
+{
+    return encode(data, t, x, NUMBER_U64, n);
+}
+
+/* ---- From type to type ----------------------------------------------------------------------- */
+
+/* The numbers that hold all of `from`. */
+static number_kind numbers_between(tensor_type to, tensor_type from)
+{
+    if (tensor_fits_f32(from) && !(is_integer(from) && is_integer(to)))
+        return NUMBER_F32;
+    if (from == TENSOR_F64)
+        return NUMBER_F64;
+    return from == TENSOR_U64 ? NUMBER_U64 : NUMBER_I64;
+}
+
+int64_t tensor_convert(void *dst, tensor_type to, const void *src, tensor_type from, int64_t n)
+{
+    block between;
+    number_kind kind = numbers_between(to, from);
+    int64_t bad = from == TENSOR_BOOL ? scalar_not_bool(src, n) : -1;
+    if (bad >= 0)
+        return bad;
+    if (to == from) {
+        memcpy(dst, src, (size_t)touched_bytes(to, n));
+        return -1;
+    }
+    if (to == numbers[kind].type && is_aligned(dst, to))
+        return decode(dst, kind, from, src, n);
+    if (from == numbers[kind].type && is_aligned(src, from))
+        return encode(dst, to, src, kind, n);
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        int64_t k = least(BLOCK, n - i);
+        decode(&between, kind, from, (const char *)src + touched_bytes(from, i), k);
+        bad = encode((char *)dst + touched_bytes(to, i), to, &between, kind, k);
+        if (bad >= 0)
+            return i + bad;
+    }
+    return -1;
+}
+
+int64_t tensor_to_array(void *array, tensor_type t, const void *data, int64_t n)
+{
+    kv_dtype dtype;
+    if (!tensor_type_dtype(t, &dtype))
+        return 0;
+    return tensor_convert(array, tensor_type_of(dtype), data, t, n);
+}

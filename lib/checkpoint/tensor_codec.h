@@ -1,0 +1,50 @@
+/* Numbers out of and into the packed bytes of tensors, for every type that has numbers: all but C64
+ * and quantised ones, for which tensor_type_dtype is false. C64 can be decoded, as pairs of floats.
+ *
+ * Data begin at a run of the type (tensor_type_run), at any address. n elements may end within a
+ * byte: its other bits are not read, and are written as 0. Arrays of numbers lie at multiples of
+ * their size. Regions do not overlap.
+ *
+ * Each number rounds once, to nearest even, whatever it comes from. One too large becomes infinity
+ * in F32, F16, BF16 and F8_E5M2, nan in F8_E4M3, FNUZ types and F8_E8M0, the largest number in F6
+ * and F4; cpu/small_float.h has the rest of F8_E8M0. nan stays nan: F32, F16 and BF16 keep the
+ * leading bits of its payload where they come from a float of at most 32 bits.
+ *
+ * Functions that return an int64_t return the first element that the destination has no number for,
+ * or -1; elements behind it may not be written. That is, for an integer, what is out of its range,
+ * and nan; for BOOL all but 0 and 1 (nothing is rounded there); for F6 and F4, nan.
+ */
+#ifndef CHECKPOINT_TENSOR_CODEC_H
+#define CHECKPOINT_TENSOR_CODEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "checkpoint/tensor_type.h"
+
+/* Whether float32 holds every number of the type; float64 holds all but those of I64 and U64 beyond
+ * 2^53. */
+bool tensor_fits_f32(tensor_type t);
+
+/* n numbers, of C64 2 n. A byte of BOOL other than 0 is 1. Numbers that do not fit are rounded. */
+void tensor_decode_f32(float *out, tensor_type t, const void *data, int64_t n);
+void tensor_decode_f64(double *out, tensor_type t, const void *data, int64_t n);
+
+/* The same exactly, for integers and BOOL only. U64 does not fit from 2^63 on, and what is negative
+ * not into uint64. */
+int64_t tensor_decode_i64(int64_t *out, tensor_type t, const void *data, int64_t n);
+int64_t tensor_decode_u64(uint64_t *out, tensor_type t, const void *data, int64_t n);
+
+int64_t tensor_encode_f32(void *data, tensor_type t, const float *x, int64_t n);
+int64_t tensor_encode_f64(void *data, tensor_type t, const double *x, int64_t n);
+int64_t tensor_encode_i64(void *data, tensor_type t, const int64_t *x, int64_t n);
+int64_t tensor_encode_u64(void *data, tensor_type t, const uint64_t *x, int64_t n);
+
+/* From one type to another, or the same. A byte of BOOL that is neither 0 nor 1 does not fit. */
+int64_t tensor_convert(void *dst, tensor_type to, const void *src, tensor_type from, int64_t n);
+
+/* To the memory of an array of tensor_type_dtype(t), where only U64 from 2^63 on, and bytes that
+ * are no BOOL, do not fit. */
+int64_t tensor_to_array(void *array, tensor_type t, const void *data, int64_t n);
+
+#endif

@@ -1,0 +1,266 @@
+/* Walks. The pieces of all tensors stand in one line, which is cut into parts of a few megabytes:
+ * many small tensors or a part of a large one. Runners, each with its own readers, take the next
+ * part until none is left. There are as many runners as threads, but no more than the memory for
+ * windows allows. */
+#include "tensors/walk.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/kv_assert.h"
+#include "base/mem.h"
+#include "base/stop.h"
+#include "checkpoint/tensor_reader.h"
+#include "engine/pool.h"
+
+/* A part is large enough that the order of the disk is mostly kept, and small enough that threads
+ * end at about the same time. A piece costs something without its bytes, too: 10^6 tensors of one
+ * element must not be one part. */
+#define PART_BYTES ((int64_t)4 << 20)
+#define PIECE_COST ((int64_t)4 << 10)
+#define PARTS_MAX  ((int64_t)1 << 18) /* parts of larger checkpoints are larger */
+
+/* All windows together, whatever the number of threads; they count as resident memory. */
+#define WINDOWS_BYTES ((int64_t)96 << 20)
+#define WINDOW_MOST   ((int64_t)16 << 20)
+
+/* Where a part begins; it ends where the next one begins. */
+typedef struct part {
+    int64_t tensor, piece;
+    int64_t number; /* of its first piece, of all */
+} part;
+
+typedef struct run {
+    const walk *w;
+    part *parts; /* and one behind the last */
+    int64_t nparts, cap;
+    int64_t window_bytes;
+    atomic_llong next;    /* the next part */
+    atomic_llong failed;  /* the number of the first piece that failed so far, else INT64_MAX */
+    pthread_mutex_t lock; /* for error, and to set failed */
+    kv_err error;
+    pthread_mutex_t telling; /* one thread calls progress at a time */
+    atomic_llong done;       /* bytes */
+    int64_t all;
+} run;
+
+int64_t walk_pieces(int64_t elements)
+{
+    return elements / WALK_PIECE + (elements % WALK_PIECE != 0);
+}
+
+/* ---- Parts ----------------------------------------------------------------------------------- */
+
+/* What a tensor is in the inputs together. */
+typedef struct sizes {
+    int64_t elements, bytes;
+    bool whole; /* its pieces must be read in order */
+} sizes;
+
+static sizes sizes_of(const walk *w, int64_t tensor)
+{
+    sizes s = {.whole = w->in_order};
+    for (int i = 0; i < w->ninputs; i++) {
+        int64_t at = w->tensors[tensor].at[i];
+        if (at < 0)
+            continue;
+        const tensor_info *t = checkpoint_at(w->inputs[i], at);
+        kv_assert(s.bytes == 0 || s.elements == t->elements,
+                  "a walk reads %lld elements of \"%.64s\" beside %lld", (long long)t->elements,
+                  t->name, (long long)s.elements);
+        s.elements = t->elements;
+        s.bytes += t->bytes;
+        s.whole |= (t->form & TENSOR_DEFLATED) != 0;
+    }
+    return s;
+}
+
+static int add_part(run *r, int64_t tensor, int64_t piece, int64_t number, kv_err *e)
+{
+    int code = mem_grow(&r->parts, &r->cap, r->nparts + 1, sizeof *r->parts, e);
+    if (code == KV_OK)
+        r->parts[r->nparts++] = (part){tensor, piece, number};
+    return code;
+}
+
+/* Cuts one tensor; *room is what the open part may still take. */
+static int cut_tensor(run *r, int64_t tensor, int64_t *number, int64_t *room, int64_t part_bytes,
+                      kv_err *e)
+{
+    sizes s = sizes_of(r->w, tensor);
+    int64_t pieces = walk_pieces(s.elements), step = s.whole ? pieces : 1;
+    int code = KV_OK;
+    for (int64_t piece = 0; piece < pieces && code == KV_OK; piece += step) {
+        if (*room <= 0) {
+            code = add_part(r, tensor, piece, *number + piece, e);
+            *room = part_bytes;
+        }
+        *room -= s.bytes / pieces * step + PIECE_COST * step;
+    }
+    *number += pieces;
+    return code;
+}
+
+static int cut(run *r, kv_err *e)
+{
+    int64_t number = 0, room = 0;
+    int code = KV_OK;
+    for (int64_t i = 0; i < r->w->ntensors; i++)
+        r->all += sizes_of(r->w, i).bytes;
+    int64_t part_bytes = r->all / PARTS_MAX > PART_BYTES ? r->all / PARTS_MAX : PART_BYTES;
+    for (int64_t i = 0; i < r->w->ntensors && code == KV_OK; i++)
+        code = cut_tensor(r, i, &number, &room, part_bytes, e);
+    if (code == KV_OK && (code = add_part(r, r->w->ntensors, 0, number, e)) == KV_OK)
+        r->nparts--;
+    return code;
+}
+
+/* ---- Running them ---------------------------------------------------------------------------- */
+
+/* Pieces before the one that failed are still handled, since an earlier error would be the first.
+ * Every part that begins before it has been taken already. */
+static void fail(run *r, int64_t number, const kv_err *e)
+{
+    pthread_mutex_lock(&r->lock);
+    if (number < atomic_load(&r->failed)) {
+        atomic_store(&r->failed, number);
+        r->error = *e;
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* A thread that finds another one telling goes on. */
+static void tell(run *r, int64_t bytes)
+{
+    atomic_fetch_add(&r->done, bytes);
+    if (!r->w->progress || pthread_mutex_trylock(&r->telling))
+        return;
+    r->w->progress(r->w->progress_arg, atomic_load(&r->done), r->all);
+    pthread_mutex_unlock(&r->telling);
+}
+
+static int read_piece(const walk *w, tensor_reader *const *readers, walk_piece *p, int64_t *bytes,
+                      kv_err *e)
+{
+    int code = KV_OK;
+    for (int i = 0; i < w->ninputs && code == KV_OK; i++) {
+        int64_t at = w->tensors[p->tensor].at[i];
+        p->data[i] = NULL;
+        if (at < 0)
+            continue;
+        const tensor_info *t = checkpoint_at(w->inputs[i], at);
+        int64_t n = tensor_type_bytes(t->type, p->n);
+        *bytes += n;
+        code = tensor_read(readers[i], &p->data[i], at, tensor_type_bytes(t->type, p->first), n, e);
+    }
+    return code;
+}
+
+/* The number of elements of a tensor of the walk. */
+static int64_t elements_of(const walk *w, int64_t tensor)
+{
+    for (int i = 0; i < w->ninputs; i++)
+        if (w->tensors[tensor].at[i] >= 0)
+            return checkpoint_at(w->inputs[i], w->tensors[tensor].at[i])->elements;
+    return 0;
+}
+
+static int check_readers(const run *r, tensor_reader *const *readers, kv_err *e)
+{
+    int code = KV_OK;
+    for (int i = 0; i < r->w->ninputs && code == KV_OK; i++)
+        code = tensor_reader_check(readers[i], e);
+    return code;
+}
+
+/* Handles the pieces of a part, up to the first one that fails or that is behind a failed one. */
+static int run_part(run *r, const part *from, tensor_reader *const *readers, int worker, kv_err *e)
+{
+    const walk *w = r->w;
+    int64_t number = from->number, end = from[1].number;
+    walk_piece p = {.tensor = from->tensor, .number = from->piece};
+    int64_t elements = elements_of(w, p.tensor), bytes = 0;
+    int code = KV_OK;
+    for (; number < end && number < atomic_load(&r->failed); number++, p.number++) {
+        while (p.number >= walk_pieces(elements)) {
+            elements = elements_of(w, ++p.tensor);
+            p.number = 0;
+        }
+        p.first = p.number * WALK_PIECE;
+        p.n = elements - p.first < WALK_PIECE ? elements - p.first : WALK_PIECE;
+        if ((code = stop_check(e))) {
+            number = -1; /* what was interrupted is not examined to the end */
+            break;
+        }
+        if ((code = read_piece(w, readers, &p, &bytes, e)) ||
+            (code = w->piece(w->arg, &p, worker, e)))
+            break;
+        if (bytes >= PART_BYTES) {
+            tell(r, bytes);
+            bytes = 0;
+        }
+    }
+    tell(r, bytes);
+    if (code == KV_OK && (code = check_readers(r, readers, e)))
+        number = from->number;
+    if (code)
+        fail(r, number, e);
+    return code;
+}
+
+static int open_readers(const run *r, tensor_reader **readers, kv_err *e)
+{
+    int code = KV_OK;
+    for (int i = 0; i < r->w->ninputs && code == KV_OK; i++)
+        code = tensor_reader_new(&readers[i], r->w->inputs[i], r->window_bytes, e);
+    return code;
+}
+
+static void runner(void *arg, int64_t number, int worker)
+{
+    run *r = arg;
+    kv_err e = {0};
+    tensor_reader *readers[WALK_INPUTS] = {0};
+    int64_t i;
+    (void)number;
+    if (open_readers(r, readers, &e))
+        fail(r, -1, &e);
+    while (e.code == KV_OK && (i = atomic_fetch_add(&r->next, 1)) < r->nparts)
+        run_part(r, &r->parts[i], readers, worker, &e);
+    for (int k = 0; k < r->w->ninputs; k++)
+        tensor_reader_free(readers[k]);
+}
+
+/* The number of runners; sets the size of their windows. */
+static int64_t runners(run *r)
+{
+    int64_t ninputs = r->w->ninputs > 0 ? r->w->ninputs : 1, n = pool_workers();
+    int64_t most = WINDOWS_BYTES / TENSOR_BLOCK / ninputs;
+    n = n < most ? n : most;
+    n = n < r->nparts ? n : r->nparts;
+    if (n > 0)
+        r->window_bytes = WINDOWS_BYTES / ninputs / n;
+    if (r->window_bytes > WINDOW_MOST)
+        r->window_bytes = WINDOW_MOST;
+    return n;
+}
+
+int walk_run(const walk *w, kv_err *e)
+{
+    run r = {.w = w, .failed = INT64_MAX};
+    kv_assert(w->ninputs <= WALK_INPUTS, "a walk has %d inputs", w->ninputs);
+    int code = cut(&r, e);
+    if (code == KV_OK) {
+        pthread_mutex_init(&r.lock, NULL);
+        pthread_mutex_init(&r.telling, NULL);
+        pool_run(runners(&r), runner, &r);
+        pthread_mutex_destroy(&r.lock);
+        pthread_mutex_destroy(&r.telling);
+        code = r.error.code;
+        if (code && e && e->code == KV_OK)
+            *e = r.error;
+    }
+    mem_free(r.parts);
+    return code;
+}

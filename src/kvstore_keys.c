@@ -1,0 +1,140 @@
+/* kv_delete, kv_rename: the public functions that take keys of a store away. */
+#include "kvstore.h"
+
+#include "args.h"
+#include "base/arg.h"
+#include "base/mem.h"
+#include "core/call.h"
+#include "core/call_trace.h"
+#include "core/store.h"
+#include "store_lock.h"
+
+/* Enters a store whose slots hold all that there is of its keys. What is pending uses the names of
+ * the keys, so it must end first. */
+static int enter(kv *store, kv_err *e)
+{
+    int rc = store_enter_idle(store, e);
+    if (rc)
+        return rc;
+    if (store->in_slots)
+        return KV_OK;
+    rc = kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no delete or rename",
+                    store->type);
+    return store_leave(store, rc, e);
+}
+
+/* The number of a key's slot. */
+static int find(const slot_table *t, const kv_key *key, int64_t guess, int64_t *number, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    int rc = slot_check_kind(t, key, e);
+    if (rc || (*number = slot_find(t, key, guess)) >= 0)
+        return rc;
+    kv_err_set(e, KV_E_KEY, "there is no key %s", slot_key_text(text, key));
+    kv_err_key(e, key);
+    return KV_E_KEY;
+}
+
+static int refuse(const kv_key *key, const char *why, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    kv_err_set(e, KV_E_KEY, "key %s %s", slot_key_text(text, key), why);
+    kv_err_key(e, key);
+    return KV_E_KEY;
+}
+
+/* What a profile is told. It is told before the change, because the caller's keys may be borrowed
+ * from the slots. */
+typedef struct noted {
+    uint64_t op; /* 0: no profile is taken */
+    int64_t begin;
+} noted;
+
+static noted note_begin(void)
+{
+    return trace_on() ? (noted){trace_number(), trace_now()} : (noted){0};
+}
+
+static void note_end(const noted *x, const char *name, const kv_key *keys, int64_t n)
+{
+    if (x->op)
+        call_trace_alone(x->op, x->begin, name, keys, n);
+}
+
+/* to[number] becomes -1 for the slot of each key. */
+static int mark(const slot_table *t, const kv_key *keys, int64_t n, int64_t *to, kv_err *e)
+{
+    int64_t number = -1;
+    int rc = KV_OK;
+    for (int64_t i = 0; i < n && !rc; i++) {
+        rc = find(t, &keys[i], number + 1, &number, e);
+        if (!rc && to[number] < 0)
+            rc = refuse(&keys[i], "stands twice in the call", e);
+        else if (!rc)
+            to[number] = -1;
+    }
+    return rc;
+}
+
+static int delete_keys(kv *store, const kv_key *keys, int64_t n, kv_err *e)
+{
+    noted x = note_begin();
+    slot_table *t = &store->slots;
+    int64_t *to = mem_zalloc(t->n, sizeof *to, e);
+    int rc = to ? mark(t, keys, n, to, e) : KV_E_MEMORY;
+    if (!rc)
+        rc = transaction_keep_keys(&store->open, t, e);
+    if (!rc) {
+        note_end(&x, "delete", keys, n);
+        slot_remove(t, to);
+        store->changes++;
+    }
+    mem_free(to);
+    return rc;
+}
+
+int kv_delete(kv *store, const kv_key *keys, int64_t n, kv_err *e)
+{
+    kv_err unused = {0};
+    e = e ? e : &unused;
+    int rc = args_can(store, KV_CAN_DELETE, e);
+    if (!rc && n < 0)
+        rc = kv_err_set(e, KV_E_VALUE, "a call cannot have %lld keys", (long long)n);
+    if (!rc && n > 0)
+        rc = arg_given(keys, "keys", e);
+    for (int64_t i = 0; i < n && !rc; i++)
+        rc = call_check_key(&keys[i], keys, e);
+    if (rc || (rc = enter(store, e)))
+        return rc;
+    return store_leave(store, n > 0 ? delete_keys(store, keys, n, e) : KV_OK, e);
+}
+
+static int rename_key(kv *store, const kv_key *from, const kv_key *to, kv_err *e)
+{
+    noted x = note_begin();
+    slot_table *t = &store->slots;
+    int64_t number;
+    int rc = find(t, from, -1, &number, e);
+    if (rc || (rc = slot_check_kind(t, to, e)))
+        return rc;
+    if (slot_find(t, to, -1) >= 0)
+        return refuse(to, "is there already", e);
+    if ((rc = transaction_keep_keys(&store->open, t, e)))
+        return rc;
+    note_end(&x, "rename", (kv_key[]){*from, *to}, 2);
+    rc = slot_rename(t, number, to, e);
+    store->changes += rc == KV_OK;
+    return rc;
+}
+
+int kv_rename(kv *store, const kv_key *from, const kv_key *to, kv_err *e)
+{
+    kv_err unused = {0};
+    e = e ? e : &unused;
+    int rc = args_can(store, KV_CAN_DELETE, e);
+    if (rc || (rc = arg_given(from, "from", e)) || (rc = arg_given(to, "to", e)) ||
+        (rc = call_check_key(from, from, e)) || (rc = call_check_key(to, to, e)) ||
+        (rc = enter(store, e)))
+        return rc;
+    return store_leave(store, rename_key(store, from, to, e), e);
+}

@@ -1,0 +1,570 @@
+/* kv_delete and kv_rename: what goes with a key and what stays, order, kinds, errors, what is under
+ * way, transactions; and random calls against a model. */
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "kvstore.h"
+#include "store_help.h"
+
+static void delete_one(kv *s, kv_key key)
+{
+    kv_err e = {0};
+    CHECK_OK(kv_delete(s, &key, 1, &e));
+}
+
+static void rename_one(kv *s, kv_key from, kv_key to)
+{
+    kv_err e = {0};
+    CHECK_OK(kv_rename(s, &from, &to, &e));
+}
+
+/* The keys in the order of updates, with blanks between them. */
+static void check_keys(kv *s, const char *want)
+{
+    char got[400] = "";
+    size_t n = 0;
+    kv_err e = {0};
+    for (int64_t i = 0; i < kv_num_keys(s); i++) {
+        kv_info info;
+        CHECK_OK(kv_info_at(s, i, &info, &e));
+        n += (size_t)(info.key.name ? snprintf(got + n, sizeof got - n, "%s ", info.key.name)
+                                    : snprintf(got + n, sizeof got - n, "%d ", (int)info.key.id));
+    }
+    CHECK_TEXT(got, want);
+}
+
+static void check_gone(kv *s, kv_key key)
+{
+    kv_err e = {0};
+    kv_info info;
+    CHECK_INT(kv_find(s, &key, &info, &e), KV_E_KEY);
+}
+
+static int64_t pushes(kv *s, kv_key key)
+{
+    kv_err e = {0};
+    kv_info info;
+    CHECK_OK(kv_find(s, &key, &info, &e));
+    return info.pushes;
+}
+
+static kv *with_names(const char *type)
+{
+    kv *s = make(type);
+    const char *names[] = {"d", "b", "a", "c"};
+    for (int i = 0; i < 4; i++)
+        init_with(s, name(names[i]), filled(i));
+    return s;
+}
+
+TEST(delete_keeps_the_order_of_text_keys)
+{
+    kv_err e = {0};
+    kv *s = with_names("local");
+    kv_key two[] = {name("c"), name("b")};
+    CHECK_OK(kv_delete(s, two, 2, &e));
+    check_keys(s, "d a ");
+    check_gone(s, name("b"));
+    check_gone(s, name("c"));
+    check_key(s, name("d"), 0);
+    check_key(s, name("a"), 2);
+    init_with(s, name("b"), filled(7));
+    check_keys(s, "d a b ");
+    check_key(s, name("b"), 7);
+    kv_free(s);
+}
+
+TEST(delete_keeps_the_order_of_integer_keys)
+{
+    kv *s = make("local");
+    for (int i = 9; i > 0; i -= 2)
+        init_with(s, id(i), filled(i));
+    check_keys(s, "1 3 5 7 9 ");
+    delete_one(s, id(5));
+    check_keys(s, "1 3 7 9 ");
+    rename_one(s, id(9), id(-2));
+    check_keys(s, "-2 1 3 7 ");
+    init_with(s, id(5), filled(50));
+    check_keys(s, "-2 1 3 5 7 ");
+    check_key(s, id(-2), 9);
+    check_key(s, id(5), 50);
+    check_key(s, id(7), 7);
+    kv_free(s);
+}
+
+TEST(delete_makes_room_for_another_shape_and_kind)
+{
+    kv_err e = {0};
+    kv_info info;
+    kv *s = make("local");
+    init_with(s, id(3), filled(1));
+    push_one(s, id(3), filled(2));
+    delete_one(s, id(3));
+    CHECK_INT(kv_num_keys(s), 0);
+    init_with(s, id(3), array_full(KV_INT8, 1, (int64_t[]){3}, 5, cpu0));
+    CHECK_OK(kv_find(s, &(kv_key){.id = 3}, &info, &e));
+    CHECK_INT(info.dtype, KV_INT8);
+    CHECK_INT(info.ndim, 1);
+    CHECK_INT(info.pushes, 0);
+    delete_one(s, id(3));
+    init_with(s, name("w"), filled(4));
+    check_key(s, name("w"), 4);
+    kv_free(s);
+}
+
+TEST(delete_of_no_keys_changes_nothing)
+{
+    kv_err e = {0};
+    kv *s = with_names("local");
+    uint64_t before = kv_changes(s);
+    CHECK_OK(kv_delete(s, NULL, 0, &e));
+    CHECK(kv_changes(s) == before);
+    delete_one(s, name("a"));
+    CHECK(kv_changes(s) == before + 1);
+    kv_free(s);
+}
+
+TEST(delete_takes_keys_that_are_borrowed_from_the_store)
+{
+    kv_err e = {0};
+    kv *s = with_names("local");
+    kv_info info;
+    enter_folder();
+    CHECK_OK(kv_profile_start("p.json", &e)); /* which is told the keys, too */
+    CHECK_OK(kv_info_at(s, 1, &info, &e));
+    delete_one(s, info.key);
+    check_keys(s, "d a c ");
+    CHECK_OK(kv_info_at(s, 1, &info, &e));
+    rename_one(s, info.key, name("z"));
+    check_keys(s, "d z c ");
+    CHECK_OK(kv_profile_stop(&e));
+    char *text = NULL;
+    size_t n = 0;
+    CHECK_OK(file_read("p.json", &text, &n, &e));
+    CHECK(strstr(text, "\"delete b\"") && strstr(text, "\"keys\":[\"b\"]"));
+    CHECK(strstr(text, "\"rename a, z\"") && strstr(text, "\"keys\":[\"a\",\"z\"]"));
+    mem_free(text);
+    leave_folder("p.json", NULL);
+    kv_free(s);
+}
+
+TEST(rename_keeps_place_value_and_counts)
+{
+    kv *s = with_names("local");
+    push_one(s, name("b"), filled(20));
+    rename_one(s, name("b"), name("x"));
+    check_keys(s, "d x a c ");
+    check_gone(s, name("b"));
+    check_key(s, name("x"), 20);
+    CHECK_INT(pushes(s, name("x")), 1);
+    push_one(s, name("x"), filled(21));
+    check_key(s, name("x"), 21);
+    init_with(s, name("b"), filled(5)); /* the name is free */
+    check_keys(s, "d x a c b ");
+    check_key(s, name("x"), 21);
+    kv_free(s);
+}
+
+/* ---- Optimizers ---- */
+
+static void train(kv *s, kv_key key, int n)
+{
+    for (int i = 0; i < n; i++)
+        push_one(s, key, filled(0.25 * i - 0.5));
+}
+
+static void set_adam(kv *s)
+{
+    kv_err e = {0};
+    kv_opt params[] = {{"learning_rate", "0.1"}};
+    CHECK_OK(kv_set_optimizer(s, "adam", params, 1, &e));
+}
+
+static kv_array *value(kv *s, kv_key key)
+{
+    return pull_into(s, key, filled(-99));
+}
+
+static void check_same_keys(kv *a, kv_key x, kv *b, kv_key y)
+{
+    kv_array *one = value(a, x), *other = value(b, y);
+    check_same_bytes(one, other);
+    kv_array_unref(one);
+    kv_array_unref(other);
+}
+
+/* The states follow a renamed key, and the keys around a deleted one keep theirs; a key that comes
+ * again begins anew. */
+TEST(delete_and_rename_take_the_states_with_a_key)
+{
+    kv *s = with_names("local"), *plain = with_names("local");
+    set_adam(s);
+    set_adam(plain);
+    for (int i = 0; i < 2; i++) {
+        kv *store = i ? plain : s;
+        train(store, name("b"), 3);
+        train(store, name("a"), 4);
+        train(store, name("c"), 2);
+    }
+    delete_one(s, name("b"));
+    rename_one(s, name("a"), name("a2"));
+    train(s, name("a2"), 3);
+    train(plain, name("a"), 3);
+    train(s, name("c"), 3);
+    train(plain, name("c"), 3);
+    check_same_keys(s, name("a2"), plain, name("a"));
+    check_same_keys(s, name("c"), plain, name("c"));
+    kv *fresh = make("local");
+    set_adam(fresh);
+    init_with(s, name("b"), filled(1));
+    init_with(fresh, name("b"), filled(1));
+    train(s, name("b"), 2);
+    train(fresh, name("b"), 2);
+    check_same_keys(s, name("b"), fresh, name("b"));
+    kv_free(s);
+    kv_free(plain);
+    kv_free(fresh);
+}
+
+/* Multipliers belong to the name of a key, whichever key has it. */
+TEST(rename_leaves_multipliers_to_the_name)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    kv_opt params[] = {{"learning_rate", "1"}, {"lr_mult", "3=2"}, {"wd", "0"}};
+    CHECK_OK(kv_set_optimizer(s, "sgd", params, 3, &e));
+    init_with(s, id(3), filled(0));
+    init_with(s, id(4), filled(0));
+    push_one(s, id(3), filled(1));
+    check_key(s, id(3), -2);
+    rename_one(s, id(3), id(5));
+    push_one(s, id(5), filled(1));
+    check_key(s, id(5), -3);
+    rename_one(s, id(4), id(3));
+    push_one(s, id(3), filled(1));
+    check_key(s, id(3), -2);
+    kv_free(s);
+}
+
+/* ---- Errors ---- */
+
+static void refuses_delete(kv *s, const kv_key *keys, int64_t n, kv_code code, const char *text)
+{
+    kv_err e = {0};
+    uint64_t before = kv_changes(s);
+    CHECK_ERR(kv_delete(s, keys, n, &e), code, text);
+    CHECK(kv_changes(s) == before);
+}
+
+static void refuses_rename(kv *s, kv_key from, kv_key to, kv_code code, const char *text)
+{
+    kv_err e = {0};
+    uint64_t before = kv_changes(s);
+    CHECK_ERR(kv_rename(s, &from, &to, &e), code, text);
+    CHECK(kv_changes(s) == before);
+}
+
+TEST(delete_errors)
+{
+    kv_err e = {0};
+    kv *s = with_names("local"), *test = make("teststore");
+    char longest[KV_KEY_MAX + 2];
+    memset(longest, 'x', sizeof longest);
+    longest[KV_KEY_MAX + 1] = '\0';
+    refuses_delete(s, (kv_key[]){name("a"), name("q")}, 2, KV_E_KEY, "there is no key \"q\"");
+    refuses_delete(s, (kv_key[]){name("a"), name("b"), name("a")}, 3, KV_E_KEY,
+                   "key \"a\" stands twice in the call");
+    refuses_delete(s, (kv_key[]){id(3)}, 1, KV_E_KEY,
+                   "this store holds text keys, 3 is an integer key");
+    refuses_delete(s, (kv_key[]){name("a"), id(3)}, 2, KV_E_KEY,
+                   "one call takes keys of one kind, \"a\" is a text key and 3 an integer");
+    refuses_delete(s, (kv_key[]){name("\xff")}, 1, KV_E_KEY, "the key \"\xff\" is not UTF-8");
+    CHECK(kv_delete(s, &(kv_key){.name = longest}, 1, &e) == KV_E_KEY &&
+          strstr(e.text, "is longer than 4096 bytes"));
+    check_keys(s, "d b a c ");
+    refuses_delete(test, (kv_key[]){name("a")}, 1, KV_E_UNSUPPORTED,
+                   "stores of type \"teststore\" have no delete or rename");
+    kv_free(s);
+    kv_free(test);
+}
+
+TEST(rename_errors)
+{
+    kv_err e = {0};
+    kv *s = with_names("local"), *test = make("teststore");
+    char longest[KV_KEY_MAX + 2];
+    memset(longest, 'x', sizeof longest);
+    longest[KV_KEY_MAX + 1] = '\0';
+    refuses_rename(s, name("q"), name("z"), KV_E_KEY, "there is no key \"q\"");
+    refuses_rename(s, name("a"), name("b"), KV_E_KEY, "key \"b\" is there already");
+    refuses_rename(s, name("a"), name("a"), KV_E_KEY, "key \"a\" is there already");
+    refuses_rename(s, name("a"), id(1), KV_E_KEY,
+                   "this store holds text keys, 1 is an integer key");
+    refuses_rename(s, id(1), name("z"), KV_E_KEY,
+                   "this store holds text keys, 1 is an integer key");
+    refuses_rename(s, name("a"), name("\xff"), KV_E_KEY, "the key \"\xff\" is not UTF-8");
+    CHECK(kv_rename(s, &(kv_key){.name = "a"}, &(kv_key){.name = longest}, &e) == KV_E_KEY &&
+          strstr(e.text, "is longer than 4096 bytes"));
+    refuses_rename(test, name("a"), name("b"), KV_E_UNSUPPORTED,
+                   "stores of type \"teststore\" have no delete or rename");
+    longest[KV_KEY_MAX] = '\0';
+    rename_one(s, name("a"), name(longest));
+    rename_one(s, name(longest), name("e"));
+    check_keys(s, "d b e c ");
+    kv_free(s);
+    kv_free(test);
+}
+
+TEST(delete_says_that_a_key_is_gone)
+{
+    kv_err e = {0};
+    kv_array *out = filled(0);
+    kv *s = with_names("local");
+    kv_key a = name("a");
+    delete_one(s, a);
+    CHECK_ERR(kv_pull(s, &a, 1, &out, NULL, &e), KV_E_KEY, "there is no key \"a\"");
+    kv_array_unref(out);
+    kv_free(s);
+}
+
+/* An updater may not take its own keys away. */
+static int delete_within(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
+                         kv_err *why)
+{
+    kv_err e = {0};
+    (void)input, (void)stored, (void)why;
+    CHECK_ERR(kv_delete(arg, key, 1, &e), KV_E_USAGE,
+              "an updater or printer may ask its own store only for type and rank");
+    e = (kv_err){0};
+    CHECK_ERR(kv_rename(arg, key, &(kv_key){.id = 99}, &e), KV_E_USAGE,
+              "an updater or printer may ask its own store only for type and rank");
+    return KV_OK;
+}
+
+TEST(delete_is_refused_in_an_updater)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    init_with(s, id(3), filled(1));
+    CHECK_OK(kv_set_updater(s, delete_within, s, NULL, &e));
+    push_one(s, id(3), filled(1));
+    CHECK_OK(kv_wait(s, &e));
+    check_keys(s, "3 ");
+    kv_free(s);
+}
+
+/* ---- What is under way ---- */
+
+enum { LARGE = 1 << 20 };
+
+static kv_array *large(double x)
+{
+    return array_full(KV_FLOAT32, 1, (int64_t[]){LARGE}, x, cpu0);
+}
+
+/* Pushes and pulls that were scheduled before come to their end with the arrays of that time. */
+TEST(delete_waits_for_what_is_under_way)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    kv_key w = name("w"), v = name("v");
+    for (int i = 0; i < 20; i++) {
+        kv_array *out = large(-1), *in = large(i);
+        init_with(s, w, large(0));
+        init_with(s, v, large(7));
+        for (int k = 0; k < 3; k++)
+            CHECK_OK(kv_push(s, &w, 1, &in, NULL, &e));
+        CHECK_OK(kv_pull(s, &w, 1, &out, NULL, &e));
+        delete_one(s, w);
+        rename_one(s, v, w);
+        check_array(out, i);
+        CHECK_OK(kv_pull(s, &w, 1, &out, NULL, &e));
+        delete_one(s, w);
+        check_array(out, 7);
+        kv_array_unref(in);
+        kv_array_unref(out);
+    }
+    CHECK_INT(kv_num_keys(s), 0);
+    kv_free(s);
+}
+
+/* ---- Transactions ---- */
+
+TEST(delete_and_rename_are_rolled_back)
+{
+    kv_err e = {0};
+    kv *s = with_names("local");
+    push_one(s, name("a"), filled(9));
+    uint64_t before = kv_changes(s);
+    CHECK_OK(kv_begin(s, &e));
+    push_one(s, name("a"), filled(10));
+    init_with(s, name("new"), filled(3));
+    delete_one(s, name("b"));
+    rename_one(s, name("c"), name("b"));
+    rename_one(s, name("a"), name("c"));
+    push_one(s, name("b"), filled(11));
+    delete_one(s, name("new"));
+    init_with(s, name("a"), array_full(KV_INT32, 0, NULL, 1, cpu0));
+    check_keys(s, "d c b a ");
+    CHECK_OK(kv_rollback(s, &e));
+    check_keys(s, "d b a c ");
+    check_key(s, name("d"), 0);
+    check_key(s, name("b"), 1);
+    check_key(s, name("a"), 9);
+    check_key(s, name("c"), 3);
+    CHECK_INT(pushes(s, name("a")), 1);
+    CHECK(kv_changes(s) == before);
+    CHECK_ERR(kv_rename(s, &(kv_key){.name = "new"}, &(kv_key){.name = "n"}, &e), KV_E_KEY,
+              "there is no key \"new\"");
+    kv_free(s);
+}
+
+TEST(delete_and_rename_are_committed)
+{
+    kv_err e = {0};
+    kv *s = with_names("local");
+    CHECK_OK(kv_begin(s, &e));
+    delete_one(s, name("d"));
+    rename_one(s, name("c"), name("x"));
+    CHECK_OK(kv_commit(s, &e));
+    check_keys(s, "b a x ");
+    check_key(s, name("x"), 3);
+    kv_free(s);
+}
+
+/* A store that is released within a transaction, and one whose keys of one kind come back. */
+TEST(delete_rolled_back_gives_the_kind_of_keys_back)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    init_with(s, id(3), filled(1));
+    CHECK_OK(kv_begin(s, &e));
+    delete_one(s, id(3));
+    init_with(s, name("w"), filled(2));
+    CHECK_OK(kv_rollback(s, &e));
+    check_keys(s, "3 ");
+    check_key(s, id(3), 1);
+    CHECK_OK(kv_begin(s, &e));
+    delete_one(s, id(3));
+    kv_free(s);
+    s = make("local");
+    CHECK_OK(kv_begin(s, &e)); /* of an empty store */
+    init_with(s, id(3), filled(1));
+    delete_one(s, id(3));
+    init_with(s, id(4), filled(1));
+    CHECK_OK(kv_rollback(s, &e));
+    CHECK_INT(kv_num_keys(s), 0);
+    kv_free(s);
+}
+
+/* ---- Random calls ---- */
+
+enum { NAMES = 40 };
+
+/* What the store should hold: keys in the order of its slots, 0 to NAMES - 1. */
+typedef struct model {
+    int n, key[NAMES], x[NAMES], pushes[NAMES];
+} model;
+
+static int at_of(const model *m, int key)
+{
+    for (int i = 0; i < m->n; i++)
+        if (m->key[i] == key)
+            return i;
+    return -1;
+}
+
+static kv_key key_of(bool text, int key, char name_of[16])
+{
+    snprintf(name_of, 16, "k%d", (key * 7) % NAMES);
+    return text ? (kv_key){.name = name_of} : (kv_key){.id = (key * 7) % NAMES};
+}
+
+static void compare(kv *s, const model *m, bool text)
+{
+    char name_of[16];
+    CHECK_INT(kv_num_keys(s), m->n);
+    for (int i = 0; i < m->n; i++) {
+        kv_err e = {0};
+        kv_info info;
+        kv_key key = key_of(text, m->key[i], name_of);
+        check_key(s, key, m->x[i]);
+        CHECK_INT(pushes(s, key), m->pushes[i]);
+        CHECK_OK(kv_info_at(s, i, &info, &e));
+        if (text)
+            CHECK_TEXT(info.key.name, name_of);
+    }
+}
+
+static void change(kv *s, model *m, bool text, int what, int key, int other, int x)
+{
+    kv_err e = {0};
+    char one[16], two[16];
+    int at = at_of(m, key), to = at_of(m, other);
+    kv_key k = key_of(text, key, one), o = key_of(text, other, two);
+    if (what == 0 && at < 0) {
+        init_with(s, k, filled(x));
+        m->key[m->n] = key;
+        m->x[m->n] = x;
+        m->pushes[m->n++] = 0;
+    } else if (what == 1 && at >= 0) {
+        push_one(s, k, filled(x));
+        m->x[at] = x;
+        m->pushes[at]++;
+    } else if (what == 2) {
+        CHECK_INT(kv_delete(s, &k, 1, &e), at >= 0 ? KV_OK : KV_E_KEY);
+        for (int i = at; at >= 0 && i + 1 < m->n; i++) {
+            m->key[i] = m->key[i + 1];
+            m->x[i] = m->x[i + 1];
+            m->pushes[i] = m->pushes[i + 1];
+        }
+        m->n -= at >= 0;
+    } else if (what == 3) {
+        CHECK_INT(kv_rename(s, &k, &o, &e), at >= 0 && to < 0 ? KV_OK : KV_E_KEY);
+        if (at >= 0 && to < 0)
+            m->key[at] = other;
+    }
+}
+
+static void random_calls(bool text)
+{
+    kv *s = make("local");
+    kv_err e = {0};
+    model now = {0}, then = {0};
+    bool open = false;
+    uint64_t state = 88172645463325252u + text;
+    for (int i = 0; i < 6000; i++) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        int what = (int)(state >> 20 & 0xffff) % 50, key = (int)(state >> 36 & 0xff) % NAMES;
+        int other = (int)(state >> 44 & 0xff) % NAMES;
+        if (what == 49 && !open) {
+            CHECK_OK(kv_begin(s, &e));
+            then = now;
+            open = true;
+        } else if (what == 49) {
+            bool keeps = key % 3 == 0;
+            CHECK_OK(keeps ? kv_commit(s, &e) : kv_rollback(s, &e));
+            now = keeps ? now : then;
+            open = false;
+        } else {
+            change(s, &now, text, what % 4, key, other, i);
+        }
+        if (what > 40)
+            compare(s, &now, text);
+    }
+    CHECK(now.n > 0);
+    kv_free(s);
+}
+
+TEST(delete_and_rename_of_random_text_keys)
+{
+    random_calls(true);
+}
+
+TEST(delete_and_rename_of_random_integer_keys)
+{
+    random_calls(false);
+}
