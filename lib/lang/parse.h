@@ -95,8 +95,8 @@ typedef struct parser {
     ast *(*method)(struct parser *p, const ast *store, const token *name);
     const char *target;    /* in a def that is an updater: the parameter that it changes in place */
     uint32_t variables;    /* a bit for each module of MXNet whose name is a variable here */
-    /* (optional, NULL: there are none) the number, below 32, of a word of statements that a variable
-     * of its name hides; -1 for other names */
+    /* (optional, NULL: there are none) the number, below 32, of a word of statements that a
+     * variable of its name hides; -1 for other names */
     int (*hidden_word)(const char *name);
     uint32_t hidden;       /* a bit for each of them that is the name of a variable here */
     bool indented_end;     /* the text ended in a block written by indentation, which may go on */
