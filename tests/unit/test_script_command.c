@@ -257,7 +257,8 @@ TEST(script_command_words_of_the_shell)
 {
     static const char *const texts[] = {
         "plain", "a b", "", "-l", "--brief", "*", "1e-5", "it's", "\"", "\\", "\\1", "a\\", "$x",
-        "#", "~", "a\nb", "a\r\nb", "s/(a)/\\1/", "{", "x;y|z>w", "->", "(1)", "'\"\\$", "é", "[0-9]"};
+        "#", "~", "a\nb", "a\r\nb", "s/(a)/\\1/", "{", "x;y|z>w", "->", "(1)", "'\"\\$",
+        "é", "[0-9]"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         kv_err e = {0};
         session s = new_session();
