@@ -838,11 +838,11 @@ TEST(safetensors_wider)
     kv_err e = {0};
     kv_array *a;
     const void *data;
-    static const char header[] = "{\"h\":{\"dtype\":\"F8_E4M3\",\"shape\":[2],"
-                                 "\"data_offsets\":[0,2]},"
-                                 "\"u\":{\"dtype\":\"U64\",\"shape\":[1],\"data_offsets\":[2,10]},"
-                                 "\"c\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[10,18]},"
-                                 "\"v\":{\"dtype\":\"U64\",\"shape\":[1],\"data_offsets\":[18,26]}}";
+    static const char header[] =
+        "{\"h\":{\"dtype\":\"F8_E4M3\",\"shape\":[2],\"data_offsets\":[0,2]},"
+        "\"u\":{\"dtype\":\"U64\",\"shape\":[1],\"data_offsets\":[2,10]},"
+        "\"c\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[10,18]},"
+        "\"v\":{\"dtype\":\"U64\",\"shape\":[1],\"data_offsets\":[18,26]}}";
     image m = made(header, strlen(header), 26);
     char *at = m.data + m.n - 26;
     memcpy(at, "\x38\xFE", 2); /* 1, -448 */
