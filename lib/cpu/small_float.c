@@ -12,20 +12,7 @@
 #include <string.h>
 
 #include "base/clones.h"
-
-static inline uint32_t bits_of(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
-static inline float float_of(uint32_t u)
-{
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
+#include "cpu/float_bits.h"
 
 /* Codes here are without the sign. */
 typedef struct small_format {
