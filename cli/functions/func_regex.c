@@ -2,7 +2,7 @@
 #include "functions/func.h"
 
 #include "base/mem.h"
-#include "base/regex.h"
+#include "base/regexp.h"
 #include "functions/piece.h"
 #include "session/text.h"
 

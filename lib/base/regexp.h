@@ -2,10 +2,11 @@
  *
  * Known: . ^ $ | () (?:) [] * + ? {m,n} and each of the last four with ?, \d \w \s \b \A \Z and
  * their opposites, the escapes of characters. Not known, and refused: references to groups,
- * what looks ahead or behind, names of groups, flags. \d is 0 to 9.
+ * what looks ahead or behind, names of groups, flags. \d is 0 to 9. The file is not called
+ * regex.h, since public headers make this folder one that <regex.h> is looked for in.
  */
-#ifndef BASE_REGEX_H
-#define BASE_REGEX_H
+#ifndef BASE_REGEXP_H
+#define BASE_REGEXP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,7 +8,7 @@
  *     0 SAVE 0   1 CHAR a   2 SPLIT 3, 9   3 SAVE 2   4 SPLIT 5, 7   5 CHAR b   6 JUMP 8
  *     7 CHAR c   8 SAVE 3 … JUMP 2   then CHAR d   SAVE 1   MATCH
  */
-#include "base/regex.h"
+#include "base/regexp.h"
 
 #include <locale.h>
 #include <string.h>

@@ -1,0 +1,70 @@
+/* Patterns of keys, by fnmatch: * matches dots and slashes too. */
+#include "checkpoints/choose.h"
+
+#include <fnmatch.h>
+
+#include "base/mem.h"
+#include "eval/eval.h"
+#include "session/unit.h"
+
+int choose_read(session *s, const ast *call, const ast *globs, result *out, choice *c, kv_err *e)
+{
+    int code = eval_words(s, globs, "a pattern", out, &c->globs, e);
+    if (code == KV_OK)
+        code = eval_option_words(s, call, "exclude", "a pattern", out, &c->excluded, e);
+    if (code)
+        return code;
+    c->matched = arena_alloc(&out->names, (size_t)c->globs.n * sizeof *c->matched, e);
+    return c->matched ? KV_OK : KV_E_MEMORY;
+}
+
+bool choose_takes(choice *c, const char *key)
+{
+    bool taken = c->globs.n == 0;
+    for (int64_t i = 0; i < c->globs.n; i++) {
+        /* All of them are tried, since each must match a key. */
+        if ((!taken || !c->matched[i]) && fnmatch(c->globs.items[i].text, key, 0) == 0)
+            taken = c->matched[i] = true;
+    }
+    for (int64_t i = 0; i < c->excluded.n && taken; i++)
+        taken = fnmatch(c->excluded.items[i].text, key, 0) != 0;
+    return taken;
+}
+
+int choose_check(const session *s, const choice *c, kv_err *e)
+{
+    for (int64_t i = 0; i < c->globs.n; i++) {
+        const word *w = &c->globs.items[i];
+        if (!c->matched[i])
+            return unit_err(s, w->at, e, KV_E_KEY, "no name matches \"%s\"", w->text);
+    }
+    return KV_OK;
+}
+
+int choose_keys(const session *s, choice *c, const checkpoint *from, int64_t **keys, int64_t *n,
+                kv_err *e)
+{
+    int64_t all = checkpoint_count(from);
+    int64_t *chosen = mem_alloc(all, sizeof *chosen, e);
+    *n = 0;
+    if (!chosen)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < all; i++)
+        if (choose_takes(c, checkpoint_at(from, i)->name))
+            chosen[(*n)++] = i;
+    if (choose_check(s, c, e)) {
+        mem_free(chosen);
+        return e->code;
+    }
+    *keys = chosen;
+    return KV_OK;
+}
+
+int choose_open(session *s, const ast *argument, bool all, result *out, checkpoint **c, kv_err *e)
+{
+    const checkpoint_options options = {.weights = !all};
+    const char *path = eval_word(s, argument, "a path", out, e);
+    if (!path)
+        return e->code;
+    return checkpoint_open(c, path, &options, e) ? unit_at(s, argument, e) : KV_OK;
+}

@@ -1,0 +1,36 @@
+/* Which keys of checkpoints a command works on: its GLOBs, and those of --exclude. */
+#ifndef CHECKPOINTS_CHOOSE_H
+#define CHECKPOINTS_CHOOSE_H
+
+#include "checkpoint/checkpoint.h"
+#include "eval/eval_words.h"
+
+/* Begins zeroed; there is nothing to release. */
+typedef struct choice {
+    words globs, excluded;
+    bool *matched; /* of globs: a key matched it */
+} choice;
+
+/* Reads the patterns: globs is the argument of the command that holds them, or NULL. Patterns that
+ * choose are added to those that c has already. Errors: those of eval_words. */
+int choose_read(session *s, const ast *call, const ast *globs, result *out, choice *c, kv_err *e);
+
+/* Returns true for a key that a GLOB matches, or any without GLOBs, unless one of --exclude
+ * does. */
+bool choose_takes(choice *c, const char *key);
+
+/* To be called when all keys have been offered to choose_takes: a GLOB that matched none of them is
+ * most likely mistyped. One of --exclude may match none, since scripts exclude what only some
+ * models have. Error: key, at the pattern. */
+int choose_check(const session *s, const choice *c, kv_err *e);
+
+/* The numbers of the keys that are chosen from one checkpoint, and how many; the caller releases
+ * them with mem_free. Errors: key, as above; memory. */
+int choose_keys(const session *s, choice *c, const checkpoint *from, int64_t **keys, int64_t *n,
+                kv_err *e);
+
+/* Opens the checkpoint that an argument names, without what a store keeps about itself unless `all`
+ * is set. Errors have the place of the argument. */
+int choose_open(session *s, const ast *argument, bool all, result *out, checkpoint **c, kv_err *e);
+
+#endif
