@@ -87,7 +87,8 @@ optional = $(if $(filter 0,$($(1))),,$(if $(call has_header,$(2)),$(4),$(if $(fi
 zlib   := $(call optional,ZLIB,zlib.h,zlib,z)
 xxhash := $(call optional,XXHASH,xxhash.h,libxxhash,xxhash)
 crypto := $(call optional,CRYPTO,openssl/evp.h,libcrypto,crypto)
-LDLIBS_LIB += $(addprefix -l,$(zlib) $(xxhash) $(crypto))
+# libcrypto is loaded by the command that needs it: a process that is linked with it starts 1.5 ms later.
+LDLIBS_LIB += $(addprefix -l,$(zlib) $(xxhash))
 left_out := $(strip $(if $(zlib),,zlib) $(if $(xxhash),,libxxhash) $(if $(crypto),,libcrypto))
 
 ifeq ($(MPI),0)
@@ -149,7 +150,7 @@ $(BUILD)/cli/term/line.o: ALL_CFLAGS += $(if $(have_readline),-DHAVE_READLINE)
 
 # The loops over elements are written for the vectoriser, which works from -O3 on and may assume that
 # nobody looks at the floating-point exception flags.
-$(BUILD)/lib/cpu/%.o $(BUILD)/lib/checkpoint/tensor_integer.o: ALL_CFLAGS += -O3 -fno-trapping-math
+$(BUILD)/lib/cpu/%.o $(BUILD)/lib/checkpoint/tensor_integer.o $(BUILD)/lib/tensors/tensor_check.o: ALL_CFLAGS += -O3 -fno-trapping-math
 $(foreach f,reduce dot_kernel scan sort_item pick,$(BUILD)/lib/array/$(f).o): ALL_CFLAGS += -O3 -fno-trapping-math
 # The same for the loops of programs; sqrt without errno is one instruction.
 $(BUILD)/lib/vm/kernel%.o: ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno
@@ -169,8 +170,8 @@ $(BUILD)/num_powers.c: scripts/powers
 	@mkdir -p $(@D)
 	@scripts/powers > $@
 
-# Pages that the tool shows too: on the language, on rules, and on the environment.
-pages := $(foreach page,language rules environment,$(BUILD)/$(page)_text.o)
+# Pages that the tool shows too: on the language, on rules, on checkpoints, and on the environment.
+pages := $(foreach page,language rules checkpoints environment,$(BUILD)/$(page)_text.o)
 $(BUILD)/%_text.c: cli/%.md scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed --text $*_text cmd/help.h $< > $@
@@ -391,6 +392,10 @@ bench-dot: $(BUILD)/bench_dot ## products of matrices beside OpenBLAS (libopenbl
 bench-rows: $(BUILD)/bench_rows ## row_sparse values, summed and in a store, beside plain loops
 	$<
 
+bench-checkpoints: all $(BUILD)/bench_checkpoints ## commands on checkpoints beside plain loops; IN=FOLDER, best in memory
+	$(BUILD)/bench_checkpoints $(BUILD)/kvctl $(or $(IN),/dev/shm)
+	$(BUILD)/bench_checkpoints $(BUILD)/kvctl $(or $(LARGE),/var/tmp) large
+
 # They share the loop, the clock and the table of optimizers of `kvctl bench`.
 $(BUILD)/bench_%: $(BUILD)/tests/bench/%.o $(call obj,cli/bench/bench_stream.c cli/bench/bench_op.c) \
                   $(BUILD)/libkvstore.a
@@ -531,5 +536,5 @@ $(absolute): $(CURDIR)/%: % ;
             $(conformance_src) tests/differential/main.c $(wildcard tests/bench/*.c) $(wildcard tests/dist/*.c) $(wildcard tests/device/*.c) \
             examples/sum.c examples/average.c))
 .PHONY: all chosen libraries examples demo test tests test-gpu test-launch setup check unit golden asan ubsan tsan valgrind lint format headers readme-check size \
-        bench bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-dist bench-gpu peers manual install uninstall deb clean help force
+        bench bench-checkpoints bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-dist bench-gpu peers manual install uninstall deb clean help force
 .SECONDARY:

@@ -401,25 +401,53 @@ static bool is_stale(pid_t writer, const struct stat *about)
     return time(NULL) - about->st_mtime >= STALE_AFTER || (kill(writer, 0) != 0 && errno == ESRCH);
 }
 
+/* Removes the files of a folder and the folder; `above` and name lead to it. */
+static void remove_folder(int above, const char *name)
+{
+    int fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *entry;
+    if (fd >= 0 && !folder)
+        close(fd);
+    while (folder && (entry = readdir(folder)))
+        unlinkat(fd, entry->d_name, 0); /* fails for folders, "." and ".." among them */
+    if (folder)
+        closedir(folder);
+    unlinkat(above, name, AT_REMOVEDIR);
+}
+
+void file_remove_folder(const char *path)
+{
+    remove_folder(AT_FDCWD, path);
+}
+
 static void remove_stale(int folder, const char *name, pid_t writer)
 {
     struct stat about, named;
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return;
-    if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && is_stale(writer, &about) &&
-        flock(fd, LOCK_EX | LOCK_NB) == 0 &&
-        fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_ino == about.st_ino)
-        unlinkat(folder, name, 0);
+    if (fstat(fd, &about) == 0 && (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode)) &&
+        is_stale(writer, &about) && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+        fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_ino == about.st_ino) {
+        if (S_ISDIR(about.st_mode))
+            remove_folder(folder, name);
+        else
+            unlinkat(folder, name, 0);
+    }
     close(fd);
 }
 
 void file_out_clean(const file_out *out)
 {
-    int n = out->path ? folder_length(out->path) : 0;
-    if (!out->temp)
-        return;
-    char *name = n ? mem_text(out->path, (size_t)n, NULL) : mem_text(".", 1, NULL);
+    if (out->temp)
+        file_clean_beside(out->path);
+}
+
+void file_clean_beside(const char *path)
+{
+    int n = folder_length(path);
+    char *name = n ? mem_text(path, (size_t)n, NULL) : mem_text(".", 1, NULL);
     DIR *folder = name ? opendir(name) : NULL;
     const struct dirent *entry;
     for (int i = 0; folder && i < NAMES_MAX && (entry = readdir(folder)); i++) {

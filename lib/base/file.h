@@ -67,10 +67,16 @@ void file_out_abandon(file_out *out);
 /* Ends writing and leaves the new file as temp. */
 void file_out_leave(file_out *out);
 
-/* Removes the remains of killed writers in the folder of a file being written: temporary files
- * that no writer holds, and whose process is gone or which have not changed for a minute. Looks at
- * a bounded number of names; a file that cannot be removed stays. */
+/* Removes the remains of killed writers in the folder of a file being written: temporary files and
+ * folders that no writer holds, and whose process is gone or which have not changed for a minute.
+ * Looks at a bounded number of names; a file that cannot be removed stays. */
 void file_out_clean(const file_out *out);
+
+/* The same in the folder that path stands in. */
+void file_clean_beside(const char *path);
+
+/* Removes a folder of files. Links are not followed; folders in it stay, and then it does too. */
+void file_remove_folder(const char *path);
 
 /* An io error that names the path and the reason of errno: `cannot write "x.csv": No space left on
  * device`. `doing` is "read", "write", … Returns KV_E_IO. */

@@ -64,14 +64,26 @@ static int take_slot(void)
     return 0;
 }
 
-/* Maps the part; false when it has to be read. */
-static bool map(file_window *w, int fd, int64_t at, int64_t n)
+/* Where the page cache holds a file in large pages and a part begins at a multiple of them, the
+ * system maps each with one fault, and a loop over the part runs at two to three times the speed
+ * that it has with a fault for each 64 KB. */
+#define LARGE_PAGE ((int64_t)2 << 20)
+
+static int64_t least(int64_t a, int64_t b)
 {
-    int64_t page = sysconf(_SC_PAGESIZE), from = at / page * page;
+    return a < b ? a : b;
+}
+
+/* Maps a part of up to `most` bytes with the n bytes from `at` on; false when these have to be
+ * read. */
+static bool map(file_window *w, int fd, int64_t size, int64_t at, int64_t n, int64_t most)
+{
+    int64_t from = at / LARGE_PAGE * LARGE_PAGE, end = from + most / LARGE_PAGE * LARGE_PAGE;
+    end = least(end < at + n ? at + n : end, size);
     if (!atomic_load(&handled) || (w->slot = take_slot()) == 0)
         return false;
     struct slot *s = &slots[w->slot - 1];
-    size_t bytes = (size_t)(at + n - from);
+    size_t bytes = (size_t)(end - from);
     char *begin = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, from);
     if (begin == MAP_FAILED) {
         atomic_store(&s->taken, false);
@@ -114,11 +126,6 @@ int file_window_check(const file_window *w, const char *name, kv_err *e)
 /* A part that is read is a piece of it, which stays in a processor's cache. */
 #define BUFFER_BYTES ((int64_t)512 << 10)
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 int file_window_move(file_window *w, const void **data, int fd, const char *name, int64_t size,
                      int64_t at, int64_t n, int64_t most, kv_err *e)
 {
@@ -126,11 +133,12 @@ int file_window_move(file_window *w, const void **data, int fd, const char *name
     if (code)
         return code;
     if (!w->data || w->fd != fd || at < w->begin || at + n > w->begin + w->bytes) {
-        int64_t part = least(size - at, n > most ? n : most), piece = least(part, BUFFER_BYTES);
         if (w->slot)
             unmap(w);
         w->fd = fd;
-        if (!map(w, fd, at, part) && (code = fill(w, fd, name, at, n > piece ? n : piece, e))) {
+        int64_t piece = least(least(size - at, most), BUFFER_BYTES);
+        if (!map(w, fd, size, at, n, most) &&
+            (code = fill(w, fd, name, at, n > piece ? n : piece, e))) {
             w->data = NULL;
             return code;
         }

@@ -1,0 +1,254 @@
+/* Folders that appear at once. */
+#include "base/folder_out.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/kv_assert.h"
+#include "base/mem.h"
+
+/* ---- What stands there ----------------------------------------------------------------------- */
+
+/* The place of a folder: the folder itself where there is one, else that which mkdir would make. */
+static int resolve(folder_out *out, const char *path, bool *exists, struct stat *about, kv_err *e)
+{
+    char real[PATH_MAX], plain[PATH_MAX];
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    if (n == 0 || n >= sizeof plain)
+        return file_error(e, "write", path, n ? ENAMETOOLONG : ENOENT);
+    memcpy(plain, path, n);
+    plain[n] = '\0';
+    *exists = stat(plain, about) == 0;
+    if (!*exists && errno != ENOENT)
+        return file_error(e, "write", path, errno);
+    if (*exists && !S_ISDIR(about->st_mode))
+        return file_error(e, "write", path, ENOTDIR);
+    if (*exists && !realpath(plain, real))
+        return file_error(e, "write", path, errno);
+    if (!*exists && file_follow(plain, real, e))
+        return e->code;
+    out->path = mem_text(real, strlen(real), e);
+    return out->path ? KV_OK : KV_E_MEMORY;
+}
+
+/* Returns whether an entry of a folder is a folder. */
+static bool is_folder(int folder, const char *name)
+{
+    struct stat about;
+    return fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(about.st_mode);
+}
+
+static bool is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* Counts the entries of the old folder, and refuses one that is a folder: whoever replaces a folder
+ * means the files of a model, not a tree of other things. */
+static int look_into(const folder_out *out, int64_t *n, kv_err *e)
+{
+    const struct dirent *entry;
+    DIR *d = opendir(out->path);
+    int code = d ? KV_OK : file_error(e, "read", out->name, errno);
+    *n = 0;
+    while (!code && (entry = readdir(d))) {
+        *n += !is_dots(entry->d_name);
+        if (!is_dots(entry->d_name) && is_folder(dirfd(d), entry->d_name)) {
+            code = kv_err_set(e, KV_E_USAGE,
+                              "cannot replace \"%s\": it holds the folder \"%.200s\"", out->name,
+                              entry->d_name);
+            kv_err_hint(e, "only a folder of files is replaced; write another one");
+        }
+    }
+    if (d)
+        closedir(d);
+    return code;
+}
+
+static int check_old(const folder_out *out, bool replace, kv_err *e)
+{
+    int64_t n;
+    if (look_into(out, &n, e))
+        return e->code;
+    if (!replace) {
+        kv_err_set(e, KV_E_USAGE, "the folder \"%s\" exists", out->name);
+        return kv_err_hint(e, "--force replaces it, with all that it holds: %lld file%s",
+                           (long long)n, n == 1 ? "" : "s");
+    }
+    /* A folder that its owner protected is not replaced behind the owner's back. */
+    return access(out->path, W_OK | X_OK) == 0 ? KV_OK : file_error(e, "write", out->name, errno);
+}
+
+/* ---- The new folder -------------------------------------------------------------------------- */
+
+/* .kv-PID-N and an ending, beside the folder: file_out_clean knows the names that end in .tmp.
+ * Returns the length. */
+static int name_beside(const folder_out *out, char *to, size_t size, int i, const char *ending)
+{
+    const char *slash = strrchr(out->path, '/');
+    return snprintf(to, size, "%.*s.kv-%ld-%d.%s", slash ? (int)(slash - out->path) + 1 : 0,
+                    out->path, (long)getpid(), i, ending);
+}
+
+/* Makes the folder and opens it. Only mkdir tells what a new folder's mode is. */
+static int make_temp(folder_out *out, kv_err *e)
+{
+    size_t size = strlen(out->path) + 64;
+    struct stat about;
+    char *temp = mem_alloc((int64_t)size, 1, e);
+    if (!temp)
+        return KV_E_MEMORY;
+    int made = -1;
+    for (int i = 0; i < 10000 && made != 0; i++) {
+        name_beside(out, temp, size, i, "tmp");
+        made = mkdir(temp, 0777);
+        if (made != 0 && errno != EEXIST)
+            break;
+    }
+    if (made != 0) {
+        int code = file_error(e, "write", out->name, errno);
+        mem_free(temp);
+        return code;
+    }
+    out->temp = temp;
+    if (stat(temp, &about) != 0 || chmod(temp, 0700) != 0)
+        return file_error(e, "write", out->name, errno);
+    out->mode = about.st_mode & 07777;
+    out->fd = open(temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (out->fd < 0)
+        return file_error(e, "write", out->name, errno);
+    /* held until it has its name, so that file_out_clean leaves it alone; not every disk can */
+    (void)flock(out->fd, LOCK_EX | LOCK_NB);
+    return KV_OK;
+}
+
+/* Gives the new folder the owner and the mode of the old one. */
+static int take_over(folder_out *out, const struct stat *old, kv_err *e)
+{
+    struct stat made;
+    out->mode = old->st_mode & 07777;
+    if (fstat(out->fd, &made) != 0)
+        return file_error(e, "write", out->name, errno);
+    if ((made.st_uid == old->st_uid && made.st_gid == old->st_gid) ||
+        fchown(out->fd, old->st_uid, old->st_gid) == 0)
+        return KV_OK;
+    kv_err_set(e, KV_E_IO,
+               "cannot write \"%s\": it belongs to user %lu and group %lu, and a new folder cannot "
+               "be given to them: %s",
+               out->name, (unsigned long)old->st_uid, (unsigned long)old->st_gid,
+               strerrordesc_np(errno));
+    return kv_err_hint(e, "write another folder, or remove this one first");
+}
+
+int folder_out_open(folder_out *out, const char *path, bool replace, kv_err *e)
+{
+    struct stat old;
+    bool exists = false;
+    *out = (folder_out){.fd = -1};
+    out->name = mem_text(path, strlen(path), e);
+    int code = out->name ? resolve(out, path, &exists, &old, e) : KV_E_MEMORY;
+    if (!code && exists)
+        code = check_old(out, replace, e);
+    out->replaces = exists;
+    if (!code)
+        code = make_temp(out, e);
+    if (!code && exists)
+        code = take_over(out, &old, e);
+    if (code)
+        folder_out_abandon(out);
+    return code;
+}
+
+/* ---- Into its place -------------------------------------------------------------------------- */
+
+/* Exchanges two folders where the file system cannot: for a moment there is none at the path. */
+static int exchange_slowly(folder_out *out)
+{
+    char old[PATH_MAX + 64];
+    for (int i = 0; i < 10000; i++) {
+        if (name_beside(out, old, sizeof old, i, "old") >= (int)sizeof old)
+            return -1;
+        if (renameat2(AT_FDCWD, out->path, AT_FDCWD, old, RENAME_NOREPLACE) == 0)
+            break;
+        if (errno != EEXIST && errno != EINVAL && errno != ENOSYS)
+            return -1;
+        if (errno != EEXIST && rename(out->path, old) != 0)
+            return -1;
+        if (errno != EEXIST)
+            break;
+    }
+    if (rename(out->temp, out->path) == 0)
+        return rename(old, out->temp);
+    int why = errno;
+    (void)rename(old, out->path);
+    errno = why;
+    return -1;
+}
+
+/* Renames the new folder; what it replaces then stands at temp. */
+static int rename_folder(folder_out *out)
+{
+    unsigned how = out->replaces ? RENAME_EXCHANGE : RENAME_NOREPLACE;
+    if (renameat2(AT_FDCWD, out->temp, AT_FDCWD, out->path, how) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -1;
+    return out->replaces ? exchange_slowly(out) : rename(out->temp, out->path);
+}
+
+static void sync_above(const folder_out *out)
+{
+    const char *slash = strrchr(out->path, '/');
+    char *above = slash ? mem_text(out->path, (size_t)(slash - out->path) + 1, NULL)
+                        : mem_text(".", 1, NULL);
+    int fd = above ? open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        (void)fsync(fd);
+        close(fd);
+    }
+    mem_free(above);
+}
+
+static void release(folder_out *out)
+{
+    if (out->fd >= 0)
+        close(out->fd);
+    mem_free(out->temp);
+    mem_free(out->path);
+    mem_free(out->name);
+    *out = (folder_out){.fd = -1};
+}
+
+int folder_out_commit(folder_out *out, kv_err *e)
+{
+    kv_assert(out->name, "a folder is committed that was not opened, or ended already");
+    int code = KV_OK;
+    if (fchmod(out->fd, out->mode) != 0 || (!out->unsynced && fsync(out->fd) != 0) ||
+        rename_folder(out) != 0)
+        code = file_error(e, "write", out->name, errno);
+    if (!code && !out->unsynced)
+        sync_above(out);
+    /* temp is what was replaced, or what could not be placed */
+    if (code || out->replaces)
+        file_remove_folder(out->temp);
+    release(out);
+    return code;
+}
+
+void folder_out_abandon(folder_out *out)
+{
+    if (out->temp)
+        file_remove_folder(out->temp);
+    release(out);
+}

@@ -1,0 +1,470 @@
+/* Outputs that are laid out, filled and placed: see checkpoint_write.h. */
+#include "checkpoint/checkpoint_write.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/folder_out.h"
+#include "base/kv_assert.h"
+#include "base/stop.h"
+#include "base/utf8.h"
+#include "checkpoint/checkpoint_build.h"
+#include "checkpoint/safetensors.h"
+#include "checkpoint/shards.h"
+
+typedef enum out_kind { OUT_NONE, OUT_SAFETENSORS, OUT_NPZ, OUT_FOLDER } out_kind;
+
+/* A file of the output. That of a folder is open from its first byte to its last one only, because
+ * there may be more of them than a process may have open. */
+typedef struct out_file {
+    char *name;                /* for messages, and of a folder's the place: its path */
+    atomic_int fd;             /* -1: not open */
+    _Atomic(int64_t) left;     /* bytes of tensors that are to come */
+} out_file;
+
+/* Where a tensor goes. */
+typedef struct out_tensor {
+    int64_t file;
+    int64_t begin, bytes;
+} out_tensor;
+
+struct checkpoint_out {
+    char *path;
+    out_kind kind;
+    bool unsynced;
+    file_out file;     /* unless it is a folder */
+    folder_out folder; /* else */
+    out_file *files;
+    int64_t nfiles;
+    out_tensor *tensors;
+    int64_t n;
+    pthread_mutex_t lock; /* of the opening of files */
+};
+
+/* What an output is laid out from. */
+typedef struct layout {
+    const checkpoint_entry *entries;
+    int64_t n;
+    const checkpoint_text *metadata;
+    int64_t nmetadata;
+} layout;
+
+/* ---- Kinds ----------------------------------------------------------------------------------- */
+
+static const struct ending {
+    const char *text;
+    out_kind kind;
+} endings[] = {
+    {"/", OUT_FOLDER}, {".safetensors", OUT_SAFETENSORS}, {".kvs", OUT_SAFETENSORS},
+    {".npz", OUT_NPZ}};
+
+static out_kind kind_of(const char *path)
+{
+    size_t n = strlen(path);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t m = strlen(endings[i].text);
+        if (n >= m && strcmp(path + n - m, endings[i].text) == 0)
+            return endings[i].kind;
+    }
+    return OUT_NONE;
+}
+
+bool checkpoint_out_is_path(const char *path)
+{
+    return kind_of(path) != OUT_NONE;
+}
+
+static int check_types(const char *path, const layout *l, kv_err *e)
+{
+    for (int64_t i = 0; i < l->n; i++) {
+        if (l->entries[i].type < TENSOR_NSAFE)
+            continue;
+        file_bad(e, KV_E_DTYPE, path, "\"%.*s\" is quantised, %s, which only GGUF files hold",
+                 SHOWN(l->entries[i].name), tensor_type_name(l->entries[i].type));
+        return kv_err_hint(e, "--exclude leaves keys out");
+    }
+    return KV_OK;
+}
+
+/* ---- Writing bytes --------------------------------------------------------------------------- */
+
+static int write_at(int fd, const char *name, int64_t at, const char *data, int64_t n, kv_err *e)
+{
+    while (n > 0) {
+        ssize_t put = pwrite(fd, data, (size_t)n, at);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return file_error(e, "write", name, put < 0 ? errno : EIO);
+        data += put;
+        at += put;
+        n -= put;
+    }
+    return KV_OK;
+}
+
+/* Gives a file its size, and its blocks where the disk can do that: it is then known to have room,
+ * and on ext4 several threads fill it three times as fast. */
+static int reserve(int fd, const char *name, int64_t size, kv_err *e)
+{
+    while (fallocate(fd, 0, 0, size) != 0) {
+        if (errno == EINTR) {
+            if (stop_check(e))
+                return e->code;
+            continue;
+        }
+        if (errno != EOPNOTSUPP && errno != ENOSYS)
+            return file_error(e, "write", name, errno);
+        return ftruncate(fd, size) == 0 ? KV_OK : file_error(e, "write", name, errno);
+    }
+    return KV_OK;
+}
+
+/* The file is complete. */
+static int finish_file(checkpoint_out *out, out_file *f, kv_err *e)
+{
+    int fd = atomic_exchange(&f->fd, -1), code = KV_OK;
+    if (!out->unsynced && fsync(fd) != 0)
+        code = file_error(e, "write", f->name, errno);
+    if (close(fd) != 0 && !code)
+        code = file_error(e, "write", f->name, errno);
+    return code;
+}
+
+/* ---- Laying out ------------------------------------------------------------------------------ */
+
+/* The tensors of each file, in the order of files: those of file i are items first[i] to
+ * first[i + 1] - 1. numbers[k] is the number of item k among all tensors. */
+typedef struct grouping {
+    safetensors_entry *items;
+    int64_t *numbers, *first;
+} grouping;
+
+static void grouping_release(grouping *g)
+{
+    mem_free(g->items);
+    mem_free(g->numbers);
+    mem_free(g->first);
+}
+
+static int group(grouping *g, const checkpoint_out *out, const layout *l, kv_err *e)
+{
+    g->items = mem_alloc(l->n, sizeof *g->items, e);
+    g->numbers = mem_alloc(l->n, sizeof *g->numbers, e);
+    g->first = mem_zalloc(out->nfiles + 2, sizeof *g->first, e);
+    if (!g->items || !g->numbers || !g->first)
+        return KV_E_MEMORY;
+    /* counted two places on, so that first[file + 1] is the next free place while they are put */
+    for (int64_t i = 0; i < l->n; i++)
+        g->first[out->tensors[i].file + 2]++;
+    for (int64_t f = 2; f < out->nfiles + 2; f++)
+        g->first[f] += g->first[f - 1];
+    for (int64_t i = 0; i < l->n; i++) {
+        const checkpoint_entry *t = &l->entries[i];
+        int64_t k = g->first[out->tensors[i].file + 1]++;
+        g->items[k] = (safetensors_entry){t->name, t->type, t->ndim, t->shape, 0, 0};
+        g->numbers[k] = i;
+    }
+    return KV_OK;
+}
+
+/* Names are unique within a file by safetensors_header, among files here. */
+static int check_names(const char *path, const layout *l, kv_err *e)
+{
+    named *names = mem_alloc(l->n, sizeof *names, e);
+    if (!names)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < l->n; i++)
+        names[i] = (named){l->entries[i].name, i};
+    const char *twice = named_sort(names, l->n);
+    mem_free(names);
+    return twice ? file_bad(e, KV_E_VALUE, path, "two tensors have the name \"%.*s\"", SHOWN(twice))
+                 : KV_OK;
+}
+
+/* Lays file f out: writes its header to fd, and reserves the rest. */
+static int lay_out_file(checkpoint_out *out, int64_t f, int fd, grouping *g, const layout *l,
+                        kv_err *e)
+{
+    buf header = {0};
+    int64_t size, first = g->first[f], n = g->first[f + 1] - first;
+    out_file *to = &out->files[f];
+    safetensors_entry *items = g->items + first;
+    int code = safetensors_header(&header, &size, items, n, l->metadata, l->nmetadata, to->name, e);
+    int64_t data = (int64_t)header.len;
+    if (!code && !(code = reserve(fd, to->name, size, e)))
+        code = write_at(fd, to->name, 0, header.data, data, e);
+    buf_release(&header);
+    for (int64_t i = 0; i < n && !code; i++)
+        out->tensors[g->numbers[first + i]] = (out_tensor){f, items[i].begin, items[i].bytes};
+    atomic_store(&to->left, code ? 0 : size - data);
+    return code;
+}
+
+static int new_files(checkpoint_out *out, int64_t n, kv_err *e)
+{
+    out->files = mem_zalloc(n, sizeof *out->files, e);
+    if (!out->files)
+        return KV_E_MEMORY;
+    for (out->nfiles = 0; out->nfiles < n; out->nfiles++)
+        atomic_store(&out->files[out->nfiles].fd, -1);
+    return KV_OK;
+}
+
+static int open_file(checkpoint_out *out, const layout *l, const checkpoint_out_options *o,
+                     kv_err *e)
+{
+    struct stat about;
+    grouping g = {0};
+    if (stat(out->path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode))
+        return kv_err_set(e, KV_E_IO, "cannot write \"%s\": it is no regular file", out->path);
+    int code = new_files(out, 1, e);
+    if (!code && !(out->files[0].name = mem_text(out->path, strlen(out->path), e)))
+        code = KV_E_MEMORY;
+    if (!code)
+        code = group(&g, out, l, e);
+    if (!code && !(code = file_out_open(&out->file, out->path, e))) {
+        file_out_clean(&out->file);
+        out->file.unsynced = o->unsynced;
+        atomic_store(&out->files[0].fd, fileno(out->file.f));
+        code = lay_out_file(out, 0, fileno(out->file.f), &g, l, e);
+    }
+    grouping_release(&g);
+    return code;
+}
+
+/* ---- Folders --------------------------------------------------------------------------------- */
+
+static int split(checkpoint_out *out, const layout *l, int64_t limit, kv_err *e)
+{
+    int64_t *bytes = mem_alloc(l->n, sizeof *bytes, e), *shard = mem_alloc(l->n, sizeof *shard, e);
+    int code = bytes && shard ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < l->n && !code; i++) {
+        const checkpoint_entry *t = &l->entries[i];
+        int64_t elements = tensor_elements(t->ndim, t->shape);
+        bytes[i] = elements < 0 ? -1 : tensor_type_bytes(t->type, elements);
+        bytes[i] = bytes[i] < 0 ? 0 : bytes[i]; /* safetensors_header says what is wrong */
+    }
+    if (!code)
+        code = new_files(out, shards_split(shard, bytes, l->n, limit), e);
+    for (int64_t i = 0; i < l->n && !code; i++)
+        out->tensors[i].file = shard[i];
+    mem_free(shard);
+    mem_free(bytes);
+    return code;
+}
+
+/* path/name, for messages. */
+static char *path_of(const checkpoint_out *out, const char *name, kv_err *e)
+{
+    buf text = {0};
+    buf_add(&text, out->path);
+    buf_add(&text, name);
+    char *path = buf_check(&text, e) ? NULL : mem_text(text.data, text.len, e);
+    buf_release(&text);
+    return path;
+}
+
+static int make_shard(checkpoint_out *out, int64_t f, grouping *g, const layout *l, kv_err *e)
+{
+    char name[SHARD_NAME_MAX];
+    out_file *to = &out->files[f];
+    shard_name(name, f, out->nfiles);
+    to->name = path_of(out, name, e);
+    if (!to->name)
+        return KV_E_MEMORY;
+    int fd = openat(out->folder.fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return file_error(e, "write", to->name, errno);
+    atomic_store(&to->fd, fd);
+    int code = lay_out_file(out, f, fd, g, l, e);
+    if (!code && atomic_load(&to->left) == 0)
+        return finish_file(out, to, e);
+    atomic_store(&to->fd, -1);
+    if (close(fd) != 0 && !code)
+        code = file_error(e, "write", to->name, errno);
+    return code;
+}
+
+static int write_index(checkpoint_out *out, const layout *l, kv_err *e)
+{
+    buf text = {0};
+    int64_t total = 0;
+    shard_entry *entries = mem_alloc(l->n, sizeof *entries, e);
+    out_file index = {.name = path_of(out, SHARD_INDEX, e)};
+    int code = entries && index.name ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < l->n && !code; i++) {
+        entries[i] = (shard_entry){l->entries[i].name, out->tensors[i].file};
+        total += out->tensors[i].bytes;
+    }
+    if (!code)
+        shards_index(&text, entries, l->n, out->nfiles, total);
+    if (!code && !(code = buf_check(&text, e))) {
+        int fd = openat(out->folder.fd, SHARD_INDEX, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        atomic_store(&index.fd, fd);
+        if (fd < 0)
+            code = file_error(e, "write", index.name, errno);
+        else if ((code = write_at(fd, index.name, 0, text.data, (int64_t)text.len, e)))
+            close(fd);
+        else
+            code = finish_file(out, &index, e);
+    }
+    buf_release(&text);
+    mem_free(index.name);
+    mem_free(entries);
+    return code;
+}
+
+static int open_folder(checkpoint_out *out, const layout *l, const checkpoint_out_options *o,
+                       kv_err *e)
+{
+    grouping g = {0};
+    int code = check_names(out->path, l, e);
+    if (!code)
+        code = split(out, l, o->shard_bytes ? o->shard_bytes : SHARD_BYTES, e);
+    if (!code)
+        code = group(&g, out, l, e);
+    if (!code && !(code = folder_out_open(&out->folder, out->path, o->force, e))) {
+        out->folder.unsynced = o->unsynced;
+        file_clean_beside(out->folder.path);
+        for (int64_t f = 0; f < out->nfiles && !code && !(code = stop_check(e)); f++)
+            code = make_shard(out, f, &g, l, e);
+        if (!code && out->nfiles > 1)
+            code = write_index(out, l, e);
+    }
+    grouping_release(&g);
+    return code;
+}
+
+/* ---- Calls ----------------------------------------------------------------------------------- */
+
+static void release(checkpoint_out *out)
+{
+    for (int64_t i = 0; i < out->nfiles; i++) {
+        int fd = atomic_load(&out->files[i].fd);
+        if (out->kind == OUT_FOLDER && fd >= 0)
+            close(fd);
+        mem_free(out->files[i].name);
+    }
+    pthread_mutex_destroy(&out->lock);
+    mem_free(out->files);
+    mem_free(out->tensors);
+    mem_free(out->path);
+    mem_free(out);
+}
+
+static int open_kind(checkpoint_out *out, const layout *l, const checkpoint_out_options *o,
+                     kv_err *e)
+{
+    switch (out->kind) {
+    case OUT_NONE:
+        kv_err_set(e, KV_E_USAGE, "\"%s\": nothing says in which format to write it", out->path);
+        return kv_err_hint(e, "names end in .safetensors, .npz or .kvs, that of a folder in /");
+    case OUT_SAFETENSORS:
+        return open_file(out, l, o, e);
+    case OUT_NPZ:
+        return file_bad(e, KV_E_UNSUPPORTED, out->path, "npz files cannot be written yet");
+    case OUT_FOLDER:
+        return open_folder(out, l, o, e);
+    }
+    return KV_OK;
+}
+
+int checkpoint_out_open(checkpoint_out **to, const char *path, const checkpoint_entry *entries,
+                        int64_t n, const checkpoint_text *metadata, int64_t nmetadata,
+                        const checkpoint_out_options *o, kv_err *e)
+{
+    static const checkpoint_out_options none;
+    layout l = {entries, n, metadata, nmetadata};
+    checkpoint_out *out = mem_zalloc(1, sizeof *out, e);
+    if (!out)
+        return KV_E_MEMORY;
+    pthread_mutex_init(&out->lock, NULL);
+    out->kind = kind_of(path);
+    out->folder.fd = -1;
+    out->unsynced = o && o->unsynced;
+    out->n = n;
+    out->path = mem_text(path, strlen(path), e);
+    out->tensors = mem_zalloc(n, sizeof *out->tensors, e);
+    int code = out->path && out->tensors ? check_types(path, &l, e) : KV_E_MEMORY;
+    if (!code)
+        code = open_kind(out, &l, o ? o : &none, e);
+    if (code)
+        checkpoint_out_abandon(out);
+    else
+        *to = out;
+    return code;
+}
+
+/* The file, opened. */
+static int open_again(checkpoint_out *out, int64_t file, int *fd, kv_err *e)
+{
+    char name[SHARD_NAME_MAX];
+    out_file *f = &out->files[file];
+    int code = KV_OK;
+    if ((*fd = atomic_load(&f->fd)) >= 0)
+        return KV_OK;
+    pthread_mutex_lock(&out->lock);
+    if ((*fd = atomic_load(&f->fd)) < 0) {
+        shard_name(name, file, out->nfiles);
+        *fd = openat(out->folder.fd, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+        if (*fd < 0)
+            code = file_error(e, "write", f->name, errno);
+        atomic_store(&f->fd, *fd);
+    }
+    pthread_mutex_unlock(&out->lock);
+    return code;
+}
+
+int checkpoint_out_put(checkpoint_out *out, int64_t i, int64_t at, const void *data, int64_t n,
+                       kv_err *e)
+{
+    int fd;
+    if (!kv_assert(i >= 0 && i < out->n && at >= 0 && n >= 0 && n <= out->tensors[i].bytes - at,
+                   "%lld bytes at %lld of tensor %lld are put", (long long)n, (long long)at,
+                   (long long)i))
+        return kv_assert_report(e);
+    if (n == 0)
+        return KV_OK;
+    const out_tensor *t = &out->tensors[i];
+    out_file *f = &out->files[t->file];
+    int code = open_again(out, t->file, &fd, e);
+    if (!code)
+        code = write_at(fd, f->name, t->begin + at, data, n, e);
+    if (code)
+        return code;
+    /* the last to arrive finds that all others have written */
+    bool last = atomic_fetch_sub(&f->left, n) == n;
+    return last && out->kind == OUT_FOLDER ? finish_file(out, f, e) : KV_OK;
+}
+
+int checkpoint_out_commit(checkpoint_out *out, kv_err *e)
+{
+    for (int64_t i = 0; i < out->nfiles; i++) {
+        int64_t left = atomic_load(&out->files[i].left);
+        if (!kv_assert(left == 0, "%s is committed, and %lld bytes were not put",
+                       out->files[i].name, (long long)left)) {
+            checkpoint_out_abandon(out);
+            return kv_assert_report(e);
+        }
+    }
+    int code = out->kind == OUT_FOLDER ? folder_out_commit(&out->folder, e)
+                                       : file_out_commit(&out->file, e);
+    release(out);
+    return code;
+}
+
+void checkpoint_out_abandon(checkpoint_out *out)
+{
+    if (!out)
+        return;
+    file_out_abandon(&out->file);
+    folder_out_abandon(&out->folder);
+    release(out);
+}

@@ -1,0 +1,222 @@
+/* Looking at the bits of elements, without making numbers of them: that is as quick as reading.
+ *
+ * A first loop over a piece, of few operations that vector registers have for every width, tells
+ * whether any element is not zero, and whether any is NaN or Inf; most pieces need no more. */
+#include "tensors/tensor_check.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "tensors/walk.h"
+
+/* ---- Types ----------------------------------------------------------------------------------- */
+
+/* The words in which a type is looked at: elements, or bytes of packed ones. */
+typedef struct layout {
+    int bytes;          /* of a word */
+    uint64_t magnitude; /* the bits of a word that tell a number from 0 */
+    /* Added to the magnitude this carries into the sign bit where the element is no finite number;
+     * 0: every one is. */
+    uint64_t carry;
+    uint64_t inf;       /* the magnitude of Inf; 0: there is none */
+    uint64_t nan;       /* (instead of carry) the one word that is NaN; 0: there is none */
+} layout;
+
+static layout layout_of(tensor_type t)
+{
+    switch (t) {
+    case TENSOR_F64:
+        return (layout){8, INT64_MAX, UINT64_C(1) << 52, UINT64_C(0x7FF) << 52, 0};
+    case TENSOR_F32:
+    case TENSOR_C64:
+        return (layout){4, INT32_MAX, 1u << 23, 0x7F800000, 0};
+    case TENSOR_F16:
+        return (layout){2, 0x7FFF, 1u << 10, 0x7C00, 0};
+    case TENSOR_BF16:
+        return (layout){2, 0x7FFF, 1u << 7, 0x7F80, 0};
+    case TENSOR_F8_E5M2:
+        return (layout){1, 0x7F, 4, 0x7C, 0};
+    case TENSOR_F8_E4M3:
+        return (layout){1, 0x7F, 1, 0, 0};
+    case TENSOR_F8_E4M3FNUZ:
+    case TENSOR_F8_E5M2FNUZ:
+        return (layout){1, 0xFF, 0, 0, 0x80};
+    case TENSOR_F8_E8M0:
+        return (layout){1, 0xFF, 0, 0, 0xFF}; /* 0x00 is 2^-127: see is_zero */
+    case TENSOR_F4:
+        return (layout){1, 0x77, 0, 0, 0};
+    default: /* integers, and blocks of which only the bytes are known; F6 is no case of this */
+        return (layout){1, 0xFF, 0, 0, 0};
+    }
+}
+
+/* ---- One piece ------------------------------------------------------------------------------- */
+
+/* What the words of a piece have in common. */
+typedef struct glance {
+    bool nonzero; /* some word is */
+    bool special; /* some word is NaN or Inf */
+} glance;
+
+/* Tensors of a file need not be aligned. */
+#define GLANCE(name, word)                                                                         \
+    typedef word name##_word __attribute__((aligned(1), may_alias));                               \
+    static glance name(const void *data, int64_t n, const layout *l)                               \
+    {                                                                                              \
+        const name##_word *x = data;                                                               \
+        const word magnitude = (word)l->magnitude, carry = (word)l->carry,                         \
+                   sign = (word)((word)1 << (sizeof(word) * 8 - 1));                               \
+        word any = 0, carried = 0;                                                                 \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            word m = x[i] & magnitude;                                                             \
+            any |= m;                                                                              \
+            carried |= (word)(m + carry);                                                          \
+        }                                                                                          \
+        return (glance){any != 0, carry && (carried & sign)};                                      \
+    }
+
+GLANCE(glance_8, uint8_t)
+GLANCE(glance_16, uint16_t)
+GLANCE(glance_32, uint32_t)
+GLANCE(glance_64, uint64_t)
+
+/* The bytes that are one certain value. */
+static int64_t count_bytes(const uint8_t *x, int64_t n, uint8_t wanted)
+{
+    int64_t count = 0;
+    for (int64_t from = 0; from < n; from += 255) {
+        uint8_t some = 0;
+        int64_t end = from + 255 < n ? from + 255 : n;
+        for (int64_t i = from; i < end; i++)
+            some = (uint8_t)(some + (x[i] == wanted));
+        count += some;
+    }
+    return count;
+}
+
+static uint64_t word_at(const void *data, int64_t i, int bytes)
+{
+    uint64_t x = 0;
+    memcpy(&x, (const char *)data + i * bytes, (size_t)bytes);
+    return x;
+}
+
+/* NaN and Inf, one by one: pieces with some are few. */
+static void count_special(tensor_values *v, const void *data, int64_t n, const layout *l)
+{
+    uint64_t first = l->inf ? l->inf : l->magnitude; /* the least magnitude that is no number */
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t m = word_at(data, i, l->bytes) & l->magnitude;
+        v->infs += l->inf && m == l->inf;
+        v->nans += m > first || (!l->inf && m == first);
+    }
+}
+
+/* F6: four elements of 6 bits in three bytes, without their signs. */
+static bool is_zero_f6(const uint8_t *x, int64_t bytes)
+{
+    uint8_t any = 0;
+    for (int64_t i = 0; i < bytes; i += 3)
+        any |= (x[i] & 0xDF) | (x[i + 1] & 0xF7) | (x[i + 2] & 0x7D);
+    return any == 0;
+}
+
+/* A byte of BOOL data above 1 has a bit that 1 has not. */
+static int64_t count_odd(const uint8_t *x, int64_t n)
+{
+    uint8_t any = 0;
+    int64_t odd = 0;
+    for (int64_t i = 0; i < n; i++)
+        any |= x[i];
+    for (int64_t i = 0; any > 1 && i < n; i++)
+        odd += x[i] > 1;
+    return odd;
+}
+
+static tensor_values look(tensor_type t, const void *data, int64_t bytes)
+{
+    tensor_values v = {0};
+    layout l = layout_of(t);
+    int64_t n = bytes / l.bytes;
+    if (t == TENSOR_F6_E2M3 || t == TENSOR_F6_E3M2) {
+        v.zero = is_zero_f6(data, bytes);
+        return v;
+    }
+    glance g = l.bytes == 1   ? glance_8(data, n, &l)
+               : l.bytes == 2 ? glance_16(data, n, &l)
+               : l.bytes == 4 ? glance_32(data, n, &l)
+                              : glance_64(data, n, &l);
+    v.zero = !g.nonzero && t != TENSOR_F8_E8M0; /* whose 0x00 is 2^-127 */
+    if (g.special)
+        count_special(&v, data, n, &l);
+    if (l.nan)
+        v.nans = count_bytes(data, n, (uint8_t)l.nan);
+    if (t == TENSOR_BOOL)
+        v.odd_bools = count_odd(data, n);
+    return v;
+}
+
+/* ---- All of them ----------------------------------------------------------------------------- */
+
+/* Of one tensor, from pieces on several threads: sums, so their order does not matter. */
+typedef struct counts {
+    atomic_llong nans, infs, odd_bools;
+    atomic_bool nonzero;
+} counts;
+
+typedef struct checking {
+    const checkpoint *c;
+    const int64_t *numbers;
+    counts *counts;
+} checking;
+
+static int check_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
+{
+    const checking *job = arg;
+    counts *k = &job->counts[p->tensor];
+    tensor_type t = checkpoint_at(job->c, job->numbers[p->tensor])->type;
+    tensor_values v = look(t, p->data[0], tensor_type_bytes(t, p->n));
+    (void)worker, (void)e;
+    if (v.nans)
+        atomic_fetch_add(&k->nans, v.nans);
+    if (v.infs)
+        atomic_fetch_add(&k->infs, v.infs);
+    if (v.odd_bools)
+        atomic_fetch_add(&k->odd_bools, v.odd_bools);
+    if (!v.zero)
+        atomic_store(&k->nonzero, true);
+    return KV_OK;
+}
+
+int tensor_check_all(tensor_values *values, checkpoint *c, const int64_t *numbers, int64_t n,
+                     void (*progress)(void *arg, int64_t done, int64_t all), void *progress_arg,
+                     kv_err *e)
+{
+    checking job = {c, numbers, mem_zalloc(n, sizeof *job.counts, e)};
+    walk_tensor *tensors = mem_zalloc(n, sizeof *tensors, e);
+    int code = job.counts && tensors ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < n && !code; i++)
+        tensors[i].at[0] = numbers[i];
+    if (!code)
+        code = walk_run(&(walk){.inputs = &c,
+                                .ninputs = 1,
+                                .tensors = tensors,
+                                .ntensors = n,
+                                .piece = check_piece,
+                                .arg = &job,
+                                .progress = progress,
+                                .progress_arg = progress_arg},
+                        e);
+    for (int64_t i = 0; i < n && !code; i++) {
+        counts *k = &job.counts[i];
+        values[i] = (tensor_values){.nans = k->nans,
+                                    .infs = k->infs,
+                                    .odd_bools = k->odd_bools,
+                                    .zero = !k->nonzero &&
+                                            checkpoint_at(c, numbers[i])->elements > 0};
+    }
+    mem_free(tensors);
+    mem_free(job.counts);
+    return code;
+}
