@@ -15,7 +15,8 @@
 typedef struct part {
     int64_t finite, zeros, nan, inf;
     double low, high;
-    double mean, squares; /* the sum of squares of deviations from the mean; scaled */
+    double near, rest; /* their sum is the mean, of which near alone may have all the digits */
+    double squares;    /* the sum of squares of deviations from the mean. The three are scaled */
     uint64_t low_bits, high_bits; /* of I64 and U64, whose numbers are not all in low and high */
 } part;
 
@@ -114,7 +115,8 @@ static void end_piece(adding *a)
     p->high = a->lanes.highest;
     if (p->finite == 0)
         return;
-    p->mean = a->near * a->scale + sum / n;
+    p->near = a->near * a->scale;
+    p->rest = sum / n;
     p->squares = total(a->lanes.squares) - sum * (sum / n);
     if (p->squares < 0)
         p->squares = 0;
@@ -193,7 +195,8 @@ static void join_range(part *a, const part *b, tensor_type t)
 
 static void join(part *a, const part *b, tensor_type t)
 {
-    double na = (double)a->finite, nb = (double)b->finite, apart = b->mean - a->mean;
+    double na = (double)a->finite, nb = (double)b->finite;
+    double apart = (b->near - a->near) + (b->rest - a->rest);
     a->zeros += b->zeros;
     a->nan += b->nan;
     a->inf += b->inf;
@@ -201,7 +204,13 @@ static void join(part *a, const part *b, tensor_type t)
     a->finite += b->finite;
     if (b->finite == 0)
         return;
-    a->mean += apart * (nb / (na + nb));
+    if (na == 0) {
+        a->near = b->near;
+        a->rest = b->rest;
+        a->squares = b->squares;
+        return;
+    }
+    a->rest += apart * (nb / (na + nb));
     a->squares += b->squares + apart * apart * (na * (nb / (na + nb)));
 }
 
@@ -219,8 +228,8 @@ static stat_number number_of(tensor_type t, double x, uint64_t bits)
     if (t != TENSOR_I64 && t != TENSOR_U64)
         bits = (uint64_t)(int64_t)x;
     bool negative = t != TENSOR_U64 && (int64_t)bits < 0;
-    return (stat_number){.is_integer = true, .negative = negative,
-                         .magnitude = negative ? 0 - bits : bits};
+    return (stat_number){
+        .is_integer = true, .negative = negative, .magnitude = negative ? 0 - bits : bits};
 }
 
 /* The number with the larger magnitude, without its sign. */
@@ -252,7 +261,7 @@ static void end_tensor(void *arg, int64_t tensor, const void *results, int64_t n
     out->min = number_of(t, all.low, all.low_bits);
     out->max = number_of(t, all.high, all.high_bits);
     out->absmax = largest(out->min, out->max);
-    out->mean = all.mean / scale;
+    out->mean = (all.near + all.rest) / scale;
     out->std = sqrt(all.squares / (double)all.finite) / scale;
 }
 
