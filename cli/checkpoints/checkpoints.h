@@ -7,5 +7,7 @@
 
 /* cmd_ls.c */
 command_fn cmd_ls;
+/* cmd_stat.c */
+command_fn cmd_stat;
 
 #endif

@@ -19,8 +19,8 @@ int gather_new(gather **out, int64_t ntensors, size_t result_bytes, gather_fn *c
                kv_err *e);
 void gather_free(gather *g); /* NULL is allowed; also when pieces are missing */
 
-/* Hands over the result of a piece of a tensor with so many elements. Any thread may call it. Error:
- * memory. */
+/* Hands over the result of a piece of a tensor with so many elements. Any thread may call it.
+ * Error: memory. */
 int gather_put(gather *g, const walk_piece *p, int64_t elements, const void *result, kv_err *e);
 
 #endif

@@ -29,8 +29,8 @@ void stat_clean_f32(float *out, const float *x, int64_t n, float instead, int64_
 void stat_clean_f64(double *out, const double *x, int64_t n, double instead, int64_t *nan,
                     int64_t *inf);
 
-/* Adds a block: n finite numbers, a multiple of STAT_LANES up to STAT_BLOCK, times scale. Deviations
- * are from `near`, which is scaled already. */
+/* Adds a block: n finite numbers, a multiple of STAT_LANES up to STAT_BLOCK, times scale.
+ * Deviations are from `near`, which is scaled already. */
 void stat_add_f32(stat_lanes *s, const float *x, int64_t n, double near);
 void stat_add_f64(stat_lanes *s, const double *x, int64_t n, double near, double scale);
 
