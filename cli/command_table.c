@@ -174,14 +174,22 @@ const command command_table[] = {
      .method = "set_optimizer(optimizer)",
      .check = check_params},
     {"save",
-     {{ARG_FILE, "FILE", false}},
-     .flags = COMMAND_WRITES,
-     .run = cmd_save,
-     "write the store to a safetensors file, as -s does; FILE is complete or not there",
+     {{ARG_FILE, "FILE", false}, {ARG_PATHS, "GLOB...", true}},
+     {{"exclude", OPTION_RAWS, "GLOB"},
+      {"dtype", OPTION_RAWS, "[GLOB=]T"},
+      {"metadata", OPTION_RAWS, "NAME=TEXT"},
+      {"force", OPTION_FLAG, NULL}},
+     COMMAND_WRITES,
+     cmd_save,
+     "write the store, or the values of its keys for other tools; FILE is complete or not there",
      "save s.kvs                          # values, updater, states and counts: kvctl -s s.kvs\n"
+     "save m.safetensors                  # values alone, as other tools write them; also .npz\n"
+     "save m/ --force                     # a folder of shards, in the place of the one there\n"
+     "save some.safetensors 3 [57]        # the keys that match a pattern\n"
+     "save m.safetensors --dtype bf16 --dtype 9=f32 --metadata format=pt\n"
      "for i in 1..3 { push 3 a; save f\"round-{i}.kvs\" }",
-     "commit, save-states, pull, write",
-     .fails = "value, unsupported, io"},
+     "commit, save-states, pull, write, ls",
+     .fails = "value, key, usage, unsupported, io"},
     {"save-states",
      {{ARG_FILE, "FILE", false}},
      {{"dump-optimizer", OPTION_FLAG, NULL}},
@@ -504,6 +512,7 @@ const command command_table[] = {
      "help language                       # the page on the language; help for: one section\n"
      "help slices; help ->                # a subject, or a sign\n"
      "help rules                          # the language of updaters\n"
+     "help checkpoints                    # files of models, and the commands on them\n"
      "help types                          # what stores there are; help local: one of them\n"
      "help environment                    # the variables that are read\n"
      "help --json > help.txt              # all commands and functions for a program\n"

@@ -7,5 +7,7 @@
 
 /* cmd_ls.c */
 command_fn cmd_ls;
+/* cmd_save.c */
+command_fn cmd_save;
 
 #endif

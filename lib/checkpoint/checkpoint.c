@@ -29,6 +29,18 @@ const char *named_sort(named *names, int64_t n)
     return NULL;
 }
 
+int named_check(named *names, int64_t n, const char *path, kv_err *e)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (!utf8_valid(names[i].name, strlen(names[i].name)))
+            return file_bad(e, KV_E_VALUE, path, "the name of a tensor is not UTF-8");
+    }
+    const char *twice = named_sort(names, n);
+    if (twice)
+        return file_bad(e, KV_E_VALUE, path, "two tensors have the name \"%.*s\"", SHOWN(twice));
+    return KV_OK;
+}
+
 /* The first of this name, or -1. */
 static int64_t find_name(const named *names, int64_t n, const char *name)
 {

@@ -71,4 +71,8 @@ const char *checkpoint_base(const char *path);
  * can make quadratic. */
 const char *named_sort(named *names, int64_t n);
 
+/* Sorts the names of tensors that are to be written. Error: value (one is not UTF-8 or stands
+ * twice). */
+int named_check(named *names, int64_t n, const char *path, kv_err *e);
+
 #endif
