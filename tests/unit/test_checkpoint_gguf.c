@@ -401,8 +401,7 @@ static int try_all(const char *path, const checkpoint_options *o)
         kv_err why = {0};
         kv_array *a = NULL;
         int code = checkpoint_load(&a, c, i, &why);
-        CHECK(code == KV_OK || code == KV_E_UNSUPPORTED || code == KV_E_FORMAT ||
-              code == KV_E_MEMORY);
+        CHECK(code == KV_OK || code == KV_E_DTYPE || code == KV_E_FORMAT || code == KV_E_MEMORY);
         if (code == KV_E_MEMORY)
             rc = code;
         kv_array_unref(a);
