@@ -174,14 +174,22 @@ const command command_table[] = {
      .method = "set_optimizer(optimizer)",
      .check = check_params},
     {"save",
-     {{ARG_FILE, "FILE", false}},
-     .flags = COMMAND_WRITES,
-     .run = cmd_save,
-     "write the store to a safetensors file, as -s does; FILE is complete or not there",
+     {{ARG_FILE, "FILE", false}, {ARG_PATHS, "GLOB...", true}},
+     {{"exclude", OPTION_RAWS, "GLOB"},
+      {"dtype", OPTION_RAWS, "[GLOB=]T"},
+      {"metadata", OPTION_RAWS, "NAME=TEXT"},
+      {"force", OPTION_FLAG, NULL}},
+     COMMAND_WRITES,
+     cmd_save,
+     "write the store, or the values of its keys for other tools; FILE is complete or not there",
      "save s.kvs                          # values, updater, states and counts: kvctl -s s.kvs\n"
+     "save m.safetensors                  # values alone, as other tools write them; also .npz\n"
+     "save m/ --force                     # a folder of shards, in the place of the one there\n"
+     "save some.safetensors 3 [57]        # the keys that match a pattern\n"
+     "save m.safetensors --dtype bf16 --dtype 9=f32 --metadata format=pt\n"
      "for i in 1..3 { push 3 a; save f\"round-{i}.kvs\" }",
-     "commit, save-states, pull, write",
-     .fails = "value, unsupported, io"},
+     "commit, save-states, pull, write, ls",
+     .fails = "value, key, usage, unsupported, io"},
     {"save-states",
      {{ARG_FILE, "FILE", false}},
      {{"dump-optimizer", OPTION_FLAG, NULL}},

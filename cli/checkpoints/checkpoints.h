@@ -9,5 +9,7 @@
 command_fn cmd_ls;
 /* cmd_stat.c */
 command_fn cmd_stat;
+/* cmd_save.c */
+command_fn cmd_save;
 
 #endif

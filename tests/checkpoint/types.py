@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/cli/data/types-a.safetensors and types-b.safetensors: a key of every type of
+"""Makes a.safetensors and b.safetensors of tests/cli/data/types: a key of every type of
 safetensors, without other packages. Run it with the folder to write to."""
 import json
 import struct
@@ -66,6 +66,6 @@ def write(path, items):
 
 
 folder = sys.argv[1]
-write(folder + "/types-a.safetensors", [(k, v[:3]) for k, v in tensors.items()])
+write(folder + "/a.safetensors", [(k, v[:3]) for k, v in tensors.items()])
 both = [(k, v[:2] + v[3:]) for k, v in tensors.items() if v[3] is not None]
-write(folder + "/types-b.safetensors", list(reversed(both)) + list(others.items()))
+write(folder + "/b.safetensors", list(reversed(both)) + list(others.items()))
