@@ -268,7 +268,7 @@ const command command_table[] = {
      "ls m.safetensors --exclude '*.bias' # the others\n"
      "ls m.safetensors --fold             # numbers in names as #: one line for all layers\n"
      "ls m.safetensors --long             # also the file of each, and where its data begin\n"
-     "save s.kvs; ls s.kvs --all          # also what a store keeps about itself",
+     "ls m.safetensors --all              # of a file of -s also what the store keeps about itself",
      "list, info",
      .fails = "io, format, key"},
     {"type",
