@@ -57,10 +57,8 @@ static int save_store(kv *store, const char *path, kv_err *e)
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
-enum {
-    BLOCK = 1 << 18
-}; /* elements that are converted and written at once: whole bytes of any
-      type */
+/* Elements that are converted and written at once: whole bytes of any type. */
+enum { BLOCK = 1 << 18 };
 
 /* The keys of a store that are written, as tensors. */
 typedef struct values {
