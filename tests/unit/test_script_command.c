@@ -271,9 +271,9 @@ TEST(script_command_answers_in_records)
 TEST(script_command_words_of_the_shell)
 {
     static const char *const texts[] = {
-        "plain", "a b", "", "-l", "--brief", "*", "1e-5", "it's", "\"", "\\", "\\1", "a\\", "$x",
+        "plain", "a b", "", "-5", "--brief", "*", "1e-5", "it's", "\"", "\\", "\\1", "a\\", "$x",
         "#", "~", "a\nb", "a\r\nb", "s/(a)/\\1/", "{", "x;y|z>w", "->", "(1)", "'\"\\$",
-        "é", "[0-9]"};
+        "é", "[0-9]", "-l"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         kv_err e = {0};
         session s = new_session();
