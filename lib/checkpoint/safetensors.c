@@ -2,12 +2,12 @@
  * against its type, and all of them together against the size of the file. */
 #include "checkpoint/safetensors.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
+#include "checkpoint/data_layout.h"
 #include "checkpoint/json_scan.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -142,22 +142,21 @@ static int check_type(const reading *r, const described *d, tensor_info *t, bool
                            "F8_E4M3FNUZ F8_E5M2FNUZ I16 U16 F16 BF16 I32 U32 F32 C64 F64 I64 U64");
         return code;
     }
-    kv_shape_text(shape, sizeof shape, d->ndim, d->shape);
     t->elements = tensor_elements(d->ndim, d->shape);
     int64_t need = t->elements < 0 ? -1 : tensor_type_bytes(t->type, t->elements);
+    *fits = need == t->bytes;
+    if (*fits)
+        return KV_OK;
+    kv_shape_text(shape, sizeof shape, d->ndim, d->shape);
     if (need < 0 && t->elements >= 0 && t->elements < INT64_MAX / 8)
         return FAULT(r, e, "tensor \"%.*s\" of shape %s and dtype %s ends within a byte", NAME(r),
                      shape, tensor_type_name(t->type));
     if (need < 0)
         return FAULT(r, e, "tensor \"%.*s\" of shape %s is too large", NAME(r), shape);
-    if (need != t->bytes)
-        return FAULT(r, e,
-                     "tensor \"%.*s\" of shape %s and dtype %s needs %lld bytes, its data_offsets "
-                     "give it %lld",
-                     NAME(r), shape, tensor_type_name(t->type), (long long)need,
-                     (long long)t->bytes);
-    *fits = true;
-    return KV_OK;
+    return FAULT(r, e,
+                 "tensor \"%.*s\" of shape %s and dtype %s needs %lld bytes, its data_offsets "
+                 "give it %lld",
+                 NAME(r), shape, tensor_type_name(t->type), (long long)need, (long long)t->bytes);
 }
 
 static int read_tensor(reading *r, kv_err *e)
@@ -239,63 +238,6 @@ static int read_members(reading *r, kv_err *e)
     return code ? code : json_scan_end(&r->scan);
 }
 
-/* ---- Data without holes ---------------------------------------------------------------------- */
-
-/* By begin, then by end, so that a tensor without elements stands before one that begins there. */
-static int by_offset(const void *a, const void *b)
-{
-    const tensor_info *x = *(tensor_info *const *)a;
-    const tensor_info *y = *(tensor_info *const *)b;
-    if (x->offset != y->offset)
-        return x->offset < y->offset ? -1 : 1;
-    return (x->bytes > y->bytes) - (x->bytes < y->bytes);
-}
-
-/* Every byte of the data belongs to exactly one tensor, and the file ends with the last one. */
-static int check_data(const reading *r, tensor_info **order, int64_t n, kv_err *e)
-{
-    const checkpoint *c = r->c;
-    int64_t end = r->data, size = c->files[r->file].size;
-    int code = KV_OK;
-    qsort(order, (size_t)n, sizeof *order, by_offset);
-    for (int64_t i = 0; i < n && !code; i++) {
-        const tensor_info *t = order[i];
-        if (t->offset < end)
-            code = checkpoint_fault(c, KV_E_FORMAT, t->name, r->file, e,
-                                    "tensors \"%.*s\" and \"%.*s\" overlap",
-                                    SHOWN(order[i - 1]->name), SHOWN(t->name));
-        else if (t->offset > end)
-            code = checkpoint_fault(
-                c, KV_E_FORMAT, t->name, r->file, e,
-                "%lld bytes of data before tensor \"%.*s\" belong to no tensor",
-                (long long)(t->offset - end), SHOWN(t->name));
-        if (t->offset + t->bytes > end)
-            end = t->offset + t->bytes;
-    }
-    if (!code && end > size)
-        code = file_bad(e, KV_E_FORMAT, path_of(r),
-                        "cut within its data: %lld of %lld bytes are missing",
-                        (long long)(end - size), (long long)(end - r->data));
-    else if (!code && end < size)
-        code = checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e,
-                                "%lld bytes behind the data belong to no tensor",
-                                (long long)(size - end));
-    return code;
-}
-
-static int check_offsets(const reading *r, int64_t first, kv_err *e)
-{
-    int64_t n = r->c->ntensors - first;
-    tensor_info **order = mem_alloc(n, sizeof *order, e);
-    if (!order)
-        return KV_E_MEMORY;
-    for (int64_t i = 0; i < n; i++)
-        order[i] = &r->c->tensors[first + i];
-    int code = check_data(r, order, n, e);
-    mem_free(order);
-    return code;
-}
-
 /* ---- The file -------------------------------------------------------------------------------- */
 
 static int read_length(reading *r, kv_err *e)
@@ -357,5 +299,5 @@ int safetensors_read(checkpoint *c, int file, kv_err *e)
     buf_release(&r.name);
     buf_release(&r.word);
     buf_release(&r.type);
-    return code ? code : check_offsets(&r, first, e);
+    return code ? code : data_layout_check(c, file, first, r.data, 1, e);
 }

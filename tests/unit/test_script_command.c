@@ -80,19 +80,24 @@ static session new_session(void)
     return s;
 }
 
-static int run_in(session *s, buf *out, const char *text, kv_err *e)
+static int run_as(session *s, const char *name, buf *out, const char *text, kv_err *e)
 {
     sink taken = {.kind = SINK_TAKES};
     unit *u = NULL;
     char *copy = mem_text(text, strlen(text), e);
     sink_push(s, &taken);
-    int rc = unit_read(s, &u, "test", copy, strlen(text), 1, NULL, e);
+    int rc = unit_read(s, &u, name, copy, strlen(text), 1, NULL, e);
     if (!rc)
         rc = unit_run(s, u, e);
     sink_pop(s, &taken);
     buf_put(out, buf_text(&taken.text), taken.text.len);
     buf_release(&taken.text);
     return rc;
+}
+
+static int run_in(session *s, buf *out, const char *text, kv_err *e)
+{
+    return run_as(s, "test", out, text, e);
 }
 
 /* Checks the words that `scan TEXT` gets: "path a|glob b". */
@@ -220,6 +225,16 @@ TEST(script_command_answers)
     e = (kv_err){0};
     CHECK_ERR(run_in(&s, &out, "t = kv.scan('a', 'b')", &e), KV_E_ASSERT, "2 words were given");
     CHECK_TEXT(buf_text(&out), "");
+    /* where it is all that was typed the error has no place, and so is one line */
+    e = (kv_err){0};
+    run_as(&s, "<repl>", &out, "scan a b", &e);
+    CHECK(e.code == KV_E_ASSERT && e.line == 0);
+    e = (kv_err){0};
+    run_as(&s, "<repl>", &out, "scan a b; print 1", &e);
+    CHECK(e.code == KV_E_ASSERT && e.line == 1);
+    e = (kv_err){0};
+    run_as(&s, "<repl>", &out, "if true { scan a b }", &e);
+    CHECK(e.code == KV_E_ASSERT && e.line == 1 && e.col == 11);
     buf_release(&out);
     session_release(&s);
     language_init();
@@ -256,9 +271,9 @@ TEST(script_command_answers_in_records)
 TEST(script_command_words_of_the_shell)
 {
     static const char *const texts[] = {
-        "plain", "a b", "", "-l", "--brief", "*", "1e-5", "it's", "\"", "\\", "\\1", "a\\", "$x",
+        "plain", "a b", "", "-5", "--brief", "*", "1e-5", "it's", "\"", "\\", "\\1", "a\\", "$x",
         "#", "~", "a\nb", "a\r\nb", "s/(a)/\\1/", "{", "x;y|z>w", "->", "(1)", "'\"\\$",
-        "é", "[0-9]"};
+        "é", "[0-9]", "-l"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         kv_err e = {0};
         session s = new_session();
