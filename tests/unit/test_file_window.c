@@ -209,7 +209,7 @@ enum { THREADS = 8, FILES = 4, ROUNDS = 400 };
 static int files[FILES];
 static atomic_int lost, right;
 
-/* Reads parts of all files. Every sum is that of the file, or an error tells that it need not be. */
+/* Reads parts of all files. Each sum is that of the file, or an error tells that it need not be. */
 static void *reads(void *arg)
 {
     file_window w = {0};
