@@ -143,22 +143,21 @@ static int check_type(const reading *r, const described *d, tensor_info *t, bool
                            "F8_E4M3FNUZ F8_E5M2FNUZ I16 U16 F16 BF16 I32 U32 F32 C64 F64 I64 U64");
         return code;
     }
-    kv_shape_text(shape, sizeof shape, d->ndim, d->shape);
     t->elements = tensor_elements(d->ndim, d->shape);
     int64_t need = t->elements < 0 ? -1 : tensor_type_bytes(t->type, t->elements);
+    *fits = need == t->bytes;
+    if (*fits)
+        return KV_OK;
+    kv_shape_text(shape, sizeof shape, d->ndim, d->shape);
     if (need < 0 && t->elements >= 0 && t->elements < INT64_MAX / 8)
         return FAULT(r, e, "tensor \"%.*s\" of shape %s and dtype %s ends within a byte", NAME(r),
                      shape, tensor_type_name(t->type));
     if (need < 0)
         return FAULT(r, e, "tensor \"%.*s\" of shape %s is too large", NAME(r), shape);
-    if (need != t->bytes)
-        return FAULT(r, e,
-                     "tensor \"%.*s\" of shape %s and dtype %s needs %lld bytes, its data_offsets "
-                     "give it %lld",
-                     NAME(r), shape, tensor_type_name(t->type), (long long)need,
-                     (long long)t->bytes);
-    *fits = true;
-    return KV_OK;
+    return FAULT(r, e,
+                 "tensor \"%.*s\" of shape %s and dtype %s needs %lld bytes, its data_offsets "
+                 "give it %lld",
+                 NAME(r), shape, tensor_type_name(t->type), (long long)need, (long long)t->bytes);
 }
 
 static int read_tensor(reading *r, kv_err *e)
