@@ -256,14 +256,31 @@ const command command_table[] = {
      .fails = "key, value, unsupported"},
     {"ls",
      {{ARG_PATH, "CKPT", false}, {ARG_PATHS, "GLOB...", true}},
-     {{"exclude", OPTION_RAWS, "GLOB"}},
+     {{"exclude", OPTION_RAWS, "GLOB"},
+      {"fold", OPTION_FLAG, NULL},
+      {"long", OPTION_FLAG, NULL},
+      {"all", OPTION_FLAG, NULL}},
      COMMAND_GIVES,
      cmd_ls,
      "the keys of a checkpoint, a file of arrays of any tool: name, dtype, shape and bytes",
      "save m.safetensors; ls m.safetensors\n"
-     "ls m.safetensors 3 [57]             # the keys that match a pattern",
+     "ls m.safetensors 3 [57]             # the keys that match a pattern\n"
+     "ls m.safetensors --exclude '*.bias' # the others\n"
+     "ls m.safetensors --fold             # numbers in names as #: one line for all layers\n"
+     "ls m.safetensors --long             # also the file of each, and where its data begin\n"
+     "ls m.safetensors --all              # of a file of -s also what the store keeps about itself",
      "list, info",
      .fails = "io, format, key"},
+    {"stat",
+     {{ARG_PATH, "CKPT", false}, {ARG_PATHS, "GLOB...", true}},
+     {{"exclude", OPTION_RAWS, "GLOB"}},
+     COMMAND_GIVES,
+     cmd_stat,
+     "the numbers in a checkpoint, a row a key: least, largest, mean, deviation, zeros, nan, inf",
+     "save m.safetensors; stat m.safetensors\n"
+     "stat m.safetensors --exclude 5       # all keys but 5",
+     "ls, diff",
+     .fails = "io, format, key, dtype"},
     {"type",
      .flags = COMMAND_GIVES,
      cmd_call_function,

@@ -7,6 +7,8 @@
 
 /* cmd_ls.c */
 command_fn cmd_ls;
+/* cmd_stat.c */
+command_fn cmd_stat;
 /* cmd_save.c */
 command_fn cmd_save;
 

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
+#include "checkpoint/gguf.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/sharded.h"
 #include "checkpoint/weights.h"
@@ -93,6 +94,7 @@ static const struct {
     checkpoint_reader *read;
 } readers[] = {
     {"\x93NUMPY", 6, npy_read_tensor},
+    {GGUF_MAGIC, 4, gguf_read},
     {"PK\3\4", 4, npz_read},
     {"PK\5\6", 4, npz_read}, /* an archive without members */
 };

@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/inflate.h"
+#include "checkpoint/looks_like.h"
 #include "checkpoint/npz_type.h"
 #include "checkpoint/zip.h"
 #include "io/npy_header.h"
@@ -227,23 +228,13 @@ static int read_member(void *arg, const zip_member *m, kv_err *e)
 /* Members that are no arrays: then it is another kind of archive, unless there are arrays too. */
 static int check_others(archive *a, kv_err *e)
 {
-    const char *path = a->c->files[a->file].name;
-    if (a->pickled) {
-        a->c->foreign = true;
-        file_bad(e, KV_E_FORMAT, path, "a checkpoint of PyTorch, which is a program in a zip "
-                                       "archive (a pickle)");
-        kv_err_hint(e, "save it as safetensors: safetensors.torch.save_file(state_dict, PATH)");
-        return KV_E_FORMAT;
-    }
-    if (a->nothers && !a->c->nsums) {
-        a->c->foreign = true;
-        return file_bad(e, KV_E_FORMAT, path,
-                        "a zip archive, but none of arrays: its member \"%.*s\" is no .npy",
-                        SHOWN(a->other));
-    }
-    return a->nothers ? checkpoint_fault(a->c, KV_E_FORMAT, NULL, a->file, e,
-                                         "member \"%.*s\" is no .npy", SHOWN(a->other))
-                      : KV_OK;
+    if (!a->nothers)
+        return KV_OK;
+    if (!a->pickled && a->c->nsums)
+        return checkpoint_fault(a->c, KV_E_FORMAT, NULL, a->file, e, "member \"%.*s\" is no .npy",
+                                SHOWN(a->other));
+    a->c->foreign = true;
+    return looks_like_zip(&a->c->files[a->file], a->pickled, e);
 }
 
 int npz_read(checkpoint *c, int file, kv_err *e)
