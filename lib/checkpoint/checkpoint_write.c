@@ -94,12 +94,29 @@ static int check_types(const char *path, const layout *l, kv_err *e)
 
 /* ---- Writing bytes --------------------------------------------------------------------------- */
 
+/* Reads a byte of every page. */
+static void touch(const char *data, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += 4096)
+        (void)*(const volatile char *)(data + i);
+    if (n > 0)
+        (void)*(const volatile char *)(data + n - 1);
+}
+
+/* Data may be those of a mapped file that became shorter. The system then only says that it cannot
+ * read them; touched here, they become zeros, and their reader finds out: see file_window.h. */
 static int write_at(int fd, const char *name, int64_t at, const char *data, int64_t n, kv_err *e)
 {
+    bool touched = false;
     while (n > 0) {
         ssize_t put = pwrite(fd, data, (size_t)n, at);
         if (put < 0 && errno == EINTR)
             continue;
+        if (put < 0 && errno == EFAULT && !touched) {
+            touch(data, n);
+            touched = true;
+            continue;
+        }
         if (put <= 0)
             return file_error(e, "write", name, put < 0 ? errno : EIO);
         data += put;
