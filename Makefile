@@ -170,8 +170,8 @@ $(BUILD)/num_powers.c: scripts/powers
 	@mkdir -p $(@D)
 	@scripts/powers > $@
 
-# Pages that the tool shows too: on the language, on rules, and on the environment.
-pages := $(foreach page,language rules environment,$(BUILD)/$(page)_text.o)
+# Pages that the tool shows too: on the language, on rules, on checkpoints, and on the environment.
+pages := $(foreach page,language rules checkpoints environment,$(BUILD)/$(page)_text.o)
 $(BUILD)/%_text.c: cli/%.md scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed --text $*_text cmd/help.h $< > $@

@@ -504,6 +504,7 @@ const command command_table[] = {
      "help language                       # the page on the language; help for: one section\n"
      "help slices; help ->                # a subject, or a sign\n"
      "help rules                          # the language of updaters\n"
+     "help checkpoints                    # files of models, and the commands on them\n"
      "help types                          # what stores there are; help local: one of them\n"
      "help environment                    # the variables that are read\n"
      "help --json > help.txt              # all commands and functions for a program\n"

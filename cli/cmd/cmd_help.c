@@ -69,6 +69,7 @@ static void overview(buf *out)
     buf_add(out,
             "`help language`: the page on all of this; `help for`, `help slices`, `help @`: a "
             "section.\n"
+            "`help checkpoints`: files of models: ls and the other commands on them.\n"
             "`help rules`: the language of updaters. `help optimizer`: those of the library.\n");
     buf_add(out, "`help types`: what stores there are; `help dist_sync`: one of them.\n"
                  "`help options`: what stands behind kvctl on its command line.\n"
@@ -135,7 +136,8 @@ static const struct topic {
     const char *name;
     const char *text;
     void (*show)(buf *out); /* where there is no text; NULL: of the session, list_options */
-} topics[] = {{"environment", environment_text, NULL},
+} topics[] = {{"checkpoints", checkpoints_text, NULL},
+              {"environment", environment_text, NULL},
               {"kv", NULL, method_list},
               {"kvstore", NULL, method_list},
               {"language", language_text, NULL},

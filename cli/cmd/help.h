@@ -5,9 +5,9 @@
 #include "syntax/command.h"
 #include "syntax/function.h"
 
-/* cli/language.md, cli/rules.md and cli/environment.md, which `help language`, `help rules` and
- * `help environment` show; made by the build. */
-extern const char language_text[], rules_text[], environment_text[];
+/* cli/language.md, cli/rules.md, cli/checkpoints.md and cli/environment.md, which `help language`,
+ * `help rules`, `help checkpoints` and `help environment` show; made by the build. */
+extern const char language_text[], rules_text[], checkpoints_text[], environment_text[];
 
 /* ---- language_help.c: the page of the language ---- */
 

@@ -34,6 +34,18 @@ const command *command_find_method(const char *name)
     return command_find(name, strlen(name));
 }
 
+int command_hidden(const char *name)
+{
+    int n = 0;
+    for (const command *c = registry.commands; c->name; c++) {
+        bool paths = c->args[0].kind == ARG_PATH || c->args[0].kind == ARG_PATHS;
+        if (paths && strcmp(c->name, name) == 0)
+            return n;
+        n += paths;
+    }
+    return -1;
+}
+
 bool command_is(const ast *node, int flags)
 {
     return node->kind == STMT_COMMAND && (((const command *)node->u.other)->flags & flags);

@@ -522,6 +522,37 @@ static ast *help_on_sign(parser *p, uint32_t pos, uint32_t at)
     return sign ? parse_help_on(p, pos, sign) : NULL;
 }
 
+/* Returns true if what stands behind a word goes on as an expression does, not as the words of a
+ * command: `diff * 2`, not `diff *norm*`. */
+static bool goes_on_as_value(parser *p)
+{
+    const token *t = parse_peek(p);
+    if (parse_at_end(p) || parse_at_redirect(p))
+        return true;
+    if (t->kind == TOK_NAME)
+        return parse_is_word(p, "and") || parse_is_word(p, "or") || parse_is_word(p, "in") ||
+               parse_is_word(p, "is") || parse_is_word(p, "not") || parse_is_word(p, "if");
+    return t->kind == TOK_SIGN && t->blank_after && !strchr("$({", (char)t->sign);
+}
+
+/* Returns true if the name of a command on paths, which ends at `end`, is that of a variable. */
+static bool is_variable(parser *p, const command *c, uint32_t end)
+{
+    int hidden = command_hidden(c->name);
+    char next = parse_char(p, end);
+    if (hidden < 0)
+        return false;
+    if (next && !lex_is_blank(next) && !strchr(";}|>#?\r\n", next)) /* stat[0], stat*2 */
+        return !(next == '-' && parse_char(p, end + 1) == '>');
+    if (!(p->hidden >> hidden & 1))
+        return false;
+    parser before = *p;
+    parse_take(p);
+    bool goes_on = goes_on_as_value(p);
+    parse_back(p, &before);
+    return goes_on;
+}
+
 static ast *word_statement(parser *p)
 {
     bool known;
@@ -544,6 +575,8 @@ static ast *word_statement(parser *p)
         return help_call(p);
     if (help && (node = help_on_sign(p, t.pos, end)))
         return node;
+    if (c && !p->cursor && is_variable(p, c, end))
+        return show(p);
     bool import = is_import(p);
     if ((import && begins_import(p) && refuse_import(p)) || (!c && refuse_statement(p)))
         return NULL;
@@ -562,7 +595,9 @@ static ast *word_statement(parser *p)
                   parse_is_sign(p, SIGN1('-')); /* launch -n 2 */
     bool value_follows = !parse_is_reserved(word) && begins_value(p);
     parse_seek(p, t.pos);
-    if (value_follows || option || is_mistyped(p, t.pos, t.end, end))
+    int hidden = command_hidden(word);
+    bool named = hidden >= 0 && (p->hidden >> hidden & 1); /* ls-lr subtracts where ls is one */
+    if (value_follows || option || (!named && is_mistyped(p, t.pos, t.end, end)))
         return unknown_command(p, t.pos, end);
     return show(p);
 }

@@ -487,6 +487,7 @@ int unit_read(session *s, unit **out, const char *name, char *text, size_t n, in
         return e->code;
     parse_init(&p, &u->src, &u->nodes, e);
     p.is_function = is_function;
+    p.hidden_word = command_hidden;
     p.user = s;
     p.recover = s->check ? check_recover : goes_on(s) ? check_keep_going : NULL;
     for (int64_t i = 0; i < s->globals.n; i++)

@@ -99,12 +99,16 @@ void progress_line(buf *out, const char *what, int64_t done, int64_t total, prog
 {
     double rate = seconds > 0 ? (double)done / seconds : 0;
     double part = total > 0 ? (double)done / (double)total : 0;
-    buf amount = {0}, speed = {0}, left = {0};
+    buf amount = {0}, whole = {0}, speed = {0}, left = {0};
     part = part > 1 ? 1 : part;
     if (total > 0)
         buf_printf(&amount, "%d%%", (int)(part * 100));
     else
         add_amount(&amount, (double)done, unit);
+    if (total > 0 && unit == PROGRESS_BYTES) {
+        buf_add(&whole, " of ");
+        add_amount(&whole, (double)total, unit);
+    }
     buf_add(&speed, "  ");
     add_amount(&speed, rate, unit);
     buf_add(&speed, "/s");
@@ -113,14 +117,16 @@ void progress_line(buf *out, const char *what, int64_t done, int64_t total, prog
         add_time(&left, (double)(total > done ? total - done : 0) / rate);
     }
     buf_add(out, what);
-    int room = columns - (int)(out->len + amount.len + speed.len + left.len) - 4;
+    int room = columns - (int)(out->len + amount.len + whole.len + speed.len + left.len) - 4;
     if (total > 0 && room >= BAR_LEAST)
         add_bar(out, part, room < BAR_MOST ? room : BAR_MOST);
     buf_char(out, ' ');
     buf_add(out, buf_text(&amount));
+    add_if_room(out, &whole, columns);
     add_if_room(out, &speed, columns);
     add_if_room(out, &left, columns);
     buf_release(&amount);
+    buf_release(&whole);
     buf_release(&speed);
     buf_release(&left);
 }
@@ -169,6 +175,14 @@ void progress_step(int64_t done)
         return;
     progress.drawn = t;
     draw(done, t - progress.from);
+}
+
+void progress_bytes(void *arg, int64_t done, int64_t all)
+{
+    (void)arg;
+    if (progress.depth == 1)
+        progress.total = all;
+    progress_step(done);
 }
 
 void progress_end(void)

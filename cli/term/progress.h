@@ -1,5 +1,5 @@
 /* The progress of work that takes longer than a second: one line on stderr, drawn at most ten times
- * a second and erased at the end, `load [=====>    ] 52%  1.1 GB/s  ETA 0:04`.
+ * a second and erased at the end, `load [=====>    ] 52% of 8.5 GB  1.1 GB/s  ETA 0:04`.
  *
  * The worker calls begin, step as often as it likes, and end; where nothing is to be shown these
  * cost next to nothing. Work within work is not shown: the line is that of the outermost. Without a
@@ -20,6 +20,10 @@ void progress_begin(const char *what, int64_t total, progress_unit unit);
 
 /* So much is done, counted from the beginning. */
 void progress_step(int64_t done);
+
+/* The same of bytes for work that tells at each step how many there are in all; begin with total 0.
+ * A callback for walk_run and its like: arg is not used, and one thread at a time calls. */
+void progress_bytes(void *arg, int64_t done, int64_t all);
 
 /* Each begin has one end, also when the work failed. */
 void progress_end(void);

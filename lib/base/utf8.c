@@ -23,6 +23,14 @@ size_t utf8_length(const char *text, size_t n, bool *ok)
     return need;
 }
 
+bool utf8_valid(const char *text, size_t n)
+{
+    bool ok = true;
+    for (size_t i = 0; i < n && ok;)
+        i += utf8_length(text + i, n - i, &ok);
+    return ok;
+}
+
 uint32_t utf8_number(const char *text, size_t size)
 {
     unsigned char lead = (unsigned char)*text;

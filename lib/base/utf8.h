@@ -16,6 +16,9 @@ static inline bool utf8_is_later(char c)
  * cut, not overlong, no surrogate, at most U+10FFFF. An invalid one has one byte. */
 size_t utf8_length(const char *text, size_t n, bool *ok);
 
+/* Returns true if n bytes of text are valid characters. */
+bool utf8_valid(const char *text, size_t n);
+
 /* The number of the valid character at text, which has `size` bytes. */
 uint32_t utf8_number(const char *text, size_t size);
 

@@ -1,9 +1,9 @@
 /* What a checkpoint holds: built by the readers of formats, then looked at. */
 #include "checkpoint/checkpoint.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <stdarg.h>
 
 #include "base/buf.h"
 #include "base/file.h"
@@ -29,20 +29,30 @@ const char *named_sort(named *names, int64_t n)
     return NULL;
 }
 
+int named_check(named *names, int64_t n, const char *path, kv_err *e)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (!utf8_valid(names[i].name, strlen(names[i].name)))
+            return file_bad(e, KV_E_VALUE, path, "the name of a tensor is not UTF-8");
+    }
+    const char *twice = named_sort(names, n);
+    if (twice)
+        return file_bad(e, KV_E_VALUE, path, "two tensors have the name \"%.*s\"", SHOWN(twice));
+    return KV_OK;
+}
+
+/* The first of this name, or -1. */
 static int64_t find_name(const named *names, int64_t n, const char *name)
 {
     int64_t low = 0, high = n;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        int order = strcmp(names[middle].name, name);
-        if (order == 0)
-            return names[middle].i;
-        if (order < 0)
+        if (strcmp(names[middle].name, name) < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    return -1;
+    return low < n && strcmp(names[low].name, name) == 0 ? names[low].i : -1;
 }
 
 /* ---- Building -------------------------------------------------------------------------------- */
@@ -90,20 +100,84 @@ int checkpoint_add_text(checkpoint *c, const char *name, const char *text, kv_er
     return KV_OK;
 }
 
+static int fault(const checkpoint *c, kv_code code, const char *key, const char *path, kv_err *e,
+                 const char *fmt, va_list ap)
+{
+    buf text = {0};
+    buf_vprintf(&text, fmt, ap);
+    if (c->options.found)
+        code = c->options.found(c->options.arg, key, path, buf_text(&text), e);
+    else
+        file_bad(e, code, path ? path : c->name, "%s", buf_text(&text));
+    buf_release(&text);
+    return code;
+}
+
 int checkpoint_fault(const checkpoint *c, kv_code code, const char *key, int file, kv_err *e,
                      const char *fmt, ...)
 {
-    buf text = {0};
     va_list ap;
     va_start(ap, fmt);
-    buf_vprintf(&text, fmt, ap);
+    code = fault(c, code, key, file < 0 ? NULL : c->files[file].name, e, fmt, ap);
     va_end(ap);
-    const char *path = file < 0 ? c->name : c->files[file].name;
-    if (c->options.found)
-        code = c->options.found(c->options.arg, key, file < 0 ? NULL : path, buf_text(&text), e);
-    else
-        file_bad(e, code, path, "%s", buf_text(&text));
-    buf_release(&text);
+    return code;
+}
+
+int checkpoint_fault_at(const checkpoint *c, kv_code code, const char *key, const char *path,
+                        kv_err *e, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    code = fault(c, code, key, path, e, fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+const char *checkpoint_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* ---- Reading a file -------------------------------------------------------------------------- */
+
+const char *checkpoint_without_name(const char *text, const char *name)
+{
+    size_t n = strlen(name);
+    return strncmp(text, name, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
+}
+
+/* Drops the tensors from `first` on that do not stand within their file. */
+static void keep_inside(checkpoint *c, int64_t first)
+{
+    int64_t n = first;
+    for (int64_t i = first; i < c->ntensors; i++) {
+        const tensor_info *t = &c->tensors[i];
+        int64_t size = c->files[t->file].size;
+        if (t->offset <= size && t->stored_bytes <= size - t->offset)
+            c->tensors[n++] = *t;
+    }
+    c->ntensors = n;
+}
+
+int checkpoint_read(checkpoint *c, checkpoint_reader *read, bool *whole, kv_err *e)
+{
+    kv_err why = {0};
+    int64_t first = c->ntensors;
+    int file = (int)c->nfiles - 1;
+    c->foreign = false;
+    int code = read(c, file, &why);
+    *whole = !code;
+    if (c->options.found && (code == KV_E_FORMAT || code == KV_E_UNSUPPORTED) &&
+        (c->sharded || !c->foreign)) {
+        keep_inside(c, first);
+        return checkpoint_fault(c, code, NULL, file, e, "%s",
+                                checkpoint_without_name(why.text, c->files[file].name));
+    }
+    if (code) {
+        kv_err_set(e, code, "%s", why.text);
+        kv_err_hint(e, "%s", why.hint);
+    }
     return code;
 }
 

@@ -25,11 +25,19 @@ struct checkpoint {
     named *text_names;
     checkpoint_options options;
     arena memory; /* names, texts and shapes */
+    bool foreign; /* the file that was read last is no checkpoint, a reader found */
+    bool sharded; /* there may be several files: then one that is no checkpoint is a fault */
 };
 
 /* Reads the header of file number `file`, which is open, and adds what it describes. On errors the
- * checkpoint can only be closed. */
-int safetensors_read(checkpoint *c, int file, kv_err *e);
+ * checkpoint can only be closed, but for checkpoint_read. */
+typedef int checkpoint_reader(checkpoint *c, int file, kv_err *e);
+checkpoint_reader safetensors_read;
+
+/* Reads the file that was opened last. Where findings are asked for, an error in the file is one,
+ * and the tensors stay that were read before it and stand within the file. *whole: there was no
+ * such error. */
+int checkpoint_read(checkpoint *c, checkpoint_reader *read, bool *whole, kv_err *e);
 
 /* Takes an input over as the next file. On failure it is closed. */
 int checkpoint_add_file(checkpoint *c, input *in, kv_err *e);
@@ -46,11 +54,25 @@ int checkpoint_add_text(checkpoint *c, const char *name, const char *text, kv_er
 int checkpoint_fault(const checkpoint *c, kv_code code, const char *key, int file, kv_err *e,
                      const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 
+/* The same for a file that need not be open. path: NULL for the checkpoint as a whole. */
+int checkpoint_fault_at(const checkpoint *c, kv_code code, const char *key, const char *path,
+                        kv_err *e, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+
+/* Where the sentence of an error begins that may have the name of a file before it. */
+const char *checkpoint_without_name(const char *text, const char *name);
+
+/* The name of a file without its folder. */
+const char *checkpoint_base(const char *path);
+
 /* Names in messages: the first 80 bytes. */
 #define SHOWN(name) (int)utf8_cut((name), strlen(name), 80), (name)
 
 /* Sorts by name and returns a name that stands twice, or NULL: in a time that no choice of names
  * can make quadratic. */
 const char *named_sort(named *names, int64_t n);
+
+/* Sorts the names of tensors that are to be written. Error: value (one is not UTF-8 or stands
+ * twice). */
+int named_check(named *names, int64_t n, const char *path, kv_err *e);
 
 #endif

@@ -4,22 +4,44 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
+#include "checkpoint/sharded.h"
+#include "checkpoint/weights.h"
 
 /* ---- Names ----------------------------------------------------------------------------------- */
+
+/* Two tensors of one name. */
+static int twice(const checkpoint *c, const tensor_info *a, const tensor_info *b, kv_err *e)
+{
+    if (a->file == b->file)
+        return checkpoint_fault(c, KV_E_FORMAT, a->name, a->file, e,
+                                "two tensors have the name \"%.*s\"", SHOWN(a->name));
+    const char *first = checkpoint_base(c->files[a->file].name);
+    const char *second = checkpoint_base(c->files[b->file].name);
+    int code =
+        checkpoint_fault(c, KV_E_FORMAT, a->name, -1, e, "tensor \"%.*s\" is in %.*s and in %.*s",
+                         SHOWN(a->name), SHOWN(first), SHOWN(second));
+    if (code)
+        kv_err_hint(e, "name one of the files, or the index that tells which tensor is where");
+    return code;
+}
 
 /* Sorts the names; a name that stands twice is a fault of the files, and then the first counts. */
 static int index_names(checkpoint *c, kv_err *e)
 {
+    int code = KV_OK;
     c->tensor_names = mem_alloc(c->ntensors, sizeof *c->tensor_names, e);
     if (!c->tensor_names)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < c->ntensors; i++)
         c->tensor_names[i] = (named){c->tensors[i].name, i};
-    const char *twice = named_sort(c->tensor_names, c->ntensors);
-    if (!twice)
+    const named *names = c->tensor_names;
+    if (!named_sort(c->tensor_names, c->ntensors))
         return KV_OK;
-    return checkpoint_fault(c, KV_E_FORMAT, twice, c->nfiles == 1 ? 0 : -1, e,
-                            "two tensors have the name \"%.*s\"", SHOWN(twice));
+    for (int64_t i = 1; i < c->ntensors && !code; i++) {
+        if (strcmp(names[i - 1].name, names[i].name) == 0)
+            code = twice(c, &c->tensors[names[i - 1].i], &c->tensors[names[i].i], e);
+    }
+    return code;
 }
 
 /* Of texts with one name, which several files may have, the first stays. */
@@ -63,15 +85,31 @@ static checkpoint *new_checkpoint(const char *path, const checkpoint_options *o,
     return c;
 }
 
-/* Reads the file that was opened last, by its first bytes. */
-static int read_file(checkpoint *c, kv_err *e)
+/* The reader of the file that was opened last, by its first bytes. */
+static int choose_reader(const checkpoint *c, checkpoint_reader **read, kv_err *e)
 {
-    return safetensors_read(c, (int)c->nfiles - 1, e);
+    (void)c;
+    (void)e;
+    *read = safetensors_read;
+    return KV_OK;
+}
+
+static int read_file(checkpoint *c, const char *path, kv_err *e)
+{
+    input in;
+    bool whole;
+    checkpoint_reader *read;
+    int code = input_open(&in, path, e);
+    if (!code && !(code = checkpoint_add_file(c, &in, e)) && !(code = choose_reader(c, &read, e)))
+        code = checkpoint_read(c, read, &whole, e);
+    return code;
 }
 
 /* Hands c over, unless reading it failed. */
 static int finish(checkpoint **out, checkpoint *c, int code, kv_err *e)
 {
+    if (!code && c->options.weights)
+        weights_only(c);
     if (!code && !(code = index_names(c, e)))
         code = index_texts(c, e);
     if (code)
@@ -83,13 +121,10 @@ static int finish(checkpoint **out, checkpoint *c, int code, kv_err *e)
 
 int checkpoint_open(checkpoint **out, const char *path, const checkpoint_options *o, kv_err *e)
 {
-    input in;
     checkpoint *c = new_checkpoint(strcmp(path, "-") == 0 ? "stdin" : path, o, e);
     if (!c)
         return KV_E_MEMORY;
-    int code = input_open(&in, path, e);
-    if (!code && !(code = checkpoint_add_file(c, &in, e)))
-        code = read_file(c, e);
+    int code = sharded_named(path) ? sharded_read(c, path, e) : read_file(c, path, e);
     return finish(out, c, code, e);
 }
 

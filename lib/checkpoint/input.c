@@ -100,7 +100,10 @@ static int open_path(input *in, const char *path, kv_err *e)
     if (fd < 0 && errno == EINTR)
         return stop_error(e);
     if (fd < 0 || fstat(fd, &about) != 0 || (S_ISDIR(about.st_mode) && (errno = EISDIR))) {
+        bool too_many = errno == EMFILE;
         file_error(e, "read", in->name, errno);
+        if (too_many)
+            kv_err_hint(e, "the limit of the process is raised by: ulimit -n NUMBER");
         if (fd >= 0)
             close(fd);
         return KV_E_IO;

@@ -15,9 +15,14 @@ static int refuse(const json_scan *s, const char *why)
                     why);
 }
 
+static const char *what(const json_scan *s)
+{
+    return s->what ? s->what : "header";
+}
+
 static int cut(const json_scan *s, const char *where)
 {
-    return file_bad(s->e, KV_E_FORMAT, s->path, "the header ends %s", where);
+    return file_bad(s->e, KV_E_FORMAT, s->path, "the %s ends %s", what(s), where);
 }
 
 static int refuse_byte(const json_scan *s)
@@ -87,8 +92,10 @@ bool json_scan_item(json_scan *s, char bracket, int *code)
 
 int json_scan_end(json_scan *s)
 {
+    char why[80];
     json_scan_peek(s);
-    return s->at < s->n ? refuse(s, "only blanks may follow the header's last bracket") : KV_OK;
+    snprintf(why, sizeof why, "only blanks may follow the %s's last bracket", what(s));
+    return s->at < s->n ? refuse(s, why) : KV_OK;
 }
 
 /* ---- Texts ----------------------------------------------------------------------------------- */

@@ -22,6 +22,7 @@ typedef struct json_scan {
     const char *text; /* n bytes */
     int64_t n;
     int64_t begin; /* of the text in its file: messages count bytes of that */
+    const char *what; /* the text is, in messages; NULL: "header" */
     int max_depth; /* of brackets */
     kv_err *e;
     /* The scanner's own: */

@@ -15,33 +15,16 @@
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-static bool is_utf8(const char *text)
-{
-    size_t n = strlen(text);
-    for (size_t i = 0; i < n;) {
-        bool ok;
-        i += utf8_length(text + i, n - i, &ok);
-        if (!ok)
-            return false;
-    }
-    return true;
-}
-
 static int check_entries(const char *path, const safetensors_entry *entries, int64_t n,
                          named *names, kv_err *e)
 {
     for (int64_t i = 0; i < n; i++) {
         names[i] = (named){entries[i].name, i};
-        if (!is_utf8(entries[i].name))
-            return file_bad(e, KV_E_VALUE, path, "the name of a tensor is not UTF-8");
         if (strcmp(entries[i].name, SAFETENSORS_METADATA) == 0)
             return file_bad(e, KV_E_VALUE, path,
                             "no tensor can have the name \"" SAFETENSORS_METADATA "\"");
     }
-    const char *twice = named_sort(names, n);
-    if (twice)
-        return file_bad(e, KV_E_VALUE, path, "two tensors have the name \"%.*s\"", SHOWN(twice));
-    return KV_OK;
+    return named_check(names, n, path, e);
 }
 
 static int check_pairs(const char *path, const checkpoint_text *pairs, int64_t n, named *names,
@@ -49,9 +32,9 @@ static int check_pairs(const char *path, const checkpoint_text *pairs, int64_t n
 {
     for (int64_t i = 0; i < n; i++) {
         names[i] = (named){pairs[i].name, i};
-        if (!is_utf8(pairs[i].name))
+        if (!utf8_valid(pairs[i].name, strlen(pairs[i].name)))
             return file_bad(e, KV_E_VALUE, path, "the name of a metadata text is not UTF-8");
-        if (!is_utf8(pairs[i].text))
+        if (!utf8_valid(pairs[i].text, strlen(pairs[i].text)))
             return file_bad(e, KV_E_VALUE, path, "the metadata text \"%.*s\" is not UTF-8",
                             SHOWN(pairs[i].name));
     }

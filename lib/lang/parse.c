@@ -463,6 +463,9 @@ void parse_made(parser *p, const char *name)
     int at = word_at(name, modules, sizeof modules / sizeof *modules);
     if (at >= 0)
         p->variables |= 1u << at;
+    at = p->hidden_word ? p->hidden_word(name) : -1;
+    if (at >= 0)
+        p->hidden |= 1u << at;
 }
 
 /* Returns true if a class or what makes one stands at pos: SGD, FactorScheduler, create. */

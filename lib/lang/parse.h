@@ -95,6 +95,10 @@ typedef struct parser {
     ast *(*method)(struct parser *p, const ast *store, const token *name);
     const char *target;    /* in a def that is an updater: the parameter that it changes in place */
     uint32_t variables;    /* a bit for each module of MXNet whose name is a variable here */
+    /* (optional, NULL: there are none) the number, below 32, of a word of statements that a
+     * variable of its name hides; -1 for other names */
+    int (*hidden_word)(const char *name);
+    uint32_t hidden;       /* a bit for each of them that is the name of a variable here */
     bool indented_end;     /* the text ended in a block written by indentation, which may go on */
     parse_cursor *cursor;  /* (optional, NULL: it is not asked for); lx.cursor goes with it */
     void *user;            /* for the caller of parse_init */
@@ -194,7 +198,8 @@ const char *parse_intern(parser *p, const char *text, size_t n);
  * before a class. Returns its name, NULL when there is none. */
 const char *parse_skip_module(parser *p);
 
-/* Notes that a variable of this name is made: what stands behind `np.` is then a method of it. */
+/* Notes that a variable of this name is made: what stands behind `np.` is then a method of it, and
+ * a word that it hides is its name. */
 void parse_made(parser *p, const char *name);
 
 /* A list of nodes while its length is not known. */

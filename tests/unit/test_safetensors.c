@@ -295,8 +295,9 @@ TEST(safetensors_file)
     char want[200];
     snprintf(want, sizeof want, "cannot read \"%s\": No such file or directory", d.file);
     CHECK_ERR(checkpoint_open(&s, d.file, NULL, &e), KV_E_IO, want);
-    snprintf(want, sizeof want, "cannot read \"%s\": Is a directory", d.path);
-    CHECK_ERR(checkpoint_open(&s, d.path, NULL, &e), KV_E_IO, want);
+    snprintf(want, sizeof want,
+             "%s: the folder has no *.safetensors and no *.safetensors.index.json", d.path);
+    CHECK_ERR(checkpoint_open(&s, d.path, NULL, &e), KV_E_FORMAT, want);
     CHECK(!s);
 
     put_file(&d, sample.data, sample.n);

@@ -21,7 +21,10 @@ TEST(script_progress_line)
         {52, 100, PROGRESS_TIMES, 13, 40, "load [======>     ] 52%  4.0/s  ETA 0:12"},
         {100, 100, PROGRESS_TIMES, 10, 38, "load [==========] 100%  10/s  ETA 0:00"},
         {4400000000, 8460000000, PROGRESS_BYTES, 4, 80,
-         "load [===============>              ] 52%  1.1 GB/s  ETA 0:04"},
+         "load [===============>              ] 52% of 8.5 GB  1.1 GB/s  ETA 0:04"},
+        {4400000000, 8460000000, PROGRESS_BYTES, 4, 30, "load 52% of 8.5 GB  1.1 GB/s"},
+        {4400000000, 8460000000, PROGRESS_BYTES, 4, 20, "load 52% of 8.5 GB"},
+        {4400000000, 8460000000, PROGRESS_BYTES, 4, 17, "load 52%"},
         {1500, 0, PROGRESS_BYTES, 3, 80, "load 1.5 KB  500 B/s"},
         {1, 100000, PROGRESS_TIMES, 2, 0, "load 0%  0.5/s  ETA 55:33:18"},
         {1, 1000, PROGRESS_TIMES, 4, 0, "load 0%  0.2/s  ETA 1:06:36"},
@@ -29,7 +32,7 @@ TEST(script_progress_line)
         {52, 100, PROGRESS_TIMES, 13, 12, "load 52%"},
         {120, 100, PROGRESS_TIMES, 10, 0, "load 100%  12/s  ETA 0:00"},
         {9223372036854775807, 9223372036854775807, PROGRESS_BYTES, 1, 0,
-         "load 100%  9223372 TB/s  ETA 0:00"},
+         "load 100% of 9223372 TB  9223372 TB/s  ETA 0:00"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         buf line = {0};

@@ -1,0 +1,191 @@
+/* The only file that knows zlib. */
+#include "checkpoint/inflate.h"
+
+#include <stdbool.h>
+
+#include "base/file.h"
+
+int inflate_there(kv_err *e)
+{
+#ifdef HAVE_ZLIB
+    (void)e;
+    return KV_OK;
+#else
+    kv_err_set(e, KV_E_UNSUPPORTED, "npz needs zlib, which this build was made without");
+    kv_err_hint(e, "install zlib1g-dev and build again");
+    return KV_E_UNSUPPORTED;
+#endif
+}
+
+#ifdef HAVE_ZLIB
+
+#include <zlib.h>
+
+#include "base/mem.h"
+
+/* Compressed bytes read at a time: little first, since opening wants a header only. */
+#define FIRST_BYTES ((int64_t)2 << 10)
+#define MOST_BYTES  ((int64_t)128 << 10)
+
+struct inflate_stream {
+    z_stream z;
+    const input *in;
+    const char *name;
+    int64_t at, left; /* compressed bytes that were not read yet */
+    int64_t step;     /* read at a time */
+    bool ended;
+    unsigned char piece[MOST_BYTES];
+};
+
+/* arg: the kv_err of the call. */
+static void *z_alloc(void *arg, unsigned n, unsigned size)
+{
+    return mem_alloc(n, size, arg);
+}
+
+static void z_free(void *arg, void *block)
+{
+    (void)arg;
+    mem_free(block);
+}
+
+int inflate_new(inflate_stream **out, kv_err *e)
+{
+    inflate_stream *s = mem_alloc(1, sizeof *s, e);
+    if (!s)
+        return KV_E_MEMORY;
+    s->z = (z_stream){.zalloc = z_alloc, .zfree = z_free, .opaque = e};
+    /* Negative: no header of zlib's own before the data. */
+    if (inflateInit2(&s->z, -MAX_WBITS) != Z_OK) {
+        mem_free(s);
+        return KV_E_MEMORY;
+    }
+    *out = s;
+    return KV_OK;
+}
+
+void inflate_free(inflate_stream *s)
+{
+    if (!s)
+        return;
+    inflateEnd(&s->z);
+    mem_free(s);
+}
+
+int inflate_begin(inflate_stream *s, const input *in, int64_t at, int64_t n, const char *name,
+                  kv_err *e)
+{
+    (void)e;
+    inflateReset(&s->z);
+    s->z.avail_in = 0;
+    s->in = in;
+    s->name = name;
+    s->at = at;
+    s->left = n;
+    s->step = FIRST_BYTES;
+    s->ended = false;
+    return KV_OK;
+}
+
+static int refill(inflate_stream *s, kv_err *e)
+{
+    int64_t n = s->left < s->step ? s->left : s->step;
+    int code = input_read(s->in, s->piece, s->at, n, e);
+    s->z.next_in = s->piece;
+    s->z.avail_in = code ? 0 : (unsigned)n;
+    s->at += n;
+    s->left -= n;
+    s->step = s->step * 4 < MOST_BYTES ? s->step * 4 : MOST_BYTES;
+    return code;
+}
+
+/* Inflates what one call can; the end of the data sets ended. */
+static int step(inflate_stream *s, kv_err *e)
+{
+    int code = s->z.avail_in || !s->left ? KV_OK : refill(s, e);
+    if (code)
+        return code;
+    s->z.opaque = e;
+    switch (inflate(&s->z, Z_NO_FLUSH)) {
+    case Z_STREAM_END:
+        s->ended = true;
+        return s->z.avail_in || s->left
+                   ? file_bad(e, KV_E_FORMAT, s->name, "%lld bytes behind its compressed data",
+                              (long long)(s->left + s->z.avail_in))
+                   : KV_OK;
+    case Z_OK:
+        return KV_OK;
+    case Z_BUF_ERROR:
+        return s->left ? KV_OK
+                       : file_bad(e, KV_E_FORMAT, s->name, "cut within its compressed data");
+    case Z_MEM_ERROR:
+        return KV_E_MEMORY;
+    }
+    return file_bad(e, KV_E_FORMAT, s->name, "damaged: its compressed data cannot be inflated");
+}
+
+int inflate_read(inflate_stream *s, void *to, int64_t n, int64_t *got, kv_err *e)
+{
+    int code = KV_OK;
+    int64_t most = (int64_t)1 << 30; /* zlib counts in unsigned */
+    *got = 0;
+    while (!code && *got < n && !s->ended) {
+        unsigned room = (unsigned)(n - *got < most ? n - *got : most);
+        s->z.next_out = (unsigned char *)to + *got;
+        s->z.avail_out = room;
+        code = step(s, e);
+        *got += room - s->z.avail_out;
+    }
+    return code;
+}
+
+uint32_t inflate_crc(uint32_t crc, const void *data, int64_t n)
+{
+    return (uint32_t)crc32_z(crc, data, (size_t)n);
+}
+
+uint32_t inflate_crc_shift(uint32_t crc, int64_t after)
+{
+    return (uint32_t)crc32_combine(crc, 0, after);
+}
+
+#else
+
+int inflate_new(inflate_stream **out, kv_err *e)
+{
+    (void)out;
+    return inflate_there(e);
+}
+
+void inflate_free(inflate_stream *s)
+{
+    (void)s;
+}
+
+int inflate_begin(inflate_stream *s, const input *in, int64_t at, int64_t n, const char *name,
+                  kv_err *e)
+{
+    (void)s, (void)in, (void)at, (void)n, (void)name;
+    return inflate_there(e);
+}
+
+int inflate_read(inflate_stream *s, void *to, int64_t n, int64_t *got, kv_err *e)
+{
+    (void)s, (void)to, (void)n;
+    *got = 0;
+    return inflate_there(e);
+}
+
+uint32_t inflate_crc(uint32_t crc, const void *data, int64_t n)
+{
+    (void)data, (void)n;
+    return crc;
+}
+
+uint32_t inflate_crc_shift(uint32_t crc, int64_t after)
+{
+    (void)after;
+    return crc;
+}
+
+#endif

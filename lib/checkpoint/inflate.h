@@ -1,0 +1,39 @@
+/* Data compressed by deflate, and CRC-32: what members of zip archives have. The library that does
+ * it is zlib; in a build without it every function here that can fail does, and says so. */
+#ifndef CHECKPOINT_INFLATE_H
+#define CHECKPOINT_INFLATE_H
+
+#include <stdint.h>
+
+#include "checkpoint/input.h"
+
+/* Compressed data of a file, inflated from their begin on. */
+typedef struct inflate_stream inflate_stream;
+
+/* Deflate makes no byte out of less than this: 258 bytes from two bits. */
+#define INFLATE_MOST 1032
+
+/* Errors: memory, unsupported (a build without zlib). */
+int inflate_new(inflate_stream **out, kv_err *e);
+void inflate_free(inflate_stream *s); /* NULL is allowed */
+
+/* Begins at n bytes of a file from `at` on, whatever was read before. name is for messages: of the
+ * data; it and the file are borrowed. */
+int inflate_begin(inflate_stream *s, const input *in, int64_t at, int64_t n, const char *name,
+                  kv_err *e);
+
+/* Reads n bytes, or fewer at the end of the data, and says how many. Errors: io, format (damaged,
+ * cut, or compressed bytes behind the end), memory. */
+int inflate_read(inflate_stream *s, void *to, int64_t n, int64_t *got, kv_err *e);
+
+/* An error of code unsupported in a build without zlib. */
+int inflate_there(kv_err *e);
+
+/* The CRC-32 of n bytes behind bytes whose CRC-32 is crc; 0 of none. */
+uint32_t inflate_crc(uint32_t crc, const void *data, int64_t n);
+
+/* What a piece with this CRC-32 adds, by exclusive or, to the CRC-32 of a whole in which `after`
+ * bytes follow it. So pieces can be added in any order. */
+uint32_t inflate_crc_shift(uint32_t crc, int64_t after);
+
+#endif

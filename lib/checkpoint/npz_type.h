@@ -1,0 +1,14 @@
+/* The types of tensors that NumPy's files have: those that NumPy has itself. */
+#ifndef CHECKPOINT_NPZ_TYPE_H
+#define CHECKPOINT_NPZ_TYPE_H
+
+#include <stdbool.h>
+
+#include "checkpoint/tensor_type.h"
+
+/* Between a type and the letter and the bytes that npy_header.h has for it. False: there is none.
+ */
+bool npz_type_find(tensor_type *out, char kind, int width);
+bool npz_type_descr(tensor_type t, char *kind, int *width);
+
+#endif

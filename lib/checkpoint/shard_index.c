@@ -1,0 +1,183 @@
+/* Reading an index. */
+#include "checkpoint/shard_index.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "base/utf8.h"
+#include "checkpoint/json_scan.h"
+
+#define INDEX_MAX 100000000 /* bytes: as much as the header of a file may have */
+#define DEPTH_MAX 16        /* of what is skipped */
+
+typedef struct reading {
+    shard_index *x;
+    const checkpoint *c;
+    const char *path;
+    json_scan scan;
+    bool mapped; /* weight_map was there */
+    buf name, word;
+} reading;
+
+/* ---- The members ----------------------------------------------------------------------------- */
+
+/* Says what is wrong with the name of a file, or returns NULL. */
+static const char *refuse_name(const char *name)
+{
+    if (!*name)
+        return "an empty text";
+    return strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0
+               ? "a name that leaves the folder"
+               : NULL;
+}
+
+/* A name of a shard in the arena; neighbours mostly have the same. */
+static const char *keep_shard(reading *r, kv_err *e)
+{
+    const shard_index *x = r->x;
+    const char *word = buf_text(&r->word);
+    if (x->ntensors > 0 && strcmp(x->uses[x->ntensors - 1].name, word) == 0)
+        return x->uses[x->ntensors - 1].name;
+    return arena_text(&r->x->memory, word, r->word.len, e);
+}
+
+static int add(reading *r, kv_err *e)
+{
+    shard_index *x = r->x;
+    int64_t n = x->ntensors;
+    int code = mem_grow(&x->tensors, &x->cap, n + 1, sizeof *x->tensors, e);
+    if (code || (code = mem_grow(&x->uses, &x->uses_cap, n + 1, sizeof *x->uses, e)))
+        return code;
+    const char *name = arena_text(&x->memory, buf_text(&r->name), r->name.len, e);
+    const char *shard = keep_shard(r, e);
+    if (!name || !shard)
+        return KV_E_MEMORY;
+    x->tensors[n] = (named){name, 0};
+    x->uses[n] = (named){shard, n};
+    x->ntensors++;
+    return KV_OK;
+}
+
+static int read_map(reading *r, kv_err *e)
+{
+    if (r->mapped)
+        return file_bad(e, KV_E_FORMAT, r->path, "\"weight_map\" stands there twice");
+    if (json_scan_peek(&r->scan) != '{')
+        return file_bad(e, KV_E_FORMAT, r->path, "\"weight_map\" is not an object");
+    r->mapped = true;
+    int code = json_scan_open(&r->scan, '{');
+    while (json_scan_item(&r->scan, '}', &code)) {
+        const char *wrong = "not a text";
+        if ((code = json_scan_name(&r->scan, &r->name)))
+            break;
+        if (json_scan_peek(&r->scan) != '"')
+            code = json_scan_skip(&r->scan);
+        else if (!(code = json_scan_text(&r->scan, &r->word)))
+            wrong = refuse_name(buf_text(&r->word));
+        if (!code && wrong)
+            code = checkpoint_fault_at(r->c, KV_E_FORMAT, buf_text(&r->name), r->path, e,
+                                       "the file of tensor \"%.*s\" is %s",
+                                       SHOWN(buf_text(&r->name)), wrong);
+        else if (!code)
+            code = add(r, e);
+    }
+    return code;
+}
+
+static int read_members(reading *r, kv_err *e)
+{
+    int code = json_scan_open(&r->scan, '{');
+    while (json_scan_item(&r->scan, '}', &code)) {
+        if ((code = json_scan_name(&r->scan, &r->name)))
+            break;
+        code = strcmp(buf_text(&r->name), "weight_map") == 0 ? read_map(r, e)
+                                                             : json_scan_skip(&r->scan);
+    }
+    if (!code && !r->mapped)
+        code = file_bad(e, KV_E_FORMAT, r->path, "it has no \"weight_map\"");
+    return code ? code : json_scan_end(&r->scan);
+}
+
+/* ---- In order -------------------------------------------------------------------------------- */
+
+/* Numbers the shards by their names, and tells each tensor the number of its own. */
+static int number_shards(shard_index *x, kv_err *e)
+{
+    named_sort(x->uses, x->ntensors);
+    x->shards = mem_alloc(x->ntensors, sizeof *x->shards, e);
+    if (!x->shards)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < x->ntensors; i++) {
+        if (i == 0 || strcmp(x->uses[i].name, x->uses[i - 1].name) != 0)
+            x->shards[x->nshards++] = x->uses[i].name;
+        x->tensors[x->uses[i].i].i = x->nshards - 1;
+    }
+    return KV_OK;
+}
+
+/* Sorts the tensors. Of several with one name one stays. */
+static int sort_tensors(const reading *r, kv_err *e)
+{
+    shard_index *x = r->x;
+    int64_t n = 0;
+    int code = KV_OK;
+    named_sort(x->tensors, x->ntensors);
+    for (int64_t i = 0; i < x->ntensors && !code; i++) {
+        if (n == 0 || strcmp(x->tensors[i].name, x->tensors[n - 1].name) != 0)
+            x->tensors[n++] = x->tensors[i];
+        else
+            code = checkpoint_fault_at(r->c, KV_E_FORMAT, x->tensors[i].name, r->path, e,
+                                       "tensor \"%.*s\" stands there twice",
+                                       SHOWN(x->tensors[i].name));
+    }
+    x->ntensors = n;
+    return code;
+}
+
+/* ---- The file -------------------------------------------------------------------------------- */
+
+static int read_text(reading *r, const input *in, kv_err *e)
+{
+    if (in->size > INDEX_MAX)
+        return file_bad(e, KV_E_FORMAT, r->path, "an index of %lld bytes, at most %d are allowed",
+                        (long long)in->size, INDEX_MAX);
+    char *text = mem_alloc(in->size, 1, e);
+    if (!text)
+        return KV_E_MEMORY;
+    r->scan = (json_scan){.path = r->path,
+                          .text = text,
+                          .n = in->size,
+                          .what = "index",
+                          .max_depth = DEPTH_MAX,
+                          .e = e};
+    int code = input_read(in, text, 0, in->size, e);
+    if (!code)
+        code = read_members(r, e);
+    mem_free(text);
+    return code;
+}
+
+int shard_index_read(shard_index *x, const checkpoint *c, const char *path, kv_err *e)
+{
+    reading r = {.x = x, .c = c, .path = path};
+    input in;
+    int code = input_open(&in, path, e);
+    if (code)
+        return code;
+    code = read_text(&r, &in, e);
+    input_close(&in);
+    buf_release(&r.name);
+    buf_release(&r.word);
+    if (code || (code = number_shards(x, e)))
+        return code;
+    return sort_tensors(&r, e);
+}
+
+void shard_index_release(shard_index *x)
+{
+    mem_free(x->tensors);
+    mem_free(x->uses);
+    mem_free(x->shards);
+    arena_release(&x->memory);
+    *x = (shard_index){0};
+}

@@ -1,0 +1,455 @@
+/* Folders and indexes. */
+#include "checkpoint/sharded.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/utf8.h"
+#include "checkpoint/shard_index.h"
+
+/* What is read: the files of a folder by their names. */
+typedef struct shards {
+    checkpoint *c;
+    buf folder; /* "" or with a / behind it */
+    buf path;   /* of a file in it */
+} shards;
+
+static const char *path_of(shards *s, const char *name)
+{
+    buf_clear(&s->path);
+    buf_add(&s->path, buf_text(&s->folder));
+    buf_add(&s->path, name);
+    return buf_text(&s->path);
+}
+
+static bool ends(const char *text, const char *with)
+{
+    size_t n = strlen(text), nwith = strlen(with);
+    return n >= nwith && strcmp(text + n - nwith, with) == 0;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat about;
+    return strcmp(path, "-") != 0 && stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+bool sharded_named(const char *path)
+{
+    return ends(path, SHARD_INDEX_ENDING) || is_folder(path);
+}
+
+/* ---- Lists in messages ----------------------------------------------------------------------- */
+
+/* Items of a list in one sentence; those that there is no room for are counted. */
+#define LIST_BYTES 240
+typedef struct list {
+    buf text;
+    int64_t n, left_out;
+} list;
+
+static void list_add(list *l, const char *separator, const buf *item)
+{
+    size_t room = LIST_BYTES > l->text.len ? LIST_BYTES - l->text.len : 0;
+    if (l->n++ > 0 && (l->left_out > 0 || item->len > room)) {
+        l->left_out++;
+        return;
+    }
+    if (l->text.len)
+        buf_add(&l->text, separator);
+    buf_put(&l->text, buf_text(item), utf8_cut(buf_text(item), item->len, LIST_BYTES));
+}
+
+static const char *list_text(list *l)
+{
+    if (l->left_out > 0)
+        buf_printf(&l->text, " and %lld more", (long long)l->left_out);
+    l->left_out = 0;
+    return buf_text(&l->text);
+}
+
+/* ---- Files ----------------------------------------------------------------------------------- */
+
+/* Reads a file. *whole: nothing in it was unreadable. */
+static int read_shard(shards *s, const char *name, bool *whole, kv_err *e)
+{
+    input in;
+    struct stat about;
+    const char *path = path_of(s, name);
+    int code = buf_check(&s->path, e);
+    if (code)
+        return code;
+    /* opening a pipe would wait for its writer */
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
+        return file_bad(e, KV_E_IO, path, "a shard has to be a regular file");
+    if ((code = input_open(&in, path, e)) || (code = checkpoint_add_file(s->c, &in, e)))
+        return code;
+    return checkpoint_read(s->c, safetensors_read, whole, e);
+}
+
+/* ---- An index and its shards ----------------------------------------------------------------- */
+
+typedef struct shard {
+    int file; /* its number */
+    bool there;
+    bool whole; /* all of its header could be read */
+} shard;
+
+typedef struct indexed {
+    shards s;
+    shard_index x;
+    const char *path;
+    shard *shards; /* as many as the index names */
+    bool *found;   /* for each tensor of the index: it is in its shard, or has been told */
+    list wrong;    /* tensors that index and shards disagree on */
+} indexed;
+
+static int find_shards(indexed *d, kv_err *e)
+{
+    list missing = {0};
+    buf name = {0};
+    bool a_link = false;
+    int code = KV_OK;
+    for (int64_t k = 0; k < d->x.nshards && !code; k++) {
+        struct stat about;
+        const char *path = path_of(&d->s, d->x.shards[k]);
+        if ((code = buf_check(&d->s.path, e)))
+            break;
+        d->shards[k].there = stat(path, &about) == 0 || (errno != ENOENT && errno != ENOTDIR);
+        if (d->shards[k].there)
+            continue;
+        bool link = lstat(path, &about) == 0;
+        a_link |= link;
+        buf_clear(&name);
+        buf_add(&name, d->x.shards[k]);
+        list_add(&missing, ", ", &name);
+        if (d->s.c->options.found)
+            code = checkpoint_fault_at(d->s.c, KV_E_IO, NULL, path, e,
+                                       link ? "the shard is a link to no file"
+                                            : "the shard is not there");
+    }
+    if (!code && missing.n > 0 && !d->s.c->options.found) {
+        code = file_bad(e, KV_E_IO, d->path, "%lld of its %lld shards %s not there: %s",
+                        (long long)missing.n, (long long)d->x.nshards,
+                        missing.n == 1 ? "is" : "are", list_text(&missing));
+        kv_err_hint(e, a_link ? "there are links of these names, to no file: fetch them again"
+                              : "fetch them again; a file that is there can be read by its name");
+    }
+    buf_release(&missing.text);
+    buf_release(&name);
+    return code;
+}
+
+static int read_shards(indexed *d, kv_err *e)
+{
+    int code = KV_OK;
+    for (int64_t k = 0; k < d->x.nshards && !code; k++) {
+        if (!d->shards[k].there)
+            continue;
+        d->shards[k].file = (int)d->s.c->nfiles;
+        code = read_shard(&d->s, d->x.shards[k], &d->shards[k].whole, e);
+    }
+    return code;
+}
+
+/* Tells of a tensor on which index and shards disagree: at once as a finding, or with the others
+ * in an error. */
+static int disagree(indexed *d, const char *tensor, kv_err *e, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static int disagree(indexed *d, const char *tensor, kv_err *e, const char *fmt, ...)
+{
+    buf text = {0};
+    va_list ap;
+    buf_printf(&text, "tensor \"%.*s\" ", SHOWN(tensor));
+    va_start(ap, fmt);
+    buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    int code = buf_check(&text, e);
+    if (!code && d->s.c->options.found)
+        code = checkpoint_fault_at(d->s.c, KV_E_FORMAT, tensor, d->path, e, "%s", buf_text(&text));
+    else if (!code)
+        list_add(&d->wrong, "; ", &text);
+    buf_release(&text);
+    return code;
+}
+
+static const named *find_told(const indexed *d, const char *name)
+{
+    int64_t low = 0, high = d->x.ntensors;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (strcmp(d->x.tensors[middle].name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < d->x.ntensors && strcmp(d->x.tensors[low].name, name) == 0 ? &d->x.tensors[low]
+                                                                            : NULL;
+}
+
+static bool is_in_its_shard(const indexed *d, const tensor_info *t, const named *told)
+{
+    const shard *k = &d->shards[told->i];
+    return k->there && k->file == t->file;
+}
+
+/* Compares the tensors that were read with the index. */
+static int compare_tensors(indexed *d, kv_err *e)
+{
+    const checkpoint *c = d->s.c;
+    int code = KV_OK;
+    for (int64_t i = 0; i < c->ntensors; i++) {
+        const named *told = find_told(d, c->tensors[i].name);
+        if (told && is_in_its_shard(d, &c->tensors[i], told))
+            d->found[told - d->x.tensors] = true;
+    }
+    for (int64_t i = 0; i < c->ntensors && !code; i++) {
+        const tensor_info *t = &c->tensors[i];
+        const named *told = find_told(d, t->name);
+        const char *in = checkpoint_base(c->files[t->file].name);
+        if (!told)
+            code = disagree(d, t->name, e, "of %.*s is not in the index", SHOWN(in));
+        else if (!d->found[told - d->x.tensors])
+            code = disagree(d, t->name, e, "is in %.*s, the index says %.*s", SHOWN(in),
+                            SHOWN(d->x.shards[told->i]));
+        if (told)
+            d->found[told - d->x.tensors] = true;
+    }
+    return code;
+}
+
+/* Tensors of the index that no shard has, of shards that could be read. */
+static int compare_index(indexed *d, kv_err *e)
+{
+    int code = KV_OK;
+    for (int64_t i = 0; i < d->x.ntensors && !code; i++) {
+        const named *told = &d->x.tensors[i];
+        if (!d->found[i] && d->shards[told->i].whole)
+            code = disagree(d, told->name, e, "is not in %.*s, which the index says",
+                            SHOWN(d->x.shards[told->i]));
+    }
+    return code;
+}
+
+static int compare(indexed *d, kv_err *e)
+{
+    int code = compare_tensors(d, e);
+    if (code || (code = compare_index(d, e)) || d->wrong.n == 0)
+        return code;
+    return file_bad(e, KV_E_FORMAT, d->path, "index and shards disagree on %lld tensor%s: %s",
+                    (long long)d->wrong.n, d->wrong.n == 1 ? "" : "s", list_text(&d->wrong));
+}
+
+/* Reads what an index names, which has been read. */
+static int read_named(indexed *d, kv_err *e)
+{
+    d->shards = mem_zalloc(d->x.nshards, sizeof *d->shards, e);
+    d->found = mem_zalloc(d->x.ntensors, sizeof *d->found, e);
+    if (!d->shards || !d->found)
+        return KV_E_MEMORY;
+    int code = find_shards(d, e);
+    if (!code && !(code = read_shards(d, e)))
+        code = compare(d, e);
+    return code;
+}
+
+/* *readable: false when the index is none, which a finding then tells. */
+static int read_index(checkpoint *c, const char *path, bool *readable, kv_err *e)
+{
+    indexed d = {.s.c = c, .path = path};
+    kv_err why = {0};
+    buf_put(&d.s.folder, path, (size_t)(checkpoint_base(path) - path));
+    int code = buf_check(&d.s.folder, e);
+    *readable = true;
+    if (!code && (code = shard_index_read(&d.x, c, path, &why)) == KV_OK)
+        code = read_named(&d, e);
+    else if (code == KV_E_FORMAT && c->options.found) {
+        *readable = false;
+        code = checkpoint_fault_at(c, code, NULL, path, e, "%s",
+                                   checkpoint_without_name(why.text, path));
+    } else if (why.code) {
+        kv_err_set(e, why.code, "%s", why.text);
+        kv_err_hint(e, "%s", why.hint);
+    }
+    buf_release(&d.s.folder);
+    buf_release(&d.s.path);
+    buf_release(&d.wrong.text);
+    mem_free(d.shards);
+    mem_free(d.found);
+    shard_index_release(&d.x);
+    return code;
+}
+
+/* ---- A folder -------------------------------------------------------------------------------- */
+
+/* Files of other kinds, of which a hint names one: those that are read first. */
+static const struct {
+    const char *ending;
+    bool pytorch;
+} others[] = {{".gguf", false}, {".kvs", false}, {".npz", false}, {".npy", false},
+              {".bin", true},   {".pt", true},   {".pth", true},  {".ckpt", true}};
+enum { NOTHERS = sizeof others / sizeof *others };
+
+typedef struct names {
+    const char **list; /* sorted in the end */
+    int64_t n, cap;
+} names;
+
+typedef struct listing {
+    names files, indexes;
+    const char *other; /* the first name of the most welcome kind, or NULL */
+    int kind;          /* its place in others */
+    arena memory;
+} listing;
+
+static int add_name(names *to, arena *memory, const char *name, kv_err *e)
+{
+    int code = mem_grow(&to->list, &to->cap, to->n + 1, sizeof *to->list, e);
+    if (code)
+        return code;
+    const char *kept = arena_text(memory, name, strlen(name), e);
+    if (!kept)
+        return KV_E_MEMORY;
+    to->list[to->n++] = kept;
+    return KV_OK;
+}
+
+static int look_at_other(listing *l, const char *name, kv_err *e)
+{
+    for (int k = 0; k < NOTHERS; k++) {
+        if (!ends(name, others[k].ending))
+            continue;
+        if (l->other && (l->kind < k || (l->kind == k && strcmp(l->other, name) <= 0)))
+            return KV_OK;
+        l->kind = k;
+        l->other = arena_text(&l->memory, name, strlen(name), e);
+        return l->other ? KV_OK : KV_E_MEMORY;
+    }
+    return KV_OK;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Hidden files are none of the checkpoint: tools leave such beside those that they copy. */
+static int list_folder(listing *l, const char *path, kv_err *e)
+{
+    DIR *folder = opendir(path);
+    struct dirent *found;
+    int code = folder ? KV_OK : file_error(e, "read", path, errno);
+    while (!code && (errno = 0, found = readdir(folder))) {
+        const char *name = found->d_name;
+        if (*name == '.')
+            continue;
+        if (ends(name, SHARD_INDEX_ENDING))
+            code = add_name(&l->indexes, &l->memory, name, e);
+        else if (ends(name, ".safetensors"))
+            code = add_name(&l->files, &l->memory, name, e);
+        else
+            code = look_at_other(l, name, e);
+    }
+    if (!code && errno)
+        code = file_error(e, "read", path, errno);
+    if (folder)
+        closedir(folder);
+    if (l->files.n > 0)
+        qsort(l->files.list, (size_t)l->files.n, sizeof *l->files.list, by_text);
+    if (l->indexes.n > 0)
+        qsort(l->indexes.list, (size_t)l->indexes.n, sizeof *l->indexes.list, by_text);
+    return code;
+}
+
+static int several_indexes(shards *s, const listing *l, kv_err *e)
+{
+    list text = {0};
+    buf name = {0};
+    for (int64_t i = 0; i < l->indexes.n; i++) {
+        buf_clear(&name);
+        buf_add(&name, l->indexes.list[i]);
+        list_add(&text, ", ", &name);
+    }
+    file_bad(e, KV_E_FORMAT, s->c->name, "the folder has %lld indexes: %s", (long long)l->indexes.n,
+             list_text(&text));
+    kv_err_hint(e, "name one: %s", path_of(s, l->indexes.list[0]));
+    buf_release(&text.text);
+    buf_release(&name);
+    return KV_E_FORMAT;
+}
+
+static int nothing_there(shards *s, const listing *l, kv_err *e)
+{
+    file_bad(e, KV_E_FORMAT, s->c->name,
+             "the folder has no *.safetensors and no *" SHARD_INDEX_ENDING);
+    if (l->other && others[l->kind].pytorch)
+        kv_err_hint(e,
+                    "%s may be a PyTorch file: save it as safetensors, with "
+                    "safetensors.torch.save_file",
+                    path_of(s, l->other));
+    else if (l->other)
+        kv_err_hint(e, "name the file: %s", path_of(s, l->other));
+    return KV_E_FORMAT;
+}
+
+static int read_all(shards *s, const listing *l, kv_err *e)
+{
+    int code = KV_OK;
+    bool whole;
+    for (int64_t i = 0; i < l->files.n && !code; i++)
+        code = read_shard(s, l->files.list[i], &whole, e);
+    return code;
+}
+
+static int read_listed(shards *s, const listing *l, kv_err *e)
+{
+    bool readable;
+    if (l->indexes.n > 1)
+        return several_indexes(s, l, e);
+    if (l->indexes.n == 1) {
+        buf path = {0};
+        buf_add(&path, path_of(s, l->indexes.list[0]));
+        int code = buf_check(&s->path, e);
+        if (!code)
+            code = buf_check(&path, e);
+        if (!code)
+            code = read_index(s->c, buf_text(&path), &readable, e);
+        buf_release(&path);
+        if (code || readable)
+            return code;
+    } else if (l->files.n == 0) {
+        return nothing_there(s, l, e);
+    }
+    return read_all(s, l, e);
+}
+
+static int read_folder(checkpoint *c, const char *path, kv_err *e)
+{
+    shards s = {.c = c};
+    listing l = {0};
+    buf_add(&s.folder, path);
+    if (!ends(path, "/"))
+        buf_char(&s.folder, '/');
+    int code = buf_check(&s.folder, e);
+    if (!code && !(code = list_folder(&l, path, e)))
+        code = read_listed(&s, &l, e);
+    buf_release(&s.folder);
+    buf_release(&s.path);
+    mem_free(l.files.list);
+    mem_free(l.indexes.list);
+    arena_release(&l.memory);
+    return code;
+}
+
+int sharded_read(checkpoint *c, const char *path, kv_err *e)
+{
+    bool readable;
+    c->sharded = true;
+    return is_folder(path) ? read_folder(c, path, e) : read_index(c, path, &readable, e);
+}

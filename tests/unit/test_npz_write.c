@@ -1,0 +1,142 @@
+/* npz: what is written has the bytes that numpy.savez writes. */
+#include "checkpoint/npz_write.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "npz_cases.h"
+
+#define NAME "w.npz"
+
+#define MOST 16
+
+static void enter(npz_entry *entries, const npz_case *cases, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        entries[i].name = cases[i].name;
+        entries[i].type = cases[i].type;
+        entries[i].ndim = cases[i].ndim;
+        entries[i].shape = cases[i].shape;
+    }
+}
+
+/* Writes an archive, each tensor in pieces of `step` bytes, the last one first. */
+static int write_all(int fd, const npz_case *cases, size_t n, int64_t step, int64_t *size,
+                     kv_err *e)
+{
+    npz_entry entries[MOST] = {0};
+    enter(entries, cases, n);
+    int code = npz_lay_out(entries, (int64_t)n, size, NAME, e);
+    for (size_t i = 0; i < n && !code; i++) {
+        int64_t bytes;
+        char *data = npz_data(&cases[i], &bytes);
+        CHECK_INT(entries[i].bytes, bytes);
+        for (int64_t at = (bytes - 1) / step * step; bytes && at >= 0; at -= step) {
+            int64_t part = bytes - at < step ? bytes - at : step;
+            CHECK_INT(pwrite(fd, data + at, (size_t)part, entries[i].begin + at), part);
+            npz_add(&entries[i], data + at, at, part);
+        }
+        free(data);
+    }
+    return code ? code : npz_finish(fd, NAME, entries, (int64_t)n, e);
+}
+
+static void same_as(const char *name, const npz_case *cases, size_t ncases)
+{
+    size_t n;
+    char *want = npz_file(name, &n), *got = malloc(n + 1);
+    for (int64_t step = 1; step < 100; step *= 7) {
+        kv_err e = {0};
+        FILE *f = tmpfile();
+        int64_t size;
+        CHECK_OK(write_all(fileno(f), cases, ncases, step, &size, &e));
+        CHECK_INT(size, n);
+        CHECK_INT(pread(fileno(f), got, n + 1, 0), n);
+        CHECK(memcmp(got, want, n) == 0);
+        fclose(f);
+    }
+    mem_free(want);
+    free(got);
+}
+
+TEST(npz_write_bytes)
+{
+    same_as("types.npz", npz_types, NTYPES);
+    same_as("shapes.npz", npz_shapes, NSHAPED);
+    same_as("nothing.npz", NULL, 0);
+}
+
+static void refused(const npz_case *cases, size_t n, kv_code code, const char *want,
+                    const char *hint)
+{
+    kv_err e = {0};
+    npz_entry entries[2] = {0};
+    int64_t size;
+    enter(entries, cases, n);
+    CHECK_INT(npz_lay_out(entries, (int64_t)n, &size, NAME, &e), code);
+    CHECK_TEXT(e.text, want);
+    CHECK_TEXT(e.hint, hint);
+}
+
+TEST(npz_write_refuses)
+{
+    static char large[65600];
+    memset(large, 'x', 65532);
+    const npz_case half = {"w", TENSOR_BF16, 1, {2}}, twice = {"a", TENSOR_F32, 0, {0}},
+                   q = {"q", TENSOR_Q4_0, 1, {32}}, other = {"\xFF", TENSOR_F32, 0, {0}},
+                   far = {"f", TENSOR_F64, 2, {1 << 30, 1 << 30}},
+                   named = {large, TENSOR_U8, 0, {0}};
+    char want[256];
+    refused(&half, 1, KV_E_DTYPE, NAME ": tensor \"w\" is BF16, which npz has not",
+            "--dtype F32 converts it, and F16 where its range is enough");
+    refused(&q, 1, KV_E_DTYPE, NAME ": tensor \"q\" is Q4_0, which npz has not", "");
+    refused((npz_case[]){twice, twice}, 2, KV_E_VALUE,
+            NAME ": two tensors have the name \"a\"", "");
+    refused(&other, 1, KV_E_VALUE, NAME ": the name of a tensor is not UTF-8", "");
+    refused(&far, 1, KV_E_VALUE, NAME ": tensor \"f\" is too large", "");
+    snprintf(want, sizeof want,
+             NAME ": the name \"%.80s\" has 65536 bytes, and a member's has at most 65535", large);
+    refused(&named, 1, KV_E_VALUE, want, "");
+}
+
+TEST(npz_write_types)
+{
+    for (int t = 0; t < TENSOR_TYPE_END; t++) {
+        bool has = false;
+        for (size_t i = 0; i < NTYPES; i++)
+            has |= npz_types[i].type == (tensor_type)t;
+        CHECK_INT(npz_has_type((tensor_type)t), has);
+    }
+}
+
+TEST(npz_write_no_memory)
+{
+    int code = KV_E_MEMORY;
+    for (int n = 1; code; n++) {
+        kv_err e = {0};
+        int64_t size;
+        FILE *f = tmpfile();
+        mem_fail_at(n);
+        code = write_all(fileno(f), npz_shapes, NSHAPED, 100, &size, &e);
+        mem_fail_at(0);
+        CHECK_INT(e.code, code);
+        CHECK(code == KV_OK || code == KV_E_MEMORY);
+        CHECK(n < 200);
+        fclose(f);
+    }
+}
+
+TEST(npz_write_full)
+{
+    kv_err e = {0};
+    int64_t size;
+    int fd = open("/dev/full", O_WRONLY);
+    if (fd < 0)
+        test_skip("no /dev/full");
+    CHECK_ERR(write_all(fd, npz_types, 0, 1, &size, &e), KV_E_IO,
+              "cannot write \"" NAME "\": No space left on device");
+    close(fd);
+}

@@ -1,0 +1,303 @@
+/* Commands that take paths, patterns and raw words, and those that answer: by a command of the test
+ * that shows what it was given. */
+#include "language.h"
+#include "test.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "eval/eval.h"
+#include "eval/eval_words.h"
+#include "options/word_command.h"
+#include "out/report.h"
+#include "run/run.h"
+#include "session/registry.h"
+#include "session/unit.h"
+#include "syntax/read_unit.h"
+
+static int add_words(rows *table, const char *part, const words *given, kv_err *e)
+{
+    int code = KV_OK;
+    for (int64_t i = 0; i < given->n && code == KV_OK; i++)
+        if ((code = rows_add_text(table, part, e)) == KV_OK)
+            code = rows_add_text(table, given->items[i].text, e);
+    return code;
+}
+
+/* A table of the words; the answer is no unless --brief was given. */
+static int cmd_scan(session *s, const ast *call, result *out, kv_err *e)
+{
+    static const rows_column columns[] = {{"part", NULL}, {"text", NULL}};
+    static const char *const options[] = {"rename", "out"};
+    rows table = {columns, 2, NULL, 0, 0};
+    words paths = {0}, more = {0};
+    buf text = {0};
+    int code = eval_words(s, call->kid[0], "a path", out, &paths, e);
+    if (code == KV_OK)
+        code = eval_words(s, call->kid[1], "a path", out, &paths, e);
+    if (code == KV_OK)
+        code = eval_words(s, call->kid[2], "a pattern", out, &more, e);
+    if (code == KV_OK)
+        code = add_words(&table, "path", &paths, e);
+    if (code == KV_OK)
+        code = add_words(&table, "glob", &more, e);
+    for (int i = 0; i < 2 && code == KV_OK; i++) {
+        words given = {0};
+        if ((code = eval_option_words(s, call, options[i], "a text", out, &given, e)) == KV_OK)
+            code = add_words(&table, options[i], &given, e);
+    }
+    int64_t n = table.n / 2;
+    code = result_table(out, &text, &table, code, e);
+    bool yes = command_option_of(call, "brief") != NULL;
+    return code ? code : result_answer(out, yes, e, "%d words were given", (int)n);
+}
+
+static const command scan = {
+    .name = "scan",
+    .args = {{ARG_PATH, "A", false}, {ARG_PATH, "B", false}, {ARG_PATHS, "GLOB...", true}},
+    .options = {{"rename", OPTION_RAWS, "s/RE/TO/"},
+                {"out", OPTION_PATH, "FILE"},
+                {"rtol", OPTION_VALUE, "R"},
+                {"brief", OPTION_FLAG, NULL}},
+    .flags = COMMAND_GIVES,
+    .run = cmd_scan,
+    .summary = "shows its words",
+};
+
+/* A session whose first command is the one above. */
+static session new_session(void)
+{
+    static command table[128];
+    session s;
+    int n = 0;
+    language_init();
+    table[n++] = scan;
+    for (const command *c = registry.commands; c->name && n < 127; c++)
+        table[n++] = *c;
+    registry.commands = table;
+    session_init(&s);
+    s.out.quiet = true;
+    return s;
+}
+
+static int run_in(session *s, buf *out, const char *text, kv_err *e)
+{
+    sink taken = {.kind = SINK_TAKES};
+    unit *u = NULL;
+    char *copy = mem_text(text, strlen(text), e);
+    sink_push(s, &taken);
+    int rc = unit_read(s, &u, "test", copy, strlen(text), 1, NULL, e);
+    if (!rc)
+        rc = unit_run(s, u, e);
+    sink_pop(s, &taken);
+    buf_put(out, buf_text(&taken.text), taken.text.len);
+    buf_release(&taken.text);
+    return rc;
+}
+
+/* Checks the words that `scan TEXT` gets: "path a|glob b". */
+static void check(const char *text, const char *want)
+{
+    kv_err e = {0};
+    session s = new_session();
+    buf out = {0}, line = {0}, got = {0};
+    buf_printf(&line, "x = 3; p = \"a b\"; l = [\"u\", \"v\"]; scan --brief %s", text);
+    CHECK_OK(run_in(&s, &out, buf_text(&line), &e));
+    for (const char *c = buf_text(&out); *c; c += strcspn(c, "\n"), c += *c == '\n') {
+        size_t part = strcspn(c, " "), blanks = strspn(c + part, " ");
+        size_t rest = strcspn(c + part + blanks, "\n");
+        if (got.len > 0)
+            buf_char(&got, '|');
+        buf_printf(&got, "%.*s %.*s", (int)part, c, (int)rest, c + part + blanks);
+    }
+    CHECK_TEXT(buf_text(&got), want);
+    buf_release(&out);
+    buf_release(&line);
+    buf_release(&got);
+    session_release(&s);
+    language_init();
+}
+
+static void check_error(const char *text, kv_code code, const char *want, const char *hint)
+{
+    kv_err e = {0};
+    session s = new_session();
+    buf out = {0};
+    int rc = run_in(&s, &out, text, &e);
+    CHECK_TEXT(e.hint, hint);
+    CHECK_ERR(rc, code, want);
+    buf_release(&out);
+    session_release(&s);
+    language_init();
+}
+
+TEST(script_command_paths)
+{
+    check("m/ ../x/y.safetensors", "path m/|path ../x/y.safetensors");
+    check("- ~/a+b", "path -|path ~/a+b");
+    check("1 2.5e3 [0-9]?? *norm* model.layers.[!0-9].mlp **",
+          "path 1|path 2.5e3|glob [0-9]??|glob *norm*|glob model.layers.[!0-9].mlp|glob **");
+    check("a,b=c:d@e%f^g k#l {a,b}.npz", "path a,b=c:d@e%f^g|path k#l|glob {a,b}.npz");
+    check("'a b' \"c'd\" $p (p + \"c\") $l f\"{p}!\"",
+          "path a b|path c'd|glob a b|glob a bc|glob u|glob v|glob a b!");
+    check("a b c --rename s/x/y/ d e --out o f",
+          "path a|path b|glob c|glob d|glob e|glob f|rename s/x/y/|out o");
+    check("--out x/y a --rtol 1e-5 b c", "path a|path b|glob c|out x/y");
+    check("é/ü \\*", "path é/ü|path \\*");
+    check("and if 'in' or", "path and|path if|glob in|glob or");
+}
+
+TEST(script_command_raw_words)
+{
+    check("a b --rename s/(a)\\.b/\\1/ --rename 's/(a)\\.b/\\1/' --rename \"s/ /_/\"",
+          "path a|path b|rename s/(a)\\.b/\\1/|rename s/(a)\\.b/\\1/|rename s/ /_/");
+    check("a b --rename s|a|b| --rename s#a#b# --rename s;a;b; --rename s>a>b>",
+          "path a|path b|rename s|a|b||rename s#a#b#|rename s;a;b;|rename s>a>b>");
+    check("a b --rename s/}/{/ --rename s/a|b/c;d/ --rename s/\\//x/ --rename s/->/>/g",
+          "path a|path b|rename s/}/{/|rename s/a|b/c;d/|rename s/\\//x/|rename s/->/>/g");
+    check("a b --rename *norm*=F32 --rename=K=V --rename x=$HOME'\"(",
+          "path a|path b|rename *norm*=F32|rename K=V|rename x=$HOME'\"(");
+    check("a b --rename $p --rename (\"a\\tb\") --rename r'\\d' --rename $l --rename ''",
+          "path a|path b|rename a b|rename a\tb|rename \\d|rename u|rename v|rename ");
+    check("a b --rename bf16; print \"path\", 7; scan --brief a b",
+          "path a|path b|rename bf16|path 7|path a|path b");
+    check("a b --rename x#y # comment\nscan --brief c d", "path a|path b|rename x#y|path c|path d");
+    check("a b --rename x -> v; print \"text\", len(v)", "text 30");
+    check("a b --rename {0,1}; if true {scan --brief c d --rename e}",
+          "path a|path b|rename {0,1}|path c|path d|rename e");
+}
+
+TEST(script_command_word_mistakes)
+{
+    check_error("scan a", KV_E_USAGE, "scan needs B",
+                "usage: scan A B [GLOB...] [--rename s/RE/TO/]... [--out FILE] [--rtol R] "
+                "[--brief]");
+    check_error("scan a b --rename", KV_E_USAGE, "--rename needs a value: --rename s/RE/TO/", "");
+    check_error("scan a b --out --brief", KV_E_USAGE, "--out needs a value: --out FILE", "");
+    check_error("scan a b --out x --out y", KV_E_USAGE, "--out is given twice", "");
+    check_error("scan a b --brief --brief", KV_E_USAGE, "--brief is given twice", "");
+    check_error("scan a b -x", KV_E_USAGE, "`-x` is no option",
+                "! before the line runs it in a shell; a file of this name stands in quotes");
+    check_error("scan a b c\"d\"", KV_E_SYNTAX, "a blank is needed before `\"d\"`", "");
+    check_error("x = 3; scan a $x", KV_E_DTYPE, "a path is a text, not an integer", "");
+    check_error("scan a b [1", KV_E_ASSERT, "3 words were given", "");
+    check_error("scan a b --rename $y", KV_E_NAME, "there is no variable `y`", "");
+}
+
+TEST(script_command_answers)
+{
+    kv_err e = {0};
+    session s = new_session();
+    buf out = {0};
+    /* no: the result is where it belongs, and the statement fails behind it */
+    int rc = run_in(&s, &out, "print 1\nscan a b; print 2", &e);
+    CHECK_INT(e.line, 2);
+    CHECK_INT(e.col, 1);
+    CHECK_INT(exit_code_of_error(e.code), EXIT_NO);
+    CHECK_ERR(rc, KV_E_ASSERT, "2 words were given");
+    CHECK_TEXT(buf_text(&out), "1\npath  a\npath  b\n");
+    buf_clear(&out);
+    e = (kv_err){0};
+    CHECK_ERR(run_in(&s, &out, "scan a b -> v", &e), KV_E_ASSERT, "2 words were given");
+    CHECK_TEXT(buf_text(&out), "");
+    e = (kv_err){0};
+    CHECK_OK(run_in(&s, &out, "print v; expect-error assert { scan c d }", &e));
+    CHECK_TEXT(buf_text(&out), "path  a\npath  b\n\npath  c\npath  d\n");
+    buf_clear(&out);
+    /* yes */
+    CHECK_OK(run_in(&s, &out, "scan a b --brief; print 2", &e));
+    CHECK_TEXT(buf_text(&out), "path  a\npath  b\n2\n");
+    buf_clear(&out);
+    /* the call form */
+    CHECK_OK(run_in(&s, &out, "create; t = kv.scan('a', 'b', ['c', 'd'], brief=True)\nprint t",
+                    &e));
+    CHECK_TEXT(buf_text(&out), "path  a\npath  b\nglob  c\nglob  d\n\n");
+    buf_clear(&out);
+    CHECK_ERR(run_in(&s, &out, "kv.scan('a', 'b', rename=['x', 'y'])", &e), KV_E_ASSERT,
+              "4 words were given");
+    CHECK_TEXT(buf_text(&out), "path    a\npath    b\nrename  x\nrename  y\n");
+    buf_clear(&out);
+    e = (kv_err){0};
+    CHECK_ERR(run_in(&s, &out, "t = kv.scan('a', 'b')", &e), KV_E_ASSERT, "2 words were given");
+    CHECK_TEXT(buf_text(&out), "");
+    buf_release(&out);
+    session_release(&s);
+    language_init();
+}
+
+/* The part of a record behind its times. */
+static void check_record(const char *text, const char *want)
+{
+    kv_err e = {0};
+    session s = new_session();
+    buf out = {0};
+    s.out.recorder.on = true;
+    run_in(&s, &out, text, &e);
+    const char *from = strstr(buf_text(&out), "\"out\"");
+    CHECK_TEXT(from, want);
+    buf_release(&out);
+    session_release(&s);
+    language_init();
+}
+
+TEST(script_command_answers_in_records)
+{
+    check_record("scan a b --brief",
+                 "\"out\":[],\"value\":true,\"entries\":[{\"part\":\"path\",\"text\":\"a\"},"
+                 "{\"part\":\"path\",\"text\":\"b\"}]}\n");
+    check_record("scan a b",
+                 "\"out\":[],\"value\":false,\"entries\":[{\"part\":\"path\",\"text\":\"a\"},"
+                 "{\"part\":\"path\",\"text\":\"b\"}],\"error\":{\"code\":\"assert\",\"exit\":1,"
+                 "\"message\":\"2 words were given\",\"line\":1,\"col\":1,\"end\":9,"
+                 "\"hint\":null}}\n");
+}
+
+/* Words of the shell become a command that has the same words. */
+TEST(script_command_words_of_the_shell)
+{
+    static const char *const texts[] = {
+        "plain", "a b", "", "-l", "--brief", "*", "1e-5", "it's", "\"", "\\", "\\1", "a\\", "$x",
+        "#", "~", "a\nb", "a\r\nb", "s/(a)/\\1/", "{", "x;y|z>w", "->", "(1)", "'\"\\$",
+        "é", "[0-9]"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        kv_err e = {0};
+        session s = new_session();
+        word_command w = {0};
+        buf out = {0}, want = {0};
+        CHECK(word_command_begin(&w, "scan"));
+        CHECK_OK(word_command_add(&w, texts[i], true, &e));
+        CHECK_OK(word_command_add(&w, "--rename", false, &e));
+        CHECK_OK(word_command_add(&w, texts[i], false, &e));
+        CHECK_OK(word_command_add(&w, "--out", false, &e));
+        CHECK_OK(word_command_add(&w, texts[i], false, &e));
+        CHECK_OK(word_command_add(&w, "b", false, &e));
+        CHECK_OK(word_command_add(&w, texts[i], true, &e));
+        CHECK_OK(word_command_add(&w, "--brief", false, &e));
+        s.out.recorder.on = true;
+        CHECK_OK(run_in(&s, &out, buf_text(&w.text), &e));
+        s.out.recorder.on = false;
+        const char *from = strstr(buf_text(&out), "\"entries\"");
+        buf found = {0};
+        const char *parts[] = {"path", "path", "glob", "rename", "out"};
+        for (int k = 0; k < 5; k++) {
+            buf_printf(&found, "%s{\"part\":\"%s\",\"text\":\"", k ? "," : "", parts[k]);
+            for (const char *c = k == 1 ? "b" : texts[i]; *c; c++) {
+                if (*c == '"' || *c == '\\')
+                    buf_char(&found, '\\');
+                if (*c == '\n' || *c == '\r')
+                    buf_add(&found, *c == '\n' ? "\\n" : "\\r");
+                else
+                    buf_char(&found, *c);
+            }
+            buf_add(&found, "\"}");
+        }
+        buf_printf(&want, "\"entries\":[%s]}\n", buf_text(&found));
+        CHECK_TEXT(from, buf_text(&want));
+        buf_release(&found);
+        buf_release(&want);
+        buf_release(&out);
+        buf_release(&w.text);
+        session_release(&s);
+        language_init();
+    }
+}
