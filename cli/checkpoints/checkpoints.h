@@ -5,6 +5,9 @@
 
 #include "cmd/commands.h"
 
+/* cmd_convert.c */
+command_fn cmd_convert;
+
 /* cmd_ls.c */
 command_fn cmd_ls;
 

@@ -76,14 +76,16 @@ static int refuse_pair(const convert *c, int64_t i, int64_t j, kv_err *e)
     if (strcmp(a, b) != 0) {
         kv_err_set(e, KV_E_KEY, "\"%.*s\" and \"%.*s\" would both become \"%.*s\"", SHOWN_BYTES, a,
                    SHOWN_BYTES, b, SHOWN_BYTES, name);
-        return kv_err_hint(e, "they stand in %.90s and %.90s", file_of(c, i), file_of(c, j));
+        return c->keys[i].input == c->keys[j].input
+                   ? kv_err_hint(e, "both stand in %.200s", file_of(c, i))
+                   : kv_err_hint(e, "they stand in %.90s and %.90s", file_of(c, i), file_of(c, j));
     }
     kv_err_set(e, KV_E_KEY, "\"%.*s\" stands in %.120s and in %.120s", SHOWN_BYTES, a,
                file_of(c, i), file_of(c, j));
     return kv_err_hint(e, "--exclude leaves a name out of all of them");
 }
 
-static int check_keys(const convert *c, kv_err *e)
+int convert_check(const convert *c, kv_err *e)
 {
     map names = {0};
     int code = map_reserve(&names, c->nkeys, e);
@@ -101,17 +103,17 @@ static int check_keys(const convert *c, kv_err *e)
 /* The text of one number. */
 static void put_number(buf *out, tensor_type type, const void *data, int64_t i)
 {
-    int64_t bytes = tensor_type_run_bytes(type), run = tensor_type_run(type), whole = i / run;
-    const char *at = (const char *)data + whole * bytes;
+    int64_t most = tensor_type_run(type), inner = i % most;
+    const char *at = (const char *)data + i / most * tensor_type_run_bytes(type);
     char text[NUM_TEXT_MAX];
     double x[4];
     int64_t integer;
     uint64_t large;
     bool is_float = tensor_type_kind(type) == TENSOR_KIND_FLOAT;
     if (is_float)
-        tensor_decode_f64(x, type, at, i % run + 1);
+        tensor_decode_f64(x, type, at, inner + 1);
     if (is_float)
-        num_plain(text, x[i % run], NUM_BINARY64);
+        num_plain(text, x[inner], NUM_BINARY64);
     else if (tensor_decode_i64(&integer, type, at, 1) < 0)
         num_int(text, integer);
     else if (tensor_decode_u64(&large, type, at, 1) < 0)
@@ -183,8 +185,8 @@ static void tell(void *arg, int64_t done, int64_t all)
         r->c->progress(r->c->progress_arg, r->done + done, r->all);
 }
 
-/* Walks the keys from r->first on, as many as one walk takes; *next is the first of the others. */
-static int walk_some(run *r, int64_t *next, kv_err *e)
+/* Walks the keys from r->first on, as many as one walk takes, and sets it behind them. */
+static int walk_some(run *r, kv_err *e)
 {
     const convert *c = r->c;
     int64_t cap = c->nkeys - r->first < WALK_KEYS ? c->nkeys - r->first : WALK_KEYS, bytes = 0;
@@ -214,7 +216,7 @@ static int walk_some(run *r, int64_t *next, kv_err *e)
     int code = walk_run(&w, e);
     mem_free(tensors);
     r->done += bytes;
-    *next = r->first + n;
+    r->first += n;
     return code;
 }
 
@@ -250,11 +252,11 @@ static int open_out(run *r, const char *path, const checkpoint_out_options *o, k
 int convert_run(const convert *c, const char *path, const checkpoint_out_options *o, kv_err *e)
 {
     run r = {.c = c};
-    int code = check_keys(c, e);
-    if (code == KV_OK && (code = make_room(&r, e)) == KV_OK)
+    int code = make_room(&r, e);
+    if (code == KV_OK)
         code = open_out(&r, path, o, e);
-    for (int64_t next; code == KV_OK && r.first < c->nkeys; r.first = next)
-        code = walk_some(&r, &next, e);
+    while (code == KV_OK && r.first < c->nkeys)
+        code = walk_some(&r, e);
     mem_free_data(r.memory);
     if (code == KV_OK)
         return checkpoint_out_commit(r.out, e);

@@ -43,10 +43,13 @@ typedef struct convert {
     void *progress_arg;
 } convert;
 
-/* Writes them to path: see checkpoint_out_open, also for o. One of the inputs may stand there.
- * Errors: those of checkpoint_out_open and of walk_run; key (two keys have one name; both are
- * named, with where they come from); dtype (quantised and C64 data are only copied); value (a
- * number that does not fit, with its key and place). After an error path is as it was. */
+/* Errors: key (two keys have one name; both are named, with where they come from); dtype (quantised
+ * and C64 data are only copied); memory. */
+int convert_check(const convert *c, kv_err *e);
+
+/* Writes keys that were checked to path: see checkpoint_out_open, also for o. One of the inputs may
+ * stand there. Errors: those of checkpoint_out_open and of walk_run; value (a number that does not
+ * fit, with its key and place). After an error path is as it was. */
 int convert_run(const convert *c, const char *path, const checkpoint_out_options *o, kv_err *e);
 
 /* The texts of an output: those of the inputs, unless drop, of one name the first; then those of
