@@ -174,14 +174,22 @@ const command command_table[] = {
      .method = "set_optimizer(optimizer)",
      .check = check_params},
     {"save",
-     {{ARG_FILE, "FILE", false}},
-     .flags = COMMAND_WRITES,
-     .run = cmd_save,
-     "write the store to a safetensors file, as -s does; FILE is complete or not there",
+     {{ARG_FILE, "FILE", false}, {ARG_PATHS, "GLOB...", true}},
+     {{"exclude", OPTION_RAWS, "GLOB"},
+      {"dtype", OPTION_RAWS, "[GLOB=]T"},
+      {"metadata", OPTION_RAWS, "NAME=TEXT"},
+      {"force", OPTION_FLAG, NULL}},
+     COMMAND_WRITES,
+     cmd_save,
+     "write the store, or the values of its keys for other tools; FILE is complete or not there",
      "save s.kvs                          # values, updater, states and counts: kvctl -s s.kvs\n"
+     "save m.safetensors                  # values alone, as other tools write them; also .npz\n"
+     "save m/ --force                     # a folder of shards, in the place of the one there\n"
+     "save some.safetensors 3 [57]        # the keys that match a pattern\n"
+     "save m.safetensors --dtype bf16 --dtype 9=f32 --metadata format=pt\n"
      "for i in 1..3 { push 3 a; save f\"round-{i}.kvs\" }",
-     "commit, save-states, pull, write",
-     .fails = "value, unsupported, io"},
+     "commit, save-states, pull, write, ls",
+     .fails = "value, key, usage, unsupported, io"},
     {"save-states",
      {{ARG_FILE, "FILE", false}},
      {{"dump-optimizer", OPTION_FLAG, NULL}},
@@ -248,12 +256,19 @@ const command command_table[] = {
      .fails = "key, value, unsupported"},
     {"ls",
      {{ARG_PATH, "CKPT", false}, {ARG_PATHS, "GLOB...", true}},
-     {{"exclude", OPTION_RAWS, "GLOB"}},
+     {{"exclude", OPTION_RAWS, "GLOB"},
+      {"fold", OPTION_FLAG, NULL},
+      {"long", OPTION_FLAG, NULL},
+      {"all", OPTION_FLAG, NULL}},
      COMMAND_GIVES,
      cmd_ls,
      "the keys of a checkpoint, a file of arrays of any tool: name, dtype, shape and bytes",
      "save m.safetensors; ls m.safetensors\n"
-     "ls m.safetensors 3 [57]             # the keys that match a pattern",
+     "ls m.safetensors 3 [57]             # the keys that match a pattern\n"
+     "ls m.safetensors --exclude '*.bias' # the others\n"
+     "ls m.safetensors --fold             # numbers in names as #: one line for all layers\n"
+     "ls m.safetensors --long             # also the file of each, and where its data begin\n"
+     "ls m.safetensors --all              # of a file of -s also what the store keeps about itself",
      "list, info",
      .fails = "io, format, key"},
     {"convert",
@@ -273,6 +288,16 @@ const command command_table[] = {
          "convert m.safetensors some.npz 3 [57] --rename s/^/layer./",
      .see = "ls, save",
      .fails = "io, format, key, dtype, value"},
+    {"stat",
+     {{ARG_PATH, "CKPT", false}, {ARG_PATHS, "GLOB...", true}},
+     {{"exclude", OPTION_RAWS, "GLOB"}},
+     COMMAND_GIVES,
+     cmd_stat,
+     "the numbers in a checkpoint, a row a key: least, largest, mean, deviation, zeros, nan, inf",
+     "save m.safetensors; stat m.safetensors\n"
+     "stat m.safetensors --exclude 5       # all keys but 5",
+     "ls, diff",
+     .fails = "io, format, key, dtype"},
     {"type",
      .flags = COMMAND_GIVES,
      cmd_call_function,

@@ -10,5 +10,9 @@ command_fn cmd_convert;
 
 /* cmd_ls.c */
 command_fn cmd_ls;
+/* cmd_stat.c */
+command_fn cmd_stat;
+/* cmd_save.c */
+command_fn cmd_save;
 
 #endif

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
-#include "checkpoints/out_options.h"
+#include "checkpoints/outputs.h"
 #include "session/unit.h"
 #include "syntax/safe.h"
 #include "tensors/convert.h"
@@ -20,12 +20,12 @@ typedef struct plan {
     word to;              /* OUT */
     choice chosen;
     checkpoint **files;
-    retypes types;
+    type_rules types;
     words rename_words;
     renaming **renames;
     convert_key *keys;
     int64_t nkeys, cap;
-    metadata_words metadata;
+    metadata_list metadata;
     checkpoint_text *texts;
     int64_t ntexts;
     checkpoint_out_options options;
@@ -53,7 +53,7 @@ static int cut_words(plan *p, const ast *at, const words *all, kv_err *e)
         to--;
     if (to < 0) {
         unit_err(p->s, at, e, KV_E_USAGE, "there is no OUT: no word ends as a file to write");
-        return kv_err_hint(e, CHECKPOINT_OUT_HINT);
+        return kv_err_hint(e, OUTPUT_ENDINGS);
     }
     if (to == 0) {
         unit_err(p->s, all->items[0].at, e, KV_E_USAGE, "no checkpoint stands before OUT, \"%s\"",
@@ -90,11 +90,11 @@ static int read_words(plan *p, kv_err *e)
     if (code == KV_OK)
         code = choose_read(p->s, p->call, NULL, p->out, &p->chosen, e);
     if (code == KV_OK)
-        code = retypes_read(p->s, p->call, p->out, &p->types, e);
+        code = type_rules_read(p->s, p->call, p->out, &p->types, e);
     if (code == KV_OK)
         code = read_renames(p, e);
     if (code == KV_OK)
-        code = metadata_words_read(p->s, p->call, p->to.text, p->out, &p->metadata, e);
+        code = metadata_read(p->s, p->call, p->out, &p->metadata, e);
     if (code == KV_OK)
         code = out_options_read(p->s, p->call, p->to.text, p->out, &p->options, e);
     return code;
@@ -127,7 +127,7 @@ static int add_key(plan *p, int input, int64_t at, kv_err *e)
     const char *name = code ? NULL : new_name(p, t->name, e);
     if (!name)
         return e->code;
-    tensor_type type = convert_type_of(p->types.items, p->types.n, t->name, t->type);
+    tensor_type type = type_rules_of(&p->types, t->name, t->type);
     p->keys[p->nkeys++] = (convert_key){input, at, name, type};
     return KV_OK;
 }
@@ -148,7 +148,7 @@ static int choose_all(plan *p, kv_err *e)
                 return e->code;
     }
     int code = choose_check(p->s, &p->chosen, e);
-    return code ? code : retypes_check(p->s, &p->types, e);
+    return code ? code : type_rules_check(p->s, &p->types, e);
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
@@ -191,8 +191,9 @@ int cmd_convert(session *s, const ast *call, result *out, kv_err *e)
     if (code == KV_OK)
         code = choose_all(&p, e);
     if (code == KV_OK)
-        code = convert_metadata(&p.texts, &p.ntexts, p.files, (int)p.inputs.n, p.metadata.drop,
-                                p.metadata.items, p.metadata.n, e);
+        code = convert_metadata(&p.texts, &p.ntexts, p.files, (int)p.inputs.n,
+                                command_option_of(call, "drop-metadata") != NULL, p.metadata.items,
+                                p.metadata.n, e);
     if (code == KV_OK)
         code = convert_all(&p, e);
     plan_release(&p);

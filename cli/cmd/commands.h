@@ -19,8 +19,8 @@ command_fn cmd_row_sparse_pull;
 command_fn cmd_is_capable, cmd_register, cmd_barrier, cmd_send_command;
 /* cmd_updater.c */
 command_fn cmd_set_updater, cmd_set_optimizer;
-/* cmd_save.c */
-command_fn cmd_save, cmd_commit;
+/* cmd_commit.c */
+command_fn cmd_commit;
 /* cmd_states.c */
 command_fn cmd_save_states, cmd_load_states;
 /* The optimizer and its own numbers, for info --states: added as rows of a name and a value. Errors

@@ -15,6 +15,7 @@
 #include "lang/lex.h"
 #include "cmd/commands.h"
 #include "cmd/explain.h"
+#include "complete/complete_tensors.h"
 #include "syntax/command.h"
 #include "syntax/file_kind.h"
 #include "syntax/function.h"
@@ -28,6 +29,10 @@
 #include "session/registry.h"
 #include "vm/element.h"
 #include "bench/bench_workload.h"
+
+/* The characters of a tensor's name that needs no quotes. */
+#define TENSOR_PLAIN                                                                               \
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:+-"
 
 /* The text that is being completed. */
 typedef struct request {
@@ -276,6 +281,34 @@ static void offer_files(request *r, wanted_files wanted)
     buf_release(&path);
 }
 
+/* ---- Checkpoints ---- */
+
+/* The name of a tensor: in quotes, unless it is one word as it stands. */
+static void offer_tensor(void *arg, const char *name)
+{
+    request *r = arg;
+    bool plain = *name && *name != '-' && !name[strspn(name, TENSOR_PLAIN)];
+    if (plain && !r->at.quote)
+        offer(r, name);
+    else if (!strpbrk(name, "\"'\\\n"))
+        offer_text(r, name);
+}
+
+static void offer_tensor_type(void *arg, const char *name)
+{
+    offer(arg, name);
+}
+
+static bool is_pattern(const char *name)
+{
+    return strncmp(name, "GLOB", 4) == 0;
+}
+
+static void offer_tensors(request *r)
+{
+    complete_tensors(r->text + r->at.statement, offer_tensor, r);
+}
+
 /* ---- Calls ---- */
 
 /* The name of the parameter that the cursor gives, NULL when it is not known. */
@@ -448,7 +481,10 @@ static void complete_argument(request *r)
         break;
     case ARG_PATH:
     case ARG_PATHS:
-        offer_files(r, FILES_ALL);
+        if (is_pattern(arg->name))
+            offer_tensors(r);
+        else
+            offer_files(r, FILES_ALL);
         break;
     case ARG_FILE:
         offer_files(r, strcmp(r->command->name, "write") == 0 ? FILES_ARRAYS : FILES_ALL);
@@ -580,7 +616,7 @@ static void complete_option(request *r)
     for (int i = 0; c->options[i].name; i++) {
         char word[64];
         snprintf(word, sizeof word, "--%s", c->options[i].name);
-        if (!(r->at.options >> i & 1))
+        if (!(r->at.options >> i & 1) || c->options[i].kind == OPTION_RAWS)
             offer(r, word);
     }
     if (c->flags & COMMAND_PARAMS)
@@ -609,6 +645,13 @@ static void complete_option_value(request *r)
         offer_all(r, schedules);
     } else if (!o) {
         offer_operands(r);
+    } else if (o->kind == OPTION_PATH) {
+        offer_files(r, FILES_ALL);
+    } else if (o->kind == OPTION_RAW || o->kind == OPTION_RAWS) {
+        if (strcmp(o->name, "dtype") == 0)
+            complete_tensor_types(offer_tensor_type, r);
+        else if (is_pattern(o->value))
+            offer_tensors(r);
     } else if (strcmp(o->value, "DEVS") == 0) {
         offer_contexts(r);
         r->out->joined = false;

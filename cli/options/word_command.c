@@ -27,11 +27,20 @@ static void put_quoted(buf *out, const char *word)
 /* In quotes, unless it has only characters that no part of the language reads otherwise. */
 static void put_word(buf *out, const char *word, const char *plain)
 {
-    bool dash = word[0] == '-' && word[1] && !lex_is_digit(word[1]); /* behind `--` */
-    if (*word && !dash && !word[strspn(word, plain)])
+    bool dashed = word[0] == '-' && word[1] && word[1] != '.' && !lex_is_digit(word[1]);
+    if (*word && !dashed && !word[strspn(word, plain)])
         buf_add(out, word);
     else
         put_quoted(out, word);
+}
+
+/* A path, which begins with a dash in quotes only. */
+static void put_path(buf *out, const char *word)
+{
+    if (word[0] == '-' && word[1])
+        put_quoted(out, word);
+    else
+        put_word(out, word, PLAIN "/");
 }
 
 /* A text that is raw in quotes, so that one with a quote stands in an expression. */
@@ -114,7 +123,7 @@ static int put_argument(word_command *w, const char *word, kv_err *e)
         return KV_OK;
     case ARG_PATH:
     case ARG_PATHS:
-        put_word(&w->text, word, PLAIN "/");
+        put_path(&w->text, word);
         return KV_OK;
     case ARG_HEREDOC:
     case ARG_CODE:
@@ -160,7 +169,7 @@ static int put_option_value(word_command *w, const char *word, kv_err *e)
         put_word(&w->text, word, PLAIN ",=");
         break;
     case OPTION_PATH:
-        put_word(&w->text, word, PLAIN "/");
+        put_path(&w->text, word);
         break;
     case OPTION_RAW:
     case OPTION_RAWS:

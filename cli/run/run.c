@@ -108,10 +108,16 @@ static int deliver(session *s, const ast *node, result *r, bool repr, kv_err *e)
     return code ? unit_at(s, node, e) : KV_OK;
 }
 
-/* A command that answered no fails, but not before its result is where it belongs. */
+/* A command that answered no fails, but not before its result is where it belongs. Where it is all
+ * that was typed, one line says so: a place would say nothing more. */
 static int refuse(session *s, const ast *node, const result *r, kv_err *e)
 {
-    return r->refusal ? unit_err(s, node, e, KV_E_ASSERT, "%s", r->refusal) : KV_OK;
+    const ast *all = s->unit->body;
+    bool typed = s->unit->src.name[0] == '<' && all->n == 1 && all->kid[0] == node;
+    if (!r->refusal)
+        return KV_OK;
+    kv_err_set(e, KV_E_ASSERT, "%s", r->refusal);
+    return typed ? e->code : unit_at(s, node, e);
 }
 
 /* Returns true if the value of a STMT_SHOW goes somewhere else than to the reader. */

@@ -51,45 +51,53 @@ static void cell_text(buf *out, const rows *r, int64_t i)
 }
 
 /* One cell of a line; no blanks stand behind the last one. */
-static void put_cell(buf *out, const buf *text, int64_t width, bool last)
+static void put_cell(buf *out, const char *text, size_t n, int64_t width, bool last)
 {
-    buf_put(out, buf_text(text), text->len);
+    buf_put(out, text, n);
     if (last)
         buf_char(out, '\n');
     else
-        buf_repeat(out, ' ', width - utf8_count(buf_text(text), text->len) + 2);
+        buf_repeat(out, ' ', width - utf8_count(text, n) + 2);
+}
+
+/* The texts of all cells, one behind the other: cell i ends at ends[i]. Widths grow with them. */
+static void cell_texts(buf *text, size_t *ends, int64_t *width, const rows *r)
+{
+    for (int64_t i = 0; i < r->n; i++) {
+        size_t from = text->len;
+        cell_text(text, r, i);
+        ends[i] = text->len;
+        int64_t n = utf8_count(buf_text(text) + from, text->len - from);
+        if (n > width[i % r->ncolumns])
+            width[i % r->ncolumns] = n;
+    }
 }
 
 int rows_print(buf *out, const rows *r, kv_err *e)
 {
     int64_t *width = mem_zalloc(r->ncolumns, sizeof *width, e);
+    size_t *ends = mem_alloc(r->n, sizeof *ends, e);
     bool heads = r->columns[0].head && r->n > 0;
     buf text = {0};
-    if (!width)
-        return KV_E_MEMORY;
+    int code = width && ends ? KV_OK : KV_E_MEMORY;
     kv_assert(r->n % r->ncolumns == 0, "%lld cells do not fill rows of %d", (long long)r->n,
               (int)r->ncolumns);
-    for (int c = 0; heads && c < r->ncolumns; c++)
+    for (int c = 0; heads && !code && c < r->ncolumns; c++)
         width[c] = utf8_count(r->columns[c].head, strlen(r->columns[c].head));
-    for (int64_t i = 0; i < r->n; i++) {
-        buf_clear(&text);
-        cell_text(&text, r, i);
-        int64_t n = utf8_count(buf_text(&text), text.len);
-        if (n > width[i % r->ncolumns])
-            width[i % r->ncolumns] = n;
+    if (!code) {
+        cell_texts(&text, ends, width, r);
+        code = buf_check(&text, e);
     }
-    for (int c = 0; heads && c < r->ncolumns; c++) {
-        buf_clear(&text);
-        buf_add(&text, r->columns[c].head);
-        put_cell(out, &text, width[c], c + 1 == r->ncolumns);
-    }
-    for (int64_t i = 0; i < r->n; i++) {
-        buf_clear(&text);
-        cell_text(&text, r, i);
-        put_cell(out, &text, width[i % r->ncolumns], (i + 1) % r->ncolumns == 0);
+    for (int c = 0; heads && !code && c < r->ncolumns; c++)
+        put_cell(out, r->columns[c].head, strlen(r->columns[c].head), width[c],
+                 c + 1 == r->ncolumns);
+    for (int64_t i = 0; i < r->n && !code; i++) {
+        size_t from = i ? ends[i - 1] : 0;
+        put_cell(out, buf_text(&text) + from, ends[i] - from, width[i % r->ncolumns],
+                 (i + 1) % r->ncolumns == 0);
     }
     mem_free(width);
-    int code = buf_check(&text, e);
+    mem_free(ends);
     buf_release(&text);
     return code ? code : buf_check(out, e);
 }

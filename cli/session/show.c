@@ -190,15 +190,18 @@ int show_value(session *s, buf *out, value v, bool repr, kv_err *e)
     return code ? code : buf_check(out, e);
 }
 
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (unsigned char)c >= 0x80;
+}
+
 static bool is_plain_key(const char *name)
 {
-    bool plain = *name && (*name == '_' || (*name >= 'a' && *name <= 'z') ||
-                           (*name >= 'A' && *name <= 'Z') || (unsigned char)*name >= 0x80);
+    bool plain = is_letter(*name) || *name == '_';
     size_t n = strlen(name);
     for (size_t i = 0; plain && i < n; i++)
-        plain =
-            (unsigned char)name[i] >= 0x80 ||
-            strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:-", name[i]);
+        plain = is_letter(name[i]) || (name[i] >= '0' && name[i] <= '9') ||
+                strchr("_./:-", name[i]) != NULL;
     return plain && name[n - 1] != '-' && visible_is_plain(name, n);
 }
 

@@ -62,8 +62,11 @@ size_t utf8_cut(const char *text, size_t n, size_t max)
 
 int64_t utf8_count(const char *text, size_t n)
 {
-    int64_t count = 0;
-    for (size_t i = 0; i < n; count++) {
+    size_t ascii = 0; /* most texts are nothing else */
+    while (ascii < n && (unsigned char)text[ascii] < 0x80)
+        ascii++;
+    int64_t count = (int64_t)ascii;
+    for (size_t i = ascii; i < n; count++) {
         bool ok;
         i += utf8_length(text + i, n - i, &ok);
     }

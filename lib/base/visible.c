@@ -27,10 +27,19 @@ bool visible_escape(char out[VISIBLE_MAX], const char *text, size_t n, size_t *s
     return true;
 }
 
+/* The bytes of text, from the first on, that are printable ASCII: most names are nothing else. */
+static size_t printable(const char *text, size_t n)
+{
+    size_t i = 0;
+    while (i < n && text[i] >= ' ' && text[i] < 0x7f)
+        i++;
+    return i;
+}
+
 bool visible_is_plain(const char *text, size_t n)
 {
     char escape[VISIBLE_MAX];
-    for (size_t i = 0, size; i < n; i += size)
+    for (size_t i = printable(text, n), size; i < n; i += size)
         if (visible_escape(escape, text + i, n - i, &size))
             return false;
     return true;
@@ -39,7 +48,9 @@ bool visible_is_plain(const char *text, size_t n)
 void visible_line(buf *out, const char *text, size_t n)
 {
     char escape[VISIBLE_MAX];
-    for (size_t i = 0, size; i < n; i += size) {
+    size_t plain = printable(text, n);
+    buf_put(out, text, plain);
+    for (size_t i = plain, size; i < n; i += size) {
         if (visible_escape(escape, text + i, n - i, &size))
             buf_add(out, escape);
         else

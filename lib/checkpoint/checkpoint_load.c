@@ -3,46 +3,70 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/stop.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
+#include "checkpoint/tensor_codec.h"
 #include "checkpoint/tensor_reader.h"
-#include "io/scalar.h"
 
-static int check_bools(const checkpoint *c, const tensor_info *t, const unsigned char *data,
-                       kv_err *e)
+/* An error for element i, which no array here can hold. */
+static int refuse(const checkpoint *c, const tensor_info *t, const unsigned char *data, int64_t i,
+                  int64_t first, kv_err *e)
 {
-    int64_t i = scalar_not_bool(data, t->bytes);
-    return i < 0 ? KV_OK
-                 : file_bad(e, KV_E_FORMAT, c->files[t->file].name,
-                            "tensor \"%.*s\": element %lld is no bool, its byte is %d",
-                            SHOWN(t->name), (long long)i, data[i]);
+    const char *path = c->files[t->file].name;
+    if (t->type == TENSOR_BOOL)
+        return file_bad(e, KV_E_FORMAT, path,
+                        "tensor \"%.*s\": element %lld is no bool, its byte is %d",
+                        SHOWN(t->name), (long long)(first + i), data[i]);
+    return file_bad(e, KV_E_VALUE, path,
+                    "tensor \"%.*s\": element %lld is 2^63 or more, beyond int64",
+                    SHOWN(t->name), (long long)(first + i));
 }
 
-/* The data of a type that the array has, too. */
-static int load_same(kv_array *a, const checkpoint *c, const tensor_info *t, kv_err *e)
+/* Fills the memory of an array, block by block. */
+static int load_blocks(char *to, kv_dtype dtype, const checkpoint *c, int64_t i, kv_err *e)
 {
-    void *data;
-    int code = kv_array_write(a, &data, e);
+    const tensor_info *t = &c->tensors[i];
+    int64_t block = TENSOR_BLOCK / tensor_type_run_bytes(t->type) * tensor_type_run(t->type);
+    tensor_reader *r;
+    int code = tensor_reader_new(&r, c, TENSOR_BLOCK, e);
+    if (code)
+        return code;
+    for (int64_t first = 0, n; first < t->elements && !code; first += n) {
+        const void *data;
+        n = t->elements - first < block ? t->elements - first : block;
+        code = tensor_read(r, &data, i, tensor_type_bytes(t->type, first),
+                           tensor_type_bytes(t->type, n), e);
+        if (code)
+            break;
+        int64_t bad = tensor_to_array(to + first * kv_dtype_bytes(dtype), t->type, data, n);
+        code = bad >= 0 ? refuse(c, t, data, bad, first, e) : stop_check(e);
+    }
     if (!code)
-        code = input_read(&c->files[t->file], data, t->offset, t->bytes, e);
-    return code || t->type != TENSOR_BOOL ? code : check_bools(c, t, data, e);
+        code = tensor_reader_check(r, e);
+    tensor_reader_free(r);
+    return code;
 }
 
 int checkpoint_load(kv_array **out, const checkpoint *c, int64_t i, kv_err *e)
 {
     const tensor_info *t = &c->tensors[i];
+    void *data;
     kv_dtype dtype;
     kv_array *a;
-    if (!tensor_type_dtype(t->type, &dtype) || tensor_type_of(dtype) != t->type) {
-        file_bad(e, KV_E_UNSUPPORTED, c->files[t->file].name,
-                 "tensor \"%.*s\" has the dtype \"%s\", which is not read", SHOWN(t->name),
-                 tensor_type_name(t->type));
-        return KV_E_UNSUPPORTED;
-    }
+    if (!tensor_type_dtype(t->type, &dtype))
+        return file_bad(e, KV_E_DTYPE, c->files[t->file].name,
+                        "tensor \"%.*s\" is %s, of which no array can be made", SHOWN(t->name),
+                        tensor_type_name(t->type));
     int code = kv_array_new_raw(&a, dtype, t->ndim, t->shape, (kv_ctx){0}, e);
     if (code)
         return code;
-    if ((code = load_same(a, c, t, e)))
+    code = kv_array_write(a, &data, e);
+    if (!code && t->form == 0 && t->type == tensor_type_of(dtype) && t->type != TENSOR_BOOL)
+        code = input_read(&c->files[t->file], data, t->offset, t->bytes, e);
+    else if (!code)
+        code = load_blocks(data, dtype, c, i, e);
+    if (code)
         kv_array_unref(a);
     else
         *out = a;

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
+#include "checkpoint/gguf.h"
 #include "checkpoint/sharded.h"
 #include "checkpoint/weights.h"
 
@@ -85,13 +86,15 @@ static checkpoint *new_checkpoint(const char *path, const checkpoint_options *o,
     return c;
 }
 
-/* The reader of the file that was opened last, by its first bytes. */
+/* The reader of the file that was opened last, by its first bytes. None of the others' can begin a
+ * safetensors file. */
 static int choose_reader(const checkpoint *c, checkpoint_reader **read, kv_err *e)
 {
-    (void)c;
-    (void)e;
-    *read = safetensors_read;
-    return KV_OK;
+    char first[4] = {0};
+    const input *in = &c->files[c->nfiles - 1];
+    int code = input_read(in, first, 0, in->size < 4 ? in->size : 4, e);
+    *read = memcmp(first, GGUF_MAGIC, 4) == 0 ? gguf_read : safetensors_read;
+    return code;
 }
 
 static int read_file(checkpoint *c, const char *path, kv_err *e)

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,13 +20,15 @@
 
 static int temporary_file(kv_err *e)
 {
-    char path[] = "/var/tmp/kvstore-XXXXXX";
-    const char *folder = getenv("TMPDIR");
-    int fd = open(folder && *folder ? folder : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd < 0 && (fd = mkostemp(path, O_CLOEXEC)) >= 0)
+    char path[PATH_MAX];
+    const char *given = getenv("TMPDIR"), *folder = given && *given ? given : "/var/tmp";
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    int n = snprintf(path, sizeof path, "%s/kvstore-XXXXXX", folder);
+    /* some file systems have no files without a name */
+    if (fd < 0 && n < (int)sizeof path && (fd = mkostemp(path, O_CLOEXEC)) >= 0)
         unlink(path);
     if (fd < 0)
-        file_error(e, "make a temporary file in", folder && *folder ? folder : "/var/tmp", errno);
+        file_error(e, "make a temporary file in", folder, errno);
     return fd;
 }
 
@@ -44,9 +48,11 @@ static int write_all(int fd, const char *data, int64_t n, kv_err *e)
 static int read_some(int fd, const char *name, char *to, int64_t n, int64_t *got, kv_err *e)
 {
     ssize_t some;
-    while ((some = read(fd, to, (size_t)n)) < 0 && errno == EINTR)
+    do { /* asked also where nothing is waited for: a stream may have no end */
         if (stop_check(e))
-            return e->code;
+            return KV_E_INTERRUPTED;
+        some = read(fd, to, (size_t)n);
+    } while (some < 0 && errno == EINTR);
     *got = some;
     return some < 0 ? file_error(e, "read", name, errno) : KV_OK;
 }
@@ -107,6 +113,10 @@ static int open_path(input *in, const char *path, kv_err *e)
         if (fd >= 0)
             close(fd);
         return KV_E_IO;
+    }
+    if (!is_stdin && (S_ISCHR(about.st_mode) || S_ISBLK(about.st_mode))) {
+        close(fd);
+        return file_bad(e, KV_E_IO, in->name, "a device, which may have no end; - reads stdin");
     }
     if (S_ISREG(about.st_mode) && (!is_stdin || lseek(fd, 0, SEEK_CUR) == 0)) {
         in->fd = fd;

@@ -167,6 +167,10 @@ static int plain_run(json_scan *s, buf *out)
         bool ok;
         if ((unsigned char)s->text[s->at] < ' ')
             return refuse(s, "a text with a control character that is not escaped");
+        if ((unsigned char)s->text[s->at] < 0x80) {
+            s->at++;
+            continue;
+        }
         size_t n = utf8_length(s->text + s->at, (size_t)(s->n - s->at), &ok);
         if (!ok)
             return refuse(s, "a text that is not UTF-8");

@@ -2,13 +2,14 @@
  * against its type, and all of them together against the size of the file. */
 #include "checkpoint/safetensors.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
+#include "checkpoint/data_layout.h"
 #include "checkpoint/json_scan.h"
+#include "checkpoint/looks_like.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "data go between files and memory as they are, and files are little-endian");
@@ -21,8 +22,8 @@ typedef struct reading {
     checkpoint *c;
     int file;
     json_scan scan;
-    int64_t data; /* where the data begin in the file */
-    bool metadata; /* __metadata__ was there */
+    int64_t data;         /* where the data begin in the file */
+    bool metadata;        /* __metadata__ was there */
     buf name, word, type; /* of what is being read */
 } reading;
 
@@ -142,22 +143,21 @@ static int check_type(const reading *r, const described *d, tensor_info *t, bool
                            "F8_E4M3FNUZ F8_E5M2FNUZ I16 U16 F16 BF16 I32 U32 F32 C64 F64 I64 U64");
         return code;
     }
-    kv_shape_text(shape, sizeof shape, d->ndim, d->shape);
     t->elements = tensor_elements(d->ndim, d->shape);
     int64_t need = t->elements < 0 ? -1 : tensor_type_bytes(t->type, t->elements);
+    *fits = need == t->bytes;
+    if (*fits)
+        return KV_OK;
+    kv_shape_text(shape, sizeof shape, d->ndim, d->shape);
     if (need < 0 && t->elements >= 0 && t->elements < INT64_MAX / 8)
         return FAULT(r, e, "tensor \"%.*s\" of shape %s and dtype %s ends within a byte", NAME(r),
                      shape, tensor_type_name(t->type));
     if (need < 0)
         return FAULT(r, e, "tensor \"%.*s\" of shape %s is too large", NAME(r), shape);
-    if (need != t->bytes)
-        return FAULT(r, e,
-                     "tensor \"%.*s\" of shape %s and dtype %s needs %lld bytes, its data_offsets "
-                     "give it %lld",
-                     NAME(r), shape, tensor_type_name(t->type), (long long)need,
-                     (long long)t->bytes);
-    *fits = true;
-    return KV_OK;
+    return FAULT(r, e,
+                 "tensor \"%.*s\" of shape %s and dtype %s needs %lld bytes, its data_offsets "
+                 "give it %lld",
+                 NAME(r), shape, tensor_type_name(t->type), (long long)need, (long long)t->bytes);
 }
 
 static int read_tensor(reading *r, kv_err *e)
@@ -166,8 +166,7 @@ static int read_tensor(reading *r, kv_err *e)
     bool whole, fits;
     if (json_scan_peek(&r->scan) != '{') {
         int code = json_scan_skip(&r->scan);
-        return code ? code
-                    : FAULT(r, e, "tensor \"%.*s\" is not described by an object", NAME(r));
+        return code ? code : FAULT(r, e, "tensor \"%.*s\" is not described by an object", NAME(r));
     }
     int code = read_parts(r, &d, e);
     if (code || (code = check_parts(r, &d, &whole, e)) || !whole)
@@ -206,11 +205,11 @@ static int read_metadata(reading *r, kv_err *e)
 {
     int64_t first = r->c->ntexts;
     if (r->metadata)
-        return file_bad(e, KV_E_FORMAT, path_of(r), "\"" SAFETENSORS_METADATA
-                                                    "\" stands there twice");
+        return file_bad(e, KV_E_FORMAT, path_of(r),
+                        "\"" SAFETENSORS_METADATA "\" stands there twice");
     if (json_scan_peek(&r->scan) != '{')
-        return file_bad(e, KV_E_FORMAT, path_of(r), "\"" SAFETENSORS_METADATA
-                                                    "\" is not an object");
+        return file_bad(e, KV_E_FORMAT, path_of(r),
+                        "\"" SAFETENSORS_METADATA "\" is not an object");
     r->metadata = true;
     int code = json_scan_open(&r->scan, '{');
     while (json_scan_item(&r->scan, '}', &code)) {
@@ -239,92 +238,61 @@ static int read_members(reading *r, kv_err *e)
     return code ? code : json_scan_end(&r->scan);
 }
 
-/* ---- Data without holes ---------------------------------------------------------------------- */
-
-/* By begin, then by end, so that a tensor without elements stands before one that begins there. */
-static int by_offset(const void *a, const void *b)
-{
-    const tensor_info *x = *(tensor_info *const *)a;
-    const tensor_info *y = *(tensor_info *const *)b;
-    if (x->offset != y->offset)
-        return x->offset < y->offset ? -1 : 1;
-    return (x->bytes > y->bytes) - (x->bytes < y->bytes);
-}
-
-/* Every byte of the data belongs to exactly one tensor, and the file ends with the last one. */
-static int check_data(const reading *r, tensor_info **order, int64_t n, kv_err *e)
-{
-    const checkpoint *c = r->c;
-    int64_t end = r->data, size = c->files[r->file].size;
-    int code = KV_OK;
-    qsort(order, (size_t)n, sizeof *order, by_offset);
-    for (int64_t i = 0; i < n && !code; i++) {
-        const tensor_info *t = order[i];
-        if (t->offset < end)
-            code = checkpoint_fault(c, KV_E_FORMAT, t->name, r->file, e,
-                                    "tensors \"%.*s\" and \"%.*s\" overlap",
-                                    SHOWN(order[i - 1]->name), SHOWN(t->name));
-        else if (t->offset > end)
-            code = checkpoint_fault(
-                c, KV_E_FORMAT, t->name, r->file, e,
-                "%lld bytes of data before tensor \"%.*s\" belong to no tensor",
-                (long long)(t->offset - end), SHOWN(t->name));
-        if (t->offset + t->bytes > end)
-            end = t->offset + t->bytes;
-    }
-    if (!code && end > size)
-        code = file_bad(e, KV_E_FORMAT, path_of(r),
-                        "cut within its data: %lld of %lld bytes are missing",
-                        (long long)(end - size), (long long)(end - r->data));
-    else if (!code && end < size)
-        code = checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e,
-                                "%lld bytes behind the data belong to no tensor",
-                                (long long)(size - end));
-    return code;
-}
-
-static int check_offsets(const reading *r, int64_t first, kv_err *e)
-{
-    int64_t n = r->c->ntensors - first;
-    tensor_info **order = mem_alloc(n, sizeof *order, e);
-    if (!order)
-        return KV_E_MEMORY;
-    for (int64_t i = 0; i < n; i++)
-        order[i] = &r->c->tensors[first + i];
-    int code = check_data(r, order, n, e);
-    mem_free(order);
-    return code;
-}
-
 /* ---- The file -------------------------------------------------------------------------------- */
+
+/* The file is no safetensors file: tells what it looks like. KV_OK: like nothing that is known. */
+static int not_ours(const reading *r, kv_err *e)
+{
+    r->c->foreign = true;
+    return looks_like(&r->c->files[r->file], e);
+}
+
+/* The header begins with {. */
+static int check_begin(const reading *r, bool *begins, kv_err *e)
+{
+    char first = 0;
+    int code = r->data > LENGTH_BYTES && r->c->files[r->file].size > LENGTH_BYTES
+                   ? input_read(&r->c->files[r->file], &first, LENGTH_BYTES, 1, e)
+                   : KV_OK;
+    *begins = first == '{';
+    return code || *begins ? code : not_ours(r, e);
+}
 
 static int read_length(reading *r, kv_err *e)
 {
     const input *in = &r->c->files[r->file];
     uint64_t n;
+    bool begins;
+    int code;
+    if (in->size < LENGTH_BYTES && (code = not_ours(r, e)))
+        return code;
     if (in->size == 0)
         return file_bad(e, KV_E_FORMAT, in->name, "the file is empty");
     if (in->size < LENGTH_BYTES)
         return file_bad(e, KV_E_FORMAT, in->name,
                         "cut within the length of its header: %lld of 8 bytes are missing",
                         (long long)(LENGTH_BYTES - in->size));
-    int code = input_read(in, &n, 0, LENGTH_BYTES, e);
-    if (code)
+    if ((code = input_read(in, &n, 0, LENGTH_BYTES, e)))
         return code;
-    if (n > SAFETENSORS_HEADER_MAX)
-        return file_bad(
-            e, KV_E_FORMAT, in->name,
-            "no safetensors file: it begins with a header of %llu bytes, and at most %d are "
-            "allowed",
-            (unsigned long long)n, SAFETENSORS_HEADER_MAX);
+    if (n > SAFETENSORS_HEADER_MAX) {
+        code = not_ours(r, e);
+        return code ? code
+                    : file_bad(e, KV_E_FORMAT, in->name,
+                               "no safetensors file: it begins with a header of %llu bytes, and at "
+                               "most %d are allowed",
+                               (unsigned long long)n, SAFETENSORS_HEADER_MAX);
+    }
+    r->scan.n = (int64_t)n;
+    r->data = LENGTH_BYTES + (int64_t)n;
+    if ((code = check_begin(r, &begins, e)))
+        return code;
     int64_t there = in->size - LENGTH_BYTES;
     if ((int64_t)n > there)
         return file_bad(e, KV_E_FORMAT, in->name,
                         "cut within its header: %lld of %lld bytes are missing",
                         (long long)((int64_t)n - there), (long long)n);
-    r->scan.n = (int64_t)n;
-    r->data = LENGTH_BYTES + (int64_t)n;
-    return KV_OK;
+    return begins ? KV_OK
+                  : file_bad(e, KV_E_FORMAT, in->name, "a header begins with {, this one does not");
 }
 
 static int read_header(reading *r, kv_err *e)
@@ -335,8 +303,6 @@ static int read_header(reading *r, kv_err *e)
         return KV_E_MEMORY;
     int code = input_read(in, text, LENGTH_BYTES, r->scan.n, e);
     r->scan.text = text;
-    if (!code && (r->scan.n == 0 || text[0] != '{'))
-        code = file_bad(e, KV_E_FORMAT, in->name, "a header begins with {, this one does not");
     if (!code)
         code = read_members(r, e);
     mem_free(text);
@@ -347,15 +313,13 @@ int safetensors_read(checkpoint *c, int file, kv_err *e)
 {
     reading r = {.c = c, .file = file};
     int64_t first = c->ntensors;
-    r.scan = (json_scan){.path = c->files[file].name,
-                         .begin = LENGTH_BYTES,
-                         .max_depth = DEPTH_MAX,
-                         .e = e};
+    r.scan = (json_scan){
+        .path = c->files[file].name, .begin = LENGTH_BYTES, .max_depth = DEPTH_MAX, .e = e};
     int code = read_length(&r, e);
     if (!code)
         code = read_header(&r, e);
     buf_release(&r.name);
     buf_release(&r.word);
     buf_release(&r.type);
-    return code ? code : check_offsets(&r, first, e);
+    return code ? code : data_layout_check(c, file, first, r.data, 1, e);
 }

@@ -1,7 +1,7 @@
 /* Blocks of tensors. */
 #include "checkpoint/tensor_reader.h"
 
-#include "base/file.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/file_window.h"
@@ -10,7 +10,6 @@ struct tensor_reader {
     const checkpoint *c;
     int64_t window_bytes;
     file_window window;
-    int file; /* that the window is on */
 };
 
 int tensor_reader_new(tensor_reader **out, const checkpoint *c, int64_t window_bytes, kv_err *e)
@@ -41,7 +40,6 @@ static int read_plain(tensor_reader *r, const void **data, int file, int64_t at,
         *data = in->memory + at;
         return KV_OK;
     }
-    r->file = file;
     return file_window_move(&r->window, data, in->fd, in->name, in->size, at, n, r->window_bytes,
                             e);
 }
@@ -52,10 +50,14 @@ int tensor_read(tensor_reader *r, const void **data, int64_t i, int64_t at, int6
     *data = "";
     if (n == 0)
         return KV_OK;
+    if (!kv_assert(at >= 0 && n >= 0 && at <= t->bytes && n <= t->bytes - at,
+                   "bytes %lld to %lld were asked for of a tensor of %lld", (long long)at,
+                   (long long)(at + n), (long long)t->bytes))
+        return kv_assert_report(e);
     return read_plain(r, data, t->file, t->offset + at, n, e);
 }
 
 int tensor_reader_check(const tensor_reader *r, kv_err *e)
 {
-    return r->window.slot ? file_window_check(&r->window, r->c->files[r->file].name, e) : KV_OK;
+    return file_window_check(&r->window, e);
 }

@@ -12,6 +12,7 @@
 
 #include "base/clones.h"
 #include "cpu/cpu.h"
+#include "cpu/float_bits.h"
 #include "cpu/half.h"
 
 /* Elements a block: 4 KB of float32, small beside any L1 cache. */
@@ -101,13 +102,10 @@ static loop_fn *const loops[KV_DTYPE_END][KV_DTYPE_END] = {
 static inline float to_odd(double x)
 {
     float near = (float)x;
-    uint32_t u;
-    memcpy(&u, &near, sizeof u);
+    uint32_t u = bits_of(near);
     double ax = x < 0 ? -x : x, anear = near < 0 ? -(double)near : (double)near;
     uint32_t odd = anear > ax ? u - 1 : u + 1;
-    u = anear != ax && !(u & 1) ? odd : u;
-    memcpy(&near, &u, sizeof near);
-    return near;
+    return float_of(anear != ax && !(u & 1) ? odd : u);
 }
 
 /* An integer of 64 bits as a double, rounded to odd: beyond 2^53 its last 11 bits become one. */

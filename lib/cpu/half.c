@@ -7,23 +7,9 @@
 #include "cpu/half.h"
 
 #include <stdbool.h>
-#include <string.h>
 
 #include "base/clones.h"
-
-static inline uint32_t bits_of(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
-static inline float float_of(uint32_t u)
-{
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
+#include "cpu/float_bits.h"
 
 /* The exponent is rebased by a multiplication, which is exact and normalises subnormal numbers. */
 static inline float widen_f16(uint16_t h)

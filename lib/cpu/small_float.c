@@ -1,8 +1,9 @@
 /* Floats of 8, 6 and 4 bits.
  *
- * All but e8m0 are a sign, an exponent and a fraction, and differ in the numbers of a small_format,
- * which the compiler folds into each loop. Arithmetic instead of tables, because the vectoriser
- * turns it into a few instructions for 8 elements, and looks up tables one element at a time.
+ * The numbers of most are those of some float16 times a power of two, so they are widened by the
+ * instructions for float16. Narrowing is arithmetic on bits, of which the formats differ in the
+ * numbers of a small_format, folded into each loop by the compiler. There are no tables: the
+ * vectoriser looks those up one element at a time.
  * Source: the OCP specifications of 8-bit floating point and of microscaling formats; for fnuz,
  * Noune et al. 2022, "8-bit Numerical Formats for Deep Neural Networks".
  */
@@ -12,20 +13,102 @@
 #include <string.h>
 
 #include "base/clones.h"
+#include "cpu/float_bits.h"
+#include "cpu/half.h"
 
-static inline uint32_t bits_of(float x)
+/* The formulas below work on 32 or 16 bits, and bytes are copied to or from those apart: else the
+ * vectoriser does comparisons with the bytes, and spends its time on moving their results. */
+enum { CHUNK = 512 };
+
+static inline int64_t chunk_size(int64_t rest)
 {
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
+    return rest < CHUNK ? rest : CHUNK;
 }
 
-static inline float float_of(uint32_t u)
+/* ---- Widening -------------------------------------------------------------------------------- */
+
+CPU_CLONES static void copy_codes(uint16_t *restrict dst, const uint8_t *restrict codes, int64_t n)
 {
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
+    for (int64_t i = 0; i < n; i++)
+        dst[i] = codes[i];
 }
+
+CPU_CLONES static void multiply(float *x, float factor, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] *= factor;
+}
+
+/* The sign and the rest of a code, moved to those of a float16. Moving the exponent to another bias
+ * is a multiplication of the float32, where subnormal numbers have become normal ones. */
+#define HALF_SIGN(c, bit)           (((c) >> (bit) & 1) << 15)
+#define HALF_REST(c, bit, fraction) (((c) & ((1 << (bit)) - 1)) << (10 - (fraction)))
+#define HALF(c, bit, fraction)      (HALF_SIGN(c, bit) | HALF_REST(c, bit, fraction))
+#define HALF_NAN(c)                 (HALF_SIGN(c, 7) | 0x7e00)
+
+#define WIDEN_AS_HALF(name, half, factor)                                                          \
+    CPU_CLONES static void halves_of_##name(uint16_t *x, int64_t n)                                \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            uint16_t c = x[i];                                                                     \
+            x[i] = (uint16_t)(half);                                                               \
+        }                                                                                          \
+    }                                                                                              \
+    void small_widen_##name(float *restrict dst, const uint8_t *restrict codes, int64_t n)         \
+    {                                                                                              \
+        uint16_t chunk[CHUNK];                                                                     \
+        for (int64_t i = 0; i < n; i += CHUNK) {                                                   \
+            int64_t k = chunk_size(n - i);                                                         \
+            copy_codes(chunk, codes + i, k);                                                       \
+            halves_of_##name(chunk, k);                                                            \
+            half_widen_f16(dst + i, chunk, k);                                                     \
+            if ((factor) != 1)                                                                     \
+                multiply(dst + i, factor, k);                                                      \
+        }                                                                                          \
+    }
+
+WIDEN_AS_HALF(e5m2, (c & 0x7f) > 0x7c ? HALF_NAN(c) : HALF(c, 7, 2), 1)
+WIDEN_AS_HALF(e4m3, (c & 0x7f) == 0x7f ? HALF_NAN(c) : HALF(c, 7, 3), 0x1p8f)
+WIDEN_AS_HALF(e4m3fnuz, c == 0x80 ? HALF_NAN(c) : HALF(c, 7, 3), 0x1p7f)
+WIDEN_AS_HALF(e3m2, HALF(c, 5, 2), 0x1p12f)
+WIDEN_AS_HALF(e2m3, HALF(c, 5, 3), 0x1p14f)
+WIDEN_AS_HALF(e2m1, HALF(c, 3, 1), 0x1p14f)
+
+/* The largest numbers of e5m2fnuz have the exponent of infinity in float16. Subnormal ones are
+ * converted as integers: some processors take a hundred times as long for a subnormal float32. */
+static inline float widen_e5m2fnuz(uint32_t code)
+{
+    uint32_t magnitude = code & 0x7f, sign = code >> 7 << 31;
+    uint32_t small = bits_of((float)(int32_t)magnitude * 0x1p-17f);
+    uint32_t normal = (magnitude << 21) + ((127 - 16) << 23);
+    return float_of(code == 0x80 ? 0xffc00000 : sign | (magnitude < 4 ? small : normal));
+}
+
+/* 2^-127 is a subnormal float32. */
+static inline float widen_e8m0(uint32_t code)
+{
+    uint32_t power = code ? code << 23 : 0x00400000;
+    return float_of(code == 0xff ? 0x7fc00000 : power);
+}
+
+#define WIDEN(name)                                                                                \
+    CPU_CLONES void small_widen_##name(float *restrict dst, const uint8_t *restrict codes,         \
+                                       int64_t n)                                                  \
+    {                                                                                              \
+        uint32_t chunk[CHUNK];                                                                     \
+        for (int64_t i = 0; i < n; i += CHUNK) {                                                   \
+            int64_t k = chunk_size(n - i);                                                         \
+            for (int64_t j = 0; j < k; j++)                                                        \
+                chunk[j] = codes[i + j];                                                           \
+            for (int64_t j = 0; j < k; j++)                                                        \
+                dst[i + j] = widen_##name(chunk[j]);                                               \
+        }                                                                                          \
+    }
+
+WIDEN(e5m2fnuz)
+WIDEN(e8m0)
+
+/* ---- Narrowing ------------------------------------------------------------------------------- */
 
 /* Codes here are without the sign. */
 typedef struct small_format {
@@ -33,28 +116,13 @@ typedef struct small_format {
     int sign;           /* the sign's bit */
     uint32_t largest;   /* code of the largest finite number */
     uint32_t over, nan; /* codes of a number too large and of nan */
-    bool fnuz;          /* the code of -0 is nan, and there is neither -0 nor infinity */
+    bool fnuz;          /* there is no -0 */
 } small_format;
 
 /* The power of two as float32: the bits of a normal number. */
 static inline uint32_t power_bits(int exponent)
 {
     return (uint32_t)(127 + exponent) << 23;
-}
-
-/* Subnormal codes are converted as integers: multiplying a subnormal float32, as the float16 loops
- * do, takes some processors a hundred times as long. */
-static inline float widen(uint32_t code, small_format f)
-{
-    uint32_t magnitude = code & ((1u << f.sign) - 1);
-    uint32_t sign = (code >> f.sign) << 31;
-    float small = (float)(int32_t)magnitude * float_of(power_bits(1 - f.bias - f.fraction));
-    uint32_t normal = (magnitude << (23 - f.fraction)) + power_bits(-f.bias);
-    uint32_t m = magnitude < 1u << f.fraction ? bits_of(small) : normal;
-    m = !f.fnuz && magnitude > f.largest ? 0x7fc00000 : m;
-    m = f.over != f.nan && f.over > f.largest && magnitude == f.over ? 0x7f800000 : m;
-    m = f.fnuz && code == 0x80 ? 0x7fc00000 : m;
-    return float_of(sign | m);
 }
 
 /* The cases of narrow_f16 in half.c. Small numbers are those below the smallest normal one: adding
@@ -74,32 +142,6 @@ static inline uint32_t narrow(float x, small_format f)
     return f.fnuz && (code & 0x7f) == 0 ? code : code | sign;
 }
 
-#define FORMAT(name, ...)                                                                          \
-    static inline float widen_##name(uint32_t code)                                                \
-    {                                                                                              \
-        return widen(code, (small_format){__VA_ARGS__});                                           \
-    }                                                                                              \
-    static inline uint32_t narrow_##name(float x)                                                  \
-    {                                                                                              \
-        return narrow(x, (small_format){__VA_ARGS__});                                             \
-    }
-
-/* fraction, bias, sign, largest, over, nan, fnuz */
-FORMAT(e5m2, 2, 15, 7, 0x7b, 0x7c, 0x7e, false)
-FORMAT(e4m3, 3, 7, 7, 0x7e, 0x7f, 0x7f, false)
-FORMAT(e4m3fnuz, 3, 8, 7, 0x7f, 0x80, 0x80, true)
-FORMAT(e5m2fnuz, 2, 16, 7, 0x7f, 0x80, 0x80, true)
-FORMAT(e3m2, 2, 3, 5, 0x1f, 0x1f, 0, false)
-FORMAT(e2m3, 3, 1, 5, 0x1f, 0x1f, 0, false)
-FORMAT(e2m1, 1, 1, 3, 7, 7, 0, false)
-
-/* 2^-127 is a subnormal float32. */
-static inline float widen_e8m0(uint32_t code)
-{
-    uint32_t power = code ? code << 23 : 0x00400000;
-    return float_of(code == 0xff ? 0x7fc00000 : power);
-}
-
 /* Adding half a unit carries into the exponent. The bits of a float32 below 2^-126 are no exponent
  * and fraction, but all above 2^-127 carry as well, and 2^-127 itself must not. What is not above
  * 0, less 1, is a large number. */
@@ -109,37 +151,32 @@ static inline uint32_t narrow_e8m0(float x)
     return u - 1 < 0x7f800000 ? code : 0xff;
 }
 
-/* The formulas work on 32 bits, and bytes are copied to and from those apart: the vectoriser would
- * do comparisons with the bytes as they are, and spend its time on moving the results of these. */
-enum { CHUNK = 256 };
-
-#define LOOPS(f)                                                                                   \
-    CPU_CLONES void small_widen_##f(float *restrict dst, const uint8_t *restrict codes,            \
-                                    int64_t n)                                                     \
+#define NARROW(name, code)                                                                         \
+    CPU_CLONES void small_narrow_##name(uint8_t *restrict codes, const float *restrict src,        \
+                                        int64_t n)                                                 \
     {                                                                                              \
         uint32_t chunk[CHUNK];                                                                     \
         for (int64_t i = 0; i < n; i += CHUNK) {                                                   \
-            int64_t k = n - i < CHUNK ? n - i : CHUNK;                                             \
+            int64_t k = chunk_size(n - i);                                                         \
             for (int64_t j = 0; j < k; j++)                                                        \
-                chunk[j] = codes[i + j];                                                           \
-            for (int64_t j = 0; j < k; j++)                                                        \
-                dst[i + j] = widen_##f(chunk[j]);                                          \
-        }                                                                                          \
-    }                                                                                              \
-    CPU_CLONES void small_narrow_##f(uint8_t *restrict codes, const float *restrict src,           \
-                                     int64_t n)                                                    \
-    {                                                                                              \
-        uint32_t chunk[CHUNK];                                                                     \
-        for (int64_t i = 0; i < n; i += CHUNK) {                                                   \
-            int64_t k = n - i < CHUNK ? n - i : CHUNK;                                             \
-            for (int64_t j = 0; j < k; j++)                                                        \
-                chunk[j] = narrow_##f(src[i + j]);                                         \
+                chunk[j] = code;                                                                   \
             for (int64_t j = 0; j < k; j++)                                                        \
                 codes[i + j] = (uint8_t)chunk[j];                                                  \
         }                                                                                          \
     }
 
-SMALL_FLOATS(LOOPS)
+#define FORMAT(...) narrow(src[i + j], (small_format){__VA_ARGS__})
+/* fraction, bias, sign, largest, over, nan, fnuz */
+NARROW(e5m2, FORMAT(2, 15, 7, 0x7b, 0x7c, 0x7e, false))
+NARROW(e4m3, FORMAT(3, 7, 7, 0x7e, 0x7f, 0x7f, false))
+NARROW(e4m3fnuz, FORMAT(3, 8, 7, 0x7f, 0x80, 0x80, true))
+NARROW(e5m2fnuz, FORMAT(2, 16, 7, 0x7f, 0x80, 0x80, true))
+NARROW(e3m2, FORMAT(2, 3, 5, 0x1f, 0x1f, 0, false))
+NARROW(e2m3, FORMAT(3, 1, 5, 0x1f, 0x1f, 0, false))
+NARROW(e2m1, FORMAT(1, 1, 3, 7, 7, 0, false))
+NARROW(e8m0, narrow_e8m0(src[i + j]))
+
+/* ---- Packing --------------------------------------------------------------------------------- */
 
 CPU_CLONES void small_unpack_4(uint8_t *restrict codes, const uint8_t *restrict data, int64_t n)
 {
@@ -197,6 +234,8 @@ void small_pack_6(uint8_t *restrict data, const uint8_t *restrict codes, int64_t
     pack_four(last, some);
     memcpy(data + n / 4 * 3, last, (size_t)(rest * 6 + 7) / 8);
 }
+
+/* ---- nan ------------------------------------------------------------------------------------- */
 
 CPU_CLONES static bool any_nan(const float *src, int64_t n)
 {

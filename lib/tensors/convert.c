@@ -2,7 +2,6 @@
  * small inputs share a walk, which keeps all threads busy. */
 #include "tensors/convert.h"
 
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,19 +27,6 @@ typedef struct run {
     int64_t room;      /* of one: converted pieces */
     int64_t done, all; /* bytes before the walk, and of everything */
 } run;
-
-tensor_type convert_type_of(convert_type *types, int64_t n, const char *name, tensor_type own)
-{
-    tensor_type type = own;
-    for (int64_t i = 0; i < n; i++) {
-        convert_type *t = &types[i];
-        bool fits = t->glob ? fnmatch(t->glob, name, 0) == 0
-                            : tensor_type_kind(own) == TENSOR_KIND_FLOAT;
-        t->matched |= fits;
-        type = fits ? t->type : type;
-    }
-    return type;
-}
 
 static const tensor_info *info_of(const convert *c, int64_t i)
 {

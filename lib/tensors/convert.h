@@ -11,17 +11,6 @@
 
 #include "checkpoint/checkpoint_write.h"
 
-/* A wish for types: the keys that match glob become this type, and with glob NULL all floating
- * ones. */
-typedef struct convert_type {
-    const char *glob;
-    tensor_type type;
-    bool matched; /* out: a key did */
-} convert_type;
-
-/* The type of a key: that of the last wish that it matches, else its own. */
-tensor_type convert_type_of(convert_type *types, int64_t n, const char *name, tensor_type own);
-
 /* A key of the output. */
 typedef struct convert_key {
     int input;        /* where it comes from */

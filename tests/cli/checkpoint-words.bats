@@ -12,7 +12,7 @@ model()
 # listed WORD…: the keys that `kvctl ls WORD…` lists, in one line.
 listed()
 {
-    kvctl ls "$@" | awk 'NR > 1 { printf "%s ", $1 }'
+    kvctl ls "$@" | sed '1d;$d' | awk '{ printf "%s ", $1 }'
 }
 
 @test "patterns and options stand in any order, and -- ends options" {

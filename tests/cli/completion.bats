@@ -127,6 +127,25 @@ row_begins()
     assert_equal "$(ls)" $'cut.kvs\nn.kvs\nout\nscript.kv\nw.kvs'
 }
 
+@test "completion: checkpoints, the names in them, options that repeat" {
+    files
+    mkdir weights
+    kvctl -c "init 'a.weight','two words',a.bias 1; pull * > weights/m.safetensors"
+    assert_equal "$(offers ls '')" "words n.kvs script.kv w.kvs weights/"
+    assert_equal "$(offers ls weights/)" "words weights/m.safetensors"
+    assert_equal "$(offers ls w.kvs we)" "words weft weight"
+    assert_equal "$(offers ls weights/ '')" "words a.bias a.weight"
+    assert_equal "$(offers ls weights/ a.bias a.w)" "words a.weight"
+    assert_equal "$(offers ls weights/ --exclude a.b)" "words a.bias"
+    assert_equal "$(offers ls weights/ --exclude x --excl)" "words --exclude"
+    assert_equal "$(offers -c "'ls weights/m.safetensors a.b")" "words ls weights/m.safetensors a.bias"
+    # nothing is read from stdin or a pipe, and nothing is wrong with what is no checkpoint
+    mkfifo pipe
+    assert_equal "$(offers ls pipe '')" "files"
+    assert_equal "$(echo | offers ls - '')" "files"
+    assert_equal "$(offers ls script.kv '')" "files"
+}
+
 @test "completion: the scripts can be read by their shells" {
     local shell
     for shell in bash zsh fish; do
@@ -164,6 +183,8 @@ common_tabs()
     tab 'kvctl scr' 'kvctl script.kv'
     tab 'kvctl --store=w' 'kvctl --store=w.kvs'
     tab 'kvctl bench --qu' 'kvctl bench --quick'
+    tab 'kvctl ls w' 'kvctl ls w.kvs'
+    tab 'kvctl ls w.kvs wef' 'kvctl ls w.kvs weft'
     tab "kvctl -s w.kvs -c 'pull b" "kvctl -s w.kvs -c 'pull bias"
     tab "kvctl -c 'init 3 1; pus" "kvctl -c 'init 3 1; push"
     tab 'kvctl -c "push 3 linsp' 'kvctl -c "push 3 linspace('

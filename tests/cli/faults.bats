@@ -88,6 +88,8 @@ failing()
 -c|init 3 ones(2,3); push 3 ones(2,3); pull 3
 --json|-c|init 3 ones(2,3); push 3 ones(2,3); pull 3
 -s|w.kvs|-c|set-optimizer adam; push 3 ones(2)
+-s|w.kvs|-c|init 4,5 ones(2); begin; rename 3 9; delete 4,5; commit
 -h
+-c|init 3,4,7 ones(2); save m.safetensors 3 [45] --dtype bf16 --metadata a=b
 END
 }

@@ -17,14 +17,88 @@ load help
 
 @test "save: another tool's file stays one while it holds values alone" {
     kvctl -c 'init a,b ones(2); pull * > m.safetensors'
-    kvctl -s m.safetensors -c 'push a [3, 4]; save v.safetensors; set-updater { stored += input }; save u.safetensors
-        set-updater assign; push b row_sparse([1],[0],(2,)); save s.safetensors; push b ones(2)' || [ $? = 3 ]
-    run grep -ac kvstore. v.safetensors u.safetensors s.safetensors
-    assert_output "v.safetensors:0
-u.safetensors:1
-s.safetensors:1"
-    run kvctl -s v.safetensors -c 'pull a'
+    kvctl -s m.safetensors -c 'push a [3, 4]; save v.kvs; set-updater { stored += input }; save u.kvs
+        set-updater assign; push b row_sparse([1],[0],(2,)); save s.kvs; push b ones(2)' || [ $? = 3 ]
+    run grep -ac kvstore. v.kvs u.kvs s.kvs
+    assert_output "v.kvs:0
+u.kvs:1
+s.kvs:1"
+    run kvctl -s v.kvs -c 'pull a'
     assert_output '[3. 4.]'
+}
+
+# The values of the keys, as other tools write them.
+@test "save: values for other tools, without what training needs" {
+    kvctl -c 'init w,b,l.0.norm [arange(5)/2, ones(2,3), zeros(1)]; init i ones(2,dtype="int64")
+        set-optimizer adam; push w ones(5); init e row_sparse([[7]],[1],(3,1))
+        begin; rename b bias; save all.safetensors; save new/; save some.kvs *.norm [ie] --exclude e
+        save few.safetensors w bias --dtype bf16 --dtype b*=f64 --metadata format=pt --metadata "a=b = c"; rollback'
+    run kvctl ls all.safetensors
+    assert_output "key       dtype  shape   bytes
+w         F32    (5,)    20
+bias      F32    (2, 3)  24
+l.0.norm  F32    (1,)    4
+i         I64    (2,)    16
+e         F32    (3, 1)  12"
+    run kvctl -s all.safetensors -c 'pull e; pull bias; info --states'
+    assert_output --partial $'[[0.]\n [7.]\n [0.]]\n[[1. 1. 1.]'
+    assert_output --partial 'no optimizer is in use'
+    run grep -ac kvstore all.safetensors some.kvs few.safetensors new/model.safetensors
+    assert_output $'all.safetensors:0\nsome.kvs:0\nfew.safetensors:0\nnew/model.safetensors:0'
+    cmp all.safetensors new/model.safetensors
+    assert_equal "$(ls new)" model.safetensors
+    run kvctl ls some.kvs
+    assert_line --index 1 --partial l.0.norm
+    assert_line --index 2 --partial i
+    assert_equal "${#lines[@]}" 3
+    run kvctl ls few.safetensors
+    assert_line --index 1 'w     BF16   (5,)    10'
+    assert_line --index 2 'bias  F64    (2, 3)  48'
+    run grep -ac '{"__metadata__":{"format":"pt","a":"b = c"}' few.safetensors
+    assert_output 1
+    # the metadata of the store, and integer keys by their numbers
+    kvctl -s few.safetensors -c 'save again.safetensors --metadata a=2'
+    run grep -ac '{"__metadata__":{"format":"pt","a":"2"}' again.safetensors
+    assert_output 1
+    run kvctl -c 'init 3,10 ones(2); save n.safetensors 1?; ls n.safetensors'
+    assert_line --index 1 '"10"  F32    (2,)   8'
+    assert_equal "${#lines[@]}" 2
+}
+
+@test "save: values are complete or not there" {
+    kvctl -c 'init a,b ones(4); save m.safetensors; save m/; save old.safetensors'
+    cp m.safetensors before
+    while IFS='|' read -r words code said; do
+        run kvctl -c "init a [0, 1, 500, nan]; init b ones(3); save $words"
+        assert_failure "$code"
+        assert_output --partial "$said"
+        cmp m.safetensors before
+        cmp m/model.safetensors before
+        assert_equal "$(ls -A)" $'before\nm\nm.safetensors\nold.safetensors'
+    done <<'END'
+m.safetensors q*|3|error[key]: no name matches "q*"
+m.safetensors --dtype nope|2|error[usage]: there is no type of tensors `nope`
+m.safetensors --dtype q=f32|3|error[key]: no name matches "q"
+m.safetensors --dtype a=i8|3|error[value]: "a": I8 has no number for element [2]
+m.safetensors --dtype a=f4|3|error[value]: "a": F4 has no number for element [3]
+m.safetensors --dtype b=f4|3|those of dtype F4 would end within a byte
+m.safetensors --metadata x|2|error[usage]: --metadata takes NAME=TEXT, not "x"
+m.safetensors --metadata kvstore.x=1|3|error[value]: names that begin with "kvstore."
+m.bin a|2|error[usage]: "m.bin": nothing says in which format to write it
+m/|2|error[usage]
+no/m.safetensors|5|cannot write "no/m.safetensors"
+END
+    run kvctl -s m.safetensors -c 'push a ones(4); save m.safetensors --dtype f16'
+    assert_failure 2
+    assert_output --partial '"m.safetensors" is the file of -s'
+    run kvctl --safe -c 'init 3 1; save s.safetensors *'
+    assert_failure 4
+    run kvctl --dry-run -c 'init 3 1; save s.safetensors --dtype f16; save m/'
+    assert_success
+    assert_output $'dry run: would write s.safetensors\ndry run: would write m/\ndry run: without a state file; kv would hold:\n  new      3: float32 ()'
+    kvctl -c 'init 3 1; save m/ --force'
+    run kvctl ls m/model.safetensors
+    assert_line --index 1 '"3"  F32    ()     4'
 }
 
 @test "save: what is wrong" {

@@ -831,3 +831,40 @@ TEST(safetensors_no_memory_file)
     }
     remove_folder(&d);
 }
+
+/* Types without a dtype here become arrays of one that holds their numbers, by blocks. */
+TEST(safetensors_wider)
+{
+    kv_err e = {0};
+    kv_array *a;
+    const void *data;
+    static const char header[] =
+        "{\"h\":{\"dtype\":\"F8_E4M3\",\"shape\":[2],\"data_offsets\":[0,2]},"
+        "\"u\":{\"dtype\":\"U64\",\"shape\":[1],\"data_offsets\":[2,10]},"
+        "\"c\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[10,18]},"
+        "\"v\":{\"dtype\":\"U64\",\"shape\":[1],\"data_offsets\":[18,26]}}";
+    image m = made(header, strlen(header), 26);
+    char *at = m.data + m.n - 26;
+    memcpy(at, "\x38\xFE", 2); /* 1, -448 */
+    memset(at + 2, 0, 24);
+    at[2] = 7;
+    at[25] = (char)0x80; /* 2^63 */
+    checkpoint *c = opened(m);
+    CHECK_OK(checkpoint_load_name(&a, c, "h", &e));
+    CHECK_INT(kv_array_dtype(a), KV_FLOAT32);
+    CHECK_OK(kv_array_read(a, &data, &e));
+    CHECK(((const float *)data)[0] == 1 && ((const float *)data)[1] == -448);
+    kv_array_unref(a);
+    CHECK_OK(checkpoint_load_name(&a, c, "u", &e));
+    CHECK_INT(kv_array_dtype(a), KV_INT64);
+    CHECK_OK(kv_array_read(a, &data, &e));
+    CHECK_INT(((const int64_t *)data)[0], 7);
+    kv_array_unref(a);
+    CHECK_ERR(checkpoint_load_name(&a, c, "c", &e), KV_E_DTYPE,
+              NAME ": tensor \"c\" is C64, of which no array can be made");
+    e = (kv_err){0};
+    CHECK_ERR(checkpoint_load_name(&a, c, "v", &e), KV_E_VALUE,
+              NAME ": tensor \"v\": element 0 is 2^63 or more, beyond int64");
+    checkpoint_close(c);
+    free(m.data);
+}

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "complete/complete.h"
 #include "eval/eval.h"
 #include "eval/eval_words.h"
 #include "options/word_command.h"
@@ -80,19 +81,24 @@ static session new_session(void)
     return s;
 }
 
-static int run_in(session *s, buf *out, const char *text, kv_err *e)
+static int run_as(session *s, const char *name, buf *out, const char *text, kv_err *e)
 {
     sink taken = {.kind = SINK_TAKES};
     unit *u = NULL;
     char *copy = mem_text(text, strlen(text), e);
     sink_push(s, &taken);
-    int rc = unit_read(s, &u, "test", copy, strlen(text), 1, NULL, e);
+    int rc = unit_read(s, &u, name, copy, strlen(text), 1, NULL, e);
     if (!rc)
         rc = unit_run(s, u, e);
     sink_pop(s, &taken);
     buf_put(out, buf_text(&taken.text), taken.text.len);
     buf_release(&taken.text);
     return rc;
+}
+
+static int run_in(session *s, buf *out, const char *text, kv_err *e)
+{
+    return run_as(s, "test", out, text, e);
 }
 
 /* Checks the words that `scan TEXT` gets: "path a|glob b". */
@@ -220,6 +226,16 @@ TEST(script_command_answers)
     e = (kv_err){0};
     CHECK_ERR(run_in(&s, &out, "t = kv.scan('a', 'b')", &e), KV_E_ASSERT, "2 words were given");
     CHECK_TEXT(buf_text(&out), "");
+    /* where it is all that was typed the error has no place, and so is one line */
+    e = (kv_err){0};
+    run_as(&s, "<repl>", &out, "scan a b", &e);
+    CHECK(e.code == KV_E_ASSERT && e.line == 0);
+    e = (kv_err){0};
+    run_as(&s, "<repl>", &out, "scan a b; print 1", &e);
+    CHECK(e.code == KV_E_ASSERT && e.line == 1);
+    e = (kv_err){0};
+    run_as(&s, "<repl>", &out, "if true { scan a b }", &e);
+    CHECK(e.code == KV_E_ASSERT && e.line == 1 && e.col == 11);
     buf_release(&out);
     session_release(&s);
     language_init();
@@ -256,9 +272,9 @@ TEST(script_command_answers_in_records)
 TEST(script_command_words_of_the_shell)
 {
     static const char *const texts[] = {
-        "plain", "a b", "", "-l", "--brief", "*", "1e-5", "it's", "\"", "\\", "\\1", "a\\", "$x",
+        "plain", "a b", "", "-5", "--brief", "*", "1e-5", "it's", "\"", "\\", "\\1", "a\\", "$x",
         "#", "~", "a\nb", "a\r\nb", "s/(a)/\\1/", "{", "x;y|z>w", "->", "(1)", "'\"\\$",
-        "é", "[0-9]"};
+        "é", "[0-9]", "-l"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         kv_err e = {0};
         session s = new_session();
@@ -300,4 +316,46 @@ TEST(script_command_words_of_the_shell)
         session_release(&s);
         language_init();
     }
+}
+
+TEST(script_command_hints)
+{
+    static const struct {
+        const char *text, *hint;
+    } cases[] = {
+        {"scan", " A B [GLOB...] [--rename s/RE/TO/]... [--out FILE] [--rtol R] [--brief]"},
+        {"scan a --rename x", " B [GLOB...] [--out FILE] [--rtol R] [--brief]"},
+        {"scan a --rename s|x|y| ", "B [GLOB...] [--out FILE] [--rtol R] [--brief]"},
+        {"scan a b --brief --rtol 1", " [GLOB...] [--rename s/RE/TO/]... [--out FILE]"},
+        {"scan a b *c", " [--rename s/RE/TO/]... [--out FILE] [--rtol R] [--brief]"},
+        {"scan a b *c [0-9] ", "[--rename s/RE/TO/]... [--out FILE] [--rtol R] [--brief]"},
+        {"scan a b --brief c --rtol 1 d", " [--rename s/RE/TO/]... [--out FILE]"},
+    };
+    static const struct {
+        const char *text, *words;
+    } options[] = {
+        {"scan a b --", "--brief --out --rename --rtol "},
+        {"scan a b --rename x --brief c --", "--out --rename --rtol "},
+        {"scan a --r", "--rename --rtol "},
+        {"scan a b --dt", ""},
+    };
+    session s = new_session();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        buf hint = {0};
+        complete_hint(&s, cases[i].text, strlen(cases[i].text), &hint);
+        CHECK_TEXT(buf_text(&hint), cases[i].hint);
+        buf_release(&hint);
+    }
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        line_words got = {0};
+        buf all = {0};
+        complete_words(&s, options[i].text, strlen(options[i].text), &got);
+        for (int64_t k = 0; k < got.n; k++)
+            buf_printf(&all, "%s ", got.words[k]);
+        CHECK_TEXT(buf_text(&all), options[i].words);
+        line_words_release(&got);
+        buf_release(&all);
+    }
+    session_release(&s);
+    language_init();
 }

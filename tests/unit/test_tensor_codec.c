@@ -373,6 +373,39 @@ TEST(tensor_codec_every_pair_at_any_address)
     CHECK_INT(pairs, 21 * 21 * 4);
 }
 
+/* What one element becomes, as float64. */
+static double converted(tensor_type to, tensor_type from, const void *x)
+{
+    uint64_t data;
+    double out;
+    CHECK_INT(tensor_convert(&data, to, x, from, 1), -1);
+    tensor_decode_f64(&out, to, &data, 1);
+    return out;
+}
+
+TEST(tensor_codec_converts_through_what_is_exact)
+{
+    int32_t i32 = INT32_MAX;
+    uint32_t u32 = UINT32_MAX;
+    uint64_t u64 = UINT64_MAX, big = (UINT64_C(1) << 60) + 1;
+    double x = 1 + 0x1p-8 + 0x1p-40, third = -2.75, wide = 0x1.fffffffffffffp62;
+    float small = 0x1p-149f;
+    CHECK(converted(TENSOR_F64, TENSOR_I32, &i32) == 2147483647.0);
+    CHECK(converted(TENSOR_I64, TENSOR_I32, &i32) == 2147483647.0);
+    CHECK(converted(TENSOR_F64, TENSOR_U32, &u32) == 4294967295.0);
+    CHECK(converted(TENSOR_U64, TENSOR_U32, &u32) == 4294967295.0);
+    CHECK(converted(TENSOR_F64, TENSOR_U64, &u64) == 0x1p64);
+    CHECK(converted(TENSOR_BF16, TENSOR_F64, &x) == 1 + 0x1p-7);
+    CHECK(converted(TENSOR_F32, TENSOR_F64, &x) == 1 + 0x1p-8);
+    CHECK(converted(TENSOR_F16, TENSOR_F64, &third) == third);
+    CHECK(converted(TENSOR_I16, TENSOR_F64, &third) == -3);
+    CHECK(converted(TENSOR_I64, TENSOR_F64, &wide) == wide);
+    CHECK(converted(TENSOR_F64, TENSOR_F32, &small) == 0x1p-149);
+    int64_t back;
+    CHECK_INT(tensor_convert(&back, TENSOR_I64, &big, TENSOR_U64, 1), -1);
+    CHECK_INT(back, (INT64_C(1) << 60) + 1);
+}
+
 TEST(tensor_codec_names_the_first_that_does_not_fit)
 {
     static float x[MANY];

@@ -1,0 +1,248 @@
+/* The store into a file in the middle of a run: whole, as -s keeps it, or the values of its keys as
+ * other tools take them. */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/num.h"
+#include "checkpoint/checkpoint_write.h"
+#include "checkpoints/checkpoints.h"
+#include "checkpoints/choose.h"
+#include "checkpoints/outputs.h"
+#include "eval/eval.h"
+#include "session/show.h"
+#include "session/unit.h"
+#include "syntax/safe.h"
+#include "tensors/tensor_put.h"
+#include "term/progress.h"
+
+/* FILE, or NULL after an error. */
+static const char *path_of(session *s, const ast *node, result *out, kv_err *e)
+{
+    const char *path = eval_word(s, node, "a file name", out, e);
+    if (!path || strcmp(path, "-") != 0)
+        return path;
+    unit_err(s, node, e, KV_E_USAGE, "a store stands in a file, not in stdout");
+    kv_err_hint(e, "pull * > - shows its values; a file of that name is ./-");
+    return NULL;
+}
+
+/* ---- The whole store ------------------------------------------------------------------------- */
+
+/* Receives the topic "store" of kv_describe: *arg becomes true if the store keeps an updater. */
+static int look_at_updater(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    (void)e;
+    for (int i = 0; i < n; i++)
+        if (strcmp(fields[i].name, "updater") == 0 && fields[i].text)
+            *(bool *)arg = strcmp(fields[i].text, "assign") != 0;
+    return KV_OK;
+}
+
+/* As -s would write it: what came from another tool's file stays one while it only holds values. */
+static int save_store(kv *store, const char *path, kv_err *e)
+{
+    bool updates = false;
+    kv_err why = {0};
+    int code = kv_describe(store, "store", look_at_updater, &updates, e);
+    if (code || updates || !kv_is_foreign(store))
+        return code ? code : kv_save(store, path, e);
+    code = kv_save_arrays(store, path, &why);
+    if (code == KV_E_UNSUPPORTED) /* a key is row_sparse now */
+        return kv_save(store, path, e);
+    *e = code ? why : *e;
+    return code;
+}
+
+/* ---- Values ---------------------------------------------------------------------------------- */
+
+/* The keys of a store that are written, as tensors. */
+typedef struct values {
+    checkpoint_entry *entries;
+    kv_key *keys; /* borrowed from the store */
+    kv_dtype *has;
+    int64_t n, bytes;
+} values;
+
+/* The entry of a key, whose name and shape go to the memory of the result. */
+static int describe_key(const kv_info *info, checkpoint_entry *to, result *out, kv_err *e)
+{
+    char number[NUM_TEXT_MAX];
+    const char *name = info->key.name ? info->key.name : number;
+    number[num_int(number, info->key.id)] = '\0';
+    int64_t *shape = arena_alloc(&out->names, (size_t)info->ndim * sizeof *shape, e);
+    const char *copy = arena_text(&out->names, name, strlen(name), e);
+    if (!shape || !copy)
+        return KV_E_MEMORY;
+    for (int i = 0; i < info->ndim; i++)
+        shape[i] = info->shape[i];
+    *to = (checkpoint_entry){copy, tensor_type_of(info->dtype), info->ndim, shape};
+    return KV_OK;
+}
+
+/* Chooses keys, and the types that they get. */
+static int choose_values(session *s, const ast *call, kv *store, result *out, values *v, kv_err *e)
+{
+    choice chosen = {0};
+    type_rules types = {0};
+    int64_t n = kv_num_keys(store);
+    int code = choose_read(s, call, call->kid[1], out, &chosen, e);
+    if (code || (code = type_rules_read(s, call, out, &types, e)))
+        return code;
+    v->entries = arena_alloc(&out->names, (size_t)n * sizeof *v->entries, e);
+    v->keys = arena_alloc(&out->names, (size_t)n * sizeof *v->keys, e);
+    v->has = arena_alloc(&out->names, (size_t)n * sizeof *v->has, e);
+    if (!v->entries || !v->keys || !v->has)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+        kv_info info;
+        checkpoint_entry *t = &v->entries[v->n];
+        if ((code = kv_info_at(store, i, &info, e)) || (code = describe_key(&info, t, out, e)) ||
+            !choose_takes(&chosen, t->name))
+            continue;
+        t->type = type_rules_of(&types, t->name, t->type);
+        v->keys[v->n] = info.key;
+        v->has[v->n++] = info.dtype;
+        v->bytes += info.bytes;
+    }
+    if (code == KV_OK && (code = choose_check(s, &chosen, e)) == KV_OK)
+        code = type_rules_check(s, &types, e);
+    return code;
+}
+
+static int no_number(const checkpoint_entry *t, const kv_array *a, int64_t i, kv_err *e)
+{
+    buf text = {0};
+    show_index(&text, a, i);
+    kv_err_set(e, KV_E_VALUE, "\"%.200s\": %s has no number for element %s", t->name,
+               tensor_type_name(t->type), buf_text(&text));
+    buf_release(&text);
+    return KV_E_VALUE;
+}
+
+/* A row_sparse key is written with all its rows. */
+static int put_key(kv *store, checkpoint_out *file, const values *v, int64_t i, kv_err *e)
+{
+    const checkpoint_entry *t = &v->entries[i];
+    tensor_type has = tensor_type_of(v->has[i]);
+    const void *data;
+    int64_t wrong = -1;
+    kv_array *a;
+    int code = kv_array_new_raw(&a, v->has[i], t->ndim, t->shape, (kv_ctx){0}, e);
+    if (code)
+        return code;
+    if ((code = kv_pull(store, &v->keys[i], 1, &a, NULL, e)) == KV_OK &&
+        (code = kv_array_read(a, &data, e)) == KV_OK)
+        code = tensor_put(file, i, t->type, data, has, kv_array_size(a), &wrong, e);
+    if (code == KV_OK && wrong >= 0)
+        code = no_number(t, a, wrong, e);
+    kv_array_unref(a);
+    return code;
+}
+
+static int put_all(kv *store, checkpoint_out *file, const values *v, kv_err *e)
+{
+    int64_t done = 0;
+    int code = KV_OK;
+    progress_begin("save", v->bytes, PROGRESS_BYTES);
+    for (int64_t i = 0; i < v->n && code == KV_OK; i++) {
+        code = put_key(store, file, v, i, e);
+        done += tensor_type_bytes(tensor_type_of(v->has[i]),
+                                  tensor_elements(v->entries[i].ndim, v->entries[i].shape));
+        progress_step(done);
+    }
+    progress_end();
+    return code;
+}
+
+typedef struct texts {
+    metadata_list list;
+    result *out;
+} texts;
+
+/* Receives a row of the topic "metadata" of kv_describe. */
+static int add_text(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    texts *t = arg;
+    (void)n;
+    return metadata_set(&t->list, fields[0].text, fields[1].text, t->out, e);
+}
+
+static int save_values(session *s, const ast *call, kv *store, const char *path, result *out,
+                       kv_err *e)
+{
+    const checkpoint_out_options how = {.force = command_option_of(call, "force") != NULL,
+                                        .unsynced = s->writes_unsynced};
+    values v = {0};
+    texts t = {.out = out};
+    checkpoint_out *file;
+    int code = choose_values(s, call, store, out, &v, e);
+    if (code || (code = kv_describe(store, "metadata", add_text, &t, e)) ||
+        (code = metadata_read(s, call, out, &t.list, e)))
+        return code;
+    if (session_would(s, "write", path))
+        return KV_OK;
+    code = checkpoint_out_open(&file, path, v.entries, v.n, t.list.items, t.list.n, &how, e);
+    if (code)
+        return code;
+    code = put_all(store, file, &v, e);
+    if (code == KV_OK)
+        return checkpoint_out_commit(file, e);
+    checkpoint_out_abandon(file);
+    return code;
+}
+
+/* Returns true if what is asked for is the store, not its values. */
+static bool is_whole(const ast *call, const char *path)
+{
+    static const char *const options[] = {"exclude", "dtype", "metadata", "force"};
+    size_t n = strlen(path);
+    bool kvs = n >= 4 && strcmp(path + n - 4, ".kvs") == 0;
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (command_option_of(call, options[i]))
+            return false;
+    return !call->kid[1] && (kvs || !checkpoint_out_is_path(path));
+}
+
+/* ---- The command ----------------------------------------------------------------------------- */
+
+static bool is_state_file(const session *s, const char *path)
+{
+    struct stat a, b;
+    return s->state.path && stat(path, &a) == 0 && stat(s->state.path, &b) == 0 &&
+           a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* Writes what was asked for. */
+static int save_to(session *s, const ast *call, kv *store, const char *path, result *out, kv_err *e)
+{
+    if (!is_whole(call, path))
+        return save_values(s, call, store, path, out, e);
+    if (session_would(s, "write", path))
+        return KV_OK;
+    int code = save_store(store, path, e);
+    if (code == KV_E_UNSUPPORTED && kv_num_workers(store) > 1)
+        kv_err_hint(e, "kvctl launch --checkpoint FILE keeps the store of a job; save "
+                       "FILE.safetensors writes its values");
+    return code;
+}
+
+int cmd_save(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    const char *path;
+    if (session_store(s, &store, e) || !(path = path_of(s, call->kid[0], out, e)))
+        return e->code;
+    int code = safe_write(s, path, e);
+    if (code == KV_OK && kv_num_keys(store) == 0) {
+        unit_err(s, call, e, KV_E_VALUE, "the store holds no keys");
+        return kv_err_hint(e, "kvctl -s FILE begins with those of a file");
+    }
+    if (code == KV_OK && is_state_file(s, path)) {
+        kv_err_set(e, KV_E_USAGE, "\"%s\" is the file of -s", path);
+        kv_err_hint(e, "commit --disk writes it");
+        code = e->code;
+    } else if (code == KV_OK) {
+        code = save_to(s, call, store, path, out, e);
+    }
+    return code ? unit_at(s, call->kid[0], e) : KV_OK;
+}

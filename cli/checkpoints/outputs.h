@@ -1,0 +1,55 @@
+/* What the options of a command say of the checkpoint that it writes: the types that tensors get
+ * (--dtype T, --dtype GLOB=T), the metadata (--metadata NAME=TEXT), and how it comes into its place
+ * (--shard-size, --force). */
+#ifndef CHECKPOINTS_OUTPUTS_H
+#define CHECKPOINTS_OUTPUTS_H
+
+#include "checkpoint/checkpoint_write.h"
+#include "eval/eval_words.h"
+
+typedef struct type_rule {
+    const char *glob; /* NULL: every key of floats */
+    tensor_type to;
+    const ast *at; /* for unit_at */
+    bool matched;  /* a key */
+} type_rule;
+
+/* Begins zeroed; there is nothing to release. */
+typedef struct type_rules {
+    type_rule *items;
+    int64_t n;
+} type_rules;
+
+/* Reads each --dtype of a command. Errors: usage, at the option (no such type), memory. */
+int type_rules_read(session *s, const ast *call, result *out, type_rules *rules, kv_err *e);
+
+/* The type that a tensor gets: that of the last rule for it, or else the one that it has. */
+tensor_type type_rules_of(type_rules *rules, const char *key, tensor_type has);
+
+/* To be called when type_rules_of was asked for every key. Error: key, at a pattern that matched
+ * none. */
+int type_rules_check(const session *s, const type_rules *rules, kv_err *e);
+
+/* The metadata of an output, each name once. Begins zeroed; there is nothing to release. */
+typedef struct metadata_list {
+    checkpoint_text *items;
+    int64_t n, cap;
+} metadata_list;
+
+/* Adds a text, or puts it in the place of the one with this name. Copies both into the memory of
+ * the result. Error: memory. */
+int metadata_set(metadata_list *m, const char *name, const char *text, result *out, kv_err *e);
+
+/* The same for each --metadata of a command. Errors: usage, at the option (no `=`, no name); value
+ * (a name that a store gives to what it keeps); memory. */
+int metadata_read(session *s, const ast *call, result *out, metadata_list *m, kv_err *e);
+
+/* The hint where a path does not end as one that can be written. */
+#define OUTPUT_ENDINGS "names end in .safetensors, .npz or .kvs, that of a folder ends in /"
+
+/* Reads --shard-size and --force, for the output `to`. Errors: usage (no size; the output is no
+ * folder). */
+int out_options_read(session *s, const ast *call, const char *to, result *out,
+                     checkpoint_out_options *o, kv_err *e);
+
+#endif

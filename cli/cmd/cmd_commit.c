@@ -1,0 +1,32 @@
+/* The end of a transaction, and the file of -s in the middle of a run: commit. */
+#include <string.h>
+
+#include "cmd/commands.h"
+#include "session/unit.h"
+
+/* Writes the file of -s. It holds the store of this moment, also when a transaction is open. */
+static int to_disk(session *s, kv_err *e)
+{
+    if (!s->state.path) {
+        kv_err_set(e, KV_E_VALUE, "there is no file of -s to be written");
+        return kv_err_hint(e, "save FILE writes the store to a file of its own");
+    }
+    const char *used = s->stores[s->current].name;
+    if (strcmp(used, "kv") != 0) {
+        kv_err_set(e, KV_E_VALUE, "\"%s\" keeps the store kv, and %s is in use", s->state.path,
+                   used);
+        return kv_err_hint(e, "save FILE writes the store in use");
+    }
+    return session_would(s, "write", s->state.path) ? KV_OK : s->state.save(s->state.arg, s, e);
+}
+
+/* First to the disk: when that fails the transaction is open as before. */
+int cmd_commit(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    bool disk = command_option_of(call, "disk") != NULL;
+    (void)out;
+    if (session_store(s, &store, e) || (disk && to_disk(s, e)))
+        return e->code;
+    return disk && !kv_in_transaction(store) ? KV_OK : kv_commit(store, e);
+}

@@ -1,0 +1,494 @@
+/* The header of a GGUF file, through a buffer. A count or a length is compared with what is left of
+ * the file before memory is taken or a loop begins. */
+#include "checkpoint/gguf.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/num.h"
+#include "base/stop.h"
+#include "base/utf8.h"
+#include "checkpoint/byte_reader.h"
+#include "checkpoint/data_layout.h"
+#include "io/json_writer.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are taken as they stand");
+
+#define ALIGNMENT   32
+#define AXES_MAX    4
+#define KEPT_ITEMS  64        /* of a list that becomes a text */
+#define DEPTH_MAX   8         /* of lists in lists */
+#define KEPT_BYTES  100000000 /* of all names and texts: as much as a safetensors header has */
+#define HUGE_OFFSET (INT64_MAX / 4) /* beyond, sums might not fit */
+
+typedef struct reading {
+    checkpoint *c;
+    int file;
+    byte_reader from;
+    int64_t alignment;
+    int64_t kept;     /* bytes of names and texts so far */
+    const char *kind; /* of what is being read, for messages */
+    int64_t number;   /* of it, from 0; -1: there is one */
+    bool named;       /* its name is known */
+    buf name, text;
+    named *names; /* of the metadata */
+    int64_t nnames, names_cap;
+    arena memory; /* theirs */
+} reading;
+
+static const char *path_of(const reading *r)
+{
+    return r->c->files[r->file].name;
+}
+
+/* `tensor 3`, or its name. */
+static const char *place(const reading *r, char out[128])
+{
+    if (r->number < 0)
+        snprintf(out, 128, "%s", r->kind);
+    else if (r->named)
+        snprintf(out, 128, "%s \"%.*s\"", r->kind, SHOWN(buf_text(&r->name)));
+    else
+        snprintf(out, 128, "%s %lld", r->kind, (long long)r->number);
+    return out;
+}
+
+/* A fault of one tensor, which leaves the others readable. */
+#define FAULT(r, code, e, ...)                                                                     \
+    checkpoint_fault((r)->c, code, buf_text(&(r)->name), (r)->file, e, __VA_ARGS__)
+
+#define NAME(r) SHOWN(buf_text(&(r)->name))
+
+/* ---- Parts ----------------------------------------------------------------------------------- */
+
+/* The file has n items more, of `each` bytes at least. */
+static int need(const reading *r, uint64_t n, int64_t each, kv_err *e)
+{
+    char where[128];
+    int64_t left = byte_reader_left(&r->from);
+    if (n <= (uint64_t)(left / each))
+        return KV_OK;
+    if (each == 1)
+        return file_bad(
+            e, KV_E_FORMAT, path_of(r), "byte %lld: %s needs %llu bytes more, the file has %lld",
+            (long long)r->from.at, place(r, where), (unsigned long long)n, (long long)left);
+    return file_bad(e, KV_E_FORMAT, path_of(r),
+                    "byte %lld: %s needs %llu times %lld bytes more, the file has %lld",
+                    (long long)r->from.at, place(r, where), (unsigned long long)n, (long long)each,
+                    (long long)left);
+}
+
+static int take(reading *r, void *to, int64_t n, kv_err *e)
+{
+    int code = need(r, (uint64_t)n, 1, e);
+    return code ? code : byte_reader_take(&r->from, to, n, e);
+}
+
+/* Takes a text as bytes. */
+static int take_bytes(reading *r, buf *out, kv_err *e)
+{
+    uint64_t n;
+    buf_clear(out);
+    int code = take(r, &n, sizeof n, e);
+    if (code || (code = need(r, n, 1, e)))
+        return code;
+    if (n > (uint64_t)(KEPT_BYTES - r->kept))
+        return file_bad(e, KV_E_FORMAT, path_of(r),
+                        "names and metadata of more than %d bytes, which are not read", KEPT_BYTES);
+    r->kept += (int64_t)n;
+    char *to = buf_room(out, (size_t)n);
+    if (!to)
+        return buf_check(out, e);
+    if ((code = byte_reader_take(&r->from, to, (int64_t)n, e)) == KV_OK)
+        buf_grew(out, (size_t)n);
+    return code ? code : buf_check(out, e);
+}
+
+static int skip_bytes(reading *r, kv_err *e)
+{
+    uint64_t n;
+    int code = take(r, &n, sizeof n, e);
+    if (code || (code = need(r, n, 1, e)))
+        return code;
+    r->from.at += (int64_t)n;
+    return KV_OK;
+}
+
+/* UTF-8 without a NUL. */
+static bool is_text(const buf *b)
+{
+    const char *text = buf_text(b);
+    bool ok = strlen(text) == b->len;
+    for (size_t i = 0; i < b->len && ok;)
+        i += utf8_length(text + i, b->len - i, &ok);
+    return ok;
+}
+
+static int take_name(reading *r, kv_err *e)
+{
+    char where[128];
+    int code = take_bytes(r, &r->name, e);
+    if (!code && !is_text(&r->name))
+        return file_bad(e, KV_E_FORMAT, path_of(r), "the name of %s is not UTF-8", place(r, where));
+    r->named = true;
+    return code;
+}
+
+/* ---- Metadata -------------------------------------------------------------------------------- */
+
+enum { U8, I8, U16, I16, U32, I32, F32, BOOL, TEXT, LIST, U64, I64, F64, NVALUES };
+
+/* Bytes of a value, or the least that one can have. */
+static const int64_t value_bytes[NVALUES] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};
+
+/* Appends a number or a bool. */
+static int put_scalar(reading *r, uint32_t type, buf *out, kv_err *e)
+{
+    union {
+        uint8_t u8;
+        int8_t i8;
+        uint16_t u16;
+        int16_t i16;
+        uint32_t u32;
+        int32_t i32;
+        float f32;
+        uint64_t u64;
+        int64_t i64;
+        double f64;
+    } x;
+    char digits[NUM_TEXT_MAX];
+    int code = take(r, &x, value_bytes[type], e);
+    if (code)
+        return code;
+    switch (type) {
+    case BOOL:
+        if (x.u8 > 1)
+            return file_bad(e, KV_E_FORMAT, path_of(r),
+                            "metadata \"%.*s\" is no bool, its byte is %d", NAME(r), x.u8);
+        buf_add(out, x.u8 ? "true" : "false");
+        return KV_OK;
+    case F32:
+    case F64:
+        num_repr(digits, type == F32 ? (double)x.f32 : x.f64,
+                 type == F32 ? NUM_BINARY32 : NUM_BINARY64);
+        buf_add(out, digits);
+        return KV_OK;
+    case U64:
+        buf_printf(out, "%llu", (unsigned long long)x.u64);
+        return KV_OK;
+    default:
+        num_int(digits, type == U8    ? x.u8
+                        : type == I8  ? x.i8
+                        : type == U16 ? x.u16
+                        : type == I16 ? x.i16
+                        : type == U32 ? x.u32
+                        : type == I32 ? x.i32
+                                      : x.i64);
+        buf_add(out, digits);
+        return KV_OK;
+    }
+}
+
+/* Takes the type of a value. */
+static int take_type(reading *r, uint32_t *type, kv_err *e)
+{
+    int code = take(r, type, sizeof *type, e);
+    if (!code && *type >= NVALUES)
+        return file_bad(e, KV_E_FORMAT, path_of(r),
+                        "metadata \"%.*s\" has a value of type %u, and there "
+                        "are 0 to 12",
+                        NAME(r), *type);
+    return code;
+}
+
+/* The items of a list that becomes a text. */
+static int keep_items(reading *r, uint32_t type, uint64_t n, kv_err *e)
+{
+    buf item = {0};
+    json_writer w = {.out = &r->text};
+    int code = KV_OK;
+    json_begin(&w, NULL, '[');
+    for (uint64_t i = 0; i < n && !code; i++) {
+        if (type != TEXT)
+            code = put_scalar(r, type, json_field(&w, NULL), e);
+        else if (!(code = take_bytes(r, &item, e)))
+            json_text(&w, NULL, buf_text(&item));
+    }
+    json_end(&w, ']');
+    buf_release(&item);
+    return code;
+}
+
+/* A list. *keep: it has become a text. */
+static int read_list(reading *r, int depth, bool *keep, kv_err *e)
+{
+    uint32_t type;
+    uint64_t n;
+    *keep = false;
+    if (depth == DEPTH_MAX)
+        return file_bad(e, KV_E_FORMAT, path_of(r),
+                        "metadata \"%.*s\": lists are nested deeper than %d", NAME(r), DEPTH_MAX);
+    int code = take_type(r, &type, e);
+    if (code || (code = take(r, &n, sizeof n, e)) || (code = need(r, n, value_bytes[type], e)))
+        return code;
+    if (depth == 0 && n <= KEPT_ITEMS && type != LIST) {
+        *keep = true;
+        return keep_items(r, type, n, e);
+    }
+    if (type != TEXT && type != LIST) {
+        r->from.at += (int64_t)n * value_bytes[type];
+        return KV_OK;
+    }
+    for (uint64_t i = 0; i < n && !code; i++) {
+        bool inner;
+        if ((code = stop_check_at((int64_t)i, e)) == KV_OK)
+            code = type == TEXT ? skip_bytes(r, e) : read_list(r, depth + 1, &inner, e);
+    }
+    return code;
+}
+
+/* The alignment, whose text has been read. */
+static int set_alignment(reading *r, uint32_t type, kv_err *e)
+{
+    int64_t x = 0;
+    bool over;
+    if (type == U32)
+        num_parse_int(buf_text(&r->text), r->text.len, &x, &over);
+    if (x <= 0 || (x & (x - 1)) != 0)
+        return file_bad(e, KV_E_FORMAT, path_of(r),
+                        "metadata \"general.alignment\" is no power of two of type u32");
+    r->alignment = x;
+    return KV_OK;
+}
+
+/* Remembers the name, to find one that stands twice. */
+static int add_name(reading *r, kv_err *e)
+{
+    int code = mem_grow(&r->names, &r->names_cap, r->nnames + 1, sizeof *r->names, e);
+    if (code)
+        return code;
+    const char *name = arena_text(&r->memory, buf_text(&r->name), r->name.len, e);
+    if (!name)
+        return KV_E_MEMORY;
+    r->names[r->nnames] = (named){name, r->nnames};
+    r->nnames++;
+    return KV_OK;
+}
+
+static int read_value(reading *r, uint32_t type, kv_err *e)
+{
+    bool keep = true;
+    int code;
+    buf_clear(&r->text);
+    if (type == TEXT)
+        code = take_bytes(r, &r->text, e);
+    else if (type == LIST)
+        code = read_list(r, 0, &keep, e);
+    else
+        code = put_scalar(r, type, &r->text, e);
+    if (code || (code = buf_check(&r->text, e)) || !keep)
+        return code;
+    if (strcmp(buf_text(&r->name), "general.alignment") == 0 && (code = set_alignment(r, type, e)))
+        return code;
+    if (!is_text(&r->text))
+        return checkpoint_fault(r->c, KV_E_FORMAT, NULL, r->file, e,
+                                "metadata \"%.*s\" is not UTF-8", NAME(r));
+    return checkpoint_add_text(r->c, buf_text(&r->name), buf_text(&r->text), e);
+}
+
+static int read_metadata(reading *r, uint64_t n, kv_err *e)
+{
+    int code = KV_OK;
+    r->kind = "metadata";
+    for (uint64_t i = 0; i < n && !code; i++) {
+        uint32_t type;
+        r->number = (int64_t)i;
+        r->named = false;
+        if ((code = stop_check_at((int64_t)i, e)) || (code = take_name(r, e)) ||
+            (code = add_name(r, e)) || (code = take_type(r, &type, e)))
+            break;
+        code = read_value(r, type, e);
+    }
+    const char *twice = code ? NULL : named_sort(r->names, r->nnames);
+    return twice ? checkpoint_fault(r->c, KV_E_FORMAT, NULL, r->file, e,
+                                    "metadata \"%.*s\" stands there twice", SHOWN(twice))
+                 : code;
+}
+
+/* ---- Tensors --------------------------------------------------------------------------------- */
+
+/* Types by their numbers; those that are not here were given up, or are not known. */
+static const struct {
+    bool there;
+    tensor_type type;
+} types[] = {
+    [0] = {true, TENSOR_F32},     [1] = {true, TENSOR_F16},      [2] = {true, TENSOR_Q4_0},
+    [3] = {true, TENSOR_Q4_1},    [6] = {true, TENSOR_Q5_0},     [7] = {true, TENSOR_Q5_1},
+    [8] = {true, TENSOR_Q8_0},    [9] = {true, TENSOR_Q8_1},     [10] = {true, TENSOR_Q2_K},
+    [11] = {true, TENSOR_Q3_K},   [12] = {true, TENSOR_Q4_K},    [13] = {true, TENSOR_Q5_K},
+    [14] = {true, TENSOR_Q6_K},   [15] = {true, TENSOR_Q8_K},    [16] = {true, TENSOR_IQ2_XXS},
+    [17] = {true, TENSOR_IQ2_XS}, [18] = {true, TENSOR_IQ3_XXS}, [19] = {true, TENSOR_IQ1_S},
+    [20] = {true, TENSOR_IQ4_NL}, [21] = {true, TENSOR_IQ3_S},   [22] = {true, TENSOR_IQ2_S},
+    [23] = {true, TENSOR_IQ4_XS}, [24] = {true, TENSOR_I8},      [25] = {true, TENSOR_I16},
+    [26] = {true, TENSOR_I32},    [27] = {true, TENSOR_I64},     [28] = {true, TENSOR_F64},
+    [29] = {true, TENSOR_IQ1_M},  [30] = {true, TENSOR_BF16},    [34] = {true, TENSOR_TQ1_0},
+    [35] = {true, TENSOR_TQ2_0},  [39] = {true, TENSOR_MXFP4},   [40] = {true, TENSOR_NVFP4},
+    [41] = {true, TENSOR_Q1_0},
+};
+#define NTYPES (sizeof types / sizeof *types)
+
+/* What the header says of a tensor, but for its name. */
+typedef struct described {
+    uint32_t ndim, type;
+    uint64_t sizes[AXES_MAX], offset; /* sizes: the fastest first */
+} described;
+
+static int take_described(reading *r, described *d, kv_err *e)
+{
+    int code = take(r, &d->ndim, sizeof d->ndim, e);
+    if (!code && d->ndim > AXES_MAX)
+        return file_bad(e, KV_E_FORMAT, path_of(r),
+                        "tensor \"%.*s\" has %u axes, and at most %d are allowed", NAME(r), d->ndim,
+                        AXES_MAX);
+    if (!code)
+        code = take(r, d->sizes, (int64_t)(d->ndim * sizeof *d->sizes), e);
+    if (!code)
+        code = take(r, &d->type, sizeof d->type, e);
+    return code ? code : take(r, &d->offset, sizeof d->offset, e);
+}
+
+/* The bytes of the tensor, whose elements may not end within a block of its first axis. */
+static int check_size(const reading *r, const described *d, tensor_info *t, bool *fits, kv_err *e)
+{
+    char shape[160];
+    int64_t first = t->ndim ? t->shape[t->ndim - 1] : 1, run = tensor_type_run(t->type);
+    *fits = false;
+    kv_shape_text(shape, sizeof shape, t->ndim, t->shape);
+    if (first % run)
+        return FAULT(
+            r, KV_E_FORMAT, e,
+            "tensor \"%.*s\" of shape %s: the last size is no whole number of blocks of %s, "
+            "which have %lld elements",
+            NAME(r), shape, tensor_type_name(t->type), (long long)run);
+    t->elements = tensor_elements(t->ndim, t->shape);
+    t->bytes = t->elements < 0 ? -1 : tensor_type_bytes(t->type, t->elements);
+    if (t->bytes < 0 || t->bytes > HUGE_OFFSET)
+        return FAULT(r, KV_E_FORMAT, e, "tensor \"%.*s\" of shape %s is too large", NAME(r), shape);
+    if (d->offset % (uint64_t)r->alignment)
+        return FAULT(
+            r, KV_E_FORMAT, e,
+            "tensor \"%.*s\" begins at byte %llu of the data, which is no multiple of %lld",
+            NAME(r), (unsigned long long)d->offset, (long long)r->alignment);
+    if (d->offset > (uint64_t)HUGE_OFFSET)
+        return FAULT(r, KV_E_FORMAT, e,
+                     "tensor \"%.*s\" begins at byte %llu of the data, which is "
+                     "too far",
+                     NAME(r), (unsigned long long)d->offset);
+    *fits = true;
+    return KV_OK;
+}
+
+static int read_tensor(reading *r, kv_err *e)
+{
+    described d;
+    int64_t shape[AXES_MAX];
+    bool fits;
+    int code = take_described(r, &d, e);
+    if (code)
+        return code;
+    if (d.type >= NTYPES || !types[d.type].there)
+        return FAULT(r, KV_E_UNSUPPORTED, e, "tensor \"%.*s\" has the type %u, which is not read",
+                     NAME(r), d.type);
+    for (uint32_t i = 0; i < d.ndim; i++) {
+        if (d.sizes[i] > INT64_MAX)
+            return FAULT(r, KV_E_FORMAT, e, "tensor \"%.*s\" has a size of %llu", NAME(r),
+                         (unsigned long long)d.sizes[i]);
+        shape[d.ndim - 1 - i] = (int64_t)d.sizes[i];
+    }
+    tensor_info t = {.name = buf_text(&r->name),
+                     .type = types[d.type].type,
+                     .ndim = (int)d.ndim,
+                     .shape = shape,
+                     .file = r->file};
+    if ((code = check_size(r, &d, &t, &fits, e)) || !fits)
+        return code;
+    t.stored_bytes = t.bytes;
+    t.offset = (int64_t)d.offset; /* in the data, until it is known where they begin */
+    return checkpoint_add(r->c, &t, e);
+}
+
+static int read_tensors(reading *r, uint64_t n, kv_err *e)
+{
+    checkpoint *c = r->c;
+    int64_t first = c->ntensors;
+    int code = KV_OK;
+    r->kind = "tensor";
+    for (uint64_t i = 0; i < n && !code; i++) {
+        r->number = (int64_t)i;
+        r->named = false;
+        if ((code = stop_check_at((int64_t)i, e)) == KV_OK && (code = take_name(r, e)) == KV_OK)
+            code = read_tensor(r, e);
+    }
+    if (code) {
+        c->ntensors = first; /* where their data begin is not known */
+        return code;
+    }
+    int64_t over = r->from.at % r->alignment, data = r->from.at + (over ? r->alignment - over : 0);
+    if (n == 0 && c->files[r->file].size < data)
+        data = r->from.at; /* without tensors there need be no data */
+    for (int64_t i = first; i < c->ntensors; i++)
+        c->tensors[i].offset += data;
+    return data_layout_check(c, r->file, first, data, r->alignment, e);
+}
+
+/* ---- The file -------------------------------------------------------------------------------- */
+
+static int check_version(reading *r, uint32_t version, kv_err *e)
+{
+    if (version == 2 || version == 3)
+        return KV_OK;
+    r->c->foreign = true;
+    if (version && (version & 0xFFFF) == 0) {
+        file_bad(e, KV_E_UNSUPPORTED, path_of(r), "a big-endian GGUF file, which is not read");
+        kv_err_hint(e, "gguf-convert-endian of the Python package gguf turns it");
+        return KV_E_UNSUPPORTED;
+    }
+    return file_bad(e, KV_E_UNSUPPORTED, path_of(r), "GGUF version %u, and 2 and 3 are read",
+                    version);
+}
+
+static int read_all(reading *r, kv_err *e)
+{
+    struct {
+        char magic[4];
+        uint32_t version;
+        uint64_t tensors, metadata;
+    } head;
+    r->kind = "the begin of the header";
+    int code = take(r, &head, 8, e);
+    if (code || (code = check_version(r, head.version, e)) ||
+        (code = take(r, &head.tensors, 16, e)))
+        return code;
+    r->kind = "the list of metadata";
+    if ((code = need(r, head.metadata, 13, e)))
+        return code;
+    r->kind = "the list of tensors";
+    if ((code = need(r, head.tensors, 24, e)) || (code = read_metadata(r, head.metadata, e)))
+        return code;
+    return read_tensors(r, head.tensors, e);
+}
+
+int gguf_read(checkpoint *c, int file, kv_err *e)
+{
+    reading r = {
+        .c = c, .file = file, .from.in = &c->files[file], .alignment = ALIGNMENT, .number = -1};
+    int code = read_all(&r, e);
+    byte_reader_release(&r.from);
+    buf_release(&r.name);
+    buf_release(&r.text);
+    mem_free(r.names);
+    arena_release(&r.memory);
+    return code;
+}

@@ -1,0 +1,26 @@
+/* Results of the pieces of a walk, combined in the order of the pieces, so that sums have the same
+ * bits whatever the threads did first.
+ *
+ * Results are kept for those tensors alone of which some pieces are missing, and are as many as the
+ * pieces that one thread has: a few tensors at a time. */
+#ifndef TENSORS_GATHER_H
+#define TENSORS_GATHER_H
+
+#include "tensors/walk.h"
+
+typedef struct gather gather;
+
+/* Called once a tensor, when its last piece has come, with the results of all n pieces in order; at
+ * the same time for other tensors. */
+typedef void gather_fn(void *arg, int64_t tensor, const void *results, int64_t n);
+
+/* For a walk over ntensors; a result has result_bytes. Error: memory. */
+int gather_new(gather **out, int64_t ntensors, size_t result_bytes, gather_fn *combine, void *arg,
+               kv_err *e);
+void gather_free(gather *g); /* NULL is allowed; also when pieces are missing */
+
+/* Hands over the result of a piece of a tensor with so many elements. Any thread may call it.
+ * Error: memory. */
+int gather_put(gather *g, const walk_piece *p, int64_t elements, const void *result, kv_err *e);
+
+#endif

@@ -1,0 +1,41 @@
+/* The loops of statistics: what one pass over numbers finds.
+ *
+ * Sums are float64 in STAT_LANES lanes: the sum of lane j has the elements j, j + STAT_LANES, and
+ * so on, in their order, whatever the vectors of the processor, so their bits are the same
+ * everywhere. They are sums of deviations from a number near the mean, and of their squares.
+ */
+#ifndef TENSORS_STAT_LOOPS_H
+#define TENSORS_STAT_LOOPS_H
+
+#include <stdint.h>
+
+#define STAT_LANES 16
+#define STAT_BLOCK 4096 /* elements: a block of float64 stays in the L1 cache */
+
+/* Begins with sums of 0, lowest of infinity and highest of -infinity. */
+typedef struct stat_lanes {
+    double sum[STAT_LANES], squares[STAT_LANES];
+    double lowest, highest;
+    int64_t zeros;
+} stat_lanes;
+
+/* Whether all of n numbers are finite. */
+int stat_finite_f32(const float *x, int64_t n);
+int stat_finite_f64(const double *x, int64_t n);
+
+/* Copies n numbers, with `instead` in the place of those that are not finite, which are counted. */
+void stat_clean_f32(float *out, const float *x, int64_t n, float instead, int64_t *nan,
+                    int64_t *inf);
+void stat_clean_f64(double *out, const double *x, int64_t n, double instead, int64_t *nan,
+                    int64_t *inf);
+
+/* Adds a block: n finite numbers, a multiple of STAT_LANES up to STAT_BLOCK, times scale.
+ * Deviations are from `near`, which is scaled already. */
+void stat_add_f32(stat_lanes *s, const float *x, int64_t n, double near);
+void stat_add_f64(stat_lanes *s, const double *x, int64_t n, double near, double scale);
+
+/* The least and the largest of n >= 1 integers. */
+void stat_range_i64(int64_t *lowest, int64_t *highest, const int64_t *x, int64_t n);
+void stat_range_u64(uint64_t *lowest, uint64_t *highest, const uint64_t *x, int64_t n);
+
+#endif

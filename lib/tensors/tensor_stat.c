@@ -1,0 +1,339 @@
+/* Statistics: blocks of a piece are decoded to float32 or float64, whichever holds the numbers of
+ * the type, and added to lanes; pieces are joined. */
+#include "tensors/tensor_stat.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "checkpoint/tensor_codec.h"
+#include "tensors/gather.h"
+#include "tensors/stat_loops.h"
+#include "tensors/walk.h"
+
+/* What a piece gives, and several of them joined. */
+typedef struct part {
+    int64_t finite, zeros, nan, inf;
+    double low, high;
+    double near, rest; /* their sum is the mean, of which near alone may have all the digits */
+    double squares;    /* the sum of squares of deviations from the mean. The three are scaled */
+    uint64_t low_bits, high_bits; /* of I64 and U64, whose numbers are not all in low and high */
+} part;
+
+typedef struct stats {
+    checkpoint *c;
+    const int64_t *tensors;
+    const double *scale; /* of each tensor, a power of 2; NULL: 1 */
+    tensor_stat *out;
+    gather *parts;
+} stats;
+
+/* A piece while it is added up. */
+typedef struct adding {
+    part p;
+    stat_lanes lanes;
+    bool has_near;
+    double near, scale;
+    union {
+        float f32[STAT_BLOCK];
+        double f64[STAT_BLOCK];
+    } clean;
+} adding;
+
+bool tensor_stat_can(tensor_type t)
+{
+    kv_dtype unused;
+    return tensor_type_dtype(t, &unused);
+}
+
+/* ---- A piece --------------------------------------------------------------------------------- */
+
+static double number_at(const void *x, int64_t i, bool wide)
+{
+    return wide ? ((const double *)x)[i] : (double)((const float *)x)[i];
+}
+
+/* The first finite element is what deviations are taken from. */
+static void find_near(adding *a, const void *x, int64_t n, bool wide)
+{
+    for (int64_t i = 0; i < n && !a->has_near; i++) {
+        a->near = number_at(x, i, wide);
+        a->has_near = isfinite(a->near);
+    }
+}
+
+/* A block of float32, or of float64 when wide: what is not finite, and what is missing in the last
+ * lanes, becomes `near`, which changes neither sums nor range. */
+static void add_block(adding *a, const void *x, int64_t n, bool wide)
+{
+    int64_t nan = 0, inf = 0, lanes = (n + STAT_LANES - 1) / STAT_LANES * STAT_LANES;
+    bool finite = wide ? stat_finite_f64(x, n) : stat_finite_f32(x, n);
+    if (!a->has_near)
+        find_near(a, x, n, wide);
+    double near = a->has_near ? a->near : 0;
+    if (wide && (!finite || lanes != n))
+        stat_clean_f64(a->clean.f64, x, n, near, &nan, &inf);
+    else if (!finite || lanes != n)
+        stat_clean_f32(a->clean.f32, x, n, (float)near, &nan, &inf);
+    a->p.nan += nan;
+    a->p.inf += inf;
+    if (!a->has_near)
+        return;
+    if (!finite || lanes != n) {
+        for (int64_t i = n; i < lanes && wide; i++)
+            a->clean.f64[i] = near;
+        for (int64_t i = n; i < lanes && !wide; i++)
+            a->clean.f32[i] = (float)near;
+        x = &a->clean;
+    }
+    if (wide)
+        stat_add_f64(&a->lanes, x, lanes, near * a->scale, a->scale);
+    else
+        stat_add_f32(&a->lanes, x, lanes, near);
+    a->p.finite += n - nan - inf;
+    if (near == 0)
+        a->lanes.zeros -= nan + inf + lanes - n;
+}
+
+/* The lanes as one sum, in a fixed order. */
+static double total(const double *lanes)
+{
+    double x[STAT_LANES];
+    memcpy(x, lanes, sizeof x);
+    for (int half = STAT_LANES / 2; half > 0; half /= 2)
+        for (int j = 0; j < half; j++)
+            x[j] += x[j + half];
+    return x[0];
+}
+
+static void end_piece(adding *a)
+{
+    part *p = &a->p;
+    double n = (double)p->finite, sum = total(a->lanes.sum);
+    p->zeros = a->lanes.zeros;
+    p->low = a->lanes.lowest;
+    p->high = a->lanes.highest;
+    if (p->finite == 0)
+        return;
+    p->near = a->near * a->scale;
+    p->rest = sum / n;
+    p->squares = total(a->lanes.squares) - sum * (sum / n);
+    if (p->squares < 0)
+        p->squares = 0;
+}
+
+/* The exact range of a block of 64-bit integers. */
+static void add_range(part *p, tensor_type t, const void *data, int64_t n, bool first)
+{
+    if (t == TENSOR_I64) {
+        int64_t x[STAT_BLOCK], low, high, old_low = (int64_t)p->low_bits,
+                                          old_high = (int64_t)p->high_bits;
+        memcpy(x, data, (size_t)n * sizeof *x);
+        stat_range_i64(&low, &high, x, n);
+        p->low_bits = (uint64_t)(first || low < old_low ? low : old_low);
+        p->high_bits = (uint64_t)(first || high > old_high ? high : old_high);
+    } else {
+        uint64_t x[STAT_BLOCK], low, high;
+        memcpy(x, data, (size_t)n * sizeof *x);
+        stat_range_u64(&low, &high, x, n);
+        p->low_bits = first || low < p->low_bits ? low : p->low_bits;
+        p->high_bits = first || high > p->high_bits ? high : p->high_bits;
+    }
+}
+
+/* n elements at data, a block or less. */
+static void add_data(adding *a, tensor_type t, const void *data, int64_t n, bool first)
+{
+    union {
+        float f32[STAT_BLOCK];
+        double f64[STAT_BLOCK];
+    } numbers;
+    bool wide = !tensor_fits_f32(t);
+    const void *x = &numbers;
+    if ((t == TENSOR_F32 || t == TENSOR_F64) && (uintptr_t)data % (wide ? 8 : 4) == 0)
+        x = data;
+    else if (wide)
+        tensor_decode_f64(numbers.f64, t, data, n);
+    else
+        tensor_decode_f32(numbers.f32, t, data, n);
+    if (t == TENSOR_I64 || t == TENSOR_U64)
+        add_range(&a->p, t, data, n, first);
+    add_block(a, x, n, wide);
+}
+
+static int add_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
+{
+    const stats *s = arg;
+    const tensor_info *t = checkpoint_at(s->c, s->tensors[p->tensor]);
+    adding a;
+    (void)worker;
+    memset(&a.p, 0, sizeof a.p);
+    a.lanes = (stat_lanes){.lowest = INFINITY, .highest = -INFINITY};
+    a.has_near = false;
+    a.near = 0;
+    a.scale = s->scale ? s->scale[p->tensor] : 1;
+    for (int64_t i = 0; i < p->n; i += STAT_BLOCK) {
+        int64_t n = p->n - i < STAT_BLOCK ? p->n - i : STAT_BLOCK;
+        add_data(&a, t->type, (const char *)p->data[0] + tensor_type_bytes(t->type, i), n, i == 0);
+    }
+    end_piece(&a);
+    return gather_put(s->parts, p, t->elements, &a.p, e);
+}
+
+/* ---- A tensor -------------------------------------------------------------------------------- */
+
+static void join_range(part *a, const part *b, tensor_type t)
+{
+    a->low = b->low < a->low ? b->low : a->low;
+    a->high = b->high > a->high ? b->high : a->high;
+    bool is_signed = t == TENSOR_I64;
+    if (is_signed ? (int64_t)b->low_bits < (int64_t)a->low_bits : b->low_bits < a->low_bits)
+        a->low_bits = b->low_bits;
+    if (is_signed ? (int64_t)b->high_bits > (int64_t)a->high_bits : b->high_bits > a->high_bits)
+        a->high_bits = b->high_bits;
+}
+
+static void join(part *a, const part *b, tensor_type t)
+{
+    double na = (double)a->finite, nb = (double)b->finite;
+    double apart = (b->near - a->near) + (b->rest - a->rest);
+    a->zeros += b->zeros;
+    a->nan += b->nan;
+    a->inf += b->inf;
+    join_range(a, b, t);
+    a->finite += b->finite;
+    if (b->finite == 0)
+        return;
+    if (na == 0) {
+        a->near = b->near;
+        a->rest = b->rest;
+        a->squares = b->squares;
+        return;
+    }
+    a->rest += apart * (nb / (na + nb));
+    a->squares += b->squares + apart * apart * (na * (nb / (na + nb)));
+}
+
+static bool is_integer(tensor_type t)
+{
+    tensor_kind kind = tensor_type_kind(t);
+    return kind == TENSOR_KIND_BOOL || kind == TENSOR_KIND_UNSIGNED || kind == TENSOR_KIND_SIGNED;
+}
+
+/* An element, of which x is the value unless it is a 64-bit integer. */
+static stat_number number_of(tensor_type t, double x, uint64_t bits)
+{
+    if (!is_integer(t))
+        return (stat_number){.x = x + 0.0}; /* not -0: which of both comes first depends on lanes */
+    if (t != TENSOR_I64 && t != TENSOR_U64)
+        bits = (uint64_t)(int64_t)x;
+    bool negative = t != TENSOR_U64 && (int64_t)bits < 0;
+    return (stat_number){
+        .is_integer = true, .negative = negative, .magnitude = negative ? 0 - bits : bits};
+}
+
+/* The number with the larger magnitude, without its sign. */
+static stat_number largest(stat_number a, stat_number b)
+{
+    bool first = a.is_integer ? a.magnitude > b.magnitude : fabs(a.x) > fabs(b.x);
+    stat_number most = first ? a : b;
+    most.negative = false;
+    most.x = fabs(most.x);
+    return most;
+}
+
+static void end_tensor(void *arg, int64_t tensor, const void *results, int64_t n)
+{
+    const stats *s = arg;
+    const part *parts = results;
+    tensor_type t = checkpoint_at(s->c, s->tensors[tensor])->type;
+    tensor_stat *out = &s->out[tensor];
+    double scale = s->scale ? s->scale[tensor] : 1;
+    part all = parts[0];
+    for (int64_t i = 1; i < n; i++)
+        join(&all, &parts[i], t);
+    out->finite = all.finite;
+    out->zeros = all.zeros;
+    out->nan = all.nan;
+    out->inf = all.inf;
+    if (all.finite == 0)
+        return;
+    out->min = number_of(t, all.low, all.low_bits);
+    out->max = number_of(t, all.high, all.high_bits);
+    out->absmax = largest(out->min, out->max);
+    out->mean = (all.near + all.rest) / scale;
+    out->std = sqrt(all.squares / (double)all.finite) / scale;
+}
+
+/* ---- All of them ----------------------------------------------------------------------------- */
+
+/* Walks over the tensors whose numbers in the list stand in `which`. */
+static int walk_some(stats *s, int64_t n, void (*progress)(void *arg, int64_t done, int64_t all),
+                     void *arg, kv_err *e)
+{
+    walk_tensor *tensors = mem_alloc(n, sizeof *tensors, e);
+    int code = tensors ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+        const tensor_info *t = checkpoint_at(s->c, s->tensors[i]);
+        bool can = tensor_stat_can(t->type) && (!s->scale || s->scale[i] != 1);
+        tensors[i].at[0] = can ? s->tensors[i] : -1;
+    }
+    if (code == KV_OK)
+        code = gather_new(&s->parts, n, sizeof(part), end_tensor, s, e);
+    if (code == KV_OK) {
+        const walk w = {.inputs = &s->c,
+                        .ninputs = 1,
+                        .tensors = tensors,
+                        .ntensors = n,
+                        .piece = add_piece,
+                        .arg = s,
+                        .progress = progress,
+                        .progress_arg = arg};
+        code = walk_run(&w, e);
+    }
+    gather_free(s->parts);
+    s->parts = NULL;
+    mem_free(tensors);
+    return code;
+}
+
+/* Squares of float64 beyond these overflow, or vanish. */
+#define LARGE 0x1p450
+#define SMALL 0x1p-450
+
+/* The power of 2 that brings such numbers near 1; 1 for any other. */
+static double scale_of(const tensor_stat *s)
+{
+    int exponent;
+    if (s->finite == 0 || s->absmax.is_integer || s->absmax.x == 0 ||
+        (s->absmax.x < LARGE && s->absmax.x > SMALL))
+        return 1;
+    frexp(s->absmax.x, &exponent);
+    return ldexp(1, exponent < -1000 ? 1000 : exponent > 1000 ? -1000 : -exponent);
+}
+
+int tensor_stats(tensor_stat *out, checkpoint *c, const int64_t *tensors, int64_t n,
+                 void (*progress)(void *arg, int64_t done, int64_t all), void *arg, kv_err *e)
+{
+    stats s = {.c = c, .tensors = tensors, .out = out};
+    for (int64_t i = 0; i < n; i++) {
+        const tensor_info *t = checkpoint_at(c, tensors[i]);
+        out[i] = (tensor_stat){.has_numbers = tensor_stat_can(t->type), .elements = t->elements};
+    }
+    int code = walk_some(&s, n, progress, arg, e);
+    if (code)
+        return code;
+    bool again = false;
+    double *scale = mem_alloc(n, sizeof *scale, e);
+    for (int64_t i = 0; i < n && scale; i++) {
+        scale[i] = scale_of(&out[i]);
+        again |= scale[i] != 1;
+    }
+    s.scale = scale;
+    if (!scale)
+        code = KV_E_MEMORY;
+    else if (again)
+        code = walk_some(&s, n, NULL, NULL, e);
+    mem_free(scale);
+    return code;
+}

@@ -1,0 +1,116 @@
+/* Files that Python packages made are read as those read them: tests/checkpoint/make_files.py. */
+#include "base/num.h"
+#include "checkpoint/tensor_reader.h"
+#include "test_checkpoint.h"
+
+#define FILES "tests/checkpoint/"
+
+static uint32_t crc32_of(uint32_t crc, const unsigned char *data, int64_t n)
+{
+    crc = ~crc;
+    for (int64_t i = 0; i < n; i++) {
+        crc ^= data[i];
+        for (int k = 0; k < 8; k++)
+            crc = crc >> 1 ^ (crc & 1 ? 0xEDB88320u : 0);
+    }
+    return ~crc;
+}
+
+/* A line a tensor, as the script writes it. */
+static void describe(buf *out, const checkpoint *c)
+{
+    kv_err e = {0};
+    tensor_reader *r = NULL;
+    CHECK_OK(tensor_reader_new(&r, c, 0, &e));
+    for (int64_t i = 0; i < checkpoint_count(c); i++) {
+        const tensor_info *t = checkpoint_at(c, i);
+        char shape[160];
+        const void *data;
+        CHECK_OK(tensor_read(r, &data, i, 0, t->bytes, &e));
+        CHECK_INT(t->form, 0);
+        buf_printf(out, "%s %s %s %lld %08x\n", t->name, tensor_type_name(t->type),
+                   kv_shape_text(shape, sizeof shape, t->ndim, t->shape), (long long)t->bytes,
+                   (unsigned)crc32_of(0, data, t->bytes));
+    }
+    CHECK_OK(tensor_reader_check(r, &e));
+    tensor_reader_free(r);
+}
+
+static checkpoint *equal(const char *path, const char *want)
+{
+    char text[8192] = {0};
+    kv_err e = {0};
+    buf got = {0};
+    checkpoint *c = NULL;
+    FILE *f = fopen(want, "rb");
+    CHECK(f != NULL);
+    CHECK(fread(text, 1, sizeof text - 1, f) > 0);
+    fclose(f);
+    CHECK_OK(checkpoint_open(&c, path, NULL, &e));
+    describe(&got, c);
+    CHECK_TEXT(buf_text(&got), text);
+    buf_release(&got);
+    return c;
+}
+
+TEST(checkpoint_files_gguf)
+{
+    static const checkpoint_text texts[] = {
+        {"general.architecture", "test"},
+        {"v.u8", "200"},
+        {"v.i8", "-100"},
+        {"v.u16", "60000"},
+        {"v.i16", "-30000"},
+        {"v.u32", "4000000000"},
+        {"v.i32", "-2000000000"},
+        {"v.u64", "18446744073709551615"},
+        {"v.i64", "-9223372036854775808"},
+        {"v.f32", "0.1"},
+        {"v.f64", "1e-300"},
+        {"v.true", "true"},
+        {"v.false", "false"},
+        {"v.text", "one\ntwo \xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80"},
+        {"v.empty", ""},
+        {"v.numbers", "[1,-2,3]"},
+        {"v.floats", "[0.5,1.0]"},
+        {"v.texts", "[\"a\",\"b\\\"c\"]"},
+    };
+    enum { N = sizeof texts / sizeof *texts };
+    checkpoint *c = equal(FILES "types.gguf", FILES "types.txt");
+    CHECK_INT(checkpoint_metadata_count(c), N);
+    for (int i = 0; i < N; i++) {
+        CHECK_TEXT(checkpoint_metadata_at(c, i)->name, texts[i].name);
+        CHECK_TEXT(checkpoint_metadata_at(c, i)->text, texts[i].text);
+    }
+    checkpoint_close(c);
+    checkpoint_close(equal(FILES "version-2.gguf", FILES "version-2.txt"));
+    checkpoint_close(equal(FILES "small.gguf", FILES "version-2.txt"));
+}
+
+TEST(checkpoint_files_gguf_big_endian)
+{
+    test_folder d = folder_new();
+    folder_refused(&d, FILES "big-endian.gguf", KV_E_UNSUPPORTED,
+                   FILES "big-endian.gguf: a big-endian GGUF file, which is not read",
+                   "gguf-convert-endian of the Python package gguf turns it");
+    folder_remove(&d);
+    /* as a finding, too, it is no checkpoint */
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    buf got = {0};
+    checkpoint_options asked = {.found = keep_finding, .arg = &got};
+    CHECK_INT(checkpoint_open(&c, FILES "big-endian.gguf", &asked, &e), KV_E_UNSUPPORTED);
+    CHECK_TEXT(buf_text(&got), "");
+    CHECK(!c);
+}
+
+TEST(checkpoint_files_sharded)
+{
+    checkpoint *c = equal(FILES "sharded", FILES "sharded.txt");
+    CHECK_INT(checkpoint_nfiles(c), 2);
+    CHECK_TEXT(checkpoint_file(c, 1), FILES "sharded/model-00002-of-00002.safetensors");
+    CHECK_INT(checkpoint_metadata_count(c), 1);
+    CHECK_TEXT(checkpoint_metadata(c, "format"), "pt");
+    checkpoint_close(c);
+    checkpoint_close(equal(FILES "sharded/model.safetensors.index.json", FILES "sharded.txt"));
+}

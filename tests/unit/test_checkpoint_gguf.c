@@ -1,0 +1,488 @@
+/* GGUF files that contradict themselves. */
+#include "base/mem.h"
+#include "test_checkpoint.h"
+#include "test_io.h"
+
+#define NAME "x.gguf"
+
+/* ---- Files ----------------------------------------------------------------------------------- */
+
+static void put_u32(buf *b, uint32_t x)
+{
+    buf_put(b, (const char *)&x, sizeof x);
+}
+
+static void put_u64(buf *b, uint64_t x)
+{
+    buf_put(b, (const char *)&x, sizeof x);
+}
+
+static void put_text(buf *b, const char *text)
+{
+    put_u64(b, strlen(text));
+    buf_add(b, text);
+}
+
+static void put_head(buf *b, uint64_t tensors, uint64_t metadata)
+{
+    buf_clear(b);
+    buf_add(b, "GGUF");
+    put_u32(b, 3);
+    put_u64(b, tensors);
+    put_u64(b, metadata);
+}
+
+static void put_tensor(buf *b, const char *name, int ndim, const uint64_t *sizes, uint32_t type,
+                       uint64_t offset)
+{
+    put_text(b, name);
+    put_u32(b, (uint32_t)ndim);
+    for (int i = 0; i < ndim; i++)
+        put_u64(b, sizes[i]);
+    put_u32(b, type);
+    put_u64(b, offset);
+}
+
+/* Zeros up to the alignment, and n more. */
+static void put_data(buf *b, size_t n)
+{
+    while (b->len % 32)
+        buf_char(b, '\0');
+    for (size_t i = 0; i < n; i++)
+        buf_char(b, '\0');
+}
+
+/* An exact copy on the heap, so that a sanitizer sees a read behind it. It is put into a file. */
+static void refused(test_folder *d, const buf *b, kv_code code, const char *want)
+{
+    char all[300];
+    folder_put(d, NAME, b->data, b->len);
+    snprintf(all, sizeof all, "%%/" NAME ": %s", want);
+    folder_refused(d, folder_file(d, NAME), code, all, "");
+}
+
+static void opens(test_folder *d, const buf *b, int ntensors)
+{
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    folder_put(d, NAME, b->data, b->len);
+    CHECK_OK(checkpoint_open(&c, folder_file(d, NAME), NULL, &e));
+    CHECK_INT(checkpoint_count(c), ntensors);
+    checkpoint_close(c);
+}
+
+/* ---- The header ------------------------------------------------------------------------------ */
+
+TEST(checkpoint_gguf_head)
+{
+    test_folder d = folder_new();
+    buf b = {0};
+    put_head(&b, 0, 0);
+    opens(&d, &b, 0);
+    put_data(&b, 0);
+    opens(&d, &b, 0);
+    buf_char(&b, 'x');
+    refused(&d, &b, KV_E_FORMAT, "1 bytes behind the data belong to no tensor");
+
+    put_head(&b, 0, 0);
+    b.data[4] = 1;
+    refused(&d, &b, KV_E_UNSUPPORTED, "GGUF version 1, and 2 and 3 are read");
+    b.data[4] = 4;
+    refused(&d, &b, KV_E_UNSUPPORTED, "GGUF version 4, and 2 and 3 are read");
+    memset(b.data + 4, 0, 4);
+    refused(&d, &b, KV_E_UNSUPPORTED, "GGUF version 0, and 2 and 3 are read");
+
+    put_head(&b, UINT64_MAX, 0);
+    refused(&d, &b, KV_E_FORMAT,
+            "byte 24: the list of tensors needs 18446744073709551615 times 24 bytes more, the file "
+            "has 0");
+    put_head(&b, 0, UINT64_MAX / 8);
+    refused(&d, &b, KV_E_FORMAT,
+            "byte 24: the list of metadata needs 2305843009213693951 times 13 bytes more, the file "
+            "has 0");
+    b.len = 5;
+    refused(&d, &b, KV_E_FORMAT,
+            "byte 0: the begin of the header needs 8 bytes more, the file has 5");
+    b.len = 4;
+    refused(&d, &b, KV_E_FORMAT,
+            "byte 0: the begin of the header needs 8 bytes more, the file has 4");
+    buf_release(&b);
+    folder_remove(&d);
+}
+
+/* One of the metadata with this type, and what follows it. */
+static void put_metadata(buf *b, const char *name, uint32_t type, const void *value, size_t n)
+{
+    put_text(b, name);
+    put_u32(b, type);
+    buf_put(b, value, n);
+}
+
+TEST(checkpoint_gguf_metadata)
+{
+    static const struct {
+        const char *name;
+        uint32_t type;
+        const char *value;
+        size_t n;
+        const char *want;
+    } cases[] = {
+        {"a", 13, "12345678", 8, "metadata \"a\" has a value of type 13, and there are 0 to 12"},
+        {"a", 7, "\2......", 7, "metadata \"a\" is no bool, its byte is 2"},
+        {"a", 8, "\xFF\0\0\0\0\0\0\0", 8,
+         "byte 45: metadata \"a\" needs 255 bytes more, the file has 0"},
+        {"a", 8, "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", 8,
+         "byte 45: metadata \"a\" needs 18446744073709551615 bytes more, the file has 0"},
+        {"a", 8, "\1\0\0\0\0\0\0\0\xFF", 9, "metadata \"a\" is not UTF-8"},
+        {"a", 8, "\3\0\0\0\0\0\0\0a\0b", 11, "metadata \"a\" is not UTF-8"},
+        {"\xC3", 0, "1......", 7, "the name of metadata 0 is not UTF-8"},
+        {"a", 9, "\4\0\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x3F", 12,
+         "byte 49: metadata \"a\" needs 4611686018427387903 times 4 bytes more, the file has 0"},
+        {"a", 9, "\0\0\0\0\7\0\0\0\0\0\0\0", 12,
+         "byte 49: metadata \"a\" needs 7 bytes more, the file has 0"},
+        {"a", 9, "\x0D\0\0\0\0\0\0\0\0\0\0\0", 12,
+         "metadata \"a\" has a value of type 13, and there are 0 to 12"},
+        {"general.alignment", 4, "\0\0\0\0", 4,
+         "metadata \"general.alignment\" is no power of two of type u32"},
+        {"general.alignment", 4, "\x18\0\0\0", 4,
+         "metadata \"general.alignment\" is no power of two of type u32"},
+        {"general.alignment", 5, "\x20\0\0\0", 4,
+         "metadata \"general.alignment\" is no power of two of type u32"},
+        {"general.alignment", 8,
+         "\2\0\0\0\0\0\0\0"
+         "32",
+         10, "metadata \"general.alignment\" is no power of two of type u32"},
+    };
+    test_folder d = folder_new();
+    buf b = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        put_head(&b, 0, 1);
+        put_metadata(&b, cases[i].name, cases[i].type, cases[i].value, cases[i].n);
+        refused(&d, &b, KV_E_FORMAT, cases[i].want);
+    }
+    put_head(&b, 0, 2);
+    put_metadata(&b, "a", 0, "1", 1);
+    put_metadata(&b, "a", 1, "1", 1);
+    refused(&d, &b, KV_E_FORMAT, "metadata \"a\" stands there twice");
+
+    /* lists in lists: as deep as is allowed, and one deeper */
+    for (int depth = 8; depth <= 9; depth++) {
+        put_head(&b, 0, 1);
+        put_text(&b, "a");
+        put_u32(&b, 9);
+        for (int i = 1; i < depth; i++) {
+            put_u32(&b, 9);
+            put_u64(&b, 1);
+        }
+        put_u32(&b, 8);
+        put_u64(&b, 1);
+        put_text(&b, "deep");
+        if (depth == 8)
+            opens(&d, &b, 0);
+        else
+            refused(&d, &b, KV_E_FORMAT, "metadata \"a\": lists are nested deeper than 8");
+    }
+    /* more than is kept in all */
+    put_head(&b, 0, 3);
+    for (int i = 0; i < 3; i++) {
+        char name[2] = {(char)('a' + i), '\0'};
+        put_text(&b, name);
+        put_u32(&b, 8);
+        put_u64(&b, 40000000);
+        buf_repeat(&b, 'x', 40000000);
+    }
+    refused(&d, &b, KV_E_FORMAT,
+            "names and metadata of more than 100000000 bytes, which are not read");
+    buf_release(&b);
+    folder_remove(&d);
+}
+
+/* A list of 64 items is kept, one of 65 is not. */
+TEST(checkpoint_gguf_lists)
+{
+    test_folder d = folder_new();
+    buf b = {0};
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    put_head(&b, 0, 4);
+    for (uint32_t n = 64; n <= 65; n++) {
+        char name[8];
+        snprintf(name, sizeof name, "u%d", (int)n);
+        put_text(&b, name);
+        put_u32(&b, 9);
+        put_u32(&b, 0);
+        put_u64(&b, n);
+        buf_repeat(&b, '\1', n);
+        name[0] = 't';
+        put_text(&b, name);
+        put_u32(&b, 9);
+        put_u32(&b, 8);
+        put_u64(&b, n);
+        for (uint32_t i = 0; i < n; i++)
+            put_text(&b, "x");
+    }
+    folder_put(&d, NAME, b.data, b.len);
+    CHECK_OK(checkpoint_open(&c, folder_file(&d, NAME), NULL, &e));
+    CHECK_INT(checkpoint_metadata_count(c), 2);
+    CHECK_INT(strlen(checkpoint_metadata(c, "u64")), 1 + 64 * 2);
+    CHECK_INT(strlen(checkpoint_metadata(c, "t64")), 1 + 64 * 4);
+    checkpoint_close(c);
+    buf_release(&b);
+    folder_remove(&d);
+}
+
+/* ---- Tensors --------------------------------------------------------------------------------- */
+
+TEST(checkpoint_gguf_tensors)
+{
+    static const struct {
+        int ndim;
+        uint64_t sizes[4];
+        uint32_t type;
+        uint64_t offset;
+        kv_code code;
+        const char *want;
+    } cases[] = {
+        {5, {1}, 0, 0, KV_E_FORMAT, "tensor \"a\" has 5 axes, and at most 4 are allowed"},
+        {1, {UINT64_MAX}, 0, 0, KV_E_FORMAT, "tensor \"a\" has a size of 18446744073709551615"},
+        {2,
+         {1ull << 40, 1ull << 40},
+         0,
+         0,
+         KV_E_FORMAT,
+         "tensor \"a\" of shape (1099511627776, 1099511627776) is too large"},
+        {1,
+         {INT64_MAX / 2},
+         0,
+         0,
+         KV_E_FORMAT,
+         "tensor \"a\" of shape (4611686018427387903,) is too large"},
+        {1, {8}, 4, 0, KV_E_UNSUPPORTED, "tensor \"a\" has the type 4, which is not read"},
+        {1, {8}, 42, 0, KV_E_UNSUPPORTED, "tensor \"a\" has the type 42, which is not read"},
+        {1,
+         {8},
+         UINT32_MAX,
+         0,
+         KV_E_UNSUPPORTED,
+         "tensor \"a\" has the type 4294967295, which is not read"},
+        {2,
+         {16, 2},
+         8,
+         0,
+         KV_E_FORMAT,
+         "tensor \"a\" of shape (2, 16): the last size is no whole number of blocks of Q8_0, which "
+         "have 32 elements"},
+        {0,
+         {0},
+         2,
+         0,
+         KV_E_FORMAT,
+         "tensor \"a\" of shape (): the last size is no whole number of blocks of Q4_0, which have "
+         "32 elements"},
+        {1,
+         {8},
+         0,
+         1,
+         KV_E_FORMAT,
+         "tensor \"a\" begins at byte 1 of the data, which is no multiple of 32"},
+        {1,
+         {8},
+         0,
+         1ull << 63,
+         KV_E_FORMAT,
+         "tensor \"a\" begins at byte 9223372036854775808 of the data, which is too far"},
+        {1, {8}, 0, 32, KV_E_FORMAT, "32 bytes of data before tensor \"a\" belong to no tensor"},
+        {1, {9}, 0, 0, KV_E_FORMAT, "cut within its data: 4 of 36 bytes are missing"},
+        {1,
+         {1ull << 40},
+         0,
+         0,
+         KV_E_FORMAT,
+         "cut within its data: 4398046511072 of 4398046511104 bytes are missing"},
+    };
+    test_folder d = folder_new();
+    buf b = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        put_head(&b, 1, 0);
+        put_tensor(&b, "a", cases[i].ndim, cases[i].sizes, cases[i].type, cases[i].offset);
+        put_data(&b, 32);
+        refused(&d, &b, cases[i].code, cases[i].want);
+    }
+    const uint64_t eight[] = {8}, nine[] = {9}, none[] = {0};
+    put_head(&b, 1, 0);
+    put_tensor(&b, "\xFF", 1, eight, 0, 0);
+    put_data(&b, 32);
+    refused(&d, &b, KV_E_FORMAT, "the name of tensor 0 is not UTF-8");
+
+    put_head(&b, 2, 0);
+    put_tensor(&b, "a", 1, nine, 0, 0);
+    put_tensor(&b, "b", 1, eight, 0, 32);
+    put_data(&b, 64);
+    refused(&d, &b, KV_E_FORMAT, "tensors \"a\" and \"b\" overlap");
+    put_head(&b, 2, 0);
+    put_tensor(&b, "a", 1, eight, 0, 0);
+    put_tensor(&b, "a", 1, eight, 0, 32);
+    put_data(&b, 64);
+    refused(&d, &b, KV_E_FORMAT, "two tensors have the name \"a\"");
+
+    /* the other way round, a scalar, one without elements, padding at the end or none */
+    for (int padding = 24; padding >= 0; padding -= 24) {
+        put_head(&b, 4, 0);
+        put_tensor(&b, "b", 1, nine, 0, 64);
+        put_tensor(&b, "none", 1, none, 0, 0);
+        put_tensor(&b, "a", 1, eight, 0, 0);
+        put_tensor(&b, "scalar", 0, NULL, 28, 32);
+        put_data(&b, 64 + 36 + (padding ? 28 : 0));
+        opens(&d, &b, 4);
+    }
+    buf_release(&b);
+    folder_remove(&d);
+}
+
+/* A file that holds less than it says: the findings, and what is left. */
+TEST(checkpoint_gguf_findings)
+{
+    const uint64_t eight[] = {8};
+    test_folder d = folder_new();
+    buf b = {0};
+    put_head(&b, 4, 1);
+    put_metadata(&b, "t", 8, "\1\0\0\0\0\0\0\0\xFF", 9);
+    put_tensor(&b, "a", 1, eight, 0, 0);
+    put_tensor(&b, "b", 1, eight, 99, 32);
+    put_tensor(&b, "c", 1, eight, 0, 32);
+    put_tensor(&b, "d", 1, eight, 0, 128);
+    put_data(&b, 70);
+    folder_put(&d, NAME, b.data, b.len);
+    checkpoint *c =
+        folder_findings(folder_file(&d, NAME),
+                        NAME " -: metadata \"t\" is not UTF-8\n" NAME
+                             " b: tensor \"b\" has the type 99, which is not read\n" NAME
+                             " d: 64 bytes of data before tensor \"d\" belong to no tensor\n" NAME
+                             " -: cut within its data: 90 of 160 bytes are missing\n");
+    CHECK_INT(checkpoint_count(c), 2);
+    CHECK_TEXT(checkpoint_at(c, 1)->name, "c");
+    checkpoint_close(c);
+    /* without the begin of its data none is known */
+    put_head(&b, 2, 0);
+    put_tensor(&b, "a", 1, eight, 0, 0);
+    put_tensor(&b, "b", 5, eight, 0, 0);
+    put_data(&b, 70);
+    folder_put(&d, NAME, b.data, b.len);
+    c = folder_findings(folder_file(&d, NAME),
+                        NAME " -: tensor \"b\" has 5 axes, and at most 4 are allowed\n");
+    CHECK_INT(checkpoint_count(c), 0);
+    checkpoint_close(c);
+    buf_release(&b);
+    folder_remove(&d);
+}
+
+/* ---- Changed files --------------------------------------------------------------------------- */
+
+static size_t read_small(char small[512])
+{
+    FILE *f = fopen("tests/checkpoint/small.gguf", "rb");
+    CHECK(f != NULL);
+    size_t n = fread(small, 1, 512, f);
+    fclose(f);
+    CHECK_INT(n, 272);
+    return n;
+}
+
+/* Opens and loads whatever a file says. */
+static int try_all(const char *path, const checkpoint_options *o)
+{
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    int rc = checkpoint_open(&c, path, o, &e);
+    CHECK_INT(e.code, rc);
+    CHECK((rc == KV_OK) == (c != NULL));
+    CHECK(rc == KV_OK || e.text[0]);
+    for (int64_t i = 0; c && i < checkpoint_count(c); i++) {
+        kv_err why = {0};
+        kv_array *a = NULL;
+        int code = checkpoint_load(&a, c, i, &why);
+        CHECK(code == KV_OK || code == KV_E_DTYPE || code == KV_E_FORMAT || code == KV_E_MEMORY);
+        if (code == KV_E_MEMORY)
+            rc = code;
+        kv_array_unref(a);
+    }
+    checkpoint_close(c);
+    return rc;
+}
+
+TEST(checkpoint_gguf_cut)
+{
+    char small[512];
+    test_folder d = folder_new();
+    size_t n = read_small(small);
+    for (size_t k = 4; k < n; k++) {
+        folder_put(&d, NAME, small, k);
+        int rc = try_all(folder_file(&d, NAME), NULL);
+        /* the last bytes are padding */
+        CHECK_INT(rc, k < 266 ? KV_E_FORMAT : KV_OK);
+    }
+    folder_remove(&d);
+}
+
+TEST(checkpoint_gguf_mutations)
+{
+    static const unsigned char bytes[] = {0, 1, 7, 8, 9, 13, 0x20, 0x7F, 0x80, 0xFF};
+    char small[512], text[512];
+    buf got = {0};
+    checkpoint_options asked = {.found = keep_finding, .arg = &got};
+    test_folder d = folder_new();
+    size_t n = read_small(small);
+    int good = 0, all = 0;
+    for (size_t at = 0; at < n; at++) {
+        for (size_t k = 0; k < sizeof bytes; k++, all++) {
+            memcpy(text, small, n);
+            text[at] = (char)bytes[k];
+            folder_put(&d, NAME, text, n);
+            int rc = try_all(folder_file(&d, NAME), NULL);
+            CHECK(rc == KV_OK || rc == KV_E_FORMAT || rc == KV_E_UNSUPPORTED);
+            good += rc == KV_OK;
+            buf_clear(&got);
+            CHECK_INT(rc != KV_OK, try_all(folder_file(&d, NAME), &asked) != KV_OK || got.len > 0);
+        }
+    }
+    CHECK(good > all / 4 && good < all * 3 / 4);
+    buf_release(&got);
+    folder_remove(&d);
+}
+
+TEST(checkpoint_gguf_random)
+{
+    char small[512], text[512];
+    uint64_t state = 4711;
+    test_folder d = folder_new();
+    size_t n = read_small(small);
+    for (int i = 0; i < 5000; i++) {
+        memcpy(text, small, n);
+        for (uint64_t k = 1 + io_random(&state) % 4; k > 0; k--)
+            text[4 + io_random(&state) % (n - 4)] ^= (char)(1 << io_random(&state) % 8);
+        folder_put(&d, NAME, text, n);
+        int rc = try_all(folder_file(&d, NAME), NULL);
+        CHECK(rc == KV_OK || rc == KV_E_FORMAT || rc == KV_E_UNSUPPORTED);
+    }
+    folder_remove(&d);
+}
+
+TEST(checkpoint_gguf_no_memory)
+{
+    int lowest = dup(0), rc, n;
+    close(lowest);
+    for (int alone = 0; alone < 2; alone++) {
+        rc = KV_E_MEMORY;
+        for (n = 1; rc; n++) {
+            mem_fail_at(alone ? -n : n);
+            rc = try_all("tests/checkpoint/small.gguf", NULL);
+            mem_fail_at(0);
+            CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+            int now = dup(0);
+            CHECK_INT(now, lowest);
+            close(now);
+            CHECK(n < 100);
+        }
+        CHECK(n > 10);
+    }
+}

@@ -1,0 +1,285 @@
+/* Statistics of tensors beside plain loops: every type, what is not finite, sizes around pieces and
+ * blocks, numbers whose squares overflow. */
+#include "tensors/tensor_stat.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "checkpoint/tensor_codec.h"
+#include "tensors/walk.h"
+#include "test_tensor.h"
+
+/* Splitmix64. */
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+static tensor_stat stat_of(tensor_type type, int64_t n, const void *data)
+{
+    kv_err e = {0};
+    tensor_stat out;
+    const tensor_given given = {"x", type, n, 0, data};
+    buf file = tensor_file(&given, 1);
+    checkpoint *c = tensor_open(&file, "x");
+    CHECK_OK(tensor_stats(&out, c, &(int64_t){0}, 1, NULL, NULL, &e));
+    checkpoint_close(c);
+    buf_release(&file);
+    return out;
+}
+
+static double value(stat_number x)
+{
+    double magnitude = x.is_integer ? (double)x.magnitude : x.x;
+    return x.negative ? -magnitude : magnitude;
+}
+
+static int near(double got, double want, double size)
+{
+    double most = 1e-13 * size;
+    if (fabs(got - want) <= most)
+        return 1;
+    printf("# %.17g, not %.17g\n", got, want);
+    return 0;
+}
+
+/* The same by two passes of long double. */
+static void check(tensor_type type, int64_t n, const void *data)
+{
+    tensor_stat got = stat_of(type, n, data);
+    double *x = malloc((size_t)n * sizeof *x + 1), low = INFINITY, high = -INFINITY;
+    long double sum = 0, squares = 0;
+    int64_t finite = 0, zeros = 0, nan = 0, inf = 0;
+    tensor_decode_f64(x, type, data, n);
+    for (int64_t i = 0; i < n; i++) {
+        nan += isnan(x[i]);
+        inf += isinf(x[i]) != 0;
+        zeros += x[i] == 0;
+        if (!isfinite(x[i]))
+            continue;
+        finite++;
+        sum += x[i];
+        low = x[i] < low ? x[i] : low;
+        high = x[i] > high ? x[i] : high;
+    }
+    long double mean = finite ? sum / (long double)finite : 0;
+    for (int64_t i = 0; i < n; i++)
+        if (isfinite(x[i]))
+            squares += (x[i] - mean) * (x[i] - mean);
+    CHECK(got.has_numbers);
+    CHECK_INT(got.elements, n);
+    CHECK_INT(got.finite, finite);
+    CHECK_INT(got.zeros, zeros);
+    CHECK_INT(got.nan, nan);
+    CHECK_INT(got.inf, inf);
+    if (finite) {
+        double std = (double)sqrtl(squares / (long double)finite);
+        double size = fabs(low) > fabs(high) ? fabs(low) : fabs(high);
+        CHECK(value(got.min) == low);
+        CHECK(value(got.max) == high);
+        CHECK(value(got.absmax) == size);
+        CHECK(near(got.mean, (double)mean, size));
+        CHECK(near(got.std, std, std * 100));
+    }
+    free(x);
+}
+
+/* Bits of any kind; BOOL has bytes 0 and 1. */
+static void *random_data(tensor_type type, int64_t n, uint64_t *state)
+{
+    int64_t bytes = tensor_type_bytes(type, n);
+    unsigned char *data = malloc((size_t)bytes + 1);
+    for (int64_t i = 0; i < bytes; i++)
+        data[i] = (unsigned char)(next_random(state) & (type == TENSOR_BOOL ? 1 : 255));
+    return data;
+}
+
+TEST(tensor_stat_every_type)
+{
+    static const int64_t lengths[] = {0, 4, 16, 20, 4096, 4100, WALK_PIECE + 4};
+    uint64_t state = 1;
+    for (int t = 0; t < TENSOR_NSAFE; t++) {
+        if (t == TENSOR_C64)
+            continue;
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+            void *data = random_data((tensor_type)t, lengths[i], &state);
+            /* Random float64 are as large as their squares are not. */
+            for (int64_t k = 0; t == TENSOR_F64 && k < lengths[i]; k++)
+                if (k % 3)
+                    ((double *)data)[k] = ldexp((double)next_random(&state), -60) - 3;
+                else if (k % 7)
+                    ((double *)data)[k] = 0;
+            check((tensor_type)t, lengths[i], data);
+            free(data);
+        }
+    }
+}
+
+/* All lengths within a block, and of what is in it. */
+TEST(tensor_stat_lengths)
+{
+    uint64_t state = 2;
+    float x[70];
+    for (int64_t n = 0; n < 70; n++) {
+        for (int64_t i = 0; i < n; i++) {
+            uint64_t r = next_random(&state);
+            x[i] = r % 5 == 0   ? NAN
+                   : r % 5 == 1 ? INFINITY
+                   : r % 5 == 2 ? -0.0f
+                                : (float)(r >> 40) - 8e6f;
+        }
+        check(TENSOR_F32, n, x);
+    }
+}
+
+TEST(tensor_stat_nothing_finite)
+{
+    float *x = malloc(sizeof *x * (WALK_PIECE + 5000));
+    for (int64_t i = 0; i < WALK_PIECE + 5000; i++)
+        x[i] = i % 3 ? NAN : -INFINITY;
+    check(TENSOR_F32, 3, x);
+    check(TENSOR_F32, WALK_PIECE + 5000, x);
+    x[WALK_PIECE + 4999] = 7; /* the only one is the last */
+    check(TENSOR_F32, WALK_PIECE + 5000, x);
+    x[0] = -0.0f;
+    check(TENSOR_F32, WALK_PIECE + 5000, x);
+    free(x);
+}
+
+/* Numbers far from 0 beside their deviation: a sum of plain squares would have no digit of it. */
+TEST(tensor_stat_far_from_zero)
+{
+    int64_t n = 3 * WALK_PIECE + 77;
+    double *x = malloc(sizeof *x * (size_t)n);
+    uint64_t state = 3;
+    for (int64_t i = 0; i < n; i++)
+        x[i] = 1e9 + ldexp((double)next_random(&state), -64);
+    check(TENSOR_F64, n, x);
+    free(x);
+}
+
+TEST(tensor_stat_squares_overflow)
+{
+    static const double scales[] = {0x1p1020, 0x1p-1040, 0x1p-1074, 0x1p600, 0x1p-600};
+    int64_t n = WALK_PIECE + 9;
+    double *x = malloc(sizeof *x * (size_t)n);
+    for (size_t k = 0; k < sizeof scales / sizeof *scales; k++) {
+        for (int64_t i = 0; i < n; i++)
+            x[i] = (double)(i % 7 - 2) * scales[k];
+        tensor_stat got = stat_of(TENSOR_F64, n, x);
+        CHECK(got.max.x == 4 * scales[k]);
+        CHECK(got.min.x == -2 * scales[k]);
+        /* The mean of the smallest numbers rounds to one of them. */
+        CHECK(near(got.mean / scales[k], 1, k == 2 ? 0 : 1e9));
+        CHECK(near(got.std / scales[k], 2, k == 2 ? 0 : 1e9));
+    }
+    free(x);
+}
+
+TEST(tensor_stat_integers_are_exact)
+{
+    const int64_t i[] = {INT64_MIN, INT64_MAX, 0, -1};
+    const uint64_t u[] = {UINT64_MAX, UINT64_MAX - 1, INT64_MAX};
+    const int64_t one[] = {INT64_C(9007199254740993)};
+    tensor_stat s = stat_of(TENSOR_I64, 4, i);
+    CHECK(s.min.is_integer && s.min.negative && s.min.magnitude == UINT64_C(1) << 63);
+    CHECK(!s.max.negative && s.max.magnitude == INT64_MAX);
+    CHECK(!s.absmax.negative && s.absmax.magnitude == UINT64_C(1) << 63);
+    CHECK_INT(s.zeros, 1);
+    s = stat_of(TENSOR_U64, 3, u);
+    CHECK(s.min.magnitude == INT64_MAX && !s.min.negative);
+    CHECK(s.max.magnitude == UINT64_MAX && !s.max.negative);
+    CHECK_INT(s.zeros, 0);
+    s = stat_of(TENSOR_I64, 1, one);
+    CHECK(s.max.magnitude == UINT64_C(9007199254740993) && s.std == 0);
+}
+
+/* Types without numbers have their elements alone. */
+TEST(tensor_stat_no_numbers)
+{
+    const float c[] = {1, 2};
+    tensor_stat s = stat_of(TENSOR_C64, 1, c);
+    CHECK(!s.has_numbers);
+    CHECK_INT(s.elements, 1);
+    CHECK_INT(s.finite, 0);
+    CHECK(tensor_stat_can(TENSOR_F4));
+    CHECK(tensor_stat_can(TENSOR_U64));
+    CHECK(!tensor_stat_can(TENSOR_Q4_0));
+}
+
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+static void stat_with(const char *threads, const buf *file, tensor_stat out[2])
+{
+    kv_err e = {0};
+    int ends[2], status;
+    size_t bytes = 2 * sizeof *out;
+    CHECK(pipe(ends) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        setenv("KVSTORE_THREADS", threads, 1);
+        checkpoint *c = tensor_open(file, "x");
+        memset(out, 0, bytes);
+        CHECK_OK(tensor_stats(out, c, (int64_t[]){0, 1}, 2, NULL, NULL, &e));
+        _exit(write(ends[1], out, bytes) != (ssize_t)bytes);
+    }
+    CHECK(read(ends[0], out, bytes) == (ssize_t)bytes);
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+TEST(tensor_stat_threads_change_no_bit)
+{
+    int64_t n = 40 * WALK_PIECE + 13;
+    float *x = malloc(sizeof *x * (size_t)n);
+    uint64_t state = 5;
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (float)ldexp((double)next_random(&state) - 0x1p62, -62);
+    const tensor_given given[] = {{"x", TENSOR_F32, n, 0, x}, {"y", TENSOR_BF16, n, 0, x}};
+    buf file = tensor_file(given, 2);
+    tensor_stat one[2], more[2];
+    stat_with("1", &file, one);
+    static const char *const counts[] = {"2", "3", "4", "5", "8"};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        stat_with(counts[i], &file, more);
+        for (int k = 0; k < 2; k++) {
+            CHECK(memcmp(&one[k].mean, &more[k].mean, sizeof(double)) == 0);
+            CHECK(memcmp(&one[k].std, &more[k].std, sizeof(double)) == 0);
+            CHECK(one[k].min.x == more[k].min.x && one[k].max.x == more[k].max.x);
+            CHECK_INT(one[k].finite, more[k].finite);
+        }
+    }
+    buf_release(&file);
+    free(x);
+}
+
+TEST(tensor_stat_no_memory)
+{
+    int64_t count = 2 * WALK_PIECE;
+    double *x = calloc((size_t)count, sizeof *x);
+    x[0] = 0x1p1000;
+    const tensor_given given = {"x", TENSOR_F64, count, 0, x};
+    buf file = tensor_file(&given, 1);
+    checkpoint *c = tensor_open(&file, "x");
+    int code = KV_E_MEMORY, n;
+    for (n = 1; n < 80 && code; n++) {
+        kv_err e = {0};
+        tensor_stat out;
+        mem_fail_at(n);
+        code = tensor_stats(&out, c, &(int64_t){0}, 1, NULL, NULL, &e);
+        mem_fail_at(0);
+        CHECK(code == KV_OK || code == KV_E_MEMORY);
+        CHECK_INT(e.code, code);
+    }
+    CHECK(code == KV_OK && n > 8);
+    checkpoint_close(c);
+    buf_release(&file);
+    free(x);
+}
