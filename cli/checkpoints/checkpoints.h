@@ -8,6 +8,10 @@
 /* cmd_convert.c */
 command_fn cmd_convert;
 
+/* cmd_check.c */
+command_fn cmd_check;
+/* cmd_hash.c */
+command_fn cmd_hash;
 /* cmd_ls.c */
 command_fn cmd_ls;
 /* cmd_stat.c */

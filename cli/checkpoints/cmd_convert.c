@@ -5,6 +5,7 @@
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
 #include "checkpoints/outputs.h"
+#include "checkpoints/walked.h"
 #include "session/unit.h"
 #include "syntax/safe.h"
 #include "tensors/convert.h"
@@ -153,13 +154,6 @@ static int choose_all(plan *p, kv_err *e)
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-static void tell(void *arg, int64_t done, int64_t all)
-{
-    (void)arg;
-    (void)all;
-    progress_step(done);
-}
-
 static int convert_all(plan *p, kv_err *e)
 {
     convert c = {.inputs = p->files,
@@ -168,7 +162,7 @@ static int convert_all(plan *p, kv_err *e)
                  .nkeys = p->nkeys,
                  .metadata = p->texts,
                  .nmetadata = p->ntexts,
-                 .progress = tell};
+                 .progress = walked_step};
     int64_t all = 0;
     for (int64_t i = 0; i < p->nkeys; i++)
         all += checkpoint_at(p->files[p->keys[i].input], p->keys[i].at)->bytes;
