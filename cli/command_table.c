@@ -281,7 +281,7 @@ const command command_table[] = {
       {"drop-metadata", OPTION_FLAG, NULL},
       {"force", OPTION_FLAG, NULL}},
      .run = cmd_convert,
-     .summary = "one checkpoint of others: keys, names, dtypes, shards; OUT is complete or not there",
+     .summary = "one checkpoint of others: keys, names, dtypes, form; OUT is complete or not there",
      .examples =
          "save m.safetensors; convert m.safetensors half.safetensors --dtype bf16\n"
          "convert m.safetensors out/ --shard-size 5G --force # shards with their index\n"

@@ -70,15 +70,16 @@ static int cut_words(plan *p, const ast *at, const words *all, kv_err *e)
 
 static int read_renames(plan *p, kv_err *e)
 {
-    int code = eval_option_words(p->s, p->call, "rename", "a renaming", p->out, &p->rename_words, e);
+    words *given = &p->rename_words;
+    int code = eval_option_words(p->s, p->call, "rename", "a renaming", p->out, given, e);
     if (code)
         return code;
-    p->renames = mem_zalloc(p->rename_words.n, sizeof *p->renames, e);
+    p->renames = mem_zalloc(given->n, sizeof *p->renames, e);
     if (!p->renames)
         return KV_E_MEMORY;
-    for (int64_t i = 0; i < p->rename_words.n; i++)
-        if (renaming_new(&p->renames[i], p->rename_words.items[i].text, e))
-            return unit_at(p->s, p->rename_words.items[i].at, e);
+    for (int64_t i = 0; i < given->n; i++)
+        if (renaming_new(&p->renames[i], given->items[i].text, e))
+            return unit_at(p->s, given->items[i].at, e);
     return KV_OK;
 }
 

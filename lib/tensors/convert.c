@@ -38,7 +38,7 @@ static const char *file_of(const convert *c, int64_t i)
     return checkpoint_name(c->inputs[c->keys[i].input]);
 }
 
-/* ---- What cannot be --------------------------------------------------------------------------- */
+/* ---- What cannot be -------------------------------------------------------------------------- */
 
 /* Names in messages: the first bytes. */
 #define SHOWN_BYTES 80

@@ -173,7 +173,8 @@ TEST(tensor_convert_refuses)
         const char *text;
     } misfits[] = {
         {1, "nans", TENSOR_I32, "b.safetensors: \"nans\" is nan at [0, 1], which I32 cannot hold"},
-        {1, "nans", TENSOR_BOOL, "b.safetensors: \"nans\" is nan at [0, 1], which BOOL cannot hold"},
+        {1, "nans", TENSOR_BOOL,
+         "b.safetensors: \"nans\" is nan at [0, 1], which BOOL cannot hold"},
         {0, "long", TENSOR_U8, "a.safetensors: \"long\" is -100 at [0], which U8 cannot hold"},
         {0, "long", TENSOR_I8, "a.safetensors: \"long\" is 128 at [228], which I8 cannot hold"},
         {0, "one", TENSOR_U64, "a.safetensors: \"one\" is -100 at [], which U64 cannot hold"},
