@@ -208,7 +208,8 @@ int store_file_open(store_file *f, const char *path, kv_err *e)
         return rc;
     if (!checkpoint_is_safetensors(f->file)) {
         /* saved there, it would not be the file that it was */
-        rc = file_bad(e, KV_E_FORMAT, path, "a store is kept in a safetensors file, and this is none");
+        rc = file_bad(e, KV_E_FORMAT, path,
+                      "a store is kept in a safetensors file, and this is none");
         kv_err_hint(e, "init * @FILE takes its values; convert makes a safetensors file of it");
     } else if ((rc = image_check(f->file, path, e)) == KV_OK &&
         checkpoint_metadata(f->file, "kvstore.states"))
