@@ -680,14 +680,14 @@ TEST(npz_findings)
     checkpoint *c = NULL;
     char all[1000] = "", path[64];
     size_t n;
-    char *file = npy(SCALAR, "abcd", 4, &n), *odd = npy("{'descr': '<V2', 'fortran_order': False, "
-                                                         "'shape': ()}", "ab", 2, &n);
+    size_t nodd;
+    char *file = npy(SCALAR, "abcd", 4, &n);
+    char *odd = npy("{'descr': '<V2', 'fortran_order': False, 'shape': ()}", "ab", 2, &nodd);
     maker m = {0};
-    npy(SCALAR, "abcd", 4, &n);
     add(&m, "good.npy", file, n, false);
     add(&m, "secret.npy", file, n, false);
     m.lines[46 + 8 + 8] |= 1;
-    add(&m, "odd.npy", odd, 10 + 52 + 2, false);
+    add(&m, "odd.npy", odd, nodd, false);
     add(&m, "readme", "x", 1, false);
     add(&m, "last.npy", file, n, true);
     image mixed = made(&m);
