@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,17 +20,31 @@
 
 /* ---- Streams --------------------------------------------------------------------------------- */
 
+static const char *spool_folder(void)
+{
+    const char *folder = getenv("TMPDIR");
+    return folder && *folder ? folder : "/var/tmp";
+}
+
+static int spool_error(kv_err *e, const char *doing, int errnum)
+{
+    file_error(e, doing, spool_folder(), errnum);
+    kv_err_hint(e, "a stream is kept there while it is read: TMPDIR names another folder");
+    return KV_E_IO;
+}
+
+/* A file without a name; -1: an error. */
 static int temporary_file(kv_err *e)
 {
     char path[PATH_MAX];
-    const char *given = getenv("TMPDIR"), *folder = given && *given ? given : "/var/tmp";
+    const char *folder = spool_folder();
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    int n = snprintf(path, sizeof path, "%s/kvstore-XXXXXX", folder);
-    /* some file systems have no files without a name */
-    if (fd < 0 && n < (int)sizeof path && (fd = mkostemp(path, O_CLOEXEC)) >= 0)
+    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL) &&
+        snprintf(path, sizeof path, "%s/kvstore-XXXXXX", folder) < (int)sizeof path &&
+        (fd = mkostemp(path, O_CLOEXEC)) >= 0)
         unlink(path);
     if (fd < 0)
-        file_error(e, "make a temporary file in", folder, errno);
+        spool_error(e, "make a temporary file in", errno);
     return fd;
 }
 
@@ -37,7 +53,7 @@ static int write_all(int fd, const char *data, int64_t n, kv_err *e)
     while (n > 0) {
         ssize_t put = write(fd, data, (size_t)n);
         if (put < 0 && errno != EINTR)
-            return file_error(e, "write", "a temporary file", errno);
+            return spool_error(e, "write a temporary file in", errno);
         data += put > 0 ? put : 0;
         n -= put > 0 ? put : 0;
     }
