@@ -5,6 +5,10 @@
 
 #include "cmd/commands.h"
 
+/* cmd_check.c */
+command_fn cmd_check;
+/* cmd_hash.c */
+command_fn cmd_hash;
 /* cmd_ls.c */
 command_fn cmd_ls;
 /* cmd_stat.c */

@@ -3,11 +3,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/mem.h"
 #include "base/num.h"
-#include "base/stop.h"
 #include "checkpoint/checkpoint_write.h"
-#include "checkpoint/tensor_codec.h"
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
 #include "checkpoints/outputs.h"
@@ -15,6 +12,7 @@
 #include "session/show.h"
 #include "session/unit.h"
 #include "syntax/safe.h"
+#include "tensors/tensor_put.h"
 #include "term/progress.h"
 
 /* FILE, or NULL after an error. */
@@ -56,9 +54,6 @@ static int save_store(kv *store, const char *path, kv_err *e)
 }
 
 /* ---- Values ---------------------------------------------------------------------------------- */
-
-/* Elements that are converted and written at once: whole bytes of any type. */
-enum { BLOCK = 1 << 18 };
 
 /* The keys of a store that are written, as tensors. */
 typedef struct values {
@@ -124,44 +119,22 @@ static int no_number(const checkpoint_entry *t, const kv_array *a, int64_t i, kv
     return KV_E_VALUE;
 }
 
-/* Writes the elements of tensor number i in the type that it gets. block: room for BLOCK of them.
- */
-static int put_blocks(checkpoint_out *file, const checkpoint_entry *t, int64_t i, const kv_array *a,
-                      const char *data, char *block, kv_err *e)
-{
-    tensor_type has = tensor_type_of(kv_array_dtype(a));
-    int64_t n = kv_array_size(a);
-    int code = KV_OK;
-    for (int64_t from = 0; from < n && code == KV_OK; from += BLOCK) {
-        int64_t count = n - from < BLOCK ? n - from : BLOCK;
-        const char *src = data + tensor_type_bytes(has, from);
-        if ((code = stop_check(e)))
-            break;
-        if (has != t->type) {
-            int64_t wrong = tensor_convert(block, t->type, src, has, count);
-            if (wrong >= 0)
-                return no_number(t, a, from + wrong, e);
-            src = block;
-        }
-        code = checkpoint_out_put(file, i, tensor_type_bytes(t->type, from), src,
-                                  tensor_type_bytes(t->type, count), e);
-    }
-    return code;
-}
-
 /* A row_sparse key is written with all its rows. */
-static int put_key(kv *store, checkpoint_out *file, const values *v, int64_t i, char *block,
-                   kv_err *e)
+static int put_key(kv *store, checkpoint_out *file, const values *v, int64_t i, kv_err *e)
 {
     const checkpoint_entry *t = &v->entries[i];
+    tensor_type has = tensor_type_of(v->has[i]);
     const void *data;
+    int64_t wrong = -1;
     kv_array *a;
     int code = kv_array_new_raw(&a, v->has[i], t->ndim, t->shape, (kv_ctx){0}, e);
     if (code)
         return code;
     if ((code = kv_pull(store, &v->keys[i], 1, &a, NULL, e)) == KV_OK &&
         (code = kv_array_read(a, &data, e)) == KV_OK)
-        code = put_blocks(file, t, i, a, data, block, e);
+        code = tensor_put(file, i, t->type, data, has, kv_array_size(a), &wrong, e);
+    if (code == KV_OK && wrong >= 0)
+        code = no_number(t, a, wrong, e);
     kv_array_unref(a);
     return code;
 }
@@ -169,17 +142,15 @@ static int put_key(kv *store, checkpoint_out *file, const values *v, int64_t i, 
 static int put_all(kv *store, checkpoint_out *file, const values *v, kv_err *e)
 {
     int64_t done = 0;
-    char *block = mem_alloc(BLOCK, sizeof(double), e);
-    int code = block ? KV_OK : KV_E_MEMORY;
+    int code = KV_OK;
     progress_begin("save", v->bytes, PROGRESS_BYTES);
     for (int64_t i = 0; i < v->n && code == KV_OK; i++) {
-        code = put_key(store, file, v, i, block, e);
+        code = put_key(store, file, v, i, e);
         done += tensor_type_bytes(tensor_type_of(v->has[i]),
                                   tensor_elements(v->entries[i].ndim, v->entries[i].shape));
         progress_step(done);
     }
     progress_end();
-    mem_free(block);
     return code;
 }
 

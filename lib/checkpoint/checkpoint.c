@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/kv_assert.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
 
@@ -105,7 +106,9 @@ static int fault(const checkpoint *c, kv_code code, const char *key, const char 
 {
     buf text = {0};
     buf_vprintf(&text, fmt, ap);
-    if (c->options.found)
+    if (buf_check(&text, e))
+        code = KV_E_MEMORY;
+    else if (c->options.found)
         code = c->options.found(c->options.arg, key, path, buf_text(&text), e);
     else
         file_bad(e, code, path ? path : c->name, "%s", buf_text(&text));
@@ -147,17 +150,19 @@ const char *checkpoint_without_name(const char *text, const char *name)
     return strncmp(text, name, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
 }
 
-/* Drops the tensors from `first` on that do not stand within their file. */
-static void keep_inside(checkpoint *c, int64_t first)
+/* Drops the tensors from `first` on that do not stand within their file; returns their number. */
+static int64_t keep_inside(checkpoint *c, int64_t first)
 {
-    int64_t n = first;
-    for (int64_t i = first; i < c->ntensors; i++) {
+    int64_t n = first, all = c->ntensors;
+    for (int64_t i = first; i < all; i++) {
         const tensor_info *t = &c->tensors[i];
         int64_t size = c->files[t->file].size;
-        if (t->offset <= size && t->stored_bytes <= size - t->offset)
+        if (t->offset >= 0 && t->offset <= size && t->stored_bytes >= 0 &&
+            t->stored_bytes <= size - t->offset)
             c->tensors[n++] = *t;
     }
     c->ntensors = n;
+    return all - n;
 }
 
 int checkpoint_read(checkpoint *c, checkpoint_reader *read, bool *whole, kv_err *e)
@@ -167,13 +172,14 @@ int checkpoint_read(checkpoint *c, checkpoint_reader *read, bool *whole, kv_err 
     int file = (int)c->nfiles - 1;
     c->foreign = false;
     int code = read(c, file, &why);
+    int64_t outside = keep_inside(c, first);
+    kv_assert(code || outside == 0, "the reader of \"%s\" gave %lld tensors outside of it",
+              c->files[file].name, (long long)outside);
     *whole = !code;
     if (c->options.found && (code == KV_E_FORMAT || code == KV_E_UNSUPPORTED) &&
-        (c->sharded || !c->foreign)) {
-        keep_inside(c, first);
+        (c->sharded || !c->foreign))
         return checkpoint_fault(c, code, NULL, file, e, "%s",
                                 checkpoint_without_name(why.text, c->files[file].name));
-    }
     if (code) {
         kv_err_set(e, code, "%s", why.text);
         kv_err_hint(e, "%s", why.hint);
@@ -190,6 +196,9 @@ void checkpoint_close(checkpoint *c)
     mem_free(c->files);
     mem_free(c->tensors);
     mem_free(c->texts);
+    for (int64_t i = 0; i < c->nsums; i++)
+        npz_sum_release(&c->sums[i]);
+    mem_free(c->sums);
     mem_free(c->tensor_names);
     mem_free(c->text_names);
     mem_free(c->name);

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/input.h"
+#include "checkpoint/npz_sum.h"
 
 /* A name with the number of what it names. */
 typedef struct named {
@@ -23,6 +24,8 @@ struct checkpoint {
     int64_t ntexts, texts_cap;
     named *tensor_names; /* sorted, once all are there */
     named *text_names;
+    npz_sum *sums; /* of the members of an archive */
+    int64_t nsums, sums_cap;
     checkpoint_options options;
     arena memory; /* names, texts and shapes */
     bool foreign; /* the file that was read last is no checkpoint, a reader found */
@@ -32,7 +35,7 @@ struct checkpoint {
 /* Reads the header of file number `file`, which is open, and adds what it describes. On errors the
  * checkpoint can only be closed, but for checkpoint_read. */
 typedef int checkpoint_reader(checkpoint *c, int file, kv_err *e);
-checkpoint_reader safetensors_read;
+checkpoint_reader safetensors_read, npz_read, npy_read_tensor;
 
 /* Reads the file that was opened last. Where findings are asked for, an error in the file is one,
  * and the tensors stay that were read before it and stand within the file. *whole: there was no

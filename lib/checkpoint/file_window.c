@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -12,10 +13,13 @@
 /* Windows that can be mapped at once; others are read into their buffers. */
 #define SLOTS 512
 
-/* A mapped part. begin is set last when one is made and cleared first when it goes, so that a
- * handler in another thread never sees half of it. */
+/* A mapped part. A handler looks for the part that its own thread reads, which no thread changes
+ * meanwhile, and goes past the parts of other threads, which may change. The version is odd while
+ * begin and bytes are set, and another one afterwards, so that a handler that has seen the begin of
+ * one part and the bytes of the next knows it. */
 static struct slot {
     atomic_bool taken, shrank;
+    atomic_uint version;
     _Atomic(char *) begin;
     atomic_size_t bytes;
 } slots[SLOTS];
@@ -27,19 +31,38 @@ void file_window_handled(void)
     atomic_store(&handled, true);
 }
 
+/* Reads a part. False: there is none, or it changes, so that it is another thread's. */
+static bool look(struct slot *s, char **begin, size_t *bytes)
+{
+    unsigned version = atomic_load(&s->version);
+    *begin = atomic_load(&s->begin);
+    *bytes = atomic_load(&s->bytes);
+    return *begin && version % 2 == 0 && atomic_load(&s->version) == version;
+}
+
+static void set_part(struct slot *s, char *begin, size_t bytes)
+{
+    atomic_fetch_add(&s->version, 1);
+    atomic_store(&s->begin, begin);
+    atomic_store(&s->bytes, bytes);
+    atomic_fetch_add(&s->version, 1);
+}
+
 bool file_window_fault(const void *address)
 {
     const char *at = address;
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes;
+    char *begin;
     for (int i = 0; i < SLOTS; i++) {
-        char *begin = atomic_load(&slots[i].begin);
-        size_t bytes = atomic_load(&slots[i].bytes);
-        if (!begin || at < begin || at >= begin + bytes)
+        if (!look(&slots[i], &begin, &bytes) || at < begin || at >= begin + bytes)
             continue;
+        int before = errno;
         size_t from = (size_t)(at - begin) / page * page;
         atomic_store(&slots[i].shrank, true);
-        return mmap(begin + from, bytes - from, PROT_READ,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+        bool mended = mmap(begin + from, bytes - from, PROT_READ,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+        errno = before;
+        return mended;
     }
     return false;
 }
@@ -47,8 +70,9 @@ bool file_window_fault(const void *address)
 static void unmap(file_window *w)
 {
     struct slot *s = &slots[w->slot - 1];
-    char *begin = atomic_exchange(&s->begin, NULL);
-    munmap(begin, atomic_load(&s->bytes));
+    char *begin = atomic_load(&s->begin);
+    set_part(s, NULL, 0);
+    munmap(begin, (size_t)w->bytes);
     atomic_store(&s->shrank, false);
     atomic_store(&s->taken, false);
     w->slot = 0;
@@ -90,8 +114,7 @@ static bool map(file_window *w, int fd, int64_t size, int64_t at, int64_t n, int
         w->slot = 0;
         return false;
     }
-    atomic_store(&s->bytes, bytes);
-    atomic_store(&s->begin, begin);
+    set_part(s, begin, bytes);
     w->begin = from;
     w->bytes = (int64_t)bytes;
     w->data = begin;
@@ -116,10 +139,20 @@ static int fill(file_window *w, int fd, const char *name, int64_t at, int64_t n,
     return code;
 }
 
-int file_window_check(const file_window *w, const char *name, kv_err *e)
+/* A file that ends within a page has zeros behind its end there, and no signal tells of them: so
+ * its size is asked for, too. */
+int file_window_check(const file_window *w, kv_err *e)
 {
-    return w->slot && atomic_load(&slots[w->slot - 1].shrank)
-               ? file_bad(e, KV_E_IO, name, "the file became shorter while it was read")
+    struct stat about;
+    if (!w->slot)
+        return KV_OK;
+    if (fstat(w->fd, &about) != 0)
+        return file_error(e, "read", w->name, errno);
+    if (about.st_size < w->begin + w->bytes)
+        return file_bad(e, KV_E_IO, w->name, "the file became shorter while it was read");
+    return atomic_load(&slots[w->slot - 1].shrank)
+               ? file_bad(e, KV_E_IO, w->name,
+                          "the file was changed while it was read, or its disk failed")
                : KV_OK;
 }
 
@@ -129,13 +162,14 @@ int file_window_check(const file_window *w, const char *name, kv_err *e)
 int file_window_move(file_window *w, const void **data, int fd, const char *name, int64_t size,
                      int64_t at, int64_t n, int64_t most, kv_err *e)
 {
-    int code = file_window_check(w, name, e);
-    if (code)
-        return code;
     if (!w->data || w->fd != fd || at < w->begin || at + n > w->begin + w->bytes) {
+        int code = file_window_check(w, e);
+        if (code)
+            return code;
         if (w->slot)
             unmap(w);
         w->fd = fd;
+        w->name = name;
         int64_t piece = least(least(size - at, most), BUFFER_BYTES);
         if (!map(w, fd, size, at, n, most) &&
             (code = fill(w, fd, name, at, n > piece ? n : piece, e))) {

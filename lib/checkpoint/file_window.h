@@ -19,19 +19,20 @@ typedef struct file_window {
     const char *data; /* of the part */
     int64_t begin, bytes; /* the part */
     int fd;
+    const char *name; /* of the file, for messages */
     int slot;     /* in the table of mapped windows, from 1; 0: data is a buffer */
     char *buffer;
     int64_t cap;
 } file_window;
 
-/* Makes *data point to n bytes of the file (size bytes, called name) from `at` on, all within its
- * size, until the next move. A new part has up to `most` bytes, n at least. Errors: io, also when
- * the file became shorter while the last part was read; memory. */
+/* Makes *data point to n bytes of the file (size bytes, called name, borrowed) from `at` on, all
+ * within its size, until the next move. A new part has up to `most` bytes, n at least. Errors: io,
+ * also when the file of the last part became shorter while that was read; memory. */
 int file_window_move(file_window *w, const void **data, int fd, const char *name, int64_t size,
                      int64_t at, int64_t n, int64_t most, kv_err *e);
 
 /* Checks the last part again: the end of reading. Error: io, as above. */
-int file_window_check(const file_window *w, const char *name, kv_err *e);
+int file_window_check(const file_window *w, kv_err *e);
 
 void file_window_close(file_window *w);
 

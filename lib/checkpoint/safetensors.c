@@ -9,6 +9,7 @@
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/data_layout.h"
 #include "checkpoint/json_scan.h"
+#include "checkpoint/looks_like.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "data go between files and memory as they are, and files are little-endian");
@@ -21,8 +22,8 @@ typedef struct reading {
     checkpoint *c;
     int file;
     json_scan scan;
-    int64_t data; /* where the data begin in the file */
-    bool metadata; /* __metadata__ was there */
+    int64_t data;         /* where the data begin in the file */
+    bool metadata;        /* __metadata__ was there */
     buf name, word, type; /* of what is being read */
 } reading;
 
@@ -165,8 +166,7 @@ static int read_tensor(reading *r, kv_err *e)
     bool whole, fits;
     if (json_scan_peek(&r->scan) != '{') {
         int code = json_scan_skip(&r->scan);
-        return code ? code
-                    : FAULT(r, e, "tensor \"%.*s\" is not described by an object", NAME(r));
+        return code ? code : FAULT(r, e, "tensor \"%.*s\" is not described by an object", NAME(r));
     }
     int code = read_parts(r, &d, e);
     if (code || (code = check_parts(r, &d, &whole, e)) || !whole)
@@ -205,11 +205,11 @@ static int read_metadata(reading *r, kv_err *e)
 {
     int64_t first = r->c->ntexts;
     if (r->metadata)
-        return file_bad(e, KV_E_FORMAT, path_of(r), "\"" SAFETENSORS_METADATA
-                                                    "\" stands there twice");
+        return file_bad(e, KV_E_FORMAT, path_of(r),
+                        "\"" SAFETENSORS_METADATA "\" stands there twice");
     if (json_scan_peek(&r->scan) != '{')
-        return file_bad(e, KV_E_FORMAT, path_of(r), "\"" SAFETENSORS_METADATA
-                                                    "\" is not an object");
+        return file_bad(e, KV_E_FORMAT, path_of(r),
+                        "\"" SAFETENSORS_METADATA "\" is not an object");
     r->metadata = true;
     int code = json_scan_open(&r->scan, '{');
     while (json_scan_item(&r->scan, '}', &code)) {
@@ -240,33 +240,59 @@ static int read_members(reading *r, kv_err *e)
 
 /* ---- The file -------------------------------------------------------------------------------- */
 
+/* The file is no safetensors file: tells what it looks like. KV_OK: like nothing that is known. */
+static int not_ours(const reading *r, kv_err *e)
+{
+    r->c->foreign = true;
+    return looks_like(&r->c->files[r->file], e);
+}
+
+/* The header begins with {. */
+static int check_begin(const reading *r, bool *begins, kv_err *e)
+{
+    char first = 0;
+    int code = r->data > LENGTH_BYTES && r->c->files[r->file].size > LENGTH_BYTES
+                   ? input_read(&r->c->files[r->file], &first, LENGTH_BYTES, 1, e)
+                   : KV_OK;
+    *begins = first == '{';
+    return code || *begins ? code : not_ours(r, e);
+}
+
 static int read_length(reading *r, kv_err *e)
 {
     const input *in = &r->c->files[r->file];
     uint64_t n;
+    bool begins;
+    int code;
+    if (in->size < LENGTH_BYTES && (code = not_ours(r, e)))
+        return code;
     if (in->size == 0)
         return file_bad(e, KV_E_FORMAT, in->name, "the file is empty");
     if (in->size < LENGTH_BYTES)
         return file_bad(e, KV_E_FORMAT, in->name,
                         "cut within the length of its header: %lld of 8 bytes are missing",
                         (long long)(LENGTH_BYTES - in->size));
-    int code = input_read(in, &n, 0, LENGTH_BYTES, e);
-    if (code)
+    if ((code = input_read(in, &n, 0, LENGTH_BYTES, e)))
         return code;
-    if (n > SAFETENSORS_HEADER_MAX)
-        return file_bad(
-            e, KV_E_FORMAT, in->name,
-            "no safetensors file: it begins with a header of %llu bytes, and at most %d are "
-            "allowed",
-            (unsigned long long)n, SAFETENSORS_HEADER_MAX);
+    if (n > SAFETENSORS_HEADER_MAX) {
+        code = not_ours(r, e);
+        return code ? code
+                    : file_bad(e, KV_E_FORMAT, in->name,
+                               "no safetensors file: it begins with a header of %llu bytes, and at "
+                               "most %d are allowed",
+                               (unsigned long long)n, SAFETENSORS_HEADER_MAX);
+    }
+    r->scan.n = (int64_t)n;
+    r->data = LENGTH_BYTES + (int64_t)n;
+    if ((code = check_begin(r, &begins, e)))
+        return code;
     int64_t there = in->size - LENGTH_BYTES;
     if ((int64_t)n > there)
         return file_bad(e, KV_E_FORMAT, in->name,
                         "cut within its header: %lld of %lld bytes are missing",
                         (long long)((int64_t)n - there), (long long)n);
-    r->scan.n = (int64_t)n;
-    r->data = LENGTH_BYTES + (int64_t)n;
-    return KV_OK;
+    return begins ? KV_OK
+                  : file_bad(e, KV_E_FORMAT, in->name, "a header begins with {, this one does not");
 }
 
 static int read_header(reading *r, kv_err *e)
@@ -277,8 +303,6 @@ static int read_header(reading *r, kv_err *e)
         return KV_E_MEMORY;
     int code = input_read(in, text, LENGTH_BYTES, r->scan.n, e);
     r->scan.text = text;
-    if (!code && (r->scan.n == 0 || text[0] != '{'))
-        code = file_bad(e, KV_E_FORMAT, in->name, "a header begins with {, this one does not");
     if (!code)
         code = read_members(r, e);
     mem_free(text);
@@ -289,10 +313,8 @@ int safetensors_read(checkpoint *c, int file, kv_err *e)
 {
     reading r = {.c = c, .file = file};
     int64_t first = c->ntensors;
-    r.scan = (json_scan){.path = c->files[file].name,
-                         .begin = LENGTH_BYTES,
-                         .max_depth = DEPTH_MAX,
-                         .e = e};
+    r.scan = (json_scan){
+        .path = c->files[file].name, .begin = LENGTH_BYTES, .max_depth = DEPTH_MAX, .e = e};
     int code = read_length(&r, e);
     if (!code)
         code = read_header(&r, e);

@@ -2,6 +2,7 @@
 #include "checkpoint/shard_index.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/utf8.h"
@@ -160,7 +161,11 @@ static int read_text(reading *r, const input *in, kv_err *e)
 int shard_index_read(shard_index *x, const checkpoint *c, const char *path, kv_err *e)
 {
     reading r = {.x = x, .c = c, .path = path};
+    struct stat about;
     input in;
+    /* opening a pipe would wait for its writer */
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
+        return file_bad(e, KV_E_IO, path, "an index has to be a regular file");
     int code = input_open(&in, path, e);
     if (code)
         return code;

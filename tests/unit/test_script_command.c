@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "complete/complete.h"
 #include "eval/eval.h"
 #include "eval/eval_words.h"
 #include "options/word_command.h"
@@ -315,4 +316,46 @@ TEST(script_command_words_of_the_shell)
         session_release(&s);
         language_init();
     }
+}
+
+TEST(script_command_hints)
+{
+    static const struct {
+        const char *text, *hint;
+    } cases[] = {
+        {"scan", " A B [GLOB...] [--rename s/RE/TO/]... [--out FILE] [--rtol R] [--brief]"},
+        {"scan a --rename x", " B [GLOB...] [--out FILE] [--rtol R] [--brief]"},
+        {"scan a --rename s|x|y| ", "B [GLOB...] [--out FILE] [--rtol R] [--brief]"},
+        {"scan a b --brief --rtol 1", " [GLOB...] [--rename s/RE/TO/]... [--out FILE]"},
+        {"scan a b *c", " [--rename s/RE/TO/]... [--out FILE] [--rtol R] [--brief]"},
+        {"scan a b *c [0-9] ", "[--rename s/RE/TO/]... [--out FILE] [--rtol R] [--brief]"},
+        {"scan a b --brief c --rtol 1 d", " [--rename s/RE/TO/]... [--out FILE]"},
+    };
+    static const struct {
+        const char *text, *words;
+    } options[] = {
+        {"scan a b --", "--brief --out --rename --rtol "},
+        {"scan a b --rename x --brief c --", "--out --rename --rtol "},
+        {"scan a --r", "--rename --rtol "},
+        {"scan a b --dt", ""},
+    };
+    session s = new_session();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        buf hint = {0};
+        complete_hint(&s, cases[i].text, strlen(cases[i].text), &hint);
+        CHECK_TEXT(buf_text(&hint), cases[i].hint);
+        buf_release(&hint);
+    }
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        line_words got = {0};
+        buf all = {0};
+        complete_words(&s, options[i].text, strlen(options[i].text), &got);
+        for (int64_t k = 0; k < got.n; k++)
+            buf_printf(&all, "%s ", got.words[k]);
+        CHECK_TEXT(buf_text(&all), options[i].words);
+        line_words_release(&got);
+        buf_release(&all);
+    }
+    session_release(&s);
+    language_init();
 }

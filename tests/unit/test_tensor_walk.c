@@ -324,7 +324,7 @@ static int cut_it(void *arg, const walk_piece *p, int worker, kv_err *e)
     int64_t sum = 0;
     for (int64_t i = 0; i < p->n; i++)
         sum += ((const int32_t *)p->data[0])[i];
-    *(int64_t *)arg += sum;
+    atomic_fetch_add((atomic_llong *)arg, sum);
     return KV_OK;
 }
 
@@ -346,7 +346,7 @@ static void shrinks(int64_t n, bool handled)
         file_window_handled();
     }
     checkpoint *c = NULL;
-    int64_t sum = 0;
+    atomic_llong sum = 0;
     const walk_tensor all = {.at = {0}};
     cut_path = path;
     CHECK_OK(checkpoint_open(&c, path, NULL, &e));

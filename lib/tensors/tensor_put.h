@@ -1,0 +1,14 @@
+/* Numbers that lie in memory, into an output: in pieces on all threads, each in the type that the
+ * output has for the tensor. */
+#ifndef TENSORS_TENSOR_PUT_H
+#define TENSORS_TENSOR_PUT_H
+
+#include "checkpoint/checkpoint_write.h"
+
+/* Puts the n elements of tensor i, which have type `to` there; data are of type `from`. *wrong: -1,
+ * or the first element that `to` has no number for (checkpoint/tensor_codec.h): then the tensor is
+ * not complete, and the output can only be abandoned. Errors: io, memory, interrupted. */
+int tensor_put(checkpoint_out *out, int64_t i, tensor_type to, const void *data, tensor_type from,
+               int64_t n, int64_t *wrong, kv_err *e);
+
+#endif
