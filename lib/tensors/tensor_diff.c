@@ -527,7 +527,7 @@ static void end_pair(const diffs *d, int64_t i)
     out->where = p->most == 0 && p->most_int == 0 && p->first >= 0 ? p->first : p->where;
     out->has_ulps = has_ulps(a->type, b->type);
     out->ulps = p->ulps;
-    out->rms = p->finite ? sqrt(p->differences / (double)p->finite) : 0;
+    out->rms = p->finite ? sqrt(p->differences / (double)p->finite) : NAN;
     out->cosine = cosine_of(p);
 }
 
