@@ -35,7 +35,7 @@ static int read_tolerance(session *s, const ast *call, const char *option, doubl
     int code = eval(s, at, &v, e);
     if (code == KV_OK && !value_is_number(v))
         code = unit_err(s, at, e, KV_E_DTYPE, "--%s takes a number, not %s", option,
-                        value_kind_name(v.kind));
+                        value_kind_name(v));
     *x = code ? 0 : value_number(v);
     if (code == KV_OK && !(*x >= 0))
         code = unit_err(s, at, e, KV_E_VALUE, "--%s takes a number that is not negative", option);
@@ -90,7 +90,8 @@ static int new_name(const char **name, const words *rules, renaming *const *rena
         code = renaming_apply(renamings[i], i ? buf_text(&text[1 - i % 2]) : *name, to, e);
     }
     const buf *last = &text[(rules->n + 1) % 2];
-    if (rules->n && code == KV_OK && !(*name = arena_text(&out->names, buf_text(last), last->len, e)))
+    if (rules->n && code == KV_OK &&
+        !(*name = arena_text(&out->names, buf_text(last), last->len, e)))
         code = KV_E_MEMORY;
     buf_release(&text[0]);
     buf_release(&text[1]);
@@ -237,9 +238,9 @@ static int add_where(rows *table, const tensor_info *t, int64_t where, kv_err *e
 
 static int add_row(rows *table, const both *x, const tensor_difference *d, kv_err *e)
 {
-    static const char *const states[] = {[DIFF_SAME] = "",       [DIFF_ONLY_A] = "only_a",
-                                         [DIFF_ONLY_B] = "only_b", [DIFF_SHAPE] = "shape",
-                                         [DIFF_DTYPE] = "dtype", [DIFF_VALUES] = "differs"};
+    static const char *const states[] = {
+        [DIFF_SAME] = "",       [DIFF_ONLY_A] = "only_a", [DIFF_ONLY_B] = "only_b",
+        [DIFF_SHAPE] = "shape", [DIFF_DTYPE] = "dtype",   [DIFF_VALUES] = "differs"};
     bool values = d->state == DIFF_VALUES, numbers = values && d->has_numbers;
     const tensor_info *t = d->a >= 0 ? checkpoint_at(x->files[0], d->a) : NULL;
     int code;

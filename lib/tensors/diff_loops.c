@@ -94,22 +94,40 @@ int64_t diff_unequal(const void *a, const void *b, int64_t n, int bytes)
                         : unequal_64(a, b, n);
 }
 
-#define ORDER(name, T)                                                                             \
-    CPU_CLONES static void name(int64_t *out, const char *codes, int64_t n, int bits)              \
+/* The integer of a code, in a type as wide or wider. */
+#define ORDERED(code, wide)                                                                        \
+    ((code) & sign ? -(wide)((code) & (sign - 1)) : (wide)((code) & (sign - 1)))
+
+#define ORDER(name, T, wide, distance)                                                             \
+    CPU_CLONES static void order_##name(int64_t *out, const char *codes, int64_t n, int bits)      \
     {                                                                                              \
-        const uint64_t sign = UINT64_C(1) << (bits - 1);                                           \
+        const T sign = (T)((T)1 << (bits - 1));                                                    \
         for (int64_t i = 0; i < n; i++) {                                                          \
             T code;                                                                                \
             memcpy(&code, codes + i * (int64_t)sizeof code, sizeof code);                          \
-            int64_t size = (int64_t)(code & (sign - 1));                                           \
-            out[i] = code & sign ? -size : size;                                                   \
+            out[i] = ORDERED(code, wide);                                                          \
         }                                                                                          \
+    }                                                                                              \
+                                                                                                   \
+    CPU_CLONES static uint64_t farthest_##name(const char *a, const char *b, int64_t n, int bits)  \
+    {                                                                                              \
+        const T sign = (T)((T)1 << (bits - 1));                                                    \
+        distance most = 0;                                                                         \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            T p, q;                                                                                \
+            memcpy(&p, a + i * (int64_t)sizeof p, sizeof p);                                       \
+            memcpy(&q, b + i * (int64_t)sizeof q, sizeof q);                                       \
+            wide x = ORDERED(p, wide), y = ORDERED(q, wide);                                       \
+            distance far = x > y ? (distance)x - (distance)y : (distance)y - (distance)x;          \
+            most = far > most ? far : most;                                                        \
+        }                                                                                          \
+        return most;                                                                               \
     }
 
-ORDER(order_8, uint8_t)
-ORDER(order_16, uint16_t)
-ORDER(order_32, uint32_t)
-ORDER(order_64, uint64_t)
+ORDER(8, uint8_t, int32_t, uint32_t)
+ORDER(16, uint16_t, int32_t, uint32_t)
+ORDER(32, uint32_t, int32_t, uint32_t)
+ORDER(64, uint64_t, int64_t, uint64_t)
 
 void diff_order(int64_t *out, const void *codes, int64_t n, int bits, int bytes)
 {
@@ -123,12 +141,10 @@ void diff_order(int64_t *out, const void *codes, int64_t n, int bits, int bytes)
         order_64(out, codes, n, bits);
 }
 
-CPU_CLONES uint64_t diff_farthest(const int64_t *a, const int64_t *b, int64_t n)
+uint64_t diff_farthest(const void *a, const void *b, int64_t n, int bits, int bytes)
 {
-    uint64_t most = 0;
-    for (int64_t i = 0; i < n; i++) {
-        uint64_t x = (uint64_t)a[i], y = (uint64_t)b[i], apart = a[i] > b[i] ? x - y : y - x;
-        most = apart > most ? apart : most;
-    }
-    return most;
+    return bytes == 1   ? farthest_8(a, b, n, bits)
+           : bytes == 2 ? farthest_16(a, b, n, bits)
+           : bytes == 4 ? farthest_32(a, b, n, bits)
+                        : farthest_64(a, b, n, bits);
 }

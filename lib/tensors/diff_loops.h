@@ -28,12 +28,10 @@ int64_t diff_beyond_f64(const double *a, const double *b, int64_t n, double rtol
 /* How many of n elements of 1, 2, 4 or 8 bytes, at any address, have other bits. */
 int64_t diff_unequal(const void *a, const void *b, int64_t n, int bytes);
 
-/* Codes of sign and magnitude as integers in the order of their numbers, next to each other where
- * no number lies between; both zeros are 0. bits: of a code, 4 to 64; bytes: what it stands in, 1,
- * 2, 4 or 8, at any address. */
+/* Codes of sign and magnitude, of `bits` bits (4 to 64) in 1, 2, 4 or 8 bytes each, at any address.
+ * As integers in the order of their numbers, next to each other where no number lies between; both
+ * zeros are 0. And the largest distance of n pairs of such integers. */
 void diff_order(int64_t *out, const void *codes, int64_t n, int bits, int bytes);
-
-/* The largest distance of two such integers. */
-uint64_t diff_farthest(const int64_t *a, const int64_t *b, int64_t n);
+uint64_t diff_farthest(const void *a, const void *b, int64_t n, int bits, int bytes);
 
 #endif

@@ -43,13 +43,20 @@ typedef enum method {
     METHOD_F64
 } method;
 
-/* Two blocks. */
+/* The same block of both sides. */
 typedef struct blocks {
+    tensor_type t[2];
+    const void *data[2];
+    int64_t n, from; /* its elements, and the first of them */
+    int width;       /* numbers an element: 2 of C64 */
+    bool wide;       /* the numbers are float64 */
+    bool ulps;       /* they have units in the last place in common */
     union {
-        float f32[DIFF_BLOCK * 2]; /* C64 has two an element */
+        float f32[DIFF_BLOCK * 2];
         double f64[DIFF_BLOCK];
-        int64_t i64[DIFF_BLOCK];
     } a, b;
+    /* The elements as integers, or the numbers in their order, where ulps are asked for one by one.
+     */
     int64_t order_a[DIFF_BLOCK * 2], order_b[DIFF_BLOCK * 2];
 } blocks;
 
@@ -103,17 +110,29 @@ static void unpack(uint8_t *codes, const uint8_t *data, int64_t n, int bits)
 static void order_of(int64_t *out, tensor_type t, const void *data, int64_t n)
 {
     uint8_t codes[DIFF_BLOCK];
-    int bits = bits_of(t), bytes = bits < 8 ? 1 : bits / 8;
-    if (t == TENSOR_F8_E8M0) {
-        for (int64_t i = 0; i < n; i++)
-            out[i] = ((const uint8_t *)data)[i];
-        return;
-    }
+    int bits = bits_of(t);
     if (bits < 8) {
         unpack(codes, data, n, bits);
         data = codes;
     }
-    diff_order(out, data, t == TENSOR_C64 ? 2 * n : n, bits, bytes);
+    /* The powers of two of F8_E8M0 have no sign. */
+    diff_order(out, data, t == TENSOR_C64 ? 2 * n : n, t == TENSOR_F8_E8M0 ? 16 : bits,
+               bits < 8 ? 1 : bits / 8);
+}
+
+/* The largest distance of n elements that are not nan. */
+static uint64_t farthest(tensor_type t, const void *a, const void *b, int64_t n)
+{
+    uint8_t codes[2][DIFF_BLOCK];
+    int bits = bits_of(t);
+    if (bits < 8) {
+        unpack(codes[0], a, n, bits);
+        unpack(codes[1], b, n, bits);
+        a = codes[0];
+        b = codes[1];
+    }
+    return diff_farthest(a, b, t == TENSOR_C64 ? 2 * n : n, t == TENSOR_F8_E8M0 ? 16 : bits,
+                         bits < 8 ? 1 : bits / 8);
 }
 
 /* ---- Elements -------------------------------------------------------------------------------- */
@@ -127,97 +146,110 @@ static void note(part *p, double size, int64_t where)
     }
 }
 
-static bool passes(const diff_options *o, double a, double b, uint64_t apart, bool ulps)
-{
-    if (isnan(a) || isnan(b))
-        return isnan(a) && isnan(b);
-    if (isinf(a) || isinf(b))
-        return a == b;
-    return fabs(a - b) <= o->atol + o->rtol * fabs(b) || (ulps && o->has_ulps && apart <= o->ulps);
-}
-
-static uint64_t apart(int64_t x, int64_t y)
-{
-    return x > y ? (uint64_t)x - (uint64_t)y : (uint64_t)y - (uint64_t)x;
-}
-
 static double number_at(const void *x, int64_t i, bool wide)
 {
     return wide ? ((const double *)x)[i] : (double)((const float *)x)[i];
 }
 
-/* Numbers m from `from` on, one by one; returns how many elements of `width` numbers each do not
- * pass. The sums get the finite pairs. */
-static int64_t compare_each(part *p, const diff_options *o, const blocks *x, bool wide, bool ulps,
-                            int64_t n, int width, int64_t from)
+/* How far number k of both sides are apart in ulps; of nan there is no distance. */
+static uint64_t apart(const blocks *x, int64_t k)
+{
+    int64_t a = x->order_a[k], b = x->order_b[k];
+    return a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
+}
+
+/* Whether number k is equal; the order is there when it is asked for. */
+static bool passes(const diff_options *o, const blocks *x, int64_t k)
+{
+    double a = number_at(&x->a, k, x->wide), b = number_at(&x->b, k, x->wide);
+    if (isnan(a) || isnan(b))
+        return isnan(a) && isnan(b);
+    if (isinf(a) || isinf(b))
+        return a == b;
+    return fabs(a - b) <= o->atol + o->rtol * fabs(b) ||
+           (x->ulps && o->has_ulps && apart(x, k) <= o->ulps);
+}
+
+/* How many elements are not equal, one by one. */
+static int64_t count_unequal(const diff_options *o, const blocks *x)
 {
     int64_t unequal = 0;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < x->n; i++) {
         bool pass = true;
-        for (int64_t k = i * width; k < (i + 1) * width; k++) {
-            double a = number_at(&x->a, k, wide), b = number_at(&x->b, k, wide);
-            uint64_t far = ulps && !isnan(a) && !isnan(b) ? apart(x->order_a[k], x->order_b[k]) : 0;
-            bool both = isnan(a) && isnan(b);
-            pass &= passes(o, a, b, far, ulps);
-            p->ulps = far > p->ulps ? far : p->ulps;
-            note(p, a == b || both ? 0 : fabs(a - b), from + i);
-            if (!isfinite(a) || !isfinite(b))
-                continue;
-            p->finite++;
-            p->differences += (a - b) * (a - b);
-            p->a += a * a;
-            p->b += b * b;
-            p->product += a * b;
-        }
+        for (int64_t k = i * x->width; k < (i + 1) * x->width; k++)
+            pass &= passes(o, x, k);
         unequal += !pass;
     }
     return unequal;
 }
 
-/* The first of the largest differences of a block, which is `most`. */
-static void find_most(part *p, const blocks *x, bool wide, double most, int64_t m, int width,
-                      int64_t from)
+static void find_order(blocks *x)
 {
-    for (int64_t i = 0; i < m; i++) {
-        if (fabs(number_at(&x->a, i, wide) - number_at(&x->b, i, wide)) == most) {
-            note(p, most, from + i / width);
+    if (!x->ulps)
+        return;
+    order_of(x->order_a, x->t[0], x->data[0], x->n);
+    order_of(x->order_b, x->t[1], x->data[1], x->n);
+}
+
+/* Numbers of which some are not finite. Sums are of the pairs that are. */
+static void add_each(part *p, blocks *x)
+{
+    find_order(x);
+    for (int64_t k = 0; k < x->n * x->width; k++) {
+        double a = number_at(&x->a, k, x->wide), b = number_at(&x->b, k, x->wide);
+        bool same = a == b || (isnan(a) && isnan(b));
+        uint64_t far = x->ulps && !isnan(a) && !isnan(b) ? apart(x, k) : 0;
+        p->ulps = far > p->ulps ? far : p->ulps;
+        note(p, same ? 0 : fabs(a - b), x->from + k / x->width);
+        if (!isfinite(a) || !isfinite(b))
+            continue;
+        p->finite++;
+        p->differences += (a - b) * (a - b);
+        p->a += a * a;
+        p->b += b * b;
+        p->product += a * b;
+    }
+}
+
+/* The first of the largest differences of a block, which is `most`. */
+static void find_most(part *p, const blocks *x, double most)
+{
+    for (int64_t k = 0; k < x->n * x->width; k++) {
+        if (fabs(number_at(&x->a, k, x->wide) - number_at(&x->b, k, x->wide)) == most) {
+            note(p, most, x->from + k / x->width);
             return;
         }
     }
 }
 
-/* Finite numbers m, in elements of `width`; returns how many elements do not pass. */
-static int64_t compare_finite(part *p, diff_lanes *lanes, const diff_options *o, blocks *x,
-                              bool wide, bool ulps, int64_t m, int width, int64_t from)
+/* Numbers that are all finite. */
+static void add_finite(part *p, diff_lanes *lanes, blocks *x)
 {
-    int64_t padded = (m + DIFF_LANES - 1) / DIFF_LANES * DIFF_LANES, unequal = 0;
-    size_t size = wide ? sizeof(double) : sizeof(float);
+    int64_t m = x->n * x->width, padded = (m + DIFF_LANES - 1) / DIFF_LANES * DIFF_LANES;
+    size_t size = x->wide ? sizeof(double) : sizeof(float);
     memset((char *)&x->a + (size_t)m * size, 0, (size_t)(padded - m) * size);
     memset((char *)&x->b + (size_t)m * size, 0, (size_t)(padded - m) * size);
-    double most = wide ? diff_add_f64(lanes, x->a.f64, x->b.f64, padded)
-                       : diff_add_f32(lanes, x->a.f32, x->b.f32, padded);
-    uint64_t far = ulps ? diff_farthest(x->order_a, x->order_b, m) : 0;
+    double most = x->wide ? diff_add_f64(lanes, x->a.f64, x->b.f64, padded)
+                          : diff_add_f32(lanes, x->a.f32, x->b.f32, padded);
+    uint64_t far = x->ulps ? farthest(x->t[0], x->data[0], x->data[1], x->n) : 0;
     p->ulps = far > p->ulps ? far : p->ulps;
     p->finite += m;
     if (p->where < 0 || most > p->most)
-        find_most(p, x, wide, most, m, width, from);
-    if (!o->tolerance)
-        return 0;
-    if (wide)
-        unequal = diff_beyond_f64(x->a.f64, x->b.f64, m, o->rtol, o->atol);
-    else
-        unequal = diff_beyond_f32(x->a.f32, x->b.f32, m, o->rtol, o->atol);
-    if (unequal == 0 || (width == 1 && !(ulps && o->has_ulps)))
-        return unequal;
-    unequal = 0;
-    for (int64_t i = 0; i < m; i += width) {
-        bool pass = true;
-        for (int64_t k = i; k < i + width; k++)
-            pass &= passes(o, number_at(&x->a, k, wide), number_at(&x->b, k, wide),
-                           ulps ? apart(x->order_a[k], x->order_b[k]) : 0, ulps);
-        unequal += !pass;
-    }
-    return unequal;
+        find_most(p, x, most);
+}
+
+/* How many elements a tolerance does not make equal. */
+static int64_t count_beyond(const diff_options *o, blocks *x, bool finite)
+{
+    int64_t m = x->n * x->width, beyond = 1;
+    if (finite)
+        beyond = x->wide ? diff_beyond_f64(x->a.f64, x->b.f64, m, o->rtol, o->atol)
+                         : diff_beyond_f32(x->a.f32, x->b.f32, m, o->rtol, o->atol);
+    if (beyond == 0 || (finite && x->width == 1 && !(x->ulps && o->has_ulps)))
+        return beyond;
+    if (finite && o->has_ulps)
+        find_order(x); /* else add_each has done so */
+    return count_unequal(o, x);
 }
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
@@ -243,15 +275,16 @@ static int64_t unequal_bits(tensor_type t, const void *a, const void *b, int64_t
     return diff_unequal(codes[0], codes[1], n, 1);
 }
 
-/* Blocks of quantised numbers, as elements are counted. */
-static void add_bits(part *p, tensor_type t, const char *a, const char *b, int64_t n, int64_t from)
+/* Runs of quantised numbers; all elements of one that differs count. */
+static void add_bits(part *p, const blocks *x)
 {
-    int64_t run = tensor_type_run(t), bytes = tensor_type_run_bytes(t);
-    for (int64_t i = 0; i < n; i += run, a += bytes, b += bytes) {
+    int64_t run = tensor_type_run(x->t[0]), bytes = tensor_type_run_bytes(x->t[0]);
+    const char *a = x->data[0], *b = x->data[1];
+    for (int64_t i = 0; i < x->n; i += run, a += bytes, b += bytes) {
         if (memcmp(a, b, (size_t)bytes) == 0)
             continue;
         p->unequal += run;
-        p->first = p->first < 0 ? from + i : p->first;
+        p->first = p->first < 0 ? x->from + i : p->first;
     }
 }
 
@@ -271,59 +304,55 @@ static i128 integer_of(tensor_type t, int64_t bits)
     return t == TENSOR_U64 ? (i128)(uint64_t)bits : (i128)bits;
 }
 
-static void add_integers(part *p, diff_lanes *lanes, blocks *x, const tensor_type *t, const void *a,
-                         const void *b, int64_t n, int64_t from)
+static void add_integers(part *p, diff_lanes *lanes, blocks *x)
 {
-    decode_integers(x->order_a, t[0], a, n);
-    decode_integers(x->order_b, t[1], b, n);
-    for (int64_t i = 0; i < n; i++) {
-        i128 d = integer_of(t[0], x->order_a[i]) - integer_of(t[1], x->order_b[i]);
-        i128 size = d < 0 ? -d : d;
+    int64_t padded = (x->n + DIFF_LANES - 1) / DIFF_LANES * DIFF_LANES;
+    decode_integers(x->order_a, x->t[0], x->data[0], x->n);
+    decode_integers(x->order_b, x->t[1], x->data[1], x->n);
+    for (int64_t i = 0; i < x->n; i++) {
+        i128 a = integer_of(x->t[0], x->order_a[i]), b = integer_of(x->t[1], x->order_b[i]);
+        i128 size = a > b ? a - b : b - a;
         uint64_t far = size > UINT64_MAX ? UINT64_MAX : (uint64_t)size;
         p->unequal += far != 0;
+        p->differences += (double)far * (double)far;
         if (p->where < 0 || far > p->most_int) {
             p->most_int = far;
-            p->where = from + i;
+            p->where = x->from + i;
         }
-        x->a.f64[i] = (double)integer_of(t[0], x->order_a[i]);
-        x->b.f64[i] = (double)integer_of(t[1], x->order_b[i]);
+        x->a.f64[i] = (double)a;
+        x->b.f64[i] = (double)b;
     }
-    int64_t padded = (n + DIFF_LANES - 1) / DIFF_LANES * DIFF_LANES;
-    for (int64_t i = n; i < padded; i++)
+    for (int64_t i = x->n; i < padded; i++)
         x->a.f64[i] = x->b.f64[i] = 0;
     diff_add_f64(lanes, x->a.f64, x->b.f64, padded);
-    p->finite += n;
+    memset(lanes->differences, 0, sizeof lanes->differences); /* they are exact in p */
+    p->finite += x->n;
 }
 
-static void add_numbers(part *p, diff_lanes *lanes, const diff_options *o, blocks *x,
-                        const tensor_type *t, const void *a, const void *b, int64_t n, int64_t from,
-                        bool wide)
+static void add_numbers(part *p, diff_lanes *lanes, const diff_options *o, blocks *x)
 {
-    int width = t[0] == TENSOR_C64 ? 2 : 1;
-    bool ulps = has_ulps(t[0], t[1]), exact = is_integer(t[0]) && is_integer(t[1]);
-    if (wide) {
-        tensor_decode_f64(x->a.f64, t[0], a, n);
-        tensor_decode_f64(x->b.f64, t[1], b, n);
+    bool exact = is_integer(x->t[0]) && is_integer(x->t[1]);
+    int64_t m = x->n * x->width, unequal;
+    if (x->wide) {
+        tensor_decode_f64(x->a.f64, x->t[0], x->data[0], x->n);
+        tensor_decode_f64(x->b.f64, x->t[1], x->data[1], x->n);
     } else {
-        tensor_decode_f32(x->a.f32, t[0], a, n);
-        tensor_decode_f32(x->b.f32, t[1], b, n);
+        tensor_decode_f32(x->a.f32, x->t[0], x->data[0], x->n);
+        tensor_decode_f32(x->b.f32, x->t[1], x->data[1], x->n);
     }
-    if (ulps) {
-        order_of(x->order_a, t[0], a, n);
-        order_of(x->order_b, t[1], b, n);
-    }
-    int64_t m = n * width, unequal;
-    bool finite = wide ? stat_finite_f64(x->a.f64, m) && stat_finite_f64(x->b.f64, m)
-                       : stat_finite_f32(x->a.f32, m) && stat_finite_f32(x->b.f32, m);
+    bool finite = x->wide ? stat_finite_f64(x->a.f64, m) && stat_finite_f64(x->b.f64, m)
+                          : stat_finite_f32(x->a.f32, m) && stat_finite_f32(x->b.f32, m);
     if (finite)
-        unequal = compare_finite(p, lanes, o, x, wide, ulps, m, width, from);
+        add_finite(p, lanes, x);
     else
-        unequal = compare_each(p, o, x, wide, ulps, n, width, from);
-    if (!o->tolerance || exact) {
-        unequal = unequal_bits(t[0], a, b, n);
-        int64_t bits = tensor_type_run_bytes(t[0]) * 8 / tensor_type_run(t[0]);
+        add_each(p, x);
+    if (o->tolerance && !exact) {
+        unequal = count_beyond(o, x, finite);
+    } else {
+        unequal = unequal_bits(x->t[0], x->data[0], x->data[1], x->n);
+        int64_t bits = tensor_type_run_bytes(x->t[0]) * 8 / tensor_type_run(x->t[0]);
         if (unequal && p->first < 0)
-            p->first = from + first_unequal(a, b, (n * bits + 7) / 8, bits);
+            p->first = x->from + first_unequal(x->data[0], x->data[1], (x->n * bits + 7) / 8, bits);
     }
     p->unequal += unequal;
 }
@@ -344,20 +373,25 @@ static void compare_piece(part *p, const diff_options *o, const tensor_type *t,
     blocks x;
     diff_lanes lanes = {0};
     method how = method_of(t[0], t[1]);
+    memcpy(x.t, t, sizeof x.t);
+    x.width = t[0] == TENSOR_C64 ? 2 : 1;
+    x.wide = how == METHOD_F64;
+    x.ulps = has_ulps(t[0], t[1]);
     for (int64_t i = 0; i < piece->n; i += DIFF_BLOCK) {
-        int64_t n = piece->n - i < DIFF_BLOCK ? piece->n - i : DIFF_BLOCK, from = piece->first + i;
-        const char *a = (const char *)piece->data[0] + tensor_type_bytes(t[0], i);
-        const char *b = (const char *)piece->data[1] + tensor_type_bytes(t[1], i);
+        x.n = piece->n - i < DIFF_BLOCK ? piece->n - i : DIFF_BLOCK;
+        x.from = piece->first + i;
+        for (int k = 0; k < 2; k++)
+            x.data[k] = (const char *)piece->data[k] + tensor_type_bytes(t[k], i);
         switch (how) {
         case METHOD_BITS:
-            add_bits(p, t[0], a, b, n, from);
+            add_bits(p, &x);
             break;
         case METHOD_INTEGER:
-            add_integers(p, &lanes, &x, t, a, b, n, from);
+            add_integers(p, &lanes, &x);
             break;
         case METHOD_F32:
         case METHOD_F64:
-            add_numbers(p, &lanes, o, &x, t, a, b, n, from, how == METHOD_F64);
+            add_numbers(p, &lanes, o, &x);
             break;
         }
     }
@@ -525,7 +559,7 @@ static void end_pair(const diffs *d, int64_t i)
     if (out->is_integer && method_of(a->type, b->type) != METHOD_INTEGER)
         out->max_int = (uint64_t)p->most;
     out->where = p->most == 0 && p->most_int == 0 && p->first >= 0 ? p->first : p->where;
-    out->has_ulps = has_ulps(a->type, b->type);
+    out->has_ulps = has_ulps(a->type, b->type) && p->finite > 0;
     out->ulps = p->ulps;
     out->rms = p->finite ? sqrt(p->differences / (double)p->finite) : NAN;
     out->cosine = cosine_of(p);

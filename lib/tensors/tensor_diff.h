@@ -45,7 +45,7 @@ typedef struct tensor_difference {
                          pair is nan, infinite when one is, which are the largest of all */
     double max_abs;
     uint64_t max_int;
-    bool has_ulps; /* floats of one dtype */
+    bool has_ulps; /* floats of one dtype, and a pair of them is finite */
     uint64_t ulps; /* the most units in the last place, of pairs without nan */
     double rms;    /* the root of the mean of (a - b)^2; nan when no pair is finite */
     double cosine; /* of the angle between both; nan when one of them is all 0, or too large */
