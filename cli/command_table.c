@@ -271,6 +271,23 @@ const command command_table[] = {
      "ls m.safetensors --all              # of a file of -s also what the store keeps about itself",
      "list, info",
      .fails = "io, format, key"},
+    {"convert",
+     {{ARG_PATHS, "CKPT... OUT [GLOB...]", false}},
+     {{"exclude", OPTION_RAWS, "GLOB"},
+      {"dtype", OPTION_RAWS, "[GLOB=]T"},
+      {"rename", OPTION_RAWS, "s/RE/TO/"},
+      {"shard-size", OPTION_RAW, "5G"},
+      {"metadata", OPTION_RAWS, "K=V"},
+      {"drop-metadata", OPTION_FLAG, NULL},
+      {"force", OPTION_FLAG, NULL}},
+     .run = cmd_convert,
+     .summary = "one checkpoint of others: keys, names, dtypes, form; OUT is complete or not there",
+     .examples =
+         "save m.safetensors; convert m.safetensors half.safetensors --dtype bf16\n"
+         "convert m.safetensors out/ --shard-size 5G --force # shards with their index\n"
+         "convert m.safetensors some.npz 3 [57] --rename s/^/layer./",
+     .see = "ls, save",
+     .fails = "io, format, key, dtype, value"},
     {"stat",
      {{ARG_PATH, "CKPT", false}, {ARG_PATHS, "GLOB...", true}},
      {{"exclude", OPTION_RAWS, "GLOB"}},

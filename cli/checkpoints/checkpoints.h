@@ -9,6 +9,8 @@
 command_fn cmd_check;
 /* cmd_diff.c */
 command_fn cmd_diff;
+/* cmd_convert.c */
+command_fn cmd_convert;
 /* cmd_hash.c */
 command_fn cmd_hash;
 /* cmd_ls.c */

@@ -90,7 +90,8 @@ static void check(tensor_type ta, const void *a, tensor_type tb, const void *b, 
                   diff_options o)
 {
     tensor_difference got = diff_of(ta, a, tb, b, n, o);
-    double *x = malloc((size_t)n * sizeof *x + 1), *y = malloc((size_t)n * sizeof *y + 1), most = -1;
+    double *x = malloc((size_t)n * sizeof *x + 1), *y = malloc((size_t)n * sizeof *y + 1),
+           most = -1;
     long double sums[4] = {0};
     int64_t unequal = 0, where = -1, first = -1, finite = 0;
     uint64_t ulps = 0;
@@ -100,7 +101,8 @@ static void check(tensor_type ta, const void *a, tensor_type tb, const void *b, 
     for (int64_t i = 0; i < n; i++) {
         uint64_t p = code_at(ta, a, i), q = code_at(tb, b, i), apart = agree ? steps(ta, p, q) : 0;
         double size = x[i] == y[i] || (isnan(x[i]) && isnan(y[i])) ? 0 : fabs(x[i] - y[i]);
-        bool equal = o.tolerance ? passes(x[i], y[i], agree ? apart : UINT64_MAX, &o, integers) : p == q;
+        bool equal =
+            o.tolerance ? passes(x[i], y[i], agree ? apart : UINT64_MAX, &o, integers) : p == q;
         unequal += !equal;
         first = first < 0 && !equal ? i : first;
         if (where < 0 || size > most || (isnan(size) && !isnan(most))) {
@@ -125,7 +127,8 @@ static void check(tensor_type ta, const void *a, tensor_type tb, const void *b, 
         if (got.has_ulps)
             CHECK(got.ulps == ulps);
         CHECK(close_to(got.is_integer ? (double)got.max_int : got.max_abs, most, 0));
-        CHECK(close_to(got.rms, finite ? (double)sqrtl(sums[0] / (long double)finite) : NAN, 1e-12));
+        CHECK(
+            close_to(got.rms, finite ? (double)sqrtl(sums[0] / (long double)finite) : NAN, 1e-12));
         CHECK(close_to(got.cosine, (double)(sums[3] / sqrtl(sums[1] * sums[2])), 1e-9) ||
               fabs(got.cosine) < 1e-9);
     }
@@ -255,8 +258,8 @@ TEST(tensor_diff_special)
     CHECK_INT(diff_of(TENSOR_F32, a, TENSOR_F32, b, 5, tolerances[6]).state, DIFF_SAME);
     /* An infinity is 1 ulp from the largest number, and yet equals itself only. */
     const float most[] = {3.40282347e38f, INFINITY}, far[] = {INFINITY, -INFINITY};
-    const diff_options wide = {.tolerance = true, .rtol = 10, .atol = INFINITY, .has_ulps = true,
-                               .ulps = UINT64_MAX};
+    const diff_options wide = {
+        .tolerance = true, .rtol = 10, .atol = INFINITY, .has_ulps = true, .ulps = UINT64_MAX};
     d = diff_of(TENSOR_F32, most, TENSOR_F32, far, 2, wide);
     CHECK(d.state == DIFF_VALUES && d.equal == 0 && isinf(d.max_abs) && d.where == 0);
     CHECK(isnan(d.rms) && isnan(d.cosine));
@@ -274,7 +277,8 @@ TEST(tensor_diff_special)
 /* Integers do not go through float64, and no tolerance makes them equal. */
 TEST(tensor_diff_integers)
 {
-    const int64_t a[] = {INT64_MIN, 7, INT64_C(1) << 60}, b[] = {INT64_MAX, 7, (INT64_C(1) << 60) + 1};
+    const int64_t a[] = {INT64_MIN, 7, INT64_C(1) << 60},
+                  b[] = {INT64_MAX, 7, (INT64_C(1) << 60) + 1};
     const uint64_t u[] = {UINT64_MAX, 7, 0};
     tensor_difference d = diff_of(TENSOR_I64, a, TENSOR_I64, b, 3, bits);
     CHECK(d.is_integer && d.max_int == UINT64_MAX && d.where == 0 && !d.has_ulps);
@@ -298,8 +302,10 @@ TEST(tensor_diff_complex)
     CHECK(close_to(d.equal, 1.0 / 3, 1e-15));
     d = diff_of(TENSOR_C64, a, TENSOR_C64, b, 3, (diff_options){.tolerance = true, .atol = 0.25});
     CHECK(close_to(d.equal, 2.0 / 3, 1e-15));
-    CHECK_INT(diff_of(TENSOR_C64, a, TENSOR_C64, b, 3,
-                      (diff_options){.tolerance = true, .atol = 0.5}).state, DIFF_SAME);
+    CHECK_INT(
+        diff_of(TENSOR_C64, a, TENSOR_C64, b, 3, (diff_options){.tolerance = true, .atol = 0.5})
+            .state,
+        DIFF_SAME);
     CHECK_INT(diff_of(TENSOR_C64, a, TENSOR_F64, b, 3, tolerances[1]).state, DIFF_DTYPE);
 }
 
@@ -397,7 +403,9 @@ TEST(tensor_diff_order)
                             quantised = {.state = DIFF_VALUES},
                             nan = {.state = DIFF_VALUES, .has_numbers = true, .max_abs = NAN},
                             small = {.state = DIFF_VALUES, .has_numbers = true, .max_abs = 1},
-                            two = {.state = DIFF_VALUES, .has_numbers = true, .is_integer = true,
+                            two = {.state = DIFF_VALUES,
+                                   .has_numbers = true,
+                                   .is_integer = true,
                                    .max_int = 2};
     CHECK_INT(tensor_diff_order(&only, &shape), 0);
     CHECK_INT(tensor_diff_order(&shape, &nan), -1);
