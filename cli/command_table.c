@@ -271,6 +271,23 @@ const command command_table[] = {
      "ls m.safetensors --all              # of a file of -s also what the store keeps about itself",
      "list, info",
      .fails = "io, format, key"},
+    {"convert",
+     {{ARG_PATHS, "CKPT... OUT [GLOB...]", false}},
+     {{"exclude", OPTION_RAWS, "GLOB"},
+      {"dtype", OPTION_RAWS, "[GLOB=]T"},
+      {"rename", OPTION_RAWS, "s/RE/TO/"},
+      {"shard-size", OPTION_RAW, "5G"},
+      {"metadata", OPTION_RAWS, "K=V"},
+      {"drop-metadata", OPTION_FLAG, NULL},
+      {"force", OPTION_FLAG, NULL}},
+     .run = cmd_convert,
+     .summary = "one checkpoint of others: keys, names, dtypes, form; OUT is complete or not there",
+     .examples =
+         "save m.safetensors; convert m.safetensors half.safetensors --dtype bf16\n"
+         "convert m.safetensors out/ --shard-size 5G --force # shards with their index\n"
+         "convert m.safetensors some.npz 3 [57] --rename s/^/layer./",
+     .see = "ls, save",
+     .fails = "io, format, key, dtype, value"},
     {"stat",
      {{ARG_PATH, "CKPT", false}, {ARG_PATHS, "GLOB...", true}},
      {{"exclude", OPTION_RAWS, "GLOB"}},
@@ -281,6 +298,33 @@ const command command_table[] = {
      "stat m.safetensors --exclude 5       # all keys but 5",
      "ls, diff",
      .fails = "io, format, key, dtype"},
+    {"check",
+     {{ARG_PATH, "CKPT", false}},
+     {{"like", OPTION_PATH, "OTHER"}, {"all", OPTION_FLAG, NULL}},
+     COMMAND_GIVES,
+     cmd_check,
+     "what is wrong with a checkpoint: faults of its files, NaN, Inf, keys that are all zero",
+     "push 3 a; save m.safetensors\n"
+     "init zero zeros(2); save z.safetensors\n"
+     "expect-error assert { check z.safetensors } # a line a finding; without any it says nothing\n"
+     "check m.safetensors --like m.safetensors    # also what differs in names and shapes",
+     "ls, hash, stat",
+     .fails = "assert, io, format"},
+    {"hash",
+     {{ARG_PATH, "CKPT", false}, {ARG_PATHS, "GLOB...", true}},
+     {{"exclude", OPTION_RAWS, "GLOB"},
+      {"sha256", OPTION_FLAG, NULL},
+      {"verify", OPTION_PATH, "FILE"},
+      {"all", OPTION_FLAG, NULL}},
+     COMMAND_GIVES,
+     cmd_hash,
+     "a hash of each key, of its dtype, shape and bytes: equal in every format, sharded or not",
+     "save m.safetensors; hash m.safetensors       # XXH3 of 128 bits\n"
+     "hash m.safetensors 3 --sha256                # where somebody may have meddled\n"
+     "hash m.safetensors | tee m.hashes            # a line `HASH  NAME` a key\n"
+     "hash m.safetensors --verify m.hashes         # names what differs",
+     "ls, check, diff",
+     .fails = "assert, key, io, format, unsupported"},
     {"type",
      .flags = COMMAND_GIVES,
      cmd_call_function,

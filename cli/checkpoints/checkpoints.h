@@ -5,6 +5,12 @@
 
 #include "cmd/commands.h"
 
+/* cmd_check.c */
+command_fn cmd_check;
+/* cmd_convert.c */
+command_fn cmd_convert;
+/* cmd_hash.c */
+command_fn cmd_hash;
 /* cmd_ls.c */
 command_fn cmd_ls;
 /* cmd_stat.c */

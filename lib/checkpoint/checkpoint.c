@@ -197,6 +197,9 @@ void checkpoint_close(checkpoint *c)
     mem_free(c->files);
     mem_free(c->tensors);
     mem_free(c->texts);
+    for (int64_t i = 0; i < c->nsums; i++)
+        npz_sum_release(&c->sums[i]);
+    mem_free(c->sums);
     mem_free(c->tensor_names);
     mem_free(c->text_names);
     mem_free(c->name);
@@ -209,6 +212,11 @@ void checkpoint_close(checkpoint *c)
 const char *checkpoint_name(const checkpoint *c)
 {
     return c->name;
+}
+
+bool checkpoint_is_safetensors(const checkpoint *c)
+{
+    return c->safetensors && !c->sharded;
 }
 
 int64_t checkpoint_count(const checkpoint *c)

@@ -41,6 +41,7 @@ typedef struct tensor_info {
     int64_t offset;       /* of what the file holds of it */
     int64_t stored_bytes; /* there; not `bytes` where it is deflated */
     unsigned form;        /* TENSOR_* flags; 0: the file holds the data as they are */
+    int64_t member;       /* for the reader: which member of the archive, from 1; 0: none */
 } tensor_info;
 
 /* How the data stand in the file, where that is not as they are given out. */
@@ -76,8 +77,7 @@ typedef struct checkpoint_options {
  * means all 0. */
 int checkpoint_open(checkpoint **out, const char *path, const checkpoint_options *o, kv_err *e);
 
-/* The same for a safetensors file in memory (n bytes, borrowed until it is closed). name is for
- * messages. */
+/* The same for a file in memory (n bytes, borrowed until it is closed). name is for messages. */
 int checkpoint_open_memory(checkpoint **out, const void *text, size_t n, const char *name,
                            kv_err *e);
 
@@ -85,6 +85,9 @@ void checkpoint_close(checkpoint *c); /* NULL is allowed */
 
 /* What it was opened as, for messages. */
 const char *checkpoint_name(const checkpoint *c);
+
+/* Returns true if it is one safetensors file, the form in which tensors are written back. */
+bool checkpoint_is_safetensors(const checkpoint *c);
 
 /* The tensors in the order of the files and of their headers. */
 int64_t checkpoint_count(const checkpoint *c);

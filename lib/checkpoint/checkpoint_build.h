@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/input.h"
+#include "checkpoint/npz_sum.h"
 
 /* A name with the number of what it names. */
 typedef struct named {
@@ -23,16 +24,19 @@ struct checkpoint {
     int64_t ntexts, texts_cap;
     named *tensor_names; /* sorted, once all are there */
     named *text_names;
+    npz_sum *sums; /* of the members of an archive */
+    int64_t nsums, sums_cap;
     checkpoint_options options;
-    arena memory; /* names, texts and shapes */
-    bool foreign; /* the file that was read last is no checkpoint, a reader found */
-    bool sharded; /* there may be several files: then one that is no checkpoint is a fault */
+    arena memory;     /* names, texts and shapes */
+    bool foreign;     /* the file that was read last is no checkpoint, a reader found */
+    bool safetensors; /* the file that was read last is one */
+    bool sharded;     /* there may be several files: then one that is no checkpoint is a fault */
 };
 
 /* Reads the header of file number `file`, which is open, and adds what it describes. On errors the
  * checkpoint can only be closed, but for checkpoint_read. */
 typedef int checkpoint_reader(checkpoint *c, int file, kv_err *e);
-checkpoint_reader safetensors_read;
+checkpoint_reader safetensors_read, npz_read, npy_read_tensor;
 
 /* Reads the file that was opened last. Where findings are asked for, an error in the file is one,
  * and the tensors stay that were read before it and stand within the file. *whole: there was no

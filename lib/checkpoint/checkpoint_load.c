@@ -62,7 +62,8 @@ int checkpoint_load(kv_array **out, const checkpoint *c, int64_t i, kv_err *e)
     if (code)
         return code;
     code = kv_array_write(a, &data, e);
-    if (!code && t->form == 0 && t->type == tensor_type_of(dtype) && t->type != TENSOR_BOOL)
+    if (!code && t->form == 0 && !t->member && t->type == tensor_type_of(dtype) &&
+        t->type != TENSOR_BOOL)
         code = input_read(&c->files[t->file], data, t->offset, t->bytes, e);
     else if (!code)
         code = load_blocks(data, dtype, c, i, e);

@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/gguf.h"
+#include "checkpoint/safetensors.h"
 #include "checkpoint/sharded.h"
 #include "checkpoint/weights.h"
 
@@ -86,26 +87,67 @@ static checkpoint *new_checkpoint(const char *path, const checkpoint_options *o,
     return c;
 }
 
-/* The reader of the file that was opened last, by its first bytes. None of the others' can begin a
- * safetensors file. */
+/* How files begin that are no safetensors files. */
+static const struct {
+    const char *begin;
+    size_t n;
+    checkpoint_reader *read;
+} readers[] = {
+    {"\x93NUMPY", 6, npy_read_tensor},
+    {GGUF_MAGIC, 4, gguf_read},
+    {"PK\3\4", 4, npz_read},
+    {"PK\5\6", 4, npz_read}, /* an archive without members */
+};
+
+/* Returns true if a file begins with the length of a header and a header: any bytes may be a
+ * length. */
+static bool has_header(const char *begin, int64_t n)
+{
+    uint64_t length;
+    memcpy(&length, begin, sizeof length);
+    return n > 8 && length <= SAFETENSORS_HEADER_MAX && begin[8] == '{';
+}
+
+static bool ends_in(const char *path, const char *ending)
+{
+    size_t n = strlen(path), m = strlen(ending);
+    return n >= m && strcmp(path + n - m, ending) == 0;
+}
+
+/* The reader of the file that was opened last, by its first bytes. Bytes may stand before an
+ * archive. */
 static int choose_reader(const checkpoint *c, checkpoint_reader **read, kv_err *e)
 {
-    char first[4] = {0};
     const input *in = &c->files[c->nfiles - 1];
-    int code = input_read(in, first, 0, in->size < 4 ? in->size : 4, e);
-    *read = memcmp(first, GGUF_MAGIC, 4) == 0 ? gguf_read : safetensors_read;
+    char begin[16] = {0};
+    int64_t n = in->size < (int64_t)sizeof begin ? in->size : (int64_t)sizeof begin;
+    int code = input_read(in, begin, 0, n, e);
+    *read = ends_in(in->name, ".npz") ? npz_read : safetensors_read;
+    if (code || has_header(begin, n)) {
+        *read = safetensors_read;
+        return code;
+    }
+    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
+        if (memcmp(begin, readers[i].begin, readers[i].n) == 0)
+            *read = readers[i].read;
+    }
+    return KV_OK;
+}
+
+/* Reads a file that was opened (code 0); it belongs to the checkpoint. */
+static int read_input(checkpoint *c, input *in, int code, kv_err *e)
+{
+    bool whole;
+    checkpoint_reader *read;
+    if (!code && !(code = checkpoint_add_file(c, in, e)) && !(code = choose_reader(c, &read, e)))
+        code = checkpoint_read(c, read, &whole, e);
     return code;
 }
 
 static int read_file(checkpoint *c, const char *path, kv_err *e)
 {
     input in;
-    bool whole;
-    checkpoint_reader *read;
-    int code = input_open(&in, path, e);
-    if (!code && !(code = checkpoint_add_file(c, &in, e)) && !(code = choose_reader(c, &read, e)))
-        code = checkpoint_read(c, read, &whole, e);
-    return code;
+    return read_input(c, &in, input_open(&in, path, e), e);
 }
 
 /* Hands c over, unless reading it failed. */
@@ -139,7 +181,5 @@ int checkpoint_open_memory(checkpoint **out, const void *text, size_t n, const c
     if (!c)
         return KV_E_MEMORY;
     int code = input_open_memory(&in, text, (int64_t)n, name, e);
-    if (!code && !(code = checkpoint_add_file(c, &in, e)))
-        code = safetensors_read(c, 0, e);
-    return finish(out, c, code, e);
+    return finish(out, c, read_input(c, &in, code, e), e);
 }

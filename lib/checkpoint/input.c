@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,17 +20,31 @@
 
 /* ---- Streams --------------------------------------------------------------------------------- */
 
+static const char *spool_folder(void)
+{
+    const char *folder = getenv("TMPDIR");
+    return folder && *folder ? folder : "/var/tmp";
+}
+
+static int spool_error(kv_err *e, const char *doing, int errnum)
+{
+    file_error(e, doing, spool_folder(), errnum);
+    kv_err_hint(e, "a stream is kept there while it is read: TMPDIR names another folder");
+    return KV_E_IO;
+}
+
+/* A file without a name; -1: an error. */
 static int temporary_file(kv_err *e)
 {
     char path[PATH_MAX];
-    const char *given = getenv("TMPDIR"), *folder = given && *given ? given : "/var/tmp";
+    const char *folder = spool_folder();
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    int n = snprintf(path, sizeof path, "%s/kvstore-XXXXXX", folder);
-    /* some file systems have no files without a name */
-    if (fd < 0 && n < (int)sizeof path && (fd = mkostemp(path, O_CLOEXEC)) >= 0)
+    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL) &&
+        snprintf(path, sizeof path, "%s/kvstore-XXXXXX", folder) < (int)sizeof path &&
+        (fd = mkostemp(path, O_CLOEXEC)) >= 0)
         unlink(path);
     if (fd < 0)
-        file_error(e, "make a temporary file in", folder, errno);
+        spool_error(e, "make a temporary file in", errno);
     return fd;
 }
 
@@ -37,7 +53,7 @@ static int write_all(int fd, const char *data, int64_t n, kv_err *e)
     while (n > 0) {
         ssize_t put = write(fd, data, (size_t)n);
         if (put < 0 && errno != EINTR)
-            return file_error(e, "write", "a temporary file", errno);
+            return spool_error(e, "write a temporary file in", errno);
         data += put > 0 ? put : 0;
         n -= put > 0 ? put : 0;
     }
@@ -57,38 +73,41 @@ static int read_some(int fd, const char *name, char *to, int64_t n, int64_t *got
     return some < 0 ? file_error(e, "read", name, errno) : KV_OK;
 }
 
-/* Moves what memory holds, and the rest of the stream, to a temporary file. */
-static int spool(input *in, int stream, char *piece, kv_err *e)
+/* Moves what memory holds to a temporary file. */
+static int spool(input *in, kv_err *e)
 {
-    int64_t got = 1;
     int code = (in->fd = temporary_file(e)) < 0 ? KV_E_IO
                                                 : write_all(in->fd, in->owned, in->size, e);
     mem_free(in->owned);
     in->owned = NULL;
-    while (!code && got > 0) {
-        if (!(code = read_some(stream, in->name, piece, PIECE, &got, e)))
-            code = write_all(in->fd, piece, got, e);
-        in->size += code ? 0 : got;
-    }
+    in->memory = NULL;
+    return code;
+}
+
+int input_append(input *in, const void *data, int64_t n, kv_err *e)
+{
+    int code = KV_OK;
+    if (in->fd < 0 && in->size + n > INPUT_MEMORY)
+        code = spool(in, e);
+    if (!code && in->fd >= 0)
+        code = write_all(in->fd, data, n, e);
+    else if (!code && !(code = mem_grow(&in->owned, &in->cap, in->size + n, 1, e)))
+        memcpy(in->owned + in->size, data, (size_t)n);
+    in->memory = in->owned;
+    in->size += code ? 0 : n;
     return code;
 }
 
 /* Reads a stream to its end. */
 static int take_stream(input *in, int stream, kv_err *e)
 {
-    int64_t cap = 0, got = 1;
-    int code = mem_grow(&in->owned, &cap, PIECE, 1, e);
-    while (!code && got > 0 && in->size < INPUT_MEMORY) {
-        code = mem_grow(&in->owned, &cap, in->size + PIECE, 1, e);
-        if (!code)
-            code = read_some(stream, in->name, in->owned + in->size, PIECE, &got, e);
-        in->size += code ? 0 : got;
-    }
-    in->memory = in->owned;
-    if (code || got == 0)
-        return code;
+    int64_t got = 1;
     char *piece = mem_alloc(PIECE, 1, e);
-    code = piece ? spool(in, stream, piece, e) : KV_E_MEMORY;
+    int code = piece ? KV_OK : KV_E_MEMORY;
+    while (!code && got > 0) {
+        if (!(code = read_some(stream, in->name, piece, PIECE, &got, e)) && got > 0)
+            code = input_append(in, piece, got, e);
+    }
     mem_free(piece);
     return code;
 }
@@ -128,7 +147,7 @@ static int open_path(input *in, const char *path, kv_err *e)
     return code;
 }
 
-static int begin(input *in, const char *name, kv_err *e)
+int input_new(input *in, const char *name, kv_err *e)
 {
     *in = (input){.fd = -1};
     in->name = mem_text(name, strlen(name), e);
@@ -137,7 +156,7 @@ static int begin(input *in, const char *name, kv_err *e)
 
 int input_open(input *in, const char *path, kv_err *e)
 {
-    int code = begin(in, strcmp(path, "-") == 0 ? "stdin" : path, e);
+    int code = input_new(in, strcmp(path, "-") == 0 ? "stdin" : path, e);
     if (!code && (code = open_path(in, path, e)))
         input_close(in);
     return code;
@@ -145,7 +164,7 @@ int input_open(input *in, const char *path, kv_err *e)
 
 int input_open_memory(input *in, const void *text, int64_t n, const char *name, kv_err *e)
 {
-    int code = begin(in, name, e);
+    int code = input_new(in, name, e);
     in->memory = text;
     in->size = n;
     return code;

@@ -12,6 +12,7 @@ typedef struct input {
     int fd;             /* -1 when the file is in memory */
     const char *memory; /* then all of it */
     char *owned;        /* memory, when it is this structure's */
+    int64_t cap;        /* of owned */
     int64_t size;       /* bytes */
 } input;
 
@@ -23,6 +24,10 @@ int input_open(input *in, const char *path, kv_err *e);
 
 /* The same for n bytes in memory, borrowed until it is closed. */
 int input_open_memory(input *in, const void *text, int64_t n, const char *name, kv_err *e);
+
+/* Makes an empty one, which input_append fills: it is kept as a stream is. */
+int input_new(input *in, const char *name, kv_err *e);
+int input_append(input *in, const void *data, int64_t n, kv_err *e);
 
 void input_close(input *in);
 

@@ -71,12 +71,16 @@ static bool contains(const look *l, const char *text)
     return memmem(l->text, (size_t)l->n, text, strlen(text)) != NULL;
 }
 
+int looks_like_zip(const input *in, bool torch, kv_err *e)
+{
+    return torch ? say(in, "a PyTorch file", from_torch, e)
+                 : say(in, "a zip archive without arrays", read_are, e);
+}
+
 static int look_at_zip(const input *in, const look *l, kv_err *e)
 {
-    if (!has(l, 0, "PK\3\4", 4) && !has(l, 0, "PK\5\6", 4))
-        return KV_OK;
-    return contains(l, "/data.pkl") ? say(in, "a PyTorch file", from_torch, e)
-                                    : say(in, "a zip archive without arrays", read_are, e);
+    bool zip = has(l, 0, "PK\3\4", 4) || has(l, 0, "PK\5\6", 4);
+    return zip ? looks_like_zip(in, contains(l, "/data.pkl"), e) : KV_OK;
 }
 
 /* A pickle of protocol 2 to 5 begins so, and goes on with a frame, a mark or an empty container. */

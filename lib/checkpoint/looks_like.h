@@ -2,11 +2,16 @@
 #ifndef CHECKPOINT_LOOKS_LIKE_H
 #define CHECKPOINT_LOOKS_LIKE_H
 
+#include <stdbool.h>
+
 #include "checkpoint/input.h"
 
 /* Looks at the first bytes of a file that could not be read as a checkpoint. KV_OK: they look like
  * nothing that is known. Else an error of code format, with a hint: `m.bin: this looks like a
  * PyTorch file, which is not read`. Other errors: io. */
 int looks_like(const input *in, kv_err *e);
+
+/* The same for a zip archive without arrays; torch: with a pickle of PyTorch. An error always. */
+int looks_like_zip(const input *in, bool torch, kv_err *e);
 
 #endif

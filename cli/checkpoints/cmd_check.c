@@ -1,0 +1,227 @@
+/* Whether a checkpoint is whole and sane: every fault of its files, and what its data show. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/visible.h"
+#include "checkpoints/checkpoints.h"
+#include "checkpoints/choose.h"
+#include "checkpoints/walked.h"
+#include "eval/eval.h"
+#include "session/show.h"
+#include "session/unit.h"
+#include "tensors/tensor_check.h"
+#include "term/progress.h"
+
+/* ---- Findings -------------------------------------------------------------------------------- */
+
+/* What was found so far: cells for --json, and lines. */
+typedef struct findings {
+    rows *cells;
+    buf *lines;
+} findings;
+
+static int add_text_or_none(rows *table, const char *text, kv_err *e)
+{
+    return text ? rows_add_text(table, text, e) : rows_add(table, value_none(), e);
+}
+
+static int add_cells(findings *f, const char *key, const char *file, const char *finding, kv_err *e)
+{
+    int code;
+    if ((code = add_text_or_none(f->cells, key, e)) || (code = add_text_or_none(f->cells, file, e)))
+        return code;
+    return rows_add_text(f->cells, finding, e);
+}
+
+static void add_visible(buf *lines, const char *text)
+{
+    visible_line(lines, text, strlen(text));
+}
+
+/* A fault that opening found: its text names the tensor. */
+static int add_fault(void *arg, const char *key, const char *file, const char *finding, kv_err *e)
+{
+    findings *f = arg;
+    if (file) {
+        add_visible(f->lines, file);
+        buf_add(f->lines, ": ");
+    }
+    add_visible(f->lines, finding);
+    buf_char(f->lines, '\n');
+    return add_cells(f, key, file, finding, e);
+}
+
+/* Adds what is said of a key: `m.safetensors: fc.weight: 3 of 6 elements are NaN`. */
+static int add(findings *f, const char *key, const char *file, kv_err *e, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+
+static int add(findings *f, const char *key, const char *file, kv_err *e, const char *fmt, ...)
+{
+    buf text = {0};
+    va_list args;
+    va_start(args, fmt);
+    buf_vprintf(&text, fmt, args);
+    va_end(args);
+    add_visible(f->lines, file);
+    buf_add(f->lines, ": ");
+    show_key(f->lines, (kv_key){.name = key});
+    buf_add(f->lines, ": ");
+    add_visible(f->lines, buf_text(&text));
+    buf_char(f->lines, '\n');
+    int code = buf_check(&text, e);
+    if (code == KV_OK)
+        code = add_cells(f, key, file, buf_text(&text), e);
+    buf_release(&text);
+    return code;
+}
+
+/* ---- Values ---------------------------------------------------------------------------------- */
+
+/* "3 of 6 elements are NaN" */
+static int add_count(findings *f, const tensor_info *t, const char *file, int64_t count,
+                     int64_t of, const char *units, const char *what, kv_err *e)
+{
+    return count == 0 ? KV_OK
+                      : add(f, t->name, file, e, "%lld of %lld %s %s %s", (long long)count,
+                            (long long)of, units, count == 1 ? "is" : "are", what);
+}
+
+static int add_values(findings *f, const checkpoint *c, const tensor_info *t,
+                      const tensor_values *v, kv_err *e)
+{
+    const char *file = checkpoint_file(c, t->file);
+    bool parts = tensor_type_kind(t->type) == TENSOR_KIND_COMPLEX;
+    const char *units = parts ? "parts" : "elements";
+    int64_t n = parts ? 2 * t->elements : t->elements;
+    int code;
+    if ((code = add_count(f, t, file, v->nans, n, units, "NaN", e)) ||
+        (code = add_count(f, t, file, v->infs, n, units, "Inf", e)) ||
+        (code = add_count(f, t, file, v->odd_bools, n, "bytes", "neither 0 nor 1", e)))
+        return code;
+    return v->zero ? add(f, t->name, file, e, "all of its elements are 0") : KV_OK;
+}
+
+/* One by one, where something stands in the way of a walk over all: what cannot be read is a
+ * finding, and the other keys are looked at. */
+static int check_each(findings *f, checkpoint *c, kv_err *e)
+{
+    int code = KV_OK;
+    for (int64_t i = 0; i < checkpoint_count(c) && code == KV_OK; i++) {
+        const tensor_info *t = checkpoint_at(c, i);
+        tensor_values v;
+        kv_err why = {0};
+        code = tensor_check_all(&v, c, &i, 1, NULL, NULL, &why);
+        if (code == KV_E_FORMAT || code == KV_E_UNSUPPORTED)
+            code = add_fault(f, t->name, NULL, why.text, e);
+        else if (code == KV_OK)
+            code = add_values(f, c, t, &v, e);
+        else
+            *e = why;
+    }
+    return code;
+}
+
+static int check_values(findings *f, checkpoint *c, kv_err *e)
+{
+    int64_t n = checkpoint_count(c);
+    int64_t *keys = mem_alloc(n, sizeof *keys, e);
+    tensor_values *values = mem_alloc(n, sizeof *values, e);
+    kv_err why = {0};
+    int code = keys && values ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < n && code == KV_OK; i++)
+        keys[i] = i;
+    if (code == KV_OK) {
+        walked_begin("check", c, keys, n);
+        code = tensor_check_all(values, c, keys, n, walked_step, NULL, &why);
+        progress_end();
+        if (code == KV_E_FORMAT || code == KV_E_UNSUPPORTED)
+            code = check_each(f, c, e);
+        else if (code)
+            *e = why;
+        else
+            for (int64_t i = 0; i < n && code == KV_OK; i++)
+                code = add_values(f, c, checkpoint_at(c, i), &values[i], e);
+    }
+    mem_free(keys);
+    mem_free(values);
+    return code;
+}
+
+/* ---- --like ---------------------------------------------------------------------------------- */
+
+static bool same_shape(const tensor_info *a, const tensor_info *b)
+{
+    return a->ndim == b->ndim &&
+           (a->ndim == 0 ||
+            memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0);
+}
+
+/* One key, and the one of this name in the other checkpoint. */
+static int compare_key(findings *f, const checkpoint *c, const tensor_info *t,
+                       const checkpoint *other, kv_err *e)
+{
+    const char *file = checkpoint_file(c, t->file), *in = checkpoint_name(other);
+    int64_t at = checkpoint_find(other, t->name);
+    char shape[160], wanted[160];
+    if (at < 0)
+        return add(f, t->name, file, e, "%s has no such key", in);
+    const tensor_info *o = checkpoint_at(other, at);
+    int code = KV_OK;
+    if (t->type != o->type)
+        code = add(f, t->name, file, e, "the dtype is %s, in %s %s", tensor_type_name(t->type), in,
+                   tensor_type_name(o->type));
+    if (code == KV_OK && !same_shape(t, o))
+        code = add(f, t->name, file, e, "the shape is %s, in %s %s",
+                   kv_shape_text(shape, sizeof shape, t->ndim, t->shape), in,
+                   kv_shape_text(wanted, sizeof wanted, o->ndim, o->shape));
+    return code;
+}
+
+static int check_like(findings *f, const checkpoint *c, const checkpoint *other, kv_err *e)
+{
+    int code = KV_OK;
+    for (int64_t i = 0; i < checkpoint_count(c) && code == KV_OK; i++)
+        code = compare_key(f, c, checkpoint_at(c, i), other, e);
+    for (int64_t i = 0; i < checkpoint_count(other) && code == KV_OK; i++) {
+        const char *name = checkpoint_at(other, i)->name;
+        if (checkpoint_find(c, name) < 0)
+            code = add(f, name, checkpoint_name(c), e, "missing, %s has it",
+                       checkpoint_name(other));
+    }
+    return code;
+}
+
+/* ---- The command ----------------------------------------------------------------------------- */
+
+static int open_checked(session *s, const ast *call, findings *f, result *out, checkpoint **c,
+                        kv_err *e)
+{
+    const checkpoint_options options = {
+        .weights = !command_option_of(call, "all"), .found = add_fault, .arg = f};
+    const char *path = eval_word(s, call->kid[0], "a path", out, e);
+    if (!path)
+        return e->code;
+    return checkpoint_open(c, path, &options, e) ? unit_at(s, call->kid[0], e) : KV_OK;
+}
+
+int cmd_check(session *s, const ast *call, result *out, kv_err *e)
+{
+    static const rows_column columns[] = {{"key", NULL}, {"file", NULL}, {"finding", NULL}};
+    const ast *like = command_option_of(call, "like");
+    checkpoint *c = NULL, *other = NULL;
+    buf text = {0};
+    findings f = {&out->entries, &text};
+    out->entries = (rows){columns, 3, NULL, 0, 0};
+    int code = like ? choose_open(s, like, command_option_of(call, "all"), out, &other, e) : KV_OK;
+    if (code == KV_OK && (code = open_checked(s, call, &f, out, &c, e)) == KV_OK &&
+        (code = check_values(&f, c, e)) == KV_OK && like)
+        code = check_like(&f, c, other, e);
+    if (code == KV_OK) {
+        int64_t n = out->entries.n / 3;
+        code = result_answer(out, n == 0, e, "%lld finding%s in %s", (long long)n,
+                             n == 1 ? "" : "s", checkpoint_name(c));
+    }
+    checkpoint_close(c);
+    checkpoint_close(other);
+    return result_text(out, &text, code, e);
+}

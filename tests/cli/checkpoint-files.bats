@@ -1,0 +1,85 @@
+# What CKPT may be: files of other tools, folders, streams, and what is none.
+
+load help
+bats_require_minimum_version 1.5.0
+
+files=$BATS_TEST_DIRNAME/../checkpoint
+
+@test "a folder, with a / or without, and its index are the same checkpoint" {
+    run -0 kvctl ls "$files/sharded"
+    [[ $output == *'model.norm.weight   F16    (3,)    6'*$'\n4 keys, '* ]]
+    local folder=$output
+    run -0 kvctl ls "$files/sharded/"
+    [ "$output" = "$folder" ]
+    run -0 kvctl ls "$files/sharded/model.safetensors.index.json"
+    [ "$output" = "$folder" ]
+}
+
+@test "GGUF: quantised types are listed, and a big-endian file is refused" {
+    run -0 kvctl ls "$files/types.gguf" 't.Q4*'
+    [[ $output == *$'\nt.Q4_K  Q4_K   (3, 512)  864\n'* ]]
+    run -0 kvctl ls - <"$files/small.gguf"
+    [[ $output == *'y    Q8_0   (32,)  34'* ]]
+    run -4 kvctl ls "$files/big-endian.gguf"
+    [[ $output == *'a big-endian GGUF file, which is not read'* ]]
+}
+
+@test "a stream on stdin, a file on stdin, and one that ends early" {
+    local shard=$files/sharded/model-00001-of-00002.safetensors
+    run -0 kvctl ls "$shard"
+    local listed=$output
+    run -0 kvctl ls - <"$shard"
+    [ "$output" = "$listed" ]
+    run -0 bash -c "cat '$shard' | kvctl ls -"
+    [ "$output" = "$listed" ]
+    run -5 bash -c "head -c 230 '$shard' | kvctl ls -"
+    [[ $output == *'stdin: cut within its data: 8 of 54 bytes are missing'* ]]
+    run -5 kvctl ls - </dev/null
+    [[ $output == *'stdin: the file is empty'* ]]
+}
+
+@test "a stream larger than the room for it is an error, and nothing stays" {
+    mkdir room
+    run -5 bash -c 'ulimit -f 17000; yes | head -c 30000000 | TMPDIR=$PWD/room kvctl ls -'
+    [[ $output == *'cannot write a temporary file in "'*'/room": File too large'* ]]
+    [ -z "$(ls -A room)" ]
+}
+
+@test "Ctrl-C ends the wait for a stream" {
+    mkfifo pipe
+    sleep 100 >pipe &
+    local writer=$!
+    run bash -c 'set -m; kvctl ls - <pipe 2>err & sleep 0.5; kill -INT $!; wait $!'
+    kill "$writer"
+    grep -q 'error\[interrupted\]: interrupted' err
+}
+
+@test "an index that lies writes nothing, reads nothing outside, and says what is wrong" {
+    cp -r "$files/sharded" m
+    rm m/model-00002-of-00002.safetensors
+    run -5 kvctl ls m
+    [[ $output == *'m/model.safetensors.index.json: 1 of its 2 shards is not there: model-00002-'* ]]
+    echo '{"weight_map": {"a": "../m/model-00001-of-00002.safetensors"}}' \
+        >m/model.safetensors.index.json
+    run -5 kvctl ls m
+    [[ $output == *'the file of tensor "a" is a name that leaves the folder'* ]]
+}
+
+@test "-s keeps a store in safetensors files alone: a GGUF file is not written over" {
+    cp "$files/small.gguf" m.gguf
+    run -5 kvctl -s m.gguf -c 'push x ones(3)'
+    [[ $output == *'m.gguf: a store is kept in a safetensors file, and this is none'* ]]
+    cmp m.gguf "$files/small.gguf"
+}
+
+@test "what is no checkpoint is named, with what to do" {
+    printf 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n' >m.safetensors
+    run -5 kvctl ls m.safetensors
+    [[ $output == *'this looks like a Git LFS pointer'*'git lfs pull'* ]]
+    printf '\x80\x02\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19.' >pytorch_model.bin
+    run -5 kvctl ls pytorch_model.bin
+    [[ $output == *'this looks like a PyTorch file'*'safetensors.torch.save_file'* ]]
+    mkdir m
+    run -5 kvctl ls m
+    [[ $output == *'m: the folder has no *.safetensors and no *.safetensors.index.json'* ]]
+}

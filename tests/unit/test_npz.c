@@ -1,0 +1,826 @@
+/* npz and npy: what NumPy and zipfile write reads equal; archives that lie are refused, and read
+ * nothing outside themselves. */
+#include "checkpoint/checkpoint.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "checkpoint/inflate.h"
+#include "checkpoint/tensor_reader.h"
+#include "npz_cases.h"
+#include "test_io.h"
+
+#define NAME "w.npz"
+
+typedef struct image {
+    char *data;
+    size_t n;
+} image;
+
+static image file_image(const char *name)
+{
+    image m;
+    m.data = npz_file(name, &m.n);
+    return m;
+}
+
+static void needs_zlib(void)
+{
+    kv_err e = {0};
+    if (inflate_there(&e))
+        test_skip(e.text);
+}
+
+/* ---- What other tools write ------------------------------------------------------------------ */
+
+/* Tensor i has these numbers: read at once, in blocks of `step` elements, and as an array. */
+static void same_numbers(const checkpoint *c, int64_t i, const npz_case *want)
+{
+    kv_err e = {0};
+    const tensor_info *t = checkpoint_at(c, i);
+    int64_t bytes;
+    char *data = npz_data(want, &bytes);
+    CHECK_TEXT(t->name, want->name);
+    CHECK_TEXT(tensor_type_name(t->type), tensor_type_name(want->type));
+    CHECK_INT(t->ndim, want->ndim);
+    for (int k = 0; k < t->ndim; k++)
+        CHECK_INT(t->shape[k], want->shape[k]);
+    CHECK_INT(t->bytes, bytes);
+    for (int64_t step = 1; step < 200; step = step * 3 + 1) {
+        tensor_reader *r = NULL;
+        const void *got;
+        int64_t block = step * tensor_type_run_bytes(t->type);
+        CHECK_OK(tensor_reader_new(&r, c, 0, &e));
+        for (int64_t at = 0; at < bytes; at += block) {
+            int64_t n = bytes - at < block ? bytes - at : block;
+            CHECK_OK(tensor_read(r, &got, i, at, n, &e));
+            CHECK(memcmp(got, data + at, (size_t)n) == 0);
+        }
+        CHECK_OK(tensor_reader_check(r, &e));
+        tensor_reader_free(r);
+    }
+    kv_dtype dtype;
+    if (tensor_type_dtype(t->type, &dtype) && tensor_type_of(dtype) == t->type) {
+        kv_array *a = NULL;
+        const void *got;
+        CHECK_OK(checkpoint_load(&a, c, i, &e));
+        CHECK_OK(kv_array_read(a, &got, &e));
+        CHECK(memcmp(got, data, (size_t)bytes) == 0);
+        kv_array_unref(a);
+    }
+    free(data);
+}
+
+static void same_file(const char *name, const npz_case *cases, size_t n, int64_t first)
+{
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    char path[128];
+    snprintf(path, sizeof path, FOLDER "%s", name);
+    CHECK_OK(checkpoint_open(&c, path, NULL, &e));
+    for (size_t i = 0; i < n; i++)
+        same_numbers(c, first + (int64_t)i, &cases[i]);
+    CHECK_INT(checkpoint_metadata_count(c), 0);
+    checkpoint_close(c);
+}
+
+TEST(npz_stored)
+{
+    needs_zlib();
+    same_file("types.npz", npz_types, NTYPES, 0);
+    same_file("shapes.npz", npz_shapes, NSHAPED, 0);
+    same_file("behind.npz", npz_shapes, NSHAPED, 0);
+    same_file("stream.npz", npz_shapes, NSHAPED, 0);
+    same_file("nothing.npz", NULL, 0, 0);
+    same_file("zip64.npz", &(npz_case){"a", TENSOR_F32, 2, {2, 3}}, 1, 0);
+}
+
+TEST(npz_deflated)
+{
+    needs_zlib();
+    same_file("deflated.npz", npz_types, NTYPES, 0);
+    same_file("deflated.npz", npz_shapes, NSHAPED, NTYPES);
+    same_file("stream-deflated.npz", npz_shapes, NSHAPED, 0);
+}
+
+TEST(npz_forms)
+{
+    needs_zlib();
+    same_file("swapped.npz", npz_types, NTYPES, 0);
+    same_file("swapped-deflated.npz", npz_types, NTYPES, 0);
+    same_file("fortran.npz", npz_fortran, NFORTRAN, 0);
+    same_file("fortran-deflated.npz", npz_fortran, NFORTRAN, 0);
+}
+
+TEST(npz_single)
+{
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    same_file("matrix.npy", &(npz_case){"matrix", TENSOR_F32, 2, {3, 5}}, 1, 0);
+    same_file("short.npy", &(npz_case){"short", TENSOR_I16, 1, {4}}, 1, 0);
+    CHECK_INT(checkpoint_open(&c, FOLDER "void.npy", NULL, &e), KV_E_UNSUPPORTED);
+    CHECK_TEXT(e.text, FOLDER "void.npy: elements of descr '<V2' are not read");
+    CHECK_TEXT(e.hint, "NumPy saves bfloat16 and other types of ml_dtypes without their names: "
+                       "save them as safetensors");
+    image m = file_image("matrix.npy");
+    for (size_t n = 6; n < m.n; n++) {
+        e = (kv_err){0};
+        CHECK_INT(checkpoint_open_memory(&c, m.data, n, "x.npy", &e), KV_E_FORMAT);
+        CHECK(strncmp(e.text, "x.npy: cut within its ", 22) == 0);
+    }
+    m.data = realloc(m.data, m.n + 1);
+    e = (kv_err){0};
+    CHECK_ERR(checkpoint_open_memory(&c, m.data, m.n + 1, "x.npy", &e), KV_E_FORMAT,
+              "x.npy: there are bytes behind the data");
+    mem_free(m.data);
+}
+
+/* Bytes before an archive that does not count them. */
+TEST(npz_behind_bytes)
+{
+    needs_zlib();
+    kv_err e = {0};
+    image m = file_image("shapes.npz");
+    checkpoint *c = NULL;
+    char *longer = malloc(m.n + 100);
+    memset(longer, 'x', 100);
+    memcpy(longer + 100, m.data, m.n);
+    CHECK_OK(checkpoint_open_memory(&c, longer, m.n + 100, NAME, &e));
+    for (size_t i = 0; i < NSHAPED; i++)
+        same_numbers(c, (int64_t)i, &npz_shapes[i]);
+    checkpoint_close(c);
+    free(longer);
+    mem_free(m.data);
+}
+
+/* The length of this header begins like a zip archive. */
+TEST(npz_no_zip)
+{
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    uint64_t n = 0x04034B50;
+    char *text = malloc(8 + n);
+    memset(text, ' ', 8 + n);
+    memcpy(text, &n, 8);
+    memcpy(text + 8, "{}", 2);
+    CHECK_OK(checkpoint_open_memory(&c, text, 8 + n, "x.safetensors", &e));
+    CHECK_INT(checkpoint_count(c), 0);
+    checkpoint_close(c);
+    free(text);
+}
+
+/* ---- Archives made here ---------------------------------------------------------------------- */
+
+typedef struct maker {
+    char *data;
+    size_t n, cap, directory;
+    char lines[4096];
+    size_t nlines;
+    int count;
+} maker;
+
+static void put(maker *m, const void *data, size_t n)
+{
+    if (m->n + n > m->cap) {
+        m->cap = (m->n + n) * 2;
+        m->data = realloc(m->data, m->cap);
+    }
+    memcpy(m->data + m->n, data, n);
+    m->n += n;
+}
+
+static void put_number(char **to, uint64_t x, size_t bytes)
+{
+    memcpy(*to, &x, bytes);
+    *to += bytes;
+}
+
+/* Adds a member with these bytes; deflated: without making them less, in blocks of 65535. */
+static void add(maker *m, const char *name, const char *bytes, size_t n, bool deflated)
+{
+    size_t blocks = n / 65535 + 1, stored = deflated ? n + blocks * 5 : n;
+    char about[26], header[64], *to = about;
+    uint64_t offset = m->n, crc = inflate_crc(0, bytes, (int64_t)n);
+    put_number(&to, 20, 2);
+    put_number(&to, 0, 2);
+    put_number(&to, deflated ? 8 : 0, 2);
+    put_number(&to, 0, 4);
+    put_number(&to, crc, 4);
+    put_number(&to, stored, 4);
+    put_number(&to, n, 4);
+    put_number(&to, strlen(name), 2);
+    put_number(&to, 0, 2);
+    put(m, "PK\3\4", 4);
+    put(m, about, sizeof about);
+    put(m, name, strlen(name));
+    for (size_t i = 0; i < blocks && deflated; i++) {
+        size_t part = i + 1 < blocks ? 65535 : n % 65535;
+        to = header;
+        put_number(&to, i + 1 == blocks, 1);
+        put_number(&to, part, 2);
+        put_number(&to, ~part, 2);
+        put(m, header, 5);
+        put(m, bytes + i * 65535, part);
+    }
+    if (!deflated)
+        put(m, bytes, n);
+    to = m->lines + m->nlines;
+    put_number(&to, 0x02014B50, 4);
+    put_number(&to, 20, 2);
+    memcpy(to, about, sizeof about);
+    to += sizeof about;
+    put_number(&to, 0, 8);
+    put_number(&to, 0, 2);
+    put_number(&to, offset, 4);
+    memcpy(to, name, strlen(name));
+    m->nlines = (size_t)(to - m->lines) + strlen(name);
+    m->count++;
+}
+
+static image made(maker *m)
+{
+    char end[22], *to = end;
+    m->directory = m->n;
+    put_number(&to, 0x06054B50, 4);
+    put_number(&to, 0, 4);
+    put_number(&to, (uint64_t)m->count, 2);
+    put_number(&to, (uint64_t)m->count, 2);
+    put_number(&to, m->nlines, 4);
+    put_number(&to, m->n, 4);
+    put_number(&to, 0, 2);
+    put(m, m->lines, m->nlines);
+    put(m, end, sizeof end);
+    return (image){m->data, m->n};
+}
+
+/* An npy file of n bytes as elements of this descr, shape and order. */
+static char *npy(const char *dict, const char *data, size_t ndata, size_t *n)
+{
+    size_t header = strlen(dict);
+    char *text = malloc(10 + header + ndata);
+    memcpy(text, "\x93NUMPY\1\0", 8);
+    text[8] = (char)header;
+    text[9] = 0;
+    memcpy(text + 10, dict, header);
+    if (ndata)
+        memcpy(text + 10 + header, data, ndata);
+    *n = 10 + header + ndata;
+    return text;
+}
+
+/* ---- Rows out of columns --------------------------------------------------------------------- */
+
+/* Where element i, counted by rows, stands by columns. */
+static int64_t column_place(const int64_t *shape, int ndim, int64_t i)
+{
+    int64_t at = 0;
+    for (int k = ndim - 1; k >= 0; k--) {
+        int64_t size = 1;
+        for (int j = 0; j < k; j++)
+            size *= shape[j];
+        at += i % shape[k] * size;
+        i /= shape[k];
+    }
+    return at;
+}
+
+static void mark(char *to, int64_t i, size_t width)
+{
+    uint64_t x = (uint64_t)i * UINT64_C(0x9E3779B97F4A7C15);
+    x ^= x >> 29;
+    memcpy(to, &x, width);
+}
+
+/* Blocks of a tensor by columns, which is larger than what a reader keeps of it. */
+static void check_columns(const char *descr, size_t width, int ndim, const int64_t *shape, int form)
+{
+    kv_err e = {0};
+    char dict[160], shapes[64];
+    int64_t n = tensor_elements(ndim, shape);
+    char *data = malloc((size_t)n * width + 8);
+    for (int64_t i = 0; i < n; i++)
+        mark(data + column_place(shape, ndim, i) * (int64_t)width, i, width);
+    snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': True, 'shape': %s}", descr,
+             kv_shape_text(shapes, sizeof shapes, ndim, shape));
+    maker m = {0};
+    size_t nfile;
+    char *file = npy(dict, data, (size_t)n * width, &nfile);
+    image archive = {file, nfile};
+    if (form) {
+        add(&m, "a.npy", file, nfile, form == 2);
+        archive = made(&m);
+    }
+    checkpoint *c = NULL;
+    tensor_reader *r = NULL;
+    CHECK_OK(checkpoint_open_memory(&c, archive.data, archive.n, form ? NAME : "a.npy", &e));
+    CHECK_OK(tensor_reader_new(&r, c, 0, &e));
+    CHECK_INT(checkpoint_at(c, 0)->form, TENSOR_FORTRAN | (form == 2 ? TENSOR_DEFLATED : 0));
+    uint64_t state = 99;
+    for (int k = 0; k < 40; k++) {
+        const void *got;
+        char want[8];
+        int64_t at = k < 20 ? k * 300000 : (int64_t)(io_random(&state) % (uint64_t)n);
+        int64_t some = k % 3 ? 300000 : (int64_t)(io_random(&state) % 1000000);
+        at = at < n ? at : n - 1;
+        some = some < n - at ? some : n - at;
+        CHECK_OK(tensor_read(r, &got, 0, at * (int64_t)width, some * (int64_t)width, &e));
+        for (int64_t i = 0; i < some; i++) {
+            mark(want, at + i, width);
+            if (memcmp((const char *)got + i * (int64_t)width, want, width) != 0)
+                CHECK_INT(i, -1);
+        }
+    }
+    tensor_reader_free(r);
+    checkpoint_close(c);
+    free(m.data);
+    free(file);
+    free(data);
+}
+
+TEST(npz_columns)
+{
+    check_columns("<f4", 4, 2, (int64_t[]){3000, 700}, 0);
+    check_columns("<f4", 4, 2, (int64_t[]){700, 3000}, 0);
+    check_columns("|u1", 1, 2, (int64_t[]){2, 5000000}, 0);
+    check_columns("<u2", 2, 2, (int64_t[]){3000000, 2}, 0);
+    check_columns("<u8", 8, 3, (int64_t[]){3, 5, 70001}, 0);
+    check_columns("<u8", 8, 4, (int64_t[]){101, 3, 47, 53}, 0);
+    check_columns("<u2", 2, 5, (int64_t[]){1, 3, 1, 300, 1000}, 0);
+}
+
+TEST(npz_columns_in_archives)
+{
+    needs_zlib();
+    check_columns("<f4", 4, 2, (int64_t[]){300, 700}, 1);
+    check_columns("<f4", 4, 2, (int64_t[]){300, 700}, 2);
+    /* more than memory keeps of one: through a temporary file */
+    check_columns("<u8", 8, 2, (int64_t[]){1000, 3000}, 2);
+}
+
+/* ---- Checksums ------------------------------------------------------------------------------- */
+
+#define LARGE 1000000
+
+/* An archive of one tensor of bytes, "a". */
+static image large_image(maker *m, bool deflated)
+{
+    char *data = malloc(LARGE);
+    size_t n;
+    for (int i = 0; i < LARGE; i++)
+        data[i] = (char)(i * 7 / 3);
+    char *file = npy("{'descr': '|u1', 'fortran_order': False, 'shape': (1000000,)}", data, LARGE,
+                     &n);
+    add(m, "a.npy", file, n, deflated);
+    free(file);
+    free(data);
+    return made(m);
+}
+
+#define DAMAGED NAME ": tensor \"a\": damaged: its checksum is another one"
+
+TEST(npz_checksum)
+{
+    needs_zlib();
+    static const int64_t steps[] = {LARGE, 1000, 65536, 100000, 131072};
+    for (size_t k = 0; k < 2 * sizeof steps / sizeof *steps; k++) {
+        kv_err e = {0};
+        maker m = {0};
+        checkpoint *c = NULL;
+        tensor_reader *r = NULL;
+        kv_array *a = NULL;
+        const void *got;
+        int64_t step = steps[k / 2], at = 0;
+        image large = large_image(&m, k % 2);
+        large.data[500000] ^= 1;
+        CHECK_OK(checkpoint_open_memory(&c, large.data, large.n, NAME, &e));
+        CHECK_OK(tensor_reader_new(&r, c, 0, &e));
+        for (; at + step < LARGE; at += step)
+            CHECK_OK(tensor_read(r, &got, 0, at, step, &e));
+        CHECK_ERR(tensor_read(r, &got, 0, at, LARGE - at, &e), KV_E_FORMAT, DAMAGED);
+        CHECK_ERR(checkpoint_load(&a, c, 0, &e), KV_E_FORMAT, DAMAGED);
+        CHECK_ERR(checkpoint_load(&a, c, 0, &e), KV_E_FORMAT, DAMAGED);
+        tensor_reader_free(r);
+        checkpoint_close(c);
+        free(m.data);
+    }
+}
+
+/* One of two that share the pieces of a tensor. */
+typedef struct sharer {
+    const checkpoint *c;
+    int first, failed;
+} sharer;
+
+static void *share(void *arg)
+{
+    sharer *s = arg;
+    kv_err e = {0};
+    tensor_reader *r = NULL;
+    const void *got;
+    CHECK_OK(tensor_reader_new(&r, s->c, 0, &e));
+    for (int64_t at = s->first * 65536; at < LARGE; at += 2 * 65536) {
+        int64_t n = LARGE - at < 65536 ? LARGE - at : 65536;
+        s->failed += tensor_read(r, &got, 0, at, n, &e) != KV_OK;
+    }
+    tensor_reader_free(r);
+    return NULL;
+}
+
+TEST(npz_checksum_of_threads)
+{
+    needs_zlib();
+    for (int k = 0; k < 40; k++) {
+        kv_err e = {0};
+        maker m = {0};
+        checkpoint *c = NULL;
+        pthread_t thread;
+        image large = large_image(&m, false);
+        large.data[77 + k * 20000] ^= (char)(k % 2);
+        CHECK_OK(checkpoint_open_memory(&c, large.data, large.n, NAME, &e));
+        sharer s[] = {{c, 0, 0}, {c, 1, 0}};
+        CHECK_INT(pthread_create(&thread, NULL, share, &s[1]), 0);
+        share(&s[0]);
+        pthread_join(thread, NULL);
+        CHECK_INT(s[0].failed + s[1].failed, k % 2);
+        checkpoint_close(c);
+        free(m.data);
+    }
+}
+
+/* ---- Archives that lie ----------------------------------------------------------------------- */
+
+/* An exact copy, so that a sanitizer sees a read behind it, is refused with this. */
+static void refused(image m, kv_code code, const char *want)
+{
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    char text[256], *copy = malloc(m.n ? m.n : 1);
+    memcpy(copy, m.data, m.n);
+    snprintf(text, sizeof text, NAME ": %s", want);
+    CHECK_ERR(checkpoint_open_memory(&c, copy, m.n, NAME, &e), code, text);
+    CHECK(!c);
+    free(copy);
+}
+
+/* Where the record with this signature stands for the k-th time. */
+static size_t record(image m, const char *signature, int k)
+{
+    for (size_t i = 0; i + 4 <= m.n; i++) {
+        if (memcmp(m.data + i, signature, 4) == 0 && k-- == 0)
+            return i;
+    }
+    CHECK(!"there is such a record");
+    return 0;
+}
+
+TEST(npz_lies)
+{
+    needs_zlib();
+    static const struct {
+        const char *record;
+        int k, at, bytes;
+        uint64_t value;
+        kv_code code;
+        const char *want;
+    } cases[] = {
+        {"PK\5\6", 0, 0, 1, 'Q', KV_E_FORMAT,
+         "cut, or no zip archive: it does not end with a directory"},
+        {"PK\5\6", 0, 4, 2, 1, KV_E_UNSUPPORTED, "zip archives in several files are not read"},
+        {"PK\5\6", 0, 8, 2, 4, KV_E_UNSUPPORTED, "zip archives in several files are not read"},
+        {"PK\5\6", 0, 8, 4, 0x00060006, KV_E_FORMAT,
+         "malformed zip archive: its directory ends within a member"},
+        {"PK\5\6", 0, 8, 4, 0x00040004, KV_E_FORMAT,
+         "54 bytes of the zip directory belong to no member"},
+        {"PK\5\6", 0, 8, 4, 0xFFFFFFFF, KV_E_FORMAT,
+         "malformed zip archive: 65535 members in a directory of 280 bytes"},
+        {"PK\5\6", 0, 12, 4, 0xFFFFFFFF, KV_E_FORMAT,
+         "malformed zip archive: its directory would begin before the file"},
+        {"PK\5\6", 0, 12, 4, 279, KV_E_FORMAT,
+         "malformed zip archive: no member of its directory at byte 997"},
+        {"PK\5\6", 0, 16, 4, 0xFFFF, KV_E_FORMAT,
+         "malformed zip archive: its directory would begin before the file"},
+        {"PK\1\2", 1, 0, 1, 'Q', KV_E_FORMAT,
+         "malformed zip archive: no member of its directory at byte 1052"},
+        {"PK\1\2", 0, 8, 2, 1, KV_E_UNSUPPORTED, "member \"scalar.npy\" is encrypted"},
+        {"PK\1\2", 0, 10, 2, 12, KV_E_UNSUPPORTED,
+         "member \"scalar.npy\" is compressed by method 12, and only deflate is read"},
+        {"PK\1\2", 0, 10, 2, 8, KV_E_FORMAT,
+         "member \"scalar.npy\" has another header than the directory says"},
+        {"PK\1\2", 0, 16, 4, 1, KV_E_FORMAT,
+         "member \"scalar.npy\" has another header than the directory says"},
+        {"PK\1\2", 0, 20, 4, 131, KV_E_FORMAT,
+         "member \"scalar.npy\" is stored with 131 bytes, but has 132"},
+        {"PK\1\2", 0, 24, 4, 0xFFFFFFFF, KV_E_FORMAT,
+         "member \"scalar.npy\" has no zip64 sizes, which it needs"},
+        {"PK\1\2", 0, 42, 4, 0x7FFFFFFF, KV_E_FORMAT,
+         "member \"scalar.npy\" begins at byte 2147483647, outside the members"},
+        {"PK\1\2", 0, 42, 4, 1, KV_E_FORMAT, "member \"scalar.npy\" has no header at byte 1"},
+        {"PK\1\2", 0, 46, 1, 'S', KV_E_FORMAT,
+         "member \"Scalar.npy\" has another header than the directory says"},
+        {"PK\1\2", 0, 46, 1, 0xFF, KV_E_FORMAT,
+         "member \"\xFF" "calar.npy\" has a name that is not UTF-8, or with a NUL"},
+        {"PK\1\2", 0, 46, 1, 0, KV_E_FORMAT,
+         "member \"\" has a name that is not UTF-8, or with a NUL"},
+        {"PK\3\4", 0, 28, 2, 0xFFFF, KV_E_FORMAT, "member \"scalar.npy\" ends outside the members"},
+        {"PK\3\4", 4, 28, 2, 21, KV_E_FORMAT,
+         "member \"deep.npy\" ends outside the members: it has 176 bytes"},
+        {"PK\3\4", 0, 40, 1, 7, KV_E_FORMAT,
+         "member \"scalar.npy\" has another header than the directory says"},
+        {"\x93NUM", 0, 0, 1, 'x', KV_E_FORMAT,
+         "member \"scalar.npy\": no npy file: it does not begin with 0x93 and NUMPY"},
+        {"\x93NUM", 0, 22, 1, 'c', KV_E_UNSUPPORTED,
+         "member \"scalar.npy\": elements of descr '<c4' are not read"},
+        {"\x93NUM", 0, 23, 1, '8', KV_E_FORMAT,
+         "member \"scalar.npy\": 132 bytes: its header has 128 and asks for 8 more"},
+        {"\x93NUM", 1, 22, 1, 'i', KV_E_FORMAT,
+         "member \"none.npy\": damaged: its checksum is another one"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        image m = file_image("shapes.npz");
+        size_t at = record(m, cases[i].record, cases[i].k) + (size_t)cases[i].at;
+        memcpy(m.data + at, &cases[i].value, (size_t)cases[i].bytes);
+        refused(m, cases[i].code, cases[i].want);
+        mem_free(m.data);
+    }
+}
+
+TEST(npz_cut)
+{
+    needs_zlib();
+    image m = file_image("shapes.npz");
+    for (size_t n = 4; n < m.n; n++)
+        refused((image){m.data, n}, KV_E_FORMAT,
+                "cut, or no zip archive: it does not end with a directory");
+    m.data = realloc(m.data, m.n + 7);
+    memset(m.data + m.n, 0, 7);
+    refused((image){m.data, m.n + 7}, KV_E_FORMAT, "7 bytes behind the zip archive");
+    mem_free(m.data);
+}
+
+#define SCALAR "{'descr': '<f4', 'fortran_order': False, 'shape': ()}"
+
+TEST(npz_members)
+{
+    needs_zlib();
+    size_t n;
+    char *file = npy(SCALAR, "abcd", 4, &n);
+    maker m = {0};
+    add(&m, "a.npy", file, n, false);
+    add(&m, "a.npy", file, n, false);
+    refused(made(&m), KV_E_FORMAT, "two tensors have the name \"a\"");
+    m.n = m.nlines = m.count = 0;
+    add(&m, "a.npy", file, n, false);
+    add(&m, "b.txt", file, n, false);
+    refused(made(&m), KV_E_FORMAT, "member \"b.txt\" is no .npy");
+    m.n = m.nlines = m.count = 0;
+    add(&m, "[Content_Types].xml", "", 0, true);
+    refused(made(&m), KV_E_FORMAT,
+            "this looks like a zip archive without arrays, which is not read");
+    m.n = m.nlines = m.count = 0;
+    add(&m, "model/version", "3", 1, false);
+    add(&m, "model/data.pkl", "x", 1, false);
+    refused(made(&m), KV_E_FORMAT, "this looks like a PyTorch file, which is not read");
+    /* Two members at one place, and two whose bytes are shared. */
+    m.n = m.nlines = m.count = 0;
+    add(&m, "a.npy", file, n, false);
+    memcpy(m.lines + m.nlines, m.lines, m.nlines);
+    m.nlines *= 2;
+    m.count = 2;
+    refused(made(&m), KV_E_FORMAT, "members overlap at byte 0");
+    /* Names are only names, and folders no members. */
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    m.n = m.nlines = m.count = 0;
+    add(&m, "../", "", 0, false);
+    add(&m, "../../a.npy", file, n, false);
+    add(&m, "/etc/\033.npy", file, n, true);
+    add(&m, ".npy", file, n, true);
+    image names = made(&m);
+    CHECK_OK(checkpoint_open_memory(&c, names.data, names.n, NAME, &e));
+    CHECK_INT(checkpoint_count(c), 3);
+    CHECK_TEXT(checkpoint_at(c, 0)->name, "../../a");
+    CHECK_TEXT(checkpoint_at(c, 1)->name, "/etc/\033");
+    CHECK_TEXT(checkpoint_at(c, 2)->name, "");
+    checkpoint_close(c);
+    free(m.data);
+    free(file);
+}
+
+/* Sizes that deflated data do not have. */
+TEST(npz_bombs)
+{
+    needs_zlib();
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    kv_array *a = NULL;
+    size_t n;
+    maker m = {0};
+    char *file = npy(SCALAR, "abcd", 4, &n);
+    /* Claims in both headers; the npy header agrees. */
+    static const struct {
+        uint32_t bytes;
+        const char *want;
+    } cases[] = {
+        {0x7FFFFFFF, "member \"a.npy\" cannot have 2147483647 bytes: it is deflated to 72"},
+        {69, "member \"a.npy\": 69 bytes: its header has 63 and asks for 4 more"},
+        {0, "member \"a.npy\": 0 bytes: its header has 63 and asks for 4 more"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        m.n = m.nlines = m.count = 0;
+        add(&m, "a.npy", file, n, true);
+        memcpy(m.data + 22, &cases[i].bytes, 4);
+        memcpy(m.lines + 24, &cases[i].bytes, 4);
+        refused(made(&m), KV_E_FORMAT, cases[i].want);
+    }
+    free(file);
+    /* All agree, but there are more or fewer bytes. */
+    for (int less = 0; less < 2; less++) {
+        const char *dict = less ? "{'descr': '|u1', 'fortran_order': False, 'shape': (1000,)}"
+                                : "{'descr': '|u1', 'fortran_order': False, 'shape': (59,)}  ";
+        char data[100] = {0};
+        file = npy(dict, data, 100, &n);
+        uint32_t claimed = (uint32_t)(n - 100 + (less ? 1000 : 59));
+        m.n = m.nlines = m.count = 0;
+        add(&m, "a.npy", file, n, true);
+        memcpy(m.data + 22, &claimed, 4);
+        memcpy(m.lines + 24, &claimed, 4);
+        image lie = made(&m);
+        CHECK_OK(checkpoint_open_memory(&c, lie.data, lie.n, NAME, &e));
+        CHECK_ERR(checkpoint_load(&a, c, 0, &e), KV_E_FORMAT,
+                  less ? NAME ": tensor \"a\": its compressed data end too early: 900 bytes are "
+                         "missing"
+                       : NAME ": tensor \"a\": its compressed data are more than its header asks "
+                         "for");
+        checkpoint_close(c);
+        free(file);
+    }
+    free(m.data);
+}
+
+/* ---- Findings -------------------------------------------------------------------------------- */
+
+static int note(void *arg, const char *key, const char *file, const char *finding, kv_err *e)
+{
+    (void)file;
+    (void)e;
+    char *all = arg;
+    size_t n = strlen(all);
+    snprintf(all + n, 1000 - n, "%s: %s\n", key ? key : "-", finding);
+    return KV_OK;
+}
+
+TEST(npz_findings)
+{
+    needs_zlib();
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    char all[1000] = "", path[64];
+    size_t n;
+    char *file = npy(SCALAR, "abcd", 4, &n), *odd = npy("{'descr': '<V2', 'fortran_order': False, "
+                                                         "'shape': ()}", "ab", 2, &n);
+    maker m = {0};
+    npy(SCALAR, "abcd", 4, &n);
+    add(&m, "good.npy", file, n, false);
+    add(&m, "secret.npy", file, n, false);
+    m.lines[46 + 8 + 8] |= 1;
+    add(&m, "odd.npy", odd, 10 + 52 + 2, false);
+    add(&m, "readme", "x", 1, false);
+    add(&m, "last.npy", file, n, true);
+    image mixed = made(&m);
+    int fd = memfd_create("npz", 0);
+    CHECK_INT(write(fd, mixed.data, mixed.n), mixed.n);
+    CHECK_INT(write(fd, "!", 1), 1);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    const checkpoint_options o = {.found = note, .arg = all};
+    CHECK_OK(checkpoint_open(&c, path, &o, &e));
+    CHECK_INT(checkpoint_count(c), 2);
+    CHECK_TEXT(checkpoint_at(c, 0)->name, "good");
+    CHECK_TEXT(checkpoint_at(c, 1)->name, "last");
+    CHECK_TEXT(all, "-: 1 bytes behind the zip archive\n"
+                    "secret.npy: member \"secret.npy\" is encrypted\n"
+                    "odd: member \"odd.npy\": elements of descr '<V2' are not read\n"
+                    "-: member \"readme\" is no .npy\n");
+    checkpoint_close(c);
+    close(fd);
+    free(m.data);
+    free(file);
+    free(odd);
+}
+
+/* ---- Damage ---------------------------------------------------------------------------------- */
+
+/* Opens and reads all; returns whether that went well. */
+static bool survives(const char *data, size_t n)
+{
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    tensor_reader *r = NULL;
+    char *copy = malloc(n ? n : 1);
+    memcpy(copy, data, n);
+    int code = checkpoint_open_memory(&c, copy, n, NAME, &e);
+    CHECK_INT(e.code, code);
+    CHECK((code == KV_OK) == (c != NULL));
+    CHECK(code == KV_OK || code == KV_E_FORMAT || code == KV_E_UNSUPPORTED || code == KV_E_MEMORY);
+    if (c) {
+        kv_err other = {0};
+        CHECK_OK(tensor_reader_new(&r, c, 0, &other));
+    }
+    for (int64_t i = 0; c && i < checkpoint_count(c); i++) {
+        const tensor_info *t = checkpoint_at(c, i);
+        const void *got;
+        for (int64_t at = 0; at < t->bytes && !code; at += TENSOR_BLOCK) {
+            int64_t some = t->bytes - at < TENSOR_BLOCK ? t->bytes - at : TENSOR_BLOCK;
+            code = tensor_read(r, &got, i, at, some, &e);
+            volatile char sum = 0;
+            for (int64_t k = 0; k < some && !code; k++)
+                sum = (char)(sum + ((const char *)got)[k]);
+        }
+        CHECK(code == KV_OK || code == KV_E_FORMAT || code == KV_E_MEMORY);
+    }
+    tensor_reader_free(r);
+    checkpoint_close(c);
+    free(copy);
+    return code == KV_OK;
+}
+
+TEST(npz_every_byte)
+{
+    needs_zlib();
+    static const char *const names[] = {"shapes.npz", "fortran-deflated.npz", "zip64.npz",
+                                        "behind.npz", "matrix.npy"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        image m = file_image(names[k]);
+        CHECK(survives(m.data, m.n));
+        for (size_t i = 0; i < m.n; i++) {
+            char was = m.data[i];
+            const char others[] = {0, (char)0xFF, (char)(was + 1), (char)(was ^ 0x80)};
+            for (size_t j = 0; j < sizeof others; j++) {
+                m.data[i] = others[j];
+                survives(m.data, m.n);
+            }
+            m.data[i] = was;
+        }
+        mem_free(m.data);
+    }
+}
+
+TEST(npz_mutations)
+{
+    needs_zlib();
+    uint64_t state = 2024;
+    int good = 0;
+    image m[] = {file_image("deflated.npz"), file_image("swapped.npz"), file_image("stream.npz")};
+    for (int k = 0; k < 6000; k++) {
+        image from = m[k % 3];
+        char *data = malloc(from.n);
+        memcpy(data, from.data, from.n);
+        size_t n = from.n - (io_random(&state) % 4 ? 0 : io_random(&state) % from.n);
+        for (uint64_t j = io_random(&state) % 4 + 1; j > 0 && n; j--) {
+            size_t at = io_random(&state) % n, width = io_random(&state) % 8 + 1;
+            uint64_t value = io_random(&state) >> io_random(&state) % 64;
+            memcpy(data + at, &value, width < n - at ? width : n - at);
+        }
+        good += survives(data, n);
+        free(data);
+    }
+    CHECK(good < 3000);
+    for (int k = 0; k < 3; k++)
+        mem_free(m[k].data);
+}
+
+TEST(npz_no_memory)
+{
+    needs_zlib();
+    static const char *const names[] = {"fortran-deflated.npz", "swapped.npz", "zip64.npz"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        image m = file_image(names[k]);
+        for (int sign = 1; sign >= -1; sign -= 2) {
+            int code = KV_E_MEMORY;
+            for (int n = 1; code; n++) {
+                kv_err e = {0};
+                checkpoint *c = NULL;
+                kv_array *a = NULL;
+                mem_fail_at(sign * n);
+                code = checkpoint_open_memory(&c, m.data, m.n, NAME, &e);
+                for (int64_t i = 0; !code && i < checkpoint_count(c); i++) {
+                    kv_dtype dtype;
+                    if (!tensor_type_dtype(checkpoint_at(c, i)->type, &dtype) ||
+                        tensor_type_of(dtype) != checkpoint_at(c, i)->type)
+                        continue;
+                    if (!(code = checkpoint_load(&a, c, i, &e)))
+                        kv_array_unref(a);
+                }
+                mem_fail_at(0);
+                CHECK_INT(e.code, code);
+                CHECK(code == KV_OK || code == KV_E_MEMORY);
+                CHECK(n < 1000);
+                checkpoint_close(c);
+            }
+        }
+        mem_free(m.data);
+    }
+}
