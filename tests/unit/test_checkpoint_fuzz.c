@@ -37,11 +37,11 @@ static const image images[] = {
     {INDEX, 4, {INDEX, SHARDS}, {NULL, NULL, NULL}},
     {"", 4, {SHARDS}, {NULL, NULL}},
     {"m.gguf", 2, {"m.gguf"}, {DATA "small.gguf"}},
-    {"m.npy", 0, {"m.npy"}, {DATA "npz/matrix.npy"}},
-    {"m.npz", 0, {"m.npz"}, {DATA "npz/shapes.npz"}},
-    {"m.npz", 0, {"m.npz"}, {DATA "npz/fortran-deflated.npz"}},
-    {"m.npz", 0, {"m.npz"}, {DATA "npz/stream-deflated.npz"}},
-    {"m.npz", 0, {"m.npz"}, {DATA "npz/zip64.npz"}},
+    {"m.npy", 1, {"m.npy"}, {DATA "npz/matrix.npy"}},
+    {"m.npz", 5, {"m.npz"}, {DATA "npz/shapes.npz"}},
+    {"m.npz", 4, {"m.npz"}, {DATA "npz/fortran-deflated.npz"}},
+    {"m.npz", 5, {"m.npz"}, {DATA "npz/stream-deflated.npz"}},
+    {"m.npz", 1, {"m.npz"}, {DATA "npz/zip64.npz"}},
 };
 enum { NIMAGES = sizeof images / sizeof *images };
 
@@ -179,8 +179,9 @@ static const char *const words[] = {"",
                                     "<c16"};
 enum { NWORDS = sizeof words / sizeof *words };
 
-static const char *const literals[] = {"-1",   "1e3", "0.5", "00",   "null", "[]",
-                                       "[[1]]", "{}",  "\"\"", "true", "",     "18446744073709551616"};
+static const char *const literals[] = {
+    "-1", "1e3", "0.5", "00", "null", "[]", "[[1]]", "{}", "\"\"", "true", "",
+    "18446744073709551616"};
 enum { NLITERALS = sizeof literals / sizeof *literals };
 
 /* Puts n bytes in the place of `left_out` bytes. */
@@ -301,10 +302,11 @@ static void move_part(lying *f)
 {
     size_t from = draw(f->bytes.len), n = draw(f->bytes.len - from), to = draw(f->bytes.len);
     const char *comma = memchr(f->bytes.data + from, ',', f->bytes.len - from), *next = NULL;
+    const char *end = f->bytes.data + f->bytes.len;
     if (comma && draw(4)) {
         from = (size_t)(comma - f->bytes.data);
         for (size_t k = draw(6) + 1; k > 0 && comma; k--)
-            next = comma = memchr(comma + 1, ',', f->bytes.len - (size_t)(comma + 1 - f->bytes.data));
+            next = comma = memchr(comma + 1, ',', (size_t)(end - comma - 1));
         n = next ? (size_t)(next - f->bytes.data) - from : 1;
         to = from;
     }
@@ -375,10 +377,10 @@ static int64_t opened, readable, told; /* files, those without an error, finding
         CHECK(condition);                                                                          \
     } while (0)
 
-/* An error or a finding is a sentence that a terminal can show. */
+/* An error is a sentence of one line. It may have bytes of a name that are no UTF-8. */
 static void check_sentence(const char *text)
 {
-    HOLDS(strlen(text) >= 8 && utf8_valid(text, strlen(text)), text);
+    HOLDS(strlen(text) >= 8, text);
     for (const char *p = text; *p; p++)
         HOLDS((unsigned char)*p >= ' ' && *p != 0x7F, text);
 }
@@ -386,8 +388,8 @@ static void check_sentence(const char *text)
 static void check_error(int code, const kv_err *e)
 {
     HOLDS(e->code == code, e->text);
-    HOLDS(code == KV_E_FORMAT || code == KV_E_IO || code == KV_E_UNSUPPORTED || code == KV_E_VALUE ||
-              code == KV_E_DTYPE,
+    HOLDS(code == KV_E_FORMAT || code == KV_E_IO || code == KV_E_UNSUPPORTED ||
+              code == KV_E_VALUE || code == KV_E_DTYPE,
           e->text);
     HOLDS(strstr(e->text, now) || strncmp(e->text, "stdin: ", 7) == 0, e->text);
     check_sentence(e->text);
@@ -476,7 +478,8 @@ static void use(const checkpoint *c)
     tensor_reader_free(r);
     for (int64_t i = 0; i < checkpoint_metadata_count(c); i++) {
         const checkpoint_text *t = checkpoint_metadata_at(c, i);
-        HOLDS(utf8_valid(t->name, strlen(t->name)) && utf8_valid(t->text, strlen(t->text)), t->name);
+        HOLDS(utf8_valid(t->name, strlen(t->name)), t->name);
+        HOLDS(utf8_valid(t->text, strlen(t->text)), t->name);
         HOLDS(checkpoint_metadata(c, t->name) != NULL, t->name);
     }
 }
@@ -612,8 +615,6 @@ static int64_t open_valid(test_folder *d, const image *m)
 TEST(checkpoint_fuzz_files_are_valid)
 {
     for (int k = 0; k < NIMAGES; k++) {
-        if (!images[k].tensors)
-            continue;
         test_folder d = folder_of(&images[k]);
         CHECK_INT(open_valid(&d, &images[k]), images[k].tensors);
         exercise(&d, &images[k]);
@@ -745,8 +746,6 @@ TEST(checkpoint_fuzz_memory)
 {
     for (int k = 0; k < NIMAGES; k++) {
         char path[600];
-        if (!images[k].tensors)
-            continue;
         test_folder d = folder_of(&images[k]);
         now = d.path;
         snprintf(path, sizeof path, "%s%s%s", d.path, *images[k].path ? "/" : "", images[k].path);
