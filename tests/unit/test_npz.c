@@ -544,7 +544,7 @@ TEST(npz_lies)
 /* A directory that names one member very often, so that a small archive would mean much work. */
 TEST(npz_repeated)
 {
-    needs_zlib();
+    npz_needs_zlib();
     maker m = {0};
     size_t n;
     char *bytes = npy("{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }", "abc", 3, &n);
