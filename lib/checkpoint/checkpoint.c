@@ -22,7 +22,8 @@ static int by_name(const void *a, const void *b)
 
 const char *named_sort(named *names, int64_t n)
 {
-    qsort(names, (size_t)n, sizeof *names, by_name);
+    if (n > 0) /* without names there may be no memory for them */
+        qsort(names, (size_t)n, sizeof *names, by_name);
     for (int64_t i = 1; i < n; i++) {
         if (strcmp(names[i - 1].name, names[i].name) == 0)
             return names[i].name;
