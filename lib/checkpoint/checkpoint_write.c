@@ -146,8 +146,8 @@ static int reserve(int fd, const char *name, int64_t size, kv_err *e)
     return KV_OK;
 }
 
-/* Tells the disk to begin with a piece of the file that was most likely filled, so that the wait for
- * all of it at the end is short. */
+/* Tells the disk to begin with a piece of the file that was most likely filled, so that the wait
+ * for all of it at the end is short. */
 #define SYNC_BYTES ((int64_t)8 << 20)
 
 static void start_sync(int fd, int64_t at, int64_t n)
