@@ -387,6 +387,26 @@ TEST(checkpoint_index_many)
     folder_remove(&d);
 }
 
+/* More than memory is taken for. */
+TEST(checkpoint_index_too_many)
+{
+    buf index = {0};
+    test_folder d = two_shards(NULL);
+    buf_add(&index, "{\"weight_map\":{\"\":\"x\"");
+    for (int i = 0; i < 4000000; i++)
+        buf_add(&index, ",\"\":\"x\"");
+    buf_add(&index, "}}");
+    folder_put(&d, INDEX, index.data, index.len);
+    folder_refused(&d, d.path, KV_E_FORMAT,
+                   "%/" INDEX ": more than 4000000 tensors, which are not read", "");
+    buf_repeat(&index, ' ', 100000000);
+    folder_put(&d, INDEX, index.data, 100000001);
+    folder_refused(&d, d.path, KV_E_FORMAT,
+                   "%/" INDEX ": an index of 100000001 bytes, at most 100000000 are allowed", "");
+    buf_release(&index);
+    folder_remove(&d);
+}
+
 TEST(checkpoint_folder_no_memory)
 {
     test_folder d = two_shards(RIGHT);
