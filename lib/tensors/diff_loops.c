@@ -118,7 +118,8 @@ int64_t diff_unequal(const void *a, const void *b, int64_t n, int bytes)
             memcpy(&p, a + i * (int64_t)sizeof p, sizeof p);                                       \
             memcpy(&q, b + i * (int64_t)sizeof q, sizeof q);                                       \
             wide x = (wide)ORDERED(p, wide), y = (wide)ORDERED(q, wide);                           \
-            distance far = (distance)(x > y ? (distance)x - (distance)y : (distance)y - (distance)x); \
+            distance down = (distance)((distance)x - (distance)y), up = (distance)-down;           \
+            distance far = x > y ? down : up;                                                      \
             most = far > most ? far : most;                                                        \
         }                                                                                          \
         return most;                                                                               \
