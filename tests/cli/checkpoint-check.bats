@@ -72,8 +72,8 @@ finds()
     [ -z "$output" ]
 }
 
-@test "a hash is the same in one file, in shards and from a stream" {
-    kvctl -c 'init a,b,c [array([1, 2, 3]), ones(2,3), zeros(4)]; save all.safetensors
+@test "a hash is the same in one file, in shards and from a stream, in npz" {
+    kvctl -c 'init a,b,c [array([1, 2, 3]), ones(2,3), zeros(4)]; save all.safetensors; save all.npz
               delete c; save m-1.safetensors; delete a,b; init c zeros(4); save m-2.safetensors'
     mkdir m
     mv m-*.safetensors m
@@ -81,6 +81,7 @@ finds()
     [ "$(wc -l <all.hashes)" = 3 ]
     kvctl hash m | sort | diff - all.hashes
     kvctl hash m --verify all.hashes
+    kvctl hash all.npz | sort | diff - all.hashes
     kvctl hash - <all.safetensors | sort | diff - all.hashes
 }
 

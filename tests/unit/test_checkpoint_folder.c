@@ -233,6 +233,24 @@ TEST(checkpoint_folder_replaced)
     folder_remove(&d);
 }
 
+/* A tensor that is left out is not told to be missing, too. */
+TEST(checkpoint_folder_left_out)
+{
+    static const char header[] = "{\"c\":{\"dtype\":\"U128\",\"shape\":[],\"data_offsets\":[0,1]}}";
+    test_folder d = two_shards(RIGHT);
+    uint64_t length = sizeof header - 1;
+    buf text = {0};
+    buf_put(&text, (const char *)&length, 8);
+    buf_add(&text, header);
+    folder_put(&d, "y.safetensors", text.data, text.len);
+    checkpoint *m = folder_findings(
+        d.path, "y.safetensors c: tensor \"c\" has the dtype \"U128\", which is not read\n");
+    holds(m, "a b");
+    checkpoint_close(m);
+    buf_release(&text);
+    folder_remove(&d);
+}
+
 /* A cut shard keeps the tensors that it has. */
 TEST(checkpoint_folder_cut)
 {
