@@ -170,14 +170,14 @@ static int add_text(void *arg, const kv_field *fields, int n, kv_err *e)
 static int save_values(session *s, const ast *call, kv *store, const char *path, result *out,
                        kv_err *e)
 {
-    const checkpoint_out_options how = {.force = command_option_of(call, "force") != NULL,
-                                        .unsynced = s->writes_unsynced};
+    checkpoint_out_options how = {0};
     values v = {0};
     texts t = {.out = out};
     checkpoint_out *file;
     int code = choose_values(s, call, store, out, &v, e);
     if (code || (code = kv_describe(store, "metadata", add_text, &t, e)) ||
-        (code = metadata_read(s, call, out, &t.list, e)))
+        (code = metadata_read(s, call, out, &t.list, e)) ||
+        (code = out_options_read(s, call, path, out, &how, e)))
         return code;
     if (session_would(s, "write", path))
         return KV_OK;
@@ -194,7 +194,7 @@ static int save_values(session *s, const ast *call, kv *store, const char *path,
 /* Returns true if what is asked for is the store, not its values. */
 static bool is_whole(const ast *call, const char *path)
 {
-    static const char *const options[] = {"exclude", "dtype", "metadata", "force"};
+    static const char *const options[] = {"exclude", "dtype", "metadata", "shard-size", "force"};
     size_t n = strlen(path);
     bool kvs = n >= 4 && strcmp(path + n - 4, ".kvs") == 0;
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)

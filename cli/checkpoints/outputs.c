@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "session/unit.h"
 
 /* ---- Types ----------------------------------------------------------------------------------- */
@@ -114,4 +115,41 @@ int metadata_read(session *s, const ast *call, result *out, metadata_list *m, kv
     for (int64_t i = 0; i < given.n && code == KV_OK; i++)
         code = read_text(s, &given.items[i], out, m, e);
     return code;
+}
+
+/* ---- The place ------------------------------------------------------------------------------- */
+
+/* A size such as 5G, 5GB, 1.5g or 300: K, M, G and T are powers of 1000. 0: it is none. */
+static int64_t size_of(const char *text)
+{
+    static const char letters[] = "kKmMgGtT";
+    double x;
+    size_t n = num_parse(text, strlen(text), NUM_BINARY64, &x, NULL);
+    const char *letter = n > 0 && text[n] ? strchr(letters, text[n]) : NULL;
+    for (int64_t i = 0; letter && i <= (letter - letters) / 2; i++)
+        x *= 1000;
+    text += n + (letter != NULL);
+    text += *text == 'B' || *text == 'b';
+    return n == 0 || *text || !(x >= 1 && x <= 1e18) ? 0 : (int64_t)x;
+}
+
+int out_options_read(session *s, const ast *call, const char *to, result *out,
+                     checkpoint_out_options *o, kv_err *e)
+{
+    const ast *at = command_option_of(call, "shard-size");
+    const char *size = eval_option_word(s, call, "shard-size", "a size", out, e);
+    o->force = command_option_of(call, "force") != NULL;
+    o->unsynced = s->writes_unsynced;
+    if (!size)
+        return e->code;
+    if (!*to || to[strlen(to) - 1] != '/') {
+        unit_err(s, at, e, KV_E_USAGE, "\"%s\" is one file, and --shard-size cuts into several",
+                 to);
+        return kv_err_hint(e, "that of a folder ends in /");
+    }
+    o->shard_bytes = size_of(size);
+    if (o->shard_bytes)
+        return KV_OK;
+    unit_err(s, at, e, KV_E_USAGE, "\"%s\" is no size", size);
+    return kv_err_hint(e, "a size is a number of bytes, or 500M, 5G: K, M, G are powers of 1000");
 }

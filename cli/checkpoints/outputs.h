@@ -1,9 +1,10 @@
 /* What the options of a command say of the checkpoint that it writes: the types that tensors get
- * (--dtype T, --dtype GLOB=T) and the metadata (--metadata NAME=TEXT). */
+ * (--dtype T, --dtype GLOB=T), the metadata (--metadata NAME=TEXT), and how it comes into its place
+ * (--shard-size, --force). */
 #ifndef CHECKPOINTS_OUTPUTS_H
 #define CHECKPOINTS_OUTPUTS_H
 
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/checkpoint_write.h"
 #include "eval/eval_words.h"
 
 typedef struct type_rule {
@@ -42,5 +43,13 @@ int metadata_set(metadata_list *m, const char *name, const char *text, result *o
 /* The same for each --metadata of a command. Errors: usage, at the option (no `=`, no name); value
  * (a name that a store gives to what it keeps); memory. */
 int metadata_read(session *s, const ast *call, result *out, metadata_list *m, kv_err *e);
+
+/* The hint where a path does not end as one that can be written. */
+#define OUTPUT_ENDINGS "names end in .safetensors, .npz or .kvs, that of a folder ends in /"
+
+/* Reads --shard-size and --force, for the output `to`. Errors: usage (no size; the output is no
+ * folder). */
+int out_options_read(session *s, const ast *call, const char *to, result *out,
+                     checkpoint_out_options *o, kv_err *e);
 
 #endif

@@ -213,6 +213,11 @@ const char *checkpoint_name(const checkpoint *c)
     return c->name;
 }
 
+bool checkpoint_is_safetensors(const checkpoint *c)
+{
+    return c->safetensors && !c->sharded;
+}
+
 int64_t checkpoint_count(const checkpoint *c)
 {
     return c->ntensors;

@@ -86,6 +86,9 @@ void checkpoint_close(checkpoint *c); /* NULL is allowed */
 /* What it was opened as, for messages. */
 const char *checkpoint_name(const checkpoint *c);
 
+/* Returns true if it is one safetensors file, the form in which tensors are written back. */
+bool checkpoint_is_safetensors(const checkpoint *c);
+
 /* The tensors in the order of the files and of their headers. */
 int64_t checkpoint_count(const checkpoint *c);
 const tensor_info *checkpoint_at(const checkpoint *c, int64_t i);

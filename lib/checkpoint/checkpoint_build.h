@@ -27,9 +27,10 @@ struct checkpoint {
     npz_sum *sums; /* of the members of an archive */
     int64_t nsums, sums_cap;
     checkpoint_options options;
-    arena memory; /* names, texts and shapes */
-    bool foreign; /* the file that was read last is no checkpoint, a reader found */
-    bool sharded; /* there may be several files: then one that is no checkpoint is a fault */
+    arena memory;     /* names, texts and shapes */
+    bool foreign;     /* the file that was read last is no checkpoint, a reader found */
+    bool safetensors; /* the file that was read last is one */
+    bool sharded;     /* there may be several files: then one that is no checkpoint is a fault */
 };
 
 /* Reads the header of file number `file`, which is open, and adds what it describes. On errors the

@@ -15,6 +15,7 @@
 #include "base/stop.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
+#include "checkpoint/npz_write.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/shards.h"
 
@@ -44,6 +45,8 @@ struct checkpoint_out {
     int64_t nfiles;
     out_tensor *tensors;
     int64_t n;
+    npz_entry *npz;       /* of an npz file; their names and shapes are in memory */
+    arena memory;
     pthread_mutex_t lock; /* of the opening of files */
 };
 
@@ -94,12 +97,29 @@ static int check_types(const char *path, const layout *l, kv_err *e)
 
 /* ---- Writing bytes --------------------------------------------------------------------------- */
 
+/* Reads a byte of every page. */
+static void touch(const char *data, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += 4096)
+        (void)*(const volatile char *)(data + i);
+    if (n > 0)
+        (void)*(const volatile char *)(data + n - 1);
+}
+
+/* Data may be those of a mapped file that became shorter. The system then only says that it cannot
+ * read them; touched here, they become zeros, and their reader finds out: see file_window.h. */
 static int write_at(int fd, const char *name, int64_t at, const char *data, int64_t n, kv_err *e)
 {
+    bool touched = false;
     while (n > 0) {
         ssize_t put = pwrite(fd, data, (size_t)n, at);
         if (put < 0 && errno == EINTR)
             continue;
+        if (put < 0 && errno == EFAULT && !touched) {
+            touch(data, n);
+            touched = true;
+            continue;
+        }
         if (put <= 0)
             return file_error(e, "write", name, put < 0 ? errno : EIO);
         data += put;
@@ -188,6 +208,27 @@ static int check_names(const char *path, const layout *l, kv_err *e)
                  : KV_OK;
 }
 
+/* Data that begin at a page are written a tenth faster, and tensors of whole pages stay there.
+ * Blanks behind the header do that, which the format allows; in small files they would only be in
+ * the way. */
+#define PAGE_BYTES   4096
+#define ALIGNED_FROM ((int64_t)1 << 20)
+
+static void align_data(buf *header, int64_t *size, safetensors_entry *items, int64_t n)
+{
+    uint64_t length;
+    int64_t pad = -(int64_t)header->len & (PAGE_BYTES - 1);
+    memcpy(&length, header->data, sizeof length);
+    if (*size < ALIGNED_FROM || length + (uint64_t)pad > SAFETENSORS_HEADER_MAX)
+        return;
+    length += (uint64_t)pad;
+    memcpy(header->data, &length, sizeof length);
+    buf_repeat(header, ' ', pad);
+    *size += pad;
+    for (int64_t i = 0; i < n; i++)
+        items[i].begin += pad;
+}
+
 /* Lays file f out: writes its header to fd, and reserves the rest. */
 static int lay_out_file(checkpoint_out *out, int64_t f, int fd, grouping *g, const layout *l,
                         kv_err *e)
@@ -197,6 +238,10 @@ static int lay_out_file(checkpoint_out *out, int64_t f, int fd, grouping *g, con
     out_file *to = &out->files[f];
     safetensors_entry *items = g->items + first;
     int code = safetensors_header(&header, &size, items, n, l->metadata, l->nmetadata, to->name, e);
+    if (!code) {
+        align_data(&header, &size, items, n);
+        code = buf_check(&header, e);
+    }
     int64_t data = (int64_t)header.len;
     if (!code && !(code = reserve(fd, to->name, size, e)))
         code = write_at(fd, to->name, 0, header.data, data, e);
@@ -217,26 +262,71 @@ static int new_files(checkpoint_out *out, int64_t n, kv_err *e)
     return KV_OK;
 }
 
-static int open_file(checkpoint_out *out, const layout *l, const checkpoint_out_options *o,
-                     kv_err *e)
+/* Opens the file beside the one that it replaces. */
+static int open_beside(checkpoint_out *out, const checkpoint_out_options *o, kv_err *e)
 {
     struct stat about;
-    grouping g = {0};
     if (stat(out->path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode))
         return kv_err_set(e, KV_E_IO, "cannot write \"%s\": it is no regular file", out->path);
     int code = new_files(out, 1, e);
     if (!code && !(out->files[0].name = mem_text(out->path, strlen(out->path), e)))
         code = KV_E_MEMORY;
-    if (!code)
-        code = group(&g, out, l, e);
-    if (!code && !(code = file_out_open(&out->file, out->path, e))) {
-        file_out_clean(&out->file);
-        out->file.unsynced = o->unsynced;
-        atomic_store(&out->files[0].fd, fileno(out->file.f));
+    if (code || (code = file_out_open(&out->file, out->path, e)))
+        return code;
+    file_out_clean(&out->file);
+    out->file.unsynced = o->unsynced;
+    atomic_store(&out->files[0].fd, fileno(out->file.f));
+    return KV_OK;
+}
+
+static int open_file(checkpoint_out *out, const layout *l, const checkpoint_out_options *o,
+                     kv_err *e)
+{
+    grouping g = {0};
+    int code = open_beside(out, o, e);
+    if (!code && !(code = group(&g, out, l, e)))
         code = lay_out_file(out, 0, fileno(out->file.f), &g, l, e);
-    }
     grouping_release(&g);
     return code;
+}
+
+/* The entries of an npz file, which are needed to its end. */
+static int describe_npz(checkpoint_out *out, const layout *l, kv_err *e)
+{
+    out->npz = mem_zalloc(l->n, sizeof *out->npz, e);
+    if (!out->npz)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < l->n; i++) {
+        const checkpoint_entry *t = &l->entries[i];
+        size_t bytes = (size_t)t->ndim * sizeof *t->shape;
+        int64_t *shape = arena_alloc(&out->memory, bytes, e);
+        const char *name = arena_text(&out->memory, t->name, strlen(t->name), e);
+        if (!shape || !name)
+            return KV_E_MEMORY;
+        if (bytes)
+            memcpy(shape, t->shape, bytes);
+        out->npz[i].name = name;
+        out->npz[i].type = t->type;
+        out->npz[i].ndim = t->ndim;
+        out->npz[i].shape = shape;
+    }
+    return KV_OK;
+}
+
+static int open_npz(checkpoint_out *out, const layout *l, const checkpoint_out_options *o,
+                    kv_err *e)
+{
+    int64_t size, left = 0;
+    int code = describe_npz(out, l, e);
+    if (code || (code = npz_lay_out(out->npz, l->n, &size, out->path, e)) ||
+        (code = open_beside(out, o, e)))
+        return code;
+    for (int64_t i = 0; i < l->n; i++) {
+        out->tensors[i] = (out_tensor){0, out->npz[i].begin, out->npz[i].bytes};
+        left += out->npz[i].bytes;
+    }
+    atomic_store(&out->files[0].left, left);
+    return reserve(fileno(out->file.f), out->path, size, e);
 }
 
 /* ---- Folders --------------------------------------------------------------------------------- */
@@ -353,6 +443,8 @@ static void release(checkpoint_out *out)
         mem_free(out->files[i].name);
     }
     pthread_mutex_destroy(&out->lock);
+    arena_release(&out->memory);
+    mem_free(out->npz);
     mem_free(out->files);
     mem_free(out->tensors);
     mem_free(out->path);
@@ -369,7 +461,7 @@ static int open_kind(checkpoint_out *out, const layout *l, const checkpoint_out_
     case OUT_SAFETENSORS:
         return open_file(out, l, o, e);
     case OUT_NPZ:
-        return file_bad(e, KV_E_UNSUPPORTED, out->path, "npz files cannot be written yet");
+        return open_npz(out, l, o, e);
     case OUT_FOLDER:
         return open_folder(out, l, o, e);
     }
@@ -439,6 +531,8 @@ int checkpoint_out_put(checkpoint_out *out, int64_t i, int64_t at, const void *d
         code = write_at(fd, f->name, t->begin + at, data, n, e);
     if (code)
         return code;
+    if (out->npz)
+        npz_add(&out->npz[i], data, at, n);
     /* the last to arrive finds that all others have written */
     bool last = atomic_fetch_sub(&f->left, n) == n;
     return last && out->kind == OUT_FOLDER ? finish_file(out, f, e) : KV_OK;
@@ -454,8 +548,13 @@ int checkpoint_out_commit(checkpoint_out *out, kv_err *e)
             return kv_assert_report(e);
         }
     }
-    int code = out->kind == OUT_FOLDER ? folder_out_commit(&out->folder, e)
-                                       : file_out_commit(&out->file, e);
+    int code = KV_OK;
+    if (out->npz && (code = npz_finish(fileno(out->file.f), out->path, out->npz, out->n, e))) {
+        checkpoint_out_abandon(out);
+        return code;
+    }
+    code = out->kind == OUT_FOLDER ? folder_out_commit(&out->folder, e)
+                                   : file_out_commit(&out->file, e);
     release(out);
     return code;
 }

@@ -313,6 +313,7 @@ int safetensors_read(checkpoint *c, int file, kv_err *e)
 {
     reading r = {.c = c, .file = file};
     int64_t first = c->ntensors;
+    c->safetensors = true;
     r.scan = (json_scan){
         .path = c->files[file].name, .begin = LENGTH_BYTES, .max_depth = DEPTH_MAX, .e = e};
     int code = read_length(&r, e);

@@ -206,7 +206,12 @@ int store_file_open(store_file *f, const char *path, kv_err *e)
     int rc = checkpoint_open(&f->file, path, NULL, e);
     if (rc)
         return rc;
-    if ((rc = image_check(f->file, path, e)) == KV_OK &&
+    if (!checkpoint_is_safetensors(f->file)) {
+        /* saved there, it would not be the file that it was */
+        rc = file_bad(e, KV_E_FORMAT, path,
+                      "a store is kept in a safetensors file, and this is none");
+        kv_err_hint(e, "init * @FILE takes its values; convert makes a safetensors file of it");
+    } else if ((rc = image_check(f->file, path, e)) == KV_OK &&
         checkpoint_metadata(f->file, "kvstore.states"))
         rc = file_bad(e, KV_E_FORMAT, f->path, "the states of an optimizer, not a store");
     /* the format comes first: names that are unknown may belong to another one */

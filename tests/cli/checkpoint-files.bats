@@ -65,6 +65,13 @@ files=$BATS_TEST_DIRNAME/../checkpoint
     [[ $output == *'the file of tensor "a" is a name that leaves the folder'* ]]
 }
 
+@test "-s keeps a store in safetensors files alone: a GGUF file is not written over" {
+    cp "$files/small.gguf" m.gguf
+    run -5 kvctl -s m.gguf -c 'push x ones(3)'
+    [[ $output == *'m.gguf: a store is kept in a safetensors file, and this is none'* ]]
+    cmp m.gguf "$files/small.gguf"
+}
+
 @test "what is no checkpoint is named, with what to do" {
     printf 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n' >m.safetensors
     run -5 kvctl ls m.safetensors

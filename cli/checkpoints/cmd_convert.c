@@ -1,0 +1,196 @@
+/* Checkpoints into another one: other names, other types, another container, some of the keys. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "checkpoints/checkpoints.h"
+#include "checkpoints/choose.h"
+#include "checkpoints/outputs.h"
+#include "checkpoints/walked.h"
+#include "session/unit.h"
+#include "syntax/safe.h"
+#include "tensors/convert.h"
+#include "tensors/rename.h"
+#include "term/progress.h"
+
+/* A conversion while its words are read and its keys are chosen. */
+typedef struct plan {
+    session *s;
+    const ast *call;
+    result *out;          /* its arena holds all texts */
+    words inputs;         /* in front of OUT */
+    word to;              /* OUT */
+    choice chosen;
+    checkpoint **files;
+    type_rules types;
+    words rename_words;
+    renaming **renames;
+    convert_key *keys;
+    int64_t nkeys, cap;
+    metadata_list metadata;
+    checkpoint_text *texts;
+    int64_t ntexts;
+    checkpoint_out_options options;
+} plan;
+
+static void plan_release(plan *p)
+{
+    for (int64_t i = 0; p->files && i < p->inputs.n; i++)
+        checkpoint_close(p->files[i]);
+    for (int64_t i = 0; p->renames && i < p->rename_words.n; i++)
+        renaming_free(p->renames[i]);
+    mem_free(p->files);
+    mem_free(p->renames);
+    mem_free(p->keys);
+    mem_free(p->texts);
+}
+
+/* ---- Words ----------------------------------------------------------------------------------- */
+
+/* OUT is the last word that can be one: checkpoints stand in front of it, patterns behind it. */
+static int cut_words(plan *p, const ast *at, const words *all, kv_err *e)
+{
+    int64_t to = all->n - 1;
+    while (to >= 0 && !checkpoint_out_is_path(all->items[to].text))
+        to--;
+    if (to < 0) {
+        unit_err(p->s, at, e, KV_E_USAGE, "there is no OUT: no word ends as a file to write");
+        return kv_err_hint(e, OUTPUT_ENDINGS);
+    }
+    if (to == 0) {
+        unit_err(p->s, all->items[0].at, e, KV_E_USAGE, "no checkpoint stands before OUT, \"%s\"",
+                 all->items[0].text);
+        return kv_err_hint(e, "convert CKPT OUT: the last word that ends as a file to write is "
+                              "OUT, and patterns of keys stand behind it");
+    }
+    p->inputs = (words){all->items, to, to};
+    p->to = all->items[to];
+    p->chosen.globs = (words){all->items + to + 1, all->n - to - 1, all->n - to - 1};
+    return KV_OK;
+}
+
+static int read_renames(plan *p, kv_err *e)
+{
+    words *given = &p->rename_words;
+    int code = eval_option_words(p->s, p->call, "rename", "a renaming", p->out, given, e);
+    if (code)
+        return code;
+    p->renames = mem_zalloc(given->n, sizeof *p->renames, e);
+    if (!p->renames)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < given->n; i++)
+        if (renaming_new(&p->renames[i], given->items[i].text, e))
+            return unit_at(p->s, given->items[i].at, e);
+    return KV_OK;
+}
+
+static int read_words(plan *p, kv_err *e)
+{
+    words all = {0};
+    int code = eval_words(p->s, p->call->kid[0], "a path", p->out, &all, e);
+    if (code == KV_OK)
+        code = cut_words(p, p->call, &all, e);
+    if (code == KV_OK)
+        code = choose_read(p->s, p->call, NULL, p->out, &p->chosen, e);
+    if (code == KV_OK)
+        code = type_rules_read(p->s, p->call, p->out, &p->types, e);
+    if (code == KV_OK)
+        code = read_renames(p, e);
+    if (code == KV_OK)
+        code = metadata_read(p->s, p->call, p->out, &p->metadata, e);
+    if (code == KV_OK)
+        code = out_options_read(p->s, p->call, p->to.text, p->out, &p->options, e);
+    return code;
+}
+
+/* ---- Keys ------------------------------------------------------------------------------------ */
+
+/* The name of a key in the output; NULL after an error. */
+static const char *new_name(plan *p, const char *name, kv_err *e)
+{
+    buf texts[2] = {0};
+    const char *kept = NULL;
+    int code = KV_OK;
+    for (int64_t i = 0; i < p->rename_words.n && code == KV_OK; i++) {
+        buf_clear(&texts[i % 2]);
+        code = renaming_apply(p->renames[i], name, &texts[i % 2], e);
+        name = buf_text(&texts[i % 2]);
+    }
+    if (code == KV_OK)
+        kept = p->rename_words.n > 0 ? arena_text(&p->out->names, name, strlen(name), e) : name;
+    buf_release(&texts[0]);
+    buf_release(&texts[1]);
+    return kept;
+}
+
+static int add_key(plan *p, int input, int64_t at, kv_err *e)
+{
+    const tensor_info *t = checkpoint_at(p->files[input], at);
+    int code = mem_grow(&p->keys, &p->cap, p->nkeys + 1, sizeof *p->keys, e);
+    const char *name = code ? NULL : new_name(p, t->name, e);
+    if (!name)
+        return e->code;
+    tensor_type type = type_rules_of(&p->types, t->name, t->type);
+    p->keys[p->nkeys++] = (convert_key){input, at, name, type};
+    return KV_OK;
+}
+
+/* Opens the inputs, and chooses keys from each. */
+static int choose_all(plan *p, kv_err *e)
+{
+    const checkpoint_options options = {.weights = true};
+    p->files = mem_zalloc(p->inputs.n, sizeof *p->files, e);
+    if (!p->files)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < p->inputs.n; i++) {
+        checkpoint **c = &p->files[i];
+        if (checkpoint_open(c, p->inputs.items[i].text, &options, e))
+            return unit_at(p->s, p->inputs.items[i].at, e);
+        for (int64_t k = 0; k < checkpoint_count(*c); k++)
+            if (choose_takes(&p->chosen, checkpoint_at(*c, k)->name) && add_key(p, (int)i, k, e))
+                return e->code;
+    }
+    int code = choose_check(p->s, &p->chosen, e);
+    return code ? code : type_rules_check(p->s, &p->types, e);
+}
+
+/* ---- The command ----------------------------------------------------------------------------- */
+
+static int convert_all(plan *p, kv_err *e)
+{
+    convert c = {.inputs = p->files,
+                 .ninputs = (int)p->inputs.n,
+                 .keys = p->keys,
+                 .nkeys = p->nkeys,
+                 .metadata = p->texts,
+                 .nmetadata = p->ntexts,
+                 .progress = walked_step};
+    int64_t all = 0;
+    for (int64_t i = 0; i < p->nkeys; i++)
+        all += checkpoint_at(p->files[p->keys[i].input], p->keys[i].at)->bytes;
+    if (convert_check(&c, e))
+        return unit_at(p->s, p->call, e);
+    if (session_would(p->s, "write", p->to.text))
+        return KV_OK;
+    progress_begin("convert", all, PROGRESS_BYTES);
+    int code = convert_run(&c, p->to.text, &p->options, e);
+    progress_end();
+    return code ? unit_at(p->s, p->to.at, e) : KV_OK;
+}
+
+int cmd_convert(session *s, const ast *call, result *out, kv_err *e)
+{
+    plan p = {.s = s, .call = call, .out = out};
+    int code = read_words(&p, e);
+    if (code == KV_OK && safe_write(s, p.to.text, e))
+        code = unit_at(s, p.to.at, e);
+    if (code == KV_OK)
+        code = choose_all(&p, e);
+    if (code == KV_OK)
+        code = convert_metadata(&p.texts, &p.ntexts, p.files, (int)p.inputs.n,
+                                command_option_of(call, "drop-metadata") != NULL, p.metadata.items,
+                                p.metadata.n, e);
+    if (code == KV_OK)
+        code = convert_all(&p, e);
+    plan_release(&p);
+    return code;
+}

@@ -1,0 +1,290 @@
+/* See convert.h. Keys are walked input by input, so that files are read from begin to end; several
+ * small inputs share a walk, which keeps all threads busy. */
+#include "tensors/convert.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "checkpoint/tensor_codec.h"
+#include "engine/pool.h"
+#include "tensors/walk.h"
+
+/* A walk ends behind so many keys, because they take memory while it runs; and inputs are added to
+ * it until it has so many bytes. */
+#define WALK_KEYS  ((int64_t)1 << 16)
+#define WALK_BYTES ((int64_t)256 << 20)
+
+typedef struct run {
+    const convert *c;
+    checkpoint_out *out;
+    int64_t first;     /* the key that is the first of the walk */
+    char *memory;      /* of all workers */
+    int64_t room;      /* of one: converted pieces */
+    int64_t done, all; /* bytes before the walk, and of everything */
+} run;
+
+static const tensor_info *info_of(const convert *c, int64_t i)
+{
+    return checkpoint_at(c->inputs[c->keys[i].input], c->keys[i].at);
+}
+
+static const char *file_of(const convert *c, int64_t i)
+{
+    return checkpoint_name(c->inputs[c->keys[i].input]);
+}
+
+/* ---- What cannot be -------------------------------------------------------------------------- */
+
+/* Names in messages: the first bytes. */
+#define SHOWN_BYTES 80
+
+static int check_type(const convert *c, int64_t i, kv_err *e)
+{
+    const tensor_info *t = info_of(c, i);
+    tensor_type to = c->keys[i].type;
+    tensor_kind kind = tensor_type_kind(t->type), goal = tensor_type_kind(to);
+    if (to == t->type || (kind < TENSOR_KIND_COMPLEX && goal < TENSOR_KIND_COMPLEX))
+        return KV_OK;
+    file_bad(e, KV_E_DTYPE, file_of(c, i), "\"%.*s\" is %s, which cannot become %s", SHOWN_BYTES,
+             t->name, tensor_type_name(t->type), tensor_type_name(to));
+    return kv_err_hint(e, "such keys are copied as they are: leave out --dtype for them");
+}
+
+/* Keys i and j get one name, i first. */
+static int refuse_pair(const convert *c, int64_t i, int64_t j, kv_err *e)
+{
+    const char *a = info_of(c, i)->name, *b = info_of(c, j)->name, *name = c->keys[i].name;
+    if (strcmp(a, b) != 0) {
+        kv_err_set(e, KV_E_KEY, "\"%.*s\" and \"%.*s\" would both become \"%.*s\"", SHOWN_BYTES, a,
+                   SHOWN_BYTES, b, SHOWN_BYTES, name);
+        return c->keys[i].input == c->keys[j].input
+                   ? kv_err_hint(e, "both stand in %.200s", file_of(c, i))
+                   : kv_err_hint(e, "they stand in %.90s and %.90s", file_of(c, i), file_of(c, j));
+    }
+    kv_err_set(e, KV_E_KEY, "\"%.*s\" stands in %.120s and in %.120s", SHOWN_BYTES, a,
+               file_of(c, i), file_of(c, j));
+    return kv_err_hint(e, "--exclude leaves a name out of all of them");
+}
+
+int convert_check(const convert *c, kv_err *e)
+{
+    map names = {0};
+    int code = map_reserve(&names, c->nkeys, e);
+    for (int64_t i = 0; i < c->nkeys && code == KV_OK; i++) {
+        kv_key key = {.name = c->keys[i].name};
+        int64_t other = map_get(&names, key);
+        code = other >= 0 ? refuse_pair(c, other, i, e) : map_put(&names, key, i, e);
+        if (code == KV_OK)
+            code = check_type(c, i, e);
+    }
+    map_release(&names);
+    return code;
+}
+
+/* The text of one number. */
+static void put_number(buf *out, tensor_type type, const void *data, int64_t i)
+{
+    int64_t most = tensor_type_run(type), inner = i % most;
+    const char *at = (const char *)data + i / most * tensor_type_run_bytes(type);
+    char text[NUM_TEXT_MAX];
+    double x[4];
+    int64_t integer;
+    uint64_t large;
+    bool is_float = tensor_type_kind(type) == TENSOR_KIND_FLOAT;
+    if (is_float)
+        tensor_decode_f64(x, type, at, inner + 1);
+    if (is_float)
+        num_plain(text, x[inner], NUM_BINARY64);
+    else if (tensor_decode_i64(&integer, type, at, 1) < 0)
+        num_int(text, integer);
+    else if (tensor_decode_u64(&large, type, at, 1) < 0)
+        snprintf(text, sizeof text, "%llu", (unsigned long long)large);
+    buf_add(out, text);
+}
+
+/* "[2, 5]": the place of an element. */
+static void put_place(buf *out, const tensor_info *t, int64_t element)
+{
+    int64_t at[KV_MAX_NDIM];
+    for (int j = t->ndim - 1; j >= 0; j--) {
+        at[j] = element % t->shape[j];
+        element /= t->shape[j];
+    }
+    buf_char(out, '[');
+    for (int j = 0; j < t->ndim; j++)
+        buf_printf(out, "%s%lld", j ? ", " : "", (long long)at[j]);
+    buf_char(out, ']');
+}
+
+/* Element i of the piece does not fit. */
+static int refuse_number(const convert *c, int64_t key, const walk_piece *p, const void *data,
+                         int64_t i, kv_err *e)
+{
+    buf place = {0}, number = {0};
+    const tensor_info *t = info_of(c, key);
+    put_place(&place, t, p->first + i);
+    if (t->type == TENSOR_BOOL) {
+        file_bad(e, KV_E_FORMAT, file_of(c, key),
+                 "\"%.*s\" has a byte at %s that is neither 0 nor 1", SHOWN_BYTES, t->name,
+                 buf_text(&place));
+    } else {
+        put_number(&number, t->type, data, i);
+        file_bad(e, KV_E_VALUE, file_of(c, key), "\"%.*s\" is %s at %s, which %s cannot hold",
+                 SHOWN_BYTES, t->name, buf_text(&number), buf_text(&place),
+                 tensor_type_name(c->keys[key].type));
+    }
+    buf_release(&number);
+    buf_release(&place);
+    return e ? e->code : KV_E_VALUE;
+}
+
+/* ---- The walk -------------------------------------------------------------------------------- */
+
+static int convert_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
+{
+    const run *r = arg;
+    int64_t key = r->first + p->tensor;
+    tensor_type from = info_of(r->c, key)->type, to = r->c->keys[key].type;
+    const void *data = NULL;
+    for (int i = 0; !data; i++)
+        data = p->data[i];
+    int64_t begin = tensor_type_bytes(to, p->first), n = tensor_type_bytes(to, p->n);
+    if (from == to)
+        return checkpoint_out_put(r->out, key, begin, data, n, e);
+    void *to_data = r->memory + worker * r->room;
+    int64_t misfit = tensor_convert(to_data, to, data, from, p->n);
+    if (misfit >= 0)
+        return refuse_number(r->c, key, p, data, misfit, e);
+    return checkpoint_out_put(r->out, key, begin, to_data, n, e);
+}
+
+static void tell(void *arg, int64_t done, int64_t all)
+{
+    const run *r = arg;
+    (void)all;
+    if (r->c->progress)
+        r->c->progress(r->c->progress_arg, r->done + done, r->all);
+}
+
+/* Walks the keys from r->first on, as many as one walk takes, and sets it behind them. */
+static int walk_some(run *r, kv_err *e)
+{
+    const convert *c = r->c;
+    int64_t cap = c->nkeys - r->first < WALK_KEYS ? c->nkeys - r->first : WALK_KEYS, bytes = 0;
+    int base = c->keys[r->first].input, ninputs = 1;
+    walk_tensor *tensors = mem_alloc(cap, sizeof *tensors, e);
+    if (!tensors)
+        return KV_E_MEMORY;
+    int64_t n = 0;
+    for (; n < cap; n++) {
+        const convert_key *k = &c->keys[r->first + n];
+        int input = k->input - base;
+        if (input >= WALK_INPUTS || (input >= ninputs && bytes >= WALK_BYTES))
+            break;
+        ninputs = input + 1;
+        for (int i = 0; i < WALK_INPUTS; i++)
+            tensors[n].at[i] = i == input ? k->at : -1;
+        bytes += info_of(c, r->first + n)->bytes;
+    }
+    walk w = {.inputs = c->inputs + base,
+              .ninputs = ninputs,
+              .tensors = tensors,
+              .ntensors = n,
+              .piece = convert_piece,
+              .arg = r,
+              .progress = tell,
+              .progress_arg = r};
+    int code = walk_run(&w, e);
+    mem_free(tensors);
+    r->done += bytes;
+    r->first += n;
+    return code;
+}
+
+/* Memory for the pieces that are converted. */
+static int make_room(run *r, kv_err *e)
+{
+    for (int64_t i = 0; i < r->c->nkeys; i++) {
+        int64_t bytes = tensor_type_bytes(r->c->keys[i].type, WALK_PIECE);
+        r->all += info_of(r->c, i)->bytes;
+        if (r->c->keys[i].type != info_of(r->c, i)->type && bytes > r->room)
+            r->room = bytes;
+    }
+    r->memory = mem_alloc_data(r->room * pool_workers(), e);
+    return r->memory ? KV_OK : KV_E_MEMORY;
+}
+
+static int open_out(run *r, const char *path, const checkpoint_out_options *o, kv_err *e)
+{
+    const convert *c = r->c;
+    checkpoint_entry *entries = mem_alloc(c->nkeys, sizeof *entries, e);
+    if (!entries)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < c->nkeys; i++) {
+        const tensor_info *t = info_of(c, i);
+        entries[i] = (checkpoint_entry){c->keys[i].name, c->keys[i].type, t->ndim, t->shape};
+    }
+    int code =
+        checkpoint_out_open(&r->out, path, entries, c->nkeys, c->metadata, c->nmetadata, o, e);
+    mem_free(entries);
+    return code;
+}
+
+int convert_run(const convert *c, const char *path, const checkpoint_out_options *o, kv_err *e)
+{
+    run r = {.c = c};
+    int code = make_room(&r, e);
+    if (code == KV_OK)
+        code = open_out(&r, path, o, e);
+    while (code == KV_OK && r.first < c->nkeys)
+        code = walk_some(&r, e);
+    mem_free_data(r.memory);
+    if (code == KV_OK)
+        return checkpoint_out_commit(r.out, e);
+    checkpoint_out_abandon(r.out);
+    return code;
+}
+
+/* ---- Metadata -------------------------------------------------------------------------------- */
+
+/* Puts a text in the place of one of its name, or if that stays, drops it. */
+static int put_text(checkpoint_text *texts, int64_t *n, map *names, const checkpoint_text *t,
+                    bool replaces, kv_err *e)
+{
+    kv_key key = {.name = t->name};
+    int64_t at = map_get(names, key);
+    if (at >= 0) {
+        texts[at] = replaces ? *t : texts[at];
+        return KV_OK;
+    }
+    texts[*n] = *t;
+    return map_put(names, key, (*n)++, e);
+}
+
+int convert_metadata(checkpoint_text **out, int64_t *n, checkpoint *const *inputs, int ninputs,
+                     bool drop, const checkpoint_text *set, int64_t nset, kv_err *e)
+{
+    map names = {0};
+    int64_t most = nset;
+    for (int i = 0; i < ninputs && !drop; i++)
+        most += checkpoint_metadata_count(inputs[i]);
+    checkpoint_text *texts = mem_alloc(most, sizeof *texts, e);
+    int code = texts ? KV_OK : KV_E_MEMORY;
+    *n = 0;
+    for (int i = 0; i < ninputs && !drop; i++)
+        for (int64_t k = 0; k < checkpoint_metadata_count(inputs[i]) && code == KV_OK; k++)
+            code = put_text(texts, n, &names, checkpoint_metadata_at(inputs[i], k), false, e);
+    for (int64_t k = 0; k < nset && code == KV_OK; k++)
+        code = put_text(texts, n, &names, &set[k], true, e);
+    map_release(&names);
+    if (code)
+        mem_free(texts);
+    else
+        *out = texts;
+    return code;
+}
