@@ -7,6 +7,8 @@
 
 /* cmd_check.c */
 command_fn cmd_check;
+/* cmd_diff.c */
+command_fn cmd_diff;
 /* cmd_convert.c */
 command_fn cmd_convert;
 /* cmd_hash.c */

@@ -200,7 +200,11 @@ static int read_npy(archive *a, const zip_member *m, kv_err *e)
                  .key = buf_text(&a->key),
                  .title = buf_text(&a->title)};
     source s = {.in = in, .at = m->begin, .end = m->begin + m->stored};
-    if (m->deflated) {
+    if (!m->deflated) {
+        buf_put(&s.bytes, (const char *)m->first,
+                (size_t)(m->nfirst < AHEAD_BYTES ? m->nfirst : AHEAD_BYTES));
+        s.at += (int64_t)s.bytes.len;
+    } else {
         s.from = a->from;
         code = inflate_begin(s.from, in, m->begin, m->stored, "npy", e);
     }

@@ -12,7 +12,9 @@
 #define TEXT_MAX    0xFFFF                              /* a name, extra fields, a comment */
 #define TAIL_MAX    (ZIP_END_BYTES + (int64_t)TEXT_MAX) /* where the end of an archive stands */
 #define PIECE_BYTES ((int64_t)1 << 18)                  /* of the directory; a line has less */
-#define GUESS_BYTES 512                                 /* a member's header is within, mostly */
+#define LOOK_BYTES  ((int64_t)1 << 18)                  /* of the members, at most */
+#define NEAR_BYTES  ((int64_t)1 << 16)                  /* read at once where members are small */
+#define GUESS_BYTES 512                                 /* a member's headers are within, mostly */
 #define EXTRA_ZIP64 1
 
 /* From where to where a member goes. */
@@ -31,7 +33,8 @@ typedef struct archive {
     int64_t at;             /* of the next line */
     unsigned char *piece;   /* of the directory: PIECE_BYTES from `from` on, up to `to` */
     int64_t from, to;
-    unsigned char *header;  /* of a member */
+    unsigned char *look;    /* at members: the file from byte look_from on, up to look_to */
+    int64_t look_from, look_to;
     range *ranges;
     int64_t nranges, cap;
     char name[TEXT_MAX + 1]; /* of the member */
@@ -187,18 +190,35 @@ static bool take_zip64(const unsigned char *extra, int64_t n, int64_t *const fie
     return false;
 }
 
+/* n bytes of the file from `at` on, before the directory; NULL after an error. ahead: so many are
+ * read if they must be read. */
+static const unsigned char *look_at(archive *a, int64_t at, int64_t n, int64_t ahead, int *code,
+                                    kv_err *e)
+{
+    if (at < a->look_from || at + n > a->look_to) {
+        int64_t room = a->directory - at, most = ahead > n ? ahead : n;
+        a->look_from = at;
+        a->look_to = at + (most < room ? most : room);
+        if ((*code = input_read(a->in, a->look, at, a->look_to - at, e))) {
+            a->look_to = at;
+            return NULL;
+        }
+    }
+    return a->look + (at - a->look_from);
+}
+
 /* Reads a member's own header; what it has to say follows in *m. *right: it fits the directory. */
 static int check_local(archive *a, zip_member *m, const unsigned char *line, bool *right, kv_err *e)
 {
     int64_t room = a->directory - m->offset, nname = (int64_t)strlen(a->name);
-    unsigned char *h = a->header;
+    int64_t ahead = m->stored < NEAR_BYTES ? NEAR_BYTES : GUESS_BYTES;
+    int code = KV_OK;
     *right = false;
     if (m->offset < 0 || room < ZIP_LOCAL_BYTES)
         return FAULT(a, KV_E_FORMAT, e, "begins at byte %lld, outside the members", NAME(a),
                      (long long)m->offset);
-    int64_t have = room < GUESS_BYTES ? room : GUESS_BYTES;
-    int code = input_read(a->in, h, m->offset, have, e);
-    if (code)
+    const unsigned char *h = look_at(a, m->offset, ZIP_LOCAL_BYTES, ahead, &code, e);
+    if (!h)
         return code;
     if (number(h, 4) != ZIP_LOCAL)
         return FAULT(a, KV_E_FORMAT, e, "has no header at byte %lld", NAME(a),
@@ -206,7 +226,7 @@ static int check_local(archive *a, zip_member *m, const unsigned char *line, boo
     int64_t nextra = place(h + 28, 2), need = ZIP_LOCAL_BYTES + place(h + 26, 2) + nextra;
     if (need > room)
         return FAULT(a, KV_E_FORMAT, e, "ends outside the members", NAME(a));
-    if (need > have && (code = input_read(a->in, h, m->offset, need, e)))
+    if (!(h = look_at(a, m->offset, need, ahead, &code, e)))
         return code;
     m->begin = m->offset + need;
     if (m->stored > a->directory - m->begin)
@@ -223,6 +243,8 @@ static int check_local(archive *a, zip_member *m, const unsigned char *line, boo
                             bytes == m->bytes));
     if (!fits)
         return FAULT(a, KV_E_FORMAT, e, "has another header than the directory says", NAME(a));
+    m->first = h + need;
+    m->nfirst = a->look_to - m->begin < m->stored ? a->look_to - m->begin : m->stored;
     *right = true;
     return KV_OK;
 }
@@ -361,10 +383,10 @@ int zip_read(const checkpoint *c, int file, zip_each *each, void *arg, kv_err *e
     a->in = &c->files[file];
     a->file = file;
     a->piece = mem_alloc(PIECE_BYTES, 1, e);
-    a->header = a->piece ? mem_alloc(ZIP_LOCAL_BYTES + 2 * TEXT_MAX, 1, e) : NULL;
-    if (a->header)
+    a->look = a->piece ? mem_alloc(LOOK_BYTES, 1, e) : NULL;
+    if (a->look)
         code = read_directory(a, each, arg, e);
-    mem_free(a->header);
+    mem_free(a->look);
     mem_free(a->piece);
     mem_free(a->ranges);
     mem_free(a);

@@ -66,6 +66,8 @@ typedef struct zip_member {
     int64_t begin;     /* of its data in the file */
     int64_t stored;    /* bytes there */
     int64_t bytes;     /* inflated */
+    const unsigned char *first; /* of its data: the first nfirst bytes, as far as they were read */
+    int64_t nfirst;
 } zip_member;
 
 /* Calls each for every member of file number `file` of c, in the order of the directory; folders

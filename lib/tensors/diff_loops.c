@@ -1,0 +1,150 @@
+/* Loops of vectors that the compiler knows, once each for AVX-512, AVX2 and any x86-64. */
+#include "tensors/diff_loops.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clones.h"
+
+#define VECTOR(bytes) __attribute__((vector_size(bytes), aligned(4), may_alias))
+typedef float f32_8 VECTOR(32);
+typedef double f64_8 VECTOR(64);
+typedef int64_t i64_8 VECTOR(64);
+
+#define AT(vector, p) (*(const vector *)(const void *)(p))
+
+#define LOAD_f32(p) __builtin_convertvector(AT(f32_8, p), f64_8)
+#define LOAD_f64(p) AT(f64_8, p)
+
+/* |x|, and the larger of two vectors of numbers. */
+#define MAGNITUDE(x) ((f64_8)((i64_8)(x)&INT64_MAX))
+#define LARGER(x, y) ((f64_8)((((x) > (y)) & (i64_8)(x)) | (~((x) > (y)) & (i64_8)(y))))
+
+/* Eight lanes at a time: those from `from` on. */
+#define ADD_EIGHT(load, from)                                                                      \
+    do {                                                                                           \
+        f64_8 differences = AT(f64_8, s->differences + (from)), aa = AT(f64_8, s->a + (from));     \
+        f64_8 bb = AT(f64_8, s->b + (from)), product = AT(f64_8, s->product + (from));             \
+        for (int64_t i = from; i < n; i += DIFF_LANES) {                                           \
+            f64_8 x = load(a + i), y = load(b + i), d = x - y, size = MAGNITUDE(d);                \
+            most = LARGER(size, most);                                                             \
+            differences += d * d;                                                                  \
+            aa += x * x;                                                                           \
+            bb += y * y;                                                                           \
+            product += x * y;                                                                      \
+        }                                                                                          \
+        memcpy(s->differences + (from), &differences, sizeof differences);                         \
+        memcpy(s->a + (from), &aa, sizeof aa);                                                     \
+        memcpy(s->b + (from), &bb, sizeof bb);                                                     \
+        memcpy(s->product + (from), &product, sizeof product);                                     \
+    } while (0)
+
+#define ADD(name, T, load)                                                                         \
+    CPU_CLONES double name(diff_lanes *s, const T *a, const T *b, int64_t n)                       \
+    {                                                                                              \
+        f64_8 most = {0};                                                                          \
+        double found = 0;                                                                          \
+        ADD_EIGHT(load, 0);                                                                        \
+        ADD_EIGHT(load, 8);                                                                        \
+        for (int j = 0; j < 8; j++)                                                                \
+            found = most[j] > found ? most[j] : found;                                             \
+        return found;                                                                              \
+    }
+
+ADD(diff_add_f32, float, LOAD_f32)
+ADD(diff_add_f64, double, LOAD_f64)
+
+#define BEYOND(name, T)                                                                            \
+    CPU_CLONES int64_t name(const T *a, const T *b, int64_t n, double rtol, double atol)           \
+    {                                                                                              \
+        int64_t beyond = 0;                                                                        \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            beyond += fabs((double)a[i] - (double)b[i]) > atol + rtol * fabs((double)b[i]);        \
+        return beyond;                                                                             \
+    }
+
+BEYOND(diff_beyond_f32, float)
+BEYOND(diff_beyond_f64, double)
+
+/* ---- Bits ------------------------------------------------------------------------------------ */
+
+#define UNEQUAL(name, T)                                                                           \
+    CPU_CLONES static int64_t name(const char *a, const char *b, int64_t n)                        \
+    {                                                                                              \
+        int64_t unequal = 0;                                                                       \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            T x, y;                                                                                \
+            memcpy(&x, a + i * (int64_t)sizeof x, sizeof x);                                       \
+            memcpy(&y, b + i * (int64_t)sizeof y, sizeof y);                                       \
+            unequal += x != y;                                                                     \
+        }                                                                                          \
+        return unequal;                                                                            \
+    }
+
+UNEQUAL(unequal_8, uint8_t)
+UNEQUAL(unequal_16, uint16_t)
+UNEQUAL(unequal_32, uint32_t)
+UNEQUAL(unequal_64, uint64_t)
+
+int64_t diff_unequal(const void *a, const void *b, int64_t n, int bytes)
+{
+    return bytes == 1   ? unequal_8(a, b, n)
+           : bytes == 2 ? unequal_16(a, b, n)
+           : bytes == 4 ? unequal_32(a, b, n)
+                        : unequal_64(a, b, n);
+}
+
+/* The integer of a code, in a type as wide or wider. */
+#define ORDERED(code, wide)                                                                        \
+    ((code) & sign ? -(wide)((code) & (sign - 1)) : (wide)((code) & (sign - 1)))
+
+#define ORDER(name, T, wide, distance)                                                             \
+    CPU_CLONES static void order_##name(int64_t *out, const char *codes, int64_t n, int bits)      \
+    {                                                                                              \
+        const T sign = (T)((T)1 << (bits - 1));                                                    \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            T code;                                                                                \
+            memcpy(&code, codes + i * (int64_t)sizeof code, sizeof code);                          \
+            out[i] = ORDERED(code, wide);                                                          \
+        }                                                                                          \
+    }                                                                                              \
+                                                                                                   \
+    CPU_CLONES static uint64_t farthest_##name(const char *a, const char *b, int64_t n, int bits)  \
+    {                                                                                              \
+        const T sign = (T)((T)1 << (bits - 1));                                                    \
+        distance most = 0;                                                                         \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            T p, q;                                                                                \
+            memcpy(&p, a + i * (int64_t)sizeof p, sizeof p);                                       \
+            memcpy(&q, b + i * (int64_t)sizeof q, sizeof q);                                       \
+            wide x = ORDERED(p, wide), y = ORDERED(q, wide);                                       \
+            distance far = x > y ? (distance)x - (distance)y : (distance)y - (distance)x;          \
+            most = far > most ? far : most;                                                        \
+        }                                                                                          \
+        return most;                                                                               \
+    }
+
+ORDER(8, uint8_t, int32_t, uint32_t)
+ORDER(16, uint16_t, int32_t, uint32_t)
+ORDER(32, uint32_t, int32_t, uint32_t)
+ORDER(64, uint64_t, int64_t, uint64_t)
+
+void diff_order(int64_t *out, const void *codes, int64_t n, int bits, int bytes)
+{
+    if (bytes == 1)
+        order_8(out, codes, n, bits);
+    else if (bytes == 2)
+        order_16(out, codes, n, bits);
+    else if (bytes == 4)
+        order_32(out, codes, n, bits);
+    else
+        order_64(out, codes, n, bits);
+}
+
+uint64_t diff_farthest(const void *a, const void *b, int64_t n, int bits, int bytes)
+{
+    return bytes == 1   ? farthest_8(a, b, n, bits)
+           : bytes == 2 ? farthest_16(a, b, n, bits)
+           : bytes == 4 ? farthest_32(a, b, n, bits)
+                        : farthest_64(a, b, n, bits);
+}

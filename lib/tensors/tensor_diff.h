@@ -1,0 +1,64 @@
+/* What differs between two checkpoints, key by key, in one pass over the data of both. Where keys
+ * differ in part, their equal pieces are read again, for the sums.
+ *
+ * Without a tolerance elements are equal when their bits are, and of other dtypes none is compared.
+ * With one, elements of any dtypes with numbers are equal when |a - b| <= atol + rtol * |b|, or,
+ * where the dtypes agree, when they are at most so many units in the last place apart; nan equals
+ * nan, an infinity itself alone, -0 equals 0. Integers are equal when their values are, whatever
+ * the tolerance. Of C64 the parts are compared. Quantised types are compared by bits, block by
+ * block.
+ *
+ * The formula is computed in float64. Sums are of pairs of finite elements, in a fixed order: bits
+ * do not depend on threads.
+ */
+#ifndef TENSORS_TENSOR_DIFF_H
+#define TENSORS_TENSOR_DIFF_H
+
+#include "checkpoint/checkpoint.h"
+
+typedef enum diff_state {
+    DIFF_SAME,
+    DIFF_ONLY_A,
+    DIFF_ONLY_B,
+    DIFF_SHAPE,
+    DIFF_DTYPE,
+    DIFF_VALUES
+} diff_state;
+
+typedef struct diff_options {
+    bool tolerance; /* one of the next is given */
+    double rtol, atol;
+    bool has_ulps;
+    uint64_t ulps;
+    bool brief; /* only the states are asked for */
+} diff_options;
+
+typedef struct tensor_difference {
+    int64_t a, b; /* in: the numbers of the tensors; -1: there is none */
+    diff_state state;
+    /* The rest is there with DIFF_VALUES, unless brief was asked for. */
+    double equal;  /* the share of equal elements, 0 to 1 */
+    int64_t where; /* the element with the largest difference, the first of several; where all
+                      differences are 0, the first that is not equal; -1: unknown */
+    bool has_numbers; /* false for quantised types: what follows is not there */
+    bool is_integer;  /* both are: max_int is the largest |a - b|, else max_abs; nan when one of a
+                         pair is nan, infinite when one is, which are the largest of all */
+    double max_abs;
+    uint64_t max_int;
+    bool has_ulps; /* floats of one dtype, and a pair of them is finite */
+    uint64_t ulps; /* the most units in the last place, of pairs without nan */
+    double rms;    /* the root of the mean of (a - b)^2; nan when no pair is finite */
+    double cosine; /* of the angle between both; nan when one of them is all 0, or too large */
+} tensor_difference;
+
+/* Fills in what stands behind a and b in n pairs. progress: as in a walk, or NULL. Errors: those of
+ * a walk. */
+int tensor_diffs(tensor_difference *pairs, int64_t n, checkpoint *a, checkpoint *b,
+                 const diff_options *o, void (*progress)(void *arg, int64_t done, int64_t all),
+                 void *arg, kv_err *e);
+
+/* Compares how much two differences matter, as qsort does: first keys that one side lacks, then
+ * those of another shape or dtype, then the largest differences. 0: they are alike. */
+int tensor_diff_order(const tensor_difference *x, const tensor_difference *y);
+
+#endif
