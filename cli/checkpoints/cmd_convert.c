@@ -83,6 +83,12 @@ static int read_renames(plan *p, kv_err *e)
     return KV_OK;
 }
 
+static bool is_npz(const char *path)
+{
+    size_t n = strlen(path);
+    return n >= 4 && strcmp(path + n - 4, ".npz") == 0;
+}
+
 static int read_words(plan *p, kv_err *e)
 {
     words all = {0};
@@ -97,6 +103,9 @@ static int read_words(plan *p, kv_err *e)
         code = read_renames(p, e);
     if (code == KV_OK)
         code = metadata_read(p->s, p->call, p->out, &p->metadata, e);
+    if (code == KV_OK && p->metadata.n > 0 && is_npz(p->to.text))
+        code = unit_err(p->s, command_option_of(p->call, "metadata"), e, KV_E_USAGE,
+                        "npz files hold no metadata");
     if (code == KV_OK)
         code = out_options_read(p->s, p->call, p->to.text, p->out, &p->options, e);
     return code;

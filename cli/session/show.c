@@ -190,19 +190,19 @@ int show_value(session *s, buf *out, value v, bool repr, kv_err *e)
     return code ? code : buf_check(out, e);
 }
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (unsigned char)c >= 0x80;
-}
-
 static bool is_plain_key(const char *name)
 {
-    bool plain = is_letter(*name) || *name == '_';
-    size_t n = strlen(name);
-    for (size_t i = 0; plain && i < n; i++)
-        plain = is_letter(name[i]) || (name[i] >= '0' && name[i] <= '9') ||
-                strchr("_./:-", name[i]) != NULL;
-    return plain && name[n - 1] != '-' && visible_is_plain(name, n);
+    static const char plain[256] = {
+        ['0' ... '9'] = 1, ['a' ... 'z'] = 2, ['A' ... 'Z'] = 2, ['_'] = 2,
+        ['.'] = 1,         ['/'] = 1,         [':'] = 1,         ['-'] = 1,
+        [0x80 ... 0xFF] = 3}; /* 2: it may come first; 3: not ASCII, so it may be hidden */
+    const unsigned char *at = (const unsigned char *)name;
+    bool ascii = true;
+    if (plain[*at] < 2)
+        return false;
+    for (; plain[*at]; at++)
+        ascii = ascii && *at < 0x80;
+    return !*at && at[-1] != '-' && (ascii || visible_is_plain(name, strlen(name)));
 }
 
 /* A key in quotes, as the language reads it. */

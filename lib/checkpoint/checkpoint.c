@@ -22,7 +22,8 @@ static int by_name(const void *a, const void *b)
 
 const char *named_sort(named *names, int64_t n)
 {
-    qsort(names, (size_t)n, sizeof *names, by_name);
+    if (n > 0) /* without names there may be no memory for them */
+        qsort(names, (size_t)n, sizeof *names, by_name);
     for (int64_t i = 1; i < n; i++) {
         if (strcmp(names[i - 1].name, names[i].name) == 0)
             return names[i].name;
@@ -165,17 +166,37 @@ static int64_t keep_inside(checkpoint *c, int64_t first)
     return all - n;
 }
 
+/* Who asked for findings, and how many were of tensors. */
+typedef struct counted {
+    checkpoint_options asked;
+    int64_t n;
+} counted;
+
+static int count_finding(void *arg, const char *key, const char *file, const char *finding,
+                         kv_err *e)
+{
+    counted *to = arg;
+    to->n += key != NULL;
+    return to->asked.found(to->asked.arg, key, file, finding, e);
+}
+
 int checkpoint_read(checkpoint *c, checkpoint_reader *read, bool *whole, kv_err *e)
 {
     kv_err why = {0};
+    counted tensors = {.asked = c->options};
     int64_t first = c->ntensors;
     int file = (int)c->nfiles - 1;
     c->foreign = false;
+    if (c->options.found) {
+        c->options.found = count_finding;
+        c->options.arg = &tensors;
+    }
     int code = read(c, file, &why);
+    c->options = tensors.asked;
     int64_t outside = keep_inside(c, first);
     kv_assert(code || outside == 0, "the reader of \"%s\" gave %lld tensors outside of it",
               c->files[file].name, (long long)outside);
-    *whole = !code;
+    *whole = !code && tensors.n == 0;
     if (c->options.found && (code == KV_E_FORMAT || code == KV_E_UNSUPPORTED) &&
         (c->sharded || !c->foreign))
         return checkpoint_fault(c, code, NULL, file, e, "%s",

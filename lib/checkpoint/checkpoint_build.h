@@ -40,7 +40,7 @@ checkpoint_reader safetensors_read, npz_read, npy_read_tensor;
 
 /* Reads the file that was opened last. Where findings are asked for, an error in the file is one,
  * and the tensors stay that were read before it and stand within the file. *whole: there was no
- * such error. */
+ * such error, and no finding of a tensor, which is then left out. */
 int checkpoint_read(checkpoint *c, checkpoint_reader *read, bool *whole, kv_err *e);
 
 /* Takes an input over as the next file. On failure it is closed. */

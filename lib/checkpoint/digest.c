@@ -51,9 +51,16 @@ static bool xxh3_begin(digest *d)
     return XXH3_128bits_reset(d->xxh3) == XXH_OK;
 }
 
+/* Some builds of the library have a second form, which uses the widest registers of the processor;
+ * the first one is made for the least that a distribution supports, at a third of the speed. */
+XXH_errorcode XXH3_128bits_update_dispatch(XXH3_state_t *state, const void *data, size_t n)
+    __attribute__((weak));
+
 static bool xxh3_add(digest *d, const void *data, int64_t n)
 {
-    return XXH3_128bits_update(d->xxh3, data, (size_t)n) == XXH_OK;
+    XXH_errorcode (*update)(XXH3_state_t *, const void *, size_t) =
+        XXH3_128bits_update_dispatch ? XXH3_128bits_update_dispatch : XXH3_128bits_update;
+    return update(d->xxh3, data, (size_t)n) == XXH_OK;
 }
 
 static bool xxh3_end(digest *d, unsigned char *out)

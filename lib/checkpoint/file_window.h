@@ -1,9 +1,10 @@
 /* A window on a file: a part of it as memory.
  *
- * The part is mapped, which is quicker than copying: hashing from a mapping runs at the speed of
- * memory, from a buffer at about two thirds. A mapped file that shrinks raises SIGBUS where its
- * lost bytes are read. So files are mapped only in processes whose SIGBUS handler calls
- * file_window_fault, which puts zeros there and remembers it; in others they are read into a
+ * The part is mapped while that is quicker than copying: where the page cache holds the file in
+ * large pages, hashing from a mapping runs at the speed of memory, from a buffer at two thirds. In
+ * small pages it is the other way round: each 64 KB cost a fault. A mapped file that shrinks raises
+ * SIGBUS where its lost bytes are read. So files are mapped only in processes whose SIGBUS handler
+ * calls file_window_fault, which puts zeros there and remembers it; in others they are read into a
  * buffer.
  */
 #ifndef CHECKPOINT_FILE_WINDOW_H
@@ -21,6 +22,8 @@ typedef struct file_window {
     int fd;
     const char *name; /* of the file, for messages */
     int slot;     /* in the table of mapped windows, from 1; 0: data is a buffer */
+    int64_t faults; /* of the thread, when the part was mapped */
+    bool small;     /* the last parts of this file stood in small pages: it is read */
     char *buffer;
     int64_t cap;
 } file_window;

@@ -21,6 +21,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are taken as 
 #define KEPT_ITEMS  64        /* of a list that becomes a text */
 #define DEPTH_MAX   8         /* of lists in lists */
 #define KEPT_BYTES  100000000 /* of all names and texts: as much as a safetensors header has */
+#define ITEM_BYTES  32        /* that a text counts beside its own */
 #define HUGE_OFFSET (INT64_MAX / 4) /* beyond, sums might not fit */
 
 typedef struct reading {
@@ -94,7 +95,8 @@ static int take_bytes(reading *r, buf *out, kv_err *e)
     int code = take(r, &n, sizeof n, e);
     if (code || (code = need(r, n, 1, e)))
         return code;
-    if (n > (uint64_t)(KEPT_BYTES - r->kept))
+    r->kept += ITEM_BYTES;
+    if ((int64_t)n > KEPT_BYTES - r->kept)
         return file_bad(e, KV_E_FORMAT, path_of(r),
                         "names and metadata of more than %d bytes, which are not read", KEPT_BYTES);
     r->kept += (int64_t)n;

@@ -22,6 +22,7 @@ int inflate_there(kv_err *e)
 #include <zlib.h>
 
 #include "base/mem.h"
+#include "checkpoint/crc_fold.h"
 
 /* Compressed bytes read at a time: little first, since opening wants a header only. */
 #define FIRST_BYTES ((int64_t)2 << 10)
@@ -141,7 +142,16 @@ int inflate_read(inflate_stream *s, void *to, int64_t n, int64_t *got, kv_err *e
 
 uint32_t inflate_crc(uint32_t crc, const void *data, int64_t n)
 {
-    return (uint32_t)crc32_z(crc, data, (size_t)n);
+    const unsigned char *from = data;
+    if (n >= CRC_FOLD_LEAST && crc_fold_there()) {
+        unsigned char folded[16];
+        int64_t most = n - n % 16;
+        crc_fold(folded, crc, from, most);
+        crc = (uint32_t)crc32_z(UINT32_MAX, folded, sizeof folded);
+        from += most;
+        n -= most;
+    }
+    return n ? (uint32_t)crc32_z(crc, from, (size_t)n) : crc;
 }
 
 uint32_t inflate_crc_shift(uint32_t crc, int64_t after)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/stop.h"
 #include "base/utf8.h"
 
 #define NUMBER_DIGITS 15
@@ -71,7 +72,7 @@ int json_scan_open(json_scan *s, char bracket)
 bool json_scan_item(json_scan *s, char bracket, int *code)
 {
     bool first = s->fresh;
-    if (*code)
+    if (*code || (*code = stop_check_at(s->items++, s->e)))
         return false;
     s->fresh = false;
     char next = json_scan_peek(s);

@@ -28,6 +28,7 @@ typedef struct json_scan {
     /* The scanner's own: */
     int64_t at;
     int depth;
+    int64_t items; /* so far, to ask whether to end early */
     bool fresh; /* the last bracket has no item yet */
 } json_scan;
 
@@ -38,7 +39,7 @@ char json_scan_peek(json_scan *s);
 int json_scan_open(json_scan *s, char bracket);
 
 /* Returns true before each item, the comma taken; false behind the last, the bracket taken, and
- * when *code is an error. */
+ * when *code is an error. Also: interrupted. */
 bool json_scan_item(json_scan *s, char bracket, int *code);
 
 /* Takes a text; out gets it unescaped. Refused: a NUL, bytes that are not UTF-8, half of a pair of

@@ -8,8 +8,9 @@
 #include "base/utf8.h"
 #include "checkpoint/json_scan.h"
 
-#define INDEX_MAX 100000000 /* bytes: as much as the header of a file may have */
-#define DEPTH_MAX 16        /* of what is skipped */
+#define INDEX_MAX   100000000 /* bytes: as much as the header of a file may have */
+#define TENSORS_MAX 4000000   /* short entries would need many times their bytes in memory */
+#define DEPTH_MAX   16        /* of what is skipped */
 
 typedef struct reading {
     shard_index *x;
@@ -46,6 +47,9 @@ static int add(reading *r, kv_err *e)
 {
     shard_index *x = r->x;
     int64_t n = x->ntensors;
+    if (n == TENSORS_MAX)
+        return file_bad(e, KV_E_FORMAT, r->path, "more than %d tensors, which are not read",
+                        TENSORS_MAX);
     int code = mem_grow(&x->tensors, &x->cap, n + 1, sizeof *x->tensors, e);
     if (code || (code = mem_grow(&x->uses, &x->uses_cap, n + 1, sizeof *x->uses, e)))
         return code;

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/stop.h"
 #include "base/utf8.h"
 #include "checkpoint/shard_index.h"
 
@@ -118,7 +119,7 @@ static int find_shards(indexed *d, kv_err *e)
     for (int64_t k = 0; k < d->x.nshards && !code; k++) {
         struct stat about;
         const char *path = path_of(&d->s, d->x.shards[k]);
-        if ((code = buf_check(&d->s.path, e)))
+        if ((code = buf_check(&d->s.path, e)) || (code = stop_check_at(k, e)))
             break;
         d->shards[k].there = stat(path, &about) == 0 || (errno != ENOENT && errno != ENOTDIR);
         if (d->shards[k].there)

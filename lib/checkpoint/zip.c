@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/stop.h"
 #include "base/utf8.h"
 #include "checkpoint/inflate.h"
 
@@ -31,6 +32,7 @@ typedef struct archive {
     int64_t directory, end; /* of the directory in the file */
     int64_t count;          /* of members */
     int64_t at;             /* of the next line */
+    int64_t used;           /* bytes of members, at least */
     unsigned char *piece;   /* of the directory: PIECE_BYTES from `from` on, up to `to` */
     int64_t from, to;
     unsigned char *look;    /* at members: the file from byte look_from on, up to look_to */
@@ -155,9 +157,15 @@ static int read_end(archive *a, kv_err *e)
 
 /* ---- A member -------------------------------------------------------------------------------- */
 
+/* The member's name where it is a text. */
+static const char *key_of(const archive *a)
+{
+    return utf8_valid(a->name, strlen(a->name)) ? a->name : NULL;
+}
+
 /* A fault of the member a->name, which leaves the others readable. */
 #define FAULT(a, code, e, ...)                                                                     \
-    checkpoint_fault((a)->c, code, (a)->name, (a)->file, e, "member \"%.*s\" " __VA_ARGS__)
+    checkpoint_fault((a)->c, code, key_of(a), (a)->file, e, "member \"%.*s\" " __VA_ARGS__)
 #define NAME(a) SHOWN((a)->name)
 
 /* Puts the sizes of 8 bytes in the place of those that stand beside, in the order of the fields.
@@ -331,6 +339,11 @@ static int read_member(archive *a, zip_each *each, void *arg, kv_err *e)
     if (!take_zip64(p + ZIP_ENTRY_BYTES + nname, nextra, fields, 3))
         return FAULT(a, KV_E_FORMAT, e, "has no zip64 sizes, which it needs", NAME(a));
     m.offset += a->begin;
+    /* Members that share bytes are told at the end, unless so many do that it would never come. */
+    a->used += ZIP_LOCAL_BYTES + nname + (m.stored < a->directory ? m.stored : a->directory);
+    if (a->used / 4 > a->directory - a->begin)
+        return refuse_end(a, "malformed zip archive: its members have more bytes than there are",
+                          e);
     code = check_line(a, &m, p, nname, &right, e);
     if (!code && right)
         code = check_local(a, &m, p, &right, e);
@@ -365,7 +378,8 @@ static int read_directory(archive *a, zip_each *each, void *arg, kv_err *e)
     int code = read_end(a, e);
     a->at = a->from = a->to = a->directory;
     for (int64_t i = 0; i < a->count && !code; i++)
-        code = read_member(a, each, arg, e);
+        if ((code = stop_check(e)) == KV_OK)
+            code = read_member(a, each, arg, e);
     if (!code && a->at < a->end)
         code = checkpoint_fault(a->c, KV_E_FORMAT, NULL, a->file, e,
                                 "%lld bytes of the zip directory belong to no member",

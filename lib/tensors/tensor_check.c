@@ -5,7 +5,6 @@
 #include "tensors/tensor_check.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "tensors/walk.h"
@@ -60,7 +59,7 @@ typedef struct glance {
 } glance;
 
 /* Tensors of a file need not be aligned. */
-#define GLANCE(name, word)                                                                         \
+#define GLANCE(name, word, number)                                                                 \
     typedef word name##_word __attribute__((aligned(1), may_alias));                               \
     static glance name(const void *data, int64_t n, const layout *l)                               \
     {                                                                                              \
@@ -74,12 +73,31 @@ typedef struct glance {
             carried |= (word)(m + carry);                                                          \
         }                                                                                          \
         return (glance){any != 0, carry && (carried & sign)};                                      \
+    }                                                                                              \
+    /* Adds the words whose magnitude is `least`, and those whose is more. */                      \
+    static void name##_count(const void *data, int64_t n, const layout *l, uint64_t least,         \
+                             int64_t *equal, int64_t *more)                                        \
+    {                                                                                              \
+        const name##_word *x = data;                                                               \
+        const word magnitude = (word)l->magnitude;                                                 \
+        const number bound = (number)least;                                                        \
+        for (int64_t from = 0; from < n; from += 255) {                                            \
+            int64_t end = from + 255 < n ? from + 255 : n;                                         \
+            word some_equal = 0, some_more = 0;                                                    \
+            for (int64_t i = from; i < end; i++) {                                                 \
+                number m = (number)(x[i] & magnitude);                                             \
+                some_equal = (word)(some_equal + (m == bound));                                    \
+                some_more = (word)(some_more + (m > bound));                                       \
+            }                                                                                      \
+            *equal += (int64_t)some_equal;                                                         \
+            *more += (int64_t)some_more;                                                           \
+        }                                                                                          \
     }
 
-GLANCE(glance_8, uint8_t)
-GLANCE(glance_16, uint16_t)
-GLANCE(glance_32, uint32_t)
-GLANCE(glance_64, uint64_t)
+GLANCE(glance_8, uint8_t, int8_t)
+GLANCE(glance_16, uint16_t, int16_t)
+GLANCE(glance_32, uint32_t, int32_t)
+GLANCE(glance_64, uint64_t, int64_t)
 
 /* The bytes that are one certain value. */
 static int64_t count_bytes(const uint8_t *x, int64_t n, uint8_t wanted)
@@ -95,22 +113,21 @@ static int64_t count_bytes(const uint8_t *x, int64_t n, uint8_t wanted)
     return count;
 }
 
-static uint64_t word_at(const void *data, int64_t i, int bytes)
-{
-    uint64_t x = 0;
-    memcpy(&x, (const char *)data + i * bytes, (size_t)bytes);
-    return x;
-}
-
-/* NaN and Inf, one by one: pieces with some are few. */
+/* NaN and Inf of a piece that has some. */
 static void count_special(tensor_values *v, const void *data, int64_t n, const layout *l)
 {
-    uint64_t first = l->inf ? l->inf : l->magnitude; /* the least magnitude that is no number */
-    for (int64_t i = 0; i < n; i++) {
-        uint64_t m = word_at(data, i, l->bytes) & l->magnitude;
-        v->infs += l->inf && m == l->inf;
-        v->nans += m > first || (!l->inf && m == first);
-    }
+    uint64_t least = l->inf ? l->inf : l->magnitude; /* that is no number */
+    int64_t equal = 0, more = 0;
+    if (l->bytes == 1)
+        glance_8_count(data, n, l, least, &equal, &more);
+    else if (l->bytes == 2)
+        glance_16_count(data, n, l, least, &equal, &more);
+    else if (l->bytes == 4)
+        glance_32_count(data, n, l, least, &equal, &more);
+    else
+        glance_64_count(data, n, l, least, &equal, &more);
+    v->infs = l->inf ? equal : 0;
+    v->nans = l->inf ? more : equal;
 }
 
 /* F6: four elements of 6 bits in three bytes, without their signs. */

@@ -233,6 +233,24 @@ TEST(checkpoint_folder_replaced)
     folder_remove(&d);
 }
 
+/* A tensor that is left out is not told to be missing, too. */
+TEST(checkpoint_folder_left_out)
+{
+    static const char header[] = "{\"c\":{\"dtype\":\"U128\",\"shape\":[],\"data_offsets\":[0,1]}}";
+    test_folder d = two_shards(RIGHT);
+    uint64_t length = sizeof header - 1;
+    buf text = {0};
+    buf_put(&text, (const char *)&length, 8);
+    buf_add(&text, header);
+    folder_put(&d, "y.safetensors", text.data, text.len);
+    checkpoint *m = folder_findings(
+        d.path, "y.safetensors c: tensor \"c\" has the dtype \"U128\", which is not read\n");
+    holds(m, "a b");
+    checkpoint_close(m);
+    buf_release(&text);
+    folder_remove(&d);
+}
+
 /* A cut shard keeps the tensors that it has. */
 TEST(checkpoint_folder_cut)
 {
@@ -383,6 +401,26 @@ TEST(checkpoint_index_many)
     checkpoint *m = NULL;
     CHECK_INT(checkpoint_open(&m, d.path, NULL, &e), KV_E_IO);
     CHECK(strstr(e.text, ": 1000 of its 1001 shards are not there: s0.safetensors, s1.") != NULL);
+    buf_release(&index);
+    folder_remove(&d);
+}
+
+/* More than memory is taken for. */
+TEST(checkpoint_index_too_many)
+{
+    buf index = {0};
+    test_folder d = two_shards(NULL);
+    buf_add(&index, "{\"weight_map\":{\"\":\"x\"");
+    for (int i = 0; i < 4000000; i++)
+        buf_add(&index, ",\"\":\"x\"");
+    buf_add(&index, "}}");
+    folder_put(&d, INDEX, index.data, index.len);
+    folder_refused(&d, d.path, KV_E_FORMAT,
+                   "%/" INDEX ": more than 4000000 tensors, which are not read", "");
+    buf_repeat(&index, ' ', 100000000);
+    folder_put(&d, INDEX, index.data, 100000001);
+    folder_refused(&d, d.path, KV_E_FORMAT,
+                   "%/" INDEX ": an index of 100000001 bytes, at most 100000000 are allowed", "");
     buf_release(&index);
     folder_remove(&d);
 }

@@ -197,6 +197,19 @@ TEST(checkpoint_gguf_metadata)
     folder_remove(&d);
 }
 
+/* Many short names are refused before they take much memory. */
+TEST(checkpoint_gguf_many)
+{
+    test_folder d = folder_new();
+    buf b = {0};
+    put_head(&b, 3200000, 0);
+    buf_repeat(&b, '\0', 3200000 * 24);
+    refused(&d, &b, KV_E_FORMAT,
+            "names and metadata of more than 100000000 bytes, which are not read");
+    buf_release(&b);
+    folder_remove(&d);
+}
+
 /* A list of 64 items is kept, one of 65 is not. */
 TEST(checkpoint_gguf_lists)
 {

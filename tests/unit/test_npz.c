@@ -541,6 +541,24 @@ TEST(npz_lies)
     }
 }
 
+/* A directory that names one member very often, so that a small archive would mean much work. */
+TEST(npz_repeated)
+{
+    npz_needs_zlib();
+    maker m = {0};
+    size_t n;
+    char *bytes = npy("{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }", "abc", 3, &n);
+    add(&m, "a.npy", bytes, n, false);
+    size_t line = m.nlines;
+    for (; m.count < 60; m.count++, m.nlines += line)
+        memcpy(m.lines + m.nlines, m.lines, line);
+    image repeated = made(&m);
+    refused(repeated, KV_E_FORMAT,
+            "malformed zip archive: its members have more bytes than there are");
+    free(m.data);
+    free(bytes);
+}
+
 TEST(npz_cut)
 {
     npz_needs_zlib();

@@ -144,3 +144,39 @@ TEST(npz_write_full)
               "cannot write \"" NAME "\": No space left on device");
     close(fd);
 }
+
+/* The definition: a bit at a time. */
+static uint32_t plain_crc(uint32_t crc, const unsigned char *data, int64_t n)
+{
+    crc = ~crc;
+    for (int64_t i = 0; i < n; i++) {
+        crc ^= data[i];
+        for (int k = 0; k < 8; k++)
+            crc = crc >> 1 ^ (crc & 1 ? 0xEDB88320 : 0);
+    }
+    return ~crc;
+}
+
+TEST(npz_write_crc)
+{
+    npz_needs_zlib();
+    unsigned char data[1500];
+    uint64_t state = 5;
+    CHECK_INT(inflate_crc(0, "123456789", 9), 0xCBF43926);
+    CHECK_INT(inflate_crc(7, NULL, 0), 7);
+    for (size_t i = 0; i < sizeof data; i++) {
+        state = state * UINT64_C(6364136223846793005) + 1;
+        data[i] = (unsigned char)(state >> 56);
+    }
+    for (int64_t n = 0; n < 1400; n++) {
+        int64_t at = n % 37;
+        uint32_t before = (uint32_t)n * 2654435761u;
+        uint32_t want = plain_crc(before, data + at, n);
+        CHECK_INT(inflate_crc(before, data + at, n), want);
+        /* Of two pieces, added. */
+        int64_t first = n / 3;
+        uint32_t added = inflate_crc_shift(inflate_crc(0, data, first), n - first) ^
+                         inflate_crc(0, data + first, n - first);
+        CHECK_INT(added, plain_crc(0, data, n));
+    }
+}

@@ -3,8 +3,10 @@
 #include "tensors/tensor_hash.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/mem.h"
+#include "checkpoint/file_window.h"
 #include "engine/pool.h"
 #include "tensors/walk.h"
 #include "test_tensor.h"
@@ -137,6 +139,47 @@ TEST(tensor_hash_pieces)
     digest_free(d);
     buf_release(&all);
     buf_release(&file);
+}
+
+/* Files are mapped or read, by how they stand in the page cache; the bytes are the same. */
+TEST(tensor_hash_files)
+{
+    enum { N = 24 << 20 };
+    char path[] = "/tmp/test_tensor_hash.XXXXXX";
+    uint8_t *data = malloc(N);
+    char memory[3][DIGEST_TEXT];
+    kv_err e = {0};
+    digest_free(made(DIGEST_XXH3));
+    for (int64_t i = 0; i < N; i++)
+        data[i] = (uint8_t)(i * i >> 7);
+    const tensor_given t[] = {{"a", TENSOR_U8, N, 0, data},
+                              {"b", TENSOR_U8, 3, 0, data},
+                              {"c", TENSOR_F32, N / 8, 2, data}};
+    buf file = tensor_file(t, 3);
+    hashes_of(&file, DIGEST_XXH3, memory, 3);
+    for (int round = 0; round < 3; round++) {
+        int fd = mkstemp(strcpy(path, "/tmp/test_tensor_hash.XXXXXX"));
+        size_t piece = round == 1 ? 8192 : file.len; /* of small pages, and of large ones */
+        for (size_t at = 0; at < file.len; at += piece) {
+            size_t n = file.len - at < piece ? file.len - at : piece;
+            CHECK_INT(write(fd, file.data + at, n), n);
+        }
+        close(fd);
+        checkpoint *c = NULL;
+        tensor_hash hashes[3];
+        char hex[DIGEST_TEXT];
+        CHECK_OK(checkpoint_open(&c, path, NULL, &e));
+        CHECK_OK(tensor_hash_all(hashes, c, (int64_t[]){0, 1, 2}, 3, DIGEST_XXH3, NULL, NULL, &e));
+        for (int i = 0; i < 3; i++) {
+            digest_text(hex, DIGEST_XXH3, hashes[i].bytes);
+            CHECK_TEXT(hex, memory[i]);
+        }
+        checkpoint_close(c);
+        unlink(path);
+        file_window_handled(); /* from here on they are mapped */
+    }
+    buf_release(&file);
+    free(data);
 }
 
 /* Without memory it fails, and leaves nothing. */

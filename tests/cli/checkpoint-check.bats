@@ -1,0 +1,94 @@
+# check on files that lie, and hash across containers: what no session can make by itself.
+
+load help
+bats_require_minimum_version 1.5.0
+
+# file NAME HEADER DATA: a safetensors file; DATA as of printf.
+file()
+{
+    local n=${#2}
+    # shellcheck disable=SC2059
+    { printf "\\x$(printf %02x $((n % 256)))\\x$(printf %02x $((n / 256)))\0\0\0\0\0\0%s" "$2" && printf "$3"; } >"$1"
+}
+
+# finds NAME LINE…: check of the file gives these lines and exit status 1.
+finds()
+{
+    local name=$1
+    shift
+    run -1 --separate-stderr kvctl check "$name"
+    [ "$output" = "$(printf '%s\n' "$@")" ] || { printf 'found:\n%s\n' "$output"; return 1; }
+    [ "$stderr" = "kvctl: error[assert]: $# finding$([ $# = 1 ] || echo s) in $name" ] || { echo "$stderr"; return 1; }
+}
+
+@test "a broken rule of the header is a finding, and the rest is looked at" {
+    file overlap '{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}' '\1\0\0'
+    finds overlap 'overlap: tensors "a" and "b" overlap' 'overlap: b: all of its elements are 0'
+    file gap '{"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}' '\1\1'
+    finds gap 'gap: 1 bytes of data before tensor "a" belong to no tensor'
+    file behind '{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}' '\1\1\1'
+    finds behind 'behind: 2 bytes behind the data belong to no tensor'
+    file type '{"a":{"dtype":"U7","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"F32","shape":[1],"data_offsets":[1,5]}}' '\1\0\0\xc0\x7f'
+    run -1 kvctl check type
+    [[ $output == *'tensor "a" has the dtype "U7", which is not read'*'type: b: 1 of 1 elements is NaN'* ]]
+    file cut '{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[4],"data_offsets":[1,5]}}' '\0\1'
+    run -1 kvctl check cut
+    [[ $output == *'cut within its data: 3 of 5 bytes are missing'*'cut: a: all of its elements are 0'* ]]
+}
+
+@test "BOOL bytes, small floats, keys without elements" {
+    file odd '{"on":{"dtype":"BOOL","shape":[3],"data_offsets":[0,3]},"none":{"dtype":"F32","shape":[0,4],"data_offsets":[3,3]},"e":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[3,5]},"f":{"dtype":"F4","shape":[2],"data_offsets":[5,6]},"c":{"dtype":"C64","shape":[1],"data_offsets":[6,14]}}' '\1\2\3\x7f\xff\x88\0\0\x80\xff\0\0\0\0'
+    finds odd 'odd: on: 2 of 3 bytes are neither 0 nor 1' 'odd: e: 2 of 2 elements are NaN' \
+        'odd: f: all of its elements are 0' 'odd: c: 1 of 2 parts is Inf'
+}
+
+@test "what is no checkpoint is an error, not a finding" {
+    echo 'a,b' >a.csv
+    run -5 kvctl check a.csv
+    run -5 kvctl check no-such-file
+    mkdir empty
+    run -5 kvctl check empty
+}
+
+@test "a shard that is missing is a finding, with its name" {
+    mkdir m
+    kvctl -c 'init a,b [ones(2), ones(3)]; save m/one.safetensors'
+    echo '{"metadata":{},"weight_map":{"a":"one.safetensors","b":"one.safetensors","c":"two.safetensors"}}' >m/model.safetensors.index.json
+    run -1 --separate-stderr kvctl check m
+    [[ $output == *two.safetensors* ]]
+    run -5 kvctl hash m
+}
+
+@test "findings are records, names are shown without their control characters" {
+    file bad '{"a\u001b[2J":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}' '\0\0\x80\x7f'
+    finds bad 'bad: "a\x1b[2J": 1 of 1 elements is Inf'
+    run -1 --separate-stderr kvctl --json check bad
+    jq -e '.ok == false and .value == false and
+           .entries == [{key: "a\u001b[2J", file: "bad", finding: "1 of 1 elements is Inf"}]' <<<"$output"
+    run -0 kvctl hash bad
+    [[ $output == *'  "a\x1b[2J"' ]]
+    echo "$output" >bad.hashes
+    run -0 kvctl hash bad --verify bad.hashes
+    [ -z "$output" ]
+}
+
+@test "a hash is the same in one file, in shards and from a stream, in npz" {
+    kvctl -c 'init a,b,c [array([1, 2, 3]), ones(2,3), zeros(4)]; save all.safetensors; save all.npz
+              delete c; save m-1.safetensors; delete a,b; init c zeros(4); save m-2.safetensors'
+    mkdir m
+    mv m-*.safetensors m
+    kvctl hash all.safetensors | sort >all.hashes
+    [ "$(wc -l <all.hashes)" = 3 ]
+    kvctl hash m | sort | diff - all.hashes
+    kvctl hash m --verify all.hashes
+    kvctl hash all.npz | sort | diff - all.hashes
+    kvctl hash - <all.safetensors | sort | diff - all.hashes
+}
+
+@test "a command that stops within its walk leaves nothing, and says so" {
+    kvctl -c 'init a ones(2); save m.safetensors'
+    cp m.safetensors cut.safetensors
+    truncate -s -1 cut.safetensors
+    run -5 kvctl hash cut.safetensors
+    run -1 kvctl check cut.safetensors
+}

@@ -1,0 +1,759 @@
+/* Files that lie. Small valid files of every format are changed: each number in them becomes
+ * another one, names and members are replaced, put twice, swapped, cut out; bytes are flipped. Each
+ * of the results is opened, listed, read block by block and loaded, once as commands do it and once
+ * as `check` does. Whatever a file says, that ends soon, with what the file holds or with an error
+ * that names it, and leaves nothing behind.
+ *
+ * CHECKPOINT_FUZZ=100000 TEST_SECONDS=3000 build/unit checkpoint_fuzz runs so many rounds, from
+ * CHECKPOINT_FUZZ_SEED on. After a failure the files stay in /dev/shm/kv-checkpoint-*. */
+#include <fcntl.h>
+#include <malloc.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "checkpoint/tensor_reader.h"
+#include "test_checkpoint.h"
+
+/* ---- Files ----------------------------------------------------------------------------------- */
+
+#define NFILES 3
+#define DATA   "tests/checkpoint/"
+
+/* A checkpoint that is valid. */
+typedef struct image {
+    const char *path;            /* in its folder: that of the file to open; "": the folder */
+    int64_t tensors;
+    const char *names[NFILES];   /* of its files, */
+    const char *sources[NFILES]; /* and where they come from; NULL: our own */
+} image;
+
+#define SHARDS "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
+#define INDEX  "model.safetensors.index.json"
+
+static const image images[] = {
+    {"m.safetensors", 6, {"m.safetensors"}, {NULL}},
+    {INDEX, 4, {INDEX, SHARDS}, {NULL, NULL, NULL}},
+    {"", 4, {SHARDS}, {NULL, NULL}},
+    {"m.gguf", 2, {"m.gguf"}, {DATA "small.gguf"}},
+    {"m.npy", 1, {"m.npy"}, {DATA "npz/matrix.npy"}},
+    {"m.npz", 5, {"m.npz"}, {DATA "npz/shapes.npz"}},
+    {"m.npz", 4, {"m.npz"}, {DATA "npz/fortran-deflated.npz"}},
+    {"m.npz", 5, {"m.npz"}, {DATA "npz/stream-deflated.npz"}},
+    {"m.npz", 1, {"m.npz"}, {DATA "npz/zip64.npz"}},
+};
+enum { NIMAGES = sizeof images / sizeof *images };
+
+static const char header_of_one[] =
+    "{\"__metadata__\":{\"format\":\"pt\",\"a\\u00e9\":\"b\"},"
+    "\"model.x.weight\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
+    "\"b\":{\"dtype\":\"BOOL\",\"shape\":[3],\"data_offsets\":[24,27]},"
+    "\"four\":{\"dtype\":\"F4\",\"shape\":[2,1],\"data_offsets\":[27,28]},"
+    "\"none\":{\"dtype\":\"BF16\",\"shape\":[0,7],\"data_offsets\":[28,28]},"
+    "\"\":{\"dtype\":\"U64\",\"shape\":[],\"data_offsets\":[28,36]},"
+    "\"c\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[36,44]}}   ";
+static const char header_of_shard[][200] = {
+    "{\"x\":{\"dtype\":\"I16\",\"shape\":[2],\"data_offsets\":[0,4]},"
+    "\"y\":{\"dtype\":\"F8_E4M3\",\"shape\":[2,2],\"data_offsets\":[4,8]}}",
+    "{\"__metadata__\":{\"format\":\"pt\"},"
+    "\"z\":{\"dtype\":\"F16\",\"shape\":[1],\"data_offsets\":[0,2]},"
+    "\"w\":{\"dtype\":\"U8\",\"shape\":[6],\"data_offsets\":[2,8]}}",
+};
+static const char index_of_shards[] =
+    "{\"metadata\": {\"total_size\": 16},\n \"weight_map\": {\n"
+    "  \"x\": \"model-00001-of-00002.safetensors\", \"y\": \"model-00001-of-00002.safetensors\",\n"
+    "  \"z\": \"model-00002-of-00002.safetensors\", \"w\": \"model-00002-of-00002.safetensors\"}}";
+
+/* A file that is changed. */
+typedef struct lying {
+    buf bytes;
+    int64_t header; /* of a safetensors file: the bytes of its header, else 0 */
+} lying;
+
+static void put_safetensors(lying *f, const char *header, int data)
+{
+    uint64_t n = strlen(header);
+    f->header = (int64_t)n;
+    buf_put(&f->bytes, (const char *)&n, sizeof n);
+    buf_add(&f->bytes, header);
+    for (int i = 0; i < data; i++)
+        buf_char(&f->bytes, (char)(i % 2));
+}
+
+static lying file_of(const image *m, int i)
+{
+    kv_err e = {0};
+    lying f = {0};
+    char *text;
+    size_t n;
+    if (m->sources[i]) {
+        CHECK_OK(file_read(m->sources[i], &text, &n, &e));
+        buf_put(&f.bytes, text, n);
+        mem_free(text);
+    } else if (strcmp(m->names[i], "m.safetensors") == 0) {
+        put_safetensors(&f, header_of_one, 44);
+    } else if (strcmp(m->names[i], INDEX) == 0) {
+        buf_add(&f.bytes, index_of_shards);
+    } else {
+        put_safetensors(&f, header_of_shard[strstr(m->names[i], "00002-of") != NULL], 8);
+    }
+    return f;
+}
+
+static void put_file(test_folder *d, const image *m, int i, const lying *f)
+{
+    folder_put(d, m->names[i], buf_text(&f->bytes), f->bytes.len);
+}
+
+static test_folder folder_of(const image *m)
+{
+    test_folder d = folder_new_quick();
+    for (int i = 0; i < NFILES && m->names[i]; i++) {
+        lying f = file_of(m, i);
+        put_file(&d, m, i, &f);
+        buf_release(&f.bytes);
+    }
+    return d;
+}
+
+/* ---- Lies ------------------------------------------------------------------------------------ */
+
+static uint64_t state;
+
+static uint64_t draw(uint64_t n)
+{
+    state += 0x9E3779B97F4A7C15;
+    uint64_t x = state;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+    return (x ^ (x >> 31)) % n;
+}
+
+static const uint64_t numbers[] = {0,
+                                   1,
+                                   UINT64_MAX,
+                                   2,
+                                   255,
+                                   UINT16_MAX,
+                                   INT32_MAX,
+                                   (uint64_t)INT32_MAX + 1,
+                                   UINT32_MAX,
+                                   (uint64_t)UINT32_MAX + 1,
+                                   (uint64_t)1 << 53,
+                                   INT64_MAX,
+                                   (uint64_t)INT64_MAX - 7,
+                                   (uint64_t)INT64_MAX + 1,
+                                   (uint64_t)1 << 62,
+                                   32,
+                                   100000000};
+enum { NNUMBERS = sizeof numbers / sizeof *numbers };
+
+static const char *const words[] = {"",
+                                    ".",
+                                    "..",
+                                    "../../etc/passwd",
+                                    "/etc/passwd",
+                                    "\\u0000",
+                                    "\\u001b[2J\\u009b\\u202e",
+                                    "\xff\xfe",
+                                    "\xc2\x9b",
+                                    "\x1b",
+                                    "\\ud800",
+                                    "__metadata__",
+                                    "dtype",
+                                    "shape",
+                                    "data_offsets",
+                                    "weight_map",
+                                    "F4",
+                                    "F6_E2M3",
+                                    "BOOL",
+                                    "C64",
+                                    "U64",
+                                    "Q4_0",
+                                    "model.safetensors.index.json",
+                                    "(1,)",
+                                    "<f8",
+                                    ">f2",
+                                    "|V2",
+                                    "<c16"};
+enum { NWORDS = sizeof words / sizeof *words };
+
+static const char *const literals[] = {
+    "-1", "1e3", "0.5", "00", "null", "[]", "[[1]]", "{}", "\"\"", "true", "",
+    "18446744073709551616"};
+enum { NLITERALS = sizeof literals / sizeof *literals };
+
+/* Puts n bytes in the place of `left_out` bytes. */
+static void replace_part(lying *f, size_t at, size_t left_out, const char *text, size_t n)
+{
+    buf all = {0};
+    buf_put(&all, f->bytes.data, at);
+    buf_put(&all, text, n);
+    buf_put(&all, f->bytes.data + at + left_out, f->bytes.len - at - left_out);
+    if (f->header && at >= 8 && (int64_t)at <= 8 + f->header)
+        f->header += (int64_t)n - (int64_t)left_out;
+    buf_release(&f->bytes);
+    f->bytes = all;
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Finds the k-th number in digits. */
+static bool find_digits(const lying *f, size_t k, size_t *at, size_t *n)
+{
+    const buf *b = &f->bytes;
+    for (size_t i = f->header ? 8 : 0; i < b->len; i += *n + 1) {
+        for (*n = 0; i + *n < b->len && is_digit(b->data[i + *n]);)
+            ++*n;
+        if (*n > 0 && k-- == 0) {
+            *at = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static size_t count_digits(const lying *f)
+{
+    size_t n = 0, at, length;
+    while (find_digits(f, n, &at, &length))
+        n++;
+    return n;
+}
+
+/* Finds the k-th quoted text. */
+static bool find_quoted(const lying *f, size_t k, size_t *at, size_t *n)
+{
+    const buf *b = &f->bytes;
+    for (size_t i = f->header ? 8 : 0; i < b->len; i++) {
+        char quote = b->data[i];
+        if (quote != '"' && quote != '\'')
+            continue;
+        size_t end = i + 1;
+        while (end < b->len && b->data[end] != quote)
+            end++;
+        if (k-- == 0) {
+            *at = i + 1;
+            *n = end - i - 1;
+            return end < b->len;
+        }
+        i = end;
+    }
+    return false;
+}
+
+static size_t count_quoted(const lying *f)
+{
+    size_t n = 0, at, length;
+    while (find_quoted(f, n, &at, &length))
+        n++;
+    return n;
+}
+
+/* The k-th number in digits becomes number w of the list, a literal, or its neighbour. */
+static void lie_in_digits(lying *f, size_t k, size_t w)
+{
+    char text[32];
+    size_t at, n;
+    if (!find_digits(f, k, &at, &n))
+        return;
+    uint64_t is = strtoull(f->bytes.data + at, NULL, 10);
+    if (w < NLITERALS)
+        snprintf(text, sizeof text, "%s", literals[w]);
+    else if (w < NLITERALS + NNUMBERS)
+        snprintf(text, sizeof text, "%llu", (unsigned long long)numbers[w - NLITERALS]);
+    else
+        snprintf(text, sizeof text, "%llu", (unsigned long long)(w % 2 ? is + 1 : is - 1));
+    replace_part(f, at, n, text, strlen(text));
+}
+
+static void lie_in_quotes(lying *f, size_t k, size_t w)
+{
+    size_t at, n, other, nother;
+    if (!find_quoted(f, k, &at, &n))
+        return;
+    if (w < NWORDS) {
+        replace_part(f, at, n, words[w], strlen(words[w]));
+    } else if (find_quoted(f, draw(count_quoted(f)), &other, &nother)) {
+        char *copy = malloc(nother + 1);
+        memcpy(copy, f->bytes.data + other, nother);
+        replace_part(f, at, n, copy, nother);
+        free(copy);
+    }
+}
+
+/* `width` bytes from `at` on become a number, or what stands there plus or minus one. */
+static void lie_in_bytes(lying *f, size_t at, size_t width, size_t w)
+{
+    uint64_t x = 0;
+    if (at + width > f->bytes.len)
+        return;
+    memcpy(&x, f->bytes.data + at, width);
+    x = w < NNUMBERS ? numbers[w] : w % 2 ? x + 1 : x - 1;
+    memcpy(f->bytes.data + at, &x, width);
+}
+
+/* Something between commas, or any bytes, is put twice, cut out or moved. */
+static void move_part(lying *f)
+{
+    size_t from = draw(f->bytes.len), n = draw(f->bytes.len - from), to = draw(f->bytes.len);
+    const char *comma = memchr(f->bytes.data + from, ',', f->bytes.len - from), *next = NULL;
+    const char *end = f->bytes.data + f->bytes.len;
+    if (comma && draw(4)) {
+        from = (size_t)(comma - f->bytes.data);
+        for (size_t k = draw(6) + 1; k > 0 && comma; k--)
+            next = comma = memchr(comma + 1, ',', (size_t)(end - comma - 1));
+        n = next ? (size_t)(next - f->bytes.data) - from : 1;
+        to = from;
+    }
+    char *part = malloc(n + 1);
+    memcpy(part, f->bytes.data + from, n);
+    if (draw(2))
+        replace_part(f, from, n, "", 0);
+    if (to <= f->bytes.len && draw(2))
+        replace_part(f, to, 0, part, n);
+    free(part);
+}
+
+static void random_lie(lying *f)
+{
+    char junk[64];
+    static const size_t widths[] = {1, 2, 4, 8};
+    if (f->bytes.len == 0)
+        return;
+    switch (draw(10)) {
+    case 0:
+    case 1:
+        lie_in_digits(f, draw(count_digits(f) + 1), draw(NLITERALS + NNUMBERS + 2));
+        break;
+    case 2:
+        lie_in_quotes(f, draw(count_quoted(f) + 1), draw(NWORDS + 4));
+        break;
+    case 3:
+    case 4:
+        lie_in_bytes(f, draw(f->bytes.len), widths[draw(4)], draw(NNUMBERS + 2));
+        break;
+    case 5:
+        f->bytes.data[draw(f->bytes.len)] ^= (char)(1 << draw(8));
+        break;
+    case 6:
+        f->bytes.data[draw(f->bytes.len)] = (char)draw(256);
+        break;
+    case 7:
+        replace_part(f, draw(f->bytes.len), 0, NULL, 0);
+        f->bytes.len = draw(8) ? f->bytes.len : draw(f->bytes.len);
+        break;
+    case 8:
+        for (size_t i = 0; i < sizeof junk; i++)
+            junk[i] = draw(2) ? (char)draw(256) : 0;
+        replace_part(f, draw(2) ? f->bytes.len : draw(f->bytes.len), 0, junk, draw(sizeof junk));
+        break;
+    default:
+        move_part(f);
+    }
+}
+
+/* Makes the length of the header right, so that what it says is looked at. */
+static void mend_length(lying *f)
+{
+    uint64_t n = (uint64_t)f->header;
+    if (f->header > 0 && f->bytes.len >= sizeof n)
+        memcpy(f->bytes.data, &n, sizeof n);
+}
+
+/* ---- What is done with a file ---------------------------------------------------------------- */
+
+static const char *now; /* the folder, for failures */
+static int64_t opened, readable, told; /* files, those without an error, findings */
+
+#define HOLDS(condition, text)                                                                     \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            printf("# %s: %s\n", now, text);                                                       \
+        CHECK(condition);                                                                          \
+    } while (0)
+
+/* An error is a sentence of one line. It may have bytes of a name that are no UTF-8. */
+static void check_sentence(const char *text)
+{
+    HOLDS(strlen(text) >= 8, text);
+    for (const char *p = text; *p; p++)
+        HOLDS((unsigned char)*p >= ' ' && *p != 0x7F, text);
+}
+
+static void check_error(int code, const kv_err *e)
+{
+    HOLDS(e->code == code, e->text);
+    HOLDS(code == KV_E_FORMAT || code == KV_E_IO || code == KV_E_UNSUPPORTED ||
+              code == KV_E_VALUE || code == KV_E_DTYPE,
+          e->text);
+    HOLDS(strstr(e->text, now) || strncmp(e->text, "stdin: ", 7) == 0, e->text);
+    check_sentence(e->text);
+}
+
+static int count_finding(void *arg, const char *key, const char *file, const char *finding,
+                         kv_err *e)
+{
+    (void)e;
+    HOLDS(strlen(finding) >= 8, finding);
+    HOLDS(!key || utf8_valid(key, strlen(key)), finding);
+    HOLDS(!file || strlen(file) > 0, finding);
+    told++;
+    ++*(int64_t *)arg;
+    return KV_OK;
+}
+
+static void check_listed(const checkpoint *c, int64_t i)
+{
+    const tensor_info *t = checkpoint_at(c, i);
+    HOLDS(utf8_valid(t->name, strlen(t->name)), t->name);
+    HOLDS((int)t->type >= 0 && t->type < TENSOR_TYPE_END, t->name);
+    HOLDS(t->ndim >= 0 && t->ndim <= KV_MAX_NDIM, t->name);
+    HOLDS(t->elements >= 0 && t->elements == tensor_elements(t->ndim, t->shape), t->name);
+    HOLDS(t->bytes == tensor_type_bytes(t->type, t->elements), t->name);
+    HOLDS(t->file >= 0 && t->file < checkpoint_nfiles(c), t->name);
+    int64_t size = checkpoint_file_bytes(c, t->file);
+    HOLDS(t->offset >= 0 && t->offset <= size, t->name);
+    HOLDS(t->stored_bytes >= 0 && t->stored_bytes <= size - t->offset, t->name);
+    int64_t found = checkpoint_find(c, t->name);
+    HOLDS(found >= 0 && found <= i, t->name);
+    HOLDS(strcmp(checkpoint_at(c, found)->name, t->name) == 0, t->name);
+}
+
+/* What a file this small cannot hold. */
+#define MOST_BYTES ((int64_t)1 << 24)
+
+static volatile unsigned char touched; /* so that every byte is read */
+
+static void read_blocks(const checkpoint *c, int64_t i, tensor_reader *r)
+{
+    const tensor_info *t = checkpoint_at(c, i);
+    int64_t runs = t->bytes / tensor_type_run_bytes(t->type), step = 1 + (int64_t)draw(1000);
+    unsigned char sum = 0;
+    for (int64_t at = 0; at < runs; at += step) {
+        kv_err e = {0};
+        const void *data;
+        int64_t n = runs - at < step ? runs - at : step, one = tensor_type_run_bytes(t->type);
+        int code = tensor_read(r, &data, i, at * one, n * one, &e);
+        if (code) {
+            check_error(code, &e);
+            return;
+        }
+        for (int64_t k = 0; k < n * one; k++)
+            sum ^= ((const unsigned char *)data)[k];
+        if (runs > 1 && draw(8) == 0)
+            at = (int64_t)draw((uint64_t)runs); /* also back */
+        if (draw(50) == 0)
+            break;
+    }
+    touched ^= sum;
+}
+
+static void load(const checkpoint *c, int64_t i)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    int code = checkpoint_load(&a, c, i, &e);
+    if (code)
+        check_error(code, &e);
+    else
+        kv_array_unref(a);
+}
+
+static void use(const checkpoint *c)
+{
+    kv_err e = {0};
+    tensor_reader *r;
+    CHECK_OK(tensor_reader_new(&r, c, TENSOR_BLOCK, &e));
+    for (int64_t i = 0; i < checkpoint_count(c); i++) {
+        check_listed(c, i);
+        HOLDS(checkpoint_at(c, i)->bytes <= MOST_BYTES, checkpoint_at(c, i)->name);
+        read_blocks(c, i, r);
+        load(c, i);
+    }
+    tensor_reader_free(r);
+    for (int64_t i = 0; i < checkpoint_metadata_count(c); i++) {
+        const checkpoint_text *t = checkpoint_metadata_at(c, i);
+        HOLDS(utf8_valid(t->name, strlen(t->name)), t->name);
+        HOLDS(utf8_valid(t->text, strlen(t->text)), t->name);
+        HOLDS(checkpoint_metadata(c, t->name) != NULL, t->name);
+    }
+}
+
+/* Opens it; *findings is -1 unless they are counted. */
+static int open_one(const char *path, int64_t *findings)
+{
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    checkpoint_options o = {.weights = draw(8) == 0};
+    if (findings) {
+        *findings = 0;
+        o.found = count_finding;
+        o.arg = findings;
+    }
+    int code = checkpoint_open(&c, path, &o, &e);
+    opened++;
+    readable += code == KV_OK;
+    HOLDS((c == NULL) == (code != KV_OK), e.text);
+    if (code)
+        check_error(code, &e);
+    else
+        use(c);
+    checkpoint_close(c);
+    return code;
+}
+
+/* The same file as a stream. */
+static void open_stream(const char *path)
+{
+    kv_err e = {0};
+    char *text;
+    size_t n;
+    int ends[2], before = dup(STDIN_FILENO);
+    if (file_read(path, &text, &n, &e))
+        return;
+    CHECK(pipe(ends) == 0 && dup2(ends[0], STDIN_FILENO) == STDIN_FILENO);
+    if (n < 60000) /* what a pipe holds */
+        CHECK(write(ends[1], text, n) == (ssize_t)n);
+    close(ends[0]);
+    close(ends[1]);
+    open_one("-", NULL);
+    CHECK(dup2(before, STDIN_FILENO) == STDIN_FILENO);
+    close(before);
+    mem_free(text);
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* The lowest file descriptor that is free. */
+static int free_fd(void)
+{
+    int fd = open("/dev/null", O_RDONLY);
+    close(fd);
+    return fd;
+}
+
+/* Everything, with the files in the folder. */
+static void exercise(test_folder *d, const image *m)
+{
+    char path[600];
+    int64_t findings;
+    double begin = seconds();
+    int fd = free_fd();
+    now = d->path;
+    snprintf(path, sizeof path, "%s%s%s", d->path, *m->path ? "/" : "", m->path);
+    uint64_t same = state;
+    int code = open_one(path, NULL);
+    state = same;
+    int other = open_one(path, &findings);
+    HOLDS((code == KV_OK) == (other == KV_OK && findings == 0), path);
+    if (*m->path && strcmp(m->path, INDEX) != 0 && draw(8) == 0)
+        open_stream(path);
+    HOLDS(free_fd() == fd, "a file stays open");
+    HOLDS(seconds() - begin < 2, "it takes too long");
+}
+
+/* ---- The tests ------------------------------------------------------------------------------- */
+
+static int64_t setting(const char *name, int64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text ? strtoll(text, NULL, 10) : otherwise;
+}
+
+/* Changes one file, looks, and puts it back. change: tells it what to do, by its number. */
+static void with_change(test_folder *d, const image *m, int i, void (*change)(lying *f, size_t k),
+                        size_t k)
+{
+    lying f = file_of(m, i);
+    change(&f, k);
+    mend_length(&f);
+    put_file(d, m, i, &f);
+    buf_release(&f.bytes);
+    exercise(d, m);
+}
+
+static void change_digits(lying *f, size_t k)
+{
+    enum { EACH = NLITERALS + NNUMBERS + 2 };
+    lie_in_digits(f, k / EACH, k % EACH);
+}
+
+static void change_quoted(lying *f, size_t k)
+{
+    lie_in_quotes(f, k / NWORDS, k % NWORDS);
+}
+
+static void put_back(test_folder *d, const image *m, int i)
+{
+    lying f = file_of(m, i);
+    put_file(d, m, i, &f);
+    buf_release(&f.bytes);
+}
+
+static int64_t open_valid(test_folder *d, const image *m)
+{
+    kv_err e = {0};
+    checkpoint *c;
+    char path[600];
+    snprintf(path, sizeof path, "%s%s%s", d->path, *m->path ? "/" : "", m->path);
+    CHECK_OK(checkpoint_open(&c, path, NULL, &e));
+    int64_t n = checkpoint_count(c);
+    checkpoint_close(c);
+    return n;
+}
+
+TEST(checkpoint_fuzz_files_are_valid)
+{
+    for (int k = 0; k < NIMAGES; k++) {
+        test_folder d = folder_of(&images[k]);
+        CHECK_INT(open_valid(&d, &images[k]), images[k].tensors);
+        exercise(&d, &images[k]);
+        folder_remove(&d);
+    }
+}
+
+/* Every number and every name of the texts, each lie in turn. */
+TEST(checkpoint_fuzz_texts)
+{
+    for (int k = 0; k < NIMAGES; k++) {
+        test_folder d = folder_of(&images[k]);
+        for (int i = 0; i < NFILES && images[k].names[i] && !images[k].sources[i]; i++) {
+            lying f = file_of(&images[k], i);
+            size_t digits = count_digits(&f), quoted = count_quoted(&f);
+            CHECK(digits > 0 && quoted > 0);
+            for (size_t n = 0; n < digits * (NLITERALS + NNUMBERS + 2); n++)
+                with_change(&d, &images[k], i, change_digits, n);
+            for (size_t n = 0; n < quoted * NWORDS; n++)
+                with_change(&d, &images[k], i, change_quoted, n);
+            put_back(&d, &images[k], i);
+            buf_release(&f.bytes);
+        }
+        folder_remove(&d);
+    }
+}
+
+/* Every number that bytes could be; of widths and lies each byte gets some, in turn. */
+TEST(checkpoint_fuzz_bytes)
+{
+    static const size_t widths[] = {4, 8, 2, 1};
+    int64_t every = setting("CHECKPOINT_FUZZ", 0) ? 1 : 19, count = 0;
+    for (int k = 0; k < NIMAGES; k++) {
+        test_folder d = folder_of(&images[k]);
+        lying f = file_of(&images[k], 0);
+        for (size_t at = 0; at < f.bytes.len && images[k].sources[0]; at++)
+            for (size_t w = 0; w < 4 * (NNUMBERS + 2); w++) {
+                if (count++ % every)
+                    continue;
+                lying changed = file_of(&images[k], 0);
+                lie_in_bytes(&changed, at, widths[w % 4], w / 4);
+                put_file(&d, &images[k], 0, &changed);
+                buf_release(&changed.bytes);
+                exercise(&d, &images[k]);
+            }
+        buf_release(&f.bytes);
+        folder_remove(&d);
+    }
+}
+
+static size_t in_use(void)
+{
+    struct mallinfo2 m = mallinfo2();
+    return m.uordblks + m.hblkhd;
+}
+
+/* Several random lies in one file. */
+static void random_rounds(int64_t rounds)
+{
+    static test_folder d[NIMAGES];
+    for (int k = 0; k < NIMAGES; k++)
+        d[k] = folder_of(&images[k]);
+    for (int64_t n = 0; n < rounds; n++) {
+        int k = (int)draw(NIMAGES), files = 0;
+        while (files < NFILES && images[k].names[files])
+            files++;
+        int i = (int)draw((uint64_t)files);
+        lying f = file_of(&images[k], i);
+        for (uint64_t lies = 1 + draw(3); lies > 0; lies--)
+            random_lie(&f);
+        if (draw(8))
+            mend_length(&f);
+        put_file(&d[k], &images[k], i, &f);
+        buf_release(&f.bytes);
+        exercise(&d[k], &images[k]);
+        put_back(&d[k], &images[k], i);
+    }
+    for (int k = 0; k < NIMAGES; k++)
+        folder_remove(&d[k]);
+}
+
+TEST(checkpoint_fuzz_random)
+{
+    int64_t rounds = setting("CHECKPOINT_FUZZ", 3000);
+    state = (uint64_t)setting("CHECKPOINT_FUZZ_SEED", 1);
+    random_rounds(rounds / 2);
+    size_t before = in_use();
+    random_rounds(rounds / 2);
+    CHECK(in_use() < before + 100000);
+    CHECK(readable > opened / 10 && readable < opened * 9 / 10 && told > rounds / 10);
+    if (rounds > 3000)
+        printf("# %lld opened, %lld readable, %lld findings\n", (long long)opened,
+               (long long)readable, (long long)told);
+}
+
+/* ---- Memory that fails ----------------------------------------------------------------------- */
+
+/* Opens and loads while allocation n fails; returns how many there were. */
+static int64_t open_with_fault(const char *path, int mode, int64_t n, int64_t tensors)
+{
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    kv_array *arrays[32];
+    int64_t findings = 0;
+    checkpoint_options o = {.weights = mode == 1};
+    if (mode == 2) {
+        o.found = count_finding;
+        o.arg = &findings;
+    }
+    int fd = free_fd();
+    mem_fail_at(n);
+    int code = checkpoint_open(&c, path, &o, &e);
+    if (!code && (code = checkpoint_load_all(arrays, c, &e)) == KV_OK) {
+        for (int64_t i = 0; i < checkpoint_count(c); i++)
+            kv_array_unref(arrays[i]);
+        CHECK_INT(checkpoint_count(c), tensors);
+    }
+    int64_t made = mem_fail_at(0);
+    checkpoint_close(c);
+    HOLDS(code == KV_OK || code == KV_E_DTYPE ||
+              (code == KV_E_MEMORY && strstr(e.text, "out of memory")),
+          e.text);
+    CHECK_INT(findings, 0);
+    CHECK_INT(free_fd(), fd);
+    return made;
+}
+
+TEST(checkpoint_fuzz_memory)
+{
+    for (int k = 0; k < NIMAGES; k++) {
+        char path[600];
+        test_folder d = folder_of(&images[k]);
+        now = d.path;
+        snprintf(path, sizeof path, "%s%s%s", d.path, *images[k].path ? "/" : "", images[k].path);
+        for (int mode = 0; mode < 3; mode++)
+            for (int sign = 1; sign >= -1; sign -= 2)
+                for (int64_t n = 1; open_with_fault(path, mode, sign * n, images[k].tensors) >= n;
+                     n++)
+                    CHECK(n < 5000);
+        folder_remove(&d);
+    }
+}

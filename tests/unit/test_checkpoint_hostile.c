@@ -1,0 +1,224 @@
+/* What stands at a path while it is opened and read: files that are replaced, removed, enormous,
+ * and what is no file. */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "base/mem.h"
+#include "base/stop.h"
+#include "checkpoint/tensor_reader.h"
+#include "test_checkpoint.h"
+
+static checkpoint *open_path(const char *path)
+{
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    CHECK_OK(checkpoint_open(&c, path, NULL, &e));
+    return c;
+}
+
+/* A safetensors file with this header. */
+static void put_header(test_folder *d, const char *file, const char *header, const char *data)
+{
+    buf all = {0};
+    uint64_t n = strlen(header);
+    buf_put(&all, (const char *)&n, sizeof n);
+    buf_add(&all, header);
+    buf_add(&all, data);
+    folder_put(d, file, all.data, all.len);
+    buf_release(&all);
+}
+
+/* ---- Files that change ----------------------------------------------------------------------- */
+
+#define X_HEADER "{\"x\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]}}"
+
+static void check_data(const checkpoint *c, const char *want)
+{
+    kv_err e = {0};
+    const void *data;
+    tensor_reader *r;
+    kv_array *a;
+    CHECK_OK(tensor_reader_new(&r, c, 0, &e));
+    CHECK_OK(tensor_read(r, &data, 0, 0, 3, &e));
+    CHECK(memcmp(data, want, 3) == 0);
+    CHECK_OK(tensor_reader_check(r, &e));
+    tensor_reader_free(r);
+    CHECK_OK(checkpoint_load(&a, c, 0, &e));
+    CHECK_OK(kv_array_read(a, &data, &e));
+    CHECK(memcmp(data, want, 3) == 0);
+    kv_array_unref(a);
+}
+
+TEST(checkpoint_hostile_replaced)
+{
+    test_folder d = folder_new();
+    char old[300];
+    put_header(&d, "m.safetensors", X_HEADER, "old");
+    put_header(&d, "new", X_HEADER, "new");
+    strcpy(old, folder_file(&d, "m.safetensors"));
+    checkpoint *c = open_path(old);
+    CHECK(rename(folder_file(&d, "new"), old) == 0);
+    check_data(c, "old");
+    CHECK(unlink(old) == 0);
+    check_data(c, "old");
+    checkpoint_close(c);
+    folder_remove(&d);
+}
+
+/* Cut between the header and the data: each way to read says so. */
+TEST(checkpoint_hostile_cut)
+{
+    test_folder d = folder_new();
+    kv_err e = {0};
+    char path[300], want[400];
+    const void *data;
+    tensor_reader *r;
+    kv_array *a = NULL;
+    put_header(&d, "m.safetensors", X_HEADER, "old");
+    strcpy(path, folder_file(&d, "m.safetensors"));
+    snprintf(want, sizeof want, "%s: the file became shorter while it was read", path);
+    checkpoint *c = open_path(path);
+    CHECK(truncate(path, 8 + (off_t)strlen(X_HEADER) + 2) == 0);
+    CHECK_OK(tensor_reader_new(&r, c, 0, &e));
+    CHECK_ERR(tensor_read(r, &data, 0, 0, 3, &e), KV_E_IO, want);
+    tensor_reader_free(r);
+    CHECK_ERR(checkpoint_load(&a, c, 0, &e), KV_E_IO, want);
+    checkpoint_close(c);
+    folder_remove(&d);
+}
+
+/* 10 TB of which nothing is on the disk, with a tensor at the end. */
+TEST(checkpoint_hostile_enormous)
+{
+    test_folder d = folder_new();
+    kv_err e = {0};
+    const void *data;
+    tensor_reader *r;
+    char header[300], path[300];
+    const int64_t huge = 10000000000000;
+    snprintf(header, sizeof header,
+             "{\"a\":{\"dtype\":\"F6_E2M3\",\"shape\":[%lld,4],\"data_offsets\":[0,%lld]},"
+             "\"b\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[%lld,%lld]}}",
+             (long long)huge / 3, (long long)huge / 3 * 3, (long long)huge / 3 * 3,
+             (long long)huge / 3 * 3 + 3);
+    put_header(&d, "m.safetensors", header, "");
+    strcpy(path, folder_file(&d, "m.safetensors"));
+    if (truncate(path, 8 + (off_t)strlen(header) + huge / 3 * 3 + 3) != 0) {
+        folder_remove(&d);
+        test_skip("the file system has no files of 10 TB");
+    }
+    checkpoint *c = open_path(path);
+    CHECK_INT(checkpoint_at(c, 0)->bytes, huge / 3 * 3);
+    CHECK_OK(tensor_reader_new(&r, c, 0, &e));
+    CHECK_OK(tensor_read(r, &data, 1, 0, 3, &e));
+    CHECK_OK(tensor_read(r, &data, 0, huge / 3 * 3 - 3, 3, &e));
+    CHECK(memcmp(data, "\0\0", 3) == 0);
+    tensor_reader_free(r);
+    checkpoint_close(c);
+    folder_remove(&d);
+}
+
+/* ---- What is no file ------------------------------------------------------------------------- */
+
+TEST(checkpoint_hostile_no_file)
+{
+    test_folder d = folder_new();
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    folder_refused(&d, "/dev/zero", KV_E_IO,
+                   "/dev/zero: a device, which may have no end; - reads stdin", "");
+    folder_refused(&d, "/proc/self/maps", KV_E_FORMAT, "/proc/self/maps: the file is empty", "");
+    folder_refused(&d, "", KV_E_IO, "cannot read \"\": No such file or directory", "");
+    int s = socket(AF_UNIX, SOCK_STREAM, 0);
+    CHECK(strlen(folder_file(&d, "m.safetensors")) < sizeof at.sun_path);
+    strcpy(at.sun_path, folder_file(&d, "m.safetensors"));
+    CHECK(bind(s, (struct sockaddr *)&at, sizeof at) == 0);
+    folder_refused(&d, at.sun_path, KV_E_IO,
+                   "cannot read \"%/m.safetensors\": No such device or address", "");
+    folder_refused(&d, d.path, KV_E_IO, "%/m.safetensors: a shard has to be a regular file", "");
+    close(s);
+    folder_remove(&d);
+}
+
+/* A pipe nobody writes to is not waited for where a file has to be. */
+TEST(checkpoint_hostile_pipes)
+{
+    test_folder d = folder_new();
+    CHECK(mkfifo(folder_file(&d, "m.safetensors"), 0600) == 0);
+    folder_refused(&d, d.path, KV_E_IO, "%/m.safetensors: a shard has to be a regular file", "");
+    CHECK(mkfifo(folder_file(&d, "x.safetensors.index.json"), 0600) == 0);
+    folder_refused(&d, d.path, KV_E_IO,
+                   "%/x.safetensors.index.json: an index has to be a regular file", "");
+    folder_remove(&d);
+}
+
+/* ---- Streams --------------------------------------------------------------------------------- */
+
+static int stop_soon(void)
+{
+    static int asked;
+    return ++asked > 20;
+}
+
+/* A stream without an end, which is never waited for, ends when it is asked to. */
+TEST(checkpoint_hostile_endless_stream)
+{
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    int fd = open("/dev/zero", O_RDONLY);
+    CHECK(dup2(fd, STDIN_FILENO) == STDIN_FILENO && close(fd) == 0);
+    stop_ask(stop_soon);
+    CHECK_ERR(checkpoint_open(&c, "-", NULL, &e), KV_E_INTERRUPTED, "interrupted");
+    stop_ask(NULL);
+}
+
+TEST(checkpoint_hostile_no_stdin)
+{
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    close(STDIN_FILENO);
+    CHECK_ERR(checkpoint_open(&c, "-", NULL, &e), KV_E_IO,
+              "cannot read \"stdin\": Bad file descriptor");
+    CHECK(open("/dev/null", O_WRONLY) == STDIN_FILENO);
+    CHECK_ERR(checkpoint_open(&c, "-", NULL, &e), KV_E_IO,
+              "cannot read \"stdin\": Bad file descriptor");
+}
+
+/* A large stream needs a folder for its bytes. */
+TEST(checkpoint_hostile_no_temporary_folder)
+{
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    int fd = open("/dev/zero", O_RDONLY);
+    CHECK(dup2(fd, STDIN_FILENO) == STDIN_FILENO && close(fd) == 0);
+    setenv("TMPDIR", "/nowhere", 1);
+    CHECK_ERR(checkpoint_open(&c, "-", NULL, &e), KV_E_IO,
+              "cannot make a temporary file in \"/nowhere\": No such file or directory");
+}
+
+/* ---- Long headers ---------------------------------------------------------------------------- */
+
+/* Headers are asked to end, too. */
+TEST(checkpoint_hostile_header_interrupted)
+{
+    test_folder d = folder_new();
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    buf header = {0};
+    for (int i = 0; i < 100000; i++)
+        buf_printf(&header, "%s\"%d\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}",
+                   i ? "," : "{", i);
+    buf_char(&header, '}');
+    put_header(&d, "m.safetensors", buf_text(&header), "");
+    stop_ask(stop_soon);
+    CHECK_ERR(checkpoint_open(&c, folder_file(&d, "m.safetensors"), NULL, &e), KV_E_INTERRUPTED,
+              "interrupted");
+    stop_ask(NULL);
+    c = open_path(folder_file(&d, "m.safetensors"));
+    CHECK_INT(checkpoint_count(c), 100000);
+    checkpoint_close(c);
+    buf_release(&header);
+    folder_remove(&d);
+}
