@@ -116,10 +116,68 @@ static int64_t ahead_of(const tensor_info *t, const box *b)
     return count < WINDOW_BYTES / (step * width) ? count * step * width : WINDOW_BYTES;
 }
 
+/* Elements of several lines at a time, so that whole cache lines of the band are written. */
+#define TILE_LINES 16
+#define TILE_BYTES ((int64_t)64 << 10)
+
+#define TRANSPOSE(type)                                                                            \
+    for (int64_t i = 0; i < n; i++)                                                                \
+        for (int64_t j = 0; j < lines; j++)                                                        \
+            memcpy(to + (i * step + j) * (int64_t)sizeof(type),                                    \
+                   from + (j * n + i) * (int64_t)sizeof(type), sizeof(type))
+
+/* `lines` lines of n elements each, one behind the other, to n rows `step` apart. */
+static void transpose(char *to, int64_t step, const char *from, int64_t n, int64_t lines,
+                      int64_t width)
+{
+    switch (width) {
+    case 1:
+        TRANSPOSE(uint8_t);
+        break;
+    case 2:
+        TRANSPOSE(uint16_t);
+        break;
+    case 4:
+        TRANSPOSE(uint32_t);
+        break;
+    default:
+        TRANSPOSE(uint64_t);
+    }
+}
+
+/* A box of whole lines of a matrix: the axis behind its own is the last one. */
+static int gather_matrix(tensor_fortran *f, const tensor_info *t, const box *b, kv_err *e)
+{
+    int64_t width = tensor_type_run_bytes(t->type), columns = t->shape[b->axis + 1];
+    int64_t line = step_in_file(t, b->axis + 1), ahead = ahead_of(t, b);
+    int64_t most = columns < TILE_LINES ? columns : TILE_LINES;
+    int64_t rows = TILE_BYTES / (most * width);
+    int code = KV_OK;
+    for (int64_t i = 0, n; i < b->count && !code; i += n) {
+        n = b->count - i < rows ? b->count - i : rows;
+        for (int64_t j = 0, lines; j < columns && !code; j += lines) {
+            lines = columns - j < most ? columns - j : most;
+            for (int64_t k = 0; k < lines && !code; k++) {
+                const char *from;
+                code = look(f, t, &from, (b->file + i + (j + k) * line) * width, n * width, ahead,
+                            e);
+                if (!code)
+                    memcpy(f->tile + k * n * width, from, (size_t)(n * width));
+            }
+            if (!code)
+                transpose(f->band + (b->out + i * b->out_step + j) * width, b->out_step, f->tile,
+                          n, lines, width);
+        }
+    }
+    return code;
+}
+
 /* Goes through the axes behind the box's, the first of them fastest, as they are in the file. */
 static int gather_box(tensor_fortran *f, const tensor_info *t, const box *b, kv_err *e)
 {
     int64_t index[KV_MAX_NDIM] = {0}, file = b->file, out = b->out, ahead = ahead_of(t, b);
+    if (b->step == 1 && b->axis + 2 == t->ndim)
+        return gather_matrix(f, t, b, e);
     for (;;) {
         int code = gather_line(f, t, b, file, out, ahead, e);
         if (code)
@@ -180,6 +238,8 @@ static int fill_band(tensor_fortran *f, const tensor_info *t, kv_err *e)
     int code = mem_grow(&f->band, &f->cap, f->end - f->begin, 1, e);
     if (!code && !f->window && !(f->window = mem_alloc(WINDOW_BYTES, 1, e)))
         code = KV_E_MEMORY;
+    if (!code && !f->tile && !(f->tile = mem_alloc(TILE_BYTES, 1, e)))
+        code = KV_E_MEMORY;
     for (int64_t at = begin; at < end && !code;) {
         box b = box_at(t, begin, at, end);
         code = gather_box(f, t, &b, e);
@@ -205,4 +265,5 @@ void tensor_fortran_release(tensor_fortran *f)
 {
     mem_free(f->band);
     mem_free(f->window);
+    mem_free(f->tile);
 }

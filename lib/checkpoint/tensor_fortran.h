@@ -21,6 +21,7 @@ typedef struct tensor_fortran {
     int64_t cap;
     char *window;         /* on the data: from byte `at` on */
     int64_t at, n;
+    char *tile;           /* some lines of a matrix */
 } tensor_fortran;
 
 /* Returns true if the next call is for the same tensor as the last one. */

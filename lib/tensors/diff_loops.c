@@ -117,15 +117,16 @@ int64_t diff_unequal(const void *a, const void *b, int64_t n, int bytes)
             T p, q;                                                                                \
             memcpy(&p, a + i * (int64_t)sizeof p, sizeof p);                                       \
             memcpy(&q, b + i * (int64_t)sizeof q, sizeof q);                                       \
-            wide x = ORDERED(p, wide), y = ORDERED(q, wide);                                       \
-            distance far = x > y ? (distance)x - (distance)y : (distance)y - (distance)x;          \
+            wide x = (wide)ORDERED(p, wide), y = (wide)ORDERED(q, wide);                           \
+            distance down = (distance)((distance)x - (distance)y), up = (distance)-down;           \
+            distance far = x > y ? down : up;                                                      \
             most = far > most ? far : most;                                                        \
         }                                                                                          \
         return most;                                                                               \
     }
 
-ORDER(8, uint8_t, int32_t, uint32_t)
-ORDER(16, uint16_t, int32_t, uint32_t)
+ORDER(8, uint8_t, int16_t, uint16_t)
+ORDER(16, uint16_t, int16_t, uint16_t)
 ORDER(32, uint32_t, int32_t, uint32_t)
 ORDER(64, uint64_t, int64_t, uint64_t)
 

@@ -15,8 +15,10 @@
 typedef struct part {
     int64_t finite, zeros, nan, inf;
     double low, high;
-    double near, rest; /* their sum is the mean, of which near alone may have all the digits */
-    double squares;    /* the sum of squares of deviations from the mean. The three are scaled */
+    double sum;
+    double near, rest; /* the mean is their sum, which need not have the digits of rest */
+    double squares;    /* the sum of squares of deviations from the mean */
+    /* The four are scaled. */
     uint64_t low_bits, high_bits; /* of I64 and U64, whose numbers are not all in low and high */
 } part;
 
@@ -116,6 +118,7 @@ static void end_piece(adding *a)
     if (p->finite == 0)
         return;
     p->near = a->near * a->scale;
+    p->sum = p->near * n + sum; /* exact for small integers, as the sum of deviations is */
     p->rest = sum / n;
     p->squares = total(a->lanes.squares) - sum * (sum / n);
     if (p->squares < 0)
@@ -202,6 +205,7 @@ static void join(part *a, const part *b, tensor_type t)
     a->inf += b->inf;
     join_range(a, b, t);
     a->finite += b->finite;
+    a->sum += b->sum;
     if (b->finite == 0)
         return;
     if (na == 0) {
@@ -261,7 +265,7 @@ static void end_tensor(void *arg, int64_t tensor, const void *results, int64_t n
     out->min = number_of(t, all.low, all.low_bits);
     out->max = number_of(t, all.high, all.high_bits);
     out->absmax = largest(out->min, out->max);
-    out->mean = (all.near + all.rest) / scale;
+    out->mean = all.sum / (double)all.finite / scale;
     out->std = sqrt(all.squares / (double)all.finite) / scale;
 }
 

@@ -23,3 +23,68 @@ sparse()
     [ ! -s out ]
     grep -q 'error\[io\]: m.safetensors: the file became shorter while it was read' err
 }
+
+@test "quantised keys have rows without numbers, and alone they are refused" {
+    local file=$BATS_TEST_DIRNAME/../checkpoint/types.gguf
+    run --separate-stderr kvctl --json stat "$file" t.BF16 t.Q4_0 four
+    [ $status = 0 ]
+    [[ $output == *'{"key":"t.Q4_0","elements":192,"min":null,"max":null,"mean":null,"std":null,"absmax":null,"zeros":null,"nan":null,"inf":null}'* ]]
+    [[ $output == *'{"key":"four","elements":120,"min":0,"max":119,"mean":59.5,'* ]]
+    [ "$stderr" = 'note: 1 of 3 keys have no numbers to look at, such as "t.Q4_0" (Q4_0)' ]
+    run -3 kvctl stat "$file" 't.Q*'
+    [[ $output == *'error[dtype]: "t.Q4_0" has no numbers to look at: its type is Q4_0'* ]]
+}
+
+@test "quantised keys are compared by bits, also with a tolerance" {
+    local file=$BATS_TEST_DIRNAME/../checkpoint/types.gguf
+    cp "$file" a.gguf
+    local at
+    at=$(kvctl --json ls a.gguf t.Q8_0 --long | sed 's/.*"offset":\([0-9]*\).*/\1/')
+    # The last byte of the fourth of its six blocks of 34 bytes, which has elements 96 to 127.
+    printf '\x55' | dd of=a.gguf bs=1 seek=$((at + 4 * 34 - 1)) conv=notrunc status=none
+    run kvctl diff "$file" "$file" --atol 1
+    [ $status = 0 ]
+    [ -z "$output" ]
+    run --separate-stderr kvctl --json diff "$file" a.gguf --rtol 1
+    [ $status = 1 ]
+    [[ $output == *'"entries":[{"key":"t.Q8_0","state":"differs","equal":0.8333333333333334,"max_abs":null,"where":[1,32],"ulps":null,"rms":null,"cosine":null}]'* ]]
+}
+
+@test "one checkpoint in several containers does not differ" {
+    kvctl -c 'create local --name t; init a.w,b.w,c [arange(6).reshape(2,3), ones(4), zeros(2)]
+        save w.safetensors; save w.npz; save only.npz c'
+    mkdir m
+    kvctl -c 'create local --name t; init a.w arange(6).reshape(2,3); save m/one.safetensors'
+    kvctl -c 'create local --name t; init b.w,c [ones(4), zeros(2)]; save m/two.safetensors'
+    run kvctl diff w.safetensors m/
+    [ "$status $output" = "0 " ]
+    run kvctl diff m/ w.npz
+    [ "$status $output" = "0 " ]
+    run kvctl diff - w.npz <w.safetensors
+    [ "$status $output" = "0 " ]
+    run -1 kvctl diff m/ only.npz --brief
+    [ "${lines[0]} ${lines[1]}" = "a.w b.w" ]
+    [[ $output == *"error[assert]: 2 of 3 keys differ" ]]
+    run -1 kvctl diff m/ w.npz --rename 's/^(.)\.w$/\1/' a b
+    [[ $output == *"2 of 2 keys differ" ]]
+    kvctl -c 'create local --name t; init x.a,x.b [arange(6).reshape(2,3), ones(4)]; save x.safetensors'
+    run kvctl diff m/ x.safetensors --rename 's/^(.)\.w$/x.\1/' --exclude c
+    [ "$status $output" = "0 " ]
+    run kvctl diff m/ x.safetensors --rename 's/\.w$//' --rename 's/^(.)$/x.\1/' --exclude '*c'
+    [ "$status $output" = "0 " ]
+}
+
+@test "stat and diff give the same bytes for any number of threads" {
+    kvctl -c 'seed = 3; create local --name t
+        init a,b [normal((700, 1000)), normal((300, 1000)) + 5]; save a.safetensors
+        create local --name u; init a,b [normal((700, 1000)), normal((300, 1000))]; save b.safetensors'
+    local threads
+    for threads in 1 2 3 8; do
+        KVSTORE_THREADS=$threads kvctl stat a.safetensors >"stat.$threads"
+        KVSTORE_THREADS=$threads kvctl diff a.safetensors b.safetensors >"diff.$threads" || [ $? = 1 ]
+        cmp stat.1 "stat.$threads"
+        cmp diff.1 "diff.$threads"
+    done
+    [ "$(wc -l <stat.1)" = 3 ]
+    [ "$(wc -l <diff.1)" = 3 ]
+}
