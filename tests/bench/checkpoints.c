@@ -1,9 +1,11 @@
 /* The commands on checkpoints beside plain loops over the same bytes, in turn, so that the ratio
  * holds on a busy machine.
  *
- *     checkpoints KVCTL FOLDER [MB [ROUNDS [JOB]]]   files of MB (1024) in FOLDER, best in memory; only
- *                                                    jobs whose names hold JOB
- *     checkpoints KVCTL FOLDER large [GB]            what a checkpoint of GB (20), full of holes, needs
+ *     checkpoints KVCTL FOLDER [MB [ROUNDS [JOB]]]
+ *     checkpoints KVCTL FOLDER large [GB]
+ *
+ * The first: files of MB (1024) in FOLDER, best in memory; only jobs whose names hold JOB. The
+ * second: what a checkpoint of GB (20), full of holes, needs.
  *
  * A loop reads, or reads and writes, with as many threads as kvctl uses, through buffers that stay
  * in a processor's cache. What is measured of kvctl is the whole process, from its start on. What
