@@ -147,6 +147,7 @@ static int add_key(plan *p, int input, int64_t at, kv_err *e)
 static int choose_all(plan *p, kv_err *e)
 {
     const checkpoint_options options = {.weights = true};
+    int64_t all = 0;
     p->files = mem_zalloc(p->inputs.n, sizeof *p->files, e);
     if (!p->files)
         return KV_E_MEMORY;
@@ -154,12 +155,16 @@ static int choose_all(plan *p, kv_err *e)
         checkpoint **c = &p->files[i];
         if (checkpoint_open(c, p->inputs.items[i].text, &options, e))
             return unit_at(p->s, p->inputs.items[i].at, e);
+        all += checkpoint_count(*c);
         for (int64_t k = 0; k < checkpoint_count(*c); k++)
             if (choose_takes(&p->chosen, checkpoint_at(*c, k)->name) && add_key(p, (int)i, k, e))
                 return e->code;
     }
-    int code = choose_check(p->s, &p->chosen, e);
-    return code ? code : type_rules_check(p->s, &p->types, e);
+    if (choose_check(p->s, &p->chosen, e))
+        return e->code;
+    if (all > 0 && p->nkeys == 0)
+        return unit_err(p->s, p->call, e, KV_E_KEY, "every key is excluded");
+    return type_rules_check(p->s, &p->types, e);
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */

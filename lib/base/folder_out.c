@@ -188,8 +188,10 @@ static int exchange_slowly(folder_out *out)
         if (errno != EEXIST)
             break;
     }
-    if (rename(out->temp, out->path) == 0)
-        return rename(old, out->temp);
+    if (rename(out->temp, out->path) == 0) {
+        (void)rename(old, out->temp); /* the new one has its place all the same */
+        return 0;
+    }
     int why = errno;
     (void)rename(old, out->path);
     errno = why;

@@ -90,12 +90,12 @@ static int64_t count_faults(void)
     return getrusage(RUSAGE_THREAD, &use) ? 0 : use.ru_minflt;
 }
 
-/* A part in large pages takes one fault for each 2 MB, one in small pages one for each 64 KB, or
- * more. */
+/* A part in large pages takes one fault for each 2 MB, one in small pages one for each 64 KB. The
+ * bound lies between them, since a part may be used in pieces, and the faults of other memory that
+ * the thread used meanwhile count too. */
 static void judge(file_window *w)
 {
-    int64_t few = 4 + w->bytes / LARGE_PAGE;
-    w->small = count_faults() - w->faults > 2 * few;
+    w->small = count_faults() - w->faults > 8 + w->bytes / ((int64_t)384 << 10);
 }
 
 static int take_slot(void)

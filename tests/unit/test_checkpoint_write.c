@@ -2,12 +2,15 @@
 #include "checkpoint/checkpoint_write.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,7 +33,7 @@ static void leave(void)
 {
     DIR *d = opendir(".");
     for (struct dirent *entry; (entry = readdir(d));) {
-        if (entry->d_name[0] != '.' && unlink(entry->d_name) != 0)
+        if (unlink(entry->d_name) != 0)
             file_remove_folder(entry->d_name);
     }
     closedir(d);
@@ -274,6 +277,55 @@ TEST(checkpoint_write_refuses)
     CHECK_ERR(checkpoint_out_open(&out, "x.kvs", quantised, 1, NULL, 0, NULL, &e), KV_E_DTYPE,
               "x.kvs: \"a\" is quantised, Q4_0, which only GGUF files hold");
     CHECK_TEXT(names_in("."), "f.safetensors file p.kvs");
+    leave();
+}
+
+/* ---- File systems that cannot exchange folders ----------------------------------------------- */
+
+static bool cannot_exchange;
+static int rename_fails; /* the call that does, from 1; 0: none */
+
+/* In the place of those of the C library. */
+int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags)
+{
+    if (!cannot_exchange)
+        return (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, flags);
+    errno = EINVAL;
+    return -1;
+}
+
+int rename(const char *from, const char *to)
+{
+    if (rename_fails == 0 || --rename_fails > 0)
+        return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+    errno = EACCES;
+    return -1;
+}
+
+TEST(checkpoint_write_without_exchange)
+{
+    static const checkpoint_out_options force = {.force = true};
+    kv_err e = {0};
+    enter();
+    cannot_exchange = true;
+    CHECK_OK(write_out("m/", NULL, &e));
+    for (int i = 0; i < 4; i++) { /* the first rename moves the old folder away */
+        file_remove_folder("m");
+        CHECK(mkdir("m", 0777) == 0);
+        put_text("m/old", "old");
+        rename_fails = i;
+        if (i == 0 || i == 3)
+            CHECK_OK(write_out("m/", &force, &e));
+        else
+            CHECK_ERR(write_out("m/", &force, &e), KV_E_IO,
+                      "cannot write \"m/\": Permission denied");
+        CHECK_TEXT(names_in("m"), i == 0 || i == 3 ? "model.safetensors" : "old");
+        if (i < 3)
+            CHECK_TEXT(names_in("."), "m");
+    }
+    /* what cannot be moved back to be removed stays, under another name */
+    CHECK_INT(rename_fails, 0);
+    CHECK(strstr(names_in("."), ".old m"));
     leave();
 }
 
