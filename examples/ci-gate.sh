@@ -2,25 +2,37 @@
 # A gate for CI: do new weights agree with old ones? With kvctl on the path:
 #
 #     sh ci-gate.sh OLD NEW [RTOL [ATOL]]
+#     sh ci-gate.sh OLD NEW TOLERANCES
 #
-# OLD and NEW are two checkpoints (safetensors, or .kvs as `kvctl -s` keeps) or two arrays (CSV, JSON,
-# npy). They agree when |new - old| <= ATOL + RTOL * |old| for every number; RTOL is 1e-5 and ATOL 1e-8
-# when they are not given.
-# What differs is listed on stderr. Only 1 means that the weights differ: a gate that takes every failure
-# for drift, as `kvctl ... || echo drifted` does, cries drift when a file is missing.
+# OLD and NEW are two checkpoints (safetensors, a folder, npz, .kvs) or two arrays (CSV, JSON). They agree
+# when |new - old| <= ATOL + RTOL * |old| for every number; RTOL is 1e-5 and ATOL 1e-8 when they are not
+# given. TOLERANCES is a file of lines `PATTERN RTOL ATOL`, for keys that may move more than others: the
+# first line that matches a key counts, and a key that none matches must be equal bit by bit.
+#
+#     # layers of a fine-tuning
+#     *norm*      0     0
+#     lm_head.*   1e-2  1e-4
+#     *           1e-3  1e-6
+#
+# What differs is listed. Only 1 means that the weights differ: a gate that takes every failure for drift,
+# as `kvctl ... || echo drifted` does, cries drift when a file is missing.
 #
 #     0  they agree
-#     1  numbers differ by more than the tolerance
+#     1  a number differs by more than its tolerance; or a key is missing, or has another shape
 #     2  wrong arguments
-#     3  they cannot be compared: a tensor is missing, or has another shape or dtype
+#     3  they cannot be compared, such as two arrays of other shapes; a pattern that matches no key
 #     5  a file cannot be read, or is damaged
 #     other codes are those of kvctl; 4 also where there is no kvctl
+#
+# In a workflow of GitHub the table also stands on the run's summary, and the verdict beside the step:
+#
+#     - run: sh ci-gate.sh released.safetensors new.safetensors tolerances.txt
 set -u
 
 usage()
 {
     echo "ci-gate: $1" >&2
-    echo "usage: sh ci-gate.sh OLD NEW [RTOL [ATOL]]" >&2
+    echo "usage: sh ci-gate.sh OLD NEW [RTOL [ATOL] | TOLERANCES]" >&2
     exit 2
 }
 
@@ -31,11 +43,15 @@ command -v kvctl >/dev/null || {
     echo "ci-gate: there is no kvctl on the path" >&2
     exit 4
 }
-old=$1 new=$2 rtol=${3:-1e-5} atol=${4:-1e-8}
-for tolerance in "$rtol" "$atol"; do
-    kvctl -e -c 'float(args[0]) >= 0' "$tolerance" >/dev/null 2>&1 || usage "$tolerance is no tolerance"
-done
-
+old=$1 new=$2 rtol=${3:-1e-5} atol=${4:-1e-8} list=
+if [ $# = 3 ] && [ -f "$3" ]; then
+    list=$3
+else
+    for tolerance in "$rtol" "$atol"; do
+        kvctl -e -c 'float(args[0]) >= 0' "$tolerance" >/dev/null 2>&1 ||
+            usage "$tolerance is no tolerance, and no file of them"
+    done
+fi
 for file in "$old" "$new"; do
     if [ ! -r "$file" ]; then
         echo "ci-gate: cannot read $file; nothing was compared" >&2
@@ -43,28 +59,19 @@ for file in "$old" "$new"; do
     fi
 done
 
-# Both ways, so that a tensor that only one of them has is found.
-compare_checkpoints()
+# Compares key by key, by the lines of the list: each leaves out what those before it have judged.
+compare_by_list()
 {
-    kvctl -q -s "$new" -c 'for key in keys() { seen = load(args[0], name=str(key), format="safetensors") }' "$old" || return
-    kvctl -q -s "$old" -c '
-        new = args[0]; rtol = float(args[1]); atol = float(args[2]); kind = "float64"
-        differ = 0
-        for key in keys() {
-            name = str(key)
-            pull $key -> was
-            is = load(new, name=name, format="safetensors")
-            if shape(is) != shape(was) or dtype(is) != dtype(was) {
-                print f"{name}: {dtype(was)} {shape(was)} became {dtype(is)} {shape(is)}"
-                quit 3
-            }
-            if not allclose(is, was, rtol=rtol, atol=atol) {
-                print f"{name}: the largest difference is {max(abs(astype(is, kind) - was))}"
-                differ += 1
-            }
-        }
-        if differ > 0 { print f"{differ} of {len(keys())} tensors differ"; quit 1 }' \
-        "$new" "$rtol" "$atol" >&2
+    worst=0
+    set --
+    while read -r pattern rtol atol; do
+        case $pattern in '' | '#'*) continue ;; esac
+        kvctl diff "$old" "$new" "$pattern" "$@" --rtol "${rtol:-0}" --atol "${atol:-0}" || worst=$?
+        [ $worst -le 1 ] || return $worst
+        set -- "$@" --exclude "$pattern"
+    done <"$list"
+    kvctl diff "$old" "$new" "$@" || worst=$?
+    return $worst
 }
 
 compare_arrays()
@@ -73,19 +80,32 @@ compare_arrays()
         was = load(args[0]); is = load(args[1])
         if shape(is) != shape(was) { print f"{shape(was)} became {shape(is)}"; quit 3 }
         assert allclose(is, was, rtol=float(args[2]), atol=float(args[3]))' \
-        "$old" "$new" "$rtol" "$atol" >&2
+        "$old" "$new" "$rtol" "$atol"
 }
 
+table=$(mktemp)
+trap 'rm -f "$table"' EXIT
 case $old in
-*.safetensors | *.kvs) compare_checkpoints ;;
-*) compare_arrays ;;
+*.csv | *.tsv | *.json) compare_arrays >"$table" 2>&1 ;;
+*) if [ -n "$list" ]; then compare_by_list; else kvctl diff "$old" "$new" --rtol "$rtol" --atol "$atol"; fi >"$table" 2>&1 ;;
 esac
 status=$?
+cat "$table" >&2
+limits=${list:-"rtol $rtol, atol $atol"}
 case $status in
-0) echo "ci-gate: $new agrees with $old (rtol $rtol, atol $atol)" ;;
-1) echo "ci-gate: $new DIFFERS from $old by more than rtol $rtol, atol $atol" >&2 ;;
-3) echo "ci-gate: $new cannot be compared with $old" >&2 ;;
-5) echo "ci-gate: a file cannot be read; nothing was compared" >&2 ;;
-*) echo "ci-gate: kvctl failed (exit status $status); nothing is known of the weights" >&2 ;;
+0) verdict="$new agrees with $old ($limits)" ;;
+1) verdict="$new DIFFERS from $old by more than $limits" ;;
+3) verdict="$new cannot be compared with $old" ;;
+5) verdict="a file cannot be read; nothing was compared" ;;
+*) verdict="kvctl failed (exit status $status); nothing is known of the weights" ;;
 esac
+if [ $status = 0 ]; then
+    echo "ci-gate: $verdict"
+else
+    echo "ci-gate: $verdict" >&2
+fi
+if [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then
+    { echo "### $verdict"; echo '```'; cat "$table"; echo '```'; } >>"$GITHUB_STEP_SUMMARY"
+    [ $status = 0 ] || echo "::error title=ci-gate::$verdict"
+fi
 exit $status

@@ -16,6 +16,7 @@ static const struct section {
     {"dicts {}", "Dicts"},
     {"texts strings fstrings", "Texts"},
     {"files @ # csv npy safetensors", "Files"},
+    {"npz gguf shards", "Checkpoints"},
     {"redirects -> --out > >> | ! -", "Where results go"},
     {"statements if elif else for in while repeat break continue blocks", "Statements"},
     {"functions def return", "Functions"},

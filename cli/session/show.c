@@ -304,7 +304,9 @@ int show_result(session *s, buf *out, const result *r, kv_err *e)
         return KV_OK;
     if (r->dense)
         return show_dense(s, out, r, e);
-    if (r->as_text) {
+    if (r->as_text && r->entries.columns && s->out.format == SHOW_CSV) {
+        code = rows_csv(out, &r->entries, ',', e);
+    } else if (r->as_text) {
         buf_add(out, r->v.u.text);
     } else if (r->keys && s->out.format == SHOW_JSON) {
         code = show_keyed_json(out, r, e);

@@ -15,6 +15,9 @@
  *   x.npz              a member a tensor
  *   x/                 a folder of shards and their index, see shards.h
  *
+ * Names stand in the order given; for the order of the data see safetensors.h. In a file of a
+ * megabyte and more the data begin at a multiple of 4096 bytes, where they are written quicker.
+ *
  * Files are reserved when they are laid out, so that a full disk is found before the work. What
  * stands at path stays as it is until the commit, and remains whole if that fails; whoever has it
  * open may go on reading it. See base/file.h and base/folder_out.h for links, owners and modes.

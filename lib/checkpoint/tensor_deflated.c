@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/stop.h"
 #include "base/utf8.h"
 #include "checkpoint/tensor_reader.h"
 
@@ -85,7 +86,7 @@ int tensor_deflated_read(tensor_deflated *d, const checkpoint *c, const void **d
     }
     if (d->tensor != i + 1 || at < d->end)
         code = restart(d, c, i, e);
-    while (!code && d->end < at)
+    while (!code && d->end < at && !(code = stop_check(e)))
         code = go_on(d, c, at - d->end < TENSOR_BLOCK ? at - d->end : TENSOR_BLOCK, e);
     if (!code)
         code = go_on(d, c, n, e);

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "base/stop.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/file_window.h"
@@ -98,6 +99,8 @@ static int read_through(tensor_reader *r, int64_t i, input *into, kv_err *e)
         code = read_bytes(r, &data, i, at, n, e);
         if (!code && into)
             code = input_append(into, data, n, e);
+        if (!code)
+            code = stop_check(e);
     }
     return code;
 }

@@ -19,7 +19,9 @@ void tensor_reader_free(tensor_reader *r); /* NULL is allowed */
 /* Makes *data point to n bytes of tensor i from its byte `at` on, until the next call; n is at most
  * TENSOR_BLOCK, and at and n are whole runs of the type. Any order is allowed; from a deflated
  * tensor a later place is quick, an earlier one starts from its begin.
- * Errors: io (also: the file became shorter), format (damaged), memory, unsupported. */
+ * Errors: io (also: the file became shorter), format (damaged), memory, unsupported, interrupted.
+ * The checksum of a member of an npz is known, and its error given, when the last of it has been
+ * read: by blocks that begin at multiples of 64 KiB or follow each other, in any reader. */
 int tensor_read(tensor_reader *r, const void **data, int64_t i, int64_t at, int64_t n, kv_err *e);
 
 /* To be called when the last block has been used, and before its results are believed: a file that

@@ -1,8 +1,11 @@
 /* The commands on checkpoints beside plain loops over the same bytes, in turn, so that the ratio
  * holds on a busy machine.
  *
- *     checkpoints KVCTL FOLDER [MB [ROUNDS]]     files of MB (1024) in FOLDER, best in memory
- *     checkpoints KVCTL FOLDER large [GB]        what a checkpoint of GB (20), full of holes, needs
+ *     checkpoints KVCTL FOLDER [MB [ROUNDS [JOB]]]
+ *     checkpoints KVCTL FOLDER large [GB]
+ *
+ * The first: files of MB (1024) in FOLDER, best in memory; only jobs whose names hold JOB. The
+ * second: what a checkpoint of GB (20), full of holes, needs.
  *
  * A loop reads, or reads and writes, with as many threads as kvctl uses, through buffers that stay
  * in a processor's cache. What is measured of kvctl is the whole process, from its start on. What
@@ -240,7 +243,7 @@ static void run_job(const job *j)
     fflush(stdout);
 }
 
-static void compare(int64_t bytes)
+static void compare(int64_t bytes, const char *only)
 {
     static const job jobs[] = {
         {"hash", {"hash", "a.safetensors"}, 0, {{"a.safetensors"}, NULL, 0}, 0.9},
@@ -287,7 +290,8 @@ static void compare(int64_t bytes)
     make_file("f.safetensors", bytes, TENSOR_F32, false);
     printf("%-28s %11s %11s %8s %6s %11s\n", "", "kvctl", "loop", "ratio", "bar", "resident");
     for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++)
-        run_job(&jobs[i]);
+        if (strstr(jobs[i].name, only))
+            run_job(&jobs[i]);
     make_header("many.safetensors", 10000, 4, TENSOR_F32, 0, &data, &size);
     const char *ls[] = {"ls", "many.safetensors", NULL};
     double times[MAX_ROUNDS];
@@ -350,7 +354,7 @@ static void large(int64_t gigabytes)
 int main(int argc, char **argv)
 {
     if (argc < 3) {
-        fprintf(stderr, "usage: checkpoints KVCTL FOLDER [MB [ROUNDS] | large [GB]]\n");
+        fprintf(stderr, "usage: checkpoints KVCTL FOLDER [MB [ROUNDS [JOB]] | large [GB]]\n");
         return 2;
     }
     kvctl = realpath(argv[1], NULL);
@@ -363,6 +367,6 @@ int main(int argc, char **argv)
     if (argc > 4)
         rounds = atoi(argv[4]);
     rounds = rounds < 1 ? 1 : rounds > MAX_ROUNDS ? MAX_ROUNDS : rounds;
-    compare((argc > 3 ? atoll(argv[3]) : 1024) << 20);
+    compare((argc > 3 ? atoll(argv[3]) : 1024) << 20, argc > 5 ? argv[5] : "");
     return 0;
 }

@@ -140,10 +140,10 @@ ci-gate: short.csv cannot be compared with old.csv"
     run gate x.csv
     assert_failure 2
     assert_output "ci-gate: two files and at most two tolerances, not 1 arguments
-usage: sh ci-gate.sh OLD NEW [RTOL [ATOL]]"
+usage: sh ci-gate.sh OLD NEW [RTOL [ATOL] | TOLERANCES]"
     run gate x.csv x.csv tight
     assert_failure 2
-    assert_line "ci-gate: tight is no tolerance"
+    assert_line "ci-gate: tight is no tolerance, and no file of them"
     run gate x.csv x.csv 0 -1
     assert_failure 2
     assert_line --index 0 --partial "is no tolerance"
@@ -155,23 +155,86 @@ usage: sh ci-gate.sh OLD NEW [RTOL [ATOL]]"
     assert_success
     run gate a.safetensors b.safetensors
     assert_failure 1
-    assert_line "w: the largest difference is 1.0"
-    assert_line "2 of 3 tensors differ"
+    assert_line "key  state    equal  max_abs             where   ulps              rms                 cosine"
+    assert_line --regexp "^w    differs  0.0    1.0                 \(0, 0\)  8388608"
+    assert_line "kvctl: error[assert]: 2 of 3 keys differ"
+    assert_line "ci-gate: b.safetensors DIFFERS from a.safetensors by more than rtol 1e-5, atol 1e-8"
     kvctl -q -s less.safetensors -c 'init w ones(2,3)'
     run gate a.safetensors less.safetensors
-    assert_failure 3
-    assert_line "ci-gate: less.safetensors cannot be compared with a.safetensors"
+    assert_failure 1
+    assert_line --regexp "^b .*only_a"
     run gate less.safetensors a.safetensors
-    assert_failure 3
-    assert_line "ci-gate: a.safetensors cannot be compared with less.safetensors"
-    kvctl -q -s wide.safetensors -c 'init w,b [ones(2,3), ones(3)]; init steps full(1, 7, dtype="int64")'
+    assert_failure 1
+    assert_line --regexp "^b .*only_b"
+    kvctl -q -s wide.safetensors -c 'init w,b [ones(2,3), ones(2)]; init steps full(1, 7, dtype="int64")'
     run gate a.safetensors wide.safetensors
-    assert_failure 3
-    assert_line "b: float64 (3,) became float32 (3,)"
+    assert_failure 1
+    assert_line --regexp "^b .*shape"
+    kvctl convert a.safetensors shards/ --shard-size 1
+    run gate a.safetensors shards/
+    assert_success
     head -c 100 b.safetensors >cut.safetensors
     run gate a.safetensors cut.safetensors
     assert_failure 5
     cmp a.safetensors a.safetensors
+}
+
+@test "gate: a list of tolerances, a line for the keys that match" {
+    checkpoints
+    printf '# comment\n\nw 1 0\nsteps\nb 3\n' >tolerances
+    run gate a.safetensors b.safetensors tolerances
+    assert_success
+    assert_output "ci-gate: b.safetensors agrees with a.safetensors (tolerances)"
+    echo 'w 1 0' >tolerances # b has no line: it must be equal
+    run gate a.safetensors b.safetensors tolerances
+    assert_failure 1
+    refute_line --regexp '^w '
+    assert_line --regexp '^b .*differs'
+    printf 'w 0.1 0\n* 3 0\n' >tolerances # the first line that matches counts
+    run gate a.safetensors b.safetensors tolerances
+    assert_failure 1
+    assert_line --regexp '^w .*differs'
+    refute_line --regexp '^b '
+    echo 'x* 1' >tolerances
+    run gate a.safetensors b.safetensors tolerances
+    assert_failure 3
+    assert_line --partial 'no name matches "x*"'
+}
+
+@test "gate: in a workflow of GitHub the table is on the summary" {
+    checkpoints
+    GITHUB_STEP_SUMMARY=$PWD/summary run gate a.safetensors b.safetensors
+    assert_failure 1
+    assert_line "::error title=ci-gate::b.safetensors DIFFERS from a.safetensors by more than rtol 1e-5, atol 1e-8"
+    run cat summary
+    assert_line --index 0 "### b.safetensors DIFFERS from a.safetensors by more than rtol 1e-5, atol 1e-8"
+    assert_line --regexp "^w    differs"
+    GITHUB_STEP_SUMMARY=$PWD/summary run gate a.safetensors a.safetensors
+    assert_success
+    refute_output --partial ::error
+}
+
+@test "git: a diff of checkpoints shows names, shapes and statistics" {
+    run sh "$top/examples/git-diff.sh"
+    assert_success
+    assert_line "-b,3,0.0,0.0,0.0,0.0,0.0,3,0,0"
+    assert_line "+b,3,0.0,0.5,0.16666666666666669,0.23570226039551584,0.5,2,0,0"
+    assert_line " w,6,1.0,1.0,1.0,0.0,1.0,0,0,0"
+    refute_line --partial Binary
+}
+
+@test "git: kvctl diff as the command of a diff" {
+    git init -q .
+    echo '*.safetensors diff=kvctl' >.gitattributes
+    git config diff.kvctl.command 'f() { kvctl diff "$2" "$5" || test $? = 1; }; f'
+    kvctl -q -s m.safetensors -c 'init w,b [ones(2), zeros(3)]'
+    git add .
+    git -c user.name=user -c user.email=user@example.org commit -q -m model
+    kvctl -q -s m.safetensors -c 'push b array([0, 0, 0.5])'
+    run git diff
+    assert_success
+    assert_line --regexp '^b +differs .* 0.5 +\(2,\)'
+    refute_line --regexp '^w '
 }
 
 @test "a kvctl that is not there is neither drift nor an average" {

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "checkpoint/tensor_codec.h"
+#include "tensors/tensor_stat.h"
 #include "tensors/walk.h"
 #include "test_tensor.h"
 
@@ -384,6 +385,53 @@ TEST(tensor_diff_threads_change_no_bit)
     buf_release(&files[1]);
     free(a);
     free(b);
+}
+
+/* Data may begin at any byte of a file: the header of another tool need not be aligned. */
+TEST(tensor_diff_any_address)
+{
+    static const tensor_type types[] = {TENSOR_F32, TENSOR_F64, TENSOR_BF16, TENSOR_U64, TENSOR_F4};
+    kv_err e = {0};
+    uint64_t state = 6;
+    int64_t n = 1030;
+    for (int t = 0; t < 5; t++) {
+        int64_t bytes = tensor_type_bytes(types[t], n);
+        unsigned char *a = random_data(types[t], n, &state);
+        tensor_stat want, got;
+        for (size_t shift = 0; shift < 8; shift++) {
+            char header[200];
+            snprintf(header, sizeof header,
+                     "{\"x\":{\"dtype\":\"%s\",\"shape\":[%d],\"data_offsets\":[0,%d]}}%.*s",
+                     tensor_type_name(types[t]), (int)n, (int)bytes, (int)shift, "        ");
+            uint64_t length = strlen(header);
+            buf file = {0};
+            buf_put(&file, (char *)&length, 8);
+            buf_add(&file, header);
+            buf_put(&file, (char *)a, (size_t)bytes);
+            checkpoint *c = tensor_open(&file, "x"), *d = tensor_open(&file, "y");
+            tensor_difference pair = {.a = 0, .b = 0};
+            CHECK_OK(tensor_stats(&got, c, &(int64_t){0}, 1, NULL, NULL, &e));
+            CHECK_OK(tensor_diffs(&pair, 1, c, d, &bits, NULL, NULL, &e));
+            CHECK_INT(pair.state, DIFF_SAME);
+            want = shift ? want : got;
+            CHECK(memcmp(&got.mean, &want.mean, sizeof got.mean) == 0);
+            CHECK(memcmp(&got.std, &want.std, sizeof got.std) == 0);
+            checkpoint_close(d);
+            ((char *)file.data)[8 + length] ^= 1;
+            d = tensor_open(&file, "y");
+            const tensor_given aligned = {"x", types[t], n, 0, a};
+            buf other = tensor_file(&aligned, 1);
+            checkpoint *plain = tensor_open(&other, "z");
+            CHECK_OK(tensor_diffs(&pair, 1, plain, d, &bits, NULL, NULL, &e));
+            CHECK(pair.state == DIFF_VALUES && close_to(pair.equal, 1 - 1.0 / (double)n, 1e-12));
+            checkpoint_close(plain);
+            checkpoint_close(d);
+            checkpoint_close(c);
+            buf_release(&other);
+            buf_release(&file);
+        }
+        free(a);
+    }
 }
 
 TEST(tensor_diff_brief)
