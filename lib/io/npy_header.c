@@ -12,9 +12,12 @@
 #define MAGIC        "\x93NUMPY"
 #define MAGIC_BYTES  6
 #define PREFIX_BYTES 10      /* magic, version and the length that version 1.0 has */
-#define HEADER_MAX   1000000 /* of an array of our dtypes: below 1000 */
 #define HEADER_ALIGN 64      /* where numpy lets the data begin */
 #define GROWTH       21      /* digits that numpy leaves room for in the first size */
+
+/* A header of an array of our dtypes has less than 1000 bytes. This is numpy.load's limit too,
+ * max_header_size. With a larger one, a small archive of headers of blanks would take minutes. */
+#define HEADER_MAX 10000
 
 /* A header and where in it we are. */
 typedef struct reader {

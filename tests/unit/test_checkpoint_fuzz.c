@@ -757,3 +757,60 @@ TEST(checkpoint_fuzz_memory)
         folder_remove(&d);
     }
 }
+
+/* Opens a file with faults while allocation n fails: all findings come, or an error. */
+static int64_t find_with_fault(const char *path, int64_t n, int64_t want)
+{
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    int64_t findings = 0;
+    int fd = free_fd();
+    mem_fail_at(n);
+    int code = checkpoint_open(&c, path,
+                               &(checkpoint_options){.found = count_finding, .arg = &findings}, &e);
+    int64_t made = mem_fail_at(0);
+    checkpoint_close(c);
+    HOLDS(code == KV_OK || (code == KV_E_MEMORY && strstr(e.text, "out of memory")), e.text);
+    HOLDS(code ? findings <= want : findings == want, path);
+    CHECK_INT(free_fd(), fd);
+    return made;
+}
+
+/* A random change of a file that makes findings, but for which it can be opened. */
+static int64_t make_findings(test_folder *d, const image *m, const char *path)
+{
+    for (int tries = 0; tries < 10000; tries++) {
+        kv_err e = {0};
+        checkpoint *c = NULL;
+        int64_t findings = 0;
+        const checkpoint_options o = {.found = count_finding, .arg = &findings};
+        lying f = file_of(m, 0);
+        random_lie(&f);
+        mend_length(&f);
+        put_file(d, m, 0, &f);
+        buf_release(&f.bytes);
+        int code = checkpoint_open(&c, path, &o, &e);
+        checkpoint_close(c);
+        if (!code && findings > 0)
+            return findings;
+    }
+    CHECK(!"a change makes findings");
+    return 0;
+}
+
+TEST(checkpoint_fuzz_memory_of_findings)
+{
+    for (int k = 0; k < NIMAGES; k++) {
+        char path[600];
+        test_folder d = folder_of(&images[k]);
+        now = d.path;
+        snprintf(path, sizeof path, "%s%s%s", d.path, *images[k].path ? "/" : "", images[k].path);
+        for (int round = 0; round < 10; round++) {
+            int64_t want = make_findings(&d, &images[k], path);
+            for (int sign = 1; sign >= -1; sign -= 2)
+                for (int64_t n = 1; find_with_fault(path, sign * n, want) >= n; n++)
+                    CHECK(n < 5000);
+        }
+        folder_remove(&d);
+    }
+}

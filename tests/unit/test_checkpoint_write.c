@@ -33,7 +33,8 @@ static void leave(void)
 {
     DIR *d = opendir(".");
     for (struct dirent *entry; (entry = readdir(d));) {
-        if (unlink(entry->d_name) != 0)
+        bool dots = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+        if (!dots && unlink(entry->d_name) != 0)
             file_remove_folder(entry->d_name);
     }
     closedir(d);
