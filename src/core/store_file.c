@@ -200,6 +200,23 @@ static int check_format(const store_file *f, kv_err *e)
     return KV_E_FORMAT;
 }
 
+/* A store whose dtypes are others than those of its file would change the file when it is saved. */
+static int check_types(const store_file *f, kv_err *e)
+{
+    for (int64_t i = 0; i < checkpoint_count(f->file); i++) {
+        const tensor_info *t = checkpoint_at(f->file, i);
+        kv_dtype dtype;
+        if (tensor_type_dtype(t->type, &dtype) && tensor_type_of(dtype) == t->type)
+            continue;
+        file_bad(e, KV_E_DTYPE, f->path, "tensor \"%.80s\" is %s, which no store keeps",
+                 t->name, tensor_type_name(t->type));
+        kv_err_hint(e, "init * @FILE takes its values as numbers of another dtype; kvctl convert "
+                       "--dtype changes the file");
+        return KV_E_DTYPE;
+    }
+    return KV_OK;
+}
+
 int store_file_open(store_file *f, const char *path, kv_err *e)
 {
     *f = (store_file){.path = path, .type = "local"};
@@ -220,7 +237,7 @@ int store_file_open(store_file *f, const char *path, kv_err *e)
     if (rc == KV_OK && (rc = check_names(f, e)) == KV_OK && !f->foreign &&
         (rc = check_format(f, e)) == KV_OK)
         rc = get(f, "kvstore.type", &f->type, e);
-    if (rc == KV_OK)
+    if (rc == KV_OK && (rc = check_types(f, e)) == KV_OK)
         f->base = checkpoint_metadata(f->file, "kvstore.base");
     if (rc)
         store_file_close(f);

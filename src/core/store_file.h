@@ -61,7 +61,7 @@ typedef struct store_file {
     bool foreign;     /* no word of ours is in it */
 } store_file;
 
-/* Errors: io, format, unsupported, memory. */
+/* Errors: io, format, dtype (a type that no store keeps), unsupported, memory. */
 int store_file_open(store_file *f, const char *path, kv_err *e);
 
 /* Fills a new store, which no other thread knows yet. After a failure it can only be

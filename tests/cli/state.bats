@@ -844,3 +844,16 @@ trains_on()
     assert_equal "$(<data.csv)" $'a,b\n1,2'
     assert_equal "$(<'two words.json')" '[1, 2]'
 }
+
+@test "-s refuses a file whose types no store keeps, since a save would change them" {
+    kvctl -q -s m.safetensors -c 'init w,n [ones(2), full(1, 3, dtype="int64")]'
+    kvctl convert m.safetensors f8.safetensors --dtype f8_e4m3
+    cp f8.safetensors before
+    run kvctl -s f8.safetensors -c 'push w zeros(2)'
+    assert_failure 3
+    assert_output 'kvctl: error[dtype]: f8.safetensors: tensor "w" is F8_E4M3, which no store keeps
+ hint: init * @FILE takes its values as numbers of another dtype; kvctl convert --dtype changes the file'
+    cmp f8.safetensors before
+    run kvctl -c 'init * @f8.safetensors; print dtype(@f8.safetensors#w), keys()'
+    assert_output "float32 ['w', 'n']"
+}
