@@ -14,10 +14,14 @@
 
 /* ---- Findings -------------------------------------------------------------------------------- */
 
+/* A file of lies may have millions of faults: so many are listed, the others counted. */
+#define LISTED_MAX 100000
+
 /* What was found so far: cells for --json, and lines. */
 typedef struct findings {
     rows *cells;
     buf *lines;
+    int64_t n;
 } findings;
 
 static int add_text_or_none(rows *table, const char *text, kv_err *e)
@@ -42,6 +46,8 @@ static void add_visible(buf *lines, const char *text)
 static int add_fault(void *arg, const char *key, const char *file, const char *finding, kv_err *e)
 {
     findings *f = arg;
+    if (f->n++ >= LISTED_MAX)
+        return KV_OK;
     if (file) {
         add_visible(f->lines, file);
         buf_add(f->lines, ": ");
@@ -59,6 +65,8 @@ static int add(findings *f, const char *key, const char *file, kv_err *e, const 
 {
     buf text = {0};
     va_list args;
+    if (f->n++ >= LISTED_MAX)
+        return KV_OK;
     va_start(args, fmt);
     buf_vprintf(&text, fmt, args);
     va_end(args);
@@ -210,16 +218,16 @@ int cmd_check(session *s, const ast *call, result *out, kv_err *e)
     const ast *like = command_option_of(call, "like");
     checkpoint *c = NULL, *other = NULL;
     buf text = {0};
-    findings f = {&out->entries, &text};
+    findings f = {&out->entries, &text, 0};
     out->entries = (rows){columns, 3, NULL, 0, 0};
     int code = like ? choose_open(s, like, command_option_of(call, "all"), out, &other, e) : KV_OK;
     if (code == KV_OK && (code = open_checked(s, call, &f, out, &c, e)) == KV_OK &&
         (code = check_values(&f, c, e)) == KV_OK && like)
         code = check_like(&f, c, other, e);
     if (code == KV_OK) {
-        int64_t n = out->entries.n / 3;
-        code = result_answer(out, n == 0, e, "%lld finding%s in %s", (long long)n,
-                             n == 1 ? "" : "s", checkpoint_name(c));
+        code = result_answer(out, f.n == 0, e, "%lld finding%s in %s%s", (long long)f.n,
+                             f.n == 1 ? "" : "s", checkpoint_name(c),
+                             f.n > LISTED_MAX ? ", of which the first 100,000 are listed" : "");
     }
     checkpoint_close(c);
     checkpoint_close(other);

@@ -92,3 +92,14 @@ finds()
     run -5 kvctl hash cut.safetensors
     run -1 kvctl check cut.safetensors
 }
+
+@test "check: of a file of lies the first 100,000 findings are listed, all are counted" {
+    awk 'BEGIN { printf "{"; for (i = 0; i < 100002; i++) printf "%s\"%d\":{\"dtype\":\"F32\"}", i ? "," : "", i; printf "}" }' >header
+    n=$(wc -c <header)
+    # shellcheck disable=SC2059
+    printf "$(printf '\\x%02x' $((n & 255)) $((n >> 8 & 255)) $((n >> 16 & 255)) $((n >> 24)) 0 0 0 0)" | cat - header >m.safetensors
+    run --separate-stderr kvctl check m.safetensors
+    assert_failure 1
+    assert_equal "${#lines[@]}" 100000
+    assert_equal "$stderr" "kvctl: error[assert]: 100002 findings in m.safetensors, of which the first 100,000 are listed"
+}
