@@ -72,7 +72,7 @@ static void keep_range(stat_lanes *s, const double *low, const double *high, int
     }
 }
 
-/* Four numbers become one vector: of more, GCC 12 widens the halves and puts them together again. */
+/* Four numbers become one vector; of more, GCC 12 widens halves and puts them together again. */
 #define WIDE(four) __builtin_convertvector(four, f64_4)
 #define ADD_FOUR(j, four)                                                                          \
     do {                                                                                           \
@@ -217,8 +217,8 @@ static float bf16_of(uint16_t code)
     return x;
 }
 
-/* As integers, codes are in the order of positive numbers, and of negative ones turned round, all of
- * which have the sign bit. */
+/* As integers, codes are in the order of positive numbers, and of negative ones turned round,
+ * all of which have the sign bit. */
 CPU_CLONES int stat_range_bf16(float *lowest, float *highest, int64_t *zeros, const void *codes,
                                int64_t n)
 {
