@@ -173,7 +173,7 @@ int file_window_check(const file_window *w, kv_err *e)
 }
 
 /* A part that is read is a piece of it, which stays in a processor's cache. */
-#define BUFFER_BYTES ((int64_t)1 << 20)
+#define BUFFER_BYTES ((int64_t)256 << 10)
 
 int file_window_move(file_window *w, const void **data, int fd, const char *name, int64_t size,
                      int64_t at, int64_t n, int64_t most, kv_err *e)
