@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -129,10 +131,29 @@ static int write_at(int fd, const char *name, int64_t at, const char *data, int6
     return KV_OK;
 }
 
+static int resize(int fd, const char *name, int64_t size, kv_err *e)
+{
+    return ftruncate(fd, size) == 0 ? KV_OK : file_error(e, "write", name, errno);
+}
+
+/* Whether a file is in memory. There one thread would fill its blocks with zeros, while the others
+ * wait; so the room is only looked at. */
+static bool is_in_memory(int fd, int64_t size, bool *has_room)
+{
+    struct statfs about;
+    if (fstatfs(fd, &about) != 0 || about.f_type != TMPFS_MAGIC)
+        return false;
+    *has_room = about.f_blocks == 0 || size / about.f_bsize < (int64_t)about.f_bavail;
+    return true;
+}
+
 /* Gives a file its size, and its blocks where the disk can do that: it is then known to have room,
  * and on ext4 several threads fill it three times as fast. */
 static int reserve(int fd, const char *name, int64_t size, kv_err *e)
 {
+    bool has_room;
+    if (is_in_memory(fd, size, &has_room))
+        return has_room ? resize(fd, name, size, e) : file_error(e, "write", name, ENOSPC);
     while (fallocate(fd, 0, 0, size) != 0) {
         if (errno == EINTR) {
             if (stop_check(e))
@@ -141,7 +162,7 @@ static int reserve(int fd, const char *name, int64_t size, kv_err *e)
         }
         if (errno != EOPNOTSUPP && errno != ENOSYS)
             return file_error(e, "write", name, errno);
-        return ftruncate(fd, size) == 0 ? KV_OK : file_error(e, "write", name, errno);
+        return resize(fd, name, size, e);
     }
     return KV_OK;
 }
