@@ -2,6 +2,8 @@
  * the worst first. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
 #include "base/map.h"
 #include "base/mem.h"
@@ -106,13 +108,23 @@ static int read_renamings(session *s, const words *rules, renaming **renamings, 
     return KV_OK;
 }
 
-/* Adds the keys of A, by their new names; known gets the number of each pair. */
+/* Returns true for an npy file, whose one key is called like the file. */
+static bool is_npy(const checkpoint *c)
+{
+    const char *path = checkpoint_name(c);
+    size_t n = strlen(path);
+    return checkpoint_count(c) == 1 && n > 4 && strcasecmp(path + n - 4, ".npy") == 0;
+}
+
+/* Adds the keys of A, by their new names; known gets the number of each pair. The arrays of two npy
+ * files belong together, whatever the files are called. */
 static int add_keys_of_a(session *s, both *x, choice *chosen, const words *rules,
                          renaming *const *renamings, map *known, result *out, kv_err *e)
 {
     const checkpoint *a = x->files[0];
+    bool lone = is_npy(a) && is_npy(x->files[1]);
     for (int64_t i = 0; i < checkpoint_count(a); i++) {
-        const char *name = checkpoint_at(a, i)->name;
+        const char *name = checkpoint_at(lone ? x->files[1] : a, i)->name;
         if (new_name(&name, rules, renamings, out, e))
             return e->code;
         if (!choose_takes(chosen, name))

@@ -2,16 +2,10 @@
 #include "base/mem.h"
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
+#include "checkpoints/walked.h"
 #include "session/unit.h"
 #include "tensors/tensor_stat.h"
 #include "term/progress.h"
-
-static void step(void *arg, int64_t done, int64_t all)
-{
-    (void)arg;
-    (void)all;
-    progress_step(done);
-}
 
 /* Reads the data of the chosen keys, and draws how far it is. */
 static int read_stats(tensor_stat *stats, checkpoint *c, const int64_t *keys, int64_t n, kv_err *e)
@@ -22,7 +16,7 @@ static int read_stats(tensor_stat *stats, checkpoint *c, const int64_t *keys, in
         bytes += tensor_stat_can(t->type) ? t->bytes : 0;
     }
     progress_begin("stat", bytes, PROGRESS_BYTES);
-    int code = tensor_stats(stats, c, keys, n, step, NULL, e);
+    int code = tensor_stats(stats, c, keys, n, walked_step, NULL, e);
     progress_end();
     return code;
 }
