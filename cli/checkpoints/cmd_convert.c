@@ -5,11 +5,11 @@
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
 #include "checkpoints/outputs.h"
+#include "checkpoints/renames.h"
 #include "checkpoints/walked.h"
 #include "session/unit.h"
 #include "syntax/safe.h"
 #include "tensors/convert.h"
-#include "tensors/rename.h"
 #include "term/progress.h"
 
 /* A conversion while its words are read and its keys are chosen. */
@@ -22,8 +22,7 @@ typedef struct plan {
     choice chosen;
     checkpoint **files;
     type_rules types;
-    words rename_words;
-    renaming **renames;
+    renames names;
     convert_key *keys;
     int64_t nkeys, cap;
     metadata_list metadata;
@@ -36,10 +35,8 @@ static void plan_release(plan *p)
 {
     for (int64_t i = 0; p->files && i < p->inputs.n; i++)
         checkpoint_close(p->files[i]);
-    for (int64_t i = 0; p->renames && i < p->rename_words.n; i++)
-        renaming_free(p->renames[i]);
+    renames_release(&p->names);
     mem_free(p->files);
-    mem_free(p->renames);
     mem_free(p->keys);
     mem_free(p->texts);
 }
@@ -73,21 +70,6 @@ static int cut_words(plan *p, const ast *at, const words *all, kv_err *e)
     return KV_OK;
 }
 
-static int read_renames(plan *p, kv_err *e)
-{
-    words *given = &p->rename_words;
-    int code = eval_option_words(p->s, p->call, "rename", "a renaming", p->out, given, e);
-    if (code)
-        return code;
-    p->renames = mem_zalloc(given->n, sizeof *p->renames, e);
-    if (!p->renames)
-        return KV_E_MEMORY;
-    for (int64_t i = 0; i < given->n; i++)
-        if (renaming_new(&p->renames[i], given->items[i].text, e))
-            return unit_at(p->s, given->items[i].at, e);
-    return KV_OK;
-}
-
 static bool is_npz(const char *path)
 {
     size_t n = strlen(path);
@@ -105,7 +87,7 @@ static int read_words(plan *p, kv_err *e)
     if (code == KV_OK)
         code = type_rules_read(p->s, p->call, p->out, &p->types, e);
     if (code == KV_OK)
-        code = read_renames(p, e);
+        code = renames_read(p->s, p->call, p->out, &p->names, e);
     if (code == KV_OK)
         code = metadata_read(p->s, p->call, p->out, &p->metadata, e);
     if (code == KV_OK && p->metadata.n > 0 && is_npz(p->to.text))
@@ -118,29 +100,11 @@ static int read_words(plan *p, kv_err *e)
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
 
-/* The name of a key in the output; NULL after an error. */
-static const char *new_name(plan *p, const char *name, kv_err *e)
-{
-    buf texts[2] = {0};
-    const char *kept = NULL;
-    int code = KV_OK;
-    for (int64_t i = 0; i < p->rename_words.n && code == KV_OK; i++) {
-        buf_clear(&texts[i % 2]);
-        code = renaming_apply(p->renames[i], name, &texts[i % 2], e);
-        name = buf_text(&texts[i % 2]);
-    }
-    if (code == KV_OK)
-        kept = p->rename_words.n > 0 ? arena_text(&p->out->names, name, strlen(name), e) : name;
-    buf_release(&texts[0]);
-    buf_release(&texts[1]);
-    return kept;
-}
-
 static int add_key(plan *p, int input, int64_t at, kv_err *e)
 {
     const tensor_info *t = checkpoint_at(p->files[input], at);
     int code = mem_grow(&p->keys, &p->cap, p->nkeys + 1, sizeof *p->keys, e);
-    const char *name = code ? NULL : new_name(p, t->name, e);
+    const char *name = code ? NULL : renames_apply(&p->names, p->s, t->name, &p->out->names, e);
     if (!name)
         return e->code;
     tensor_type type = type_rules_of(&p->types, t->name, t->type);
