@@ -54,6 +54,77 @@ typedef int64_t i64_8 VECTOR(64);
 ADD(diff_add_f32, float, LOAD_f32)
 ADD(diff_add_f64, double, LOAD_f64)
 
+/* ---- Words that are the same ----------------------------------------------------------------- */
+
+typedef int64_t any_i64_8 __attribute__((vector_size(64), aligned(1), may_alias));
+typedef int32_t any_i32_8 __attribute__((vector_size(32), aligned(1), may_alias));
+typedef int32_t i32_8 VECTOR(32);
+typedef int8_t i8_8 VECTOR(8);
+
+CPU_CLONES int64_t diff_words(void *same, uint16_t *others, const void *a, const void *b, int64_t n)
+{
+    int64_t found = 0;
+    for (int64_t i = 0; i < n; i += 8) {
+        i64_8 x = AT(any_i64_8, (const char *)a + 8 * i);
+        i64_8 equal = x == AT(any_i64_8, (const char *)b + 8 * i);
+        i8_8 differ = __builtin_convertvector(~equal, i8_8);
+        uint64_t left;
+        x &= equal;
+        memcpy((char *)same + 8 * i, &x, sizeof x);
+        memcpy(&left, &differ, sizeof left);
+        for (left &= UINT64_C(0x0101010101010101); left; left &= left - 1)
+            others[found++] = (uint16_t)(i + __builtin_ctzll(left) / 8);
+    }
+    return found;
+}
+
+/* The lanes as one sum, in a fixed order. */
+static double total(const double *x)
+{
+    return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
+}
+
+#define SQUARES(name, T, load)                                                                     \
+    CPU_CLONES double name(const T *x, int64_t n)                                                  \
+    {                                                                                              \
+        f64_8 sum0 = {0}, sum1 = {0};                                                              \
+        for (int64_t i = 0; i < n; i += DIFF_LANES) {                                              \
+            f64_8 v = load(x + i), w = load(x + i + 8);                                            \
+            sum0 += v * v;                                                                         \
+            sum1 += w * w;                                                                         \
+        }                                                                                          \
+        double lanes[8];                                                                           \
+        sum0 += sum1;                                                                              \
+        memcpy(lanes, &sum0, sizeof lanes);                                                        \
+        return total(lanes);                                                                       \
+    }
+
+SQUARES(diff_squares_f32, float, LOAD_f32)
+SQUARES(diff_squares_f64, double, LOAD_f64)
+
+/* Two codes in each 32 bits: the upper one is a float32 without the lower, which is one when it is
+ * shifted up. So no lanes change their places. */
+#define UPPER(two)       ((f32_8)((two) & (int32_t)0xffff0000))
+#define LOWER(two)       ((f32_8)((two) << 16))
+#define TWO_SQUARES(two) (UPPER(two) * UPPER(two) + LOWER(two) * LOWER(two))
+
+CPU_CLONES double diff_squares_bf16(const void *codes, int64_t n)
+{
+    f64_8 sum0 = {0}, sum1 = {0};
+    for (int64_t i = 0; i < n; i += 32) {
+        i32_8 x = AT(any_i32_8, (const char *)codes + 2 * i);
+        i32_8 y = AT(any_i32_8, (const char *)codes + 2 * i + 32);
+        sum0 += __builtin_convertvector(TWO_SQUARES(x), f64_8);
+        sum1 += __builtin_convertvector(TWO_SQUARES(y), f64_8);
+    }
+    double lanes[8];
+    sum0 += sum1;
+    memcpy(lanes, &sum0, sizeof lanes);
+    return total(lanes);
+}
+
+/* ---- Tolerances ------------------------------------------------------------------------------ */
+
 #define BEYOND(name, T)                                                                            \
     CPU_CLONES int64_t name(const T *a, const T *b, int64_t n, double rtol, double atol)           \
     {                                                                                              \

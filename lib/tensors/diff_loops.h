@@ -13,13 +13,25 @@
 
 /* Sums over pairs of numbers a, b. All zero is none. */
 typedef struct diff_lanes {
-    double differences[DIFF_LANES]; /* of (a - b)^2 */
+    double differences[DIFF_LANES];                           /* of (a - b)^2 */
     double a[DIFF_LANES], b[DIFF_LANES], product[DIFF_LANES]; /* of a^2, b^2, a * b */
 } diff_lanes;
 
 /* Adds n pairs of finite numbers, a multiple of DIFF_LANES; returns the largest |a - b|. */
 double diff_add_f32(diff_lanes *s, const float *a, const float *b, int64_t n);
 double diff_add_f64(diff_lanes *s, const double *a, const double *b, int64_t n);
+
+/* Compares n words of 8 bytes, at any addresses; n is a multiple of 8. Copies those of a that are
+ * the same in b, with zeros in the place of others, whose numbers go to `others`; returns how many.
+ */
+int64_t diff_words(void *same, uint16_t *others, const void *a, const void *b, int64_t n);
+
+/* The sum of the squares of n numbers, a multiple of DIFF_LANES; of BF16 codes, a multiple of 32 at
+ * any address. The squares of two BF16 are added in float32, where each is exact: a sum below
+ * 2^-70 may lack some. Not finite: a number is not, or a square is too large. */
+double diff_squares_f32(const float *x, int64_t n);
+double diff_squares_f64(const double *x, int64_t n);
+double diff_squares_bf16(const void *codes, int64_t n);
 
 /* How many of n pairs of finite numbers have |a - b| > atol + rtol * |b|. */
 int64_t diff_beyond_f32(const float *a, const float *b, int64_t n, double rtol, double atol);

@@ -1,6 +1,8 @@
-/* Differences. Equal pieces of one dtype are told by their bytes; others are decoded block by
- * block. Blocks of finite numbers go through the loops of diff_loops.h, and those with a nan or an
- * infinity, which are rare, element by element. */
+/* Differences. Equal pieces of one dtype are told by their bytes; others are compared block by
+ * block. Words of 8 bytes that are the same on both sides add nothing but their squares to the
+ * sums, the same to all three of the cosine; words that differ are collected until they fill a
+ * block, which is decoded. Blocks of finite numbers go through the loops of diff_loops.h, and those
+ * with a nan or an infinity, which are rare, element by element. */
 #include "tensors/tensor_diff.h"
 
 #include <math.h>
@@ -47,10 +49,12 @@ typedef enum method {
 typedef struct blocks {
     tensor_type t[2];
     const void *data[2];
-    int64_t n, from; /* its elements, and the first of them */
-    int width;       /* numbers an element: 2 of C64 */
-    bool wide;       /* the numbers are float64 */
-    bool ulps;       /* they have units in the last place in common */
+    int64_t n, from;       /* its elements, and the first of them */
+    const int32_t *places; /* of each `per` elements, behind from; NULL: they are in a row */
+    int64_t per;
+    int width; /* numbers an element: 2 of C64 */
+    bool wide; /* the numbers are float64 */
+    bool ulps; /* they have units in the last place in common */
     union {
         float f32[DIFF_BLOCK * 2];
         double f64[DIFF_BLOCK];
@@ -137,6 +141,12 @@ static uint64_t farthest(tensor_type t, const void *a, const void *b, int64_t n)
 
 /* ---- Elements -------------------------------------------------------------------------------- */
 
+/* Where element i of a block is in its tensor. */
+static int64_t place_of(const blocks *x, int64_t i)
+{
+    return x->from + (x->places ? x->places[i / x->per] + i % x->per : i);
+}
+
 /* A difference that is larger than those so far. */
 static void note(part *p, double size, int64_t where)
 {
@@ -200,7 +210,7 @@ static void add_each(part *p, blocks *x)
         bool same = a == b || (isnan(a) && isnan(b));
         uint64_t far = x->ulps && !isnan(a) && !isnan(b) ? apart(x, k) : 0;
         p->ulps = far > p->ulps ? far : p->ulps;
-        note(p, same ? 0 : fabs(a - b), x->from + k / x->width);
+        note(p, same ? 0 : fabs(a - b), place_of(x, k / x->width));
         if (!isfinite(a) || !isfinite(b))
             continue;
         p->finite++;
@@ -216,7 +226,7 @@ static void find_most(part *p, const blocks *x, double most)
 {
     for (int64_t k = 0; k < x->n * x->width; k++) {
         if (fabs(number_at(&x->a, k, x->wide) - number_at(&x->b, k, x->wide)) == most) {
-            note(p, most, x->from + k / x->width);
+            note(p, most, place_of(x, k / x->width));
             return;
         }
     }
@@ -317,7 +327,7 @@ static void add_integers(part *p, diff_lanes *lanes, blocks *x)
         p->differences += (double)far * (double)far;
         if (p->where < 0 || far > p->most_int) {
             p->most_int = far;
-            p->where = x->from + i;
+            p->where = place_of(x, i);
         }
         x->a.f64[i] = (double)a;
         x->b.f64[i] = (double)b;
@@ -352,7 +362,8 @@ static void add_numbers(part *p, diff_lanes *lanes, const diff_options *o, block
         unequal = unequal_bits(x->t[0], x->data[0], x->data[1], x->n);
         int64_t bits = tensor_type_run_bytes(x->t[0]) * 8 / tensor_type_run(x->t[0]);
         if (unequal && p->first < 0)
-            p->first = x->from + first_unequal(x->data[0], x->data[1], (x->n * bits + 7) / 8, bits);
+            p->first =
+                place_of(x, first_unequal(x->data[0], x->data[1], (x->n * bits + 7) / 8, bits));
     }
     p->unequal += unequal;
 }
@@ -367,38 +378,138 @@ static double total(const double *lanes)
     return x[0];
 }
 
+/* ---- Words ----------------------------------------------------------------------------------- */
+
+/* Whether a block of such elements is whole words, and a word of zeros has no squares. */
+static bool has_words(const tensor_type *t)
+{
+    return t[0] == t[1] && has_numbers(t[0]) && tensor_type_run(t[0]) == 1 &&
+           t[0] != TENSOR_F8_E8M0;
+}
+
+/* The sum of the squares of a block; not finite: there is none. */
+static double squares_of(blocks *x, const void *data)
+{
+    double sum;
+    if (x->t[0] == TENSOR_BF16) {
+        sum = diff_squares_bf16(data, DIFF_BLOCK);
+        return sum < 0x1p-70 ? INFINITY : sum;
+    }
+    if (tensor_fits_f32(x->t[0]) || x->t[0] == TENSOR_C64) {
+        const float *numbers = data;
+        if (x->t[0] != TENSOR_F32 && x->t[0] != TENSOR_C64) {
+            tensor_decode_f32(x->a.f32, x->t[0], data, DIFF_BLOCK);
+            numbers = x->a.f32;
+        }
+        return diff_squares_f32(numbers, (int64_t)DIFF_BLOCK * x->width);
+    }
+    tensor_decode_f64(x->a.f64, x->t[0], data, DIFF_BLOCK);
+    return diff_squares_f64(x->a.f64, DIFF_BLOCK);
+}
+
+/* A piece while it is compared. */
+typedef struct comparing {
+    part *p;
+    const diff_options *o;
+    const walk_piece *piece;
+    method how;
+    diff_lanes lanes;
+    blocks x;
+    int64_t cap, waiting;          /* words */
+    uint64_t words[2][DIFF_BLOCK]; /* those that differ, until they fill a block */
+    int32_t places[DIFF_BLOCK];    /* in the piece, of their first elements */
+} comparing;
+
+static void add_block(comparing *c)
+{
+    switch (c->how) {
+    case METHOD_BITS:
+        add_bits(c->p, &c->x);
+        break;
+    case METHOD_INTEGER:
+        add_integers(c->p, &c->lanes, &c->x);
+        break;
+    case METHOD_F32:
+    case METHOD_F64:
+        add_numbers(c->p, &c->lanes, c->o, &c->x);
+        break;
+    }
+}
+
+static void add_waiting(comparing *c)
+{
+    if (c->waiting == 0)
+        return;
+    c->x.data[0] = c->words[0];
+    c->x.data[1] = c->words[1];
+    c->x.n = c->waiting * c->x.per;
+    c->x.from = c->piece->first;
+    c->x.places = c->places;
+    add_block(c);
+    c->waiting = 0;
+}
+
+/* The whole block from element i on. False: it is one to decode, since most words differ, or since
+ * the squares of the others have no sum. */
+static bool add_words(comparing *c, int64_t i, const char *const *data)
+{
+    uint64_t same[DIFF_BLOCK];
+    uint16_t others[DIFF_BLOCK];
+    int64_t per = c->x.per, n = diff_words(same, others, data[0], data[1], c->cap);
+    double squares = n > c->cap / 2 ? INFINITY : squares_of(&c->x, same);
+    if (!isfinite(squares))
+        return false;
+    if (c->waiting + n > c->cap)
+        add_waiting(c);
+    for (int64_t k = 0; k < n; k++, c->waiting++) {
+        memcpy(&c->words[0][c->waiting], data[0] + 8 * others[k], 8);
+        memcpy(&c->words[1][c->waiting], data[1] + 8 * others[k], 8);
+        c->places[c->waiting] = (int32_t)(i + others[k] * per);
+    }
+    c->p->finite += (DIFF_BLOCK - n * per) * c->x.width;
+    c->p->a += squares;
+    c->p->b += squares;
+    c->p->product += squares;
+    return true;
+}
+
 static void compare_piece(part *p, const diff_options *o, const tensor_type *t,
                           const walk_piece *piece)
 {
-    blocks x;
-    diff_lanes lanes = {0};
-    method how = method_of(t[0], t[1]);
-    memcpy(x.t, t, sizeof x.t);
-    x.width = t[0] == TENSOR_C64 ? 2 : 1;
-    x.wide = how == METHOD_F64;
-    x.ulps = has_ulps(t[0], t[1]);
+    comparing c;
+    blocks *x = &c.x;
+    bool words = has_words(t);
+    c.p = p;
+    c.o = o;
+    c.piece = piece;
+    c.how = method_of(t[0], t[1]);
+    memset(&c.lanes, 0, sizeof c.lanes);
+    memcpy(x->t, t, sizeof x->t);
+    x->width = t[0] == TENSOR_C64 ? 2 : 1;
+    x->wide = c.how == METHOD_F64;
+    x->ulps = has_ulps(t[0], t[1]);
+    x->per = words ? 8 / tensor_type_run_bytes(t[0]) : 1;
+    c.cap = DIFF_BLOCK / x->per;
+    c.waiting = 0;
     for (int64_t i = 0; i < piece->n; i += DIFF_BLOCK) {
-        x.n = piece->n - i < DIFF_BLOCK ? piece->n - i : DIFF_BLOCK;
-        x.from = piece->first + i;
+        const char *data[2];
         for (int k = 0; k < 2; k++)
-            x.data[k] = (const char *)piece->data[k] + tensor_type_bytes(t[k], i);
-        switch (how) {
-        case METHOD_BITS:
-            add_bits(p, &x);
-            break;
-        case METHOD_INTEGER:
-            add_integers(p, &lanes, &x);
-            break;
-        case METHOD_F32:
-        case METHOD_F64:
-            add_numbers(p, &lanes, o, &x);
-            break;
-        }
+            data[k] = (const char *)piece->data[k] + tensor_type_bytes(t[k], i);
+        if (words && piece->n - i >= DIFF_BLOCK && add_words(&c, i, data))
+            continue;
+        add_waiting(&c);
+        x->n = piece->n - i < DIFF_BLOCK ? piece->n - i : DIFF_BLOCK;
+        x->from = piece->first + i;
+        x->places = NULL;
+        x->data[0] = data[0];
+        x->data[1] = data[1];
+        add_block(&c);
     }
-    p->differences += total(lanes.differences);
-    p->a += total(lanes.a);
-    p->b += total(lanes.b);
-    p->product += total(lanes.product);
+    add_waiting(&c);
+    p->differences += total(c.lanes.differences);
+    p->a += total(c.lanes.a);
+    p->b += total(c.lanes.b);
+    p->product += total(c.lanes.product);
 }
 
 /* ---- Pieces ---------------------------------------------------------------------------------- */

@@ -221,6 +221,40 @@ TEST(tensor_diff_finite)
     }
 }
 
+/* Few elements differ, so that words of several blocks are decoded together: some by the same
+ * amount, of which the first counts; beside blocks of nan, of zeros and of numbers whose squares
+ * vanish or overflow in float32. */
+TEST(tensor_diff_sparse)
+{
+    static const tensor_type types[] = {TENSOR_F64,     TENSOR_F32, TENSOR_BF16, TENSOR_F16,
+                                        TENSOR_F8_E4M3, TENSOR_I16, TENSOR_I64,  TENSOR_U8};
+    uint64_t state = 7;
+    int64_t n = 60 * 1024 + 21, from = 20 * 1024;
+    double *x = malloc(sizeof *x * (size_t)n);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (double)(next_random(&state) % 16) + 16;
+    for (int t = 0; t < 8; t++) {
+        bool floats = is_float(types[t]) && types[t] != TENSOR_F8_E4M3;
+        bool large = floats && types[t] != TENSOR_F16;
+        for (int64_t i = 0; i < 1500; i++) {
+            x[from + i] = floats && i == 100 ? NAN : 17;
+            x[from + 8000 + i] = 0;
+            x[from + 12000 + i] = large ? 1e-30 : 1;
+            x[from + 16000 + i] = large ? 1e30 : 1;
+        }
+        unsigned char *a = malloc((size_t)n * 8);
+        CHECK_INT(tensor_encode_f64(a, types[t], x, n), -1);
+        for (uint64_t one_in = 100; one_in < 100000; one_in *= 30) {
+            unsigned char *b = changed(types[t], a, n, one_in, &state);
+            for (int k = 0; k < NTOLERANCES; k++)
+                check(types[t], a, types[t], b, n, tolerances[k]);
+            free(b);
+        }
+        free(a);
+    }
+    free(x);
+}
+
 /* Two types: without a tolerance that is the difference; with one numbers count. */
 TEST(tensor_diff_two_types)
 {
@@ -308,6 +342,25 @@ TEST(tensor_diff_complex)
             .state,
         DIFF_SAME);
     CHECK_INT(diff_of(TENSOR_C64, a, TENSOR_F64, b, 3, tolerances[1]).state, DIFF_DTYPE);
+}
+
+/* The parts of C64 are the numbers of F32. */
+TEST(tensor_diff_complex_sparse)
+{
+    uint64_t state = 8;
+    int64_t n = 20 * 1024;
+    float *a = malloc(sizeof *a * 2 * (size_t)n);
+    for (int64_t i = 0; i < 2 * n; i++)
+        a[i] = (float)ldexp((double)next_random(&state), -64) - 0.5f;
+    float *b = (float *)changed(TENSOR_F32, (unsigned char *)a, 2 * n, 1000, &state);
+    tensor_difference c = diff_of(TENSOR_C64, a, TENSOR_C64, b, n, bits);
+    tensor_difference f = diff_of(TENSOR_F32, a, TENSOR_F32, b, 2 * n, bits);
+    CHECK(c.state == DIFF_VALUES && c.where == f.where / 2 && c.ulps == f.ulps);
+    CHECK(c.max_abs == f.max_abs && close_to(c.rms, f.rms, 1e-12));
+    CHECK(close_to(c.cosine, f.cosine, 1e-12));
+    CHECK(c.equal < f.equal && c.equal > 0.9);
+    free(a);
+    free(b);
 }
 
 /* ---- Pieces and threads ---------------------------------------------------------------------- */
