@@ -5,7 +5,6 @@
 #include "base/visible.h"
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
-#include "checkpoints/walked.h"
 #include "eval/eval.h"
 #include "session/show.h"
 #include "session/unit.h"
@@ -146,8 +145,8 @@ static int check_values(findings *f, checkpoint *c, kv_err *e)
     for (int64_t i = 0; i < n && code == KV_OK; i++)
         keys[i] = i;
     if (code == KV_OK) {
-        walked_begin("check", c, keys, n);
-        code = tensor_check_all(values, c, keys, n, walked_step, NULL, &why);
+        progress_begin("check", 0, PROGRESS_BYTES);
+        code = tensor_check_all(values, c, keys, n, progress_bytes, NULL, &why);
         progress_end();
         if (code == KV_E_FORMAT || code == KV_E_UNSUPPORTED)
             code = check_each(f, c, e);

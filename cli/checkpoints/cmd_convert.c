@@ -6,7 +6,6 @@
 #include "checkpoints/choose.h"
 #include "checkpoints/outputs.h"
 #include "checkpoints/renames.h"
-#include "checkpoints/walked.h"
 #include "session/unit.h"
 #include "syntax/safe.h"
 #include "tensors/convert.h"
@@ -146,15 +145,12 @@ static int convert_all(plan *p, kv_err *e)
                  .nkeys = p->nkeys,
                  .metadata = p->texts,
                  .nmetadata = p->ntexts,
-                 .progress = walked_step};
-    int64_t all = 0;
-    for (int64_t i = 0; i < p->nkeys; i++)
-        all += checkpoint_at(p->files[p->keys[i].input], p->keys[i].at)->bytes;
+                 .progress = progress_bytes};
     if (convert_check(&c, e))
         return unit_at(p->s, p->call, e);
     if (session_would(p->s, "write", p->to.text))
         return KV_OK;
-    progress_begin("convert", all, PROGRESS_BYTES);
+    progress_begin("convert", 0, PROGRESS_BYTES);
     int code = convert_run(&c, p->to.text, &p->options, e);
     progress_end();
     return code ? unit_at(p->s, p->to.at, e) : KV_OK;

@@ -10,7 +10,6 @@
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
 #include "checkpoints/renames.h"
-#include "checkpoints/walked.h"
 #include "eval/eval.h"
 #include "session/unit.h"
 #include "tensors/tensor_diff.h"
@@ -157,13 +156,8 @@ static int pair_keys(session *s, const ast *call, both *x, choice *chosen, resul
 
 static int compare(both *x, const diff_options *o, kv_err *e)
 {
-    int64_t bytes = 0;
-    for (int64_t i = 0; i < x->n; i++)
-        if (x->pairs[i].a >= 0 && x->pairs[i].b >= 0)
-            bytes += checkpoint_at(x->files[0], x->pairs[i].a)->bytes +
-                     checkpoint_at(x->files[1], x->pairs[i].b)->bytes;
-    progress_begin("diff", bytes, PROGRESS_BYTES);
-    int code = tensor_diffs(x->pairs, x->n, x->files[0], x->files[1], o, walked_step, NULL, e);
+    progress_begin("diff", 0, PROGRESS_BYTES);
+    int code = tensor_diffs(x->pairs, x->n, x->files[0], x->files[1], o, progress_bytes, NULL, e);
     progress_end();
     for (int64_t i = 0; i < x->n; i++)
         x->nsame += x->pairs[i].state == DIFF_SAME;
