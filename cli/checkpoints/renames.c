@@ -39,8 +39,8 @@ const char *renames_apply(const renames *r, const session *s, const char *name, 
         last = buf_text(&texts[i % 2]);
     }
     if (code == KV_OK && r->given.n > 0 && !*last && *name)
-        code = unit_err(s, r->given.items[0].at, e, KV_E_KEY, "nothing is left of the name \"%.120s\"",
-                        name);
+        code = unit_err(s, r->given.items[0].at, e, KV_E_KEY,
+                        "nothing is left of the name \"%.120s\"", name);
     if (code == KV_OK && r->given.n > 0)
         kept = arena_text(names, last, strlen(last), e);
     buf_release(&texts[0]);

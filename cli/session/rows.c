@@ -40,7 +40,7 @@ int rows_add_key(rows *r, kv_key key, kv_err *e)
     return key.name ? rows_add_text(r, key.name, e) : rows_add(r, value_int(key.id), e);
 }
 
-/* In as many digits as tell a float32, which people can read. Files and records have all of them. */
+/* In as many digits as tell a float32, which people can read. Files and records have all. */
 static void float_text(buf *out, double x)
 {
     char text[NUM_TEXT_MAX];

@@ -319,7 +319,8 @@ TEST(tensor_diff_integers)
     CHECK(d.is_integer && d.max_int == UINT64_MAX && d.where == 0 && !d.has_ulps);
     d = diff_of(TENSOR_I64, a + 1, TENSOR_I64, b + 1, 2, bits);
     CHECK(d.max_int == 1 && d.where == 1 && d.equal == 0.5);
-    const diff_options one = {.tolerance = true, .atol = 1}, less = {.tolerance = true, .atol = 0.75};
+    const diff_options one = {.tolerance = true, .atol = 1};
+    const diff_options less = {.tolerance = true, .atol = 0.75};
     CHECK_INT(diff_of(TENSOR_I64, a + 1, TENSOR_I64, b + 1, 2, one).state, DIFF_SAME);
     d = diff_of(TENSOR_I64, a + 1, TENSOR_I64, b + 1, 2, less);
     CHECK(d.state == DIFF_VALUES && d.max_int == 1);
