@@ -10,7 +10,8 @@
 #define VECTOR(bytes) __attribute__((vector_size(bytes), aligned(4), may_alias))
 typedef float f32_16 VECTOR(64);
 typedef int32_t i32_16 VECTOR(64);
-typedef float f32_8 VECTOR(32);
+typedef float f32_4 VECTOR(16);
+typedef double f64_4 VECTOR(32);
 typedef double f64_8 VECTOR(64);
 typedef int64_t i64_8 VECTOR(64);
 
@@ -71,23 +72,48 @@ static void keep_range(stat_lanes *s, const double *low, const double *high, int
     }
 }
 
+/* Four numbers become one vector; of more, GCC 12 widens halves and puts them together again. */
+#define WIDE(four) __builtin_convertvector(four, f64_4)
+#define ADD_FOUR(j, four)                                                                          \
+    do {                                                                                           \
+        f64_4 d = (four)-near;                                                                     \
+        sum##j += d;                                                                               \
+        squares##j += d * d;                                                                       \
+    } while (0)
+
+#define TAKE_SUMS(s)                                                                               \
+    f64_4 sum0 = AT(f64_4, (s)->sum), sum1 = AT(f64_4, (s)->sum + 4);                              \
+    f64_4 sum2 = AT(f64_4, (s)->sum + 8), sum3 = AT(f64_4, (s)->sum + 12);                         \
+    f64_4 squares0 = AT(f64_4, (s)->squares), squares1 = AT(f64_4, (s)->squares + 4);              \
+    f64_4 squares2 = AT(f64_4, (s)->squares + 8), squares3 = AT(f64_4, (s)->squares + 12)
+
+#define KEEP(to, j, x) memcpy((to) + 4 * (j), &(x), sizeof(x))
+#define KEEP_SUMS(s)                                                                               \
+    do {                                                                                           \
+        KEEP((s)->sum, 0, sum0);                                                                   \
+        KEEP((s)->sum, 1, sum1);                                                                   \
+        KEEP((s)->sum, 2, sum2);                                                                   \
+        KEEP((s)->sum, 3, sum3);                                                                   \
+        KEEP((s)->squares, 0, squares0);                                                           \
+        KEEP((s)->squares, 1, squares1);                                                           \
+        KEEP((s)->squares, 2, squares2);                                                           \
+        KEEP((s)->squares, 3, squares3);                                                           \
+    } while (0)
+
 CPU_CLONES void stat_add_f32(stat_lanes *s, const float *x, int64_t n, double near)
 {
-    f64_8 sum0 = AT(f64_8, s->sum), sum1 = AT(f64_8, s->sum + 8);
-    f64_8 squares0 = AT(f64_8, s->squares), squares1 = AT(f64_8, s->squares + 8);
+    TAKE_SUMS(s);
     f32_16 low = AT(f32_16, x), high = low;
     i32_16 zeros = {0};
     for (int64_t i = 0; i < n; i += 16) {
         f32_16 v = AT(f32_16, x + i);
-        f64_8 a = __builtin_convertvector(AT(f32_8, x + i), f64_8) - near;
-        f64_8 b = __builtin_convertvector(AT(f32_8, x + i + 8), f64_8) - near;
         low = SELECT(i32_16, f32_16, v < low, v, low);
         high = SELECT(i32_16, f32_16, v > high, v, high);
         zeros -= v == 0;
-        sum0 += a;
-        sum1 += b;
-        squares0 += a * a;
-        squares1 += b * b;
+        ADD_FOUR(0, WIDE(AT(f32_4, x + i)));
+        ADD_FOUR(1, WIDE(AT(f32_4, x + i + 4)));
+        ADD_FOUR(2, WIDE(AT(f32_4, x + i + 8)));
+        ADD_FOUR(3, WIDE(AT(f32_4, x + i + 12)));
     }
     double lows[16], highs[16];
     for (int j = 0; j < 16; j++) {
@@ -96,10 +122,56 @@ CPU_CLONES void stat_add_f32(stat_lanes *s, const float *x, int64_t n, double ne
         s->zeros += zeros[j];
     }
     keep_range(s, lows, highs, 16);
-    memcpy(s->sum, &sum0, sizeof sum0);
-    memcpy(s->sum + 8, &sum1, sizeof sum1);
-    memcpy(s->squares, &squares0, sizeof squares0);
-    memcpy(s->squares + 8, &squares1, sizeof squares1);
+    KEEP_SUMS(s);
+}
+
+/* Two codes in each 32 bits: the upper one is a float32 without the lower, which is one when it is
+ * shifted up. So no lanes change their places. */
+typedef int32_t i32_4 VECTOR(16);
+typedef int32_t any_i32_4 __attribute__((vector_size(16), aligned(1), may_alias));
+#define UPPER(two) ((f32_4)((two) & (int32_t)0xffff0000))
+#define LOWER(two) ((f32_4)((two) << 16))
+
+#define ADD_BF16(wide)                                                                             \
+    do {                                                                                           \
+        TAKE_SUMS(s);                                                                              \
+        for (int64_t i = 0; i < n; i += 16) {                                                      \
+            i32_4 a = AT(any_i32_4, (const char *)codes + 2 * i);                                  \
+            i32_4 b = AT(any_i32_4, (const char *)codes + 2 * i + 16);                             \
+            ADD_FOUR(0, wide(LOWER(a)));                                                           \
+            ADD_FOUR(1, wide(UPPER(a)));                                                           \
+            ADD_FOUR(2, wide(LOWER(b)));                                                           \
+            ADD_FOUR(3, wide(UPPER(b)));                                                           \
+        }                                                                                          \
+        KEEP_SUMS(s);                                                                              \
+    } while (0)
+
+static void add_bf16(stat_lanes *s, const void *codes, int64_t n, double near)
+{
+    ADD_BF16(WIDE);
+}
+
+#ifdef __x86_64__
+#include <immintrin.h>
+
+/* GCC 12 widens four float32 that are not in memory by twos, hence by hand: a third quicker. */
+#define WIDE_AVX2(four) ((f64_4)_mm256_cvtps_pd((__m128)(four)))
+__attribute__((target("avx2"))) static void add_bf16_avx2(stat_lanes *s, const void *codes,
+                                                          int64_t n, double near)
+{
+    ADD_BF16(WIDE_AVX2);
+}
+#endif
+
+void stat_add_bf16(stat_lanes *s, const void *codes, int64_t n, double near)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2")) {
+        add_bf16_avx2(s, codes, n, near);
+        return;
+    }
+#endif
+    add_bf16(s, codes, n, near);
 }
 
 CPU_CLONES void stat_add_f64(stat_lanes *s, const double *x, int64_t n, double near, double scale)
@@ -133,6 +205,40 @@ CPU_CLONES void stat_add_f64(stat_lanes *s, const double *x, int64_t n, double n
     memcpy(s->sum + 8, &sum1, sizeof sum1);
     memcpy(s->squares, &squares0, sizeof squares0);
     memcpy(s->squares + 8, &squares1, sizeof squares1);
+}
+
+/* ---- Codes of BF16 --------------------------------------------------------------------------- */
+
+static float bf16_of(uint16_t code)
+{
+    uint32_t bits = (uint32_t)code << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* As integers, codes are in the order of positive numbers, and of negative ones turned round,
+ * all of which have the sign bit. */
+CPU_CLONES int stat_range_bf16(float *lowest, float *highest, int64_t *zeros, const void *codes,
+                               int64_t n)
+{
+    uint16_t least = UINT16_MAX, most = 0, count = 0;
+    int16_t top = INT16_MIN;
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t code;
+        memcpy(&code, (const char *)codes + 2 * i, sizeof code);
+        int16_t as_signed = (int16_t)code;
+        least = code < least ? code : least;
+        most = code > most ? code : most;
+        top = as_signed > top ? as_signed : top;
+        count = (uint16_t)(count + ((uint16_t)(code << 1) == 0));
+    }
+    if (top >= 0x7f80 || most >= 0xff80)
+        return 0;
+    *lowest = bf16_of(most >= 0x8000 ? most : least);
+    *highest = bf16_of(top >= 0 ? (uint16_t)top : least);
+    *zeros = count;
+    return 1;
 }
 
 /* ---- Integers -------------------------------------------------------------------------------- */

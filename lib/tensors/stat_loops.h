@@ -29,8 +29,17 @@ void stat_clean_f32(float *out, const float *x, int64_t n, float instead, int64_
 void stat_clean_f64(double *out, const double *x, int64_t n, double instead, int64_t *nan,
                     int64_t *inf);
 
+/* Looks at n >= 1 BF16 codes, at any address and at most STAT_BLOCK: whether all are finite; if so,
+ * sets the least, the largest and how many are zero. */
+int stat_range_bf16(float *lowest, float *highest, int64_t *zeros, const void *codes, int64_t n);
+
+/* Adds the deviations of n finite BF16 codes from `near`, as stat_add_f32 does, but lanes go to
+ * other elements. lowest, highest and zeros are the caller's. */
+void stat_add_bf16(stat_lanes *s, const void *codes, int64_t n, double near);
+
 /* Adds a block: n finite numbers, a multiple of STAT_LANES up to STAT_BLOCK, times scale.
- * Deviations are from `near`, which is scaled already. */
+ * Deviations are from `near`, which is scaled already. Of float32 the sum of squares is not finite
+ * when a number is not, since no square of float32 overflows in float64. */
 void stat_add_f32(stat_lanes *s, const float *x, int64_t n, double near);
 void stat_add_f64(stat_lanes *s, const double *x, int64_t n, double near, double scale);
 

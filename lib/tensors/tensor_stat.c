@@ -66,35 +66,77 @@ static void find_near(adding *a, const void *x, int64_t n, bool wide)
 
 /* A block of float32, or of float64 when wide: what is not finite, and what is missing in the last
  * lanes, becomes `near`, which changes neither sums nor range. */
-static void add_block(adding *a, const void *x, int64_t n, bool wide)
+static void add_cleaned(adding *a, const void *x, int64_t n, bool wide)
 {
     int64_t nan = 0, inf = 0, lanes = (n + STAT_LANES - 1) / STAT_LANES * STAT_LANES;
-    bool finite = wide ? stat_finite_f64(x, n) : stat_finite_f32(x, n);
-    if (!a->has_near)
-        find_near(a, x, n, wide);
     double near = a->has_near ? a->near : 0;
-    if (wide && (!finite || lanes != n))
+    if (wide)
         stat_clean_f64(a->clean.f64, x, n, near, &nan, &inf);
-    else if (!finite || lanes != n)
+    else
         stat_clean_f32(a->clean.f32, x, n, (float)near, &nan, &inf);
     a->p.nan += nan;
     a->p.inf += inf;
     if (!a->has_near)
         return;
-    if (!finite || lanes != n) {
-        for (int64_t i = n; i < lanes && wide; i++)
-            a->clean.f64[i] = near;
-        for (int64_t i = n; i < lanes && !wide; i++)
-            a->clean.f32[i] = (float)near;
-        x = &a->clean;
-    }
+    for (int64_t i = n; i < lanes && wide; i++)
+        a->clean.f64[i] = near;
+    for (int64_t i = n; i < lanes && !wide; i++)
+        a->clean.f32[i] = (float)near;
     if (wide)
-        stat_add_f64(&a->lanes, x, lanes, near * a->scale, a->scale);
+        stat_add_f64(&a->lanes, a->clean.f64, lanes, near * a->scale, a->scale);
     else
-        stat_add_f32(&a->lanes, x, lanes, near);
+        stat_add_f32(&a->lanes, a->clean.f32, lanes, near);
     a->p.finite += n - nan - inf;
     if (near == 0)
         a->lanes.zeros -= nan + inf + lanes - n;
+}
+
+/* float32 that may be not finite: whether they are shows in the sums, without a loop of its own. */
+static bool add_f32(adding *a, const float *x, int64_t n)
+{
+    stat_lanes before = a->lanes;
+    double squares = 0;
+    stat_add_f32(&a->lanes, x, n, a->near);
+    for (int j = 0; j < STAT_LANES; j++)
+        squares += a->lanes.squares[j];
+    if (!isfinite(squares))
+        a->lanes = before;
+    return isfinite(squares);
+}
+
+static void add_block(adding *a, const void *x, int64_t n, bool wide)
+{
+    if (!a->has_near)
+        find_near(a, x, n, wide);
+    bool whole = a->has_near && n % STAT_LANES == 0;
+    if (whole && wide && (whole = stat_finite_f64(x, n)))
+        stat_add_f64(&a->lanes, x, n, a->near * a->scale, a->scale);
+    else if (whole)
+        whole = add_f32(a, x, n);
+    if (whole)
+        a->p.finite += n;
+    else
+        add_cleaned(a, x, n, wide);
+}
+
+/* A block of BF16, without a copy. False: it is one to decode. */
+static bool add_bf16(adding *a, const void *codes, int64_t n)
+{
+    float low, high, first;
+    int64_t zeros;
+    if (n % STAT_LANES != 0 || !stat_range_bf16(&low, &high, &zeros, codes, n))
+        return false;
+    if (!a->has_near) {
+        tensor_decode_f32(&first, TENSOR_BF16, codes, 1);
+        a->near = first;
+        a->has_near = true;
+    }
+    stat_add_bf16(&a->lanes, codes, n, a->near);
+    a->lanes.lowest = low < a->lanes.lowest ? low : a->lanes.lowest;
+    a->lanes.highest = high > a->lanes.highest ? high : a->lanes.highest;
+    a->lanes.zeros += zeros;
+    a->p.finite += n;
+    return true;
 }
 
 /* The lanes as one sum, in a fixed order. */
@@ -153,6 +195,8 @@ static void add_data(adding *a, tensor_type t, const void *data, int64_t n, bool
     } numbers;
     bool wide = !tensor_fits_f32(t);
     const void *x = &numbers;
+    if (t == TENSOR_BF16 && add_bf16(a, data, n))
+        return;
     if ((t == TENSOR_F32 || t == TENSOR_F64) && (uintptr_t)data % (wide ? 8 : 4) == 0)
         x = data;
     else if (wide)

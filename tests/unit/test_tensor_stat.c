@@ -138,6 +138,39 @@ TEST(tensor_stat_lengths)
     }
 }
 
+/* Finite blocks, whose least and largest are told from the codes of BF16: of one sign or of both,
+ * with zeros of both signs or none; and one number among them that is not finite. */
+TEST(tensor_stat_finite_blocks)
+{
+    static const tensor_type types[] = {TENSOR_BF16, TENSOR_F32};
+    static const float from[] = {-2, -2, 1, -1, 0}, to[] = {2, -1, 2, 0, 1};
+    uint64_t state = 3;
+    int64_t n = 3 * 4096;
+    float *x = malloc(sizeof *x * (size_t)n);
+    void *data = malloc(sizeof *x * (size_t)n);
+    for (int k = 0; k < 5; k++) {
+        for (int zeros = 0; zeros < 4; zeros++) {
+            for (int64_t i = 0; i < n; i++) {
+                float part = (float)(next_random(&state) >> 40) * 0x1p-24f;
+                x[i] = from[k] + (to[k] - from[k]) * part;
+                if (zeros > 0 && i % 50 < zeros)
+                    x[i] = i % 50 ? 0 : -0.0f;
+            }
+            for (int t = 0; t < 2; t++) {
+                tensor_encode_f32(data, types[t], x, n);
+                check(types[t], n, data);
+            }
+            x[5000] = zeros % 2 ? -INFINITY : NAN;
+            for (int t = 0; t < 2; t++) {
+                tensor_encode_f32(data, types[t], x, n);
+                check(types[t], n, data);
+            }
+        }
+    }
+    free(x);
+    free(data);
+}
+
 TEST(tensor_stat_nothing_finite)
 {
     float *x = malloc(sizeof *x * (WALK_PIECE + 5000));
