@@ -156,7 +156,7 @@ usage: sh ci-gate.sh OLD NEW [RTOL [ATOL] | TOLERANCES]"
     run gate a.safetensors b.safetensors
     assert_failure 1
     assert_line "key  state    equal  max_abs    where   ulps              rms        cosine"
-    assert_line --regexp "^w    differs  0.0    1.0                 \(0, 0\)  8388608"
+    assert_line --regexp "^w +differs +0.0 +1.0 +\(0, 0\) +8388608"
     assert_line "kvctl: error[assert]: 2 of 3 keys differ"
     assert_line "ci-gate: b.safetensors DIFFERS from a.safetensors by more than rtol 1e-5, atol 1e-8"
     kvctl -q -s less.safetensors -c 'init w ones(2,3)'
