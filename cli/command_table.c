@@ -270,7 +270,7 @@ const command command_table[] = {
      "ls m.safetensors --fold             # numbers in names as #: one line for all layers\n"
      "ls m.safetensors --long             # also the file of each, and where its data begin\n"
      "ls m.safetensors --all              # of a file of -s also what the store keeps about itself",
-     "list, info",
+     "list, info, checkpoints",
      .fails = "io, format, key"},
     {"convert",
      {{ARG_PATHS, "CKPT... OUT [GLOB...]", false}},
@@ -287,7 +287,7 @@ const command command_table[] = {
          "save m.safetensors; convert m.safetensors half.safetensors --dtype bf16\n"
          "convert m.safetensors out/ --shard-size 5G --force # shards with their index\n"
          "convert m.safetensors some.npz 3 [57] --rename s/^/layer./",
-     .see = "ls, save",
+     .see = "ls, save, checkpoints",
      .fails = "io, format, key, dtype, value"},
     {"stat",
      {{ARG_PATH, "CKPT", false}, {ARG_PATHS, "GLOB...", true}},
@@ -297,7 +297,7 @@ const command command_table[] = {
      "the numbers in a checkpoint, a row a key: least, largest, mean, deviation, zeros, nan, inf",
      "save m.safetensors; stat m.safetensors\n"
      "stat m.safetensors --exclude 5       # all keys but 5",
-     "ls, diff",
+     "ls, diff, checkpoints",
      .fails = "io, format, key, dtype"},
     {"check",
      {{ARG_PATH, "CKPT", false}},
@@ -309,7 +309,7 @@ const command command_table[] = {
      "init zero zeros(2); save z.safetensors\n"
      "expect-error assert { check z.safetensors } # a line a finding; without any it says nothing\n"
      "check m.safetensors --like m.safetensors    # also what differs in names and shapes",
-     "ls, hash, stat",
+     "ls, hash, stat, checkpoints",
      .fails = "assert, io, format"},
     {"diff",
      {{ARG_PATH, "A", false}, {ARG_PATH, "B", false}, {ARG_PATHS, "GLOB...", true}},
@@ -326,7 +326,7 @@ const command command_table[] = {
      "save m.safetensors; diff m.safetensors m.safetensors   # nothing: they are equal\n"
      "diff m.safetensors m.safetensors --rtol 1e-3           # |a - b| <= atol + rtol * |b|\n"
      "diff m.safetensors m.safetensors --rename s/^model[.]// --brief # the names alone",
-     "stat, ls",
+     "stat, ls, checkpoints",
      .fails = "io, format, key, assert, value"},
     {"hash",
      {{ARG_PATH, "CKPT", false}, {ARG_PATHS, "GLOB...", true}},
@@ -341,7 +341,7 @@ const command command_table[] = {
      "hash m.safetensors 3 --sha256                # where somebody may have meddled\n"
      "hash m.safetensors | tee m.hashes            # a line `HASH  NAME` a key\n"
      "hash m.safetensors --verify m.hashes         # names what differs",
-     "ls, check, diff",
+     "ls, check, diff, checkpoints",
      .fails = "assert, key, io, format, unsupported"},
     {"type",
      .flags = COMMAND_GIVES,

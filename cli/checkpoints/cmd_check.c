@@ -5,7 +5,6 @@
 #include "base/visible.h"
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
-#include "checkpoints/walked.h"
 #include "eval/eval.h"
 #include "session/show.h"
 #include "session/unit.h"
@@ -22,6 +21,7 @@ typedef struct findings {
     rows *cells;
     buf *lines;
     int64_t n;
+    const char *path; /* of the checkpoint, for what concerns no single file */
 } findings;
 
 static int add_text_or_none(rows *table, const char *text, kv_err *e)
@@ -48,10 +48,8 @@ static int add_fault(void *arg, const char *key, const char *file, const char *f
     findings *f = arg;
     if (f->n++ >= LISTED_MAX)
         return KV_OK;
-    if (file) {
-        add_visible(f->lines, file);
-        buf_add(f->lines, ": ");
-    }
+    add_visible(f->lines, file ? file : f->path);
+    buf_add(f->lines, ": ");
     add_visible(f->lines, finding);
     buf_char(f->lines, '\n');
     return add_cells(f, key, file, finding, e);
@@ -109,6 +107,14 @@ static int add_values(findings *f, const checkpoint *c, const tensor_info *t,
     return v->zero ? add(f, t->name, file, e, "all of its elements are 0") : KV_OK;
 }
 
+/* A key that cannot be read; the sentence begins with the name of its file. */
+static int add_unread(findings *f, const char *key, const char *file, const char *why, kv_err *e)
+{
+    size_t n = strlen(file);
+    bool named = strncmp(why, file, n) == 0 && strncmp(why + n, ": ", 2) == 0;
+    return add_fault(f, key, file, named ? why + n + 2 : why, e);
+}
+
 /* One by one, where something stands in the way of a walk over all: what cannot be read is a
  * finding, and the other keys are looked at. */
 static int check_each(findings *f, checkpoint *c, kv_err *e)
@@ -120,7 +126,7 @@ static int check_each(findings *f, checkpoint *c, kv_err *e)
         kv_err why = {0};
         code = tensor_check_all(&v, c, &i, 1, NULL, NULL, &why);
         if (code == KV_E_FORMAT || code == KV_E_UNSUPPORTED)
-            code = add_fault(f, t->name, NULL, why.text, e);
+            code = add_unread(f, t->name, checkpoint_file(c, t->file), why.text, e);
         else if (code == KV_OK)
             code = add_values(f, c, t, &v, e);
         else
@@ -139,8 +145,8 @@ static int check_values(findings *f, checkpoint *c, kv_err *e)
     for (int64_t i = 0; i < n && code == KV_OK; i++)
         keys[i] = i;
     if (code == KV_OK) {
-        walked_begin("check", c, keys, n);
-        code = tensor_check_all(values, c, keys, n, walked_step, NULL, &why);
+        progress_begin("check", 0, PROGRESS_BYTES);
+        code = tensor_check_all(values, c, keys, n, progress_bytes, NULL, &why);
         progress_end();
         if (code == KV_E_FORMAT || code == KV_E_UNSUPPORTED)
             code = check_each(f, c, e);
@@ -209,6 +215,7 @@ static int open_checked(session *s, const ast *call, findings *f, result *out, c
     const char *path = eval_word(s, call->kid[0], "a path", out, e);
     if (!path)
         return e->code;
+    f->path = path;
     return checkpoint_open(c, path, &options, e) ? unit_at(s, call->kid[0], e) : KV_OK;
 }
 
@@ -218,7 +225,7 @@ int cmd_check(session *s, const ast *call, result *out, kv_err *e)
     const ast *like = command_option_of(call, "like");
     checkpoint *c = NULL, *other = NULL;
     buf text = {0};
-    findings f = {&out->entries, &text, 0};
+    findings f = {&out->entries, &text, 0, ""};
     out->entries = (rows){columns, 3, NULL, 0, 0};
     int code = like ? choose_open(s, like, command_option_of(call, "all"), out, &other, e) : KV_OK;
     if (code == KV_OK && (code = open_checked(s, call, &f, out, &c, e)) == KV_OK &&

@@ -5,11 +5,10 @@
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
 #include "checkpoints/outputs.h"
-#include "checkpoints/walked.h"
+#include "checkpoints/renames.h"
 #include "session/unit.h"
 #include "syntax/safe.h"
 #include "tensors/convert.h"
-#include "tensors/rename.h"
 #include "term/progress.h"
 
 /* A conversion while its words are read and its keys are chosen. */
@@ -22,8 +21,7 @@ typedef struct plan {
     choice chosen;
     checkpoint **files;
     type_rules types;
-    words rename_words;
-    renaming **renames;
+    renames names;
     convert_key *keys;
     int64_t nkeys, cap;
     metadata_list metadata;
@@ -36,10 +34,8 @@ static void plan_release(plan *p)
 {
     for (int64_t i = 0; p->files && i < p->inputs.n; i++)
         checkpoint_close(p->files[i]);
-    for (int64_t i = 0; p->renames && i < p->rename_words.n; i++)
-        renaming_free(p->renames[i]);
+    renames_release(&p->names);
     mem_free(p->files);
-    mem_free(p->renames);
     mem_free(p->keys);
     mem_free(p->texts);
 }
@@ -56,6 +52,11 @@ static int cut_words(plan *p, const ast *at, const words *all, kv_err *e)
         unit_err(p->s, at, e, KV_E_USAGE, "there is no OUT: no word ends as a file to write");
         return kv_err_hint(e, OUTPUT_ENDINGS);
     }
+    if (to == 0 && all->n > 1) { /* most likely an ending that is not written */
+        unit_err(p->s, all->items[all->n - 1].at, e, KV_E_USAGE,
+                 "\"%s\" does not end as a file to write", all->items[all->n - 1].text);
+        return kv_err_hint(e, OUTPUT_ENDINGS);
+    }
     if (to == 0) {
         unit_err(p->s, all->items[0].at, e, KV_E_USAGE, "no checkpoint stands before OUT, \"%s\"",
                  all->items[0].text);
@@ -65,21 +66,6 @@ static int cut_words(plan *p, const ast *at, const words *all, kv_err *e)
     p->inputs = (words){all->items, to, to};
     p->to = all->items[to];
     p->chosen.globs = (words){all->items + to + 1, all->n - to - 1, all->n - to - 1};
-    return KV_OK;
-}
-
-static int read_renames(plan *p, kv_err *e)
-{
-    words *given = &p->rename_words;
-    int code = eval_option_words(p->s, p->call, "rename", "a renaming", p->out, given, e);
-    if (code)
-        return code;
-    p->renames = mem_zalloc(given->n, sizeof *p->renames, e);
-    if (!p->renames)
-        return KV_E_MEMORY;
-    for (int64_t i = 0; i < given->n; i++)
-        if (renaming_new(&p->renames[i], given->items[i].text, e))
-            return unit_at(p->s, given->items[i].at, e);
     return KV_OK;
 }
 
@@ -100,7 +86,7 @@ static int read_words(plan *p, kv_err *e)
     if (code == KV_OK)
         code = type_rules_read(p->s, p->call, p->out, &p->types, e);
     if (code == KV_OK)
-        code = read_renames(p, e);
+        code = renames_read(p->s, p->call, p->out, &p->names, e);
     if (code == KV_OK)
         code = metadata_read(p->s, p->call, p->out, &p->metadata, e);
     if (code == KV_OK && p->metadata.n > 0 && is_npz(p->to.text))
@@ -113,29 +99,11 @@ static int read_words(plan *p, kv_err *e)
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
 
-/* The name of a key in the output; NULL after an error. */
-static const char *new_name(plan *p, const char *name, kv_err *e)
-{
-    buf texts[2] = {0};
-    const char *kept = NULL;
-    int code = KV_OK;
-    for (int64_t i = 0; i < p->rename_words.n && code == KV_OK; i++) {
-        buf_clear(&texts[i % 2]);
-        code = renaming_apply(p->renames[i], name, &texts[i % 2], e);
-        name = buf_text(&texts[i % 2]);
-    }
-    if (code == KV_OK)
-        kept = p->rename_words.n > 0 ? arena_text(&p->out->names, name, strlen(name), e) : name;
-    buf_release(&texts[0]);
-    buf_release(&texts[1]);
-    return kept;
-}
-
 static int add_key(plan *p, int input, int64_t at, kv_err *e)
 {
     const tensor_info *t = checkpoint_at(p->files[input], at);
     int code = mem_grow(&p->keys, &p->cap, p->nkeys + 1, sizeof *p->keys, e);
-    const char *name = code ? NULL : new_name(p, t->name, e);
+    const char *name = code ? NULL : renames_apply(&p->names, p->s, t->name, &p->out->names, e);
     if (!name)
         return e->code;
     tensor_type type = type_rules_of(&p->types, t->name, t->type);
@@ -177,15 +145,12 @@ static int convert_all(plan *p, kv_err *e)
                  .nkeys = p->nkeys,
                  .metadata = p->texts,
                  .nmetadata = p->ntexts,
-                 .progress = walked_step};
-    int64_t all = 0;
-    for (int64_t i = 0; i < p->nkeys; i++)
-        all += checkpoint_at(p->files[p->keys[i].input], p->keys[i].at)->bytes;
+                 .progress = progress_bytes};
     if (convert_check(&c, e))
         return unit_at(p->s, p->call, e);
     if (session_would(p->s, "write", p->to.text))
         return KV_OK;
-    progress_begin("convert", all, PROGRESS_BYTES);
+    progress_begin("convert", 0, PROGRESS_BYTES);
     int code = convert_run(&c, p->to.text, &p->options, e);
     progress_end();
     return code ? unit_at(p->s, p->to.at, e) : KV_OK;

@@ -2,14 +2,16 @@
  * the worst first. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
 #include "base/map.h"
 #include "base/mem.h"
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
+#include "checkpoints/renames.h"
 #include "eval/eval.h"
 #include "session/unit.h"
-#include "tensors/rename.h"
 #include "tensors/tensor_diff.h"
 #include "term/progress.h"
 
@@ -78,48 +80,30 @@ static int read_options(session *s, const ast *call, diff_options *o, int32_t *t
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
 
-/* The name that a key of A gets: one substitution after the other. */
-static int new_name(const char **name, const words *rules, renaming *const *renamings, result *out,
-                    kv_err *e)
+/* Returns true for an npy file, whose one key is called like the file. */
+static bool is_npy(const checkpoint *c)
 {
-    buf text[2] = {{0}, {0}};
-    int code = KV_OK;
-    for (int64_t i = 0; i < rules->n && code == KV_OK; i++) {
-        buf *to = &text[i % 2];
-        buf_clear(to);
-        code = renaming_apply(renamings[i], i ? buf_text(&text[1 - i % 2]) : *name, to, e);
-    }
-    const buf *last = &text[(rules->n + 1) % 2];
-    if (rules->n && code == KV_OK &&
-        !(*name = arena_text(&out->names, buf_text(last), last->len, e)))
-        code = KV_E_MEMORY;
-    buf_release(&text[0]);
-    buf_release(&text[1]);
-    return code;
+    const char *path = checkpoint_name(c);
+    size_t n = strlen(path);
+    return checkpoint_count(c) == 1 && n > 4 && strcasecmp(path + n - 4, ".npy") == 0;
 }
 
-static int read_renamings(session *s, const words *rules, renaming **renamings, kv_err *e)
-{
-    for (int64_t i = 0; i < rules->n; i++)
-        if (renaming_new(&renamings[i], rules->items[i].text, e))
-            return unit_at(s, rules->items[i].at, e);
-    return KV_OK;
-}
-
-/* Adds the keys of A, by their new names; known gets the number of each pair. */
-static int add_keys_of_a(session *s, both *x, choice *chosen, const words *rules,
-                         renaming *const *renamings, map *known, result *out, kv_err *e)
+/* Adds the keys of A, by their new names; known gets the number of each pair. The arrays of two npy
+ * files belong together, whatever the files are called. */
+static int add_keys_of_a(session *s, both *x, choice *chosen, const renames *rules, map *known,
+                         result *out, kv_err *e)
 {
     const checkpoint *a = x->files[0];
+    bool lone = is_npy(a) && is_npy(x->files[1]);
     for (int64_t i = 0; i < checkpoint_count(a); i++) {
-        const char *name = checkpoint_at(a, i)->name;
-        if (new_name(&name, rules, renamings, out, e))
+        const char *name = checkpoint_at(lone ? x->files[1] : a, i)->name;
+        if (!(name = renames_apply(rules, s, name, &out->names, e)))
             return e->code;
         if (!choose_takes(chosen, name))
             continue;
         int64_t other = map_get(known, (kv_key){.name = name});
         if (other >= 0)
-            return unit_err(s, rules->items[0].at, e, KV_E_KEY,
+            return unit_err(s, rules->given.items[0].at, e, KV_E_KEY,
                             "\"%.120s\" and \"%.120s\" both become \"%.120s\"",
                             checkpoint_at(a, x->pairs[other].a)->name, checkpoint_at(a, i)->name,
                             name);
@@ -150,47 +134,30 @@ static void add_keys_of_b(both *x, choice *chosen, const map *known)
 static int pair_keys(session *s, const ast *call, both *x, choice *chosen, result *out, kv_err *e)
 {
     int64_t most = checkpoint_count(x->files[0]) + checkpoint_count(x->files[1]);
-    words rules = {0};
+    renames rules = {0};
     map known = {0};
-    int code = eval_option_words(s, call, "rename", "a substitution", out, &rules, e);
-    renaming **renamings = code ? NULL : mem_zalloc(rules.n, sizeof *renamings, e);
+    int code = renames_read(s, call, out, &rules, e);
     x->pairs = mem_alloc(most, sizeof *x->pairs, e);
     x->names = mem_alloc(most, sizeof *x->names, e);
-    if (code == KV_OK && (!renamings || !x->pairs || !x->names))
+    if (code == KV_OK && (!x->pairs || !x->names))
         code = KV_E_MEMORY;
     if (code == KV_OK)
-        code = read_renamings(s, &rules, renamings, e);
-    if (code == KV_OK)
-        code = add_keys_of_a(s, x, chosen, &rules, renamings, &known, out, e);
+        code = add_keys_of_a(s, x, chosen, &rules, &known, out, e);
     if (code == KV_OK) {
         add_keys_of_b(x, chosen, &known);
         code = choose_check(s, chosen, e);
     }
-    for (int64_t i = 0; i < rules.n && renamings; i++)
-        renaming_free(renamings[i]);
-    mem_free(renamings);
+    renames_release(&rules);
     map_release(&known);
     return code;
 }
 
 /* ---- Comparing ------------------------------------------------------------------------------- */
 
-static void step(void *arg, int64_t done, int64_t all)
-{
-    (void)arg;
-    (void)all;
-    progress_step(done);
-}
-
 static int compare(both *x, const diff_options *o, kv_err *e)
 {
-    int64_t bytes = 0;
-    for (int64_t i = 0; i < x->n; i++)
-        if (x->pairs[i].a >= 0 && x->pairs[i].b >= 0)
-            bytes += checkpoint_at(x->files[0], x->pairs[i].a)->bytes +
-                     checkpoint_at(x->files[1], x->pairs[i].b)->bytes;
-    progress_begin("diff", bytes, PROGRESS_BYTES);
-    int code = tensor_diffs(x->pairs, x->n, x->files[0], x->files[1], o, step, NULL, e);
+    progress_begin("diff", 0, PROGRESS_BYTES);
+    int code = tensor_diffs(x->pairs, x->n, x->files[0], x->files[1], o, progress_bytes, NULL, e);
     progress_end();
     for (int64_t i = 0; i < x->n; i++)
         x->nsame += x->pairs[i].state == DIFF_SAME;

@@ -5,7 +5,6 @@
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
 #include "checkpoints/hash_list.h"
-#include "checkpoints/walked.h"
 #include "session/show.h"
 #include "session/unit.h"
 #include "tensors/tensor_hash.h"
@@ -25,8 +24,8 @@ static int make_hashes(hashing *h, kv_err *e)
     h->hashes = mem_alloc(h->n, sizeof *h->hashes, e);
     if (!h->hashes)
         return KV_E_MEMORY;
-    walked_begin("hash", h->file, h->keys, h->n);
-    int code = tensor_hash_all(h->hashes, h->file, h->keys, h->n, h->kind, walked_step, NULL, e);
+    progress_begin("hash", 0, PROGRESS_BYTES);
+    int code = tensor_hash_all(h->hashes, h->file, h->keys, h->n, h->kind, progress_bytes, NULL, e);
     progress_end();
     return code;
 }

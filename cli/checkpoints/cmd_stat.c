@@ -6,23 +6,11 @@
 #include "tensors/tensor_stat.h"
 #include "term/progress.h"
 
-static void step(void *arg, int64_t done, int64_t all)
-{
-    (void)arg;
-    (void)all;
-    progress_step(done);
-}
-
 /* Reads the data of the chosen keys, and draws how far it is. */
 static int read_stats(tensor_stat *stats, checkpoint *c, const int64_t *keys, int64_t n, kv_err *e)
 {
-    int64_t bytes = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const tensor_info *t = checkpoint_at(c, keys[i]);
-        bytes += tensor_stat_can(t->type) ? t->bytes : 0;
-    }
-    progress_begin("stat", bytes, PROGRESS_BYTES);
-    int code = tensor_stats(stats, c, keys, n, step, NULL, e);
+    progress_begin("stat", 0, PROGRESS_BYTES);
+    int code = tensor_stats(stats, c, keys, n, progress_bytes, NULL, e);
     progress_end();
     return code;
 }

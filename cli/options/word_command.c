@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lang/lex.h"
+#include "base/num.h"
 #include "lang/parse.h"
 
 #define PLAIN "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+."
@@ -65,7 +66,11 @@ static int put_value(buf *out, const char *word, kv_err *e)
     ast *tree;
     kv_err why = {0};
     source src = {.name = "", .text = word, .len = (uint32_t)strlen(word), .line = 1, .col = 1};
-    bool simple = *word && !word[strspn(word, PLAIN)] && !strpbrk(word + 1, "-+");
+    double number;
+    bool plain = *word && !word[strspn(word, PLAIN)];
+    bool simple = plain && (!strpbrk(word + 1, "-+") ||
+                            num_parse(word, strlen(word), NUM_BINARY64, &number, NULL) ==
+                                strlen(word));
     int code = parse_expr_text(&tree, &src, &nodes, &why);
     arena_release(&nodes);
     if (code) {

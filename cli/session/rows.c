@@ -5,6 +5,7 @@
 
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/utf8.h"
 #include "session/show.h"
 
@@ -39,6 +40,17 @@ int rows_add_key(rows *r, kv_key key, kv_err *e)
     return key.name ? rows_add_text(r, key.name, e) : rows_add(r, value_int(key.id), e);
 }
 
+/* In as many digits as tell a float32, which people can read. Files and records have all. */
+static void float_text(buf *out, double x)
+{
+    char text[NUM_TEXT_MAX];
+    bool over = false;
+    double narrow = num_narrow(x, NUM_BINARY32, &over);
+    bool keeps = !over && (narrow != 0 || x == 0);
+    buf_put(out, text, (size_t)num_repr(text, keeps ? narrow : x,
+                                        keeps ? NUM_BINARY32 : NUM_BINARY64));
+}
+
 static void cell_text(buf *out, const rows *r, int64_t i)
 {
     const value *v = &r->cells[i];
@@ -46,6 +58,8 @@ static void cell_text(buf *out, const rows *r, int64_t i)
         show_key(out, (kv_key){0, v->u.text});
     else if (v->kind == VALUE_NONE)
         buf_char(out, '-');
+    else if (v->kind == VALUE_FLOAT)
+        float_text(out, v->u.number);
     else
         value_print(out, *v, false);
 }

@@ -401,7 +401,7 @@ static int read_tensor(reading *r, kv_err *e)
     if (code)
         return code;
     if (d.type >= NTYPES || !types[d.type].there)
-        return FAULT(r, KV_E_UNSUPPORTED, e, "tensor \"%.*s\" has the type %u, which is not read",
+        return FAULT(r, KV_E_FORMAT, e, "tensor \"%.*s\" has the type %u, which is not read",
                      NAME(r), d.type);
     for (uint32_t i = 0; i < d.ndim; i++) {
         if (d.sizes[i] > INT64_MAX)
@@ -453,11 +453,11 @@ static int check_version(reading *r, uint32_t version, kv_err *e)
         return KV_OK;
     r->c->foreign = true;
     if (version && (version & 0xFFFF) == 0) {
-        file_bad(e, KV_E_UNSUPPORTED, path_of(r), "a big-endian GGUF file, which is not read");
+        file_bad(e, KV_E_FORMAT, path_of(r), "a big-endian GGUF file, which is not read");
         kv_err_hint(e, "gguf-convert-endian of the Python package gguf turns it");
-        return KV_E_UNSUPPORTED;
+        return KV_E_FORMAT;
     }
-    return file_bad(e, KV_E_UNSUPPORTED, path_of(r), "GGUF version %u, and 2 and 3 are read",
+    return file_bad(e, KV_E_FORMAT, path_of(r), "GGUF version %u, and 2 and 3 are read",
                     version);
 }
 

@@ -105,7 +105,7 @@ static int read_header(reading *r, source *s, bool *right, kv_err *e)
     *right = false;
     int code = npy_header_read(&r->h, &(npy_source){take, s, "npy"}, &why);
     if (code == KV_E_FORMAT || code == KV_E_UNSUPPORTED)
-        return refuse(r, code, checkpoint_without_name(why.text, "npy"), why.hint, e);
+        return refuse(r, KV_E_FORMAT, checkpoint_without_name(why.text, "npy"), why.hint, e);
     if (code) {
         kv_err_set(e, code, "%s", why.text);
         return code;
@@ -116,7 +116,7 @@ static int read_header(reading *r, source *s, bool *right, kv_err *e)
     r->t.shape = r->h.shape;
     if (!npz_type_find(&r->t.type, r->h.kind, r->h.width)) {
         snprintf(text, sizeof text, "elements of descr '%s' are not read", r->h.descr);
-        return refuse(r, KV_E_UNSUPPORTED, text, hint_of(r->h.descr), e);
+        return refuse(r, KV_E_FORMAT, text, hint_of(r->h.descr), e);
     }
     r->t.elements = tensor_elements(r->h.ndim, r->h.shape);
     r->t.bytes = r->t.elements < 0 ? -1 : tensor_type_bytes(r->t.type, r->t.elements);

@@ -135,7 +135,7 @@ static int check_type(const reading *r, const described *d, tensor_info *t, bool
     char shape[160];
     *fits = false;
     if (!tensor_type_find(&t->type, buf_text(&r->type), r->type.len) || t->type >= TENSOR_NSAFE) {
-        int code = checkpoint_fault(r->c, KV_E_UNSUPPORTED, t->name, r->file, e,
+        int code = checkpoint_fault(r->c, KV_E_FORMAT, t->name, r->file, e,
                                     "tensor \"%.*s\" has the dtype \"%.*s\", which is not read",
                                     NAME(r), SHOWN(buf_text(&r->type)));
         if (code)

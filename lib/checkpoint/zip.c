@@ -101,7 +101,7 @@ static int read_end64(archive *a, int64_t end, int64_t *at, int64_t *bytes, int6
         if (number(raw, 4) != ZIP_END64 || place(raw + 4, 8) != locator - tries[i] - 12)
             continue;
         if (number(raw + 16, 8) || number(raw + 24, 8) != number(raw + 32, 8))
-            return file_bad(e, KV_E_UNSUPPORTED, a->in->name,
+            return file_bad(e, KV_E_FORMAT, a->in->name,
                             "zip archives in several files are not read");
         a->count = place(raw + 32, 8);
         *bytes = place(raw + 40, 8);
@@ -121,7 +121,7 @@ static int find_directory(archive *a, const unsigned char *raw, int64_t end, kv_
     if (code)
         return code;
     if (a->end == end && (disk || place(raw + 6, 2) || place(raw + 8, 2) != a->count))
-        return file_bad(e, KV_E_UNSUPPORTED, a->in->name,
+        return file_bad(e, KV_E_FORMAT, a->in->name,
                         "zip archives in several files are not read");
     a->directory = a->end - bytes;
     a->begin = a->directory - offset;
@@ -266,9 +266,9 @@ static int check_line(archive *a, const zip_member *m, const unsigned char *line
     if ((int64_t)strlen(a->name) != nname || !utf8_valid(a->name, (size_t)nname))
         return FAULT(a, KV_E_FORMAT, e, "has a name that is not UTF-8, or with a NUL", NAME(a));
     if (flags & ZIP_ENCRYPTED)
-        return FAULT(a, KV_E_UNSUPPORTED, e, "is encrypted", NAME(a));
+        return FAULT(a, KV_E_FORMAT, e, "is encrypted", NAME(a));
     if (method != ZIP_STORED && method != ZIP_DEFLATED)
-        return FAULT(a, KV_E_UNSUPPORTED, e,
+        return FAULT(a, KV_E_FORMAT, e,
                      "is compressed by method %llu, and only deflate is read", NAME(a),
                      (unsigned long long)method);
     if (!m->deflated && m->stored != m->bytes)

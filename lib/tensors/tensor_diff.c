@@ -314,7 +314,14 @@ static i128 integer_of(tensor_type t, int64_t bits)
     return t == TENSOR_U64 ? (i128)(uint64_t)bits : (i128)bits;
 }
 
-static void add_integers(part *p, diff_lanes *lanes, blocks *x)
+/* A long double has the 64 bits of the widest integers on the processors that have such a type;
+ * elsewhere it is no worse than a double. */
+static bool is_beyond(const diff_options *o, long double difference, long double b)
+{
+    return difference > (long double)o->atol + (long double)o->rtol * (b < 0 ? -b : b);
+}
+
+static void add_integers(part *p, diff_lanes *lanes, const diff_options *o, blocks *x)
 {
     int64_t padded = (x->n + DIFF_LANES - 1) / DIFF_LANES * DIFF_LANES;
     decode_integers(x->order_a, x->t[0], x->data[0], x->n);
@@ -323,7 +330,7 @@ static void add_integers(part *p, diff_lanes *lanes, blocks *x)
         i128 a = integer_of(x->t[0], x->order_a[i]), b = integer_of(x->t[1], x->order_b[i]);
         i128 size = a > b ? a - b : b - a;
         uint64_t far = size > UINT64_MAX ? UINT64_MAX : (uint64_t)size;
-        p->unequal += far != 0;
+        p->unequal += o->tolerance ? is_beyond(o, (long double)far, (long double)b) : far != 0;
         p->differences += (double)far * (double)far;
         if (p->where < 0 || far > p->most_int) {
             p->most_int = far;
@@ -339,9 +346,30 @@ static void add_integers(part *p, diff_lanes *lanes, blocks *x)
     p->finite += x->n;
 }
 
+/* Whether an integer of 64 bits, which a float64 need not hold, is compared with a float. */
+static bool is_mixed(const tensor_type *t)
+{
+    return is_integer(t[0]) != is_integer(t[1]) &&
+           tensor_type_run_bytes(t[is_integer(t[0]) ? 0 : 1]) == 8;
+}
+
+/* How many of such pairs differ by more than the tolerance. */
+static int64_t count_mixed(const diff_options *o, const blocks *x)
+{
+    int k = is_integer(x->t[0]) ? 0 : 1;
+    const double *floats = k ? x->a.f64 : x->b.f64;
+    int64_t integers[DIFF_BLOCK], beyond = 0;
+    decode_integers(integers, x->t[k], x->data[k], x->n);
+    for (int64_t i = 0; i < x->n; i++) {
+        long double whole = (long double)integer_of(x->t[k], integers[i]), other = floats[i];
+        long double far = whole > other ? whole - other : other - whole;
+        beyond += !isfinite(floats[i]) || is_beyond(o, far, k ? whole : other);
+    }
+    return beyond;
+}
+
 static void add_numbers(part *p, diff_lanes *lanes, const diff_options *o, blocks *x)
 {
-    bool exact = is_integer(x->t[0]) && is_integer(x->t[1]);
     int64_t m = x->n * x->width, unequal;
     if (x->wide) {
         tensor_decode_f64(x->a.f64, x->t[0], x->data[0], x->n);
@@ -356,7 +384,9 @@ static void add_numbers(part *p, diff_lanes *lanes, const diff_options *o, block
         add_finite(p, lanes, x);
     else
         add_each(p, x);
-    if (o->tolerance && !exact) {
+    if (o->tolerance && is_mixed(x->t)) {
+        unequal = count_mixed(o, x);
+    } else if (o->tolerance) {
         unequal = count_beyond(o, x, finite);
     } else {
         unequal = unequal_bits(x->t[0], x->data[0], x->data[1], x->n);
@@ -427,7 +457,7 @@ static void add_block(comparing *c)
         add_bits(c->p, &c->x);
         break;
     case METHOD_INTEGER:
-        add_integers(c->p, &c->lanes, &c->x);
+        add_integers(c->p, &c->lanes, c->o, &c->x);
         break;
     case METHOD_F32:
     case METHOD_F64:

@@ -4,9 +4,8 @@
  * Without a tolerance elements are equal when their bits are, and of other dtypes none is compared.
  * With one, elements of any dtypes with numbers are equal when |a - b| <= atol + rtol * |b|, or,
  * where the dtypes agree, when they are at most so many units in the last place apart; nan equals
- * nan, an infinity itself alone, -0 equals 0. Integers are equal when their values are, whatever
- * the tolerance. Of C64 the parts are compared. Quantised types are compared by bits, block by
- * block.
+ * nan, an infinity itself alone, -0 equals 0. Differences of integers are exact, also from floats.
+ * Of C64 the parts are compared. Quantised types are compared by bits, block by block.
  *
  * The formula is computed in float64. Sums are of pairs of finite elements, in a fixed order: bits
  * do not depend on threads. They are float64, but for the squares of BF16 that are the same on both

@@ -20,7 +20,7 @@ files=$BATS_TEST_DIRNAME/../checkpoint
     [[ $output == *$'\nt.Q4_K  Q4_K   (3, 512)  864\n'* ]]
     run -0 kvctl ls - <"$files/small.gguf"
     [[ $output == *'y    Q8_0   (32,)  34'* ]]
-    run -4 kvctl ls "$files/big-endian.gguf"
+    run -5 kvctl ls "$files/big-endian.gguf"
     [[ $output == *'a big-endian GGUF file, which is not read'* ]]
 }
 

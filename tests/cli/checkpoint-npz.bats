@@ -68,6 +68,6 @@ flip()
     printf 'PK\005\006' >cut.npz
     run -5 kvctl ls cut.npz
     [[ $output == *'cut.npz: cut, or no zip archive: it does not end with a directory'* ]]
-    run -4 kvctl ls "$files/void.npy"
+    run -5 kvctl ls "$files/void.npy"
     [[ $output == *"void.npy: elements of descr '<V2' are not read"*'save them as safetensors'* ]]
 }

@@ -90,7 +90,7 @@ TEST(checkpoint_files_gguf)
 TEST(checkpoint_files_gguf_big_endian)
 {
     test_folder d = folder_new();
-    folder_refused(&d, FILES "big-endian.gguf", KV_E_UNSUPPORTED,
+    folder_refused(&d, FILES "big-endian.gguf", KV_E_FORMAT,
                    FILES "big-endian.gguf: a big-endian GGUF file, which is not read",
                    "gguf-convert-endian of the Python package gguf turns it");
     folder_remove(&d);
@@ -99,7 +99,7 @@ TEST(checkpoint_files_gguf_big_endian)
     checkpoint *c = NULL;
     buf got = {0};
     checkpoint_options asked = {.found = keep_finding, .arg = &got};
-    CHECK_INT(checkpoint_open(&c, FILES "big-endian.gguf", &asked, &e), KV_E_UNSUPPORTED);
+    CHECK_INT(checkpoint_open(&c, FILES "big-endian.gguf", &asked, &e), KV_E_FORMAT);
     CHECK_TEXT(buf_text(&got), "");
     CHECK(!c);
 }

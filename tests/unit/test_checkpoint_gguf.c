@@ -86,11 +86,11 @@ TEST(checkpoint_gguf_head)
 
     put_head(&b, 0, 0);
     b.data[4] = 1;
-    refused(&d, &b, KV_E_UNSUPPORTED, "GGUF version 1, and 2 and 3 are read");
+    refused(&d, &b, KV_E_FORMAT, "GGUF version 1, and 2 and 3 are read");
     b.data[4] = 4;
-    refused(&d, &b, KV_E_UNSUPPORTED, "GGUF version 4, and 2 and 3 are read");
+    refused(&d, &b, KV_E_FORMAT, "GGUF version 4, and 2 and 3 are read");
     memset(b.data + 4, 0, 4);
-    refused(&d, &b, KV_E_UNSUPPORTED, "GGUF version 0, and 2 and 3 are read");
+    refused(&d, &b, KV_E_FORMAT, "GGUF version 0, and 2 and 3 are read");
 
     put_head(&b, UINT64_MAX, 0);
     refused(&d, &b, KV_E_FORMAT,
@@ -270,13 +270,13 @@ TEST(checkpoint_gguf_tensors)
          0,
          KV_E_FORMAT,
          "tensor \"a\" of shape (4611686018427387903,) is too large"},
-        {1, {8}, 4, 0, KV_E_UNSUPPORTED, "tensor \"a\" has the type 4, which is not read"},
-        {1, {8}, 42, 0, KV_E_UNSUPPORTED, "tensor \"a\" has the type 42, which is not read"},
+        {1, {8}, 4, 0, KV_E_FORMAT, "tensor \"a\" has the type 4, which is not read"},
+        {1, {8}, 42, 0, KV_E_FORMAT, "tensor \"a\" has the type 42, which is not read"},
         {1,
          {8},
          UINT32_MAX,
          0,
-         KV_E_UNSUPPORTED,
+         KV_E_FORMAT,
          "tensor \"a\" has the type 4294967295, which is not read"},
         {2,
          {16, 2},

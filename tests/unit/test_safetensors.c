@@ -611,7 +611,7 @@ TEST(safetensors_dtypes)
         snprintf(want, sizeof want, NAME ": tensor \"a\" has the dtype \"%s\", which is not read",
                  names[i]);
         image m = made(header, strlen(header), 4);
-        refused(m, KV_E_UNSUPPORTED, want);
+        refused(m, KV_E_FORMAT, want);
         free(m.data);
     }
 }
@@ -677,7 +677,7 @@ TEST(safetensors_deep_and_wide)
     memset(x, 'x', 80);
     x[80] = '\0';
     snprintf(want, sizeof want, NAME ": tensor \"a\" has the dtype \"%s\", which is not read", x);
-    refused(m, KV_E_UNSUPPORTED, want);
+    refused(m, KV_E_FORMAT, want);
     free(m.data);
 }
 

@@ -65,11 +65,11 @@ static uint64_t steps(tensor_type t, uint64_t x, uint64_t y)
 }
 
 /* apart: UINT64_MAX when the types do not agree. */
-static bool passes(double a, double b, uint64_t apart, const diff_options *o, bool integers)
+static bool passes(double a, double b, uint64_t apart, const diff_options *o)
 {
     if (isnan(a) || isnan(b))
         return isnan(a) && isnan(b);
-    if (integers || isinf(a) || isinf(b))
+    if (isinf(a) || isinf(b))
         return a == b;
     return fabs(a - b) <= o->atol + o->rtol * fabs(b) || (o->has_ulps && apart <= o->ulps);
 }
@@ -96,14 +96,14 @@ static void check(tensor_type ta, const void *a, tensor_type tb, const void *b, 
     long double sums[4] = {0};
     int64_t unequal = 0, where = -1, first = -1, finite = 0;
     uint64_t ulps = 0;
-    bool integers = !is_float(ta) && !is_float(tb), agree = ta == tb && is_float(ta);
+    bool agree = ta == tb && is_float(ta);
     tensor_decode_f64(x, ta, a, n);
     tensor_decode_f64(y, tb, b, n);
     for (int64_t i = 0; i < n; i++) {
         uint64_t p = code_at(ta, a, i), q = code_at(tb, b, i), apart = agree ? steps(ta, p, q) : 0;
         double size = x[i] == y[i] || (isnan(x[i]) && isnan(y[i])) ? 0 : fabs(x[i] - y[i]);
         bool equal =
-            o.tolerance ? passes(x[i], y[i], agree ? apart : UINT64_MAX, &o, integers) : p == q;
+            o.tolerance ? passes(x[i], y[i], agree ? apart : UINT64_MAX, &o) : p == q;
         unequal += !equal;
         first = first < 0 && !equal ? i : first;
         if (where < 0 || size > most || (isnan(size) && !isnan(most))) {
@@ -309,7 +309,7 @@ TEST(tensor_diff_special)
     CHECK_INT(diff_of(TENSOR_F32, quiet, TENSOR_F32, other, 2, tolerances[1]).state, DIFF_SAME);
 }
 
-/* Integers do not go through float64, and no tolerance makes them equal. */
+/* Integers do not go through float64, also where one side is a float. */
 TEST(tensor_diff_integers)
 {
     const int64_t a[] = {INT64_MIN, 7, INT64_C(1) << 60},
@@ -319,11 +319,20 @@ TEST(tensor_diff_integers)
     CHECK(d.is_integer && d.max_int == UINT64_MAX && d.where == 0 && !d.has_ulps);
     d = diff_of(TENSOR_I64, a + 1, TENSOR_I64, b + 1, 2, bits);
     CHECK(d.max_int == 1 && d.where == 1 && d.equal == 0.5);
-    d = diff_of(TENSOR_I64, a + 1, TENSOR_I64, b + 1, 2, tolerances[2]);
+    const diff_options one = {.tolerance = true, .atol = 1};
+    const diff_options less = {.tolerance = true, .atol = 0.75};
+    CHECK_INT(diff_of(TENSOR_I64, a + 1, TENSOR_I64, b + 1, 2, one).state, DIFF_SAME);
+    d = diff_of(TENSOR_I64, a + 1, TENSOR_I64, b + 1, 2, less);
     CHECK(d.state == DIFF_VALUES && d.max_int == 1);
+    const double power[] = {7, 0x1p60};
+    CHECK_INT(diff_of(TENSOR_I64, a + 1, TENSOR_F64, power, 2, tolerances[1]).state, DIFF_SAME);
+    CHECK_INT(diff_of(TENSOR_I64, b + 1, TENSOR_F64, power, 2, one).state, DIFF_SAME);
+    CHECK_INT(diff_of(TENSOR_I64, b + 1, TENSOR_F64, power, 2, less).state, DIFF_VALUES);
+    CHECK_INT(diff_of(TENSOR_F64, power, TENSOR_I64, b + 1, 2, less).state, DIFF_VALUES);
     d = diff_of(TENSOR_U64, u, TENSOR_I64, b, 3, tolerances[1]);
     CHECK(d.state == DIFF_VALUES && d.max_int == UINT64_MAX - INT64_MAX && d.where == 0);
     const uint8_t x[] = {1, 2}, y[] = {1, 3};
+    CHECK_INT(diff_of(TENSOR_U8, x, TENSOR_U8, y, 2, one).state, DIFF_SAME);
     d = diff_of(TENSOR_U8, x, TENSOR_U8, y, 2, tolerances[3]);
     CHECK(d.state == DIFF_VALUES && d.is_integer && d.max_int == 1 && d.where == 1);
 }
