@@ -51,14 +51,18 @@ def main():
     warnings.simplefilter("ignore")
     assert ml_dtypes.__version__ == "0.6.0"
     print("/* What ml_dtypes 0.6.0 gives, written by tests/checkpoint/tensor_codec.py: type, bits, checksum of\n"
-          " * all codes as float32, checksum of the codes of 100,000 numbers. */")
+          " * all codes as float32, checksum of the codes of 100,000 numbers. */\n"
+          "#ifndef TENSOR_CODEC_REFERENCE_H\n#define TENSOR_CODEC_REFERENCE_H\n\n"
+          "#define TENSOR_CODEC_REFERENCES(X)", end="")
     x = numbers()
     for name, theirs, bits in TYPES:
         dtype = getattr(ml_dtypes, theirs)
         codes = np.arange(1 << bits, dtype=np.uint8).view(dtype)
         y = np.where(np.isnan(x), np.float32(1), x) if bits < 8 else x
-        print("REFERENCE(TENSOR_%s, %d, 0x%016x, 0x%016x)" % (
-            name, bits, fnv(codes.astype(np.float32).tobytes()), fnv(y.astype(dtype).tobytes())))
+        print(" \\\n    X(TENSOR_%s, %d, 0x%016x, 0x%016x)" % (
+            name, bits, fnv(codes.astype(np.float32).tobytes()), fnv(y.astype(dtype).tobytes())),
+              end="")
+    print("\n\n#endif")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "tensor_codec_reference.h"
 #include "test.h"
 
 /* ---- ml_dtypes ------------------------------------------------------------------------------- */
@@ -79,9 +80,9 @@ static void check_reference(tensor_type t, int bits, uint64_t decoded, uint64_t 
 
 TEST(tensor_codec_as_ml_dtypes)
 {
-#define REFERENCE(type, bits, decoded, encoded) check_reference(type, bits, decoded, encoded);
-#include "tensor_codec_reference.h"
-#undef REFERENCE
+#define CHECK_REFERENCE(type, bits, decoded, encoded) check_reference(type, bits, decoded, encoded);
+    TENSOR_CODEC_REFERENCES(CHECK_REFERENCE)
+#undef CHECK_REFERENCE
 }
 
 /* ---- Definitions ----------------------------------------------------------------------------- */
