@@ -276,24 +276,30 @@ TEST(file_clean)
     leave_behind(".kv-1234567-12.tmp", 70);
     leave_behind(living, 30);
     leave_behind(dead, 0);
-    CHECK(mkdir(".kv-7-10.tmp", 0777) == 0);
+    /* folders of a writer that lives, and of one that does not */
+    char folder[64], left[64], inside[80];
+    snprintf(folder, sizeof folder, ".kv-%ld-10.tmp", (long)getpid());
+    snprintf(left, sizeof left, ".kv-%ld-10.tmp", (long)ended_process());
+    snprintf(inside, sizeof inside, "%s/x", left);
+    CHECK(mkdir(folder, 0777) == 0 && mkdir(left, 0777) == 0);
+    write_file(inside, "old");
     /* one that a slow writer holds */
     CHECK_OK(file_out_open(&slow, "slow", &e));
     CHECK(fputs("new", slow.f) >= 0 && fflush(slow.f) == 0);
     struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
     CHECK(utimensat(AT_FDCWD, slow.temp, long_ago, 0) == 0);
     CHECK_OK(file_out_open(&out, "x", &e));
-    CHECK_INT(entries(), 11);
+    CHECK_INT(entries(), 12);
     file_out_clean(&out);
     CHECK_INT(entries(), 8);
-    CHECK(access(dead, F_OK) != 0);
+    CHECK(access(dead, F_OK) != 0 && access(left, F_OK) != 0);
     CHECK(access(".kv-7-8.tmp", F_OK) != 0 && access(".kv-1234567-12.tmp", F_OK) != 0);
     CHECK_OK(file_out_commit(&slow, &e));
     check_file("slow", "new");
     file_out_abandon(&out);
     for (size_t i = 0; i < 4; i++)
         CHECK(unlink(stay[i]) == 0);
-    CHECK(unlink(living) == 0 && rmdir(".kv-7-10.tmp") == 0 && unlink("slow") == 0);
+    CHECK(unlink(living) == 0 && rmdir(folder) == 0 && unlink("slow") == 0);
     leave_folder(NULL, NULL);
 }
 
