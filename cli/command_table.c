@@ -285,7 +285,7 @@ const command command_table[] = {
      .summary = "one checkpoint of others: keys, names, dtypes, form; OUT is complete or not there",
      .examples =
          "save m.safetensors; convert m.safetensors half.safetensors --dtype bf16\n"
-         "convert m.safetensors out/ --shard-size 5G --force # shards with their index\n"
+         "convert m.safetensors parts/ --shard-size 5G --force # shards with their index\n"
          "convert m.safetensors some.npz 3 [57] --rename s/^/layer./",
      .see = "ls, save, checkpoints",
      .fails = "io, format, key, dtype, value"},
@@ -305,10 +305,10 @@ const command command_table[] = {
      COMMAND_GIVES,
      cmd_check,
      "what is wrong with a checkpoint: faults of its files, NaN, Inf, keys that are all zero",
-     "push 3 a; save m.safetensors\n"
-     "init zero zeros(2); save z.safetensors\n"
-     "expect-error assert { check z.safetensors } # a line a finding; without any it says nothing\n"
-     "check m.safetensors --like m.safetensors    # also what differs in names and shapes",
+     "push [3, 5, 7, 9] [a]*4; save m.safetensors\n"
+     "check m.safetensors --like m.safetensors # nothing: it is whole, and names and shapes agree\n"
+     "init 11 zeros(2); save z.safetensors\n"
+     "expect-error assert { check z.safetensors } # a line a finding",
      "ls, hash, stat, checkpoints",
      .fails = "assert, io, format"},
     {"diff",
