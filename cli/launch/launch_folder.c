@@ -73,19 +73,31 @@ int folder_hold_existing(const char *folder)
     return -1;
 }
 
-/* A folder of another user may be a link to anywhere, one of this user cannot become that. */
-void folder_remove_free(const char *folder)
+/* A folder of another user may be a link to anywhere, one of this user cannot become that.
+ * begun: a folder that has lost its lock is one that another process began to remove. */
+static void remove_free(const char *folder, bool begun)
 {
     struct stat s;
     int dir = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     bool own = dir >= 0 && fstat(dir, &s) == 0 && s.st_uid == geteuid();
     int held = own ? openat(dir, "held", O_RDWR | O_NOFOLLOW | O_CLOEXEC) : -1;
-    if (held >= 0 && flock(held, LOCK_EX | LOCK_NB) == 0)
+    bool lost = own && held < 0 && errno == ENOENT;
+    if ((held >= 0 && flock(held, LOCK_EX | LOCK_NB) == 0) || (begun && lost))
         folder_remove(folder);
     if (held >= 0)
         close(held);
     if (dir >= 0)
         close(dir);
+}
+
+void folder_remove_free(const char *folder)
+{
+    remove_free(folder, false);
+}
+
+void folder_remove_last(const char *folder)
+{
+    remove_free(folder, true);
 }
 
 void folder_sweep(const char *folder)

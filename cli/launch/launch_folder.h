@@ -35,6 +35,10 @@ int folder_hold_existing(const char *folder);
 /* Removes it with its files if it belongs to a job of this user and nobody holds it. */
 void folder_remove_free(const char *folder);
 
+/* The same at the end of a process of the job, which may have written into it while another one
+ * removed it: what that one had to leave goes too. */
+void folder_remove_last(const char *folder);
+
 /* The same for all folders of jobs beside it. */
 void folder_sweep(const char *folder);
 

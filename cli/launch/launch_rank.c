@@ -214,7 +214,7 @@ static int run(watch *w, char **words)
     close(held); /* after the file of rounds was read */
     while (!w->is_over)
         tick(w);
-    folder_remove_free(w->folder);
+    folder_remove_last(w->folder);
     return EXIT_DONE;
 }
 
@@ -275,7 +275,7 @@ int launch_tell(int argc, char **argv)
     else
         folder_tell(folder, line);
     close(held);
-    folder_remove_free(folder); /* the last watcher may have found it held */
+    folder_remove_last(folder); /* the last watcher may have found it held */
     return EXIT_DONE;
 }
 
