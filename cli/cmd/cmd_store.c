@@ -431,11 +431,15 @@ static int run_batches(session *s, const ast *call, const value_files *f, kv *st
     int code = command_priority(s, call, &how, e);
     how.ignored = &ignored;
     int64_t misfit = value_files_misfit(f, store, keys, init);
-    if (!code && misfit >= 0) /* its call fails with a sentence of its own */
+    /* Its call fails with a sentence of its own, unless a plugin's type takes it: then it is done,
+     * and is left out below. */
+    if (!code && misfit >= 0)
         code = run_files(s, call, f, store, keys, misfit, misfit + 1, run, &how, e);
     for (; !code && at < keys->n; at = next) {
-        next = value_files_batch(f, keys, at);
-        if ((code = run_files(s, call, f, store, keys, at, next, run, &how, e)))
+        next = at == misfit ? at + 1 : value_files_batch(f, keys, at);
+        if (at < misfit && misfit < next)
+            next = misfit;
+        if (at != misfit && (code = run_files(s, call, f, store, keys, at, next, run, &how, e)))
             break;
         if (next < keys->n)
             code = stop_check(e);
