@@ -52,8 +52,8 @@ prog_value plan_spread(prog_builder *b, prog_value x, prog_extent extent)
     return prog_intern(b, &made);
 }
 
-static prog_value reduce(prog_builder *b, prog_value x, plan_fold fold, plan_over over, bool present,
-                         int64_t order)
+static prog_value reduce(prog_builder *b, prog_value x, plan_fold fold, plan_over over,
+                         bool present, int64_t order)
 {
     if (b->failed || x < 0)
         return -1;
