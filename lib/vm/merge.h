@@ -5,8 +5,8 @@
  * A merge is a rule (rule.h) over lists. It reads the list `models`, the arrays of one key, the
  * list `weights`, a number each, and `base`; it gives `merged`. How long the lists are is known
  * before the rule is checked, so lists are written out then: sum(models) becomes
- * models[0] + models[1] + …, a comprehension its items, a `for` its rounds. What is left is a rule
- * without lists, which becomes a plan as every rule does.
+ * models[0] + models[1] + ..., a comprehension its items, a `for` its rounds. What is left is a
+ * rule without lists, which becomes a plan as every rule does.
  *
  * Element lines compute in float32, or in float64 where the merge is wide. The plan reads and
  * writes arrays of that dtype. Its sums, largest, smallest and selected numbers are those of whole
@@ -51,7 +51,7 @@ int merge_rule_make(merge_rule **out, const rule_ast *r, const source *s, merge_
                     const char *const *names, const char *const *texts, int n, kv_err *e);
 void merge_rule_free(merge_rule *m); /* NULL is allowed */
 
-/* Returns true if the plan follows from the shape alone, so that one of a shape serves every key. */
+/* Returns true if the plan follows from the shape alone: one of a shape serves every key. */
 bool merge_rule_is_of_shape(const merge_rule *m);
 
 /* A key. */
@@ -60,7 +60,7 @@ typedef struct merge_given {
     const double *weights;     /* one a model */
     const double *lora_scales; /* of adapters: one each, alpha / r of its configuration */
     int64_t size;              /* elements */
-    int64_t row;               /* elements of a row: of all axes behind the first. All of a vector */
+    int64_t row; /* elements of a row: of all axes behind the first; of a vector all of them */
     bool wide;                 /* float64 */
 } merge_given;
 

@@ -60,10 +60,11 @@ prog_value plan_sum(prog_builder *b, prog_value x, bool present);
  *
  * Plans of merges alone have the last two, and reduce everything. PLAN_ORDER is the term that has
  * `order` smaller ones before it in sorted order; nan if any is. PLAN_LEAST decides which terms are
- * the `order` largest, with order from 1 to all but one: the smallest of them, and of the terms that
- * equal it the first ones in the order of elements are among them, as many as there is room for. In
- * a later pass the number is that term for elements up to the last one that is in, and the next
- * larger number behind it; so that `term < number` tells which are out. nan is larger than all. */
+ * the `order` largest, with order from 1 to all but one: the smallest of them, and of the terms
+ * that equal it the first ones in the order of elements are among them, as many as there is room
+ * for. In a later pass the number is that term for elements up to the last one that is in, and the
+ * next larger number behind it; so that `term < number` tells which are out. nan is larger than
+ * all. */
 typedef enum plan_fold {
     PLAN_SUM,
     PLAN_MAX,
