@@ -39,7 +39,7 @@ LDLIBS_LIB := -lcsv -lcjson -lm -ldl -pthread
 LDLIBS_CLI :=
 
 # The folders of the library and of the tool.
-PARTS ?= lib/base lib/engine lib/array lib/cpu lib/lang lib/vm lib/io lib/checkpoint lib/tensors lib/patch src src/core src/local
+PARTS ?= lib/base lib/engine lib/array lib/cpu lib/lang lib/vm lib/io lib/checkpoint lib/tensors lib/merge lib/patch src src/core src/local
 TOOL  ?= cli $(addprefix cli/,session syntax options eval functions files out run cmd checkpoints complete bench launch tools term)
 UNIT  ?= $(wildcard tests/unit/test_*.c)
 
