@@ -82,6 +82,13 @@ int checkpoint_open(checkpoint **out, const char *path, const checkpoint_options
 int checkpoint_open_memory(checkpoint **out, const void *text, size_t n, const char *name,
                            kv_err *e);
 
+/* Tensors that lie in memory as a checkpoint: of each the name, the type and the shape count, and
+ * its data, packed, little-endian, are borrowed until it is closed. name is for messages. Errors:
+ * format (two tensors have one name), value (elements that end within a byte), memory. */
+int checkpoint_of_memory(checkpoint **out, const tensor_info *tensors, const void *const *data,
+                         int64_t n, const checkpoint_text *metadata, int64_t nmetadata,
+                         const char *name, kv_err *e);
+
 void checkpoint_close(checkpoint *c); /* NULL is allowed */
 
 /* What it was opened as, for messages. */

@@ -1,6 +1,7 @@
 /* Opening what a path names: the first bytes of a file choose its reader. */
 #include <string.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
@@ -185,4 +186,37 @@ int checkpoint_open_memory(checkpoint **out, const void *text, size_t n, const c
         return KV_E_MEMORY;
     int code = input_open_memory(&in, text, (int64_t)n, name, e);
     return finish(out, c, read_input(c, &in, code, e), e);
+}
+
+/* Each tensor is a file of its own. */
+static int add_memory(checkpoint *c, const tensor_info *t, const void *data, kv_err *e)
+{
+    input in;
+    tensor_info info = {.name = t->name, .type = t->type, .ndim = t->ndim, .shape = t->shape};
+    info.elements = tensor_elements(t->ndim, t->shape);
+    info.bytes = info.elements < 0 ? -1 : tensor_type_bytes(t->type, info.elements);
+    info.stored_bytes = info.bytes;
+    info.file = (int)c->nfiles;
+    if (info.bytes < 0)
+        return file_bad(e, KV_E_VALUE, c->name, "tensor \"%.*s\" has no whole number of bytes",
+                        SHOWN(t->name));
+    int code = input_open_memory(&in, data, info.bytes, c->name, e);
+    if (!code && !(code = checkpoint_add_file(c, &in, e)))
+        code = checkpoint_add(c, &info, e);
+    return code;
+}
+
+int checkpoint_of_memory(checkpoint **out, const tensor_info *tensors, const void *const *data,
+                         int64_t n, const checkpoint_text *metadata, int64_t nmetadata,
+                         const char *name, kv_err *e)
+{
+    int code = KV_OK;
+    checkpoint *c = new_checkpoint(name, NULL, e);
+    if (!c)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n && !code; i++)
+        code = add_memory(c, &tensors[i], data[i], e);
+    for (int64_t i = 0; i < nmetadata && !code; i++)
+        code = checkpoint_add_text(c, metadata[i].name, metadata[i].text, e);
+    return finish(out, c, code, e);
 }

@@ -46,7 +46,8 @@ enum {
         PLAN_ROW_PRINT + PLAN_MAX_PRINTS,                   /* written: one of each present row */
     PLAN_COLUMN_STATE =
         PLAN_ROW_PRINT_PRESENT + PLAN_MAX_PRINTS, /* and on: what a state holds for the column */
-    PLAN_PRIVATE = PLAN_COLUMN_STATE + PLAN_MAX_STATES /* used inside plans */
+    PLAN_PRIVATE = PLAN_COLUMN_STATE + PLAN_MAX_STATES, /* used inside plans */
+    PLAN_MERGE = 512                                    /* and on: arrays of merges (merge.h) */
 };
 
 /* ---- Building: operations for a prog_builder beside those of program.h ---- */
@@ -55,12 +56,30 @@ enum {
 prog_value plan_sum(prog_builder *b, prog_value x, bool present);
 
 /* Ways to reduce, and the elements that are reduced to one number each: all, those of each row, or
- * those of each column. nan if a term is. */
-typedef enum plan_fold { PLAN_SUM, PLAN_MAX, PLAN_MIN, PLAN_FOLDS } plan_fold;
+ * those of each column. nan if a term is.
+ *
+ * Plans of merges alone have the last two, and reduce everything. PLAN_ORDER is the term that has
+ * `order` smaller ones before it in sorted order; nan if any is. PLAN_LEAST decides which terms are
+ * the `order` largest, with order from 1 to all but one: the smallest of them, and of the terms
+ * that equal it the first ones in the order of elements are among them, as many as there is room
+ * for. In a later pass the number is that term for elements up to the last one that is in, and the
+ * next larger number behind it; so that `term < number` tells which are out. nan is larger than
+ * all. */
+typedef enum plan_fold {
+    PLAN_SUM,
+    PLAN_MAX,
+    PLAN_MIN,
+    PLAN_FOLDS, /* those of every rule */
+    PLAN_ORDER = PLAN_FOLDS,
+    PLAN_LEAST
+} plan_fold;
 typedef enum plan_over { PLAN_OVER_ALL, PLAN_OVER_COLUMNS, PLAN_OVER_ROWS } plan_over;
 /* x repeated to an array: a constant, say, of which all elements are reduced. */
 prog_value plan_spread(prog_builder *b, prog_value x, prog_extent extent);
 prog_value plan_reduce(prog_builder *b, prog_value x, plan_fold fold, plan_over over, bool present);
+
+/* PLAN_ORDER or PLAN_LEAST of all elements. */
+prog_value plan_select(prog_builder *b, prog_value x, plan_fold fold, int64_t order);
 
 /* The product of two matrices, which the columns of x and the rows of y allow, and a matrix whose
  * rows are the columns of x. */

@@ -125,7 +125,7 @@ static int64_t sums_bytes(const plan_gpu_item *item, const plan_pass *pass, int 
     int64_t bytes = pass->nsums * chunks_bytes(item);
     for (int s = 0; s < n; s++)
         bytes += whole(item->arrays->size *
-                       kv_dtype_bytes(number_dtype(item->plan, pass->sum[s])));
+                       kv_dtype_bytes(number_dtype(item->plan, pass->sum[s].number)));
     return bytes;
 }
 
@@ -315,7 +315,7 @@ static int add_sum(run *r, int64_t item, int pass, int sum, kv_err *e)
     const plan_pass *own = &of->plan->pass[pass];
     gpu_launch chunks = launch_of(r, item, pass, CHUNKS), all = launch_of(r, item, pass, ALL);
     const void **from = arena_alloc(&r->list->memory, 2 * sizeof *from, e);
-    int number = own->sum[sum];
+    int number = own->sum[sum].number;
     if (!from)
         return KV_E_MEMORY;
     from[0] = terms_of(r, item, own, sum);

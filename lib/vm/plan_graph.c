@@ -52,7 +52,8 @@ prog_value plan_spread(prog_builder *b, prog_value x, prog_extent extent)
     return prog_intern(b, &made);
 }
 
-prog_value plan_reduce(prog_builder *b, prog_value x, plan_fold fold, plan_over over, bool present)
+static prog_value reduce(prog_builder *b, prog_value x, plan_fold fold, plan_over over,
+                         bool present, int64_t order)
 {
     if (b->failed || x < 0)
         return -1;
@@ -62,12 +63,22 @@ prog_value plan_reduce(prog_builder *b, prog_value x, plan_fold fold, plan_over 
                  .dtype = present,
                  .extent = of->extent,
                  .kid = {x, -1, -1},
-                 .k.integer = (int64_t)fold | (int64_t)over << 2};
+                 .k.integer = (int64_t)fold | (int64_t)over << 3 | order << 5};
     if (over != PLAN_OVER_ROWS)
         made.extent.columns = PROG_ONE;
     if (over != PLAN_OVER_COLUMNS)
         made.extent.rows = PROG_ONE;
     return prog_intern(b, &made);
+}
+
+prog_value plan_reduce(prog_builder *b, prog_value x, plan_fold fold, plan_over over, bool present)
+{
+    return reduce(b, x, fold, over, present, 0);
+}
+
+prog_value plan_select(prog_builder *b, prog_value x, plan_fold fold, int64_t order)
+{
+    return reduce(b, x, fold, PLAN_OVER_ALL, false, order);
 }
 
 prog_value plan_sum(prog_builder *b, prog_value x, bool present)

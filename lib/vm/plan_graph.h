@@ -9,12 +9,18 @@
 /* A NODE_SUM is one of these ways to reduce, over one of these axes. */
 static inline plan_fold plan_graph_fold(const node *n)
 {
-    return (plan_fold)(n->k.integer & 3);
+    return (plan_fold)(n->k.integer & 7);
 }
 
 static inline plan_over plan_graph_over(const node *n)
 {
-    return (plan_over)(n->k.integer >> 2);
+    return (plan_over)(n->k.integer >> 3 & 3);
+}
+
+/* Of PLAN_ORDER and PLAN_LEAST. */
+static inline int64_t plan_graph_order(const node *n)
+{
+    return n->k.integer >> 5;
 }
 
 /* The number of children of a node that are nodes: a load's and a constant's are not. */

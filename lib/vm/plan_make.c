@@ -15,7 +15,7 @@
 
 static bool is_row_state(const node *n)
 {
-    return n->op == NODE_LOAD && n->kid[0] >= PLAN_ROW_STATE;
+    return n->op == NODE_LOAD && n->kid[0] >= PLAN_ROW_STATE && n->kid[0] < PLAN_PRIVATE;
 }
 
 static bool is_of_elements(const node *n)
@@ -302,7 +302,8 @@ static void emit_sums(maker *m, plan_pass *pass, prog_builder *to, const bool *l
         int slot = pass_slot(pass, PLAN_PRIVATE + PLAN_MAX_NUMBERS + pass->nsums);
         prog_store(to, slot, prog_dtype((prog_type)n->type), m->emitted[n->kid[0]]);
         m->p->number_type[m->index[i]] = n->type;
-        pass->sum[pass->nsums++] = (int16_t)m->index[i];
+        pass->sum[pass->nsums++] = (plan_total){
+            (int16_t)m->index[i], (uint8_t)plan_graph_fold(n), plan_graph_order(n)};
     }
 }
 
@@ -408,6 +409,21 @@ static bool is_of_every_row(const node_store *s)
            (s->slot >= PLAN_ROW_BEGIN && s->slot < PLAN_ROW_PRINT_PRESENT);
 }
 
+static int64_t count_sums(const maker *m)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < m->n; i++)
+        n += m->b->nodes[i].op == NODE_SUM;
+    return n;
+}
+
+/* The slots of a pass are at most so many: each node is loaded, read as a number or added up, and
+ * each store has one. */
+static int64_t slots_most(const maker *m)
+{
+    return m->n + count_sums(m) + m->b->nstores;
+}
+
 /* An empty plan of so many levels, which have two passes each: over all elements, and over those of
  * the present rows. Some rules make a plan for every key of a push, so it has no pass too many. */
 static int new_plan(plan **out, const maker *m, int32_t levels, prog_type type, bool by_rows)
@@ -415,10 +431,18 @@ static int new_plan(plan **out, const maker *m, int32_t levels, prog_type type, 
     if (levels > PLAN_MAX_PASSES / 2)
         return kv_err_set(m->e, KV_E_VALUE, "a rule reduces at most %d times in a row",
                           PLAN_MAX_PASSES / 2 - 1);
-    int64_t bytes = (int64_t)sizeof(plan) + 2 * levels * (int64_t)sizeof(plan_pass);
+    int64_t passes = 2 * levels, slots = slots_most(m), sums = count_sums(m);
+    int64_t lists = (int64_t)sizeof(plan) + passes * (int64_t)sizeof(plan_pass);
+    int64_t bytes = lists + passes * (sums * (int64_t)sizeof(plan_total) + slots * 2);
     plan *p = mem_zalloc(bytes, 1, m->e);
     if (!p)
         return KV_E_MEMORY;
+    plan_total *totals = (plan_total *)(void *)((char *)p + lists);
+    int16_t *places = (int16_t *)(void *)(totals + passes * sums);
+    for (int64_t i = 0; i < passes; i++) {
+        p->pass[i].sum = totals + i * sums;
+        p->pass[i].slot = places + i * slots;
+    }
     p->type = type;
     p->by_rows = by_rows;
     p->most_passes = 2 * levels;

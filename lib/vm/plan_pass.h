@@ -7,8 +7,15 @@
 
 /* More of these than any rule that a person would write. */
 #define PLAN_MAX_PASSES  16
-#define PLAN_MAX_NUMBERS 48
-#define PLAN_MAX_SLOTS   (PLAN_PRIVATE + 2 * PLAN_MAX_NUMBERS)
+#define PLAN_MAX_NUMBERS 160
+#define PLAN_MAX_SLOTS   640
+
+/* A reduction of whole arrays, or of those of rows. */
+typedef struct plan_total {
+    int16_t number; /* the number that it gives */
+    uint8_t fold;   /* a plan_fold; PLAN_SUM but in plans of merges */
+    int64_t order;  /* of PLAN_ORDER and PLAN_LEAST */
+} plan_total;
 
 typedef struct plan_pass {
     prog *numbers;  /* run once before the elements: slot i is number i. Or NULL */
@@ -18,9 +25,9 @@ typedef struct plan_pass {
     int nslots;     /* of elements */
     /* The meaning of each of its slots (plan.h); PLAN_PRIVATE + i is number i, PLAN_PRIVATE +
      * PLAN_MAX_NUMBERS + i the terms of sum i. */
-    int16_t slot[PLAN_MAX_SLOTS];
+    int16_t *slot;
     int nsums;
-    int16_t sum[PLAN_MAX_NUMBERS]; /* the number that each sum gives */
+    plan_total *sum;
 } plan_pass;
 
 /* A slot from PLAN_ROW_STATE on, and the number that it is read into before a row, or written from

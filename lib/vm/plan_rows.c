@@ -127,9 +127,9 @@ static void add_blocks(runner *r, const plan_pass *pass, int64_t j, int64_t stri
 {
     int64_t lanes = r->batch.n - j < GROUP ? r->batch.n - j : GROUP;
     for (int s = 0; s < pass->nsums; s++) {
-        void *cell = r->batch.cell[pass->sum[s]];
+        void *cell = r->batch.cell[pass->sum[s].number];
         const void *terms = plan_work_terms(r, pass, s, j * stride);
-        if (r->p->number_type[pass->sum[s]] == PROG_F32) {
+        if (r->p->number_type[pass->sum[s].number] == PROG_F32) {
             float block[GROUP] = {0}, *sum = (float *)cell + j;
             add_float_lanes(block, pass->elements->kernels, terms, stride, lanes, n);
             for (int64_t l = 0; l < lanes; l++)
@@ -148,9 +148,9 @@ static void add_few(runner *r, const plan_pass *pass)
 {
     int64_t row = r->a->row;
     for (int s = 0; s < pass->nsums; s++) {
-        void *cell = r->batch.cell[pass->sum[s]];
+        void *cell = r->batch.cell[pass->sum[s].number];
         const void *terms = plan_work_terms(r, pass, s, 0);
-        if (r->p->number_type[pass->sum[s]] == PROG_F32)
+        if (r->p->number_type[pass->sum[s].number] == PROG_F32)
             add_float_lanes(cell, NULL, terms, row, r->batch.n, row);
         else
             add_double_lanes(cell, terms, row, r->batch.n, row);
@@ -228,8 +228,8 @@ static void run_batch(runner *r)
         if (!pass->elements)
             continue;
         for (int s = 0; s < pass->nsums; s++)
-            memset(b->cell[pass->sum[s]], 0,
-                   (size_t)b->n * plan_work_number_bytes(r->p, pass->sum[s]));
+            memset(b->cell[pass->sum[s].number], 0,
+                   (size_t)b->n * plan_work_number_bytes(r->p, pass->sum[s].number));
         if (has_short_rows(r->a))
             run_short_rows(r, pass);
         else

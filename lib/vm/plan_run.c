@@ -96,7 +96,7 @@ static void add_terms(runner *r, const plan_pass *pass, int64_t n)
     for (int s = 0; s < pass->nsums; s++) {
         total *t = &r->totals[s];
         const char *x = plan_work_terms(r, pass, s, 0);
-        bool single = r->p->number_type[pass->sum[s]] == PROG_F32;
+        bool single = r->p->number_type[pass->sum[s].number] == PROG_F32;
         for (int64_t left = n; left > 0;) {
             int64_t m = left < PLAN_CHUNK - t->n ? left : PLAN_CHUNK - t->n;
             if (single)
@@ -117,7 +117,7 @@ static double sum_chunk(const runner *r, const plan_pass *pass, int s, int64_t n
 {
     const void *x = plan_work_terms(r, pass, s, 0);
     total t = {0};
-    if (r->p->number_type[pass->sum[s]] == PROG_F32)
+    if (r->p->number_type[pass->sum[s].number] == PROG_F32)
         add_float(&t, x, n);
     else
         add_double(&t, x, n);
@@ -129,8 +129,8 @@ static void end_sums(runner *r, const plan_pass *pass)
     for (int s = 0; s < pass->nsums; s++) {
         total *t = &r->totals[s];
         if (t->n > 0)
-            end_block(t, r->p->number_type[pass->sum[s]] == PROG_F32);
-        put_number(r->s, pass->sum[s], t->sum);
+            end_block(t, r->p->number_type[pass->sum[s].number] == PROG_F32);
+        put_number(r->s, pass->sum[s].number, t->sum);
     }
 }
 
@@ -148,7 +148,7 @@ static void sum_group(runner *r, const plan_pass *pass, int64_t first)
     for (int s = 0; s < pass->nsums; s++) {
         const void *terms = plan_work_terms(r, pass, s, 0);
         double *blocks = r->s->blocks + s * r->s->nchunks + first;
-        bool single = r->p->number_type[pass->sum[s]] == PROG_F32;
+        bool single = r->p->number_type[pass->sum[s].number] == PROG_F32;
         if (single)
             sum_floats(blocks, pass->elements->kernels, terms);
         else
@@ -194,12 +194,12 @@ static void join_sums(shared *s, const plan_pass *pass)
 {
     for (int i = 0; i < pass->nsums; i++) {
         total t = {0};
-        bool single = s->p->number_type[pass->sum[i]] == PROG_F32;
+        bool single = s->p->number_type[pass->sum[i].number] == PROG_F32;
         for (int64_t c = 0; c < s->nchunks; c++) {
             t.block = s->blocks[i * s->nchunks + c];
             end_block(&t, single);
         }
-        put_number(s, pass->sum[i], t.sum);
+        put_number(s, pass->sum[i].number, t.sum);
     }
 }
 

@@ -434,13 +434,13 @@ static void write_columns(writer *w, buf *out)
     buf_printf(out, "    if (%s) {\n", pass->present ? "present" : "true");
     write_constants(w, out);
     for (int s = 0; s < pass->nsums; s++)
-        buf_printf(out, "    %s s%d = 0;\n", sum_item(p, pass->sum[s]), s);
+        buf_printf(out, "    %s s%d = 0;\n", sum_item(p, pass->sum[s].number), s);
     buf_printf(out,
                "    for (kv_i64 from = 0; from < j->row; from += %d) {\n"
                "        const kv_i64 to = j->row - from < %d ? j->row : from + %d;\n",
                PLAN_CHUNK, PLAN_CHUNK, PLAN_CHUNK);
     for (int s = 0; s < pass->nsums; s++)
-        buf_printf(out, "        %s b%d = 0;\n", sum_item(p, pass->sum[s]), s);
+        buf_printf(out, "        %s b%d = 0;\n", sum_item(p, pass->sum[s].number), s);
     buf_add(out, "        for (kv_i64 column = from; column < to; column++) {\n"
                  "            const kv_i64 e = row * j->row + column;\n"
                  "            const kv_i64 in = place < 0 ? -1 : place * j->row + column;\n"
@@ -451,7 +451,7 @@ static void write_columns(writer *w, buf *out)
         buf_printf(out, "        s%d += b%d;\n", s, s);
     buf_add(out, "    }\n");
     for (int s = 0; s < pass->nsums; s++)
-        buf_printf(out, "    n%d = s%d;\n", pass->sum[s], s);
+        buf_printf(out, "    n%d = s%d;\n", pass->sum[s].number, s);
     buf_add(out, "    }\n");
 }
 

@@ -109,8 +109,8 @@ shared *plan_work_make_shared(const plan *p, const plan_arrays *a, char *memory)
     s->a = a;
     s->nchunks = count_chunks(a->size);
     s->worker_bytes = runner_bytes(p, a->size, a->room_bytes);
-    memset(s->number, 0, sizeof s->number);
-    for (int i = 0; i < 2 * PLAN_MAX_NUMBERS; i++)
+    memset(s->number, 0, (size_t)p->nnumbers * sizeof *s->number);
+    for (int i = 0; i < p->nnumbers; i++)
         s->cell[i] = &s->number[i];
     s->copies = memory + mem_aligned(sizeof *s);
     s->blocks =
@@ -151,7 +151,7 @@ static char *print_at(const plan_arrays *a, int slot, const chunk *c)
 char *plan_work_terms(const runner *r, const plan_pass *pass, int sum, int64_t term)
 {
     return r->terms + (int64_t)sum * GROUP * CHUNK_BYTES +
-           term * (int64_t)plan_work_number_bytes(r->p, pass->sum[sum]);
+           term * (int64_t)plan_work_number_bytes(r->p, pass->sum[sum].number);
 }
 
 char *plan_work_number(const runner *r, int i)
