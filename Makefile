@@ -169,6 +169,12 @@ $(BUILD)/builtin_texts.c: $(rules) src/optimizers scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed $(rules) > $@
 
+# The merges of the tool, in the same way.
+merges := $(wildcard src/merges/*.kvu)
+$(BUILD)/merge_texts.c: $(merges) src/merges scripts/embed
+	@mkdir -p $(@D)
+	@scripts/embed --merges $(merges) > $@
+
 # The powers of ten that numbers are read and printed with.
 $(BUILD)/num_powers.c: scripts/powers
 	@mkdir -p $(@D)
@@ -192,7 +198,7 @@ $(BUILD)/%.o: $(BUILD)/%.c
 
 tool_obj := $(call obj,$(tool_src)) $(pages) $(completions)
 
-lib_obj := $(call obj,$(lib_src)) $(BUILD)/builtin_texts.o $(BUILD)/num_powers.o
+lib_obj := $(call obj,$(lib_src)) $(BUILD)/builtin_texts.o $(BUILD)/merge_texts.o $(BUILD)/num_powers.o
 
 # The commands of the linker. Programs that load plugins link the shared library, so that a plugin uses the
 # same one; others have the static one among their prerequisites.

@@ -11,6 +11,7 @@
 #include "syntax/check.h"
 #include "syntax/command.h"
 #include "syntax/function.h"
+#include "syntax/merge_names.h"
 #include "syntax/own_names.h"
 #include "syntax/statement.h"
 #include "syntax/updater_def.h"
@@ -120,6 +121,16 @@ static bool hides(void *arg, const char *name, const char *option)
            !(option && map_get(&n->options, (kv_key){0, option}) >= 0);
 }
 
+/* A name that a merge does not define. */
+static int read_merge_name(void *arg, const ast *at, kv_err *e)
+{
+    names *n = arg;
+    (void)e;
+    if (is_set(n, at->u.text) || map_get(&n->options, (kv_key){0, at->u.text}) >= 0)
+        return KV_OK;
+    return tell(n, at->u.text, at->pos, at->end, NULL);
+}
+
 /* The names that a rule does not define. */
 static int read_rule(names *n, const rule_ast *rule)
 {
@@ -141,6 +152,8 @@ static int read_names(names *n, const ast *node)
         return KV_OK;
     if (node->kind == AST_NAME && !is_set(n, node->u.text))
         return tell(n, node->u.text, node->pos, node->end, NULL);
+    if (node->kind == STMT_RULE && ((const rule_ast *)node->u.other)->is_merge)
+        return merge_names_each(node->u.other, read_merge_name, n, n->e);
     if (node->kind == STMT_RULE && node->op != STMT_RULE_BROKEN)
         return read_rule(n, node->u.other);
     if (node->kind == STMT_DEF && node->n == 4 && node->op == 0) {
