@@ -303,10 +303,10 @@ const command command_table[] = {
      COMMAND_PARAMS,
      cmd_merge,
      "one checkpoint of several, by a readable rule: average, slerp, ties, lora, one of your own",
-     "save a.safetensors; save b.safetensors\n"
+     "save a.safetensors; convert a.safetensors b.safetensors # two models of the same keys\n"
      "merge average a.safetensors b.safetensors --out soup.safetensors --weights 0.7,0.3\n"
-     "merge ties a.safetensors b.safetensors --base soup.safetensors --out t.safetensors --density 0.5\n"
-     "merge { merged = max(models) } a.safetensors b.safetensors --out m.safetensors\n"
+     "merge ties a.safetensors b.safetensors --base soup.safetensors --density 0.5 --out t.npz\n"
+     "merge { merged = max(models) } a.safetensors b.safetensors --out largest.safetensors\n"
      "help merge ties                     # what a rule does: it is a program of a few lines",
      "convert, diff, checkpoints, rules",
      .fails = "usage, io, format, key, shape, dtype, value",

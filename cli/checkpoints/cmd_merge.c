@@ -38,7 +38,7 @@ typedef struct merging {
     choice chosen;
     double *weights; /* one a model, or NULL */
     int64_t nweights, weights_cap;
-    double *scales;  /* of adapters: one a model, or NULL */
+    double *scales; /* of adapters: one a model, or NULL */
     checkpoint **files, *base_file;
     type_rules types;
     merge_key *keys;
@@ -119,8 +119,8 @@ static int add_items(merging *m, const ast *at, value v, int depth, kv_err *e)
 static int add_weights(merging *m, const ast *at, value v, int depth, kv_err *e)
 {
     value number;
-    bool several = value_is_sequence(v) ||
-                   (v.kind == VALUE_ARRAY && kv_array_ndim(v.u.box->array) > 0);
+    bool several =
+        value_is_sequence(v) || (v.kind == VALUE_ARRAY && kv_array_ndim(v.u.box->array) > 0);
     if (several && depth < 3)
         return add_items(m, at, v, depth, e);
     if (several || value_item(&number, v, e) || number.kind == VALUE_BOOL) {
@@ -302,8 +302,8 @@ static int open_all(merging *m, kv_err *e)
 {
     int code = m->base.text ? open_model(m, &m->base, &m->base_file, e) : KV_OK;
     m->files = mem_zalloc(m->models.n, sizeof *m->files, e);
-    if (!m->files || (takes_adapters(m) &&
-                      !(m->scales = mem_alloc(m->models.n, sizeof *m->scales, e))))
+    if (!m->files ||
+        (takes_adapters(m) && !(m->scales = mem_alloc(m->models.n, sizeof *m->scales, e))))
         return KV_E_MEMORY;
     for (int64_t i = 0; i < m->models.n && code == KV_OK; i++) {
         const word *w = &m->models.items[i];
@@ -324,8 +324,8 @@ static checkpoint *first_file(const merging *m)
 
 static bool looks_like_path(const char *text)
 {
-    static const char *const endings[] = {".safetensors", ".json", ".npz", ".npy", ".kvs", ".gguf",
-                                          ".bin", ".pt", ".pth", ".ckpt"};
+    static const char *const endings[] = {".safetensors", ".json", ".npz", ".npy", ".kvs",
+                                          ".gguf",        ".bin",  ".pt",  ".pth", ".ckpt"};
     size_t n = strlen(text);
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
         size_t k = strlen(endings[i]);
@@ -365,8 +365,7 @@ static int choose_all(merging *m, kv_err *e)
     for (int64_t i = 0; i < n && code == KV_OK; i++) {
         const tensor_info *t = checkpoint_at(from, i);
         if (choose_takes(&m->chosen, t->name))
-            m->keys[m->nkeys++] =
-                (merge_key){t->name, type_rules_of(&m->types, t->name, t->type)};
+            m->keys[m->nkeys++] = (merge_key){t->name, type_rules_of(&m->types, t->name, t->type)};
     }
     if (code || (code = check_patterns(m, e)))
         return code;
@@ -385,8 +384,7 @@ static int at_rule(const merging *m, kv_err *e)
         e->file[0] = '\0';
         return unit_at(m->s, m->call->kid[0], e);
     }
-    return e->code == KV_E_USAGE ? unit_at(m->s, m->call->kid[0], e)
-                                 : unit_at(m->s, m->call, e);
+    return e->code == KV_E_USAGE ? unit_at(m->s, m->call->kid[0], e) : unit_at(m->s, m->call, e);
 }
 
 static int merge_all(merging *m, kv_err *e)
@@ -456,9 +454,9 @@ static int64_t count_weights(const ast *given)
     for (uint32_t i = 0; i < given->n && n >= 0; i++) {
         const ast *one = given->kid[i];
         const ast *number = one->kind == AST_UNARY ? one->kid[0] : one;
-        int64_t more = one->kind == AST_LIST                                       ? count_weights(one)
+        int64_t more = one->kind == AST_LIST                                  ? count_weights(one)
                        : number->kind == AST_INT || number->kind == AST_FLOAT ? 1
-                                                                                   : -1;
+                                                                              : -1;
         n = more < 0 ? -1 : n + more;
     }
     return n;
@@ -470,7 +468,8 @@ static int64_t count_models(const ast *given)
 {
     for (uint32_t i = 0; i < given->n; i++) {
         const ast *w = given->kid[i];
-        if (w->kind != AST_TEXT || (strcmp(w->u.text, "-") != 0 && !checkpoint_out_is_path(w->u.text)))
+        if (w->kind != AST_TEXT ||
+            (strcmp(w->u.text, "-") != 0 && !checkpoint_out_is_path(w->u.text)))
             return -1;
     }
     return given->n;

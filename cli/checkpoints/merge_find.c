@@ -1,5 +1,5 @@
-/* A word is the name of a rule of the library, the path of a file that ends in .kvu, or the text of a
- * rule. A text that stands in the command as it is keeps its place there; files and other texts
+/* A word is the name of a rule of the library, the path of a file that ends in .kvu, or the text of
+ * a rule. A text that stands in the command as it is keeps its place there; files and other texts
  * become units of their own. */
 #include "checkpoints/merge_find.h"
 
@@ -38,7 +38,8 @@ static bool is_rule_text(const char *word)
             break;
         word += strcspn(word, "\n");
     }
-    return *word == '{' || (strncmp(word, "merge", 5) == 0 && word[5] && strchr(" \t\r\n", word[5]));
+    return *word == '{' ||
+           (strncmp(word, "merge", 5) == 0 && word[5] && strchr(" \t\r\n", word[5]));
 }
 
 static bool is_rule_file(const char *word)
@@ -169,17 +170,14 @@ void merge_found_release(session *s, merge_found *f, bool failed)
 
 const char *merge_found_name(const merge_found *f)
 {
-    return f->library            ? f->library
-           : f->rule->nnames > 0 ? f->rule->names[0]
-                                 : "the rule";
+    return f->library ? f->library : f->rule->nnames > 0 ? f->rule->names[0] : "the rule";
 }
 
 /* ---- The words of the command ---------------------------------------------------------------- */
 
 static int hint_parameters(const merge_found *f, kv_err *e)
 {
-    return f->library ? kv_err_hint(e, "help merge %s shows its parameters", f->library)
-                      : e->code;
+    return f->library ? kv_err_hint(e, "help merge %s shows its parameters", f->library) : e->code;
 }
 
 static int suggest_free(void *arg, const ast *at, kv_err *e)
@@ -242,10 +240,9 @@ int merge_param_check(const source *src, const ast *option, const merge_found *f
     arena memory = {0};
     if (!rule_lists(f->rule, name))
         return KV_OK;
-    host *values =
-        arena_alloc(&memory, (size_t)rule_nvalues(f->rule) * sizeof *values, e);
-    int code = !values ? KV_E_MEMORY
-                       : rule_bind(f->rule, NULL, &name, &text, 1, values, &memory, e);
+    host *values = arena_alloc(&memory, (size_t)rule_nvalues(f->rule) * sizeof *values, e);
+    int code =
+        !values ? KV_E_MEMORY : rule_bind(f->rule, NULL, &name, &text, 1, values, &memory, e);
     arena_release(&memory);
     return code ? source_at(src, option->pos, option->end, e) : KV_OK;
 }
@@ -257,9 +254,8 @@ static int check_param(const source *src, const ast *call, const ast *option, co
     arena memory = {0};
     if (!rule_lists(f->rule, name) && !merge_names_has(f->rule, name))
         return unknown_param(src, call, option, f, e);
-    const char *text = is_path_behind_switch(f, option)
-                           ? option->kid[1]->u.text
-                           : literal_value(src, option, &memory, e);
+    const char *text = is_path_behind_switch(f, option) ? option->kid[1]->u.text
+                                                        : literal_value(src, option, &memory, e);
     int code = text ? merge_param_check(src, option, f, name, text, e) : KV_OK;
     if (code == KV_E_DTYPE && is_switch(f->rule, name))
         kv_err_hint(e, "the word behind it is its value: --%s true", name);

@@ -31,8 +31,8 @@ const char *merge_found_name(const merge_found *f);
 
 /* Checks the words that need no models: that each option which is none of the command's is a
  * parameter, that literal ones have values which it takes, that the command does not hide one, that
- * base and weights are there for a rule that reads them, and only then. Errors: usage, value, dtype, at
- * the option or the rule. */
+ * base and weights are there for a rule that reads them, and only then. Errors: usage, value,
+ * dtype, at the option or the rule. */
 int merge_words_check(const source *src, const ast *call, const merge_found *f, kv_err *e);
 
 /* Checks one value of a parameter. Errors, at the option: value (out of range), dtype (of another

@@ -237,7 +237,7 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
         else if (c)
             command_help(&text, c);
         if (c && !json && c->args[0].kind == ARG_MERGE) {
-            buf_add(&text, "Rules (help merge NAME shows one):\n");
+            buf_add(&text, "Rules, which help merge NAME shows:\n");
             merges_list(&text);
         }
         if (f && !json)

@@ -18,7 +18,8 @@ void complete_merges(void (*offer)(void *arg, const char *name), void *arg)
         offer(arg, t->name);
 }
 
-static void offer_parameters(const char *text, void (*offer)(void *arg, const char *name), void *arg)
+static void offer_parameters(const char *text, void (*offer)(void *arg, const char *name),
+                             void *arg)
 {
     rule_ast *rule;
     arena nodes = {0};
@@ -43,7 +44,8 @@ void complete_merge_parameters(const char *word, size_t n,
     if (t)
         offer_parameters(t->text, offer, arg);
     else if (stat(buf_text(&path), &about) == 0 && S_ISREG(about.st_mode) &&
-             about.st_size <= FILE_MOST && !file_read_text(buf_text(&path), &read, &bytes, &unused)) {
+             about.st_size <= FILE_MOST &&
+             !file_read_text(buf_text(&path), &read, &bytes, &unused)) {
         offer_parameters(read, offer, arg);
         mem_free(read);
     }

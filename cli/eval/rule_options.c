@@ -50,9 +50,8 @@ static int param_text(session *s, const ast *option, const text_params *texts, v
     return code ? unit_at(s, option->kid[0], e) : KV_OK;
 }
 
-int rule_options_read(session *s, const ast *call,
-                      bool (*takes_text)(void *arg, const char *param), void *arg, rule_params *p,
-                      kv_err *e)
+int rule_options_read(session *s, const ast *call, bool (*takes_text)(void *arg, const char *param),
+                      void *arg, rule_params *p, kv_err *e)
 {
     const text_params texts = {takes_text, arg};
     const command *c = call->u.other;

@@ -95,7 +95,8 @@ static int put_values(buf *out, const char *word, kv_err *e)
     arena nodes = {0};
     ast *tree;
     kv_err why = {0};
-    source src = {.name = "", .text = buf_text(&list), .len = (uint32_t)list.len, .line = 1, .col = 1};
+    source src = {
+        .name = "", .text = buf_text(&list), .len = (uint32_t)list.len, .line = 1, .col = 1};
     int code = buf_check(&list, e);
     if (!code && (code = parse_expr_text(&tree, &src, &nodes, &why)))
         kv_err_set(e, code, "\"%.64s\" is no list of values: %s", word, why.text);

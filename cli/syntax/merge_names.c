@@ -44,8 +44,8 @@ static bool is_free(const rule_ast *r, const char *name)
     return !is_given(name) && !sets(r->body, name);
 }
 
-static int walk(const rule_ast *r, const ast *node, int (*each)(void *arg, const ast *at, kv_err *e),
-                void *arg, kv_err *e)
+static int walk(const rule_ast *r, const ast *node,
+                int (*each)(void *arg, const ast *at, kv_err *e), void *arg, kv_err *e)
 {
     int code = KV_OK;
     if (node->kind == AST_NAME && is_free(r, node->u.text) && rule_reader(r, node->u.text) == node)

@@ -1,12 +1,12 @@
-/* The names that a merge reads and nobody gives a value: parameters without a default, which options
- * of the command or variables of the script set. */
+/* The names that a merge reads and nobody gives a value: parameters without a default, which
+ * options of the command or variables of the script set. */
 #ifndef SYNTAX_MERGE_NAMES_H
 #define SYNTAX_MERGE_NAMES_H
 
 #include <stdbool.h>
 
-#include "kv_err.h"
 #include "base/suggest.h"
+#include "kv_err.h"
 #include "lang/ast.h"
 
 /* Calls each with the first place of every such name, until it gives an error, which it returns. */

@@ -195,7 +195,8 @@ static uint32_t numbers_end(parser *p)
 {
     uint32_t pos = parse_here(p), end = pos;
     bool comma = false;
-    while (parse_char(p, end) && (is_word_char(parse_char(p, end)) || strchr("+-.,", parse_char(p, end))))
+    while (parse_char(p, end) &&
+           (is_word_char(parse_char(p, end)) || strchr("+-.,", parse_char(p, end))))
         comma |= parse_char(p, end++) == ',';
     return comma ? end : pos;
 }

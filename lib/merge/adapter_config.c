@@ -59,8 +59,8 @@ static int take_number(json_scan *s, const char *name, double *x)
 
 static int take_member(json_scan *s, const char *name, config *c)
 {
-    static const char *const others[] = {"use_dora", "rank_pattern", "alpha_pattern",
-                                         "fan_in_fan_out", "use_qalora", "modules_to_save"};
+    static const char *const others[] = {"use_dora",       "rank_pattern", "alpha_pattern",
+                                         "fan_in_fan_out", "use_qalora",   "modules_to_save"};
     const char *text;
     size_t n;
     if (strcmp(name, "r") == 0)
