@@ -12,6 +12,7 @@
 #include "syntax/command.h"
 #include "syntax/function.h"
 #include "syntax/merge_names.h"
+#include "syntax/optimizer_param.h"
 #include "syntax/own_names.h"
 #include "syntax/statement.h"
 #include "syntax/updater_def.h"
@@ -145,6 +146,16 @@ static int read_rule(names *n, const rule_ast *rule)
     return code;
 }
 
+/* Returns true if an option of a command gives a parameter a name that may be a word, not a
+ * variable: --mode up. Of optimizers of the library it is known which parameters are texts. */
+static bool is_word(const ast *call, const ast *option)
+{
+    const ast *rule = call->kid[0];
+    return option && option->kind == STMT_OPTION && option->n > 1 &&
+           option->kid[0]->kind == AST_NAME &&
+           !(rule && rule->kind == AST_TEXT && optimizer_text(rule->u.text));
+}
+
 static int read_names(names *n, const ast *node)
 {
     int code = KV_OK;
@@ -164,7 +175,7 @@ static int read_names(names *n, const ast *node)
             return read_rule(n, rule);
     }
     for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
-        if (!is_no_reader(node, i))
+        if (!is_no_reader(node, i) && !(node->kind == STMT_COMMAND && is_word(node, node->kid[i])))
             code = read_names(n, node->kid[i]);
     return code;
 }
