@@ -11,8 +11,8 @@ typedef struct tensor_reader tensor_reader;
 /* A block has at most so many bytes. */
 #define TENSOR_BLOCK ((int64_t)4 << 20)
 
-/* window_bytes: how much of a file it may have mapped at a time, TENSOR_BLOCK at least. Error:
- * memory. */
+/* window_bytes: how much of a file it may have mapped at a time, TENSOR_BLOCK at least; 0: nothing,
+ * blocks are read into a buffer of their size. Error: memory. */
 int tensor_reader_new(tensor_reader **out, const checkpoint *c, int64_t window_bytes, kv_err *e);
 void tensor_reader_free(tensor_reader *r); /* NULL is allowed */
 
