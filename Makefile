@@ -24,6 +24,7 @@ CUDA     ?= auto
 ZLIB     ?= auto
 XXHASH   ?= auto
 CRYPTO   ?= auto
+ZSTD     ?= auto
 
 OPT      ?= -O2 -g
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
@@ -38,7 +39,7 @@ LDLIBS_LIB := -lcsv -lcjson -lm -ldl -pthread
 LDLIBS_CLI :=
 
 # The folders of the library and of the tool.
-PARTS ?= lib/base lib/engine lib/array lib/cpu lib/lang lib/vm lib/io lib/checkpoint lib/tensors lib/merge src src/core src/local
+PARTS ?= lib/base lib/engine lib/array lib/cpu lib/lang lib/vm lib/io lib/checkpoint lib/tensors lib/merge lib/patch src src/core src/local
 TOOL  ?= cli $(addprefix cli/,session syntax options eval functions files out run cmd checkpoints complete bench launch tools term)
 UNIT  ?= $(wildcard tests/unit/test_*.c)
 
@@ -87,9 +88,10 @@ optional = $(if $(filter 0,$($(1))),,$(if $(call has_header,$(2)),$(4),$(if $(fi
 zlib   := $(call optional,ZLIB,zlib.h,zlib,z)
 xxhash := $(call optional,XXHASH,xxhash.h,libxxhash,xxhash)
 crypto := $(call optional,CRYPTO,openssl/evp.h,libcrypto,crypto)
+zstd   := $(call optional,ZSTD,zstd.h,libzstd,zstd)
 # libcrypto is loaded by the command that needs it: a process that is linked with it starts 1.5 ms later.
-LDLIBS_LIB += $(addprefix -l,$(zlib) $(xxhash))
-left_out := $(strip $(if $(zlib),,zlib) $(if $(xxhash),,libxxhash) $(if $(crypto),,libcrypto))
+LDLIBS_LIB += $(addprefix -l,$(zlib) $(xxhash) $(zstd))
+left_out := $(strip $(if $(zlib),,zlib) $(if $(xxhash),,libxxhash) $(if $(crypto),,libcrypto) $(if $(zstd),,libzstd))
 
 ifeq ($(MPI),0)
 mpi_is := left out
@@ -135,8 +137,8 @@ endif
 # Changes when the flags do, and then everything is compiled again.
 $(BUILD)/flags: force
 	@mkdir -p $(@D)
-	@echo '$(CC) $(OPT) $(CFLAGS) readline=$(have_readline) $(zlib) $(xxhash) $(crypto)' | cmp -s - $@ || \
-	    echo '$(CC) $(OPT) $(CFLAGS) readline=$(have_readline) $(zlib) $(xxhash) $(crypto)' > $@
+	@echo '$(CC) $(OPT) $(CFLAGS) readline=$(have_readline) $(zlib) $(xxhash) $(crypto) $(zstd)' | cmp -s - $@ || \
+	    echo '$(CC) $(OPT) $(CFLAGS) readline=$(have_readline) $(zlib) $(xxhash) $(crypto) $(zstd)' > $@
 
 $(BUILD)/%.o: %.c $(BUILD)/flags | libraries
 	@mkdir -p $(@D)
@@ -145,6 +147,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | libraries
 # Libraries that one file each reaches.
 $(BUILD)/lib/checkpoint/inflate.o: ALL_CFLAGS += $(if $(zlib),-DHAVE_ZLIB)
 $(BUILD)/lib/checkpoint/digest.o: ALL_CFLAGS += $(if $(xxhash),-DHAVE_XXHASH) $(if $(crypto),-DHAVE_CRYPTO)
+$(BUILD)/lib/patch/patch_zstd.o: ALL_CFLAGS += $(if $(zstd),-DHAVE_ZSTD)
 
 $(BUILD)/cli/term/line.o: ALL_CFLAGS += $(if $(have_readline),-DHAVE_READLINE)
 
@@ -528,7 +531,7 @@ clean: ## remove everything that was built
 help: ## list these words
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1 \2/p' Makefile | \
 	    while read -r word text; do printf '  %-16s %s\n' "$$word" "$$text"; done
-	@echo '  options: BUILD= CC= OPT= CFLAGS= WERROR=1 V=1 ONLY= PREFIX= DESTDIR= READLINE= MPI= CUDA= ZLIB= XXHASH= CRYPTO= SETUP=0'
+	@echo '  options: BUILD= CC= OPT= CFLAGS= WERROR=1 V=1 ONLY= PREFIX= DESTDIR= READLINE= MPI= CUDA= ZLIB= XXHASH= CRYPTO= ZSTD= SETUP=0'
 
 # Goals with absolute paths, for the same reason.
 absolute := $(filter $(CURDIR)/%,$(MAKECMDGOALS))

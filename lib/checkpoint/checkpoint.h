@@ -72,7 +72,8 @@ typedef struct checkpoint_options {
     void *arg;
 } checkpoint_options;
 
-/* Opens what stands at path. Errors: io, memory, format (malformed, cut, bytes too many; or the
+/* Opens what stands at path; a change in place that was cut short is ended first, see in_place.h.
+ * Errors: io, memory, busy (it is being changed), format (malformed, cut, bytes too many; or the
  * file is no checkpoint, with what it looks like and what to do), unsupported, interrupted. o: NULL
  * means all 0. */
 int checkpoint_open(checkpoint **out, const char *path, const checkpoint_options *o, kv_err *e);
@@ -80,6 +81,13 @@ int checkpoint_open(checkpoint **out, const char *path, const checkpoint_options
 /* The same for a file in memory (n bytes, borrowed until it is closed). name is for messages. */
 int checkpoint_open_memory(checkpoint **out, const void *text, size_t n, const char *name,
                            kv_err *e);
+
+/* Tensors that lie in memory as a checkpoint: of each the name, the type and the shape count, and
+ * its data, packed, little-endian, are borrowed until it is closed. name is for messages. Errors:
+ * format (two tensors have one name), value (elements that end within a byte), memory. */
+int checkpoint_of_memory(checkpoint **out, const tensor_info *tensors, const void *const *data,
+                         int64_t n, const checkpoint_text *metadata, int64_t nmetadata,
+                         const char *name, kv_err *e);
 
 void checkpoint_close(checkpoint *c); /* NULL is allowed */
 

@@ -1,10 +1,12 @@
 /* Opening what a path names: the first bytes of a file choose its reader. */
 #include <string.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/gguf.h"
+#include "checkpoint/in_place.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/sharded.h"
 #include "checkpoint/weights.h"
@@ -122,6 +124,8 @@ static int choose_reader(const checkpoint *c, checkpoint_reader **read, kv_err *
     char begin[16] = {0};
     int64_t n = in->size < (int64_t)sizeof begin ? in->size : (int64_t)sizeof begin;
     int code = input_read(in, begin, 0, n, e);
+    if (!code && n >= 8 && memcmp(begin, IN_PLACE_MARK, 8) == 0)
+        return in_place_lost(in->name, e);
     *read = ends_in(in->name, ".npz") ? npz_read : safetensors_read;
     if (code || has_header(begin, n)) {
         *read = safetensors_read;
@@ -182,4 +186,37 @@ int checkpoint_open_memory(checkpoint **out, const void *text, size_t n, const c
         return KV_E_MEMORY;
     int code = input_open_memory(&in, text, (int64_t)n, name, e);
     return finish(out, c, read_input(c, &in, code, e), e);
+}
+
+/* Each tensor is a file of its own. */
+static int add_memory(checkpoint *c, const tensor_info *t, const void *data, kv_err *e)
+{
+    input in;
+    tensor_info info = {.name = t->name, .type = t->type, .ndim = t->ndim, .shape = t->shape};
+    info.elements = tensor_elements(t->ndim, t->shape);
+    info.bytes = info.elements < 0 ? -1 : tensor_type_bytes(t->type, info.elements);
+    info.stored_bytes = info.bytes;
+    info.file = (int)c->nfiles;
+    if (info.bytes < 0)
+        return file_bad(e, KV_E_VALUE, c->name, "tensor \"%.*s\" has no whole number of bytes",
+                        SHOWN(t->name));
+    int code = input_open_memory(&in, data, info.bytes, c->name, e);
+    if (!code && !(code = checkpoint_add_file(c, &in, e)))
+        code = checkpoint_add(c, &info, e);
+    return code;
+}
+
+int checkpoint_of_memory(checkpoint **out, const tensor_info *tensors, const void *const *data,
+                         int64_t n, const checkpoint_text *metadata, int64_t nmetadata,
+                         const char *name, kv_err *e)
+{
+    int code = KV_OK;
+    checkpoint *c = new_checkpoint(name, NULL, e);
+    if (!c)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n && !code; i++)
+        code = add_memory(c, &tensors[i], data[i], e);
+    for (int64_t i = 0; i < nmetadata && !code; i++)
+        code = checkpoint_add_text(c, metadata[i].name, metadata[i].text, e);
+    return finish(out, c, code, e);
 }

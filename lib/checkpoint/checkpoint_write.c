@@ -510,7 +510,7 @@ int checkpoint_out_open(checkpoint_out **to, const char *path, const checkpoint_
     if (!out)
         return KV_E_MEMORY;
     pthread_mutex_init(&out->lock, NULL);
-    out->kind = kind_of(path);
+    out->kind = o && o->any_name ? OUT_SAFETENSORS : kind_of(path);
     out->folder.fd = -1;
     out->unsynced = o && o->unsynced;
     out->n = n;

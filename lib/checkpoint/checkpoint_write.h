@@ -41,6 +41,7 @@ typedef struct checkpoint_out_options {
     int64_t shard_bytes; /* of a folder: the most bytes of tensors in a file; 0: SHARD_BYTES */
     bool force;          /* a folder that exists is replaced, with all that it holds */
     bool unsynced;       /* nothing waits for the disk */
+    bool any_name;       /* a safetensors file, whatever the path ends in */
 } checkpoint_out_options;
 
 /* Whether the path ends as one of those above. */

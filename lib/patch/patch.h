@@ -1,0 +1,97 @@
+/* Patches: files that hold what turns checkpoint A into checkpoint B, without loss.
+ *
+ * A patch is between named tensors, not files: A and B may be of any form that checkpoint.h reads,
+ * also arrays in memory (checkpoint_of_memory). It knows the hash of every key of A and of B
+ * (tensors/tensor_hash.h), so it is applied to nothing but A, and what comes out is B. Where bits
+ * are the same nothing is stored, so that a patch between two steps of a fine-tuning is small.
+ * Elements are compared by their bits: -0 and 0 differ, a nan equals the same nan. patch_format.h
+ * describes the file.
+ *
+ *     int code = patch_make("p.safetensors", a, b, NULL, &what, e);
+ *     …
+ *     patch *p;
+ *     code = patch_open(&p, "p.safetensors", e);
+ *     code = patch_apply("b.safetensors", &p, 1, a, NULL, &wrong, e);
+ *     patch_close(p);
+ *
+ * A patch holds the new bits of what changed, not differences: of several patches the later one
+ * wins, and a chain of patches is one pass over A.
+ *
+ * Data are compressed by zstd. In a build without it every function here fails with code
+ * unsupported. The same A and B give the same bytes for every number of threads.
+ */
+#ifndef PATCH_PATCH_H
+#define PATCH_PATCH_H
+
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/checkpoint_write.h"
+
+typedef struct patch patch; /* one that is open */
+
+/* How a function goes about its work. NULL instead of it means all 0. */
+typedef struct patch_options {
+    bool unsynced; /* nothing waits for the disk */
+    /* (optional) Told from time to time, by one thread at a time, how many bytes of the inputs
+     * have been handled, of how many. */
+    void (*progress)(void *arg, int64_t done, int64_t all);
+    void *progress_arg;
+} patch_options;
+
+/* What a patch holds, in keys, and how large it is. */
+typedef struct patch_summary {
+    int64_t same, changed, added, gone; /* changed: also keys of another dtype or shape */
+    int64_t elements;                   /* of changed keys, how many differ; of those that are
+                                           stored whole all. F6 and quantised types: bytes */
+    int64_t bytes;                      /* of the file */
+} patch_summary;
+
+/* Writes the patch from a to b to path, which may have any name: it is complete or not there.
+ * Holds of the tensors no more than some pieces at a time, whatever their size. made: NULL is
+ * allowed. Errors: those of walk_run and of checkpoint_out_open; unsupported; value (the index
+ * would be larger than PATCH_INDEX_MAX). */
+int patch_make(const char *path, checkpoint *a, checkpoint *b, const patch_options *o,
+               patch_summary *made, kv_err *e);
+
+/* Opens a patch, and checks its index: counts, names, types, shapes. Data are checked when they are
+ * read. Errors: io, memory, format (no patch, a newer version, damaged), unsupported. */
+int patch_open(patch **out, const char *path, kv_err *e);
+void patch_close(patch *p); /* NULL is allowed */
+
+const char *patch_name(const patch *p);
+void patch_summarise(const patch *p, patch_summary *what);
+
+/* A key that is not as a patch expects it, with a word that says why: "differs" (its bits),
+ * "dtype", "shape", "missing" (the patch has it, the checkpoint not) or "unknown" (the reverse). */
+typedef struct patch_misfit {
+    const char *name, *why;
+} patch_misfit;
+
+/* Begins zeroed; the caller releases it. Names are borrowed from the checkpoint and the patches. */
+typedef struct patch_misfits {
+    patch_misfit *items;
+    int64_t n, cap;
+    int64_t keys; /* of either side */
+    int link;     /* patches do not join: the number of the second of the two, from 1; 0: it is the
+                     checkpoint that does not fit the first patch */
+    bool is_result; /* the checkpoint is what the patches make already */
+} patch_misfits;
+
+void patch_misfits_release(patch_misfits *m);
+
+/* Applies n patches, one after the other, to a, in one pass, and writes the result to path: see
+ * checkpoint_out_open, also for `how` (NULL: all 0). a may stand there. The keys have the order of
+ * B, and the metadata are those of B.
+ *
+ * Error: assert, when a is not what the first patch was made from, or the patches do not join; then
+ * `wrong` lists the keys, and nothing was written. Also format: a patch is damaged, what came out
+ * is not B; those of walk_run and of checkpoint_out_open. After an error path is as it was. */
+int patch_apply(const char *path, patch *const *patches, int n, checkpoint *a,
+                const checkpoint_out_options *how, const patch_options *o, patch_misfits *wrong,
+                kv_err *e);
+
+/* Joins n patches, one at least, each of which is made from what the one before it makes, into one
+ * at path. Errors: assert (they do not join: see `wrong`); format; those of checkpoint_out_open. */
+int patch_join(const char *path, patch *const *patches, int n, const patch_options *o,
+               patch_summary *made, patch_misfits *wrong, kv_err *e);
+
+#endif

@@ -1,0 +1,35 @@
+/* Compression by zstd. The library is optional: in a build without it every function here that can
+ * fail does, and says so. */
+#ifndef PATCH_PATCH_ZSTD_H
+#define PATCH_PATCH_ZSTD_H
+
+#include <stdint.h>
+
+#include "kv_err.h"
+
+/* An error of code unsupported in a build without libzstd. */
+int patch_zstd_there(kv_err *e);
+
+/* What one thread compresses with, and what it decompresses with. */
+typedef struct zstd_packer zstd_packer;
+typedef struct zstd_unpacker zstd_unpacker;
+
+/* Errors: memory, unsupported. */
+int zstd_packer_new(zstd_packer **out, kv_err *e);
+void zstd_packer_free(zstd_packer *p); /* NULL is allowed */
+int zstd_unpacker_new(zstd_unpacker **out, kv_err *e);
+void zstd_unpacker_free(zstd_unpacker *u); /* NULL is allowed */
+
+/* The most bytes that n bytes become. */
+int64_t zstd_bound(int64_t n);
+
+/* Compresses n bytes into one frame of at most `room` bytes, and returns its length; 0 where it
+ * would be longer. checked: the frame ends in a checksum. */
+int64_t zstd_pack(zstd_packer *p, void *to, int64_t room, const void *data, int64_t n, int level,
+                  int checked);
+
+/* Decompresses one frame of n bytes. Returns 0 unless it is whole and becomes exactly `bytes`
+ * bytes. */
+int zstd_unpack(zstd_unpacker *u, void *to, int64_t bytes, const void *data, int64_t n);
+
+#endif
