@@ -48,6 +48,11 @@ void tensor_reader_free(tensor_reader *r)
     mem_free(r);
 }
 
+const checkpoint *tensor_reader_of(const tensor_reader *r)
+{
+    return r->c;
+}
+
 /* n bytes of a file as they stand there. */
 static int read_plain(tensor_reader *r, const void **data, int file, int64_t at, int64_t n,
                       kv_err *e)

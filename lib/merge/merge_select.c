@@ -181,7 +181,7 @@ static int64_t look_at(const merge_select *s, look *l, chunk_keys *keys, const v
 /* ---- Making ---------------------------------------------------------------------------------- */
 
 int merge_select_new(merge_select **out, plan_fold fold, int64_t order, bool wide, int64_t n,
-                     int64_t nchunks, int64_t room, kv_err *e)
+                     int64_t nchunks, kv_err *e)
 {
     merge_select *s = mem_zalloc(1, sizeof *s, e);
     if (!s)
@@ -191,13 +191,18 @@ int merge_select_new(merge_select **out, plan_fold fold, int64_t order, bool wid
                         .wide = wide,
                         .n = n,
                         .nchunks = nchunks,
-                        .room = room,
+                        .room = 1 << 16,
                         .place = fold == PLAN_LEAST ? n - order : order,
                         .expected = n,
                         .cut_chunk = nchunks};
     s->high = most_key(s);
     *out = s;
     return KV_OK;
+}
+
+void merge_select_room(merge_select *s, int64_t room)
+{
+    s->room = room;
 }
 
 static void release_sweep(merge_select *s)

@@ -19,9 +19,10 @@
 typedef struct merge_select merge_select;
 
 /* fold: PLAN_ORDER or PLAN_LEAST, with its order; of nchunks chunks with n terms together, float64
- * if wide. room: how many terms it may keep, at most. Error: memory. */
+ * if wide. It keeps at most `room` terms, which are few unless they are set. Error: memory. */
 int merge_select_new(merge_select **out, plan_fold fold, int64_t order, bool wide, int64_t n,
-                     int64_t nchunks, int64_t room, kv_err *e);
+                     int64_t nchunks, kv_err *e);
+void merge_select_room(merge_select *s, int64_t room);
 void merge_select_free(merge_select *s); /* NULL is allowed */
 
 /* Before the first sweep: how many sampled terms it would like; 0: none. Then, if there is a
