@@ -32,8 +32,7 @@ int merge_adapter_check(const checkpoint *adapter, const checkpoint *base, kv_er
             plain += strlen(PREFIX);
         if (!ends_in(plain, endings[0]) && !ends_in(plain, endings[1])) {
             code = file_bad(e, KV_E_KEY, checkpoint_name(adapter),
-                            "\"%.80s\" is neither lora_A.weight nor lora_B.weight of a key",
-                            name);
+                            "\"%.80s\" is neither lora_A.weight nor lora_B.weight of a key", name);
             continue;
         }
         buf_clear(&key);
@@ -79,17 +78,18 @@ static int check_fit(const checkpoint *adapter, merge_factors f, const tensor_in
         return file_bad(e, KV_E_SHAPE, name,
                         "\"%.80s\", its lora_A and its lora_B have %d, %d and %d axes, not 2",
                         key->name, key->ndim, a->ndim, b->ndim);
-    if (a->shape[0] != b->shape[1] || b->shape[0] != key->shape[0] ||
-        a->shape[1] != key->shape[1])
+    if (a->shape[0] != b->shape[1] || b->shape[0] != key->shape[0] || a->shape[1] != key->shape[1])
         return file_bad(e, KV_E_SHAPE, name,
-                        "lora_B (%lld, %lld) times lora_A (%lld, %lld) is not \"%.80s\" (%lld, %lld)",
+                        "lora_B (%lld, %lld) times lora_A (%lld, %lld) is not \"%.80s\" (%lld, "
+                        "%lld)",
                         (long long)b->shape[0], (long long)b->shape[1], (long long)a->shape[0],
                         (long long)a->shape[1], key->name, (long long)key->shape[0],
                         (long long)key->shape[1]);
     if (a->elements > MERGE_FACTORS_BYTES / 8 || b->elements > MERGE_FACTORS_BYTES / 8 ||
         (a->elements + b->elements) * 8 > MERGE_FACTORS_BYTES)
         return file_bad(e, KV_E_UNSUPPORTED, name,
-                        "lora_A and lora_B of \"%.80s\" are too large to be held: their rank is %lld",
+                        "lora_A and lora_B of \"%.80s\" are too large to be held: their rank is "
+                        "%lld",
                         key->name, (long long)a->shape[0]);
     return KV_OK;
 }
@@ -106,8 +106,8 @@ int merge_adapter_find(merge_factors *out, const checkpoint *adapter, const tens
     if (code || (out->a < 0 && out->b < 0))
         return code;
     if (out->a < 0 || out->b < 0)
-        return file_bad(e, KV_E_KEY, checkpoint_name(adapter), "\"%.80s\" has no %s",
-                        key->name, out->a < 0 ? "lora_A" : "lora_B");
+        return file_bad(e, KV_E_KEY, checkpoint_name(adapter), "\"%.80s\" has no %s", key->name,
+                        out->a < 0 ? "lora_A" : "lora_B");
     return check_fit(adapter, *out, key, e);
 }
 

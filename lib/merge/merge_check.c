@@ -30,8 +30,9 @@ static int refuse_name(const checkpoint *c, const char *name, const checkpoint *
     const char *other = name_beyond(c, first);
     int code = file_bad(e, KV_E_KEY, checkpoint_name(c), "there is no \"%.80s\", which %.120s has",
                         name, checkpoint_name(first));
-    return other ? kv_err_hint(e, "it has \"%.80s\" instead; GLOBs and --exclude choose keys", other)
-                 : code;
+    return other
+               ? kv_err_hint(e, "it has \"%.80s\" instead; GLOBs and --exclude choose keys", other)
+               : code;
 }
 
 /* Where all keys are merged, no model has more of them. */
@@ -75,8 +76,7 @@ static int refuse_shape(const checkpoint *c, const tensor_info *t, const checkpo
 static bool has_shape(const tensor_info *t, const tensor_info *like)
 {
     return t->ndim == like->ndim &&
-           (t->ndim == 0 ||
-            memcmp(t->shape, like->shape, (size_t)t->ndim * sizeof *t->shape) == 0);
+           (t->ndim == 0 || memcmp(t->shape, like->shape, (size_t)t->ndim * sizeof *t->shape) == 0);
 }
 
 static bool is_float(tensor_type t)
@@ -103,7 +103,8 @@ static int check_type(const checkpoint *c, const tensor_info *t, const checkpoin
 static int check_goal(const merge_job *j, const checkpoint *first, kv_err *e)
 {
     const tensor_info *t = j->like;
-    if (j->type == t->type || (is_float(t->type) && tensor_type_kind(j->type) < TENSOR_KIND_COMPLEX))
+    if (j->type == t->type ||
+        (is_float(t->type) && tensor_type_kind(j->type) < TENSOR_KIND_COMPLEX))
         return KV_OK;
     file_bad(e, KV_E_DTYPE, checkpoint_name(first), "\"%.80s\" is %s, which cannot become %s",
              t->name, tensor_type_name(t->type), tensor_type_name(j->type));
@@ -186,10 +187,11 @@ int merge_job_cut(merge_job *j, kv_err *e)
         cut_rows(j);
         if (j->piece > MERGE_RANKS_BYTES / j->width / j->plan->nranks ||
             j->plan->nranks * j->piece * j->width + row_ranks_bytes(row) > MERGE_RANKS_BYTES)
-            return kv_err_set(e, KV_E_UNSUPPORTED,
-                              "\"%.80s\" has rows of %lld elements: the ranks of %d rows do not fit "
-                              "into memory",
-                              j->like->name, (long long)row, j->plan->nranks);
+            return kv_err_set(
+                e, KV_E_UNSUPPORTED,
+                "\"%.80s\" has rows of %lld elements: the ranks of %d rows do not fit "
+                "into memory",
+                j->like->name, (long long)row, j->plan->nranks);
     }
     j->npieces = size / j->piece + (size % j->piece != 0);
     j->chunks = (j->piece + MERGE_CHUNK - 1) / MERGE_CHUNK;

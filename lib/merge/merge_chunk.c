@@ -60,7 +60,7 @@ void merge_room_add(merge_room *room, const merge_job *job, int ninputs)
 /* Parts of a worker's memory, in the order of merge_worker_init. */
 static int64_t lay_out(merge_worker *w, const merge_room *r, char *memory)
 {
-    char **const part[] = {&w->inputs, &w->draws,  &w->products, &w->terms, &w->merged,
+    char **const part[] = {&w->inputs, &w->draws, &w->products, &w->terms, &w->merged,
                            &w->copies, &w->ranks, &w->sorting,  &w->out};
     int64_t bytes[] = {r->inputs * BUFFER_BYTES,
                        r->draws * BUFFER_BYTES,
@@ -119,7 +119,8 @@ static int input_of(merge_worker *w, int i, void **at, kv_err *e)
     const char *data = w->block[i];
     data += tensor_type_bytes(t->type, w->first - w->block_first);
     w->have_input[i] = true;
-    if (t->type == (j->wide ? TENSOR_F64 : TENSOR_F32) && (uintptr_t)data % (uintptr_t)j->width == 0) {
+    if (t->type == (j->wide ? TENSOR_F64 : TENSOR_F32) &&
+        (uintptr_t)data % (uintptr_t)j->width == 0) {
         w->input[i] = data;
     } else {
         char *to = w->inputs + i * BUFFER_BYTES;
@@ -247,7 +248,7 @@ typedef struct pass_slots {
     void *at[PLAN_MAX_SLOTS];
     int64_t width[PLAN_MAX_SLOTS]; /* of an element; 0 for numbers */
     int64_t cut[PLAN_MAX_SLOTS];
-    int number[PLAN_MAX_SLOTS];    /* -1: none */
+    int number[PLAN_MAX_SLOTS]; /* -1: none */
 } pass_slots;
 
 static int slot_of(merge_worker *w, pass_slots *to, int s, int pass, void *merged, kv_err *e)

@@ -79,8 +79,7 @@ AVX512 static void draw_512(words out, const merge_draw_key *k, uint64_t counter
     }
     for (int i = 0; i < WORDS; i++)
         for (int v = 0; v < 2; v++)
-            _mm256_storeu_si256((__m256i *)(void *)&out[i][8 * v],
-                                _mm512_cvtepi64_epi32(w[v][i]));
+            _mm256_storeu_si256((__m256i *)(void *)&out[i][8 * v], _mm512_cvtepi64_epi32(w[v][i]));
 }
 
 AVX2 static void draw_256(words out, const merge_draw_key *k, uint64_t counter)

@@ -56,9 +56,9 @@ double merge_fold_chunk(plan_fold fold, bool wide, const void *terms, int64_t n)
         lane[l] = merge_fold_begin(fold);
     loops[wide][fold](lane, terms, whole);
     for (int64_t i = whole; i < n; i++)
-        lane[i - whole] = merge_fold_join(fold, lane[i - whole],
-                                          wide ? ((const double *)terms)[i]
-                                               : (double)((const float *)terms)[i]);
+        lane[i - whole] =
+            merge_fold_join(fold, lane[i - whole],
+                            wide ? ((const double *)terms)[i] : (double)((const float *)terms)[i]);
     for (int l = 1; l < LANES; l++)
         lane[0] = merge_fold_join(fold, lane[0], lane[l]);
     return lane[0];

@@ -1,6 +1,7 @@
-/* Runs of merges. Keys are taken in batches: each pass goes over all keys of a batch before the next
- * one begins, so small keys keep all threads busy, and what a pass has read is still in the caches
- * when the next one reads it. Pieces are those of walk.h, or whole rows where rows are ranked.
+/* Runs of merges. Keys are taken in batches: each pass goes over all keys of a batch before the
+ * next one begins, so small keys keep all threads busy, and what a pass has read is still in the
+ * caches when the next one reads it. Pieces are those of walk.h, or whole rows where rows are
+ * ranked.
  *
  * Sums: chunks of MERGE_CHUNK elements (merge_fold.h), chunks in order within a piece, pieces in
  * order, all in float64, rounded once to the number's type.
@@ -39,7 +40,7 @@ typedef struct run {
     /* The batch. */
     merge_job *jobs; /* BATCH_KEYS of them */
     int64_t njobs;
-    arena memory;    /* of the jobs */
+    arena memory; /* of the jobs */
     merge_room room;
     int64_t nselects;
 
@@ -173,8 +174,8 @@ static void reduce_chunk(const merge_worker *w, const merge_job *j, double *sums
         const void *terms = merge_worker_terms(w, j->pass, i);
         bool wide = p->number_type[t->number] != PROG_F32;
         if (t->fold < PLAN_FOLDS && !j->again)
-            sums[i] = merge_fold_join(t->fold, sums[i],
-                                      merge_fold_chunk(t->fold, wide, terms, w->n));
+            sums[i] =
+                merge_fold_join(t->fold, sums[i], merge_fold_chunk(t->fold, wide, terms, w->n));
         else if (t->fold >= PLAN_FOLDS && !j->selected[t->number])
             merge_select_chunk(j->select[t->number], w->chunk, w->pool_worker, terms, w->n);
     }
@@ -472,9 +473,10 @@ static int walk_active(run *r, kv_err *e)
         const merge_job *j = r->active[i];
         for (int k = 0; k < r->ninputs; k++) {
             r->at[i * r->ninputs + k] = j->at[k];
-            int64_t n = j->at[k] < 0 ? 0
-                                     : tensor_type_bytes(checkpoint_at(r->inputs[k], j->at[k])->type,
-                                                         MERGE_BLOCK);
+            int64_t n =
+                j->at[k] < 0
+                    ? 0
+                    : tensor_type_bytes(checkpoint_at(r->inputs[k], j->at[k])->type, MERGE_BLOCK);
             block = n > block ? n : block;
         }
         r->pieces[i] = j->piece;
@@ -701,8 +703,8 @@ static int open_out(run *r, const char *path, const checkpoint_out_options *o, k
         r->left += bytes_of(r, &j);
     }
     if (!code)
-        code = checkpoint_out_open(&r->out, path, entries, m->nkeys, m->metadata, m->nmetadata, o,
-                                   e);
+        code =
+            checkpoint_out_open(&r->out, path, entries, m->nkeys, m->metadata, m->nmetadata, o, e);
     mem_free(entries);
     return code;
 }

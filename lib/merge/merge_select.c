@@ -34,14 +34,14 @@ struct merge_select {
     uint64_t *bins; /* BINS of each worker */
     void *kept;     /* keys */
     int64_t cap;
-    found_in *in;   /* of each chunk */
+    found_in *in; /* of each chunk */
 
     /* What the sweep counts. */
     _Atomic(int64_t) nbelow, nlow, nhigh, nkept, nnans;
 
     /* What it ends with. */
     uint64_t key;
-    int64_t cut_chunk; /* the chunk with the last term that is in, of which cut_equal equal ones are */
+    int64_t cut_chunk; /* the chunk with the last term that is in: of it, cut_equal equal ones */
     int64_t cut_equal;
 };
 
@@ -294,7 +294,8 @@ static int64_t keep(merge_select *s, const chunk_keys *keys, int64_t n)
 void merge_select_chunk(merge_select *s, int64_t chunk, int worker, const void *terms, int64_t n)
 {
     chunk_keys keys;
-    look l = {.low = s->low, .high = s->high, .first = s->low, .span = s->high - s->low, .any = true};
+    look l = {
+        .low = s->low, .high = s->high, .first = s->low, .span = s->high - s->low, .any = true};
     if (!s->in_bins) { /* without the ends */
         l.first = s->low + 1;
         l.any = l.span > 1;

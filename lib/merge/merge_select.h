@@ -30,8 +30,8 @@ void merge_select_free(merge_select *s); /* NULL is allowed */
 int64_t merge_select_sample_size(const merge_select *s);
 void merge_select_sample(merge_select *s, void *terms, int64_t n);
 
-/* A sweep: begin; each chunk once, in any order, from any worker of the pool; end. *more: another sweep is
- * needed. Error: memory. */
+/* A sweep: begin; each chunk once, in any order, from any worker of the pool; end. *more: another
+ * sweep is needed. Error: memory. */
 int merge_select_begin(merge_select *s, kv_err *e);
 void merge_select_chunk(merge_select *s, int64_t chunk, int worker, const void *terms, int64_t n);
 void merge_select_end(merge_select *s, bool *more);

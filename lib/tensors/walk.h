@@ -5,8 +5,8 @@
  * is computed of a piece depends on the piece alone, and results are combined in the order of
  * pieces; so results have the same bits for any number of threads.
  *
- * One walk reads from one to WALK_INPUTS_MOST checkpoints side by side: the same piece of a tensor of
- * each, that is the same elements, whatever its types are. It asks between pieces whether to end
+ * One walk reads from one to WALK_INPUTS_MOST checkpoints side by side: the same piece of a tensor
+ * of each, that is the same elements, whatever its types are. It asks between pieces whether to end
  * early, and tells its progress.
  */
 #ifndef TENSORS_WALK_H

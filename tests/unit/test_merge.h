@@ -33,8 +33,8 @@ static inline int merge_try(checkpoint **out, const merge_case *c, kv_err *e)
     checkpoint *models[MERGE_MODELS], *base = c->base ? tensor_open(c->base, "base") : NULL;
     arena memory = {0};
     rule_ast *rule = NULL;
-    source text = {.name = "rule.kvu", .text = c->rule, .len = (uint32_t)strlen(c->rule), .line = 1,
-                   .col = 1};
+    source text = {
+        .name = "rule.kvu", .text = c->rule, .len = (uint32_t)strlen(c->rule), .line = 1, .col = 1};
     for (int i = 0; i < c->nmodels; i++)
         models[i] = tensor_open(&c->files[i], names[i % 5]);
     checkpoint *first = base ? base : models[0];
