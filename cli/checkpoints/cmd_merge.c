@@ -376,15 +376,30 @@ static int choose_all(merging *m, kv_err *e)
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-/* An error in a rule of the library is one of what the rule was given. */
-static int at_rule(const merging *m, kv_err *e)
+/* The word of the model that an error begins with, or NULL. */
+static const ast *model_of(const merging *m, const kv_err *e)
 {
-    if (e->line > 0 && m->found.library && strcmp(e->file, m->found.library) == 0) {
+    for (int64_t i = m->models.n - 1; i >= 0; i--) {
+        const word *w = &m->models.items[i];
+        size_t n = strlen(w->text);
+        if (strncmp(e->text, w->text, n) == 0 && e->text[n] == ':')
+            return w->at;
+    }
+    return NULL;
+}
+
+/* Gives an error of merge_check its place. What a rule of the library refuses is a mistake in what
+ * it was given, so its own place says nothing; `fail` has none. */
+static int at_word(const merging *m, kv_err *e)
+{
+    const ast *model = model_of(m, e);
+    bool in_library = e->line > 0 && m->found.library && strcmp(e->file, m->found.library) == 0;
+    if (in_library) {
         e->line = 0;
         e->file[0] = '\0';
-        return unit_at(m->s, m->call->kid[0], e);
     }
-    return e->code == KV_E_USAGE ? unit_at(m->s, m->call->kid[0], e) : unit_at(m->s, m->call, e);
+    bool of_rule = in_library || e->code == KV_E_USAGE || e->code == KV_E_VALUE;
+    return unit_at(m->s, model ? model : of_rule ? m->call->kid[0] : m->call, e);
 }
 
 static int merge_all(merging *m, kv_err *e)
@@ -416,7 +431,7 @@ static int merge_all(merging *m, kv_err *e)
                  .nmetadata = m->ntexts,
                  .progress = progress_bytes};
     if (merge_check(&all, e))
-        return at_rule(m, e);
+        return at_word(m, e);
     if (session_would(m->s, "write", m->to.text))
         return KV_OK;
     progress_begin("merge", 0, PROGRESS_BYTES);

@@ -25,6 +25,7 @@ typedef struct names {
     map options;  /* of all commands, which may set parameters: to 0 */
     map told;     /* of the text that is walked: to 0 */
     bool unknown; /* a file whose name is computed may set any */
+    const rule_ast *merge; /* whose names are read */
     unit *unit;
     const source *src;
     kv_err *e;
@@ -101,7 +102,9 @@ static int tell(names *n, const char *name, uint32_t pos, uint32_t end, const ru
     for (int64_t i = 0; i < n->set.cap; i++)
         if (n->set.entries[i].hash)
             suggest_add(&near, n->set.entries[i].key.name);
-    if (rule)
+    if (rule && rule->is_merge)
+        merge_names_suggest(rule, &near);
+    else if (rule)
         rule_suggest(rule, &near);
     suggest_done(&near, &found);
     kv_err_hint(&found, "one from outside: kvctl --set %s=…", name);
@@ -129,7 +132,7 @@ static int read_merge_name(void *arg, const ast *at, kv_err *e)
     (void)e;
     if (is_set(n, at->u.text) || map_get(&n->options, (kv_key){0, at->u.text}) >= 0)
         return KV_OK;
-    return tell(n, at->u.text, at->pos, at->end, NULL);
+    return tell(n, at->u.text, at->pos, at->end, n->merge);
 }
 
 /* The names that a rule does not define. */
@@ -163,8 +166,10 @@ static int read_names(names *n, const ast *node)
         return KV_OK;
     if (node->kind == AST_NAME && !is_set(n, node->u.text))
         return tell(n, node->u.text, node->pos, node->end, NULL);
-    if (node->kind == STMT_RULE && ((const rule_ast *)node->u.other)->is_merge)
-        return merge_names_each(node->u.other, read_merge_name, n, n->e);
+    if (node->kind == STMT_RULE && ((const rule_ast *)node->u.other)->is_merge) {
+        n->merge = node->u.other;
+        return merge_names_each(n->merge, read_merge_name, n, n->e);
+    }
     if (node->kind == STMT_RULE && node->op != STMT_RULE_BROKEN)
         return read_rule(n, node->u.other);
     if (node->kind == STMT_DEF && node->n == 4 && node->op == 0) {
