@@ -68,7 +68,8 @@ const command command_table[] = {
      {{"out", OPTION_VALUE, "V"},
       {"ctx", OPTION_VALUE, "DEVS"},
       PRIORITY,
-      {"ignore-sparse", OPTION_VALUE, "B"}},
+      {"ignore-sparse", OPTION_VALUE, "B"},
+      {"since", OPTION_VALUE, "ROUND"}},
      COMMAND_GIVES | COMMAND_EXPLAINED,
      cmd_pull,
      "show the newest value of keys, or put it somewhere",
@@ -78,9 +79,11 @@ const command command_table[] = {
      "pull 3 --ctx gpu(0..3) -> w         # a list of four\n"
      "pull [5, 7, 9] > w-{key}.csv        # a file a key: all are written, then replaced in turn\n"
      "pull * > all.safetensors            # one file, an array for each key\n"
-     "r = row_sparse(a); pull 3 --out r --ignore-sparse false  # else r stays, with a warning",
-     "push, row-sparse-pull, write",
-     .fails = "key, shape",
+     "r = row_sparse(a); pull 3 --out r --ignore-sparse false  # else r stays, with a warning\n"
+     "pull 3 --out a --since none -> r    # all of it; r is the round, the pushes of 3 so far\n"
+     "push 3 a; pull 3 --out a --since r -> r # dist_sync: only elements with other bits since r",
+     "push, row-sparse-pull, write, pulled_bytes",
+     .fails = "key, shape, value",
      .method = "pull(key, out=None, priority=0, ignore_sparse=True)"},
     {"row-sparse-pull",
      {{ARG_KEYS, "KEYS", false}},
