@@ -72,7 +72,8 @@ typedef struct checkpoint_options {
     void *arg;
 } checkpoint_options;
 
-/* Opens what stands at path. Errors: io, memory, format (malformed, cut, bytes too many; or the
+/* Opens what stands at path; a change in place that was cut short is ended first, see in_place.h.
+ * Errors: io, memory, busy (it is being changed), format (malformed, cut, bytes too many; or the
  * file is no checkpoint, with what it looks like and what to do), unsupported, interrupted. o: NULL
  * means all 0. */
 int checkpoint_open(checkpoint **out, const char *path, const checkpoint_options *o, kv_err *e);

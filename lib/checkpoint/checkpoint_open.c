@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/gguf.h"
+#include "checkpoint/in_place.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/sharded.h"
 #include "checkpoint/weights.h"
@@ -123,6 +124,8 @@ static int choose_reader(const checkpoint *c, checkpoint_reader **read, kv_err *
     char begin[16] = {0};
     int64_t n = in->size < (int64_t)sizeof begin ? in->size : (int64_t)sizeof begin;
     int code = input_read(in, begin, 0, n, e);
+    if (!code && n >= 8 && memcmp(begin, IN_PLACE_MARK, 8) == 0)
+        return in_place_lost(in->name, e);
     *read = ends_in(in->name, ".npz") ? npz_read : safetensors_read;
     if (code || has_header(begin, n)) {
         *read = safetensors_read;

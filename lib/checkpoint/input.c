@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/stop.h"
+#include "checkpoint/in_place.h"
 
 #define PIECE (1 << 20)
 
@@ -136,6 +137,11 @@ static int open_path(input *in, const char *path, kv_err *e)
         return file_bad(e, KV_E_IO, in->name, "a device, which may have no end; - reads stdin");
     }
     if (S_ISREG(about.st_mode) && (!is_stdin || lseek(fd, 0, SEEK_CUR) == 0)) {
+        int code = is_stdin ? KV_OK : in_place_shared(fd, path, e);
+        if (code) {
+            close(fd);
+            return code;
+        }
         in->fd = fd;
         in->size = about.st_size;
         return KV_OK;

@@ -16,9 +16,11 @@ typedef struct input {
     int64_t size;       /* bytes */
 } input;
 
-/* Opens a file, or stdin for "-". The file may be replaced meanwhile, not changed. A stream larger
- * than INPUT_MEMORY goes to a temporary file in $TMPDIR, or in /var/tmp. Errors: io, memory,
- * interrupted. After a failure in need not be closed. */
+/* Opens a file, or stdin for "-". The file may be replaced meanwhile, not changed: a change in
+ * place that was cut short is ended first, and while the file is open no other begins, see
+ * in_place.h. A stream larger than INPUT_MEMORY goes to a temporary file in $TMPDIR, or in
+ * /var/tmp. Errors: io, memory, interrupted; busy, format (of such a change). After a failure in
+ * need not be closed. */
 #define INPUT_MEMORY ((int64_t)16 << 20)
 int input_open(input *in, const char *path, kv_err *e);
 

@@ -1,0 +1,93 @@
+/* Changing a file where it stands, behind a journal: after kill -9 or a power cut at any moment,
+ * whoever opens the file next finds it as it was (A) or as it shall be (B), never a mixture.
+ *
+ *     in_place *j;
+ *     int code = in_place_open(&j, path, e);
+ *     …                                        read the file, find out what to change:
+ *     code = in_place_put(j, offset, old, new, n, e);
+ *     …                                        close every checkpoint of this file, then:
+ *     code = in_place_commit(j, e);            or in_place_abandon(j)
+ *
+ * Why this is right. A change has six steps, and each is on the disk before the next begins:
+ *
+ *     1  the journal is written under a temporary name: every place, what stands there, what comes
+ *     2  it is renamed to .NAME.kv-journal, beside the file
+ *     3  the first 8 bytes of the file become IN_PLACE_MARK
+ *     4  the places are written
+ *     5  the first 8 bytes come back
+ *     6  the journal is removed
+ *
+ * A crash before step 2 has ended leaves the file untouched: A. Afterwards the journal is complete,
+ * and the next reader does steps 3 to 6 again, which gives B however much of them was done. Without
+ * its mark the file is A or B in every state; with it, it may be a mixture, and no program reads
+ * it as a model: the mark is no beginning of any format. So a mixture that lost its journal (the
+ * file was moved, or is read by another of its hard links, or by another program) is an error.
+ *
+ * Locks (flock). A reader of ours holds a shared one on the file while it is open. A writer holds
+ * an exclusive one on the journal from in_place_open on, and on the file during steps 2 to 6. Where
+ * a file system has no locks, nothing keeps a reader from reading during a change.
+ *
+ * Links are followed: the journal stands beside the real file. All hard links to it change. The
+ * size stays. GAP: of a file that is redirected to stdin no journal is looked for; the mark is
+ * seen.
+ */
+#ifndef CHECKPOINT_IN_PLACE_H
+#define CHECKPOINT_IN_PLACE_H
+
+#include <stdint.h>
+
+#include "kv_err.h"
+
+typedef struct in_place in_place;
+
+/* Stands in the first 8 bytes while the file may be a mixture. As the length of a safetensors
+ * header it is too large for any reader. */
+#define IN_PLACE_MARK "kv-half\xff"
+
+/* How long readers wait for a writer, and writers for readers. */
+#define IN_PLACE_WAIT_MS 3000
+
+/* Begins a change of the regular file at path, whose first 8 bytes cannot be changed. A change that
+ * was cut short is ended first. Errors: io (missing, not writable, no room); usage (it has fewer
+ * than 8 bytes); busy (another process changes it, N is named where it is known); format (see
+ * in_place_shared); memory, interrupted. */
+int in_place_open(in_place **out, const char *path, kv_err *e);
+
+/* n bytes from offset on, which are `old`, shall become `new`; offset is at least 8. Borrowed for
+ * the call. No byte is put twice. Any order is allowed, ascending is quickest. Errors: io (also no
+ * room for the journal), memory; then abandon. */
+int in_place_put(in_place *j, int64_t offset, const void *old, const void *new_bytes, int64_t n,
+                 kv_err *e);
+
+/* Changes the file; this process has no checkpoint of it open. Releases j either way. Asks whether
+ * to stop only before the first byte changes. Errors that leave the file as it was: io, busy (a
+ * reader has it open, or a session uses it as its store), interrupted, value (it was changed or
+ * replaced since in_place_open). When writing itself fails (io), the hint says that the next reader
+ * ends it; only a copy-on-write disk that is full and a disk that is broken lead there. */
+int in_place_commit(in_place *j, kv_err *e);
+
+/* Drops the change; the file is as it was. NULL is allowed. */
+void in_place_abandon(in_place *j);
+
+/* (optional) For tests: nothing waits for the disk. */
+void in_place_unsynced(in_place *j);
+
+/* ---- For readers ----------------------------------------------------------------------------- */
+
+/* Called by whoever has opened the regular file at path for reading, before it reads: takes the
+ * shared lock on fd, which closing gives back, and ends a change of the file that was cut short.
+ * Afterwards the file is A or B, and stays so while fd is open. Costs three system calls that find
+ * nothing. Errors, with nothing changed: busy (it is being changed); format (the journal is not of
+ * what stands there now, or it is damaged and the file half changed); io (half changed, and it
+ * cannot be written by this user). */
+int in_place_shared(int fd, const char *path, kv_err *e);
+
+/* Called by whoever has replaced the file at path by a whole one: removes a journal that was left
+ * there. */
+void in_place_forget(const char *path);
+
+/* The error for a file, called name, whose first 8 bytes are IN_PLACE_MARK although it was opened
+ * as above: its journal is not there. Returns KV_E_FORMAT. */
+int in_place_lost(const char *name, kv_err *e);
+
+#endif

@@ -1,0 +1,260 @@
+/* Journals as bytes. */
+#include "checkpoint/in_place_journal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/xxh64.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they stand");
+
+static const char magic[8] = {'k', 'v', 'j', 'o', 'u', 'r', 'n', '1'};
+
+typedef struct file_header {
+    char magic[8];
+    int32_t pid, zero;
+    int64_t target_bytes;
+    char first[8];
+    int64_t bytes, records;
+    uint64_t last_sum, sum;
+} file_header;
+
+typedef struct block_header {
+    uint64_t before;
+    uint32_t bytes, records;
+} block_header;
+
+_Static_assert(sizeof(file_header) == JOURNAL_HEADER && sizeof(block_header) == 16,
+               "they have no gaps");
+
+/* The most bytes of a record: two numbers of 10 bytes, and the bytes twice. */
+#define RECORD_MOST(n) (20 + 2 * (n))
+_Static_assert(sizeof(block_header) + RECORD_MOST(JOURNAL_RECORD) <= JOURNAL_BLOCK, "it fits");
+
+/* So that no place in a journal overflows an integer. */
+#define TARGET_MOST ((int64_t)1 << 60)
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+static int write_at(const journal_writer *w, int64_t at, const void *data, int64_t n, kv_err *e)
+{
+    while (n > 0) {
+        ssize_t put = pwrite(w->fd, data, (size_t)n, at);
+        if (put < 0 && errno != EINTR)
+            return file_error(e, "write", w->name, errno);
+        data = (const char *)data + (put > 0 ? put : 0);
+        at += put > 0 ? put : 0;
+        n -= put > 0 ? put : 0;
+    }
+    return KV_OK;
+}
+
+int journal_begin(journal_writer *w, int fd, const char *name, kv_err *e)
+{
+    *w = (journal_writer){.fd = fd, .name = name, .used = sizeof(block_header)};
+    w->about.bytes = JOURNAL_HEADER;
+    w->block = mem_alloc(JOURNAL_BLOCK, 1, e);
+    return w->block ? KV_OK : KV_E_MEMORY;
+}
+
+static int flush(journal_writer *w, kv_err *e)
+{
+    block_header h = {w->sum, (uint32_t)(w->used - (int64_t)sizeof h), (uint32_t)w->in_block};
+    if (w->in_block == 0)
+        return KV_OK;
+    memcpy(w->block, &h, sizeof h);
+    w->sum = xxh64(w->block, (size_t)w->used);
+    int code = write_at(w, w->about.bytes, w->block, w->used, e);
+    w->about.bytes += w->used;
+    w->used = sizeof h;
+    w->in_block = 0;
+    return code;
+}
+
+static void put_number(journal_writer *w, uint64_t x)
+{
+    for (; x >= 0x80; x >>= 7)
+        w->block[w->used++] = (char)(x | 0x80);
+    w->block[w->used++] = (char)x;
+}
+
+static void put_bytes(journal_writer *w, const char *data, int64_t n)
+{
+    memcpy(w->block + w->used, data, (size_t)n);
+    w->used += n;
+}
+
+int journal_add(journal_writer *w, const journal_record *r, kv_err *e)
+{
+    int64_t by = r->offset - w->end;
+    uint64_t d = by >= 0 ? (uint64_t)by << 1 : ((uint64_t)-by << 1) - 1;
+    int code = w->used + RECORD_MOST(r->n) > JOURNAL_BLOCK ? flush(w, e) : KV_OK;
+    if (code)
+        return code;
+    put_number(w, d << 1 | (r->n == w->n));
+    if (r->n != w->n)
+        put_number(w, (uint64_t)r->n);
+    put_bytes(w, r->old, r->n);
+    put_bytes(w, r->now, r->n);
+    w->end = r->offset + r->n;
+    w->n = r->n;
+    w->in_block++;
+    w->about.records++;
+    return KV_OK;
+}
+
+int journal_end(journal_writer *w, kv_err *e)
+{
+    int code = flush(w, e);
+    file_header h = {.pid = w->about.pid,
+                     .target_bytes = w->about.target_bytes,
+                     .bytes = w->about.bytes,
+                     .records = w->about.records,
+                     .last_sum = w->sum};
+    memcpy(h.magic, magic, sizeof magic);
+    memcpy(h.first, w->about.first, sizeof h.first);
+    h.sum = xxh64(&h, offsetof(file_header, sum));
+    return code ? code : write_at(w, 0, &h, sizeof h, e);
+}
+
+void journal_release(journal_writer *w)
+{
+    mem_free(w->block);
+    w->block = NULL;
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+/* Reads n bytes; *whole becomes false if the file ends before. */
+static int read_at(const journal_reader *r, int64_t at, void *to, int64_t n, bool *whole, kv_err *e)
+{
+    while (n > 0 && *whole) {
+        ssize_t got = pread(r->fd, to, (size_t)n, at);
+        if (got < 0 && errno != EINTR)
+            return file_error(e, "read", r->name, errno);
+        *whole = got != 0;
+        to = (char *)to + (got > 0 ? got : 0);
+        at += got > 0 ? got : 0;
+        n -= got > 0 ? got : 0;
+    }
+    return KV_OK;
+}
+
+void journal_rewind(journal_reader *r)
+{
+    r->used = r->taken = r->left_in_block = 0;
+    r->left = r->about.records;
+    r->at = JOURNAL_HEADER;
+    r->end = r->n = 0;
+    r->sum = 0;
+}
+
+int journal_open(journal_reader *r, int fd, const char *name, bool *whole, kv_err *e)
+{
+    file_header h;
+    *r = (journal_reader){.fd = fd, .name = name};
+    *whole = true;
+    int code = read_at(r, 0, &h, sizeof h, whole, e);
+    if (code || !*whole)
+        return code;
+    *whole = memcmp(h.magic, magic, sizeof magic) == 0 &&
+             h.sum == xxh64(&h, offsetof(file_header, sum)) && h.zero == 0 && h.records >= 0 &&
+             h.target_bytes >= (int64_t)sizeof h.first && h.target_bytes <= TARGET_MOST;
+    if (!*whole)
+        return KV_OK;
+    r->about = (journal_about){
+        .target_bytes = h.target_bytes, .pid = h.pid, .bytes = h.bytes, .records = h.records};
+    memcpy(r->about.first, h.first, sizeof h.first);
+    r->last_sum = h.last_sum;
+    r->block = mem_alloc(JOURNAL_BLOCK, 1, e);
+    journal_rewind(r);
+    return r->block ? KV_OK : KV_E_MEMORY;
+}
+
+/* Reads the next block and checks that it belongs behind the one before. */
+static int next_block(journal_reader *r, bool *whole, kv_err *e)
+{
+    block_header h;
+    int code = read_at(r, r->at, &h, sizeof h, whole, e);
+    if (code || !*whole)
+        return code;
+    *whole = h.before == r->sum && h.records > 0 && h.bytes <= JOURNAL_BLOCK - sizeof h;
+    if (!*whole)
+        return KV_OK;
+    r->used = (int64_t)sizeof h + h.bytes;
+    code = read_at(r, r->at, r->block, r->used, whole, e);
+    if (code || !*whole)
+        return code;
+    r->sum = xxh64(r->block, (size_t)r->used);
+    r->taken = sizeof h;
+    r->left_in_block = h.records;
+    r->at += r->used;
+    return KV_OK;
+}
+
+/* *whole: that the number ends within the block and is none of more than 63 bits. */
+static int64_t take_number(journal_reader *r, bool *whole)
+{
+    uint64_t x = 0;
+    for (int shift = 0; shift < 63 && r->taken < r->used; shift += 7) {
+        unsigned char byte = (unsigned char)r->block[r->taken++];
+        x |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80)
+            return (int64_t)x;
+    }
+    *whole = false;
+    return 0;
+}
+
+/* What stands behind the last block: nothing, and the sum of the header. */
+static bool ends_well(const journal_reader *r)
+{
+    return r->at == r->about.bytes && r->sum == r->last_sum && r->taken == r->used;
+}
+
+static void take_record(journal_reader *r, journal_record *record, bool *whole)
+{
+    int64_t code = take_number(r, whole), d = code >> 1;
+    int64_t by = d & 1 ? -(d / 2) - 1 : d / 2;
+    int64_t n = code & 1 ? r->n : take_number(r, whole);
+    /* |by| < 2^61 and the end is at most TARGET_MOST, so that no sum overflows */
+    *whole = *whole && n > 0 && n <= JOURNAL_RECORD && 2 * n <= r->used - r->taken &&
+             r->end + by >= (int64_t)sizeof r->about.first &&
+             r->end + by <= r->about.target_bytes - n;
+    if (!*whole)
+        return;
+    *record = (journal_record){r->end + by, n, r->block + r->taken, r->block + r->taken + n};
+    r->taken += 2 * n;
+    r->end = record->offset + n;
+    r->n = n;
+}
+
+int journal_next(journal_reader *r, journal_record *record, bool *more, bool *whole, kv_err *e)
+{
+    int code = KV_OK;
+    *more = false;
+    if (*whole && r->left == 0)
+        *whole = ends_well(r);
+    if (!*whole || r->left == 0)
+        return KV_OK;
+    if (r->left_in_block == 0) {
+        *whole = r->taken == r->used;
+        if (*whole && (code = next_block(r, whole, e)))
+            return code;
+    }
+    if (*whole)
+        take_record(r, record, whole);
+    *more = *whole;
+    r->left_in_block--;
+    r->left--;
+    return KV_OK;
+}
+
+void journal_close(journal_reader *r)
+{
+    mem_free(r->block);
+    r->block = NULL;
+}
