@@ -182,7 +182,8 @@ const command command_table[] = {
       {"dtype", OPTION_RAWS, "[GLOB=]T"},
       {"metadata", OPTION_RAWS, "K=V"},
       {"shard-size", OPTION_RAW, "5G"},
-      {"force", OPTION_FLAG, NULL}},
+      {"force", OPTION_FLAG, NULL},
+      {"patch-from", OPTION_PATH, "CKPT"}},
      COMMAND_WRITES,
      cmd_save,
      "write the store, or the values of its keys for other tools; FILE is complete or not there",
@@ -191,7 +192,8 @@ const command command_table[] = {
      "save m/ --force                     # a folder of shards, in the place of the one there\n"
      "save some.safetensors 3 [57]        # the keys that match a pattern\n"
      "save m.safetensors --dtype bf16 --dtype 9=f32 --metadata format=pt\n"
-     "for i in 1..3 { push 3 a; save f\"round-{i}.kvs\" }",
+     "for i in 1..3 { push 3 a; save f\"round-{i}.kvs\" }\n"
+     "save old.safetensors; push 3 a; save p.safetensors --patch-from old.safetensors # the changes",
      "commit, save-states, pull, write, ls",
      .fails = "value, key, usage, unsupported, io"},
     {"save-states",
