@@ -109,8 +109,8 @@ static bool same_bits(kv_array *a, kv_array *b)
     return kv_array_bytes(a) == 0 || memcmp(x, y, (size_t)kv_array_bytes(a)) == 0;
 }
 
-/* Brings array i of some keys to the present in one call, and looks that a whole pull gives the same
- * bits. round: what they must be told; -1: any that is not less than before. */
+/* Brings array i of some keys to the present in one call, and looks that a whole pull gives the
+ * same bits. round: what they must be told; -1: any that is not less than before. */
 static void bring(kv *s, held *h, int from, int n, int i, int64_t round)
 {
     kv_key keys[KEYS];
@@ -298,8 +298,9 @@ static void check_codes(void)
     static const kv_opt how[] = {{"type", "2bit"}, {"threshold", "0.5"}, {"pull", "true"}};
     kv *s = make("dist_sync", NULL);
     kv_key key = {.id = 0};
-    held h = {.key = key, .dtype = KV_FLOAT32, .n = 50000, .rounds = {-1, -1, -1}};
+    held h = {.key = key, .dtype = KV_FLOAT32, .n = 50000};
     for (int i = 0; i < OUTS; i++) {
+        h.rounds[i] = KV_NO_ROUND;
         h.outs[i] = array_of(KV_FLOAT32, h.n);
         h.whole[i] = array_of(KV_FLOAT32, h.n);
     }

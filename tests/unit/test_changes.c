@@ -78,7 +78,8 @@ TEST(changes_are_short)
 /* A change is one of bits: -0 is not 0, and a nan is no other one. */
 TEST(changes_are_of_bits)
 {
-    const uint16_t before[] = {0x0000, 0x7fc0, 0x7fc0, 0x3f80}, after[] = {0x8000, 0x7fc1, 0x7fc0, 0x3f80};
+    const uint16_t before[] = {0x0000, 0x7fc0, 0x7fc0, 0x3f80};
+    const uint16_t after[] = {0x8000, 0x7fc1, 0x7fc0, 0x3f80};
     uint8_t marks[4] = {0};
     changes_mark(marks, 9, before, after, 2, 4);
     CHECK(marks[0] == 9 && marks[1] == 9 && marks[2] == 0 && marks[3] == 0);

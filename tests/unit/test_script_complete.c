@@ -322,7 +322,8 @@ TEST(script_complete_hints)
         {"x = ones(2,3", ", dtype=, ctx=)"},
         {"x = sqrt(2)", ""},
         {"print \"push ", ""},
-        {"pull", " KEYS [--out V] [--ctx DEVS] [--priority N] [--ignore-sparse B]"},
+        {"pull", " KEYS [--out V] [--ctx DEVS] [--priority N] [--ignore-sparse B] "
+               "[--since ROUND]"},
         {"row-sparse-pull", " KEYS --row-ids IDS [--out V] [--ctx DEVS] [--priority N]"},
     };
     session s;
