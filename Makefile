@@ -418,7 +418,9 @@ bench-dist: all $(BUILD)/bench_dist ## the types of several machines beside plai
 	mpirun --oversubscribe --bind-to none -n 2 $(BUILD)/bench_dist sums
 	mpirun --oversubscribe --bind-to none -x KVSTORE_SERVERS=1 -n 2 $(BUILD)/bench_dist stored
 	mpirun --oversubscribe --bind-to none -n 4 $(BUILD)/bench_dist crowd
+	mpirun --oversubscribe --bind-to none -n 2 $(BUILD)/bench_dist changes
 	KVCTL=$(abspath $(BUILD))/bench_dist tests/dist/hosts --rate 1gbit --ranks 2 --servers 1 link || [ $$? = 77 ]
+	KVCTL=$(abspath $(BUILD))/bench_dist tests/dist/hosts --rate 1gbit --ranks 2 --servers 1 changes || [ $$? = 77 ]
 
 # It brings up MPI itself and shares it with the plugin, so it needs the shared library.
 $(BUILD)/tests/bench/dist.o: ALL_CFLAGS += $(shell mpicc --showme:compile 2>/dev/null)

@@ -1,7 +1,10 @@
-/* Marks are read and written by loops that the compiler makes vector code of. The places of few
- * changed elements are found by looking at some marks together: mostly none of them is new. */
+/* Marks are written by loops that the compiler makes vector code of. They are read 64 at a time: of
+ * these the few that are new become bits, and each bit a place. */
 #include "cpu/changes.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 #include <string.h>
 
 #include "base/clones.h"
@@ -45,28 +48,40 @@ CPU_CLONES void changes_age(uint8_t *marks, uint8_t by, int64_t n)
 
 /* ---- Coding ---- */
 
-enum { TOGETHER = 32 };
-
-CPU_CLONES static uint8_t largest(const uint8_t *marks)
+/* A bit for each of 64 marks, the first in the lowest bit: whether it is above. */
+#ifdef __SSE2__
+static uint64_t marks_above(const uint8_t *marks, uint8_t above)
 {
-    uint8_t most = 0;
-    for (int i = 0; i < TOGETHER; i++)
-        most = marks[i] > most ? marks[i] : most;
-    return most;
+    const __m128i limit = _mm_set1_epi8((char)above), zero = _mm_setzero_si128();
+    uint64_t bits = 0;
+    for (int i = 0; i < 4; i++) {
+        __m128i some = _mm_loadu_si128((const __m128i *)(const void *)(marks + 16 * i));
+        __m128i over = _mm_cmpeq_epi8(_mm_subs_epu8(some, limit), zero);
+        bits |= (uint64_t)(uint16_t)~_mm_movemask_epi8(over) << 16 * i;
+    }
+    return bits;
 }
+#else
+static uint64_t marks_above(const uint8_t *marks, uint8_t above)
+{
+    uint64_t bits = 0;
+    for (int i = 0; i < 64; i++)
+        bits |= (uint64_t)(marks[i] > above) << i;
+    return bits;
+}
+#endif
 
 /* The places of the elements whose mark is above; returns how many. */
 static int64_t find_places(uint16_t *at, const uint8_t *marks, uint8_t above, int64_t n)
 {
+    uint8_t rest[64] = {0};
     int64_t count = 0;
-    for (int64_t i = 0; i < n; i += TOGETHER) {
-        int64_t end = i + TOGETHER <= n ? i + TOGETHER : n;
-        if (end == i + TOGETHER && largest(marks + i) <= above)
-            continue;
-        for (int64_t j = i; j < end; j++) {
-            at[count] = (uint16_t)j; /* there is room: count <= j */
-            count += marks[j] > above;
-        }
+    for (int64_t i = 0; i < n; i += 64) {
+        const uint8_t *some = marks + i;
+        if (n - i < 64)
+            some = memcpy(rest, some, (size_t)(n - i));
+        for (uint64_t bits = marks_above(some, above); bits; bits &= bits - 1)
+            at[count++] = (uint16_t)(i + __builtin_ctzll(bits));
     }
     return count;
 }
@@ -122,7 +137,7 @@ static void put_head(char *to, int64_t count, int form)
 int64_t changes_encode(void *to, const uint8_t *marks, uint8_t above, const void *elements,
                        int size, int64_t n)
 {
-    uint16_t at[CHANGES_BLOCK + 1];
+    uint16_t at[CHANGES_BLOCK];
     uint8_t places[CHANGES_BLOCK / 8];
     char *out = to;
     int64_t count = find_places(at, marks, above, n), bits = (n + 7) / 8, head = 2;
