@@ -348,6 +348,32 @@ const command command_table[] = {
      "hash m.safetensors --verify m.hashes         # names what differs",
      "ls, check, diff, checkpoints",
      .fails = "assert, key, io, format, unsupported"},
+    {"patch",
+     {{ARG_PATHS, "A B", false}},
+     {{"out", OPTION_PATH, "P"}, {"chain", OPTION_FLAG, NULL}},
+     COMMAND_GIVES,
+     cmd_patch,
+     "a small file that turns checkpoint A into B, bit by bit; with --chain one of several patches",
+     "save a.safetensors; push 3 a; save b.safetensors; push 3 a*2; save c.safetensors\n"
+     "patch a.safetensors b.safetensors --out 1.patch     # what changed, packed by zstd\n"
+     "patch b.safetensors c.safetensors --out 2.patch\n"
+     "patch --chain 1.patch 2.patch --out all.patch       # what turns a into c",
+     "apply, diff, hash, checkpoints",
+     .fails = "assert, io, format, unsupported"},
+    {"apply",
+     {{ARG_PATHS, "P... A", false}},
+     {{"out", OPTION_PATH, "B"},
+      {"in-place", OPTION_FLAG, NULL},
+      {"shard-size", OPTION_RAW, "5G"},
+      {"force", OPTION_FLAG, NULL}},
+     COMMAND_GIVES,
+     cmd_apply,
+     "patches over the checkpoint that they were made from, one after the other",
+     "apply 1.patch a.safetensors --out d.safetensors; diff d.safetensors b.safetensors\n"
+     "apply 1.patch 2.patch a.safetensors --out d.safetensors # both in one pass\n"
+     "expect-error assert { apply 2.patch a.safetensors --out e.safetensors } # not made from a",
+     "patch, diff, hash, checkpoints",
+     .fails = "assert, io, format, unsupported"},
     {"type",
      .flags = COMMAND_GIVES,
      cmd_call_function,

@@ -5,6 +5,8 @@
 
 #include "cmd/commands.h"
 
+/* cmd_apply.c */
+command_fn cmd_apply;
 /* cmd_check.c */
 command_fn cmd_check;
 /* cmd_diff.c */
@@ -15,6 +17,8 @@ command_fn cmd_convert;
 command_fn cmd_hash;
 /* cmd_ls.c */
 command_fn cmd_ls;
+/* cmd_patch.c */
+command_fn cmd_patch;
 /* cmd_stat.c */
 command_fn cmd_stat;
 /* cmd_save.c */

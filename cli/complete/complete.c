@@ -695,7 +695,8 @@ static void complete_rule(request *r)
     for (int i = 0; i < element_function_count; i++) {
         char word[32];
         snprintf(word, sizeof word, "%s(", element_functions[i].name);
-        offer(r, word);
+        if (!(element_functions[i].traits & FN_MERGES))
+            offer(r, word);
     }
     const char *end = r->text + r->at.word;
     for (const char *c = r->text + r->at.rule; *r->typed && c < end;) {

@@ -30,7 +30,8 @@ typedef struct patch patch; /* one that is open */
 
 /* How a function goes about its work. NULL instead of it means all 0. */
 typedef struct patch_options {
-    bool unsynced; /* nothing waits for the disk */
+    bool unsynced;   /* nothing waits for the disk */
+    bool check_only; /* of applying: nothing is written, but all is looked at that is before that */
     /* (optional) Told from time to time, by one thread at a time, how many bytes of the inputs
      * have been handled, of how many. */
     void (*progress)(void *arg, int64_t done, int64_t all);
