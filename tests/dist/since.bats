@@ -126,6 +126,27 @@ END
     [ "$grown" -lt 45000 ]
 }
 
+@test "since: a patch of a job's store in the middle of a run" {
+    cat >patch.kv <<'END'
+create dist_sync
+set-optimizer adam --learning-rate 1e-6 --multi-precision true
+init w array(normal((1100, 1000), scale=0.02, seed=1), dtype="bfloat16")
+init b ones(5)
+if rank() == 0 { save old.safetensors }
+for i in range(6) {
+    push w normal((1100, 1000), seed=i)
+    push b ones(5)
+    if rank() == 0 and i == 3 { save step3.patch --patch-from old.safetensors; save step3.safetensors }
+    if rank() == 0 and i == 5 { save step5.patch --patch-from step3.safetensors; save step5.safetensors }
+}
+END
+    job -n 2 -s 2 patch.kv
+    assert_success
+    kvctl apply step3.patch step5.patch old.safetensors --out out.safetensors
+    cmp out.safetensors step5.safetensors
+    [ "$(($(wc -c <step5.patch) * 8))" -lt "$(wc -c <step5.safetensors)" ]
+}
+
 @test "since: dist_async, and what info tells" {
     cat >async.kv <<'END'
 create dist_async
