@@ -82,7 +82,7 @@ const command command_table[] = {
      "r = row_sparse(a); pull 3 --out r --ignore-sparse false  # else r stays, with a warning\n"
      "pull 3 --out a --since none -> r    # all of it; r is the round, the pushes of 3 so far\n"
      "push 3 a; pull 3 --out a --since r -> r # dist_sync: only elements with other bits since r",
-     "push, row-sparse-pull, write, pulled_bytes",
+     "push, row-sparse-pull, write, moved_bytes",
      .fails = "key, shape, value",
      .method = "pull(key, out=None, priority=0, ignore_sparse=True)"},
     {"row-sparse-pull",
@@ -193,7 +193,7 @@ const command command_table[] = {
      "save some.safetensors 3 [57]        # the keys that match a pattern\n"
      "save m.safetensors --dtype bf16 --dtype 9=f32 --metadata format=pt\n"
      "for i in 1..3 { push 3 a; save f\"round-{i}.kvs\" }\n"
-     "save old.safetensors; push 3 a; save p.safetensors --patch-from old.safetensors # the changes",
+     "save old.safetensors; push 3 a; save p --patch-from old.safetensors # what changed",
      "commit, save-states, pull, write, ls",
      .fails = "value, key, usage, unsupported, io"},
     {"save-states",

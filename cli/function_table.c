@@ -233,7 +233,7 @@ const function function_table[] = {
      "takes the last item, or item i, out of a list; of a dict the value of a key"},
     {"prod", {"a", "axis=", "dtype=", "keepdims="}, A, func_prod,
      "the product of the elements, int64 of integers: prod(x, axis=0)"},
-    {"pulled_bytes", {"whole="}, K, func_pulled_bytes,
+    {"moved_bytes", {"whole="}, K, func_moved_bytes,
      "bytes that pull --since brought to this rank; whole=True: what whole arrays would have"},
     {"quantile", {"a", "q", "axis=", "keepdims="}, A, func_quantile,
      "where a part q, 0 to 1, of the elements lies below: quantile(x, [0.1, 0.9])"},

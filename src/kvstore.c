@@ -244,7 +244,8 @@ static int check_since(const kv_pairs *outs, const int64_t *rounds, kv_err *e)
     for (int64_t i = 0; i < outs->n && !rc; i++) {
         if (kv_array_storage(outs->arrays[i]) != KV_DEFAULT)
             rc = kv_err_set(e, KV_E_UNSUPPORTED,
-                            "a row_sparse array holds no round of key %s; row_sparse_pull takes rows",
+                            "a row_sparse array holds no round of key %s; row_sparse_pull takes "
+                            "rows",
                             slot_key_text(text, &outs->keys[i]));
         else if (rounds[i] < KV_NO_ROUND)
             rc = kv_err_set(e, KV_E_VALUE, "a round is a number from 0 on, not %lld",

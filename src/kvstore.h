@@ -512,9 +512,9 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
  *            the last round)
  *   "store"  type, rank, num_workers, updater, compression ("none",
  *            "2bit 0.5", "2bit 0.5 pull"), keys, bytes; since_bytes, whole_bytes (only where
- *            kv_pull_since was called: the bytes that its calls brought, and of whole arrays); reads (only where the rule has parameters
- *            without defaults: "rate 0.5, note 'x'"); clip_global_norm (only where it is set); then
- * what a type works with. Of several machines: servers; partition_bytes, that a part of a key has,
+ *            kv_pull_since was called: the bytes that its calls brought, and of whole arrays);
+ *            reads (only where the rule has parameters without defaults: "rate 0.5, note 'x'");
+ *            clip_global_norm (only where it is set); then what a type works with. Of several machines: servers; partition_bytes, that a part of a key has,
  * and row_partition_bytes, one of whole rows; spread_elements, from which on a key is spread over
  * all servers; ahead_bytes, that a worker may push ahead of the others; deadline_ms, after which a
  *            silent rank is lost, and timeout_ms, after which a wait is given up (0: never); link,
@@ -686,7 +686,8 @@ typedef struct kv_type_ops {
                         void *arg, kv_err *e);
 
     /* (optional, NULL means pull, of types that keep everything in slots of the library; of others
-     * unsupported) See kv_pull_since. outs are default arrays; *moved grows by the bytes that came. */
+     * unsupported) See kv_pull_since. outs are default arrays; *moved grows by the bytes
+     * that came. */
     int (*pull_since)(void *self, const kv_pairs *outs, int64_t *rounds, int64_t *moved,
                       const kv_call *call, kv_err *e);
 } kv_type_ops;

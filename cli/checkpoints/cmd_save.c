@@ -301,7 +301,7 @@ static int check_patch(session *s, const ast *call, const char *path, const char
                        from);
 }
 
-/* The values are in memory together: the patch is made from tensors, which it reads in any order. */
+/* The values are in memory together: a patch is made from tensors that are read in any order. */
 static int save_patch(session *s, const ast *call, kv *store, const char *path, result *out,
                       kv_err *e)
 {

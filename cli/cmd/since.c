@@ -1,4 +1,4 @@
-/* A key may have several arrays, which share its round; the pairs stand in the order of the keys. */
+/* A key may have several arrays, which share its round. Pairs stand in the order of the keys. */
 #include "cmd/since.h"
 
 #include "base/map.h"

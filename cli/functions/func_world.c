@@ -119,7 +119,7 @@ static int add_bytes(void *arg, const kv_field *fields, int n, kv_err *e)
     return KV_OK;
 }
 
-int func_pulled_bytes(function_args *args, value *out, kv_err *e)
+int func_moved_bytes(function_args *args, value *out, kv_err *e)
 {
     int64_t bytes[2] = {0};
     bool whole = args->given[0] && args->v[0].u.integer;

@@ -7,8 +7,8 @@
  *
  *   bytes     meaning
  *   2         how many elements the block brings, and its form in the two highest bits
- *   ...       GAPS: a byte for each: how many elements lie between it and the one before; 255 stands
- *             for 255 elements that are skipped, and the next byte goes on from there
+ *   ...       GAPS: a byte for each: how many elements lie between it and the one before; 255
+ *             stands for 255 elements that are skipped, and the next byte goes on from there
  *             BITS: a bit for each element of the block, the first one in the lowest bit
  *             ALL: nothing, because all elements of the block follow
  *   ...       the elements, in their order

@@ -32,8 +32,8 @@ void part_changes_begin_round(server_state *s, part *p);
 void part_changes_end_round(server_state *s, part *p);
 void part_changes_forget_copies(server_state *s);
 
-/* Writes what changed behind round `since`, from element *at on, which is moved on behind the blocks
- * that fit in `room` bytes. Returns the bytes. */
+/* Writes what changed behind round `since`, from element *at on, which is moved on behind the
+ * blocks that fit in `room` bytes. Returns the bytes. */
 int64_t part_changes_put(const part *p, const void *elements, int64_t since, int64_t *at, void *to,
                          int64_t room);
 

@@ -584,7 +584,8 @@ static void take_changes(request *rq, const chunk *p, const link_rec *r)
     kv_err e = {0};
     changes_block b;
     const request_item *c = &rq->items[p->item];
-    int64_t at = r->value.element, end = at + r->value.elements, first = place_from(&c->place, p->part);
+    int64_t at = r->value.element, end = at + r->value.elements;
+    int64_t first = place_from(&c->place, p->part);
     const char *from = (const char *)(r + 1), *behind = from + r->bytes;
     bool fits = at >= 0 && end >= at && end <= place_count(&c->place, p->part);
     while (fits && at < end) {

@@ -292,7 +292,7 @@ static void check_bytes(void)
     kv_free(s);
 }
 
-/* Codes of pulled gradients are whole pulls; the changes of what they stand for are bits as well. */
+/* Pulls of codes are whole pulls; the changes of what they stand for are bits as well. */
 static void check_codes(void)
 {
     static const kv_opt how[] = {{"type", "2bit"}, {"threshold", "0.5"}, {"pull", "true"}};
