@@ -514,7 +514,8 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
  *            "2bit 0.5", "2bit 0.5 pull"), keys, bytes; since_bytes, whole_bytes (only where
  *            kv_pull_since was called: the bytes that its calls brought, and of whole arrays);
  *            reads (only where the rule has parameters without defaults: "rate 0.5, note 'x'");
- *            clip_global_norm (only where it is set); then what a type works with. Of several machines: servers; partition_bytes, that a part of a key has,
+ *            clip_global_norm (only where it is set); then what a type works with. Of several
+ *            machines: servers; partition_bytes, that a part of a key has,
  * and row_partition_bytes, one of whole rows; spread_elements, from which on a key is spread over
  * all servers; ahead_bytes, that a worker may push ahead of the others; deadline_ms, after which a
  *            silent rank is lost, and timeout_ms, after which a wait is given up (0: never); link,
