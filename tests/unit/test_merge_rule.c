@@ -117,7 +117,7 @@ static const char *result(const char *rule, merge_form form, arrays *a, const ch
                           const char *const *texts, int nparams)
 {
     static buf out;
-    static const double weights[] = {1, 2, 3, 4}, scales[] = {0.5, 2};
+    static const double weights[MERGE_MODELS] = {1, 2, 3, 4}, scales[] = {0.5, 2};
     merge_rule *m = NULL;
     merge_plan p = {0};
     float merged[MOST] = {0};
