@@ -195,7 +195,7 @@ TEST(script_complete_words_of_commands)
         {"echo o", "off|on"},
         {"push conv 1 --p", "--priority"},
         {"pull conv --", "--ctx|--ignore-sparse|--out|--priority|--since"},
-        {"pull conv --out g --", "--ctx|--ignore-sparse|--priority"},
+        {"pull conv --out g --", "--ctx|--ignore-sparse|--priority|--since"},
         {"pull conv --ignore-sparse f", "false"},
         {"row-sparse-pull conv --", "--ctx|--out|--priority|--row-ids"},
         {"pull conv --ctx c", "cpu(0)"},
