@@ -350,7 +350,7 @@ $(BUILD)/differential: $(BUILD)/tests/differential/main.o
 
 # The types of several machines, for scripts/test dist. They link the shared library: so the plugin
 # finds the one that they use.
-DIST_TESTS := $(if $(have_mpi),$(BUILD)/dist_replay $(BUILD)/dist_check $(BUILD)/dist_stress)
+DIST_TESTS := $(if $(have_mpi),$(BUILD)/dist_replay $(BUILD)/dist_check $(BUILD)/dist_stress $(BUILD)/dist_since)
 $(BUILD)/dist_%: $(BUILD)/tests/dist/%.o $(call obj,$(filter-out %/main.c,$(conformance_src))) $(BUILD)/libkvstore.so
 	$(link_shared) $(LDLIBS_LIB)
 
@@ -425,7 +425,9 @@ bench-dist: all $(BUILD)/bench_dist ## the types of several machines beside plai
 	mpirun --oversubscribe --bind-to none -n 2 $(BUILD)/bench_dist sums
 	mpirun --oversubscribe --bind-to none -x KVSTORE_SERVERS=1 -n 2 $(BUILD)/bench_dist stored
 	mpirun --oversubscribe --bind-to none -n 4 $(BUILD)/bench_dist crowd
+	mpirun --oversubscribe --bind-to none -n 2 $(BUILD)/bench_dist changes
 	KVCTL=$(abspath $(BUILD))/bench_dist tests/dist/hosts --rate 1gbit --ranks 2 --servers 1 link || [ $$? = 77 ]
+	KVCTL=$(abspath $(BUILD))/bench_dist tests/dist/hosts --rate 1gbit --ranks 2 --servers 1 changes || [ $$? = 77 ]
 
 # It brings up MPI itself and shares it with the plugin, so it needs the shared library.
 $(BUILD)/tests/bench/dist.o: ALL_CFLAGS += $(shell mpicc --showme:compile 2>/dev/null)

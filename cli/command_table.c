@@ -68,7 +68,8 @@ const command command_table[] = {
      {{"out", OPTION_VALUE, "V"},
       {"ctx", OPTION_VALUE, "DEVS"},
       PRIORITY,
-      {"ignore-sparse", OPTION_VALUE, "B"}},
+      {"ignore-sparse", OPTION_VALUE, "B"},
+      {"since", OPTION_VALUE, "ROUND"}},
      COMMAND_GIVES | COMMAND_EXPLAINED,
      cmd_pull,
      "show the newest value of keys, or put it somewhere",
@@ -78,9 +79,11 @@ const command command_table[] = {
      "pull 3 --ctx gpu(0..3) -> w         # a list of four\n"
      "pull [5, 7, 9] > w-{key}.csv        # a file a key: all are written, then replaced in turn\n"
      "pull * > all.safetensors            # one file, an array for each key\n"
-     "r = row_sparse(a); pull 3 --out r --ignore-sparse false  # else r stays, with a warning",
-     "push, row-sparse-pull, write",
-     .fails = "key, shape",
+     "r = row_sparse(a); pull 3 --out r --ignore-sparse false  # else r stays, with a warning\n"
+     "pull 3 --out a --since none -> r    # all of it; r is the round, the pushes of 3 so far\n"
+     "push 3 a; pull 3 --out a --since r -> r # dist_sync: only elements with other bits since r",
+     "push, row-sparse-pull, write, moved_bytes",
+     .fails = "key, shape, value",
      .method = "pull(key, out=None, priority=0, ignore_sparse=True)"},
     {"row-sparse-pull",
      {{ARG_KEYS, "KEYS", false}},
@@ -179,7 +182,8 @@ const command command_table[] = {
       {"dtype", OPTION_RAWS, "[GLOB=]T"},
       {"metadata", OPTION_RAWS, "K=V"},
       {"shard-size", OPTION_RAW, "5G"},
-      {"force", OPTION_FLAG, NULL}},
+      {"force", OPTION_FLAG, NULL},
+      {"patch-from", OPTION_PATH, "CKPT"}},
      COMMAND_WRITES,
      cmd_save,
      "write the store, or the values of its keys for other tools; FILE is complete or not there",
@@ -188,7 +192,8 @@ const command command_table[] = {
      "save m/ --force                     # a folder of shards, in the place of the one there\n"
      "save some.safetensors 3 [57]        # the keys that match a pattern\n"
      "save m.safetensors --dtype bf16 --dtype 9=f32 --metadata format=pt\n"
-     "for i in 1..3 { push 3 a; save f\"round-{i}.kvs\" }",
+     "for i in 1..3 { push 3 a; save f\"round-{i}.kvs\" }\n"
+     "save old.safetensors; push 3 a; save p --patch-from old.safetensors # what changed",
      "commit, save-states, pull, write, ls",
      .fails = "value, key, usage, unsupported, io"},
     {"save-states",
