@@ -136,7 +136,7 @@ static int64_t compare_block(maker *w, const char *a, const char *b, int64_t byt
     return found;
 }
 
-/* One block of a key: the units that differ where it has both sides, all of them where it is new. */
+/* A block of a key: the units that differ where it has both sides, all of them where it is new. */
 static int make_block(maker *w, pair *p, const walk_piece *at, tensor_type type, kv_err *e)
 {
     int unit = patch_unit(type);

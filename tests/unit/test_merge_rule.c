@@ -117,7 +117,7 @@ static const char *result(const char *rule, merge_form form, arrays *a, const ch
                           const char *const *texts, int nparams)
 {
     static buf out;
-    static const double weights[] = {1, 2, 3, 4}, scales[] = {0.5, 2};
+    static const double weights[MERGE_MODELS] = {1, 2, 3, 4}, scales[] = {0.5, 2};
     merge_rule *m = NULL;
     merge_plan p = {0};
     float merged[MOST] = {0};
@@ -261,7 +261,7 @@ TEST(merge_refusals)
                                                "can be a parameter: merge NAME(c = 0.5) { … })");
     CHECK_TEXT(
         of("{ merged = rowsum(base) }", 2),
-        "1:12-24 usage: a merge knows no function `rowsum` (help merge lists those that it knows)");
+        "1:12-24 usage: a merge knows no function `rowsum` (help rules lists those that it knows)");
     CHECK_TEXT(
         of("{ merged = largest(base, norm(base)) }", 2),
         "1:26-36 usage: largest takes a number here that is known before the arrays are read");
