@@ -156,6 +156,8 @@ $(BUILD)/cli/term/line.o: ALL_CFLAGS += $(if $(have_readline),-DHAVE_READLINE)
 $(BUILD)/lib/cpu/%.o $(BUILD)/lib/checkpoint/tensor_integer.o $(BUILD)/lib/tensors/tensor_check.o: ALL_CFLAGS += -O3 -fno-trapping-math
 $(foreach f,reduce dot_kernel scan sort_item pick,$(BUILD)/lib/array/$(f).o): ALL_CFLAGS += -O3 -fno-trapping-math
 $(foreach f,stat_loops diff_loops,$(BUILD)/lib/tensors/$(f).o): ALL_CFLAGS += -O3 -fno-trapping-math
+$(BUILD)/lib/patch/patch_find.o: ALL_CFLAGS += -O3
+$(BUILD)/lib/merge/%.o: ALL_CFLAGS += -O3 -fno-trapping-math
 # The same for the loops of programs; sqrt without errno is one instruction.
 $(BUILD)/lib/vm/kernel%.o: ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno
 
@@ -168,6 +170,12 @@ rules := $(wildcard src/optimizers/*.kvu)
 $(BUILD)/builtin_texts.c: $(rules) src/optimizers scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed $(rules) > $@
+
+# The merges of the tool, in the same way.
+merges := $(wildcard src/merges/*.kvu)
+$(BUILD)/merge_texts.c: $(merges) src/merges scripts/embed
+	@mkdir -p $(@D)
+	@scripts/embed --merges $(merges) > $@
 
 # The powers of ten that numbers are read and printed with.
 $(BUILD)/num_powers.c: scripts/powers
@@ -192,7 +200,7 @@ $(BUILD)/%.o: $(BUILD)/%.c
 
 tool_obj := $(call obj,$(tool_src)) $(pages) $(completions)
 
-lib_obj := $(call obj,$(lib_src)) $(BUILD)/builtin_texts.o $(BUILD)/num_powers.o
+lib_obj := $(call obj,$(lib_src)) $(BUILD)/builtin_texts.o $(BUILD)/merge_texts.o $(BUILD)/num_powers.o
 
 # The commands of the linker. Programs that load plugins link the shared library, so that a plugin uses the
 # same one; others have the static one among their prerequisites.
@@ -343,7 +351,7 @@ $(BUILD)/differential: $(BUILD)/tests/differential/main.o
 
 # The types of several machines, for scripts/test dist. They link the shared library: so the plugin
 # finds the one that they use.
-DIST_TESTS := $(if $(have_mpi),$(BUILD)/dist_replay $(BUILD)/dist_check $(BUILD)/dist_stress)
+DIST_TESTS := $(if $(have_mpi),$(BUILD)/dist_replay $(BUILD)/dist_check $(BUILD)/dist_stress $(BUILD)/dist_since)
 $(BUILD)/dist_%: $(BUILD)/tests/dist/%.o $(call obj,$(filter-out %/main.c,$(conformance_src))) $(BUILD)/libkvstore.so
 	$(link_shared) $(LDLIBS_LIB)
 
@@ -435,7 +443,9 @@ bench-dist: all $(BUILD)/bench_dist ## the types of several machines beside plai
 	mpirun --oversubscribe --bind-to none -n 2 $(BUILD)/bench_dist sums
 	mpirun --oversubscribe --bind-to none -x KVSTORE_SERVERS=1 -n 2 $(BUILD)/bench_dist stored
 	mpirun --oversubscribe --bind-to none -n 4 $(BUILD)/bench_dist crowd
+	mpirun --oversubscribe --bind-to none -n 2 $(BUILD)/bench_dist changes
 	KVCTL=$(abspath $(BUILD))/bench_dist tests/dist/hosts --rate 1gbit --ranks 2 --servers 1 link || [ $$? = 77 ]
+	KVCTL=$(abspath $(BUILD))/bench_dist tests/dist/hosts --rate 1gbit --ranks 2 --servers 1 changes || [ $$? = 77 ]
 
 # It brings up MPI itself and shares it with the plugin, so it needs the shared library.
 $(BUILD)/tests/bench/dist.o: ALL_CFLAGS += $(shell mpicc --showme:compile 2>/dev/null)

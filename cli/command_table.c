@@ -68,7 +68,8 @@ const command command_table[] = {
      {{"out", OPTION_VALUE, "V"},
       {"ctx", OPTION_VALUE, "DEVS"},
       PRIORITY,
-      {"ignore-sparse", OPTION_VALUE, "B"}},
+      {"ignore-sparse", OPTION_VALUE, "B"},
+      {"since", OPTION_VALUE, "ROUND"}},
      COMMAND_GIVES | COMMAND_EXPLAINED,
      cmd_pull,
      "show the newest value of keys, or put it somewhere",
@@ -78,9 +79,11 @@ const command command_table[] = {
      "pull 3 --ctx gpu(0..3) -> w         # a list of four\n"
      "pull [5, 7, 9] > w-{key}.csv        # a file a key: all are written, then replaced in turn\n"
      "pull * > all.safetensors            # one file, an array for each key\n"
-     "r = row_sparse(a); pull 3 --out r --ignore-sparse false  # else r stays, with a warning",
-     "push, row-sparse-pull, write",
-     .fails = "key, shape",
+     "r = row_sparse(a); pull 3 --out r --ignore-sparse false  # else r stays, with a warning\n"
+     "pull 3 --out a --since none -> r    # all of it; r is the round, the pushes of 3 so far\n"
+     "push 3 a; pull 3 --out a --since r -> r # dist_sync: only elements with other bits since r",
+     "push, row-sparse-pull, write, moved_bytes",
+     .fails = "key, shape, value",
      .method = "pull(key, out=None, priority=0, ignore_sparse=True)"},
     {"row-sparse-pull",
      {{ARG_KEYS, "KEYS", false}},
@@ -179,7 +182,8 @@ const command command_table[] = {
       {"dtype", OPTION_RAWS, "[GLOB=]T"},
       {"metadata", OPTION_RAWS, "K=V"},
       {"shard-size", OPTION_RAW, "5G"},
-      {"force", OPTION_FLAG, NULL}},
+      {"force", OPTION_FLAG, NULL},
+      {"patch-from", OPTION_PATH, "CKPT"}},
      COMMAND_WRITES,
      cmd_save,
      "write the store, or the values of its keys for other tools; FILE is complete or not there",
@@ -188,7 +192,8 @@ const command command_table[] = {
      "save m/ --force                     # a folder of shards, in the place of the one there\n"
      "save some.safetensors 3 [57]        # the keys that match a pattern\n"
      "save m.safetensors --dtype bf16 --dtype 9=f32 --metadata format=pt\n"
-     "for i in 1..3 { push 3 a; save f\"round-{i}.kvs\" }",
+     "for i in 1..3 { push 3 a; save f\"round-{i}.kvs\" }\n"
+     "save old.safetensors; push 3 a; save p --patch-from old.safetensors # what changed",
      "commit, save-states, pull, write, ls",
      .fails = "value, key, usage, unsupported, io"},
     {"save-states",
@@ -289,6 +294,28 @@ const command command_table[] = {
          "convert m.safetensors some.npz 3 [57] --rename s/^/layer./",
      .see = "ls, save, checkpoints",
      .fails = "io, format, key, dtype, value"},
+    {"merge",
+     {{ARG_MERGE, "RULE", false}, {ARG_PATHS, "CKPT... [GLOB...]", false}},
+     {{"out", OPTION_OUTPUT, "OUT"},
+      {"base", OPTION_PATH, "CKPT"},
+      {"weights", OPTION_VALUES, "0.5,0.3,..."},
+      {"exclude", OPTION_RAWS, "GLOB"},
+      {"dtype", OPTION_RAWS, "[GLOB=]T"},
+      {"shard-size", OPTION_RAW, "5G"},
+      {"metadata", OPTION_RAWS, "K=V"},
+      {"drop-metadata", OPTION_FLAG, NULL},
+      {"force", OPTION_FLAG, NULL}},
+     COMMAND_PARAMS,
+     cmd_merge,
+     "one checkpoint of several, by a readable rule: average, slerp, ties, lora, one of your own",
+     "save a.safetensors; convert a.safetensors b.safetensors # two models of the same keys\n"
+     "merge average a.safetensors b.safetensors --out soup.safetensors --weights 0.7,0.3\n"
+     "merge ties a.safetensors b.safetensors --base soup.safetensors --density 0.5 --out t.npz\n"
+     "merge { merged = max(models) } a.safetensors b.safetensors --out largest.safetensors\n"
+     "help merge ties                     # what a rule does: it is a program of a few lines",
+     "convert, diff, checkpoints, rules",
+     .fails = "usage, io, format, key, shape, dtype, value",
+     .check = cmd_merge_check},
     {"stat",
      {{ARG_PATH, "CKPT", false}, {ARG_PATHS, "GLOB...", true}},
      {{"exclude", OPTION_RAWS, "GLOB"}},
@@ -343,6 +370,32 @@ const command command_table[] = {
      "hash m.safetensors --verify m.hashes         # names what differs",
      "ls, check, diff, checkpoints",
      .fails = "assert, key, io, format, unsupported"},
+    {"patch",
+     {{ARG_PATHS, "A B", false}},
+     {{"out", OPTION_PATH, "P"}, {"chain", OPTION_FLAG, NULL}},
+     COMMAND_GIVES,
+     cmd_patch,
+     "a small file that turns checkpoint A into B, bit by bit; with --chain one of several patches",
+     "save a.safetensors; push 3 a; save b.safetensors; push 3 a*2; save c.safetensors\n"
+     "patch a.safetensors b.safetensors --out 1.patch     # what changed, packed by zstd\n"
+     "patch b.safetensors c.safetensors --out 2.patch\n"
+     "patch --chain 1.patch 2.patch --out all.patch       # what turns a into c",
+     "apply, diff, hash, checkpoints",
+     .fails = "assert, io, format, unsupported"},
+    {"apply",
+     {{ARG_PATHS, "P... A", false}},
+     {{"out", OPTION_PATH, "B"},
+      {"in-place", OPTION_FLAG, NULL},
+      {"shard-size", OPTION_RAW, "5G"},
+      {"force", OPTION_FLAG, NULL}},
+     COMMAND_GIVES,
+     cmd_apply,
+     "patches over the checkpoint that they were made from, one after the other",
+     "apply 1.patch a.safetensors --out d.safetensors; diff d.safetensors b.safetensors\n"
+     "apply 1.patch 2.patch a.safetensors --out d.safetensors # both in one pass\n"
+     "expect-error assert { apply 2.patch a.safetensors --out e.safetensors } # not made from a",
+     "patch, diff, hash, checkpoints",
+     .fails = "assert, io, format, unsupported"},
     {"type",
      .flags = COMMAND_GIVES,
      cmd_call_function,
@@ -588,6 +641,7 @@ const command command_table[] = {
      "what a command or function does, or what there is",
      "help push                           # also: ?push, push --help\n"
      "help optimizer                      # the optimizers; help optimizer adam: one of them\n"
+     "help merge ties                     # a merge of checkpoints; help merge: all of them\n"
      "help language                       # the page on the language; help for: one section\n"
      "help slices; help ->                # a subject, or a sign\n"
      "help rules                          # the language of updaters\n"

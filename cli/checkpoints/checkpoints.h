@@ -5,6 +5,8 @@
 
 #include "cmd/commands.h"
 
+/* cmd_apply.c */
+command_fn cmd_apply;
 /* cmd_check.c */
 command_fn cmd_check;
 /* cmd_diff.c */
@@ -15,8 +17,14 @@ command_fn cmd_convert;
 command_fn cmd_hash;
 /* cmd_ls.c */
 command_fn cmd_ls;
+/* cmd_patch.c */
+command_fn cmd_patch;
 /* cmd_stat.c */
 command_fn cmd_stat;
+/* cmd_merge.c */
+command_fn cmd_merge;
+/* Checks the literal words of a merge: see `check` in syntax/command.h. */
+int cmd_merge_check(const source *src, const ast *call, const map *types, kv_err *e);
 /* cmd_save.c */
 command_fn cmd_save;
 

@@ -430,6 +430,7 @@ int eval(session *s, const ast *node, value *out, kv_err *e)
     case RULE_SKIP:
     case RULE_FAIL:
     case RULE_PRINT:
+    case RULE_FOR:
     case AST_BLOCK:
     case AST_SCRIPT:
         break;

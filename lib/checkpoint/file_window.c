@@ -119,7 +119,7 @@ static bool map(file_window *w, int fd, int64_t size, int64_t at, int64_t n, int
 {
     int64_t from = at / LARGE_PAGE * LARGE_PAGE, end = from + most / LARGE_PAGE * LARGE_PAGE;
     end = least(end < at + n ? at + n : end, size);
-    if (w->small || !atomic_load(&handled) || (w->slot = take_slot()) == 0)
+    if (w->small || most == 0 || !atomic_load(&handled) || (w->slot = take_slot()) == 0)
         return false;
     struct slot *s = &slots[w->slot - 1];
     size_t bytes = (size_t)(end - from);

@@ -29,7 +29,8 @@ typedef struct file_window {
 } file_window;
 
 /* Makes *data point to n bytes of the file (size bytes, called name, borrowed) from `at` on, all
- * within its size, until the next move. A new part has up to `most` bytes, n at least. Errors: io,
+ * within its size, until the next move. A new part has up to `most` bytes, n at least; with 0 it is
+ * read, not mapped. Errors: io,
  * also when the file of the last part became shorter while that was read; memory. */
 int file_window_move(file_window *w, const void **data, int fd, const char *name, int64_t size,
                      int64_t at, int64_t n, int64_t most, kv_err *e);

@@ -30,7 +30,7 @@ int tensor_reader_new(tensor_reader **out, const checkpoint *c, int64_t window_b
     if (!r)
         return KV_E_MEMORY;
     r->c = c;
-    r->window_bytes = window_bytes > TENSOR_BLOCK ? window_bytes : TENSOR_BLOCK;
+    r->window_bytes = window_bytes > 0 && window_bytes < TENSOR_BLOCK ? TENSOR_BLOCK : window_bytes;
     r->inflated.fd = -1;
     *out = r;
     return KV_OK;
@@ -46,6 +46,11 @@ void tensor_reader_free(tensor_reader *r)
     input_close(&r->inflated);
     mem_free(r->swapped);
     mem_free(r);
+}
+
+const checkpoint *tensor_reader_of(const tensor_reader *r)
+{
+    return r->c;
 }
 
 /* n bytes of a file as they stand there. */

@@ -11,10 +11,11 @@ typedef struct tensor_reader tensor_reader;
 /* A block has at most so many bytes. */
 #define TENSOR_BLOCK ((int64_t)4 << 20)
 
-/* window_bytes: how much of a file it may have mapped at a time, TENSOR_BLOCK at least. Error:
- * memory. */
+/* window_bytes: how much of a file it may have mapped at a time, TENSOR_BLOCK at least; 0: nothing,
+ * blocks are read into a buffer of their size. Error: memory. */
 int tensor_reader_new(tensor_reader **out, const checkpoint *c, int64_t window_bytes, kv_err *e);
 void tensor_reader_free(tensor_reader *r); /* NULL is allowed */
+const checkpoint *tensor_reader_of(const tensor_reader *r); /* what it reads from */
 
 /* Makes *data point to n bytes of tensor i from its byte `at` on, until the next call; n is at most
  * TENSOR_BLOCK, and at and n are whole runs of the type. Any order is allowed; from a deflated

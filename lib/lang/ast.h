@@ -60,6 +60,7 @@ typedef enum ast_kind {
     RULE_SKIP,
     RULE_FAIL,    /* text */
     RULE_PRINT,   /* exprs */
+    RULE_FOR,     /* targets, list, AST_BLOCK: of merges alone */
     AST_BLOCK,    /* statements; op 1: written by indentation */
 
     AST_SCRIPT    /* kinds from here on belong to cli/syntax */
@@ -109,7 +110,7 @@ struct ast {
     ast *kid[];
 };
 
-/* updater NAME, NAME (PARAM = literal in a..b, …) counts after { … } */
+/* updater NAME, NAME (PARAM = literal in a..b, …) counts after { … }, or merge NAME … */
 typedef struct rule_param {
     const char *name;
     const ast *value;      /* AST_INT, AST_FLOAT, AST_BOOL, AST_NONE, AST_TEXT; NULL: no default, as
@@ -125,6 +126,10 @@ typedef struct rule_ast {
     int nnames, nparams;
     bool counts_after;
     bool is_def;              /* written as Python has it: its own names may be taken */
+    bool is_merge;            /* of lists of arrays: vm/merge.h */
+    const struct rule_given_name *given; /* of a merge that was written out: the names that it is
+                                            given. NULL: those that every updater is given */
+    int ngiven;
     uint32_t pos, end;        /* the whole text of the rule */
 } rule_ast;
 

@@ -94,6 +94,7 @@ typedef struct parser {
      * was taken. NULL without an error when there is no such method. */
     ast *(*method)(struct parser *p, const ast *store, const token *name);
     const char *target;    /* in a def that is an updater: the parameter that it changes in place */
+    bool merge;            /* in a merge, which has loops */
     uint32_t variables;    /* a bit for each module of MXNet whose name is a variable here */
     /* (optional, NULL: there are none) the number, below 32, of a word of statements that a
      * variable of its name hides; -1 for other names */
@@ -308,6 +309,9 @@ int parse_rule_at(rule_ast **out, const source *s, uint32_t pos, arena *a, kv_er
 
 /* The same for a whole text that holds nothing else. Returns a code. */
 int parse_rule(rule_ast **out, const source *s, arena *a, kv_err *e);
+
+/* The same for a merge (vm/merge.h): "merge …", or an anonymous block. */
+int parse_merge(rule_ast **out, const source *s, arena *a, kv_err *e);
 
 /* One expression that is the whole text. Returns a code. */
 int parse_expr_text(ast **out, const source *s, arena *a, kv_err *e);

@@ -87,6 +87,16 @@ static ast *branch(parser *p, uint32_t pos)
     return part[2] ? parse_node_of(p, RULE_IF, pos, part, 3) : NULL;
 }
 
+/* for TARGETS in LIST { … } */
+static ast *loop(parser *p, uint32_t pos)
+{
+    ast *part[3] = {parse_targets(p)};
+    if (!part[0] || !parse_expect_word(p, "in") || !(part[1] = parse_expr(p, false)) ||
+        !(part[2] = block(p, pos)))
+        return NULL;
+    return parse_node_of(p, RULE_FOR, pos, part, 3);
+}
+
 static ast *printed(parser *p, uint32_t pos)
 {
     ast_list exprs = {0};
@@ -204,6 +214,9 @@ static bool statement(parser *p, ast_list *list)
     }
     if (parse_accept_word(p, "if")) {
         node = branch(p, pos);
+    } else if (p->merge && is_keyword(p, "for")) {
+        parse_take(p);
+        node = loop(p, pos);
     } else if (is_keyword(p, "rows")) {
         parse_take(p);
         if (!parse_accept_word(p, "present"))
@@ -294,18 +307,20 @@ out:
     return ok;
 }
 
-/* updater NAME {, NAME} [(params)] [counts after] */
+/* updater NAME {, NAME} [(params)] [counts after], or merge NAME … */
 static bool head(parser *p, rule_ast *rule)
 {
     const char *names[16];
     parse_take(p);
     do {
         token t = *parse_peek(p);
-        const char *name = free_name(p, "a name for the updater");
+        const char *name =
+            free_name(p, p->merge ? "a name for the merge" : "a name for the updater");
         if (!name)
             return false;
         if (rule->nnames == 16)
-            return parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "an updater has at most 16 names");
+            return parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "%s has at most 16 names",
+                              p->merge ? "a merge" : "an updater");
         names[rule->nnames++] = name;
     } while (parse_accept(p, SIGN1(',')));
     const char **kept = arena_alloc(p->a, (size_t)rule->nnames * sizeof *kept, p->e);
@@ -315,7 +330,7 @@ static bool head(parser *p, rule_ast *rule)
     rule->names = kept;
     if (parse_is_sign(p, SIGN1('(')) && !params(p, rule))
         return false;
-    if (parse_accept_word(p, "counts")) {
+    if (!p->merge && parse_accept_word(p, "counts")) {
         if (!parse_accept_word(p, "after"))
             return parse_unexpected(p, "`after`");
         rule->counts_after = true;
@@ -433,13 +448,14 @@ rule_ast *parse_rule_here(parser *p)
         return NULL;
     rule->pos = parse_peek(p)->pos;
     parser before = *p;
-    if (parse_is_word(p, "def")) {
+    rule->is_merge = p->merge;
+    if (!p->merge && parse_is_word(p, "def")) {
         if (!rule_of_def(p, rule))
             return NULL;
         rule->end = rule->body->end;
         return rule;
     }
-    if (parse_is_word(p, "updater") && !head(p, rule) &&
+    if (parse_is_word(p, p->merge ? "merge" : "updater") && !head(p, rule) &&
         !(rule->names && p->recover && p->recover(p, &before, true)))
         return NULL;
     if (!(rule->body = block(p, rule->pos)))
@@ -460,11 +476,12 @@ int parse_rule_at(rule_ast **out, const source *s, uint32_t pos, arena *a, kv_er
     return code;
 }
 
-int parse_rule(rule_ast **out, const source *s, arena *a, kv_err *e)
+static int parse_whole(rule_ast **out, const source *s, bool merge, arena *a, kv_err *e)
 {
     parser p;
     kv_err unused = {0};
     parse_init(&p, s, a, e ? e : &unused);
+    p.merge = merge;
     parse_skip_newlines(&p);
     *out = parse_rule_here(&p);
     if (*out) {
@@ -477,4 +494,14 @@ int parse_rule(rule_ast **out, const source *s, arena *a, kv_err *e)
     int code = *out ? KV_OK : p.e->code;
     parse_release(&p);
     return code;
+}
+
+int parse_rule(rule_ast **out, const source *s, arena *a, kv_err *e)
+{
+    return parse_whole(out, s, false, a, e);
+}
+
+int parse_merge(rule_ast **out, const source *s, arena *a, kv_err *e)
+{
+    return parse_whole(out, s, true, a, e);
 }

@@ -2,16 +2,15 @@
  * small inputs share a walk, which keeps all threads busy. */
 #include "tensors/convert.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "checkpoint/tensor_codec.h"
 #include "engine/pool.h"
+#include "tensors/tensor_words.h"
 #include "tensors/walk.h"
 
 /* A walk ends behind so many keys, because they take memory while it runs; and inputs are added to
@@ -86,54 +85,19 @@ int convert_check(const convert *c, kv_err *e)
     return code;
 }
 
-/* The text of one number. */
-static void put_number(buf *out, tensor_type type, const void *data, int64_t i)
-{
-    int64_t most = tensor_type_run(type), inner = i % most;
-    const char *at = (const char *)data + i / most * tensor_type_run_bytes(type);
-    char text[NUM_TEXT_MAX];
-    double x[4];
-    int64_t integer;
-    uint64_t large;
-    bool is_float = tensor_type_kind(type) == TENSOR_KIND_FLOAT;
-    if (is_float)
-        tensor_decode_f64(x, type, at, inner + 1);
-    if (is_float)
-        num_plain(text, x[inner], NUM_BINARY64);
-    else if (tensor_decode_i64(&integer, type, at, 1) < 0)
-        num_int(text, integer);
-    else if (tensor_decode_u64(&large, type, at, 1) < 0)
-        snprintf(text, sizeof text, "%llu", (unsigned long long)large);
-    buf_add(out, text);
-}
-
-/* "[2, 5]": the place of an element. */
-static void put_place(buf *out, const tensor_info *t, int64_t element)
-{
-    int64_t at[KV_MAX_NDIM];
-    for (int j = t->ndim - 1; j >= 0; j--) {
-        at[j] = element % t->shape[j];
-        element /= t->shape[j];
-    }
-    buf_char(out, '[');
-    for (int j = 0; j < t->ndim; j++)
-        buf_printf(out, "%s%lld", j ? ", " : "", (long long)at[j]);
-    buf_char(out, ']');
-}
-
 /* Element i of the piece does not fit. */
 static int refuse_number(const convert *c, int64_t key, const walk_piece *p, const void *data,
                          int64_t i, kv_err *e)
 {
     buf place = {0}, number = {0};
     const tensor_info *t = info_of(c, key);
-    put_place(&place, t, p->first + i);
+    tensor_words_place(&place, t, p->first + i);
     if (t->type == TENSOR_BOOL) {
         file_bad(e, KV_E_FORMAT, file_of(c, key),
                  "\"%.*s\" has a byte at %s that is neither 0 nor 1", SHOWN_BYTES, t->name,
                  buf_text(&place));
     } else {
-        put_number(&number, t->type, data, i);
+        tensor_words_number(&number, t->type, data, i);
         file_bad(e, KV_E_VALUE, file_of(c, key), "\"%.*s\" is %s at %s, which %s cannot hold",
                  SHOWN_BYTES, t->name, buf_text(&number), buf_text(&place),
                  tensor_type_name(c->keys[key].type));

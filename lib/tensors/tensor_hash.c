@@ -23,17 +23,23 @@ typedef struct hashing {
 } hashing;
 
 /* "BF16 [4096, 4096]\n": the same bytes with another shape are another tensor. */
+int tensor_hash_begin(digest *d, buf *line, tensor_type type, int ndim, const int64_t *shape,
+                      kv_err *e)
+{
+    buf_clear(line);
+    buf_add(line, tensor_type_name(type));
+    buf_add(line, " [");
+    for (int i = 0; i < ndim; i++)
+        buf_printf(line, i ? ", %lld" : "%lld", (long long)shape[i]);
+    buf_add(line, "]\n");
+    digest_begin(d);
+    digest_add(d, buf_text(line), (int64_t)line->len);
+    return buf_check(line, e);
+}
+
 static int begin(hasher *h, const tensor_info *t, kv_err *e)
 {
-    buf_clear(&h->title);
-    buf_add(&h->title, tensor_type_name(t->type));
-    buf_add(&h->title, " [");
-    for (int i = 0; i < t->ndim; i++)
-        buf_printf(&h->title, i ? ", %lld" : "%lld", (long long)t->shape[i]);
-    buf_add(&h->title, "]\n");
-    digest_begin(h->d);
-    digest_add(h->d, buf_text(&h->title), (int64_t)h->title.len);
-    return buf_check(&h->title, e);
+    return tensor_hash_begin(h->d, &h->title, t->type, t->ndim, t->shape, e);
 }
 
 static int hash_piece(void *arg, const walk_piece *p, int worker, kv_err *e)

@@ -2,6 +2,7 @@
 #ifndef TENSORS_TENSOR_HASH_H
 #define TENSORS_TENSOR_HASH_H
 
+#include "base/buf.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/digest.h"
 
@@ -15,5 +16,10 @@ typedef struct tensor_hash {
 int tensor_hash_all(tensor_hash *hashes, checkpoint *c, const int64_t *numbers, int64_t n,
                     digest_kind kind, void (*progress)(void *arg, int64_t done, int64_t all),
                     void *progress_arg, kv_err *e);
+
+/* Begins the hash of a tensor of this type and shape, for its data to follow; line: room for its
+ * first line. Error: memory. */
+int tensor_hash_begin(digest *d, buf *line, tensor_type type, int ndim, const int64_t *shape,
+                      kv_err *e);
 
 #endif

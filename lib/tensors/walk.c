@@ -50,6 +50,25 @@ int64_t walk_pieces(int64_t elements)
     return elements / WALK_PIECE + (elements % WALK_PIECE != 0);
 }
 
+/* ---- Tensors --------------------------------------------------------------------------------- */
+
+/* The number of a tensor in an input, or -1. */
+static int64_t number_in(const walk *w, int64_t tensor, int input)
+{
+    return w->at ? w->at[tensor * w->ninputs + input] : w->tensors[tensor].at[input];
+}
+
+static int64_t piece_elements(const walk *w, int64_t tensor)
+{
+    return w->piece_elements ? w->piece_elements[tensor] : WALK_PIECE;
+}
+
+static int64_t pieces_of(const walk *w, int64_t tensor, int64_t elements)
+{
+    int64_t n = piece_elements(w, tensor);
+    return elements / n + (elements % n != 0);
+}
+
 /* ---- Parts ----------------------------------------------------------------------------------- */
 
 /* What a tensor is in the inputs together. */
@@ -62,7 +81,7 @@ static sizes sizes_of(const walk *w, int64_t tensor)
 {
     sizes s = {.whole = w->in_order};
     for (int i = 0; i < w->ninputs; i++) {
-        int64_t at = w->tensors[tensor].at[i];
+        int64_t at = number_in(w, tensor, i);
         if (at < 0)
             continue;
         const tensor_info *t = checkpoint_at(w->inputs[i], at);
@@ -89,7 +108,7 @@ static int cut_tensor(run *r, int64_t tensor, int64_t *number, int64_t *room, in
                       kv_err *e)
 {
     sizes s = sizes_of(r->w, tensor);
-    int64_t pieces = walk_pieces(s.elements), step = s.whole ? pieces : 1;
+    int64_t pieces = pieces_of(r->w, tensor, s.elements), step = s.whole ? pieces : 1;
     int code = KV_OK;
     for (int64_t piece = 0; piece < pieces && code == KV_OK; piece += step) {
         if (*room <= 0) {
@@ -145,14 +164,16 @@ static int read_piece(const walk *w, tensor_reader *const *readers, walk_piece *
 {
     int code = KV_OK;
     for (int i = 0; i < w->ninputs && code == KV_OK; i++) {
-        int64_t at = w->tensors[p->tensor].at[i];
+        int64_t at = number_in(w, p->tensor, i);
         p->data[i] = NULL;
         if (at < 0)
             continue;
         const tensor_info *t = checkpoint_at(w->inputs[i], at);
         int64_t n = tensor_type_bytes(t->type, p->n);
         *bytes += n;
-        code = tensor_read(readers[i], &p->data[i], at, tensor_type_bytes(t->type, p->first), n, e);
+        if (w->block_bytes == 0)
+            code = tensor_read(readers[i], &p->data[i], at, tensor_type_bytes(t->type, p->first),
+                               n, e);
     }
     return code;
 }
@@ -161,8 +182,8 @@ static int read_piece(const walk *w, tensor_reader *const *readers, walk_piece *
 static int64_t elements_of(const walk *w, int64_t tensor)
 {
     for (int i = 0; i < w->ninputs; i++)
-        if (w->tensors[tensor].at[i] >= 0)
-            return checkpoint_at(w->inputs[i], w->tensors[tensor].at[i])->elements;
+        if (number_in(w, tensor, i) >= 0)
+            return checkpoint_at(w->inputs[i], number_in(w, tensor, i))->elements;
     return 0;
 }
 
@@ -179,16 +200,17 @@ static int run_part(run *r, const part *from, tensor_reader *const *readers, int
 {
     const walk *w = r->w;
     int64_t number = from->number, end = from[1].number;
-    walk_piece p = {.tensor = from->tensor, .number = from->piece};
-    int64_t elements = elements_of(w, p.tensor), bytes = 0;
+    walk_piece p = {.tensor = from->tensor, .number = from->piece, .readers = readers};
+    int64_t elements = elements_of(w, p.tensor), most = piece_elements(w, p.tensor), bytes = 0;
     int code = KV_OK;
     for (; number < end && number < atomic_load(&r->failed); number++, p.number++) {
-        while (p.number >= walk_pieces(elements)) {
+        while (p.number >= pieces_of(w, p.tensor, elements)) {
             elements = elements_of(w, ++p.tensor);
+            most = piece_elements(w, p.tensor);
             p.number = 0;
         }
-        p.first = p.number * WALK_PIECE;
-        p.n = elements - p.first < WALK_PIECE ? elements - p.first : WALK_PIECE;
+        p.first = p.number * most;
+        p.n = elements - p.first < most ? elements - p.first : most;
         if ((code = stop_check(e))) {
             number = -1; /* what was interrupted is not examined to the end */
             break;
@@ -221,7 +243,7 @@ static void runner(void *arg, int64_t number, int worker)
 {
     run *r = arg;
     kv_err e = {0};
-    tensor_reader *readers[WALK_INPUTS] = {0};
+    tensor_reader *readers[WALK_INPUTS_MOST] = {0};
     int64_t i;
     (void)number;
     if (open_readers(r, readers, &e))
@@ -232,13 +254,20 @@ static void runner(void *arg, int64_t number, int worker)
         tensor_reader_free(readers[k]);
 }
 
-/* The number of runners; sets the size of their windows. */
+/* The number of runners; sets the size of their windows. Where there is no room for a window of
+ * every input for all of them, those that read small blocks do without. */
 static int64_t runners(run *r)
 {
     int64_t ninputs = r->w->ninputs > 0 ? r->w->ninputs : 1, n = pool_workers();
-    int64_t most = WINDOWS_BYTES / TENSOR_BLOCK / ninputs;
-    n = n < most ? n : most;
+    if (r->w->most_workers > 0 && r->w->most_workers < n)
+        n = r->w->most_workers;
     n = n < r->nparts ? n : r->nparts;
+    int64_t most = WINDOWS_BYTES / TENSOR_BLOCK / ninputs;
+    if (n > most && r->w->block_bytes > 0) {
+        most = WINDOWS_BYTES / ninputs / r->w->block_bytes;
+        return n < most ? n : most < 1 ? 1 : most; /* without windows */
+    }
+    n = n < most ? n : most;
     if (n > 0)
         r->window_bytes = WINDOWS_BYTES / ninputs / n;
     if (r->window_bytes > WINDOW_MOST)
@@ -249,7 +278,8 @@ static int64_t runners(run *r)
 int walk_run(const walk *w, kv_err *e)
 {
     run r = {.w = w, .failed = INT64_MAX};
-    kv_assert(w->ninputs <= WALK_INPUTS, "a walk has %d inputs", w->ninputs);
+    kv_assert(w->ninputs <= (w->at ? WALK_INPUTS_MOST : WALK_INPUTS), "a walk has %d inputs",
+              w->ninputs);
     int code = cut(&r, e);
     if (code == KV_OK) {
         pthread_mutex_init(&r.lock, NULL);

@@ -1,20 +1,22 @@
 /* Going through the data of checkpoints once, in pieces, on all threads.
  *
- * A piece is at most WALK_PIECE elements of one tensor, and pieces begin at multiples of that. What
+ * A piece is at most WALK_PIECE elements of one tensor, and pieces begin at multiples of that; a
+ * walk may choose another length. What
  * is computed of a piece depends on the piece alone, and results are combined in the order of
  * pieces; so results have the same bits for any number of threads.
  *
- * One walk reads from one to WALK_INPUTS checkpoints side by side: the same piece of a tensor of
- * each, that is the same elements, whatever its types are. It asks between pieces whether to end
+ * One walk reads from one to WALK_INPUTS_MOST checkpoints side by side: the same piece of a tensor
+ * of each, that is the same elements, whatever its types are. It asks between pieces whether to end
  * early, and tells its progress.
  */
 #ifndef TENSORS_WALK_H
 #define TENSORS_WALK_H
 
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/tensor_reader.h"
 
-#define WALK_PIECE  ((int64_t)1 << 17) /* elements: a whole number of runs of every type */
-#define WALK_INPUTS 16
+#define WALK_PIECE       ((int64_t)1 << 17) /* elements: a whole number of runs of every type */
+#define WALK_INPUTS      16                 /* of a list of walk_tensor */
+#define WALK_INPUTS_MOST 80                 /* of any walk */
 
 /* One tensor of a walk. Inputs that have it have the same number of elements in it. */
 typedef struct walk_tensor {
@@ -26,7 +28,10 @@ typedef struct walk_piece {
     int64_t tensor;               /* of the walk */
     int64_t number;               /* of the piece in its tensor, from 0 */
     int64_t first, n;             /* its elements */
-    const void *data[WALK_INPUTS]; /* of each input, its bytes; NULL where there is none */
+    const void *data[WALK_INPUTS_MOST]; /* of each input, its bytes; NULL where there is none */
+    /* Of each input, the worker's own, to read other bytes with. Data do not live longer than to
+     * the next call on them. */
+    tensor_reader *const *readers;
 } walk_piece;
 
 typedef struct walk {
@@ -34,6 +39,14 @@ typedef struct walk {
     int ninputs;
     const walk_tensor *tensors;
     int64_t ntensors;
+    /* Instead of `tensors`, for any number of inputs: ninputs numbers a tensor. */
+    const int64_t *at;
+    /* (optional) The most elements of a piece, for each tensor: whole runs of its types. */
+    const int64_t *piece_elements;
+    /* Pieces come without data: `piece` reads what it needs, at most that many bytes of an input at
+     * a time. Any length of pieces is then allowed. 0: pieces come with data. */
+    int64_t block_bytes;
+    int most_workers; /* that run at the same time; 0: any number */
     /* Handles a piece; worker is from 0 to pool_workers() - 1 (engine/pool.h), and no two calls
      * with the same one run at the same time. Pieces come in any order, those of one tensor too,
      * unless in_order; of a tensor without elements none comes. An error ends the walk, and of
@@ -54,7 +67,8 @@ typedef struct walk {
 int64_t walk_pieces(int64_t elements);
 
 /* Returns when all pieces have been handled. Its windows on the files take at most 96 MB together,
- * so many threads read from few inputs, or few from many. Errors: those of tensor_read and of
+ * so many threads read from few inputs, or few from many; where `piece` reads by itself, many from
+ * many, through buffers of block_bytes. Errors: those of tensor_read and of
  * piece, memory, interrupted. */
 int walk_run(const walk *w, kv_err *e);
 

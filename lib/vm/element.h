@@ -34,6 +34,10 @@ typedef enum element_kind {
     FN_MATMUL,
     FN_TURNED,
     FN_NORMAL,
+    FN_LARGEST,
+    FN_QUANTILE,
+    FN_UNIFORM,
+    FN_ROWRANK,
     FN_SPARSE,
     FN_SIZE,
     FN_LEN
@@ -48,7 +52,8 @@ enum {
     FN_DRAWS = 16,    /* gives an array of random numbers, whatever it takes */
     FN_ASKS = 32,     /* asks how an array is stored: a host number, though an array stands in it */
     FN_MEASURES = 64, /* with FN_ASKS: asks for its size */
-    FN_STEPS = 128    /* only plans by steps do it, of the whole key */
+    FN_STEPS = 128,   /* only plans by steps do it, of the whole key */
+    FN_MERGES = 256   /* only merges have it (vm/merge.h) */
 };
 
 typedef struct element_function {
@@ -57,7 +62,7 @@ typedef struct element_function {
     prog_op op; /* PROG_NOPS: it is no operation of elements */
     int min, max;
     char takes;
-    uint8_t traits;
+    uint16_t traits;
 } element_function;
 
 extern const element_function element_functions[];

@@ -73,7 +73,8 @@ typedef struct merge_draw {
 /* The plan of one key, and what stands in its slots. */
 typedef struct merge_plan {
     plan *plan;     /* passes as plan_pass.h has them */
-    prog_type type; /* PROG_F32 or PROG_F64: of the arrays in all slots, and of its numbers */
+    prog_type type; /* PROG_F32 or PROG_F64: of the arrays in all slots. Numbers, and the terms that
+                       they are made of, have types of their own (number_type of plan_pass.h) */
     int ndraws, nranks;
     merge_draw draw[MERGE_MODELS];
     /* The terms of each ranking: a program that reads slots of its own, rank_slot[i][s] telling

@@ -370,6 +370,11 @@ static void run_block(rule_run *r, const ast *block)
         run_statement(r, block->kid[i]);
 }
 
+void rule_run_body(rule_run *r)
+{
+    run_block(r, r->binding->rule->body);
+}
+
 /* ---- The whole rule -------------------------------------------------------------------------- */
 
 static void give(rule_run *r, const char *name, host x)
@@ -456,7 +461,7 @@ static int run_rule(rule_run *r)
 {
     const rule_ast *rule = r->binding->rule;
     set_given(r);
-    run_block(r, rule->body);
+    rule_run_body(r);
     bool prints = r->u->nprints > 0;
     int rc = r->rc;
     if (rc || (r->u->skipped && !prints) || (rc = check_numbers(r)))

@@ -61,7 +61,7 @@ bool rule_lists(const rule_ast *r, const char *name)
 /* The place of a parameter among the values, or -1. */
 static int find_param(const rule_ast *r, const char *name, kv_err *e)
 {
-    int listed = find_listed(r, name), base = rule_base_find(name);
+    int listed = find_listed(r, name), base = r->is_merge ? -1 : rule_base_find(name);
     if (listed >= 0)
         return listed;
     if (base >= 0)
@@ -71,7 +71,7 @@ static int find_param(const rule_ast *r, const char *name, kv_err *e)
     suggest near = {.word = name};
     for (int i = 0; i < r->nparams; i++)
         suggest_add(&near, r->params[i].name);
-    for (int i = 0; i < RULE_NBASE; i++)
+    for (int i = 0; i < RULE_NBASE && !r->is_merge; i++)
         suggest_add(&near, base_params[i].name);
     suggest_done(&near, e);
     return -1;
@@ -255,14 +255,15 @@ int rule_check_given(const rule_binding *b, kv_err *e)
 {
     for (int i = 0; i < b->rule->nparams; i++) {
         const rule_param *p = &b->rule->params[i];
-        if (rule_is_given(b, i) || rule_gives(p->name))
+        if (rule_is_given(b, i) || (!b->rule->is_merge && rule_gives(p->name)))
             continue;
         source_err(b->src, p->pos, p->end, e, KV_E_USAGE, "a rule knows no name `%s` here",
                    p->name);
         suggest near = {.word = p->name};
         rule_suggest(b->rule, &near);
         suggest_done(&near, e);
-        return kv_err_hint(e, "it can be a parameter: updater NAME(%s = 0.5) { … }", p->name);
+        return kv_err_hint(e, "it can be a parameter: %s NAME(%s = 0.5) { … }",
+                           b->rule->is_merge ? "merge" : "updater", p->name);
     }
     return KV_OK;
 }

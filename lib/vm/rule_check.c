@@ -13,8 +13,8 @@ typedef struct checker {
     rule_env env;
     arena memory;
     bool wrote_stored;
-    bool rows; /* behind `rows present`, on some path */
-    bool late; /* in a block of which it is known late whether it runs */
+    bool rows;             /* behind `rows present`, on some path */
+    bool late;             /* in a block of which it is known late whether it runs */
     const ast *late_skip;  /* a `skip` there, or NULL */
     const ast *kept_early; /* what a state is given that such a `skip` could not undo, or NULL */
     kv_err *e;
@@ -40,15 +40,26 @@ static int has_no_value(checker *c, const ast *node)
 static const char *const said_otherwise[][2] = {
     {"dot", "matmul(x, y)"}, {"transpose", "T(x)"}, {"any", "max(x > 0)"}, {"all", "min(x > 0)"}};
 
+/* Merges go over files, where whole rows and columns are not at hand. */
+static bool is_there(const checker *c, const element_function *f)
+{
+    bool absent = f->traits & (FN_BY_ROW | FN_BY_COLUMN) || f->kind == FN_TURNED ||
+                  f->kind == FN_NORMAL || f->kind == FN_SPARSE;
+    return c->rule->is_merge ? !absent : !(f->traits & FN_MERGES);
+}
+
 static int unknown_function(checker *c, const ast *node)
 {
-    REFUSE(c, node, KV_E_USAGE, "a rule knows no function `%s`", node->u.text);
-    for (size_t i = 0; i < sizeof said_otherwise / sizeof *said_otherwise; i++)
+    REFUSE(c, node, KV_E_USAGE, "a %s knows no function `%s`", c->rule->is_merge ? "merge" : "rule",
+           node->u.text);
+    for (size_t i = 0; !c->rule->is_merge && i < sizeof said_otherwise / sizeof *said_otherwise;
+         i++)
         if (strcmp(node->u.text, said_otherwise[i][0]) == 0)
             return kv_err_hint(c->e, "for example: %s", said_otherwise[i][1]);
     suggest near = {.word = node->u.text};
     for (int i = 0; i < element_function_count; i++)
-        if (element_find(element_functions[i].name) == &element_functions[i])
+        if (element_find(element_functions[i].name) == &element_functions[i] &&
+            is_there(c, &element_functions[i]))
             suggest_add(&near, element_functions[i].name);
     suggest_done(&near, c->e);
     return kv_err_hint(c->e, "help rules lists those that it knows");
@@ -63,16 +74,39 @@ static int named_argument(checker *c, const ast *node)
     return kv_err_hint(c->e, "colmean(x) is mean(x, axis=0), and rowmean(x) is mean(x, axis=1)");
 }
 
-static bool is_array_name(const ast *node)
+static bool is_array_name(const checker *c, const ast *node)
 {
-    return node->kind == AST_NAME &&
-           (strcmp(node->u.text, "input") == 0 || strcmp(node->u.text, "stored") == 0);
+    const rule_name *n = node->kind == AST_NAME ? rule_env_find(&c->env, node->u.text) : NULL;
+    return n && n->element && (n->kind == RULE_NAME_GIVEN || n->kind == RULE_NAME_STORED);
+}
+
+/* What functions of merges take beside an array is known before the arrays are read. */
+static int check_call_of_merge(checker *c, const ast *node, const element_function *f)
+{
+    for (uint32_t i = f->kind != FN_UNIFORM; i < node->n && f->traits & FN_MERGES; i++)
+        if (rule_env_is_element(&c->env, node->kid[i]))
+            return REFUSE(c, node->kid[i], KV_E_USAGE,
+                          "%s takes a number here that is known before the arrays are read",
+                          f->name);
+    if (f->kind == FN_MATMUL) {
+        bool low_rank = true;
+        for (uint32_t i = 0; i < node->n; i++)
+            low_rank &= node->kid[i]->kind == AST_NAME &&
+                        strncmp(node->kid[i]->u.text, i ? "lora_A[" : "lora_B[", 7) == 0;
+        if (!low_rank || strcmp(node->kid[0]->u.text + 6, node->kid[1]->u.text + 6) != 0)
+            return REFUSE(c, node, KV_E_USAGE,
+                          "matmul of a merge is of lora_B and lora_A of one model");
+    }
+    bool array = f->kind == FN_LARGEST || f->kind == FN_QUANTILE || f->kind == FN_ROWRANK;
+    if (array && !rule_env_is_element(&c->env, node->kid[0]))
+        return REFUSE(c, node, KV_E_USAGE, "%s takes an array, and this holds none", f->name);
+    return KV_OK;
 }
 
 static int check_call(checker *c, const ast *node)
 {
     const element_function *f = element_called(node);
-    if (!f)
+    if (!f || !is_there(c, f))
         return unknown_function(c, node);
     if (f->kind == FN_ENDSWITH && rule_env_is_element(&c->env, node))
         return REFUSE(c, node, KV_E_USAGE, "endswith takes texts, not arrays");
@@ -84,8 +118,11 @@ static int check_call(checker *c, const ast *node)
         source_at(c->src, node->pos, node->end, c->e);
         return rc;
     }
-    if (f->traits & FN_ASKS && !is_array_name(node->kid[0]))
-        return REFUSE(c, node, KV_E_USAGE, "%s takes `input` or `stored`", f->name);
+    if (f->traits & FN_ASKS && !is_array_name(c, node->kid[0]))
+        return REFUSE(c, node, KV_E_USAGE, "%s takes %s", f->name,
+                      c->rule->is_merge ? "a model or `base`" : "`input` or `stored`");
+    if (f->traits & FN_MERGES || (c->rule->is_merge && f->traits & FN_MATRIX))
+        return check_call_of_merge(c, node, f);
     for (uint32_t i = 0; i < node->n && f->traits & (FN_REDUCES | FN_MATRIX); i++)
         if (!rule_env_is_element(&c->env, node->kid[i]))
             return REFUSE(c, node, KV_E_USAGE, "%s takes an array, and this holds none", f->name);
@@ -141,12 +178,11 @@ static int check_expr(checker *c, const ast *node, bool element)
     case AST_FTEXT:
     case AST_FIELD:
         if (rule_env_is_element(&c->env, node))
-            return REFUSE(
-                c, node, KV_E_USAGE,
-                "a text holds what is known before the arrays are read, and this is %s",
-                rule_env_is_one(&c->env, node)
-                    ? "a number that is known only after the arrays are read"
-                    : "an array");
+            return REFUSE(c, node, KV_E_USAGE,
+                          "a text holds what is known before the arrays are read, and this is %s",
+                          rule_env_is_one(&c->env, node)
+                              ? "a number that is known only after the arrays are read"
+                              : "an array");
         return check_kids(c, node, false);
     case AST_TUPLE: /* behind % of a text */
         return check_kids(c, node, element);
@@ -476,9 +512,12 @@ int rule_check(rule_ast *r, const source *s, arena *a, kv_err *e)
         rc = kv_err_hint(c.e,
                          "`state NAME`, an array that begins with a number, can be left as it was");
     }
-    if (!rc && !c.wrote_stored) {
-        source_err(s, r->pos, r->end, c.e, KV_E_USAGE, "the rule never writes `stored`");
-        rc = kv_err_hint(c.e, "for example: stored += input");
+    bool fails = r->is_merge && r->body->n > 0 && r->body->kid[r->body->n - 1]->kind == RULE_FAIL;
+    if (!rc && !c.wrote_stored && !fails) {
+        source_err(s, r->pos, r->end, c.e, KV_E_USAGE, "the rule never writes `%s`",
+                   r->is_merge ? "merged" : "stored");
+        rc = kv_err_hint(c.e, r->is_merge ? "for example: merged = sum(models) / len(models)"
+                                          : "for example: stored += input");
     }
     arena_release(&c.memory);
     return rc;

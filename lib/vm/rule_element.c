@@ -237,7 +237,7 @@ static rule_operand element_reduce(rule_run *r, const ast *node, const element_f
     prog_value term = norm ? prog_apply(r->b, PROG_MUL, x, x, -1) : x, made = term;
     if (left.rows != extent.rows || left.columns != extent.columns) {
         *(how.over == PLAN_OVER_COLUMNS ? &r->by_rows : &r->whole) = true;
-        r->steps |= f->traits & FN_STEPS || !extent.rows || !extent.columns;
+        r->steps |= !r->merge && (f->traits & FN_STEPS || !extent.rows || !extent.columns);
         made =
             plan_reduce(r->b, plan_spread(r->b, term, extent), how.fold, how.over, r->offset != 0);
     }
@@ -308,6 +308,8 @@ static rule_operand element_operation(rule_run *r, const ast *node, const elemen
 static rule_operand element_call(rule_run *r, const ast *node, prog_type type)
 {
     const element_function *f = element_called(node);
+    if (f->traits & FN_MERGES || (r->merge && f->traits & FN_MATRIX))
+        return r->merge_element(r, node, f, type);
     if (f->traits & FN_REDUCES)
         return element_reduce(r, node, f, type);
     if (f->traits & FN_MATRIX)

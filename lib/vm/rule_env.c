@@ -6,21 +6,18 @@
 #include "vm/element.h"
 #include "vm/rule.h"
 
-static const struct {
-    const char *text;
-    rule_name_kind kind;
-    bool element;
-} given[] = {
-    {"input", RULE_NAME_GIVEN, true},
-    {"stored", RULE_NAME_STORED, true},
-    {"key", RULE_NAME_GIVEN, false},
-    {"name", RULE_NAME_GIVEN, false},
-    {"t", RULE_NAME_GIVEN, false},
-    {"lr", RULE_NAME_GIVEN, false},
-    {"wd", RULE_NAME_GIVEN, false},
-    {"base_lr", RULE_NAME_GIVEN, false},
-    {"rescale_grad", RULE_NAME_GIVEN, false},
-    {"clip_gradient", RULE_NAME_GIVEN, false},
+/* Of updaters; a merge has its own (vm/merge_lists.h). */
+static const rule_given_name given[] = {
+    {"input", RULE_NAME_GIVEN, true, PLAN_INPUT},
+    {"stored", RULE_NAME_STORED, true, PLAN_STORED},
+    {"key", RULE_NAME_GIVEN, false, -1},
+    {"name", RULE_NAME_GIVEN, false, -1},
+    {"t", RULE_NAME_GIVEN, false, -1},
+    {"lr", RULE_NAME_GIVEN, false, -1},
+    {"wd", RULE_NAME_GIVEN, false, -1},
+    {"base_lr", RULE_NAME_GIVEN, false, -1},
+    {"rescale_grad", RULE_NAME_GIVEN, false, -1},
+    {"clip_gradient", RULE_NAME_GIVEN, false, -1},
 };
 
 #define NGIVEN (int)(sizeof given / sizeof *given)
@@ -112,11 +109,15 @@ static bool assigns(const ast *node, const char *name)
 
 int rule_env_init(rule_env *env, const rule_ast *r, arena *a, kv_err *e)
 {
-    int room = NGIVEN + r->nparams + count_assignments(r->body);
+    int room = NGIVEN + r->ngiven + r->nparams + count_assignments(r->body);
     *env = (rule_env){.names = arena_alloc(a, sizeof *env->names * (size_t)room, e)};
     if (!env->names)
         return KV_E_MEMORY;
-    for (int i = 0; i < NGIVEN; i++) {
+    for (int i = 0; i < r->ngiven; i++)
+        add(env, r->given[i].text, r->given[i].kind, r->given[i].element);
+    if (r->given) /* what a merge gives has no value before */
+        rule_env_find(env, "merged")->known = false;
+    for (int i = 0; i < NGIVEN && !r->given; i++) {
         /* in a def, as in Python, a name that is assigned is one of its own */
         bool own = r->is_def && rule_gives(given[i].text) && strcmp(given[i].text, "key") != 0;
         if (!own || !assigns(r->body, given[i].text))

@@ -19,6 +19,14 @@ typedef enum rule_name_kind {
     RULE_NAME_STATE   /* kept from update to update */
 } rule_name_kind;
 
+/* A name that a rule is given. */
+typedef struct rule_given_name {
+    const char *text;
+    rule_name_kind kind; /* RULE_NAME_GIVEN or RULE_NAME_STORED */
+    bool element;
+    int slot; /* of a merge: the array's, or -1 */
+} rule_given_name;
+
 typedef struct rule_name {
     const char *text;
     rule_name_kind kind;

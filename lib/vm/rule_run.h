@@ -1,8 +1,9 @@
-/* One run of a rule from inside: what its three files share. rule_host.c computes host values,
+/* One run of a rule from inside: what its files share. rule_host.c computes host values,
  * rule_element.c makes elements operations of a program, rule.c goes through the statements. */
 #ifndef VM_RULE_RUN_H
 #define VM_RULE_RUN_H
 
+#include "vm/element.h"
 #include "vm/rule.h"
 #include "vm/rule_env.h"
 
@@ -11,6 +12,8 @@
 
 /* The first failure stays in rc: everything after it gives none, or -1, from which nothing else is
  * made. */
+struct rule_operand;
+
 typedef struct rule_run {
     const rule_binding *binding;
     const rule_given *given;
@@ -28,9 +31,16 @@ typedef struct rule_run {
     bool ended; /* by `skip` */
     prog_value path; /* in a block of which it is known late whether it runs: whether; else -1 */
     prog_value skip; /* whether a `skip` in such a block was met, or -1 */
+    struct merge_plan *merge; /* of a merge, what its functions add to; NULL: an updater */
+    /* Functions that only merges have, and matmul of low-rank adapters. */
+    struct rule_operand (*merge_element)(struct rule_run *r, const ast *node,
+                                         const element_function *f, prog_type type);
     int rc;
     kv_err *e;
 } rule_run;
+
+/* Runs the lines of the rule, up to the end or a `skip` or failure. */
+void rule_run_body(rule_run *r);
 
 /* Gives the failure rc the place of the node. */
 void rule_refuse(rule_run *r, const ast *node, int rc);

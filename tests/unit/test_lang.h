@@ -164,6 +164,7 @@ static inline void lang_dump(buf *out, const ast *node, lang_more more)
     case RULE_ROWS: buf_add(out, "(rows)"); break;
     case RULE_SKIP: buf_add(out, "(skip)"); break;
     case RULE_FAIL: lang_form(out, "fail", node, 0, more); break;
+    case RULE_FOR: lang_form(out, "for", node, 0, more); break;
     case RULE_PRINT: lang_form(out, "print", node, 0, more); break;
     case AST_BLOCK: lang_items(out, '{', node, '}', more); break;
     case AST_SCRIPT: break;

@@ -1,0 +1,105 @@
+/* What turns one checkpoint into another, as a file; and several of them as one. */
+#include "base/mem.h"
+#include "checkpoints/checkpoints.h"
+#include "checkpoints/patches.h"
+#include "session/unit.h"
+#include "syntax/safe.h"
+#include "term/progress.h"
+
+/* What was made, as one row. */
+static int add_summary(rows *table, const patch_summary *made, kv_err *e)
+{
+    static const rows_column columns[] = {{"changed", "changed"},   {"new", "new"},
+                                          {"gone", "gone"},         {"same", "same"},
+                                          {"elements", "elements"}, {"bytes", "bytes"}};
+    const int64_t cells[] = {made->changed, made->added,    made->gone,
+                             made->same,    made->elements, made->bytes};
+    int code = KV_OK;
+    *table = (rows){columns, sizeof columns / sizeof *columns, NULL, 0, 0};
+    for (size_t i = 0; i < sizeof cells / sizeof *cells && !code; i++)
+        code = rows_add(table, value_int(cells[i]), e);
+    return code;
+}
+
+static int make(session *s, const words *w, const char *to, patch_summary *made, kv_err *e)
+{
+    const checkpoint_options weights = {.weights = true};
+    const patch_options o = {.progress = progress_bytes, .unsynced = s->writes_unsynced};
+    checkpoint *files[2] = {0};
+    int code = KV_OK;
+    for (int i = 0; i < 2 && !code; i++)
+        if ((code = checkpoint_open(&files[i], w->items[i].text, &weights, e)))
+            unit_at(s, w->items[i].at, e);
+    if (!code) {
+        progress_begin("patch", 0, PROGRESS_BYTES);
+        code = patch_make(to, files[0], files[1], &o, made, e);
+        progress_end();
+    }
+    checkpoint_close(files[0]);
+    checkpoint_close(files[1]);
+    return code;
+}
+
+static int join(session *s, const words *w, const char *to, patch_summary *made, rows *table,
+                result *out, kv_err *e)
+{
+    const patch_options o = {.progress = progress_bytes, .unsynced = s->writes_unsynced};
+    patch_misfits wrong = {0};
+    patches p = {0};
+    int code = patches_open(s, w, w->n, &p, e);
+    if (!code) {
+        progress_begin("patch", 0, PROGRESS_BYTES);
+        code = patch_join(to, p.items, p.n, &o, made, &wrong, e);
+        progress_end();
+    }
+    code = patches_refuse(&wrong, table, code, out, e);
+    patch_misfits_release(&wrong);
+    patches_release(&p);
+    return code;
+}
+
+static int check_words(session *s, const ast *call, const words *w, bool chain, kv_err *e)
+{
+    if (chain || w->n == 2)
+        return KV_OK;
+    unit_err(s, w->n > 2 ? w->items[2].at : call, e, KV_E_USAGE,
+             "a patch is between two checkpoints, and %lld %s given", (long long)w->n,
+             w->n == 1 ? "is" : "are");
+    return kv_err_hint(e, "patch A B --out P, or patch --chain P1 P2 --out P");
+}
+
+/* Everything but the table. */
+static int patch_words(session *s, const ast *call, rows *table, result *out, kv_err *e)
+{
+    words w = {0};
+    patch_summary made;
+    bool chain = command_option_of(call, "chain") != NULL;
+    int code = eval_words(s, call->kid[0], "a path", out, &w, e);
+    if (code || (code = check_words(s, call, &w, chain, e)))
+        return code;
+    const char *to = eval_option_word(s, call, "out", "a path", out, e);
+    if (!to && !e->code) {
+        unit_err(s, call, e, KV_E_USAGE, "nothing says where the patch goes");
+        return kv_err_hint(e, "--out P.safetensors");
+    }
+    if (!to)
+        return e->code;
+    const ast *at = command_option_of(call, "out");
+    if (safe_write(s, to, e))
+        return unit_at(s, at, e);
+    if (session_would(s, "write", to))
+        return KV_OK;
+    code = chain ? join(s, &w, to, &made, table, out, e) : make(s, &w, to, &made, e);
+    if (code || out->refusal)
+        return code ? unit_at(s, at, e) : KV_OK;
+    return add_summary(table, &made, e);
+}
+
+int cmd_patch(session *s, const ast *call, result *out, kv_err *e)
+{
+    buf text = {0};
+    rows table = patches_table();
+    int code = patch_words(s, call, &table, out, e);
+    return table.n == 0 ? result_text(out, &text, code, e)
+                        : result_table(out, &text, &table, code, e);
+}

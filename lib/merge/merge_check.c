@@ -1,0 +1,244 @@
+/* What can be known of a merge before a byte is written. */
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "merge/merge_job.h"
+#include "merge/merge_plans.h"
+#include "merge/row_ranks.h"
+
+/* The checkpoint that tells names and shapes. */
+static checkpoint *first_of(const merge *m)
+{
+    return m->base ? m->base : m->models[0];
+}
+
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+/* The first name of a checkpoint that another one does not have, or NULL. */
+static const char *name_beyond(const checkpoint *c, const checkpoint *other)
+{
+    for (int64_t i = 0; i < checkpoint_count(c); i++)
+        if (checkpoint_find(other, checkpoint_at(c, i)->name) < 0)
+            return checkpoint_at(c, i)->name;
+    return NULL;
+}
+
+static int refuse_name(const checkpoint *c, const char *name, const checkpoint *first, kv_err *e)
+{
+    const char *other = name_beyond(c, first);
+    int code = file_bad(e, KV_E_KEY, checkpoint_name(c), "there is no \"%.80s\", which %.120s has",
+                        name, checkpoint_name(first));
+    return other
+               ? kv_err_hint(e, "it has \"%.80s\" instead; GLOBs and --exclude choose keys", other)
+               : code;
+}
+
+/* Where all keys are merged, no model has more of them. */
+static int check_beyond(const merge *m, kv_err *e)
+{
+    const checkpoint *first = first_of(m);
+    for (int i = 0; i < m->nmodels && m->nkeys == checkpoint_count(first); i++) {
+        const char *name = name_beyond(m->models[i], first);
+        if (!name)
+            continue;
+        file_bad(e, KV_E_KEY, checkpoint_name(first), "there is no \"%.80s\", which %.120s has",
+                 name, checkpoint_name(m->models[i]));
+        return kv_err_hint(e, "GLOBs and --exclude choose keys");
+    }
+    return KV_OK;
+}
+
+/* ---- Shapes and types ------------------------------------------------------------------------ */
+
+static void put_shape(buf *out, const tensor_info *t)
+{
+    buf_char(out, '(');
+    for (int i = 0; i < t->ndim; i++)
+        buf_printf(out, i ? ", %lld" : "%lld", (long long)t->shape[i]);
+    buf_add(out, t->ndim == 1 ? ",)" : ")");
+}
+
+static int refuse_shape(const checkpoint *c, const tensor_info *t, const checkpoint *first,
+                        const tensor_info *like, kv_err *e)
+{
+    buf one = {0}, other = {0};
+    put_shape(&one, t);
+    put_shape(&other, like);
+    int code = file_bad(e, KV_E_SHAPE, checkpoint_name(c), "\"%.80s\" is %s, in %.120s %s", t->name,
+                        buf_text(&one), checkpoint_name(first), buf_text(&other));
+    buf_release(&one);
+    buf_release(&other);
+    return code;
+}
+
+static bool has_shape(const tensor_info *t, const tensor_info *like)
+{
+    return t->ndim == like->ndim &&
+           (t->ndim == 0 || memcmp(t->shape, like->shape, (size_t)t->ndim * sizeof *t->shape) == 0);
+}
+
+static bool is_float(tensor_type t)
+{
+    return tensor_type_kind(t) == TENSOR_KIND_FLOAT;
+}
+
+static int check_type(const checkpoint *c, const tensor_info *t, const checkpoint *first,
+                      const tensor_info *like, kv_err *e)
+{
+    if (tensor_type_kind(t->type) >= TENSOR_KIND_COMPLEX) {
+        file_bad(e, KV_E_DTYPE, checkpoint_name(c), "\"%.80s\" is %s, which cannot be merged",
+                 t->name, tensor_type_name(t->type));
+        return kv_err_hint(e, "--exclude leaves keys out");
+    }
+    if (t->type == like->type || (is_float(t->type) && is_float(like->type)))
+        return KV_OK;
+    file_bad(e, KV_E_DTYPE, checkpoint_name(c), "\"%.80s\" is %s, in %.120s %s", t->name,
+             tensor_type_name(t->type), checkpoint_name(first), tensor_type_name(like->type));
+    return kv_err_hint(e, "only floating keys are merged; others must be equal");
+}
+
+/* The type that a key gets. */
+static int check_goal(const merge_job *j, const checkpoint *first, kv_err *e)
+{
+    const tensor_info *t = j->like;
+    if (j->type == t->type ||
+        (is_float(t->type) && tensor_type_kind(j->type) < TENSOR_KIND_COMPLEX))
+        return KV_OK;
+    file_bad(e, KV_E_DTYPE, checkpoint_name(first), "\"%.80s\" is %s, which cannot become %s",
+             t->name, tensor_type_name(t->type), tensor_type_name(j->type));
+    return kv_err_hint(e, "such keys are copied as they are: leave out --dtype for them");
+}
+
+/* ---- A key ----------------------------------------------------------------------------------- */
+
+static int find_in(merge_job *j, int input, const checkpoint *c, const checkpoint *first, kv_err *e)
+{
+    int64_t at = checkpoint_find(c, j->like->name);
+    if (at < 0)
+        return refuse_name(c, j->like->name, first, e);
+    const tensor_info *t = checkpoint_at(c, at);
+    j->at[input] = at;
+    if (!has_shape(t, j->like))
+        return refuse_shape(c, t, first, j->like, e);
+    return check_type(c, t, first, j->like, e);
+}
+
+static int find_adapters(merge_job *j, merge_factors *factors, const merge *m, kv_err *e)
+{
+    int code = KV_OK;
+    bool any = false;
+    for (int i = 0; i < m->nmodels && !code; i++) {
+        code = merge_adapter_find(&factors[i], m->models[i], j->like, e);
+        any |= !code && factors[i].a >= 0;
+    }
+    if (!any)
+        j->kind = MERGE_JOB_COPY;
+    if (!code && any && !is_float(j->like->type))
+        code = file_bad(e, KV_E_DTYPE, checkpoint_name(m->base),
+                        "\"%.80s\" is %s, to which no adapter can be added", j->like->name,
+                        tensor_type_name(j->like->type));
+    return code;
+}
+
+int merge_job_find(merge_job *j, merge_factors *factors, const merge *m, int64_t key, kv_err *e)
+{
+    checkpoint *first = first_of(m);
+    int64_t at = checkpoint_find(first, m->keys[key].name);
+    *j = (merge_job){.key = key, .type = m->keys[key].type};
+    for (int i = 0; i < MERGE_INPUTS; i++)
+        j->at[i] = -1;
+    if (at < 0)
+        return file_bad(e, KV_E_KEY, checkpoint_name(first), "there is no \"%.80s\"",
+                        m->keys[key].name);
+    j->like = checkpoint_at(first, at);
+    j->kind = is_float(j->like->type) ? MERGE_JOB_RULE : MERGE_JOB_EQUAL;
+    j->wide = j->type == TENSOR_F64;
+    j->width = j->wide ? 8 : 4;
+    int code = check_goal(j, first, e);
+    for (int i = 0; i < m->nmodels && !m->adapters && !code; i++)
+        code = find_in(j, i, m->models[i], first, e);
+    if (!code && m->base)
+        code = find_in(j, m->nmodels, m->base, first, e);
+    return !code && m->adapters ? find_adapters(j, factors, m, e) : code;
+}
+
+/* ---- Cutting --------------------------------------------------------------------------------- */
+
+/* Ranks of a piece take at most so many elements, where a row does not have more. */
+#define RANKED ((int64_t)1 << 18)
+
+/* Pieces of whole rows, which are whole runs of every type. */
+static void cut_rows(merge_job *j)
+{
+    int64_t row = merge_row_of(j->like), step = row % 4 ? 4 * row : row;
+    int64_t n = RANKED / j->plan->nranks / step;
+    j->piece = n > 0 ? n * step : step;
+    j->piece = j->piece < j->like->elements ? j->piece : j->like->elements;
+}
+
+int merge_job_cut(merge_job *j, kv_err *e)
+{
+    int64_t size = j->like->elements;
+    j->piece = WALK_PIECE;
+    if (j->kind == MERGE_JOB_RULE && j->plan->nranks > 0 && size > 0) {
+        int64_t row = merge_row_of(j->like);
+        cut_rows(j);
+        if (j->piece > MERGE_RANKS_BYTES / j->width / j->plan->nranks ||
+            j->plan->nranks * j->piece * j->width + row_ranks_bytes(row) > MERGE_RANKS_BYTES)
+            return kv_err_set(
+                e, KV_E_UNSUPPORTED,
+                "\"%.80s\" has rows of %lld elements: the ranks of %d rows do not fit "
+                "into memory",
+                j->like->name, (long long)row, j->plan->nranks);
+    }
+    j->npieces = size / j->piece + (size % j->piece != 0);
+    j->chunks = (j->piece + MERGE_CHUNK - 1) / MERGE_CHUNK;
+    return KV_OK;
+}
+
+/* ---- All keys -------------------------------------------------------------------------------- */
+
+static int check_inputs(const merge *m, kv_err *e)
+{
+    int code = KV_OK;
+    if (m->nmodels < 1 || m->nmodels > MERGE_MODELS)
+        return kv_err_set(e, KV_E_USAGE, "a merge takes 1 to %d models, not %d", MERGE_MODELS,
+                          m->nmodels);
+    if (m->adapters && !m->base) {
+        kv_err_set(e, KV_E_USAGE, "adapters are merged into a base, and none is given");
+        return kv_err_hint(e, "--base CKPT: the model that they are for");
+    }
+    for (int i = 0; i < m->nmodels && m->adapters && !code; i++)
+        code = merge_adapter_check(m->models[i], m->base, e);
+    return code || m->adapters ? code : check_beyond(m, e);
+}
+
+static int check_key(const merge *m, merge_plans *plans, int64_t key, kv_err *e)
+{
+    merge_factors factors[MERGE_MODELS];
+    merge_job j;
+    int code = merge_job_find(&j, factors, m, key, e);
+    if (code || j.kind != MERGE_JOB_RULE || j.like->elements == 0)
+        return code;
+    code = merge_plans_get(plans, &j.plan, &j.own, j.like, j.wide, factors, e);
+    if (!code)
+        code = merge_job_cut(&j, e);
+    merge_plan_release(&j.own);
+    return code;
+}
+
+int merge_check(const merge *m, kv_err *e)
+{
+    merge_plans *plans = NULL;
+    int code = check_inputs(m, e);
+    if (!code)
+        code = merge_plans_new(&plans, m, e);
+    if (!code)
+        code = merge_plans_check(plans, e);
+    for (int64_t i = 0; i < m->nkeys && !code; i++)
+        code = check_key(m, plans, i, e);
+    merge_plans_free(plans);
+    return code;
+}

@@ -1,0 +1,27 @@
+/* Random numbers from [0, 1) for the elements of a key, by Philox 4x32-10 (base/philox.h).
+ *
+ * A number follows from the seed, the text of the key, a stream, and the element's place in it. So
+ * neither threads nor blocks, shards or other keys change it. The seed is the key of the cipher; a
+ * hash of key and stream is the upper half of its counter, the place the lower one. A counter gives
+ * four numbers: element 64 g + 16 w + b is word w of counter 16 g + b.
+ */
+#ifndef MERGE_MERGE_DRAW_H
+#define MERGE_MERGE_DRAW_H
+
+#include <stdint.h>
+
+/* Elements that are drawn together. */
+#define MERGE_DRAW_GROUP 64
+
+/* What the numbers of one draw of one key follow from, beside the place. */
+typedef struct merge_draw_key {
+    uint32_t seed[2], hash[2];
+} merge_draw_key;
+
+merge_draw_key merge_draw_key_of(int64_t seed, const char *key, int64_t stream);
+
+/* The numbers of ngroups groups from element MERGE_DRAW_GROUP * group on, multiples of 2^-24. */
+void merge_draw_f32(float *out, const merge_draw_key *k, int64_t group, int64_t ngroups);
+void merge_draw_f64(double *out, const merge_draw_key *k, int64_t group, int64_t ngroups);
+
+#endif

@@ -1,0 +1,65 @@
+/* A lane waits for its last addition, so there are enough of them to keep the processor busy. */
+#include "merge/merge_fold.h"
+
+#include <math.h>
+
+#include "base/clones.h"
+
+enum { LANES = 32 };
+
+#define SUM(a, b) ((a) + (b))
+#define MAX(a, b) ((((b) > (a)) | ((b) != (b))) ? (b) : (a))
+#define MIN(a, b) ((((b) < (a)) | ((b) != (b))) ? (b) : (a))
+
+double merge_fold_begin(plan_fold fold)
+{
+    return fold == PLAN_SUM ? 0 : fold == PLAN_MAX ? -INFINITY : INFINITY;
+}
+
+double merge_fold_join(plan_fold fold, double a, double b)
+{
+    return fold == PLAN_SUM ? SUM(a, b) : fold == PLAN_MAX ? MAX(a, b) : MIN(a, b);
+}
+
+/* Whole groups of lanes. */
+#define LOOP(suffix, T, JOIN)                                                                      \
+    CPU_CLONES static void fold_##suffix(double *restrict lane, const void *terms, int64_t n)      \
+    {                                                                                              \
+        const T *x = terms;                                                                        \
+        double own[LANES];                                                                         \
+        for (int l = 0; l < LANES; l++)                                                            \
+            own[l] = lane[l];                                                                      \
+        for (int64_t i = 0; i < n; i += LANES)                                                     \
+            for (int l = 0; l < LANES; l++)                                                        \
+                own[l] = JOIN(own[l], (double)x[i + l]);                                           \
+        for (int l = 0; l < LANES; l++)                                                            \
+            lane[l] = own[l];                                                                      \
+    }
+
+LOOP(sum_f32, float, SUM)
+LOOP(max_f32, float, MAX)
+LOOP(min_f32, float, MIN)
+LOOP(sum_f64, double, SUM)
+LOOP(max_f64, double, MAX)
+LOOP(min_f64, double, MIN)
+
+typedef void loop(double *restrict lane, const void *terms, int64_t n);
+
+static loop *const loops[][PLAN_FOLDS] = {{fold_sum_f32, fold_max_f32, fold_min_f32},
+                                          {fold_sum_f64, fold_max_f64, fold_min_f64}};
+
+double merge_fold_chunk(plan_fold fold, bool wide, const void *terms, int64_t n)
+{
+    double lane[LANES];
+    int64_t whole = n - n % LANES;
+    for (int l = 0; l < LANES; l++)
+        lane[l] = merge_fold_begin(fold);
+    loops[wide][fold](lane, terms, whole);
+    for (int64_t i = whole; i < n; i++)
+        lane[i - whole] =
+            merge_fold_join(fold, lane[i - whole],
+                            wide ? ((const double *)terms)[i] : (double)((const float *)terms)[i]);
+    for (int l = 1; l < LANES; l++)
+        lane[0] = merge_fold_join(fold, lane[0], lane[l]);
+    return lane[0];
+}

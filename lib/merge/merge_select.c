@@ -1,0 +1,463 @@
+/* Selection among terms that pass by. The loops over a chunk exist for float32, whose keys have 32
+ * bits, and for float64. */
+#include "merge/merge_select.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clones.h"
+#include "base/mem.h"
+#include "engine/pool.h"
+
+enum { BIN_BITS = 12, BINS = 1 << BIN_BITS };
+
+/* What a sweep found in a chunk; kept for PLAN_LEAST. Counts of at most MERGE_CHUNK. */
+typedef struct found_in {
+    int64_t at; /* of the first that was kept */
+    uint16_t kept, low, high;
+} found_in;
+
+struct merge_select {
+    plan_fold fold;
+    bool wide;
+    int64_t n, nchunks, order, room;
+    int64_t place; /* of the term, from the smallest */
+
+    /* The range of a sweep: keys from low to high. Those that equal an end are counted, those
+     * between are kept, or all of them counted in bins of 2^shift keys. */
+    uint64_t low, high;
+    int64_t expected; /* between them; -1: unknown */
+    bool in_bins;
+    int shift;
+    uint64_t *bins; /* BINS of each worker */
+    void *kept;     /* keys */
+    int64_t cap;
+    found_in *in; /* of each chunk */
+
+    /* What the sweep counts. */
+    _Atomic(int64_t) nbelow, nlow, nhigh, nkept, nnans;
+
+    /* What it ends with. */
+    uint64_t key;
+    int64_t cut_chunk; /* the chunk with the last term that is in: of it, cut_equal equal ones */
+    int64_t cut_equal;
+};
+
+static uint64_t most_key(const merge_select *s)
+{
+    return s->wide ? UINT64_MAX : UINT32_MAX;
+}
+
+/* ---- Loops ----------------------------------------------------------------------------------- */
+
+/* What a loop over a chunk is told and tells. */
+typedef struct look {
+    uint64_t low, high;   /* which are counted */
+    uint64_t first, span; /* inside are keys of which key - first is at most span */
+    bool any;             /* there are such keys */
+    int64_t below, nlow, nhigh, nnans;
+} look;
+
+#define LOOPS(suffix, F, U, S, BITS)                                                               \
+    /* The key of each term, and whether it is inside. */                                          \
+    CPU_CLONES static void look_##suffix(look *l, U *restrict key, uint8_t *restrict inside,       \
+                                         const F *restrict x, int64_t n)                           \
+    {                                                                                              \
+        U low = (U)l->low, high = (U)l->high, first = (U)l->first, span = (U)l->span;              \
+        U below = 0, nlow = 0, nhigh = 0, nnans = 0;                                               \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            F y = x[i] + 0; /* no -0 */                                                            \
+            U u;                                                                                   \
+            memcpy(&u, &y, sizeof u);                                                              \
+            u ^= (U)((S)u >> (BITS - 1)) | (U)1 << (BITS - 1);                                     \
+            u = y != y ? (U)-1 : u;                                                                \
+            key[i] = u;                                                                            \
+            below += u < low;                                                                      \
+            nlow += u == low;                                                                      \
+            nhigh += u == high;                                                                    \
+            nnans += u == (U)-1;                                                                   \
+        }                                                                                          \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            inside[i] = (U)(key[i] - first) <= span;                                               \
+        l->below = (int64_t)below;                                                                 \
+        l->nlow = (int64_t)nlow;                                                                   \
+        l->nhigh = (int64_t)nhigh;                                                                 \
+        l->nnans = (int64_t)nnans;                                                                 \
+    }                                                                                              \
+                                                                                                   \
+    /* Moves those that are inside to the front; most are not, so eight are looked at together. */ \
+    static int64_t keep_##suffix(U *key, const uint8_t *inside, int64_t n)                         \
+    {                                                                                              \
+        int64_t kept = 0;                                                                          \
+        for (int64_t i = 0; i < n; i += 8) {                                                       \
+            uint64_t eight;                                                                        \
+            memcpy(&eight, inside + i, sizeof eight);                                              \
+            for (; eight; eight &= eight - 1)                                                      \
+                key[kept++] = key[i + __builtin_ctzll(eight) / 8];                                 \
+        }                                                                                          \
+        return kept;                                                                               \
+    }                                                                                              \
+                                                                                                   \
+    static void count_##suffix(uint64_t *bins, const U *key, int64_t n, uint64_t low, int shift)   \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            bins[(key[i] - low) >> shift]++;                                                       \
+    }                                                                                              \
+                                                                                                   \
+    static int64_t equal_##suffix(const U *key, int64_t n, uint64_t to)                            \
+    {                                                                                              \
+        int64_t equal = 0;                                                                         \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            equal += key[i] == to;                                                                 \
+        return equal;                                                                              \
+    }                                                                                              \
+                                                                                                   \
+    /* The key at a place of n sorted ones. *before: how many are smaller. Each round looks at     \
+     * the keys of one bin of the last. */                                                         \
+    static uint64_t pick_##suffix(const U *key, int64_t n, int64_t place, int64_t *before)         \
+    {                                                                                              \
+        U low = 0, high = (U)-1;                                                                   \
+        int64_t under = 0;                                                                         \
+        while (low < high) {                                                                       \
+            uint32_t bins[BINS] = {0};                                                             \
+            int shift = shift_of(high - low), bin = 0;                                             \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                if ((U)(key[i] - low) <= (U)(high - low))                                          \
+                    bins[(U)(key[i] - low) >> shift]++;                                            \
+            while (under + bins[bin] <= place)                                                     \
+                under += bins[bin++];                                                              \
+            low += (U)bin << shift;                                                                \
+            U last = low + (((U)1 << shift) - 1);                                                  \
+            high = last < high ? last : high;                                                      \
+        }                                                                                          \
+        *before = under;                                                                           \
+        return low;                                                                                \
+    }
+
+/* How far keys that differ by up to span are shifted to become numbers of bins. */
+static int shift_of(uint64_t span)
+{
+    int bits = span ? 64 - __builtin_clzll(span) : 0;
+    return bits > BIN_BITS ? bits - BIN_BITS : 0;
+}
+
+LOOPS(f32, float, uint32_t, int32_t, 32)
+LOOPS(f64, double, uint64_t, int64_t, 64)
+
+static uint64_t pick(const merge_select *s, const void *keys, int64_t n, int64_t place,
+                     int64_t *before)
+{
+    return s->wide ? pick_f64(keys, n, place, before) : pick_f32(keys, n, place, before);
+}
+
+static int64_t count_equal(const merge_select *s, const void *keys, int64_t from, int64_t n)
+{
+    return s->wide ? equal_f64((const uint64_t *)keys + from, n, s->key)
+                   : equal_f32((const uint32_t *)keys + from, n, s->key);
+}
+
+/* A chunk's terms become keys. */
+typedef union chunk_keys {
+    uint32_t u32[MERGE_CHUNK];
+    uint64_t u64[MERGE_CHUNK];
+} chunk_keys;
+
+static int64_t look_at(const merge_select *s, look *l, chunk_keys *keys, const void *terms,
+                       int64_t n)
+{
+    uint8_t inside[MERGE_CHUNK + 8];
+    if (s->wide)
+        look_f64(l, keys->u64, inside, terms, n);
+    else
+        look_f32(l, keys->u32, inside, terms, n);
+    if (!l->any)
+        return 0;
+    memset(inside + n, 0, 8);
+    return s->wide ? keep_f64(keys->u64, inside, n) : keep_f32(keys->u32, inside, n);
+}
+
+/* ---- Making ---------------------------------------------------------------------------------- */
+
+int merge_select_new(merge_select **out, plan_fold fold, int64_t order, bool wide, int64_t n,
+                     int64_t nchunks, kv_err *e)
+{
+    merge_select *s = mem_zalloc(1, sizeof *s, e);
+    if (!s)
+        return KV_E_MEMORY;
+    *s = (merge_select){.fold = fold,
+                        .order = order,
+                        .wide = wide,
+                        .n = n,
+                        .nchunks = nchunks,
+                        .room = 1 << 16,
+                        .place = fold == PLAN_LEAST ? n - order : order,
+                        .expected = n,
+                        .cut_chunk = nchunks};
+    s->high = most_key(s);
+    *out = s;
+    return KV_OK;
+}
+
+void merge_select_room(merge_select *s, int64_t room)
+{
+    s->room = room;
+}
+
+static void release_sweep(merge_select *s)
+{
+    mem_free(s->bins);
+    mem_free(s->kept);
+    mem_free(s->in);
+    s->bins = NULL;
+    s->kept = NULL;
+    s->in = NULL;
+}
+
+void merge_select_free(merge_select *s)
+{
+    if (!s)
+        return;
+    release_sweep(s);
+    mem_free(s);
+}
+
+/* ---- Samples --------------------------------------------------------------------------------- */
+
+/* Below so many terms all are kept. A sample has one of SAMPLE_SHARE, within bounds. */
+enum { SAMPLE_FROM = 1 << 16, SAMPLE_SHARE = 64, SAMPLE_LEAST = 1 << 13, SAMPLE_MOST = 1 << 16 };
+
+int64_t merge_select_sample_size(const merge_select *s)
+{
+    int64_t n = s->n / SAMPLE_SHARE;
+    if (s->n <= SAMPLE_FROM)
+        return 0;
+    return n < SAMPLE_LEAST ? SAMPLE_LEAST : n > SAMPLE_MOST ? SAMPLE_MOST : n;
+}
+
+/* Sampled places differ from the true ones by a few deviations of a binomial distribution, more so
+ * where neighbours are alike. */
+#define DEVIATIONS 8
+
+void merge_select_sample(merge_select *s, void *terms, int64_t n)
+{
+    look l = {.any = false};
+    chunk_keys keys;
+    int64_t bytes = s->wide ? 8 : 4, before;
+    for (int64_t i = 0; i < n; i += MERGE_CHUNK) {
+        int64_t k = n - i < MERGE_CHUNK ? n - i : MERGE_CHUNK;
+        look_at(s, &l, &keys, (char *)terms + i * bytes, k);
+        memcpy((char *)terms + i * bytes, &keys, (size_t)(k * bytes));
+    }
+    double share = ((double)s->place + 0.5) / (double)s->n, at = share * (double)n;
+    double width = DEVIATIONS * sqrt(share * (1 - share) * (double)n) + 2;
+    int64_t from = (int64_t)floor(at - width), to = (int64_t)ceil(at + width);
+    s->low = from < 0 ? 0 : pick(s, terms, n, from, &before);
+    s->high = to >= n ? most_key(s) : pick(s, terms, n, to, &before);
+    from = from < 0 ? 0 : from;
+    to = to >= n ? n : to;
+    s->expected = (int64_t)((double)(to - from) / (double)n * (double)s->n);
+}
+
+/* ---- Sweeps ---------------------------------------------------------------------------------- */
+
+int merge_select_begin(merge_select *s, kv_err *e)
+{
+    bool most = s->expected == s->n;
+    s->cap = s->low == s->high ? 0 : most ? s->n : s->expected + s->expected / 2 + MERGE_CHUNK;
+    s->in_bins = s->low < s->high && (s->expected < 0 || s->cap > s->room);
+    s->nbelow = s->nlow = s->nhigh = s->nkept = s->nnans = 0;
+    release_sweep(s);
+    if (s->in_bins) {
+        s->shift = shift_of(s->high - s->low);
+        s->bins = mem_zalloc(BINS * pool_workers(), sizeof *s->bins, e);
+        return s->bins ? KV_OK : KV_E_MEMORY;
+    }
+    if (!(s->kept = mem_alloc(s->cap, s->wide ? 8 : 4, e)))
+        return KV_E_MEMORY;
+    if (s->fold == PLAN_LEAST && !(s->in = mem_alloc(s->nchunks, sizeof *s->in, e)))
+        return KV_E_MEMORY;
+    return KV_OK;
+}
+
+/* Appends keys; when there are too many, only counts them. */
+static int64_t keep(merge_select *s, const chunk_keys *keys, int64_t n)
+{
+    size_t bytes = s->wide ? 8 : 4;
+    int64_t at = n ? atomic_fetch_add(&s->nkept, n) : 0;
+    if (n && at + n <= s->cap)
+        memcpy((char *)s->kept + at * (int64_t)bytes, keys, (size_t)n * bytes);
+    return at;
+}
+
+void merge_select_chunk(merge_select *s, int64_t chunk, int worker, const void *terms, int64_t n)
+{
+    chunk_keys keys;
+    look l = {
+        .low = s->low, .high = s->high, .first = s->low, .span = s->high - s->low, .any = true};
+    if (!s->in_bins) { /* without the ends */
+        l.first = s->low + 1;
+        l.any = l.span > 1;
+        l.span = l.any ? l.span - 2 : 0;
+    }
+    int64_t inside = look_at(s, &l, &keys, terms, n);
+    atomic_fetch_add(&s->nbelow, l.below);
+    atomic_fetch_add(&s->nlow, l.nlow);
+    atomic_fetch_add(&s->nhigh, l.nhigh);
+    atomic_fetch_add(&s->nnans, l.nnans);
+    if (s->in_bins) {
+        uint64_t *bins = s->bins + (int64_t)worker * BINS;
+        if (s->wide)
+            count_f64(bins, keys.u64, inside, s->low, s->shift);
+        else
+            count_f32(bins, keys.u32, inside, s->low, s->shift);
+        return;
+    }
+    int64_t at = keep(s, &keys, inside);
+    if (s->in)
+        s->in[chunk] = (found_in){at, (uint16_t)inside, (uint16_t)l.nlow, (uint16_t)l.nhigh};
+}
+
+/* The bin with the place becomes the range. */
+static void narrow(merge_select *s)
+{
+    int64_t before = s->nbelow;
+    int workers = pool_workers();
+    for (uint64_t bin = 0; bin < BINS; bin++) {
+        int64_t n = 0;
+        for (int w = 0; w < workers; w++)
+            n += (int64_t)s->bins[(uint64_t)w * BINS + bin];
+        if (before + n <= s->place) {
+            before += n;
+            continue;
+        }
+        uint64_t low = s->low + (bin << s->shift), last = low + (((uint64_t)1 << s->shift) - 1);
+        s->high = last < s->high ? last : s->high;
+        s->low = low;
+        s->expected = n;
+        return;
+    }
+}
+
+/* Of the terms that equal the key, `in` are among the largest: finds the chunk of the last. */
+static void find_cut(merge_select *s, int64_t in)
+{
+    for (int64_t c = 0; c < s->nchunks; c++) {
+        const found_in *f = &s->in[c];
+        int64_t equal = s->key == s->low    ? f->low
+                        : s->key == s->high ? f->high
+                                            : count_equal(s, s->kept, f->at, f->kept);
+        if (in <= equal) {
+            s->cut_chunk = c;
+            s->cut_equal = in;
+            return;
+        }
+        in -= equal;
+    }
+}
+
+/* Takes the key at the place out of what was kept. */
+static void take(merge_select *s)
+{
+    int64_t place = s->place - s->nbelow, before = s->nbelow, equal = s->nlow, smaller;
+    if (place < s->nlow) {
+        s->key = s->low;
+    } else if (place < s->nlow + s->nkept) {
+        s->key = pick(s, s->kept, s->nkept, place - s->nlow, &smaller);
+        before += s->nlow + smaller;
+        equal = count_equal(s, s->kept, 0, s->nkept);
+    } else {
+        s->key = s->high;
+        before += s->nlow + s->nkept;
+        equal = s->nhigh;
+    }
+    int64_t in = s->order - (s->n - before - equal);
+    if (s->fold == PLAN_LEAST && in < equal)
+        find_cut(s, in);
+}
+
+void merge_select_end(merge_select *s, bool *more)
+{
+    *more = true;
+    if (s->low == s->high)
+        s->nhigh = 0;
+    if (s->fold == PLAN_ORDER && s->nnans > 0) {
+        s->key = most_key(s);
+        *more = false;
+    } else if (s->place < s->nbelow) {
+        s->high = s->low - 1;
+        s->low = 0;
+        s->expected = s->nbelow;
+    } else if (s->in_bins) {
+        uint64_t high = s->high;
+        int64_t in = s->nbelow;
+        for (int64_t i = 0; i < (int64_t)BINS * pool_workers(); i++)
+            in += (int64_t)s->bins[i];
+        if (s->place < in) {
+            narrow(s);
+        } else {
+            s->low = high + 1;
+            s->high = most_key(s);
+            s->expected = s->n - in;
+        }
+    } else if (s->place >= s->nbelow + s->nlow + s->nkept + s->nhigh) {
+        s->low = s->high + 1;
+        s->expected = s->n - s->nbelow - s->nlow - s->nkept - s->nhigh;
+        s->high = most_key(s);
+    } else if (s->nkept > s->cap) {
+        s->expected = -1; /* too many: bins */
+    } else {
+        take(s);
+        *more = false;
+    }
+    if (!*more)
+        release_sweep(s);
+}
+
+/* ---- Results --------------------------------------------------------------------------------- */
+
+static double number_of(const merge_select *s)
+{
+    if (s->key == most_key(s))
+        return NAN;
+    if (s->wide) {
+        double x;
+        uint64_t u = s->key ^ (s->key >> 63 ? (uint64_t)1 << 63 : UINT64_MAX);
+        memcpy(&x, &u, sizeof x);
+        return x;
+    }
+    float x;
+    uint32_t key = (uint32_t)s->key, u = key ^ (key >> 31 ? (uint32_t)1 << 31 : UINT32_MAX);
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+double merge_select_number(const merge_select *s)
+{
+    return number_of(s);
+}
+
+double merge_select_next(const merge_select *s)
+{
+    double x = number_of(s);
+    return s->wide ? nextafter(x, INFINITY) : nextafterf((float)x, INFINITY);
+}
+
+int64_t merge_select_cut(const merge_select *s, int64_t chunk)
+{
+    return chunk < s->cut_chunk ? MERGE_CHUNK : chunk > s->cut_chunk ? 0 : -1;
+}
+
+int64_t merge_select_cut_in(const merge_select *s, const void *terms, int64_t n)
+{
+    double x = number_of(s);
+    int64_t equal = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double y = s->wide ? ((const double *)terms)[i] : ((const float *)terms)[i];
+        equal += y == x || (x != x && y != y);
+        if (equal == s->cut_equal)
+            return i + 1;
+    }
+    return n;
+}

@@ -1,0 +1,82 @@
+/* The file of a patch.
+ *
+ * It is a safetensors file whose metadata have the text PATCH_MARK, with PATCH_VERSION. Its tensors
+ * are of type U8; names of keys stand in the index alone, so that no key can collide with them:
+ *
+ *   name        holds
+ *   index       the keys, compressed: see below
+ *   hashes      16 bytes each, in the order of the keys: of A's key, unless it is new, then of B's,
+ *               unless it is gone or the same
+ *   0, 1, …     the data of the keys that are changed, reformed or new, in their order
+ *
+ * The index is its size without compression, 8 bytes, and one zstd frame with a checksum. Numbers
+ * in it are varints (7 bits a byte, the lowest first, the top bit set in all but the last); a text
+ * is its length and its bytes; a form is the name of a type, the number of dimensions, and those.
+ *
+ *   number      of metadata of B, and of each its name and its text
+ *   number      of keys: those of B in their order, then those that are gone
+ *   of each     its name; its state, a byte (patch_state); its form in B, of one that is gone in A;
+ *               if it is reformed its form in A; if it has data the number of units that differ
+ *
+ * Data are changes of units: an element of 1, 2, 4 or 8 bytes, or a byte of types of any other
+ * width. They stand in chunks, in the order of their places, that do not overlap. What is reformed
+ * or new has every unit. A chunk:
+ *
+ *   varint      the bytes that follow
+ *   byte        0: units at places of their own; 1: of one range
+ *   varint      the units between the chunk before, or the begin of the key, and its first
+ *   varint      n, their number: 1 to PATCH_CHUNK, of a range to PATCH_RANGE
+ *   byte        (places) the bytes of a gap, that is of the units between one and the next: 0 to 8,
+ *               or PATCH_SHORT
+ *   streams     (places) the lowest bytes of all n - 1 gaps, then the second ones, …; if they are
+ *               short: a byte each; where that is 255 so much more is added as follows: a byte, the
+ *               bytes of each, 0 to 8, and a stream for the lowest ones, then the second ones, …
+ *   byte        of units of several bytes: 0: a stream for each byte of a unit; 1: one for all
+ *   streams     of the values, which are the bits that B has
+ *
+ * A stream is a byte that says how it is stored, and: 0: its bytes; 1: a varint, the length of a
+ * zstd frame, and that; 2: one byte, that all of it are.
+ *
+ * A small part of a patch is damaged in most cases in a way that no reader of chunks can see. So
+ * what comes out is always compared with B's hashes.
+ */
+#ifndef PATCH_PATCH_FORMAT_H
+#define PATCH_PATCH_FORMAT_H
+
+#include <stdint.h>
+
+#include "checkpoint/tensor_type.h"
+#include "tensors/walk.h"
+
+#define PATCH_MARK    "kvctl.patch"
+#define PATCH_VERSION "1"
+#define PATCH_INDEX   "index"
+#define PATCH_HASHES  "hashes"
+
+/* Where names take as much, a header of safetensors has no room for them either. */
+#define PATCH_INDEX_MAX ((int64_t)256 << 20)
+
+#define PATCH_CHUNK ((int64_t)1 << 15)
+/* The bytes of a piece of a walk, where units are bytes: Q8_K has 292 for 256 elements. */
+#define PATCH_RANGE ((int64_t)3 << 16)
+
+#define PATCH_SHORT 9
+
+#define PATCH_HASH 16 /* bytes of XXH3-128 */
+
+typedef enum patch_state {
+    PATCH_SAME,     /* in A and B */
+    PATCH_CHANGED,  /* in both, with other bits */
+    PATCH_NEW,      /* in B alone */
+    PATCH_REFORMED, /* in both, of another dtype or shape */
+    PATCH_GONE      /* in A alone */
+} patch_state;
+
+/* The bytes of a unit of a type. */
+static inline int patch_unit(tensor_type t)
+{
+    int64_t bytes = tensor_type_run_bytes(t);
+    return tensor_type_run(t) == 1 && bytes <= 8 ? (int)bytes : 1;
+}
+
+#endif

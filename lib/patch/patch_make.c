@@ -1,0 +1,292 @@
+/* Making a patch: one walk over both checkpoints, in which each key goes to one worker, which
+ * hashes both sides and packs what differs. */
+#include <string.h>
+
+#include "base/kv_assert.h"
+#include "engine/pool.h"
+#include "patch/patch_find.h"
+#include "patch/patch_pack.h"
+#include "patch/patch_write.h"
+#include "patch/patch_zstd.h"
+#include "tensors/tensor_hash.h"
+
+/* What is walked of a key: both sides where they are compared, else one of them. */
+typedef struct visit {
+    int64_t key;
+    int64_t at[2]; /* the numbers of the tensors in a and b; -1: not in this visit */
+} visit;
+
+/* Of the keys of the patch. */
+typedef struct pair {
+    int64_t at[2]; /* -1: there is none */
+    int64_t changes;
+    unsigned char hash[2][PATCH_HASH];
+} pair;
+
+typedef struct maker {
+    digest *d[2];
+    buf line;
+    patch_pack *pack;
+    int64_t visit; /* that it is at */
+} maker;
+
+typedef struct making {
+    checkpoint *side[2];
+    pair *pairs;
+    int64_t npairs;
+    visit *visits;
+    int64_t nvisits;
+    maker *workers;
+    int nworkers;
+    patch_spool spool;
+} making;
+
+static const tensor_info *info_of(const making *m, const pair *p, int side)
+{
+    return checkpoint_at(m->side[side], p->at[side]);
+}
+
+static bool same_shape(const making *m, const pair *p)
+{
+    if (p->at[0] < 0 || p->at[1] < 0)
+        return false;
+    patch_shape x = patch_shape_of(info_of(m, p, 0)), y = patch_shape_of(info_of(m, p, 1));
+    return patch_shape_equal(&x, &y);
+}
+
+/* ---- What is to be looked at ----------------------------------------------------------------- */
+
+/* Those of b in its order, then those that are in a alone. */
+static int pair_keys(making *m, kv_err *e)
+{
+    int64_t na = checkpoint_count(m->side[0]), nb = checkpoint_count(m->side[1]);
+    m->pairs = mem_zalloc(na + nb, sizeof *m->pairs, e);
+    m->visits = mem_alloc(na + nb, sizeof *m->visits, e);
+    if (!m->pairs || !m->visits)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < nb; i++) {
+        int64_t a = checkpoint_find(m->side[0], checkpoint_at(m->side[1], i)->name);
+        m->pairs[m->npairs++] = (pair){.at = {a, i}};
+    }
+    for (int64_t i = 0; i < na; i++)
+        if (checkpoint_find(m->side[1], checkpoint_at(m->side[0], i)->name) < 0)
+            m->pairs[m->npairs++] = (pair){.at = {i, -1}};
+    for (int64_t i = 0; i < m->npairs; i++) {
+        pair *p = &m->pairs[i];
+        if (same_shape(m, p)) {
+            m->visits[m->nvisits++] = (visit){i, {p->at[0], p->at[1]}};
+            continue;
+        }
+        if (p->at[0] >= 0)
+            m->visits[m->nvisits++] = (visit){i, {p->at[0], -1}};
+        if (p->at[1] >= 0)
+            m->visits[m->nvisits++] = (visit){i, {-1, p->at[1]}};
+    }
+    return KV_OK;
+}
+
+/* ---- A key ----------------------------------------------------------------------------------- */
+
+static const tensor_info *any_info(const making *m, const visit *v)
+{
+    return checkpoint_at(m->side[v->at[0] < 0], v->at[v->at[0] < 0]);
+}
+
+static int begin_key(making *m, maker *w, const visit *v, kv_err *e)
+{
+    int code = KV_OK;
+    for (int i = 0; i < 2 && !code; i++) {
+        if (v->at[i] < 0)
+            continue;
+        const tensor_info *t = checkpoint_at(m->side[i], v->at[i]);
+        code = tensor_hash_begin(w->d[i], &w->line, t->type, t->ndim, t->shape, e);
+    }
+    w->visit = v - m->visits;
+    patch_pack_begin(w->pack, patch_unit(any_info(m, v)->type));
+    return code;
+}
+
+static int end_key(making *m, maker *w, const visit *v, kv_err *e)
+{
+    unsigned char hash[DIGEST_MAX];
+    pair *p = &m->pairs[v->key];
+    int code = patch_pack_end(w->pack, e);
+    for (int i = 0; i < 2 && !code; i++)
+        if (v->at[i] >= 0 && !(code = digest_end(w->d[i], hash, e)))
+            memcpy(p->hash[i], hash, PATCH_HASH);
+    return code ? code : patch_spool_add(&m->spool, v->key, patch_pack_out(w->pack), e);
+}
+
+/* So much of a block of both sides stays in the nearest cache while it is hashed and compared. */
+#define NEAR ((int64_t)16 << 10)
+
+/* Hashes a block, and puts its units that differ to the packer; returns their number. */
+static int64_t compare_block(maker *w, const char *a, const char *b, int64_t bytes, int unit,
+                             int64_t first)
+{
+    int64_t *at = patch_pack_at(w->pack), found = 0;
+    char *values = patch_pack_values(w->pack);
+    for (int64_t i = 0; i < bytes; i += NEAR) {
+        int64_t n = bytes - i < NEAR ? bytes - i : NEAR;
+        digest_add(w->d[0], a + i, n);
+        digest_add(w->d[1], b + i, n);
+        found += patch_find(at + found, values + found * unit, a + i, b + i, n / unit, unit,
+                            first + i / unit);
+    }
+    return found;
+}
+
+/* A block of a key: the units that differ where it has both sides, all of them where it is new. */
+static int make_block(maker *w, pair *p, const walk_piece *at, tensor_type type, kv_err *e)
+{
+    int unit = patch_unit(type);
+    int64_t bytes = tensor_type_bytes(type, at->n), units = bytes / unit;
+    int64_t first = tensor_type_bytes(type, at->first) / unit;
+    const void *a = at->data[0], *b = at->data[1];
+    if (!a || !b) {
+        digest_add(w->d[a ? 0 : 1], a ? a : b, bytes);
+        p->changes += a ? 0 : units;
+        return a ? KV_OK : patch_pack_whole(w->pack, first, units, b, e);
+    }
+    if (patch_pack_room(w->pack, units, e))
+        return KV_E_MEMORY;
+    int64_t n = compare_block(w, a, b, bytes, unit, first);
+    p->changes += n;
+    return patch_pack_add(w->pack, n, first, units, b, e);
+}
+
+static int make_piece(void *arg, const walk_piece *at, int worker, kv_err *e)
+{
+    making *m = arg;
+    maker *w = &m->workers[worker];
+    const visit *v = &m->visits[at->tensor];
+    const tensor_info *t = any_info(m, v);
+    int code = at->first == 0 ? begin_key(m, w, v, e) : KV_OK;
+    kv_assert(code || w->visit == at->tensor, "a tensor went to two workers");
+    if (!code)
+        code = make_block(w, &m->pairs[v->key], at, t->type, e);
+    if (!code && patch_spool_wants(patch_pack_out(w->pack)))
+        code = patch_spool_add(&m->spool, v->key, patch_pack_out(w->pack), e);
+    return !code && at->first + at->n == t->elements ? end_key(m, w, v, e) : code;
+}
+
+/* ---- All of them ----------------------------------------------------------------------------- */
+
+/* Keys without elements have no pieces. */
+static int make_empty(making *m, kv_err *e)
+{
+    int code = KV_OK;
+    for (int64_t i = 0; i < m->nvisits && !code; i++) {
+        const visit *v = &m->visits[i];
+        if (any_info(m, v)->elements == 0 && !(code = begin_key(m, &m->workers[0], v, e)))
+            code = end_key(m, &m->workers[0], v, e);
+    }
+    return code;
+}
+
+static int make_data(making *m, const patch_options *o, kv_err *e)
+{
+    walk_tensor *tensors = mem_alloc(m->nvisits, sizeof *tensors, e);
+    if (!tensors)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < m->nvisits; i++) {
+        tensors[i].at[0] = m->visits[i].at[0];
+        tensors[i].at[1] = m->visits[i].at[1];
+    }
+    int code = walk_run(&(walk){.inputs = m->side,
+                                .ninputs = 2,
+                                .tensors = tensors,
+                                .ntensors = m->nvisits,
+                                .piece = make_piece,
+                                .arg = m,
+                                .in_order = true,
+                                .progress = o ? o->progress : NULL,
+                                .progress_arg = o ? o->progress_arg : NULL},
+                        e);
+    mem_free(tensors);
+    return code;
+}
+
+static int new_workers(making *m, kv_err *e)
+{
+    int code = KV_OK;
+    m->nworkers = pool_workers();
+    if (!(m->workers = mem_zalloc(m->nworkers, sizeof *m->workers, e)))
+        return KV_E_MEMORY;
+    for (int i = 0; i < m->nworkers && !code; i++) {
+        maker *w = &m->workers[i];
+        if (!(code = digest_new(&w->d[0], DIGEST_XXH3, e)) &&
+            !(code = digest_new(&w->d[1], DIGEST_XXH3, e)))
+            code = patch_pack_new(&w->pack, e);
+    }
+    return code;
+}
+
+static void release(making *m)
+{
+    for (int i = 0; m->workers && i < m->nworkers; i++) {
+        digest_free(m->workers[i].d[0]);
+        digest_free(m->workers[i].d[1]);
+        buf_release(&m->workers[i].line);
+        patch_pack_free(m->workers[i].pack);
+    }
+    mem_free(m->workers);
+    mem_free(m->visits);
+    mem_free(m->pairs);
+    patch_spool_release(&m->spool);
+}
+
+static patch_state state_of(const making *m, const pair *p)
+{
+    if (p->at[1] < 0)
+        return PATCH_GONE;
+    if (p->at[0] < 0)
+        return PATCH_NEW;
+    return !same_shape(m, p) ? PATCH_REFORMED : p->changes ? PATCH_CHANGED : PATCH_SAME;
+}
+
+static int make_index(const making *m, patch_index *x, kv_err *e)
+{
+    int code = KV_OK;
+    for (int64_t i = 0; i < checkpoint_metadata_count(m->side[1]) && !code; i++) {
+        const checkpoint_text *t = checkpoint_metadata_at(m->side[1], i);
+        code = patch_index_text(x, t->name, t->text, e);
+    }
+    for (int64_t i = 0; i < m->npairs && !code; i++) {
+        const pair *p = &m->pairs[i];
+        const tensor_info *now = info_of(m, p, p->at[1] < 0 ? 0 : 1);
+        const tensor_info *was = info_of(m, p, p->at[0] < 0 ? 1 : 0);
+        patch_key k = {.name = now->name,
+                       .state = state_of(m, p),
+                       .now = patch_shape_of(now),
+                       .was = patch_shape_of(was),
+                       .changes = p->changes};
+        memcpy(k.a, p->hash[0], PATCH_HASH);
+        memcpy(k.b, p->hash[1], PATCH_HASH);
+        code = patch_index_add(x, &k, e);
+    }
+    return code;
+}
+
+int patch_make(const char *path, checkpoint *a, checkpoint *b, const patch_options *o,
+               patch_summary *made, kv_err *e)
+{
+    making m = {.side = {a, b}};
+    patch_index x = {0};
+    int64_t bytes = 0;
+    int code = patch_zstd_there(e);
+    if (code)
+        return code;
+    code = patch_spool_init(&m.spool, e);
+    if (!code && !(code = new_workers(&m, e)) && !(code = pair_keys(&m, e)) &&
+        !(code = make_empty(&m, e)) && !(code = make_data(&m, o, e)) &&
+        !(code = make_index(&m, &x, e)))
+        code = patch_write(path, &x, &m.spool, o, &bytes, e);
+    if (!code && made) {
+        patch_index_summarise(&x, made);
+        made->bytes = bytes;
+    }
+    patch_index_release(&x);
+    release(&m);
+    return code;
+}

@@ -1,0 +1,375 @@
+/* Packing of changes.
+ *
+ * Each byte of gaps and values is a stream of its own: the upper bytes of floats and of gaps take
+ * few values, the lower ones are noise, and both are packed at once by the entropy coder of zstd
+ * alone, at its quickest. Where the quickest finds repetitions too, its best search is tried; and
+ * where a sample of the values as they stand is smaller than their bytes apart are, such as those
+ * of a code book, they stay together. Where much of a block changed, its changes are compared with
+ * all of the block, since values without places may be smaller. */
+#include "patch/patch_pack.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "patch/patch_format.h"
+#include "patch/patch_zstd.h"
+#include "patch/varint.h"
+
+#define QUICK ZSTD_QUICK
+#define BEST  9
+
+struct patch_pack {
+    zstd_packer *zstd;
+    int unit;
+    int64_t *at; /* of the changes that wait for their chunk */
+    char *values;
+    int64_t n, cap, values_cap;
+    int64_t end; /* the unit behind the last one of the chunk before */
+    int64_t rest[PATCH_CHUNK]; /* of gaps of 255 and more */
+    buf out;
+    buf body, other, streams;     /* a chunk; two ways to pack a block; values in two ways */
+    unsigned char *plane, *frame; /* bytes of a stream, and compressed */
+    int64_t plane_cap, frame_cap;
+};
+
+int patch_pack_new(patch_pack **out, kv_err *e)
+{
+    patch_pack *p = mem_zalloc(1, sizeof *p, e);
+    int code = p ? zstd_packer_new(&p->zstd, e) : KV_E_MEMORY;
+    if (code)
+        patch_pack_free(p);
+    else
+        *out = p;
+    return code;
+}
+
+void patch_pack_free(patch_pack *p)
+{
+    if (!p)
+        return;
+    zstd_packer_free(p->zstd);
+    mem_free(p->at);
+    mem_free(p->values);
+    buf_release(&p->out);
+    buf_release(&p->body);
+    buf_release(&p->other);
+    buf_release(&p->streams);
+    mem_free(p->plane);
+    mem_free(p->frame);
+    mem_free(p);
+}
+
+buf *patch_pack_out(patch_pack *p)
+{
+    return &p->out;
+}
+
+/* ---- Streams --------------------------------------------------------------------------------- */
+
+/* The bytes that n bytes take when each is coded by how often it stands there. */
+static double entropy(const unsigned char *data, int64_t n)
+{
+    int64_t counts[4][256] = {0};
+    double bits = 0;
+    for (int64_t i = 0; i < n; i++)
+        counts[i & 3][data[i]]++;
+    for (int c = 0; c < 256; c++) {
+        double k = (double)(counts[0][c] + counts[1][c] + counts[2][c] + counts[3][c]);
+        if (k > 0)
+            bits += k * log2((double)n / k);
+    }
+    return bits / 8;
+}
+
+static bool all_same(const unsigned char *data, int64_t n)
+{
+    return n > 0 && memcmp(data, data + 1, (size_t)n - 1) == 0;
+}
+
+/* Compresses a stream into p->frame; 0: it does not become smaller. The best search is tried where
+ * the quick one finds more than the entropy of single bytes: then there are repetitions. */
+static int64_t compress(patch_pack *p, const unsigned char *data, int64_t n, bool best)
+{
+    int64_t bytes = 0;
+    if (!best) {
+        bytes = zstd_pack(p->zstd, p->frame, p->frame_cap, data, n, QUICK, 0);
+        best = bytes < n - n / 32 && (double)bytes < 0.93 * entropy(data, n);
+    }
+    if (best) {
+        int64_t smaller = zstd_pack(p->zstd, p->frame, p->frame_cap, data, n, BEST, 0);
+        if (bytes && smaller > bytes) /* rare: made again */
+            smaller = zstd_pack(p->zstd, p->frame, p->frame_cap, data, n, QUICK, 0);
+        bytes = smaller;
+    }
+    return bytes < n ? bytes : 0;
+}
+
+static int put_stream(patch_pack *p, buf *to, const unsigned char *data, int64_t n, bool best,
+                      kv_err *e)
+{
+    if (all_same(data, n)) {
+        buf_char(to, 2);
+        buf_char(to, (char)data[0]);
+        return KV_OK;
+    }
+    int code = mem_grow(&p->frame, &p->frame_cap, zstd_bound(n), 1, e);
+    if (code)
+        return code;
+    int64_t bytes = compress(p, data, n, best);
+    buf_char(to, bytes ? 1 : 0);
+    if (bytes)
+        varint_put(to, bytes);
+    buf_put(to, (const char *)(bytes ? p->frame : data), (size_t)(bytes ? bytes : n));
+    return KV_OK;
+}
+
+/* Byte k of each of n items of `width` bytes. */
+static void take_plane(unsigned char *plane, const void *items, int64_t n, int width, int k)
+{
+    const unsigned char *from = (const unsigned char *)items + k;
+    for (int64_t i = 0; i < n; i++)
+        plane[i] = from[i * width];
+}
+
+/* n items of `width` bytes as a stream for each byte of them. */
+static int put_planes(patch_pack *p, buf *to, const void *items, int64_t n, int width, int planes,
+                      kv_err *e)
+{
+    int code = mem_grow(&p->plane, &p->plane_cap, n, 1, e);
+    for (int k = 0; k < planes && !code; k++) {
+        take_plane(p->plane, items, n, width, k);
+        code = put_stream(p, to, p->plane, n, false, e);
+    }
+    return code;
+}
+
+/* Whether values are to be packed as they stand, too: a sample of them is smaller than so many
+ * bytes make likely. */
+static int64_t sample(patch_pack *p, const void *values, int64_t n, kv_err *e, int *code)
+{
+    int64_t some = n / 16 < 256 ? 256 : n / 16;
+    some = some < n ? some : n;
+    if ((*code = mem_grow(&p->frame, &p->frame_cap, zstd_bound(some * p->unit), 1, e)))
+        return 0;
+    int64_t bytes = zstd_pack(p->zstd, p->frame, p->frame_cap, values, some * p->unit, 3, 0);
+    return bytes * (n / some);
+}
+
+/* The values of a chunk, in the smaller of the two ways. */
+static int put_values(patch_pack *p, buf *to, const void *values, int64_t n, kv_err *e)
+{
+    int code;
+    if (p->unit == 1)
+        return put_stream(p, to, values, n, false, e);
+    buf_clear(&p->streams);
+    buf_char(&p->streams, 0);
+    if ((code = put_planes(p, &p->streams, values, n, p->unit, p->unit, e)))
+        return code;
+    size_t apart = p->streams.len;
+    if (sample(p, values, n, e, &code) < (int64_t)apart * 9 / 10 && !code) {
+        buf_char(&p->streams, 1);
+        code = put_stream(p, &p->streams, values, n * p->unit, true, e);
+    }
+    if (code || buf_check(&p->streams, e))
+        return code ? code : KV_E_MEMORY;
+    size_t together = p->streams.len - apart;
+    bool smaller = together > 0 && together < apart;
+    buf_put(to, p->streams.data + (smaller ? apart : 0), smaller ? together : apart);
+    return KV_OK;
+}
+
+/* ---- Chunks ---------------------------------------------------------------------------------- */
+
+/* Adds the body of a chunk, which p->body holds, to an output. */
+static int close_chunk(patch_pack *p, buf *to, kv_err *e)
+{
+    if (buf_check(&p->body, e))
+        return KV_E_MEMORY;
+    varint_put(to, (int64_t)p->body.len);
+    buf_put(to, p->body.data, p->body.len);
+    return buf_check(to, e);
+}
+
+static void open_chunk(patch_pack *p, int kind, int64_t skip, int64_t n)
+{
+    buf_clear(&p->body);
+    buf_char(&p->body, (char)kind);
+    varint_put(&p->body, skip);
+    varint_put(&p->body, n);
+}
+
+/* Short gaps are a byte each, 255 those that are not, of which the rest follows. */
+static int put_short_gaps(patch_pack *p, const int64_t *gaps, int64_t n, kv_err *e)
+{
+    int64_t *rest = p->rest, many = 0;
+    uint64_t all = 0;
+    int width = 0;
+    int code = mem_grow(&p->plane, &p->plane_cap, n, 1, e);
+    for (int64_t i = 0; i < n && !code; i++) {
+        p->plane[i] = (unsigned char)(gaps[i] < 255 ? gaps[i] : 255);
+        rest[many] = gaps[i] - 255;
+        many += gaps[i] >= 255;
+    }
+    if (code || (code = put_stream(p, &p->body, p->plane, n, false, e)))
+        return code;
+    for (int64_t i = 0; i < many; i++)
+        all |= (uint64_t)rest[i];
+    for (; all; all >>= 8)
+        width++;
+    buf_char(&p->body, (char)width);
+    return put_planes(p, &p->body, rest, many, 8, width, e);
+}
+
+/* The gaps of n changes stand where their numbers stood, from the second on; those are put back. */
+static int put_gaps(patch_pack *p, int64_t *at, int64_t n, kv_err *e)
+{
+    uint64_t all = 0;
+    int64_t longer = 0;
+    int width = 0, code;
+    for (int64_t i = n - 1; i > 0; i--) {
+        at[i] -= at[i - 1] + 1;
+        all |= (uint64_t)at[i];
+        longer += at[i] >= 255;
+    }
+    for (; all; all >>= 8)
+        width++;
+    bool are_short = longer > 0 && longer < n / 4;
+    buf_char(&p->body, (char)(are_short ? PATCH_SHORT : width));
+    code = are_short ? put_short_gaps(p, at + 1, n - 1, e)
+                     : put_planes(p, &p->body, at + 1, n - 1, 8, width, e);
+    for (int64_t i = 1; i < n; i++)
+        at[i] += at[i - 1] + 1;
+    return code;
+}
+
+/* A chunk of n changes, which follows the unit before `end`. */
+static int put_places(patch_pack *p, buf *to, int64_t *at, const void *values, int64_t n,
+                      int64_t end, kv_err *e)
+{
+    open_chunk(p, 0, at[0] - end, n);
+    int code = put_gaps(p, at, n, e);
+    if (!code)
+        code = put_values(p, &p->body, values, n, e);
+    return code ? code : close_chunk(p, to, e);
+}
+
+static int put_range(patch_pack *p, buf *to, const void *values, int64_t first, int64_t n,
+                     int64_t end, kv_err *e)
+{
+    open_chunk(p, 1, first - end, n);
+    int code = put_values(p, &p->body, values, n, e);
+    return code ? code : close_chunk(p, to, e);
+}
+
+/* The changes from `from` to `to`, in chunks. */
+static int put_changes(patch_pack *p, buf *out, int64_t from, int64_t to, int64_t end, kv_err *e)
+{
+    int code = KV_OK;
+    for (int64_t i = from; i < to && !code; i += PATCH_CHUNK) {
+        int64_t n = to - i < PATCH_CHUNK ? to - i : PATCH_CHUNK;
+        code = put_places(p, out, p->at + i, p->values + i * p->unit, n, end, e);
+        end = p->at[i + n - 1] + 1;
+    }
+    return code;
+}
+
+/* Puts the first n changes to the output and drops them. */
+static int flush(patch_pack *p, int64_t n, kv_err *e)
+{
+    int code = put_changes(p, &p->out, 0, n, p->end, e);
+    if (code || n == 0)
+        return code;
+    p->end = p->at[n - 1] + 1;
+    p->n -= n;
+    memmove(p->at, p->at + n, (size_t)p->n * sizeof *p->at);
+    memmove(p->values, p->values + n * p->unit, (size_t)(p->n * p->unit));
+    return KV_OK;
+}
+
+/* A block of which all that waits are changes: as them or whole, whatever is smaller. */
+static int put_block(patch_pack *p, int64_t first, int64_t units, const void *block, kv_err *e)
+{
+    int code = KV_OK;
+    int64_t end = p->at[p->n - 1] + 1;
+    bool all = p->n == units;
+    buf_clear(&p->other);
+    if ((code = put_range(p, &p->other, block, first, units, p->end, e)))
+        return code;
+    size_t whole = p->other.len;
+    if (!all && (code = put_changes(p, &p->other, 0, p->n, p->end, e)))
+        return code;
+    size_t changes = p->other.len - whole;
+    bool parts = !all && changes < whole;
+    buf_put(&p->out, p->other.data + (parts ? whole : 0), parts ? changes : whole);
+    p->end = parts ? end : first + units;
+    p->n = 0;
+    return buf_check(&p->out, e);
+}
+
+/* ---- Calls ----------------------------------------------------------------------------------- */
+
+void patch_pack_begin(patch_pack *p, int unit)
+{
+    p->unit = unit;
+    p->n = 0;
+    p->end = 0;
+}
+
+int patch_pack_room(patch_pack *p, int64_t n, kv_err *e)
+{
+    int code = mem_grow(&p->at, &p->cap, p->n + n + 8, sizeof *p->at, e);
+    return code ? code : mem_grow(&p->values, &p->values_cap, (p->n + n + 8) * p->unit, 1, e);
+}
+
+int64_t *patch_pack_at(patch_pack *p)
+{
+    return p->at + p->n;
+}
+
+void *patch_pack_values(patch_pack *p)
+{
+    return p->values + p->n * p->unit;
+}
+
+/* Where fewer of a block changed, places and values are surely the smaller way, but for values that
+ * cost nothing. */
+#define MANY 8
+
+int patch_pack_add(patch_pack *p, int64_t n, int64_t first, int64_t units, const void *block,
+                   kv_err *e)
+{
+    if (block && n > 0 && n >= units / MANY) {
+        p->n += n;
+        int code = flush(p, p->n - n, e);
+        return code ? code : put_block(p, first, units, block, e);
+    }
+    p->n += n;
+    return p->n >= PATCH_CHUNK ? flush(p, p->n / PATCH_CHUNK * PATCH_CHUNK, e) : KV_OK;
+}
+
+int patch_pack_whole(patch_pack *p, int64_t first, int64_t units, const void *block, kv_err *e)
+{
+    int code = flush(p, p->n, e);
+    if (!code)
+        code = put_range(p, &p->out, block, first, units, p->end, e);
+    p->end = first + units;
+    return code;
+}
+
+int patch_pack_end(patch_pack *p, kv_err *e)
+{
+    return flush(p, p->n, e);
+}
+
+int patch_pack_index(patch_pack *p, buf *out, const void *data, int64_t n, kv_err *e)
+{
+    int64_t room = zstd_bound(n), bytes = 0;
+    buf_put(out, (const char *)&n, sizeof n);
+    char *to = buf_room(out, (size_t)room);
+    if (to && (bytes = zstd_pack(p->zstd, to, room, data, n, BEST, 1)))
+        buf_grew(out, (size_t)bytes);
+    if (buf_check(out, e))
+        return KV_E_MEMORY;
+    return bytes ? KV_OK : kv_err_set(e, KV_E_INTERNAL, "libzstd failed to compress an index");
+}

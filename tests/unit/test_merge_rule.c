@@ -1,0 +1,313 @@
+/* Tests of merges: what is refused and where, how lists are written out, and what the plans of keys
+ * compute, by a runner that goes over small arrays. */
+#include "vm/merge.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "lang/parse.h"
+#include "test.h"
+#include "vm/plan_pass.h"
+
+static arena memory;
+static kv_err e;
+static source text;
+
+static rule_ast *parsed(const char *rule)
+{
+    rule_ast *r = NULL;
+    text =
+        (source){.name = "r.kvu", .text = rule, .len = (uint32_t)strlen(rule), .line = 1, .col = 1};
+    CHECK_OK(parse_merge(&r, &text, &memory, &e));
+    return r;
+}
+
+/* ---- Running plans --------------------------------------------------------------------------- */
+
+enum { MOST = 64 }; /* elements of an array */
+
+typedef struct arrays {
+    float models[MERGE_MODELS][MOST], base[MOST], product[MOST];
+    int n;
+} arrays;
+
+static int by_size(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+static float folded(const plan_total *t, const float *terms, int n)
+{
+    float sorted[MOST];
+    double sum = 0;
+    memcpy(sorted, terms, (size_t)n * sizeof *terms);
+    qsort(sorted, (size_t)n, sizeof *sorted, by_size);
+    for (int i = 0; i < n; i++)
+        sum += terms[i];
+    switch (t->fold) {
+    case PLAN_MAX:
+        return sorted[n - 1];
+    case PLAN_MIN:
+        return sorted[0];
+    case PLAN_ORDER:
+        return sorted[t->order];
+    case PLAN_LEAST:
+        return sorted[n - t->order];
+    default:
+        return (float)sum;
+    }
+}
+
+/* The draws of this runner: 0, 1/4, 1/2, 3/4, … shifted by the stream. */
+static void fill(float *to, int slot, const merge_plan *p, arrays *a)
+{
+    for (int i = 0; i < a->n; i++) {
+        if (slot == MERGE_BASE)
+            to[i] = a->base[i];
+        else if (slot >= MERGE_UNIFORM && slot < MERGE_RANK)
+            to[i] = (float)((i + p->draw[slot - MERGE_UNIFORM].stream) % 4) / 4;
+        else if (slot >= MERGE_PRODUCT && slot < MERGE_UNIFORM)
+            to[i] = a->product[i];
+        else if (slot >= MERGE_MODEL && slot < MERGE_PRODUCT)
+            to[i] = a->models[slot - MERGE_MODEL][i];
+    }
+}
+
+static void run_plan(const merge_plan *p, arrays *a, float *merged)
+{
+    static float room[PLAN_MAX_SLOTS][MOST];
+    static float number[2 * PLAN_MAX_NUMBERS];
+    void *cell[2 * PLAN_MAX_NUMBERS], *slots[PLAN_MAX_SLOTS];
+    static float copies[2 * PLAN_MAX_NUMBERS][4096];
+    for (int i = 0; i < 2 * PLAN_MAX_NUMBERS; i++)
+        cell[i] = &number[i];
+    for (int k = 0; k < p->plan->npasses; k++) {
+        const plan_pass *pass = &p->plan->pass[k];
+        void *scratch = mem_alloc(p->plan->program_bytes + 64, 1, NULL);
+        void *aligned = (void *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63);
+        if (pass->numbers)
+            prog_run(pass->numbers, cell, 1, aligned);
+        for (int s = 0; s < pass->nslots; s++) {
+            int slot = pass->slot[s], i = slot - PLAN_PRIVATE;
+            slots[s] = slot == MERGE_MERGED ? merged : room[s];
+            if (slot >= PLAN_MERGE)
+                fill(room[s], slot, p, a);
+            if (i >= 0 && i < PLAN_MAX_NUMBERS) {
+                for (int c = 0; c < 4096; c++)
+                    copies[i][c] = number[i];
+                slots[s] = copies[i];
+            }
+        }
+        if (pass->elements)
+            prog_run(pass->elements, slots, a->n, aligned);
+        for (int s = 0; s < pass->nslots; s++) {
+            int sum = pass->slot[s] - PLAN_PRIVATE - PLAN_MAX_NUMBERS;
+            if (pass->slot[s] < PLAN_MERGE && sum >= 0)
+                number[pass->sum[sum].number] = folded(&pass->sum[sum], room[s], a->n);
+        }
+        mem_free(scratch);
+    }
+}
+
+/* "a b c" of a merge of these arrays, or "line:col-end code: text (hint)". */
+static const char *result(const char *rule, merge_form form, arrays *a, const char *const *names,
+                          const char *const *texts, int nparams)
+{
+    static buf out;
+    static const double weights[MERGE_MODELS] = {1, 2, 3, 4}, scales[] = {0.5, 2};
+    merge_rule *m = NULL;
+    merge_plan p = {0};
+    float merged[MOST] = {0};
+    merge_given key = {"k", weights, scales, a->n, a->n, false};
+    rule_ast *r = parsed(rule);
+    memset(&e, 0, sizeof e);
+    int code = merge_rule_make(&m, r, &text, form, names, texts, nparams, &e);
+    if (!code)
+        code = merge_plan_make(&p, m, &key, &e);
+    buf_clear(&out);
+    if (code)
+        buf_printf(&out, "%d:%d-%d %s: %s", e.line, e.col, e.end, kv_code_name(code), e.text);
+    if (code && e.hint[0])
+        buf_printf(&out, " (%s)", e.hint);
+    if (!code) {
+        run_plan(&p, a, merged);
+        for (int i = 0; i < a->n; i++)
+            buf_printf(&out, i ? " %g" : "%g", (double)merged[i]);
+    }
+    CHECK_INT(code, e.code);
+    memset(&e, 0, sizeof e);
+    merge_plan_release(&p);
+    merge_rule_free(m);
+    return buf_text(&out);
+}
+
+static arrays three = {
+    .models = {{1, 2, 3, 4}, {5, -2, 3, 0}, {0, 7, -9, 4}}, .base = {1, 1, 1, 1}, .n = 4};
+
+static const char *of(const char *rule, int models)
+{
+    return result(rule, (merge_form){models, true, false}, &three, NULL, NULL, 0);
+}
+
+static const char *with(const char *rule, const char *name, const char *value)
+{
+    return result(rule, (merge_form){3, true, false}, &three, &name, &value, 1);
+}
+
+/* ---- Lists ----------------------------------------------------------------------------------- */
+
+TEST(merge_lists_are_written_out)
+{
+    CHECK_TEXT(of("{ merged = sum(models) }", 3), "6 7 -3 8");
+    CHECK_TEXT(of("{ merged = mean(models) }", 2), "3 0 3 2");
+    CHECK_TEXT(of("{ merged = min(models) }", 3), "0 -2 -9 0");
+    CHECK_TEXT(of("{ merged = max(models) + 0 * models[0] }", 3), "5 7 3 4");
+    CHECK_TEXT(of("{ merged = models[-1] - base }", 3), "-1 6 -10 3");
+    CHECK_TEXT(of("{ merged = sum(models[1:]) }", 3), "5 5 -6 4");
+    CHECK_TEXT(of("{ merged = sum(models[:len(models) - 1]) }", 3), "6 0 6 4");
+    CHECK_TEXT(of("{ merged = sum([w * m for m, w in zip(models, weights)]) }", 3), "11 19 -18 16");
+    CHECK_TEXT(of("{ merged = sum([m for i, m in enumerate(models) if i != 1]) }", 3), "1 9 -6 8");
+    CHECK_TEXT(of("{ merged = base * sum([i * j for i in range(3) for j in range(i)]) }", 3),
+               "2 2 2 2");
+    CHECK_TEXT(of("{ d = [m - base for m in models]; merged = d[0] * d[1] }", 3), "0 -3 4 -3");
+    CHECK_TEXT(of("{ a = models; a = [2 * m for m in a]; merged = sum(a) }", 2), "12 0 12 8");
+    CHECK_TEXT(of("{ merged = base; for m in models { merged = merged * 2 + m } }", 3),
+               "22 19 17 28");
+    CHECK_TEXT(of("{ n = len(models); if n == 1 { merged = base } else { merged = n * base } }", 3),
+               "3 3 3 3");
+    CHECK_TEXT(of("{ merged = models[0] if len(models) > 2 else models[1] }", 3), "1 2 3 4");
+    CHECK_TEXT(of("{ merged = sum(weights) * base }", 3), "6 6 6 6");
+    /* one item is the list's, not the largest of its elements */
+    CHECK_TEXT(of("{ merged = max(models) }", 1), "1 2 3 4");
+}
+
+TEST(merge_lists_are_sorted)
+{
+    CHECK_TEXT(of("{ merged = median(models) }", 3), "1 2 3 4");
+    CHECK_TEXT(of("{ merged = median(models) }", 2), "3 0 3 2");
+    CHECK_TEXT(of("{ merged = trimmed_mean(models, 1) }", 3), "1 2 3 4");
+    CHECK_TEXT(with("merge t(k = 0) { merged = trimmed_mean(models, k) }", "k", "1"), "1 2 3 4");
+    static arrays many = {.n = 2};
+    for (int n = 1; n <= 40; n++) {
+        for (int i = 0; i < n; i++) {
+            many.models[i][0] = (float)(i * 37 % n);
+            many.models[i][1] = (float)(n - i);
+        }
+        buf want = {0};
+        buf_printf(&want, "%g %g", (double)(n - 1) / 2, (double)(n + 1) / 2);
+        CHECK_TEXT(result("{ merged = median(models) }", (merge_form){n, false, false}, &many, NULL,
+                          NULL, 0),
+                   n % 37 ? buf_text(&want) : "0 19");
+        buf_release(&want);
+    }
+}
+
+/* ---- Whole arrays ---------------------------------------------------------------------------- */
+
+TEST(merge_reductions)
+{
+    CHECK_TEXT(of("{ merged = base * norm(base) }", 1), "2 2 2 2");
+    CHECK_TEXT(of("{ merged = base * dot(models[0], models[1]) }", 2), "10 10 10 10");
+    CHECK_TEXT(of("{ merged = base * max(models[2]) + min(models[2]) }", 3), "-2 -2 -2 -2");
+    CHECK_TEXT(of("{ merged = base * mean(models[0]) * size(base) * len(base) }", 3),
+               "10 10 10 10");
+    CHECK_TEXT(of("{ merged = base * quantile(models[0], 0.5) }", 3), "2.5 2.5 2.5 2.5");
+    CHECK_TEXT(of("{ merged = base * quantile(models[0], 1) }", 3), "4 4 4 4");
+    CHECK_TEXT(of("{ merged = largest(models[2], 2) }", 3), "0 7 -9 0");
+    CHECK_TEXT(of("{ merged = largest(models[2], 0) + base }", 3), "1 1 1 1");
+    CHECK_TEXT(of("{ merged = largest(models[2], 9) }", 3), "0 7 -9 4");
+    CHECK_TEXT(of("{ merged = where(uniform(7, 1) < 0.5, models[0], 0) }", 3), "1 0 0 4");
+    CHECK_TEXT(of("{ s = norm(models[0] / norm(models[0])); merged = s * base }", 3), "1 1 1 1");
+}
+
+TEST(merge_adapters)
+{
+    static arrays lora = {.product = {1, 2, 3, 4}, .base = {1, 1, 1, 1}, .n = 4};
+    CHECK_TEXT(result("{ merged = base + sum([w * s * matmul(b, a) for a, b, s, w in "
+                      "zip(lora_A, lora_B, lora_scale, weights)]) }",
+                      (merge_form){2, true, true}, &lora, NULL, NULL, 0),
+               "5.5 10 14.5 19");
+}
+
+TEST(merge_parameters)
+{
+    static const char rule[] = "merge r(a = 2, on = true) { if on { merged = a * base } else { "
+                               "merged = base } }";
+    CHECK_TEXT(of(rule, 1), "2 2 2 2");
+    CHECK_TEXT(with(rule, "a", "3"), "3 3 3 3");
+    CHECK_TEXT(with(rule, "on", "false"), "1 1 1 1");
+    CHECK_TEXT(with(rule, "b", "3"), "0:0-0 usage: r has no parameter `b`");
+    CHECK_TEXT(with("{ merged = c * base }", "c", "3"), "3 3 3 3");
+    /* what every updater has is no parameter of a merge */
+    CHECK_TEXT(with(rule, "wd", "3"), "0:0-0 usage: r has no parameter `wd`");
+}
+
+/* ---- Refusals -------------------------------------------------------------------------------- */
+
+TEST(merge_refusals)
+{
+    CHECK_TEXT(of("{ merged = models }", 2), "1:12-18 usage: a list of 2 stands where one value "
+                                             "belongs (sum(list), list[0], [2 * x for x in list])");
+    CHECK_TEXT(of("{ merged = models - base }", 2),
+               "1:12-18 usage: a list of 2 stands where one value belongs (sum(list), list[0], [2 "
+               "* x for x in list])");
+    CHECK_TEXT(of("{ merged = models[2] }", 2), "1:12-21 value: there is no item 2 in a list of 2");
+    CHECK_TEXT(of("{ x = sum(models) }", 2), "1:1-20 usage: the rule never writes `merged` (for "
+                                             "example: merged = sum(models) / len(models))");
+    CHECK_TEXT(of("{ merged = c * base }", 2), "1:12-13 usage: a rule knows no name `c` here (it "
+                                               "can be a parameter: merge NAME(c = 0.5) { … })");
+    CHECK_TEXT(
+        of("{ merged = rowsum(base) }", 2),
+        "1:12-24 usage: a merge knows no function `rowsum` (help rules lists those that it knows)");
+    CHECK_TEXT(
+        of("{ merged = largest(base, norm(base)) }", 2),
+        "1:26-36 usage: largest takes a number here that is known before the arrays are read");
+    CHECK_TEXT(of("{ merged = largest(2, 1) }", 2),
+               "1:12-25 usage: largest takes an array, and this holds none");
+    CHECK_TEXT(of("{ merged = matmul(base, base) }", 2),
+               "1:12-30 usage: matmul of a merge is of lora_B and lora_A of one model");
+    CHECK_TEXT(of("{ merged = sum([m for m in base]) }", 2),
+               "1:28-32 usage: a list belongs here, and this is none (lists are `models`, "
+               "`weights` and what is made of them)");
+    CHECK_TEXT(of("{ merged = sum([a for a, b in models]) }", 2),
+               "1:23-27 usage: an item is one value, and here are 2 names (for m, w in zip(models, "
+               "weights))");
+    CHECK_TEXT(of("{ merged = sum([m for m in models if norm(m) > 1]) }", 2),
+               "1:38-49 usage: which items a list has must be known before it is written out "
+               "(where(condition, a, b) chooses element by element)");
+    CHECK_TEXT(of("{ state s; merged = base }", 2),
+               "1:9-10 usage: a merge runs once, and keeps no states");
+    CHECK_TEXT(of("{ print 1; merged = base }", 2), "1:3-10 usage: a merge prints nothing");
+    CHECK_TEXT(of("{ skip }", 2), "1:3-7 usage: merges have no `skip`");
+    CHECK_TEXT(of("{ models = [base]; merged = base }", 2),
+               "1:3-18 usage: `models` is given and keeps its value");
+    CHECK_TEXT(of("{ for m in models { m = base }; merged = base }", 2),
+               "1:21-29 usage: `m` is the name of an item here");
+    CHECK_TEXT(of("{ fail \"no\" }", 2), "0:0-0 value: no");
+    CHECK_TEXT(of("{ if len(models) < 3 { fail \"three or more\" }; merged = models[2] }", 2),
+               "0:0-0 value: three or more");
+    CHECK_TEXT(of("{ merged = norm(base) }", 2), "2 2 2 2");
+    CHECK_TEXT(of("{ merged = sum(zip(models, [1])) }", 2),
+               "1:16-32 usage: zip takes lists of one length, not of 2 and 1");
+    CHECK_TEXT(of("{ merged = median(base) }", 2),
+               "1:19-23 usage: median takes a list, and this is none");
+    CHECK_TEXT(of("{ merged = median(models, 2) }", 2),
+               "1:12-29 usage: median of a list takes 1 argument, not 2");
+    CHECK_TEXT(of("{ merged = trimmed_mean(models, 1) }", 2),
+               "1:12-35 value: 1 of each side of 2 items leave none");
+    CHECK_TEXT(of("{ merged = lora_A[0] * base }", 2),
+               "1:12-18 usage: a list belongs here, and this is none (lists are `models`, "
+               "`weights` and what is made of them)");
+    CHECK_TEXT(of("{ merged = rowrank(base / norm(base)) }", 2),
+               "1:12-38 usage: rowrank takes what follows from the elements alone, not from a "
+               "reduction or another rank");
+    CHECK_TEXT(of("{ merged = quantile(base, 2) }", 2),
+               "1:27-28 value: quantile takes a share from 0 to 1 here");
+    CHECK_TEXT(result("{ merged = base + models[0] }", (merge_form){2, false, false}, &three, NULL,
+                      NULL, 0),
+               "1:12-16 usage: this merge reads `base`, and none is given (--base CKPT: what the "
+               "models were made from)");
+}
