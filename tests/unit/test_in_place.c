@@ -302,7 +302,9 @@ TEST(in_place_reader_removes_a_journal_that_is_not_complete)
     model_free(m);
 }
 
-#define DAMAGED      NAME ": half changed, and the journal of the change, \"" JOURNAL "\", is damaged"
+#define DAMAGED                                                                                    \
+    NAME ": half changed, and the journal of the change, "                                         \
+         "\"" JOURNAL "\", is damaged"
 #define DAMAGED_HINT "the file is lost: put a whole one in its place and remove \"" JOURNAL "\""
 
 /* The first n bytes of a journal with byte `at` flipped, beside a file that is whole: it is as it
