@@ -295,6 +295,28 @@ const command command_table[] = {
          "convert m.safetensors some.npz 3 [57] --rename s/^/layer./",
      .see = "ls, save, checkpoints",
      .fails = "io, format, key, dtype, value"},
+    {"merge",
+     {{ARG_MERGE, "RULE", false}, {ARG_PATHS, "CKPT... [GLOB...]", false}},
+     {{"out", OPTION_OUTPUT, "OUT"},
+      {"base", OPTION_PATH, "CKPT"},
+      {"weights", OPTION_VALUES, "0.5,0.3,..."},
+      {"exclude", OPTION_RAWS, "GLOB"},
+      {"dtype", OPTION_RAWS, "[GLOB=]T"},
+      {"shard-size", OPTION_RAW, "5G"},
+      {"metadata", OPTION_RAWS, "K=V"},
+      {"drop-metadata", OPTION_FLAG, NULL},
+      {"force", OPTION_FLAG, NULL}},
+     COMMAND_PARAMS,
+     cmd_merge,
+     "one checkpoint of several, by a readable rule: average, slerp, ties, lora, one of your own",
+     "save a.safetensors; convert a.safetensors b.safetensors # two models of the same keys\n"
+     "merge average a.safetensors b.safetensors --out soup.safetensors --weights 0.7,0.3\n"
+     "merge ties a.safetensors b.safetensors --base soup.safetensors --density 0.5 --out t.npz\n"
+     "merge { merged = max(models) } a.safetensors b.safetensors --out largest.safetensors\n"
+     "help merge ties                     # what a rule does: it is a program of a few lines",
+     "convert, diff, checkpoints, rules",
+     .fails = "usage, io, format, key, shape, dtype, value",
+     .check = cmd_merge_check},
     {"stat",
      {{ARG_PATH, "CKPT", false}, {ARG_PATHS, "GLOB...", true}},
      {{"exclude", OPTION_RAWS, "GLOB"}},
@@ -620,6 +642,7 @@ const command command_table[] = {
      "what a command or function does, or what there is",
      "help push                           # also: ?push, push --help\n"
      "help optimizer                      # the optimizers; help optimizer adam: one of them\n"
+     "help merge ties                     # a merge of checkpoints; help merge: all of them\n"
      "help language                       # the page on the language; help for: one section\n"
      "help slices; help ->                # a subject, or a sign\n"
      "help rules                          # the language of updaters\n"

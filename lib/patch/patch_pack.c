@@ -16,7 +16,7 @@
 #include "patch/patch_zstd.h"
 #include "patch/varint.h"
 
-#define QUICK 1 /* levels of zstd */
+#define QUICK ZSTD_QUICK
 #define BEST  9
 
 struct patch_pack {
@@ -26,6 +26,7 @@ struct patch_pack {
     char *values;
     int64_t n, cap, values_cap;
     int64_t end; /* the unit behind the last one of the chunk before */
+    int64_t rest[PATCH_CHUNK]; /* of gaps of 255 and more */
     buf out;
     buf body, other, streams;     /* a chunk; two ways to pack a block; values in two ways */
     unsigned char *plane, *frame; /* bytes of a stream, and compressed */
@@ -198,19 +199,45 @@ static void open_chunk(patch_pack *p, int kind, int64_t skip, int64_t n)
     varint_put(&p->body, n);
 }
 
+/* Short gaps are a byte each, 255 those that are not, of which the rest follows. */
+static int put_short_gaps(patch_pack *p, const int64_t *gaps, int64_t n, kv_err *e)
+{
+    int64_t *rest = p->rest, many = 0;
+    uint64_t all = 0;
+    int width = 0;
+    int code = mem_grow(&p->plane, &p->plane_cap, n, 1, e);
+    for (int64_t i = 0; i < n && !code; i++) {
+        p->plane[i] = (unsigned char)(gaps[i] < 255 ? gaps[i] : 255);
+        rest[many] = gaps[i] - 255;
+        many += gaps[i] >= 255;
+    }
+    if (code || (code = put_stream(p, &p->body, p->plane, n, false, e)))
+        return code;
+    for (int64_t i = 0; i < many; i++)
+        all |= (uint64_t)rest[i];
+    for (; all; all >>= 8)
+        width++;
+    buf_char(&p->body, (char)width);
+    return put_planes(p, &p->body, rest, many, 8, width, e);
+}
+
 /* The gaps of n changes stand where their numbers stood, from the second on; those are put back. */
 static int put_gaps(patch_pack *p, int64_t *at, int64_t n, kv_err *e)
 {
     uint64_t all = 0;
-    int width = 0;
+    int64_t longer = 0;
+    int width = 0, code;
     for (int64_t i = n - 1; i > 0; i--) {
         at[i] -= at[i - 1] + 1;
         all |= (uint64_t)at[i];
+        longer += at[i] >= 255;
     }
     for (; all; all >>= 8)
         width++;
-    buf_char(&p->body, (char)width);
-    int code = put_planes(p, &p->body, at + 1, n - 1, 8, width, e);
+    bool are_short = longer > 0 && longer < n / 4;
+    buf_char(&p->body, (char)(are_short ? PATCH_SHORT : width));
+    code = are_short ? put_short_gaps(p, at + 1, n - 1, e)
+                     : put_planes(p, &p->body, at + 1, n - 1, 8, width, e);
     for (int64_t i = 1; i < n; i++)
         at[i] += at[i - 1] + 1;
     return code;

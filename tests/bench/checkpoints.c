@@ -280,6 +280,31 @@ static void compare(int64_t bytes, const char *only)
          0,
          {{"a.safetensors"}, "out.loop", 1},
          0},
+        {"patch, 1 % differs",
+         {"patch", "a.safetensors", "c.safetensors", "--out", "ac.patch"},
+         0,
+         {{"a.safetensors", "c.safetensors"}, NULL, 0},
+         0.8},
+        {"patch, equal",
+         {"patch", "a.safetensors", "b.safetensors", "--out", "ab.patch"},
+         0,
+         {{"a.safetensors", "b.safetensors"}, NULL, 0},
+         0.8},
+        {"apply, beside reading A and B",
+         {"apply", "ac.patch", "a.safetensors", "--out", "out.safetensors"},
+         0,
+         {{"a.safetensors", "c.safetensors"}, NULL, 0},
+         0},
+        {"apply, beside A into B",
+         {"apply", "ac.patch", "a.safetensors", "--out", "out.safetensors"},
+         0,
+         {{"a.safetensors"}, "out.loop", 1},
+         0.8},
+        {"apply --in-place and back",
+         {"-c", "apply ac.patch a.safetensors --in-place; apply ca.patch a.safetensors --in-place"},
+         0,
+         {{"a.safetensors", "c.safetensors"}, NULL, 0},
+         0},
     };
     char path[4096];
     long kilobytes;
@@ -288,6 +313,11 @@ static void compare(int64_t bytes, const char *only)
     make_file("b.safetensors", bytes, TENSOR_BF16, false);
     make_file("c.safetensors", bytes, TENSOR_BF16, true);
     make_file("f.safetensors", bytes, TENSOR_F32, false);
+    const char *patches[][8] = {
+        {"patch", "a.safetensors", "c.safetensors", "--out", "ac.patch"},
+        {"patch", "c.safetensors", "a.safetensors", "--out", "ca.patch"}};
+    for (int i = 0; i < 2; i++)
+        run_kvctl(patches[i], 0, &kilobytes);
     printf("%-28s %11s %11s %8s %6s %11s\n", "", "kvctl", "loop", "ratio", "bar", "resident");
     for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++)
         if (strstr(jobs[i].name, only))
@@ -303,7 +333,9 @@ static void compare(int64_t bytes, const char *only)
         snprintf(path, sizeof path, "%s.safetensors", made[i]);
         unlink(path);
     }
-    unlink("out.loop");
+    static const char *const others[] = {"out.loop", "ac.patch", "ab.patch", "ca.patch"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        unlink(others[i]);
 }
 
 /* ---- Large ----------------------------------------------------------------------------------- */

@@ -60,6 +60,13 @@ in_examples()
     cmp page "$top/cli/rules.md"
 }
 
+@test "the page on checkpoints prints what it promises, and help checkpoints is that page" {
+    run kvctl --verify "$top/cli/checkpoints.md"
+    assert_success
+    kvctl -c 'help checkpoints' >page
+    cmp page "$top/cli/checkpoints.md"
+}
+
 @test "the page on the language prints what it promises, and help language is that page" {
     run kvctl --verify "$top/cli/language.md"
     assert_success

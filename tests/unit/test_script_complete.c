@@ -200,6 +200,20 @@ TEST(script_complete_words_of_commands)
         {"row-sparse-pull conv --", "--ctx|--out|--priority|--row-ids"},
         {"pull conv --ctx c", "cpu(0)"},
         {"create loc", "local"},
+        {"merge tie", "ties"},
+        {"merge dare", "dare_linear|dare_ties"},
+        {"merge ties a --de", "--density"},
+        {"merge dare-ties a --s", "--scale|--seed|--shard-size"},
+        {"merge ties a --density 0.5 --", "--base|--density|--drop-metadata|--dtype|--exclude|"
+                                          "--force|--metadata|--normalize|--out|--scale|"
+                                          "--shard-size|--weights"},
+        {"merge ties a --weights le", "learning_rate|len("},
+        {"merge ties a --dtype BF", "BF16"},
+        {"merge { merged = mo", "models"},
+        {"merge { merged = tr", "trimmed_mean(|true"},
+        {"merge { fo", "for"},
+        {"help merge ti", "ties"},
+        {"help optimizer nad", "nadam"},
     };
     session s;
     begin(&s);
