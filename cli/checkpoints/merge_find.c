@@ -20,6 +20,8 @@
 /* The name of a text that stands in no file. */
 #define TEXT_NAME "<rule>"
 
+#define RULE_MOST 100000 /* bytes: what is longer is most likely another file */
+
 /* ---- Kinds of words -------------------------------------------------------------------------- */
 
 static bool ends_with(const char *text, const char *ending)
@@ -133,7 +135,12 @@ static int find_in_file(session *s, const ast *at, const char *path, merge_found
     char *text;
     size_t n;
     int code = file_read_text(path, &text, &n, e);
-    return code ? unit_at(s, at, e) : find_in_text(s, path, text, n, f, e);
+    if (code)
+        return unit_at(s, at, e);
+    if (n <= RULE_MOST)
+        return find_in_text(s, path, text, n, f, e);
+    mem_free(text);
+    return unit_err(s, at, e, KV_E_VALUE, "%s: a rule has at most %d bytes", path, RULE_MOST);
 }
 
 int merge_find(session *s, const ast *call, merge_found *f, kv_err *e)
@@ -268,7 +275,7 @@ static int check_param(const source *src, const ast *call, const ast *option, co
 }
 
 /* An option of the command would take what is meant for a parameter of its name. */
-static int check_hidden(const source *src, const ast *call, const merge_found *f, kv_err *e)
+static int check_hidden(const ast *call, const merge_found *f, kv_err *e)
 {
     const command *c = call->u.other;
     for (int i = 0; i < f->rule->nparams; i++) {
@@ -280,7 +287,6 @@ static int check_hidden(const source *src, const ast *call, const merge_found *f
                    p->name);
         return kv_err_hint(e, "give it another name");
     }
-    (void)src;
     return KV_OK;
 }
 
@@ -305,7 +311,7 @@ static int check_given(const source *src, const ast *call, const merge_found *f,
 int merge_words_check(const source *src, const ast *call, const merge_found *f, kv_err *e)
 {
     const command *c = call->u.other;
-    int code = check_hidden(src, call, f, e);
+    int code = check_hidden(call, f, e);
     for (uint32_t i = 1; i < call->n && code == KV_OK; i++) {
         const ast *option = call->kid[i];
         if (option && option->kind == STMT_OPTION &&
