@@ -290,7 +290,7 @@ static int check_hidden(const ast *call, const merge_found *f, kv_err *e)
     return KV_OK;
 }
 
-/* base and weights: given where the rule reads them. */
+/* Base and weights are given where the rule reads them, and models are not adapters too. */
 static int check_given(const source *src, const ast *call, const merge_found *f, kv_err *e)
 {
     const ast *at = call->kid[0], *weights = command_option_of(call, "weights");
@@ -302,6 +302,10 @@ static int check_given(const source *src, const ast *call, const merge_found *f,
             source_err(&f->src, base->pos, base->end, e, KV_E_USAGE, "the rule needs a base");
         return kv_err_hint(e, "--base CKPT: the model that the others were made of");
     }
+    const ast *models = rule_reader(f->rule, "models");
+    if (models && (rule_reader(f->rule, "lora_A") || rule_reader(f->rule, "lora_B")))
+        return source_err(&f->src, models->pos, models->end, e, KV_E_USAGE,
+                          "a merge of adapters reads lora_A and lora_B, not `models`");
     if (weights && !rule_reader(f->rule, "weights"))
         return source_err(src, weights->pos, weights->end, e, KV_E_USAGE, "%s reads no weights",
                           merge_found_name(f));
