@@ -359,8 +359,25 @@ GPU_TESTS := $(if $(have_cxx),$(BUILD)/device/kvstore_cuda.so) $(BUILD)/gpu_work
              $(BUILD)/gpu_rules $(BUILD)/gpu_cache $(BUILD)/gpu_bench $(if $(have_mpi),$(BUILD)/device/aware.so) \
              $(if $(have_cuda),$(BUILD)/gpu_compile $(BUILD)/gpu_nccl_library)
 
+# Crashes while a file is changed in place: a writer, the library that records and kills, the model of the
+# disk, and the killer.
+CRASH_TESTS := $(addprefix $(BUILD)/crash/,change calls.so states kill)
+$(BUILD)/tests/crash/%.o: ALL_CFLAGS += -Itests/crash
+$(BUILD)/crash/change: $(BUILD)/tests/crash/change.o $(BUILD)/libkvstore.so
+	@mkdir -p $(@D)
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -L$(BUILD) -lkvstore -Wl,-rpath,'$$ORIGIN/..' $(LDLIBS_LIB)
+$(BUILD)/crash/calls.so: $(BUILD)/tests/crash/calls.o
+	@mkdir -p $(@D)
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $< -ldl
+$(BUILD)/crash/states: $(BUILD)/tests/crash/states.o $(BUILD)/tests/crash/calls.o $(BUILD)/libkvstore.a
+	@mkdir -p $(@D)
+	$(link) $(LDLIBS_LIB)
+$(BUILD)/crash/kill: $(BUILD)/tests/crash/kill.o
+	@mkdir -p $(@D)
+	$(link)
+
 # The programs that the suites run.
-tests: all examples $(BUILD)/unit $(BUILD)/conformance $(BUILD)/differential $(DIST_TESTS) $(GPU_TESTS)
+tests: all examples $(BUILD)/unit $(BUILD)/conformance $(BUILD)/differential $(CRASH_TESTS) $(DIST_TESTS) $(GPU_TESTS)
 
 test-gpu: all $(GPU_TESTS) ## the tests of GPUs on those of this machine
 	@BUILD=$(BUILD) scripts/test gpu

@@ -80,8 +80,9 @@ const command command_table[] = {
      "pull [5, 7, 9] > w-{key}.csv        # a file a key: all are written, then replaced in turn\n"
      "pull * > all.safetensors            # one file, an array for each key\n"
      "r = row_sparse(a); pull 3 --out r --ignore-sparse false  # else r stays, with a warning\n"
-     "pull 3 --out a --since none -> r    # all of it; r is the round, the pushes of 3 so far\n"
-     "push 3 a; pull 3 --out a --since r -> r # dist_sync: only elements with other bits since r",
+     "pull 3 --out a --since none -> r    # all of it; r is its round, how often 3 was pushed\n"
+     "push 3 a; pull 3 --out a --since r -> r   # from servers only elements with other bits\n"
+     "moved_bytes(); moved_bytes(whole=True)    # of such pulls, and of whole ones",
      "push, row-sparse-pull, write, moved_bytes",
      .fails = "key, shape, value",
      .method = "pull(key, out=None, priority=0, ignore_sparse=True)"},
@@ -194,8 +195,8 @@ const command command_table[] = {
      "save m.safetensors --dtype bf16 --dtype 9=f32 --metadata format=pt\n"
      "for i in 1..3 { push 3 a; save f\"round-{i}.kvs\" }\n"
      "save old.safetensors; push 3 a; save p --patch-from old.safetensors # what changed",
-     "commit, save-states, pull, write, ls",
-     .fails = "value, key, usage, unsupported, io"},
+     "commit, save-states, pull, write, ls, apply",
+     .fails = "value, key, usage, unsupported, io, format"},
     {"save-states",
      {{ARG_FILE, "FILE", false}},
      {{"dump-optimizer", OPTION_FLAG, NULL}},

@@ -376,16 +376,19 @@ static int choose_all(merging *m, kv_err *e)
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-/* The word of the model that an error begins with, or NULL. */
+static bool is_about(const kv_err *e, const word *w)
+{
+    size_t n = w->text ? strlen(w->text) : 0;
+    return n > 0 && strncmp(e->text, w->text, n) == 0 && e->text[n] == ':';
+}
+
+/* The word of the model or the base that an error begins with, or NULL. */
 static const ast *model_of(const merging *m, const kv_err *e)
 {
-    for (int64_t i = m->models.n - 1; i >= 0; i--) {
-        const word *w = &m->models.items[i];
-        size_t n = strlen(w->text);
-        if (strncmp(e->text, w->text, n) == 0 && e->text[n] == ':')
-            return w->at;
-    }
-    return NULL;
+    for (int64_t i = m->models.n - 1; i >= 0; i--)
+        if (is_about(e, &m->models.items[i]))
+            return m->models.items[i].at;
+    return is_about(e, &m->base) ? m->base.at : NULL;
 }
 
 /* Gives an error of merge_check its place. What a rule of the library refuses is a mistake in what

@@ -177,6 +177,8 @@ const char *merge_found_name(const merge_found *f)
 
 static int hint_parameters(const merge_found *f, kv_err *e)
 {
+    if (f->rule->nparams == 0)
+        return kv_err_hint(e, "it takes none");
     return f->library ? kv_err_hint(e, "help merge %s shows its parameters", f->library) : e->code;
 }
 
@@ -254,6 +256,8 @@ static int check_param(const source *src, const ast *call, const ast *option, co
     arena memory = {0};
     if (!rule_lists(f->rule, name) && !merge_names_has(f->rule, name))
         return unknown_param(src, call, option, f, e);
+    if (option->n == 0 && rule_lists(f->rule, name) && !is_switch(f->rule, name))
+        return source_err(src, option->pos, option->end, e, KV_E_USAGE, "--%s needs a value", name);
     const char *text = is_path_behind_switch(f, option) ? option->kid[1]->u.text
                                                         : literal_value(src, option, &memory, e);
     int code = text ? merge_param_check(src, option, f, name, text, e) : KV_OK;

@@ -285,6 +285,7 @@ int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
         key_list_release(&keys);
         return code;
     }
+    p.since = since;
     code = pairs_outs(&p, s, store, call, &keys, false, out, e);
     explainer x = {0};
     if (code == KV_OK)

@@ -490,7 +490,7 @@ ast *parse_rule_node(parser *p)
     return node;
 }
 
-/* A merge in braces, whose statements are those of rules and loops. */
+/* A merge in braces, or with its head before them: statements are those of rules, and loops. */
 static ast *merge_node(parser *p)
 {
     bool outer = p->merge;
@@ -542,8 +542,9 @@ static ast *argument(parser *p, const command *c, const command_arg *a, const as
                    ? parse_rule_node(p)
                    : parse_word(p, "-", "the name of an updater or a block");
     case ARG_MERGE:
-        return parse_is_sign(p, SIGN1('{')) ? merge_node(p)
-                                            : parse_path_word(p, "the name of a merge or a block");
+        return parse_is_sign(p, SIGN1('{')) || parse_is_word(p, "merge")
+                   ? merge_node(p)
+                   : parse_path_word(p, "the name of a merge or a block");
     case ARG_END:
         break;
     }

@@ -18,6 +18,7 @@
 #include "base/stop.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
+#include "checkpoint/in_place.h"
 #include "checkpoint/npz_write.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/shards.h"
@@ -619,6 +620,8 @@ int checkpoint_out_commit(checkpoint_out *out, kv_err *e)
     }
     code = out->kind == OUT_FOLDER ? folder_out_commit(&out->folder, e)
                                    : file_out_commit(&out->file, e);
+    if (!code && out->kind != OUT_FOLDER)
+        in_place_forget(out->path);
     release(out);
     return code;
 }

@@ -23,9 +23,10 @@
  * it as a model: the mark is no beginning of any format. So a mixture that lost its journal (the
  * file was moved, or is read by another of its hard links, or by another program) is an error.
  *
- * Locks (flock). A reader of ours holds a shared one on the file while it is open. A writer holds
- * an exclusive one on the journal from in_place_open on, and on the file during steps 2 to 6. Where
- * a file system has no locks, nothing keeps a reader from reading during a change.
+ * Locks. A reader of ours holds a shared one on the file while it is open (of the kind
+ * F_OFD_SETLK). A writer holds an exclusive one on the journal from in_place_open on (flock), and
+ * on the file during steps 2 to 6 (both kinds, since sessions lock the file of their store with
+ * flock). Where a file system has no locks, nothing keeps a reader from reading during a change.
  *
  * Links are followed: the journal stands beside the real file. All hard links to it change. The
  * size stays. GAP: of a file that is redirected to stdin no journal is looked for; the mark is

@@ -57,19 +57,20 @@ void part_changes_begin_round(server_state *s, part *p)
         return;
     }
     p->copy = s->copied;
-    memcpy(s->copies + p->copy, elements, (size_t)p->bytes);
+    if (p->bytes)
+        memcpy(s->copies + p->copy, elements, (size_t)p->bytes);
     s->copied += (p->bytes + 7) / 8 * 8;
 }
 
-/* Makes room for one more mark. Returns false if nobody has asked for so long that none is
- * needed. */
-static bool age(part_changes *c, int64_t n)
+/* Makes room for the mark of the next round: the older half of the marks is given up. Returns false
+ * if nobody has asked for so long that none is needed. */
+static bool age(part_changes *c, const part *p)
 {
-    enum { BY = 128 };
+    int64_t by = part_round(p) - c->base - CHANGES_MARKS / 2; /* more, where rounds were given up */
     if (c->asked <= c->base)
         return false;
-    changes_age(c->marks, BY, n);
-    c->base += BY;
+    changes_age(c->marks, by < CHANGES_MARKS ? (uint8_t)by : CHANGES_MARKS, p->count);
+    c->base += by;
     return true;
 }
 
@@ -79,7 +80,7 @@ void part_changes_end_round(server_state *s, part *p)
     const char *elements = c ? elements_of(s, p) : NULL;
     if (!c)
         return;
-    if (!elements || (part_round(p) - c->base >= CHANGES_MARKS && !age(c, p->count))) {
+    if (!elements || (part_round(p) - c->base >= CHANGES_MARKS && !age(c, p))) {
         part_changes_release(p);
         return;
     }
@@ -108,15 +109,15 @@ int64_t part_changes_put(const part *p, const void *elements, int64_t since, int
 {
     const part_changes *c = p->changes;
     int size = (int)kv_dtype_bytes(p->dtype);
-    uint8_t above = (uint8_t)(since - c->base);
-    int64_t bytes = 0;
+    int64_t bytes = 0, above = since - c->base;
     kv_assert(part_changes_reach(p, since), "part %lld has no changes since round %lld",
               (long long)p->id, (long long)since);
+    above = above < CHANGES_MARKS ? above : CHANGES_MARKS; /* rounds that were given up */
     while (*at < p->count) {
         int64_t n = p->count - *at < CHANGES_BLOCK ? p->count - *at : CHANGES_BLOCK;
         if (changes_bound(size, n) > room - bytes)
             break;
-        bytes += changes_encode((char *)to + bytes, c->marks + *at, above,
+        bytes += changes_encode((char *)to + bytes, c->marks + *at, (uint8_t)above,
                                 (const char *)elements + *at * size, size, n);
         *at += n;
     }
