@@ -168,7 +168,9 @@ static int put_argument(word_command *w, const char *word, kv_err *e)
 bool word_command_has(const word_command *w, const char *word)
 {
     size_t n = strcspn(word, "=");
+    bool is_seed = n == 6 && memcmp(word, "--seed", n) == 0;
     return (n == 6 && memcmp(word, "--help", n) == 0) ||
+           (is_seed && (w->c->flags & COMMAND_PARAMS)) ||
            command_option_find(w->c, word + 2, n - 2);
 }
 
