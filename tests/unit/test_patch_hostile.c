@@ -186,7 +186,8 @@ static void check_index(const char *hex, int64_t hash_bytes, const char *says)
         CHECK(sscanf(hex, "%2x", &byte) == 1);
         buf_char(&text, (char)byte);
     }
-    int code = patch_index_parse(&x, buf_text(&text), (int64_t)text.len, hashes, hash_bytes, "p", &e);
+    int code = patch_index_parse(&x, buf_text(&text), (int64_t)text.len, hashes, hash_bytes, "p",
+                                 &e);
     if (!says) {
         CHECK_OK(code);
     } else {
