@@ -1,7 +1,7 @@
 /* Applying patches. First A is hashed, and nothing is written unless it is the right one; then its
  * keys are walked once, each by one worker, which lays the changes of all patches over its blocks,
- * hashes and writes them. In place both is one walk, since nothing but the journal is written before
- * its end. */
+ * hashes and writes them. In place both is one walk: nothing but the journal is written before its
+ * end. */
 #include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
