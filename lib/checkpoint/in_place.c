@@ -303,8 +303,8 @@ static int settle(const names *n, int journal, int file, journal_fate *fate, kv_
     code = journal_open(&r, journal, base_of(n, n->journal), &whole, e);
     if (!code && whole)
         code = end_change(n, &t, &r, &whole, e);
-    if (!code && !whole && is_marked(file))
-        code = damaged(n, e);
+    if (!code && !whole) /* without a journal the file has to be whole on the disk too */
+        code = is_marked(file) ? damaged(n, e) : in_place_sync(&t, e);
     if (!code)
         code = drop_journal(n, file, fate, e);
     journal_close(&r);
