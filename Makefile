@@ -156,7 +156,7 @@ $(BUILD)/cli/term/line.o: ALL_CFLAGS += $(if $(have_readline),-DHAVE_READLINE)
 $(BUILD)/lib/cpu/%.o $(BUILD)/lib/checkpoint/tensor_integer.o $(BUILD)/lib/tensors/tensor_check.o: ALL_CFLAGS += -O3 -fno-trapping-math
 $(foreach f,reduce dot_kernel scan sort_item pick,$(BUILD)/lib/array/$(f).o): ALL_CFLAGS += -O3 -fno-trapping-math
 $(foreach f,stat_loops diff_loops,$(BUILD)/lib/tensors/$(f).o): ALL_CFLAGS += -O3 -fno-trapping-math
-$(BUILD)/lib/patch/patch_find.o: ALL_CFLAGS += -O3
+$(foreach f,find pack,$(BUILD)/lib/patch/patch_$(f).o): ALL_CFLAGS += -O3
 $(BUILD)/lib/merge/%.o: ALL_CFLAGS += -O3 -fno-trapping-math
 # The same for the loops of programs; sqrt without errno is one instruction.
 $(BUILD)/lib/vm/kernel%.o: ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno

@@ -20,6 +20,8 @@
 /* The name of a text that stands in no file. */
 #define TEXT_NAME "<rule>"
 
+#define RULE_MOST 100000 /* bytes: what is longer is most likely another file */
+
 /* ---- Kinds of words -------------------------------------------------------------------------- */
 
 static bool ends_with(const char *text, const char *ending)
@@ -133,7 +135,12 @@ static int find_in_file(session *s, const ast *at, const char *path, merge_found
     char *text;
     size_t n;
     int code = file_read_text(path, &text, &n, e);
-    return code ? unit_at(s, at, e) : find_in_text(s, path, text, n, f, e);
+    if (code)
+        return unit_at(s, at, e);
+    if (n <= RULE_MOST)
+        return find_in_text(s, path, text, n, f, e);
+    mem_free(text);
+    return unit_err(s, at, e, KV_E_VALUE, "%s: a rule has at most %d bytes", path, RULE_MOST);
 }
 
 int merge_find(session *s, const ast *call, merge_found *f, kv_err *e)
@@ -268,7 +275,7 @@ static int check_param(const source *src, const ast *call, const ast *option, co
 }
 
 /* An option of the command would take what is meant for a parameter of its name. */
-static int check_hidden(const source *src, const ast *call, const merge_found *f, kv_err *e)
+static int check_hidden(const ast *call, const merge_found *f, kv_err *e)
 {
     const command *c = call->u.other;
     for (int i = 0; i < f->rule->nparams; i++) {
@@ -280,11 +287,10 @@ static int check_hidden(const source *src, const ast *call, const merge_found *f
                    p->name);
         return kv_err_hint(e, "give it another name");
     }
-    (void)src;
     return KV_OK;
 }
 
-/* base and weights: given where the rule reads them. */
+/* Base and weights are given where the rule reads them, and models are not adapters too. */
 static int check_given(const source *src, const ast *call, const merge_found *f, kv_err *e)
 {
     const ast *at = call->kid[0], *weights = command_option_of(call, "weights");
@@ -296,6 +302,10 @@ static int check_given(const source *src, const ast *call, const merge_found *f,
             source_err(&f->src, base->pos, base->end, e, KV_E_USAGE, "the rule needs a base");
         return kv_err_hint(e, "--base CKPT: the model that the others were made of");
     }
+    const ast *models = rule_reader(f->rule, "models");
+    if (models && (rule_reader(f->rule, "lora_A") || rule_reader(f->rule, "lora_B")))
+        return source_err(&f->src, models->pos, models->end, e, KV_E_USAGE,
+                          "a merge of adapters reads lora_A and lora_B, not `models`");
     if (weights && !rule_reader(f->rule, "weights"))
         return source_err(src, weights->pos, weights->end, e, KV_E_USAGE, "%s reads no weights",
                           merge_found_name(f));
@@ -305,7 +315,7 @@ static int check_given(const source *src, const ast *call, const merge_found *f,
 int merge_words_check(const source *src, const ast *call, const merge_found *f, kv_err *e)
 {
     const command *c = call->u.other;
-    int code = check_hidden(src, call, f, e);
+    int code = check_hidden(call, f, e);
     for (uint32_t i = 1; i < call->n && code == KV_OK; i++) {
         const ast *option = call->kid[i];
         if (option && option->kind == STMT_OPTION &&

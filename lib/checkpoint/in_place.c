@@ -207,13 +207,15 @@ static int damaged(const names *n, kv_err *e)
                        n->journal);
 }
 
-static int may_not_write(const names *n, kv_err *e)
+static int cannot_end(const names *n, const char *doing, kv_err *e)
 {
     kv_err_set(e, KV_E_IO,
-               "cannot read \"%s\": a change of it was cut short, and ending it needs the right to "
-               "write the file and to read \"%s\"",
-               n->given, base_of(n, n->journal));
-    return kv_err_hint(e, "let a user who may write it read it once, as with: kvctl ls %s",
+               "cannot %s \"%s\": a change of it was cut short, and this user may not end it, "
+               "which is to write the file as \"%s\" says",
+               doing, n->given, base_of(n, n->journal));
+    return kv_err_hint(e,
+                       "let its owner, or the user who changed it, read it once, as with: "
+                       "kvctl ls %s",
                        n->given);
 }
 
@@ -301,8 +303,8 @@ static int settle(const names *n, int journal, int file, journal_fate *fate, kv_
     code = journal_open(&r, journal, base_of(n, n->journal), &whole, e);
     if (!code && whole)
         code = end_change(n, &t, &r, &whole, e);
-    if (!code && !whole && is_marked(file))
-        code = damaged(n, e);
+    if (!code && !whole) /* without a journal the file has to be whole on the disk too */
+        code = is_marked(file) ? damaged(n, e) : in_place_sync(&t, e);
     if (!code)
         code = drop_journal(n, file, fate, e);
     journal_close(&r);
@@ -316,6 +318,16 @@ static int open_journal(const char *path)
     return fd >= 0 || (errno != EACCES && errno != EROFS) ? fd : open(path, O_RDONLY | flags);
 }
 
+/* In a folder where everybody may make files, such as /tmp, a journal may be a trap: what it says
+ * is written with the rights of the reader. So it is from the reader, the owner of the file or
+ * root. */
+static bool is_trusted(const names *n, const struct stat *journal)
+{
+    struct stat file;
+    return S_ISREG(journal->st_mode) && stat(n->file, &file) == 0 &&
+           (journal->st_uid == geteuid() || journal->st_uid == file.st_uid || journal->st_uid == 0);
+}
+
 static int recover(const names *n, journal_fate *fate, kv_err *e)
 {
     struct stat about;
@@ -324,7 +336,7 @@ static int recover(const names *n, journal_fate *fate, kv_err *e)
     *fate = journal < 0 && errno == ENOENT ? JOURNAL_GONE : JOURNAL_LEFT;
     if (journal < 0)
         return KV_OK;
-    if (fstat(journal, &about) == 0 && S_ISREG(about.st_mode)) {
+    if (fstat(journal, &about) == 0 && is_trusted(n, &about)) {
         if (lock_whole(journal) == LOCK_HELD)
             *fate = JOURNAL_HELD;
         else if (!is_named(journal, n->journal))
@@ -375,7 +387,7 @@ static found look(const names *n)
 static int read_beside(int fd, const names *n, kv_err *e)
 {
     (void)lock_file(fd, F_RDLCK);
-    return is_marked(fd) ? may_not_write(n, e) : KV_OK;
+    return is_marked(fd) ? cannot_end(n, "read", e) : KV_OK;
 }
 
 int in_place_shared(int fd, const char *path, kv_err *e)
@@ -506,7 +518,7 @@ static int end_earlier_change(const names *n, kv_err *e)
             return KV_OK;
         code = recover(n, &fate, e);
         if (!code && fate == JOURNAL_LEFT)
-            return may_not_write(n, e);
+            return cannot_end(n, "change", e);
         if (!code && fate == JOURNAL_HELD)
             code = wait_a_little(&p, &over, e);
     }

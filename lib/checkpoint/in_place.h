@@ -79,8 +79,8 @@ void in_place_unsynced(in_place *j);
  * shared lock on fd, which closing gives back, and ends a change of the file that was cut short.
  * Afterwards the file is A or B, and stays so while fd is open. Costs three system calls that find
  * nothing. Errors, with nothing changed: busy (it is being changed); format (the journal is not of
- * what stands there now, or it is damaged and the file half changed); io (half changed, and it
- * cannot be written by this user). */
+ * what stands there now, or it is damaged and the file half changed); io (half changed, and
+ * this user may not write it, or the journal is another user's). */
 int in_place_shared(int fd, const char *path, kv_err *e);
 
 /* Called by whoever has replaced the file at path by a whole one: removes a journal that was left

@@ -23,6 +23,7 @@
 #ifndef PATCH_PATCH_H
 #define PATCH_PATCH_H
 
+#include "base/mem.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_write.h"
 
@@ -67,10 +68,11 @@ typedef struct patch_misfit {
     const char *name, *why;
 } patch_misfit;
 
-/* Begins zeroed; the caller releases it. Names are borrowed from the checkpoint and the patches. */
+/* Begins zeroed; the caller releases it. */
 typedef struct patch_misfits {
     patch_misfit *items;
     int64_t n, cap;
+    arena names;
     int64_t keys; /* of either side */
     int link;     /* patches do not join: the number of the second of the two, from 1; 0: it is the
                      checkpoint that does not fit the first patch */

@@ -1,6 +1,7 @@
 /* Applying patches. First A is hashed, and nothing is written unless it is the right one; then its
  * keys are walked once, each by one worker, which lays the changes of all patches over its blocks,
- * hashes and writes them. */
+ * hashes and writes them. In place both is one walk: nothing but the journal is written before its
+ * end. */
 #include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,6 +23,8 @@ typedef struct applying {
     int64_t *whole;  /* the others */
     int64_t nwalked, nwhole;
     patch_maker *workers;
+    digest **was; /* in place: of A's key that each worker is at, */
+    tensor_hash *hashes; /* and of A's keys */
     int nworkers;
     const patch_options *o;
     int64_t done, all; /* bytes read before the walk, and in all */
@@ -125,17 +128,43 @@ static int put_block(applying *r, patch_maker *m, int64_t number, const void *a,
     return made == a ? KV_OK : put_changes(r, k, a, made, at, bytes, e);
 }
 
+static int begin_key(applying *r, int worker, const patch_chain_key *k, kv_err *e)
+{
+    patch_maker *m = &r->workers[worker];
+    const patch_shape *s = &k->key->now;
+    int code = patch_maker_begin(m, k, e);
+    if (code || !r->journal)
+        return code;
+    return tensor_hash_begin(r->was[worker], &m->line, s->type, s->ndim, s->shape, e);
+}
+
+/* What comes out of a key that is not the right one need not be what its hash says. */
+static int end_key(applying *r, int worker, const patch_chain_key *k, kv_err *e)
+{
+    bool right = true;
+    if (r->journal) {
+        const patch_key *first = patch_index_find(&r->chain.patches[0]->index, k->key->name);
+        tensor_hash *hash = &r->hashes[checkpoint_find(r->a, k->key->name)];
+        int code = digest_end(r->was[worker], hash->bytes, e);
+        if (code)
+            return code;
+        right = first && patch_key_in_a(first) && memcmp(hash->bytes, first->a, PATCH_HASH) == 0;
+    }
+    return patch_maker_end(&r->workers[worker], k, right, e);
+}
+
 static int apply_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
 {
     applying *r = arg;
     int64_t number = r->walked[p->tensor];
     const patch_chain_key *k = &r->chain.keys[number];
-    patch_maker *m = &r->workers[worker];
-    int code = p->first == 0 ? patch_maker_begin(m, k, e) : KV_OK;
+    int code = p->first == 0 ? begin_key(r, worker, k, e) : KV_OK;
+    if (!code && r->journal)
+        digest_add(r->was[worker], p->data[0], tensor_type_bytes(k->key->now.type, p->n));
     if (!code)
-        code = put_block(r, m, number, p->data[0], p->first, p->n, e);
+        code = put_block(r, &r->workers[worker], number, p->data[0], p->first, p->n, e);
     if (!code && p->first + p->n == patch_shape_elements(&k->key->now))
-        code = patch_maker_end(m, k, true, e);
+        code = end_key(r, worker, k, e);
     return code;
 }
 
@@ -147,12 +176,12 @@ static int apply_whole(void *arg, int64_t i, int worker, kv_err *e)
     const patch_chain_key *k = &r->chain.keys[number];
     int64_t elements = patch_shape_elements(&k->key->now);
     patch_maker *m = &r->workers[worker];
-    int code = patch_maker_begin(m, k, e);
+    int code = begin_key(r, worker, k, e);
     for (int64_t at = 0; at < elements && !code; at += WALK_PIECE) {
         int64_t n = elements - at < WALK_PIECE ? elements - at : WALK_PIECE;
         code = put_block(r, m, number, NULL, at, n, e);
     }
-    return code ? code : patch_maker_end(m, k, true, e);
+    return code ? code : end_key(r, worker, k, e);
 }
 
 /* ---- All of them ----------------------------------------------------------------------------- */
@@ -183,6 +212,14 @@ static int new_workers(applying *r, kv_err *e)
         return KV_E_MEMORY;
     for (int i = 0; i < r->nworkers && !code; i++)
         code = patch_maker_init(&r->workers[i], &r->chain, e);
+    if (code || !r->journal)
+        return code;
+    r->was = mem_zalloc(r->nworkers, sizeof *r->was, e);
+    r->hashes = mem_zalloc(checkpoint_count(r->a), sizeof *r->hashes, e);
+    if (!r->was || !r->hashes)
+        return KV_E_MEMORY;
+    for (int i = 0; i < r->nworkers && !code; i++)
+        code = digest_new(&r->was[i], DIGEST_XXH3, e);
     return code;
 }
 
@@ -229,6 +266,10 @@ static void release(applying *r)
     for (int i = 0; r->workers && i < r->nworkers; i++)
         if (r->workers[i].chain)
             patch_maker_release(&r->workers[i]);
+    for (int i = 0; r->was && i < r->nworkers; i++)
+        digest_free(r->was[i]);
+    mem_free(r->was);
+    mem_free(r->hashes);
     mem_free(r->workers);
     mem_free(r->walked);
     mem_free(r->whole);
@@ -305,20 +346,16 @@ static int open_weights(checkpoint **a, const char *path, kv_err *e)
     return checkpoint_open(a, path, &weights, e);
 }
 
-/* Changes the file, which is the right one: its journal is open. Closes r->a. */
-static int change_file(applying *r, in_place *journal, kv_err *e)
+/* Makes the changes, into the journal alone, and finds out whether it is the right file. */
+static int journal_changes(applying *r, patch_misfits *wrong, kv_err *e)
 {
-    r->journal = journal;
+    for (int64_t i = 0; i < checkpoint_count(r->a); i++)
+        r->all += checkpoint_at(r->a, i)->bytes;
     pthread_mutex_init(&r->lock, NULL);
     int code = sort_keys(r, e);
-    if (!code && !(code = new_workers(r, e)))
-        code = make_all(r, e);
+    if (!code && !(code = new_workers(r, e)) && !(code = make_all(r, e)))
+        code = compare(r, r->hashes, wrong, e);
     pthread_mutex_destroy(&r->lock);
-    checkpoint_close(r->a);
-    r->a = NULL;
-    if (!code)
-        return in_place_commit(journal, e);
-    in_place_abandon(journal);
     return code;
 }
 
@@ -327,22 +364,21 @@ static int apply_to_file(const char *path, patch *const *patches, int n, const p
                          patch_misfits *wrong, kv_err *e)
 {
     applying r = {.o = o};
-    in_place *journal = NULL;
-    int code = in_place_open(&journal, path, e);
+    int code = in_place_open(&r.journal, path, e);
     if (code)
         return code;
     if (o && o->unsynced)
-        in_place_unsynced(journal);
+        in_place_unsynced(r.journal);
     if (!(code = open_weights(&r.a, path, e)) &&
         !header_stays(r.a, &patches[n - 1]->index))
         code = file_bad(e, KV_E_VALUE, path, "it was replaced meanwhile");
-    if (!code && !(code = patch_chain_init(&r.chain, patches, n, e)) &&
-        !(code = check_base(&r, wrong, e)) && !(o && o->check_only)) {
-        code = change_file(&r, journal, e);
-        journal = NULL;
-    }
-    in_place_abandon(journal);
+    if (!code && !(code = patch_chain_init(&r.chain, patches, n, e)))
+        code = journal_changes(&r, wrong, e);
     checkpoint_close(r.a);
+    if (!code && !(o && o->check_only))
+        code = in_place_commit(r.journal, e);
+    else
+        in_place_abandon(r.journal);
     release(&r);
     return code;
 }

@@ -67,19 +67,25 @@ buf *patch_pack_out(patch_pack *p)
 
 /* ---- Streams --------------------------------------------------------------------------------- */
 
-/* The bytes that n bytes take when each is coded by how often it stands there. */
+/* The bytes that n bytes take when each is coded by how often it stands there; of a long stream as
+ * a part of them tells, in runs so that repetitions of even length cannot hide. */
 static double entropy(const unsigned char *data, int64_t n)
 {
-    int64_t counts[4][256] = {0};
+    enum { RUN = 61, STEP = 251 };
+    int64_t counts[2][256] = {0}, all = 0;
     double bits = 0;
-    for (int64_t i = 0; i < n; i++)
-        counts[i & 3][data[i]]++;
-    for (int c = 0; c < 256; c++) {
-        double k = (double)(counts[0][c] + counts[1][c] + counts[2][c] + counts[3][c]);
-        if (k > 0)
-            bits += k * log2((double)n / k);
+    for (int64_t at = 0; at < n; at += n > 8192 ? STEP : RUN) {
+        int64_t some = n - at < RUN ? n - at : RUN;
+        for (int64_t i = 0; i < some; i++)
+            counts[i & 1][data[at + i]]++;
+        all += some;
     }
-    return bits / 8;
+    for (int c = 0; c < 256; c++) {
+        double k = (double)(counts[0][c] + counts[1][c]);
+        if (k > 0)
+            bits += k * log2((double)all / k);
+    }
+    return bits / 8 * (double)n / (double)all;
 }
 
 static bool all_same(const unsigned char *data, int64_t n)
@@ -125,9 +131,15 @@ static int put_stream(patch_pack *p, buf *to, const unsigned char *data, int64_t
 }
 
 /* Byte k of each of n items of `width` bytes. */
-static void take_plane(unsigned char *plane, const void *items, int64_t n, int width, int k)
+static void take_plane(unsigned char *restrict plane, const void *items, int64_t n, int width,
+                       int k)
 {
-    const unsigned char *from = (const unsigned char *)items + k;
+    const unsigned char *restrict from = (const unsigned char *)items + k;
+    if (width == 2) { /* the most frequent, which the compiler makes vectors of */
+        for (int64_t i = 0; i < n; i++)
+            plane[i] = from[2 * i];
+        return;
+    }
     for (int64_t i = 0; i < n; i++)
         plane[i] = from[i * width];
 }

@@ -94,6 +94,11 @@ void part_changes_end_round(server_state *s, part *p)
 void part_changes_forget_copies(server_state *s)
 {
     s->copied = 0;
+    if (s->copies_cap <= 4 * PART_CHANGES_TOGETHER)
+        return;
+    mem_free(s->copies);
+    s->copies = NULL;
+    s->copies_cap = 0;
 }
 
 /* ---- Sending ---- */

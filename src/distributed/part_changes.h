@@ -6,7 +6,8 @@
  * changes take as many bytes as the part has elements, which is no more than the part itself, and
  * they reach back CHANGES_MARKS rounds at most, at least half as many: whoever holds an older round
  * gets the whole part. Where nobody asked for so long, nothing is kept any more. The copies of the
- * elements from before a round live until it is applied, a few megabytes of parts at a time.
+ * elements from before a round live until it is applied, a few megabytes of parts at a time; of a
+ * key that its rule needs whole, which is one part, all of it at a time.
  *
  * Memory that is missing makes a part forget its changes, which costs bytes on the way but no
  * correctness.

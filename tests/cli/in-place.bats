@@ -12,12 +12,14 @@ setup_file()
         skip_file "the programs of tests/crash are not built: make tests"
 }
 
-# make BYTES EVERY: a.st and b.st, of which one element in EVERY differs.
+# make_models BYTES EVERY: a.st and b.st, of which one element in EVERY differs, and p.st, the patch.
+# shellcheck disable=SC2154 # of help.bash
 make_models()
 {
     "$build/crash/change" make "$1" "$2" a.st b.st
     kvctl hash a.st >a.hash
     kvctl hash b.st >b.hash
+    kvctl patch a.st b.st --out p.st >/dev/null
 }
 
 # calls VARIABLES…: changes m/m.st, made anew as a.st, behind the library that watches.
@@ -27,7 +29,7 @@ calls()
     mkdir m
     cp a.st m/m.st
     env CALLS_FOLDER="$PWD/m" LD_PRELOAD="$build/crash/calls.so" "$@" \
-        "$build/crash/change" m/m.st a.st b.st
+        "$build/kvctl" apply p.st m/m.st --in-place
 }
 
 # What a reader finds is a.st or b.st, whose name is left in `found`, and nothing is left.
@@ -77,9 +79,42 @@ finds_a_or_b()
 @test "in place: killed at random moments" {
     make_models 4000000 100
     run "$build/crash/kill" -n "${KILLS:-60}" "$build/kvctl" m.st a.st b.st \
-        "$build/crash/change" m.st a.st b.st
+        "$build/kvctl" apply p.st m.st --in-place
     assert_success
     assert_output --regexp "^${KILLS:-60} kills, .* hit: A in [1-9][0-9]*, B in [1-9]"
+}
+
+# The next apply of the same patch ends what the first began, or begins again.
+@test "in place: applied again after every call" {
+    local n
+    make_models 300000 20
+    for n in {1..15}; do
+        calls CALLS_KILL=$n 2>/dev/null || true
+        kvctl apply p.st m/m.st --in-place
+        cmp m/m.st b.st
+        [ "$(ls -A m)" = m.st ]
+    done
+}
+
+# A reader waits for a writer, and the other way round.
+@test "in place: readers and writers at one time" {
+    make_models 3000000 30
+    kvctl patch b.st a.st --out back.st >/dev/null
+    mkdir m
+    cp a.st m/m.st
+    {
+        while [ ! -e ended ]; do kvctl hash m/m.st; done >hashes 2>&1
+    } 3>&- &
+    for _ in {1..15}; do
+        kvctl apply p.st m/m.st --in-place
+        kvctl apply back.st m/m.st --in-place
+    done
+    touch ended
+    wait
+    cmp m/m.st a.st
+    [ "$(wc -l <hashes)" -gt 15 ]
+    run grep -vxF -e "$(cat a.hash)" -e "$(cat b.hash)" hashes
+    assert_failure 1
 }
 
 @test "in place: every state of the disk that a crash can leave" {

@@ -67,6 +67,13 @@ merge least(by = 1.0) {
     assert_line --index 0 "<cmd>:1:30: error[syntax]: \`}\` stands where \`)\` is needed"
     printf 'merge mine { merged = \x01\xff }' >mine.kvu
     run -2 kvctl merge mine.kvu a.safetensors --out m.safetensors
+    : >empty.kvu
+    run -2 kvctl merge empty.kvu a.safetensors --out m.safetensors
+    head -c 200000 /dev/zero >large.kvu
+    run -3 kvctl merge large.kvu a.safetensors --out m.safetensors
+    assert_line --index 0 '<cmd>:1:7: error[value]: large.kvu: a rule has at most 100000 bytes'
+    mkdir folder.kvu
+    run -5 kvctl merge folder.kvu a.safetensors --out m.safetensors
     [ ! -e m.safetensors ]
 }
 

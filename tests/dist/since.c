@@ -322,6 +322,29 @@ static void check_codes(void)
     kv_free(s);
 }
 
+/* A worker that is done has pushed less often than the others, whose rounds go on without it. */
+static void check_done(void)
+{
+    enum { COMMON = 3, ALL = 9 };
+    kv *s = make("dist_sync", "sgd");
+    held h[KEYS];
+    make_keys(s, h);
+    bool leaves = rank > 0;
+    for (int r = 1; r <= (leaves ? COMMON : ALL); r++) {
+        push_some(s, &h[1], 50);
+        bring(s, h, 1, 1, 0, r);
+    }
+    OK(kv_done(s, &e));
+    for (int64_t before = COMMON; leaves && h[1].rounds[0] < ALL; before = h[1].rounds[0]) {
+        OK(kv_pull_since(s, &h[1].key, 1, &h[1].outs[0], &h[1].rounds[0], NULL, &e));
+        MUST(h[1].rounds[0] >= before);
+    }
+    bring(s, h, 1, 1, 0, ALL);
+    bring(s, h, 1, 1, 1, ALL);
+    free_keys(h);
+    kv_free(s);
+}
+
 static void check_refused(void)
 {
     kv *s = make("dist_sync", "sgd");
@@ -373,7 +396,7 @@ static const struct {
 } checks[] = {
     {"sums", check_sums},   {"updates", check_updates}, {"many-rounds", check_many_rounds},
     {"async", check_async}, {"moves", check_moves},     {"bytes", check_bytes},
-    {"codes", check_codes}, {"refused", check_refused},
+    {"codes", check_codes}, {"done", check_done},       {"refused", check_refused},
 };
 
 static bool wanted(int argc, char **argv, const char *name)

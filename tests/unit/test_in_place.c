@@ -664,6 +664,38 @@ TEST(in_place_file_of_a_session)
     model_free(m);
 }
 
+#define NOT_BY_ME                                                                                  \
+    "cannot read \"" NAME "\": a change of it was cut short, and this user may not end it, which " \
+    "is to write the file as \"" JOURNAL "\" says"
+#define NOT_BY_ME_HINT                                                                             \
+    "let its owner, or the user who changed it, read it once, as with: kvctl ls " NAME
+
+/* A journal that another user put beside the file does nothing. */
+TEST(in_place_journal_of_another_user)
+{
+    kv_err e = {0};
+    model *m = model_small();
+    char *half = half_of(m);
+    if (geteuid() != 0)
+        test_skip("only root can give files away");
+    enter_folder();
+    put_file(NAME, m->a, m->bytes);
+    put_journal(m, JOURNAL);
+    CHECK(chown(JOURNAL, 12345, 0) == 0);
+    CHECK_OK(read_it(NAME, &e));
+    CHECK(holds(NAME, m->a, m->bytes) && access(JOURNAL, F_OK) == 0);
+    put_file(NAME, half, m->bytes);
+    check_refused(KV_E_IO, NOT_BY_ME, NOT_BY_ME_HINT);
+    CHECK(holds(NAME, half, m->bytes));
+    CHECK(chown(NAME, 12345, 0) == 0); /* of the owner of the file */
+    CHECK_OK(read_it(NAME, &e));
+    CHECK(holds(NAME, m->b, m->bytes));
+    check_alone();
+    mem_free(half);
+    leave_folder(NAME, NULL);
+    model_free(m);
+}
+
 /* Readers may read what they may not write, unless it is half changed. */
 TEST(in_place_reader_that_may_not_write)
 {
@@ -683,11 +715,7 @@ TEST(in_place_reader_that_may_not_write)
 
     put_file(NAME, half, m->bytes);
     CHECK(seteuid(65534) == 0);
-    check_refused(KV_E_IO,
-                  "cannot read \"" NAME
-                  "\": a change of it was cut short, and ending it needs the right to write the "
-                  "file and to read \"" JOURNAL "\"",
-                  "let a user who may write it read it once, as with: kvctl ls " NAME);
+    check_refused(KV_E_IO, NOT_BY_ME, NOT_BY_ME_HINT);
     CHECK(seteuid(0) == 0);
     CHECK(holds(NAME, half, m->bytes));
 
