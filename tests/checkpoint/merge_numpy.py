@@ -150,7 +150,7 @@ def task_arithmetic(T, m, b, w, p):
 def elected(T, c, w, b, p):
     """base + what agrees with the sign of the sum; c: the changes, times their weights."""
     sign = np.where(added(c) >= 0, T(1), T(-1))
-    agree = [x * sign > 0 for x in c]
+    agree = [~(x * sign <= 0) for x in c]
     total = added([np.where(a, x, T(0)) for a, x in zip(agree, c)])
     if p["normalize"]:
         shares = added([np.where(a, wi, T(0)) for a, wi in zip(agree, w)])
