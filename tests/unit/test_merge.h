@@ -12,6 +12,7 @@
 #include "checkpoint/tensor_reader.h"
 #include "lang/parse.h"
 #include "merge/merge.h"
+#include "store_help.h"
 #include "test_tensor.h"
 
 typedef struct merge_case {

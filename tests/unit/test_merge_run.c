@@ -47,6 +47,7 @@ static float *merged(const merge_case *c)
 
 TEST(merge_run_linear)
 {
+    enter_folder();
     buf files[3];
     float *x[3];
     static const double weights[] = {1, 2, 3};
@@ -61,6 +62,7 @@ TEST(merge_run_linear)
         CHECK(y[i] == (x[0][i] + 2 * x[1][i] + 3 * x[2][i]) / 6);
     free(y);
     release(files, x, 3);
+    leave_folder("out.safetensors", NULL);
 }
 
 static int by_size(const void *a, const void *b)
@@ -71,6 +73,7 @@ static int by_size(const void *a, const void *b)
 
 TEST(merge_run_largest)
 {
+    enter_folder();
     buf files[2];
     float *x[2];
     make(files, x, 2, 1);
@@ -93,6 +96,7 @@ TEST(merge_run_largest)
     free(sorted);
     free(y);
     release(files, x, 2);
+    leave_folder("out.safetensors", NULL);
 }
 
 /* ---- Equal bits ------------------------------------------------------------------------------ */
@@ -152,6 +156,7 @@ static void hash_merges(uint64_t *hash)
 
 TEST(merge_run_threads)
 {
+    enter_folder();
     static const char *const counts[] = {"1", "2", "3", "4", "16"};
     uint64_t hashes[5];
     for (int i = 0; i < 5; i++) {
@@ -172,6 +177,7 @@ TEST(merge_run_threads)
         CHECK(read(ends[0], &hashes[i], sizeof hashes[i]) == sizeof hashes[i]);
         CHECK(hashes[i] == hashes[0]);
     }
+    leave_folder("out.safetensors", NULL);
 }
 
 /* ---- Selections and ranks of whole tensors --------------------------------------------------- */
@@ -179,6 +185,7 @@ TEST(merge_run_threads)
 /* Of equal changes the first ones are kept: all are equal, in several pieces. */
 TEST(merge_run_keeps_the_first)
 {
+    enter_folder();
     buf files[2];
     float *x[2];
     make(files, x, 2, 1);
@@ -206,10 +213,12 @@ TEST(merge_run_keeps_the_first)
         free(y);
     }
     release(files, x, 2);
+    leave_folder("out.safetensors", NULL);
 }
 
 TEST(merge_run_ranks)
 {
+    enter_folder();
     static const int64_t shapes[][2] = {{1, 1}, {5, 1}, {1, 300}, {3, 1 << 18}, {700, 201}};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         int64_t rows = shapes[s][0], columns = shapes[s][1];
@@ -233,11 +242,13 @@ TEST(merge_run_ranks)
         free(x);
         buf_release(&file);
     }
+    leave_folder("out.safetensors", NULL);
 }
 
 /* A mask follows from the key, not from its neighbours or the size of the blocks. */
 TEST(merge_run_masks)
 {
+    enter_folder();
     float *x = numbers(SIZE, 1);
     static const char rule[] = "{ merged = where(uniform(3, 1) < 0.25, models[0], 0) }";
     tensor_given t[] = {{"other", TENSOR_F32, 100, 0, x}, {"w", TENSOR_F32, SIZE, 0, x}};
@@ -257,12 +268,14 @@ TEST(merge_run_masks)
     free(x);
     buf_release(&one);
     buf_release(&two);
+    leave_folder("out.safetensors", NULL);
 }
 
 /* ---- Types ----------------------------------------------------------------------------------- */
 
 TEST(merge_run_types)
 {
+    enter_folder();
     float a[] = {1, 2.5f, -3, 0}, b[] = {2, 0.5f, 1, 1};
     double wide[] = {1e-20, 2, 3, 4};
     uint16_t bf16[4];
@@ -301,6 +314,7 @@ TEST(merge_run_types)
     free(y);
     buf_release(&files[0]);
     buf_release(&files[1]);
+    leave_folder("out.safetensors", NULL);
 }
 
 /* What a merge of one tensor each, in models a and b, says. */
@@ -318,6 +332,7 @@ static void check_refusal(tensor_given a, tensor_given b, const char *rule, kv_c
 
 TEST(merge_run_refusals)
 {
+    enter_folder();
     float x[] = {1, 2, 3, 4}, nan[] = {1, 2, NAN, 4};
     int64_t one[] = {1, 2, 3, 4}, other[] = {1, 2, -3, 4};
     unsigned char f4[] = {0, 0};
@@ -338,12 +353,14 @@ TEST(merge_run_refusals)
     check_refusal((tensor_given){"w", TENSOR_F4, 2, 2, f4},
                   (tensor_given){"w", TENSOR_F32, 2, 2, nan}, sum, KV_E_VALUE,
                   "a: \"w\" becomes nan at [1, 0], which F4 cannot hold");
+    leave_folder("out.safetensors", NULL);
 }
 
 /* ---- Adapters -------------------------------------------------------------------------------- */
 
 TEST(merge_run_adapters)
 {
+    enter_folder();
     enum { OUT = 5, IN = 7, RANK = 2 };
     float *base = numbers(OUT * IN, 1), *a = numbers(RANK * IN, 2), *b = numbers(OUT * RANK, 3);
     tensor_given model[] = {{"fc.weight", TENSOR_F32, OUT, IN, base},
@@ -394,6 +411,7 @@ TEST(merge_run_adapters)
     free(base);
     free(a);
     free(b);
+    leave_folder("out.safetensors", NULL);
 }
 
 /* ---- Faults ---------------------------------------------------------------------------------- */
@@ -402,6 +420,7 @@ TEST(merge_run_adapters)
  * would have been written anyway. */
 TEST(merge_run_without_memory)
 {
+    enter_folder();
     float *x = numbers(5000, 1), *y = numbers(5000, 2);
     tensor_given t[] = {{"w", TENSOR_F32, 5000, 0, x}, {"v", TENSOR_F32, 50, 2, y}};
     buf files[] = {tensor_file(t, 2), tensor_file(t, 2)};
@@ -427,4 +446,5 @@ TEST(merge_run_without_memory)
     buf_release(&files[1]);
     free(x);
     free(y);
+    leave_folder("out.safetensors", NULL);
 }
