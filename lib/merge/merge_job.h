@@ -12,7 +12,7 @@
 #define MERGE_INPUTS (MERGE_MODELS + 1) /* the models, then the base */
 
 /* Elements that are read of an input at a time. */
-#define MERGE_BLOCK ((int64_t)1 << 14)
+#define MERGE_BLOCK ((int64_t)1 << 15)
 
 /* The most memory for ranks, of all workers. */
 #define MERGE_RANKS_BYTES ((int64_t)96 << 20)

@@ -238,7 +238,7 @@ int64_t merge_select_sample_size(const merge_select *s)
 
 /* Sampled places differ from the true ones by a few deviations of a binomial distribution, more so
  * where neighbours are alike. */
-#define DEVIATIONS 8
+#define DEVIATIONS 5
 
 void merge_select_sample(merge_select *s, void *terms, int64_t n)
 {

@@ -20,7 +20,7 @@ static float *numbers(int64_t n, uint64_t seed)
 #define SIZE (WALK_PIECE + 777)
 
 /* n files of "w", of SIZE elements. */
-static void make(buf *files, float **x, int n, uint64_t seed)
+static void make_files(buf *files, float **x, int n, uint64_t seed)
 {
     for (int i = 0; i < n; i++) {
         x[i] = numbers(SIZE, seed + (uint64_t)i);
@@ -28,7 +28,7 @@ static void make(buf *files, float **x, int n, uint64_t seed)
     }
 }
 
-static void release(buf *files, float **x, int n)
+static void release_files(buf *files, float **x, int n)
 {
     for (int i = 0; i < n; i++) {
         buf_release(&files[i]);
@@ -51,7 +51,7 @@ TEST(merge_run_linear)
     buf files[3];
     float *x[3];
     static const double weights[] = {1, 2, 3};
-    make(files, x, 3, 1);
+    make_files(files, x, 3, 1);
     float *y = merged(&(merge_case){
         .rule = "{ merged = sum([w * m for m, w in zip(models, weights)]) / sum(weights) }",
         .files = files,
@@ -61,7 +61,7 @@ TEST(merge_run_linear)
     for (int i = 0; i < SIZE; i++)
         CHECK(y[i] == (x[0][i] + 2 * x[1][i] + 3 * x[2][i]) / 6);
     free(y);
-    release(files, x, 3);
+    release_files(files, x, 3);
     leave_folder("out.safetensors", NULL);
 }
 
@@ -76,7 +76,7 @@ TEST(merge_run_largest)
     enter_folder();
     buf files[2];
     float *x[2];
-    make(files, x, 2, 1);
+    make_files(files, x, 2, 1);
     float *y = merged(&(merge_case){
         .rule = "{ merged = base + largest(models[0] - base, floor(0.2 * size(base))) }",
         .files = files,
@@ -95,7 +95,7 @@ TEST(merge_run_largest)
     }
     free(sorted);
     free(y);
-    release(files, x, 2);
+    release_files(files, x, 2);
     leave_folder("out.safetensors", NULL);
 }
 
@@ -188,7 +188,7 @@ TEST(merge_run_keeps_the_first)
     enter_folder();
     buf files[2];
     float *x[2];
-    make(files, x, 2, 1);
+    make_files(files, x, 2, 1);
     for (int i = 0; i < 2; i++) {
         buf_release(&files[i]);
         for (int k = 0; k < SIZE; k++)
@@ -212,7 +212,7 @@ TEST(merge_run_keeps_the_first)
             CHECK(y[i] == (i < kept[k] ? x[0][i] : 1));
         free(y);
     }
-    release(files, x, 2);
+    release_files(files, x, 2);
     leave_folder("out.safetensors", NULL);
 }
 
