@@ -156,6 +156,7 @@ $(BUILD)/cli/term/line.o: ALL_CFLAGS += $(if $(have_readline),-DHAVE_READLINE)
 $(BUILD)/lib/cpu/%.o $(BUILD)/lib/checkpoint/tensor_integer.o $(BUILD)/lib/tensors/tensor_check.o: ALL_CFLAGS += -O3 -fno-trapping-math
 $(foreach f,reduce dot_kernel scan sort_item pick,$(BUILD)/lib/array/$(f).o): ALL_CFLAGS += -O3 -fno-trapping-math
 $(foreach f,stat_loops diff_loops,$(BUILD)/lib/tensors/$(f).o): ALL_CFLAGS += -O3 -fno-trapping-math
+$(foreach f,find pack,$(BUILD)/lib/patch/patch_$(f).o): ALL_CFLAGS += -O3
 $(BUILD)/lib/merge/%.o: ALL_CFLAGS += -O3 -fno-trapping-math
 # The same for the loops of programs; sqrt without errno is one instruction.
 $(BUILD)/lib/vm/kernel%.o: ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno
@@ -169,6 +170,12 @@ rules := $(wildcard src/optimizers/*.kvu)
 $(BUILD)/builtin_texts.c: $(rules) src/optimizers scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed $(rules) > $@
+
+# The merges of the tool, in the same way.
+merges := $(wildcard src/merges/*.kvu)
+$(BUILD)/merge_texts.c: $(merges) src/merges scripts/embed
+	@mkdir -p $(@D)
+	@scripts/embed --merges $(merges) > $@
 
 # The powers of ten that numbers are read and printed with.
 $(BUILD)/num_powers.c: scripts/powers
@@ -193,7 +200,7 @@ $(BUILD)/%.o: $(BUILD)/%.c
 
 tool_obj := $(call obj,$(tool_src)) $(pages) $(completions)
 
-lib_obj := $(call obj,$(lib_src)) $(BUILD)/builtin_texts.o $(BUILD)/num_powers.o
+lib_obj := $(call obj,$(lib_src)) $(BUILD)/builtin_texts.o $(BUILD)/merge_texts.o $(BUILD)/num_powers.o
 
 # The commands of the linker. Programs that load plugins link the shared library, so that a plugin uses the
 # same one; others have the static one among their prerequisites.
@@ -344,7 +351,7 @@ $(BUILD)/differential: $(BUILD)/tests/differential/main.o
 
 # The types of several machines, for scripts/test dist. They link the shared library: so the plugin
 # finds the one that they use.
-DIST_TESTS := $(if $(have_mpi),$(BUILD)/dist_replay $(BUILD)/dist_check $(BUILD)/dist_stress)
+DIST_TESTS := $(if $(have_mpi),$(BUILD)/dist_replay $(BUILD)/dist_check $(BUILD)/dist_stress $(BUILD)/dist_since)
 $(BUILD)/dist_%: $(BUILD)/tests/dist/%.o $(call obj,$(filter-out %/main.c,$(conformance_src))) $(BUILD)/libkvstore.so
 	$(link_shared) $(LDLIBS_LIB)
 
@@ -352,8 +359,25 @@ GPU_TESTS := $(if $(have_cxx),$(BUILD)/device/kvstore_cuda.so) $(BUILD)/gpu_work
              $(BUILD)/gpu_rules $(BUILD)/gpu_cache $(BUILD)/gpu_bench $(if $(have_mpi),$(BUILD)/device/aware.so) \
              $(if $(have_cuda),$(BUILD)/gpu_compile $(BUILD)/gpu_nccl_library)
 
+# Crashes while a file is changed in place: a writer, the library that records and kills, the model of the
+# disk, and the killer.
+CRASH_TESTS := $(addprefix $(BUILD)/crash/,change calls.so states kill)
+$(BUILD)/tests/crash/%.o: ALL_CFLAGS += -Itests/crash
+$(BUILD)/crash/change: $(BUILD)/tests/crash/change.o $(BUILD)/libkvstore.so
+	@mkdir -p $(@D)
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -L$(BUILD) -lkvstore -Wl,-rpath,'$$ORIGIN/..' $(LDLIBS_LIB)
+$(BUILD)/crash/calls.so: $(BUILD)/tests/crash/calls.o
+	@mkdir -p $(@D)
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $< -ldl
+$(BUILD)/crash/states: $(BUILD)/tests/crash/states.o $(BUILD)/tests/crash/calls.o $(BUILD)/libkvstore.a
+	@mkdir -p $(@D)
+	$(link) $(LDLIBS_LIB)
+$(BUILD)/crash/kill: $(BUILD)/tests/crash/kill.o
+	@mkdir -p $(@D)
+	$(link)
+
 # The programs that the suites run.
-tests: all examples $(BUILD)/unit $(BUILD)/conformance $(BUILD)/differential $(DIST_TESTS) $(GPU_TESTS)
+tests: all examples $(BUILD)/unit $(BUILD)/conformance $(BUILD)/differential $(CRASH_TESTS) $(DIST_TESTS) $(GPU_TESTS)
 
 test-gpu: all $(GPU_TESTS) ## the tests of GPUs on those of this machine
 	@BUILD=$(BUILD) scripts/test gpu
@@ -419,7 +443,9 @@ bench-dist: all $(BUILD)/bench_dist ## the types of several machines beside plai
 	mpirun --oversubscribe --bind-to none -n 2 $(BUILD)/bench_dist sums
 	mpirun --oversubscribe --bind-to none -x KVSTORE_SERVERS=1 -n 2 $(BUILD)/bench_dist stored
 	mpirun --oversubscribe --bind-to none -n 4 $(BUILD)/bench_dist crowd
+	mpirun --oversubscribe --bind-to none -n 2 $(BUILD)/bench_dist changes
 	KVCTL=$(abspath $(BUILD))/bench_dist tests/dist/hosts --rate 1gbit --ranks 2 --servers 1 link || [ $$? = 77 ]
+	KVCTL=$(abspath $(BUILD))/bench_dist tests/dist/hosts --rate 1gbit --ranks 2 --servers 1 changes || [ $$? = 77 ]
 
 # It brings up MPI itself and shares it with the plugin, so it needs the shared library.
 $(BUILD)/tests/bench/dist.o: ALL_CFLAGS += $(shell mpicc --showme:compile 2>/dev/null)

@@ -68,7 +68,8 @@ const command command_table[] = {
      {{"out", OPTION_VALUE, "V"},
       {"ctx", OPTION_VALUE, "DEVS"},
       PRIORITY,
-      {"ignore-sparse", OPTION_VALUE, "B"}},
+      {"ignore-sparse", OPTION_VALUE, "B"},
+      {"since", OPTION_VALUE, "ROUND"}},
      COMMAND_GIVES | COMMAND_EXPLAINED,
      cmd_pull,
      "show the newest value of keys, or put it somewhere",
@@ -78,9 +79,12 @@ const command command_table[] = {
      "pull 3 --ctx gpu(0..3) -> w         # a list of four\n"
      "pull [5, 7, 9] > w-{key}.csv        # a file a key: all are written, then replaced in turn\n"
      "pull * > all.safetensors            # one file, an array for each key\n"
-     "r = row_sparse(a); pull 3 --out r --ignore-sparse false  # else r stays, with a warning",
-     "push, row-sparse-pull, write",
-     .fails = "key, shape",
+     "r = row_sparse(a); pull 3 --out r --ignore-sparse false  # else r stays, with a warning\n"
+     "pull 3 --out a --since none -> r    # all of it; r is its round, how often 3 was pushed\n"
+     "push 3 a; pull 3 --out a --since r -> r   # from servers only elements with other bits\n"
+     "moved_bytes(); moved_bytes(whole=True)    # of such pulls, and of whole ones",
+     "push, row-sparse-pull, write, moved_bytes",
+     .fails = "key, shape, value",
      .method = "pull(key, out=None, priority=0, ignore_sparse=True)"},
     {"row-sparse-pull",
      {{ARG_KEYS, "KEYS", false}},
@@ -179,7 +183,8 @@ const command command_table[] = {
       {"dtype", OPTION_RAWS, "[GLOB=]T"},
       {"metadata", OPTION_RAWS, "K=V"},
       {"shard-size", OPTION_RAW, "5G"},
-      {"force", OPTION_FLAG, NULL}},
+      {"force", OPTION_FLAG, NULL},
+      {"patch-from", OPTION_PATH, "CKPT"}},
      COMMAND_WRITES,
      cmd_save,
      "write the store, or the values of its keys for other tools; FILE is complete or not there",
@@ -188,9 +193,10 @@ const command command_table[] = {
      "save m/ --force                     # a folder of shards, in the place of the one there\n"
      "save some.safetensors 3 [57]        # the keys that match a pattern\n"
      "save m.safetensors --dtype bf16 --dtype 9=f32 --metadata format=pt\n"
-     "for i in 1..3 { push 3 a; save f\"round-{i}.kvs\" }",
-     "commit, save-states, pull, write, ls",
-     .fails = "value, key, usage, unsupported, io"},
+     "for i in 1..3 { push 3 a; save f\"round-{i}.kvs\" }\n"
+     "save old.safetensors; push 3 a; save p --patch-from old.safetensors # what changed",
+     "commit, save-states, pull, write, ls, apply",
+     .fails = "value, key, usage, unsupported, io, format"},
     {"save-states",
      {{ARG_FILE, "FILE", false}},
      {{"dump-optimizer", OPTION_FLAG, NULL}},
@@ -289,6 +295,28 @@ const command command_table[] = {
          "convert m.safetensors some.npz 3 [57] --rename s/^/layer./",
      .see = "ls, save, checkpoints",
      .fails = "io, format, key, dtype, value"},
+    {"merge",
+     {{ARG_MERGE, "RULE", false}, {ARG_PATHS, "CKPT... [GLOB...]", false}},
+     {{"out", OPTION_OUTPUT, "OUT"},
+      {"base", OPTION_PATH, "CKPT"},
+      {"weights", OPTION_VALUES, "0.5,0.3,..."},
+      {"exclude", OPTION_RAWS, "GLOB"},
+      {"dtype", OPTION_RAWS, "[GLOB=]T"},
+      {"shard-size", OPTION_RAW, "5G"},
+      {"metadata", OPTION_RAWS, "K=V"},
+      {"drop-metadata", OPTION_FLAG, NULL},
+      {"force", OPTION_FLAG, NULL}},
+     COMMAND_PARAMS,
+     cmd_merge,
+     "one checkpoint of several, by a readable rule: average, slerp, ties, lora, one of your own",
+     "save a.safetensors; convert a.safetensors b.safetensors # two models of the same keys\n"
+     "merge average a.safetensors b.safetensors --out soup.safetensors --weights 0.7,0.3\n"
+     "merge ties a.safetensors b.safetensors --base soup.safetensors --density 0.5 --out t.npz\n"
+     "merge { merged = max(models) } a.safetensors b.safetensors --out largest.safetensors\n"
+     "help merge ties                     # what a rule does: it is a program of a few lines",
+     "convert, diff, checkpoints, rules",
+     .fails = "usage, io, format, key, shape, dtype, value",
+     .check = cmd_merge_check},
     {"stat",
      {{ARG_PATH, "CKPT", false}, {ARG_PATHS, "GLOB...", true}},
      {{"exclude", OPTION_RAWS, "GLOB"}},
@@ -614,6 +642,7 @@ const command command_table[] = {
      "what a command or function does, or what there is",
      "help push                           # also: ?push, push --help\n"
      "help optimizer                      # the optimizers; help optimizer adam: one of them\n"
+     "help merge ties                     # a merge of checkpoints; help merge: all of them\n"
      "help language                       # the page on the language; help for: one section\n"
      "help slices; help ->                # a subject, or a sign\n"
      "help rules                          # the language of updaters\n"

@@ -205,6 +205,8 @@ const function function_table[] = {
      "the smaller of two elements each; nan if either is"},
     {"moveaxis", {"a", "source", "destination"}, A | V, func_moveaxis,
      "the array with an axis at another place: moveaxis(x, 0, -1)"},
+    {"moved_bytes", {"whole="}, K, func_moved_bytes,
+     "bytes that pull --since brought to this rank; whole=True: what whole arrays would have"},
     {"ndim", {"a"}, A, func_ndim,
      "how many axes an array has: x.ndim"},
     {"nonzero", {"a"}, A, func_nonzero,

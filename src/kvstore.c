@@ -237,6 +237,74 @@ int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, con
     return leave_pulled(store, &pairs, how, rc, e);
 }
 
+static int check_since(const kv_pairs *outs, const int64_t *rounds, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    int rc = outs->n > 0 ? arg_given(rounds, "rounds", e) : KV_OK;
+    for (int64_t i = 0; i < outs->n && !rc; i++) {
+        if (kv_array_storage(outs->arrays[i]) != KV_DEFAULT)
+            rc = kv_err_set(e, KV_E_UNSUPPORTED,
+                            "a row_sparse array holds no round of key %s; row_sparse_pull takes "
+                            "rows",
+                            slot_key_text(text, &outs->keys[i]));
+        else if (rounds[i] < KV_NO_ROUND)
+            rc = kv_err_set(e, KV_E_VALUE, "a round is a number from 0 on, not %lld",
+                            (long long)rounds[i]);
+        if (rc)
+            kv_err_key(e, &outs->keys[i]);
+    }
+    return rc;
+}
+
+/* Where a pull is a copy in this process. */
+static int pull_whole(kv *store, const kv_pairs *outs, int64_t *rounds, const kv_call *how,
+                      kv_err *e)
+{
+    int64_t number = -1;
+    int rc = KV_OK;
+    if (!store->in_slots)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" count no rounds",
+                          store->type);
+    for (int64_t i = 0; i < outs->n && !rc; i++) {
+        rc = call_find(&store->slots, &outs->keys[i], number + 1, &number, e);
+        if (!rc)
+            rc = call_check_round(&store->slots.items[number], rounds[i], e);
+    }
+    if (!rc)
+        rc = store->ops->pull(store->self, outs, how, e);
+    for (int64_t i = 0; i < outs->n && !rc; i++) {
+        call_find(&store->slots, &outs->keys[i], number + 1, &number, e);
+        rounds[i] = store->slots.items[number].pushes;
+    }
+    return rc;
+}
+
+int kv_pull_since(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, int64_t *rounds,
+                  const kv_call *how, kv_err *e)
+{
+    const kv_pairs pairs = {keys, outs, n};
+    kv_err unused = {0};
+    e = e ? e : &unused;
+    int64_t whole = 0, moved = 0;
+    int rc = args_flags(how, 0, e);
+    if (rc || (rc = args_can(store, CAN_PULL, e)) || (rc = args_pairs(&pairs, "keys", "outs", e)) ||
+        (rc = check_since(&pairs, rounds, e)) || (rc = store_enter(store, e)))
+        return rc;
+    bool differs = store->ops->pull_since;
+    if (differs && n > 0)
+        rc = store->ops->pull_since(store->self, &pairs, rounds, &moved, how, e);
+    else if (!differs)
+        rc = pull_whole(store, &pairs, rounds, how, e);
+    for (int64_t i = 0; i < n && !rc; i++) {
+        int64_t number = slot_find(&store->slots, &keys[i], -1);
+        const kv_array *a = number >= 0 ? store->slots.items[number].stored : outs[i];
+        whole += kv_array_size(a) * kv_dtype_bytes(kv_array_dtype(a));
+    }
+    store->since_moved += differs ? moved : whole;
+    store->since_whole += whole;
+    return store_leave(store, rc, e);
+}
+
 int kv_row_sparse_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *ids,
                        kv_array *const *outs, const kv_call *how, kv_err *e)
 {

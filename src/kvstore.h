@@ -151,6 +151,30 @@ int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
 int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, const kv_call *call,
             kv_err *e);
 
+/* As kv_pull, for outs that hold what a pull brought before: of several machines only the elements
+ * come whose bits have changed since. rounds[i] says which round of keys[i] outs[i] holds, the
+ * number that this function gave at that time; KV_NO_ROUND: none, all elements come. It becomes the
+ * round that outs[i] holds now. A round of a key is one of its updates: its first value is round 0,
+ * and in a store of one process or with rounds (dist_sync) the number of its pushes follows (see
+ * kv_info); with dist_async it is that of the pushes of all workers, as far as all servers that
+ * have a part of the key have come.
+ *
+ * outs[i] has the bits that kv_pull would give it, if it holds that round, converted to its dtype
+ * as kv_pull does, and nobody has written it since. Servers know changes from the first such pull
+ * of a key on, in one byte an element, at least 127 rounds back, and forget them when nobody asks
+ * for as long. Who holds an older round gets all elements, and so does a key that has moved to
+ * another server, that came from a checkpoint, or that is row_sparse, and an out on a GPU.
+ * In stores of one process all elements are copied; these are the local types, and those that
+ * a copy of their table makes.
+ * Of several machines the call returns when the outs are there, else when they are scheduled. The
+ * topic "store" of kv_describe counts the bytes.
+ * Errors: those of kv_pull, value (a round that the key has not reached, unless this worker is done
+ * or the type is dist_async: then all elements come), unsupported (an out is row_sparse; a type
+ * that counts no rounds). */
+#define KV_NO_ROUND (-1)
+int kv_pull_since(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, int64_t *rounds,
+                  const kv_call *call, kv_err *e);
+
 /* Writes some rows of the row_sparse key keys[i] into the row_sparse array outs[i], converted to
  * its dtype, across contexts. What outs[i] held is gone: it holds the rows that ids[i] names,
  * ascending and each once, those that the key lacks as zeros; from a key that holds no row at all,
@@ -487,9 +511,11 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
  *            many pushes a pull was ahead of the slowest worker, at most), contributors (workers of
  *            the last round)
  *   "store"  type, rank, num_workers, updater, compression ("none",
- *            "2bit 0.5", "2bit 0.5 pull"), keys, bytes; reads (only where the rule has parameters
- *            without defaults: "rate 0.5, note 'x'"); clip_global_norm (only where it is set); then
- * what a type works with. Of several machines: servers; partition_bytes, that a part of a key has,
+ *            "2bit 0.5", "2bit 0.5 pull"), keys, bytes; since_bytes, whole_bytes (only where
+ *            kv_pull_since was called: the bytes that its calls brought, and of whole arrays);
+ *            reads (only where the rule has parameters without defaults: "rate 0.5, note 'x'");
+ *            clip_global_norm (only where it is set); then what a type works with. Of several
+ *            machines: servers; partition_bytes, that a part of a key has,
  * and row_partition_bytes, one of whole rows; spread_elements, from which on a key is spread over
  * all servers; ahead_bytes, that a worker may push ahead of the others; deadline_ms, after which a
  *            silent rank is lost, and timeout_ms, after which a wait is given up (0: never); link,
@@ -659,6 +685,12 @@ typedef struct kv_type_ops {
      * while the slots hold all states; its result is that of every worker. */
     int (*visit_states)(void *self, kv_states_visit why, int (*use)(void *arg, kv_err *e),
                         void *arg, kv_err *e);
+
+    /* (optional, NULL means pull, of types that keep everything in slots of the library; of others
+     * unsupported) See kv_pull_since. outs are default arrays; *moved grows by the bytes
+     * that came. */
+    int (*pull_since)(void *self, const kv_pairs *outs, int64_t *rounds, int64_t *moved,
+                      const kv_call *call, kv_err *e);
 } kv_type_ops;
 
 /* Adds a store type, so that kv_create knows its names in any case. ops stays valid for ever.

@@ -178,7 +178,7 @@ int kv_load_states(kv *store, const char *path, kv_err *e)
 
 static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
 {
-    enum { STORE_FIELDS = 9 };
+    enum { STORE_FIELDS = 11 };
     char name[96], how[COMPRESSION_TEXT], norm[NUM_TEXT_MAX] = "";
     int64_t bytes = 0;
     int rc = store_enter(store, e);
@@ -195,6 +195,7 @@ static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
         if (store->updater.optimizer->clip_norm > 0)
             num_plain(norm, store->updater.optimizer->clip_norm, NUM_BINARY64);
     }
+    int64_t moved = store->since_moved, whole = store->since_whole;
     rc = store_leave(store, buf_check(&reads, e), e);
     kv_field fields[STORE_FIELDS + KV_MOST_SETTINGS] = {
                          {.name = "type", .text = kv_type(store)},
@@ -204,7 +205,11 @@ static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
                          {.name = "compression", .text = how},
                          {.name = "keys", .number = nkeys},
                          {.name = "bytes", .number = bytes}};
-    int n = STORE_FIELDS - 2;
+    int n = STORE_FIELDS - 4;
+    if (whole > 0) {
+        fields[n++] = (kv_field){.name = "since_bytes", .number = moved};
+        fields[n++] = (kv_field){.name = "whole_bytes", .number = whole};
+    }
     if (reads.len > 0)
         fields[n++] = (kv_field){.name = "reads", .text = buf_text(&reads)};
     if (*norm)

@@ -21,6 +21,10 @@ command_fn cmd_ls;
 command_fn cmd_patch;
 /* cmd_stat.c */
 command_fn cmd_stat;
+/* cmd_merge.c */
+command_fn cmd_merge;
+/* Checks the literal words of a merge: see `check` in syntax/command.h. */
+int cmd_merge_check(const source *src, const ast *call, const map *types, kv_err *e);
 /* cmd_save.c */
 command_fn cmd_save;
 

@@ -62,7 +62,8 @@ static int apply_to(session *s, const request *r, const patches *p, patch_misfit
                     kv_err *e)
 {
     const checkpoint_options weights = {.weights = true};
-    const patch_options o = {.progress = progress_bytes, .check_only = s->dry_run};
+    const patch_options o = {.progress = progress_bytes, .check_only = s->dry_run,
+                             .unsynced = s->writes_unsynced};
     checkpoint *a = NULL;
     if (checkpoint_open(&a, r->base.text, &weights, e))
         return unit_at(s, r->base.at, e);
@@ -78,6 +79,24 @@ static int apply_to(session *s, const request *r, const patches *p, patch_misfit
     return code;
 }
 
+static int apply_in_place(session *s, const request *r, const patches *p, patch_misfits *wrong,
+                          kv_err *e)
+{
+    const patch_options o = {.progress = progress_bytes, .check_only = s->dry_run,
+                             .unsynced = s->writes_unsynced};
+    patch_place place = PATCH_IN_PLACE;
+    progress_begin("apply", 0, PROGRESS_BYTES);
+    int code = patch_apply_in_place(r->base.text, p->items, p->n, r->how.shard_bytes, &o, &place,
+                                    wrong, e);
+    progress_end();
+    if (!code && place == PATCH_ALREADY)
+        session_note(s, "%s is what %s makes already", r->base.text,
+                     patch_name(p->items[p->n - 1]));
+    else if (!code)
+        session_would(s, place == PATCH_IN_PLACE ? "change" : "replace", r->base.text);
+    return code ? unit_at(s, r->base.at, e) : KV_OK;
+}
+
 static int apply_words(session *s, const ast *call, rows *table, result *out, kv_err *e)
 {
     request r = {0};
@@ -86,8 +105,11 @@ static int apply_words(session *s, const ast *call, rows *table, result *out, kv
     int code = read_words(s, call, out, &r, e);
     if (!code && !(code = read_output(s, call, out, &r, e)) &&
         !(code = patches_open(s, &r.all, r.all.n - 1, &p, e)))
-        code = patches_refuse(&wrong, table, apply_to(s, &r, &p, &wrong, e), out, e);
-    if (!code && !out->refusal)
+        code = patches_refuse(&wrong, table,
+                              r.to ? apply_to(s, &r, &p, &wrong, e)
+                                   : apply_in_place(s, &r, &p, &wrong, e),
+                              out, e);
+    if (!code && !out->refusal && r.to)
         session_would(s, "write", r.to);
     patch_misfits_release(&wrong);
     patches_release(&p);

@@ -24,7 +24,7 @@ static int add_summary(rows *table, const patch_summary *made, kv_err *e)
 static int make(session *s, const words *w, const char *to, patch_summary *made, kv_err *e)
 {
     const checkpoint_options weights = {.weights = true};
-    const patch_options o = {.progress = progress_bytes};
+    const patch_options o = {.progress = progress_bytes, .unsynced = s->writes_unsynced};
     checkpoint *files[2] = {0};
     int code = KV_OK;
     for (int i = 0; i < 2 && !code; i++)
@@ -43,7 +43,7 @@ static int make(session *s, const words *w, const char *to, patch_summary *made,
 static int join(session *s, const words *w, const char *to, patch_summary *made, rows *table,
                 result *out, kv_err *e)
 {
-    const patch_options o = {.progress = progress_bytes};
+    const patch_options o = {.progress = progress_bytes, .unsynced = s->writes_unsynced};
     patch_misfits wrong = {0};
     patches p = {0};
     int code = patches_open(s, w, w->n, &p, e);

@@ -1,14 +1,16 @@
-/* The store into a file in the middle of a run: whole, as -s keeps it, or the values of its keys as
- * other tools take them. */
+/* The store into a file in the middle of a run: whole, as -s keeps it; the values of its keys as
+ * other tools take them; or what turns a checkpoint into these, as a patch. */
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/num.h"
 #include "checkpoint/checkpoint_write.h"
+#include "checkpoint/tensor_codec.h"
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
 #include "checkpoints/outputs.h"
 #include "eval/eval.h"
+#include "patch/patch.h"
 #include "session/show.h"
 #include "session/unit.h"
 #include "syntax/safe.h"
@@ -191,6 +193,142 @@ static int save_values(session *s, const ast *call, kv *store, const char *path,
     return code;
 }
 
+/* ---- A patch --------------------------------------------------------------------------------- */
+
+/* The values as tensors in memory. */
+typedef struct tensors {
+    tensor_info *items;
+    const void **data;
+    kv_array **arrays; /* that they lie in, or */
+    void **converted;
+    int64_t n;
+} tensors;
+
+static void tensors_release(tensors *t)
+{
+    for (int64_t i = 0; i < t->n; i++) {
+        kv_array_unref(t->arrays[i]);
+        mem_free_data(t->converted[i]);
+    }
+}
+
+static int tensors_begin(tensors *t, const values *v, result *out, kv_err *e)
+{
+    size_t n = (size_t)v->n;
+    t->items = arena_alloc(&out->names, n * sizeof *t->items, e);
+    t->data = arena_alloc(&out->names, n * sizeof *t->data, e);
+    t->arrays = arena_alloc(&out->names, n * sizeof *t->arrays, e);
+    t->converted = arena_alloc(&out->names, n * sizeof *t->converted, e);
+    return t->items && t->data && t->arrays && t->converted ? KV_OK : KV_E_MEMORY;
+}
+
+/* Asks for all values at once, so that those of several machines come side by side. */
+static int tensors_pull(tensors *t, kv *store, const values *v, kv_err *e)
+{
+    int code = KV_OK;
+    for (; t->n < v->n && code == KV_OK; t->n += code == KV_OK) {
+        const checkpoint_entry *x = &v->entries[t->n];
+        t->converted[t->n] = NULL;
+        code = kv_array_new_raw(&t->arrays[t->n], v->has[t->n], x->ndim, x->shape, (kv_ctx){0}, e);
+    }
+    return code ? code : kv_pull(store, v->keys, v->n, t->arrays, NULL, e);
+}
+
+/* The data of tensor i in the type that it gets. */
+static int tensors_convert(tensors *t, const values *v, int64_t i, kv_err *e)
+{
+    const checkpoint_entry *x = &v->entries[i];
+    tensor_type has = tensor_type_of(v->has[i]);
+    int64_t n = tensor_elements(x->ndim, x->shape), bytes = tensor_type_bytes(x->type, n), wrong;
+    t->items[i] = (tensor_info){.name = x->name, .type = x->type, .ndim = x->ndim,
+                                .shape = x->shape, .elements = n, .bytes = bytes};
+    int code = kv_array_read(t->arrays[i], &t->data[i], e);
+    if (code || x->type == has)
+        return code;
+    if (!(t->converted[i] = mem_alloc_data(bytes, e)))
+        return KV_E_MEMORY;
+    if ((wrong = tensor_convert(t->converted[i], x->type, t->data[i], has, n)) >= 0)
+        return no_number(x, t->arrays[i], wrong, e);
+    kv_array_unref(t->arrays[i]);
+    t->arrays[i] = NULL;
+    t->data[i] = t->converted[i];
+    return KV_OK;
+}
+
+static void told(void *arg, int64_t done, int64_t all)
+{
+    (void)arg;
+    (void)all;
+    progress_step(done);
+}
+
+static int write_patch(const char *path, const char *from, const tensors *t, const texts *m,
+                       int64_t bytes, kv_err *e)
+{
+    checkpoint *a = NULL, *b = NULL;
+    const patch_options how = {.progress = told};
+    int code = checkpoint_open(&a, from, &(checkpoint_options){.weights = true}, e);
+    if (code == KV_OK)
+        code = checkpoint_of_memory(&b, t->items, t->data, t->n, m->list.items, m->list.n,
+                                    "the store", e);
+    if (code == KV_OK) {
+        progress_begin("save", bytes, PROGRESS_BYTES);
+        code = patch_make(path, a, b, &how, NULL, e);
+        progress_end();
+    }
+    checkpoint_close(b);
+    checkpoint_close(a);
+    return code;
+}
+
+/* Returns true if both paths are one file. */
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static int check_patch(session *s, const ast *call, const char *path, const char *from, kv_err *e)
+{
+    static const char *const options[] = {"shard-size", "force"};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (command_option_of(call, options[i]))
+            return unit_err(s, call, e, KV_E_USAGE, "a patch is one file: no --%s", options[i]);
+    if (!is_same_file(path, from))
+        return KV_OK;
+    unit_err(s, call->kid[0], e, KV_E_USAGE, "the patch would take the place of \"%s\"", from);
+    return kv_err_hint(e, "save P.safetensors --patch-from %s; apply makes a checkpoint of both",
+                       from);
+}
+
+/* The values are in memory together: a patch is made from tensors that are read in any order. */
+static int save_patch(session *s, const ast *call, kv *store, const char *path, result *out,
+                      kv_err *e)
+{
+    const ast *node = command_option_of(call, "patch-from");
+    const char *from = eval_word(s, node, "a checkpoint", out, e);
+    values v = {0};
+    texts m = {.out = out};
+    tensors t = {0};
+    if (!from || check_patch(s, call, path, from, e))
+        return e->code;
+    int code = choose_values(s, call, store, out, &v, e);
+    if (code || (code = kv_describe(store, "metadata", add_text, &m, e)) ||
+        (code = metadata_read(s, call, out, &m.list, e)))
+        return code;
+    if (session_would(s, "write", path))
+        return KV_OK;
+    code = tensors_begin(&t, &v, out, e);
+    if (code == KV_OK)
+        code = tensors_pull(&t, store, &v, e);
+    for (int64_t i = 0; i < v.n && code == KV_OK; i++)
+        code = tensors_convert(&t, &v, i, e);
+    if (code == KV_OK)
+        code = write_patch(path, from, &t, &m, v.bytes, e);
+    tensors_release(&t);
+    return code;
+}
+
 /* Returns true if what is asked for is the store, not its values. */
 static bool is_whole(const ast *call, const char *path)
 {
@@ -215,6 +353,8 @@ static bool is_state_file(const session *s, const char *path)
 /* Writes what was asked for. */
 static int save_to(session *s, const ast *call, kv *store, const char *path, result *out, kv_err *e)
 {
+    if (command_option_of(call, "patch-from"))
+        return save_patch(s, call, store, path, out, e);
     if (!is_whole(call, path))
         return save_values(s, call, store, path, out, e);
     if (session_would(s, "write", path))

@@ -184,6 +184,15 @@ static int not_found(session *s, const ast *node, const char *word, kv_err *e)
     return kv_err_hint(e, "`help` lists everything");
 }
 
+/* One merge. */
+static int merge_help(session *s, const ast *node, buf *text, result *out, kv_err *e)
+{
+    const char *word = eval_word(s, node, "the name of a merge", out, e);
+    if (word && !merges_show(text, word) && merges_check(word, e))
+        unit_at(s, node, e);
+    return e->code;
+}
+
 /* All optimizers, or one. */
 static int optimizer_help(session *s, const ast *node, buf *text, result *out, kv_err *e)
 {
@@ -207,9 +216,12 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
     bool optimizers = first && first->kind == AST_TEXT && optimizer_topic(first->u.text);
     if (optimizers) {
         code = optimizer_help(s, call->n > 1 ? call->kid[1] : NULL, &text, out, e);
+    } else if (call->n > 1 && call->kid[1] && first->kind == AST_TEXT &&
+               merge_topic(first->u.text)) {
+        code = merge_help(s, call->kid[1], &text, out, e);
     } else if (call->n > 1 && call->kid[1]) {
         code = unit_err(s, call->kid[1], e, KV_E_USAGE,
-                        "help takes one word; two only after optimizer");
+                        "help takes one word; two only after optimizer and merge");
     } else if (!call->kid[0] && json) {
         help_json(&text, NULL, NULL);
     } else if (!call->kid[0]) {
@@ -224,6 +236,10 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
             help_json(&text, c, f);
         else if (c)
             command_help(&text, c);
+        if (c && !json && c->args[0].kind == ARG_MERGE) {
+            buf_add(&text, "Rules, which help merge NAME shows:\n");
+            merges_list(&text);
+        }
         if (f && !json)
             function_help(&text, f);
         topic = topic || (!json && !c && language_section(&text, name));

@@ -10,6 +10,7 @@
 #include "cmd/commands.h"
 #include "cmd/explain.h"
 #include "cmd/pairs.h"
+#include "cmd/since.h"
 #include "cmd/value_files.h"
 #include "eval/eval.h"
 #include "eval/eval_copy.h"
@@ -270,9 +271,10 @@ int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
     key_list keys;
     pairs p = {0};
     const ast *into = command_option_of(call, "out");
+    bool since = command_option_of(call, "since");
     int code;
     if ((code = session_store(s, &store, e)) || (code = command_priority(s, call, &how, e)) ||
-        (code = sparse_flag(s, call, &how, e)) ||
+        (code = sparse_flag(s, call, &how, e)) || (code = since_check(s, call, e)) ||
         (code = kv_pull(store, NULL, 0, NULL, NULL, e)) || /* a store that has no pull says so */
         (code = eval_keys(s, call->kid[0], &keys, e)))
         return code;
@@ -283,12 +285,14 @@ int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
         key_list_release(&keys);
         return code;
     }
+    p.since = since;
     code = pairs_outs(&p, s, store, call, &keys, false, out, e);
     explainer x = {0};
     if (code == KV_OK)
         code = explain_begin(&x, s, command_name(call), store, &keys, NULL, &p, e);
     if (code == KV_OK && x.makes_call)
-        code = kv_pull(store, p.keys, p.n, p.arrays, &how, e);
+        code = since ? since_pull(s, call, store, &keys, &p, &how, out, e)
+                     : kv_pull(store, p.keys, p.n, p.arrays, &how, e);
     code = explain_end(&x, e);
     if (code)
         place_error(s, call, store, e);

@@ -5,6 +5,7 @@
 #include "cmd/commands.h"
 #include "eval/eval.h"
 #include "eval/optimizer_value.h"
+#include "eval/rule_options.h"
 #include "eval/rule_variables.h"
 #include "cmd/help.h"
 #include "syntax/optimizer_param.h"
@@ -13,10 +14,17 @@
 #include "session/object.h"
 #include "session/unit.h"
 
+/* A command that sets a rule. */
+typedef struct setting_rule {
+    session *s;
+    const ast *call;
+} setting_rule;
+
 /* Returns true if a parameter of the rule that a command names is a text. */
-static bool takes_text(session *s, const ast *call, const char *param)
+static bool takes_text(void *arg, const char *param)
 {
-    const ast *what = call->kid[0];
+    session *s = ((const setting_rule *)arg)->s;
+    const ast *what = ((const setting_rule *)arg)->call->kid[0];
     value name;
     kv_err unused = {0};
     if (!what || what->kind == STMT_RULE)
@@ -32,56 +40,6 @@ static bool takes_text(session *s, const ast *call, const char *param)
                         : optimizer_named_takes_text(param, name.u.text);
     value_release(&name);
     return text;
-}
-
-/* The value of a parameter: that of its expression, or the word that it can be read as: where the
- * parameter is a text, or where it is no variable, so that the rule says what it takes. */
-static int param_value(session *s, const ast *call, const ast *option, value *out, kv_err *e)
-{
-    const ast *expr = option->kid[0], *word = option->n > 1 ? option->kid[1] : NULL;
-    bool plain = word && expr->kind == AST_NAME;
-    if (word && ((plain && !session_find(s, expr->u.text)) || takes_text(s, call, option->u.text)))
-        return eval(s, word, out, e);
-    int code = eval(s, expr, out, e);
-    if (code == KV_OK && out->kind == VALUE_ARRAY && kv_array_size(out->u.box->array) == 1) {
-        value array = *out;
-        code = value_item(out, array, e);
-        value_release(&array);
-    }
-    return code;
-}
-
-/* The value of a parameter as text, as kv_set_rule takes it. */
-static int param_text(session *s, const ast *call, const ast *option, value *out, kv_err *e)
-{
-    value v;
-    int code;
-    if (option->n == 0)
-        return value_text(out, "true", e);
-    if ((code = param_value(s, call, option, &v, e)))
-        return code;
-    code = optimizer_param_text(out, v, e);
-    value_release(&v);
-    return code ? unit_at(s, option->kid[0], e) : KV_OK;
-}
-
-/* Every option but the command's own. */
-static int params_of(session *s, const ast *call, rule_params *p, kv_err *e)
-{
-    int code = KV_OK;
-    p->n = 0;
-    for (uint32_t i = 1; i < call->n && code == KV_OK; i++) {
-        const ast *option = call->kid[i];
-        value text;
-        if (option->kind != STMT_OPTION || strcmp(option->u.text, "update") == 0)
-            continue;
-        if ((code = param_text(s, call, option, &text, e)) == KV_OK &&
-            (code = rule_params_add(p, optimizer_own_name(option->u.text), text, e)))
-            unit_at(s, option, e);
-    }
-    if (code)
-        rule_params_release(p);
-    return code;
 }
 
 /* Hands the text of a rule, with its place and the variables that it reads, to the store. */
@@ -185,17 +143,6 @@ static int set_named(session *s, kv *store, const ast *what, rule_params *p, kv_
     return code ? unit_at(s, what, e) : KV_OK;
 }
 
-/* Words that were taken for the value of a parameter since there is no such variable. */
-static void hint_words(session *s, const ast *call, kv_err *e)
-{
-    for (uint32_t i = 1; i < call->n; i++) {
-        const ast *option = call->kid[i], *expr = option->n > 1 ? option->kid[0] : NULL;
-        if (e->code == KV_E_DTYPE && expr && expr->kind == AST_NAME &&
-            !session_find(s, expr->u.text))
-            kv_err_hint(e, "there is no variable `%s`", expr->u.text);
-    }
-}
-
 int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *what = call->kid[0];
@@ -203,7 +150,7 @@ int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
     rule_params p;
     (void)out;
     int code = session_store(s, &store, e);
-    if (code || (code = params_of(s, call, &p, e)))
+    if (code || (code = rule_options_read(s, call, takes_text, &(setting_rule){s, call}, &p, e)))
         return code;
     if (!what)
         code = kv_update_optimizer(store, p.opts, p.n, e);
@@ -212,7 +159,7 @@ int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
     else
         code = set_named(s, store, what, &p, e);
     if (what)
-        hint_words(s, call, e);
+        rule_options_hint(s, call, e);
     rule_params_release(&p);
     return code;
 }

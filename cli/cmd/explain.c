@@ -508,7 +508,9 @@ static void tell_cluster_pull(steps *t, const char *type)
         add_workers(t->out, workers, rank);
         buf_char(t->out, '\n');
     }
-    buf_add(step(t), "the server sends what it stores\n");
+    buf_add(step(t), t->x->outs && t->x->outs->since ? "the server sends the elements whose bits "
+                                   "changed since that round if it knows them, else all\n"
+                                 : "the server sends what it stores\n");
 }
 
 static void tell_cluster_init(steps *t)

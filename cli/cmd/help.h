@@ -45,4 +45,18 @@ bool optimizer_topic(const char *word);
 /* Checks that there is an optimizer of that name, in any case. Error: name, with close names. */
 int optimizer_check(const char *word, kv_err *e);
 
+/* ---- merge_help.c: the rules of merges ---- */
+
+/* Appends each rule with its names, the first sentence of its comment, and its parameters. */
+void merges_list(buf *out);
+
+/* Appends the text of a rule. False when there is none of that name. */
+bool merges_show(buf *out, const char *name);
+
+/* Returns true if a word of `help` asks for merges: "merge", in any case. */
+bool merge_topic(const char *word);
+
+/* Checks that there is a rule of that name. Error: name, with close names. */
+int merges_check(const char *word, kv_err *e);
+
 #endif

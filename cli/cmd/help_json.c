@@ -35,6 +35,7 @@ static const char *arg_kind_name(arg_kind kind)
     case ARG_PATHS:
         return "paths";
     case ARG_RULE:
+    case ARG_MERGE:
         return "rule";
     case ARG_HEREDOC:
         return "heredoc";
@@ -62,7 +63,9 @@ static const char *const option_kinds[] = {
     [OPTION_WORD] = "word",
     [OPTION_FILE] = "file",
     [OPTION_LIST] = "list",
+    [OPTION_VALUES] = "values",
     [OPTION_PATH] = "path",
+    [OPTION_OUTPUT] = "path",
     [OPTION_RAW] = "text",
     [OPTION_RAWS] = "texts",
     [OPTION_FLAG] = "flag",
@@ -146,7 +149,7 @@ static void put_arguments(json_writer *w, const command *c)
         json_text(w, "kind", option_kinds[o->kind]);
         json_text(w, "name", o->name);
         json_text(w, "value", o->value);
-        json_bool(w, "optional", o->kind != OPTION_NEEDED);
+        json_bool(w, "optional", !command_option_is_needed(o));
         json_end(w, '}');
     }
     json_end(w, ']');

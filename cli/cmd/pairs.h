@@ -12,6 +12,7 @@ typedef struct pairs {
     kv_array **arrays;
     int64_t n, cap;
     bool in_place;        /* they are filled, too */
+    bool since;           /* only with elements that changed: for explain */
     int64_t first, twice; /* two that are one array for different keys; twice 0: none */
     kv_key small_keys[8];
     kv_array *small_arrays[8];

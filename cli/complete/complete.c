@@ -15,6 +15,7 @@
 #include "lang/lex.h"
 #include "cmd/commands.h"
 #include "cmd/explain.h"
+#include "complete/complete_merges.h"
 #include "complete/complete_tensors.h"
 #include "syntax/command.h"
 #include "syntax/file_kind.h"
@@ -216,7 +217,7 @@ static void offer_operands(request *r)
 
 /* ---- Files ---- */
 
-typedef enum wanted_files { FILES_ALL, FILES_ARRAYS, FILES_SCRIPTS } wanted_files;
+typedef enum wanted_files { FILES_ALL, FILES_ARRAYS, FILES_SCRIPTS, FILES_RULES } wanted_files;
 
 static bool is_plain_path(const char *path)
 {
@@ -236,6 +237,8 @@ static bool is_wanted(const char *name, bool folder, wanted_files wanted)
         return folder || file_kind_of(name) != FILE_UNKNOWN;
     case FILES_SCRIPTS:
         return folder || (n > 3 && strcmp(name + n - 3, ".kv") == 0);
+    case FILES_RULES:
+        return folder || (n > 4 && strcmp(name + n - 4, ".kvu") == 0);
     }
     return true;
 }
@@ -304,9 +307,25 @@ static bool is_pattern(const char *name)
     return strncmp(name, "GLOB", 4) == 0;
 }
 
+static bool is_merge(const request *r)
+{
+    return r->command && r->command->args[0].kind == ARG_MERGE;
+}
+
+/* The names in the checkpoint behind the command, or behind the rule of a merge. */
 static void offer_tensors(request *r)
 {
-    complete_tensors(r->text + r->at.statement, offer_tensor, r);
+    const char *from = r->text + r->at.statement;
+    if (is_merge(r)) {
+        from += strcspn(from, " \t");
+        from += strspn(from, " \t");
+    }
+    complete_tensors(from, offer_tensor, r);
+}
+
+static void offer_merge(void *arg, const char *name)
+{
+    offer(arg, name);
 }
 
 /* ---- Calls ---- */
@@ -432,6 +451,17 @@ static void offer_workloads(request *r)
 
 static void offer_help(request *r)
 {
+    static const char merge[] = "help merge ", optimizer[] = "help optimizer ";
+    const char *from = r->text + r->at.statement, *name;
+    if (strncmp(from, merge, sizeof merge - 1) == 0) {
+        complete_merges(offer_merge, r);
+        return;
+    }
+    if (strncmp(from, optimizer, sizeof optimizer - 1) == 0) {
+        for (int i = 0; kv_optimizer_text(i, &name); i++)
+            offer(r, name);
+        return;
+    }
     for (int i = 0; help_topic(i); i++)
         offer(r, help_topic(i));
     offer_types(r);
@@ -495,6 +525,10 @@ static void complete_argument(request *r)
     case ARG_RULE:
         offer_rules(r);
         break;
+    case ARG_MERGE:
+        complete_merges(offer_merge, r);
+        offer_files(r, FILES_RULES);
+        break;
     case ARG_CODE:
         offer_codes(r);
         break;
@@ -535,7 +569,7 @@ static bool is_file_argument(const request *r)
 {
     const parse_cursor *at = &r->at;
     arg_kind kind = r->command && !at->in_option ? r->command->args[at->argument].kind : ARG_END;
-    return kind == ARG_PATH || kind == ARG_PATHS ||
+    return kind == ARG_PATH || kind == ARG_PATHS || kind == ARG_MERGE ||
            (at->first && (kind == ARG_FILE || kind == ARG_SOURCE));
 }
 
@@ -587,13 +621,22 @@ static void offer_common_parameters(request *r)
         offer_parameter_option(r, p->name, strlen(p->name));
 }
 
-/* The parameters of the updater or optimizer that the statement names. */
+static void offer_merge_parameter(void *arg, const char *name)
+{
+    offer_parameter_option(arg, name, strlen(name));
+}
+
+/* The parameters of the updater, optimizer or merge that the statement names. */
 static void offer_rule_options(request *r)
 {
     const char *from = r->text + r->at.statement, *text, *name;
     from += strcspn(from, " \t");
     from += strspn(from, " \t");
     size_t n = strcspn(from, " \t");
+    if (is_merge(r)) {
+        complete_merge_parameters(from, n, offer_merge_parameter, r);
+        return;
+    }
     for (int64_t i = 0; i < r->s->nrules; i++) {
         const rule_definition *d = &r->s->rule_defs[i];
         if (strlen(d->name) == n && strncmp(d->name, from, n) == 0)
@@ -645,7 +688,7 @@ static void complete_option_value(request *r)
         offer_all(r, schedules);
     } else if (!o) {
         offer_operands(r);
-    } else if (o->kind == OPTION_PATH) {
+    } else if (o->kind == OPTION_PATH || o->kind == OPTION_OUTPUT) {
         offer_files(r, FILES_ALL);
     } else if (o->kind == OPTION_RAW || o->kind == OPTION_RAWS) {
         if (strcmp(o->name, "dtype") == 0)
@@ -663,7 +706,7 @@ static void complete_option_value(request *r)
         offer_types(r);
     } else if (o->kind == OPTION_WORD && strchr(o->value, '|')) {
         offer_choices(r, o->value);
-    } else if (o->kind == OPTION_VALUE || o->kind == OPTION_NEEDED) {
+    } else if (o->kind == OPTION_VALUE || o->kind == OPTION_NEEDED || o->kind == OPTION_VALUES) {
         offer_operands(r);
     }
 }
@@ -691,7 +734,12 @@ static void complete_rule(request *r)
         "wd",    "base_lr", "rescale_grad",  "print", "if",   "else",  "rows present",
         "skip",  "fail",    "clip_gradient", "not",   "true", "false", "none",
         NULL};
-    offer_all(r, words);
+    static const char *const of_merges[] = {"models", "weights", "base", "key", "merged", "lora_A",
+                                            "lora_B", "lora_scale", "if", "else", "for", "in",
+                                            "fail", "not", "true", "false", "none", "zip(",
+                                            "enumerate(", "range(", "trimmed_mean(", "median(",
+                                            NULL};
+    offer_all(r, is_merge(r) ? of_merges : words);
     for (int i = 0; i < element_function_count; i++) {
         char word[32];
         snprintf(word, sizeof word, "%s(", element_functions[i].name);

@@ -139,6 +139,7 @@ int func_type(function_args *args, value *out, kv_err *e);
 int func_rank(function_args *args, value *out, kv_err *e);
 int func_num_workers(function_args *args, value *out, kv_err *e);
 int func_rounds(function_args *args, value *out, kv_err *e);
+int func_moved_bytes(function_args *args, value *out, kv_err *e);
 int func_is_capable(function_args *args, value *out, kv_err *e);
 int func_divmod(function_args *args, value *out, kv_err *e);
 int func_round(function_args *args, value *out, kv_err *e);

@@ -105,6 +105,32 @@ int func_rounds(function_args *args, value *out, kv_err *e)
     return KV_OK;
 }
 
+/* Receives the topic "store" of kv_describe: fills in what pulls of changes moved. */
+static int add_bytes(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    int64_t *bytes = arg; /* what came, and of whole arrays */
+    (void)e;
+    for (int i = 0; i < n; i++) {
+        if (strcmp(fields[i].name, "since_bytes") == 0)
+            bytes[0] = fields[i].number;
+        else if (strcmp(fields[i].name, "whole_bytes") == 0)
+            bytes[1] = fields[i].number;
+    }
+    return KV_OK;
+}
+
+int func_moved_bytes(function_args *args, value *out, kv_err *e)
+{
+    int64_t bytes[2] = {0};
+    bool whole = args->given[0] && args->v[0].u.integer;
+    if (args->given[0] && args->v[0].kind != VALUE_BOOL)
+        return kv_err_set(e, KV_E_DTYPE, "whole is true or false, not %s",
+                          value_kind_name(args->v[0]));
+    int rc = kv_describe(args->store, "store", add_bytes, bytes, e);
+    *out = value_int(bytes[whole]);
+    return rc;
+}
+
 int func_is_capable(function_args *args, value *out, kv_err *e)
 {
     const char *word;

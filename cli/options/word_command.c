@@ -86,6 +86,27 @@ static int put_value(buf *out, const char *word, kv_err *e)
     return KV_OK;
 }
 
+/* Values joined by commas: as they stand when they are numbers, else as a list in brackets. */
+static int put_values(buf *out, const char *word, kv_err *e)
+{
+    buf list = {0};
+    bool numbers = *word && !word[strspn(word, "0123456789.,eE+-")];
+    buf_printf(&list, strchr(word, '#') ? "[%s\n]" : "[%s]", word);
+    arena nodes = {0};
+    ast *tree;
+    kv_err why = {0};
+    source src = {
+        .name = "", .text = buf_text(&list), .len = (uint32_t)list.len, .line = 1, .col = 1};
+    int code = buf_check(&list, e);
+    if (!code && (code = parse_expr_text(&tree, &src, &nodes, &why)))
+        kv_err_set(e, code, "\"%.64s\" is no list of values: %s", word, why.text);
+    arena_release(&nodes);
+    if (!code)
+        buf_printf(out, numbers ? "%s" : "(%s)", numbers ? word : buf_text(&list));
+    buf_release(&list);
+    return code;
+}
+
 /* ---- Arguments ---- */
 
 static int no_words(const word_command *w, kv_err *e)
@@ -126,6 +147,7 @@ static int put_argument(word_command *w, const char *word, kv_err *e)
     case ARG_WORDS:
         put_word(&w->text, word, PLAIN ",");
         return KV_OK;
+    case ARG_MERGE:
     case ARG_PATH:
     case ARG_PATHS:
         put_path(&w->text, word);
@@ -146,14 +168,17 @@ static int put_argument(word_command *w, const char *word, kv_err *e)
 bool word_command_has(const word_command *w, const char *word)
 {
     size_t n = strcspn(word, "=");
+    bool is_seed = n == 6 && memcmp(word, "--seed", n) == 0;
     return (n == 6 && memcmp(word, "--help", n) == 0) ||
+           (is_seed && (w->c->flags & COMMAND_PARAMS)) ||
            command_option_find(w->c, word + 2, n - 2);
 }
 
 bool word_command_takes_any(const word_command *w)
 {
     const command_option *o = w->open;
-    return o && (o->kind == OPTION_PATH || o->kind == OPTION_RAW || o->kind == OPTION_RAWS);
+    return o && (o->kind == OPTION_PATH || o->kind == OPTION_OUTPUT || o->kind == OPTION_RAW ||
+                 o->kind == OPTION_RAWS);
 }
 
 static int put_option_value(word_command *w, const char *word, kv_err *e)
@@ -173,7 +198,10 @@ static int put_option_value(word_command *w, const char *word, kv_err *e)
     case OPTION_FLAG:
         put_word(&w->text, word, PLAIN ",=");
         break;
+    case OPTION_VALUES:
+        return put_values(&w->text, word, e);
     case OPTION_PATH:
+    case OPTION_OUTPUT:
         put_path(&w->text, word);
         break;
     case OPTION_RAW:

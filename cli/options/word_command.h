@@ -20,7 +20,8 @@ typedef struct word_command {
 /* Begins the command of that name. False when there is none. */
 bool word_command_begin(word_command *w, const char *name);
 
-/* Returns true if --NAME or --NAME=VALUE is an option of the command. */
+/* Returns true if --NAME or --NAME=VALUE is an option of the command. Of a command that takes
+ * parameters of rules --seed is one: kvctl's own would be for functions that it does not call. */
 bool word_command_has(const word_command *w, const char *word);
 
 /* Returns true if the next word is the value of an option that takes any text, with dashes too. */

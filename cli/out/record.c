@@ -98,7 +98,8 @@ static void put_all_keys(session *s, json_writer *w)
     json_end(w, ']');
 }
 
-/* One value a key: of the pull family. Empty when they went to a variable or a file. */
+/* One value a key: of the pull family; or the round of its array. Empty when they went to
+ * a variable or a file. */
 static int put_values(json_writer *w, const result *r, kv_err *e)
 {
     int64_t n = !r->shown || r->v.kind == VALUE_NONE ? 0 : r->keys ? r->nkeys : 1;
@@ -107,7 +108,8 @@ static int put_values(json_writer *w, const result *r, kv_err *e)
     for (int64_t i = 0; i < n && code == KV_OK; i++) {
         json_begin(w, NULL, '{');
         put_key(w, "key", r->keys ? r->keys[i] : r->about[0]);
-        code = put_members(w, r->keys ? r->v.u.list->items[i] : r->v, e);
+        value v = r->keys ? r->v.u.list->items[i] : r->v;
+        code = v.kind == VALUE_INT ? put_value(w, "round", v, e) : put_members(w, v, e);
         json_end(w, '}');
     }
     json_end(w, ']');

@@ -44,6 +44,23 @@ const char *unit_text(char out[UNIT_TEXT], const unit *u, const ast *node)
     return out;
 }
 
+int unit_of_text(session *s, unit **out, const char *name, char *text, size_t n, kv_err *e)
+{
+    unit *u = mem_zalloc(1, sizeof *u, e);
+    char *copy = u ? mem_text(name, strlen(name), e) : NULL;
+    if (!copy) {
+        mem_free(u);
+        mem_free(text);
+        return KV_E_MEMORY;
+    }
+    u->src = (source){.name = copy, .text = text, .len = (uint32_t)n, .line = 1, .col = 1};
+    u->src.mark = &u->mark;
+    u->next = s->units;
+    s->units = u;
+    *out = u;
+    return KV_OK;
+}
+
 static void unit_free(unit *u)
 {
     arena_release(&u->nodes);

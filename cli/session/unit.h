@@ -17,6 +17,9 @@ typedef struct unit {
     struct unit *next; /* the one read before it */
 } unit;
 
+/* Adds a text that is no script, so that reports of errors in it show its lines. name is copied;
+ * takes text, also on failure. unit_drop releases it. Error: memory. */
+int unit_of_text(session *s, unit **out, const char *name, char *text, size_t n, kv_err *e);
 /* Releases u, unless a function or updater refers to it. */
 void unit_drop(session *s, unit *u);
 /* An error is of this text: its excerpt is of this one, also where several have one name, as those

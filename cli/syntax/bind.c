@@ -37,7 +37,7 @@ const command_arg *bind_missing(const binding *b, const command_option **option)
         if (!b->parts[i] && !b->c->args[i].optional)
             return &b->c->args[i];
     for (const command_option *o = b->c->options; o->name && !*option; o++)
-        if (o->kind == OPTION_NEEDED && !bind_has(b, o->name))
+        if (command_option_is_needed(o) && !bind_has(b, o->name))
             *option = o;
     return NULL;
 }

@@ -11,6 +11,8 @@
 #include "syntax/check.h"
 #include "syntax/command.h"
 #include "syntax/function.h"
+#include "syntax/merge_names.h"
+#include "syntax/optimizer_param.h"
 #include "syntax/own_names.h"
 #include "syntax/statement.h"
 #include "syntax/updater_def.h"
@@ -23,6 +25,7 @@ typedef struct names {
     map options;  /* of all commands, which may set parameters: to 0 */
     map told;     /* of the text that is walked: to 0 */
     bool unknown; /* a file whose name is computed may set any */
+    const rule_ast *merge; /* whose names are read */
     unit *unit;
     const source *src;
     kv_err *e;
@@ -99,7 +102,9 @@ static int tell(names *n, const char *name, uint32_t pos, uint32_t end, const ru
     for (int64_t i = 0; i < n->set.cap; i++)
         if (n->set.entries[i].hash)
             suggest_add(&near, n->set.entries[i].key.name);
-    if (rule)
+    if (rule && rule->is_merge)
+        merge_names_suggest(rule, &near);
+    else if (rule)
         rule_suggest(rule, &near);
     suggest_done(&near, &found);
     kv_err_hint(&found, "one from outside: kvctl --set %s=…", name);
@@ -120,6 +125,16 @@ static bool hides(void *arg, const char *name, const char *option)
            !(option && map_get(&n->options, (kv_key){0, option}) >= 0);
 }
 
+/* A name that a merge does not define. */
+static int read_merge_name(void *arg, const ast *at, kv_err *e)
+{
+    names *n = arg;
+    (void)e;
+    if (is_set(n, at->u.text) || map_get(&n->options, (kv_key){0, at->u.text}) >= 0)
+        return KV_OK;
+    return tell(n, at->u.text, at->pos, at->end, n->merge);
+}
+
 /* The names that a rule does not define. */
 static int read_rule(names *n, const rule_ast *rule)
 {
@@ -134,6 +149,16 @@ static int read_rule(names *n, const rule_ast *rule)
     return code;
 }
 
+/* Returns true if an option of a command gives a parameter a name that may be a word, not a
+ * variable: --mode up. Of optimizers of the library it is known which parameters are texts. */
+static bool is_word(const ast *call, const ast *option)
+{
+    const ast *rule = call->kid[0];
+    return option && option->kind == STMT_OPTION && option->n > 1 &&
+           option->kid[0]->kind == AST_NAME &&
+           !(rule && rule->kind == AST_TEXT && optimizer_text(rule->u.text));
+}
+
 static int read_names(names *n, const ast *node)
 {
     int code = KV_OK;
@@ -141,6 +166,10 @@ static int read_names(names *n, const ast *node)
         return KV_OK;
     if (node->kind == AST_NAME && !is_set(n, node->u.text))
         return tell(n, node->u.text, node->pos, node->end, NULL);
+    if (node->kind == STMT_RULE && ((const rule_ast *)node->u.other)->is_merge) {
+        n->merge = node->u.other;
+        return merge_names_each(n->merge, read_merge_name, n, n->e);
+    }
     if (node->kind == STMT_RULE && node->op != STMT_RULE_BROKEN)
         return read_rule(n, node->u.other);
     if (node->kind == STMT_DEF && node->n == 4 && node->op == 0) {
@@ -151,7 +180,7 @@ static int read_names(names *n, const ast *node)
             return read_rule(n, rule);
     }
     for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
-        if (!is_no_reader(node, i))
+        if (!is_no_reader(node, i) && !(node->kind == STMT_COMMAND && is_word(node, node->kid[i])))
             code = read_names(n, node->kid[i]);
     return code;
 }

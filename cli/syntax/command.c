@@ -38,7 +38,8 @@ int command_hidden(const char *name)
 {
     int n = 0;
     for (const command *c = registry.commands; c->name; c++) {
-        bool paths = c->args[0].kind == ARG_PATH || c->args[0].kind == ARG_PATHS;
+        arg_kind first = c->args[0].kind;
+        bool paths = first == ARG_PATH || first == ARG_PATHS || first == ARG_MERGE;
         if (paths && strcmp(c->name, name) == 0)
             return n;
         n += paths;
@@ -65,6 +66,7 @@ bool command_can_be_called(const command *c)
         case ARG_PATH:
         case ARG_PATHS:
         case ARG_RULE:
+        case ARG_MERGE:
         case ARG_END:
             break;
         case ARG_EXPRS:
@@ -94,9 +96,14 @@ void command_call_usage(buf *out, const command *c)
     }
 }
 
+bool command_option_is_needed(const command_option *o)
+{
+    return o->kind == OPTION_NEEDED || o->kind == OPTION_OUTPUT;
+}
+
 void command_option_usage(buf *out, const command_option *o)
 {
-    bool optional = o->kind != OPTION_NEEDED;
+    bool optional = !command_option_is_needed(o);
     buf_printf(out, optional ? "[--%s" : "--%s", o->name);
     if (o->value)
         buf_printf(out, " %s", o->value);

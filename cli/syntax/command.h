@@ -29,6 +29,7 @@ typedef enum arg_kind {
     ARG_PATHS,  /* one or more of them, also behind options */
     ARG_SOURCE, /* a path that is read while parsing */
     ARG_RULE,   /* the name of an updater, or a block in braces */
+    ARG_MERGE,  /* the same of a merge: a name, a path, a text or a block in braces */
     ARG_HEREDOC, /* <<END, lines, END */
     ARG_CODE,   /* the name of an error code */
     ARG_SWITCH, /* on or off */
@@ -52,7 +53,9 @@ typedef enum option_kind {
     OPTION_WORD,  /* a word, a quoted text, $NAME or (expr) */
     OPTION_FILE,  /* a path */
     OPTION_LIST,  /* words joined by commas, + or -, a quoted text, $NAME or (expr) */
+    OPTION_VALUES, /* values joined by commas, or one that is a list */
     OPTION_PATH,  /* a word as of ARG_PATH */
+    OPTION_OUTPUT, /* such a word that the command does not go without */
     OPTION_RAW,   /* a word as it stands up to the next blank; in quotes too a backslash is a
                      character like any other: s/(a)\.b/\1/ */
     OPTION_RAWS,  /* such a word, and the option may repeat: command_option_next */
@@ -117,6 +120,9 @@ typedef struct command {
     /* (optional) The function of the store in use that cmd_call_store calls. */
     int (*on_store)(kv *store, kv_err *e);
 } command;
+
+/* Returns true if the command does not go without the option. */
+bool command_option_is_needed(const command_option *o);
 
 /* The command of a word in which - and _ are the same, n bytes long; NULL when there is none. */
 const command *command_find(const char *word, size_t n);

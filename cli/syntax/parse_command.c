@@ -190,6 +190,17 @@ static ast *text_value(parser *p)
     return parse_value(p);
 }
 
+/* The end of numbers joined by commas, which no parameter takes: whoever reads the text says so. */
+static uint32_t numbers_end(parser *p)
+{
+    uint32_t pos = parse_here(p), end = pos;
+    bool comma = false;
+    while (parse_char(p, end) &&
+           (is_word_char(parse_char(p, end)) || strchr("+-.,", parse_char(p, end))))
+        comma |= parse_char(p, end++) == ',';
+    return comma ? end : pos;
+}
+
 /* The value of --PARAM: an expression, and where a word is as long, that word behind it. Which of
  * the two is meant the parameter says, which may belong to a rule that is not known yet. Returns
  * how many there are, 0 on an error. */
@@ -203,6 +214,8 @@ static int param_value(parser *p, const char *name, ast *given[2])
     uint32_t pos = before.tok.pos, end = pos;
     while (word_next && is_param_char(p, end))
         end++;
+    if (end == pos && (end = numbers_end(p)) > pos)
+        return (given[0] = parse_text(p, pos, end)) != NULL;
     if (end == pos)
         return (given[0] = parse_value(p)) != NULL;
     p->e = &unused; /* a failed expression may be a word; else the error shows again */
@@ -222,6 +235,20 @@ static int param_value(parser *p, const char *name, ast *given[2])
     if (!word_alone)
         parse_seek(p, last);
     return !word ? 0 : word_alone ? 1 : 2;
+}
+
+/* 0.5,1/3,w: expressions in one AST_LIST. */
+static ast *joined_values(parser *p)
+{
+    ast_list list = {0};
+    uint32_t pos = parse_peek(p)->pos;
+    bool ok;
+    do
+        ok = parse_append(p, &list, parse_value(p));
+    while (ok && parse_accept(p, SIGN1(',')));
+    ast *node = ok ? parse_node_of(p, AST_LIST, pos, list.items, list.n) : NULL;
+    mem_free(list.items);
+    return node;
 }
 
 /* The signs that a word of a list may contain: 1,2,4 or push+adam+pull. */
@@ -249,7 +276,10 @@ static ast *option_value(parser *p, const command_option *o)
         return parse_path(p);
     case OPTION_LIST:
         return parse_word(p, WORD_LIST, o->value);
+    case OPTION_VALUES:
+        return joined_values(p);
     case OPTION_PATH:
+    case OPTION_OUTPUT:
         return parse_path_word(p, o->value);
     case OPTION_RAW:
     case OPTION_RAWS:
@@ -310,7 +340,8 @@ static ast *option(parser *p, binding *b)
     if (!o && !(c->flags & COMMAND_PARAMS))
         return unknown_option(p, c, &t, known);
     parse_accept(p, SIGN1('='));
-    bool word = !o || o->kind == OPTION_PATH || o->kind == OPTION_RAW || o->kind == OPTION_RAWS;
+    bool word = !o || o->kind == OPTION_PATH || o->kind == OPTION_OUTPUT ||
+                o->kind == OPTION_RAW || o->kind == OPTION_RAWS;
     bool ends = parse_at_end(p) || (word && at_option(p)), flag = o && o->kind == OPTION_FLAG;
     if (o && !flag && ends)
         return parse_fail(p, t.pos, t.end, KV_E_USAGE, "--%s needs a value: --%s %s", known, known,
@@ -459,6 +490,16 @@ ast *parse_rule_node(parser *p)
     return node;
 }
 
+/* A merge in braces, or with its head before them: statements are those of rules, and loops. */
+static ast *merge_node(parser *p)
+{
+    bool outer = p->merge;
+    p->merge = true;
+    ast *node = parse_rule_node(p);
+    p->merge = outer;
+    return node;
+}
+
 /* before: the argument on its left, or NULL. */
 static ast *argument(parser *p, const command *c, const command_arg *a, const ast *before)
 {
@@ -500,6 +541,10 @@ static ast *argument(parser *p, const command *c, const command_arg *a, const as
         return parse_is_sign(p, SIGN1('{'))
                    ? parse_rule_node(p)
                    : parse_word(p, "-", "the name of an updater or a block");
+    case ARG_MERGE:
+        return parse_is_sign(p, SIGN1('{')) || parse_is_word(p, "merge")
+                   ? merge_node(p)
+                   : parse_path_word(p, "the name of a merge or a block");
     case ARG_END:
         break;
     }

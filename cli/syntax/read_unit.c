@@ -73,7 +73,7 @@ static int collect_names(checker *c, const ast *node)
         code = collect_function(c, node);
     if (node->kind == STMT_RULE) {
         const rule_ast *rule = node->u.other;
-        for (int i = 0; i < rule->nnames && code == KV_OK; i++)
+        for (int i = 0; !rule->is_merge && i < rule->nnames && code == KV_OK; i++)
             code = map_put(&c->rules, (kv_key){0, rule->names[i]}, 0, c->e);
     }
     if (command_is(node, COMMAND_REGISTERS))
@@ -349,6 +349,12 @@ static int check_failing(checker *c, const ast *node)
     return noted(c);
 }
 
+/* Rules that are not checked here: a merge is checked when its models are known. */
+static bool is_broken_or_merge(const ast *node)
+{
+    return node->op == STMT_RULE_BROKEN || ((const rule_ast *)node->u.other)->is_merge;
+}
+
 static int check_names(checker *c, const ast *node)
 {
     int code = KV_OK;
@@ -360,7 +366,7 @@ static int check_names(checker *c, const ast *node)
         code = check_call(c, node);
     else if (node->kind == STMT_COMMAND)
         code = check_command(c, node);
-    else if (node->kind == STMT_RULE && node->op != STMT_RULE_BROKEN)
+    else if (node->kind == STMT_RULE && !is_broken_or_merge(node))
         code = rule_check(node->u.other, &c->u->src, &c->u->nodes, c->e);
     else if (node->kind == STMT_SOURCE)
         code = check_unit(c, node->u.other);
@@ -471,17 +477,10 @@ int unit_read(session *s, unit **out, const char *name, char *text, size_t n, in
         return kv_err_set(e, KV_E_VALUE, "%s is larger than 4 GB, which is the most for a script",
                           name);
     }
-    unit *u = mem_zalloc(1, sizeof *u, e);
-    char *copy = u ? mem_text(name, strlen(name), e) : NULL;
-    if (!copy) {
-        mem_free(u);
-        mem_free(text);
-        return KV_E_MEMORY;
-    }
-    u->src = (source){.name = copy, .text = text, .len = (uint32_t)n, .line = line, .col = 1};
-    u->src.mark = &u->mark;
-    u->next = s->units;
-    s->units = u;
+    unit *u;
+    if (unit_of_text(s, &u, name, text, n, e))
+        return e->code;
+    u->src.line = line;
     *out = u;
     if (check_utf8(&u->src, e))
         return e->code;

@@ -1,6 +1,7 @@
 /* Outputs that are laid out, filled and placed: see checkpoint_write.h. */
 #include "checkpoint/checkpoint_write.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -17,6 +18,7 @@
 #include "base/stop.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
+#include "checkpoint/in_place.h"
 #include "checkpoint/npz_write.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/shards.h"
@@ -40,7 +42,7 @@ typedef struct out_tensor {
 struct checkpoint_out {
     char *path;
     out_kind kind;
-    bool unsynced;
+    bool unsynced, keep;
     file_out file;     /* unless it is a folder */
     folder_out folder; /* else */
     out_file *files;
@@ -464,6 +466,30 @@ static int open_folder(checkpoint_out *out, const layout *l, const checkpoint_ou
     return code;
 }
 
+static bool ends_in(const char *name, const char *ending)
+{
+    size_t n = strlen(name), m = strlen(ending);
+    return n >= m && strcmp(name + n - m, ending) == 0;
+}
+
+/* Gives the new folder those files of the old one that hold no tensors. */
+static int keep_files(checkpoint_out *out, kv_err *e)
+{
+    DIR *old = out->folder.replaces ? opendir(out->folder.path) : NULL;
+    int code = KV_OK;
+    if (!old)
+        return out->folder.replaces ? file_error(e, "read", out->path, errno) : KV_OK;
+    for (struct dirent *f; !code && (f = readdir(old));) {
+        if (strcmp(f->d_name, ".") == 0 || strcmp(f->d_name, "..") == 0 ||
+            ends_in(f->d_name, ".safetensors") || ends_in(f->d_name, ".safetensors.index.json"))
+            continue;
+        if (linkat(dirfd(old), f->d_name, out->folder.fd, f->d_name, 0) != 0)
+            code = file_error(e, "keep", f->d_name, errno);
+    }
+    closedir(old);
+    return code;
+}
+
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
 static void release(checkpoint_out *out)
@@ -513,6 +539,7 @@ int checkpoint_out_open(checkpoint_out **to, const char *path, const checkpoint_
     out->kind = o && o->any_name ? OUT_SAFETENSORS : kind_of(path);
     out->folder.fd = -1;
     out->unsynced = o && o->unsynced;
+    out->keep = o && o->keep;
     out->n = n;
     out->path = mem_text(path, strlen(path), e);
     out->tensors = mem_zalloc(n, sizeof *out->tensors, e);
@@ -587,8 +614,14 @@ int checkpoint_out_commit(checkpoint_out *out, kv_err *e)
         checkpoint_out_abandon(out);
         return code;
     }
+    if (out->kind == OUT_FOLDER && out->keep && (code = keep_files(out, e))) {
+        checkpoint_out_abandon(out);
+        return code;
+    }
     code = out->kind == OUT_FOLDER ? folder_out_commit(&out->folder, e)
                                    : file_out_commit(&out->file, e);
+    if (!code && out->kind != OUT_FOLDER)
+        in_place_forget(out->path);
     release(out);
     return code;
 }

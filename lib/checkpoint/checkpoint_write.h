@@ -40,6 +40,7 @@ typedef struct checkpoint_entry {
 typedef struct checkpoint_out_options {
     int64_t shard_bytes; /* of a folder: the most bytes of tensors in a file; 0: SHARD_BYTES */
     bool force;          /* a folder that exists is replaced, with all that it holds */
+    bool keep;           /* then its files stay that are no tensors: config.json and its like */
     bool unsynced;       /* nothing waits for the disk */
     bool any_name;       /* a safetensors file, whatever the path ends in */
 } checkpoint_out_options;

@@ -111,13 +111,27 @@ typedef enum lock_result {
     NO_LOCKS   /* the file system has none, or none for a file that is open for reading only */
 } lock_result;
 
-static lock_result lock(int fd, int how)
+/* A lock by flock, which goes with the open file. */
+static lock_result lock_whole(int fd)
 {
     int rc;
     do {
-        rc = flock(fd, how | LOCK_NB);
+        rc = flock(fd, LOCK_EX | LOCK_NB);
     } while (rc != 0 && errno == EINTR);
     return rc == 0 ? LOCKED : errno == EWOULDBLOCK ? LOCK_HELD : NO_LOCKS;
+}
+
+/* A lock on the file that is changed: F_RDLCK, F_WRLCK, F_UNLCK. It goes with the open file too,
+ * but does not conflict with flock, by which a session holds the file of its store for as long as
+ * it runs: so readers of that file and sessions do not wait for each other. */
+static lock_result lock_file(int fd, short kind)
+{
+    struct flock all = {.l_type = kind, .l_whence = SEEK_SET};
+    int rc;
+    do {
+        rc = fcntl(fd, F_OFD_SETLK, &all);
+    } while (rc != 0 && errno == EINTR);
+    return rc == 0 ? LOCKED : errno == EAGAIN || errno == EACCES ? LOCK_HELD : NO_LOCKS;
 }
 
 /* Waiting for a lock: asking again and again lets Ctrl-C in. All zero begins. */
@@ -193,13 +207,15 @@ static int damaged(const names *n, kv_err *e)
                        n->journal);
 }
 
-static int may_not_write(const names *n, kv_err *e)
+static int cannot_end(const names *n, const char *doing, kv_err *e)
 {
     kv_err_set(e, KV_E_IO,
-               "cannot read \"%s\": a change of it was cut short, and ending it needs the right to "
-               "write the file and to read \"%s\"",
-               n->given, base_of(n, n->journal));
-    return kv_err_hint(e, "let a user who may write it read it once, as with: kvctl ls %s",
+               "cannot %s \"%s\": a change of it was cut short, and this user may not end it, "
+               "which is to write the file as \"%s\" says",
+               doing, n->given, base_of(n, n->journal));
+    return kv_err_hint(e,
+                       "let its owner, or the user who changed it, read it once, as with: "
+                       "kvctl ls %s",
                        n->given);
 }
 
@@ -228,7 +244,7 @@ typedef enum journal_fate {
  * at work. */
 static int drop_journal(const names *n, int file, journal_fate *fate, kv_err *e)
 {
-    (void)flock(file, LOCK_UN);
+    (void)lock_file(file, F_UNLCK);
     *fate = unlink(n->journal) == 0 || errno == ENOENT ? JOURNAL_GONE : JOURNAL_LEFT;
     return sync_folder(n, e);
 }
@@ -258,10 +274,12 @@ static int end_change(const names *n, const in_place_target *t, journal_reader *
         return code;
     if (s.alien < 0 && (s.marked || !s.has_old || !s.has_new))
         return do_again(n, t, r, e);
-    snprintf(what, sizeof what,
-             s.alien >= 0 ? "byte %lld fits neither side of \"%.64s\""
-                          : "%.0llda mixture of both sides of \"%.64s\"",
-             (long long)s.alien, base_of(n, n->journal));
+    if (s.alien >= 0)
+        snprintf(what, sizeof what, "byte %lld is neither the old nor the new one of \"%.64s\"",
+                 (long long)s.alien, base_of(n, n->journal));
+    else
+        snprintf(what, sizeof what, "old and new bytes of \"%.64s\", but no mark of a change",
+                 base_of(n, n->journal));
     return not_its_file(n, what, e);
 }
 
@@ -285,22 +303,12 @@ static int settle(const names *n, int journal, int file, journal_fate *fate, kv_
     code = journal_open(&r, journal, base_of(n, n->journal), &whole, e);
     if (!code && whole)
         code = end_change(n, &t, &r, &whole, e);
-    if (!code && !whole && is_marked(file))
-        code = damaged(n, e);
+    if (!code && !whole) /* without a journal the file has to be whole on the disk too */
+        code = is_marked(file) ? damaged(n, e) : in_place_sync(&t, e);
     if (!code)
         code = drop_journal(n, file, fate, e);
     journal_close(&r);
     return code;
-}
-
-/* Locks the file; false: readers have it open. A session that has the file as its store holds an
- * exclusive lock, and may be this process: it keeps readers out as well. */
-static bool keep_readers_out(int file)
-{
-    if (lock(file, LOCK_EX) != LOCK_HELD || lock(file, LOCK_SH) == LOCK_HELD)
-        return true;
-    (void)flock(file, LOCK_UN);
-    return false;
 }
 
 /* Opens for writing where that is allowed: some file systems lock only such files. */
@@ -308,6 +316,16 @@ static int open_journal(const char *path)
 {
     int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, fd = open(path, O_RDWR | flags);
     return fd >= 0 || (errno != EACCES && errno != EROFS) ? fd : open(path, O_RDONLY | flags);
+}
+
+/* In a folder where everybody may make files, such as /tmp, a journal may be a trap: what it says
+ * is written with the rights of the reader. So it is from the reader, the owner of the file or
+ * root. */
+static bool is_trusted(const names *n, const struct stat *journal)
+{
+    struct stat file;
+    return S_ISREG(journal->st_mode) && stat(n->file, &file) == 0 &&
+           (journal->st_uid == geteuid() || journal->st_uid == file.st_uid || journal->st_uid == 0);
 }
 
 static int recover(const names *n, journal_fate *fate, kv_err *e)
@@ -318,12 +336,13 @@ static int recover(const names *n, journal_fate *fate, kv_err *e)
     *fate = journal < 0 && errno == ENOENT ? JOURNAL_GONE : JOURNAL_LEFT;
     if (journal < 0)
         return KV_OK;
-    if (fstat(journal, &about) == 0 && S_ISREG(about.st_mode)) {
-        if (lock(journal, LOCK_EX) == LOCK_HELD)
+    if (fstat(journal, &about) == 0 && is_trusted(n, &about)) {
+        if (lock_whole(journal) == LOCK_HELD)
             *fate = JOURNAL_HELD;
         else if (!is_named(journal, n->journal))
             *fate = JOURNAL_GONE; /* another reader was quicker */
-        else if ((file = open(n->file, O_RDWR | O_CLOEXEC)) >= 0 && !(may = keep_readers_out(file)))
+        else if ((file = open(n->file, O_RDWR | O_CLOEXEC)) >= 0 &&
+                 !(may = lock_file(file, F_WRLCK) != LOCK_HELD))
             *fate = JOURNAL_HELD;
     }
     if (may)
@@ -348,7 +367,7 @@ static found look_at_temp(const names *n)
     int fd = open_journal(n->temp);
     if (fd < 0)
         return errno == ENOENT ? FOUND_NOTHING : FOUND_TEMP;
-    found what = lock(fd, LOCK_EX) == LOCKED ? FOUND_NOTHING : FOUND_TEMP;
+    found what = lock_whole(fd) == LOCKED ? FOUND_NOTHING : FOUND_TEMP;
     if (what == FOUND_NOTHING && is_named(fd, n->temp))
         unlink(n->temp);
     close(fd);
@@ -367,8 +386,8 @@ static found look(const names *n)
 /* A change that this user cannot end; without the mark it did not begin, or is as good as ended. */
 static int read_beside(int fd, const names *n, kv_err *e)
 {
-    (void)lock(fd, LOCK_SH);
-    return is_marked(fd) ? may_not_write(n, e) : KV_OK;
+    (void)lock_file(fd, F_RDLCK);
+    return is_marked(fd) ? cannot_end(n, "read", e) : KV_OK;
 }
 
 int in_place_shared(int fd, const char *path, kv_err *e)
@@ -378,11 +397,11 @@ int in_place_shared(int fd, const char *path, kv_err *e)
     int code = names_of(&n, path, e);
     for (bool over = false; !code && !over;) {
         journal_fate fate = JOURNAL_HELD;
-        bool locked = lock(fd, LOCK_SH) != LOCK_HELD;
+        bool locked = lock_file(fd, F_RDLCK) != LOCK_HELD;
         found what = look(&n);
         if (what == FOUND_NOTHING || (what == FOUND_TEMP && locked))
             return KV_OK;
-        (void)flock(fd, LOCK_UN);
+        (void)lock_file(fd, F_UNLCK);
         if (what == FOUND_JOURNAL)
             code = recover(&n, &fate, e);
         if (!code && fate == JOURNAL_LEFT)
@@ -397,7 +416,7 @@ void in_place_forget(const char *path)
 {
     names n;
     int fd = names_of(&n, path, NULL) == KV_OK && exists(n.journal) ? open_journal(n.journal) : -1;
-    if (fd >= 0 && lock(fd, LOCK_EX) != LOCK_HELD && is_named(fd, n.journal))
+    if (fd >= 0 && lock_whole(fd) != LOCK_HELD && is_named(fd, n.journal))
         unlink(n.journal);
     if (fd >= 0)
         close(fd);
@@ -465,7 +484,7 @@ static int open_temp(in_place *j, kv_err *e)
         j->temp = open(n->temp, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
         if (j->temp < 0)
             return file_error(e, "write", n->temp, errno);
-        lock_result got = lock(j->temp, LOCK_EX);
+        lock_result got = lock_whole(j->temp);
         if (got != LOCK_HELD && is_named(j->temp, n->temp)) {
             j->has_temp = true;
             return ftruncate(j->temp, 0) == 0 ? KV_OK : file_error(e, "write", n->temp, errno);
@@ -499,7 +518,7 @@ static int end_earlier_change(const names *n, kv_err *e)
             return KV_OK;
         code = recover(n, &fate, e);
         if (!code && fate == JOURNAL_LEFT)
-            return may_not_write(n, e);
+            return cannot_end(n, "change", e);
         if (!code && fate == JOURNAL_HELD)
             code = wait_a_little(&p, &over, e);
     }
@@ -563,14 +582,16 @@ int in_place_put(in_place *j, int64_t offset, const void *old, const void *new_b
     return code;
 }
 
-/* Keeps readers out of the file, which is what it was when it was opened. */
+/* Keeps readers and sessions out of the file, and checks that it is what it was when it was
+ * opened. */
 static int take_file(in_place *j, kv_err *e)
 {
     const names *n = &j->names;
     struct stat now;
     patience p = {0};
     int code = KV_OK;
-    for (bool over = false; !code && lock(j->file, LOCK_EX) == LOCK_HELD;) {
+    for (bool over = false;
+         !code && (lock_whole(j->file) == LOCK_HELD || lock_file(j->file, F_WRLCK) == LOCK_HELD);) {
         code = wait_a_little(&p, &over, e);
         if (!code && over)
             return in_use(n, e);

@@ -23,9 +23,10 @@
  * it as a model: the mark is no beginning of any format. So a mixture that lost its journal (the
  * file was moved, or is read by another of its hard links, or by another program) is an error.
  *
- * Locks (flock). A reader of ours holds a shared one on the file while it is open. A writer holds
- * an exclusive one on the journal from in_place_open on, and on the file during steps 2 to 6. Where
- * a file system has no locks, nothing keeps a reader from reading during a change.
+ * Locks. A reader of ours holds a shared one on the file while it is open (of the kind
+ * F_OFD_SETLK). A writer holds an exclusive one on the journal from in_place_open on (flock), and
+ * on the file during steps 2 to 6 (both kinds, since sessions lock the file of their store with
+ * flock). Where a file system has no locks, nothing keeps a reader from reading during a change.
  *
  * Links are followed: the journal stands beside the real file. All hard links to it change. The
  * size stays. GAP: of a file that is redirected to stdin no journal is looked for; the mark is
@@ -78,8 +79,8 @@ void in_place_unsynced(in_place *j);
  * shared lock on fd, which closing gives back, and ends a change of the file that was cut short.
  * Afterwards the file is A or B, and stays so while fd is open. Costs three system calls that find
  * nothing. Errors, with nothing changed: busy (it is being changed); format (the journal is not of
- * what stands there now, or it is damaged and the file half changed); io (half changed, and it
- * cannot be written by this user). */
+ * what stands there now, or it is damaged and the file half changed); io (half changed, and
+ * this user may not write it, or the journal is another user's). */
 int in_place_shared(int fd, const char *path, kv_err *e);
 
 /* Called by whoever has replaced the file at path by a whole one: removes a journal that was left

@@ -55,7 +55,7 @@ static int write_at(const in_place_target *t, int64_t at, const char *data, int6
     return KV_OK;
 }
 
-static int sync_target(const in_place_target *t, kv_err *e)
+int in_place_sync(const in_place_target *t, kv_err *e)
 {
     return t->unsynced || fsync(t->fd) == 0 ? KV_OK : file_error(e, "write", t->name, errno);
 }
@@ -176,9 +176,9 @@ int in_place_redo(const in_place_target *t, journal_reader *r, kv_err *e)
 {
     window w = {.target = t, .data = mem_alloc(WINDOW, 1, e)};
     int code = w.data ? write_at(t, 0, IN_PLACE_MARK, 8, e) : KV_E_MEMORY;
-    if (!code && !(code = sync_target(t, e)) && !(code = write_places(&w, r, e)) &&
-        !(code = sync_target(t, e)) && !(code = write_at(t, 0, r->about.first, 8, e)))
-        code = sync_target(t, e);
+    if (!code && !(code = in_place_sync(t, e)) && !(code = write_places(&w, r, e)) &&
+        !(code = in_place_sync(t, e)) && !(code = write_at(t, 0, r->about.first, 8, e)))
+        code = in_place_sync(t, e);
     mem_free(w.data);
     return code;
 }

@@ -23,6 +23,7 @@
 #ifndef PATCH_PATCH_H
 #define PATCH_PATCH_H
 
+#include "base/mem.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_write.h"
 
@@ -67,10 +68,11 @@ typedef struct patch_misfit {
     const char *name, *why;
 } patch_misfit;
 
-/* Begins zeroed; the caller releases it. Names are borrowed from the checkpoint and the patches. */
+/* Begins zeroed; the caller releases it. */
 typedef struct patch_misfits {
     patch_misfit *items;
     int64_t n, cap;
+    arena names;
     int64_t keys; /* of either side */
     int link;     /* patches do not join: the number of the second of the two, from 1; 0: it is the
                      checkpoint that does not fit the first patch */
@@ -89,6 +91,24 @@ void patch_misfits_release(patch_misfits *m);
 int patch_apply(const char *path, patch *const *patches, int n, checkpoint *a,
                 const checkpoint_out_options *how, const patch_options *o, patch_misfits *wrong,
                 kv_err *e);
+
+/* Where the result of patches is. */
+typedef enum patch_place {
+    PATCH_IN_PLACE, /* in the file itself, of which no other byte was written */
+    PATCH_BESIDE,   /* written beside, and renamed to its place */
+    PATCH_ALREADY   /* the checkpoint was what the patches make; nothing was written */
+} patch_place;
+
+/* The same into the place of the checkpoint at path. Where it is one safetensors file whose header
+ * stays as it is, the bytes that differ are written into it, behind a journal
+ * (checkpoint/in_place.h): every other reader of ours finds A or B, whenever this process ends. Any
+ * other is written beside and renamed; of a folder the files stay that hold no tensors.
+ * shard_bytes: of a folder, 0: SHARD_BYTES.
+ * Errors: those above; value (a file of a store, whose states would not fit any more; a path of a
+ * folder's index); busy (another process reads or changes the file); those of in_place.h. */
+int patch_apply_in_place(const char *path, patch *const *patches, int n, int64_t shard_bytes,
+                         const patch_options *o, patch_place *place, patch_misfits *wrong,
+                         kv_err *e);
 
 /* Joins n patches, one at least, each of which is made from what the one before it makes, into one
  * at path. Errors: assert (they do not join: see `wrong`); format; those of checkpoint_out_open. */

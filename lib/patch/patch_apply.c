@@ -1,9 +1,14 @@
 /* Applying patches. First A is hashed, and nothing is written unless it is the right one; then its
  * keys are walked once, each by one worker, which lays the changes of all patches over its blocks,
- * hashes and writes them. */
+ * hashes and writes them. In place both is one walk: nothing but the journal is written before its
+ * end. */
+#include <pthread.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#include "base/kv_assert.h"
+#include "base/buf.h"
+#include "base/file.h"
+#include "checkpoint/in_place.h"
 #include "engine/pool.h"
 #include "patch/patch_chain.h"
 #include "tensors/walk.h"
@@ -11,11 +16,15 @@
 typedef struct applying {
     patch_chain chain;
     checkpoint *a;
-    checkpoint_out *out;
+    checkpoint_out *out; /* NULL: in place */
+    in_place *journal;
+    pthread_mutex_t lock; /* of the journal */
     int64_t *walked; /* numbers of keys in the chain: those that begin with A's */
     int64_t *whole;  /* the others */
     int64_t nwalked, nwhole;
     patch_maker *workers;
+    digest **was; /* in place: of A's key that each worker is at, */
+    tensor_hash *hashes; /* and of A's keys */
     int nworkers;
     const patch_options *o;
     int64_t done, all; /* bytes read before the walk, and in all */
@@ -72,6 +81,38 @@ static int check_base(applying *r, patch_misfits *wrong, kv_err *e)
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
 
+/* Where the next unit is, from byte `at` on, that differs; n: nowhere. */
+static int64_t next_change(const char *a, const char *b, int64_t at, int64_t n, int unit)
+{
+    while (at < n) {
+        uint64_t x = 0, y = 0;
+        int64_t some = n - at < 8 ? n - at : 8;
+        memcpy(&x, a + at, (size_t)some);
+        memcpy(&y, b + at, (size_t)some);
+        if (x != y)
+            return at + __builtin_ctzll(x ^ y) / 8 / unit * unit;
+        at += some;
+    }
+    return n;
+}
+
+/* Tells the journal what changes in the file: n bytes of a key from its byte `at` on, of which runs
+ * of units differ. */
+static int put_changes(applying *r, const patch_chain_key *k, const char *a, const char *made,
+                       int64_t at, int64_t n, kv_err *e)
+{
+    const tensor_info *t = checkpoint_at(r->a, checkpoint_find(r->a, k->key->name));
+    int unit = patch_unit(t->type), code = KV_OK;
+    pthread_mutex_lock(&r->lock);
+    for (int64_t i = 0, end; !code && (i = next_change(a, made, i, n, unit)) < n; i = end) {
+        for (end = i + unit; end < n && memcmp(a + end, made + end, (size_t)unit) != 0;)
+            end += unit;
+        code = in_place_put(r->journal, t->offset + at + i, a + i, made + i, end - i, e);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return code;
+}
+
 /* Puts the next block of a key: n elements from `first` on. */
 static int put_block(applying *r, patch_maker *m, int64_t number, const void *a, int64_t first,
                      int64_t n, kv_err *e)
@@ -81,8 +122,35 @@ static int put_block(applying *r, patch_maker *m, int64_t number, const void *a,
     int64_t at = tensor_type_bytes(type, first), bytes = tensor_type_bytes(type, n);
     int unit = patch_unit(type);
     const void *made;
-    int code = patch_maker_block(m, k, a, at / unit, bytes / unit, &made, e);
-    return code ? code : checkpoint_out_put(r->out, number, at, made, bytes, e);
+    int code = patch_maker_block(m, k, k->from_a ? a : NULL, at / unit, bytes / unit, &made, e);
+    if (code || r->out)
+        return code ? code : checkpoint_out_put(r->out, number, at, made, bytes, e);
+    return made == a ? KV_OK : put_changes(r, k, a, made, at, bytes, e);
+}
+
+static int begin_key(applying *r, int worker, const patch_chain_key *k, kv_err *e)
+{
+    patch_maker *m = &r->workers[worker];
+    const patch_shape *s = &k->key->now;
+    int code = patch_maker_begin(m, k, e);
+    if (code || !r->journal)
+        return code;
+    return tensor_hash_begin(r->was[worker], &m->line, s->type, s->ndim, s->shape, e);
+}
+
+/* What comes out of a key that is not the right one need not be what its hash says. */
+static int end_key(applying *r, int worker, const patch_chain_key *k, kv_err *e)
+{
+    bool right = true;
+    if (r->journal) {
+        const patch_key *first = patch_index_find(&r->chain.patches[0]->index, k->key->name);
+        tensor_hash *hash = &r->hashes[checkpoint_find(r->a, k->key->name)];
+        int code = digest_end(r->was[worker], hash->bytes, e);
+        if (code)
+            return code;
+        right = first && patch_key_in_a(first) && memcmp(hash->bytes, first->a, PATCH_HASH) == 0;
+    }
+    return patch_maker_end(&r->workers[worker], k, right, e);
 }
 
 static int apply_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
@@ -90,12 +158,13 @@ static int apply_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
     applying *r = arg;
     int64_t number = r->walked[p->tensor];
     const patch_chain_key *k = &r->chain.keys[number];
-    patch_maker *m = &r->workers[worker];
-    int code = p->first == 0 ? patch_maker_begin(m, k, e) : KV_OK;
+    int code = p->first == 0 ? begin_key(r, worker, k, e) : KV_OK;
+    if (!code && r->journal)
+        digest_add(r->was[worker], p->data[0], tensor_type_bytes(k->key->now.type, p->n));
     if (!code)
-        code = put_block(r, m, number, p->data[0], p->first, p->n, e);
+        code = put_block(r, &r->workers[worker], number, p->data[0], p->first, p->n, e);
     if (!code && p->first + p->n == patch_shape_elements(&k->key->now))
-        code = patch_maker_end(m, k, true, e);
+        code = end_key(r, worker, k, e);
     return code;
 }
 
@@ -107,12 +176,12 @@ static int apply_whole(void *arg, int64_t i, int worker, kv_err *e)
     const patch_chain_key *k = &r->chain.keys[number];
     int64_t elements = patch_shape_elements(&k->key->now);
     patch_maker *m = &r->workers[worker];
-    int code = patch_maker_begin(m, k, e);
+    int code = begin_key(r, worker, k, e);
     for (int64_t at = 0; at < elements && !code; at += WALK_PIECE) {
         int64_t n = elements - at < WALK_PIECE ? elements - at : WALK_PIECE;
         code = put_block(r, m, number, NULL, at, n, e);
     }
-    return code ? code : patch_maker_end(m, k, true, e);
+    return code ? code : end_key(r, worker, k, e);
 }
 
 /* ---- All of them ----------------------------------------------------------------------------- */
@@ -125,7 +194,8 @@ static int sort_keys(applying *r, kv_err *e)
     if (!r->walked || !r->whole)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < c->nkeys; i++) {
-        bool walked = c->keys[i].from_a && patch_shape_elements(&c->keys[i].key->now) > 0;
+        bool walked = (c->keys[i].from_a || r->journal) &&
+                      patch_shape_elements(&c->keys[i].key->now) > 0;
         if (walked)
             r->walked[r->nwalked++] = i;
         else
@@ -142,6 +212,14 @@ static int new_workers(applying *r, kv_err *e)
         return KV_E_MEMORY;
     for (int i = 0; i < r->nworkers && !code; i++)
         code = patch_maker_init(&r->workers[i], &r->chain, e);
+    if (code || !r->journal)
+        return code;
+    r->was = mem_zalloc(r->nworkers, sizeof *r->was, e);
+    r->hashes = mem_zalloc(checkpoint_count(r->a), sizeof *r->hashes, e);
+    if (!r->was || !r->hashes)
+        return KV_E_MEMORY;
+    for (int i = 0; i < r->nworkers && !code; i++)
+        code = digest_new(&r->was[i], DIGEST_XXH3, e);
     return code;
 }
 
@@ -188,10 +266,21 @@ static void release(applying *r)
     for (int i = 0; r->workers && i < r->nworkers; i++)
         if (r->workers[i].chain)
             patch_maker_release(&r->workers[i]);
+    for (int i = 0; r->was && i < r->nworkers; i++)
+        digest_free(r->was[i]);
+    mem_free(r->was);
+    mem_free(r->hashes);
     mem_free(r->workers);
     mem_free(r->walked);
     mem_free(r->whole);
     patch_chain_release(&r->chain);
+}
+
+/* Makes all keys, and hands them to where they go. */
+static int make_all(applying *r, kv_err *e)
+{
+    int code = walk_keys(r, e);
+    return code ? code : patch_each(r->nwhole, apply_whole, r, e);
 }
 
 int patch_apply(const char *path, patch *const *patches, int n, checkpoint *a,
@@ -204,14 +293,149 @@ int patch_apply(const char *path, patch *const *patches, int n, checkpoint *a,
         !(code = check_base(&r, wrong, e)) && !(o && o->check_only) &&
         !(code = sort_keys(&r, e)) && !(code = new_workers(&r, e)) &&
         !(code = open_out(&r, path, how, e))) {
-        code = walk_keys(&r, e);
-        if (!code)
-            code = patch_each(r.nwhole, apply_whole, &r, e);
-        if (!code)
+        if (!(code = make_all(&r, e)))
             code = checkpoint_out_commit(r.out, e);
         else
             checkpoint_out_abandon(r.out);
     }
     release(&r);
+    return code;
+}
+
+/* ---- In place -------------------------------------------------------------------------------- */
+
+/* Whether the header of the file is that of the result, too. */
+static bool header_stays(const checkpoint *a, const patch_index *last)
+{
+    int64_t n = checkpoint_count(a), i;
+    if (!checkpoint_is_safetensors(a) || checkpoint_metadata_count(a) != last->ntexts)
+        return false;
+    for (i = 0; i < last->ntexts; i++) {
+        const checkpoint_text *t = checkpoint_metadata_at(a, i), *u = &last->texts[i];
+        if (strcmp(t->name, u->name) != 0 || strcmp(t->text, u->text) != 0)
+            return false;
+    }
+    for (i = 0; i < n && i < last->nkeys && patch_key_in_b(&last->keys[i]); i++) {
+        const tensor_info *t = checkpoint_at(a, i);
+        patch_shape shape = patch_shape_of(t);
+        if (strcmp(t->name, last->keys[i].name) != 0 || t->form != 0 ||
+            !patch_shape_equal(&shape, &last->keys[i].now))
+            return false;
+    }
+    return i == n && (i == last->nkeys || !patch_key_in_b(&last->keys[i]));
+}
+
+/* A store's own file has states and checksums, which a patch of its keys would leave as they are.
+ */
+static int check_store(const char *path, const checkpoint *a, kv_err *e)
+{
+    checkpoint *all = NULL;
+    int code = checkpoint_open(&all, path, NULL, e);
+    if (!code && (checkpoint_count(all) != checkpoint_count(a) ||
+                  checkpoint_metadata_count(all) != checkpoint_metadata_count(a))) {
+        code = file_bad(e, KV_E_VALUE, path, "the file of a store, whose states do not change");
+        kv_err_hint(e, "apply --out FILE.safetensors writes its keys alone");
+    }
+    checkpoint_close(all);
+    return code;
+}
+
+static int open_weights(checkpoint **a, const char *path, kv_err *e)
+{
+    const checkpoint_options weights = {.weights = true};
+    return checkpoint_open(a, path, &weights, e);
+}
+
+/* Makes the changes, into the journal alone, and finds out whether it is the right file. */
+static int journal_changes(applying *r, patch_misfits *wrong, kv_err *e)
+{
+    for (int64_t i = 0; i < checkpoint_count(r->a); i++)
+        r->all += checkpoint_at(r->a, i)->bytes;
+    pthread_mutex_init(&r->lock, NULL);
+    int code = sort_keys(r, e);
+    if (!code && !(code = new_workers(r, e)) && !(code = make_all(r, e)))
+        code = compare(r, r->hashes, wrong, e);
+    pthread_mutex_destroy(&r->lock);
+    return code;
+}
+
+/* The file was looked at before its journal was opened, so it is looked at again. */
+static int apply_to_file(const char *path, patch *const *patches, int n, const patch_options *o,
+                         patch_misfits *wrong, kv_err *e)
+{
+    applying r = {.o = o};
+    int code = in_place_open(&r.journal, path, e);
+    if (code)
+        return code;
+    if (o && o->unsynced)
+        in_place_unsynced(r.journal);
+    if (!(code = open_weights(&r.a, path, e)) &&
+        !header_stays(r.a, &patches[n - 1]->index))
+        code = file_bad(e, KV_E_VALUE, path, "it was replaced meanwhile");
+    if (!code && !(code = patch_chain_init(&r.chain, patches, n, e)))
+        code = journal_changes(&r, wrong, e);
+    checkpoint_close(r.a);
+    if (!code && !(o && o->check_only))
+        code = in_place_commit(r.journal, e);
+    else
+        in_place_abandon(r.journal);
+    release(&r);
+    return code;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+/* The path to write, and how, for a checkpoint that is replaced as a whole. */
+static int apply_beside(const char *path, patch *const *patches, int n, checkpoint *a,
+                        int64_t shard_bytes, const patch_options *o, patch_misfits *wrong,
+                        kv_err *e)
+{
+    buf to = {0};
+    checkpoint_out_options how = {.shard_bytes = shard_bytes, .force = true, .keep = true};
+        how.unsynced = o && o->unsynced;
+    how.any_name = checkpoint_is_safetensors(a);
+    buf_add(&to, path);
+    if (is_folder(path) && path[strlen(path) - 1] != '/')
+        buf_char(&to, '/');
+    int code = buf_check(&to, e);
+    if (!code && !how.any_name && !checkpoint_out_is_path(to.data)) {
+        code = file_bad(e, KV_E_VALUE, path, "nothing that can be written back");
+        kv_err_hint(e, "apply --out B writes another file");
+    }
+    if (!code)
+        code = patch_apply(to.data, patches, n, a, &how, o, wrong, e);
+    buf_release(&to);
+    return code;
+}
+
+int patch_apply_in_place(const char *path, patch *const *patches, int n, int64_t shard_bytes,
+                         const patch_options *o, patch_place *place, patch_misfits *wrong,
+                         kv_err *e)
+{
+    kv_err why = {0};
+    checkpoint *a = NULL;
+    int code = open_weights(&a, path, &why);
+    if (!code && !(code = check_store(path, a, &why)) &&
+        !(code = patch_check_links(patches, n, wrong, &why))) {
+        *place = header_stays(a, &patches[n - 1]->index) ? PATCH_IN_PLACE : PATCH_BESIDE;
+        if (*place == PATCH_IN_PLACE) {
+            checkpoint_close(a);
+            a = NULL;
+            code = apply_to_file(path, patches, n, o, wrong, &why);
+        } else {
+            code = apply_beside(path, patches, n, a, shard_bytes, o, wrong, &why);
+        }
+    }
+    checkpoint_close(a);
+    if (code == KV_E_ASSERT && wrong->is_result) {
+        *place = PATCH_ALREADY;
+        return KV_OK;
+    }
+    if (code && e && !e->code)
+        *e = why;
     return code;
 }

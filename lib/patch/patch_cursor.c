@@ -64,28 +64,62 @@ static bool take_streams(patch_cursor *c, varint_reader *r, unsigned char *to, i
     return true;
 }
 
-/* The gap behind unit i of the chunk. */
-static uint64_t gap_at(const patch_cursor *c, int64_t i)
+/* Number i of those that have their bytes in so many planes. */
+static uint64_t number_at(const unsigned char *planes, int64_t n, int64_t width, int64_t i)
 {
-    uint64_t gap = 0;
-    for (int64_t k = c->gap; k-- > 0;)
-        gap = gap << 8 | c->gaps[k * (c->n - 1) + i];
+    uint64_t x = 0;
+    for (int64_t k = width; k-- > 0;)
+        x = x << 8 | planes[k * n + i];
+    return x;
+}
+
+/* The gap behind unit i of the chunk; *used counts what is added to short ones. */
+static uint64_t gap_at(const patch_cursor *c, int64_t i, int64_t *used)
+{
+    int64_t n = c->n - 1;
+    if (c->gap != PATCH_SHORT)
+        return number_at(c->gaps, n, c->gap, i);
+    uint64_t gap = c->gaps[i];
+    if (gap == 255) { /* no more than 2^64 */
+        uint64_t rest = number_at(c->gaps + n, c->nrest, c->rest, (*used)++);
+        gap = rest > UINT64_MAX - gap ? UINT64_MAX : gap + rest;
+    }
     return gap;
 }
 
 /* Whether all places of the chunk are within the tensor. */
 static bool places_fit(const patch_cursor *c)
 {
-    uint64_t left = (uint64_t)(c->units - c->place), used = 1;
+    uint64_t left = (uint64_t)(c->units - c->place), taken = 1;
+    int64_t used = 0;
     if (c->range)
         return (uint64_t)c->n <= left;
-    for (int64_t i = 0; i + 1 < c->n && used <= left; i++) {
-        uint64_t gap = gap_at(c, i);
-        if (gap >= left - used)
+    for (int64_t i = 0; i + 1 < c->n && taken <= left; i++) {
+        uint64_t gap = gap_at(c, i, &used);
+        if (gap >= left - taken)
             return false;
-        used += gap + 1;
+        taken += gap + 1;
     }
-    return used <= left;
+    return taken <= left;
+}
+
+static int take_gaps(patch_cursor *c, varint_reader *r, kv_err *e)
+{
+    int64_t n = c->n - 1, width = c->gap == PATCH_SHORT ? 1 : c->gap;
+    int code = mem_grow(&c->gaps, &c->gaps_cap, n * width, 1, e);
+    if (code)
+        return code;
+    bool good = take_streams(c, r, c->gaps, n, width);
+    c->nrest = c->used = 0;
+    if (good && c->gap == PATCH_SHORT) {
+        for (int64_t i = 0; i < n; i++)
+            c->nrest += c->gaps[i] == 255;
+        good = r->at < r->end && (c->rest = *r->at++) <= 8;
+        if (good && (code = mem_grow(&c->gaps, &c->gaps_cap, n + c->nrest * c->rest, 1, e)))
+            return code;
+        good = good && take_streams(c, r, c->gaps + n, c->nrest, c->rest);
+    }
+    return good ? KV_OK : damaged(c, "the places of changes cannot be read", e);
 }
 
 /* What stands in front of the values; skip: the units before the first one. */
@@ -98,7 +132,7 @@ static bool take_head(varint_reader *r, patch_cursor *c, int64_t *skip)
         c->n > (c->range ? PATCH_RANGE : PATCH_CHUNK))
         return false;
     c->gap = 0;
-    if (!c->range && (r->at == r->end || (c->gap = *r->at++) > 8))
+    if (!c->range && (r->at == r->end || (c->gap = *r->at++) > PATCH_SHORT))
         return false;
     return true;
 }
@@ -108,15 +142,15 @@ static int read_chunk(patch_cursor *c, varint_reader *r, kv_err *e)
     int64_t skip;
     if (!take_head(r, c, &skip))
         return damaged(c, "the head of a chunk is wrong", e);
-    int code = mem_grow(&c->gaps, &c->gaps_cap, c->n * c->gap, 1, e);
-    if (code || (code = mem_grow(&c->values, &c->values_cap, c->n * c->unit, 1, e)))
+    int code = mem_grow(&c->values, &c->values_cap, c->n * c->unit, 1, e);
+    if (code)
         return code;
     if (skip >= c->units - c->end || c->n > c->units - c->end)
         return damaged(c, "a change stands behind its end", e);
     c->place = c->end + skip;
     c->next = 0;
-    if (!take_streams(c, r, c->gaps, c->n - 1, c->gap))
-        return damaged(c, "the places of changes cannot be read", e);
+    if (!c->range && (code = take_gaps(c, r, e)))
+        return code;
     if (!places_fit(c))
         return damaged(c, "a change stands behind its end", e);
     int layout = c->unit == 1 ? 0 : r->at < r->end ? *r->at++ : 2;
@@ -202,22 +236,19 @@ static void lay_range(patch_cursor *c, char *block, unsigned char *marks, int64_
     c->place += n;
 }
 
-/* The most frequent chunk: units of two bytes, a byte or two a gap. */
+/* The most frequent chunk: units of two bytes, a byte a gap. */
 static void lay_pairs(patch_cursor *c, char *block, int64_t first, int64_t end)
 {
     const unsigned char *low = c->values, *high = low + c->n;
-    const unsigned char *gaps = c->gaps, *more = gaps + (c->n - 1);
     int64_t i = c->next, place = c->place, last = c->n - 1;
-    bool two = c->gap == 2;
-    for (; place < end; i++) {
+    while (place < end) {
         char *to = block + (place - first) * 2;
         to[0] = (char)low[i];
         to[1] = (char)high[i];
-        if (i == last) {
-            i++;
+        if (i++ == last)
             break;
-        }
-        place += 1 + gaps[i] + (two ? (int64_t)more[i] << 8 : 0);
+        int gap = c->gaps[i - 1];
+        place += 1 + (gap < 255 ? gap : (int64_t)gap_at(c, i - 1, &c->used));
     }
     c->next = i;
     c->place = place;
@@ -226,7 +257,7 @@ static void lay_pairs(patch_cursor *c, char *block, int64_t first, int64_t end)
 static void lay_places(patch_cursor *c, char *block, unsigned char *marks, int64_t first,
                        int64_t end)
 {
-    if (c->unit == 2 && !c->together && (c->gap == 1 || c->gap == 2) && !marks) {
+    if (c->unit == 2 && !c->together && c->gap == PATCH_SHORT && !marks) {
         lay_pairs(c, block, first, end);
         return;
     }
@@ -234,7 +265,7 @@ static void lay_places(patch_cursor *c, char *block, unsigned char *marks, int64
         put_unit(c, block + (c->place - first) * c->unit, c->next);
         if (marks)
             marks[c->place - first] = 1;
-        c->place += ++c->next < c->n ? (int64_t)gap_at(c, c->next - 1) + 1 : 0;
+        c->place += ++c->next < c->n ? (int64_t)gap_at(c, c->next - 1, &c->used) + 1 : 0;
     }
 }
 

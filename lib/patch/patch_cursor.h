@@ -23,8 +23,9 @@ typedef struct patch_cursor {
     int64_t end;      /* the unit behind the last one that was laid over */
     bool range;       /* its units follow each other */
     bool together;    /* its values stand as they are, else byte by byte */
-    int64_t gap;      /* the bytes of a gap */
-    unsigned char *gaps, *values; /* gap planes of n - 1, value planes of n */
+    int64_t gap;      /* the bytes of a gap, or PATCH_SHORT */
+    int64_t rest, nrest, used; /* then the bytes of what is added, how many there are, and used */
+    unsigned char *gaps, *values; /* gap planes of n - 1, then those of nrest; value planes of n */
     int64_t gaps_cap, values_cap;
 } patch_cursor;
 

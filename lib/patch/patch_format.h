@@ -24,10 +24,13 @@
  *
  *   varint      the bytes that follow
  *   byte        0: units at places of their own; 1: of one range
- *   varint      the units between the chunk before, or the begin, and its first one
+ *   varint      the units between the chunk before, or the begin of the key, and its first
  *   varint      n, their number: 1 to PATCH_CHUNK, of a range to PATCH_RANGE
- *   varint      the units between the chunk before, or the begin of the key, and its first one
- *   streams     (places) the lowest bytes of all gaps, then the second ones, …
+ *   byte        (places) the bytes of a gap, that is of the units between one and the next: 0 to 8,
+ *               or PATCH_SHORT
+ *   streams     (places) the lowest bytes of all n - 1 gaps, then the second ones, …; if they are
+ *               short: a byte each; where that is 255 so much more is added as follows: a byte, the
+ *               bytes of each, 0 to 8, and a stream for the lowest ones, then the second ones, …
  *   byte        of units of several bytes: 0: a stream for each byte of a unit; 1: one for all
  *   streams     of the values, which are the bits that B has
  *
@@ -56,6 +59,8 @@
 #define PATCH_CHUNK ((int64_t)1 << 15)
 /* The bytes of a piece of a walk, where units are bytes: Q8_K has 292 for 256 elements. */
 #define PATCH_RANGE ((int64_t)3 << 16)
+
+#define PATCH_SHORT 9
 
 #define PATCH_HASH 16 /* bytes of XXH3-128 */
 

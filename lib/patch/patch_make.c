@@ -117,22 +117,40 @@ static int end_key(making *m, maker *w, const visit *v, kv_err *e)
     return code ? code : patch_spool_add(&m->spool, v->key, patch_pack_out(w->pack), e);
 }
 
-/* The units of a block, from element `first` on, that differ, or all of them. */
-static int pack_block(maker *w, pair *p, const walk_piece *at, tensor_type type, kv_err *e)
+/* So much of a block of both sides stays in the nearest cache while it is hashed and compared. */
+#define NEAR ((int64_t)16 << 10)
+
+/* Hashes a block, and puts its units that differ to the packer; returns their number. */
+static int64_t compare_block(maker *w, const char *a, const char *b, int64_t bytes, int unit,
+                             int64_t first)
+{
+    int64_t *at = patch_pack_at(w->pack), found = 0;
+    char *values = patch_pack_values(w->pack);
+    for (int64_t i = 0; i < bytes; i += NEAR) {
+        int64_t n = bytes - i < NEAR ? bytes - i : NEAR;
+        digest_add(w->d[0], a + i, n);
+        digest_add(w->d[1], b + i, n);
+        found += patch_find(at + found, values + found * unit, a + i, b + i, n / unit, unit,
+                            first + i / unit);
+    }
+    return found;
+}
+
+/* A block of a key: the units that differ where it has both sides, all of them where it is new. */
+static int make_block(maker *w, pair *p, const walk_piece *at, tensor_type type, kv_err *e)
 {
     int unit = patch_unit(type);
+    int64_t bytes = tensor_type_bytes(type, at->n), units = bytes / unit;
     int64_t first = tensor_type_bytes(type, at->first) / unit;
-    int64_t units = tensor_type_bytes(type, at->n) / unit, n;
     const void *a = at->data[0], *b = at->data[1];
-    if (!b)
-        return KV_OK;
-    if (!a) {
-        p->changes += units;
-        return patch_pack_whole(w->pack, first, units, b, e);
+    if (!a || !b) {
+        digest_add(w->d[a ? 0 : 1], a ? a : b, bytes);
+        p->changes += a ? 0 : units;
+        return a ? KV_OK : patch_pack_whole(w->pack, first, units, b, e);
     }
     if (patch_pack_room(w->pack, units, e))
         return KV_E_MEMORY;
-    n = patch_find(patch_pack_at(w->pack), patch_pack_values(w->pack), a, b, units, unit, first);
+    int64_t n = compare_block(w, a, b, bytes, unit, first);
     p->changes += n;
     return patch_pack_add(w->pack, n, first, units, b, e);
 }
@@ -145,11 +163,8 @@ static int make_piece(void *arg, const walk_piece *at, int worker, kv_err *e)
     const tensor_info *t = any_info(m, v);
     int code = at->first == 0 ? begin_key(m, w, v, e) : KV_OK;
     kv_assert(code || w->visit == at->tensor, "a tensor went to two workers");
-    for (int i = 0; i < 2 && !code; i++)
-        if (at->data[i])
-            digest_add(w->d[i], at->data[i], tensor_type_bytes(t->type, at->n));
     if (!code)
-        code = pack_block(w, &m->pairs[v->key], at, t->type, e);
+        code = make_block(w, &m->pairs[v->key], at, t->type, e);
     if (!code && patch_spool_wants(patch_pack_out(w->pack)))
         code = patch_spool_add(&m->spool, v->key, patch_pack_out(w->pack), e);
     return !code && at->first + at->n == t->elements ? end_key(m, w, v, e) : code;

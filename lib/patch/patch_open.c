@@ -154,14 +154,16 @@ int patch_open(patch **out, const char *path, kv_err *e)
 void patch_misfits_release(patch_misfits *m)
 {
     mem_free(m->items);
+    arena_release(&m->names);
     *m = (patch_misfits){0};
 }
 
 int patch_misfit_add(patch_misfits *m, const char *name, const char *why, kv_err *e)
 {
-    int code = mem_grow(&m->items, &m->cap, m->n + 1, sizeof *m->items, e);
+    const char *copy = arena_text(&m->names, name, strlen(name), e);
+    int code = copy ? mem_grow(&m->items, &m->cap, m->n + 1, sizeof *m->items, e) : KV_E_MEMORY;
     if (!code)
-        m->items[m->n++] = (patch_misfit){name, why};
+        m->items[m->n++] = (patch_misfit){copy, why};
     return code;
 }
 

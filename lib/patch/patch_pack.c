@@ -16,7 +16,7 @@
 #include "patch/patch_zstd.h"
 #include "patch/varint.h"
 
-#define QUICK 1 /* levels of zstd */
+#define QUICK ZSTD_QUICK
 #define BEST  9
 
 struct patch_pack {
@@ -26,6 +26,7 @@ struct patch_pack {
     char *values;
     int64_t n, cap, values_cap;
     int64_t end; /* the unit behind the last one of the chunk before */
+    int64_t rest[PATCH_CHUNK]; /* of gaps of 255 and more */
     buf out;
     buf body, other, streams;     /* a chunk; two ways to pack a block; values in two ways */
     unsigned char *plane, *frame; /* bytes of a stream, and compressed */
@@ -66,19 +67,25 @@ buf *patch_pack_out(patch_pack *p)
 
 /* ---- Streams --------------------------------------------------------------------------------- */
 
-/* The bytes that n bytes take when each is coded by how often it stands there. */
+/* The bytes that n bytes take when each is coded by how often it stands there; of a long stream as
+ * a part of them tells, in runs so that repetitions of even length cannot hide. */
 static double entropy(const unsigned char *data, int64_t n)
 {
-    int64_t counts[4][256] = {0};
+    enum { RUN = 61, STEP = 251 };
+    int64_t counts[2][256] = {0}, all = 0;
     double bits = 0;
-    for (int64_t i = 0; i < n; i++)
-        counts[i & 3][data[i]]++;
-    for (int c = 0; c < 256; c++) {
-        double k = (double)(counts[0][c] + counts[1][c] + counts[2][c] + counts[3][c]);
-        if (k > 0)
-            bits += k * log2((double)n / k);
+    for (int64_t at = 0; at < n; at += n > 8192 ? STEP : RUN) {
+        int64_t some = n - at < RUN ? n - at : RUN;
+        for (int64_t i = 0; i < some; i++)
+            counts[i & 1][data[at + i]]++;
+        all += some;
     }
-    return bits / 8;
+    for (int c = 0; c < 256; c++) {
+        double k = (double)(counts[0][c] + counts[1][c]);
+        if (k > 0)
+            bits += k * log2((double)all / k);
+    }
+    return bits / 8 * (double)n / (double)all;
 }
 
 static bool all_same(const unsigned char *data, int64_t n)
@@ -124,9 +131,15 @@ static int put_stream(patch_pack *p, buf *to, const unsigned char *data, int64_t
 }
 
 /* Byte k of each of n items of `width` bytes. */
-static void take_plane(unsigned char *plane, const void *items, int64_t n, int width, int k)
+static void take_plane(unsigned char *restrict plane, const void *items, int64_t n, int width,
+                       int k)
 {
-    const unsigned char *from = (const unsigned char *)items + k;
+    const unsigned char *restrict from = (const unsigned char *)items + k;
+    if (width == 2) { /* the most frequent, which the compiler makes vectors of */
+        for (int64_t i = 0; i < n; i++)
+            plane[i] = from[2 * i];
+        return;
+    }
     for (int64_t i = 0; i < n; i++)
         plane[i] = from[i * width];
 }
@@ -198,19 +211,45 @@ static void open_chunk(patch_pack *p, int kind, int64_t skip, int64_t n)
     varint_put(&p->body, n);
 }
 
+/* Short gaps are a byte each, 255 those that are not, of which the rest follows. */
+static int put_short_gaps(patch_pack *p, const int64_t *gaps, int64_t n, kv_err *e)
+{
+    int64_t *rest = p->rest, many = 0;
+    uint64_t all = 0;
+    int width = 0;
+    int code = mem_grow(&p->plane, &p->plane_cap, n, 1, e);
+    for (int64_t i = 0; i < n && !code; i++) {
+        p->plane[i] = (unsigned char)(gaps[i] < 255 ? gaps[i] : 255);
+        rest[many] = gaps[i] - 255;
+        many += gaps[i] >= 255;
+    }
+    if (code || (code = put_stream(p, &p->body, p->plane, n, false, e)))
+        return code;
+    for (int64_t i = 0; i < many; i++)
+        all |= (uint64_t)rest[i];
+    for (; all; all >>= 8)
+        width++;
+    buf_char(&p->body, (char)width);
+    return put_planes(p, &p->body, rest, many, 8, width, e);
+}
+
 /* The gaps of n changes stand where their numbers stood, from the second on; those are put back. */
 static int put_gaps(patch_pack *p, int64_t *at, int64_t n, kv_err *e)
 {
     uint64_t all = 0;
-    int width = 0;
+    int64_t longer = 0;
+    int width = 0, code;
     for (int64_t i = n - 1; i > 0; i--) {
         at[i] -= at[i - 1] + 1;
         all |= (uint64_t)at[i];
+        longer += at[i] >= 255;
     }
     for (; all; all >>= 8)
         width++;
-    buf_char(&p->body, (char)width);
-    int code = put_planes(p, &p->body, at + 1, n - 1, 8, width, e);
+    bool are_short = longer > 0 && longer < n / 4;
+    buf_char(&p->body, (char)(are_short ? PATCH_SHORT : width));
+    code = are_short ? put_short_gaps(p, at + 1, n - 1, e)
+                     : put_planes(p, &p->body, at + 1, n - 1, 8, width, e);
     for (int64_t i = 1; i < n; i++)
         at[i] += at[i - 1] + 1;
     return code;

@@ -58,6 +58,11 @@ int64_t zstd_pack(zstd_packer *p, void *to, int64_t room, const void *data, int6
     ZSTD_CCtx *c = (ZSTD_CCtx *)p;
     ZSTD_CCtx_reset(c, ZSTD_reset_session_and_parameters);
     ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, level);
+    if (level == ZSTD_QUICK) { /* short repetitions are chance, and cost most of the time */
+        ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, 1);
+        ZSTD_CCtx_setParameter(c, ZSTD_c_strategy, ZSTD_fast);
+        ZSTD_CCtx_setParameter(c, ZSTD_c_minMatch, 7);
+    }
     ZSTD_CCtx_setParameter(c, ZSTD_c_checksumFlag, checked);
     size_t bytes = ZSTD_compress2(c, to, (size_t)room, data, (size_t)n);
     return ZSTD_isError(bytes) ? 0 : (int64_t)bytes;

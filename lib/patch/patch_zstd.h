@@ -20,6 +20,9 @@ void zstd_packer_free(zstd_packer *p); /* NULL is allowed */
 int zstd_unpacker_new(zstd_unpacker **out, kv_err *e);
 void zstd_unpacker_free(zstd_unpacker *u); /* NULL is allowed */
 
+/* A level: single bytes are coded by how often they are there, and long repetitions are found. */
+#define ZSTD_QUICK 0
+
 /* The most bytes that n bytes become. */
 int64_t zstd_bound(int64_t n);
 

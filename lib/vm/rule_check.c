@@ -62,8 +62,7 @@ static int unknown_function(checker *c, const ast *node)
             is_there(c, &element_functions[i]))
             suggest_add(&near, element_functions[i].name);
     suggest_done(&near, c->e);
-    return kv_err_hint(c->e, c->rule->is_merge ? "help merge lists those that it knows"
-                                               : "help rules lists those that it knows");
+    return kv_err_hint(c->e, "help rules lists those that it knows");
 }
 
 /* axis= is what people write who know NumPy. */

@@ -102,6 +102,17 @@ int call_check_shape(const slot *s, const kv_array *a, const char *what, kv_err 
     return shape_error(&s->key, s->stored, a, what, e);
 }
 
+int call_check_round(const slot *s, int64_t round, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    if (round <= s->pushes)
+        return KV_OK;
+    kv_err_set(e, KV_E_VALUE, "key %s is at round %lld, and this array would be at round %lld",
+               slot_key_text(text, &s->key), (long long)s->pushes, (long long)round);
+    kv_err_key(e, &s->key);
+    return kv_err_hint(e, "a round is how often a key was pushed; none pulls all of it");
+}
+
 /* The values of a new key must agree with its first one. */
 static int check_new(const slot *s, const kv_array *first, const kv_array *a, kv_err *e)
 {

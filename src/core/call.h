@@ -265,4 +265,7 @@ int call_find(const slot_table *t, const kv_key *key, int64_t guess, int64_t *nu
 /* Checks that an array has the shape of a slot's array. Error: shape. */
 int call_check_shape(const slot *s, const kv_array *a, const char *what, kv_err *e);
 
+/* Checks that a slot has reached a round. Error: value. */
+int call_check_round(const slot *s, int64_t round, kv_err *e);
+
 #endif

@@ -10,6 +10,7 @@
 #include "base/kv_assert.h"
 #include "base/num.h"
 #include "base/xxh64.h"
+#include "checkpoint/in_place.h"
 
 #define TOTAL    "kvstore.xxh64"
 #define TENSOR   "kvstore.xxh64."
@@ -220,8 +221,8 @@ int image_write(image *im, const char *path, kv_err *e)
     rc = safetensors_write(out.f, path, im->items, im->n, im->metadata, im->nmetadata, e);
     if (rc)
         file_out_abandon(&out);
-    else
-        rc = file_out_commit(&out, e);
+    else if ((rc = file_out_commit(&out, e)) == KV_OK)
+        in_place_forget(path);
     return rc;
 }
 

@@ -34,6 +34,7 @@ struct kv {
     slot_table slots;
     updater updater;
     compression compression;
+    int64_t since_moved, since_whole; /* bytes of kv_pull_since, and of whole arrays in its place */
     uint64_t changes; /* see kv_changes; counted by the type's init and push */
     transaction open; /* the transaction that is open, if one is */
     arena remarks;    /* texts of a file that other tools wrote, kept for the next file */

@@ -61,6 +61,7 @@ typedef struct ask_key {
     int64_t id;
     int64_t shape[KV_MAX_NDIM];
     place place;
+    int64_t round;      /* of the key, that a first value is; for ASK_INIT */
     int32_t name_bytes; /* 0: an integer key */
     uint8_t dtype, storage, ndim, need; /* place_need */
 } ask_key;

@@ -27,6 +27,12 @@ int checkpoint_value(const worker *w, const kv_key *key, kv_array *given, kv_arr
     return kv_err_hint(e, "without the file the job begins anew");
 }
 
+int64_t checkpoint_round(const worker *w, const kv_key *key)
+{
+    const slot *s = find_kept(w, key);
+    return s ? s->pushes : 0;
+}
+
 void checkpoint_drop_kept(job_checkpoint *c)
 {
     if (c->left > 0 || c->has_states)

@@ -9,6 +9,9 @@
 int checkpoint_value(const struct worker *w, const kv_key *key, kv_array *given, kv_array **out,
                      kv_err *e);
 
+/* The round of which that value is: 0 of a given one. */
+int64_t checkpoint_round(const struct worker *w, const kv_key *key);
+
 /* A key has become known to this rank: its slot gets the counts of the file. */
 void checkpoint_know(struct worker *w, int64_t number);
 

@@ -15,7 +15,8 @@ static long long wide(int64_t n)
 /* Prints the kind of the payload, by the names of the flags. */
 static void print_flags(buf *out, const link_rec *r)
 {
-    static const char *const words[] = {"last", "codes", "host", "sparse", "broadcast", "packed"};
+    static const char *const words[] = {"last", "codes", "host", "sparse", "broadcast", "packed",
+                                        "changes"};
     for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
         if (r->flags >> i & 1)
             buf_printf(out, ", %s", words[i]);
@@ -42,6 +43,8 @@ static void print_pull(buf *out, const link_rec *r)
 {
     buf_printf(out, " part %lld, round %lld, chunk %lld, priority %d", wide(r->part),
                wide(r->pull.round), wide(r->pull.chunk), r->pull.priority);
+    if (r->flags & LINK_CHANGES)
+        buf_printf(out, ", since %lld", wide(r->pull.since));
 }
 
 static void print_add(buf *out, const link_rec *r)
@@ -54,7 +57,7 @@ static void print_add(buf *out, const link_rec *r)
 static void print_value(buf *out, const link_rec *r)
 {
     buf_printf(out, " part %lld, chunk %lld, ", wide(r->part), wide(r->value.chunk));
-    if (r->flags & LINK_CODES)
+    if (r->flags & (LINK_CODES | LINK_CHANGES))
         buf_printf(out, "elements %lld to %lld", wide(r->value.element),
                    wide(r->value.element + r->value.elements - 1));
     else

@@ -35,7 +35,9 @@ enum {
     LINK_HOST = 4,       /* the host step of the update stands before the elements */
     LINK_SPARSE = 8,     /* row_sparse: rows as ask_put_rows writes them */
     LINK_BROADCAST = 16, /* the elements of rank 0 are the sum */
-    LINK_PACKED = 32     /* a link_packed: the elements are in a GPU-direct message */
+    LINK_PACKED = 32,    /* a link_packed: the elements are in a GPU-direct message */
+    LINK_CHANGES = 64    /* codes of cpu/changes.h: the elements that changed behind a round; a PULL
+                            asks for them */
 };
 
 /* The arguments of a call of asks.h, beside its payload. */
@@ -78,6 +80,7 @@ typedef struct link_rec {
             int64_t round;
             int64_t chunk;    /* number of the part in its request, which the answers have */
             int32_t priority; /* of the answers */
+            int64_t since;    /* LINK_CHANGES: the round that the worker has; -1: none */
         } pull;
         struct {
             int64_t round;
@@ -91,7 +94,8 @@ typedef struct link_rec {
                 int64_t offset;
                 int64_t element;
             };
-            int64_t elements; /* of codes */
+            int64_t elements; /* of codes, and of changes */
+            int64_t round;    /* of the key; not of sums */
         } value;
         struct {
             int64_t pushes;

@@ -6,6 +6,7 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/store.h"
+#include "distributed/part_changes.h"
 
 part *parts_find(const server_state *s, int64_t id)
 {
@@ -33,6 +34,8 @@ static int put_value(const server_state *s, part *p, const ask_slot *in, const c
         return rc;
     kv_array_unref(*stored);
     *stored = first;
+    part_changes_release(p);
+    p->begun = in->key.round;
     return KV_OK;
 }
 
@@ -82,6 +85,7 @@ static int new_part(server_state *s, const ask_slot *in, const kv_key *key, part
     p->ndim = place_shape(&in->key.place, in->count, in->key.ndim, in->key.shape, p->shape);
     p->bytes = in->count * kv_dtype_bytes(p->dtype);
     p->origin.key = p->key;
+    p->begun = in->key.round;
     s->parts[in->part] = p;
     s->bytes += p->bytes;
     *out = p;
@@ -158,6 +162,7 @@ void parts_free(server_state *s, part *p)
         parts_free_round(s, p, p->rounds);
     mem_free((char *)p->key.name);
     parts_drop_codes(p);
+    part_changes_release(p);
     mem_free(p);
 }
 

@@ -16,6 +16,7 @@
 #include "array/mirror.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "cpu/changes.h"
 #include "distributed/backpressure.h"
 #include "engine/trace.h"
 
@@ -554,6 +555,57 @@ static void take_codes(request *rq, const chunk *p, const link_rec *r)
         request_fail(rq, p, &e);
 }
 
+/* The elements of a block that changed, into the outs, whose element `at` is the block's first. */
+static void write_changes(const request *rq, const request_item *c, int64_t at,
+                          const changes_block *b)
+{
+    _Alignas(8) char some[CHANGES_BLOCK * 8], other[CHANGES_BLOCK * 8];
+    int64_t each = kv_dtype_bytes(c->dtype);
+    for (int64_t i = c->first; i < c->first + c->n && b->count > 0; i++) {
+        kv_array *out = rq->outs[i];
+        int64_t size = kv_dtype_bytes((kv_dtype)out->dtype);
+        char *to = (char *)out->data + at * size;
+        const char *from = b->elements;
+        if ((kv_dtype)out->dtype != c->dtype) {
+            memcpy(some, from, (size_t)(b->count * each));
+            convert_elements(other, (kv_dtype)out->dtype, some, c->dtype, b->count);
+            from = other;
+        }
+        if (b->all)
+            memcpy(to, from, (size_t)(b->count * size));
+        else
+            changes_scatter(to, from, b->at, b->count, (int)size);
+    }
+}
+
+/* The elements of a chunk that changed, in the outs that hold the others. */
+static void take_changes(request *rq, const chunk *p, const link_rec *r)
+{
+    kv_err e = {0};
+    changes_block b;
+    const request_item *c = &rq->items[p->item];
+    int64_t at = r->value.element, end = at + r->value.elements;
+    int64_t first = place_from(&c->place, p->part);
+    const char *from = (const char *)(r + 1), *behind = from + r->bytes;
+    bool fits = at >= 0 && end >= at && end <= place_count(&c->place, p->part);
+    while (fits && at < end) {
+        int64_t n = end - at < CHANGES_BLOCK ? end - at : CHANGES_BLOCK;
+        from = changes_decode(&b, from, behind, (int)kv_dtype_bytes(c->dtype), n);
+        if ((fits = from != NULL))
+            write_changes(rq, c, first + at, &b);
+        at += n;
+    }
+    if (!fits && ask_malformed(&e))
+        request_fail(rq, p, &e);
+}
+
+static void note_round(const request *rq, const chunk *p, const link_rec *r)
+{
+    int64_t *told = rq->items[p->item].told;
+    if (told && r->value.round < *told)
+        *told = r->value.round;
+}
+
 void request_chunk_ended(request *rq, const chunk *p)
 {
     request_item *c = &rq->items[p->item];
@@ -585,8 +637,13 @@ void request_take(int rank, const link_rec *r)
         return;
     } else if (r->kind == LINK_VALUE) {
         const chunk *p = &rq->chunks[r->value.chunk];
+        if (rq->moved)
+            *rq->moved += (int64_t)sizeof *r + r->bytes;
+        note_round(rq, p, r);
         if (r->flags & LINK_CODES)
             take_codes(rq, p, r);
+        else if (r->flags & LINK_CHANGES)
+            take_changes(rq, p, r);
         else
             request_value(rq, p, r->value.offset, r + 1, r->bytes);
         if (r->flags & LINK_LAST)

@@ -20,6 +20,8 @@ typedef struct request_item {
     kv_key key; /* its name is the slot's */
     place place;
     int64_t round, before;
+    int64_t since; /* of a pull of changes: the round that the outs hold; -1: none */
+    int64_t *told; /* NULL, or receives the least round of the parts that came: the caller's */
     kv_array *source; /* of a push: the array that is sent */
     bool held;        /* the source is the caller's */
     int64_t first, n; /* its values; then, unless it only pushes, its outs */
@@ -65,6 +67,8 @@ typedef struct request {
      * instead of its elements. Errors: memory, those of a device. */
     int (*encode)(struct request *rq, request_item *c, kv_err *e);
     bool pulls;
+    bool changes;          /* it pulls only elements that changed */
+    int64_t *moved;        /* NULL, or counts the bytes that came: the caller's */
     bool posted;           /* the net has its queues, or will have them; atomic */
     bool sums, broadcasts; /* see request_sum.c */
     int64_t nitems;
@@ -93,6 +97,10 @@ typedef struct request {
 /* Pulls as a call of the store type does, all arrays being dense. Errors: key,
  * shape, peer, memory. */
 int request_pull(worker *w, const kv_pairs *outs, const kv_call *how, kv_err *e);
+
+/* The pull_since of the store type. */
+int request_pull_since(worker *w, const kv_pairs *outs, int64_t *rounds, int64_t *moved,
+                       const kv_call *how, kv_err *e);
 
 /* Takes the records of servers; and ends all requests when a rank is lost. */
 void request_take(int rank, const link_rec *r);

@@ -20,17 +20,42 @@ static net_step send_pull(net_item *i)
     *r = (link_rec){.kind = LINK_PULL,
                     .store = (uint16_t)rq->w->number,
                     .part = c->place.first + p->part,
+                    .flags = rq->changes ? LINK_CHANGES : 0,
                     .request = rq->token,
-                    .pull = {.round = c->round, .chunk = p - rq->chunks, .priority = rq->priority}};
+                    .pull = {.round = c->round, .chunk = p - rq->chunks, .priority = rq->priority,
+                             .since = c->since}};
     net_commit(q->item.peer);
     return request_next_chunk(q);
 }
 
 /* ---- Calls ---- */
 
-/* One request for some pairs of a call. */
+/* What a pull of changes knows, by the pairs of its call, and learns. */
+typedef struct pull_rounds {
+    const int64_t *since; /* the round that the out holds; -1: none */
+    int64_t *told;        /* by slot: becomes the round of the value that came */
+    int64_t *moved;       /* counts bytes */
+} pull_rounds;
+
+/* Outs of one key get the same elements: those that the one with the oldest round lacks. Arrays on
+ * GPUs are pulled whole. */
+static void add_rounds(request *rq, const request_pair *r, const pull_rounds *x)
+{
+    rq->changes = !request_has_gpus(rq);
+    rq->moved = x->moved;
+    for (int64_t i = 0; i < rq->nitems; i++) {
+        request_item *c = &rq->items[i];
+        c->told = &x->told[c->slot];
+        c->since = INT64_MAX;
+        for (int64_t j = c->first; j < c->first + c->n; j++)
+            c->since = x->since[r[j].i] < c->since ? x->since[r[j].i] : c->since;
+    }
+}
+
+/* One request for some pairs of a call. rounds: NULL, or of a pull of changes. */
 static int make_pull(request **out, worker *w, const int64_t *numbers, const request_pair *r,
-                     int64_t n, kv_array *const *outs, const kv_call *how, kv_err *e)
+                     int64_t n, kv_array *const *outs, const pull_rounds *rounds,
+                     const kv_call *how, kv_err *e)
 {
     request *rq = NULL;
     int rc = request_new(&rq, w, numbers, r, n, n, how, e);
@@ -51,6 +76,8 @@ static int make_pull(request **out, worker *w, const int64_t *numbers, const req
         rq->uses[i] = (engine_use){.var = array_var(outs[r[i].i]), .write = true};
     }
     rq->op.nuses = n;
+    if (rounds)
+        add_rounds(rq, r, rounds);
     *out = rq;
     return KV_OK;
 }
@@ -83,8 +110,8 @@ static void commit_pull(request *rq)
     request_submit(rq, &w->store->calls.group);
 }
 
-static int pull_found(worker *w, const int64_t *numbers, const kv_pairs *outs, const kv_call *how,
-                      kv_err *e)
+static int pull_found(worker *w, const int64_t *numbers, const kv_pairs *outs,
+                      const pull_rounds *rounds, const kv_call *how, kv_err *e)
 {
     request **list = NULL;
     request_pair *r = NULL;
@@ -97,7 +124,7 @@ static int pull_found(worker *w, const int64_t *numbers, const kv_pairs *outs, c
         some = pull_together(w, numbers, r + at, n - at);
         rc = mem_grow(&list, &cap, nlist + 1, sizeof *list, e);
         if (!rc)
-            rc = make_pull(&list[nlist], w, numbers, r + at, some, outs->arrays, how, e);
+            rc = make_pull(&list[nlist], w, numbers, r + at, some, outs->arrays, rounds, how, e);
         nlist += rc == KV_OK;
     }
     for (int64_t i = 0; i < nlist; i++)
@@ -107,19 +134,99 @@ static int pull_found(worker *w, const int64_t *numbers, const kv_pairs *outs, c
     return rc;
 }
 
-int request_pull(worker *w, const kv_pairs *outs, const kv_call *how, kv_err *e)
+/* *numbers becomes the slots of the pairs, to be released also after an error. */
+static int find_outs(worker *w, const kv_pairs *outs, int64_t **numbers, kv_err *e)
 {
+    *numbers = NULL;
     if (alive_is_lost(e))
         return KV_E_PEER;
-    int64_t *numbers = mem_alloc(outs->n, sizeof *numbers, e);
-    int rc = numbers ? worker_find(w, outs, false, numbers, e) : KV_E_MEMORY;
+    *numbers = mem_alloc(outs->n, sizeof **numbers, e);
+    int rc = *numbers ? worker_find(w, outs, false, *numbers, e) : KV_E_MEMORY;
     for (int64_t i = 0; i < outs->n && !rc; i++)
-        rc = call_check_shape(&w->store->slots.items[numbers[i]], outs->arrays[i], "array", e);
+        rc = call_check_shape(&w->store->slots.items[(*numbers)[i]], outs->arrays[i], "array", e);
+    return rc;
+}
+
+int request_pull(worker *w, const kv_pairs *outs, const kv_call *how, kv_err *e)
+{
+    int64_t *numbers;
+    int rc = find_outs(w, outs, &numbers, e);
     if (!rc)
-        rc = pull_found(w, numbers, outs, how, e);
+        rc = pull_found(w, numbers, outs, NULL, how, e);
     mem_free(numbers);
     return rc;
 }
+
+/* ---- Changes ---- */
+
+/* Without rounds of all workers, and where this one takes no part in them any more, it does not
+ * know how far a key is; there a round that the key has not reached brings the whole array. */
+static int check_rounds(const worker *w, const int64_t *numbers, const kv_pairs *outs,
+                        const int64_t *rounds, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; i < outs->n && !rc && !w->how.is_async && !w->done; i++)
+        rc = call_check_round(&w->store->slots.items[numbers[i]], rounds[i], e);
+    return rc;
+}
+
+/* An array that a failed pull has left holds no round. */
+static void drop_unfilled(const kv_pairs *outs, int64_t *since)
+{
+    for (int64_t i = 0; i < outs->n; i++) {
+        engine_wait_read(array_var(outs->arrays[i]));
+        if (outs->arrays[i]->unfilled)
+            since[i] = -1;
+    }
+}
+
+static int wait_for_outs(const worker *w, const kv_pairs *outs, kv_err *e)
+{
+    bool failed = false;
+    for (int64_t i = 0; i < outs->n; i++) {
+        engine_wait_read(array_var(outs->arrays[i]));
+        failed |= outs->arrays[i]->unfilled;
+    }
+    if (!failed)
+        return KV_OK;
+    int rc = engine_take_error(&w->store->calls.group, e);
+    return rc ? rc : kv_err_set(e, KV_E_PEER, "what these arrays wait for did not come");
+}
+
+int request_pull_since(worker *w, const kv_pairs *outs, int64_t *rounds, int64_t *moved,
+                       const kv_call *how, kv_err *e)
+{
+    int64_t n = outs->n, *numbers;
+    int rc = find_outs(w, outs, &numbers, e);
+    int64_t *since = rc ? NULL : mem_alloc(n, sizeof *since, e);
+    int64_t *told = since ? mem_alloc(w->store->slots.n, sizeof *told, e) : NULL;
+    if (!rc)
+        rc = told ? check_rounds(w, numbers, outs, rounds, e) : KV_E_MEMORY;
+    for (int64_t i = 0; i < n && !rc; i++) {
+        since[i] = rounds[i];
+        told[numbers[i]] = INT64_MAX;
+    }
+    if (!rc) {
+        drop_unfilled(outs, since);
+        rc = pull_found(w, numbers, outs, &(pull_rounds){since, told, moved}, how, e);
+    }
+    if (!rc)
+        rc = wait_for_outs(w, outs, e);
+    for (int64_t i = 0; i < n && !rc; i++)
+        rounds[i] = told[numbers[i]];
+    mem_free(told);
+    mem_free(since);
+    mem_free(numbers);
+    return rc;
+}
+
+int worker_pull_since(void *self, const kv_pairs *outs, int64_t *rounds, int64_t *moved,
+                      const kv_call *how, kv_err *e)
+{
+    return request_pull_since(self, outs, rounds, moved, how, e);
+}
+
+/* ---- Arrays of rows ---- */
 
 /* Arrays that are filled by rows are pulled as dense ones first. */
 static int pull_filled(worker *w, const kv_pairs *outs, const kv_call *how, kv_err *e)

@@ -7,6 +7,7 @@
 #include "array/device.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "distributed/part_changes.h"
 #include "distributed/parts.h"
 
 /* ---- Contributions ---- */
@@ -380,8 +381,10 @@ static void apply_batch(server_state *s, int64_t from, int64_t to)
             apply_batch(s, i, i + 1);
         return;
     }
-    for (int64_t i = from; i < to; i++)
+    for (int64_t i = from; i < to; i++) {
+        part_changes_end_round(s, s->batch[i]);
         end_round(s, s->batch[i], s->batch[i]->applying, &e);
+    }
 }
 
 /* Rounds that need the store are pushed to it together. False: there is no memory; the round stays
@@ -397,6 +400,7 @@ static bool add_to_batch(server_state *s, part *p, round *x)
     p->origin.given = x->has_host_step ? &x->host_step : NULL;
     p->origin.numbers = x->numbers;
     p->applying = x;
+    part_changes_begin_round(s, p);
     s->batch[s->nbatch++] = p;
     return true;
 }
@@ -425,7 +429,8 @@ void rounds_pull(int rank, const link_rec *r)
     kv_err e = {0};
     server_state *s = server_store_of(r, &e);
     const server_pull x = {.rank = rank, .request = r->request, .round = r->pull.round,
-                           .index = r->pull.chunk, .priority = r->pull.priority};
+                           .index = r->pull.chunk, .priority = r->pull.priority,
+                           .changes = r->flags & LINK_CHANGES, .since = r->pull.since};
     if (!s || add_pull(s, r->part, &x, &e))
         server_fail(rank, r->request, r->store, r->part, &e);
 }
@@ -566,13 +571,19 @@ static round *ready(server_state *s, part *p)
     return s->how.is_async ? ready_async(s, p) : ready_sync(s, p);
 }
 
+static void apply_all(server_state *s)
+{
+    if (s->nbatch)
+        apply_batch(s, 0, s->nbatch);
+    s->nbatch = 0;
+    part_changes_forget_copies(s);
+}
+
 /* Applies the batch, answers pulls and sets optimizers. Says whether that lets a round go on. */
 static bool go_on(server_state *s)
 {
     bool more = false;
-    if (s->nbatch)
-        apply_batch(s, 0, s->nbatch);
-    s->nbatch = 0;
+    apply_all(s);
     for (part *p = s->touched; p; p = p->next_touched)
         if (p->pulls && answer_pulls(s, p))
             more |= p->rounds != NULL;
@@ -602,10 +613,14 @@ void rounds_settle(void)
                     more |= add_to_batch(s, p, x);
                 } else if (x) {
                     kv_err e = {0};
+                    part_changes_begin_round(s, p);
                     server_add_up(s, p, x, &e);
+                    part_changes_end_round(s, p);
                     end_round(s, p, x, &e);
                     more = true;
                 }
+                if (s->copied >= PART_CHANGES_TOGETHER)
+                    apply_all(s);
             }
             more |= go_on(s);
         }

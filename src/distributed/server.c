@@ -31,6 +31,7 @@ static void free_store(server_state *s)
     mem_free(s->values);
     mem_free(s->keys);
     mem_free(s->batch);
+    mem_free(s->copies);
     mem_free(s->workers);
     mem_free(s->sources);
     mem_free(s);

@@ -7,6 +7,7 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/store.h"
+#include "distributed/part_changes.h"
 #include "distributed/parts.h"
 
 /* ---- Stores ---- */
@@ -63,6 +64,8 @@ typedef struct reply {
     part *part;
     round *round; /* its sum is sent; NULL: the stored elements */
     int64_t index;
+    bool changes; /* behind `since` alone */
+    int64_t since;
 } reply;
 
 /* Parts that one request of a worker receives. Collected while the net settles, then an item. */
@@ -72,7 +75,7 @@ typedef struct server_replies {
     uint64_t request;
     reply *list;
     int64_t n, cap, at;
-    int64_t offset; /* bytes of the one at `at` that were sent */
+    int64_t offset; /* bytes of the one at `at` that were sent; elements of codes and changes */
 } server_replies;
 
 static const kv_array *stored(const server_state *s, const part *p)
@@ -137,11 +140,34 @@ static net_step send_codes(server_replies *r)
                      .store = (uint16_t)r->s->number,
                      .part = p->id,
                      .request = r->request,
-                     .value = {.chunk = x->index, .element = r->offset, .elements = n}};
+                     .value = {.chunk = x->index, .element = r->offset, .elements = n,
+                               .round = part_round(p)}};
     memcpy(to + 1, &p->coded, sizeof p->coded);
     memcpy((char *)(to + 1) + sizeof p->coded, p->codes + r->offset / 8 * (int64_t)code,
            (size_t)bytes);
     return replied(r, n, left);
+}
+
+/* Sends elements that changed. A record is reserved for the bytes that it may have at most. */
+static net_step send_changes(server_replies *r)
+{
+    const reply *x = &r->list[r->at];
+    const part *p = x->part;
+    int64_t from = r->offset, at = from, room = part_changes_bound(p, from);
+    room = room < LINK_PAYLOAD ? room : LINK_PAYLOAD;
+    link_rec *to = net_reserve(r->item.peer, room);
+    if (!to)
+        return NET_FULL;
+    int64_t n = part_changes_put(p, stored(r->s, p)->data, x->since, &at, to + 1, room);
+    *to = (link_rec){.bytes = (uint32_t)n,
+                     .kind = LINK_VALUE,
+                     .flags = (uint8_t)(LINK_CHANGES | (at == p->count ? LINK_LAST : 0)),
+                     .store = (uint16_t)r->s->number,
+                     .part = p->id,
+                     .request = r->request,
+                     .value = {.chunk = x->index, .element = from, .elements = at - from,
+                               .round = part_round(p)}};
+    return replied(r, at - from, p->count - from);
 }
 
 /* Writes n bytes of what a reply sends, from offset on. Returns false if the link is full. */
@@ -158,7 +184,8 @@ static bool put_value(server_state *s, int rank, uint64_t request, const reply *
                      .store = (uint16_t)s->number,
                      .part = x->part->id,
                      .request = request,
-                     .value = {.chunk = x->index, .offset = offset}};
+                     .value = {.chunk = x->index, .offset = offset,
+                               .round = part_round(x->part)}};
     if (n)
         memcpy(to + 1, data + offset, (size_t)n);
     return true;
@@ -168,6 +195,8 @@ static net_step send_next(net_item *i)
 {
     server_replies *r = (server_replies *)(void *)i;
     const reply *x = &r->list[r->at];
+    if (x->changes)
+        return send_changes(r);
     if (x->part->coded.code)
         return send_codes(r);
     int64_t left = x->part->bytes - r->offset;
@@ -234,7 +263,8 @@ static void send_dense(server_state *s, part *p, const server_pull *x)
         int64_t left = p->bytes - at, n = left < LINK_PAYLOAD ? left : LINK_PAYLOAD;
         link_rec r = {.bytes = (uint32_t)n, .kind = LINK_VALUE, .flags = n == left ? LINK_LAST : 0,
                       .store = (uint16_t)s->number, .part = p->id,
-                      .request = x->request, .value = {.chunk = x->index, .offset = at}};
+                      .request = x->request,
+                      .value = {.chunk = x->index, .offset = at, .round = part_round(p)}};
         net_answer(x->rank, r, (const char *)dense->data + at);
         at += n;
     } while (at < p->bytes);
@@ -243,10 +273,15 @@ static void send_dense(server_state *s, part *p, const server_pull *x)
 
 void server_send(server_state *s, part *p, const server_pull *x)
 {
-    if (stored(s, p)->storage == KV_ROW_SPARSE)
+    if (stored(s, p)->storage == KV_ROW_SPARSE) {
         send_dense(s, p, x);
-    else
-        p->replies += add_reply(s, x->rank, x->request, x->priority, (reply){p, NULL, x->index});
+        return;
+    }
+    if (x->changes)
+        part_changes_ask(s, p);
+    reply part_of = {.part = p, .index = x->index, .since = x->since};
+    part_of.changes = x->changes && part_changes_reach(p, x->since);
+    p->replies += add_reply(s, x->rank, x->request, x->priority, part_of);
 }
 
 void server_send_sum(server_state *s, part *p, round *x, int worker)
@@ -256,7 +291,7 @@ void server_send_sum(server_state *s, part *p, round *x, int worker)
     if (x->own.ended && worker == net_rank())
         return;
     /* The sum is in the cache now, so it goes at once where the link takes it. */
-    reply whole = {p, x, c->chunk};
+    reply whole = {.part = p, .round = x, .index = c->chunk};
     if (p->bytes <= LINK_PAYLOAD && put_value(s, worker, c->request, &whole, 0, p->bytes))
         net_commit(worker);
     else

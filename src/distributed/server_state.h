@@ -60,6 +60,8 @@ typedef struct server_pull {
     int64_t index; /* of the reply in that request */
     int64_t round; /* must have been applied before */
     int32_t priority;
+    bool changes;  /* the worker has `since`, or no round: -1 */
+    int64_t since;
     bool rows; /* some of a row_sparse part */
     int64_t *ids, nids;
     struct server_pull *next;
@@ -69,6 +71,8 @@ typedef struct part_worker {
     int64_t applied; /* of its pushes */
     int64_t pulls;   /* answered */
 } part_worker;
+
+typedef struct part_changes part_changes;
 
 typedef struct part {
     int64_t id;
@@ -81,7 +85,10 @@ typedef struct part {
     int64_t from, count, bytes;
     int64_t slot;      /* its number in the store */
     slot_part origin;  /* rules see this in place of the slot */
-    int64_t applied;   /* rounds */
+    int64_t begun;     /* the round that its first value is, of the key */
+    int64_t applied;   /* rounds, behind that */
+    part_changes *changes; /* see part_changes.h; NULL: nobody asks for them */
+    int64_t copy;          /* of its elements before a round: where in `copies` */
     push_codes coded;  /* the stored elements are those of `codes`, or code is 0 */
     char *codes;
     float *residual;   /* by element: the error that codes have not carried yet; or NULL */
@@ -135,6 +142,8 @@ typedef struct server_state {
     int64_t nvalues, keys_cap, values_cap;
     part **batch; /* their parts, each with the round that is `applying` */
     int64_t nbatch, batch_cap;
+    char *copies; /* see part_changes.h */
+    int64_t copied, copies_cap;
 
     server_optimizer *optimizers; /* that wait for open rounds */
     int64_t optimizers_come, optimizers_set, open_rounds;
@@ -144,6 +153,12 @@ typedef struct server_state {
     int64_t wait_us; /* and how long it is silent after that */
     struct coordinator *coordinator; /* on the first server */
 } server_state;
+
+/* The round of the key whose value the part holds. */
+static inline int64_t part_round(const part *p)
+{
+    return p->begun + p->applied;
+}
 
 /* Returns true if the worker takes part in the round and has not contributed yet. */
 static inline bool server_lacks(const server_state *s, const round *x, int rank)

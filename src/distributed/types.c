@@ -81,6 +81,7 @@ static void fill_table(int i, const char *const *names,
         .set_optimizer = types[i].sums ? NULL : worker_set_optimizer,
         .serve = server_run,
         .visit_states = types[i].sums ? NULL : states_visit,
+        .pull_since = types[i].sums ? NULL : worker_pull_since,
     };
 }
 

@@ -20,6 +20,8 @@ int worker_count(void *self);
 int worker_init(void *self, const kv_pairs *values, const kv_call *how, kv_err *e);
 int worker_push(void *self, const kv_pairs *values, const kv_call *how, kv_err *e);
 int worker_pull(void *self, const kv_pairs *outs, const kv_call *how, kv_err *e);
+int worker_pull_since(void *self, const kv_pairs *outs, int64_t *rounds, int64_t *moved,
+                      const kv_call *how, kv_err *e);
 int worker_pull_rows(void *self, kv_array *const *ids, const kv_pairs *outs, const kv_call *how,
                      kv_err *e);
 int worker_pushpull(void *self, const kv_pairs *values, const kv_pairs *outs, const kv_call *how,

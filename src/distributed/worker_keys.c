@@ -197,8 +197,10 @@ int worker_make_keys(worker *w, const kv_pairs *pairs, bool inits, kv_err *e)
     ask_key *list = mem_alloc(n, sizeof *list, e);
     if (!list)
         return KV_E_MEMORY;
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++) {
         list[i] = worker_key_like(w, &keys[i], pairs->arrays[i]);
+        list[i].round = inits ? checkpoint_round(w, &keys[i]) : 0;
+    }
     int rc = worker_place_keys(w, keys, n, list, inits, e);
     if (!rc && !w->how.sums)
         rc = worker_send_values(w, pairs, list, inits, e);

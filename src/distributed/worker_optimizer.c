@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "core/kv_rule.h"
 #include "distributed/backpressure.h"
+#include "distributed/request.h"
 #include "distributed/types.h"
 #include "distributed/worker_keys.h"
 
@@ -31,6 +32,24 @@ static int tell_ready(worker *w, const kv_key *key, const ask_key *k, kv_err *e)
     return rc;
 }
 
+/* *value becomes what the servers keep of the key, *round the one with which it begins elsewhere.
+ * With rounds all parts have reached the same. Without them some may be further than others, and
+ * the key begins with a round that no worker has been told, so that none thinks that it lacks
+ * nothing. */
+static int pull_moving(worker *w, const slot *s, kv_array **value, int64_t *round, kv_err *e)
+{
+    int64_t reached = -1, moved = 0;
+    const kv_array *a = s->stored;
+    *round = s->pushes;
+    if (a->storage != KV_DEFAULT)
+        return worker_pull_stored(w, s, value, e);
+    int rc = kv_array_new_raw(value, a->dtype, a->ndim, a->shape, (kv_ctx){KV_CPU, 0}, e);
+    if (!rc)
+        rc = request_pull_since(w, &(kv_pairs){&s->key, value, 1}, &reached, &moved, NULL, e);
+    *round = reached + w->how.is_async;
+    return rc;
+}
+
 /* Moves a key from its parts to one server. */
 static int make_whole(worker *w, int64_t number, kv_err *e)
 {
@@ -39,7 +58,7 @@ static int make_whole(worker *w, int64_t number, kv_err *e)
     kv_key key = s->key;
     kv_array *value = NULL;
     ask_key k = worker_key_like(w, &key, s->stored);
-    int rc = worker_pull_stored(w, s, &value, e);
+    int rc = pull_moving(w, s, &value, &k.round, e);
     if (!rc)
         rc = place_whole(w, &key, &k, e);
     if (!rc)

@@ -5,8 +5,10 @@
  *     mpirun -x KVSTORE_SERVERS=1 -n 2 dist stored
  *                                dist_sync, 1 worker and 1 server, beside sends of 256 KB each
  *     mpirun -n 4 dist crowd     horovod beside copies and a sum in one process
+ *     mpirun -n 2 dist changes   pulls of what changed beside whole ones: the same arrays in
+ *                                bfloat16, of which one element in a hundred changes in a round
  *     KVCTL=dist hosts --rate 1gbit --ranks 2 --servers 1 link
- *                                dist_sync over a link, compressed beside whole
+ *                                dist_sync over a link, compressed beside whole; or changes there
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -354,6 +356,112 @@ static void run_link(void)
     say("over the link, the same, beside whole pushpulls", time_store(), together, "ms");
 }
 
+/* ---- Changes ---- */
+
+enum { ONE_IN = 100, GRADIENTS = 3, ROUNDS = 20 };
+
+/* Gradients that change some elements of weights of 1 each, by much more than a bfloat16 needs. */
+static kv_array **make_gradients(unsigned seed)
+{
+    kv_err e = {0};
+    kv_array **list = room(shapes.n * (int64_t)sizeof *list);
+    srand(seed);
+    for (int64_t i = 0; i < shapes.n; i++) {
+        void *data;
+        need(kv_array_new(&list[i], KV_BFLOAT16, 1, &shapes.items[i].size, (kv_ctx){0}, &e), &e);
+        need(kv_array_write(list[i], &data, &e), &e);
+        for (int64_t j = 0; j < shapes.items[i].size; j++)
+            ((uint16_t *)data)[j] = rand() % ONE_IN == 0 ? 0x3f80 : 0;
+    }
+    return list;
+}
+
+static double time_push(kv_array *const *gradients)
+{
+    kv_err e = {0};
+    need(kv_barrier(store, &e), &e);
+    double begin = now();
+    need(kv_push(store, keys, shapes.n, gradients, NULL, &e), &e);
+    need(kv_wait(store, &e), &e);
+    return (now() - begin) * 1e3;
+}
+
+static double time_whole(kv_array *const *outs)
+{
+    kv_err e = {0};
+    need(kv_barrier(store, &e), &e);
+    double begin = now();
+    need(kv_pull(store, keys, shapes.n, outs, NULL, &e), &e);
+    need(kv_wait(store, &e), &e);
+    return (now() - begin) * 1e3;
+}
+
+static double time_changes(kv_array *const *outs, int64_t *rounds)
+{
+    kv_err e = {0};
+    need(kv_barrier(store, &e), &e);
+    double begin = now();
+    need(kv_pull_since(store, keys, shapes.n, outs, rounds, NULL, &e), &e);
+    return (now() - begin) * 1e3;
+}
+
+static int see_bytes(void *arg, const kv_field *f, int n, kv_err *e)
+{
+    int64_t *bytes = arg;
+    (void)e;
+    for (int i = 0; i < n; i++) {
+        bytes[0] = strcmp(f[i].name, "since_bytes") == 0 ? f[i].number : bytes[0];
+        bytes[1] = strcmp(f[i].name, "whole_bytes") == 0 ? f[i].number : bytes[1];
+    }
+    return KV_OK;
+}
+
+static void check_same(kv_array *const *a, kv_array *const *b)
+{
+    kv_err e = {0};
+    for (int64_t i = 0; i < shapes.n; i++) {
+        const void *x, *y;
+        need(kv_array_read(a[i], &x, &e), &e);
+        need(kv_array_read(b[i], &y, &e), &e);
+        if (memcmp(x, y, (size_t)kv_array_bytes(a[i])) != 0)
+            need(kv_err_set(&e, KV_E_ASSERT, "what changed and all of it differ"), &e);
+    }
+}
+
+static void run_changes(void)
+{
+    double whole[ROUNDS], changed[ROUNDS], before[ROUNDS], behind[ROUNDS];
+    int64_t first[2] = {0}, bytes[2] = {0}, *rounds = room(shapes.n * (int64_t)sizeof *rounds);
+    kv_opt rate = {"learning_rate", "0.01"};
+    kv_array **gradients[GRADIENTS], **outs = make_gradients(1), **all = make_gradients(1);
+    kv_err e = {0};
+    for (unsigned i = 0; i < GRADIENTS; i++)
+        gradients[i] = make_gradients(i + 2);
+    need(kv_create("dist_sync", NULL, 0, &store, &e), &e);
+    need(kv_set_optimizer(store, "sgd", &rate, 1, &e), &e);
+    need(kv_init(store, keys, shapes.n, all, NULL, &e), &e);
+    for (int i = 0; i < ROUNDS; i++)
+        before[i] = time_push(gradients[i % GRADIENTS]);
+    for (int64_t i = 0; i < shapes.n; i++)
+        rounds[i] = KV_NO_ROUND;
+    time_changes(outs, rounds);
+    need(kv_describe(store, "store", see_bytes, first, &e), &e);
+    for (int i = 0; i < ROUNDS; i++) {
+        behind[i] = time_push(gradients[i % GRADIENTS]);
+        changed[i] = time_changes(outs, rounds);
+        whole[i] = time_whole(all);
+        check_same(outs, all);
+    }
+    need(kv_describe(store, "store", see_bytes, bytes, &e), &e);
+    say("pulls of 1 % changed bfloat16, beside whole ones", median(changed, ROUNDS),
+        median(whole, ROUNDS), "ms");
+    say("pushes to keys of which changes are kept, beside others", median(behind, ROUNDS),
+        median(before, ROUNDS), "ms");
+    say("bytes of these pulls a round, beside whole ones",
+        (double)(bytes[0] - first[0]) / ROUNDS / 1e6, (double)(bytes[1] - first[1]) / ROUNDS / 1e6,
+        "MB");
+}
+
 int main(int argc, char **argv)
 {
     int level;
@@ -368,6 +476,8 @@ int main(int argc, char **argv)
         run_crowd();
     else if (strcmp(mode, "link") == 0)
         run_link();
+    else if (strcmp(mode, "changes") == 0)
+        run_changes();
     else if (strcmp(mode, "serve") == 0)
         serve();
     else

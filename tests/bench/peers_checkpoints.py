@@ -1,12 +1,16 @@
 """The commands on checkpoints beside scripts that do the same with NumPy and with PyTorch, in turns.
 
-    peers_checkpoints.py LIBRARY KVCTL [--mb N] [--runs N] [--folder F] [--quick]
+    peers_checkpoints.py LIBRARY KVCTL [--merge] [--mb N] [--runs N] [--folder F] [--quick]
+
+--merge: merges of models in BF16, also beside mergekit's own functions (merge_state_dicts of what
+safetensors reads): its command would read a configuration and a tokenizer, too.
 
 Ours is a whole process, from its start on. A peer's script is timed inside a Python that has imported
 what it needs and has done the job once, so its start costs nothing. Files lie in memory (/dev/shm).
 scripts/peers installs the peers; one that is missing is named with the reason.
 """
 import argparse
+import contextlib
 import os
 import shutil
 import statistics
@@ -15,15 +19,16 @@ import tempfile
 import time
 
 KEYS = 64
+MODELS = "m1", "m2", "m3", "m4"
 
 
-def make(path, mb, kind, changed=False):
+def make(path, mb, kind, changed=False, seed=1):
     import ml_dtypes
     import numpy as np
     from safetensors.numpy import save_file
     dtype = ml_dtypes.bfloat16 if kind == "bf16" else np.float32
     n = (mb << 20) // KEYS // np.dtype(dtype).itemsize
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(seed)
     block = rng.standard_normal(n).astype(dtype)
     arrays = {}
     for i in range(KEYS):
@@ -78,6 +83,47 @@ class NumPy:
     def narrow(self, f, out, **_):
         self.io.save_file({k: x.astype(self.bf16) for k, x in self.io.load_file(f).items()}, out)
 
+    def merged(self, paths, out, rule):
+        """Writes what a rule makes of the float32 arrays of each key."""
+        files = [self.io.load_file(path) for path in paths]
+        self.io.save_file({k: rule(*(f[k].astype(self.np.float32) for f in files)).astype(self.bf16)
+                           for k in files[0]}, out)
+
+    def average(self, models, out, **_):
+        self.merged(models, out, lambda *m: sum(m) / self.np.float32(len(m)))
+
+    def slerp(self, models, out, **_):
+        np, t = self.np, SLERP_T
+
+        def rule(x, y):
+            x1, y1 = x.ravel(), y.ravel()
+            cosine = np.dot(x1, y1) / (np.linalg.norm(x1) * np.linalg.norm(y1))
+            if abs(cosine) > 0.9995:
+                return (1 - t) * x + t * y
+            theta = np.arccos(cosine)
+            a, b = np.sin((1 - t) * theta) / np.sin(theta), np.sin(t * theta) / np.sin(theta)
+            return np.float32(a) * x + np.float32(b) * y
+
+        self.merged(models[:2], out, rule)
+
+    def ties(self, models, base, out, **_):
+        np = self.np
+
+        def rule(b, *m):
+            trimmed = []
+            for x in m:
+                d = x - b
+                size = np.abs(d)
+                keep = int(DENSITY * d.size)
+                least = np.partition(size.ravel(), d.size - keep)[d.size - keep]
+                trimmed.append(np.where(size >= least, d, np.float32(0)))
+            sign = np.where(sum(trimmed) >= 0, np.float32(1), np.float32(-1))
+            agree = [np.where(d * sign > 0, d, np.float32(0)) for d in trimmed]
+            count = sum((d != 0).astype(np.float32) for d in agree)
+            return b + sum(agree) / np.maximum(count, 1)
+
+        self.merged([base, *models[:3]], out, rule)
+
 
 # ---- PyTorch --------------------------------------------------------------------------------------
 
@@ -122,9 +168,81 @@ class PyTorch:
     def narrow(self, f, out, **_):
         self.io.save_file({k: x.bfloat16() for k, x in self.tensors(f)}, out)
 
+    def merged(self, paths, out, rule):
+        """Writes what a rule makes of the float32 tensors of each key."""
+        merged = {}
+        with contextlib.ExitStack() as stack:
+            files = [stack.enter_context(self.open(path, framework="pt")) for path in paths]
+            for name in files[0].keys():
+                merged[name] = rule(*(f.get_tensor(name).float() for f in files)).bfloat16()
+        self.io.save_file(merged, out)
+
+    def average(self, models, out, **_):
+        def rule(first, *more):
+            for x in more:
+                first += x
+            return first.div_(1 + len(more))
+
+        self.merged(models, out, rule)
+
+    def slerp(self, models, out, **_):
+        torch, t = self.torch, SLERP_T
+
+        def rule(x, y):
+            cosine = torch.dot(x.ravel(), y.ravel()) / (x.norm() * y.norm())
+            if cosine.abs() > 0.9995:
+                return torch.lerp(x, y, t)
+            theta = torch.acos(cosine)
+            a, b = torch.sin((1 - t) * theta), torch.sin(t * theta)
+            return (a * x).add_(b * y).div_(torch.sin(theta))
+
+        self.merged(models[:2], out, rule)
+
+    def ties(self, models, base, out, **_):
+        torch = self.torch
+
+        def rule(b, *m):
+            d = torch.stack([x.sub_(b) for x in m])
+            for x in d:
+                size = x.abs()
+                keep = int(DENSITY * x.numel())
+                least = size.ravel().kthvalue(x.numel() - keep + 1).values
+                x[size < least] = 0
+            sign = torch.where(d.sum(0) >= 0, 1.0, -1.0)
+            d[d * sign <= 0] = 0
+            return b + d.sum(0) / (d != 0).sum(0).clamp(min=1)
+
+        self.merged([base, *models[:3]], out, rule)
+
+
+# ---- mergekit -------------------------------------------------------------------------------------
+
+
+class Mergekit:
+    name = "mergekit"
+
+    def __init__(self):
+        from mergekit.merge_methods import merge_state_dicts
+        from safetensors import torch as io
+        self.merge, self.io = merge_state_dicts, io
+
+    def merged(self, paths, out, method, base=None, **parameters):
+        self.io.save_file(self.merge([self.io.load_file(path) for path in paths], method, base=base,
+                                     parameters=parameters), out)
+
+    def average(self, models, out, **_):
+        self.merged(models, out, "linear", weight=1.0)
+
+    def slerp(self, models, out, **_):
+        self.merged(models[:2], out, "slerp", base=0, t=SLERP_T)
+
+    def ties(self, models, base, out, **_):
+        self.merged([base, *models[:3]], out, "ties", base=0, weight=1.0, density=DENSITY)
+
 
 # ---- Jobs -----------------------------------------------------------------------------------------
 
+SLERP_T, DENSITY = 0.3, 0.2
 # The words of ours, with the exit status, and how many times quicker it has to be.
 JOBS = {
     "stat": (["stat", "a"], 0, {"NumPy": 3, "PyTorch": 2}),
@@ -132,6 +250,13 @@ JOBS = {
     "hash": (["hash", "a", "--sha256"], 0, {}),
     "widen": (["convert", "a", "out", "--dtype", "f32"], 0, {"NumPy": 3, "PyTorch": 2}),
     "narrow": (["convert", "f", "out", "--dtype", "bf16"], 0, {"NumPy": 3, "PyTorch": 2}),
+}
+MERGE_BARS = {"NumPy": 3, "PyTorch": 2, "mergekit": 3}
+MERGES = {
+    "average": (["merge", "average", "m1", "m2", "m3", "m4", "--out", "out"], 0, MERGE_BARS),
+    "slerp": (["merge", "slerp", "m1", "m2", "--t", str(SLERP_T), "--out", "out"], 0, MERGE_BARS),
+    "ties": (["merge", "ties", "m1", "m2", "m3", "--base", "base", "--density", str(DENSITY),
+              "--out", "out"], 0, MERGE_BARS),
 }
 
 
@@ -155,35 +280,42 @@ def main():
     parser.add_argument("--mb", type=int, default=1024)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--folder", default="/dev/shm")
+    parser.add_argument("--merge", action="store_true")
     parser.add_argument("--quick", action="store_true")
     o = parser.parse_args()
     if o.quick:
         o.mb, o.runs = 16, 3
     peers = []
-    for peer in NumPy, PyTorch:
+    for peer in (NumPy, PyTorch, Mergekit) if o.merge else (NumPy, PyTorch):
         try:
             peers.append(peer())
         except ImportError as why:
             print(f"{peer.name} is left out: {why}")
     folder = tempfile.mkdtemp(dir=o.folder)
     try:
-        files = {name: os.path.join(folder, f"{name}.safetensors") for name in ("a", "b", "f", "out")}
-        make(files["a"], o.mb, "bf16")
-        make(files["b"], o.mb, "bf16", changed=True)
-        make(files["f"], o.mb, "f32")
+        files = {name: os.path.join(folder, f"{name}.safetensors")
+                 for name in ("a", "b", "f", "base", *MODELS, "out")}
+        given = dict(files, models=[files[name] for name in MODELS])
+        if o.merge:
+            for i, name in enumerate(("base", *MODELS)):
+                make(files[name], o.mb, "bf16", seed=i)
+        else:
+            make(files["a"], o.mb, "bf16")
+            make(files["b"], o.mb, "bf16", changed=True)
+            make(files["f"], o.mb, "f32")
         print(f"{o.mb} MB, {o.runs} pairs; theirs / ours, above 1 ours is quicker")
         print("| job | peer | ours ms | theirs ms | ratio | bar |")
         print("|---|---|---|---|---|---|")
-        for job, (words, status, bars) in JOBS.items():
+        for job, (words, status, bars) in (MERGES if o.merge else JOBS).items():
             for peer in peers:
                 work = getattr(peer, job, None)
                 if not work:
                     continue
                 mine, theirs = [], []
-                work(**files)
+                work(**given)
                 for _ in range(o.runs):
                     mine.append(seconds(lambda: ours(o.kvctl, files, words, status)))
-                    theirs.append(seconds(lambda: work(**files)))
+                    theirs.append(seconds(lambda: work(**given)))
                 ratio = statistics.median(t / m for m, t in zip(mine, theirs))
                 print(f"| {job} | {peer.name} | {statistics.median(mine) * 1e3:.0f} "
                       f"| {statistics.median(theirs) * 1e3:.0f} | {ratio:.2f} "

@@ -147,12 +147,12 @@ setup_file()
     enter "init fc1.weight ones(2); init fc1.bias 1; init \"two words\" 5"
     type_text "pull f"
     press Tab
-    row "kv> pull fc1. [--out V] [--ctx DEVS] [--priority N] [--ignore-sparse B]"
+    row "kv> pull fc1. [--out V] [--ctx DEVS] [--priority N] [--ignore-sparse B] .."
     press Tab Tab
     row "fc1.bias    fc1.weight"
     type_text "w"
     press Tab
-    row "kv> pull fc1.weight [--out V] [--ctx DEVS] [--priority N] [--ignore-sparse B]"
+    row "kv> pull fc1.weight [--out V] [--ctx DEVS] [--priority N] [--ignore-sparse .."
     press Enter
     row "[1. 1.]"
     type_text "pull two"

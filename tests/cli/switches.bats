@@ -217,7 +217,7 @@ while true { x = 1 }'
     assert_line ' hint: did you mean help?'
     run kvctl lanch -n 2 train.kv
     assert_failure 2
-    assert_line ' hint: did you mean launch or bench?'
+    assert_line ' hint: did you mean launch, patch or bench?'
     run kvctl .
     assert_failure 5
     assert_output 'kvctl: error[io]: cannot read ".": Is a directory'

@@ -125,3 +125,34 @@ END
     assert_line "[0] job.kv:8:10: error[value]: rank 1 has pushed key 100 as row_sparse float32 (2, 3) before this init as float32 (2, 3)"
     assert_line "[0]  hint: let the others come to a barrier behind init before they push"
 }
+
+@test "delays: pulls of what changed have the bits of whole ones" {
+    cat >since.kv <<'END'
+create $kind
+set-optimizer sgd --learning-rate 0.01
+init 3,5 [array(ones(70000), dtype="bfloat16"), ones(1100000)]
+v = [zeros(70000, dtype="bfloat16"), zeros(1100000)]
+r = none
+for i in 1..8 {
+    push 3 uniform((70000,), seed=10*i+rank()) * (uniform((70000,), seed=i) < 0.02)
+    push 5 uniform((1100000,), seed=10*i+rank()) * (uniform((1100000,), seed=i) < 0.02)
+    if i % (rank() + 1) == 0 { pull 3,5 --out v --since r -> r }
+}
+wait
+barrier
+pull 3,5 --out v --since r -> r
+pull 3,5 -> w
+assert v[0] == w[0]
+assert v[1] == w[1]
+barrier
+if rank() == 0 { print r }
+END
+    for seed in 1 2; do
+        job $seed -n 2 --set kind=dist_sync since.kv
+        assert_success
+        assert_output "[0] [8, 8]"
+        job $seed -n 2 -s 2 --set kind=dist_async since.kv
+        assert_success
+        assert_output "[0] [16, 16]"
+    done
+}

@@ -23,6 +23,8 @@ init 3 zeros(2)
 explain init 4 ones(2)
 explain push 3 [ones(2)*2, ones(2)]
 explain pull 3
+a = zeros(2)
+explain pull 3 --out a --since none
 explain barrier
 END
     assert_output - <<'END'
@@ -41,6 +43,11 @@ nothing was changed
 pull 3:
   1. worker 1 waits for the end of the round of its last push, so for workers 0 and 2
   2. the server sends what it stores
+  3. what is stored is copied to cpu(0)
+nothing was changed
+pull 3:
+  1. worker 1 waits for the end of the round of its last push, so for workers 0 and 2
+  2. the server sends the elements whose bits changed since that round if it knows them, else all
   3. what is stored is copied to cpu(0)
 nothing was changed
 barrier:

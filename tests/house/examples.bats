@@ -60,6 +60,13 @@ in_examples()
     cmp page "$top/cli/rules.md"
 }
 
+@test "the page on checkpoints prints what it promises, and help checkpoints is that page" {
+    run kvctl --verify "$top/cli/checkpoints.md"
+    assert_success
+    kvctl -c 'help checkpoints' >page
+    cmp page "$top/cli/checkpoints.md"
+}
+
 @test "the page on the language prints what it promises, and help language is that page" {
     run kvctl --verify "$top/cli/language.md"
     assert_success
@@ -86,7 +93,7 @@ commands()
 examples_of()
 {
     echo 'init 3 zeros(2,3); init 5,7,9 [zeros(2,3)]*3; a = ones(2,3)'
-    kvctl -c "help $1" | sed -n 's/^    //p'
+    kvctl -c "help $1" | sed -n '/^See also/q; s/^    //p'
 }
 
 @test "help: every example runs" {

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +18,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/stop.h"
+#include "base/xxh64.h"
+#include "checkpoint/checkpoint_write.h"
 #include "checkpoint/in_place_journal.h"
 #include "store_help.h"
 #include "test_checkpoint.h"
@@ -102,8 +106,8 @@ static bool holds(const char *path, const void *want, int64_t n)
 {
     char *got = mem_alloc(n + 1, 1, NULL);
     FILE *f = fopen(path, "rb");
-    bool same = f && fread(got, 1, (size_t)n + 1, f) == (size_t)n &&
-                memcmp(got, want, (size_t)n) == 0;
+    bool same =
+        f && fread(got, 1, (size_t)n + 1, f) == (size_t)n && memcmp(got, want, (size_t)n) == 0;
     if (f)
         fclose(f);
     mem_free(got);
@@ -153,8 +157,8 @@ static int read_it(const char *path, kv_err *e)
     return code;
 }
 
-/* The journal of a change, as a file of its own. */
-static void put_journal(const model *m, const char *path)
+/* The journal of a change, as a file of its own, that process pid has written. */
+static void put_journal_of(const model *m, const char *path, int pid)
 {
     kv_err e = {0};
     journal_writer w;
@@ -166,11 +170,34 @@ static void put_journal(const model *m, const char *path)
         CHECK_OK(journal_add(&w, &r, &e));
     }
     w.about.target_bytes = m->bytes;
-    w.about.pid = 1;
+    w.about.pid = pid;
     memcpy(w.about.first, m->a, 8);
     CHECK_OK(journal_end(&w, &e));
     journal_release(&w);
     close(fd);
+}
+
+static void put_journal(const model *m, const char *path)
+{
+    put_journal_of(m, path, 0);
+}
+
+/* The file when a change was cut short: every second page is changed. */
+static char *half_of(const model *m)
+{
+    char *state = mem_alloc(m->bytes, 1, NULL);
+    for (int64_t i = 0; i < m->bytes; i++)
+        state[i] = i / 4096 % 2 ? m->b[i] : m->a[i];
+    memcpy(state, IN_PLACE_MARK, 8);
+    return state;
+}
+
+static void check_refused(kv_code code, const char *text, const char *hint)
+{
+    kv_err e = {0};
+    int got = read_it(NAME, &e);
+    CHECK_TEXT(e.hint, hint);
+    CHECK_ERR(got, code, text);
 }
 
 /* ---- Changing -------------------------------------------------------------------------------- */
@@ -253,6 +280,563 @@ TEST(in_place_reader_ends_a_change)
         check_ends(m, state);
     }
     mem_free(state);
+    leave_folder(NAME, NULL);
+    model_free(m);
+}
+
+/* Only what a killed writer had not completed. */
+TEST(in_place_reader_removes_a_journal_that_is_not_complete)
+{
+    kv_err e = {0};
+    model *m = model_small();
+    enter_folder();
+    put_file(NAME, m->a, m->bytes);
+    put_file(JOURNAL ".tmp", "half", 4);
+    CHECK_OK(read_it(NAME, &e));
+    check_alone();
+    put_file(JOURNAL ".tmp", m->a, m->bytes); /* a writer uses its name */
+    CHECK_OK(change(m, NAME, &e));
+    CHECK(holds(NAME, m->b, m->bytes));
+    check_alone();
+    leave_folder(NAME, NULL);
+    model_free(m);
+}
+
+#define DAMAGED                                                                                    \
+    NAME ": half changed, and the journal of the change, "                                         \
+         "\"" JOURNAL "\", is damaged"
+#define DAMAGED_HINT "the file is lost: put a whole one in its place and remove \"" JOURNAL "\""
+
+/* The first n bytes of a journal with byte `at` flipped, beside a file that is whole: it is as it
+ * was, and beside one that is half changed: an error, and both stay. */
+static void check_damaged(const model *m, const char *half, const char *journal, int64_t n,
+                          int64_t at)
+{
+    kv_err e = {0};
+    char bytes[4096];
+    CHECK(n <= (int64_t)sizeof bytes);
+    memcpy(bytes, journal, (size_t)n);
+    if (at >= 0)
+        bytes[at] ^= 0x10;
+    put_file(NAME, m->a, m->bytes);
+    put_file(JOURNAL, bytes, n);
+    CHECK_OK(read_it(NAME, &e));
+    CHECK(holds(NAME, m->a, m->bytes));
+    check_alone();
+
+    put_file(NAME, half, m->bytes);
+    put_file(JOURNAL, bytes, n);
+    check_refused(KV_E_FORMAT, DAMAGED, DAMAGED_HINT);
+    CHECK(holds(NAME, half, m->bytes) && holds(JOURNAL, bytes, n));
+}
+
+TEST(in_place_journal_cut_or_flipped)
+{
+    model *m = model_new(9000);
+    model_change_some(m, 20);
+    char *half = half_of(m), journal[4096];
+    enter_folder();
+    put_journal(m, JOURNAL);
+    FILE *f = fopen(JOURNAL, "rb");
+    int64_t n = (int64_t)fread(journal, 1, sizeof journal, f);
+    fclose(f);
+    CHECK(n > 200 && n < (int64_t)sizeof journal);
+    for (int64_t cut = 0; cut < n; cut++)
+        check_damaged(m, half, journal, cut, -1);
+    for (int64_t at = 0; at < n; at++)
+        check_damaged(m, half, journal, n, at);
+    journal[n] = 0; /* a byte too many is none of it */
+    put_file(NAME, half, m->bytes);
+    put_file(JOURNAL, journal, n + 1);
+    kv_err e = {0};
+    CHECK_OK(read_it(NAME, &e));
+    CHECK(holds(NAME, m->b, m->bytes));
+    mem_free(half);
+    leave_folder(NAME, NULL);
+    model_free(m);
+}
+
+/* Sums are right, but a place is beyond the file. */
+TEST(in_place_journal_that_lies)
+{
+    kv_err e = {0};
+    model *m = model_small();
+    char *half = half_of(m);
+    enter_folder();
+    const int64_t lies[][2] = {{0, 9}, {7, 1}, {m->bytes - 1, 2}, {m->bytes, 1}, {1L << 58, 5}};
+    for (int i = 0; i < 5; i++) {
+        journal_writer w;
+        journal_record r = {lies[i][0], lies[i][1], m->a, m->b};
+        int fd = open(JOURNAL, O_RDWR | O_CREAT | O_TRUNC, 0600);
+        CHECK_OK(journal_begin(&w, fd, JOURNAL, &e));
+        CHECK_OK(journal_add(&w, &r, &e));
+        w.about.target_bytes = m->bytes;
+        memcpy(w.about.first, m->a, 8);
+        CHECK_OK(journal_end(&w, &e));
+        journal_release(&w);
+        close(fd);
+        put_file(NAME, half, m->bytes);
+        check_refused(KV_E_FORMAT, DAMAGED, DAMAGED_HINT);
+        CHECK(holds(NAME, half, m->bytes));
+    }
+    mem_free(half);
+    leave_folder(NAME, JOURNAL);
+    model_free(m);
+}
+
+#define KEEP_HINT "to keep the file as it is, remove \"" JOURNAL "\""
+#define REPLACED  ": the file was changed or replaced after a change of it was cut short"
+
+TEST(in_place_journal_of_another_file)
+{
+    model *m = model_small(), *other = model_new(20001), *third = model_new(20000);
+    char *half = half_of(m);
+    enter_folder();
+    put_journal(m, JOURNAL);
+
+    put_file(NAME, other->a, other->bytes);
+    check_refused(KV_E_FORMAT,
+                  NAME ": 20081 bytes, and \"" JOURNAL "\" is of a file of 20080" REPLACED,
+                  KEEP_HINT);
+    CHECK(holds(NAME, other->a, other->bytes));
+
+    memset(third->a + HEADER, 7, 20000);
+    put_file(NAME, third->a, third->bytes);
+    check_refused(KV_E_FORMAT,
+                  NAME ": byte 238 is neither the old nor the new one of \"" JOURNAL "\"" REPLACED,
+                  KEEP_HINT);
+    CHECK(holds(NAME, third->a, third->bytes));
+
+    memcpy(half, m->a, 8); /* without the mark no change of ours can have left it so */
+    put_file(NAME, half, m->bytes);
+    check_refused(KV_E_FORMAT,
+                  NAME ": old and new bytes of \"" JOURNAL "\", but no mark of a change" REPLACED,
+                  KEEP_HINT);
+    CHECK(holds(NAME, half, m->bytes));
+
+    put_file(NAME, "short", 5);
+    check_refused(KV_E_FORMAT, NAME ": 5 bytes, and \"" JOURNAL "\" is of a file of 20080" REPLACED,
+                  KEEP_HINT);
+    mem_free(half);
+    leave_folder(NAME, JOURNAL);
+    model_free(m);
+    model_free(other);
+    model_free(third);
+}
+
+#define LOST                                                                                       \
+    NAME                                                                                           \
+        ": half changed: a change of it in place was cut short, and the journal of the change is " \
+        "not beside it"
+#define LOST_HINT                                                                                  \
+    "the journal, .NAME.kv-journal, stands beside the name under which the file was changed: "     \
+    "read it there"
+
+/* The file has another hard link, under whose name it was changed, or was moved. */
+TEST(in_place_journal_elsewhere)
+{
+    kv_err e = {0};
+    model *m = model_small();
+    char *half = half_of(m);
+    in_place *j;
+    enter_folder();
+    put_file("other", half, m->bytes);
+    CHECK(link("other", NAME) == 0);
+    put_journal(m, ".other.kv-journal");
+    check_refused(KV_E_FORMAT, LOST, LOST_HINT);
+    CHECK_ERR(in_place_open(&j, NAME, &e), KV_E_FORMAT, LOST);
+    CHECK_OK(read_it("other", &e));
+    CHECK(holds(NAME, m->b, m->bytes));
+    CHECK_OK(read_it(NAME, &e));
+    mem_free(half);
+    leave_folder(NAME, "other");
+    model_free(m);
+}
+
+/* The journal stands beside the file that a link leads to, and beside a name of the greatest
+ * length. */
+TEST(in_place_names)
+{
+    kv_err e = {0};
+    model *m = model_small();
+    char *half = half_of(m), name[256], journal[64];
+    enter_folder();
+    CHECK(mkdir("blobs", 0700) == 0 && symlink("blobs/f00d", NAME) == 0);
+    put_file("blobs/f00d", half, m->bytes);
+    put_journal(m, "blobs/.f00d.kv-journal");
+    CHECK_OK(read_it(NAME, &e));
+    CHECK(holds("blobs/f00d", m->b, m->bytes));
+    put_file("blobs/f00d", m->a, m->bytes);
+    CHECK_OK(change(m, NAME, &e));
+    CHECK(holds("blobs/f00d", m->b, m->bytes));
+    CHECK(unlink("blobs/f00d") == 0 && rmdir("blobs") == 0 && unlink(NAME) == 0);
+
+    memset(name, 'n', 255);
+    name[255] = '\0';
+    snprintf(journal, sizeof journal, ".%016llx.kv-journal", (unsigned long long)xxh64(name, 255));
+    put_file(name, half, m->bytes);
+    put_journal(m, journal);
+    CHECK_OK(read_it(name, &e));
+    CHECK(holds(name, m->b, m->bytes));
+    put_file(name, m->a, m->bytes);
+    CHECK_OK(change(m, name, &e));
+    CHECK(holds(name, m->b, m->bytes));
+    check_alone();
+    mem_free(half);
+    leave_folder(name, NULL);
+    model_free(m);
+}
+
+/* A file that was written anew needs no journal of an old one. */
+TEST(in_place_journal_of_a_file_that_was_replaced)
+{
+    kv_err e = {0};
+    model *m = model_small();
+    checkpoint_out *out;
+    checkpoint_entry entry = {"x", TENSOR_U8, 1, (int64_t[]){3}};
+    enter_folder();
+    put_file(NAME, m->a, m->bytes);
+    put_journal(m, JOURNAL);
+    CHECK_OK(checkpoint_out_open(&out, NAME, &entry, 1, NULL, 0, NULL, &e));
+    CHECK_OK(checkpoint_out_put(out, 0, 0, "abc", 3, &e));
+    CHECK_OK(checkpoint_out_commit(out, &e));
+    check_alone();
+    CHECK_OK(read_it(NAME, &e));
+    leave_folder(NAME, NULL);
+    model_free(m);
+}
+
+TEST(in_place_journal_is_small)
+{
+    kv_err e = {0};
+    journal_writer w;
+    FILE *f = tmpfile();
+    CHECK_OK(journal_begin(&w, fileno(f), "journal", &e));
+    for (int64_t i = 0; i < 10000000; i++)
+        if ((noise((uint64_t)i) * 256 + noise((uint64_t)i + 99)) % 100 == 0) {
+            journal_record r = {HEADER + 2 * i, 2, "ab", "cd"};
+            CHECK_OK(journal_add(&w, &r, &e));
+        }
+    CHECK_OK(journal_end(&w, &e));
+    CHECK(w.about.records > 50000);
+    CHECK(w.about.bytes < w.about.records * 61 / 10);
+    journal_release(&w);
+    fclose(f);
+}
+
+/* ---- Who waits ------------------------------------------------------------------------------- */
+
+/* Another process: holds locks on these files (NULL: none) until it is killed. */
+static pid_t hold(const char *file, int how, const char *other)
+{
+    int ready[2];
+    char byte;
+    CHECK(pipe(ready) == 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nothing running */
+        int ok = flock(open(file, O_RDONLY), how) == 0 &&
+                 (!other || flock(open(other, O_RDONLY), LOCK_EX) == 0);
+        if (ok && write(ready[1], "x", 1) == 1)
+            for (;;)
+                pause();
+        _exit(1);
+    }
+    CHECK(read(ready[0], &byte, 1) == 1);
+    close(ready[0]);
+    close(ready[1]);
+    return pid;
+}
+
+static void let_go(pid_t pid)
+{
+    CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
+}
+
+TEST(in_place_reader_waits_for_a_writer)
+{
+    kv_err e = {0};
+    model *m = model_small();
+    char *half = half_of(m), text[200];
+    enter_folder();
+    put_file(NAME, half, m->bytes);
+    put_file(JOURNAL, "", 0);
+    pid_t pid = hold(NAME, LOCK_EX, JOURNAL);
+    put_journal_of(m, JOURNAL, pid); /* the same file */
+    snprintf(text, sizeof text,
+             "\"" NAME "\" is being changed in place by process %d; waited 3 s for it", (int)pid);
+    check_refused(KV_E_BUSY, text, "try again when that has ended");
+    CHECK(holds(NAME, half, m->bytes));
+    let_go(pid);
+    CHECK_OK(read_it(NAME, &e));
+    CHECK(holds(NAME, m->b, m->bytes));
+    mem_free(half);
+    leave_folder(NAME, NULL);
+    model_free(m);
+}
+
+/* Until it is complete, the writer only reads, as readers do. */
+TEST(in_place_reader_beside_a_writer_that_prepares)
+{
+    kv_err e = {0};
+    model *m = model_small();
+    in_place *j;
+    checkpoint *c;
+    enter_folder();
+    put_file(NAME, m->a, m->bytes);
+    CHECK_OK(in_place_open(&j, NAME, &e));
+    CHECK_OK(put_all(j, m, &e));
+    int64_t before = clock_ms();
+    CHECK_OK(checkpoint_open(&c, NAME, NULL, &e));
+    CHECK(clock_ms() - before < IN_PLACE_WAIT_MS);
+    checkpoint_close(c);
+    CHECK_OK(in_place_commit(j, &e));
+    CHECK(holds(NAME, m->b, m->bytes));
+    check_alone();
+    leave_folder(NAME, NULL);
+    model_free(m);
+}
+
+TEST(in_place_writer_waits_for_a_reader)
+{
+    kv_err e = {0};
+    model *m = model_small();
+    checkpoint *c;
+    enter_folder();
+    put_file(NAME, m->a, m->bytes);
+    CHECK_OK(checkpoint_open(&c, NAME, NULL, &e));
+    CHECK_ERR(change(m, NAME, &e), KV_E_BUSY,
+              "cannot change \"" NAME
+              "\" in place: another process has it open; waited 3 s for it");
+    CHECK(holds(NAME, m->a, m->bytes));
+    check_alone();
+    checkpoint_close(c);
+    CHECK_OK(change(m, NAME, &e));
+    leave_folder(NAME, NULL);
+    model_free(m);
+}
+
+TEST(in_place_writer_waits_for_a_writer)
+{
+    kv_err e = {0};
+    model *m = model_small();
+    in_place *j, *second;
+    enter_folder();
+    put_file(NAME, m->a, m->bytes);
+    CHECK_OK(in_place_open(&j, NAME, &e));
+    CHECK_ERR(in_place_open(&second, NAME, &e), KV_E_BUSY,
+              "\"" NAME "\" is being changed in place by another process; waited 3 s for it");
+    in_place_abandon(j);
+    check_alone();
+    CHECK_OK(in_place_open(&second, NAME, &e));
+    in_place_abandon(second);
+    leave_folder(NAME, NULL);
+    model_free(m);
+}
+
+/* A session locks the file of its store, and reads it itself: nothing waits for that, and a change
+ * that was cut short is ended. */
+TEST(in_place_file_of_a_session)
+{
+    kv_err e = {0};
+    model *m = model_small();
+    char *half = half_of(m);
+    enter_folder();
+    put_file(NAME, half, m->bytes);
+    put_journal(m, JOURNAL);
+    pid_t pid = hold(NAME, LOCK_EX, NULL);
+    int64_t before = clock_ms();
+    CHECK_OK(read_it(NAME, &e));
+    CHECK_OK(read_it(NAME, &e));
+    CHECK(clock_ms() - before < IN_PLACE_WAIT_MS);
+    CHECK(holds(NAME, m->b, m->bytes));
+    check_alone();
+    CHECK_ERR(change(m, NAME, &e), KV_E_BUSY,
+              "cannot change \"" NAME
+              "\" in place: another process has it open; waited 3 s for it");
+    let_go(pid);
+    checkpoint *c; /* and a session can begin beside a reader */
+    CHECK_OK(checkpoint_open(&c, NAME, NULL, &e));
+    let_go(hold(NAME, LOCK_EX | LOCK_NB, NULL));
+    checkpoint_close(c);
+    mem_free(half);
+    leave_folder(NAME, NULL);
+    model_free(m);
+}
+
+#define NOT_BY_ME                                                                                  \
+    "cannot read \"" NAME "\": a change of it was cut short, and this user may not end it, which " \
+    "is to write the file as \"" JOURNAL "\" says"
+#define NOT_BY_ME_HINT                                                                             \
+    "let its owner, or the user who changed it, read it once, as with: kvctl ls " NAME
+
+/* A journal that another user put beside the file does nothing. */
+TEST(in_place_journal_of_another_user)
+{
+    kv_err e = {0};
+    model *m = model_small();
+    char *half = half_of(m);
+    if (geteuid() != 0)
+        test_skip("only root can give files away");
+    enter_folder();
+    put_file(NAME, m->a, m->bytes);
+    put_journal(m, JOURNAL);
+    CHECK(chown(JOURNAL, 12345, 0) == 0);
+    CHECK_OK(read_it(NAME, &e));
+    CHECK(holds(NAME, m->a, m->bytes) && access(JOURNAL, F_OK) == 0);
+    put_file(NAME, half, m->bytes);
+    check_refused(KV_E_IO, NOT_BY_ME, NOT_BY_ME_HINT);
+    CHECK(holds(NAME, half, m->bytes));
+    CHECK(chown(NAME, 12345, 0) == 0); /* of the owner of the file */
+    CHECK_OK(read_it(NAME, &e));
+    CHECK(holds(NAME, m->b, m->bytes));
+    check_alone();
+    mem_free(half);
+    leave_folder(NAME, NULL);
+    model_free(m);
+}
+
+/* Readers may read what they may not write, unless it is half changed. */
+TEST(in_place_reader_that_may_not_write)
+{
+    kv_err e = {0};
+    model *m = model_small();
+    char *half = half_of(m);
+    if (geteuid() != 0)
+        test_skip("only root can become another user");
+    enter_folder();
+    CHECK(chmod(".", 0755) == 0);
+    put_file(NAME, m->a, m->bytes);
+    put_journal(m, JOURNAL);
+    CHECK(seteuid(65534) == 0);
+    CHECK_OK(read_it(NAME, &e));
+    CHECK(seteuid(0) == 0);
+    CHECK(holds(NAME, m->a, m->bytes));
+
+    put_file(NAME, half, m->bytes);
+    CHECK(seteuid(65534) == 0);
+    check_refused(KV_E_IO, NOT_BY_ME, NOT_BY_ME_HINT);
+    CHECK(seteuid(0) == 0);
+    CHECK(holds(NAME, half, m->bytes));
+
+    /* without the right to remove the journal it stays, and the file is B */
+    CHECK(chmod(NAME, 0666) == 0 && chmod(JOURNAL, 0644) == 0);
+    CHECK(seteuid(65534) == 0);
+    CHECK_OK(read_it(NAME, &e));
+    CHECK(seteuid(0) == 0);
+    CHECK(holds(NAME, m->b, m->bytes) && access(JOURNAL, F_OK) == 0);
+    CHECK_OK(read_it(NAME, &e));
+    CHECK(holds(NAME, m->b, m->bytes));
+    check_alone();
+    mem_free(half);
+    leave_folder(NAME, NULL);
+    model_free(m);
+}
+
+/* ---- Writers that fail ----------------------------------------------------------------------- */
+
+TEST(in_place_open_errors)
+{
+    kv_err e = {0};
+    in_place *j;
+    enter_folder();
+    CHECK_ERR(in_place_open(&j, "none", &e), KV_E_IO,
+              "cannot change \"none\": No such file or directory");
+    CHECK_ERR(in_place_open(&j, "/dev/null", &e), KV_E_IO,
+              "cannot change \"/dev/null\": it is no regular file");
+    put_file(NAME, "1234567", 7);
+    CHECK_ERR(in_place_open(&j, NAME, &e), KV_E_USAGE,
+              "cannot change \"" NAME "\" in place: it has only 7 bytes");
+    check_alone();
+    leave_folder(NAME, NULL);
+}
+
+#define CHANGED "cannot change \"" NAME "\" in place: it was changed or replaced meanwhile"
+
+TEST(in_place_file_changes_meanwhile)
+{
+    kv_err e = {0};
+    model *m = model_small();
+    in_place *j;
+    enter_folder();
+    for (int i = 0; i < 2; i++) {
+        put_file(NAME, m->a, m->bytes);
+        CHECK(utimensat(AT_FDCWD, NAME, (struct timespec[]){{1, 0}, {1, 0}}, 0) == 0);
+        CHECK_OK(in_place_open(&j, NAME, &e));
+        CHECK_OK(put_all(j, m, &e));
+        put_file(i ? "new" : NAME, m->a, m->bytes);
+        CHECK(i == 0 || rename("new", NAME) == 0);
+        CHECK_ERR(in_place_commit(j, &e), KV_E_VALUE, CHANGED);
+        CHECK(holds(NAME, m->a, m->bytes));
+        check_alone();
+    }
+    leave_folder(NAME, NULL);
+    model_free(m);
+}
+
+static int always(void)
+{
+    return 1;
+}
+
+TEST(in_place_interrupted)
+{
+    kv_err e = {0};
+    model *m = model_small();
+    in_place *j;
+    enter_folder();
+    put_file(NAME, m->a, m->bytes);
+    CHECK_OK(in_place_open(&j, NAME, &e));
+    CHECK_OK(put_all(j, m, &e));
+    stop_ask(always);
+    CHECK_ERR(in_place_commit(j, &e), KV_E_INTERRUPTED, "interrupted");
+    stop_ask(NULL);
+    CHECK(holds(NAME, m->a, m->bytes));
+    check_alone();
+    leave_folder(NAME, NULL);
+    model_free(m);
+}
+
+/* Every allocation fails in turn: the file is A and the call failed, or the next reader makes it B.
+ */
+TEST(in_place_without_memory)
+{
+    model *m = model_small();
+    enter_folder();
+    for (int64_t n = 1, made = n; n <= made; n++) {
+        kv_err e = {0};
+        put_file(NAME, m->a, m->bytes);
+        mem_fail_at(0);
+        mem_fail_at(-n);
+        int code = change(m, NAME, &e);
+        made = mem_fail_at(0);
+        CHECK_INT(code, n <= made ? KV_E_MEMORY : KV_OK);
+        e = (kv_err){0};
+        CHECK_OK(read_it(NAME, &e));
+        CHECK(holds(NAME, code ? m->a : m->b, m->bytes) || holds(NAME, m->b, m->bytes));
+        check_alone();
+    }
+    leave_folder(NAME, NULL);
+    model_free(m);
+}
+
+/* A file that is larger than the limit of the process: the journal finds it first. */
+TEST(in_place_disk_full)
+{
+    kv_err e = {0};
+    model *m = model_new(100000);
+    struct rlimit no_room = {50000, RLIM_INFINITY}, old;
+    model_change(m, HEADER, 60000);
+    enter_folder();
+    put_file(NAME, m->a, m->bytes);
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &old);
+    no_room.rlim_max = old.rlim_max;
+    CHECK(setrlimit(RLIMIT_FSIZE, &no_room) == 0);
+    CHECK_ERR(change(m, NAME, &e), KV_E_IO, "cannot write \"" JOURNAL ".tmp\": File too large");
+    CHECK(setrlimit(RLIMIT_FSIZE, &old) == 0);
+    CHECK(holds(NAME, m->a, m->bytes));
+    check_alone();
     leave_folder(NAME, NULL);
     model_free(m);
 }

@@ -32,6 +32,13 @@ TEST(link_print_parts)
     prints((link_rec){.kind = LINK_PULL, .part = 4, .request = 9,
                       .pull = {.round = 5, .chunk = 2, .priority = -1}},
            "pull part 4, round 5, chunk 2, priority -1; store 0, request 9; 0 bytes");
+    prints((link_rec){.kind = LINK_PULL, .flags = LINK_CHANGES, .part = 4, .request = 9,
+                      .pull = {.round = 5, .chunk = 2, .since = 3}},
+           "pull part 4, round 5, chunk 2, priority 0, since 3; store 0, request 9; 0 bytes, "
+           "changes");
+    prints((link_rec){.kind = LINK_VALUE, .bytes = 6, .flags = LINK_CHANGES, .part = 4,
+                      .request = 9, .value = {.chunk = 2, .element = 8, .elements = 5, .round = 6}},
+           "value part 4, chunk 2, elements 8 to 12; store 0, request 9; 6 bytes, changes");
     prints((link_rec){.kind = LINK_ADD, .bytes = 8, .flags = LINK_LAST | LINK_BROADCAST, .part = 4,
                       .request = 9,
                       .add = {.round = 5, .chunk = 2, .priority = 3, .dtype = KV_FLOAT64}},

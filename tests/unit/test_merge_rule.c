@@ -261,7 +261,7 @@ TEST(merge_refusals)
                                                "can be a parameter: merge NAME(c = 0.5) { … })");
     CHECK_TEXT(
         of("{ merged = rowsum(base) }", 2),
-        "1:12-24 usage: a merge knows no function `rowsum` (help merge lists those that it knows)");
+        "1:12-24 usage: a merge knows no function `rowsum` (help rules lists those that it knows)");
     CHECK_TEXT(
         of("{ merged = largest(base, norm(base)) }", 2),
         "1:26-36 usage: largest takes a number here that is known before the arrays are read");

@@ -194,12 +194,26 @@ TEST(script_complete_words_of_commands)
         {"expect-error key { pul", "pull"},
         {"echo o", "off|on"},
         {"push conv 1 --p", "--priority"},
-        {"pull conv --", "--ctx|--ignore-sparse|--out|--priority"},
-        {"pull conv --out g --", "--ctx|--ignore-sparse|--priority"},
+        {"pull conv --", "--ctx|--ignore-sparse|--out|--priority|--since"},
+        {"pull conv --out g --", "--ctx|--ignore-sparse|--priority|--since"},
         {"pull conv --ignore-sparse f", "false"},
         {"row-sparse-pull conv --", "--ctx|--out|--priority|--row-ids"},
         {"pull conv --ctx c", "cpu(0)"},
         {"create loc", "local"},
+        {"merge tie", "ties"},
+        {"merge dare", "dare_linear|dare_ties"},
+        {"merge ties a --de", "--density"},
+        {"merge dare-ties a --s", "--scale|--seed|--shard-size"},
+        {"merge ties a --density 0.5 --", "--base|--density|--drop-metadata|--dtype|--exclude|"
+                                          "--force|--metadata|--normalize|--out|--scale|"
+                                          "--shard-size|--weights"},
+        {"merge ties a --weights le", "learning_rate|len("},
+        {"merge ties a --dtype BF", "BF16"},
+        {"merge { merged = mo", "models"},
+        {"merge { merged = tr", "trimmed_mean(|true"},
+        {"merge { fo", "for"},
+        {"help merge ti", "ties"},
+        {"help optimizer nad", "nadam"},
     };
     session s;
     begin(&s);
@@ -322,7 +336,8 @@ TEST(script_complete_hints)
         {"x = ones(2,3", ", dtype=, ctx=)"},
         {"x = sqrt(2)", ""},
         {"print \"push ", ""},
-        {"pull", " KEYS [--out V] [--ctx DEVS] [--priority N] [--ignore-sparse B]"},
+        {"pull", " KEYS [--out V] [--ctx DEVS] [--priority N] [--ignore-sparse B] "
+               "[--since ROUND]"},
         {"row-sparse-pull", " KEYS --row-ids IDS [--out V] [--ctx DEVS] [--priority N]"},
     };
     session s;

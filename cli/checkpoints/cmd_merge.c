@@ -1,0 +1,515 @@
+/* Checkpoints into another one, by a rule: words, options and keys of the command. merge/merge.h
+ * does the work. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/suggest.h"
+#include "checkpoints/checkpoints.h"
+#include "checkpoints/choose.h"
+#include "checkpoints/merge_find.h"
+#include "checkpoints/outputs.h"
+#include "eval/eval.h"
+#include "eval/rule_options.h"
+#include "merge/adapter_config.h"
+#include "merge/merge.h"
+#include "session/follow.h"
+#include "session/unit.h"
+#include "syntax/merge_names.h"
+#include "syntax/optimizer_param.h"
+#include "syntax/safe.h"
+#include "syntax/statement.h"
+#include "tensors/convert.h"
+#include "term/progress.h"
+#include "vm/rule.h"
+
+/* A merge while its words are read and its keys are chosen. */
+typedef struct merging {
+    session *s;
+    const ast *call;
+    result *out; /* its arena holds all texts */
+    merge_found found;
+    rule_params params;
+    words models;
+    word base, to; /* base: no text without one */
+    choice chosen;
+    double *weights; /* one a model, or NULL */
+    int64_t nweights, weights_cap;
+    double *scales; /* of adapters: one a model, or NULL */
+    checkpoint **files, *base_file;
+    type_rules types;
+    merge_key *keys;
+    int64_t nkeys, keys_cap;
+    metadata_list metadata;
+    checkpoint_text *texts;
+    int64_t ntexts;
+    checkpoint_out_options options;
+} merging;
+
+static void merging_release(merging *m, bool failed)
+{
+    for (int64_t i = 0; m->files && i < m->models.n; i++)
+        checkpoint_close(m->files[i]);
+    checkpoint_close(m->base_file);
+    merge_found_release(m->s, &m->found, failed);
+    rule_params_release(&m->params);
+    mem_free(m->files);
+    mem_free(m->weights);
+    mem_free(m->scales);
+    mem_free(m->keys);
+    mem_free(m->texts);
+}
+
+/* ---- Models ---------------------------------------------------------------------------------- */
+
+static bool names_file(const char *path)
+{
+    struct stat about;
+    return strcmp(path, "-") == 0 || stat(path, &about) == 0 ||
+           (errno != ENOENT && errno != ENOTDIR);
+}
+
+static int no_file(const merging *m, const word *w, kv_err *e)
+{
+    file_error(e, "read", w->text, ENOENT);
+    return unit_at(m->s, w->at, e);
+}
+
+/* Models up to the first word that names no file; patterns behind it. */
+static int cut_words(merging *m, const words *all, kv_err *e)
+{
+    int64_t n = 0, streams = strcmp(m->base.text ? m->base.text : "", "-") == 0;
+    while (n < all->n && names_file(all->items[n].text)) {
+        const word *w = &all->items[n++];
+        streams += strcmp(w->text, "-") == 0;
+        if (streams > 1)
+            return unit_err(m->s, w->at, e, KV_E_USAGE, "stdin is read once");
+        if (n > MERGE_MODELS)
+            return unit_err(m->s, w->at, e, KV_E_USAGE, "a merge takes at most %d models",
+                            MERGE_MODELS);
+    }
+    if (n == 0)
+        return all->n > 0 ? no_file(m, &all->items[0], e)
+                          : unit_err(m->s, m->call, e, KV_E_USAGE, "there is no model to merge");
+    m->models = (words){all->items, n, n};
+    m->chosen.globs = (words){all->items + n, all->n - n, all->n - n};
+    return KV_OK;
+}
+
+/* ---- Weights --------------------------------------------------------------------------------- */
+
+static int add_weights(merging *m, const ast *at, value v, int depth, kv_err *e);
+
+static int add_items(merging *m, const ast *at, value v, int depth, kv_err *e)
+{
+    value items;
+    int code = eval_items_of(v, &items, e);
+    if (code)
+        return unit_at(m->s, at, e);
+    for (int64_t i = 0; i < items.u.list->n && code == KV_OK; i++)
+        code = add_weights(m, at, items.u.list->items[i], depth + 1, e);
+    value_release(&items);
+    return code;
+}
+
+/* Adds a number, or those of a list or an array. */
+static int add_weights(merging *m, const ast *at, value v, int depth, kv_err *e)
+{
+    value number;
+    bool several =
+        value_is_sequence(v) || (v.kind == VALUE_ARRAY && kv_array_ndim(v.u.box->array) > 0);
+    if (several && depth < 3)
+        return add_items(m, at, v, depth, e);
+    if (several || value_item(&number, v, e) || number.kind == VALUE_BOOL) {
+        *e = (kv_err){0};
+        return unit_err(m->s, at, e, KV_E_DTYPE, "a weight is a number, not %s",
+                        value_kind_name(v));
+    }
+    if (!isfinite(value_number(number)))
+        return unit_err(m->s, at, e, KV_E_VALUE, "a weight is a finite number");
+    int code = mem_grow(&m->weights, &m->weights_cap, m->nweights + 1, sizeof *m->weights, e);
+    if (code == KV_OK)
+        m->weights[m->nweights++] = value_number(number);
+    return code;
+}
+
+static int read_weight(merging *m, const ast *node, kv_err *e)
+{
+    value v;
+    int code = eval(m->s, node, &v, e);
+    if (code == KV_OK) {
+        code = add_weights(m, node, v, 0, e);
+        value_release(&v);
+    }
+    return code;
+}
+
+static int wrong_count(const source *src, const ast *weights, int64_t n, int64_t models, kv_err *e)
+{
+    return source_err(src, weights->pos, weights->end, e, KV_E_USAGE,
+                      "there %s %lld weight%s for %lld model%s", n == 1 ? "is" : "are",
+                      (long long)n, n == 1 ? "" : "s", (long long)models, models == 1 ? "" : "s");
+}
+
+static int read_weights(merging *m, kv_err *e)
+{
+    const ast *given = command_option_of(m->call, "weights");
+    bool list = given && given->kind == AST_LIST;
+    int code = KV_OK;
+    if (!given)
+        return KV_OK;
+    for (uint32_t i = 0; list && i < given->n && code == KV_OK; i++)
+        code = read_weight(m, given->kid[i], e);
+    if (!list)
+        code = read_weight(m, given, e);
+    if (code || m->nweights == m->models.n)
+        return code;
+    return wrong_count(&m->s->unit->src, given, m->nweights, m->models.n, e);
+}
+
+/* ---- Parameters ------------------------------------------------------------------------------ */
+
+/* Returns true if the default of a parameter is a text: a word is its value then. */
+static bool takes_text(void *arg, const char *param)
+{
+    return optimizer_takes_text(param, ((const merging *)arg)->found.rule);
+}
+
+static int unknown_name(const merging *m, const ast *at, kv_err *e)
+{
+    const char *name = at->u.text;
+    suggest near = {.word = name};
+    source_err(&m->found.src, at->pos, at->end, e, KV_E_USAGE, "a merge knows no name `%s` here",
+               name);
+    merge_names_suggest(m->found.rule, &near);
+    for (int64_t i = 0; i < m->s->globals.n; i++)
+        suggest_add(&near, m->s->globals.items[i].name);
+    suggest_done(&near, e);
+    return kv_err_hint(e, "--%s V gives it a value; so does a head: merge my(%s = 0.5) { … }", name,
+                       name);
+}
+
+/* Takes the value of the variable that the merge reads, unless an option gave one. */
+static int take_variable(void *arg, const ast *at, kv_err *e)
+{
+    merging *m = arg;
+    variable *found = session_variable(m->s, at->u.text, false);
+    value text;
+    if (rule_params_has(&m->params, at->u.text))
+        return KV_OK;
+    if (!found)
+        return unknown_name(m, at, e);
+    if (!value_is_scalar(found->v))
+        return source_err(&m->found.src, at->pos, at->end, e, KV_E_USAGE,
+                          "`%s` is %s, and a rule reads numbers, texts, true, false and none",
+                          at->u.text, value_kind_name(found->v));
+    int code = follow_text(&text, found->v, true, e);
+    return code ? code : rule_params_add(&m->params, at->u.text, text, e);
+}
+
+/* The values of options, which the rule takes as they are known now. */
+static int check_values(merging *m, kv_err *e)
+{
+    const command *c = m->call->u.other;
+    int code = KV_OK, n = 0;
+    for (uint32_t i = 1; i < m->call->n && code == KV_OK; i++) {
+        const ast *option = m->call->kid[i];
+        if (!option || option->kind != STMT_OPTION ||
+            command_option_find(c, option->u.text, strlen(option->u.text)))
+            continue;
+        code = merge_param_check(&m->s->unit->src, option, &m->found, m->params.opts[n].name,
+                                 m->params.opts[n].value, e);
+        n++;
+    }
+    return code;
+}
+
+static int read_params(merging *m, kv_err *e)
+{
+    int code = merge_find(m->s, m->call, &m->found, e);
+    if (code == KV_OK)
+        code = merge_words_check(&m->s->unit->src, m->call, &m->found, e);
+    if (code == KV_OK)
+        code = rule_options_read(m->s, m->call, takes_text, m, &m->params, e);
+    if (code == KV_OK && (code = check_values(m, e)))
+        rule_options_hint(m->s, m->call, e);
+    if (code == KV_OK && !m->found.library)
+        code = merge_names_each(m->found.rule, take_variable, m, e);
+    return code;
+}
+
+/* ---- Words ----------------------------------------------------------------------------------- */
+
+static int read_path(merging *m, const char *option, word *to, kv_err *e)
+{
+    to->at = command_option_of(m->call, option);
+    to->text = eval_option_word(m->s, m->call, option, "a path", m->out, e);
+    return e->code;
+}
+
+static int check_output(const merging *m, kv_err *e)
+{
+    const char *path = m->to.text;
+    size_t n = strlen(path);
+    if (!checkpoint_out_is_path(path)) {
+        unit_err(m->s, m->to.at, e, KV_E_USAGE, "\"%s\" does not end as a file to write", path);
+        return kv_err_hint(e, OUTPUT_ENDINGS);
+    }
+    if (m->metadata.n > 0 && n >= 4 && strcmp(path + n - 4, ".npz") == 0)
+        return unit_err(m->s, command_option_of(m->call, "metadata"), e, KV_E_USAGE,
+                        "npz files hold no metadata");
+    return safe_write(m->s, path, e) ? unit_at(m->s, m->to.at, e) : KV_OK;
+}
+
+static int read_words(merging *m, kv_err *e)
+{
+    words all = {0};
+    int code = read_path(m, "base", &m->base, e);
+    if (code == KV_OK)
+        code = read_path(m, "out", &m->to, e);
+    if (code == KV_OK)
+        code = eval_words(m->s, m->call->kid[1], "a path", m->out, &all, e);
+    if (code == KV_OK)
+        code = cut_words(m, &all, e);
+    if (code == KV_OK)
+        code = choose_read(m->s, m->call, NULL, m->out, &m->chosen, e);
+    if (code == KV_OK)
+        code = type_rules_read(m->s, m->call, m->out, &m->types, e);
+    if (code == KV_OK)
+        code = metadata_read(m->s, m->call, m->out, &m->metadata, e);
+    if (code == KV_OK)
+        code = out_options_read(m->s, m->call, m->to.text, m->out, &m->options, e);
+    return code ? code : check_output(m, e);
+}
+
+/* ---- Files ----------------------------------------------------------------------------------- */
+
+static int open_model(const merging *m, const word *w, checkpoint **c, kv_err *e)
+{
+    const checkpoint_options options = {.weights = true};
+    return checkpoint_open(c, w->text, &options, e) ? unit_at(m->s, w->at, e) : KV_OK;
+}
+
+static bool takes_adapters(const merging *m)
+{
+    return rule_reader(m->found.rule, "lora_A") || rule_reader(m->found.rule, "lora_B");
+}
+
+static int open_all(merging *m, kv_err *e)
+{
+    int code = m->base.text ? open_model(m, &m->base, &m->base_file, e) : KV_OK;
+    m->files = mem_zalloc(m->models.n, sizeof *m->files, e);
+    if (!m->files ||
+        (takes_adapters(m) && !(m->scales = mem_alloc(m->models.n, sizeof *m->scales, e))))
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < m->models.n && code == KV_OK; i++) {
+        const word *w = &m->models.items[i];
+        code = open_model(m, w, &m->files[i], e);
+        if (code == KV_OK && m->scales && adapter_config_scale(w->text, &m->scales[i], e))
+            code = unit_at(m->s, w->at, e);
+    }
+    return code;
+}
+
+/* ---- Keys ------------------------------------------------------------------------------------ */
+
+/* The checkpoint that says which keys there are, of which types, and with which metadata. */
+static checkpoint *first_file(const merging *m)
+{
+    return m->base_file ? m->base_file : m->files[0];
+}
+
+static bool looks_like_path(const char *text)
+{
+    static const char *const endings[] = {".safetensors", ".json", ".npz", ".npy", ".kvs",
+                                          ".gguf",        ".bin",  ".pt",  ".pth", ".ckpt"};
+    size_t n = strlen(text);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t k = strlen(endings[i]);
+        if (n >= k && strcmp(text + n - k, endings[i]) == 0)
+            return true;
+    }
+    return strchr(text, '/') != NULL;
+}
+
+/* A pattern that matches no key may be a model, whose path has a mistake or stands behind a
+ * pattern. */
+static int check_patterns(merging *m, kv_err *e)
+{
+    for (int64_t i = 0; i < m->chosen.globs.n; i++) {
+        const word *w = &m->chosen.globs.items[i];
+        if (m->chosen.matched[i])
+            continue;
+        if (names_file(w->text)) {
+            unit_err(m->s, w->at, e, KV_E_USAGE, "no name matches \"%s\", which is a file",
+                     w->text);
+            return kv_err_hint(e, "models stand before the patterns");
+        }
+        if (looks_like_path(w->text) && !strpbrk(w->text, "*?["))
+            return no_file(m, w, e);
+        choose_check(m->s, &m->chosen, e);
+        return strpbrk(w->text, "*?[") ? e->code
+                                       : kv_err_hint(e, "there is no file of this name, either");
+    }
+    return KV_OK;
+}
+
+static int choose_all(merging *m, kv_err *e)
+{
+    const checkpoint *from = first_file(m);
+    int64_t n = checkpoint_count(from);
+    int code = mem_grow(&m->keys, &m->keys_cap, n, sizeof *m->keys, e);
+    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+        const tensor_info *t = checkpoint_at(from, i);
+        if (choose_takes(&m->chosen, t->name))
+            m->keys[m->nkeys++] = (merge_key){t->name, type_rules_of(&m->types, t->name, t->type)};
+    }
+    if (code || (code = check_patterns(m, e)))
+        return code;
+    if (n > 0 && m->nkeys == 0)
+        return unit_err(m->s, m->call, e, KV_E_KEY, "every key is excluded");
+    return type_rules_check(m->s, &m->types, e);
+}
+
+/* ---- The command ----------------------------------------------------------------------------- */
+
+static bool is_about(const kv_err *e, const word *w)
+{
+    size_t n = w->text ? strlen(w->text) : 0;
+    return n > 0 && strncmp(e->text, w->text, n) == 0 && e->text[n] == ':';
+}
+
+/* The word of the model or the base that an error begins with, or NULL. */
+static const ast *model_of(const merging *m, const kv_err *e)
+{
+    for (int64_t i = m->models.n - 1; i >= 0; i--)
+        if (is_about(e, &m->models.items[i]))
+            return m->models.items[i].at;
+    return is_about(e, &m->base) ? m->base.at : NULL;
+}
+
+/* Gives an error of merge_check its place. What a rule of the library refuses is a mistake in what
+ * it was given, so its own place says nothing; `fail` has none. */
+static int at_word(const merging *m, kv_err *e)
+{
+    const ast *model = model_of(m, e);
+    bool in_library = e->line > 0 && m->found.library && strcmp(e->file, m->found.library) == 0;
+    if (in_library) {
+        e->line = 0;
+        e->file[0] = '\0';
+    }
+    bool of_rule = in_library || e->code == KV_E_USAGE || e->code == KV_E_VALUE;
+    return unit_at(m->s, model ? model : of_rule ? m->call->kid[0] : m->call, e);
+}
+
+static int merge_all(merging *m, kv_err *e)
+{
+    checkpoint *const from[] = {first_file(m)};
+    const char *names[RULE_PARAMS_MAX], *texts[RULE_PARAMS_MAX];
+    for (int i = 0; i < m->params.n; i++) {
+        names[i] = m->params.opts[i].name;
+        texts[i] = m->params.opts[i].value;
+    }
+    if (convert_metadata(&m->texts, &m->ntexts, from, 1,
+                         command_option_of(m->call, "drop-metadata") != NULL, m->metadata.items,
+                         m->metadata.n, e))
+        return e->code;
+    merge all = {.rule = m->found.rule,
+                 .src = &m->found.src,
+                 .names = names,
+                 .texts = texts,
+                 .nparams = m->params.n,
+                 .models = m->files,
+                 .nmodels = (int)m->models.n,
+                 .base = m->base_file,
+                 .weights = m->weights,
+                 .adapters = m->scales != NULL,
+                 .lora_scales = m->scales,
+                 .keys = m->keys,
+                 .nkeys = m->nkeys,
+                 .metadata = m->texts,
+                 .nmetadata = m->ntexts,
+                 .progress = progress_bytes};
+    if (merge_check(&all, e))
+        return at_word(m, e);
+    if (session_would(m->s, "write", m->to.text))
+        return KV_OK;
+    progress_begin("merge", 0, PROGRESS_BYTES);
+    int code = merge_run(&all, m->to.text, &m->options, e);
+    progress_end();
+    return code ? unit_at(m->s, m->to.at, e) : KV_OK;
+}
+
+int cmd_merge(session *s, const ast *call, result *out, kv_err *e)
+{
+    merging m = {.s = s, .call = call, .out = out};
+    int code = read_params(&m, e);
+    if (code == KV_OK)
+        code = read_words(&m, e);
+    if (code == KV_OK)
+        code = open_all(&m, e);
+    if (code == KV_OK)
+        code = choose_all(&m, e);
+    if (code == KV_OK) /* when it is clear which words are models */
+        code = read_weights(&m, e);
+    if (code == KV_OK)
+        code = merge_all(&m, e);
+    merging_release(&m, code != KV_OK);
+    return code;
+}
+
+/* ---- Before anything runs -------------------------------------------------------------------- */
+
+/* The numbers that a literal --weights gives; -1: they are not known yet. */
+static int64_t count_weights(const ast *given)
+{
+    int64_t n = 0;
+    if (given->kind != AST_LIST)
+        return -1;
+    for (uint32_t i = 0; i < given->n && n >= 0; i++) {
+        const ast *one = given->kid[i];
+        const ast *number = one->kind == AST_UNARY ? one->kid[0] : one;
+        int64_t more = one->kind == AST_LIST                                  ? count_weights(one)
+                       : number->kind == AST_INT || number->kind == AST_FLOAT ? 1
+                                                                              : -1;
+        n = more < 0 ? -1 : n + more;
+    }
+    return n;
+}
+
+/* Words of which each surely is a model, as its ending says, although it may not be there yet; -1:
+ * some are not sure. */
+static int64_t count_models(const ast *given)
+{
+    for (uint32_t i = 0; i < given->n; i++) {
+        const ast *w = given->kid[i];
+        if (w->kind != AST_TEXT ||
+            (strcmp(w->u.text, "-") != 0 && !checkpoint_out_is_path(w->u.text)))
+            return -1;
+    }
+    return given->n;
+}
+
+static int check_counts(const source *src, const ast *call, kv_err *e)
+{
+    const ast *weights = command_option_of(call, "weights"), *models = call->kid[1];
+    int64_t n = weights ? count_weights(weights) : -1;
+    int64_t m = n >= 0 && models->kind == AST_LIST ? count_models(models) : -1;
+    return m < 0 || n == m ? KV_OK : wrong_count(src, weights, n, m, e);
+}
+
+int cmd_merge_check(const source *src, const ast *call, const map *types, kv_err *e)
+{
+    merge_found f = {0};
+    (void)types;
+    int code = merge_find_literal(src, call, &f, e);
+    if (code == KV_OK && f.rule)
+        code = merge_words_check(src, call, &f, e);
+    if (code == KV_OK)
+        code = check_counts(src, call, e);
+    arena_release(&f.nodes);
+    return code;
+}

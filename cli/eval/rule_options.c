@@ -1,0 +1,84 @@
+/* Parameters of rules, as options of a command. */
+#include "eval/rule_options.h"
+
+#include <string.h>
+
+#include "eval/eval.h"
+#include "eval/optimizer_value.h"
+#include "session/unit.h"
+#include "syntax/command.h"
+#include "syntax/optimizer_param.h"
+#include "syntax/statement.h"
+
+/* Which parameters are texts. */
+typedef struct text_params {
+    bool (*takes_text)(void *arg, const char *param);
+    void *arg;
+} text_params;
+
+/* The value of a parameter: that of its expression, or the word that it can be read as: where the
+ * parameter is a text, or where it is no variable, so that the rule says what it takes. */
+static int param_value(session *s, const ast *option, const text_params *texts, value *out,
+                       kv_err *e)
+{
+    const ast *expr = option->kid[0], *word = option->n > 1 ? option->kid[1] : NULL;
+    bool plain = word && expr->kind == AST_NAME;
+    if (word && ((plain && !session_find(s, expr->u.text)) ||
+                 texts->takes_text(texts->arg, option->u.text)))
+        return eval(s, word, out, e);
+    int code = eval(s, expr, out, e);
+    if (code == KV_OK && out->kind == VALUE_ARRAY && kv_array_size(out->u.box->array) == 1) {
+        value array = *out;
+        code = value_item(out, array, e);
+        value_release(&array);
+    }
+    return code;
+}
+
+/* The value of a parameter as text, as kv_set_rule takes it. */
+static int param_text(session *s, const ast *option, const text_params *texts, value *out,
+                      kv_err *e)
+{
+    value v;
+    int code;
+    if (option->n == 0)
+        return value_text(out, "true", e);
+    if ((code = param_value(s, option, texts, &v, e)))
+        return code;
+    code = optimizer_param_text(out, v, e);
+    value_release(&v);
+    return code ? unit_at(s, option->kid[0], e) : KV_OK;
+}
+
+int rule_options_read(session *s, const ast *call, bool (*takes_text)(void *arg, const char *param),
+                      void *arg, rule_params *p, kv_err *e)
+{
+    const text_params texts = {takes_text, arg};
+    const command *c = call->u.other;
+    int code = KV_OK;
+    p->n = 0;
+    for (uint32_t i = 1; i < call->n && code == KV_OK; i++) {
+        const ast *option = call->kid[i];
+        value text;
+        if (!option || option->kind != STMT_OPTION ||
+            command_option_find(c, option->u.text, strlen(option->u.text)))
+            continue;
+        if ((code = param_text(s, option, &texts, &text, e)) == KV_OK &&
+            (code = rule_params_add(p, optimizer_own_name(option->u.text), text, e)))
+            unit_at(s, option, e);
+    }
+    if (code)
+        rule_params_release(p);
+    return code;
+}
+
+void rule_options_hint(session *s, const ast *call, kv_err *e)
+{
+    for (uint32_t i = 1; i < call->n; i++) {
+        const ast *option = call->kid[i];
+        const ast *expr = option && option->n > 1 ? option->kid[0] : NULL;
+        if (e->code == KV_E_DTYPE && expr && expr->kind == AST_NAME &&
+            !session_find(s, expr->u.text))
+            kv_err_hint(e, "there is no variable `%s`", expr->u.text);
+    }
+}

@@ -1,0 +1,149 @@
+/* Members that change what an adapter means, and are not known here, are refused where they are in
+ * use; all others are passed over. */
+#include "merge/adapter_config.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "checkpoint/json_scan.h"
+
+#define CONFIG_NAME "adapter_config.json"
+#define DEPTH_MAX   32 /* of what is skipped */
+
+typedef struct config {
+    double r, alpha;  /* -1: not there */
+    bool rank_stable; /* use_rslora */
+    const char *more; /* in use, and not supported; or NULL */
+} config;
+
+/* ---- The members ----------------------------------------------------------------------------- */
+
+/* Steps over a value: the bytes of it. */
+static int take_value(json_scan *s, const char **text, size_t *n)
+{
+    json_scan_peek(s);
+    int64_t begin = s->at;
+    int code = json_scan_skip(s);
+    *text = s->text + begin;
+    *n = (size_t)(s->at - begin);
+    return code;
+}
+
+/* Returns true if a member is in use: not null, false, empty, or the word for nothing. */
+static bool is_in_use(const char *text, size_t n)
+{
+    static const char *const off[] = {"null", "false", "\"\"", "\"none\"", "0"};
+    for (size_t i = 0; i < sizeof off / sizeof *off; i++)
+        if (strlen(off[i]) == n && memcmp(off[i], text, n) == 0)
+            return false;
+    /* {} and [], with blanks or without */
+    return !(n >= 2 && strchr("{[", text[0]) && strspn(text + 1, " \t\r\n") == n - 2);
+}
+
+static int take_number(json_scan *s, const char *name, double *x)
+{
+    const char *text;
+    size_t n;
+    int code = take_value(s, &text, &n);
+    if (code)
+        return code;
+    if (num_parse(text, n, NUM_BINARY64, x, NULL) != n || !isfinite(*x) || *x <= 0)
+        return file_bad(s->e, KV_E_FORMAT, s->path, "\"%s\" is no positive number", name);
+    return KV_OK;
+}
+
+static int take_member(json_scan *s, const char *name, config *c)
+{
+    static const char *const others[] = {"use_dora",       "rank_pattern", "alpha_pattern",
+                                         "fan_in_fan_out", "use_qalora",   "modules_to_save"};
+    const char *text;
+    size_t n;
+    if (strcmp(name, "r") == 0)
+        return take_number(s, name, &c->r);
+    if (strcmp(name, "lora_alpha") == 0)
+        return take_number(s, name, &c->alpha);
+    int code = take_value(s, &text, &n);
+    if (code || !is_in_use(text, n))
+        return code;
+    c->rank_stable |= strcmp(name, "use_rslora") == 0;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(name, others[i]) == 0)
+            c->more = others[i];
+    return KV_OK;
+}
+
+static int read_members(json_scan *s, config *c)
+{
+    buf name = {0};
+    int code = json_scan_open(s, '{');
+    while (json_scan_item(s, '}', &code))
+        if (!(code = json_scan_name(s, &name)))
+            code = take_member(s, buf_text(&name), c);
+    buf_release(&name);
+    return code ? code : json_scan_end(s);
+}
+
+/* ---- The file -------------------------------------------------------------------------------- */
+
+/* Where the configuration of the adapter at path would stand. */
+static void put_config_path(buf *out, const char *path)
+{
+    struct stat about;
+    const char *slash = strrchr(path, '/');
+    if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
+        buf_printf(out, path[strlen(path) - 1] == '/' ? "%s%s" : "%s/%s", path, CONFIG_NAME);
+    else
+        buf_printf(out, "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, CONFIG_NAME);
+}
+
+static int scale_of(const config *c, const char *path, double *scale, kv_err *e)
+{
+    if (c->more)
+        return file_bad(e, KV_E_UNSUPPORTED, path,
+                        "\"%s\" makes the adapter more than a scaled product", c->more);
+    if (c->r < 0 || c->alpha < 0)
+        return file_bad(e, KV_E_FORMAT, path, "it has no \"%s\"", c->r < 0 ? "r" : "lora_alpha");
+    *scale = c->alpha / (c->rank_stable ? sqrt(c->r) : c->r);
+    return KV_OK;
+}
+
+static int read_config(const char *path, double *scale, kv_err *e)
+{
+    char *text;
+    size_t n;
+    config c = {.r = -1, .alpha = -1};
+    int code = file_read_text(path, &text, &n, e);
+    if (code)
+        return code;
+    json_scan s = {.path = path,
+                   .text = text,
+                   .n = (int64_t)n,
+                   .what = "text",
+                   .max_depth = DEPTH_MAX,
+                   .e = e};
+    code = read_members(&s, &c);
+    if (code == KV_OK)
+        code = scale_of(&c, path, scale, e);
+    mem_free(text);
+    return code;
+}
+
+int adapter_config_scale(const char *path, double *scale, kv_err *e)
+{
+    buf config_path = {0};
+    bool there;
+    *scale = 1;
+    if (strcmp(path, "-") == 0)
+        return KV_OK;
+    put_config_path(&config_path, path);
+    int code = buf_check(&config_path, e);
+    if (code == KV_OK && (code = file_look(buf_text(&config_path), &there, e)) == KV_OK && there)
+        code = read_config(buf_text(&config_path), scale, e);
+    buf_release(&config_path);
+    return code;
+}

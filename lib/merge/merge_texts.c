@@ -1,0 +1,22 @@
+/* Merges by their names. */
+#include "merge/merge_texts.h"
+
+#include <stddef.h>
+
+/* The letter that stands for all that are alike. */
+static char plain(char c)
+{
+    return c == '-' ? '_' : c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
+const merge_text *merge_text_find(const char *name)
+{
+    for (const merge_text *t = merge_texts; t->name; t++) {
+        size_t i = 0;
+        while (name[i] && plain(name[i]) == t->name[i])
+            i++;
+        if (!name[i] && !t->name[i])
+            return t;
+    }
+    return NULL;
+}

@@ -1,0 +1,16 @@
+/* The merges of src/merges, as texts by their names. */
+#ifndef MERGE_MERGE_TEXTS_H
+#define MERGE_MERGE_TEXTS_H
+
+/* An alias has the same text, and stands behind the first name. */
+typedef struct merge_text {
+    const char *name, *text;
+} merge_text;
+
+/* Made by the build; an entry without a name ends it. */
+extern const merge_text merge_texts[];
+
+/* The entry of a name, in any case and with - or _ alike; NULL when there is none. */
+const merge_text *merge_text_find(const char *name);
+
+#endif

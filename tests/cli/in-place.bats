@@ -1,0 +1,146 @@
+# A file that is changed in place, and a writer that is killed, or fails, or loses its power: what
+# kvctl finds is the file before or after, never a mixture. The programs are those of tests/crash.
+#
+# KILLS=1000 bats tests/cli/in-place.bats kills at more random moments; STATES=1000000 tries more
+# states of the disk behind a call.
+
+load help
+
+setup_file()
+{
+    [ -x "${KVCTL_BUILD:-$BATS_TEST_DIRNAME/../../build}/crash/change" ] ||
+        skip_file "the programs of tests/crash are not built: make tests"
+}
+
+# make_models BYTES EVERY: a.st and b.st, of which one element in EVERY differs, and p.st, the patch.
+# shellcheck disable=SC2154 # of help.bash
+make_models()
+{
+    "$build/crash/change" make "$1" "$2" a.st b.st
+    kvctl hash a.st >a.hash
+    kvctl hash b.st >b.hash
+    kvctl patch a.st b.st --out p.st >/dev/null
+}
+
+# calls VARIABLES…: changes m/m.st, made anew as a.st, behind the library that watches.
+calls()
+{
+    rm -rf m
+    mkdir m
+    cp a.st m/m.st
+    env CALLS_FOLDER="$PWD/m" LD_PRELOAD="$build/crash/calls.so" "$@" \
+        "$build/kvctl" apply p.st m/m.st --in-place
+}
+
+# What a reader finds is a.st or b.st, whose name is left in `found`, and nothing is left.
+finds_a_or_b()
+{
+    kvctl hash m/m.st >m.hash
+    if cmp -s m.hash a.hash; then found=a; else found=b; fi
+    cmp m.hash $found.hash
+    cmp m/m.st $found.st
+    [ "$(ls -A m)" = m.st ]
+}
+
+@test "in place: killed behind every call" {
+    local n=0 as=0 bs=0 status=137
+    make_models 300000 20
+    while [ "$status" = 137 ]; do
+        n=$((n + 1))
+        status=0
+        calls CALLS_KILL=$n 2>/dev/null || status=$?
+        finds_a_or_b
+        if [ $found = a ]; then as=$((as + 1)); else bs=$((bs + 1)); fi
+    done
+    [ "$status" = 0 ] && [ $found = b ]
+    [ $n -gt 15 ] && [ $as -gt 4 ] && [ $bs -gt 8 ]
+}
+
+# The disk is full. Removing a file may fail without a word: what stays is removed by the reader.
+@test "in place: every call fails" {
+    local n failed=0 as=0 kept=0 status
+    make_models 300000 20
+    for n in {1..20}; do
+        status=0
+        calls CALLS_FAIL=$n 2>said || status=$?
+        if [ "$status" != 0 ]; then
+            failed=$((failed + 1))
+            grep -q 'No space left on device$' said
+            ! grep -qF 'the change is kept in "m/.m.st.kv-journal"; the next reader of the file ends it' said ||
+                kept=$((kept + 1))
+        fi
+        finds_a_or_b
+        [ $found = b ] || as=$((as + 1))
+        [ "$status" != 0 ] || [ $found = b ]
+    done
+    [ $failed -gt 13 ] && [ $failed -lt 20 ] && [ $as -gt 4 ] && [ $kept -gt 5 ]
+}
+
+@test "in place: killed at random moments" {
+    make_models 4000000 100
+    run "$build/crash/kill" -n "${KILLS:-60}" "$build/kvctl" m.st a.st b.st \
+        "$build/kvctl" apply p.st m.st --in-place
+    assert_success
+    assert_output --regexp "^${KILLS:-60} kills, .* hit: A in [1-9][0-9]*, B in [1-9]"
+}
+
+# The next apply of the same patch ends what the first began, or begins again.
+@test "in place: applied again after every call" {
+    local n
+    make_models 300000 20
+    for n in {1..15}; do
+        calls CALLS_KILL=$n 2>/dev/null || true
+        kvctl apply p.st m/m.st --in-place
+        cmp m/m.st b.st
+        [ "$(ls -A m)" = m.st ]
+    done
+}
+
+# A reader waits for a writer, and the other way round.
+@test "in place: readers and writers at one time" {
+    make_models 3000000 30
+    kvctl patch b.st a.st --out back.st >/dev/null
+    mkdir m
+    cp a.st m/m.st
+    {
+        while [ ! -e ended ]; do kvctl hash m/m.st; done >hashes 2>&1
+    } 3>&- &
+    for _ in {1..15}; do
+        kvctl apply p.st m/m.st --in-place
+        kvctl apply back.st m/m.st --in-place
+    done
+    touch ended
+    wait
+    cmp m/m.st a.st
+    [ "$(wc -l <hashes)" -gt 15 ]
+    run grep -vxF -e "$(cat a.hash)" -e "$(cat b.hash)" hashes
+    assert_failure 1
+}
+
+@test "in place: every state of the disk that a crash can leave" {
+    make_models 40000 6
+    calls CALLS_LOG="$PWD/log"
+    cmp m/m.st b.st
+    run "$build/crash/states" -m "${STATES:-10000}" log m.st a.st b.st
+    assert_success
+    assert_output --regexp '^[0-9]{4,} states behind 15 calls \(0 of them sampled\), '
+    # pages that are torn: more states than can be tried
+    run "$build/crash/states" -m "${STATES:-300}" -n 20 -p 512 log m.st a.st b.st
+    assert_success
+    assert_output --regexp '^[0-9]{4,} states behind 15 calls \([1-9] of them sampled\), '
+}
+
+# The last sync is that of the folder that lost the journal, which would do no harm.
+@test "in place: a sync that is left out is found" {
+    make_models 20000 50
+    for n in 1 2 3 4 5; do
+        calls CALLS_LOG="$PWD/log$n" CALLS_DROP=$n
+        run "$build/crash/states" "log$n" m.st a.st b.st
+        assert_failure 1
+        assert_output --partial 'in the state that is left in '
+        rm -r "${lines[0]##* }"*
+    done
+    calls CALLS_LOG="$PWD/log6" CALLS_DROP=6
+    run "$build/crash/states" log6 m.st a.st b.st
+    assert_success
+}
