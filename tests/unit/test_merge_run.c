@@ -317,6 +317,42 @@ TEST(merge_run_types)
     leave_folder("out.safetensors", NULL);
 }
 
+/* Sums and products alone take another way, which begins with the bits of BF16. */
+TEST(merge_run_bf16)
+{
+    enter_folder();
+    static const char *const sums[] = {
+        "{ merged = sum(models) / 3 }",
+        "{ merged = 0.3 * models[0] + (0.7 * models[1] - models[2]) * models[0] }",
+        "{ m = max(models[1]); merged = m * models[0] * models[1] + m * models[2] }"};
+    buf files[3];
+    float *x[3];
+    make_files(files, x, 3, 5);
+    for (int i = 0; i < 3; i++) {
+        uint16_t *bits = malloc(SIZE * sizeof *bits);
+        tensor_encode_f32(bits, TENSOR_BF16, x[i], SIZE);
+        bits[i] = 0x7fc0; /* nan */
+        tensor_decode_f32(x[i], TENSOR_BF16, bits, SIZE);
+        buf_release(&files[i]);
+        files[i] = tensor_file(&(tensor_given){"w", i < 2 ? TENSOR_BF16 : TENSOR_F32, SIZE, 0,
+                                               i < 2 ? (void *)bits : x[i]},
+                               1);
+        free(bits);
+    }
+    for (int r = 0; r < 3; r++) {
+        float *y = merged(
+            &(merge_case){.rule = sums[r], .files = files, .nmodels = 3, .type = TENSOR_F32});
+        for (int i = 0; i < SIZE; i++) {
+            float a = x[0][i], b = x[1][i], c = x[2][i];
+            float want = r == 0 ? (a + b + c) / 3 : r == 1 ? 0.3f * a + (0.7f * b - c) * a : NAN;
+            CHECK(y[i] == want || (y[i] != y[i] && want != want));
+        }
+        free(y);
+    }
+    release_files(files, x, 3);
+    leave_folder("out.safetensors", NULL);
+}
+
 /* What a merge of one tensor each, in models a and b, says. */
 static void check_refusal(tensor_given a, tensor_given b, const char *rule, kv_code code,
                           const char *text)
