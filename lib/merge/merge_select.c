@@ -170,25 +170,29 @@ __attribute__((target("avx512f,popcnt"))) static int64_t look_512(look *l, uint3
     __m512i low = _mm512_set1_epi32((int)l->low), high = _mm512_set1_epi32((int)l->high);
     __m512i first = _mm512_set1_epi32((int)l->first), span = _mm512_set1_epi32((int)l->span);
     __m512i sign = _mm512_set1_epi32(INT32_MIN), all = _mm512_set1_epi32(-1);
-    int64_t kept = 0, below = 0, nlow = 0, nhigh = 0, nnans = 0;
+    __m512i below = _mm512_setzero_si512(), nlow = below, nhigh = below, nnans = below;
+    int64_t kept = 0;
     for (int64_t i = 0; i < n; i += 16) {
         __mmask16 here = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : (__mmask16)-1;
         __m512 y = _mm512_add_ps(_mm512_maskz_loadu_ps(here, x + i), _mm512_setzero_ps());
         __m512i u = _mm512_castps_si512(y);
         u ^= _mm512_srai_epi32(u, 31) | sign;
         u = _mm512_mask_mov_epi32(u, _mm512_cmp_ps_mask(y, y, _CMP_UNORD_Q), all);
-        below += __builtin_popcount(_mm512_mask_cmplt_epu32_mask(here, u, low));
-        nlow += __builtin_popcount(_mm512_mask_cmpeq_epu32_mask(here, u, low));
-        nhigh += __builtin_popcount(_mm512_mask_cmpeq_epu32_mask(here, u, high));
-        nnans += __builtin_popcount(_mm512_mask_cmpeq_epu32_mask(here, u, all));
+        below =
+            _mm512_mask_sub_epi32(below, _mm512_mask_cmplt_epu32_mask(here, u, low), below, all);
+        nlow = _mm512_mask_sub_epi32(nlow, _mm512_mask_cmpeq_epu32_mask(here, u, low), nlow, all);
+        nhigh =
+            _mm512_mask_sub_epi32(nhigh, _mm512_mask_cmpeq_epu32_mask(here, u, high), nhigh, all);
+        nnans =
+            _mm512_mask_sub_epi32(nnans, _mm512_mask_cmpeq_epu32_mask(here, u, all), nnans, all);
         __mmask16 in = _mm512_mask_cmple_epu32_mask(here, _mm512_sub_epi32(u, first), span);
         _mm512_storeu_si512(key + kept, _mm512_maskz_compress_epi32(in, u));
         kept += __builtin_popcount(in);
     }
-    l->below = below;
-    l->nlow = nlow;
-    l->nhigh = nhigh;
-    l->nnans = nnans;
+    l->below = _mm512_reduce_add_epi32(below);
+    l->nlow = _mm512_reduce_add_epi32(nlow);
+    l->nhigh = _mm512_reduce_add_epi32(nhigh);
+    l->nnans = _mm512_reduce_add_epi32(nnans);
     return l->any ? kept : 0;
 }
 
