@@ -392,9 +392,11 @@ const command command_table[] = {
      COMMAND_GIVES,
      cmd_apply,
      "patches over the checkpoint that they were made from, one after the other",
-     "apply 1.patch a.safetensors --out d.safetensors; diff d.safetensors b.safetensors\n"
-     "apply 1.patch 2.patch a.safetensors --out d.safetensors # both in one pass\n"
-     "expect-error assert { apply 2.patch a.safetensors --out e.safetensors } # not made from a",
+     "save a.safetensors; push 3 a; save b.safetensors\n"
+     "patch a.safetensors b.safetensors --out 1.patch\n"
+     "apply 1.patch a.safetensors --out c.safetensors; diff c.safetensors b.safetensors\n"
+     "apply 1.patch a.safetensors --in-place # only what changed is written\n"
+     "expect-error assert { apply 1.patch b.safetensors --out e.safetensors } # not made from b",
      "patch, diff, hash, checkpoints",
      .fails = "assert, io, format, unsupported"},
     {"type",

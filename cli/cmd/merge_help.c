@@ -12,7 +12,7 @@
 #include "merge/merge_texts.h"
 #include "vm/rule.h"
 
-#define COLUMN 20 /* of titles */
+#define COLUMN 18 /* of titles */
 #define WIDTH  98
 
 /* The first sentence of the comment at the top, in one line: a point before a blank and a letter
@@ -80,7 +80,7 @@ void merges_list(buf *out)
 {
     for (const merge_text *t = merge_texts; t->name; t++) {
         buf names = {0}, title = {0}, parameters = {0};
-        buf_printf(&names, "    %s", t->name);
+        buf_printf(&names, "  %s", t->name);
         put_title(&title, t->text);
         put_parameters(&parameters, t->text);
         for (; t[1].name && strcmp(t[1].text, t->text) == 0; t++)
