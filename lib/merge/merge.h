@@ -52,8 +52,8 @@ int merge_check(const merge *m, kv_err *e);
 
 /* Writes what was checked to path: see checkpoint_out_open, also for o. One of the inputs may stand
  * there. Errors: those of checkpoint_out_open and of walk_run; value (integer keys that differ, the
- * first element is told; a number that does not fit its type); unsupported (the
- * factors of all adapters for a key are more than can be held). On failure what stands at path is as it was. */
+ * first element is told; a number that does not fit its type); unsupported (the factors of all
+ * adapters for a key are more than can be held). On failure what stands at path is as it was. */
 int merge_run(const merge *m, const char *path, const checkpoint_out_options *o, kv_err *e);
 
 #endif
