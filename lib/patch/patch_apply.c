@@ -20,7 +20,7 @@ typedef struct applying {
     in_place *journal;
     pthread_mutex_t lock; /* of the journal */
     int64_t *walked; /* A's keys with elements, by number, */
-    int64_t *into;   /* and what becomes of each: its number in the chain, or -1: it is hashed only */
+    int64_t *into;   /* and what becomes of each: its number in the chain, or -1: only hashed */
     int64_t *whole;  /* the other keys of the chain */
     int64_t nwalked, nwhole;
     patch_maker *workers;
