@@ -75,7 +75,7 @@ END
     [ $rules = 13 ]
 }
 
-@test "every rule that help lists is among those, but for lora" {
+@test "every rule of src/merges is among those, but for lora" {
     local rule count=0
     for rule in $(kvctl help merge | sed -nE '/^Rules/,$s/^    ([a-z_]+),? .*/\1/p'); do
         count=$((count + 1))
