@@ -470,7 +470,7 @@ static int apply_beside(const char *path, patch *const *patches, int n, checkpoi
 {
     buf to = {0};
     checkpoint_out_options how = {.shard_bytes = shard_bytes, .force = true, .keep = true};
-        how.unsynced = o && o->unsynced;
+    how.unsynced = o && o->unsynced;
     how.any_name = checkpoint_is_safetensors(a);
     buf_add(&to, path);
     if (is_folder(path) && path[strlen(path) - 1] != '/')
