@@ -5,7 +5,6 @@
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/outputs.h"
 #include "checkpoints/patches.h"
-#include "patch/patch_format.h"
 #include "session/unit.h"
 #include "syntax/safe.h"
 #include "term/progress.h"
@@ -69,30 +68,18 @@ static int at_word(const session *s, const request *r, const ast *otherwise, kv_
     return unit_at(s, about ? about : otherwise, e);
 }
 
-/* Opens the checkpoint, which is no patch. The caller closes it, after an error too. */
-static int open_base(const session *s, const request *r, checkpoint **a, kv_err *e)
-{
-    const checkpoint_options weights = {.weights = true};
-    if (checkpoint_open(a, r->base.text, &weights, e))
-        return unit_at(s, r->base.at, e);
-    if (!checkpoint_metadata(*a, PATCH_MARK))
-        return KV_OK;
-    unit_err(s, r->base.at, e, KV_E_USAGE, "%s is a patch too", r->base.text);
-    return kv_err_hint(e, "the checkpoint stands behind the patches: apply P A --out B");
-}
-
 static int apply_to(session *s, const request *r, const patches *p, patch_misfits *wrong,
                     kv_err *e)
 {
     const patch_options o = {.progress = progress_bytes, .check_only = s->dry_run,
                              .unsynced = s->writes_unsynced};
+    const checkpoint_options weights = {.weights = true};
     checkpoint *a = NULL;
-    int code = open_base(s, r, &a, e);
-    if (!code) {
-        progress_begin("apply", 0, PROGRESS_BYTES);
-        code = patch_apply(r->to, p->items, p->n, a, &r->how, &o, wrong, e);
-        progress_end();
-    }
+    if (checkpoint_open(&a, r->base.text, &weights, e))
+        return unit_at(s, r->base.at, e);
+    progress_begin("apply", 0, PROGRESS_BYTES);
+    int code = patch_apply(r->to, p->items, p->n, a, &r->how, &o, wrong, e);
+    progress_end();
     checkpoint_close(a);
     return code;
 }
@@ -103,13 +90,8 @@ static int apply_in_place(session *s, const request *r, const patches *p, patch_
     const patch_options o = {.progress = progress_bytes, .check_only = s->dry_run,
                              .unsynced = s->writes_unsynced};
     patch_place place = PATCH_IN_PLACE;
-    checkpoint *a = NULL;
-    int code = open_base(s, r, &a, e);
-    checkpoint_close(a); /* who changes a file has it not open */
-    if (code)
-        return code;
     progress_begin("apply", 0, PROGRESS_BYTES);
-    code = patch_apply_in_place(r->base.text, p->items, p->n, r->how.shard_bytes, &o, &place,
+    int code = patch_apply_in_place(r->base.text, p->items, p->n, r->how.shard_bytes, &o, &place,
                                     wrong, e);
     progress_end();
     if (!code && place == PATCH_ALREADY)

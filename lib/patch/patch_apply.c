@@ -41,6 +41,14 @@ static void tell(void *arg, int64_t done, int64_t all)
 
 /* ---- The right checkpoint -------------------------------------------------------------------- */
 
+static int refuse_patch(const checkpoint *a, kv_err *e)
+{
+    if (!checkpoint_metadata(a, PATCH_MARK))
+        return KV_OK;
+    file_bad(e, KV_E_USAGE, checkpoint_name(a), "a patch, but no checkpoint");
+    return kv_err_hint(e, "the checkpoint stands behind the patches: apply P A --out B");
+}
+
 static int compare(const applying *r, const tensor_hash *hashes, patch_misfits *wrong, kv_err *e)
 {
     patch *const *patches = r->chain.patches;
@@ -367,8 +375,9 @@ int patch_apply(const char *path, patch *const *patches, int n, checkpoint *a,
 {
     applying r = {.a = a, .o = o};
     bool right = false;
-    int code = patch_check_links(patches, n, wrong, e);
-    if (!code && !(code = patch_chain_init(&r.chain, patches, n, e)) &&
+    int code = refuse_patch(a, e);
+    if (!code && !(code = patch_check_links(patches, n, wrong, e)) &&
+        !(code = patch_chain_init(&r.chain, patches, n, e)) &&
         !(code = fits(&r, &right, e)))
         code = right && !(o && o->check_only) ? apply_to_out(&r, path, how, wrong, e)
                                               : check_base(&r, wrong, e);
@@ -493,7 +502,7 @@ int patch_apply_in_place(const char *path, patch *const *patches, int n, int64_t
     kv_err why = {0};
     checkpoint *a = NULL;
     int code = open_weights(&a, path, &why);
-    if (!code && !(code = check_store(path, a, &why)) &&
+    if (!code && !(code = refuse_patch(a, &why)) && !(code = check_store(path, a, &why)) &&
         !(code = patch_check_links(patches, n, wrong, &why))) {
         *place = header_stays(a, &patches[n - 1]->index) ? PATCH_IN_PLACE : PATCH_BESIDE;
         if (*place == PATCH_IN_PLACE) {
