@@ -155,7 +155,7 @@ END
 @test "help: the rules, and the text of one" {
     kvctl help merge >page
     for rule in linear task_arithmetic slerp ties dare_linear dare_ties breadcrumbs della model_stock ema median trimmed_mean lora; do
-        grep -q "^    $rule\b" page
+        grep -q "^  $rule\b" page
         kvctl help merge $rule >text
         cmp text "$top/src/merges/$rule.kvu"
     done
