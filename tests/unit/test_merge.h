@@ -12,6 +12,7 @@
 #include "checkpoint/tensor_reader.h"
 #include "lang/parse.h"
 #include "merge/merge.h"
+#include "test_checkpoint.h"
 #include "test_tensor.h"
 
 typedef struct merge_case {
@@ -26,7 +27,7 @@ typedef struct merge_case {
     int nparams;
 } merge_case;
 
-/* Merges to out.safetensors, and opens that. */
+/* Merges to a file, and opens that; it has no name afterwards. */
 static inline int merge_try(checkpoint **out, const merge_case *c, kv_err *e)
 {
     static const char *const names[] = {"a", "b", "c", "d", "e"};
@@ -58,18 +59,22 @@ static inline int merge_try(checkpoint **out, const merge_case *c, kv_err *e)
                .keys = keys,
                .nkeys = n};
     checkpoint_out_options unsynced = {.unsynced = true};
+    test_folder d = folder_new_quick();
     int code = parse_merge(&rule, &text, &memory, e);
     m.rule = rule;
     if (!code)
         code = merge_check(&m, e);
     if (!code)
-        code = merge_run(&m, "out.safetensors", &unsynced, e);
+        code = merge_run(&m, folder_file(&d, "out.safetensors"), &unsynced, e);
     for (int i = 0; i < c->nmodels; i++)
         checkpoint_close(models[i]);
     checkpoint_close(base);
     arena_release(&memory);
     free(keys);
-    return code ? code : checkpoint_open(out, "out.safetensors", NULL, e);
+    if (!code)
+        code = checkpoint_open(out, folder_file(&d, "out.safetensors"), NULL, e);
+    folder_remove(&d);
+    return code;
 }
 
 /* The elements of a merged tensor of F32. The caller frees them. */
