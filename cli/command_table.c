@@ -373,7 +373,7 @@ const command command_table[] = {
      .fails = "assert, key, io, format, unsupported"},
     {"patch",
      {{ARG_PATHS, "A B", false}},
-     {{"out", OPTION_PATH, "P"}, {"chain", OPTION_FLAG, NULL}},
+     {{"out", OPTION_OUTPUT, "P"}, {"chain", OPTION_FLAG, NULL}},
      COMMAND_GIVES,
      cmd_patch,
      "a small file that turns checkpoint A into B, bit by bit; with --chain one of several patches",

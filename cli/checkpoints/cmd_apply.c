@@ -58,6 +58,13 @@ static int read_output(session *s, const ast *call, result *out, request *r, kv_
     return safe_write(s, to, e) ? unit_at(s, r->at, e) : KV_OK;
 }
 
+/* Gives an error its place: the word of the file that it is about, or else `otherwise`. */
+static int at_word(const session *s, const request *r, const ast *otherwise, kv_err *e)
+{
+    const ast *about = eval_words_about(&r->all, e);
+    return unit_at(s, about ? about : otherwise, e);
+}
+
 static int apply_to(session *s, const request *r, const patches *p, patch_misfits *wrong,
                     kv_err *e)
 {
@@ -94,7 +101,7 @@ static int apply_in_place(session *s, const request *r, const patches *p, patch_
                      patch_name(p->items[p->n - 1]));
     else if (!code)
         session_would(s, place == PATCH_IN_PLACE ? "change" : "replace", r->base.text);
-    return code ? unit_at(s, r->base.at, e) : KV_OK;
+    return code ? at_word(s, r, r->base.at, e) : KV_OK;
 }
 
 static int apply_words(session *s, const ast *call, rows *table, result *out, kv_err *e)
@@ -113,7 +120,7 @@ static int apply_words(session *s, const ast *call, rows *table, result *out, kv
         session_would(s, "write", r.to);
     patch_misfits_release(&wrong);
     patches_release(&p);
-    return code ? unit_at(s, r.at ? r.at : call, e) : KV_OK;
+    return code ? at_word(s, &r, r.at ? r.at : call, e) : KV_OK;
 }
 
 int cmd_apply(session *s, const ast *call, result *out, kv_err *e)

@@ -376,24 +376,17 @@ static int choose_all(merging *m, kv_err *e)
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-static bool is_about(const kv_err *e, const word *w)
-{
-    size_t n = w->text ? strlen(w->text) : 0;
-    return n > 0 && strncmp(e->text, w->text, n) == 0 && e->text[n] == ':';
-}
-
 /* The word of the model or the base that an error begins with, or NULL. */
-static const ast *model_of(const merging *m, const kv_err *e)
+static const ast *model_of(merging *m, const kv_err *e)
 {
-    for (int64_t i = m->models.n - 1; i >= 0; i--)
-        if (is_about(e, &m->models.items[i]))
-            return m->models.items[i].at;
-    return is_about(e, &m->base) ? m->base.at : NULL;
+    const words base = {&m->base, m->base.text != NULL, 1};
+    const ast *model = eval_words_about(&m->models, e);
+    return model ? model : eval_words_about(&base, e);
 }
 
 /* Gives an error of merge_check its place. What a rule of the library refuses is a mistake in what
  * it was given, so its own place says nothing; `fail` has none. */
-static int at_word(const merging *m, kv_err *e)
+static int at_word(merging *m, kv_err *e)
 {
     const ast *model = model_of(m, e);
     bool in_library = e->line > 0 && m->found.library && strcmp(e->file, m->found.library) == 0;

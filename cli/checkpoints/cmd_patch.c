@@ -1,4 +1,5 @@
 /* What turns one checkpoint into another, as a file; and several of them as one. */
+#include "base/file.h"
 #include "base/mem.h"
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/patches.h"
@@ -21,18 +22,31 @@ static int add_summary(rows *table, const patch_summary *made, kv_err *e)
     return code;
 }
 
-static int make(session *s, const words *w, const char *to, patch_summary *made, kv_err *e)
+/* A patch in the place of what it is made from could be applied to nothing any more. */
+static int check_place(session *s, const word *to, const checkpoint *c, kv_err *e)
+{
+    for (int i = 0; i < checkpoint_nfiles(c); i++)
+        if (file_is_same(to->text, checkpoint_file(c, i))) {
+            unit_err(s, to->at, e, KV_E_USAGE, "the patch would take the place of \"%s\"",
+                     checkpoint_file(c, i));
+            return kv_err_hint(e, "patch A B --out P, where P is another file");
+        }
+    return KV_OK;
+}
+
+static int make(session *s, const words *w, const word *to, patch_summary *made, kv_err *e)
 {
     const checkpoint_options weights = {.weights = true};
     const patch_options o = {.progress = progress_bytes, .unsynced = s->writes_unsynced};
     checkpoint *files[2] = {0};
     int code = KV_OK;
-    for (int i = 0; i < 2 && !code; i++)
-        if ((code = checkpoint_open(&files[i], w->items[i].text, &weights, e)))
-            unit_at(s, w->items[i].at, e);
-    if (!code) {
+    for (int i = 0; i < 2 && !code; i++) {
+        code = checkpoint_open(&files[i], w->items[i].text, &weights, e);
+        code = code ? unit_at(s, w->items[i].at, e) : check_place(s, to, files[i], e);
+    }
+    if (!code && !s->dry_run) {
         progress_begin("patch", 0, PROGRESS_BYTES);
-        code = patch_make(to, files[0], files[1], &o, made, e);
+        code = patch_make(to->text, files[0], files[1], &o, made, e);
         progress_end();
     }
     checkpoint_close(files[0]);
@@ -40,16 +54,18 @@ static int make(session *s, const words *w, const char *to, patch_summary *made,
     return code;
 }
 
-static int join(session *s, const words *w, const char *to, patch_summary *made, rows *table,
+static int join(session *s, const words *w, const word *to, patch_summary *made, rows *table,
                 result *out, kv_err *e)
 {
-    const patch_options o = {.progress = progress_bytes, .unsynced = s->writes_unsynced};
+    const patch_options o = {.progress = progress_bytes,
+                             .check_only = s->dry_run,
+                             .unsynced = s->writes_unsynced};
     patch_misfits wrong = {0};
     patches p = {0};
     int code = patches_open(s, w, w->n, &p, e);
     if (!code) {
         progress_begin("patch", 0, PROGRESS_BYTES);
-        code = patch_join(to, p.items, p.n, &o, made, &wrong, e);
+        code = patch_join(to->text, p.items, p.n, &o, made, &wrong, e);
         progress_end();
     }
     code = patches_refuse(&wrong, table, code, out, e);
@@ -77,21 +93,19 @@ static int patch_words(session *s, const ast *call, rows *table, result *out, kv
     int code = eval_words(s, call->kid[0], "a path", out, &w, e);
     if (code || (code = check_words(s, call, &w, chain, e)))
         return code;
-    const char *to = eval_option_word(s, call, "out", "a path", out, e);
-    if (!to && !e->code) {
-        unit_err(s, call, e, KV_E_USAGE, "nothing says where the patch goes");
-        return kv_err_hint(e, "--out P.safetensors");
-    }
-    if (!to)
+    word to = {eval_option_word(s, call, "out", "a path", out, e),
+               command_option_of(call, "out")};
+    if (!to.text)
         return e->code;
-    const ast *at = command_option_of(call, "out");
-    if (safe_write(s, to, e))
-        return unit_at(s, at, e);
-    if (session_would(s, "write", to))
+    if (safe_write(s, to.text, e))
+        return unit_at(s, to.at, e);
+    code = chain ? join(s, &w, &to, &made, table, out, e) : make(s, &w, &to, &made, e);
+    if (code) {
+        const ast *about = eval_words_about(&w, e);
+        return unit_at(s, about ? about : to.at, e);
+    }
+    if (out->refusal || session_would(s, "write", to.text))
         return KV_OK;
-    code = chain ? join(s, &w, to, &made, table, out, e) : make(s, &w, to, &made, e);
-    if (code || out->refusal)
-        return code ? unit_at(s, at, e) : KV_OK;
     return add_summary(table, &made, e);
 }
 

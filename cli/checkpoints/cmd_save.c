@@ -1,8 +1,8 @@
 /* The store into a file in the middle of a run: whole, as -s keeps it; the values of its keys as
  * other tools take them; or what turns a checkpoint into these, as a patch. */
 #include <string.h>
-#include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/num.h"
 #include "checkpoint/checkpoint_write.h"
 #include "checkpoint/tensor_codec.h"
@@ -281,20 +281,13 @@ static int write_patch(const char *path, const char *from, const tensors *t, con
     return code;
 }
 
-/* Returns true if both paths are one file. */
-static bool is_same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 static int check_patch(session *s, const ast *call, const char *path, const char *from, kv_err *e)
 {
     static const char *const options[] = {"shard-size", "force"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (command_option_of(call, options[i]))
             return unit_err(s, call, e, KV_E_USAGE, "a patch is one file: no --%s", options[i]);
-    if (!is_same_file(path, from))
+    if (!file_is_same(path, from))
         return KV_OK;
     unit_err(s, call->kid[0], e, KV_E_USAGE, "the patch would take the place of \"%s\"", from);
     return kv_err_hint(e, "save P.safetensors --patch-from %s; apply makes a checkpoint of both",
@@ -345,9 +338,7 @@ static bool is_whole(const ast *call, const char *path)
 
 static bool is_state_file(const session *s, const char *path)
 {
-    struct stat a, b;
-    return s->state.path && stat(path, &a) == 0 && stat(s->state.path, &b) == 0 &&
-           a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    return s->state.path && file_is_same(path, s->state.path);
 }
 
 /* Writes what was asked for. */

@@ -73,3 +73,13 @@ const char *eval_option_word(session *s, const ast *call, const char *option, co
     const ast *given = command_option_of(call, option);
     return given ? eval_word(s, given, what, out, e) : NULL;
 }
+
+const ast *eval_words_about(const words *w, const kv_err *e)
+{
+    for (int64_t i = 0; i < w->n; i++) {
+        size_t n = strlen(w->items[i].text);
+        if (n > 0 && strncmp(e->text, w->items[i].text, n) == 0 && e->text[n] == ':')
+            return w->items[i].at;
+    }
+    return NULL;
+}

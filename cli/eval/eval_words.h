@@ -30,4 +30,8 @@ int eval_option_words(session *s, const ast *call, const char *option, const cha
 const char *eval_option_word(session *s, const ast *call, const char *option, const char *what,
                              result *out, kv_err *e);
 
+/* The place of the word that names the file which an error begins with, as in `x.npz: …`; NULL:
+ * none does. */
+const ast *eval_words_about(const words *w, const kv_err *e);
+
 #endif

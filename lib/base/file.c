@@ -18,6 +18,12 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 
+bool file_is_same(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 int file_error(kv_err *e, const char *doing, const char *path, int errnum)
 {
     /* strerror follows the locale; the descriptions of this function do not. */

@@ -75,6 +75,9 @@ void file_out_clean(const file_out *out);
 /* The same in the folder that path stands in. */
 void file_clean_beside(const char *path);
 
+/* Returns true if both paths name one file or folder, by other links too. */
+bool file_is_same(const char *a, const char *b);
+
 /* Removes a folder of files. Links are not followed; folders in it stay, and then it does too. */
 void file_remove_folder(const char *path);
 

@@ -102,17 +102,83 @@ void half_narrow_f16(uint16_t *restrict dst, const float *restrict src, int64_t 
         half_narrow_f16_soft(dst, src, n);
 }
 
-CPU_CLONES void half_widen_bf16(float *restrict dst, const uint16_t *restrict src, int64_t n)
+/* ---- bfloat16 -------------------------------------------------------------------------------- */
+
+CPU_CLONES static void widen_bf16(float *restrict dst, const uint16_t *restrict src, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         dst[i] = float_of((uint32_t)src[i] << 16);
 }
 
-CPU_CLONES void half_narrow_bf16(uint16_t *restrict dst, const float *restrict src, int64_t n)
+CPU_CLONES static void narrow_bf16(uint16_t *restrict dst, const float *restrict src, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         uint32_t u = bits_of(src[i]);
         uint32_t rounded = u + 0x7fff + (u >> 16 & 1), quiet = u | 0x00400000;
         dst[i] = (uint16_t)(((u & 0x7fffffff) > 0x7f800000 ? quiet : rounded) >> 16);
     }
+}
+
+#ifdef __x86_64__
+/* The compiler widens and packs in twice as many instructions. Returns how many elements are done.
+ */
+__attribute__((target("avx512f"))) static int64_t widen_bf16_512(float *dst, const uint16_t *src,
+                                                                 int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        __m512i a = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)(src + i)));
+        __m512i b = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)(src + i + 16)));
+        _mm512_storeu_si512(dst + i, _mm512_slli_epi32(a, 16));
+        _mm512_storeu_si512(dst + i + 16, _mm512_slli_epi32(b, 16));
+    }
+    return i;
+}
+
+__attribute__((target("avx512f"))) static inline __m256i round_bf16(const float *src)
+{
+    __m512 x = _mm512_loadu_ps(src);
+    __m512i u = _mm512_castps_si512(x), last = _mm512_srli_epi32(u, 16) & _mm512_set1_epi32(1);
+    __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), last);
+    __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    rounded = _mm512_mask_or_epi32(rounded, nan, u, _mm512_set1_epi32(0x00400000));
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
+}
+
+__attribute__((target("avx512f"))) static int64_t narrow_bf16_512(uint16_t *dst, const float *src,
+                                                                  int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        __m256i a = round_bf16(src + i), b = round_bf16(src + i + 16);
+        _mm256_storeu_si256((void *)(dst + i), a);
+        _mm256_storeu_si256((void *)(dst + i + 16), b);
+    }
+    return i;
+}
+
+static bool has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f");
+}
+#else
+#define widen_bf16_512(dst, src, n)  0
+#define narrow_bf16_512(dst, src, n) 0
+
+static bool has_avx512(void)
+{
+    return false;
+}
+#endif
+
+void half_widen_bf16(float *restrict dst, const uint16_t *restrict src, int64_t n)
+{
+    int64_t done = has_avx512() ? widen_bf16_512(dst, src, n) : 0;
+    widen_bf16(dst + done, src + done, n - done);
+}
+
+void half_narrow_bf16(uint16_t *restrict dst, const float *restrict src, int64_t n)
+{
+    int64_t done = has_avx512() ? narrow_bf16_512(dst, src, n) : 0;
+    narrow_bf16(dst + done, src + done, n - done);
 }

@@ -46,13 +46,14 @@ typedef struct merge {
 /* Checks all that can be known from headers: names, shapes, types, adapters, and the rule for every
  * key. Errors: those of merge_rule_make and merge_plan_make (a rule that names a file's key says
  * which); key (a model has other names, both are told); shape; dtype (C64, quantised; another type
- * of an integer key); memory. */
+ * of an integer key); unsupported (a row too long for a rule that ranks rows; factors of one
+ * adapter's key of more than MERGE_FACTORS_BYTES); memory. */
 int merge_check(const merge *m, kv_err *e);
 
 /* Writes what was checked to path: see checkpoint_out_open, also for o. One of the inputs may stand
  * there. Errors: those of checkpoint_out_open and of walk_run; value (integer keys that differ, the
- * first element is told; a number that does not fit its type); unsupported (a row too long for a
- * rule that ranks rows). On failure what stands at path is as it was. */
+ * first element is told; a number that does not fit its type); unsupported (the factors of all
+ * adapters for a key are more than can be held). On failure what stands at path is as it was. */
 int merge_run(const merge *m, const char *path, const checkpoint_out_options *o, kv_err *e);
 
 #endif

@@ -212,7 +212,7 @@ static int check_inputs(const merge *m, kv_err *e)
     }
     for (int i = 0; i < m->nmodels && m->adapters && !code; i++)
         code = merge_adapter_check(m->models[i], m->base, e);
-    return code || m->adapters ? code : check_beyond(m, e);
+    return code;
 }
 
 static int check_key(const merge *m, merge_plans *plans, int64_t key, kv_err *e)
@@ -239,6 +239,8 @@ int merge_check(const merge *m, kv_err *e)
         code = merge_plans_check(plans, e);
     for (int64_t i = 0; i < m->nkeys && !code; i++)
         code = check_key(m, plans, i, e);
+    if (!code && !m->adapters)
+        code = check_beyond(m, e);
     merge_plans_free(plans);
     return code;
 }

@@ -99,6 +99,23 @@ void *merge_worker_terms(const merge_worker *w, int pass, int sum)
 
 /* ---- Arrays ---------------------------------------------------------------------------------- */
 
+/* The bytes of the chunk in an input. */
+static int bytes_of(merge_worker *w, int i, const char **data, tensor_type *type, kv_err *e)
+{
+    int64_t number = w->job->at[i];
+    *type = checkpoint_at(tensor_reader_of(w->readers[i]), number)->type;
+    int code = KV_OK;
+    if (!w->block[i])
+        code = tensor_read(w->readers[i], &w->block[i], number,
+                           tensor_type_bytes(*type, w->block_first),
+                           tensor_type_bytes(*type, w->block_n), e);
+    if (code)
+        w->block[i] = NULL;
+    else
+        *data = (const char *)w->block[i] + tensor_type_bytes(*type, w->first - w->block_first);
+    return code;
+}
+
 /* The elements of an input, as numbers. */
 static int input_of(merge_worker *w, int i, void **at, kv_err *e)
 {
@@ -106,28 +123,20 @@ static int input_of(merge_worker *w, int i, void **at, kv_err *e)
     *at = (void *)(uintptr_t)w->input[i];
     if (w->have_input[i])
         return KV_OK;
-    const tensor_info *t = checkpoint_at(tensor_reader_of(w->readers[i]), j->at[i]);
-    if (!w->block[i]) {
-        int code = tensor_read(w->readers[i], &w->block[i], j->at[i],
-                               tensor_type_bytes(t->type, w->block_first),
-                               tensor_type_bytes(t->type, w->block_n), e);
-        if (code) {
-            w->block[i] = NULL;
-            return code;
-        }
-    }
-    const char *data = w->block[i];
-    data += tensor_type_bytes(t->type, w->first - w->block_first);
+    tensor_type type;
+    const char *data;
+    int code = bytes_of(w, i, &data, &type, e);
+    if (code)
+        return code;
     w->have_input[i] = true;
-    if (t->type == (j->wide ? TENSOR_F64 : TENSOR_F32) &&
-        (uintptr_t)data % (uintptr_t)j->width == 0) {
+    if (type == (j->wide ? TENSOR_F64 : TENSOR_F32) && (uintptr_t)data % (uintptr_t)j->width == 0) {
         w->input[i] = data;
     } else {
         char *to = w->inputs + i * BUFFER_BYTES;
         if (j->wide)
-            tensor_decode_f64((double *)(void *)to, t->type, data, w->n);
+            tensor_decode_f64((double *)(void *)to, type, data, w->n);
         else
-            tensor_decode_f32((float *)(void *)to, t->type, data, w->n);
+            tensor_decode_f32((float *)(void *)to, type, data, w->n);
         w->input[i] = to;
     }
     *at = (void *)(uintptr_t)w->input[i]; /* only read */
@@ -302,6 +311,39 @@ int merge_worker_run(merge_worker *w, int pass, void *merged, kv_err *e)
     if (!code)
         run_cut(w, p, &slots);
     return code;
+}
+
+int merge_worker_fuse(merge_worker *w, int pass, void *merged, kv_err *e)
+{
+    const plan_pass *p = &w->job->plan->plan->pass[pass];
+    merge_fused_array arrays[PLAN_MAX_SLOTS];
+    for (int s = 0; s < p->nslots; s++) {
+        int slot = p->slot[s], code = KV_OK;
+        tensor_type type;
+        const char *data;
+        arrays[s].kind = MERGE_FUSED_F32;
+        if (slot == MERGE_MERGED) {
+            arrays[s].at = merged ? merged : w->merged;
+        } else if (slot < PLAN_MERGE) {
+            int i = slot - PLAN_PRIVATE;
+            if (w->job->select[i])
+                return merge_worker_run(w, pass, merged, e);
+            arrays[s] = (merge_fused_array){copies_of(w, i, false), MERGE_FUSED_NUMBER};
+        } else if (slot < MERGE_PRODUCT || slot == MERGE_BASE) {
+            int i = slot == MERGE_BASE ? w->room->inputs - 1 : slot - MERGE_MODEL;
+            code = bytes_of(w, i, &data, &type, e);
+            if (!code && type == TENSOR_BF16 && (uintptr_t)data % 2 == 0)
+                arrays[s] = (merge_fused_array){(void *)(uintptr_t)data, MERGE_FUSED_BF16};
+            else if (!code)
+                code = input_of(w, i, &arrays[s].at, e);
+        } else {
+            code = array_of(w, slot, &arrays[s].at, e);
+        }
+        if (code)
+            return code;
+    }
+    merge_fused_run(w->job->fused, arrays, w->n);
+    return KV_OK;
 }
 
 /* ---- Pieces ---------------------------------------------------------------------------------- */

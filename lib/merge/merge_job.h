@@ -5,6 +5,7 @@
 #include "merge/merge.h"
 #include "merge/merge_adapter.h"
 #include "merge/merge_draw.h"
+#include "merge/merge_fused.h"
 #include "merge/merge_select.h"
 #include "tensors/walk.h"
 #include "vm/plan_pass.h"
@@ -12,7 +13,7 @@
 #define MERGE_INPUTS (MERGE_MODELS + 1) /* the models, then the base */
 
 /* Elements that are read of an input at a time. */
-#define MERGE_BLOCK ((int64_t)1 << 14)
+#define MERGE_BLOCK ((int64_t)1 << 15)
 
 /* The most memory for ranks, of all workers. */
 #define MERGE_RANKS_BYTES ((int64_t)96 << 20)
@@ -47,6 +48,7 @@ typedef struct merge_job {
     bool *selected;        /* by number: it is known */
     int16_t *pass_of, *sum_of; /* by number: the pass that gives it, and which sum of it */
     double *results;   /* of each piece, its sums */
+    merge_fused *fused; /* the last pass's program, if it is of that kind */
 } merge_job;
 
 /* The memory of one worker. */
@@ -110,6 +112,9 @@ void merge_worker_chunk(merge_worker *w, int64_t first, int64_t n, int64_t chunk
  * merge_worker_terms(w, pass, i). merged: what is stored goes there; NULL: into a buffer. Errors:
  * those of tensor_read. */
 int merge_worker_run(merge_worker *w, int pass, void *merged, kv_err *e);
+
+/* The same by the job's fused program, on a number of elements that it takes. */
+int merge_worker_fuse(merge_worker *w, int pass, void *merged, kv_err *e);
 void *merge_worker_terms(const merge_worker *w, int pass, int sum);
 
 /* Returns true if a pass reads ranks. */

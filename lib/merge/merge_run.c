@@ -206,7 +206,9 @@ static int rule_piece(const run *r, merge_worker *w, const merge_job *j, const w
     for (int64_t at = 0; at < p->n && !code; at += MERGE_CHUNK, chunk++) {
         int64_t n = p->n - at < MERGE_CHUNK ? p->n - at : MERGE_CHUNK;
         merge_worker_chunk(w, p->first + at, n, chunk);
-        code = merge_worker_run(w, j->pass, stores && direct ? w->out + at * j->width : NULL, e);
+        void *to = stores && direct ? w->out + at * j->width : NULL;
+        bool fused = j->fused && j->pass == j->plan->plan->npasses - 1 && n % MERGE_FUSED_TILE == 0;
+        code = fused ? merge_worker_fuse(w, j->pass, to, e) : merge_worker_run(w, j->pass, to, e);
         if (!code && stores && !direct)
             code = encode_chunk(r, w, j, at, e);
         if (!code)
@@ -575,6 +577,13 @@ static int make_rule_job(run *r, merge_job *j, kv_err *e)
         j->cell[i] = &j->number[i];
     for (int i = 0; i < p->ndraws; i++)
         j->draw[i] = merge_draw_key_of(p->draw[i].seed, j->like->name, p->draw[i].stream);
+    const plan_pass *last = &p->plan->pass[p->plan->npasses - 1];
+    int64_t fused =
+        last->elements && !j->wide && last->nsums == 0 ? merge_fused_bytes(last->elements) : 0;
+    void *memory = fused ? arena_alloc(&r->memory, (size_t)fused, e) : NULL;
+    if (fused && !memory)
+        return KV_E_MEMORY;
+    j->fused = fused ? merge_fused_make(memory, last->elements) : NULL;
     return make_selections(r, j, e);
 }
 

@@ -11,7 +11,7 @@
  *     …
  *     patch *p;
  *     code = patch_open(&p, "p.safetensors", e);
- *     code = patch_apply("b.safetensors", &p, 1, a, NULL, &wrong, e);
+ *     code = patch_apply("b.safetensors", &p, 1, a, NULL, NULL, &wrong, e);
  *     patch_close(p);
  *
  * A patch holds the new bits of what changed, not differences: of several patches the later one
@@ -32,7 +32,8 @@ typedef struct patch patch; /* one that is open */
 /* How a function goes about its work. NULL instead of it means all 0. */
 typedef struct patch_options {
     bool unsynced;   /* nothing waits for the disk */
-    bool check_only; /* of applying: nothing is written, but all is looked at that is before that */
+    bool check_only; /* of applying and joining: nothing is written, but all is looked at that is
+                        before that */
     /* (optional) Told from time to time, by one thread at a time, how many bytes of the inputs
      * have been handled, of how many. */
     void (*progress)(void *arg, int64_t done, int64_t all);

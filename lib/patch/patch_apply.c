@@ -1,7 +1,7 @@
-/* Applying patches. First A is hashed, and nothing is written unless it is the right one; then its
- * keys are walked once, each by one worker, which lays the changes of all patches over its blocks,
- * hashes and writes them. In place both is one walk: nothing but the journal is written before its
- * end. */
+/* Applying patches. A's keys are walked once, each by one worker, which hashes its blocks, lays the
+ * changes of all patches over them, hashes and writes what comes out. At the end the hashes say
+ * whether A was the right one; only then the result comes into its place. A whose names or shapes
+ * are not the right ones is only hashed, to name the keys that differ. */
 #include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,15 +19,16 @@ typedef struct applying {
     checkpoint_out *out; /* NULL: in place */
     in_place *journal;
     pthread_mutex_t lock; /* of the journal */
-    int64_t *walked; /* numbers of keys in the chain: those that begin with A's */
-    int64_t *whole;  /* the others */
+    int64_t *walked; /* A's keys with elements, by number, */
+    int64_t *into;   /* and what becomes of each: its number in the chain, or -1: only hashed */
+    int64_t *whole;  /* the other keys of the chain */
     int64_t nwalked, nwhole;
     patch_maker *workers;
-    digest **was; /* in place: of A's key that each worker is at, */
+    digest **was;        /* of A's key that each worker is at, */
     tensor_hash *hashes; /* and of A's keys */
     int nworkers;
     const patch_options *o;
-    int64_t done, all; /* bytes read before the walk, and in all */
+    int64_t all; /* bytes of A */
 } applying;
 
 static void tell(void *arg, int64_t done, int64_t all)
@@ -35,7 +36,7 @@ static void tell(void *arg, int64_t done, int64_t all)
     const applying *r = arg;
     (void)all;
     if (r->o && r->o->progress)
-        r->o->progress(r->o->progress_arg, r->done + done, r->all);
+        r->o->progress(r->o->progress_arg, done, r->all);
 }
 
 /* ---- The right checkpoint -------------------------------------------------------------------- */
@@ -64,14 +65,10 @@ static int check_base(applying *r, patch_misfits *wrong, kv_err *e)
     int code = hashes && numbers ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < n && !code; i++) {
         numbers[i] = i;
-        r->done += checkpoint_at(r->a, i)->bytes;
+        r->all += checkpoint_at(r->a, i)->bytes;
     }
-    int64_t bytes = r->done;
-    r->all = 2 * bytes;
-    r->done = 0;
     if (!code)
         code = tensor_hash_all(hashes, r->a, numbers, n, DIGEST_XXH3, tell, r, e);
-    r->done = bytes;
     if (!code)
         code = compare(r, hashes, wrong, e);
     mem_free(hashes);
@@ -113,6 +110,12 @@ static int put_changes(applying *r, const patch_chain_key *k, const char *a, con
     return code;
 }
 
+/* A key that becomes another one; one that stays is hashed once. */
+static bool is_made(const patch_chain_key *k)
+{
+    return k->n > 0 || !k->from_a;
+}
+
 /* Puts the next block of a key: n elements from `first` on. */
 static int put_block(applying *r, patch_maker *m, int64_t number, const void *a, int64_t first,
                      int64_t n, kv_err *e)
@@ -121,50 +124,55 @@ static int put_block(applying *r, patch_maker *m, int64_t number, const void *a,
     tensor_type type = k->key->now.type;
     int64_t at = tensor_type_bytes(type, first), bytes = tensor_type_bytes(type, n);
     int unit = patch_unit(type);
-    const void *made;
-    int code = patch_maker_block(m, k, k->from_a ? a : NULL, at / unit, bytes / unit, &made, e);
+    const void *made = a;
+    int code = KV_OK;
+    if (is_made(k))
+        code = patch_maker_block(m, k, k->from_a ? a : NULL, at / unit, bytes / unit, &made, e);
     if (code || r->out)
         return code ? code : checkpoint_out_put(r->out, number, at, made, bytes, e);
     return made == a ? KV_OK : put_changes(r, k, a, made, at, bytes, e);
 }
 
-static int begin_key(applying *r, int worker, const patch_chain_key *k, kv_err *e)
+static int begin_walked(applying *r, int worker, const tensor_info *t, const patch_chain_key *k,
+                        kv_err *e)
 {
     patch_maker *m = &r->workers[worker];
-    const patch_shape *s = &k->key->now;
-    int code = patch_maker_begin(m, k, e);
-    if (code || !r->journal)
-        return code;
-    return tensor_hash_begin(r->was[worker], &m->line, s->type, s->ndim, s->shape, e);
+    int code = tensor_hash_begin(r->was[worker], &m->line, t->type, t->ndim, t->shape, e);
+    return code || !k || !is_made(k) ? code : patch_maker_begin(m, k, e);
 }
 
 /* What comes out of a key that is not the right one need not be what its hash says. */
-static int end_key(applying *r, int worker, const patch_chain_key *k, kv_err *e)
+static int end_walked(applying *r, int worker, int64_t at, const patch_chain_key *k, kv_err *e)
 {
-    bool right = true;
-    if (r->journal) {
-        const patch_key *first = patch_index_find(&r->chain.patches[0]->index, k->key->name);
-        tensor_hash *hash = &r->hashes[checkpoint_find(r->a, k->key->name)];
-        int code = digest_end(r->was[worker], hash->bytes, e);
-        if (code)
-            return code;
-        right = first && patch_key_in_a(first) && memcmp(hash->bytes, first->a, PATCH_HASH) == 0;
-    }
-    return patch_maker_end(&r->workers[worker], k, right, e);
+    const patch *first = r->chain.patches[0], *last = r->chain.patches[r->chain.n - 1];
+    const patch_key *was = patch_index_find(&first->index, checkpoint_at(r->a, at)->name);
+    unsigned char *hash = r->hashes[at].bytes;
+    int code = digest_end(r->was[worker], hash, e);
+    if (code || !k)
+        return code;
+    bool right = was && patch_key_in_a(was) && memcmp(hash, was->a, PATCH_HASH) == 0;
+    if (is_made(k))
+        return patch_maker_end(&r->workers[worker], k, right, e);
+    if (!right || memcmp(hash, k->key->b, PATCH_HASH) == 0)
+        return KV_OK;
+    return file_bad(e, KV_E_FORMAT, patch_name(last),
+                    "a damaged patch: \"%.*s\" does not become what its hash says",
+                    PATCH_SHOWN(k->key->name));
 }
 
 static int apply_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
 {
     applying *r = arg;
-    int64_t number = r->walked[p->tensor];
-    const patch_chain_key *k = &r->chain.keys[number];
-    int code = p->first == 0 ? begin_key(r, worker, k, e) : KV_OK;
-    if (!code && r->journal)
-        digest_add(r->was[worker], p->data[0], tensor_type_bytes(k->key->now.type, p->n));
+    int64_t at = r->walked[p->tensor], number = r->into[p->tensor];
+    const tensor_info *t = checkpoint_at(r->a, at);
+    const patch_chain_key *k = number < 0 ? NULL : &r->chain.keys[number];
+    int code = p->first == 0 ? begin_walked(r, worker, t, k, e) : KV_OK;
     if (!code)
+        digest_add(r->was[worker], p->data[0], tensor_type_bytes(t->type, p->n));
+    if (!code && k)
         code = put_block(r, &r->workers[worker], number, p->data[0], p->first, p->n, e);
-    if (!code && p->first + p->n == patch_shape_elements(&k->key->now))
-        code = end_key(r, worker, k, e);
+    if (!code && p->first + p->n == t->elements)
+        code = end_walked(r, worker, at, k, e);
     return code;
 }
 
@@ -176,32 +184,63 @@ static int apply_whole(void *arg, int64_t i, int worker, kv_err *e)
     const patch_chain_key *k = &r->chain.keys[number];
     int64_t elements = patch_shape_elements(&k->key->now);
     patch_maker *m = &r->workers[worker];
-    int code = begin_key(r, worker, k, e);
+    int code = patch_maker_begin(m, k, e);
     for (int64_t at = 0; at < elements && !code; at += WALK_PIECE) {
         int64_t n = elements - at < WALK_PIECE ? elements - at : WALK_PIECE;
         code = put_block(r, m, number, NULL, at, n, e);
     }
-    return code ? code : end_key(r, worker, k, e);
+    return code ? code : patch_maker_end(m, k, true, e);
 }
 
 /* ---- All of them ----------------------------------------------------------------------------- */
 
+/* What becomes of a tensor of A: its number in the chain, if it is made from A's blocks. */
+static int64_t made_from(const applying *r, const tensor_info *t, const int64_t *numbers)
+{
+    const patch_index *last = &r->chain.patches[r->chain.n - 1]->index;
+    const patch_key *key = patch_index_find(last, t->name);
+    int64_t number = key ? numbers[key - last->keys] : -1;
+    return number >= 0 && (r->chain.keys[number].from_a || r->journal) ? number : -1;
+}
+
+static void sort_tensors(applying *r, int64_t *numbers, bool *walked)
+{
+    const patch_chain *c = &r->chain;
+    const patch_index *last = &c->patches[c->n - 1]->index;
+    for (int64_t i = 0; i < last->nkeys; i++)
+        numbers[i] = -1;
+    for (int64_t i = 0; i < c->nkeys; i++)
+        numbers[c->keys[i].key - last->keys] = i;
+    for (int64_t i = 0; i < checkpoint_count(r->a); i++) {
+        const tensor_info *t = checkpoint_at(r->a, i);
+        if (t->elements == 0)
+            continue;
+        int64_t number = made_from(r, t, numbers);
+        r->walked[r->nwalked] = i;
+        r->into[r->nwalked++] = number;
+        if (number >= 0)
+            walked[number] = true;
+    }
+    for (int64_t i = 0; i < c->nkeys; i++)
+        if (!walked[i])
+            r->whole[r->nwhole++] = i;
+}
+
 static int sort_keys(applying *r, kv_err *e)
 {
     const patch_chain *c = &r->chain;
-    r->walked = mem_alloc(c->nkeys, sizeof *r->walked, e);
+    int64_t nkeys = c->patches[c->n - 1]->index.nkeys;
+    int64_t *numbers = mem_alloc(nkeys, sizeof *numbers, e);
+    bool *walked = mem_zalloc(c->nkeys, sizeof *walked, e);
+    r->walked = mem_alloc(checkpoint_count(r->a), sizeof *r->walked, e);
+    r->into = mem_alloc(checkpoint_count(r->a), sizeof *r->into, e);
     r->whole = mem_alloc(c->nkeys, sizeof *r->whole, e);
-    if (!r->walked || !r->whole)
-        return KV_E_MEMORY;
-    for (int64_t i = 0; i < c->nkeys; i++) {
-        bool walked = (c->keys[i].from_a || r->journal) &&
-                      patch_shape_elements(&c->keys[i].key->now) > 0;
-        if (walked)
-            r->walked[r->nwalked++] = i;
-        else
-            r->whole[r->nwhole++] = i;
-    }
-    return KV_OK;
+    bool all = numbers && walked && r->walked && r->into && r->whole;
+    if (all)
+        sort_tensors(r, numbers, walked);
+    mem_free(numbers);
+    mem_free(walked);
+    return all ? KV_OK : KV_E_MEMORY;
 }
 
 static int new_workers(applying *r, kv_err *e)
@@ -212,7 +251,7 @@ static int new_workers(applying *r, kv_err *e)
         return KV_E_MEMORY;
     for (int i = 0; i < r->nworkers && !code; i++)
         code = patch_maker_init(&r->workers[i], &r->chain, e);
-    if (code || !r->journal)
+    if (code)
         return code;
     r->was = mem_zalloc(r->nworkers, sizeof *r->was, e);
     r->hashes = mem_zalloc(checkpoint_count(r->a), sizeof *r->hashes, e);
@@ -246,7 +285,7 @@ static int walk_keys(applying *r, kv_err *e)
     if (!tensors)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < r->nwalked; i++)
-        tensors[i].at[0] = checkpoint_find(r->a, r->chain.keys[r->walked[i]].key->name);
+        tensors[i].at[0] = r->walked[i];
     int code = walk_run(&(walk){.inputs = &r->a,
                                 .ninputs = 1,
                                 .tensors = tensors,
@@ -272,15 +311,54 @@ static void release(applying *r)
     mem_free(r->hashes);
     mem_free(r->workers);
     mem_free(r->walked);
+    mem_free(r->into);
     mem_free(r->whole);
     patch_chain_release(&r->chain);
 }
 
-/* Makes all keys, and hands them to where they go. */
-static int make_all(applying *r, kv_err *e)
+/* The walk does not come to tensors without elements. */
+static int hash_empty(applying *r, kv_err *e)
 {
-    int code = walk_keys(r, e);
-    return code ? code : patch_each(r->nwhole, apply_whole, r, e);
+    int code = KV_OK;
+    for (int64_t i = 0; i < checkpoint_count(r->a) && !code; i++) {
+        const tensor_info *t = checkpoint_at(r->a, i);
+        if (t->elements == 0 && !(code = begin_walked(r, 0, t, NULL, e)))
+            code = digest_end(r->was[0], r->hashes[i].bytes, e);
+    }
+    return code;
+}
+
+/* Makes all keys, hands them to where they go, and finds out whether A was the right one. */
+static int make_all(applying *r, patch_misfits *wrong, kv_err *e)
+{
+    int code = hash_empty(r, e);
+    if (!code && !(code = walk_keys(r, e)) && !(code = patch_each(r->nwhole, apply_whole, r, e)))
+        code = compare(r, r->hashes, wrong, e);
+    return code;
+}
+
+/* Whether A's names, types and shapes are those that the first patch was made from. */
+static int fits(const applying *r, bool *yes, kv_err *e)
+{
+    patch_misfits other = {0};
+    int code = patch_compare(&other, r->chain.patches[0], false, r->a, NULL, e);
+    *yes = other.n == 0;
+    patch_misfits_release(&other);
+    return code;
+}
+
+static int apply_to_out(applying *r, const char *path, const checkpoint_out_options *how,
+                        patch_misfits *wrong, kv_err *e)
+{
+    int code = sort_keys(r, e);
+    for (int64_t i = 0; i < checkpoint_count(r->a); i++)
+        r->all += checkpoint_at(r->a, i)->bytes;
+    if (code || (code = new_workers(r, e)) || (code = open_out(r, path, how, e)))
+        return code;
+    if (!(code = make_all(r, wrong, e)))
+        return checkpoint_out_commit(r->out, e);
+    checkpoint_out_abandon(r->out);
+    return code;
 }
 
 int patch_apply(const char *path, patch *const *patches, int n, checkpoint *a,
@@ -288,16 +366,12 @@ int patch_apply(const char *path, patch *const *patches, int n, checkpoint *a,
                 kv_err *e)
 {
     applying r = {.a = a, .o = o};
+    bool right = false;
     int code = patch_check_links(patches, n, wrong, e);
     if (!code && !(code = patch_chain_init(&r.chain, patches, n, e)) &&
-        !(code = check_base(&r, wrong, e)) && !(o && o->check_only) &&
-        !(code = sort_keys(&r, e)) && !(code = new_workers(&r, e)) &&
-        !(code = open_out(&r, path, how, e))) {
-        if (!(code = make_all(&r, e)))
-            code = checkpoint_out_commit(r.out, e);
-        else
-            checkpoint_out_abandon(r.out);
-    }
+        !(code = fits(&r, &right, e)))
+        code = right && !(o && o->check_only) ? apply_to_out(&r, path, how, wrong, e)
+                                              : check_base(&r, wrong, e);
     release(&r);
     return code;
 }
@@ -353,8 +427,8 @@ static int journal_changes(applying *r, patch_misfits *wrong, kv_err *e)
         r->all += checkpoint_at(r->a, i)->bytes;
     pthread_mutex_init(&r->lock, NULL);
     int code = sort_keys(r, e);
-    if (!code && !(code = new_workers(r, e)) && !(code = make_all(r, e)))
-        code = compare(r, r->hashes, wrong, e);
+    if (!code && !(code = new_workers(r, e)))
+        code = make_all(r, wrong, e);
     pthread_mutex_destroy(&r->lock);
     return code;
 }
@@ -396,7 +470,7 @@ static int apply_beside(const char *path, patch *const *patches, int n, checkpoi
 {
     buf to = {0};
     checkpoint_out_options how = {.shard_bytes = shard_bytes, .force = true, .keep = true};
-        how.unsynced = o && o->unsynced;
+    how.unsynced = o && o->unsynced;
     how.any_name = checkpoint_is_safetensors(a);
     buf_add(&to, path);
     if (is_folder(path) && path[strlen(path) - 1] != '/')

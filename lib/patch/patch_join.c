@@ -164,7 +164,8 @@ int patch_join(const char *path, patch *const *patches, int n, const patch_optio
     int64_t bytes = 0;
     int code = patch_spool_init(&j.spool, e);
     if (!code && !(code = patch_check_links(patches, n, wrong, e)) &&
-        !(code = patch_chain_init(&j.chain, patches, n, e)) && !(code = index_keys(&j, e)) &&
+        !(code = patch_chain_init(&j.chain, patches, n, e)) && !(o && o->check_only) &&
+        !(code = index_keys(&j, e)) &&
         !(code = new_workers(&j, e)) && !(code = patch_each(j.chain.nkeys, join_key, &j, e)))
         code = patch_write(path, &j.index, &j.spool, o, &bytes, e);
     if (!code && made) {

@@ -189,7 +189,8 @@ static bool has_side(const patch_key *k, bool result)
     return result ? patch_key_in_b(k) : patch_key_in_a(k);
 }
 
-/* Why a key of a patch is not what stands there under its name; NULL: it is. */
+/* Why a key of a patch is not what stands there under its name; NULL: it is, as far as is known
+ * when there is no hash. */
 static const char *compare(const patch_key *k, bool result, const patch_shape *shape,
                            const unsigned char *hash)
 {
@@ -198,7 +199,8 @@ static const char *compare(const patch_key *k, bool result, const patch_shape *s
         return "dtype";
     if (!patch_shape_equal(s, shape))
         return "shape";
-    return memcmp(result ? k->b : k->a, hash, PATCH_HASH) == 0 ? NULL : "differs";
+    bool same = !hash || memcmp(result ? k->b : k->a, hash, PATCH_HASH) == 0;
+    return same ? NULL : "differs";
 }
 
 int patch_compare(patch_misfits *wrong, const patch *p, bool result, const checkpoint *c,
@@ -210,7 +212,8 @@ int patch_compare(patch_misfits *wrong, const patch *p, bool result, const check
         const patch_key *k = patch_index_find(&p->index, t->name);
         patch_shape shape = patch_shape_of(t);
         bool there = k && has_side(k, result);
-        const char *why = there ? compare(k, result, &shape, hashes[i].bytes) : "unknown";
+        const unsigned char *hash = hashes ? hashes[i].bytes : NULL;
+        const char *why = there ? compare(k, result, &shape, hash) : "unknown";
         wrong->keys++;
         code = why ? patch_misfit_add(wrong, t->name, why, e) : KV_OK;
     }

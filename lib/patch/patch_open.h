@@ -24,8 +24,9 @@ int patch_misfit_add(patch_misfits *m, const char *name, const char *why, kv_err
 /* Checks that each patch is made from what the one before it makes. Error: assert, see `wrong`. */
 int patch_check_links(patch *const *patches, int n, patch_misfits *wrong, kv_err *e);
 
-/* Compares a checkpoint, whose hashes are given in the order of its tensors, with what a patch is
- * made from or with what it makes, and lists the keys that are not so. Error: memory. */
+/* Compares a checkpoint, whose hashes are given in the order of its tensors (NULL: names, types and
+ * shapes alone), with what a patch is made from or with what it makes, and lists the keys that are
+ * not so. Error: memory. */
 int patch_compare(patch_misfits *wrong, const patch *p, bool result, const checkpoint *c,
                   const tensor_hash *hashes, kv_err *e);
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "patch/patch_pack.h"
@@ -156,9 +157,8 @@ int patch_write(const char *path, const patch_index *x, patch_spool *s, const pa
     int code = make_index(&w, path, e);
     if (!code && !(code = lay_out(&w, e)))
         code = write_file(&w, path, o, e);
-    *bytes = 0;
-    for (int64_t i = 0; i < w.n && !code; i++)
-        *bytes += w.sizes[i];
+    struct stat about;
+    *bytes = !code && stat(path, &about) == 0 ? about.st_size : 0;
     buf_release(&w.index);
     buf_release(&w.hashes);
     mem_free(w.entries);

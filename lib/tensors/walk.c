@@ -254,19 +254,19 @@ static void runner(void *arg, int64_t number, int worker)
         tensor_reader_free(readers[k]);
 }
 
-/* The number of runners; sets the size of their windows. Where there is no room for a window of
- * every input for all of them, those that read small blocks do without. */
+/* The number of runners; sets the size of their windows. Those that read blocks by themselves read
+ * into buffers of that size, which stay in a processor's cache. */
 static int64_t runners(run *r)
 {
     int64_t ninputs = r->w->ninputs > 0 ? r->w->ninputs : 1, n = pool_workers();
     if (r->w->most_workers > 0 && r->w->most_workers < n)
         n = r->w->most_workers;
     n = n < r->nparts ? n : r->nparts;
-    int64_t most = WINDOWS_BYTES / TENSOR_BLOCK / ninputs;
-    if (n > most && r->w->block_bytes > 0) {
-        most = WINDOWS_BYTES / ninputs / r->w->block_bytes;
-        return n < most ? n : most < 1 ? 1 : most; /* without windows */
+    if (r->w->block_bytes > 0) {
+        int64_t fit = WINDOWS_BYTES / ninputs / r->w->block_bytes;
+        return n < fit ? n : fit < 1 ? 1 : fit;
     }
+    int64_t most = WINDOWS_BYTES / TENSOR_BLOCK / ninputs;
     n = n < most ? n : most;
     if (n > 0)
         r->window_bytes = WINDOWS_BYTES / ninputs / n;

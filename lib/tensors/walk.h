@@ -67,9 +67,9 @@ typedef struct walk {
 int64_t walk_pieces(int64_t elements);
 
 /* Returns when all pieces have been handled. Its windows on the files take at most 96 MB together,
- * so many threads read from few inputs, or few from many; where `piece` reads by itself, many from
- * many, through buffers of block_bytes. Errors: those of tensor_read and of
- * piece, memory, interrupted. */
+ * so many threads read from few inputs, or few from many; where `piece` reads by itself there are
+ * buffers of block_bytes instead. Errors: those of tensor_read and of piece, memory, interrupted.
+ */
 int walk_run(const walk *w, kv_err *e);
 
 #endif

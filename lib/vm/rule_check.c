@@ -71,6 +71,8 @@ static int named_argument(checker *c, const ast *node)
     REFUSE(c, node, KV_E_USAGE, "functions of rules take no named arguments");
     if (strcmp(node->u.text, "axis") != 0)
         return KV_E_USAGE;
+    if (c->rule->is_merge)
+        return kv_err_hint(c->e, "mean(x) of a merge is one number for the whole array");
     return kv_err_hint(c->e, "colmean(x) is mean(x, axis=0), and rowmean(x) is mean(x, axis=1)");
 }
 

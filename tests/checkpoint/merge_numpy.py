@@ -150,7 +150,7 @@ def task_arithmetic(T, m, b, w, p):
 def elected(T, c, w, b, p):
     """base + what agrees with the sign of the sum; c: the changes, times their weights."""
     sign = np.where(added(c) >= 0, T(1), T(-1))
-    agree = [x * sign > 0 for x in c]
+    agree = [~(x * sign <= 0) for x in c]
     total = added([np.where(a, x, T(0)) for a, x in zip(agree, c)])
     if p["normalize"]:
         shares = added([np.where(a, wi, T(0)) for a, wi in zip(agree, w)])
@@ -374,9 +374,9 @@ def close(kind, got, want, bound):
         narrow = np.float32 if kind != "F64" else np.float64
         low, high = ((want + s * bound).astype(narrow).astype(dtype).astype(np.float64)
                      for s in (-1, 1))
-    # float64 to float32 rounds before the type does: one step further covers that.
     x = got.astype(np.float64)
-    return (low <= x) & (x <= high)
+    # A number that the type has no place for is a NaN in both.
+    return (low <= x) & (x <= high) | np.isnan(x) & (np.isnan(low) | np.isnan(high))
 
 
 def check_key(rule, what, kind, got, result):

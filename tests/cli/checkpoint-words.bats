@@ -75,3 +75,18 @@ listed()
     run -5 kvctl ls no.safetensors
     run -3 kvctl ls m.safetensors 'nope*'
 }
+
+@test "--dry-run of patch looks at what it is given, and writes nothing" {
+    kvctl -c 'init w ones(3); save a.safetensors; push w zeros(3); save b.safetensors'
+    kvctl patch a.safetensors b.safetensors --out 1.patch >made
+    kvctl patch b.safetensors a.safetensors --out 2.patch >made
+    run -0 kvctl --dry-run patch a.safetensors b.safetensors --out x.patch
+    assert_line "dry run: would write x.patch"
+    run -0 kvctl --dry-run patch --chain 1.patch 2.patch --out x.patch
+    assert_line "dry run: would write x.patch"
+    run -5 kvctl --dry-run patch a.safetensors missing.safetensors --out x.patch
+    refute_line "dry run: would write x.patch"
+    run -2 kvctl --dry-run patch a.safetensors b.safetensors --out b.safetensors
+    run -1 kvctl --dry-run patch --chain 1.patch 1.patch --out x.patch
+    [ ! -e x.patch ]
+}

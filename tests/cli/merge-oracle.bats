@@ -50,6 +50,22 @@ as_recorded()
     run -0 kvctl diff base-bf16.safetensors out.safetensors steps # integers are carried
 }
 
+@test "a NaN or an infinity of one model is seen in the merge, whatever signs were elected" {
+    local rule bad
+    kvctl -q -c 'init w zeros(6); save base.safetensors'
+    kvctl -q -c 'init w array([1, 2, 3, 4, 5, 6]); save a.safetensors'
+    for bad in nan inf; do
+        kvctl -q -c "init w array([1, -2, 3, $bad, 5, 6]); save b.safetensors"
+        for rule in average task_arithmetic ties 'ties --density 1' 'dare_ties --density 1' median; do
+            # shellcheck disable=SC2086
+            kvctl merge $rule a.safetensors b.safetensors $([[ $rule == [am]* ]] || echo --base base.safetensors) \
+                --out out.safetensors
+            run -1 kvctl check out.safetensors
+            assert_output --partial "w: 1 of 6 elements is "
+        done
+    done
+}
+
 # within NAME VALUE MEAN SIGMA: VALUE is at most 6 SIGMA from MEAN, which chance exceeds twice in 10^9.
 within()
 {

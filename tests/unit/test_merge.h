@@ -12,7 +12,7 @@
 #include "checkpoint/tensor_reader.h"
 #include "lang/parse.h"
 #include "merge/merge.h"
-#include "test_checkpoint.h"
+#include "store_help.h"
 #include "test_tensor.h"
 
 typedef struct merge_case {
@@ -27,8 +27,10 @@ typedef struct merge_case {
     int nparams;
 } merge_case;
 
-/* Merges to a file, and opens that; it has no name afterwards. */
-static inline int merge_try(checkpoint **out, const merge_case *c, kv_err *e)
+/* Merges to out.safetensors, and opens that. fail_at: of mem_fail_at, for the merge alone; *failed:
+ * there was such an allocation. */
+static inline int merge_try_failing(checkpoint **out, const merge_case *c, int64_t fail_at,
+                                    int64_t *failed, kv_err *e)
 {
     static const char *const names[] = {"a", "b", "c", "d", "e"};
     checkpoint *models[MERGE_MODELS], *base = c->base ? tensor_open(c->base, "base") : NULL;
@@ -59,22 +61,27 @@ static inline int merge_try(checkpoint **out, const merge_case *c, kv_err *e)
                .keys = keys,
                .nkeys = n};
     checkpoint_out_options unsynced = {.unsynced = true};
-    test_folder d = folder_new_quick();
     int code = parse_merge(&rule, &text, &memory, e);
     m.rule = rule;
+    mem_fail_at(fail_at);
     if (!code)
         code = merge_check(&m, e);
     if (!code)
-        code = merge_run(&m, folder_file(&d, "out.safetensors"), &unsynced, e);
+        code = merge_run(&m, "out.safetensors", &unsynced, e);
+    int64_t made = mem_fail_at(0);
+    *failed = made >= (fail_at < 0 ? -fail_at : fail_at);
     for (int i = 0; i < c->nmodels; i++)
         checkpoint_close(models[i]);
     checkpoint_close(base);
     arena_release(&memory);
     free(keys);
-    if (!code)
-        code = checkpoint_open(out, folder_file(&d, "out.safetensors"), NULL, e);
-    folder_remove(&d);
-    return code;
+    return code ? code : checkpoint_open(out, "out.safetensors", NULL, e);
+}
+
+static inline int merge_try(checkpoint **out, const merge_case *c, kv_err *e)
+{
+    int64_t failed;
+    return merge_try_failing(out, c, 0, &failed, e);
 }
 
 /* The elements of a merged tensor of F32. The caller frees them. */

@@ -11,15 +11,15 @@
 #include "test.h"
 
 static const char *const words[] = {
-    "models",   "weights", "base",    "merged", "key",     "lora_A", "lora_B",  "lora_scale",
-    "x",        "m",       "i",       "k",      "0",       "1",      "2",       "-1",
-    "0.5",      "1e308",   "sum",     "mean",   "median",  "min",    "max",     "trimmed_mean",
-    "len",      "zip",     "range",   "norm",   "dot",     "sin",    "largest", "quantile",
-    "uniform",  "rowrank", "size",    "where",  "matmul",  "f64",    "abs",     "enumerate",
-    "for",      "in",      "if",      "else",   "fail",    "state",  "print",   "skip",
-    "and",      "not",     "none",    "\"t\"",  "(",       ")",      "[",       "]",
-    "{",        "}",       ",",       ";",      ":",       "=",      "+=",      "*",
-    "+",        "-",       "/",       "%",      "<",       "==",     "\n",      "..",
+    "models",  "weights", "base",  "merged", "key",    "lora_A", "lora_B",  "lora_scale",
+    "x",       "m",       "i",     "k",      "0",      "1",      "2",       "-1",
+    "0.5",     "1e308",   "sum",   "mean",   "median", "min",    "max",     "trimmed_mean",
+    "len",     "zip",     "range", "norm",   "dot",    "sin",    "largest", "quantile",
+    "uniform", "rowrank", "size",  "where",  "matmul", "f64",    "abs",     "enumerate",
+    "for",     "in",      "if",    "else",   "fail",   "state",  "print",   "skip",
+    "and",     "not",     "none",  "\"t\"",  "(",      ")",      "[",       "]",
+    "{",       "}",       ",",     ";",      ":",      "=",      "+=",      "*",
+    "+",       "-",       "/",     "%",      "<",      "==",     "\n",      "..",
 };
 
 /* Each kind of line, so that changing a word or two leaves most of it as it should be. */

@@ -254,6 +254,9 @@ TEST(merge_refusals)
     CHECK_TEXT(of("{ merged = models - base }", 2),
                "1:12-18 usage: a list of 2 stands where one value belongs (sum(list), list[0], [2 "
                "* x for x in list])");
+    CHECK_TEXT(of("{ merged = mean(base, axis=0) }", 2),
+               "1:23-29 usage: functions of rules take no named arguments (mean(x) of a merge is "
+               "one number for the whole array)");
     CHECK_TEXT(of("{ merged = models[2] }", 2), "1:12-21 value: there is no item 2 in a list of 2");
     CHECK_TEXT(of("{ x = sum(models) }", 2), "1:1-20 usage: the rule never writes `merged` (for "
                                              "example: merged = sum(models) / len(models))");

@@ -20,7 +20,7 @@ static float *numbers(int64_t n, uint64_t seed)
 #define SIZE (WALK_PIECE + 777)
 
 /* n files of "w", of SIZE elements. */
-static void make(buf *files, float **x, int n, uint64_t seed)
+static void make_files(buf *files, float **x, int n, uint64_t seed)
 {
     for (int i = 0; i < n; i++) {
         x[i] = numbers(SIZE, seed + (uint64_t)i);
@@ -28,7 +28,7 @@ static void make(buf *files, float **x, int n, uint64_t seed)
     }
 }
 
-static void release(buf *files, float **x, int n)
+static void release_files(buf *files, float **x, int n)
 {
     for (int i = 0; i < n; i++) {
         buf_release(&files[i]);
@@ -47,10 +47,11 @@ static float *merged(const merge_case *c)
 
 TEST(merge_run_linear)
 {
+    enter_folder();
     buf files[3];
     float *x[3];
     static const double weights[] = {1, 2, 3};
-    make(files, x, 3, 1);
+    make_files(files, x, 3, 1);
     float *y = merged(&(merge_case){
         .rule = "{ merged = sum([w * m for m, w in zip(models, weights)]) / sum(weights) }",
         .files = files,
@@ -60,7 +61,8 @@ TEST(merge_run_linear)
     for (int i = 0; i < SIZE; i++)
         CHECK(y[i] == (x[0][i] + 2 * x[1][i] + 3 * x[2][i]) / 6);
     free(y);
-    release(files, x, 3);
+    release_files(files, x, 3);
+    leave_folder("out.safetensors", NULL);
 }
 
 static int by_size(const void *a, const void *b)
@@ -71,9 +73,10 @@ static int by_size(const void *a, const void *b)
 
 TEST(merge_run_largest)
 {
+    enter_folder();
     buf files[2];
     float *x[2];
-    make(files, x, 2, 1);
+    make_files(files, x, 2, 1);
     float *y = merged(&(merge_case){
         .rule = "{ merged = base + largest(models[0] - base, floor(0.2 * size(base))) }",
         .files = files,
@@ -92,7 +95,394 @@ TEST(merge_run_largest)
     }
     free(sorted);
     free(y);
-    release(files, x, 2);
+    release_files(files, x, 2);
+    leave_folder("out.safetensors", NULL);
+}
+
+/* ---- Equal bits ------------------------------------------------------------------------------ */
+
+#define ROWS    91
+#define COLUMNS 3001
+
+/* Rules of every kind: sums, selections, draws, ranks. */
+static const char *const rules[] = {
+    "{ a = models[0]; b = models[1]; merged = (dot(a, b) / (norm(a) * norm(b))) * a + max(b) * b }",
+    "{ d = [largest(m - base, floor(0.2 * size(base))) for m in models]; merged = base + sum(d) }",
+    "{ merged = where(abs(models[0]) > quantile(abs(models[0]), 0.3), models[1], base) }",
+    "{ merged = sum([where(uniform(7, i) < 0.5, m, base) for i, m in enumerate(models)]) }",
+    "{ merged = where(uniform(1, 2) < rowrank(abs(models[0] - base)), models[0], base) }",
+};
+
+/* A hash of what each rule gives of two small tensors and a large one. */
+static void hash_merges(uint64_t *hash)
+{
+    buf files[3];
+    for (int i = 0; i < 3; i++) {
+        float *a = numbers(ROWS * COLUMNS, 10 + (uint64_t)i), *b = numbers(60, 20 + (uint64_t)i);
+        for (int k = 0; k < ROWS * COLUMNS; k += 3)
+            a[k] = floorf(a[k] * 8) / 8; /* many are equal */
+        tensor_given t[] = {{"a", TENSOR_F32, ROWS, COLUMNS, a},
+                            {"b", TENSOR_F32, 6, 10, b},
+                            {"c", TENSOR_F32, -1, 0, b},
+                            {"d", TENSOR_F32, 0, 4, b}};
+        files[i] = tensor_file(t, 4);
+        free(a);
+        free(b);
+    }
+    *hash = 0;
+    for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
+        checkpoint *out = NULL;
+        merge_case c = {.rule = rules[r],
+                        .files = files,
+                        .nmodels = 2,
+                        .base = &files[2],
+                        .type = TENSOR_TYPE_END};
+        CHECK_OK(merge_try(&out, &c, &e));
+        CHECK_INT(checkpoint_count(out), 4);
+        for (int64_t i = 0; i < 4; i++) {
+            float *y = merge_floats(out, checkpoint_at(out, i)->name);
+            for (int64_t k = 0; k < checkpoint_at(out, i)->elements; k++) {
+                uint32_t bits;
+                memcpy(&bits, &y[k], sizeof bits);
+                *hash = (*hash ^ bits) * 0x100000001b3u;
+            }
+            free(y);
+        }
+        checkpoint_close(out);
+    }
+    for (int i = 0; i < 3; i++)
+        buf_release(&files[i]);
+}
+
+TEST(merge_run_threads)
+{
+    enter_folder();
+    static const char *const counts[] = {"1", "2", "3", "4", "16"};
+    uint64_t hashes[5];
+    for (int i = 0; i < 5; i++) {
+        int ends[2], status = 0;
+        CHECK(pipe(ends) == 0);
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            uint64_t hash;
+            setenv("KVSTORE_THREADS", counts[i], 1);
+            hash_merges(&hash);
+            CHECK(write(ends[1], &hash, sizeof hash) == sizeof hash);
+            fflush(stdout);
+            _exit(0);
+        }
+        CHECK(waitpid(child, &status, 0) == child);
+        CHECK_INT(status, 0);
+        CHECK(read(ends[0], &hashes[i], sizeof hashes[i]) == sizeof hashes[i]);
+        CHECK(hashes[i] == hashes[0]);
+    }
+    leave_folder("out.safetensors", NULL);
+}
+
+/* ---- Selections and ranks of whole tensors --------------------------------------------------- */
+
+/* Of equal changes the first ones are kept: all are equal, in several pieces. */
+TEST(merge_run_keeps_the_first)
+{
+    enter_folder();
+    buf files[2];
+    float *x[2];
+    make_files(files, x, 2, 1);
+    for (int i = 0; i < 2; i++) {
+        buf_release(&files[i]);
+        for (int k = 0; k < SIZE; k++)
+            x[i][k] = i ? 1 : k % 2 ? 3 : -1;
+        files[i] = tensor_file(&(tensor_given){"w", TENSOR_F32, SIZE, 0, x[i]}, 1);
+    }
+    static const int kept[] = {1, 1000, WALK_PIECE - 1, WALK_PIECE, WALK_PIECE + 1, SIZE - 1};
+    for (size_t k = 0; k < sizeof kept / sizeof *kept; k++) {
+        char text[16];
+        snprintf(text, sizeof text, "%d", kept[k]);
+        float *y = merged(
+            &(merge_case){.rule = "merge t(k = 1) { merged = base + largest(models[0] - base, k) }",
+                          .files = files,
+                          .nmodels = 1,
+                          .base = &files[1],
+                          .names = {"k"},
+                          .texts = {text},
+                          .nparams = 1,
+                          .type = TENSOR_TYPE_END});
+        for (int i = 0; i < SIZE; i++)
+            CHECK(y[i] == (i < kept[k] ? x[0][i] : 1));
+        free(y);
+    }
+    release_files(files, x, 2);
+    leave_folder("out.safetensors", NULL);
+}
+
+TEST(merge_run_ranks)
+{
+    enter_folder();
+    static const int64_t shapes[][2] = {{1, 1}, {5, 1}, {1, 300}, {3, 1 << 18}, {700, 201}};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        int64_t rows = shapes[s][0], columns = shapes[s][1];
+        float *x = numbers(rows * columns, s);
+        buf file = tensor_file(&(tensor_given){"w", TENSOR_F32, rows, columns, x}, 1);
+        float *y = merged(&(merge_case){.rule = "{ merged = rowrank(2 * models[0]) }",
+                                        .files = &file,
+                                        .nmodels = 1,
+                                        .type = TENSOR_TYPE_END});
+        for (int64_t r = 0; r < rows; r++) {
+            float *row = x + r * columns;
+            for (int64_t i = 0; i < columns; i += 1 + columns / 20) {
+                int64_t before = 0;
+                for (int64_t k = 0; k < columns; k++)
+                    before += row[k] < row[i] || (row[k] == row[i] && k < i);
+                double want = columns == 1 ? 0.5 : (double)before / (double)(columns - 1);
+                CHECK(y[r * columns + i] == (float)want);
+            }
+        }
+        free(y);
+        free(x);
+        buf_release(&file);
+    }
+    leave_folder("out.safetensors", NULL);
+}
+
+/* A mask follows from the key, not from its neighbours or the size of the blocks. */
+TEST(merge_run_masks)
+{
+    enter_folder();
+    float *x = numbers(SIZE, 1);
+    static const char rule[] = "{ merged = where(uniform(3, 1) < 0.25, models[0], 0) }";
+    tensor_given t[] = {{"other", TENSOR_F32, 100, 0, x}, {"w", TENSOR_F32, SIZE, 0, x}};
+    buf one = tensor_file(t + 1, 1), two = tensor_file(t, 2);
+    merge_case c = {.rule = rule, .files = &one, .nmodels = 1, .type = TENSOR_TYPE_END};
+    float *y = merged(&c), *z;
+    c.files = &two;
+    z = merged(&c);
+    int kept = 0;
+    for (int i = 0; i < SIZE; i++) {
+        CHECK(y[i] == z[i] && (y[i] == 0 || y[i] == x[i]));
+        kept += y[i] != 0;
+    }
+    CHECK(kept > SIZE / 5 && kept < SIZE / 3);
+    free(y);
+    free(z);
+    free(x);
+    buf_release(&one);
+    buf_release(&two);
+    leave_folder("out.safetensors", NULL);
+}
+
+/* ---- Types ----------------------------------------------------------------------------------- */
+
+TEST(merge_run_types)
+{
+    enter_folder();
+    float a[] = {1, 2.5f, -3, 0}, b[] = {2, 0.5f, 1, 1};
+    double wide[] = {1e-20, 2, 3, 4};
+    uint16_t bf16[4];
+    unsigned char f4[2];
+    int32_t whole[] = {1, 2, 3, 4};
+    CHECK_INT(tensor_encode_f32(bf16, TENSOR_BF16, b, 4), -1);
+    CHECK_INT(tensor_encode_f32(f4, TENSOR_F4, b, 4), -1);
+    tensor_given one[] = {{"half", TENSOR_F32, 4, 0, a},
+                          {"tiny", TENSOR_F4, 4, 0, f4},
+                          {"wide", TENSOR_F64, 4, 0, wide},
+                          {"whole", TENSOR_I32, 2, 2, whole}};
+    tensor_given two[] = {{"whole", TENSOR_I32, 2, 2, whole},
+                          {"wide", TENSOR_F64, 4, 0, wide},
+                          {"tiny", TENSOR_F32, 4, 0, a},
+                          {"half", TENSOR_BF16, 4, 0, bf16}};
+    buf files[] = {tensor_file(one, 4), tensor_file(two, 4)};
+    merge_case c = {
+        .rule = "{ merged = sum(models) }", .files = files, .nmodels = 2, .type = TENSOR_TYPE_END};
+    checkpoint *out = NULL;
+    CHECK_OK(merge_try(&out, &c, &e));
+    float *y = merge_floats(out, "half");
+    for (int i = 0; i < 4; i++)
+        CHECK(y[i] == a[i] + b[i]);
+    CHECK_INT(checkpoint_at(out, checkpoint_find(out, "tiny"))->type, TENSOR_F4);
+    kv_array *array = NULL;
+    const void *data;
+    CHECK_OK(checkpoint_load_name(&array, out, "wide", &e));
+    CHECK_OK(kv_array_read(array, &data, &e));
+    CHECK(((const double *)data)[0] == 2e-20);
+    kv_array_unref(array);
+    CHECK_OK(checkpoint_load_name(&array, out, "whole", &e));
+    CHECK_OK(kv_array_read(array, &data, &e));
+    CHECK_INT(memcmp(data, whole, sizeof whole), 0);
+    kv_array_unref(array);
+    checkpoint_close(out);
+    free(y);
+    buf_release(&files[0]);
+    buf_release(&files[1]);
+    leave_folder("out.safetensors", NULL);
+}
+
+/* Sums and products alone take another way, which begins with the bits of BF16. */
+TEST(merge_run_bf16)
+{
+    enter_folder();
+    static const char *const sums[] = {
+        "{ merged = sum(models) / 3 }",
+        "{ merged = 0.3 * models[0] + (0.7 * models[1] - models[2]) * models[0] }",
+        "{ m = max(models[1]); merged = m * models[0] * models[1] + m * models[2] }"};
+    buf files[3];
+    float *x[3];
+    make_files(files, x, 3, 5);
+    for (int i = 0; i < 3; i++) {
+        uint16_t *bits = malloc(SIZE * sizeof *bits);
+        tensor_encode_f32(bits, TENSOR_BF16, x[i], SIZE);
+        bits[i] = 0x7fc0; /* nan */
+        tensor_decode_f32(x[i], TENSOR_BF16, bits, SIZE);
+        buf_release(&files[i]);
+        files[i] = tensor_file(&(tensor_given){"w", i < 2 ? TENSOR_BF16 : TENSOR_F32, SIZE, 0,
+                                               i < 2 ? (void *)bits : x[i]},
+                               1);
+        free(bits);
+    }
+    for (int r = 0; r < 3; r++) {
+        float *y = merged(
+            &(merge_case){.rule = sums[r], .files = files, .nmodels = 3, .type = TENSOR_F32});
+        for (int i = 0; i < SIZE; i++) {
+            float a = x[0][i], b = x[1][i], c = x[2][i];
+            float want = r == 0 ? (a + b + c) / 3 : r == 1 ? 0.3f * a + (0.7f * b - c) * a : NAN;
+            CHECK(y[i] == want || (y[i] != y[i] && want != want));
+        }
+        free(y);
+    }
+    release_files(files, x, 3);
+    leave_folder("out.safetensors", NULL);
+}
+
+/* What a merge of one tensor each, in models a and b, says. */
+static void check_refusal(tensor_given a, tensor_given b, const char *rule, kv_code code,
+                          const char *text)
+{
+    checkpoint *out = NULL;
+    buf files[] = {tensor_file(&a, 1), tensor_file(&b, 1)};
+    merge_case c = {.rule = rule, .files = files, .nmodels = 2, .type = TENSOR_TYPE_END};
+    CHECK_ERR(merge_try(&out, &c, &e), code, text);
+    CHECK(access("out.safetensors", F_OK) != 0);
+    buf_release(&files[0]);
+    buf_release(&files[1]);
+}
+
+TEST(merge_run_refusals)
+{
+    enter_folder();
+    float x[] = {1, 2, 3, 4}, nan[] = {1, 2, NAN, 4};
+    int64_t one[] = {1, 2, 3, 4}, other[] = {1, 2, -3, 4};
+    unsigned char f4[] = {0, 0};
+    static const char sum[] = "{ merged = sum(models) }";
+    tensor_given w = {"w", TENSOR_F32, 2, 2, x};
+    check_refusal(w, (tensor_given){"v", TENSOR_F32, 2, 2, x}, sum, KV_E_KEY,
+                  "b: there is no \"w\", which a has");
+    check_refusal(w, (tensor_given){"w", TENSOR_F32, 4, 0, x}, sum, KV_E_SHAPE,
+                  "b: \"w\" is (4,), in a (2, 2)");
+    check_refusal(w, (tensor_given){"w", TENSOR_I32, 2, 2, x}, sum, KV_E_DTYPE,
+                  "b: \"w\" is I32, in a F32");
+    check_refusal((tensor_given){"w", TENSOR_C64, 2, 0, x},
+                  (tensor_given){"w", TENSOR_C64, 2, 0, x}, sum, KV_E_DTYPE,
+                  "a: \"w\" is C64, which cannot be merged");
+    check_refusal((tensor_given){"w", TENSOR_I64, 2, 2, one},
+                  (tensor_given){"w", TENSOR_I64, 2, 2, other}, sum, KV_E_VALUE,
+                  "b: \"w\" is -3 at [1, 0], in a 3");
+    check_refusal((tensor_given){"w", TENSOR_F4, 2, 2, f4},
+                  (tensor_given){"w", TENSOR_F32, 2, 2, nan}, sum, KV_E_VALUE,
+                  "a: \"w\" becomes nan at [1, 0], which F4 cannot hold");
+    leave_folder("out.safetensors", NULL);
+}
+
+/* ---- Adapters -------------------------------------------------------------------------------- */
+
+TEST(merge_run_adapters)
+{
+    enter_folder();
+    enum { OUT = 5, IN = 7, RANK = 2 };
+    float *base = numbers(OUT * IN, 1), *a = numbers(RANK * IN, 2), *b = numbers(OUT * RANK, 3);
+    tensor_given model[] = {{"fc.weight", TENSOR_F32, OUT, IN, base},
+                            {"norm.weight", TENSOR_F32, IN, 0, base}};
+    tensor_given adapter[] = {{"base_model.model.fc.lora_A.weight", TENSOR_F32, RANK, IN, a},
+                              {"base_model.model.fc.lora_B.weight", TENSOR_F32, OUT, RANK, b}};
+    static const double scales[] = {3, 0.5};
+    buf file = tensor_file(model, 2), empty = tensor_file(adapter, 0);
+    buf files[] = {empty, tensor_file(adapter, 2)};
+    merge_case c = {.rule = "{ merged = base; for a, b, s in zip(lora_A, lora_B, lora_scale) { "
+                            "merged += s * matmul(b, a) } }",
+                    .files = files,
+                    .nmodels = 2,
+                    .base = &file,
+                    .scales = scales,
+                    .adapters = true,
+                    .type = TENSOR_TYPE_END};
+    checkpoint *out = NULL;
+    CHECK_OK(merge_try(&out, &c, &e));
+    float *fc = merge_floats(out, "fc.weight"), *norm = merge_floats(out, "norm.weight");
+    for (int i = 0; i < OUT * IN; i++) {
+        double sum = 0;
+        for (int k = 0; k < RANK; k++)
+            sum += (double)b[i / IN * RANK + k] * (double)a[k * IN + i % IN];
+        CHECK(fc[i] == base[i] + 0.5f * (float)sum);
+    }
+    CHECK_INT(memcmp(norm, base, IN * sizeof *norm), 0);
+    free(fc);
+    free(norm);
+    checkpoint_close(out);
+    unlink("out.safetensors");
+    adapter[0].name = "fcc.lora_A.weight";
+    buf_release(&files[1]);
+    files[1] = tensor_file(adapter, 2);
+    CHECK_ERR(merge_try(&out, &c, &e), KV_E_KEY,
+              "b: \"fcc.lora_A.weight\" belongs to \"fcc.weight\", which base does not have");
+    buf_release(&files[1]);
+    files[1] = tensor_file(adapter + 1, 1);
+    CHECK_ERR(merge_try(&out, &c, &e), KV_E_KEY, "b: \"fc.weight\" has no lora_A");
+    adapter[0] = (tensor_given){"fc.lora_A.weight", TENSOR_F32, IN, RANK, a};
+    buf_release(&files[1]);
+    files[1] = tensor_file(adapter, 2);
+    CHECK_ERR(merge_try(&out, &c, &e), KV_E_SHAPE,
+              "b: lora_B (5, 2) times lora_A (7, 2) is not \"fc.weight\" (5, 7)");
+    buf_release(&files[0]);
+    buf_release(&files[1]);
+    buf_release(&file);
+    free(base);
+    free(a);
+    free(b);
+    leave_folder("out.safetensors", NULL);
+}
+
+/* ---- Faults ---------------------------------------------------------------------------------- */
+
+/* Every allocation fails, with all that follow and alone: an error and nothing written, or what
+ * would have been written anyway. */
+TEST(merge_run_without_memory)
+{
+    enter_folder();
+    float *x = numbers(5000, 1), *y = numbers(5000, 2);
+    tensor_given t[] = {{"w", TENSOR_F32, 5000, 0, x}, {"v", TENSOR_F32, 50, 2, y}};
+    buf files[] = {tensor_file(t, 2), tensor_file(t, 2)};
+    setenv("KVSTORE_THREADS", "1", 1);
+    for (size_t r = 0; r < sizeof rules / sizeof *rules; r++)
+        for (int sign = -1; sign <= 1; sign += 2)
+            for (int64_t n = 1, failed = 1; failed; n++) {
+                checkpoint *out = NULL;
+                merge_case c = {.rule = rules[r],
+                                .files = files,
+                                .nmodels = 2,
+                                .base = &files[0],
+                                .type = TENSOR_TYPE_END};
+                memset(&e, 0, sizeof e);
+                unlink("out.safetensors");
+                int code = merge_try_failing(&out, &c, n * sign, &failed, &e);
+                CHECK(code == KV_OK || code == KV_E_MEMORY);
+                CHECK_INT(code, e.code);
+                CHECK((access("out.safetensors", F_OK) == 0) == (code == KV_OK));
+                checkpoint_close(out);
+            }
+    buf_release(&files[0]);
+    buf_release(&files[1]);
+    free(x);
+    free(y);
+    leave_folder("out.safetensors", NULL);
 }
 
 /* A nan is as large as inf, and of equal ones the first are in. */

@@ -1,0 +1,149 @@
+/* The loops that merges are made of: draws, ranks, products, sums. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/philox.h"
+#include "merge/merge_draw.h"
+#include "merge/merge_fold.h"
+#include "merge/merge_product.h"
+#include "merge/row_ranks.h"
+#include "test.h"
+
+TEST(merge_draw_is_philox)
+{
+    merge_draw_key k = merge_draw_key_of(0x123456789abcdef, "fc.weight", 3);
+    float x[4 * MERGE_DRAW_GROUP];
+    double wide[4 * MERGE_DRAW_GROUP];
+    int64_t group = ((int64_t)1 << 30) + 5; /* counters beyond 32 bits */
+    merge_draw_f32(x, &k, group, 4);
+    merge_draw_f64(wide, &k, group, 4);
+    for (int g = 0; g < 4; g++)
+        for (int w = 0; w < 4; w++)
+            for (int b = 0; b < 16; b++) {
+                uint64_t at = (uint64_t)(group + g) * 16 + (uint64_t)b;
+                uint32_t counter[] = {(uint32_t)at, (uint32_t)(at >> 32), k.hash[0], k.hash[1]};
+                philox p = philox_block(counter, k.seed);
+                int i = g * MERGE_DRAW_GROUP + w * 16 + b;
+                CHECK(x[i] == (float)(p.word[w] >> 8) * 0x1p-24f);
+                CHECK(wide[i] == (double)x[i]);
+            }
+}
+
+TEST(merge_draw_moments)
+{
+    enum { GROUPS = 4000, N = GROUPS * MERGE_DRAW_GROUP };
+    float *x = malloc(N * sizeof *x), *y = malloc(N * sizeof *y);
+    static const char *const keys[] = {"a", "a", "b", "a"};
+    static const int64_t seeds[] = {1, 2, 1, 1}, streams[] = {0, 0, 0, 1};
+    for (int k = 0; k < 4; k++) {
+        merge_draw_key key = merge_draw_key_of(seeds[k], keys[k], streams[k]);
+        double sum = 0, squares = 0, with = 0;
+        merge_draw_f32(k ? y : x, &key, 0, GROUPS);
+        const float *z = k ? y : x;
+        for (int i = 0; i < N; i++) {
+            CHECK(z[i] >= 0 && z[i] < 1);
+            sum += (double)z[i];
+            squares += ((double)z[i] - 0.5) * ((double)z[i] - 0.5);
+            with += ((double)z[i] - 0.5) * ((double)x[(i + (k == 0)) % N] - 0.5);
+        }
+        CHECK(fabs(sum / N - 0.5) < 0.003);
+        CHECK(fabs(squares / N - 1.0 / 12) < 0.001);
+        CHECK(fabs(with / N) < 0.001); /* of neighbours, and of other seeds, keys, streams */
+    }
+    free(x);
+    free(y);
+}
+
+static double at(const void *x, bool wide, int64_t i)
+{
+    return wide ? ((const double *)x)[i] : (double)((const float *)x)[i];
+}
+
+static void put(void *x, bool wide, int64_t i, double y)
+{
+    if (wide)
+        ((double *)x)[i] = y;
+    else
+        ((float *)x)[i] = (float)y;
+}
+
+TEST(merge_row_ranks)
+{
+    static const int64_t sizes[] = {1, 2, 3, 47, 48, 49, 500};
+    static const double special[] = {NAN, INFINITY, -INFINITY, 0, -0.0, 1, 1, -1, 1e-300, 5};
+    double terms[500], rank[500];
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (int wide = 0; wide < 2; wide++)
+            for (int way = 0; way < 3; way++) {
+                int64_t n = sizes[s];
+                void *scratch = aligned_alloc(64, (size_t)((row_ranks_bytes(n) + 63) / 64 * 64));
+                for (int64_t i = 0; i < n; i++)
+                    put(terms, wide, i,
+                        way == 0   ? sin((double)i * 37)
+                        : way == 1 ? special[i * 7 % 10]
+                                   : (double)(i % 3));
+                row_ranks(rank, terms, wide, n, scratch);
+                for (int64_t i = 0; i < n; i++) {
+                    double x = at(terms, wide, i);
+                    int64_t before = 0;
+                    for (int64_t k = 0; k < n; k++) {
+                        double y = at(terms, wide, k);
+                        bool equal = x == y || (x != x && y != y);
+                        before += equal ? k < i : y < x || (x != x && y == y);
+                    }
+                    double want = n == 1 ? 0.5 : (double)before / (double)(n - 1);
+                    CHECK(at(rank, wide, i) == (wide ? want : (double)(float)want));
+                }
+                free(scratch);
+            }
+}
+
+TEST(merge_products)
+{
+    enum { ROWS = 7, COLUMNS = 1300, RANK = 11 };
+    for (int wide = 0; wide < 2; wide++) {
+        double *a = malloc(RANK * COLUMNS * sizeof *a), *b = malloc(ROWS * RANK * sizeof *b);
+        double *got = malloc(ROWS * COLUMNS * sizeof *got);
+        for (int i = 0; i < RANK * COLUMNS; i++)
+            put(a, wide, i, sin(i));
+        for (int i = 0; i < ROWS * RANK; i++)
+            put(b, wide, i, cos(i * 3));
+        merge_product p = {a, b, RANK, COLUMNS, wide};
+        int64_t size = ROWS * COLUMNS, width = wide ? 8 : 4;
+        for (int64_t from = 0, n = 1; from < size; from += n, n = n * 3 % 997) {
+            n = n < size - from ? n : size - from;
+            merge_product_part((char *)got + from * width, &p, from, n);
+        }
+        for (int64_t i = 0; i < size; i++) {
+            double sum = 0;
+            for (int64_t k = 0; k < RANK; k++)
+                sum += at(b, wide, i / COLUMNS * RANK + k) * at(a, wide, k * COLUMNS + i % COLUMNS);
+            CHECK(at(got, wide, i) == (wide ? sum : (double)(float)sum));
+        }
+        free(a);
+        free(b);
+        free(got);
+    }
+}
+
+TEST(merge_folds)
+{
+    double x[1000];
+    for (int wide = 0; wide < 2; wide++)
+        for (int64_t n = 1; n < 200; n += 3) {
+            double sum = 0, most = -INFINITY, least = INFINITY;
+            for (int64_t i = 0; i < n; i++) {
+                put(x, wide, i, (double)((i * 7919 % 201) - 100));
+                sum += at(x, wide, i);
+                most = fmax(most, at(x, wide, i));
+                least = fmin(least, at(x, wide, i));
+            }
+            CHECK(merge_fold_chunk(PLAN_SUM, wide, x, n) == sum);
+            CHECK(merge_fold_chunk(PLAN_MAX, wide, x, n) == most);
+            CHECK(merge_fold_chunk(PLAN_MIN, wide, x, n) == least);
+            put(x, wide, n / 2, (double)NAN);
+            for (int fold = PLAN_SUM; fold < PLAN_FOLDS; fold++)
+                CHECK(isnan(merge_fold_chunk((plan_fold)fold, wide, x, n)));
+        }
+}
