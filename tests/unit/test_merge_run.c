@@ -488,7 +488,7 @@ TEST(merge_run_without_memory)
 /* A nan is as large as inf, and of equal ones the first are in. */
 TEST(merge_run_largest_of_nan)
 {
-    static const char *const rules[] = {"{ merged = largest(models[0], 1) }",
+    static const char *const texts[] = {"{ merged = largest(models[0], 1) }",
                                         "{ merged = largest(models[0], 2) }",
                                         "{ merged = largest(models[0], 3) }"};
     static const int at[] = {5, 9, WALK_PIECE + 5};
@@ -499,7 +499,7 @@ TEST(merge_run_largest_of_nan)
     buf file = tensor_file(&(tensor_given){"w", TENSOR_F32, SIZE, 0, x}, 1);
     for (int k = 0; k < 3; k++) {
         float *y = merged(&(merge_case){
-            .rule = rules[k], .files = &file, .nmodels = 1, .type = TENSOR_TYPE_END});
+            .rule = texts[k], .files = &file, .nmodels = 1, .type = TENSOR_TYPE_END});
         for (int i = 0; i < SIZE; i++) {
             bool in = false;
             for (int a = 0; a <= k; a++)
