@@ -107,8 +107,8 @@ static int check_size(const patch *p, const patch_key *k, kv_err *e)
     int64_t bytes = k->data < 0 ? 0 : checkpoint_at(p->file, p->data[k->data])->bytes;
     if (k->data < 0 || k->changes / PATCH_RANGE <= bytes / CHUNK_LEAST)
         return KV_OK;
-    return file_bad(e, KV_E_FORMAT, patch_name(p), "a damaged patch: in \"%.*s\" changes are missing",
-                    PATCH_SHOWN(k->name));
+    return file_bad(e, KV_E_FORMAT, patch_name(p),
+                    "a damaged patch: in \"%.*s\" changes are missing", PATCH_SHOWN(k->name));
 }
 
 /* Finds the tensors of data. */
