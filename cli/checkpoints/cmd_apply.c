@@ -37,6 +37,10 @@ static int read_words(session *s, const ast *call, result *out, request *r, kv_e
         unit_err(s, call, e, KV_E_USAGE, "nothing says where the result goes");
         return kv_err_hint(e, "--out B, or --in-place");
     }
+    if (in_place && strcmp(r->base.text, "-") == 0) {
+        unit_err(s, r->base.at, e, KV_E_USAGE, "stdin has no place where it can be changed");
+        return kv_err_hint(e, "--out B");
+    }
     if (in_place) {
         r->at = in_place;
         return KV_OK;
@@ -65,23 +69,30 @@ static int at_word(const session *s, const request *r, const ast *otherwise, kv_
     return unit_at(s, about ? about : otherwise, e);
 }
 
+/* Opens the checkpoint, which is no patch. The caller closes it, after an error too. */
+static int open_base(const session *s, const request *r, checkpoint **a, kv_err *e)
+{
+    const checkpoint_options weights = {.weights = true};
+    if (checkpoint_open(a, r->base.text, &weights, e))
+        return unit_at(s, r->base.at, e);
+    if (!checkpoint_metadata(*a, PATCH_MARK))
+        return KV_OK;
+    unit_err(s, r->base.at, e, KV_E_USAGE, "%s is a patch too", r->base.text);
+    return kv_err_hint(e, "the checkpoint stands behind the patches: apply P A --out B");
+}
+
 static int apply_to(session *s, const request *r, const patches *p, patch_misfits *wrong,
                     kv_err *e)
 {
-    const checkpoint_options weights = {.weights = true};
     const patch_options o = {.progress = progress_bytes, .check_only = s->dry_run,
                              .unsynced = s->writes_unsynced};
     checkpoint *a = NULL;
-    if (checkpoint_open(&a, r->base.text, &weights, e))
-        return unit_at(s, r->base.at, e);
-    if (checkpoint_metadata(a, PATCH_MARK)) {
-        checkpoint_close(a);
-        unit_err(s, r->base.at, e, KV_E_USAGE, "%s is a patch too", r->base.text);
-        return kv_err_hint(e, "the checkpoint stands behind the patches: apply P A --out B");
+    int code = open_base(s, r, &a, e);
+    if (!code) {
+        progress_begin("apply", 0, PROGRESS_BYTES);
+        code = patch_apply(r->to, p->items, p->n, a, &r->how, &o, wrong, e);
+        progress_end();
     }
-    progress_begin("apply", 0, PROGRESS_BYTES);
-    int code = patch_apply(r->to, p->items, p->n, a, &r->how, &o, wrong, e);
-    progress_end();
     checkpoint_close(a);
     return code;
 }
@@ -92,8 +103,13 @@ static int apply_in_place(session *s, const request *r, const patches *p, patch_
     const patch_options o = {.progress = progress_bytes, .check_only = s->dry_run,
                              .unsynced = s->writes_unsynced};
     patch_place place = PATCH_IN_PLACE;
+    checkpoint *a = NULL;
+    int code = open_base(s, r, &a, e);
+    checkpoint_close(a); /* who changes a file has it not open */
+    if (code)
+        return code;
     progress_begin("apply", 0, PROGRESS_BYTES);
-    int code = patch_apply_in_place(r->base.text, p->items, p->n, r->how.shard_bytes, &o, &place,
+    code = patch_apply_in_place(r->base.text, p->items, p->n, r->how.shard_bytes, &o, &place,
                                     wrong, e);
     progress_end();
     if (!code && place == PATCH_ALREADY)

@@ -1,5 +1,4 @@
 /* What turns one checkpoint into another, as a file; and several of them as one. */
-#include "base/file.h"
 #include "base/mem.h"
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/patches.h"
@@ -22,18 +21,6 @@ static int add_summary(rows *table, const patch_summary *made, kv_err *e)
     return code;
 }
 
-/* A patch in the place of what it is made from could be applied to nothing any more. */
-static int check_place(session *s, const word *to, const checkpoint *c, kv_err *e)
-{
-    for (int i = 0; i < checkpoint_nfiles(c); i++)
-        if (file_is_same(to->text, checkpoint_file(c, i))) {
-            unit_err(s, to->at, e, KV_E_USAGE, "the patch would take the place of \"%s\"",
-                     checkpoint_file(c, i));
-            return kv_err_hint(e, "patch A B --out P, where P is another file");
-        }
-    return KV_OK;
-}
-
 static int make(session *s, const words *w, const word *to, patch_summary *made, kv_err *e)
 {
     const checkpoint_options weights = {.weights = true};
@@ -42,7 +29,7 @@ static int make(session *s, const words *w, const word *to, patch_summary *made,
     int code = KV_OK;
     for (int i = 0; i < 2 && !code; i++) {
         code = checkpoint_open(&files[i], w->items[i].text, &weights, e);
-        code = code ? unit_at(s, w->items[i].at, e) : check_place(s, to, files[i], e);
+        code = code ? unit_at(s, w->items[i].at, e) : patches_check_place(s, to, files[i], e);
     }
     if (!code && !s->dry_run) {
         progress_begin("patch", 0, PROGRESS_BYTES);

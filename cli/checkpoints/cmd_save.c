@@ -9,8 +9,8 @@
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
 #include "checkpoints/outputs.h"
+#include "checkpoints/patches.h"
 #include "eval/eval.h"
-#include "patch/patch.h"
 #include "session/show.h"
 #include "session/unit.h"
 #include "syntax/safe.h"
@@ -262,14 +262,12 @@ static void told(void *arg, int64_t done, int64_t all)
     progress_step(done);
 }
 
-static int write_patch(const char *path, const char *from, const tensors *t, const texts *m,
+static int write_patch(const char *path, checkpoint *a, const tensors *t, const texts *m,
                        int64_t bytes, kv_err *e)
 {
-    checkpoint *a = NULL, *b = NULL;
+    checkpoint *b = NULL;
     const patch_options how = {.progress = told};
-    int code = checkpoint_open(&a, from, &(checkpoint_options){.weights = true}, e);
-    if (code == KV_OK)
-        code = checkpoint_of_memory(&b, t->items, t->data, t->n, m->list.items, m->list.n,
+    int code = checkpoint_of_memory(&b, t->items, t->data, t->n, m->list.items, m->list.n,
                                     "the store", e);
     if (code == KV_OK) {
         progress_begin("save", bytes, PROGRESS_BYTES);
@@ -277,34 +275,16 @@ static int write_patch(const char *path, const char *from, const tensors *t, con
         progress_end();
     }
     checkpoint_close(b);
-    checkpoint_close(a);
     return code;
 }
 
-static int check_patch(session *s, const ast *call, const char *path, const char *from, kv_err *e)
-{
-    static const char *const options[] = {"shard-size", "force"};
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        if (command_option_of(call, options[i]))
-            return unit_err(s, call, e, KV_E_USAGE, "a patch is one file: no --%s", options[i]);
-    if (!file_is_same(path, from))
-        return KV_OK;
-    unit_err(s, call->kid[0], e, KV_E_USAGE, "the patch would take the place of \"%s\"", from);
-    return kv_err_hint(e, "save P.safetensors --patch-from %s; apply makes a checkpoint of both",
-                       from);
-}
-
 /* The values are in memory together: a patch is made from tensors that are read in any order. */
-static int save_patch(session *s, const ast *call, kv *store, const char *path, result *out,
-                      kv_err *e)
+static int save_patch_from(session *s, const ast *call, kv *store, const char *path, checkpoint *a,
+                           result *out, kv_err *e)
 {
-    const ast *node = command_option_of(call, "patch-from");
-    const char *from = eval_word(s, node, "a checkpoint", out, e);
     values v = {0};
     texts m = {.out = out};
     tensors t = {0};
-    if (!from || check_patch(s, call, path, from, e))
-        return e->code;
     int code = choose_values(s, call, store, out, &v, e);
     if (code || (code = kv_describe(store, "metadata", add_text, &m, e)) ||
         (code = metadata_read(s, call, out, &m.list, e)))
@@ -317,8 +297,29 @@ static int save_patch(session *s, const ast *call, kv *store, const char *path, 
     for (int64_t i = 0; i < v.n && code == KV_OK; i++)
         code = tensors_convert(&t, &v, i, e);
     if (code == KV_OK)
-        code = write_patch(path, from, &t, &m, v.bytes, e);
+        code = write_patch(path, a, &t, &m, v.bytes, e);
     tensors_release(&t);
+    return code;
+}
+
+static int save_patch(session *s, const ast *call, kv *store, const char *path, result *out,
+                      kv_err *e)
+{
+    static const char *const options[] = {"shard-size", "force"};
+    const word to = {path, call->kid[0]};
+    const ast *node = command_option_of(call, "patch-from");
+    const char *from = eval_word(s, node, "a checkpoint", out, e);
+    checkpoint *a = NULL;
+    for (size_t i = 0; from && i < sizeof options / sizeof *options; i++)
+        if (command_option_of(call, options[i]))
+            return unit_err(s, call, e, KV_E_USAGE, "a patch is one file: no --%s", options[i]);
+    if (!from)
+        return e->code;
+    int code = checkpoint_open(&a, from, &(checkpoint_options){.weights = true}, e);
+    code = code ? unit_at(s, node, e) : patches_check_place(s, &to, a, e);
+    if (code == KV_OK)
+        code = save_patch_from(s, call, store, path, a, out, e);
+    checkpoint_close(a);
     return code;
 }
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "session/unit.h"
@@ -22,6 +23,18 @@ void patches_release(patches *p)
     for (int i = 0; i < p->n; i++)
         patch_close(p->items[i]);
     mem_free(p->items);
+}
+
+int patches_check_place(const session *s, const word *to, const checkpoint *from, kv_err *e)
+{
+    for (int i = 0; i < checkpoint_nfiles(from); i++) {
+        const char *file = checkpoint_file(from, i);
+        if (!file_is_same(to->text, file))
+            continue;
+        unit_err(s, to->at, e, KV_E_USAGE, "the patch would take the place of \"%s\"", file);
+        return kv_err_hint(e, "a patch is a file of its own; apply makes a checkpoint of both");
+    }
+    return KV_OK;
 }
 
 rows patches_table(void)

@@ -19,6 +19,7 @@ typedef struct config {
     double r, alpha;  /* -1: not there */
     bool rank_stable; /* use_rslora */
     const char *more; /* in use, and not supported; or NULL */
+    bool takes_off;   /* init_lora_weights says that the base loses what the adapter begins with */
 } config;
 
 /* ---- The members ----------------------------------------------------------------------------- */
@@ -57,10 +58,23 @@ static int take_number(json_scan *s, const char *name, double *x)
     return KV_OK;
 }
 
+/* Returns true for ways to begin an adapter by which PEFT takes its first product off the base: the
+ * adapter is right for what is left alone. When PEFT converts such an adapter to an ordinary one it
+ * writes true here. */
+static bool is_taken_off(const char *text, size_t n)
+{
+    static const char *const ways[] = {"\"pissa", "\"olora", "\"corda", "\"loftq"};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) /* pissa_niter_16, too */
+        if (n > strlen(ways[i]) && strncmp(text, ways[i], strlen(ways[i])) == 0)
+            return true;
+    return false;
+}
+
 static int take_member(json_scan *s, const char *name, config *c)
 {
-    static const char *const others[] = {"use_dora",       "rank_pattern", "alpha_pattern",
-                                         "fan_in_fan_out", "use_qalora",   "modules_to_save"};
+    static const char *const others[] = {"use_dora",        "rank_pattern",      "alpha_pattern",
+                                         "fan_in_fan_out",  "use_qalora",        "modules_to_save",
+                                         "layer_replication"};
     const char *text;
     size_t n;
     if (strcmp(name, "r") == 0)
@@ -71,6 +85,7 @@ static int take_member(json_scan *s, const char *name, config *c)
     if (code || !is_in_use(text, n))
         return code;
     c->rank_stable |= strcmp(name, "use_rslora") == 0;
+    c->takes_off |= strcmp(name, "init_lora_weights") == 0 && is_taken_off(text, n);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(name, others[i]) == 0)
             c->more = others[i];
@@ -106,6 +121,12 @@ static int scale_of(const config *c, const char *path, double *scale, kv_err *e)
     if (c->more)
         return file_bad(e, KV_E_UNSUPPORTED, path,
                         "\"%s\" makes the adapter more than a scaled product", c->more);
+    if (c->takes_off) {
+        file_bad(e, KV_E_UNSUPPORTED, path,
+                 "by \"init_lora_weights\" the adapter is not for the base as it is");
+        return kv_err_hint(e, "path_initial_model_for_weight_conversion of PEFT's save_pretrained "
+                              "makes an ordinary adapter of it");
+    }
     if (c->r < 0 || c->alpha < 0)
         return file_bad(e, KV_E_FORMAT, path, "it has no \"%s\"", c->r < 0 ? "r" : "lora_alpha");
     *scale = c->alpha / (c->rank_stable ? sqrt(c->r) : c->r);

@@ -7,8 +7,8 @@
 /* The number by which the product of B and A is multiplied: lora_alpha / r, with use_rslora
  * lora_alpha / sqrt(r); 1 where no configuration stands in the folder path, or beside the file
  * path, and of stdin. Errors: io; format (malformed; r or lora_alpha is missing); unsupported
- * (adapters that are more than a product: DoRA, other ranks for some keys, transposed weights);
- * memory. */
+ * (adapters that are more than a product: DoRA, other ranks for some keys, transposed weights,
+ * repeated layers; those that are not for the base as it is, such as PiSSA's); memory. */
 int adapter_config_scale(const char *path, double *scale, kv_err *e);
 
 #endif

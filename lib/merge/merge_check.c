@@ -8,8 +8,7 @@
 #include "merge/merge_plans.h"
 #include "merge/row_ranks.h"
 
-/* The checkpoint that tells names and shapes. */
-static checkpoint *first_of(const merge *m)
+checkpoint *merge_first(const merge *m)
 {
     return m->base ? m->base : m->models[0];
 }
@@ -38,7 +37,7 @@ static int refuse_name(const checkpoint *c, const char *name, const checkpoint *
 /* Where all keys are merged, no model has more of them. */
 static int check_beyond(const merge *m, kv_err *e)
 {
-    const checkpoint *first = first_of(m);
+    const checkpoint *first = merge_first(m);
     for (int i = 0; i < m->nmodels && m->nkeys == checkpoint_count(first); i++) {
         const char *name = name_beyond(m->models[i], first);
         if (!name)
@@ -144,7 +143,7 @@ static int find_adapters(merge_job *j, merge_factors *factors, const merge *m, k
 
 int merge_job_find(merge_job *j, merge_factors *factors, const merge *m, int64_t key, kv_err *e)
 {
-    checkpoint *first = first_of(m);
+    checkpoint *first = merge_first(m);
     int64_t at = checkpoint_find(first, m->keys[key].name);
     *j = (merge_job){.key = key, .type = m->keys[key].type};
     for (int i = 0; i < MERGE_INPUTS; i++)

@@ -75,6 +75,9 @@ typedef struct merge_worker {
     void *scratch; /* of the programs */
 } merge_worker;
 
+/* The checkpoint that tells names, shapes and types. */
+checkpoint *merge_first(const merge *m);
+
 /* What is merged from headers alone: the job of key number `key`, all but its plan and what hangs
  * from it. factors: of adapters, one each. Errors: those of merge_check. */
 int merge_job_find(merge_job *j, merge_factors *factors, const merge *m, int64_t key, kv_err *e);

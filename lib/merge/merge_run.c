@@ -63,11 +63,6 @@ typedef struct run {
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-static checkpoint *first_of(const merge *m)
-{
-    return m->base ? m->base : m->models[0];
-}
-
 /* Element `first + i` does not fit the key's type: it is number i of data. */
 static int refuse_number(const run *r, const merge_job *j, int64_t first, int64_t i,
                          tensor_type type, const void *data, kv_err *e)
@@ -75,7 +70,7 @@ static int refuse_number(const run *r, const merge_job *j, int64_t first, int64_
     buf place = {0}, text = {0};
     tensor_words_place(&place, j->like, first + i);
     tensor_words_number(&text, type, data, i);
-    file_bad(e, KV_E_VALUE, checkpoint_name(first_of(r->m)),
+    file_bad(e, KV_E_VALUE, checkpoint_name(merge_first(r->m)),
              "\"%.80s\" becomes %s at %s, which %s cannot hold", j->like->name, buf_text(&text),
              buf_text(&place), tensor_type_name(j->type));
     buf_release(&place);
@@ -93,7 +88,7 @@ static int refuse_difference(const run *r, const merge_job *j, int input, int64_
     tensor_words_number(&two, j->like->type, other, i);
     file_bad(e, KV_E_VALUE, checkpoint_name(r->inputs[input]),
              "\"%.80s\" is %s at %s, in %.120s %s", j->like->name, buf_text(&two), buf_text(&place),
-             checkpoint_name(first_of(r->m)), buf_text(&one));
+             checkpoint_name(merge_first(r->m)), buf_text(&one));
     buf_release(&place);
     buf_release(&one);
     buf_release(&two);
