@@ -326,9 +326,12 @@ int merge_worker_fuse(merge_worker *w, int pass, void *merged, kv_err *e)
             arrays[s].at = merged ? merged : w->merged;
         } else if (slot < PLAN_MERGE) {
             int i = slot - PLAN_PRIVATE;
-            if (w->job->select[i])
+            int64_t cut = w->n;
+            if (w->job->select[i] && (code = cut_of(w, i, &cut, e)))
+                return code;
+            if (cut > 0 && cut < w->n)
                 return merge_worker_run(w, pass, merged, e);
-            arrays[s] = (merge_fused_array){copies_of(w, i, false), MERGE_FUSED_NUMBER};
+            arrays[s] = (merge_fused_array){copies_of(w, i, cut <= 0), MERGE_FUSED_NUMBER};
         } else if (slot < MERGE_PRODUCT || slot == MERGE_BASE) {
             int i = slot == MERGE_BASE ? w->room->inputs - 1 : slot - MERGE_MODEL;
             code = bytes_of(w, i, &data, &type, e);

@@ -1,12 +1,40 @@
 /* Tiles. Each operation has the expression of its kernel in vm/kernel_loops.h. */
 #include "merge/merge_fused.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/clones.h"
 #include "base/no_carry.h"
 
-enum { TILE = MERGE_FUSED_TILE, REGISTERS = 8, OPS = 64, OPERANDS = 3 };
+enum { TILE = MERGE_FUSED_TILE, REGISTERS = 24, OPS = 192, OPERANDS = 3 };
+
+/* The kernels that tiles have, and what each computes. */
+/* clang-format off */
+#define KERNELS(X) \
+    X(PROG_ADD,        a[i] + b[i]) \
+    X(PROG_SUB,        a[i] - b[i]) \
+    X(PROG_MUL,        a[i] * b[i]) \
+    X(PROG_DIV,        a[i] / b[i]) \
+    X(PROG_ABS,        fabsf(a[i])) \
+    X(PROG_LT,         (float)(a[i] < b[i])) \
+    X(PROG_WHERE,      a[i] != 0 ? b[i] : c[i]) \
+    X(KERNEL_LIN1,     a[i] * k0 + k1) \
+    X(KERNEL_LIN2,     a[i] * k0 + b[i] * k1) \
+    X(KERNEL_LIN3,     (a[i] * k0 + b[i] * k1) + c[i] * k2) \
+    X(KERNEL_MULADD,   a[i] * k0 + (b[i] * k1) * c[i]) \
+    X(KERNEL_DIVADD,   a[i] * k0 + (b[i] * k1) / c[i]) \
+    X(KERNEL_SCALEMUL, (a[i] * k0) * b[i]) \
+    X(KERNEL_DIVK,     a[i] / k0) \
+    X(KERNEL_EQK,      (float)(a[i] == k0)) \
+    X(KERNEL_LTK,      (float)(a[i] < k0)) \
+    X(KERNEL_LEK,      (float)(a[i] <= k0)) \
+    X(KERNEL_GTK,      (float)(a[i] > k0)) \
+    X(KERNEL_GEK,      (float)(a[i] >= k0)) \
+    X(KERNEL_WHERE_VK, a[i] != 0 ? b[i] : k0) \
+    X(KERNEL_WHERE_KV, a[i] != 0 ? k0 : b[i]) \
+    X(KERNEL_WHERE_KK, a[i] != 0 ? k0 : k1)
+/* clang-format on */
 
 typedef struct op {
     int kernel, narrays;
@@ -21,10 +49,16 @@ struct merge_fused {
 
 static bool is_ours(const inst *in)
 {
-    return in->kind == INST_KERNEL && in->type == PROG_F32 &&
-           (in->kernel == PROG_ADD || in->kernel == PROG_SUB || in->kernel == PROG_MUL ||
-            in->kernel == KERNEL_LIN1 || in->kernel == KERNEL_LIN2 || in->kernel == KERNEL_LIN3 ||
-            in->kernel == KERNEL_MULADD || in->kernel == KERNEL_DIVK);
+    if (in->kind != INST_KERNEL || in->type != PROG_F32)
+        return false;
+    switch (in->kernel) {
+#define CASE(kernel, expression) case kernel:
+        KERNELS(CASE)
+#undef CASE
+        return true;
+    default:
+        return false;
+    }
 }
 
 int64_t merge_fused_bytes(const prog *p)
@@ -51,9 +85,10 @@ merge_fused *merge_fused_make(void *memory, const prog *p)
     return f;
 }
 
-#define EACH(expression)                                                                           \
-    NO_CARRY for (int i = 0; i < TILE; i++) to[i] = (expression);                                  \
-    break
+#define RUN(kernel, expression)                                                                    \
+    case kernel:                                                                                   \
+        NO_CARRY for (int i = 0; i < TILE; i++) to[i] = (expression);                              \
+        break;
 
 CPU_CLONES void merge_fused_run(const merge_fused *f, const merge_fused_array *arrays, int64_t n)
 {
@@ -84,22 +119,9 @@ CPU_CLONES void merge_fused_run(const merge_fused *f, const merge_fused_array *a
             float *to =
                 o->dst < f->nregs ? reg[o->dst] : (float *)arrays[o->dst - f->nregs].at + at;
             switch (o->kernel) {
-            case PROG_ADD:
-                EACH(a[i] + b[i]);
-            case PROG_SUB:
-                EACH(a[i] - b[i]);
-            case PROG_MUL:
-                EACH(a[i] * b[i]);
-            case KERNEL_LIN1:
-                EACH(a[i] * k0 + k1);
-            case KERNEL_LIN2:
-                EACH(a[i] * k0 + b[i] * k1);
-            case KERNEL_LIN3:
-                EACH((a[i] * k0 + b[i] * k1) + c[i] * k2);
-            case KERNEL_MULADD:
-                EACH(a[i] * k0 + (b[i] * k1) * c[i]);
-            default: /* KERNEL_DIVK */
-                EACH(a[i] / k0);
+                KERNELS(RUN)
+            default:
+                break;
             }
         }
     }

@@ -1,4 +1,4 @@
-/* Programs of sums and products alone, such as weighted means, on tiles that stay in the L1 cache
+/* Programs of few kinds of operations, such as weighted means, on tiles that stay in the L1 cache
  * from the bits of the inputs to the result. They are bound by memory, so every other load counts:
  * measured on a mean of four BF16 models, one thread, half of the time beside reading and writing.
  */

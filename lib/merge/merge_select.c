@@ -495,6 +495,8 @@ double merge_select_number(const merge_select *s)
 double merge_select_next(const merge_select *s)
 {
     double x = number_of(s);
+    if (isinf(x) && x > 0)
+        return NAN;
     return s->wide ? nextafter(x, INFINITY) : nextafterf((float)x, INFINITY);
 }
 

@@ -39,7 +39,7 @@ void merge_select_end(merge_select *s, bool *more);
 /* The term. Of PLAN_ORDER nan if any is. */
 double merge_select_number(const merge_select *s);
 
-/* Of PLAN_LEAST: the next larger number. */
+/* Of PLAN_LEAST: the next larger number; nan, which nothing reaches, if the term is inf. */
 double merge_select_next(const merge_select *s);
 
 /* Of PLAN_LEAST: how many elements of a chunk, from its first on, are compared with the term; the

@@ -43,12 +43,14 @@ static bool take_stream(patch_cursor *c, varint_reader *r, unsigned char *to, in
 {
     int64_t bytes = n;
     int how = r->at < r->end ? *r->at++ : -1;
-    if (how == 2 && r->at < r->end) {
+    if (how == 2 && r->at < r->end && n > 0) {
         memset(to, *r->at++, (size_t)n);
         return true;
     }
     if ((how == 1 && !varint_take(r, &bytes)) || how < 0 || how > 1 || bytes > r->end - r->at)
         return false;
+    if (n == 0) /* to may be NULL; nobody writes such a stream */
+        return how == 0;
     bool whole = how == 1 ? zstd_unpack(c->zstd, to, n, r->at, bytes)
                           : memcpy(to, r->at, (size_t)n) != NULL;
     r->at += bytes;

@@ -12,6 +12,7 @@
 void patch_index_release(patch_index *x)
 {
     map_release(&x->names);
+    map_release(&x->text_names);
     mem_free(x->texts);
     mem_free(x->keys);
     arena_release(&x->memory);
@@ -54,8 +55,7 @@ int patch_index_text(patch_index *x, const char *name, const char *text, kv_err 
     t->text = arena_text(&x->memory, text, strlen(text), e);
     if (!t->name || !t->text)
         return KV_E_MEMORY;
-    x->ntexts++;
-    return KV_OK;
+    return map_put(&x->text_names, (kv_key){.name = t->name}, x->ntexts++, e);
 }
 
 /* ---- Looking --------------------------------------------------------------------------------- */
@@ -265,6 +265,8 @@ static bool take_all(index_reader *in, kv_err *e)
         return wrong(in, "it is cut");
     for (int64_t i = 0; i < n; i++) {
         const char *name = take_text(in, e), *text = name ? take_text(in, e) : NULL;
+        if (text && map_get(&in->x->text_names, (kv_key){.name = name}) >= 0)
+            return wrong(in, "a metadata text stands twice");
         if (!text || patch_index_text(in->x, name, text, e))
             return false;
     }

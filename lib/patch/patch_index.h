@@ -33,6 +33,7 @@ typedef struct patch_key {
 typedef struct patch_index {
     checkpoint_text *texts; /* of B */
     int64_t ntexts, texts_cap;
+    map text_names;
     patch_key *keys; /* those of B in order, then those that are gone */
     int64_t nkeys, keys_cap;
     int64_t ndata;

@@ -98,10 +98,24 @@ static int read_index(patch *p, kv_err *e)
     return code;
 }
 
+/* Bytes of the smallest chunk of a range: its length, kind, place, number, and a stream of two. */
+#define CHUNK_LEAST 6
+
+/* What a patch says to be large takes some bytes: a small file that lies does not fill a disk. */
+static int check_size(const patch *p, const patch_key *k, kv_err *e)
+{
+    int64_t bytes = k->data < 0 ? 0 : checkpoint_at(p->file, p->data[k->data])->bytes;
+    if (k->data < 0 || k->changes / PATCH_RANGE <= bytes / CHUNK_LEAST)
+        return KV_OK;
+    return file_bad(e, KV_E_FORMAT, patch_name(p),
+                    "a damaged patch: in \"%.*s\" changes are missing", PATCH_SHOWN(k->name));
+}
+
 /* Finds the tensors of data. */
 static int find_data(patch *p, kv_err *e)
 {
     char name[24];
+    int code = KV_OK;
     if (checkpoint_count(p->file) != p->index.ndata + 2)
         return damaged(p, "its index does not fit its tensors", e);
     if (!(p->data = mem_alloc(p->index.ndata, sizeof *p->data, e)))
@@ -112,7 +126,9 @@ static int find_data(patch *p, kv_err *e)
         if (p->data[i] < 0 || checkpoint_at(p->file, p->data[i])->type != TENSOR_U8)
             return damaged(p, "its index does not fit its tensors", e);
     }
-    return KV_OK;
+    for (int64_t i = 0; i < p->index.nkeys && !code; i++)
+        code = check_size(p, &p->index.keys[i], e);
+    return code;
 }
 
 static int check_mark(const patch *p, kv_err *e)

@@ -41,7 +41,8 @@ static prog_value load(rule_run *r, int slot, prog_type type)
     return prog_cast(r->b, type, prog_load(r->b, slot, prog_dtype(r->type), r->type));
 }
 
-/* largest(x, k): x where it is among the k largest in magnitude, else 0. */
+/* largest(x, k): x where it is among the k largest in magnitude, else 0. A nan is as large as inf.
+ */
 static rule_operand largest(rule_run *r, const ast *call, prog_type type)
 {
     prog_value x = rule_number(r, call->kid[0], type), none = prog_const(r->b, type, 0);
@@ -54,9 +55,11 @@ static rule_operand largest(rule_run *r, const ast *call, prog_type type)
         return of_value(x);
     if (k == 0)
         return of_value(none);
-    prog_value size = rule_apply(r, PROG_ABS, x, -1, -1);
+    prog_value size = rule_apply(r, PROG_WHERE, rule_apply(r, PROG_ISNAN, x, -1, -1),
+                                 prog_const(r->b, type, INFINITY),
+                                 rule_apply(r, PROG_ABS, x, -1, -1));
     prog_value least = plan_select(r->b, size, PLAN_LEAST, k);
-    return of_value(rule_apply(r, PROG_WHERE, rule_apply(r, PROG_LT, size, least, -1), none, x));
+    return of_value(rule_apply(r, PROG_WHERE, rule_apply(r, PROG_GE, size, least, -1), x, none));
 }
 
 /* quantile(x, q): between the two terms that stand at q of the way in sorted order. */

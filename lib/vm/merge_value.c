@@ -313,7 +313,8 @@ static list_value write_range(list_writer *w, const ast *call)
 {
     int64_t n = writer_integer(w, merge_one(w, call->kid[0]), call->kid[0]);
     if (!w->rc && (n < 0 || n > RANGE_MOST))
-        REFUSE(w, call, KV_E_VALUE, "range takes 0 and more, not %lld", (long long)n);
+        REFUSE(w, call, KV_E_VALUE, "range takes 0 to %d, not %lld", RANGE_MOST,
+               (long long)n);
     list_value out = w->rc ? nothing : writer_list(w, (int)n);
     for (int i = 0; i < out.n && !w->rc; i++)
         out.items[i] = value_of_node(writer_int(w, call, i));

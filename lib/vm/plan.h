@@ -63,8 +63,8 @@ prog_value plan_sum(prog_builder *b, prog_value x, bool present);
  * the `order` largest, with order from 1 to all but one: the smallest of them, and of the terms
  * that equal it the first ones in the order of elements are among them, as many as there is room
  * for. In a later pass the number is that term for elements up to the last one that is in, and the
- * next larger number behind it; so that `term < number` tells which are out. nan is larger than
- * all. */
+ * next larger number behind it, nan behind inf; so that `term >= number` tells which are in. Its
+ * terms are no nan. */
 typedef enum plan_fold {
     PLAN_SUM,
     PLAN_MAX,

@@ -484,3 +484,30 @@ TEST(merge_run_without_memory)
     free(y);
     leave_folder("out.safetensors", NULL);
 }
+
+/* A nan is as large as inf, and of equal ones the first are in. */
+TEST(merge_run_largest_of_nan)
+{
+    static const char *const texts[] = {"{ merged = largest(models[0], 1) }",
+                                        "{ merged = largest(models[0], 2) }",
+                                        "{ merged = largest(models[0], 3) }"};
+    static const int at[] = {5, 9, WALK_PIECE + 5};
+    float *x = numbers(SIZE, 1);
+    x[at[0]] = -INFINITY;
+    x[at[1]] = NAN;
+    x[at[2]] = INFINITY;
+    buf file = tensor_file(&(tensor_given){"w", TENSOR_F32, SIZE, 0, x}, 1);
+    for (int k = 0; k < 3; k++) {
+        float *y = merged(&(merge_case){
+            .rule = texts[k], .files = &file, .nmodels = 1, .type = TENSOR_TYPE_END});
+        for (int i = 0; i < SIZE; i++) {
+            bool in = false;
+            for (int a = 0; a <= k; a++)
+                in = in || i == at[a];
+            CHECK(in ? !isfinite(y[i]) : y[i] == 0);
+        }
+        free(y);
+    }
+    buf_release(&file);
+    free(x);
+}

@@ -78,6 +78,7 @@ static const lie lies[] = {
      "a change stands behind its end"},
     {"00 00 03 09 02 ff 08 02 ff 02 ff 02 ff 02 ff 02 ff 02 ff 02 ff 02 ff 00 02 00 02 00",
      "a change stands behind its end"},
+    {"00 00 01 09 02 00 01 02 00 02 00 02 00 02 00", "the places of changes cannot be read"},
     {"00 00 03 09 00 01 ff 09 02 00", "the places of changes cannot be read"},
     {"00 00 03 09 00 01 ff", "the places of changes cannot be read"},
     {"00 00 03 09 00 01 ff 01", "the places of changes cannot be read"},
@@ -205,6 +206,7 @@ TEST(patch_lying_index)
     check_index("00 01 01 77 00 02 55 38 01 02", 16, NULL);
     check_index("00 01 01 77 01 02 55 38 01 02 01", 32, NULL);
     check_index("01 01 61 00 00", 0, NULL);
+    check_index("02 01 61 00 01 61 01 62 00", 0, "a metadata text stands twice");
     check_index("", 0, "it is cut");
     check_index("00", 0, "it is cut");
     check_index("05", 0, "a text is cut");
@@ -230,6 +232,27 @@ TEST(patch_lying_index)
     check_index("00 02 01 77 00 02 55 38 01 02 01 77 00 02 55 38 01 02", 32, "a key stands twice");
     check_index("00 02 01 77 04 02 55 38 01 02 01 78 00 02 55 38 01 02", 32,
                 "keys are out of order");
+}
+
+/* A key of a terabyte of which there is nothing: no file of that size is begun. */
+TEST(patch_key_bomb)
+{
+    kv_err e = {0};
+    patch_needs_zstd();
+    test_folder d = folder_new_quick();
+    model m = {0};
+    patch_index x = {0};
+    const int64_t size = (int64_t)1 << 38;
+    patch_key k = {.name = "w", .state = PATCH_NEW, .changes = size};
+    k.now = k.was = (patch_shape){TENSOR_F32, 1, &size};
+    CHECK_OK(patch_index_add(&x, &k, &e));
+    model_open(&m, "m");
+    put_patch(&d, &x, "01 00 80 80 0c 01 02 07", "-");
+    CHECK_INT(try_patch(&d, m.c, &e), KV_E_FORMAT);
+    CHECK(strstr(e.text, "in \"w\" changes are missing") != NULL);
+    patch_index_release(&x);
+    model_release(&m);
+    folder_remove(&d);
 }
 
 /* An index that says that it is large. */
