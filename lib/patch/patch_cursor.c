@@ -169,6 +169,20 @@ static int read_chunk(patch_cursor *c, varint_reader *r, kv_err *e)
 #define CHUNK_BYTES_MAX (PATCH_RANGE * 8 + (PATCH_CHUNK * 16) + 4096)
 _Static_assert(CHUNK_BYTES_MAX + VARINT_MAX <= TENSOR_BLOCK, "a chunk is read at once");
 
+/* The n bytes of a chunk, with their sum. */
+static int check_chunk(patch_cursor *c, const unsigned char *data, int64_t n, kv_err *e)
+{
+    uint32_t sum = 0;
+    if (n < PATCH_SUM)
+        return damaged(c, "a chunk is cut", e);
+    for (int i = 0; i < PATCH_SUM; i++)
+        sum |= (uint32_t)data[n - PATCH_SUM + i] << 8 * i;
+    if (patch_sum(data, n - PATCH_SUM) != sum)
+        return damaged(c, "a chunk is not what its sum says", e);
+    varint_reader r = {data, data + n - PATCH_SUM};
+    return read_chunk(c, &r, e);
+}
+
 /* Reads the next chunk. */
 static int next_chunk(patch_cursor *c, kv_err *e)
 {
@@ -189,8 +203,7 @@ static int next_chunk(patch_cursor *c, kv_err *e)
     if ((code = tensor_read(c->r, &data, c->tensor, c->at, n, e)))
         return code;
     c->at += n;
-    r = (varint_reader){data, (const unsigned char *)data + n};
-    code = read_chunk(c, &r, e);
+    code = check_chunk(c, data, n, e);
     kv_err shrunk = {0};
     if (tensor_reader_check(c->r, &shrunk)) { /* then what was read is zeros */
         if (e)

@@ -33,18 +33,20 @@
  *               bytes of each, 0 to 8, and a stream for the lowest ones, then the second ones, …
  *   byte        of units of several bytes: 0: a stream for each byte of a unit; 1: one for all
  *   streams     of the values, which are the bits that B has
+ *   4 bytes     the low half of the XXH64 of the others, behind their number
  *
  * A stream is a byte that says how it is stored, and: 0: its bytes; 1: a varint, the length of a
  * zstd frame, and that; 2: one byte, that all of it are.
  *
- * A small part of a patch is damaged in most cases in a way that no reader of chunks can see. So
- * what comes out is always compared with B's hashes.
+ * What comes out is always compared with B's hashes. A patch that is joined to others makes nothing
+ * that could be compared, so chunks have sums of their own.
  */
 #ifndef PATCH_PATCH_FORMAT_H
 #define PATCH_PATCH_FORMAT_H
 
 #include <stdint.h>
 
+#include "base/xxh64.h"
 #include "checkpoint/tensor_type.h"
 #include "tensors/walk.h"
 
@@ -71,6 +73,15 @@ typedef enum patch_state {
     PATCH_REFORMED, /* in both, of another dtype or shape */
     PATCH_GONE      /* in A alone */
 } patch_state;
+
+/* The bytes of the sum of a chunk. */
+#define PATCH_SUM 4
+
+/* The sum of n bytes. */
+static inline uint32_t patch_sum(const void *data, int64_t n)
+{
+    return (uint32_t)xxh64(data, (size_t)n);
+}
 
 /* The bytes of a unit of a type. */
 static inline int patch_unit(tensor_type t)

@@ -198,8 +198,11 @@ static int close_chunk(patch_pack *p, buf *to, kv_err *e)
 {
     if (buf_check(&p->body, e))
         return KV_E_MEMORY;
-    varint_put(to, (int64_t)p->body.len);
+    uint32_t sum = patch_sum(p->body.data, (int64_t)p->body.len);
+    varint_put(to, (int64_t)p->body.len + PATCH_SUM);
     buf_put(to, p->body.data, p->body.len);
+    for (int i = 0; i < PATCH_SUM; i++)
+        buf_char(to, (char)(sum >> 8 * i));
     return buf_check(to, e);
 }
 

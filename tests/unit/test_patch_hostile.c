@@ -44,8 +44,12 @@ static buf chunk_of(const char *text)
             text += 2;
         }
     }
-    if (!raw)
+    if (!raw) {
+        uint32_t sum = patch_sum(buf_text(&body), (int64_t)body.len);
+        for (int i = 0; i < PATCH_SUM; i++)
+            buf_char(&body, (char)(sum >> 8 * i));
         varint_put(&out, (int64_t)body.len);
+    }
     buf_put(&out, buf_text(&body), body.len);
     buf_release(&body);
     return out;
@@ -58,7 +62,9 @@ static const lie lies[] = {
     {"-ffffffffffffffffff7f", "the length of a chunk is wrong"},
     {"-ffffff7f", "the length of a chunk is wrong"},
     {"-05 00", "a chunk is cut"},
-    {"-00", "the head of a chunk is wrong"},
+    {"-00", "a chunk is cut"},
+    {"-04 00 00 00 00", "a chunk is not what its sum says"},
+    {"-0d 00 00 03 00 00 02 01 02 00 01 02 03 04", "a chunk is not what its sum says"},
     {"02", "the head of a chunk is wrong"},
     {"00", "the head of a chunk is wrong"},
     {"00 00 00 00", "the head of a chunk is wrong"},
