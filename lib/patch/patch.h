@@ -87,7 +87,7 @@ void patch_misfits_release(patch_misfits *m);
  * B, and the metadata are those of B.
  *
  * Error: assert, when a is not what the first patch was made from, or the patches do not join; then
- * `wrong` lists the keys, and nothing was written. Also usage: a is a patch itself; format: a patch
+ * `wrong` lists the keys. Also usage: a is a patch itself; format: a patch
  * is damaged, what came out is not B; those of walk_run and of checkpoint_out_open. After an error
  * path is as it was. */
 int patch_apply(const char *path, patch *const *patches, int n, checkpoint *a,

@@ -1,0 +1,183 @@
+/* Pieces of keys: read, computed or compared, rounded to the type that the key gets, written. */
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "checkpoint/tensor_codec.h"
+#include "merge/merge_fold.h"
+#include "merge/merge_run.h"
+#include "tensors/tensor_words.h"
+
+/* ---- Messages -------------------------------------------------------------------------------- */
+
+/* Element `first + i` does not fit the key's type: it is number i of data. */
+static int refuse_number(const merging *r, const merge_job *j, int64_t first, int64_t i,
+                         tensor_type type, const void *data, kv_err *e)
+{
+    buf place = {0}, text = {0};
+    tensor_words_place(&place, j->like, first + i);
+    tensor_words_number(&text, type, data, i);
+    file_bad(e, KV_E_VALUE, checkpoint_name(merge_first(r->m)),
+             "\"%.80s\" becomes %s at %s, which %s cannot hold", j->like->name, buf_text(&text),
+             buf_text(&place), tensor_type_name(j->type));
+    buf_release(&place);
+    buf_release(&text);
+    return e ? e->code : KV_E_VALUE;
+}
+
+/* Element i of two blocks is the first that differs. */
+static int refuse_difference(const merging *r, const merge_job *j, int input, int64_t first,
+                             int64_t i, const void *like, const void *other, kv_err *e)
+{
+    buf place = {0}, one = {0}, two = {0};
+    tensor_words_place(&place, j->like, first + i);
+    tensor_words_number(&one, j->like->type, like, i);
+    tensor_words_number(&two, j->like->type, other, i);
+    file_bad(e, KV_E_VALUE, checkpoint_name(r->inputs[input]),
+             "\"%.80s\" is %s at %s, in %.120s %s", j->like->name, buf_text(&two), buf_text(&place),
+             checkpoint_name(merge_first(r->m)), buf_text(&one));
+    buf_release(&place);
+    buf_release(&one);
+    buf_release(&two);
+    return kv_err_hint(e, "keys of integers must be equal; --exclude leaves keys out");
+}
+
+/* ---- Pieces ---------------------------------------------------------------------------------- */
+
+static int put_piece(const merging *r, const merge_job *j, const walk_piece *p, const void *data,
+                     kv_err *e)
+{
+    return checkpoint_out_put(r->out, j->key, tensor_type_bytes(j->type, p->first), data,
+                              tensor_type_bytes(j->type, p->n), e);
+}
+
+static int read_block(const merge_job *j, int input, const walk_piece *p, int64_t first, int64_t n,
+                      const void **data, kv_err *e)
+{
+    tensor_type t = checkpoint_at(tensor_reader_of(p->readers[input]), j->at[input])->type;
+    return tensor_read(p->readers[input], data, j->at[input], tensor_type_bytes(t, first),
+                       tensor_type_bytes(t, n), e);
+}
+
+/* n elements of a key that must be equal in all inputs. */
+static int equal_block(const merging *r, const merge_job *j, int like, const walk_piece *p,
+                       int64_t first, int64_t n, char *to, kv_err *e)
+{
+    const void *data, *other;
+    int64_t width = tensor_type_bytes(j->type, 1);
+    int code = read_block(j, like, p, first, n, &data, e);
+    for (int i = 0; i < r->ninputs && !code; i++) {
+        if (i == like || j->at[i] < 0 || (code = read_block(j, i, p, first, n, &other, e)))
+            continue;
+        if (memcmp(data, other, (size_t)(n * width)) == 0)
+            continue;
+        const char *a = data, *b = other;
+        int64_t at = 0;
+        while (memcmp(a + at * width, b + at * width, (size_t)width) == 0)
+            at++;
+        return refuse_difference(r, j, i, first, at, data, other, e);
+    }
+    if (!code)
+        memcpy(to, data, (size_t)(n * width));
+    return code;
+}
+
+static int copy_block(const merging *r, const merge_job *j, int like, const walk_piece *p,
+                      int64_t first, int64_t n, char *to, kv_err *e)
+{
+    const void *data;
+    int code = read_block(j, like, p, first, n, &data, e);
+    int64_t bad = code ? -1 : tensor_convert(to, j->type, data, j->like->type, n);
+    return bad < 0 ? code : refuse_number(r, j, first, bad, j->like->type, data, e);
+}
+
+/* A piece of a key that no rule is for. */
+static int plain_piece(const merging *r, merge_worker *w, const merge_job *j, const walk_piece *p,
+                       kv_err *e)
+{
+    int like = r->m->base ? r->m->nmodels : 0, code = KV_OK;
+    for (int64_t at = 0; at < p->n && !code; at += MERGE_BLOCK) {
+        int64_t n = p->n - at < MERGE_BLOCK ? p->n - at : MERGE_BLOCK;
+        char *to = w->out + tensor_type_bytes(j->type, at);
+        code = j->kind == MERGE_JOB_EQUAL ? equal_block(r, j, like, p, p->first + at, n, to, e)
+                                          : copy_block(r, j, like, p, p->first + at, n, to, e);
+    }
+    return code ? code : put_piece(r, j, p, w->out, e);
+}
+
+/* The sums of the terms of a chunk are added to those of the piece, unless they were before; terms
+ * among which is selected are handed over. */
+static void reduce_chunk(const merge_worker *w, const merge_job *j, double *sums)
+{
+    const plan *p = j->plan->plan;
+    const plan_pass *pass = &p->pass[j->pass];
+    for (int i = 0; i < pass->nsums; i++) {
+        const plan_total *t = &pass->sum[i];
+        const void *terms = merge_worker_terms(w, j->pass, i);
+        bool wide = p->number_type[t->number] != PROG_F32;
+        if (t->fold < PLAN_FOLDS && !j->again)
+            sums[i] =
+                merge_fold_join(t->fold, sums[i], merge_fold_chunk(t->fold, wide, terms, w->n));
+        else if (t->fold >= PLAN_FOLDS && !j->selected[t->number])
+            merge_select_chunk(j->select[t->number], w->chunk, w->pool_worker, terms, w->n);
+    }
+}
+
+/* Rounds the numbers of the chunk, the elements from `at` on of the piece, to the key's type. */
+static int encode_chunk(const merging *r, merge_worker *w, const merge_job *j, int64_t at,
+                        kv_err *e)
+{
+    char *to = w->out + tensor_type_bytes(j->type, at);
+    int64_t bad = j->wide ? tensor_encode_f64(to, j->type, (double *)(void *)w->merged, w->n)
+                          : tensor_encode_f32(to, j->type, (float *)(void *)w->merged, w->n);
+    return bad < 0 ? KV_OK
+                   : refuse_number(r, j, w->first, bad, j->wide ? TENSOR_F64 : TENSOR_F32,
+                                   w->merged, e);
+}
+
+static int rule_piece(const merging *r, merge_worker *w, const merge_job *j, const walk_piece *p,
+                      kv_err *e)
+{
+    const plan_pass *pass = &j->plan->plan->pass[j->pass];
+    double sums[PLAN_MAX_NUMBERS];
+    bool stores = merge_job_stores(j, j->pass) && !j->again;
+    bool direct = j->type == (j->wide ? TENSOR_F64 : TENSOR_F32);
+    for (int i = 0; i < pass->nsums; i++)
+        sums[i] = pass->sum[i].fold < PLAN_FOLDS ? merge_fold_begin(pass->sum[i].fold) : 0;
+    int code = merge_worker_piece(w, j, p, e);
+    int64_t chunk = p->number * j->chunks;
+    for (int64_t at = 0; at < p->n && !code; at += MERGE_CHUNK, chunk++) {
+        int64_t n = p->n - at < MERGE_CHUNK ? p->n - at : MERGE_CHUNK;
+        merge_worker_chunk(w, p->first + at, n, chunk);
+        void *to = stores && direct ? w->out + at * j->width : NULL;
+        bool fused = j->fused && j->pass == j->plan->plan->npasses - 1 && n % MERGE_FUSED_TILE == 0;
+        code = fused ? merge_worker_fuse(w, j->pass, to, e) : merge_worker_run(w, j->pass, to, e);
+        if (!code && stores && !direct)
+            code = encode_chunk(r, w, j, at, e);
+        if (!code)
+            reduce_chunk(w, j, sums);
+    }
+    if (!code && stores)
+        code = put_piece(r, j, p, w->out, e);
+    if (!code && !j->again && pass->nsums > 0)
+        memcpy(j->results + p->number * pass->nsums, sums, (size_t)pass->nsums * sizeof *sums);
+    return code;
+}
+
+/* The worker of a thread of the pool. There may be fewer of them than threads. */
+static merge_worker *worker_of(merging *r, int pool_worker)
+{
+    if (r->slot[pool_worker] == 0)
+        r->slot[pool_worker] = atomic_fetch_add(&r->taken, 1) + 1;
+    merge_worker *w = &r->workers[r->slot[pool_worker] - 1];
+    w->pool_worker = pool_worker;
+    return w;
+}
+
+int merge_piece_handle(void *arg, const walk_piece *p, int worker, kv_err *e)
+{
+    merging *r = arg;
+    const merge_job *j = r->active[p->tensor];
+    merge_worker *w = worker_of(r, worker);
+    return j->kind == MERGE_JOB_RULE ? rule_piece(r, w, j, p, e) : plain_piece(r, w, j, p, e);
+}
