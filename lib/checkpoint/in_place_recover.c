@@ -1,0 +1,203 @@
+/* What a reader does with a journal that it finds. */
+#include "checkpoint/in_place_recover.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "checkpoint/in_place.h"
+#include "checkpoint/in_place_journal.h"
+#include "checkpoint/in_place_redo.h"
+
+/* ---- Ending a change that was cut short ------------------------------------------------------ */
+
+/* Removes the journal of a file that is whole. One that stays does no harm: it fits. The file is
+ * unlocked before, so that a reader that cannot lock it and sees no journal knows that no change is
+ * at work. */
+int in_place_drop_journal(const in_place_names *n, int file, journal_fate *fate, kv_err *e)
+{
+    (void)in_place_lock_file(file, F_UNLCK);
+    *fate = unlink(n->journal) == 0 || errno == ENOENT ? JOURNAL_GONE : JOURNAL_LEFT;
+    return in_place_sync_folder(n, e);
+}
+
+int in_place_do_again(const in_place_names *n, const in_place_target *t, journal_reader *r,
+                      kv_err *e)
+{
+    int code = in_place_redo(t, r, e);
+    if (code)
+        kv_err_hint(e, "the change is kept in \"%s\"; the next reader of the file ends it",
+                    n->journal);
+    return code;
+}
+
+/* Compares the file with a journal whose header is whole, and ends the change. */
+static int end_change(const in_place_names *n, const in_place_target *t, journal_reader *r,
+                      bool *whole, kv_err *e)
+{
+    in_place_state s;
+    char what[160];
+    if (t->bytes != r->about.target_bytes) {
+        snprintf(what, sizeof what, "%lld bytes, and \"%.64s\" is of a file of %lld",
+                 (long long)t->bytes, in_place_base(n, n->journal),
+                 (long long)r->about.target_bytes);
+        return in_place_not_its_file(n, what, e);
+    }
+    int code = in_place_compare(&s, whole, t, r, e);
+    if (code || !*whole)
+        return code;
+    if (s.alien < 0 && (s.marked || !s.has_old || !s.has_new))
+        return in_place_do_again(n, t, r, e);
+    if (s.alien >= 0)
+        snprintf(what, sizeof what, "byte %lld is neither the old nor the new one of \"%.64s\"",
+                 (long long)s.alien, in_place_base(n, n->journal));
+    else
+        snprintf(what, sizeof what, "old and new bytes of \"%.64s\", but no mark of a change",
+                 in_place_base(n, n->journal));
+    return in_place_not_its_file(n, what, e);
+}
+
+static bool is_marked(int fd)
+{
+    char first[8];
+    return pread(fd, first, sizeof first, 0) == (ssize_t)sizeof first &&
+           memcmp(first, IN_PLACE_MARK, sizeof first) == 0;
+}
+
+/* The journal is open as `journal` and locked, the file as `file` and as well as can be. */
+static int settle(const in_place_names *n, int journal, int file, journal_fate *fate, kv_err *e)
+{
+    journal_reader r;
+    struct stat about;
+    bool whole;
+    int code = fstat(file, &about) == 0 ? KV_OK : file_error(e, "read", n->given, errno);
+    in_place_target t = {.fd = file, .name = n->given, .bytes = about.st_size};
+    if (code)
+        return code;
+    code = journal_open(&r, journal, in_place_base(n, n->journal), &whole, e);
+    if (!code && whole)
+        code = end_change(n, &t, &r, &whole, e);
+    if (!code && !whole) /* without a journal the file has to be whole on the disk too */
+        code = is_marked(file) ? in_place_damaged(n, e) : in_place_sync(&t, e);
+    if (!code)
+        code = in_place_drop_journal(n, file, fate, e);
+    journal_close(&r);
+    return code;
+}
+
+/* Opens for writing where that is allowed: some file systems lock only such files. */
+static int open_journal(const char *path)
+{
+    int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, fd = open(path, O_RDWR | flags);
+    return fd >= 0 || (errno != EACCES && errno != EROFS) ? fd : open(path, O_RDONLY | flags);
+}
+
+/* In a folder where everybody may make files, such as /tmp, a journal may be a trap: what it says
+ * is written with the rights of the reader. So it is from the reader, the owner of the file or
+ * root. */
+static bool is_trusted(const in_place_names *n, const struct stat *journal)
+{
+    struct stat file;
+    return S_ISREG(journal->st_mode) && stat(n->file, &file) == 0 &&
+           (journal->st_uid == geteuid() || journal->st_uid == file.st_uid || journal->st_uid == 0);
+}
+
+int in_place_recover(const in_place_names *n, journal_fate *fate, kv_err *e)
+{
+    struct stat about;
+    bool may = false;
+    int code = KV_OK, file = -1, journal = open_journal(n->journal);
+    *fate = journal < 0 && errno == ENOENT ? JOURNAL_GONE : JOURNAL_LEFT;
+    if (journal < 0)
+        return KV_OK;
+    if (fstat(journal, &about) == 0 && is_trusted(n, &about)) {
+        if (in_place_lock_whole(journal) == LOCK_HELD)
+            *fate = JOURNAL_HELD;
+        else if (!in_place_is_named(journal, n->journal))
+            *fate = JOURNAL_GONE; /* another reader was quicker */
+        else if ((file = open(n->file, O_RDWR | O_CLOEXEC)) >= 0 &&
+                 !(may = in_place_lock_file(file, F_WRLCK) != LOCK_HELD))
+            *fate = JOURNAL_HELD;
+    }
+    if (may)
+        code = settle(n, journal, file, fate, e);
+    if (file >= 0)
+        close(file);
+    close(journal);
+    return code;
+}
+
+/* ---- Readers --------------------------------------------------------------------------------- */
+
+typedef enum found {
+    FOUND_NOTHING,
+    FOUND_TEMP, /* a journal that a living writer fills: the file is not touched yet */
+    FOUND_JOURNAL
+} found;
+
+/* Removes the journal that a killed writer had not completed. */
+static found look_at_temp(const in_place_names *n)
+{
+    int fd = open_journal(n->temp);
+    if (fd < 0)
+        return errno == ENOENT ? FOUND_NOTHING : FOUND_TEMP;
+    found what = in_place_lock_whole(fd) == LOCKED ? FOUND_NOTHING : FOUND_TEMP;
+    if (what == FOUND_NOTHING && in_place_is_named(fd, n->temp))
+        unlink(n->temp);
+    close(fd);
+    return what;
+}
+
+/* A writer that ends between the two looks has removed both, or renamed one to the other. */
+static found look(const in_place_names *n)
+{
+    if (in_place_exists(n->journal))
+        return FOUND_JOURNAL;
+    found what = look_at_temp(n);
+    return in_place_exists(n->journal) ? FOUND_JOURNAL : what;
+}
+
+/* A change that this user cannot end; without the mark it did not begin, or is as good as ended. */
+static int read_beside(int fd, const in_place_names *n, kv_err *e)
+{
+    (void)in_place_lock_file(fd, F_RDLCK);
+    return is_marked(fd) ? in_place_cannot_end(n, "read", e) : KV_OK;
+}
+
+int in_place_shared(int fd, const char *path, kv_err *e)
+{
+    in_place_names n;
+    in_place_patience p = {0};
+    int code = in_place_names_of(&n, path, e);
+    for (bool over = false; !code && !over;) {
+        journal_fate fate = JOURNAL_HELD;
+        bool locked = in_place_lock_file(fd, F_RDLCK) != LOCK_HELD;
+        found what = look(&n);
+        if (what == FOUND_NOTHING || (what == FOUND_TEMP && locked))
+            return KV_OK;
+        (void)in_place_lock_file(fd, F_UNLCK);
+        if (what == FOUND_JOURNAL)
+            code = in_place_recover(&n, &fate, e);
+        if (!code && fate == JOURNAL_LEFT)
+            return read_beside(fd, &n, e);
+        if (!code && fate == JOURNAL_HELD)
+            code = in_place_wait(&p, &over, e);
+    }
+    return code ? code : in_place_changing(&n, e);
+}
+
+void in_place_forget(const char *path)
+{
+    in_place_names n;
+    int fd = in_place_names_of(&n, path, NULL) == KV_OK && in_place_exists(n.journal)
+                 ? open_journal(n.journal)
+                 : -1;
+    if (fd >= 0 && in_place_lock_whole(fd) != LOCK_HELD && in_place_is_named(fd, n.journal))
+        unlink(n.journal);
+    if (fd >= 0)
+        close(fd);
+}

@@ -1,0 +1,24 @@
+/* Ending a change in place that was cut short. Private to in_place.c. */
+#ifndef CHECKPOINT_IN_PLACE_RECOVER_H
+#define CHECKPOINT_IN_PLACE_RECOVER_H
+
+#include "checkpoint/in_place_names.h"
+#include "checkpoint/in_place_redo.h"
+
+/* What came of a journal that stood there. */
+typedef enum journal_fate {
+    JOURNAL_GONE, /* the change is ended, or it had not begun */
+    JOURNAL_HELD, /* somebody works with it, or reads the file */
+    JOURNAL_LEFT  /* this user cannot end it */
+} journal_fate;
+
+/* Ends the change whose journal stands beside the file, if there is one. Errors: io; format (the
+ * file is not the one that the journal is about, or a damaged journal left it half changed). */
+int in_place_recover(const in_place_names *n, journal_fate *fate, kv_err *e);
+
+/* Writes what a journal says that was read to its end and fits; then removes it. Errors: io. */
+int in_place_do_again(const in_place_names *n, const in_place_target *t, journal_reader *r,
+                      kv_err *e);
+int in_place_drop_journal(const in_place_names *n, int file, journal_fate *fate, kv_err *e);
+
+#endif
