@@ -61,6 +61,8 @@ static inline int merge_try_failing(checkpoint **out, const merge_case *c, int64
                .keys = keys,
                .nkeys = n};
     checkpoint_out_options unsynced = {.unsynced = true};
+    char folder[200];
+    CHECK(getcwd(folder, sizeof folder) && strstr(folder, "/kvstore-unit-")); /* enter_folder */
     int code = parse_merge(&rule, &text, &memory, e);
     m.rule = rule;
     mem_fail_at(fail_at);

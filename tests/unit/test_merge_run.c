@@ -492,6 +492,7 @@ TEST(merge_run_largest_of_nan)
                                         "{ merged = largest(models[0], 2) }",
                                         "{ merged = largest(models[0], 3) }"};
     static const int at[] = {5, 9, WALK_PIECE + 5};
+    enter_folder();
     float *x = numbers(SIZE, 1);
     x[at[0]] = -INFINITY;
     x[at[1]] = NAN;
@@ -510,4 +511,5 @@ TEST(merge_run_largest_of_nan)
     }
     buf_release(&file);
     free(x);
+    leave_folder("out.safetensors", NULL);
 }
