@@ -1,25 +1,10 @@
 /* A lane waits for its last addition, so there are enough of them to keep the processor busy. */
 #include "merge/merge_fold.h"
 
-#include <math.h>
-
 #include "base/clones.h"
+#include "vm/kernel_fold.h"
 
 enum { LANES = 32 };
-
-#define SUM(a, b) ((a) + (b))
-#define MAX(a, b) ((((b) > (a)) | ((b) != (b))) ? (b) : (a))
-#define MIN(a, b) ((((b) < (a)) | ((b) != (b))) ? (b) : (a))
-
-double merge_fold_begin(plan_fold fold)
-{
-    return fold == PLAN_SUM ? 0 : fold == PLAN_MAX ? -INFINITY : INFINITY;
-}
-
-double merge_fold_join(plan_fold fold, double a, double b)
-{
-    return fold == PLAN_SUM ? SUM(a, b) : fold == PLAN_MAX ? MAX(a, b) : MIN(a, b);
-}
 
 /* Whole groups of lanes. */
 #define LOOP(suffix, T, JOIN)                                                                      \
@@ -36,12 +21,12 @@ double merge_fold_join(plan_fold fold, double a, double b)
             lane[l] = own[l];                                                                      \
     }
 
-LOOP(sum_f32, float, SUM)
-LOOP(max_f32, float, MAX)
-LOOP(min_f32, float, MIN)
-LOOP(sum_f64, double, SUM)
-LOOP(max_f64, double, MAX)
-LOOP(min_f64, double, MIN)
+LOOP(sum_f32, float, kernel_fold_sum)
+LOOP(max_f32, float, kernel_fold_max)
+LOOP(min_f32, float, kernel_fold_min)
+LOOP(sum_f64, double, kernel_fold_sum)
+LOOP(max_f64, double, kernel_fold_max)
+LOOP(min_f64, double, kernel_fold_min)
 
 typedef void loop(double *restrict lane, const void *terms, int64_t n);
 
@@ -53,13 +38,13 @@ double merge_fold_chunk(plan_fold fold, bool wide, const void *terms, int64_t n)
     double lane[LANES];
     int64_t whole = n - n % LANES;
     for (int l = 0; l < LANES; l++)
-        lane[l] = merge_fold_begin(fold);
+        lane[l] = kernel_fold_begin(fold);
     loops[wide][fold](lane, terms, whole);
     for (int64_t i = whole; i < n; i++)
         lane[i - whole] =
-            merge_fold_join(fold, lane[i - whole],
+            kernel_fold_join(fold, lane[i - whole],
                             wide ? ((const double *)terms)[i] : (double)((const float *)terms)[i]);
     for (int l = 1; l < LANES; l++)
-        lane[0] = merge_fold_join(fold, lane[0], lane[l]);
+        lane[0] = kernel_fold_join(fold, lane[0], lane[l]);
     return lane[0];
 }

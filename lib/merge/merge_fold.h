@@ -1,14 +1,9 @@
-/* Sums, largest and smallest of the terms of a chunk, in float64. */
+/* Sums, largest and smallest of the terms of a chunk, in float64. Rules of updaters have fewer
+ * lanes (vm/kernel_fold.h), on which their bits depend; a merge goes over files, and wants more. */
 #ifndef MERGE_MERGE_FOLD_H
 #define MERGE_MERGE_FOLD_H
 
 #include "vm/plan.h"
-
-/* What a reduction of nothing gives: 0, -inf, inf. */
-double merge_fold_begin(plan_fold fold);
-
-/* a and b reduced; nan if either is. */
-double merge_fold_join(plan_fold fold, double a, double b);
 
 /* n terms, float32 or float64, reduced to one: term i goes to lane i % 32, then the lanes are
  * joined from the first to the last. fold: below PLAN_FOLDS. */

@@ -7,6 +7,7 @@
 #include "merge/merge_fold.h"
 #include "merge/merge_run.h"
 #include "tensors/tensor_words.h"
+#include "vm/kernel_fold.h"
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
@@ -117,7 +118,7 @@ static void reduce_chunk(const merge_worker *w, const merge_job *j, double *sums
         bool wide = p->number_type[t->number] != PROG_F32;
         if (t->fold < PLAN_FOLDS && !j->again)
             sums[i] =
-                merge_fold_join(t->fold, sums[i], merge_fold_chunk(t->fold, wide, terms, w->n));
+                kernel_fold_join(t->fold, sums[i], merge_fold_chunk(t->fold, wide, terms, w->n));
         else if (t->fold >= PLAN_FOLDS && !j->selected[t->number])
             merge_select_chunk(j->select[t->number], w->chunk, w->pool_worker, terms, w->n);
     }
@@ -143,7 +144,7 @@ static int rule_piece(const merging *r, merge_worker *w, const merge_job *j, con
     bool stores = merge_job_stores(j, j->pass) && !j->again;
     bool direct = j->type == (j->wide ? TENSOR_F64 : TENSOR_F32);
     for (int i = 0; i < pass->nsums; i++)
-        sums[i] = pass->sum[i].fold < PLAN_FOLDS ? merge_fold_begin(pass->sum[i].fold) : 0;
+        sums[i] = pass->sum[i].fold < PLAN_FOLDS ? kernel_fold_begin(pass->sum[i].fold) : 0;
     int code = merge_worker_piece(w, j, p, e);
     int64_t chunk = p->number * j->chunks;
     for (int64_t at = 0; at < p->n && !code; at += MERGE_CHUNK, chunk++) {

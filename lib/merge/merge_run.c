@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "merge/merge_fold.h"
+#include "vm/kernel_fold.h"
 
 /* ---- Passes ---------------------------------------------------------------------------------- */
 
@@ -51,9 +51,9 @@ static void end_sums(merge_job *j)
     for (int i = 0; i < pass->nsums; i++) {
         if (pass->sum[i].fold >= PLAN_FOLDS)
             continue;
-        double sum = merge_fold_begin(pass->sum[i].fold);
+        double sum = kernel_fold_begin(pass->sum[i].fold);
         for (int64_t k = 0; k < j->npieces; k++)
-            sum = merge_fold_join(pass->sum[i].fold, sum, j->results[k * pass->nsums + i]);
+            sum = kernel_fold_join(pass->sum[i].fold, sum, j->results[k * pass->nsums + i]);
         put_number(j, pass->sum[i].number, sum);
     }
 }

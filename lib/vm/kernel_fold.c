@@ -13,13 +13,11 @@ double kernel_fold_begin(plan_fold fold)
     return fold == PLAN_SUM ? 0 : fold == PLAN_MAX ? -INFINITY : INFINITY;
 }
 
-#define SUM(a, b) ((a) + (b))
-#define MAX(a, b) ((((b) > (a)) | ((b) != (b))) ? (b) : (a))
-#define MIN(a, b) ((((b) < (a)) | ((b) != (b))) ? (b) : (a))
-
 double kernel_fold_join(plan_fold fold, double a, double b)
 {
-    return fold == PLAN_SUM ? SUM(a, b) : fold == PLAN_MAX ? MAX(a, b) : MIN(a, b);
+    return fold == PLAN_SUM   ? kernel_fold_sum(a, b)
+           : fold == PLAN_MAX ? kernel_fold_max(a, b)
+                              : kernel_fold_min(a, b);
 }
 
 /* Whole groups of lanes, and each number into the number at its place. */
@@ -44,12 +42,12 @@ double kernel_fold_join(plan_fold fold, double a, double b)
             each[i] = JOIN(each[i], (double)x[i]);                                                 \
     }
 
-LOOPS(sum_f32, float, SUM)
-LOOPS(max_f32, float, MAX)
-LOOPS(min_f32, float, MIN)
-LOOPS(sum_f64, double, SUM)
-LOOPS(max_f64, double, MAX)
-LOOPS(min_f64, double, MIN)
+LOOPS(sum_f32, float, kernel_fold_sum)
+LOOPS(max_f32, float, kernel_fold_max)
+LOOPS(min_f32, float, kernel_fold_min)
+LOOPS(sum_f64, double, kernel_fold_sum)
+LOOPS(max_f64, double, kernel_fold_max)
+LOOPS(min_f64, double, kernel_fold_min)
 
 typedef void loop(double *to, const void *from, int64_t n);
 

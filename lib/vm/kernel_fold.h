@@ -8,6 +8,21 @@
 double kernel_fold_begin(plan_fold fold);
 
 /* a and b reduced; nan if either is. */
+static inline double kernel_fold_sum(double a, double b)
+{
+    return a + b;
+}
+
+static inline double kernel_fold_max(double a, double b)
+{
+    return ((b > a) | (b != b)) ? b : a;
+}
+
+static inline double kernel_fold_min(double a, double b)
+{
+    return ((b < a) | (b != b)) ? b : a;
+}
+
 double kernel_fold_join(plan_fold fold, double a, double b);
 
 /* n numbers, float32 or float64, reduced to one: element i goes to lane i % 8, then the lanes are
