@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "base/name.h"
-#include "base/num.h"
+#include "vm/rule.h"
 
 /* A rule for as many models as there may be stays far below this. */
 #define NODES_MOST 200000
@@ -134,31 +134,12 @@ void writer_refuse_list(list_writer *w, const ast *node, list_value list)
 
 /* ---- What is known while lists are written out ----------------------------------------------- */
 
-static bool read_number(const char *text, host *out)
-{
-    size_t n = strlen(text);
-    bool over = false;
-    if (n > 0 && num_parse_int(text, n, &out->u.integer, &over) == n && !over)
-        out->kind = HOST_INT;
-    else if (n > 0 && num_parse(text, n, NUM_BINARY64, &out->u.number, &over) == n && !over)
-        out->kind = HOST_FLOAT;
-    else if (strcmp(text, "true") == 0 || strcmp(text, "True") == 0)
-        *out = host_bool(true);
-    else if (strcmp(text, "false") == 0 || strcmp(text, "False") == 0)
-        *out = host_bool(false);
-    else if (strcmp(text, "none") == 0 || strcmp(text, "None") == 0)
-        *out = host_none();
-    else
-        *out = host_text(text);
-    return true;
-}
-
-/* A list_value that is not as the parameter wants it is refused when all are bound. */
+/* A value that is not as the parameter wants it is refused when all are bound. */
 static bool param_value(const list_writer *w, const char *name, host *out)
 {
     for (int i = w->nparams - 1; i >= 0; i--)
         if (name_is_word(name, w->names[i], strlen(w->names[i])))
-            return read_number(w->texts[i], out);
+            return rule_read(w->texts[i], out, w->a, NULL);
     for (int i = 0; i < w->rule->nparams; i++)
         if (strcmp(w->rule->params[i].name, name) == 0 && w->rule->params[i].value) {
             *out = host_literal(w->rule->params[i].value);

@@ -77,6 +77,10 @@ bool rule_gives(const char *name);
 /* Returns true if the rule lists a parameter of this name, written with - or _ alike. */
 bool rule_lists(const rule_ast *r, const char *name);
 
+/* Reads the value of a parameter that has no default: a number, none, true or false, a text, which
+ * is copied into a, and may stand in "". False: no memory. */
+bool rule_read(const char *text, host *out, arena *a, kv_err *e);
+
 /* The value of parameter i of the rule is known: it was given, or there is a default. */
 bool rule_is_given(const rule_binding *b, int i);
 

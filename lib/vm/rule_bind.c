@@ -113,8 +113,7 @@ static bool read_text(const char *text, size_t n, host *out, arena *a, kv_err *e
     return out->u.text != NULL;
 }
 
-/* The value of a parameter without a default: of any kind. */
-static bool read_any(const char *text, host *out, arena *a, kv_err *e)
+bool rule_read(const char *text, host *out, arena *a, kv_err *e)
 {
     size_t n = strlen(text);
     *out = host_none();
@@ -200,7 +199,7 @@ static int set_param(const rule_ast *r, int which, const char *text, host *value
     if (no_rate)
         *value = host_none();
     else if (is_unset(like))
-        return read_any(text, value, a, e) ? KV_OK : KV_E_MEMORY;
+        return rule_read(text, value, a, e) ? KV_OK : KV_E_MEMORY;
     else if (!read_value(kind, text, value, a, e))
         return kv_err_set(e, KV_E_DTYPE,
                           text[0] == '"' ? "parameter %s takes %s, not %s"
