@@ -84,7 +84,7 @@ static void fill_part(void *arg, int64_t part, int worker)
     uint64_t block[BLOCK];
     int64_t end = (part + 1) * PART < j->n ? (part + 1) * PART : j->n;
     (void)worker;
-    if (j->stopped || (j->stopped = stop_asked()))
+    if (stop_shared(&j->stopped))
         return;
     for (int64_t i = part * PART, k; i < end; i += k) {
         k = end - i < BLOCK ? end - i : BLOCK;

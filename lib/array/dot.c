@@ -149,7 +149,7 @@ static void make_tile(void *arg, int64_t part, int worker)
     bool several = p->depth > REDUCE_BLOCK;
     memset(tile, 0, (size_t)((several ? 2 : 1) * size * p->bytes));
     for (int64_t k = 0; k < p->depth; k += DEPTH) {
-        if (p->stops && (p->stopped || (p->stopped = stop_asked())))
+        if (p->stops && stop_shared(&p->stopped))
             return;
         add_panel(p, own, tile, i, j, k, n, m);
         if (several && ((k + DEPTH) % REDUCE_BLOCK == 0 || k + DEPTH >= p->depth)) {

@@ -80,7 +80,7 @@ static void place_part(void *arg, int64_t part, int worker)
     id_job *j = arg;
     int64_t end = at_most(j->n, (part + 1) * STOP_EVERY);
     (void)worker;
-    if (j->stopped || (j->stopped = stop_asked()))
+    if (stop_shared(&j->stopped))
         return;
     for (int64_t i = part * STOP_EVERY, n; i < end; i += n) {
         n = at_most(end - i, 512);
@@ -178,7 +178,7 @@ static void mask_part(void *arg, int64_t part, int worker)
     mask_job *j = arg;
     int64_t from = part * STOP_EVERY, n = at_most(j->n - from, STOP_EVERY);
     (void)worker;
-    if (j->stopped || (j->stopped = stop_asked()))
+    if (stop_shared(&j->stopped))
         return;
     if (!j->to)
         j->begin[part + 1] = count_mask(j->mask + from, n);

@@ -454,7 +454,7 @@ static void run_part(void *arg, int64_t part, int worker)
     int64_t at = part * p->each, all = p->outer * p->blocks * p->columns;
     int64_t c = at % p->columns, b = at / p->columns % p->blocks, o = at / p->columns / p->blocks;
     (void)worker;
-    if (*p->stopped || (*p->stopped = stop_asked()))
+    if (stop_shared(p->stopped))
         return;
     for (int64_t left = at_most(all - at, p->each); left > 0; left--) {
         int64_t n = at_most(p->n - b * REDUCE_BLOCK, REDUCE_BLOCK);

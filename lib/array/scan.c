@@ -86,7 +86,7 @@ static void total_piece(void *arg, int64_t part, int worker)
     int64_t begin = part % j->pieces * PIECE, end = at_most(j->n, begin + PIECE);
     int64_t line = part / j->pieces * j->n;
     (void)worker;
-    if (j->stopped || (j->stopped = stop_asked()))
+    if (stop_shared(&j->stopped))
         return;
     for (int64_t i = begin, n; i < end; i += n) {
         n = at_most(end - i, BLOCK);
@@ -114,7 +114,7 @@ static void run_pieces(void *arg, int64_t part, int worker)
     scan_job *j = arg;
     int64_t each = j->n < PIECE ? PIECE / j->n : 1, all = j->lines * j->pieces;
     (void)worker;
-    if (j->stopped || (j->stopped = stop_asked()))
+    if (stop_shared(&j->stopped))
         return;
     for (int64_t i = part * each; i < all && i < (part + 1) * each; i++)
         run_piece(j, i);
@@ -129,7 +129,7 @@ static void run_columns(void *arg, int64_t part, int worker)
     (void)worker;
     for (int64_t i = 0; i < j->n; i++) {
         int64_t at = (part / j->columns * j->n + i) * j->inner + c;
-        if (i % (STOP_EVERY / COLUMNS) == 0 && (j->stopped || (j->stopped = stop_asked())))
+        if (i % (STOP_EVERY / COLUMNS) == 0 && stop_shared(&j->stopped))
             return;
         widen(j, row, at, w);
         (j->wide == KV_FLOAT64 ? f64_row : i64_row)(sums, row, w);

@@ -232,7 +232,7 @@ static void pick_part(void *arg, int64_t piece, int worker)
     int64_t each = j->block < STOP_EVERY ? STOP_EVERY / j->block : 1;
     int64_t i = piece * each, end = i + each, all = j->fronts * j->n;
     (void)worker;
-    if (j->stopped || (!j->put && (j->stopped = stop_asked())))
+    if (!j->put && stop_shared(&j->stopped))
         return;
     end = end < all ? end : all;
     for (int64_t n; i < end; i += n) {

@@ -77,7 +77,7 @@ static void sort_lines(void *arg, int64_t part, int worker)
     sort_job *j = arg;
     int64_t end = at_most(j->lines, (part + 1) * j->each), size = j->n * j->items->bytes;
     char *items = j->room + 2 * size * worker;
-    if (j->stopped || (j->stopped = stop_asked()))
+    if (stop_shared(&j->stopped))
         return;
     for (int64_t i = part * j->each; i < end; i++) {
         make_items(j, items, i * j->n, j->n, 0);
@@ -94,7 +94,7 @@ static void sort_run(void *arg, int64_t part, int worker)
     sort_job *j = arg;
     int64_t at = part * RUN, n = at_most(j->n - at, RUN), bytes = j->items->bytes;
     (void)worker;
-    if (j->stopped || (j->stopped = stop_asked()))
+    if (stop_shared(&j->stopped))
         return;
     make_items(j, j->room + at * bytes, j->lines * j->n + at, n, at);
     j->items->sort(j->room + at * bytes, j->other + at * bytes, n);
@@ -108,7 +108,7 @@ static void merge_piece(void *arg, int64_t part, int worker)
     int64_t na = at_most(j->n - begin, j->run), nb = at_most(j->n - begin - na, j->run);
     const char *a = j->room + begin * bytes;
     (void)worker;
-    if (j->stopped || (j->stopped = stop_asked()))
+    if (stop_shared(&j->stopped))
         return;
     j->items->merge(j->other + at * bytes, a, na, a + na * bytes, nb, at - begin,
                     at_most(j->n - at, RUN));
@@ -119,7 +119,7 @@ static void give_piece(void *arg, int64_t part, int worker)
     sort_job *j = arg;
     int64_t at = part * RUN;
     (void)worker;
-    if (j->stopped || (j->stopped = stop_asked()))
+    if (stop_shared(&j->stopped))
         return;
     give_items(j, j->room + at * j->items->bytes, j->lines * j->n + at, at_most(j->n - at, RUN));
 }

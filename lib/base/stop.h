@@ -24,6 +24,14 @@ void stop_ask(int (*pending)(void));
 /* Returns true if work shall end early: its caller then returns stop_error. */
 bool stop_asked(void);
 
+/* The same for the threads of one job: a yes stays in `*stopped`, and the others do not ask. */
+static inline bool stop_shared(_Atomic bool *stopped)
+{
+    if (!*stopped && stop_asked())
+        *stopped = true;
+    return *stopped;
+}
+
 /* Sets and returns KV_E_INTERRUPTED. */
 int stop_error(kv_err *e);
 

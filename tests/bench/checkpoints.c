@@ -34,7 +34,7 @@ extern char **environ;
 static const char *kvctl;
 static int rounds = 5;
 
-static void fail(const char *what)
+static _Noreturn void fail(const char *what)
 {
     fprintf(stderr, "checkpoints: %s: %s\n", what, strerror(errno));
     exit(1);

@@ -38,7 +38,7 @@ typedef struct answer {
     int code;
 } answer;
 
-static void fail(const char *what)
+static _Noreturn void fail(const char *what)
 {
     perror(what);
     exit(2);
