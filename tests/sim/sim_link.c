@@ -1,0 +1,391 @@
+/* A record that was sent lies with its receiver, in a heap by the time of its arrival, until it was
+ * handed out and released. */
+#include "sim_link.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "distributed/link.h"
+
+typedef struct record {
+    int64_t arrives_ns;
+    uint64_t order;
+    struct channel *by;
+    int64_t bytes; /* with the header */
+    struct record *next; /* of those that were handed out, or wait for link_flush */
+    _Alignas(8) link_rec head;
+} record;
+
+/* One direction between two ranks. */
+typedef struct channel {
+    int from, to;
+    int64_t in_flight; /* bytes that were committed and not released */
+    int64_t last_ns;   /* when the last record arrives */
+    int64_t taken;     /* bytes in this poll */
+    bool full;         /* its sender waits for room */
+    struct channel *next; /* of its sender */
+} channel;
+
+typedef struct end {
+    channel *to;   /* all channels of this sender */
+    record *open;  /* reserved */
+    record *unsent, **unsent_end; /* committed, and not flushed */
+    record **heap; /* arriving, heap[1] first */
+    int64_t nheap, cap;
+    record *given, **given_end; /* handed out, not released */
+    bool woken;
+    int64_t bytes, records;
+} end;
+
+static struct {
+    link_costs near, far;
+    bool drawn;
+    end *ends;
+    uint64_t orders;
+    int opened, closed;
+    int *agreed; /* the numbers of link_agree */
+    int nagreed, generation;
+    struct cut {
+        int a, b;
+        int64_t until_ns;
+    } cuts[8];
+    int ncuts;
+} net;
+
+static int here(void)
+{
+    return world_here()->number;
+}
+
+static const link_costs *costs_of(int from, int to)
+{
+    return world_ranks[from].host == world_ranks[to].host ? &net.near : &net.far;
+}
+
+void sim_link_open(const link_costs *near, const link_costs *far, bool drawn)
+{
+    net.near = *near;
+    net.far = *far;
+    net.drawn = drawn;
+    net.ends = calloc((size_t)world_size, sizeof *net.ends);
+    net.agreed = calloc((size_t)world_size, sizeof *net.agreed);
+    for (int i = 0; i < world_size; i++) {
+        net.ends[i].unsent_end = &net.ends[i].unsent;
+        net.ends[i].given_end = &net.ends[i].given;
+    }
+}
+
+void sim_link_cut(int host, int other, int64_t until_ns)
+{
+    net.cuts[net.ncuts++ % 8] = (struct cut){host, other, until_ns};
+}
+
+int64_t sim_link_bytes(int rank)
+{
+    return net.ends[rank].bytes;
+}
+
+int64_t sim_link_records(int rank)
+{
+    return net.ends[rank].records;
+}
+
+/* ---- Joining ---- */
+
+/* Waits until `count` has come to the number of ranks, as ranks that are killed never do. */
+static void meet(int *count)
+{
+    for (++*count; *count < world_size;)
+        world_block(NULL, world_now() + 1000000);
+}
+
+int link_open(kv_err *e)
+{
+    (void)e;
+    world_call();
+    meet(&net.opened);
+    return KV_OK;
+}
+
+bool link_agree(int number, int *other)
+{
+    net.agreed[here()] = number;
+    meet(&net.nagreed);
+    *other = -1;
+    for (int i = 0; i < world_size && *other < 0; i++)
+        if (net.agreed[i] != number)
+            *other = i;
+    return *other < 0;
+}
+
+void link_close(void)
+{
+    meet(&net.closed);
+}
+
+int link_rank(void)
+{
+    return here();
+}
+
+int link_size(void)
+{
+    return world_size;
+}
+
+const char *link_host(int rank)
+{
+    static char names[4][16];
+    static int next;
+    char *name = names[next++ % 4];
+    snprintf(name, sizeof names[0], "n%d", world_ranks[rank].host);
+    return name;
+}
+
+bool link_shares_memory(int rank)
+{
+    return world_ranks[rank].host == world_here()->host;
+}
+
+/* ---- Sending ---- */
+
+static channel *channel_to(int rank)
+{
+    end *mine = &net.ends[here()];
+    channel **at = &mine->to, *c;
+    while ((c = *at) && c->to != rank)
+        at = &c->next;
+    if (c)
+        *at = c->next; /* to the front: the next record goes there again */
+    else if ((c = calloc(1, sizeof *c)))
+        *c = (channel){.from = here(), .to = rank};
+    else
+        return NULL;
+    c->next = mine->to;
+    return mine->to = c;
+}
+
+link_rec *link_reserve(int rank, int64_t bytes)
+{
+    end *mine = &net.ends[here()];
+    channel *c = channel_to(rank);
+    int64_t whole = link_whole(bytes);
+    if (!c || (c->in_flight > 0 && c->in_flight + whole > costs_of(here(), rank)->room_bytes)) {
+        if (c)
+            c->full = true;
+        return NULL;
+    }
+    free(mine->open);
+    mine->open = malloc(sizeof(record) + (size_t)whole);
+    if (!mine->open)
+        return NULL;
+    *mine->open = (record){.by = c, .bytes = whole};
+    return &mine->open->head;
+}
+
+void link_commit(int rank)
+{
+    end *mine = &net.ends[here()];
+    record *r = mine->open;
+    const link_costs *k = costs_of(here(), rank);
+    mine->open = NULL;
+    r->bytes = link_whole(r->head.bytes);
+    r->by->in_flight += r->bytes;
+    r->next = NULL;
+    *mine->unsent_end = r;
+    mine->unsent_end = &r->next;
+    mine->bytes += r->bytes;
+    mine->records++;
+    double copy_ns = k == &net.near ? k->gap_ns * (double)r->bytes : 0;
+    world_spend(k->overhead_ns + (int64_t)copy_ns);
+}
+
+static int64_t cut_until(int from, int to)
+{
+    int a = world_ranks[from].host, b = world_ranks[to].host;
+    int64_t until = 0;
+    for (int i = 0; i < 8; i++) {
+        const struct cut *c = &net.cuts[i];
+        if (((c->a == a && c->b == b) || (c->a == b && c->b == a)) && c->until_ns > until)
+            until = c->until_ns;
+    }
+    return until;
+}
+
+static bool before(const record *a, const record *b)
+{
+    return a->arrives_ns < b->arrives_ns ||
+           (a->arrives_ns == b->arrives_ns && a->order < b->order);
+}
+
+static void arrive(end *to, record *r)
+{
+    if (to->nheap + 2 > to->cap) {
+        to->cap = to->cap ? 2 * to->cap : 64;
+        to->heap = realloc(to->heap, (size_t)to->cap * sizeof(record *));
+    }
+    int64_t i = ++to->nheap;
+    for (; i > 1 && before(r, to->heap[i / 2]); i /= 2)
+        to->heap[i] = to->heap[i / 2];
+    to->heap[i] = r;
+}
+
+static record *take_first(end *to)
+{
+    record *first = to->heap[1], *last = to->heap[to->nheap--];
+    int64_t i = 1;
+    for (int64_t c; (c = 2 * i) <= to->nheap; i = c) {
+        if (c < to->nheap && before(to->heap[c + 1], to->heap[c]))
+            c++;
+        if (!before(to->heap[c], last))
+            break;
+        to->heap[i] = to->heap[c];
+    }
+    if (to->nheap > 0)
+        to->heap[i] = last;
+    return first;
+}
+
+static void send_off(record *r)
+{
+    channel *c = r->by;
+    const link_costs *k = costs_of(c->from, c->to);
+    int64_t latency = net.drawn ? world_about(k->latency_ns) : k->latency_ns;
+    int64_t leaves = world_now(), cut = cut_until(c->from, c->to);
+    if (k == &net.far) /* the wire takes one record behind the other */
+        leaves = (leaves > c->last_ns - k->latency_ns ? leaves : c->last_ns - k->latency_ns) +
+                 (int64_t)(k->gap_ns * (double)r->bytes);
+    r->arrives_ns = leaves + latency;
+    r->arrives_ns = r->arrives_ns > cut ? r->arrives_ns : cut;
+    r->arrives_ns = r->arrives_ns > c->last_ns ? r->arrives_ns : c->last_ns;
+    r->order = net.orders++;
+    c->last_ns = r->arrives_ns;
+    arrive(&net.ends[c->to], r);
+    world_news(&world_ranks[c->to], r->arrives_ns);
+}
+
+void link_flush(void)
+{
+    end *mine = &net.ends[here()];
+    while (mine->unsent) {
+        record *r = mine->unsent;
+        mine->unsent = r->next;
+        send_off(r);
+    }
+    mine->unsent_end = &mine->unsent;
+}
+
+/* ---- Receiving ---- */
+
+static void note_news(int rank)
+{
+    const end *e = &net.ends[rank];
+    world_ranks[rank].news_ns = WORLD_FOREVER;
+    if (e->nheap > 0)
+        world_news(&world_ranks[rank], e->heap[1]->arrives_ns);
+}
+
+bool link_poll(void (*take)(int rank, const link_rec *r), int64_t bytes)
+{
+    end *mine = &net.ends[here()];
+    bool any = false;
+    world_call();
+    int64_t left = bytes; /* of all senders together */
+    while (mine->nheap > 0 && mine->heap[1]->arrives_ns <= world_now() && left > 0) {
+        record *r = take_first(mine);
+        left -= r->bytes;
+        r->next = NULL;
+        *mine->given_end = r;
+        mine->given_end = &r->next;
+        world_spend(costs_of(r->by->from, r->by->to)->overhead_ns);
+        take(r->by->from, &r->head);
+        any = true;
+    }
+    note_news(here());
+    return any;
+}
+
+void link_release(void)
+{
+    end *mine = &net.ends[here()];
+    while (mine->given) {
+        record *r = mine->given;
+        mine->given = r->next;
+        r->by->in_flight -= r->bytes;
+        if (r->by->full) { /* the sender has room: it looks again */
+            r->by->full = false;
+            net.ends[r->by->from].woken = true;
+            world_ranks[r->by->from].news_ns = WORLD_FOREVER;
+            world_news(&world_ranks[r->by->from], world_now());
+        }
+        memset(&r->head, 0xa5, (size_t)r->bytes); /* nobody may read it any more */
+        free(r);
+    }
+    mine->given_end = &mine->given;
+}
+
+/* ---- Sleep ---- */
+
+bool link_lie_down(bool listening)
+{
+    const end *mine = &net.ends[here()];
+    world_call();
+    bool came = listening && mine->nheap > 0 && mine->heap[1]->arrives_ns <= world_now();
+    return !came && !mine->woken;
+}
+
+void link_sleep(int64_t us)
+{
+    end *mine = &net.ends[here()];
+    if (us > 0 && !mine->woken)
+        world_doze(us * 1000);
+    mine->woken = false;
+}
+
+/* A thread that dozes for its rank looks again. */
+void link_wake(void)
+{
+    int rank = here();
+    net.ends[rank].woken = true;
+    world_ranks[rank].news_ns = WORLD_FOREVER;
+    world_news(&world_ranks[rank], world_now());
+    note_news(rank);
+    world_call();
+}
+
+/* ---- No memory of GPUs ---- */
+
+bool link_takes_direct(int rank)
+{
+    (void)rank;
+    return false;
+}
+
+link_direct *link_send_direct(int rank, const void *block, int64_t bytes, kv_err *e)
+{
+    (void)rank;
+    (void)block;
+    (void)bytes;
+    (void)e;
+    return NULL;
+}
+
+bool link_direct_left(link_direct *p, kv_err *e)
+{
+    (void)p;
+    (void)e;
+    return false;
+}
+
+link_rec *link_direct_reserve(const link_direct *p, int64_t bytes)
+{
+    (void)p;
+    (void)bytes;
+    return NULL;
+}
+
+void link_direct_commit(link_direct *p)
+{
+    (void)p;
+}

@@ -1,0 +1,32 @@
+/* The link of simulated ranks: distributed/link.h over the memory of one process, in virtual time.
+ *
+ * A record costs its sender the overhead o, travels for the latency L and G nanoseconds a byte, and
+ * costs its receiver o again (Alexandrov and others, "LogGP", 1995). Records from one rank to
+ * another keep their order; a link between two hosts that is cut for a while delivers later. Ranks
+ * of one host share memory: other parameters. Each direction holds a limited number of bytes, so
+ * that a slow receiver stops its senders.
+ */
+#ifndef SIM_SIM_LINK_H
+#define SIM_SIM_LINK_H
+
+#include "world.h"
+
+typedef struct link_costs {
+    int64_t latency_ns;  /* L, the mean if jitter is drawn */
+    int64_t overhead_ns; /* o, of a record, at both ends */
+    double gap_ns;       /* G, of a byte: on the way, or of the sender's processor within a host */
+    int64_t room_bytes;  /* of one direction */
+} link_costs;
+
+/* Called once, after world_open: within a host, and between hosts. `drawn`: latencies are
+ * exponentially distributed about their means. */
+void sim_link_open(const link_costs *near, const link_costs *far, bool drawn);
+
+/* No record passes between two hosts until that time; those under way arrive later. */
+void sim_link_cut(int host, int other, int64_t until_ns);
+
+/* Bytes that ranks have sent, and the records: by rank. */
+int64_t sim_link_bytes(int rank);
+int64_t sim_link_records(int rank);
+
+#endif

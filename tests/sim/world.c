@@ -1,0 +1,449 @@
+/* Fibers begin on a context of their own and change by _setjmp and _longjmp, which make no system
+ * call. Those that are ready or have a time lie in a heap by time; a fiber that waits without a
+ * time is in no heap. */
+#include "world.h"
+
+#include <link.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+enum { DOZE_MOST_NS = 50000000, LOCALS = 512 /* bytes of thread-local variables at most */ };
+
+struct fiber {
+    jmp_buf at;
+    ucontext_t *first; /* until it has begun */
+    char *stack;
+    void *(*run)(void *arg);
+    void *arg, *result;
+    world_rank *rank;
+    fiber *next;      /* of its rank */
+    int64_t time_ns;  /* when it goes on; WORLD_FOREVER: when it is woken */
+    uint64_t order;
+    int64_t place;    /* in the heap, from 1; 0: none */
+    const void *on;   /* where it sleeps */
+    bool woken, dozes, ended;
+    char locals[LOCALS];
+};
+
+world_rank *world_ranks;
+int world_size;
+
+static struct {
+    world_costs costs;
+    uint64_t random, sum, orders;
+    int64_t now_ns, steps;
+    fiber **heap; /* heap[1] goes on next */
+    int64_t nheap, cap;
+    fiber *current;
+    world_rank *loaded; /* whose static variables are in place */
+    jmp_buf scheduler;
+    fiber *own; /* fibers of the world itself */
+    char *pristine; /* static variables as they are at the beginning of a process */
+    char *locals, *pristine_locals;
+    size_t nlocals;
+} world;
+
+/* Where the linker has put the static variables of the product's code (see the Makefile). */
+extern char __start_rank_data[], __stop_rank_data[], __start_rank_bss[], __stop_rank_bss[];
+
+static size_t data_bytes(void)
+{
+    return (size_t)(__stop_rank_data - __start_rank_data);
+}
+
+static size_t bss_bytes(void)
+{
+    return (size_t)(__stop_rank_bss - __start_rank_bss);
+}
+
+static void save_statics(char *to)
+{
+    memcpy(to, __start_rank_data, data_bytes());
+    memcpy(to + data_bytes(), __start_rank_bss, bss_bytes());
+}
+
+static void load_statics(const char *from)
+{
+    memcpy(__start_rank_data, from, data_bytes());
+    memcpy(__start_rank_bss, from + data_bytes(), bss_bytes());
+}
+
+_Noreturn static void give_up(const char *why)
+{
+    fprintf(stderr, "sim: %s\n", why);
+    abort();
+}
+
+/* ---- Draws ---- */
+
+/* splitmix64 (Steele, Lea, Flood 2014). */
+static uint64_t draw64(void)
+{
+    uint64_t z = world.random += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static void count_in(uint64_t x)
+{
+    world.sum = (world.sum ^ x) * 0x100000001b3u;
+}
+
+uint64_t world_draw(uint64_t n)
+{
+    return n ? draw64() % n : 0;
+}
+
+bool world_chance(int permille)
+{
+    return world_draw(1000) < (uint64_t)permille;
+}
+
+int64_t world_about(int64_t mean_ns)
+{
+    double u = (double)(draw64() >> 11) * 0x1p-53;
+    return (int64_t)(-log1p(-u) * (double)mean_ns);
+}
+
+/* ---- The heap ---- */
+
+static bool before(const fiber *a, const fiber *b)
+{
+    return a->time_ns < b->time_ns || (a->time_ns == b->time_ns && a->order < b->order);
+}
+
+static void put_at(fiber *f, int64_t i)
+{
+    world.heap[i] = f;
+    f->place = i;
+}
+
+static void move_up(fiber *f, int64_t i)
+{
+    for (; i > 1 && before(f, world.heap[i / 2]); i /= 2)
+        put_at(world.heap[i / 2], i);
+    put_at(f, i);
+}
+
+static void move_down(fiber *f, int64_t i)
+{
+    for (int64_t c; (c = 2 * i) <= world.nheap; i = c) {
+        if (c < world.nheap && before(world.heap[c + 1], world.heap[c]))
+            c++;
+        if (!before(world.heap[c], f))
+            break;
+        put_at(world.heap[c], i);
+    }
+    put_at(f, i);
+}
+
+static void leave_heap(fiber *f)
+{
+    int64_t i = f->place;
+    if (!i)
+        return;
+    f->place = 0;
+    fiber *last = world.heap[world.nheap--];
+    if (last == f)
+        return;
+    if (i > 1 && before(last, world.heap[i / 2]))
+        move_up(last, i);
+    else
+        move_down(last, i);
+}
+
+static void go_on_at(fiber *f, int64_t time_ns)
+{
+    leave_heap(f);
+    f->time_ns = time_ns;
+    f->order = world.orders++;
+    if (time_ns == WORLD_FOREVER)
+        return;
+    if (world.nheap + 2 > world.cap) {
+        world.cap = world.cap ? 2 * world.cap : 64;
+        world.heap = realloc(world.heap, (size_t)world.cap * sizeof(fiber *));
+        if (!world.heap)
+            give_up("no memory");
+    }
+    move_up(f, ++world.nheap);
+}
+
+/* ---- Changing fibers ---- */
+
+static void load_rank(world_rank *r)
+{
+    if (!r || r == world.loaded)
+        return;
+    if (world.loaded)
+        save_statics(world.loaded->statics);
+    load_statics(r->statics);
+    world.loaded = r;
+}
+
+/* Back to world_run; returns when the fiber goes on. */
+static void leave(void)
+{
+    fiber *f = world.current;
+    memcpy(f->locals, world.locals, world.nlocals);
+    if (_setjmp(f->at) == 0)
+        _longjmp(world.scheduler, 1);
+}
+
+static void first_step(void)
+{
+    fiber *f = world.current;
+    f->result = f->run(f->arg);
+    f->ended = true;
+    world_wake(f, INT32_MAX);
+    leave_heap(f);
+    _longjmp(world.scheduler, 1);
+}
+
+/* Stacks lie one behind the other in mappings of many, since the number of mappings is limited. */
+static char *new_stack(void)
+{
+    enum { TOGETHER = 256 };
+    static char *block;
+    static int used = TOGETHER;
+    size_t bytes = (size_t)world.costs.stack_bytes;
+    if (used == TOGETHER) {
+        block = mmap(NULL, bytes * TOGETHER, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (block == MAP_FAILED)
+            give_up("no memory for stacks");
+        used = 0;
+    }
+    return block + bytes * (size_t)used++;
+}
+
+fiber *world_begin(world_rank *r, void *(*run)(void *arg), void *arg)
+{
+    fiber *f = calloc(1, sizeof *f);
+    if (!f || !(f->first = malloc(sizeof *f->first)))
+        give_up("no memory");
+    f->stack = new_stack();
+    f->run = run;
+    f->arg = arg;
+    f->rank = r;
+    memcpy(f->locals, world.pristine_locals, world.nlocals);
+    f->next = r ? r->fibers : world.own;
+    *(r ? &r->fibers : &world.own) = f;
+    getcontext(f->first);
+    f->first->uc_stack.ss_sp = f->stack;
+    f->first->uc_stack.ss_size = (size_t)world.costs.stack_bytes;
+    makecontext(f->first, first_step, 0);
+    go_on_at(f, world.now_ns + (world.costs.jitter_ns ? world_about(world.costs.jitter_ns) : 0));
+    return f;
+}
+
+static void step(fiber *f)
+{
+    world.current = f;
+    world.steps++;
+    count_in((uint64_t)world.now_ns ^ (uint64_t)(f->rank ? f->rank->number : -1) << 48);
+    load_rank(f->rank);
+    memcpy(world.locals, f->locals, world.nlocals);
+    if (_setjmp(world.scheduler))
+        return;
+    if (f->first) {
+        ucontext_t *first = f->first;
+        f->first = NULL;
+        setcontext(first);
+    }
+    _longjmp(f->at, 1);
+}
+
+bool world_run(int64_t until_ns)
+{
+    while (world.nheap > 0) {
+        fiber *f = world.heap[1];
+        if (f->time_ns > until_ns) {
+            world.now_ns = until_ns;
+            return true;
+        }
+        if (f->rank && f->rank->stalled_ns > f->time_ns) {
+            go_on_at(f, f->rank->stalled_ns);
+            continue;
+        }
+        leave_heap(f);
+        world.now_ns = f->time_ns > world.now_ns ? f->time_ns : world.now_ns;
+        step(f);
+    }
+    for (int i = -1; i < world_size; i++)
+        for (const fiber *f = i < 0 ? world.own : world_ranks[i].fibers; f; f = f->next)
+            if (!f->ended && (i < 0 || (!world_ranks[i].dead && !world_ranks[i].ended)))
+                return false;
+    return true;
+}
+
+/* ---- For fibers ---- */
+
+world_rank *world_here(void)
+{
+    return world.current->rank;
+}
+
+int64_t world_now(void)
+{
+    return world.now_ns;
+}
+
+void world_spend(int64_t ns)
+{
+    fiber *f = world.current;
+    int64_t until = world.now_ns + ns;
+    if (!ns && (world.nheap == 0 || world.heap[1]->time_ns > until))
+        return;
+    go_on_at(f, until);
+    leave();
+}
+
+void world_call(void)
+{
+    int64_t most = world.costs.jitter_ns;
+    world_spend(world.costs.call_ns + (most ? (int64_t)world_draw((uint64_t)most) : 0));
+}
+
+static void sleep_at(const void *on, int64_t until_ns)
+{
+    fiber *f = world.current;
+    f->on = on;
+    f->woken = false;
+    go_on_at(f, until_ns);
+    leave();
+    f->on = NULL;
+}
+
+bool world_block(const void *on, int64_t until_ns)
+{
+    sleep_at(on, until_ns > world.now_ns ? until_ns : world.now_ns);
+    return world.current->woken;
+}
+
+static fiber *fibers_here(void)
+{
+    const world_rank *r = world.current->rank;
+    return r ? r->fibers : world.own;
+}
+
+static void end_dozes(const world_rank *r, int64_t at_ns)
+{
+    for (fiber *f = r->fibers; f; f = f->next)
+        if (f->dozes && f->time_ns > at_ns)
+            go_on_at(f, at_ns);
+}
+
+void world_wake(const void *on, int n)
+{
+    int sleeping = 0;
+    for (const fiber *f = fibers_here(); f; f = f->next)
+        sleeping += f->on == on && !f->woken;
+    int skip = sleeping > n && world.costs.jitter_ns ? (int)world_draw((uint64_t)sleeping) : 0;
+    for (fiber *f = fibers_here(); f && n > 0; f = f->next) {
+        if (f->on != on || f->woken || (skip-- > 0 && sleeping > n))
+            continue;
+        f->woken = true;
+        n--;
+        go_on_at(f, world.now_ns);
+    }
+    world_rank *r = world.current->rank;
+    if (r && sleeping > 0) {
+        r->dozed_ns = 0;
+        end_dozes(r, world.now_ns);
+    }
+}
+
+void world_doze(int64_t min_ns)
+{
+    fiber *f = world.current;
+    world_rank *r = f->rank;
+    int64_t twice = r->dozed_ns * 2;
+    r->dozed_ns = twice < min_ns ? min_ns : twice < DOZE_MOST_NS ? twice : DOZE_MOST_NS;
+    int64_t until = world.now_ns + r->dozed_ns;
+    f->dozes = true;
+    if (r->news_ns < until)
+        until = r->news_ns > world.now_ns ? r->news_ns : world.now_ns + min_ns;
+    sleep_at(NULL, until);
+    f->dozes = false;
+}
+
+void world_news(world_rank *r, int64_t at_ns)
+{
+    if (at_ns >= r->news_ns)
+        return;
+    r->news_ns = at_ns;
+    if (at_ns == WORLD_FOREVER)
+        return;
+    r->dozed_ns = 0;
+    end_dozes(r, at_ns);
+}
+
+void *world_join(fiber *f)
+{
+    while (!f->ended)
+        world_block(f, WORLD_FOREVER);
+    return f->result;
+}
+
+void world_kill(world_rank *r)
+{
+    r->dead = true;
+    for (fiber *f = r->fibers; f; f = f->next)
+        leave_heap(f);
+}
+
+uint64_t world_sum(void)
+{
+    return world.sum ^ world.random;
+}
+
+int64_t world_steps(void)
+{
+    return world.steps;
+}
+
+/* ---- Opening ---- */
+
+static int find_locals(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)size;
+    (void)unused;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        if (info->dlpi_phdr[i].p_type != PT_TLS)
+            continue;
+        world.locals = info->dlpi_tls_data;
+        world.nlocals = info->dlpi_phdr[i].p_memsz;
+    }
+    return 1; /* the first object is the program */
+}
+
+void world_open(int n, int hosts, uint64_t seed, const world_costs *costs)
+{
+    world.costs = *costs;
+    world.random = seed;
+    world.sum = 0xcbf29ce484222325u;
+    dl_iterate_phdr(find_locals, NULL);
+    if (world.nlocals > LOCALS)
+        give_up("there are more thread-local variables than a fiber keeps");
+    size_t bytes = data_bytes() + bss_bytes();
+    world.pristine = malloc(bytes);
+    world.pristine_locals = malloc(LOCALS);
+    world_ranks = calloc((size_t)n, sizeof *world_ranks);
+    if (!world.pristine || !world.pristine_locals || !world_ranks)
+        give_up("no memory");
+    save_statics(world.pristine);
+    memcpy(world.pristine_locals, world.locals, world.nlocals);
+    world_size = n;
+    for (int i = 0; i < n; i++) {
+        world_ranks[i] = (world_rank){.number = i, .host = i % hosts, .news_ns = WORLD_FOREVER};
+        if (!(world_ranks[i].statics = malloc(bytes)))
+            give_up("no memory");
+        memcpy(world_ranks[i].statics, world.pristine, bytes);
+    }
+}

@@ -1,0 +1,102 @@
+/* The world of a simulation: ranks of a job as fibers of one process, under a virtual clock.
+ *
+ * A rank is the real code of a process of a job: its threads are fibers, its static variables are
+ * exchanged whenever another rank goes on, and what it asks of the system comes here (calls.c), or
+ * to the link (sim_link.c). Fibers go on in the order of their virtual times, equal ones in the
+ * order in which they stopped. Wherever a fiber calls the system, the seed draws a delay, so that
+ * it decides every order in which the ranks and their threads can meet. Nothing else is random: a
+ * seed replays a run to the bit.
+ *
+ * A simulation takes one process: whoever runs many forks one for each (main.c).
+ */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { WORLD_FOREVER = INT64_MAX };
+
+typedef struct fiber fiber;
+
+/* The costs and the mishaps of a world. All times are virtual nanoseconds. */
+typedef struct world_costs {
+    int64_t jitter_ns; /* a system call takes up to so long, drawn; 0: none, nothing is drawn */
+    int64_t call_ns;   /* and at least so long */
+    int64_t stack_bytes; /* of a fiber */
+} world_costs;
+
+typedef struct world_rank {
+    int number, host;
+    bool dead;            /* killed: none of its fibers goes on */
+    bool ended;           /* its main function has returned */
+    int64_t stalled_ns;   /* it does not go on before this time */
+    int64_t news_ns;      /* when the next record arrives; WORLD_FOREVER: none is under way */
+    int64_t dozed_ns;     /* how long its polling fibers dozed last */
+    fiber *fibers;        /* all of them, linked by the world */
+    char *statics;        /* of the product's code, while another rank goes on */
+    int status;           /* what main returned */
+} world_rank;
+
+/* Makes a world of n ranks on `hosts` machines, rank i on host i % hosts. */
+void world_open(int n, int hosts, uint64_t seed, const world_costs *costs);
+
+extern world_rank *world_ranks;
+extern int world_size;
+
+/* The rank that goes on; NULL: a fiber of the world itself, such as the launcher. */
+world_rank *world_here(void);
+
+/* Begins a fiber: of a rank, or with NULL of the world. */
+fiber *world_begin(world_rank *r, void *(*run)(void *arg), void *arg);
+
+/* Runs fibers until all have ended, or the virtual time `until` has come, or nothing can go on any
+ * more; returns false in the last case: a deadlock. */
+bool world_run(int64_t until_ns);
+
+/* The virtual time. */
+int64_t world_now(void);
+
+/* Draws: a number below n; a true with probability p in 1/1000; nanoseconds with that mean,
+ * exponentially distributed. */
+uint64_t world_draw(uint64_t n);
+bool world_chance(int permille);
+int64_t world_about(int64_t mean_ns);
+
+/* ---- For fibers ---- */
+
+/* The fiber uses its processor for so long; others may go on before it. */
+void world_spend(int64_t ns);
+
+/* A system call that takes no time of its own: spends what the costs say. */
+void world_call(void);
+
+/* Sleeps until the fiber is woken at this address, or the time has come; says whether it was woken.
+ * Addresses of a rank's static variables are its own. */
+bool world_block(const void *on, int64_t until_ns);
+
+/* Wakes up to n fibers of this rank that sleep there, in an order that is drawn. */
+void world_wake(const void *on, int n);
+
+/* A pause of a thread that polls: at least min_ns; while nothing arrives for its rank and no other
+ * of its fibers does anything, each is twice as long as the last, up to 50 ms: a slow machine may
+ * do that, too, and a simulated wait of minutes takes some thousand steps. */
+void world_doze(int64_t min_ns);
+
+/* Waits for the end of a fiber; its result. */
+void *world_join(fiber *f);
+
+/* A record for the rank arrives at that time. */
+void world_news(world_rank *r, int64_t at_ns);
+
+/* Kills a rank: it does not go on from now. The caller is not one of its fibers. */
+void world_kill(world_rank *r);
+
+/* The sum of all that was drawn and in which order fibers went on: equal for equal runs. */
+uint64_t world_sum(void);
+
+/* Steps so far: fibers that went on. */
+int64_t world_steps(void);
+
+#endif
