@@ -57,7 +57,7 @@ static int make_folder(job *j, kv_err *e)
 {
     if (folder_new(j->folder, j->is_local ? NULL : "/tmp", e))
         return e->code;
-    j->held = folder_hold(j->folder);
+    j->held = folder_hold(j->folder, "launch");
     if (j->held >= 0)
         return KV_OK;
     file_error(e, "lock", j->folder, errno);

@@ -40,11 +40,11 @@ static bool make(const char *folder)
     return S_ISDIR(s.st_mode) && s.st_uid == geteuid();
 }
 
-int folder_hold(const char *folder)
+int folder_hold(const char *folder, const char *name)
 {
     char path[FOLDER_PATH];
     struct stat mine, there;
-    folder_path(folder, path, "held");
+    folder_path(folder, path, name);
     while (make(folder)) {
         int rc, fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0 && errno != ENOENT)
@@ -73,19 +73,35 @@ int folder_hold_existing(const char *folder)
     return -1;
 }
 
+/* Returns whether nobody holds the lock of this name; *fd is it then, or -1 where there is none. */
+static bool lock_alone(int dir, const char *name, int how, int *fd)
+{
+    int rc;
+    *fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (*fd < 0)
+        return errno == ENOENT;
+    do
+        rc = flock(*fd, how);
+    while (rc && errno == EINTR);
+    return rc == 0;
+}
+
 /* A folder of another user may be a link to anywhere, one of this user cannot become that.
- * begun: a folder that has lost its lock is one that another process began to remove. */
-static void remove_free(const char *folder, bool begun)
+ * last: a folder that has lost its locks is one that another process began to remove; and watchers
+ * that still hold it are waited for. */
+static void remove_free(const char *folder, bool last)
 {
     struct stat s;
-    int dir = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    bool own = dir >= 0 && fstat(dir, &s) == 0 && s.st_uid == geteuid();
-    int held = own ? openat(dir, "held", O_RDWR | O_NOFOLLOW | O_CLOEXEC) : -1;
-    bool lost = own && held < 0 && errno == ENOENT;
-    if ((held >= 0 && flock(held, LOCK_EX | LOCK_NB) == 0) || (begun && lost))
+    int launch = -1, held = -1, dir = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir >= 0 && fstat(dir, &s) == 0 && s.st_uid == geteuid() &&
+        lock_alone(dir, "launch", LOCK_EX | LOCK_NB, &launch) &&
+        lock_alone(dir, "held", last ? LOCK_EX : LOCK_EX | LOCK_NB, &held) &&
+        (last || launch >= 0 || held >= 0))
         folder_remove(folder);
     if (held >= 0)
         close(held);
+    if (launch >= 0)
+        close(launch);
     if (dir >= 0)
         close(dir);
 }
@@ -166,12 +182,16 @@ void folder_remove(const char *folder)
     char path[FOLDER_PATH];
     const struct dirent *one;
     DIR *dir = opendir(folder);
+    bool all = true;
     while (dir && (one = readdir(dir))) {
         folder_path(folder, path, one->d_name);
-        if (one->d_name[0] != '.')
-            unlink(path);
+        if (one->d_name[0] != '.' && strcmp(one->d_name, "held") != 0)
+            all &= unlink(path) == 0 || errno == ENOENT;
     }
     if (dir)
         closedir(dir);
+    folder_path(folder, path, "held"); /* last: by it a later job knows that the rest may go */
+    if (all)
+        unlink(path);
     rmdir(folder);
 }

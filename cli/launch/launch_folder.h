@@ -7,8 +7,11 @@
  *   lost         "RANK sentence", once a rank is lost: from launch, or from a rank that has heard
  *                nothing of another one; all other ranks end then, with that sentence
  *   rounds.RANK  (with a checkpoint) how many rounds that worker has begun
- *   held         locked by launch and by the watchers of ranks that run. Where nobody holds it and
- *                nobody was left to remove it, as on a host that died, those of the next job do so
+ *   launch       locked by launch, on its own host: there it removes the folder itself
+ *   held         locked by the watchers of ranks that run
+ *
+ * Where nobody holds these locks and nobody was left to remove the folder, as on a host that died,
+ * the watchers of the next job do so.
  */
 #ifndef LAUNCH_LAUNCH_FOLDER_H
 #define LAUNCH_LAUNCH_FOLDER_H
@@ -25,18 +28,18 @@ void folder_path(const char *folder, char path[FOLDER_PATH], const char *name);
 /* Makes a new one in a folder, "" for that of the process, NULL for $TMPDIR or /tmp. Error: io. */
 int folder_new(char folder[4096], const char *parent, kv_err *e);
 
-/* Makes it unless it is there, and holds it until what is returned is closed; -1: it cannot be
- * made, or belongs to another user (errno). */
-int folder_hold(const char *folder);
+/* Makes it unless it is there, and holds its lock "launch" or "held" until what is returned is
+ * closed; -1: it cannot be made, or belongs to another user (errno). */
+int folder_hold(const char *folder, const char *name);
 
-/* Holds it if it is there and nobody is removing it; else -1. */
+/* Holds "held" if it is there and nobody is removing it; else -1. */
 int folder_hold_existing(const char *folder);
 
 /* Removes it with its files if it belongs to a job of this user and nobody holds it. */
 void folder_remove_free(const char *folder);
 
-/* The same at the end of a process of the job, which may have written into it while another one
- * removed it: what that one had to leave goes too. */
+/* The same at the end of a watcher. Waits for watchers that still hold it or remove it just now, so
+ * that it is gone then, but where launch holds it. What another process had to leave goes too. */
 void folder_remove_last(const char *folder);
 
 /* The same for all folders of jobs beside it. */

@@ -196,7 +196,7 @@ static void tell_end(watch *w, int status)
 
 static int run(watch *w, char **words)
 {
-    int held = w->folder ? folder_hold(w->folder) : -1;
+    int held = w->folder ? folder_hold(w->folder, "held") : -1;
     if (w->folder && held < 0) {
         char text[4400];
         int n = snprintf(text, sizeof text, "kvctl: cannot make \"%s\": %s\n", w->folder,
@@ -214,6 +214,8 @@ static int run(watch *w, char **words)
     close(held); /* after the file of rounds was read */
     while (!w->is_over)
         tick(w);
+    /* The daemon of mpirun that ends a job kills all watchers of its host when the first of them
+     * has ended, so none may end before the folder is gone. */
     folder_remove_last(w->folder);
     return EXIT_DONE;
 }
@@ -265,7 +267,7 @@ int launch_tell(int argc, char **argv)
         fprintf(stderr, "kvctl: launch-tell is for kvctl launch\n");
         return EXIT_NOT_UNDERSTOOD;
     }
-    /* what is written while a watcher removes it would stay */
+    /* what is written while a watcher removes it would stay, and watchers wait for the lock */
     int held = folder_hold_existing(folder);
     if (held < 0)
         return EXIT_DONE;
@@ -275,7 +277,6 @@ int launch_tell(int argc, char **argv)
     else
         folder_tell(folder, line);
     close(held);
-    folder_remove_last(folder); /* the last watcher may have found it held */
     return EXIT_DONE;
 }
 

@@ -121,9 +121,11 @@ kvctl: restart 1 of 1 from c.kvs at round 20: 5 rounds are repeated"
     assert_nothing_left
 }
 
+# With many files, so that the watcher that removes the folder is still at it when another has ended.
 @test "ssh: a host that is cut off" {
     more=(--deadline 8)
     lose_host link_n2 down
+    on n2 sh -c 'cd /tmp/kvctl-* && seq 5000 | xargs touch'
     link_n2_back
     assert_failure 6
     assert_line "kvctl: host n2 is lost, with ranks 1, 3 and 5"

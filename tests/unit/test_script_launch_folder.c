@@ -1,8 +1,9 @@
-/* The folder of a job on a host: who ends last takes it away, whoever began to. */
+/* The folder of a job on a host: the last process to end removes it, and none ends before. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "launch/launch_folder.h"
@@ -18,10 +19,14 @@ TEST(script_launch_folder)
     char folder[4096];
     kv_err e = {0};
     CHECK_OK(folder_new(folder, NULL, &e));
-    int first = folder_hold(folder), second = folder_hold_existing(folder);
-    CHECK(first >= 0 && second >= 0);
-    close(first);
-    folder_remove_last(folder); /* the second holds it */
+    int launch = folder_hold(folder, "launch"), watcher = folder_hold(folder, "held");
+    int second = folder_hold_existing(folder);
+    CHECK(launch >= 0 && watcher >= 0 && second >= 0);
+    close(watcher);
+    folder_remove_last(folder); /* launch will do it */
+    CHECK(is_there(folder));
+    close(launch);
+    folder_remove_free(folder); /* the second holds it */
     CHECK(is_there(folder));
     /* Another process removes it, and meanwhile the second writes: a part stays. */
     folder_remove(folder);
@@ -34,4 +39,40 @@ TEST(script_launch_folder)
     CHECK(!is_there(folder));
     CHECK_INT(folder_hold_existing(folder), -1);
     folder_remove_last(folder);
+}
+
+TEST(script_launch_folder_waits)
+{
+    char folder[4096];
+    kv_err e = {0};
+    CHECK_OK(folder_new(folder, NULL, &e));
+    int held = folder_hold(folder, "held");
+    CHECK(held >= 0);
+    pid_t other = fork();
+    if (other == 0) {
+        usleep(200000); /* its rank is slow to end */
+        close(held);
+        folder_remove_last(folder);
+        _exit(0);
+    }
+    close(held);
+    folder_remove_last(folder);
+    CHECK(!is_there(folder));
+    CHECK_INT(waitpid(other, NULL, 0), other);
+}
+
+/* A process that is killed while it removes a folder leaves what the next job removes. */
+TEST(script_launch_folder_half_removed)
+{
+    char folder[4096], inside[FOLDER_PATH];
+    kv_err e = {0};
+    CHECK_OK(folder_new(folder, NULL, &e));
+    close(folder_hold(folder, "held"));
+    folder_path(folder, inside, "stays"); /* a folder cannot be unlinked */
+    CHECK(mkdir(inside, 0700) == 0);
+    folder_remove_free(folder);
+    CHECK(is_there(folder));
+    CHECK(rmdir(inside) == 0);
+    folder_remove_free(folder);
+    CHECK(!is_there(folder));
 }
