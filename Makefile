@@ -379,7 +379,7 @@ $(BUILD)/crash/kill: $(BUILD)/tests/crash/kill.o
 # The simulated cluster. The static variables of the product's code are those of one process: they lie in
 # sections of their own, which the simulation exchanges when another rank goes on.
 sim_rooms := lib/base lib/engine src src/core src/local src/distributed
-sim_rank  := $(call obj,$(filter-out src/distributed/mpi.c,$(foreach d,$(sim_rooms),$(wildcard $(d)/*.c))) lib/checkpoint/file_window.c)
+sim_rank  := $(call obj,$(filter-out src/distributed/mpi.c,$(foreach d,$(sim_rooms),$(wildcard $(d)/*.c))))
 sim_calls := pthread_create pthread_join pthread_detach pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock \
              pthread_cond_wait pthread_cond_timedwait pthread_cond_signal pthread_cond_broadcast pthread_once pthread_atfork \
              clock_gettime time usleep nanosleep sched_yield getpid on_exit

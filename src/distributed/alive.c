@@ -7,15 +7,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "distributed/environment.h"
 #include "distributed/link.h"
+#include "distributed/server_ranks.h"
 
 enum { BEATS = 8 /* in the time of a deadline */ };
 
 static struct {
     int64_t deadline_us, beat_us, now_us;
-    int64_t *heard_us; /* by rank; INT64_MAX: it has left; atomic */
+    int first, end;    /* the ranks that send this one records */
+    int64_t *heard_us; /* of rank first + i; INT64_MAX: it has left; atomic */
     pthread_mutex_t lock;
     kv_err lost;  /* under lock */
     bool is_lost; /* atomic */
@@ -24,11 +27,13 @@ static struct {
 int alive_open(int64_t now_us, kv_err *e)
 {
     alive.deadline_us = (int64_t)(environment_number(ENV_DEADLINE, 10) * 1e6);
-    alive.heard_us = mem_alloc(link_size(), sizeof *alive.heard_us, e);
+    server_peers(&alive.first, &alive.end);
+    int n = alive.end - alive.first;
+    alive.heard_us = mem_alloc(n, sizeof *alive.heard_us, e);
     if (!alive.heard_us)
         return KV_E_MEMORY;
     alive.now_us = alive.beat_us = now_us;
-    for (int i = 0; i < link_size(); i++)
+    for (int i = 0; i < n; i++)
         alive.heard_us[i] = alive.now_us;
     return KV_OK;
 }
@@ -38,26 +43,39 @@ int64_t alive_deadline_ms(void)
     return alive.deadline_us / 1000;
 }
 
+static int64_t *heard_of(int rank)
+{
+    kv_assert(rank >= alive.first && rank < alive.end,
+              "rank %d exchanges no records with this one, only ranks %d to %d do", rank,
+              alive.first, alive.end - 1);
+    return &alive.heard_us[rank - alive.first];
+}
+
 void alive_heard(int rank)
 {
-    if (alive.heard_us[rank] != INT64_MAX)
-        __atomic_store_n(&alive.heard_us[rank], alive.now_us, __ATOMIC_RELAXED);
+    int64_t *heard = heard_of(rank);
+    if (*heard != INT64_MAX)
+        __atomic_store_n(heard, alive.now_us, __ATOMIC_RELAXED);
 }
 
 void alive_left(int rank)
 {
-    __atomic_store_n(&alive.heard_us[rank], INT64_MAX, __ATOMIC_RELEASE);
+    __atomic_store_n(heard_of(rank), INT64_MAX, __ATOMIC_RELEASE);
 }
 
 bool alive_has_left(int rank)
 {
-    return __atomic_load_n(&alive.heard_us[rank], __ATOMIC_ACQUIRE) == INT64_MAX;
+    return __atomic_load_n(heard_of(rank), __ATOMIC_ACQUIRE) == INT64_MAX;
 }
 
 int64_t alive_silence(int rank, int64_t now_us)
 {
-    int64_t heard = __atomic_load_n(&alive.heard_us[rank], __ATOMIC_RELAXED);
-    return rank == link_rank() || heard == INT64_MAX ? 0 : now_us - heard;
+    if (rank == link_rank())
+        return 0;
+    if (rank < alive.first || rank >= alive.end)
+        return -1;
+    int64_t heard = __atomic_load_n(heard_of(rank), __ATOMIC_RELAXED);
+    return heard == INT64_MAX ? 0 : now_us - heard;
 }
 
 void alive_lost(int rank, const char *why)
@@ -148,12 +166,12 @@ bool alive_look(int64_t now_us)
     alive_read();
     if (!alive.deadline_us)
         return false;
-    for (int i = 0; i < link_size(); i++) {
-        int64_t heard = alive.heard_us[i];
+    for (int i = alive.first; i < alive.end; i++) {
+        int64_t heard = *heard_of(i);
         if (i == link_rank() || heard == INT64_MAX)
             continue;
         if (paused)
-            alive.heard_us[i] = now_us;
+            *heard_of(i) = now_us;
         else if (now_us - heard > alive.deadline_us) {
             snprintf(why, sizeof why, "rank %d on %s has not been heard for %lld s", i,
                      link_host(i), (long long)(alive.deadline_us / 1000000));

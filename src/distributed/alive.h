@@ -1,5 +1,6 @@
-/* Which ranks live, which have left and whether one is lost. Each sends every other one a sign of
- * life now and then; a rank that has sent nothing for the deadline is lost. Under a launcher that
+/* Which ranks live, which have left and whether one is lost. Each sends those that it exchanges
+ * records with (server_ranks.h) a sign of life now and then; one that has sent nothing for the
+ * deadline is lost, and the rank that misses it tells the others. Under a launcher that
  * watches its processes a rank that has ended is known sooner: the launcher writes the sentence
  * into the file `lost` of its folder. So does a rank that has heard nothing of another one.
  *
@@ -31,7 +32,8 @@ void alive_read(void);
 /* Before the ranks have joined: finds a rank that has ended and will never join. */
 void alive_read_ends(void);
 
-/* A rank has left by agreement: it is not missed. Any thread may ask. */
+/* A rank has left by agreement: it is not missed. Any thread may ask, of ranks that this one
+ * exchanges records with. */
 void alive_left(int rank);
 bool alive_has_left(int rank);
 
@@ -41,7 +43,8 @@ void alive_lost(int rank, const char *why);
 /* Returns true if a rank is lost, and fills an error that is empty. Any thread. */
 bool alive_is_lost(kv_err *e);
 
-/* Microseconds since the rank was last heard; 0 for this one and for ranks that have left. */
+/* Microseconds since the rank was last heard; 0 for this one and for ranks that have left; -1 for
+ * those that this one exchanges no records with. */
 int64_t alive_silence(int rank, int64_t now_us);
 
 #endif

@@ -145,7 +145,8 @@ void link_print(buf *out, const link_rec *r)
                  [LINK_REPLY] = {"reply", NULL, true},
                  [LINK_FAILED] = {"failed", print_failed, true},
                  [LINK_BEAT] = {"beat", NULL, false},
-                 [LINK_LEFT] = {"left", NULL, false}};
+                 [LINK_LEFT] = {"left", NULL, false},
+                 [LINK_LOST] = {"lost", NULL, false}};
     if (r->kind >= LINK_KINDS) {
         buf_printf(out, "a record of the unknown kind %d", r->kind);
         return;

@@ -25,6 +25,7 @@ typedef enum link_kind {
     LINK_FAILED,        /* a request or a call failed; the payload is a kv_err */
     LINK_BEAT,          /* a sign of life */
     LINK_LEFT,          /* the rank needs nothing any more */
+    LINK_LOST,          /* another rank is lost; the payload is a kv_err */
     LINK_KINDS
 } link_kind;
 

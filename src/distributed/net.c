@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "distributed/alive.h"
 #include "distributed/environment.h"
+#include "distributed/server_ranks.h"
 #include "engine/pool.h"
 #include "runtime.h"
 
@@ -31,6 +32,8 @@ enum {
 typedef struct queue {
     net_item *first, *last;
     net_item *recent; /* queued last, or NULL: many of one priority come one behind the other */
+    struct queue *next; /* of the queues that may have items */
+    bool listed;        /* it is one of them */
 } queue;
 
 /* A call that waits for its reply. */
@@ -69,7 +72,10 @@ static struct {
     int64_t driven_us;  /* when another thread than the net's drove last; atomic */
 
     /* Of the driver. */
-    queue *queues;
+    int first_peer, end_peer; /* the ranks that this one exchanges records with */
+    queue *queues;            /* one for each of them */
+    queue *busy, **busy_end;  /* those that may have items */
+    bool told_loss;           /* the others have been told of a rank that is lost */
     struct own_record *own; /* records to this rank that are open */
     partial_call *partial_calls;
     net_item *answers;
@@ -79,7 +85,8 @@ static struct {
     bool sent_own; /* to this rank, since the last settling */
 } net = {.drive = PTHREAD_MUTEX_INITIALIZER,
          .lock = PTHREAD_MUTEX_INITIALIZER,
-         .posted_end = &net.posted};
+         .posted_end = &net.posted,
+         .busy_end = &net.busy};
 
 int64_t net_now_us(void)
 {
@@ -114,8 +121,9 @@ void net_wake(void)
 
 void net_post_list(net_item *first)
 {
-    kv_assert(first->peer >= 0 && first->peer < net_size(), "something is sent to rank %d of %d",
-              first->peer, net_size());
+    kv_assert(first->peer >= net.first_peer && first->peer < net.end_peer,
+              "something is sent to rank %d, and this one exchanges records with ranks %d to %d",
+              first->peer, net.first_peer, net.end_peer - 1);
     net_item *last = first;
     while (last->next)
         last = last->next;
@@ -132,9 +140,20 @@ void net_post(net_item *i)
     net_post_list(i);
 }
 
+static queue *queue_of(int rank)
+{
+    return &net.queues[rank - net.first_peer];
+}
+
 static void enqueue(net_item *i)
 {
-    queue *q = &net.queues[i->peer];
+    queue *q = queue_of(i->peer);
+    if (!q->listed) {
+        q->listed = true;
+        q->next = NULL;
+        *net.busy_end = q;
+        net.busy_end = &q->next;
+    }
     net_item **at = &q->first;
     kv_assert(!q->first == !q->last,
               "the queue to rank %d has a first item or a last one, not both", i->peer);
@@ -217,6 +236,25 @@ static bool send_queued(queue *q)
         if (i->release)
             i->release(i);
     }
+    return any;
+}
+
+/* The same for all ranks; with `until_posted` only until an item is posted. */
+static bool send_all(bool until_posted)
+{
+    bool any = false;
+    queue **at = &net.busy, *q;
+    while ((q = *at) && !(until_posted && __atomic_load_n(&net.posted, __ATOMIC_RELAXED))) {
+        any |= send_queued(q);
+        if (q->first) {
+            at = &q->next;
+            continue;
+        }
+        *at = q->next;
+        q->listed = false;
+    }
+    if (!q)
+        net.busy_end = at;
     return any;
 }
 
@@ -351,12 +389,24 @@ static void take_left(int rank)
         net.taker.left(rank);
 }
 
+static void take_loss(const link_rec *r)
+{
+    kv_err lost = {0};
+    if (r->bytes != sizeof lost)
+        return;
+    memcpy(&lost, r + 1, sizeof lost);
+    lost.text[sizeof lost.text - 1] = 0;
+    alive_lost(lost.has_rank ? lost.rank : -1, lost.text);
+}
+
 static void take_record(int rank, const link_rec *r)
 {
     alive_heard(rank);
     link_trace("from", rank, r);
     if (r->kind == LINK_LEFT)
         take_left(rank);
+    else if (r->kind == LINK_LOST)
+        take_loss(r);
     else if (r->kind == LINK_CALL)
         take_call(rank, r);
     else if (r->kind == LINK_REPLY || (r->kind == LINK_FAILED && link_is_call(r)))
@@ -378,14 +428,31 @@ static void drop_queue(queue *q)
     q->last = q->recent = NULL;
 }
 
-/* A rank is lost: nothing is sent any more, and all requests fail. */
+/* The others may exchange no records with a rank that is lost: this one tells them, where there is
+ * room. */
+static void tell_loss(const kv_err *lost)
+{
+    for (int i = net.first_peer; i < net.end_peer && !net.told_loss; i++) {
+        link_rec *r = i == net_rank() || alive_has_left(i) ? NULL : link_reserve(i, sizeof *lost);
+        if (!r)
+            continue;
+        *r = (link_rec){.kind = LINK_LOST, .bytes = sizeof *lost};
+        memcpy(r + 1, lost, sizeof *lost);
+        link_commit(i);
+    }
+    net.told_loss = true;
+    link_flush();
+}
+
+/* A rank is lost: nothing else is sent any more, and all requests fail. */
 static bool give_up(void)
 {
     kv_err lost = {0};
     alive_is_lost(&lost);
+    tell_loss(&lost);
     take_posted();
-    for (int i = 0; i < net_size(); i++)
-        drop_queue(&net.queues[i]);
+    for (queue *q = net.busy; q; q = q->next)
+        drop_queue(q);
     if (net.taker.lost)
         net.taker.lost(&lost);
     return false;
@@ -393,7 +460,7 @@ static bool give_up(void)
 
 static void send_beats(void)
 {
-    for (int i = 0; i < net_size(); i++)
+    for (int i = net.first_peer; i < net.end_peer; i++)
         if (i != net_rank() && !alive_has_left(i))
             net_answer(i, (link_rec){.kind = LINK_BEAT}, NULL);
 }
@@ -406,8 +473,7 @@ static bool progress(void)
         return give_up();
     bool any = link_poll(take_record, net.crowded ? TAKE_CROWDED : LINK_PAYLOAD);
     take_posted();
-    for (int i = 0; i < net_size(); i++)
-        any |= send_queued(&net.queues[i]);
+    any |= send_all(false);
     /* records to this rank come outside link_poll */
     any |= net.sent_own | __atomic_exchange_n(&net.changed, 0, __ATOMIC_ACQ_REL);
     net.sent_own = false;
@@ -415,8 +481,7 @@ static bool progress(void)
         net.taker.settle();
     link_release();
     take_posted();
-    for (int i = 0; i < net_size() && __atomic_load_n(&net.posted, __ATOMIC_RELAXED) == NULL; i++)
-        net.sent_own |= send_queued(&net.queues[i]); /* it may be something of this rank's rounds */
+    net.sent_own |= send_all(true); /* it may be something of this rank's rounds */
     any |= net.sent_own;
     link_flush();
     int64_t now = net_now_us();
@@ -559,7 +624,7 @@ static void withdraw(const sending *s)
 {
     pthread_mutex_lock(&net.drive);
     take_posted();
-    queue *q = &net.queues[s->item.peer];
+    queue *q = queue_of(s->item.peer);
     net_item *before = NULL, *i = q->first;
     while (i && i != &s->item) {
         before = i;
@@ -724,7 +789,8 @@ int net_open(int (*ready)(kv_err *e), kv_err *e)
     int rc = join_others(e);
     if (rc)
         return rc;
-    net.queues = mem_zalloc(net_size(), sizeof *net.queues, e);
+    server_peers(&net.first_peer, &net.end_peer);
+    net.queues = mem_zalloc(net.end_peer - net.first_peer, sizeof *net.queues, e);
     if (!net.queues || (rc = alive_open(net_now_us(), e)))
         return rc ? rc : KV_E_MEMORY;
     share_processors();
@@ -741,19 +807,19 @@ int net_open(int (*ready)(kv_err *e), kv_err *e)
 /* The last thing that a rank says. */
 static void say_left(void)
 {
-    for (int i = 0; i < net_size(); i++)
+    for (int i = net.first_peer; i < net.end_peer; i++)
         net_answer(i, (link_rec){.kind = LINK_LEFT}, NULL);
 }
 
 static bool all_left(void)
 {
     bool all = true;
-    for (int i = 0; i < net_size(); i++)
-        all &= alive_has_left(i);
+    for (int i = net.first_peer; i < net.end_peer && all; i++)
+        all = alive_has_left(i);
     pthread_mutex_lock(&net.drive);
     all &= !__atomic_load_n(&net.posted, __ATOMIC_RELAXED);
-    for (int i = 0; i < net_size(); i++)
-        all &= !net.queues[i].first;
+    for (const queue *q = net.busy; q && all; q = q->next)
+        all = !q->first;
     pthread_mutex_unlock(&net.drive);
     return all;
 }

@@ -25,9 +25,15 @@ enum { REQUEST_LISTS = 4096 };
 /* The requests under way, by token. */
 static struct {
     pthread_mutex_t lock;
-    request *lists[REQUEST_LISTS];
+    request **lists; /* REQUEST_LISTS of them, from request_open on */
     uint64_t next;
 } inflight = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+int request_open(kv_err *e)
+{
+    inflight.lists = mem_zalloc(REQUEST_LISTS, sizeof *inflight.lists, e);
+    return inflight.lists ? KV_OK : KV_E_MEMORY;
+}
 
 static void enter(request *rq)
 {

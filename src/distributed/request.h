@@ -102,6 +102,9 @@ int request_pull(worker *w, const kv_pairs *outs, const kv_call *how, kv_err *e)
 int request_pull_since(worker *w, const kv_pairs *outs, int64_t *rounds, int64_t *moved,
                        const kv_call *how, kv_err *e);
 
+/* Called before the first request. Error: memory. */
+int request_open(kv_err *e);
+
 /* Takes the records of servers; and ends all requests when a rank is lost. */
 void request_take(int rank, const link_rec *r);
 void request_lost(const kv_err *why);

@@ -4,23 +4,23 @@
 #include <stdlib.h>
 
 #include "distributed/environment.h"
-#include "distributed/net.h"
+#include "distributed/link.h"
 
 int server_dedicated(void)
 {
     const char *text = environment(ENV_SERVERS);
     int n = text ? atoi(text) : 0;
-    return n > 0 && n < net_size() ? n : 0;
+    return n > 0 && n < link_size() ? n : 0;
 }
 
 int server_workers(void)
 {
-    return net_size() - server_dedicated();
+    return link_size() - server_dedicated();
 }
 
 int server_count(void)
 {
-    return server_dedicated() ? server_dedicated() : net_size();
+    return server_dedicated() ? server_dedicated() : link_size();
 }
 
 int server_rank(int i)
@@ -30,6 +30,13 @@ int server_rank(int i)
 
 bool server_here(int *i)
 {
-    *i = net_rank() - (server_dedicated() ? server_workers() : 0);
+    *i = link_rank() - (server_dedicated() ? server_workers() : 0);
     return *i >= 0;
+}
+
+void server_peers(int *first, int *end)
+{
+    int unused;
+    *first = server_here(&unused) ? 0 : server_rank(0);
+    *end = link_size();
 }

@@ -12,4 +12,9 @@ bool server_here(int *i); /* whether this rank is a server, and which */
 /* The number of ranks that only serve; 0: every rank serves. */
 int server_dedicated(void);
 
+/* The ranks that this one exchanges records with, from *first to *end - 1: all of them if it
+ * serves, else the servers. So the records that keep a job together grow with workers times
+ * servers, and what a worker keeps of other ranks with the servers alone. */
+void server_peers(int *first, int *end);
+
 #endif

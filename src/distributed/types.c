@@ -29,7 +29,8 @@ static int begin(kv_err *e)
                                                 [LINK_FAILED] = request_take},
                                        .lost = request_lost};
     net_add_taker(&requests);
-    return server_open(e);
+    int rc = request_open(e);
+    return rc ? rc : server_open(e);
 }
 
 static const dist_type types[] = {

@@ -20,9 +20,10 @@ static void print_ranks(char *out, size_t room, uint64_t set)
 static kv_rank_info rank_info(const worker *w, int rank)
 {
     int first = server_rank(0), mine = net_rank();
+    int64_t silence_us = alive_silence(rank, net_now_us());
     bool works = rank < w->how.workers, serves = rank >= first && rank < first + w->how.servers;
     return (kv_rank_info){.rank = rank,
-                          .heard_ms = alive_silence(rank, net_now_us()) / 1000,
+                          .heard_ms = silence_us < 0 ? -1 : silence_us / 1000,
                           .host = link_host(rank),
                           .role = works && serves ? "both" : works ? "worker" : "server",
                           .link = rank == mine               ? "self"

@@ -116,9 +116,10 @@ TEST(link_print_of_the_link)
     prints((link_rec){.kind = LINK_SKIP}, "skip; 0 bytes");
     prints((link_rec){.kind = LINK_BEAT}, "beat; 0 bytes");
     prints((link_rec){.kind = LINK_LEFT}, "left; 0 bytes");
+    prints((link_rec){.kind = LINK_LOST, .bytes = 8}, "lost; 8 bytes");
     prints((link_rec){.kind = LINK_DIRECT_BEGINS, .direct = {.number = 3, .bytes = 8192}},
            "direct message begins: 3 of 8192 bytes; 0 bytes");
     prints((link_rec){.kind = LINK_DIRECT_SENT, .bytes = 160, .direct.number = 3},
            "direct message sent: 3; 160 bytes");
-    prints((link_rec){.kind = LINK_KINDS}, "a record of the unknown kind 13");
+    prints((link_rec){.kind = LINK_KINDS}, "a record of the unknown kind 14");
 }
