@@ -157,6 +157,19 @@ TEST(store_sparse_rules)
     kv_free(s);
 }
 
+/* The rate of LBSGD by norms is sqrt(8 / 2): all of the weight counts, not its present rows alone.
+ */
+TEST(store_sparse_lbsgd_norms)
+{
+    kv_err e = {0};
+    kv *s = open_store(dense((float[]){2, 0, 0, 0, 0}));
+    kv_opt params[] = {{"learning_rate", "1"}, {"warmup_strategy", "lars"}};
+    CHECK_OK(kv_set_optimizer(s, "lbsgd", params, 2, &e));
+    push(s, rows(1, (int64_t[]){1}, (float[]){1}), NULL, NULL);
+    check(s, (float[]){2, -2, 0, 0, 0});
+    kv_free(s);
+}
+
 /* Rows longer and shorter than the chunks in which a rule reads its input. */
 TEST(store_sparse_long_rows)
 {
