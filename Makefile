@@ -349,6 +349,12 @@ $(BUILD)/conformance: $(call obj,$(conformance_src)) $(BUILD)/libkvstore.a
 $(BUILD)/differential: $(BUILD)/tests/differential/main.o
 	$(link)
 
+# Random runs beside formulas and a plain interpreter.
+TRUTH_TESTS := $(BUILD)/truth_optimizers
+$(BUILD)/tests/truth/%.o: ALL_CFLAGS += -Itests/truth
+$(BUILD)/truth_optimizers: $(call obj,$(addprefix tests/truth/,optimizers.c formulas.c bounded.c)) $(BUILD)/libkvstore.a
+	$(link) $(LDLIBS_LIB)
+
 # The types of several machines, for scripts/test dist. They link the shared library: so the plugin
 # finds the one that they use.
 DIST_TESTS := $(if $(have_mpi),$(BUILD)/dist_replay $(BUILD)/dist_check $(BUILD)/dist_stress $(BUILD)/dist_since)
@@ -393,7 +399,7 @@ $(BUILD)/kvsim: $(call obj,$(wildcard tests/sim/*.c)) $(BUILD)/sim/rank.o $(BUIL
 	$(link) $(addprefix -Wl$(comma)--wrap=,$(sim_calls)) $(LDLIBS_LIB)
 
 # The programs that the suites run.
-tests: all examples $(BUILD)/unit $(BUILD)/conformance $(BUILD)/differential $(CRASH_TESTS) $(DIST_TESTS) $(GPU_TESTS)
+tests: all examples $(BUILD)/unit $(BUILD)/conformance $(BUILD)/differential $(TRUTH_TESTS) $(CRASH_TESTS) $(DIST_TESTS) $(GPU_TESTS)
 
 test-gpu: all $(GPU_TESTS) ## the tests of GPUs on those of this machine
 	@BUILD=$(BUILD) scripts/test gpu
@@ -580,7 +586,7 @@ absolute := $(filter $(CURDIR)/%,$(MAKECMDGOALS))
 $(absolute): $(CURDIR)/%: % ;
 
 -include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) $(dist_src) $(gpu_src) tests/unit/run.c $(UNIT) \
-            $(conformance_src) tests/differential/main.c $(wildcard tests/bench/*.c) $(wildcard tests/dist/*.c) $(wildcard tests/device/*.c) \
+            $(conformance_src) tests/differential/main.c $(wildcard tests/truth/*.c) $(wildcard tests/bench/*.c) $(wildcard tests/dist/*.c) $(wildcard tests/device/*.c) \
             examples/sum.c examples/average.c))
 .PHONY: all chosen libraries examples demo test tests test-gpu test-launch setup check unit golden asan ubsan tsan valgrind lint format headers readme-check size \
         bench bench-checkpoints bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-dist bench-gpu peers manual install uninstall deb clean help force
