@@ -27,6 +27,7 @@ CRYPTO   ?= auto
 ZSTD     ?= auto
 
 OPT      ?= -O2 -g
+LOOPS    ?= -O3
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 CFLAGS   ?=
 # -ffp-contract=off: every written operation is one rounding, on every machine.
@@ -37,6 +38,11 @@ ALL_CFLAGS += -Werror
 endif
 LDLIBS_LIB := -lcsv -lcjson -lm -ldl -pthread
 LDLIBS_CLI :=
+
+# What ends a process where a mistake of ours would be a way in. It is left out without optimisation and with
+# sanitizers, which see more, and by HARDEN=0.
+HARDEN ?= auto
+hardened := $(if $(filter 0,$(HARDEN))$(findstring -fsanitize,$(OPT) $(CFLAGS)),,$(filter -O1 -O2 -O3 -Os,$(OPT)))
 
 # The folders of the library and of the tool.
 PARTS ?= lib/base lib/engine lib/array lib/cpu lib/lang lib/vm lib/io lib/checkpoint lib/tensors lib/merge lib/patch src src/core src/local
@@ -62,7 +68,18 @@ endif
 # ---- What this machine has ------------------------------------------------------------------------
 # Only words that compile look; the others must work on a bare machine.
 
-ifneq ($(filter-out setup help clean uninstall lint format size,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out setup help clean uninstall lint analyze format size,$(or $(MAKECMDGOALS),all)),)
+
+# Flags, if the compiler takes them without a warning.
+takes = $(shell echo | $(CC) -O2 -Werror $(1) -include stdio.h -x c -c -o /dev/null - >/dev/null 2>&1 && echo ' $(1)')
+ifneq ($(hardened),)
+fortify = $(call takes,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$(1))
+HARD_CFLAGS := $(or $(call fortify,3),$(call fortify,2)) \
+               $(foreach f,protector-strong clash-protection,$(call takes,-fstack-$(f)))$(call takes,-fcf-protection)
+ALL_CFLAGS := $(HARD_CFLAGS) $(ALL_CFLAGS)
+override LDFLAGS := -Wl,-z,relro,-z,now,-z,noexecstack $(LDFLAGS)
+PIE := -pie
+endif
 
 # 1 if the compiler finds the header, else empty. GNU Make before 4.3 and since do not agree on how to
 # write a number sign there.
@@ -137,8 +154,8 @@ endif
 # Changes when the flags do, and then everything is compiled again.
 $(BUILD)/flags: force
 	@mkdir -p $(@D)
-	@echo '$(CC) $(OPT) $(CFLAGS) readline=$(have_readline) $(zlib) $(xxhash) $(crypto) $(zstd)' | cmp -s - $@ || \
-	    echo '$(CC) $(OPT) $(CFLAGS) readline=$(have_readline) $(zlib) $(xxhash) $(crypto) $(zstd)' > $@
+	@echo '$(CC) $(OPT) $(CFLAGS) readline=$(have_readline) $(zlib) $(xxhash) $(crypto) $(zstd)$(HARD_CFLAGS) $(LOOPS)' | cmp -s - $@ || \
+	    echo '$(CC) $(OPT) $(CFLAGS) readline=$(have_readline) $(zlib) $(xxhash) $(crypto) $(zstd)$(HARD_CFLAGS) $(LOOPS)' > $@
 
 $(BUILD)/%.o: %.c $(BUILD)/flags | libraries
 	@mkdir -p $(@D)
@@ -153,16 +170,16 @@ $(BUILD)/cli/term/line.o: ALL_CFLAGS += $(if $(have_readline),-DHAVE_READLINE)
 
 # The loops over elements are written for the vectoriser, which works from -O3 on and may assume that
 # nobody looks at the floating-point exception flags.
-$(BUILD)/lib/cpu/%.o $(BUILD)/lib/checkpoint/tensor_integer.o $(BUILD)/lib/tensors/tensor_check.o: ALL_CFLAGS += -O3 -fno-trapping-math
-$(foreach f,reduce dot_kernel scan sort_item pick,$(BUILD)/lib/array/$(f).o): ALL_CFLAGS += -O3 -fno-trapping-math
-$(foreach f,stat_loops diff_loops,$(BUILD)/lib/tensors/$(f).o): ALL_CFLAGS += -O3 -fno-trapping-math
-$(foreach f,find pack,$(BUILD)/lib/patch/patch_$(f).o): ALL_CFLAGS += -O3
-$(BUILD)/lib/merge/%.o: ALL_CFLAGS += -O3 -fno-trapping-math
+$(BUILD)/lib/cpu/%.o $(BUILD)/lib/checkpoint/tensor_integer.o $(BUILD)/lib/tensors/tensor_check.o: ALL_CFLAGS += $(LOOPS) -fno-trapping-math
+$(foreach f,reduce dot_kernel scan sort_item pick,$(BUILD)/lib/array/$(f).o): ALL_CFLAGS += $(LOOPS) -fno-trapping-math
+$(foreach f,stat_loops diff_loops,$(BUILD)/lib/tensors/$(f).o): ALL_CFLAGS += $(LOOPS) -fno-trapping-math
+$(foreach f,find pack,$(BUILD)/lib/patch/patch_$(f).o): ALL_CFLAGS += $(LOOPS)
+$(BUILD)/lib/merge/%.o: ALL_CFLAGS += $(LOOPS) -fno-trapping-math
 # The same for the loops of programs; sqrt without errno is one instruction.
-$(BUILD)/lib/vm/kernel%.o: ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno
+$(BUILD)/lib/vm/kernel%.o: ALL_CFLAGS += $(LOOPS) -fno-trapping-math -fno-math-errno
 
 # The loops that the benchmark measures against.
-$(BUILD)/cli/bench/bench_stream.o: ALL_CFLAGS += -O3
+$(BUILD)/cli/bench/bench_stream.o: ALL_CFLAGS += $(LOOPS)
 
 # The optimizers of the library: each text once for every name behind `updater`. The folder is newer
 # when one was removed.
@@ -211,14 +228,15 @@ link_plugin = $(link) -shared -Wl,-soname,$(@F) -L$(BUILD) -lkvstore
 $(BUILD)/libkvstore.a: $(lib_obj)
 	$(call say,AR)rm -f $@ && ar rcs $@ $^
 
+# The library calls itself straight: nothing of it is looked up by name when a process begins.
 $(BUILD)/$(SONAME): $(lib_obj)
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -o $@ $^ $(LDLIBS_LIB)
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -Wl,-Bsymbolic-functions -shared -Wl,-soname,$(SONAME) -o $@ $^ $(LDLIBS_LIB)
 
 $(BUILD)/libkvstore.so: $(BUILD)/$(SONAME)
 	@ln -sf $(SONAME) $@
 
 # kvctl finds the library beside itself, and in ../lib once both are installed.
-link_tool = $(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(tool_obj) -L$(BUILD) -lkvstore $(1) $(LDLIBS_CLI) $(LDLIBS_LIB)
+link_tool = $(CC) $(ALL_CFLAGS) $(PIE) $(LDFLAGS) -o $@ $(tool_obj) -L$(BUILD) -lkvstore $(1) $(LDLIBS_CLI) $(LDLIBS_LIB)
 $(BUILD)/kvctl: $(tool_obj) $(BUILD)/libkvstore.so
 	$(call say,LD)$(call link_tool,-Wl$(comma)-rpath$(comma)'$$ORIGIN:$$ORIGIN/../lib')
 
@@ -365,41 +383,104 @@ GPU_TESTS := $(if $(have_cxx),$(BUILD)/device/kvstore_cuda.so) $(BUILD)/gpu_work
              $(BUILD)/gpu_rules $(BUILD)/gpu_cache $(BUILD)/gpu_bench $(if $(have_mpi),$(BUILD)/device/aware.so) \
              $(if $(have_cuda),$(BUILD)/gpu_compile $(BUILD)/gpu_nccl_library)
 
-# Crashes while a file is changed in place: a writer, the library that records and kills, the model of the
-# disk, and the killer.
-CRASH_TESTS := $(addprefix $(BUILD)/crash/,change calls.so states kill)
-$(BUILD)/tests/crash/%.o: ALL_CFLAGS += -Itests/crash
-$(BUILD)/crash/change: $(BUILD)/tests/crash/change.o $(BUILD)/libkvstore.so
+# Calls that fail and crashes: the library that counts, records, fails and kills, without and with memory; the
+# driver; a writer in place, the model of the disk, and the killer.
+FAULT_TESTS := $(addprefix $(BUILD)/faults/,calls.so faults.so faults change states kill alone/kvstore_mpi.so)
+fault_calls := $(call obj,$(addprefix tests/faults/,calls.c faults.c blocks.c server.c))
+$(BUILD)/tests/faults/%.o: ALL_CFLAGS += -Itests/faults
+$(BUILD)/faults/change: $(BUILD)/tests/faults/change.o $(BUILD)/libkvstore.so
 	@mkdir -p $(@D)
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -L$(BUILD) -lkvstore -Wl,-rpath,'$$ORIGIN/..' $(LDLIBS_LIB)
-$(BUILD)/crash/calls.so: $(BUILD)/tests/crash/calls.o
+$(BUILD)/faults/faults.so: $(BUILD)/tests/faults/memory.o
+# The plugin of several machines for a rank that is alone.
+$(BUILD)/faults/alone/kvstore_mpi.so: $(call obj,$(filter-out %/mpi.c,$(dist_src)) tests/faults/link_alone.c tests/dist/link_plain.c) $(BUILD)/libkvstore.so
 	@mkdir -p $(@D)
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $< -ldl
-$(BUILD)/crash/states: $(BUILD)/tests/crash/states.o $(BUILD)/tests/crash/calls.o $(BUILD)/libkvstore.a
+	$(link_plugin)
+$(BUILD)/faults/%.so: $(fault_calls)
+	@mkdir -p $(@D)
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $^ -ldl
+$(BUILD)/faults/faults: $(call obj,tests/faults/run.c tests/faults/tree.c)
+	@mkdir -p $(@D)
+	$(link)
+$(BUILD)/faults/states: $(call obj,$(addprefix tests/faults/,states.c disk.c tree.c calls.c faults.c)) $(BUILD)/libkvstore.a
 	@mkdir -p $(@D)
 	$(link) $(LDLIBS_LIB)
-$(BUILD)/crash/kill: $(BUILD)/tests/crash/kill.o
+$(BUILD)/faults/kill: $(BUILD)/tests/faults/kill.o
 	@mkdir -p $(@D)
 	$(link)
 
-# The simulated cluster. The static variables of the product's code are those of one process: they lie in
-# sections of their own, which the simulation exchanges when another rank goes on.
+faults: all $(FAULT_TESTS) ## every call fails, once and for ever, in sessions of all commands, and every crash of them (ONLY=session)
+	@$(BUILD)/faults/faults -j $(JOBS) -c 1000 $(BUILD)/kvctl $(BUILD)/faults tests/faults/sessions $(ONLY)
+
+# The simulated cluster: not with sanitizers, which know nothing of its stacks. The static variables of the
+# product's code are those of one process: they lie in sections of their own, which the simulation exchanges
+# when another rank goes on; apart from some that are the same in all ranks, and large, and from gcc's counters
+# of make coverage, where each variable has a section.
 sim_rooms := lib/base lib/engine src src/core src/local src/distributed
-sim_rank  := $(call obj,$(filter-out src/distributed/mpi.c,$(foreach d,$(sim_rooms),$(wildcard $(d)/*.c))))
+sim_same  := src/distributed/mpi.c src/distributed/types.c lib/engine/trace.c
+sim_rank  := $(call obj,$(filter-out $(sim_same),$(foreach d,$(sim_rooms),$(wildcard $(d)/*.c))))
 sim_calls := pthread_create pthread_join pthread_detach pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock \
              pthread_cond_wait pthread_cond_timedwait pthread_cond_signal pthread_cond_broadcast pthread_once pthread_atfork \
-             clock_gettime time usleep nanosleep sched_yield getpid on_exit
+             clock_gettime time usleep nanosleep sched_yield getpid on_exit fsync rename
+# Calls that are counted or take virtual time: they get other names in the product's code alone.
+sim_counted := malloc calloc realloc free posix_memalign memcpy sum_elements plan_run plan_run_part
 $(BUILD)/sim/rank.o: $(sim_rank)
 	@mkdir -p $(@D)
-	$(call say,LD)ld -r -o $@ $^ && objcopy $(foreach s,.data .data.rel .data.rel.local,--rename-section $(s)=rank_data) \
-	    --rename-section .bss=rank_bss $@
+	$(call say,LD)ld -r -o $@ $^ && objdump -h $@ | \
+	    awk '$$2 ~ /^\.data/ && $$2 !~ /\.ro|gcov|LPBX/ { print "--rename-section", $$2 "=rank_data" } \
+	         $$2 ~ /^\.bss/ && $$2 !~ /gcov/ { print "--rename-section", $$2 "=rank_bss" }' >$@.sections && \
+	    objcopy @$@.sections $(foreach c,$(sim_counted),--redefine-sym $(c)=sim_$(c)) $@
 
-$(BUILD)/tests/sim/%.o: ALL_CFLAGS += -Itests/sim
-$(BUILD)/kvsim: $(call obj,$(wildcard tests/sim/*.c)) $(BUILD)/sim/rank.o $(BUILD)/libkvstore.a
+SIM_TESTS := $(if $(findstring -fsanitize,$(OPT)),,$(BUILD)/kvsim $(BUILD)/kvscale)
+# Its fibers jump to other stacks, which a check of longjmp takes for a mistake.
+$(BUILD)/tests/sim/%.o: ALL_CFLAGS += -Itests/sim -U_FORTIFY_SOURCE
+# Random faulty jobs, and jobs of many ranks.
+$(BUILD)/kvsim: $(call obj,$(filter-out tests/sim/scale%.c,$(wildcard tests/sim/*.c)) cli/launch/launch_folder.c)
+$(BUILD)/kvscale: $(call obj,$(addprefix tests/sim/,scale.c rank.c world.c calls.c sim_link.c))
+$(BUILD)/kvsim $(BUILD)/kvscale: $(BUILD)/sim/rank.o $(call obj,src/distributed/types.c) $(BUILD)/libkvstore.a
 	$(link) $(addprefix -Wl$(comma)--wrap=,$(sim_calls)) $(LDLIBS_LIB)
 
+# Fuzzing by coverage: a program for each tests/fuzz/fuzz_NAME.c, of a build folder of its own by clang, and
+# one program of all of them that runs the files of their corpora, by any compiler.
+FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+fuzz_help := $(call obj,$(filter-out tests/fuzz/fuzz_%.c tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c)) tests/dist/link_plain.c \
+                        $(filter-out %/mpi.c %/net.c %/alive.c,$(wildcard src/distributed/*.c)))
+$(BUILD)/fuzz_help.a: $(fuzz_help)
+	$(call say,AR)rm -f $@ && ar rcs $@ $^
+$(BUILD)/fuzz_list.h: force
+	@mkdir -p $(@D)
+	@printf 'FUZZ_TARGET(%s)\n' $(FUZZ) | cmp -s - $@ || printf 'FUZZ_TARGET(%s)\n' $(FUZZ) > $@
+$(BUILD)/tests/fuzz/replay.o: $(BUILD)/fuzz_list.h
+$(BUILD)/tests/fuzz/%.o: ALL_CFLAGS += -Itests/fuzz -I$(BUILD)
+$(BUILD)/replay/fuzz_%.o: tests/fuzz/fuzz_%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(ALL_CFLAGS) -Itests/fuzz -DLLVMFuzzerTestOneInput=fuzz_$* -DLLVMFuzzerCustomMutator=mutate_$* \
+	    -MMD -MP -c -o $@ $<
+fuzz_libs := $(BUILD)/fuzz_help.a $(BUILD)/tool.a $(BUILD)/libkvstore.a
+$(BUILD)/fuzz_replay: $(BUILD)/tests/fuzz/replay.o $(FUZZ:%=$(BUILD)/replay/fuzz_%.o) $(fuzz_libs)
+	$(link) $(LDLIBS_CLI) $(LDLIBS_LIB)
+$(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(fuzz_libs)
+	$(link) -fsanitize=fuzzer $(LDLIBS_CLI) $(LDLIBS_LIB)
+
+# A server alone: what it answers to records, by the runner of the unit tests.
+$(BUILD)/records/test_list.h: tests/dist/records.c
+	@mkdir -p $(@D)
+	@sed -n 's/^TEST(\([a-z0-9_]*\)).*/TEST_ENTRY(\1)/p' $< > $@
+$(BUILD)/records/run.o: tests/unit/run.c tests/unit/test.h $(BUILD)/records/test_list.h $(BUILD)/flags
+	$(call say,CC)$(CC) $(ALL_CFLAGS) -Itests/unit -I$(BUILD)/records -c -o $@ $<
+$(BUILD)/tests/dist/records.o: ALL_CFLAGS += -Itests
+$(BUILD)/tests/dist/server_alone.o: ALL_CFLAGS += -Itests
+$(BUILD)/served.a: $(call obj,$(filter-out %/mpi.c %/net.c,$(dist_src)))
+	$(call say,AR)rm -f $@ && ar rcs $@ $^
+$(BUILD)/dist_records: $(BUILD)/records/run.o $(call obj,tests/dist/records.c tests/dist/server_alone.c tests/dist/link_plain.c) $(BUILD)/served.a $(BUILD)/libkvstore.a
+	$(link) $(LDLIBS_LIB)
+
+fuzz: ## fuzz every reader, T=60 seconds each, with clang (ONLY=name)
+	@scripts/setup fuzz || true
+	@MAKE='$(MAKE)' JOBS='$(JOBS)' tests/fuzz/run '$(or $(T),60)' $(ONLY)
+
 # The programs that the suites run.
-tests: all examples $(BUILD)/unit $(BUILD)/conformance $(BUILD)/differential $(TRUTH_TESTS) $(CRASH_TESTS) $(DIST_TESTS) $(GPU_TESTS)
+tests: all examples $(BUILD)/unit $(BUILD)/conformance $(BUILD)/differential $(TRUTH_TESTS) $(SIM_TESTS) $(BUILD)/dist_records $(FAULT_TESTS) $(BUILD)/fuzz_replay $(DIST_TESTS) $(GPU_TESTS)
 
 test-gpu: all $(GPU_TESTS) ## the tests of GPUs on those of this machine
 	@BUILD=$(BUILD) scripts/test gpu
@@ -489,8 +570,8 @@ golden: all ## rewrite the expected output of the sessions in tests/cli (ONLY=na
 # The suites that run our own code, each sanitizer in a build folder of its own. Some tests ask for more
 # memory than there is, which must fail as it does without a sanitizer.
 sanitized = ASAN_OPTIONS=allocator_may_return_null=1:$$ASAN_OPTIONS \
-            TSAN_OPTIONS=allocator_may_return_null=1:$$TSAN_OPTIONS TEST_SECONDS=600 $(MAKE) --no-print-directory BUILD=build/$(1) OPT='-O1 -g -fno-omit-frame-pointer $(2)' \
-            SUITES='unit conformance sessions few-dist bats' test
+            TSAN_OPTIONS=allocator_may_return_null=1:$$TSAN_OPTIONS TEST_SECONDS=600 $(MAKE) --no-print-directory BUILD=build/$(1) OPT='-O1 -g -fno-omit-frame-pointer -DKV_TEST $(2)' \
+            SUITES='unit conformance sessions fuzz records few-dist bats' test
 
 asan: ## every test with the address sanitizer
 	@$(call sanitized,asan,-fsanitize=address)
@@ -501,13 +582,29 @@ ubsan: ## every test with the undefined-behaviour sanitizer
 tsan: ## every test with the thread sanitizer
 	@$(call sanitized,tsan,-fsanitize=thread)
 
+coverage: ## lines and branches that the tests reach, by room (SUITES=; ROOM=src/core: what is not reached there)
+	@MAKE='$(MAKE)' JOBS=$(JOBS) scripts/coverage $(if $(ROOM),--room $(ROOM),$(SUITES))
+
 # The unit tests take too long under it, and asan and ubsan see what they do.
 valgrind := valgrind -q --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=99
 valgrind: all ## the golden sessions under valgrind
 	@BUILD=$(BUILD) UNDER='$(valgrind)' scripts/test sessions
 
+SEED ?= 1
+truth: all $(BUILD)/unit $(BUILD)/differential $(TRUTH_TESTS) ## random optimizers, programs and rules beside their truth (N=100000 SEED=1)
+	@BUILD=$(BUILD) JOBS=$(JOBS) tests/truth/run $(SEED) $(or $(N),100000) $(ONLY)
+
+sim: $(BUILD)/kvsim ## N=10000 random jobs of ranks that stall and die, in one process each (SEED=1)
+	@$(BUILD)/kvsim $(or $(N),10000) $(SEED)
+
+mutants: ## change one place of a room at a time and see whether its tests fail (ROOM=engine N=200)
+	@tests/mutants/run $(or $(ROOM),engine) $(or $(N),200) $(SEED)
+
 lint: ## who may include whom, and the other rules that a program can check
 	@BUILD=$(BUILD) scripts/lint
+
+analyze: ## gcc -fanalyzer, clang-tidy and cppcheck over lib, src, cli and cuda, those that are installed
+	@JOBS=$(JOBS) scripts/analyze
 
 format: ## bring lines of more than 100 columns back below
 	@scripts/format
@@ -579,15 +676,16 @@ clean: ## remove everything that was built
 help: ## list these words
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1 \2/p' Makefile | \
 	    while read -r word text; do printf '  %-16s %s\n' "$$word" "$$text"; done
-	@echo '  options: BUILD= CC= OPT= CFLAGS= WERROR=1 V=1 ONLY= PREFIX= DESTDIR= READLINE= MPI= CUDA= ZLIB= XXHASH= CRYPTO= ZSTD= SETUP=0'
+	@echo '  options: BUILD= CC= OPT= CFLAGS= WERROR=1 V=1 ONLY= HARDEN= PREFIX= DESTDIR= READLINE= MPI= CUDA= ZLIB= XXHASH= CRYPTO= ZSTD= SETUP=0'
 
 # Goals with absolute paths, for the same reason.
 absolute := $(filter $(CURDIR)/%,$(MAKECMDGOALS))
 $(absolute): $(CURDIR)/%: % ;
 
 -include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) $(dist_src) $(gpu_src) tests/unit/run.c $(UNIT) \
-            $(conformance_src) tests/differential/main.c $(wildcard tests/truth/*.c) $(wildcard tests/bench/*.c) $(wildcard tests/dist/*.c) $(wildcard tests/device/*.c) \
+            $(conformance_src) tests/differential/main.c $(wildcard tests/truth/*.c) $(wildcard tests/sim/*.c) $(wildcard tests/faults/*.c) $(wildcard tests/bench/*.c) $(wildcard tests/dist/*.c) $(wildcard tests/device/*.c) \
+            $(wildcard tests/fuzz/*.c) $(FUZZ:%=replay/fuzz_%.c) \
             examples/sum.c examples/average.c))
-.PHONY: all chosen libraries examples demo test tests test-gpu test-launch setup check unit golden asan ubsan tsan valgrind lint format headers readme-check size \
+.PHONY: all chosen libraries examples demo test tests faults fuzz test-gpu test-launch setup check unit golden coverage asan ubsan tsan valgrind lint analyze format headers readme-check size truth mutants sim \
         bench bench-checkpoints bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-dist bench-gpu peers manual install uninstall deb clean help force
 .SECONDARY:

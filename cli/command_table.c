@@ -491,10 +491,10 @@ const command command_table[] = {
      "push, pull",
      .on_store = kv_wait},
     {"print",
-     {{ARG_EXPRS, "EXPRS", false}},
+     {{ARG_EXPRS, "EXPR[, EXPR]...", false}},
      .flags = COMMAND_PRINTS | COMMAND_SAVES,
      cmd_print,
-     "show values, blank-joined",
+     "show values, with a blank between two",
      "print a                             # [[1. 1. 1.]\n"
      "print \"loss\", 1/4                   # loss 0.25\n"
      "print f\"loss {1/3:.3f}\"             # loss 0.333",
@@ -588,7 +588,8 @@ const command command_table[] = {
       {"format", OPTION_WORD, "table|csv"},
       {"quick", OPTION_FLAG, NULL},
       {"ctx", OPTION_VALUE, "DEVS"},
-      {"type", OPTION_WORD, "local|device"}},
+      {"type", OPTION_WORD, "local|device"},
+      {"link", OPTION_FLAG, NULL}},
      COMMAND_PRINTS,
      cmd_bench,
      "time the store beside what only moves the same bytes: W1 to W5, W7, W8, all; on CPU or GPUs",
@@ -601,7 +602,11 @@ const command command_table[] = {
      "bench W1 --quick --op push --min-fraction 0.001 # fails below; 0.92 is what to expect\n"
      "bench W1 --quick --op pull --format csv > pull.txt\n"
      "bench W1 --quick --op push --ctx gpu(0)   # beside a copy within the GPU; with --type local\n"
-     "                                    # the keys stay on the CPU; gpu(0..3) are four, in turn",
+     "                                    # the keys stay on the CPU; gpu(0..3) are four, in turn\n"
+     "bench --link                        # of several machines, L, o and G of a LogGP model of\n"
+     "                                    # their links, and what a key's push, another thread on\n"
+     "                                    # a processor and waking one on an idle processor take:\n"
+     "                                    # kvctl launch -n 1 -s 1 -c 'bench --link'",
      "time, doctor",
      .fails = "usage, value, unsupported, memory, assert",
      .check = cmd_bench_check},

@@ -112,6 +112,7 @@ static void run_inputs(session *s, const options *o, state *st, const input *inp
 static void check_inputs(session *s, const input *inputs, int n)
 {
     check_errors found = {0};
+    /* cppcheck-suppress autoVariables ; it is forgotten below */
     s->check = &found;
     for (int i = 0; i < n; i++) {
         kv_err e = {0};

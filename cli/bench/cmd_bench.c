@@ -11,6 +11,7 @@
 #include "session/unit.h"
 #include "term/progress.h"
 #include "bench/bench.h"
+#include "bench/cmd_bench_link.h"
 
 #define DRIFT_MOST 0.1
 
@@ -133,17 +134,25 @@ static int take_place(session *s, const ast *call, bench_place *p, kv_err *e)
     return take_word(s, call, "type", types, &p->home, e);
 }
 
-static int make_plan(session *s, const ast *call, bench_plan *p, kv_err *e)
+static int take_runs(session *s, const ast *call, int *out, kv_err *e)
 {
-    const ast *words = call->kid[0], *runs = command_option_of(call, "runs");
+    const ast *runs = command_option_of(call, "runs");
     int32_t n = 9;
-    p->quick = command_option_of(call, "quick") != NULL;
     if (runs && eval_int(s, runs, "a count of runs", &n, e))
         return e->code;
-    p->runs = n;
+    *out = n;
     if (n < 1 || n > STREAM_PAIRS)
         return unit_err(s, runs, e, KV_E_VALUE, "the runs lie in 1 .. %d, %d does not",
                         STREAM_PAIRS, n);
+    return KV_OK;
+}
+
+static int make_plan(session *s, const ast *call, bench_plan *p, kv_err *e)
+{
+    const ast *words = call->kid[0];
+    p->quick = command_option_of(call, "quick") != NULL;
+    if (take_runs(s, call, &p->runs, e))
+        return e->code;
     for (uint32_t i = 0; words && i < words->n; i++)
         if (take_list(s, words->kid[i], p, bench_plan_workload, e))
             return e->code;
@@ -458,9 +467,13 @@ int cmd_bench(session *s, const ast *call, result *out, kv_err *e)
                .csv = s->out.format == SHOW_CSV};
     bench_watch watch = {show_row, stop, &w};
     double drift = 0;
-    int code = make_plan(s, call, &plan, e);
-    if (code || (code = take_number(s, call, "min-fraction", 0, &w.minimum, e)) ||
-        (code = take_word(s, call, "format", formats, &w.csv, e)) ||
+    int code = take_word(s, call, "format", formats, &w.csv, e);
+    if (code == KV_OK && command_option_of(call, "link"))
+        return take_runs(s, call, &plan.runs, e)
+                   ? e->code
+                   : bench_link_show(s, call, plan.runs, w.csv, out, e);
+    if (code || (code = make_plan(s, call, &plan, e)) ||
+        (code = take_number(s, call, "min-fraction", 0, &w.minimum, e)) ||
         (code = bench_place_name(w.device, &plan.place, e)))
         return code;
     out->entries = (rows){columns, sizeof columns / sizeof *columns, NULL, 0, 0};

@@ -46,11 +46,10 @@ static void function_help(buf *out, const function *f)
 /* A name that is too long for its column has a line of its own. */
 static void column(buf *out, const char *name, const char *text)
 {
-    const int width = 15;
-    bool fits = strlen(name) <= (size_t)width;
-    if (!fits)
-        buf_printf(out, "  %s\n", name);
-    buf_printf(out, "  %-*s %s\n", width, fits ? name : "", text);
+    int n = (int)strlen(name) + 2;
+    bool fits = n < HELP_COLUMN;
+    buf_printf(out, fits ? "  %s" : "  %s\n", name);
+    help_lines(out, text, fits ? n : 0);
 }
 
 static void overview(buf *out)
@@ -67,8 +66,7 @@ static void overview(buf *out)
     column(out, "updater", "updater scale(by = 2.0) { stored += input * by }");
     column(out, "!command", "run a shell command");
     buf_add(out,
-            "`help language`: the page on all of this; `help for`, `help slices`, `help @`: a "
-            "section.\n"
+            "`help language`: the page on all of this; `help for`, `help @`: a section of it.\n"
             "`help checkpoints`: files of models: ls and the other commands on them.\n"
             "`help rules`: the language of updaters. `help optimizer`: those of the library.\n");
     buf_add(out, "`help types`: what stores there are; `help dist_sync`: one of them.\n"
@@ -283,12 +281,12 @@ static int add_type_name(void *arg, const kv_field *fields, int n, kv_err *e)
 static void version_types(buf *out)
 {
     type_names names = {0};
-    kv_describe(NULL, "types", add_type_name, &names, NULL);
+    bool lacks = kv_describe(NULL, "types", add_type_name, &names, NULL) == KV_E_MEMORY;
     buf_printf(out, "types:%s", buf_text(&names.here));
     if (names.missing.len > 0)
         buf_printf(out, "; not available:%s", buf_text(&names.missing));
     buf_char(out, '\n');
-    out->failed = out->failed || names.here.failed || names.missing.failed;
+    out->failed = out->failed || lacks || names.here.failed || names.missing.failed;
     buf_release(&names.here);
     buf_release(&names.missing);
 }

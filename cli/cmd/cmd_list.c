@@ -167,7 +167,8 @@ int cmd_vars(session *s, const ast *call, result *out, kv_err *e)
     for (int64_t i = 0; i < s->globals.n && code == KV_OK; i++) {
         buf_clear(&held);
         variable_summary(&held, s->globals.items[i].v);
-        if ((code = rows_add_text(&table, s->globals.items[i].name, e)) == KV_OK)
+        if ((code = buf_check(&held, e)) == KV_OK &&
+            (code = rows_add_text(&table, s->globals.items[i].name, e)) == KV_OK)
             code = rows_add_text(&table, buf_text(&held), e);
     }
     buf_release(&held);

@@ -528,7 +528,9 @@ int cmd_call_function(session *s, const ast *call, result *out, kv_err *e)
 {
     buf name = {0};
     name_put(&name, command_name(call), strlen(command_name(call)), '_');
-    const function *f = function_find(buf_text(&name));
+    int code = buf_check(&name, e);
+    if (!code)
+        code = function_call(s, function_find(buf_text(&name)), NULL, NULL, 0, &out->v, e);
     buf_release(&name);
-    return function_call(s, f, NULL, NULL, 0, &out->v, e);
+    return code;
 }

@@ -343,7 +343,9 @@ int cmd_set(session *s, const ast *call, result *out, kv_err *e)
         return e->code;
     if (!node) {
         int code = setting_show(s, &text, word, e);
-        return code ? unit_at(s, name, e) : result_text(out, &text, code, e);
+        if (code && name)
+            unit_at(s, name, e);
+        return result_text(out, &text, code, e);
     }
     /* the name of a format may stand without quotes */
     int code = node->kind == AST_NAME && !session_find(s, node->u.text)

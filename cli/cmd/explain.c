@@ -47,25 +47,31 @@ static bool keeps_values(kv *store)
     return can(store, "pull");
 }
 
-/* The stored array of a key, as a dense one; NULL if it has none. */
-static kv_array *stored(kv *store, kv_key key)
+/* Marks the text as incomplete where an error is one of memory; others are part of the
+ * explanation. */
+static void note_lack(buf *out, const kv_err *e)
+{
+    out->failed = out->failed || e->code == KV_E_MEMORY;
+}
+
+/* The stored array of a key, as a dense one; NULL if it has none. Lack of memory marks out. */
+static kv_array *stored(kv *store, kv_key key, buf *out)
 {
     kv_info info;
     kv_array *a = NULL;
-    kv_err unused = {0};
-    if (kv_find(store, &key, &info, &unused) ||
-        kv_array_new(&a, info.dtype, info.ndim, info.shape, (kv_ctx){0}, &unused))
-        return NULL;
-    if (kv_pull(store, &key, 1, &a, NULL, &unused)) {
-        kv_array_unref(a);
-        return NULL;
-    }
-    return a;
+    kv_err why = {0};
+    if (kv_find(store, &key, &info, &why) == KV_OK &&
+        kv_array_new(&a, info.dtype, info.ndim, info.shape, (kv_ctx){0}, &why) == KV_OK &&
+        kv_pull(store, &key, 1, &a, NULL, &why) == KV_OK)
+        return a;
+    note_lack(out, &why);
+    kv_array_unref(a);
+    return NULL;
 }
 
 /* The sum of the values of a key, in a store without an updater: a transaction, or
  * a scratch one. */
-static kv_array *pushed_sum(kv *store, kv_key key, const pairs *p)
+static kv_array *pushed_sum(kv *store, kv_key key, const pairs *p, buf *out)
 {
     kv_err unused = {0};
     int64_t n = 0;
@@ -79,40 +85,47 @@ static kv_array *pushed_sum(kv *store, kv_key key, const pairs *p)
     }
     if (!arrays || !keys || n == 0 || kv_push(store, keys, n, arrays, NULL, &unused))
         n = 0;
+    note_lack(out, &unused);
     mem_free(arrays);
     mem_free(keys);
-    return n > 0 ? stored(store, key) : NULL;
+    return n > 0 ? stored(store, key, out) : NULL;
 }
 
 /* The sum in a scratch store whose key is like the one of `of`. */
-static kv_array *scratch_sum(kv *of, kv_key key, const pairs *p)
+static kv_array *scratch_sum(kv *of, kv_key key, const pairs *p, buf *out)
 {
     kv *scratch = NULL;
     kv_info info;
     kv_err unused = {0};
     kv_array *zeros = NULL, *sum = NULL;
-    if (kv_create("local", NULL, 0, &scratch, &unused))
+    if (kv_create("local", NULL, 0, &scratch, &unused)) {
+        note_lack(out, &unused);
         return NULL;
+    }
     bool known = kv_find(of, &key, &info, &unused) == KV_OK;
     unused = (kv_err){0};
     if (!known || (kv_array_new(&zeros, info.dtype, info.ndim, info.shape, (kv_ctx){0}, &unused) ==
                        KV_OK &&
                    kv_init(scratch, &key, 1, &zeros, NULL, &unused) == KV_OK))
-        sum = pushed_sum(scratch, key, p);
+        sum = pushed_sum(scratch, key, p, out);
+    note_lack(out, &unused);
     kv_array_unref(zeros);
     kv_free(scratch);
     return sum;
 }
 
 /* The sum of compressed values, as their codes give it: by a push that is taken back. */
-static kv_array *decoded_sum(kv *store, kv_key key, const pairs *p)
+static kv_array *decoded_sum(kv *store, kv_key key, const pairs *p, buf *out)
 {
     kv_array *sum = NULL;
     kv_err unused = {0};
-    if (!can(store, "transactions") || kv_begin(store, &unused))
+    if (!can(store, "transactions") || kv_begin(store, &unused)) {
+        note_lack(out, &unused);
         return NULL;
+    }
     if (kv_set_updater(store, NULL, NULL, NULL, &unused) == KV_OK)
-        sum = pushed_sum(store, key, p);
+        sum = pushed_sum(store, key, p, out);
+    note_lack(out, &unused);
     unused = (kv_err){0};
     kv_rollback(store, &unused);
     return sum;
@@ -191,6 +204,8 @@ static void add_rule(buf *out, kv *store)
         if (rule.reads.len > 0)
             buf_printf(out, "       which reads %s\n", buf_text(&rule.reads));
     }
+    note_lack(out, &unused);
+    out->failed = out->failed || rule.text.failed || rule.reads.failed;
     buf_release(&rule.text);
     buf_release(&rule.reads);
 }
@@ -215,18 +230,21 @@ static void add_element(buf *out, kv_array *a, int64_t i)
         num_int(text, scalar_int(kv_array_dtype(dense), data, i));
         buf_add(out, text);
     }
+    note_lack(out, &unused);
     kv_array_unref(dense);
 }
 
 /* The element that is followed: the first that is not 0. */
-static int64_t interesting(kv_array *a)
+static int64_t interesting(kv_array *a, buf *out)
 {
     const void *data;
     kv_err unused = {0};
     kv_array *dense = NULL;
     int64_t found = 0;
-    if (!a || kv_array_to_dense(&dense, a, &unused))
+    if (!a || kv_array_to_dense(&dense, a, &unused)) {
+        note_lack(out, &unused);
         return 0;
+    }
     if (kv_array_read(dense, &data, &unused) == KV_OK) {
         while (found < kv_array_size(dense) &&
                scalar_float(kv_array_dtype(dense), data, found) == 0)
@@ -392,7 +410,7 @@ static void tell_updater(steps *t, bool here)
 
 static void tell_stored(steps *t)
 {
-    kv_array *after = stored(t->x->store, t->key);
+    kv_array *after = stored(t->x->store, t->key, t->out);
     if (after) {
         buf_add(step(t), "the key then holds ");
         add_element(t->out, after, t->at);
@@ -416,7 +434,7 @@ static void tell_copies(steps *t)
 {
     const pairs *p = t->x->outs;
     char ctx[KV_CTX_TEXT];
-    kv_array *after = cluster_type(t->x->store) ? NULL : stored(t->x->store, t->key);
+    kv_array *after = cluster_type(t->x->store) ? NULL : stored(t->x->store, t->key, t->out);
     int n = 0;
     for (int64_t i = 0; p && i < p->n; i++) {
         if (!map_same_key(&p->keys[i], &t->key))
@@ -583,7 +601,7 @@ static void begin_key(explainer *x, int64_t i)
 {
     steps t = steps_of(x, i);
     kv_array *first = first_value(&t), *like = first ? first : x->before[i];
-    x->at[i] = t.at = interesting(like);
+    x->at[i] = t.at = interesting(like, t.out);
     buf_printf(t.out, "%s ", x->what);
     show_key(t.out, t.key);
     if (like) {
@@ -652,11 +670,11 @@ int explain_begin(explainer *x, session *s, const char *what, kv *store, const k
     }
     for (int64_t i = 0; i < keys->n && i < EXPLAIN_KEYS; i++) {
         if (!cluster)
-            x->before[i] = stored(store, keys->keys[i]);
+            x->before[i] = stored(store, keys->keys[i], &x->told[i]);
         if (pushes && compressed)
-            x->input[i] = decoded_sum(store, keys->keys[i], values);
+            x->input[i] = decoded_sum(store, keys->keys[i], values, &x->told[i]);
         else if (pushes)
-            x->input[i] = scratch_sum(store, keys->keys[i], values);
+            x->input[i] = scratch_sum(store, keys->keys[i], values, &x->told[i]);
         begin_key(x, i);
     }
     x->makes_call = !x->trial || can(store, "transactions");
@@ -677,6 +695,7 @@ int explain_end(explainer *x, kv_err *e)
             steps t = steps_of(x, i);
             tell_after(&t);
             buf_put(&text, buf_text(t.out), t.out->len);
+            text.failed = text.failed || t.out->failed;
         }
         if (more > 0)
             buf_printf(&text, "and so on for %lld more key%s\n", (long long)more,

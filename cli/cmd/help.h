@@ -9,6 +9,14 @@
  * `help rules`, `help checkpoints` and `help environment` show; made by the build. */
 extern const char language_text[], rules_text[], checkpoints_text[], environment_text[];
 
+/* ---- help_lines.c: lines of lists ---- */
+
+enum { HELP_COLUMN = 18 }; /* where the texts of a list begin */
+
+/* Appends words as lines that begin at HELP_COLUMN, behind the names, and have at most 80 columns.
+ * at: the column that the line has reached, 0 for a new one. */
+void help_lines(buf *out, const char *text, int at);
+
 /* ---- language_help.c: the page of the language ---- */
 
 /* Appends the section of the page that a word or sign is about: `for`, `slices`, `->`. False when

@@ -96,8 +96,9 @@ static void put_list(json_writer *w, const char *name, const char *words)
     json_end(w, ']');
 }
 
-/* The bytes of the first example: a line, and those behind it that it is not complete without. */
-static size_t example_length(const char *lines)
+/* The bytes of the first example: a line, and those behind it that it is not complete without. The
+ * output is marked when there is no memory to find out. */
+static size_t example_length(const char *lines, buf *out)
 {
     buf text = {0};
     size_t n = 0;
@@ -107,6 +108,7 @@ static size_t example_length(const char *lines)
         buf_clear(&text);
         buf_put(&text, lines, n);
     } while (lines[n] && !text.failed && !unit_is_complete(text.data, text.len));
+    out->failed = out->failed || text.failed;
     buf_release(&text);
     return n;
 }
@@ -116,7 +118,7 @@ static void put_examples(json_writer *w, const char *lines)
 {
     json_begin(w, "examples", '[');
     while (lines && *lines) {
-        size_t n = example_length(lines), at = n;
+        size_t n = example_length(lines, w->out), at = n;
         for (size_t i = 1; i + 1 < n; i++)
             if (memcmp(lines + i - 1, " # ", 3) == 0)
                 at = i;

@@ -12,9 +12,6 @@
 #include "merge/merge_texts.h"
 #include "vm/rule.h"
 
-#define COLUMN 18 /* of titles */
-#define WIDTH  98
-
 /* The first sentence of the comment at the top, in one line: a point before a blank and a letter
  * ends it, so that "et al. 2022" does not. */
 static void put_title(buf *out, const char *text)
@@ -57,25 +54,6 @@ static void put_parameters(buf *out, const char *text)
     arena_release(&nodes);
 }
 
-/* Lines that begin at the column of titles. at: the column that the output has reached. */
-static void put_lines(buf *out, const char *text, int at)
-{
-    while (*text) {
-        size_t n = strcspn(text, " ");
-        if (at > COLUMN && at + 1 + (int)n > WIDTH) {
-            buf_char(out, '\n');
-            at = 0;
-        }
-        int blanks = at < COLUMN ? COLUMN - at : 1;
-        buf_printf(out, "%*s%.*s", blanks, "", (int)n, text);
-        at += blanks + (int)n;
-        text += n;
-        text += strspn(text, " ");
-    }
-    if (at > 0)
-        buf_char(out, '\n');
-}
-
 void merges_list(buf *out)
 {
     for (const merge_text *t = merge_texts; t->name; t++) {
@@ -86,8 +64,8 @@ void merges_list(buf *out)
         for (; t[1].name && strcmp(t[1].text, t->text) == 0; t++)
             buf_printf(&names, ", %s", t[1].name);
         buf_add(out, buf_text(&names));
-        put_lines(out, buf_text(&title), (int)names.len);
-        put_lines(out, buf_text(&parameters), 0);
+        help_lines(out, buf_text(&title), (int)names.len);
+        help_lines(out, buf_text(&parameters), 0);
         out->failed |= names.failed || title.failed || parameters.failed;
         buf_release(&names);
         buf_release(&title);

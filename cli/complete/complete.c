@@ -87,11 +87,15 @@ static void offer_keys(request *r)
         buf word = {0};
         if (kv_info_at(store, i, &info, NULL))
             continue;
+        if (r->at.quote && info.key.name) {
+            show_quoted(&word, info.key.name, r->at.quote);
+            offer_text(r, buf_text(&word));
+            buf_release(&word);
+            continue;
+        }
         show_key(&word, info.key);
         const char *plain = info.key.name ? info.key.name : buf_text(&word);
-        if (r->at.quote && info.key.name)
-            offer_text(r, plain);
-        else if (!r->at.quote && strncmp(plain, r->typed, strlen(r->typed)) == 0)
+        if (!r->at.quote && strncmp(plain, r->typed, strlen(r->typed)) == 0)
             line_offer_instead(r->out, buf_text(&word));
         buf_release(&word);
     }

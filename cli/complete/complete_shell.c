@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/visible.h"
 #include "complete/complete.h"
 #include "checkpoint/checkpoint.h"
 #include "options/completion_script.h"
@@ -60,10 +61,10 @@ static void offer(request *r, const char *word, size_t n, const char *about)
     buf_put(&all, word, n);
     const char *text = buf_text(&all);
     bool fits = r->quote ? strcspn(text, special) == all.len : strspn(text, plain) == all.len;
-    if (fits && !strpbrk(text, "\t\n") && strncmp(text, typed, strlen(typed)) == 0) {
+    if (fits && visible_is_plain(text, all.len) && strncmp(text, typed, strlen(typed)) == 0) {
         buf_add(&r->out, text);
         buf_add(&r->out, about && *about ? "\t" : "");
-        buf_put(&r->out, about, about ? strcspn(about, "\n") : 0);
+        visible_line(&r->out, about, about ? strcspn(about, "\n") : 0);
         buf_char(&r->out, '\n');
     }
     buf_release(&all);

@@ -25,7 +25,7 @@ static int find_element(kv_array *a, bool wanted, bool *found, kv_err *e)
         if (i % STOP_EVERY == 0 && (code = stop_check(e)))
             break;
         convert_elements(block, KV_BOOL, (const char *)data + i * bytes, kv_array_dtype(a), m);
-        *found = memchr(block, wanted, (size_t)m) != NULL;
+        *found = memchr(block, wanted ? 1 : 0, (size_t)m) != NULL;
     }
     return code;
 }

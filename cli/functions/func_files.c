@@ -34,6 +34,14 @@ static int list_files(glob_t *found, value *out, kv_err *e)
     return rc;
 }
 
+/* Folders that may not be read, and names that are no folders, have no files that match; what the
+ * machine or its disk lacks is an error, and ends the search. */
+static int ends_glob(const char *path, int why)
+{
+    (void)path;
+    return why == ENOMEM || why == EMFILE || why == ENFILE || why == EIO;
+}
+
 int func_glob(function_args *args, value *out, kv_err *e)
 {
     const char *pattern;
@@ -41,8 +49,8 @@ int func_glob(function_args *args, value *out, kv_err *e)
     int rc = function_text(args->v[0], "a pattern of files", &pattern, e);
     if (rc)
         return rc;
-    int why = glob(pattern, GLOB_NOSORT | GLOB_NOESCAPE, NULL, &found);
-    if (why == GLOB_NOSPACE)
+    int why = glob(pattern, GLOB_NOSORT | GLOB_NOESCAPE, ends_glob, &found);
+    if (why == GLOB_NOSPACE || (why && errno == ENOMEM))
         rc = kv_err_set(e, KV_E_MEMORY, "no memory for the files that match");
     else if (why && why != GLOB_NOMATCH)
         rc = file_error(e, "read", pattern, errno);

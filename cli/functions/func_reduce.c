@@ -198,7 +198,7 @@ static int weigh(kv_array **out, kv_array *a, kv_array *weights, const int64_t *
     if (kv_array_same_shape(a, weights)) {
         w = kv_array_ref(weights);
     } else {
-        if (kv_array_ndim(weights) != 1 || !axes || naxes != 1)
+        if (kv_array_ndim(weights) != 1 || naxes != 1)
             return kv_err_set(e, KV_E_SHAPE,
                               "weights have the shape of the array, or are a vector along axis=");
         if ((rc = arrange_axis(&axis, ndim, e)))

@@ -86,7 +86,7 @@ enum { MOST_LINE = 1 << 20 /* what is longer comes in pieces */ };
 static void put_line(launch_output *o, const char *text, size_t n)
 {
     fputs(o->prefix, o->to);
-    fwrite(text, 1, n, o->to);
+    terminal_pass(o->to, text, n);
     fputc('\n', o->to);
 }
 
@@ -116,10 +116,10 @@ static void put_lines(launch_output *o, bool all)
         put_line(o, at, (size_t)(end - at));
         at = end;
     }
-    buf rest = {0};
-    buf_put(&rest, at, (size_t)(end - at));
-    buf_release(&o->line);
-    o->line = rest;
+    if (o->line.data) {
+        o->line.len = (size_t)(end - at);
+        memmove(o->line.data, at, o->line.len + 1);
+    }
     fflush(o->to);
     if (ferror(o->to) && !o->error && errno != EPIPE)
         o->error = errno;
@@ -128,6 +128,9 @@ static void put_lines(launch_output *o, bool all)
 static void output_put(launch_output *o, const char *text, size_t n)
 {
     buf_put(&o->line, text, n);
+    if (o->line.failed && !o->error)
+        o->error = ENOMEM;
+    o->line.failed = false;
     put_lines(o, false);
 }
 
@@ -180,12 +183,13 @@ static void lose_host(job *j, int number)
     loss_end_host(j, number);
 }
 
+/* The line is of the rank whose watcher sent it. */
 static void take_event(job *j, rank *r, const char *line)
 {
     int number, x, y;
     char what[16], name[160];
     int n = sscanf(line, "%d %15s %d %d %63s", &number, what, &x, &y, r->host);
-    if (n < 3)
+    if (n < 3 || number != (int)(r - j->ranks))
         return;
     if (n > 3) {
         r->pid = x;
@@ -219,7 +223,7 @@ static void take_lost(job *j, const char *text)
 
 static void show_log(job *j)
 {
-    fwrite(buf_text(&j->log), 1, j->log.len, stderr);
+    terminal_pass(stderr, buf_text(&j->log), j->log.len);
     buf_clear(&j->log);
 }
 
@@ -270,18 +274,27 @@ static void take_cell(job *j, const wire_cell *cell)
     }
 }
 
+void attempt_take(job *j, const char *bytes, size_t n, bool all)
+{
+    wire_cell cell;
+    buf_put(&j->bytes, bytes, n);
+    if (j->bytes.failed)
+        lose(j, -1, EXIT_FAILED, "launch has no memory for what the ranks tell");
+    while (wire_take(&j->bytes, &cell, &j->log, all))
+        take_cell(j, &cell);
+}
+
 /* Returns whether something came. */
 static bool take_heard(job *j)
 {
     char block[65536];
-    wire_cell cell;
     ssize_t n = j->heard < 0 ? -1 : read(j->heard, block, sizeof block);
-    if (n > 0)
-        buf_put(&j->bytes, block, (size_t)n);
-    bool all = n == 0 || (n < 0 && errno != EAGAIN);
+    bool fails = j->heard >= 0 && n < 0 && errno != EAGAIN && errno != EINTR;
+    bool all = j->heard < 0 || n == 0 || fails;
+    if (fails) /* nothing would tell its end any more */
+        lose(j, -1, EXIT_IO, "what the ranks tell cannot be read: %s", strerror(errno));
     loss_tick(j, n == sizeof block);
-    while (wire_take(&j->bytes, &cell, &j->log, all))
-        take_cell(j, &cell);
+    attempt_take(j, block, n > 0 ? (size_t)n : 0, all);
     if (all && j->heard >= 0) {
         close(j->heard);
         j->heard = -1;

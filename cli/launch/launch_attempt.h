@@ -67,4 +67,7 @@ typedef struct signal_masks {
 int attempt_run(job *j, const launch_command *c, const signal_masks *m, long long *rounds,
                 kv_err *e);
 
+/* Takes n bytes that mpirun has passed on from the watchers. all: nothing more will come. */
+void attempt_take(job *j, const char *bytes, size_t n, bool all);
+
 #endif

@@ -53,8 +53,12 @@ void children_become(char **words, bool other, int said, const sigset_t *mask)
 static void become_mpirun(const job *j, const launch_command *c, const launch_command *set,
                           int said, const sigset_t *mask)
 {
-    for (int64_t i = 0; i < set->n; i++)
-        putenv(set->words[i]);
+    for (int64_t i = 0; i < set->n; i++) {
+        if (putenv(set->words[i]) == 0)
+            continue;
+        dprintf(said, "mpirun cannot be started: no memory for its variables\n");
+        _exit(EXIT_FAILED);
+    }
     children_become(c->words, j->mpirun > 0, said, mask);
 }
 

@@ -107,7 +107,7 @@ static int read_line(launch_hosts *h, const char *path, int number, char *line, 
     if (!name)
         return KV_OK;
     for (char *word; (word = strtok_r(NULL, blanks, &rest));) {
-        if (strncmp(word, "slots=", 6))
+        if (strncmp(word, "slots=", 6) != 0)
             return bad_line(e, path, number, "what is", word);
         if ((slots = read_number(word + 6, MOST_SLOTS)) == 0)
             return bad_line(e, path, number, "this is no number of slots:", word + 6);
@@ -197,7 +197,7 @@ void hosts_sync_command(const launch_hosts *h, const launch_options *o, const ch
 {
     buf ssh = {0};
     hosts_ssh(h, o, &ssh);
-    launch_add_filled(out, "rsync -a -e {ssh} ./ {host}:{folder}/",
+    launch_add_filled(out, "rsync -a -s -e {ssh} ./ {host}:{folder}/",
                       (launch_hole[]){{"ssh", buf_text(&ssh)},
                                       {"host", host},
                                       {"folder", o->sync_folder},

@@ -12,6 +12,7 @@
 #include "launch/launch_children.h"
 #include "launch/launch_mpirun.h"
 #include "launch/launch_variables.h"
+#include "term/terminal.h"
 
 /* The round that a checkpoint holds; 0: there is no such file. src/distributed/job_checkpoint.h
  * says what a checkpoint is. */
@@ -36,12 +37,13 @@ static int read_round(const char *path, int64_t *round, kv_err *e)
 
 static void say_restart(const launch_options *o, int number, int64_t round, long long repeated)
 {
-    fprintf(stderr, "kvctl: restart %d of %d from ", number, o->restarts);
+    const char *are = repeated == 1 ? " is" : "s are";
     if (round > 0)
-        fprintf(stderr, "%s at round %lld", o->checkpoint, (long long)round);
+        terminal_say("kvctl: restart %d of %d from %s at round %lld: %lld round%s repeated", number,
+                     o->restarts, o->checkpoint, (long long)round, repeated, are);
     else
-        fputs("the beginning", stderr);
-    fprintf(stderr, ": %lld round%s repeated\n", repeated, repeated == 1 ? " is" : "s are");
+        terminal_say("kvctl: restart %d of %d from the beginning: %lld round%s repeated", number,
+                     o->restarts, repeated, are);
 }
 
 static int run_attempts(const launch_options *o, const launch_hosts *h, const launch_command *c,
@@ -52,8 +54,8 @@ static int run_attempts(const launch_options *o, const launch_hosts *h, const la
     int64_t round = 0, first_ms = clock_ms();
     int rc = o->checkpoint ? read_round(o->checkpoint, &round, e) : KV_OK;
     if (!rc && round > 0)
-        fprintf(stderr, "kvctl: the job goes on from %s, where %lld round%s done\n", o->checkpoint,
-                (long long)round, round == 1 ? " is" : "s are");
+        terminal_say("kvctl: the job goes on from %s, where %lld round%s done", o->checkpoint,
+                     (long long)round, round == 1 ? " is" : "s are");
     children_watch_signals(&m);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     for (int again = 0; !rc; again++) {
@@ -101,7 +103,8 @@ static void print_command(const launch_options *o, const launch_hosts *h, const 
     }
     variables_text(&text, o, "", " ", false);
     launch_command_text(&text, c);
-    puts(buf_text(&text));
+    buf_char(&text, '\n');
+    terminal_pass(stdout, buf_text(&text), text.len);
     fflush(stdout);
     launch_command_release(&set);
     buf_release(&text);

@@ -47,6 +47,7 @@ static void add_hosts(launch_command *c, const launch_hosts *h)
 /* Variables of this process that other hosts must get too; on this one ranks have them anyway. */
 static void add_variables(launch_command *c, const launch_options *o, char role)
 {
+    static const char name[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
     launch_command own = {0};
     mpirun_environment(&own, o, o->dry_run ? NULL : "", 0);
     for (int64_t i = 0; i < own.n && o->by != LAUNCH_LOCAL; i++) {
@@ -55,7 +56,7 @@ static void add_variables(launch_command *c, const launch_options *o, char role)
     }
     for (char **at = environ; *at && o->by != LAUNCH_LOCAL; at++) {
         size_t n = strcspn(*at, "=");
-        bool known = strncmp(*at, "KVSTORE_", 8) != 0;
+        bool known = strncmp(*at, "KVSTORE_", 8) != 0 || strspn(*at, name) != n;
         for (int64_t i = 0; i < own.n && !known; i++)
             known = strncmp(*at, own.words[i], n + 1) == 0;
         if (!known) {

@@ -219,6 +219,11 @@ static int check_meaning(const launch_options *o, const shell_texts *given, kv_e
             return kv_err_set(e, KV_E_USAGE, "launch: --env-server needs servers: -s SERVERS");
     if (o->by == LAUNCH_SSH && !o->hostfile)
         return kv_err_set(e, KV_E_USAGE, "launch: --launcher ssh needs the hosts: -H HOSTFILE");
+    for (int i = 0; i < o->nwords; i++)
+        if (strcmp(o->words[i], ":") == 0)
+            return kv_err_set(e, KV_E_USAGE,
+                              "launch: no rank can get the word \":\": mpirun would run what "
+                              "stands behind it as a program");
     return KV_OK;
 }
 

@@ -17,6 +17,7 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "term/exit_code.h"
+#include "term/terminal.h"
 #include "launch/launch_children.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_job.h"
@@ -260,7 +261,7 @@ static void pass_on(queue *q)
         if (q->tails[i] < 0)
             q->tails[i] = open(path, O_RDONLY | O_CLOEXEC);
         while (q->tails[i] >= 0 && (n = read(q->tails[i], block, sizeof block)) > 0)
-            fwrite(block, 1, (size_t)n, i ? stderr : stdout);
+            terminal_pass(i ? stderr : stdout, block, (size_t)n);
         fflush(stdout);
     }
 }
@@ -342,7 +343,7 @@ static int show_logs(queue *q)
         code = at ? atoi(at + strlen(SUBMIT_EXIT)) : -1;
         bool last = code >= 0 || clock_ms() > end;
         if (last)
-            fwrite(text, 1, n, stdout);
+            terminal_pass(stdout, text, n);
         mem_free(text);
         if (last)
             break;
@@ -369,7 +370,7 @@ static int judge(queue *q, int *code, kv_err *e)
     if (q->started && q->o->by == LAUNCH_YARN)
         ended = show_logs(q);
     if (!q->started || ended < 0) {
-        fwrite(buf_text(&q->said), 1, q->said.len, stderr);
+        terminal_pass(stderr, buf_text(&q->said), q->said.len);
         return kv_err_set(e, KV_E_PEER,
                           "launch: %s did not run the job: %s ended with exit code %d", name,
                           q->command.words[0], WEXITSTATUS(q->status));
@@ -413,9 +414,11 @@ static void print(const queue *q)
     buf text = {0};
     char end[32];
     choose_end(end, buf_text(&q->file));
+    buf_printf(&text, "mkdir -p %s\ncat >%s/job <<'%s'\n%s%s\n", q->folder, q->folder, end,
+               buf_text(&q->file), end);
     launch_command_text(&text, &q->command);
-    printf("mkdir -p %s\ncat >%s/job <<'%s'\n%s%s\n%s\n", q->folder, q->folder, end,
-           buf_text(&q->file), end, buf_text(&text));
+    buf_char(&text, '\n');
+    terminal_pass(stdout, buf_text(&text), text.len);
     fflush(stdout);
     buf_release(&text);
 }

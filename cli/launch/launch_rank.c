@@ -185,6 +185,7 @@ static void tell_end(watch *w, int status)
     bool killed = WIFSIGNALED(status), failed = killed || WEXITSTATUS(status) != 0;
     pass_on(w, 0);
     pass_on(w, 1);
+    look_at_lost(w); /* why it ended, if it did for the loss of another one */
     tell_rounds(w);
     snprintf(line, sizeof line, "%d %s %d", w->number,
              failed && w->stopped ? "stopped"

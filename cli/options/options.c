@@ -6,6 +6,7 @@
  */
 #include "options/options.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -277,13 +278,16 @@ static int settle(options *o, kv_err *e)
 
 /* ---- Words ---- */
 
-/* Returns true if a word names a script. A folder hides no command of its name. */
+/* Returns true if a word names a script. A folder hides no command of its name, and neither does a
+ * file that cannot be looked at, of which reading it says why. */
 static bool is_script(const char *word)
 {
     struct stat about;
-    return strcmp(word, "-") == 0 ||
-           (stat(word, &about) == 0 &&
-            (!S_ISDIR(about.st_mode) || !command_find(word, strlen(word))));
+    if (strcmp(word, "-") == 0)
+        return true;
+    if (stat(word, &about) == 0)
+        return !S_ISDIR(about.st_mode) || !command_find(word, strlen(word));
+    return (errno == EIO || errno == EACCES || errno == ELOOP) && !command_find(word, strlen(word));
 }
 
 static int neither(const char *word, kv_err *e)
@@ -338,6 +342,13 @@ static bool is_word(const options *o, const char *word)
     return o->command.open || lex_is_digit(word[1]) || word[1] == '.';
 }
 
+/* Behind a command -h asks about that command, as --help does. */
+static const char *spelled_out(const options *o, const char *word, bool words_only)
+{
+    bool asks = o->command.c && !o->command.open && !words_only && strcmp(word, "-h") == 0;
+    return asks ? "--help" : word;
+}
+
 /* Makes room for as many texts as there are words. */
 static int make_room(options *o, int argc, kv_err *e)
 {
@@ -356,7 +367,7 @@ int options_parse(options *o, int argc, char **argv, kv_err *e)
     if (make_room(o, argc, e))
         return e->code;
     for (; end < argc && !e->code && !script; end += words) {
-        const char *word = argv[end];
+        const char *word = spelled_out(o, argv[end], words_only);
         words = 1;
         if (words_only || is_word(o, word))
             take_word(o, word, words_only, &script, e);

@@ -8,6 +8,8 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/stop.h"
+#include "base/utf8.h"
+#include "base/visible.h"
 #include "cpu/cpu.h"
 
 #define THIN 4096       /* numbers of a line beyond which it is thinned */
@@ -65,17 +67,20 @@ static int doubles(kv_array *a, double **out, kv_err *e)
     return code;
 }
 
-/* name and what tells its parts apart; a long name is cut at a character. */
+/* name and what tells its parts apart; a long name is cut at a character. It is a text of one line
+ * on a terminal and in a picture, so what would not show itself is shown by its number. */
 static void set_name(char out[PLOT_NAME], const char *name, const char *part)
 {
-    size_t n = strlen(name), most = PLOT_NAME - 3 - strlen(part);
-    bool cut = n > most;
-    if (cut)
-        for (n = most; n > 0 && ((unsigned char)name[n] & 0xC0) == 0x80;)
-            n--;
-    snprintf(out, PLOT_NAME, "%.*s%s%s", (int)n, name, cut ? ".." : "", part);
-    for (char *c = out; *c; c++)
-        *c = (unsigned char)*c < ' ' ? ' ' : *c;
+    char line[256];
+    buf shown = {0};
+    size_t size = strnlen(name, sizeof line), most = PLOT_NAME - 3 - strlen(part);
+    for (size_t i = 0; i < size; i++)
+        line[i] = name[i] && strchr("\t\n\r", name[i]) ? ' ' : name[i];
+    visible_line(&shown, line, size);
+    bool cut = shown.len > most;
+    snprintf(out, PLOT_NAME, "%.*s%s%s", (int)utf8_cut(buf_text(&shown), shown.len, most),
+             buf_text(&shown), cut ? ".." : "", part);
+    buf_release(&shown);
 }
 
 /* A new series; takes y, also on failure. */

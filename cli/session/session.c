@@ -21,6 +21,7 @@
 #include "session/rows.h"
 #include "session/show.h"
 #include "session/unit.h"
+#include "term/output.h"
 #include "term/pager.h"
 #include "term/progress.h"
 #include "term/terminal.h"
@@ -464,12 +465,11 @@ int session_out_record(session *s, const buf *line, kv_err *e)
 
 int session_flush(session *s, kv_err *e)
 {
-    bool failed = ferror(stdout) != 0;
-    errno = failed && errno == 0 ? EIO : errno;
-    if (s->out.closed || (!failed && fflush(stdout) == 0))
+    if (s->out.closed || (!ferror(stdout) && fflush(stdout) == 0))
         return KV_OK;
     s->out.closed = true; /* whatever comes now goes nowhere */
-    return errno == EPIPE ? KV_OK : file_error(e, "write", "stdout", errno);
+    int why = output_reason() ? output_reason() : EIO;
+    return why == EPIPE ? KV_OK : file_error(e, "write", "stdout", why);
 }
 
 /* A line on stderr, behind what was put out before. */

@@ -205,22 +205,19 @@ static bool is_plain_key(const char *name)
     return !*at && at[-1] != '-' && (ascii || visible_is_plain(name, strlen(name)));
 }
 
-/* A key in quotes, as the language reads it. */
-static void add_quoted(buf *out, const char *name)
+void show_quoted(buf *out, const char *name, char quote)
 {
     size_t n = strlen(name);
-    buf_char(out, '"');
     for (size_t i = 0, size; i < n; i += size) {
         char escape[VISIBLE_MAX];
         bool hidden = visible_escape(escape, name + i, n - i, &size);
-        if (name[i] == '"' || name[i] == '\\')
+        if (name[i] == quote || name[i] == '\\')
             buf_char(out, '\\');
         if (hidden)
             buf_add(out, escape);
         else
             buf_put(out, name + i, size);
     }
-    buf_char(out, '"');
 }
 
 void show_key(buf *out, kv_key key)
@@ -229,8 +226,11 @@ void show_key(buf *out, kv_key key)
         buf_printf(out, "%lld", (long long)key.id);
     else if (is_plain_key(key.name))
         buf_add(out, key.name);
-    else
-        add_quoted(out, key.name);
+    else {
+        buf_char(out, '"');
+        show_quoted(out, key.name, '"');
+        buf_char(out, '"');
+    }
 }
 
 void show_index(buf *out, const kv_array *a, int64_t i)

@@ -23,6 +23,10 @@ int show_dict_json(json_writer *w, const char *name, value dict, show_json_part 
 /* Appends a key as a user would write it: 3, fc1.weight, "two words". */
 void show_key(buf *out, kv_key key);
 
+/* Appends a name as it stands between quotes of the language: a quote in it, backslashes and
+ * hidden characters as escapes. */
+void show_quoted(buf *out, const char *name, char quote);
+
 /* Appends the indices of element i of an array: [0, 1]. */
 void show_index(buf *out, const kv_array *a, int64_t i);
 

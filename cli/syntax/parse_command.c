@@ -372,6 +372,11 @@ static bool stands_apart(parser *p)
         return true;
     if (parse_expects(p, EXPECT_NOTHING, 0))
         return false;
+    if (parse_is_sign(p, SIGN1(','))) {
+        parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "a comma stands between two values");
+        kv_err_hint(p->e, "a list and a call have brackets: [5, 6], ones(2,3)");
+        return false;
+    }
     return parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "a blank is needed before `%.*s`",
                       parse_shown(p, t->pos, t->end), p->lx.src->text + t->pos);
 }

@@ -94,8 +94,11 @@ ast *parse_switch(parser *p)
     uint32_t pos = parse_here(p);
     if (parse_expects(p, EXPECT_WORD, 0))
         return NULL;
-    if (!parse_is_word(p, "on") && !parse_is_word(p, "off"))
-        return parse_unexpected(p, "on or off");
+    if (!parse_is_word(p, "on") && !parse_is_word(p, "off")) {
+        parse_unexpected(p, "on or off");
+        kv_err_hint(p->e, "`print` shows a text: print \"done\"");
+        return NULL;
+    }
     return parse_text(p, pos, parse_peek(p)->end);
 }
 

@@ -16,6 +16,29 @@
 static ast *statement(parser *p);
 static ast *block(parser *p, uint32_t header);
 
+/* Hints at the command for a word that other stores and shells have for it. Returns whether it is
+ * such a word. */
+static bool hint_other_word(const char *text, size_t n, kv_err *e)
+{
+    static const struct {
+        const char *word, *hint;
+    } words[] = {{"kvctl",
+                  "this is kvctl already: begin with the next word; !kvctl … runs another"},
+                 {"get", "pull shows the value of a key"},
+                 {"show", "pull shows the value of a key, print that of a variable"},
+                 {"put", "push hands a value to a key, init gives it the first one"},
+                 {"load", "`@` reads a file: a = @FILE; source runs a script"},
+                 {"let", "a variable needs no word before it: x = 3"},
+                 {"var", "a variable needs no word before it: x = 3"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strlen(words[i].word) == n && memcmp(words[i].word, text, n) == 0) {
+            kv_err_hint(e, "%s", words[i].hint);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Returns true if the word, on kvctl's command line, starts something else than a session. */
 static bool is_of_shell(const char *text, size_t n)
 {
@@ -33,7 +56,7 @@ static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
     }
     parse_fail(p, pos, end, KV_E_USAGE, "there is no command `%.*s`", parse_shown(p, pos, end),
                name);
-    if (hint_shell(name, end - pos, p->e))
+    if (hint_other_word(name, end - pos, p->e) || hint_shell(name, end - pos, p->e))
         return NULL;
     suggest near = {.word = parse_intern(p, name, end - pos)};
     for (const command *c = registry.commands; near.word && c->name; c++)
@@ -322,6 +345,25 @@ static ast *continue_statement(parser *p, uint32_t pos)
 
 /* ---- Statements ---- */
 
+/* `a = pull 3`: a command gives a value in its call form alone. */
+static ast *command_as_value(parser *p, const ast *node)
+{
+    const char *name = node->u.text;
+    const command *c = command_find(name, strlen(name));
+    parse_fail(p, node->pos, node->end, KV_E_SYNTAX, "`%s` is a command, and begins a statement",
+               name);
+    if (c->method || command_can_be_called(c))
+        kv_err_hint(p->e, "a store's method gives a value: kv.%s(…)", name);
+    return NULL;
+}
+
+/* Returns true if a word or a number follows on the line, which goes on no expression. */
+static bool operand_follows(parser *p)
+{
+    tok_kind kind = parse_peek(p)->kind;
+    return kind == TOK_INT || kind == TOK_FLOAT || kind == TOK_NAME || kind == TOK_STRING;
+}
+
 /* Gives targets the value behind the sign that is next. */
 static ast *assign_to(parser *p, ast *target)
 {
@@ -334,6 +376,9 @@ static ast *assign_to(parser *p, ast *target)
         kv_err_hint(p->e, "y = 1; x = y");
         return NULL;
     }
+    if (pair[1] && pair[1]->kind == AST_NAME && operand_follows(p) &&
+        command_find(pair[1]->u.text, strlen(pair[1]->u.text)))
+        return command_as_value(p, pair[1]);
     ast *node = pair[1] ? parse_node_of(p, STMT_ASSIGN, target->pos, pair, 2) : NULL;
     if (!node)
         return NULL;

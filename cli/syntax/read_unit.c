@@ -12,6 +12,7 @@
 #include "session/registry.h"
 #include "syntax/check.h"
 #include "syntax/command.h"
+#include "syntax/file_kind.h"
 #include "syntax/function.h"
 #include "syntax/hint_variable.h"
 #include "syntax/optimizer_param.h"
@@ -183,6 +184,25 @@ static int check_other_meaning(checker *c, const ast *node)
     return KV_OK;
 }
 
+/* Hints at `@` for data/iris.csv, which reads as the attribute csv of a quotient. */
+static void hint_file(checker *c, const ast *node)
+{
+    const char *text = c->u->src.text, *end = text + node->end, *name = node->u.text;
+    const char *begin = end - strlen(name);
+    char path[32];
+    snprintf(path, sizeof path, "x.%.24s", name);
+    if (begin - text < 2 || memcmp(begin, name, strlen(name)) != 0)
+        return; /* brackets stand behind the name */
+    while (begin > text && !strchr(" \t\n;=,()[]{}>", begin[-1]))
+        begin--;
+    if (*begin == '.')
+        return; /* of a call or an index */
+    if (file_kind_of(path) != FILE_UNKNOWN || file_is_checkpoint(path))
+        kv_err_hint(c->e, "`@` reads a file: @%.*s", (int)(end - begin), begin);
+    else if (strcmp(name, "jpg") == 0 || strcmp(name, "jpeg") == 0 || strcmp(name, "pdf") == 0)
+        kv_err_hint(c->e, "a picture is written as .svg, .png or .txt");
+}
+
 static int check_call(checker *c, const ast *node)
 {
     const char *name = node->u.text;
@@ -227,6 +247,15 @@ static int check_call(checker *c, const ast *node)
         return unknown_method(c, node);
     source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "there is no function `%s`",
                name);
+    if (called)
+        hint_file(c, node);
+    const command *found = called ? NULL : command_find(name, strlen(name));
+    if (found) {
+        buf usage = {0};
+        command_usage(&usage, found);
+        kv_err_hint(c->e, "`%s` is a command: %s", name, buf_text(&usage));
+        buf_release(&usage);
+    }
     suggest near = {.word = name};
     for (const function *one = registry.functions; one->name; one++)
         suggest_add(&near, one->name);

@@ -1,14 +1,14 @@
 /* Starting programs. */
 #include "term/child.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "base/buf.h"
 
 int child_shell(pid_t *pid, const char *line, int in, int out)
 {
@@ -43,12 +43,11 @@ bool child_finds(const char *program)
     const char *at = getenv("PATH");
     bool found = false;
     for (size_t n; at && *at && !found; at += n + (at[n] == ':')) {
-        buf path = {0};
+        char path[PATH_MAX]; /* without memory it would be said not to be installed */
         n = strcspn(at, ":");
-        buf_put(&path, at, n);
-        buf_printf(&path, "/%s", program);
-        found = access(buf_text(&path), X_OK) == 0;
-        buf_release(&path);
+        found = n < sizeof path &&
+                snprintf(path, sizeof path, "%.*s/%s", (int)n, at, program) < (int)sizeof path &&
+                access(path, X_OK) == 0;
     }
     return found;
 }

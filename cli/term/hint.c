@@ -12,9 +12,9 @@
 static bool visible;
 
 /* Usage lines are ASCII, but names in them may be anything. */
-static bool is_ascii(const char *text)
+static bool is_plain(const char *text)
 {
-    while (*text && (unsigned char)*text < 0x80)
+    while (*text >= ' ' && *text < 0x7f)
         text++;
     return !*text;
 }
@@ -52,7 +52,7 @@ static int whole_words(const char *text, int most)
 
 void hint_draw(FILE *out, const char *before, size_t n, int columns, const char *text)
 {
-    int length = is_ascii(text) ? (int)strlen(text) : 0;
+    int length = is_plain(text) ? (int)strlen(text) : 0;
     int column = columns > 0 ? column_behind(before, n, columns) : -1;
     /* the last column stays empty: behind it terminals differ about where the cursor is */
     int room = columns - 1 - column;

@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/visible.h"
 #include "term/hint.h"
 #include "term/interrupt.h"
 #include "term/keys.h"
@@ -31,9 +32,12 @@ static struct {
     size_t plain_size;
 } reader;
 
+/* Readline shows words as they are, in a menu and in the line, so one with hidden characters is not
+ * offered. */
 void line_offer_instead(line_words *to, const char *candidate)
 {
-    if (mem_grow(&to->words, &to->cap, to->n + 1, sizeof *to->words, NULL))
+    if (!visible_is_plain(candidate, strlen(candidate)) ||
+        mem_grow(&to->words, &to->cap, to->n + 1, sizeof *to->words, NULL))
         return;
     char *copy = mem_text(candidate, strlen(candidate), NULL);
     if (copy)

@@ -8,6 +8,8 @@
 
 #include "term/interrupt.h"
 
+static int reason; /* of the last write that failed */
+
 /* Output that Ctrl-C cuts off counts as written: an error here would stay with the stream, and end
  * all later output. */
 static ssize_t write_to_end(void *cookie, const char *text, size_t n)
@@ -18,12 +20,18 @@ static ssize_t write_to_end(void *cookie, const char *text, size_t n)
         ssize_t got = write(STDOUT_FILENO, text + done, n - done);
         if (got >= 0)
             done += (size_t)got;
-        else if (errno != EINTR)
+        else if (errno != EINTR) {
+            reason = errno;
             break;
-        else if (interrupt_pending())
+        } else if (interrupt_pending())
             return (ssize_t)n;
     }
     return (ssize_t)done;
+}
+
+int output_reason(void)
+{
+    return reason;
 }
 
 void output_install(void)

@@ -8,4 +8,8 @@
  */
 void output_install(void);
 
+/* Why a write to the stream failed, as errno had it, for the calls of stdio that only say that one
+ * did; 0: none did. */
+int output_reason(void);
+
 #endif

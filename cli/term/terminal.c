@@ -108,13 +108,40 @@ void terminal_clear(void)
         fputs("\033[H\033[2J\033[3J", stderr);
 }
 
+/* Where there is no memory: cut, and only what is ASCII. */
+static void say_short(const char *fmt, va_list ap)
+{
+    char text[1024];
+    vsnprintf(text, sizeof text, fmt, ap);
+    for (char *at = text; *at; at++)
+        if (*at != '\n' && ((unsigned char)*at < ' ' || (unsigned char)*at >= 127))
+            *at = '?';
+    fprintf(stderr, "%s\n", text);
+}
+
 void terminal_vsay(const char *fmt, va_list ap)
 {
     buf text = {0}, shown = {0};
+    va_list again;
+    va_copy(again, ap);
     buf_vprintf(&text, fmt, ap);
     visible_lines(&shown, buf_text(&text), text.len);
-    fprintf(stderr, "%s\n", buf_text(&shown));
+    if (text.failed || shown.failed)
+        say_short(fmt, again);
+    else
+        fprintf(stderr, "%s\n", buf_text(&shown));
+    va_end(again);
     buf_release(&text);
+    buf_release(&shown);
+}
+
+void terminal_pass(FILE *to, const char *text, size_t n)
+{
+    buf shown = {0};
+    bool raw = !isatty(to == stdout ? STDOUT_FILENO : STDERR_FILENO);
+    if (!raw)
+        visible_lines(&shown, text, n);
+    fwrite(raw ? text : buf_text(&shown), 1, raw ? n : shown.len, to);
     buf_release(&shown);
 }
 

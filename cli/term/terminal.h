@@ -10,6 +10,8 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 
 #include "kv_err.h"
 
@@ -49,5 +51,9 @@ void terminal_clear(void);
  * by its number (base/visible.h). */
 void terminal_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void terminal_vsay(const char *fmt, va_list ap);
+
+/* Writes lines that another program, another rank or another host has written, to stdout or stderr:
+ * as they are, but to a terminal as terminal_say does. The stream tells of errors. */
+void terminal_pass(FILE *to, const char *text, size_t n);
 
 #endif

@@ -19,6 +19,7 @@
 #include "array/device.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/visible.h"
 #include "cmd/commands.h"
 #include "tools/doctor_gpu.h"
 #include "out/report.h"
@@ -174,10 +175,10 @@ static void check(check_list *c, const char *name, const char *script, const cha
     char *text = mem_text(script, strlen(script), &e);
     if (text && folder && value_text(&where, folder, &e) == KV_OK)
         session_set(&own, "folder", where, &e);
-    if (!e.code && unit_read(&own, &u, "doctor", text, strlen(script), 1, NULL, &e) == KV_OK)
-        unit_run(&own, u, &e);
-    else if (!u)
+    if (e.code)
         mem_free(text);
+    else if (unit_read(&own, &u, "doctor", text, strlen(script), 1, NULL, &e) == KV_OK)
+        unit_run(&own, u, &e);
     c->n++;
     c->failed += e.code != KV_OK;
     topic(c->out, name);
@@ -266,7 +267,7 @@ static void check_files(check_list *c)
 
 int cmd_doctor(session *s, const ast *call, result *out, kv_err *e)
 {
-    buf text = {0};
+    buf text = {0}, shown = {0};
     check_list c = {.s = s, .out = &text};
     int first_gpu;
     (void)call, (void)out;
@@ -287,8 +288,10 @@ int cmd_doctor(session *s, const ast *call, result *out, kv_err *e)
     check_files(&c);
     if (c.failed == 0)
         buf_printf(&text, "all %d checks hold\n", c.n);
-    if (!e->code && buf_check(&text, e) == KV_OK)
-        session_out(s, buf_text(&text), text.len, e);
+    visible_lines(&shown, buf_text(&text), text.len); /* paths, and what libraries say */
+    if (!e->code && buf_check(&text, e) == KV_OK && buf_check(&shown, e) == KV_OK)
+        session_out(s, buf_text(&shown), shown.len, e);
+    buf_release(&shown);
     buf_release(&text);
     if (c.failed > 0)
         kv_err_set(e, KV_E_ASSERT, "%d of %d checks of this build fail on this machine", c.failed,

@@ -482,6 +482,7 @@ static int run_pass(pass *p, kv_err *e)
     if (!p->to)
         return KV_E_MEMORY;
     _Atomic bool stopped = false;
+    /* cppcheck-suppress autoVariables ; read by parts of the run below alone */
     p->stopped = &stopped;
     pool_run((p->outer * p->blocks * p->columns + p->each - 1) / p->each, run_part, p);
     return stopped ? stop_error(e) : KV_OK;

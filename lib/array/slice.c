@@ -78,7 +78,8 @@ static int take_ids(part *p, search *s, const array_range *r, kv_err *e)
     char one[160], two[160];
     if (axes == 0)
         return kv_err_set(e, KV_E_DTYPE, "a mask has a bool for each element of an axis");
-    if (mask && memcmp(kv_array_shape(r->ids), s->shape + s->axis, (size_t)axes * sizeof(int64_t)))
+    if (mask &&
+        memcmp(kv_array_shape(r->ids), s->shape + s->axis, (size_t)axes * sizeof(int64_t)) != 0)
         return kv_err_set(e, KV_E_SHAPE, "a mask of shape %s does not fit axes of shape %s",
                           kv_shape_text(one, sizeof one, axes, kv_array_shape(r->ids)),
                           kv_shape_text(two, sizeof two, axes, s->shape + s->axis));

@@ -295,6 +295,8 @@ out:
 
 /* ---- Different elements ---- */
 
+/* On failure, too, an array may be in *out: sort_unique lets go all that there are. */
+
 /* Marks the elements of a sorted vector that differ from the one before. */
 static int mark_first(kv_array **out, kv_array *sorted, kv_err *e)
 {
@@ -320,8 +322,6 @@ static int mark_first(kv_array **out, kv_array *sorted, kv_err *e)
                                : whole[k] != whole[k - 1];
         mark[0] |= i == 0;
     }
-    if (rc)
-        kv_array_unref(*out);
     return rc;
 }
 
@@ -338,8 +338,6 @@ static int count_between(kv_array **out, kv_array *places, int64_t n, kv_err *e)
     const int64_t *at = from;
     for (int64_t i = 0; i < size && !rc && !(rc = stop_check_at(i, e)); i++)
         ((int64_t *)to)[i] = (i + 1 < size ? at[i + 1] : n) - at[i];
-    if (rc)
-        kv_array_unref(*out);
     return rc;
 }
 
@@ -360,8 +358,6 @@ static int number_runs(kv_array **out, kv_array *order, kv_array *marks, const k
         run += ((const bool *)mark)[i];
         ((int64_t *)to)[((const int64_t *)from)[i]] = run;
     }
-    if (rc)
-        kv_array_unref(*out);
     return rc;
 }
 

@@ -401,10 +401,12 @@ int sparse_parts(kv_array **ids, kv_array **data, kv_array *a, kv_err *e)
     if (rc)
         return rc;
     kv_array_ref(a);
-    if ((rc = kv_array_wrap(data, a->data, a->dtype, a->ndim, shape, ctx, let_go, a, e)))
+    if ((rc = kv_array_wrap(data, a->data, a->dtype, a->ndim, shape, ctx, let_go, a, e))) {
         kv_array_unref(*ids);
-    else
+        *ids = NULL;
+    } else {
         kv_array_ref(a);
+    }
     return rc;
 }
 

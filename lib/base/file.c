@@ -407,18 +407,21 @@ static bool is_stale(pid_t writer, const struct stat *about)
     return time(NULL) - about->st_mtime >= STALE_AFTER || (kill(writer, 0) != 0 && errno == ESRCH);
 }
 
-/* Removes the files of a folder and the folder; `above` and name lead to it. */
+/* Removes the files of a folder and the folder; `above` and name lead to it. It takes no memory,
+ * because that may be why the folder has to go. */
 static void remove_folder(int above, const char *name)
 {
+    _Alignas(struct dirent64) char entries[4096];
     int fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-    const struct dirent *entry;
-    if (fd >= 0 && !folder)
+    for (ssize_t n; fd >= 0 && (n = getdents64(fd, entries, sizeof entries)) > 0;) {
+        for (ssize_t at = 0; at < n;) {
+            const struct dirent64 *entry = (const struct dirent64 *)(entries + at);
+            unlinkat(fd, entry->d_name, 0); /* fails for folders, "." and ".." among them */
+            at += entry->d_reclen;
+        }
+    }
+    if (fd >= 0)
         close(fd);
-    while (folder && (entry = readdir(folder)))
-        unlinkat(fd, entry->d_name, 0); /* fails for folders, "." and ".." among them */
-    if (folder)
-        closedir(folder);
     unlinkat(above, name, AT_REMOVEDIR);
 }
 

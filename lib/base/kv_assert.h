@@ -22,10 +22,33 @@
 #include "kv_err.h"
 
 /* Returns the truth of cond. The text, as of printf, gives the state found, and why it cannot
- * be. */
+ * be.
+ *
+ * ALWAYS(cond) and NEVER(cond) mark a condition that no caller can make false, or true, and that is
+ * asked nonetheless so that a mistake elsewhere ends in an error and not outside of an array. They
+ * are the condition itself, and nothing is reported; builds that look for mistakes (KV_TEST, which
+ * the sanitizers define) assert it. The comment beside one says why it cannot happen.
+ *
+ * Builds that count what tests reach (KV_COVERAGE) make constants of all three and ask nothing:
+ * the side that no test can reach is no code then, and does not count as code without a test. */
+#ifdef KV_COVERAGE
+#define kv_assert(cond, ...)                                                                       \
+    ((void)sizeof(!!(cond)),                                                                       \
+     (void)sizeof(kv_assert_fail(__FILE__, __LINE__, #cond, __VA_ARGS__)), true)
+#define ALWAYS(cond) ((void)sizeof(!!(cond)), true)
+#define NEVER(cond) ((void)sizeof(!!(cond)), false)
+#else
 #define kv_assert(cond, ...)                                                                       \
     kv_assert_value(__builtin_expect(!!(cond), 1) ||                                               \
                     kv_assert_fail(__FILE__, __LINE__, #cond, __VA_ARGS__))
+#ifdef KV_TEST
+#define ALWAYS(cond) kv_assert(cond, "a defence was needed")
+#define NEVER(cond) (!kv_assert(!(cond), "a defence was needed"))
+#else
+#define ALWAYS(cond) __builtin_expect(!!(cond), 1)
+#define NEVER(cond) __builtin_expect(!!(cond), 0)
+#endif
+#endif
 
 /* A call, so that an assertion may also stand alone: an unused value would be warned of. */
 static inline bool kv_assert_value(bool holds)

@@ -159,6 +159,7 @@ void mem_shrink(void *block, int64_t *cap, int64_t n, size_t size)
         memcpy(block, &less, sizeof less);
         *cap = kept;
     }
+    /* cppcheck-suppress memleak ; it is in *block */
 }
 
 char *mem_text(const char *text, size_t n, kv_err *e)

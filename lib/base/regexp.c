@@ -10,6 +10,7 @@
  */
 #include "base/regexp.h"
 
+#include <errno.h>
 #include <locale.h>
 #include <string.h>
 #include <wctype.h>
@@ -377,7 +378,9 @@ int regex_new(regex **out, const char *pattern, kv_err *e)
     r->pattern = r->at = pattern;
     r->e = &why;
     r->unicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-    bool fine = emit(r, RE_SAVE, 0, 0) && parse_choice(r);
+    if (!r->unicode && errno == ENOMEM)
+        kv_err_set(&why, KV_E_MEMORY, "out of memory for a locale");
+    bool fine = why.code == KV_OK && emit(r, RE_SAVE, 0, 0) && parse_choice(r);
     if (fine && *r->at)
         fine = refuse(r, KV_E_VALUE, "has a ) that opens nowhere");
     fine = fine && emit(r, RE_SAVE, 1, 0) && emit(r, RE_MATCH, 0, 0) &&

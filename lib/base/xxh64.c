@@ -60,7 +60,7 @@ static uint64_t mix(uint64_t sum)
 
 uint64_t xxh64(const void *data, size_t n)
 {
-    const unsigned char *at = data, *end = at + n;
+    const unsigned char *at = n ? data : (const void *)"", *end = at + n;
     uint64_t sum = (n >= 32 ? steps(at, n) : P5) + n;
     at += n - n % 32;
     for (; end - at >= 8; at += 8)

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The sum of n bytes, with seed 0. */
+/* The sum of n bytes, with seed 0. data may be NULL where n is 0. */
 uint64_t xxh64(const void *data, size_t n);
 
 #endif

@@ -67,6 +67,18 @@ static int open_file(in_place *j, kv_err *e)
     return KV_OK;
 }
 
+/* In a folder where everybody may make files another user may have made this one, to read what is
+ * written into it. */
+static int check_temp(const in_place *j, kv_err *e)
+{
+    struct stat made;
+    bool ours = fstat(j->temp, &made) == 0 && S_ISREG(made.st_mode) &&
+                (made.st_uid == geteuid() || made.st_uid == j->about.st_uid || made.st_uid == 0);
+    return ours ? KV_OK
+                : kv_err_set(e, KV_E_IO, "cannot change \"%s\": \"%s\" belongs to another user",
+                             j->names.given, j->names.temp);
+}
+
 /* Makes the journal under its temporary name, and locks it against other writers. */
 static int open_temp(in_place *j, kv_err *e)
 {
@@ -77,8 +89,13 @@ static int open_temp(in_place *j, kv_err *e)
         j->temp = open(n->temp, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
         if (j->temp < 0)
             return file_error(e, "write", n->temp, errno);
+        if ((code = check_temp(j, e)))
+            return code;
         lock_result got = in_place_lock_whole(j->temp);
-        if (got != LOCK_HELD && in_place_is_named(j->temp, n->temp)) {
+        bool named = false;
+        if (got != LOCK_HELD && (code = in_place_look(j->temp, n->temp, &named, e)))
+            return code;
+        if (named) {
             j->has_temp = true;
             return ftruncate(j->temp, 0) == 0 ? KV_OK : file_error(e, "write", n->temp, errno);
         }

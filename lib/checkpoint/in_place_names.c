@@ -61,12 +61,18 @@ int in_place_names_of(in_place_names *n, const char *path, kv_err *e)
     return KV_OK;
 }
 
-/* Whether the path still names the open file. */
+int in_place_look(int fd, const char *path, bool *named, kv_err *e)
+{
+    struct stat open_file, about;
+    bool seen = fstat(fd, &open_file) == 0 && lstat(path, &about) == 0;
+    *named = seen && open_file.st_dev == about.st_dev && open_file.st_ino == about.st_ino;
+    return seen || errno == ENOENT ? KV_OK : file_error(e, "read", path, errno);
+}
+
 bool in_place_is_named(int fd, const char *path)
 {
-    struct stat open_file, named;
-    return fstat(fd, &open_file) == 0 && lstat(path, &named) == 0 &&
-           open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+    bool named;
+    return in_place_look(fd, path, &named, NULL) == KV_OK && named;
 }
 
 bool in_place_exists(const char *path)

@@ -25,7 +25,10 @@ const char *in_place_base(const in_place_names *n, const char *path);
 /* Finds the names for the file at path, which is borrowed. Error: io. */
 int in_place_names_of(in_place_names *n, const char *path, kv_err *e);
 
-/* Whether the open file still stands at path, and whether anything does. */
+/* *named: whether the open file still stands at path. Error: io, it cannot be looked at. */
+int in_place_look(int fd, const char *path, bool *named, kv_err *e);
+
+/* Whether it surely does, and whether anything does. */
 bool in_place_is_named(int fd, const char *path);
 bool in_place_exists(const char *path);
 

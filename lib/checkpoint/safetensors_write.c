@@ -155,7 +155,8 @@ int safetensors_header(buf *out, int64_t *size, safetensors_entry *entries, int6
     int64_t data = (int64_t)(out->len - before);
     for (int64_t i = 0; i < n && !code; i++)
         entries[i].begin += data;
-    *size += data;
+    if (!code)
+        *size += data;
     return code;
 }
 

@@ -17,8 +17,7 @@
 
 #include "base/kv_assert.h"
 
-/* Looks for work before a thread sleeps: about 20 microseconds of them. */
-#define SPINS 4000
+enum { SPINS = 4000 /* looks for work before a thread sleeps: about 20 microseconds of them */ };
 
 /* On the stack of its leader, who published it, until no helper is at it. */
 typedef struct job {
@@ -46,13 +45,18 @@ static struct pool {
     atomic_int top;          /* the priority of the queue's first, INT_MIN when it is empty */
     atomic_uint generation;  /* counts changes that a spinning thread must look at */
     bool (*poll)(void);      /* atomic */
+    bool (*rest)(const int *set, int64_t us); /* atomic */
+    void (*end_rest)(void); /* set before `rest` */
+    atomic_int resting;      /* threads in `rest` */
     int processes;           /* that share the processors; atomic */
+    int spins;               /* of SPINS; atomic */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .work = PTHREAD_COND_INITIALIZER,
           .event = PTHREAD_COND_INITIALIZER,
           .once = PTHREAD_ONCE_INIT,
           .top = INT_MIN,
-          .processes = 1};
+          .processes = 1,
+          .spins = SPINS};
 
 /* True for threads of the pool; the thread's place, -1 for none; the priority of its work. */
 static _Thread_local bool of_pool;
@@ -94,6 +98,7 @@ static void in_child(void)
     pthread_cond_init(&pool.event, NULL);
     pool.started = false;
     pool.threads = pool.sleeping = pool.waiting = 0;
+    atomic_store(&pool.resting, 0);
     free_places();
 }
 
@@ -122,6 +127,16 @@ void pool_share(int processes)
     if (!kv_assert(processes > 0, "%d processes share the processors", processes))
         return;
     __atomic_store_n(&pool.processes, processes, __ATOMIC_RELAXED);
+}
+
+void pool_set_spins(int n)
+{
+    __atomic_store_n(&pool.spins, n, __ATOMIC_RELAXED);
+}
+
+static int spins(void)
+{
+    return __atomic_load_n(&pool.spins, __ATOMIC_RELAXED);
 }
 
 /* Returns true if a job may have helpers. */
@@ -315,7 +330,7 @@ static void *thread(void *arg)
             ;
         unsigned seen = atomic_load(&pool.generation);
         pthread_mutex_unlock(&pool.lock);
-        for (int i = 0; i < SPINS && atomic_load(&pool.generation) == seen; i++)
+        for (int i = spins(); i > 0 && atomic_load(&pool.generation) == seen; i--)
             relax();
         pthread_mutex_lock(&pool.lock);
         pool.sleeping++;
@@ -384,7 +399,7 @@ void pool_run(int64_t nparts, void (*run)(void *arg, int64_t part, int worker), 
     wake(nparts - 1);
     pthread_mutex_unlock(&pool.lock);
     work(&j);
-    for (int i = 0; i < SPINS && atomic_load(&j.helpers) > 0; i++)
+    for (int i = spins(); i > 0 && atomic_load(&j.helpers) > 0; i--)
         relax();
     pthread_mutex_lock(&pool.lock);
     close_job(&j);
@@ -405,7 +420,10 @@ void pool_submit(pool_task *t)
     wake(1);
     if (pool.threads == 0 && pool.waiting)
         pthread_cond_broadcast(&pool.event);
+    bool rests = pool.threads == 0 && atomic_load(&pool.resting);
     pthread_mutex_unlock(&pool.lock);
+    if (rests)
+        pool.end_rest();
 }
 
 static bool is_set(const pool_flag *f)
@@ -418,39 +436,61 @@ void pool_set_poll(bool (*poll)(void))
     __atomic_store_n(&pool.poll, poll, __ATOMIC_RELEASE);
 }
 
+void pool_set_rest(bool (*rest_for)(const int *set, int64_t us), void (*end)(void))
+{
+    if (rest_for)
+        pool.end_rest = end;
+    __atomic_store_n(&pool.rest, rest_for, __ATOMIC_RELEASE);
+}
+
 /* Spins until the flag is set, for a while. */
 static void spin(const pool_flag *f)
 {
     bool (*poll)(void) = __atomic_load_n(&pool.poll, __ATOMIC_ACQUIRE);
-    for (int i = 0; i < SPINS && !is_set(f); i++) {
+    for (int i = spins(); i > 0 && !is_set(f); i--) {
         if (poll && poll())
-            i = 0;
+            i = spins();
         relax();
     }
 }
 
-static bool is_past(const struct timespec *t)
+/* Microseconds until a time; 0 or less when it is past. */
+static int64_t until_us(const struct timespec *t)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    return now.tv_sec > t->tv_sec || (now.tv_sec == t->tv_sec && now.tv_nsec >= t->tv_nsec);
+    return (t->tv_sec - now.tv_sec) * 1000000 + (t->tv_nsec - now.tv_nsec + 999) / 1000;
+}
+
+/* Sleeps where pool_set_rest says, if it does. */
+static bool rest(const pool_flag *f, const struct timespec *until)
+{
+    enum { LONGEST_US = 10000 };
+    bool (*rest_for)(const int *set, int64_t us) = __atomic_load_n(&pool.rest, __ATOMIC_ACQUIRE);
+    if (!rest_for)
+        return false;
+    int64_t us = until ? until_us(until) : LONGEST_US;
+    atomic_fetch_add(&pool.resting, 1); /* before it looks at the flag: see pool_signal */
+    bool rested = rest_for(&f->set, us < LONGEST_US ? us : LONGEST_US);
+    atomic_fetch_sub(&pool.resting, 1);
+    return rested;
 }
 
 /* until: NULL, or when it returns at the latest. */
 static bool wait_until(pool_flag *f, const struct timespec *until)
 {
     pool_workers();
-    while (!is_set(f) && !(until && is_past(until))) {
+    while (!is_set(f) && !(until && until_us(until) <= 0)) {
         pthread_mutex_lock(&pool.lock);
         bool ran = run_one();
         pthread_mutex_unlock(&pool.lock);
         if (!ran)
             spin(f);
-        if (ran || is_set(f))
+        if (ran || is_set(f) || rest(f, until))
             continue;
         pthread_mutex_lock(&pool.lock);
         pool.waiting++;
-        while (!is_set(f) && !(next_task() && pool.places) && !(until && is_past(until))) {
+        while (!is_set(f) && !(next_task() && pool.places) && !(until && until_us(until) <= 0)) {
             if (until)
                 pthread_cond_timedwait(&pool.event, &pool.lock, until);
             else
@@ -483,8 +523,10 @@ bool pool_wait_for(pool_flag *f, int ms)
 void pool_signal(pool_flag *f)
 {
     pthread_mutex_lock(&pool.lock);
-    __atomic_store_n(&f->set, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&f->set, 1, __ATOMIC_SEQ_CST);
     if (pool.waiting)
         pthread_cond_broadcast(&pool.event);
     pthread_mutex_unlock(&pool.lock);
+    if (atomic_load(&pool.resting))
+        pool.end_rest();
 }

@@ -26,6 +26,9 @@ int pool_workers(void);
  * processor for each, parts are not spread over threads any more. */
 void pool_share(int processes);
 
+/* How often a thread looks for work before it sleeps, instead of for about 20 microseconds. */
+void pool_set_spins(int n);
+
 /* Calls run(arg, part, worker) once for each part from 0 to nparts - 1 and returns when all have
  * ended. worker is from 0 to pool_workers() - 1, and no two calls with the same worker run at the
  * same time. Parts run in any order, at the priority of the task that the caller runs, else 0;
@@ -62,6 +65,11 @@ bool pool_wait_for(pool_flag *f, int ms);
 /* Sets a function that idle waiting threads call, for events that end operations from outside the
  * pool. It returns true if it did some work. NULL: none. */
 void pool_set_poll(bool (*poll)(void));
+
+/* Sets a function in which waiting threads sleep instead of in the pool. It returns true after an
+ * event, after `us` microseconds, when `end` was called, or at once if *set is not 0; false if the
+ * thread must sleep in the pool. NULL: all do. */
+void pool_set_rest(bool (*rest)(const int *set, int64_t us), void (*end)(void));
 
 /* Sets the flag and does not touch it again. */
 void pool_signal(pool_flag *f);

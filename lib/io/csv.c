@@ -66,8 +66,8 @@ typedef struct reader {
     bool quoted;    /* … in which a quote is open */
 
     buf words;      /* the cells of the first row, one behind the other */
-    int64_t *ends;  /* where each of them ends there; room for ends_cap */
-    int64_t ends_cap;
+    int64_t *ends;  /* where each of them ends there; nends, room for ends_cap */
+    int64_t nends, ends_cap;
     int64_t *to;    /* for each cell of a row: 1 + the first chosen column that takes it, or 0 */
     int64_t *next;  /* for each chosen column: 1 + the next that takes the same cell, or 0 */
 } reader;
@@ -117,13 +117,13 @@ static bool is_missing(const csv_options *o, const char *cell, size_t n)
 /* Names of more columns are kept only where columns are chosen: a row may have millions. */
 #define NAMED 10000
 
-/* Returns true if cell i of the first row is kept. */
-static bool is_kept(const reader *r, int64_t i)
+/* Returns true if column i has a name. Later rows may have more cells than the header. */
+static bool is_named(const reader *r, int64_t i)
 {
-    return r->o.columns || i < NAMED;
+    return r->had_header && i < r->nends;
 }
 
-/* Cell i of the first row, which is kept. */
+/* Cell i of the first row, one of nends. */
 static const char *kept_cell(const reader *r, int64_t i, size_t *n)
 {
     int64_t from = i > 0 ? r->ends[i - 1] : 0;
@@ -138,8 +138,7 @@ static const char *kept_cell(const reader *r, int64_t i, size_t *n)
 static void list_column(reader *r, int64_t i)
 {
     size_t n = 0;
-    bool named = r->had_header && i < r->cols && is_kept(r, i);
-    const char *name = named ? kept_cell(r, i, &n) : NULL;
+    const char *name = is_named(r, i) ? kept_cell(r, i, &n) : NULL;
     if (r->numbers_of.len > LISTED)
         return;
     buf_add(&r->numbers_of, r->numbers_of.len ? ", " : "");
@@ -177,7 +176,7 @@ static void on_word(reader *r, const char *cell, size_t n)
 static int word_error(reader *r)
 {
     size_t n = 0;
-    bool named = r->had_header && !r->sign && r->word_at < r->cols && is_kept(r, r->word_at);
+    bool named = !r->sign && is_named(r, r->word_at);
     const char *name = named ? kept_cell(r, r->word_at, &n) : NULL;
     kv_err_set(r->e, KV_E_FORMAT, "%s%s%.*s%s", r->word.text, name ? ", in column \"" : "",
                n < 60 ? (int)n : 60, name ? name : "", name ? "\"" : "");
@@ -283,6 +282,7 @@ static void keep_cell(reader *r, const char *cell, size_t n)
     }
     buf_put(&r->words, cell, n);
     r->ends[r->col] = (int64_t)r->words.len;
+    r->nends = r->col + 1;
 }
 
 /* A cell of a row that is taken whole, or of the first one, which may turn out to be a header. */
@@ -317,7 +317,7 @@ static void on_cell(void *field, size_t n, void *arg)
     r->after_cr = false;
     if (r->rc)
         return;
-    if (r->in_header && is_kept(r, r->col))
+    if (r->in_header && (r->o.columns || r->col < NAMED))
         keep_cell(r, cell, n);
     if (!r->rc && r->o.columns && !r->in_header)
         on_chosen_cell(r, cell, n);
@@ -722,7 +722,7 @@ static bool write_rows(writer *w, kv_array *a, const void *data, const csv_optio
     kv_dtype dtype = kv_array_dtype(a);
     int ndim = kv_array_ndim(a);
     bool whole = !(o && o->header < 0); /* file */
-    int64_t size = kv_array_size(a), cols = ndim > whole ? kv_array_shape(a)[ndim - 1] : 1;
+    int64_t size = kv_array_size(a), cols = ndim > (int)whole ? kv_array_shape(a)[ndim - 1] : 1;
     char separator = o && o->separator ? o->separator : ',';
     if ((ndim != 2 || dtype != KV_FLOAT32 || size == 0) && whole)
         write_first_line(w->out, a);

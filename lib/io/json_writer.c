@@ -34,7 +34,7 @@ static void add_quoted(buf *out, const char *text)
 
 int json_int_text(char *out, int64_t x)
 {
-    bool exact = x >= -(1ll << 53) && x <= 1ll << 53;
+    bool exact = x >= -(INT64_C(1) << 53) && x <= INT64_C(1) << 53;
     if (exact)
         return num_int(out, x);
     out[0] = '"';

@@ -109,10 +109,13 @@ bool parse_begins_assignment(parser *p)
 {
     kv_err unused = {0};
     parser before = *p;
+    /* cppcheck-suppress autoVariables ; parse_back brings the old one back */
     p->e = &unused; /* only a look ahead: an error shows again when it is parsed */
     const ast *node = targets(p);
     int op = node ? parse_assign_op(p) : PARSE_NO_ASSIGN;
     parse_back(p, &before);
+    if (unused.code == KV_E_MEMORY && p->e->code == KV_OK)
+        *p->e = unused; /* nothing is known about what stands here */
     return op == PARSE_PLAIN || (op != PARSE_NO_ASSIGN && node->kind != AST_TUPLE);
 }
 

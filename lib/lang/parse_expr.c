@@ -390,6 +390,7 @@ static ast *method(parser *p, ast *value)
     if (p->method && value->kind == AST_NAME) {
         ast *of_store = p->method(p, value, &t);
         if (of_store || p->e->code)
+            /* cppcheck-suppress returnDanglingLifetime ; a node of the arena, not the token */
             return of_store;
     }
     const char *text = parse_token_text(p, &t);

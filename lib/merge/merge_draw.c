@@ -28,10 +28,7 @@ merge_draw_key merge_draw_key_of(int64_t seed, const char *key, int64_t stream)
                             {(uint32_t)hash, (uint32_t)(hash >> 32)}};
 }
 
-/* One group. */
-typedef uint32_t words[WORDS][LANES];
-
-static void draw_any(words out, const merge_draw_key *k, uint64_t counter)
+static void draw_any(merge_draw_words out, const merge_draw_key *k, uint64_t counter)
 {
     for (int l = 0; l < LANES; l++) {
         uint64_t at = counter + (uint64_t)l;
@@ -53,7 +50,7 @@ static void draw_any(words out, const merge_draw_key *k, uint64_t counter)
 
 #if defined(__x86_64__)
 /* The same for two vectors of eight counters, whose operations do not wait for each other. */
-AVX512 static void draw_512(words out, const merge_draw_key *k, uint64_t counter)
+AVX512 static void draw_512(merge_draw_words out, const merge_draw_key *k, uint64_t counter)
 {
     __m512i m0 = _mm512_set1_epi64(multiplier[0]), m1 = _mm512_set1_epi64(multiplier[1]);
     __m512i w[2][WORDS];
@@ -82,7 +79,7 @@ AVX512 static void draw_512(words out, const merge_draw_key *k, uint64_t counter
             _mm256_storeu_si256((__m256i *)(void *)&out[i][8 * v], _mm512_cvtepi64_epi32(w[v][i]));
 }
 
-AVX2 static void draw_256(words out, const merge_draw_key *k, uint64_t counter)
+AVX2 static void draw_256(merge_draw_words out, const merge_draw_key *k, uint64_t counter)
 {
     __m256i m0 = _mm256_set1_epi64x(multiplier[0]), m1 = _mm256_set1_epi64x(multiplier[1]);
     __m256i even = _mm256_set_epi32(0, 0, 0, 0, 6, 4, 2, 0);
@@ -117,17 +114,25 @@ AVX2 static void draw_256(words out, const merge_draw_key *k, uint64_t counter)
 }
 #endif
 
-typedef void drawer(words out, const merge_draw_key *k, uint64_t counter);
-
-static drawer *best_drawer(void)
+merge_drawer *merge_draw_way(int i)
 {
+    if (i == 0)
+        return draw_any;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f"))
-        return draw_512;
-    if (__builtin_cpu_supports("avx2"))
+    if (i == 1 && __builtin_cpu_supports("avx2"))
         return draw_256;
+    if (i == 2 && __builtin_cpu_supports("avx512f"))
+        return draw_512;
 #endif
-    return draw_any;
+    return NULL;
+}
+
+static merge_drawer *best_drawer(void)
+{
+    int i = 0;
+    while (merge_draw_way(i + 1))
+        i++;
+    return merge_draw_way(i);
 }
 
 /* Groups whose words are made before they become numbers: what was just stored in other pieces than
@@ -144,8 +149,8 @@ enum { TOGETHER = 8 };
                                                                                                    \
     void name(T *out, const merge_draw_key *k, int64_t group, int64_t ngroups)                     \
     {                                                                                              \
-        drawer *draw = best_drawer();                                                              \
-        words word[TOGETHER];                                                                      \
+        merge_drawer *draw = best_drawer();                                                        \
+        merge_draw_words word[TOGETHER];                                                           \
         for (int64_t left = ngroups; left > 0; left -= TOGETHER) {                                 \
             int64_t n = left < TOGETHER ? left : TOGETHER;                                         \
             for (int64_t g = 0; g < n; g++)                                                        \

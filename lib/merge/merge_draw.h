@@ -20,6 +20,14 @@ typedef struct merge_draw_key {
 
 merge_draw_key merge_draw_key_of(int64_t seed, const char *key, int64_t stream);
 
+/* The words of one group, 24 bits of which make a number. */
+typedef uint32_t merge_draw_words[4][MERGE_DRAW_GROUP / 4];
+typedef void merge_drawer(merge_draw_words out, const merge_draw_key *k, uint64_t counter);
+
+/* The i-th way in which this processor can draw a group, NULL behind the last, which is the
+ * fastest. All give the same words. */
+merge_drawer *merge_draw_way(int i);
+
 /* The numbers of ngroups groups from element MERGE_DRAW_GROUP * group on, multiples of 2^-24. */
 void merge_draw_f32(float *out, const merge_draw_key *k, int64_t group, int64_t ngroups);
 void merge_draw_f64(double *out, const merge_draw_key *k, int64_t group, int64_t ngroups);

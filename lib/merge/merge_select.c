@@ -147,7 +147,9 @@ static int shift_of(uint64_t span)
     return bits > BIN_BITS ? bits - BIN_BITS : 0;
 }
 
+/* cppcheck-suppress shiftTooManyBitsSigned ; the sign is spread on purpose */
 LOOPS(f32, float, uint32_t, int32_t, 32)
+/* cppcheck-suppress shiftTooManyBitsSigned ; and here */
 LOOPS(f64, double, uint64_t, int64_t, 64)
 
 static uint64_t pick(const merge_select *s, const void *keys, int64_t n, int64_t place,

@@ -61,7 +61,7 @@ static bool take_streams(patch_cursor *c, varint_reader *r, unsigned char *to, i
                          int64_t planes)
 {
     for (int64_t k = 0; k < planes; k++)
-        if (!take_stream(c, r, to + k * n, n))
+        if (!take_stream(c, r, n > 0 ? to + k * n : to, n))
             return false;
     return true;
 }
@@ -119,7 +119,7 @@ static int take_gaps(patch_cursor *c, varint_reader *r, kv_err *e)
         good = r->at < r->end && (c->rest = *r->at++) <= 8;
         if (good && (code = mem_grow(&c->gaps, &c->gaps_cap, n + c->nrest * c->rest, 1, e)))
             return code;
-        good = good && take_streams(c, r, c->gaps + n, c->nrest, c->rest);
+        good = good && take_streams(c, r, n > 0 ? c->gaps + n : c->gaps, c->nrest, c->rest);
     }
     return good ? KV_OK : damaged(c, "the places of changes cannot be read", e);
 }

@@ -386,5 +386,6 @@ int patch_pack_index(patch_pack *p, buf *out, const void *data, int64_t n, kv_er
         buf_grew(out, (size_t)bytes);
     if (buf_check(out, e))
         return KV_E_MEMORY;
-    return bytes ? KV_OK : kv_err_set(e, KV_E_INTERNAL, "libzstd failed to compress an index");
+    /* there is room for any result, so that only memory can lack */
+    return bytes ? KV_OK : kv_err_set(e, KV_E_MEMORY, "out of memory for libzstd");
 }

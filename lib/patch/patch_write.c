@@ -1,6 +1,7 @@
 /* The spool, and the file that is made of it. */
 #include "patch/patch_write.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,7 +159,9 @@ int patch_write(const char *path, const patch_index *x, patch_spool *s, const pa
     if (!code && !(code = lay_out(&w, e)))
         code = write_file(&w, path, o, e);
     struct stat about;
-    *bytes = !code && stat(path, &about) == 0 ? about.st_size : 0;
+    if (!code && stat(path, &about) != 0)
+        code = file_error(e, "read", path, errno);
+    *bytes = code ? 0 : about.st_size;
     buf_release(&w.index);
     buf_release(&w.hashes);
     mem_free(w.entries);

@@ -128,16 +128,41 @@ static void put_to(buf *out, const char *to, const char *text, const regmatch_t 
     }
 }
 
+/* Looks for the first match; *found: there is one. regexec of the GNU C library says of a lack of
+ * memory that there is no match; re_search tells them apart. */
+static int search(const renaming *r, const char *text, bool begins, bool *found,
+                  regmatch_t groups[GROUPS], kv_err *e)
+{
+    regex_t re = r->re;
+    struct re_registers ends = {0};
+    int n = (int)strlen(text);
+    re.not_bol = !begins;
+    re.regs_allocated = REGS_UNALLOCATED;
+    int at = re_search(&re, text, n, 0, n, &ends);
+    *found = at >= 0;
+    for (int i = 0; i < GROUPS; i++) {
+        bool has = *found && i < (int)ends.num_regs;
+        groups[i] = (regmatch_t){has ? ends.start[i] : -1, has ? ends.end[i] : -1};
+    }
+    if (*found) { /* else they were freed already */
+        mem_free(ends.start);
+        mem_free(ends.end);
+    }
+    return at == -2 ? kv_err_set(e, KV_E_MEMORY, "no memory to rename \"%.64s\"", text) : KV_OK;
+}
+
 /* Every match, or the first one. As in sed, an empty match directly behind another does not count,
  * and behind an empty one the search goes on with the next character. */
 int renaming_apply(const renaming *r, const char *name, buf *out, kv_err *e)
 {
     regmatch_t groups[GROUPS];
     const char *at = name;
-    bool behind = false, again = true, ok;
-    int found = 0;
-    while (again &&
-           (found = regexec(&r->re, at, GROUPS, groups, at > name ? REG_NOTBOL : 0)) == 0) {
+    bool behind = false, again = true, found, ok;
+    while (again) {
+        if (search(r, at, at == name, &found, groups, e))
+            return e->code;
+        if (!found)
+            break;
         size_t from = (size_t)groups[0].rm_so, n = (size_t)groups[0].rm_eo - from;
         buf_put(out, at, from);
         if (n || from || !behind)
@@ -153,8 +178,6 @@ int renaming_apply(const renaming *r, const char *name, buf *out, kv_err *e)
         }
         again = r->all;
     }
-    if (found == REG_ESPACE)
-        return kv_err_set(e, KV_E_MEMORY, "no memory to rename \"%.64s\"", name);
     buf_add(out, at);
     return buf_check(out, e);
 }

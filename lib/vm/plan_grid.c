@@ -111,8 +111,11 @@ static char *vector_at(const plan_arrays *a, int slot)
 {
     if (slot >= PLAN_COLUMN_STATE)
         return a->states[slot - PLAN_COLUMN_STATE];
-    return slot >= PLAN_ROW_PRINT ? a->prints[slot - PLAN_ROW_PRINT]
-                                  : a->states[slot - PLAN_ROW_STATE];
+    if (slot >= PLAN_ROW_PRINT)
+        /* cppcheck-suppress arrayIndexOutOfBoundsCond ; a slot lies in one of three ranges */
+        return a->prints[slot - PLAN_ROW_PRINT];
+    /* cppcheck-suppress arrayIndexOutOfBoundsCond ; here it is in the least of them */
+    return a->states[slot - PLAN_ROW_STATE];
 }
 
 /* The address at which the elements of a piece begin. */

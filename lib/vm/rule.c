@@ -291,11 +291,12 @@ static void choose(rule_run *r, rule_name *n, const rule_name *then, prog_value 
 static void run_late_if(rule_run *r, const ast *node)
 {
     size_t bytes = (size_t)r->env.n * sizeof *r->env.names;
-    rule_name *before = arena_alloc(&r->memory, 2 * bytes, r->e), *then = before + r->env.n;
+    rule_name *before = arena_alloc(&r->memory, 2 * bytes, r->e), *then;
     if (!before) {
         r->rc = KV_E_MEMORY;
         return;
     }
+    then = before + r->env.n;
     r->node = node->kid[0];
     prog_value condition = rule_number(r, node->kid[0], r->type);
     prog_value not = rule_apply(r, PROG_NOT, condition, -1, -1), path = r->path;

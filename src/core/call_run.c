@@ -48,7 +48,8 @@ static call *take_spare(call_pool *p)
     return c;
 }
 
-/* Calls end on any thread. */
+/* Keeps the memory of a call for a later one, or frees it. The exchange is atomic, since a call
+ * ends on any thread. */
 static void give_spare(call_pool *p, call *c)
 {
     for (int i = 0; i < CALL_SPARES && c->bytes <= KEPT_BYTES; i++) {

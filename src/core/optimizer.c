@@ -492,6 +492,7 @@ static rule_given give_all(const optimizer *o, optimizer_draft *d, const slot *s
 
 static bool same_double(double a, double b)
 {
+    /* NOLINTNEXTLINE: the bits are meant, so that NaN is itself and -0 is not 0 */
     return memcmp(&a, &b, sizeof a) == 0;
 }
 

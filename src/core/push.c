@@ -68,7 +68,7 @@ static int prepare_work(call *c, kv_err *e)
     return rc ? rc : apply_reserve(&c->work, workers, c->max_values, part, whole, e);
 }
 
-/* Everything that can fail, but an updater in C. */
+/* Does every step of a push that can fail, except the updater in C. */
 static int prepare(call *c, kv_err *e)
 {
     kv *s = c->store;
@@ -148,7 +148,7 @@ static void update_range(call *c, const call_group *g, int64_t from, int64_t n, 
     }
 }
 
-/* All of a group by a rule. */
+/* Runs the rule on all elements of a group. */
 static void run_rule(call *c, call_group *g, int worker)
 {
     apply_values v = values_of(c, g);
@@ -208,7 +208,7 @@ static void run_part(void *arg, int64_t part, int worker)
 
 /* ---- Updaters in C ---- */
 
-/* The old array stays as it was. */
+/* Takes the error of an updater in C that refused a key. The old array stays as it was. */
 static int refused(call_group *g, int rc, kv_err *why, kv_err *e)
 {
     char text[SLOT_KEY_TEXT];

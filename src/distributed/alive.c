@@ -1,4 +1,6 @@
-/* The file `lost` is whole from its first moment, and the first one stays. */
+/* Signs of life between ranks, and the file `lost`, in which a rank names one that is lost. The
+ * file is written beside its place and linked there, so that readers never see a part of it and a
+ * second loss does not replace the first. */
 #include "distributed/alive.h"
 
 #include <pthread.h>
@@ -19,6 +21,7 @@ static struct {
     int64_t deadline_us, beat_us, now_us;
     int first, end;    /* the ranks that send this one records */
     int64_t *heard_us; /* of rank first + i; INT64_MAX: it has left; atomic */
+    int nleft;         /* atomic */
     pthread_mutex_t lock;
     kv_err lost;  /* under lock */
     bool is_lost; /* atomic */
@@ -60,7 +63,13 @@ void alive_heard(int rank)
 
 void alive_left(int rank)
 {
-    __atomic_store_n(heard_of(rank), INT64_MAX, __ATOMIC_RELEASE);
+    if (__atomic_exchange_n(heard_of(rank), INT64_MAX, __ATOMIC_ACQ_REL) != INT64_MAX)
+        __atomic_fetch_add(&alive.nleft, 1, __ATOMIC_RELEASE);
+}
+
+bool alive_any_left(void)
+{
+    return __atomic_load_n(&alive.nleft, __ATOMIC_ACQUIRE) > 0;
 }
 
 bool alive_has_left(int rank)
@@ -136,6 +145,12 @@ static void write_file(int rank, const char *why)
     (void)kept;
     unlink(beside);
     alive_read();
+}
+
+void alive_told(int rank, const char *why)
+{
+    write_file(rank, why);
+    alive_lost(rank, why); /* unless the file said it */
 }
 
 /* A rank that joined ends behind all others, and one that failed is in the file `lost`: so a rank

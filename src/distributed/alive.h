@@ -36,9 +36,14 @@ void alive_read_ends(void);
  * exchanges records with. */
 void alive_left(int rank);
 bool alive_has_left(int rank);
+bool alive_any_left(void);
 
 /* A rank is lost, or, with -1, not all have come. The first sentence stays. */
 void alive_lost(int rank, const char *why);
+
+/* Another rank says so: the other ranks and the watchers of this host learn it, too, from the
+ * launcher's folder. */
+void alive_told(int rank, const char *why);
 
 /* Returns true if a rank is lost, and fills an error that is empty. Any thread. */
 bool alive_is_lost(kv_err *e);

@@ -1,4 +1,5 @@
-/* Records of calls are written one behind the other, and read with every length checked. */
+/* Writing and reading the structs and texts of calls. A reader checks every length, since the
+ * record came from another process. */
 #include "distributed/asks.h"
 
 #include <string.h>
@@ -18,6 +19,9 @@ const char *ask_name(dist_ask what)
     return names[what];
 }
 
+/* Bytes of a key at most, 16 TB: its parts can be counted. */
+#define KEY_MOST ((int64_t)1 << 44)
+
 static int64_t up(int64_t n)
 {
     return (n + 7) / 8 * 8;
@@ -34,6 +38,24 @@ int ask_malformed(kv_err *e)
     return kv_err_set(e, KV_E_INTERNAL, "a record of another rank is malformed");
 }
 
+int ask_error(kv_err *e, const void *data, int64_t bytes)
+{
+    kv_err told;
+    if (e->code)
+        return e->code;
+    if (bytes != sizeof told)
+        return ask_malformed(e);
+    memcpy(&told, data, sizeof told);
+    if (told.code <= KV_OK || told.code >= KV_NCODES || !told.text[0])
+        return ask_malformed(e);
+    told.text[sizeof told.text - 1] = told.hint[sizeof told.hint - 1] = 0;
+    told.key_name[sizeof told.key_name - 1] = 0;
+    told.file[0] = 0; /* a place in a script of that rank */
+    told.line = told.col = told.end = 0;
+    *e = told;
+    return e->code;
+}
+
 void ask_put_key(buf *b, const ask_key *k, const char *name)
 {
     ask_key copy = *k;
@@ -44,13 +66,16 @@ void ask_put_key(buf *b, const ask_key *k, const char *name)
     pad(b);
 }
 
-/* Returns true if the form is valid, and the size of such an array in bytes does not overflow. */
+/* Returns true if the form is valid, and neither the size of such an array nor that of one of its
+ * rows overflows. */
 static bool is_form(const ask_key *k)
 {
     int64_t bytes = k->dtype < KV_DTYPE_END ? kv_dtype_bytes((kv_dtype)k->dtype) : 0;
     bool good = bytes > 0 && k->ndim <= KV_MAX_NDIM && k->storage <= KV_ROW_SPARSE;
-    for (int i = 0; good && i < k->ndim; i++)
-        good = k->shape[i] >= 0 && !__builtin_mul_overflow(bytes, k->shape[i], &bytes);
+    for (int i = 0; good && i < k->ndim; i++) {
+        int64_t n = k->shape[i] ? k->shape[i] : 1;
+        good = n > 0 && !__builtin_mul_overflow(bytes, n, &bytes) && bytes <= KEY_MOST;
+    }
     return good && k->need <= PLACE_WHOLE;
 }
 

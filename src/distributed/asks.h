@@ -102,6 +102,10 @@ const char *ask_name(dist_ask what);
 /* Error: internal, a record that cannot be read. */
 int ask_malformed(kv_err *e);
 
+/* Gives e, unless it holds one already, the error that another rank sent. Returns e's code, which
+ * is not 0: bytes that hold no error are malformed. */
+int ask_error(kv_err *e, const void *data, int64_t bytes);
+
 /* Appends a key and its text. */
 void ask_put_key(buf *b, const ask_key *k, const char *name);
 

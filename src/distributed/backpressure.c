@@ -1,4 +1,5 @@
-/* A worker that waits here asks the servers now and then if a rank waits for it. */
+/* The wait of a worker that is ahead. While it waits it asks the servers now and then whether a
+ * rank waits for it, because then it must push on. */
 #include "distributed/backpressure.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* The store that a checkpoint file held lies beside the worker's until all of it was taken. */
+/* Taking keys from the checkpoint file of an earlier run. Its store lies beside the worker's own
+ * until every key of it was taken. */
 #include "distributed/checkpoint_kept.h"
 
 #include "base/file.h"

@@ -50,6 +50,14 @@ static void free_mail(mail *l)
     mem_free(l);
 }
 
+static void drop_waiter(waiter **at)
+{
+    waiter *w = *at;
+    *at = w->next;
+    mem_free(w->keys);
+    mem_free(w);
+}
+
 void coordinator_free(server_state *s)
 {
     coordinator *c = s->coordinator;
@@ -61,6 +69,8 @@ void coordinator_free(server_state *s)
         next = l->next;
         free_mail(l);
     }
+    while (c->waiters)
+        drop_waiter(&c->waiters);
     map_release(&c->index);
     mem_free(c->entries);
     mem_free(c->load);
@@ -83,11 +93,17 @@ static int lightest(const coordinator *c, int servers)
 static void add_load(const server_state *s, coordinator *c, const ask_key *k, const place *p,
                      int sign)
 {
-    for (int32_t i = 0; i < p->nparts; i++) {
-        int64_t *load = &c->load[place_server(p, i, s->how.servers)];
-        *load += sign * place_count(p, i) * kv_dtype_bytes((kv_dtype)k->dtype);
-        kv_assert(*load >= 0, "a server is left with %lld bytes when part %lld goes",
-                  (long long)*load, (long long)(p->first + i));
+    int64_t n = p->nparts, servers = s->how.servers, each = kv_dtype_bytes((kv_dtype)k->dtype);
+    for (int i = 0; i < servers; i++) {
+        /* the parts of server i: place_server is i * n / servers, rounded down */
+        int64_t from = p->server < 0 ? (i * n + servers - 1) / servers : 0;
+        int64_t to = p->server < 0 ? ((i + 1) * n + servers - 1) / servers : n;
+        if (from == to || (p->server >= 0 && p->server != i))
+            continue;
+        int64_t end = to < n ? place_from(p, (int32_t)to) : p->size;
+        c->load[i] += sign * (end - place_from(p, (int32_t)from)) * each;
+        kv_assert(c->load[i] >= 0, "server %d is left with %lld bytes when part %lld goes", i,
+                  (long long)c->load[i], (long long)p->first);
     }
 }
 
@@ -188,7 +204,7 @@ static bool answer(server_state *s, coordinator *c, const waiter *w)
 {
     if (w->tag >= 0)
         return answer_mail(c, w);
-    const char *at = w->keys, *end = at + w->bytes;
+    const char *at = w->keys, *end = at ? at + w->bytes : NULL;
     buf reply = {0};
     kv_err e = {0};
     bool ready = w->epoch <= c->epoch, given_up = nobody_makes(s, c);
@@ -229,14 +245,6 @@ static bool refuse_in_vain(const server_state *s, const coordinator *c, const wa
     return true;
 }
 
-static void drop_waiter(waiter **at)
-{
-    waiter *w = *at;
-    *at = w->next;
-    mem_free(w->keys);
-    mem_free(w);
-}
-
 static void look_at_waiters(server_state *s, coordinator *c)
 {
     for (waiter **at = &c->waiters; *at;) {
@@ -247,21 +255,33 @@ static void look_at_waiters(server_state *s, coordinator *c)
     }
 }
 
+static int check_keys(const char *at, const char *end, kv_err *e)
+{
+    kv_key key;
+    while (at < end)
+        if (!ask_get_key(&at, end, &key))
+            return ask_malformed(e);
+    return KV_OK;
+}
+
 /* Keeps a call that asks for keys, optimizers or mail, and answers it when they are there. */
 static void wait_for(server_state *s, coordinator *c, int rank, const link_rec *r)
 {
     kv_err e = {0};
-    waiter *w = mem_alloc(1, sizeof *w, &e);
-    char *keys = w && r->bytes ? mem_alloc(r->bytes, 1, &e) : NULL;
+    const char *asked = (const char *)(r + 1);
+    int64_t bytes = link_call_bytes(r);
+    check_keys(asked, asked + bytes, &e);
+    waiter *w = e.code ? NULL : mem_alloc(1, sizeof *w, &e);
+    char *keys = w && bytes ? mem_alloc(bytes, 1, &e) : NULL;
     if (e.code) {
         mem_free(w);
         server_refuse(rank, r->request, &e);
         return;
     }
     *w = (waiter){.rank = rank, .request = r->request, .since_us = net_now_us(), .tag = -1,
-                  .keys = keys, .bytes = r->bytes, .next = c->waiters};
-    if (r->bytes)
-        memcpy(keys, r + 1, r->bytes);
+                  .keys = keys, .bytes = bytes, .next = c->waiters};
+    if (bytes)
+        memcpy(keys, r + 1, (size_t)bytes);
     if (r->call.what == ASK_FIND) {
         w->any = r->call.args.any;
     } else if (r->call.what == ASK_EPOCH) {
@@ -342,7 +362,7 @@ static place find_again(const server_state *s, coordinator *c, entry *x, int ran
 
 static void call_place(server_state *s, coordinator *c, int rank, const link_rec *r)
 {
-    const char *at = (const char *)(r + 1), *end = at + r->bytes;
+    const char *at = (const char *)(r + 1), *end = at + link_call_bytes(r);
     bool inits = r->call.args.inits;
     buf reply = {0};
     kv_err e = {0};
@@ -374,7 +394,7 @@ static void call_place(server_state *s, coordinator *c, int rank, const link_rec
 
 static void call_ready(server_state *s, coordinator *c, int rank, const link_rec *r)
 {
-    const char *at = (const char *)(r + 1), *end = at + r->bytes;
+    const char *at = (const char *)(r + 1), *end = at + link_call_bytes(r);
     const ask_key *in;
     kv_key key;
     while (at < end && (in = ask_get_key(&at, end, &key))) {
@@ -457,14 +477,15 @@ static void look_at_barrier(server_state *s, coordinator *c)
 static int send_mail(server_state *s, coordinator *c, int rank, const link_rec *r, kv_err *e)
 {
     mail *l = mem_alloc(1, sizeof *l, e);
-    char *data = l ? mem_alloc(r->bytes, 1, e) : NULL;
+    int64_t bytes = link_call_bytes(r);
+    char *data = l ? mem_alloc(bytes, 1, e) : NULL;
     if (!data) {
         mem_free(l);
         return KV_E_MEMORY;
     }
     *l = (mail){.from = rank, .to = (int)r->call.args.mail.peer, .tag = r->call.args.mail.tag,
-                .data = data, .bytes = r->bytes};
-    memcpy(data, r + 1, r->bytes);
+                .data = data, .bytes = bytes};
+    memcpy(data, r + 1, (size_t)bytes);
     mail **at = find_mail(c, l->from, l->to, l->tag);
     if (*at)
         drop_mail(at); /* it was not received yet, and this one replaces it */
@@ -517,6 +538,12 @@ bool coordinator_call(server_state *s, int rank, const link_rec *r)
     kv_err e = {0};
     if (!c) {
         kv_err_set(&e, KV_E_MEMORY, "no memory for the coordinator");
+        server_refuse(rank, r->request, &e);
+        return true;
+    }
+    if (r->call.what >= ASK_SEND && (r->call.args.mail.peer < 0 || r->call.args.mail.tag < 0 ||
+                                     r->call.args.mail.peer >= s->how.workers)) {
+        ask_malformed(&e);
         server_refuse(rank, r->request, &e);
         return true;
     }

@@ -1,4 +1,5 @@
-/* The values stay where the environment has them, since no code changes these variables. */
+/* Reading the variables of the environment. The values are not copied, since no code changes these
+ * variables. */
 #include "distributed/environment.h"
 
 #include <stdbool.h>

@@ -1,4 +1,5 @@
-/* Values come from the servers as in a pull, states as in states.h. */
+/* Writing the checkpoint file of a job and reading it back. Values come from the servers as in a
+ * pull, states of optimizers as states.h brings them. */
 #include "distributed/job_checkpoint.h"
 
 #include <errno.h>
@@ -81,12 +82,17 @@ static int check_round(const job_checkpoint *c, kv_err *e)
                       (long long)round, c->path, link_host(net_rank()), (long long)c->rounds);
 }
 
+static void tell_failure(void)
+{
+    runtime_log("the number of rounds cannot be told to the launcher: %s", strerror(errno));
+}
+
 static void tell_rounds(const job_checkpoint *c)
 {
     char line[CHECKPOINT_LINE + 1];
     snprintf(line, sizeof line, "%*lld\n", CHECKPOINT_LINE - 1, (long long)c->rounds);
     if (c->fd >= 0 && pwrite(c->fd, line, CHECKPOINT_LINE, 0) < 0)
-        runtime_log("the number of rounds cannot be told to the launcher: %s", strerror(errno));
+        tell_failure();
 }
 
 int job_checkpoint_open(worker *w, kv_err *e)
@@ -102,6 +108,8 @@ int job_checkpoint_open(worker *w, kv_err *e)
     if (folder) {
         snprintf(path, sizeof path, "%s/rounds.%d", folder, net_rank());
         c->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        if (c->fd < 0)
+            tell_failure();
         tell_rounds(c);
     }
     return KV_OK;

@@ -126,6 +126,12 @@ static inline uint64_t link_call_number(uint64_t number)
     return number | 1ull << 63;
 }
 
+/* The payload of a call: its taker gets all of it behind the header of the last record. */
+static inline int64_t link_call_bytes(const link_rec *r)
+{
+    return r->call.sent + r->bytes;
+}
+
 /* Appends a record in words, on one line. */
 void link_print(buf *out, const link_rec *r);
 

@@ -38,6 +38,10 @@ enum {
     RING_MOST = 3 * LINK_PAYLOAD,
     RING_CROWDED = 1536 << 10,
     RING_LEAST = LINK_RECORD * 2 + LINE,
+    /* Small records use no more of a ring where ranks outnumber processors and their receiver is
+     * quick: others use the caches meanwhile. Where each has a processor, its cache is its own, and
+     * looking whether the receiver is done costs more. */
+    RING_HOT = 16 << 10,
     RINGS_TOGETHER = 256 << 20 /* of one machine */
 };
 
@@ -82,9 +86,11 @@ typedef struct peer {
     int64_t read;          /* of in: handed out */
     int64_t open;          /* bytes of the record that is open */
     bool full;             /* there was no room in out */
-    frame frames[FRAMES_OUT];
+    frame *frames; /* FRAMES_OUT of them, from the first record on; NULL: none was sent */
     int next; /* the frame that is filled, or will be */
     bool filling;
+    bool listed;            /* among those with such a frame, or that had one */
+    struct peer *unsent;    /* the next of them */
     int64_t directs;        /* GPU-direct messages that were sent to it */
     link_direct *direct_in; /* the messages that come from it */
 } peer;
@@ -94,8 +100,11 @@ static struct {
     MPI_Win window;
     int rank, size;
     int64_t ring_bytes; /* of data */
+    int64_t ring_hot;   /* of them: see RING_HOT */
     wakeup *wakeup;
     peer *peers;
+    int *nears, nnears; /* the ranks with rings, in order */
+    peer *unsent;       /* whose frames are being filled */
     frame receives[RECEIVES];
     int first, taken; /* the receive that comes next; frames handed out since the last release */
     int64_t at;       /* bytes of the first one that were handed out */
@@ -185,10 +194,12 @@ static int open_rings(kv_err *e)
     MPI_Comm_rank(net.near, &near);
     MPI_Comm_size(net.near, &nnear);
     int64_t each = RINGS_TOGETHER / (nnear * (nnear > 1 ? nnear - 1 : 1));
-    int64_t most = is_crowded(nnear) ? RING_CROWDED : RING_MOST;
+    bool crowded = is_crowded(nnear);
+    int64_t most = crowded ? RING_CROWDED : RING_MOST;
     each = each > most ? most : each < RING_LEAST ? RING_LEAST : each;
     each = (each + LINE - 1) / LINE * LINE;
     net.ring_bytes = each;
+    net.ring_hot = crowded ? RING_HOT : each;
     int64_t step = each + (int64_t)sizeof(ring);
     int rc = MPI_Win_allocate_shared(nnear * step + (int64_t)sizeof(wakeup) + LINE, 1,
                                      MPI_INFO_NULL, net.near, &base, &net.window);
@@ -196,6 +207,8 @@ static int open_rings(kv_err *e)
         return refuse(rc, "make a shared window", e);
     for (int i = 0; i < nnear; i++)
         memset(ring_at(base, i), 0, sizeof(ring));
+    if (!(net.nears = mem_alloc(nnear, sizeof *net.nears, e)))
+        return KV_E_MEMORY;
     net.wakeup = wakeup_at(base, nnear);
     net.wakeup->sleeper = AWAKE;
     sem_init(&net.wakeup->wakes, 1, 0);
@@ -206,6 +219,7 @@ static int open_rings(kv_err *e)
         MPI_Group_translate_ranks(here, 1, &i, all, &rank);
         if (i == near)
             continue;
+        net.nears[net.nnears++] = rank;
         MPI_Win_shared_query(net.window, i, &bytes, &unit, &other);
         net.peers[rank].in = ring_at(base, i);
         net.peers[rank].out = ring_at(other, near);
@@ -225,9 +239,7 @@ static int post(frame *f)
 /* Frames, where some rank is not near. */
 static int open_frames(kv_err *e)
 {
-    bool remote = false;
-    for (int i = 0; i < net.size; i++)
-        remote |= i != net.rank && !net.peers[i].out;
+    bool remote = net.nnears < net.size - 1;
     for (int i = 0; remote && i < RECEIVES; i++) {
         net.receives[i].data = mem_alloc(1, FRAME, e);
         if (!net.receives[i].data)
@@ -326,10 +338,8 @@ bool link_lie_down(bool listening)
 {
     __atomic_store_n(&net.wakeup->sleeper, listening ? LISTENING : DEAF, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    for (int i = 0; i < net.size && listening; i++) {
-        const peer *p = &net.peers[i];
-        if (!p->in)
-            continue;
+    for (int i = 0; i < net.nnears && listening; i++) {
+        const peer *p = &net.peers[net.nears[i]];
         bool came = __atomic_load_n(&p->in->written, __ATOMIC_ACQUIRE) != p->read;
         bool room = p->full && __atomic_load_n(&p->out->done, __ATOMIC_ACQUIRE) != p->seen;
         if (came || room) {
@@ -354,10 +364,23 @@ void link_sleep(int64_t us)
 
 /* ---- Sending ---- */
 
+/* Bytes to the end of a ring that a record leaves out: those that are too few for it, or all where
+ * the receiver is done with what was written, since the beginning is still in the caches. */
+static int64_t bytes_to_skip(peer *p, int64_t at, int64_t need)
+{
+    int64_t rest = net.ring_bytes - at;
+    if (need > rest)
+        return rest;
+    if (at < net.ring_hot || need > at)
+        return 0;
+    p->seen = __atomic_load_n(&p->out->done, __ATOMIC_ACQUIRE);
+    return p->seen == p->written ? rest : 0;
+}
+
 static link_rec *ring_reserve(peer *p, int64_t need)
 {
     int64_t at = p->written % net.ring_bytes, rest = net.ring_bytes - at;
-    int64_t skip = need > rest ? rest : 0;
+    int64_t skip = bytes_to_skip(p, at, need);
     if (p->written + skip + need - p->seen > net.ring_bytes)
         p->seen = __atomic_load_n(&p->out->done, __ATOMIC_ACQUIRE);
     bool full = p->written + skip + need - p->seen > net.ring_bytes;
@@ -378,9 +401,9 @@ static link_rec *ring_reserve(peer *p, int64_t need)
 static void send_frame(int rank)
 {
     peer *p = &net.peers[rank];
-    frame *f = &p->frames[p->next];
     if (!p->filling)
         return;
+    frame *f = &p->frames[p->next];
     MPI_Isend(f->data, (int)f->used, MPI_BYTE, rank, TAG, net.world, &f->request);
     p->filling = false;
     p->next = (p->next + 1) % FRAMES_OUT;
@@ -389,19 +412,25 @@ static void send_frame(int rank)
 static link_rec *frame_reserve(int rank, int64_t need)
 {
     peer *p = &net.peers[rank];
-    frame *f = &p->frames[p->next];
-    if (p->filling && f->used + need > FRAME)
+    kv_err unused = {0};
+    if (!p->frames && !(p->frames = mem_zalloc(FRAMES_OUT, sizeof *p->frames, &unused)))
+        return NULL;
+    if (p->filling && p->frames[p->next].used + need > FRAME)
         send_frame(rank);
-    f = &p->frames[p->next];
+    frame *f = &p->frames[p->next];
     if (!p->filling) {
         int sent = 1;
-        kv_err unused = {0};
         if (f->data && MPI_Test(&f->request, &sent, MPI_STATUS_IGNORE) == MPI_SUCCESS && !sent)
             return NULL;
         if (!f->data && !(f->data = mem_alloc(1, FRAME, &unused)))
             return NULL;
         p->filling = true;
         f->used = 0;
+        if (!p->listed) {
+            p->unsent = net.unsent;
+            net.unsent = p;
+            p->listed = true;
+        }
     }
     return (link_rec *)(void *)(f->data + f->used);
 }
@@ -454,12 +483,15 @@ void link_commit(int rank)
 
 void link_flush(void)
 {
-    for (int i = 0; i < net.size; i++) {
-        peer *p = &net.peers[i];
-        if (p->out && p->out->written != p->written)
+    for (int i = 0; i < net.nnears; i++) {
+        peer *p = &net.peers[net.nears[i]];
+        if (p->out->written != p->written)
             publish(p);
-        else if (!p->out)
-            send_frame(i);
+    }
+    for (peer *p; (p = net.unsent);) {
+        net.unsent = p->unsent;
+        p->listed = false;
+        send_frame((int)(p - net.peers));
     }
 }
 
@@ -522,6 +554,7 @@ static bool poll_ring(int rank, void (*take)(int rank, const link_rec *r), int64
         const link_rec *r = (const link_rec *)(const void *)(p->in->data + at);
         if (rest < (int64_t)sizeof *r || r->kind == LINK_SKIP) {
             p->read += rest;
+            from += rest;
             continue;
         }
         p->read += link_whole(r->bytes);
@@ -629,21 +662,17 @@ static bool poll_frames(void (*take)(int rank, const link_rec *r))
 
 bool link_poll(void (*take)(int rank, const link_rec *r), int64_t bytes)
 {
-    bool any = false, remote = false;
-    for (int i = 0; i < net.size; i++) {
-        if (net.peers[i].in)
-            any |= poll_ring(i, take, bytes);
-        else
-            remote |= i != net.rank;
-    }
+    bool any = false, remote = net.nnears < net.size - 1;
+    for (int i = 0; i < net.nnears; i++)
+        any |= poll_ring(net.nears[i], take, bytes);
     return remote && poll_frames(take) ? true : any;
 }
 
 void link_release(void)
 {
-    for (int i = 0; i < net.size; i++) {
-        peer *p = &net.peers[i];
-        if (!p->in || p->in->done == p->read)
+    for (int i = 0; i < net.nnears; i++) {
+        peer *p = &net.peers[net.nears[i]];
+        if (p->in->done == p->read)
             continue;
         __atomic_store_n(&p->in->done, p->read, __ATOMIC_RELEASE);
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -660,8 +689,10 @@ void link_release(void)
     }
 }
 
+/* All ranks have said that they leave, and MPI_Finalize ends when all have called it: it asks the
+ * launcher's daemons, over connections that are there. MPI_Barrier would make new ones between
+ * ranks that exchange no records, which never ends when the link is cut just then. */
 void link_close(void)
 {
-    MPI_Barrier(net.world);
     MPI_Finalize();
 }

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -12,6 +13,7 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "distributed/alive.h"
+#include "distributed/asks.h"
 #include "distributed/environment.h"
 #include "distributed/server_ranks.h"
 #include "engine/pool.h"
@@ -23,6 +25,7 @@ enum {
     SLEEP_LEAST_US = 10,
     SLEEP_MOST_US = 1000,
     SLEEP_HEARD_US = 10000, /* where every rank wakes this one */
+    STARVED_US = 200000, /* without memory for a record to itself, until a rank gives up */
     LOOK_US = 100000, /* between two looks at the other ranks and at waits */
     TOLD_US = 5000000, /* when a call without an answer is told first */
     GRACE_US = 2000000 /* the server gives up first, since it knows the missing ranks */
@@ -44,8 +47,15 @@ typedef struct waiting {
     int done;
     int rank;
     kv_err error;
-    struct waiting *next;
 } waiting;
+
+/* Calls that were made together: their requests have consecutive numbers. */
+typedef struct waiting_group {
+    uint64_t first;
+    int n;
+    waiting *calls;
+    struct waiting_group *next;
+} waiting_group;
 
 /* A call of which some bytes have come. */
 typedef struct partial_call {
@@ -60,23 +70,29 @@ static struct {
     bool open;
     bool crowded; /* more ranks than processors: threads that wait let others run */
     bool remote;     /* some ranks cannot wake this one */
+    bool shared;     /* crowded, and all ranks are here: a thread that waits sleeps for the net */
     pthread_mutex_t drive;
+    pthread_mutex_t seat; /* held by the thread that sleeps in the link */
+    int thread_sits;      /* it is the net's; atomic */
     pthread_t thread;
 
     pthread_mutex_t lock; /* covers the next four */
     net_item *posted, **posted_end;
-    waiting *calls;
+    waiting_group *calls;
     uint64_t requests;
     int stop;           /* atomic */
+    bool leaves;        /* atomic: it has said so, or is about to */
     bool changed;       /* atomic: takers have news of their own */
     int64_t driven_us;  /* when another thread than the net's drove last; atomic */
 
     /* Of the driver. */
     int first_peer, end_peer; /* the ranks that this one exchanges records with */
     queue *queues;            /* one for each of them */
+    net_item *farewells;      /* to each of them */
     queue *busy, **busy_end;  /* those that may have items */
     bool told_loss;           /* the others have been told of a rank that is lost */
     struct own_record *own; /* records to this rank that are open */
+    int64_t starved_us;     /* since when there is no memory for one; 0: there is */
     partial_call *partial_calls;
     net_item *answers;
     net_taker taker;
@@ -84,6 +100,7 @@ static struct {
     int64_t looked_us;
     bool sent_own; /* to this rank, since the last settling */
 } net = {.drive = PTHREAD_MUTEX_INITIALIZER,
+         .seat = PTHREAD_MUTEX_INITIALIZER,
          .lock = PTHREAD_MUTEX_INITIALIZER,
          .posted_end = &net.posted,
          .busy_end = &net.busy};
@@ -193,12 +210,24 @@ typedef struct own_record {
     _Alignas(8) char bytes[];
 } own_record;
 
+/* Where memory stays away the job ends: nobody else knows what this rank waits for. */
+static void starve(const kv_err *why)
+{
+    int64_t now = net_now_us();
+    net.starved_us = net.starved_us ? net.starved_us : now;
+    if (now - net.starved_us > STARVED_US)
+        net_cannot_serve(why);
+}
+
 link_rec *net_reserve_own(int64_t bytes)
 {
-    kv_err unused = {0};
-    own_record *r = mem_alloc(1, sizeof(own_record) + sizeof(link_rec) + (size_t)bytes, &unused);
-    if (!r)
+    kv_err e = {0};
+    own_record *r = mem_alloc(1, sizeof(own_record) + sizeof(link_rec) + (size_t)bytes, &e);
+    if (!r) {
+        starve(&e);
         return NULL;
+    }
+    net.starved_us = 0;
     r->below = net.own;
     net.own = r;
     return (link_rec *)(void *)r->bytes;
@@ -282,14 +311,24 @@ static void free_item(net_item *i)
     mem_free(i);
 }
 
+void net_cannot_serve(const kv_err *why)
+{
+    char text[256];
+    snprintf(text, sizeof text, "rank %d on %s can serve no more: %.160s", net_rank(),
+             link_host(net_rank()), why->text);
+    alive_lost(net_rank(), text);
+}
+
 void net_answer(int rank, link_rec head, const void *payload)
 {
-    kv_err unused = {0};
-    answer *a = mem_alloc(1, sizeof *a + head.bytes, &unused);
-    if (!a)
-        return; /* the other side gives up in time */
+    kv_err e = {0};
+    answer *a = mem_alloc(1, sizeof *a + head.bytes, &e);
+    if (!a) {
+        net_cannot_serve(&e);
+        return;
+    }
     a->item = (net_item){.step = send_answer, .release = free_item, .peer = rank,
-                         .priority = head.kind == LINK_LEFT ? INT32_MIN : INT32_MAX};
+                         .priority = INT32_MAX};
     a->head = head;
     if (head.bytes)
         memcpy(a->data, payload, head.bytes);
@@ -320,10 +359,11 @@ int net_new_store(kv_err *e)
 
 static waiting *find_waiting(uint64_t request)
 {
-    waiting *w = net.calls;
-    while (w && w->request != request)
-        w = w->next;
-    return w;
+    waiting_group *g = net.calls;
+    while (g && request - g->first >= (uint64_t)g->n)
+        g = g->next;
+    waiting *w = g ? &g->calls[request - g->first] : NULL;
+    return w && w->request == request ? w : NULL;
 }
 
 /* A reply, or some of its bytes. */
@@ -333,7 +373,7 @@ static void take_reply(int rank, const link_rec *r)
     waiting *w = find_waiting(r->request);
     if (w && w->rank == rank) {
         if (r->kind == LINK_FAILED) {
-            memcpy(&w->error, r + 1, sizeof w->error < r->bytes ? sizeof w->error : r->bytes);
+            ask_error(&w->error, r + 1, r->bytes);
         } else if (mem_grow(&w->reply, &w->cap, w->bytes + r->bytes, 1, &w->error) == KV_OK) {
             if (r->bytes > 0)
                 memcpy(w->reply + w->bytes, r + 1, r->bytes);
@@ -345,41 +385,71 @@ static void take_reply(int rank, const link_rec *r)
         }
     }
     pthread_mutex_unlock(&net.lock);
+    if (net.shared) /* its caller may sleep in `rest` */
+        link_wake();
 }
 
+static void free_partial(partial_call *p)
+{
+    mem_free(p->record);
+    mem_free(p);
+}
+
+/* A call whose records do not follow on each other. */
+static void refuse_call(int rank, const link_rec *r)
+{
+    kv_err e = {0};
+    ask_malformed(&e);
+    net_answer(rank, (link_rec){.bytes = sizeof e, .kind = LINK_FAILED, .request = r->request}, &e);
+}
+
+/* A call in one record goes to its taker as it is. Of one in several the header is the last one's,
+ * and the payload of all of them follows. */
 static void take_call(int rank, const link_rec *r)
 {
     partial_call **at = &net.partial_calls, *p;
     kv_err e = {0};
+    if (!net.taker.take[LINK_CALL])
+        return;
     while (*at && ((*at)->rank != rank || (*at)->request != r->request))
         at = &(*at)->next;
     p = *at;
-    if (!p && r->call.sent == 0 && r->flags & LINK_LAST) { /* all in one */
+    if (r->call.sent != (p ? p->bytes - (int64_t)sizeof *r : 0)) {
+        if (p) {
+            *at = p->next;
+            free_partial(p);
+        }
+        refuse_call(rank, r);
+        return;
+    }
+    if (!p && r->flags & LINK_LAST) {
         net.taker.take[LINK_CALL](rank, r);
         return;
     }
     if (!p) {
         p = mem_zalloc(1, sizeof *p, &e);
-        if (!p)
+        if (!p) {
+            net_cannot_serve(&e);
             return;
+        }
         p->rank = rank;
         p->request = r->request;
         p->bytes = sizeof(link_rec);
         p->next = net.partial_calls;
         *(at = &net.partial_calls) = p;
     }
-    if (mem_grow(&p->record, &p->cap, p->bytes + r->bytes, 1, &e))
+    if (mem_grow(&p->record, &p->cap, p->bytes + r->bytes, 1, &e)) {
+        net_cannot_serve(&e);
         return;
+    }
     memcpy(p->record + p->bytes, r + 1, r->bytes);
     p->bytes += r->bytes;
     if (!(r->flags & LINK_LAST))
         return;
     *at = p->next;
     *(link_rec *)(void *)p->record = *r;
-    ((link_rec *)(void *)p->record)->bytes = (uint32_t)(p->bytes - (int64_t)sizeof *r);
     net.taker.take[LINK_CALL](rank, (link_rec *)(void *)p->record);
-    mem_free(p->record);
-    mem_free(p);
+    free_partial(p);
 }
 
 static void take_left(int rank)
@@ -392,11 +462,8 @@ static void take_left(int rank)
 static void take_loss(const link_rec *r)
 {
     kv_err lost = {0};
-    if (r->bytes != sizeof lost)
-        return;
-    memcpy(&lost, r + 1, sizeof lost);
-    lost.text[sizeof lost.text - 1] = 0;
-    alive_lost(lost.has_rank ? lost.rank : -1, lost.text);
+    ask_error(&lost, r + 1, r->bytes);
+    alive_told(lost.has_rank ? lost.rank : -1, lost.text);
 }
 
 static void take_record(int rank, const link_rec *r)
@@ -458,10 +525,12 @@ static bool give_up(void)
     return false;
 }
 
+/* Also to ranks that have left: they wait until all have. Nobody misses one that has left. */
 static void send_beats(void)
 {
-    for (int i = net.first_peer; i < net.end_peer; i++)
-        if (i != net_rank() && !alive_has_left(i))
+    bool leaves = __atomic_load_n(&net.leaves, __ATOMIC_ACQUIRE);
+    for (int i = net.first_peer; i < net.end_peer && !leaves; i++)
+        if (i != net_rank())
             net_answer(i, (link_rec){.kind = LINK_BEAT}, NULL);
 }
 
@@ -498,28 +567,85 @@ static bool progress(void)
 /* For threads that wait: drives if no other thread does. */
 static bool drive(void)
 {
-    if (pthread_mutex_trylock(&net.drive))
-        return false;
-    __atomic_store_n(&net.driven_us, net_now_us(), __ATOMIC_RELAXED);
-    bool any = progress();
-    pthread_mutex_unlock(&net.drive);
+    bool any = false;
+    if (pthread_mutex_trylock(&net.drive) == 0) {
+        __atomic_store_n(&net.driven_us, net_now_us(), __ATOMIC_RELAXED);
+        any = progress();
+        pthread_mutex_unlock(&net.drive);
+    }
     if (!any && net.crowded)
         sched_yield();
     return any;
 }
 
-/* While another thread drives, the other ranks need not wake this one. */
-static void sleep_us(int us, bool other_drives)
+/* The seat is held. While another thread drives, the other ranks need not wake this one. Once a
+ * rank is lost nothing is taken any more, so that records that lie there are no reason to stay
+ * awake. `set`: NULL, or the sleep ends when it is not 0. Returns false, for one with `set`, if
+ * another thread drives. */
+static bool sleep_us(int64_t us, bool other_drives, const int *set)
 {
-    bool listening = !other_drives && pthread_mutex_trylock(&net.drive) == 0;
+    bool listening = !other_drives && !alive_is_lost(NULL) && !pthread_mutex_trylock(&net.drive);
+    if (set && !listening && !alive_is_lost(NULL))
+        return false;
     bool idle = link_lie_down(listening);
     if (listening)
         pthread_mutex_unlock(&net.drive);
     bool posted = __atomic_load_n(&net.posted, __ATOMIC_RELAXED) ||
-                  __atomic_load_n(&net.changed, __ATOMIC_RELAXED);
+                  __atomic_load_n(&net.changed, __ATOMIC_RELAXED) ||
+                  (set && __atomic_load_n(set, __ATOMIC_ACQUIRE));
     bool heard = listening && !net.remote;
     if (idle)
         link_sleep(posted ? 0 : heard || us < SLEEP_MOST_US ? us : SLEEP_MOST_US);
+    return true;
+}
+
+/* For threads that wait, where ranks outnumber processors: drives, and sleeps for the net when
+ * there is nothing to do, so that a record wakes the thread that waits for it and no other. Before
+ * it sleeps it lets others run some times, and for as long as a thread spins elsewhere, since they
+ * may bring records: that costs a microsecond each time, and a wake-up of another processor ten and
+ * more in virtual machines. Returns false if another thread drives, which goes on until there is
+ * nothing to do. */
+static bool rest(const int *set, int64_t us)
+{
+    enum { YIELDS = 10 };
+    if (pthread_mutex_trylock(&net.seat)) {
+        if (!__atomic_load_n(&net.thread_sits, __ATOMIC_ACQUIRE))
+            return false;
+        __atomic_store_n(&net.driven_us, net_now_us(), __ATOMIC_RELAXED);
+        link_wake(); /* it leaves the seat, see run_thread */
+        sched_yield();
+        return true;
+    }
+    bool any = false, drives = true;
+    int64_t until = net_now_us() + SPIN_US;
+    for (int i = 0; !any && !__atomic_load_n(set, __ATOMIC_ACQUIRE) && !alive_is_lost(NULL); i++) {
+        if (i >= YIELDS && net_now_us() > until)
+            break;
+        any = drive();
+    }
+    if (!any && !__atomic_load_n(set, __ATOMIC_ACQUIRE))
+        drives = sleep_us(us, false, set);
+    pthread_mutex_unlock(&net.seat);
+    return drives;
+}
+
+/* The net's thread has nothing to do. */
+static void idle_us(int us, bool other_drives)
+{
+    if (pthread_mutex_trylock(&net.seat)) {
+        usleep(SLEEP_MOST_US);
+        return;
+    }
+    __atomic_store_n(&net.thread_sits, 1, __ATOMIC_RELEASE);
+    sleep_us(us, other_drives, NULL);
+    __atomic_store_n(&net.thread_sits, 0, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&net.seat);
+}
+
+static bool other_drives(int64_t now)
+{
+    int64_t since = now - __atomic_load_n(&net.driven_us, __ATOMIC_RELAXED);
+    return since < (net.shared ? SLEEP_MOST_US : SPIN_US);
 }
 
 static void *run_thread(void *arg)
@@ -529,7 +655,13 @@ static void *run_thread(void *arg)
     (void)arg;
     while (!__atomic_load_n(&net.stop, __ATOMIC_ACQUIRE)) {
         bool any = false;
+        if (net.shared && other_drives(net_now_us())) { /* which sleeps for the net, too */
+            usleep(SLEEP_MOST_US);
+            continue;
+        }
         if (pthread_mutex_trylock(&net.drive) == 0) {
+            if (net.shared)
+                __atomic_store_n(&net.driven_us, 0, __ATOMIC_RELAXED); /* this one goes on */
             any = progress();
             pthread_mutex_unlock(&net.drive);
         }
@@ -538,10 +670,10 @@ static void *run_thread(void *arg)
             busy_us = now;
             nap = SLEEP_LEAST_US;
         }
-        bool other = now - __atomic_load_n(&net.driven_us, __ATOMIC_RELAXED) < SPIN_US;
+        bool other = !net.shared && other_drives(now);
         if (!other && (any || (now - busy_us < SPIN_US && !net.crowded)))
             continue;
-        sleep_us(nap, other);
+        idle_us(nap, other);
         nap = nap * 5 / 4 < SLEEP_HEARD_US ? nap * 5 / 4 + 1 : SLEEP_HEARD_US;
     }
     return NULL;
@@ -564,7 +696,8 @@ static int wait_reply(const int *done, const net_call *c, int64_t begin, kv_err 
     int64_t limit = (int64_t)(net_timeout() * 1e6), told = TOLD_US, looked = begin;
     int rc = KV_OK;
     for (int idle = 0; !__atomic_load_n(done, __ATOMIC_ACQUIRE);) {
-        idle = drive() ? 0 : idle + 1;
+        bool rested = net.shared && rest(done, SLEEP_HEARD_US);
+        idle = rested || drive() ? 0 : idle + 1;
         if (alive_is_lost(e))
             return KV_E_PEER;
         if (idle > 2000)
@@ -638,29 +771,32 @@ static void withdraw(const sending *s)
     pthread_mutex_unlock(&net.drive);
 }
 
-static void forget(waiting *w)
+static void forget(const waiting_group *g)
 {
     pthread_mutex_lock(&net.lock);
-    waiting **at = &net.calls;
-    while (*at && *at != w)
+    waiting_group **at = &net.calls;
+    while (*at && *at != g)
         at = &(*at)->next;
-    if (kv_assert(*at, "a call to rank %d ends, and was not waited for", w->rank))
-        *at = w->next;
+    if (kv_assert(*at, "%d calls end, and were not waited for", g->n))
+        *at = g->next;
     pthread_mutex_unlock(&net.lock);
 }
 
-static void begin_call(waiting *w, sending *s, const net_call *c)
+static void begin_calls(waiting_group *g, sending *s, const net_call *calls)
 {
-    *w = (waiting){.rank = c->rank};
     pthread_mutex_lock(&net.lock);
-    w->request = link_call_number(++net.requests);
-    w->next = net.calls;
-    net.calls = w;
+    g->first = link_call_number(net.requests + 1);
+    net.requests += (uint64_t)g->n;
+    for (int i = 0; i < g->n; i++)
+        g->calls[i] = (waiting){.request = g->first + (uint64_t)i, .rank = calls[i].rank};
+    g->next = net.calls;
+    net.calls = g;
     pthread_mutex_unlock(&net.lock);
-    *s = (sending){.item = {.step = send_call, .peer = c->rank, .priority = INT32_MAX - 1},
-                   .call = c,
-                   .request = w->request};
-    net_post(&s->item);
+    for (int i = 0; i < g->n; i++) {
+        net_item item = {.step = send_call, .peer = calls[i].rank, .priority = INT32_MAX - 1};
+        s[i] = (sending){.item = item, .call = &calls[i], .request = g->first + (uint64_t)i};
+        net_post(&s[i].item);
+    }
 }
 
 int net_calls_wait(const net_call *calls, int n, void **replies, int64_t *bytes, kv_err *e)
@@ -671,11 +807,11 @@ int net_calls_wait(const net_call *calls, int n, void **replies, int64_t *bytes,
     e = e ? e : &unused;
     int64_t begin = net_now_us();
     int rc = w && s ? KV_OK : KV_E_MEMORY;
-    for (int i = 0; i < n && !rc; i++)
-        begin_call(&w[i], &s[i], &calls[i]);
-    for (int i = 0; i < n && w && s; i++) {
+    waiting_group g = {.n = rc ? 0 : n, .calls = w};
+    if (g.n > 0)
+        begin_calls(&g, s, calls);
+    for (int i = 0; i < g.n; i++) {
         int failed = rc ? rc : wait_reply(&w[i].done, &calls[i], begin, e);
-        forget(&w[i]);
         if (failed)
             withdraw(&s[i]);
         if (!failed && w[i].error.code) {
@@ -684,21 +820,17 @@ int net_calls_wait(const net_call *calls, int n, void **replies, int64_t *bytes,
                 *e = w[i].error;
         }
         rc = rc ? rc : failed;
-        if (replies) {
-            replies[i] = w[i].reply;
-            bytes[i] = w[i].bytes;
-        } else {
-            mem_free(w[i].reply);
-        }
     }
+    if (g.n > 0)
+        forget(&g); /* no reply is written any more */
+    for (int i = 0; i < n && replies; i++) {
+        replies[i] = rc ? NULL : w[i].reply;
+        bytes[i] = rc ? 0 : w[i].bytes;
+    }
+    for (int i = 0; i < g.n && (rc || !replies); i++)
+        mem_free(w[i].reply);
     mem_free(w);
     mem_free(s);
-    if (rc && replies) {
-        for (int i = 0; i < n; i++) {
-            mem_free(replies[i]);
-            replies[i] = NULL;
-        }
-    }
     return rc;
 }
 
@@ -712,6 +844,7 @@ int net_call_wait(const net_call *c, void **reply, int64_t *reply_bytes, kv_err 
 static void stop_thread(void)
 {
     pool_set_poll(NULL);
+    pool_set_rest(NULL, NULL);
     __atomic_store_n(&net.stop, 1, __ATOMIC_RELEASE);
     net_wake();
     pthread_join(net.thread, NULL);
@@ -779,6 +912,9 @@ static void share_processors(void)
     }
     pool_share(here);
     net.crowded = here > pool_workers();
+    net.shared = net.crowded && !net.remote;
+    if (net.shared)
+        pool_set_spins(0);
 }
 
 int net_open(int (*ready)(kv_err *e), kv_err *e)
@@ -791,24 +927,41 @@ int net_open(int (*ready)(kv_err *e), kv_err *e)
         return rc;
     server_peers(&net.first_peer, &net.end_peer);
     net.queues = mem_zalloc(net.end_peer - net.first_peer, sizeof *net.queues, e);
-    if (!net.queues || (rc = alive_open(net_now_us(), e)))
+    net.farewells = mem_alloc(net.end_peer - net.first_peer, sizeof *net.farewells, e);
+    if (!net.queues || !net.farewells || (rc = alive_open(net_now_us(), e)))
         return rc ? rc : KV_E_MEMORY;
     share_processors();
     if ((rc = ready(e)))
         return rc;
     if (pthread_create(&net.thread, NULL, run_thread, NULL))
         return kv_err_set(e, KV_E_MEMORY, "no thread for the net");
-    pool_set_poll(net.crowded && !net.remote ? NULL : drive);
+    pool_set_poll(net.shared ? NULL : drive);
+    pool_set_rest(net.shared ? rest : NULL, link_wake);
     net.open = true;
     on_exit(at_exit, NULL);
     return KV_OK;
 }
 
-/* The last thing that a rank says. */
+static net_step send_left(net_item *i)
+{
+    link_rec *r = net_reserve(i->peer, 0);
+    if (!r)
+        return NET_FULL;
+    *r = (link_rec){.kind = LINK_LEFT};
+    net_commit(i->peer);
+    return NET_ENDED;
+}
+
+/* The last thing that a rank says, behind all others. The others wait for it, and one that has left
+ * is told of no loss any more: so its memory is there from the beginning. */
 static void say_left(void)
 {
-    for (int i = net.first_peer; i < net.end_peer; i++)
-        net_answer(i, (link_rec){.kind = LINK_LEFT}, NULL);
+    __atomic_store_n(&net.leaves, true, __ATOMIC_RELEASE);
+    for (int i = net.first_peer; i < net.end_peer; i++) {
+        net_item *item = &net.farewells[i - net.first_peer];
+        *item = (net_item){.step = send_left, .peer = i, .priority = INT32_MIN};
+        net_post(item);
+    }
 }
 
 static bool all_left(void)
@@ -833,6 +986,11 @@ void net_close(void)
         idle = drive() ? 0 : idle + 1;
         if (idle > 2000)
             usleep(SLEEP_MOST_US);
+    }
+    if (alive_is_lost(NULL)) { /* the others may not know it yet, if it is this rank */
+        pthread_mutex_lock(&net.drive);
+        give_up();
+        pthread_mutex_unlock(&net.drive);
     }
     stop_thread();
     if (!alive_is_lost(NULL))

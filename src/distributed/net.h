@@ -5,9 +5,12 @@
  * and checks that the other ranks are alive. It is the net's own thread, or one that waits for a
  * reply (see pool_set_poll), which then needs no wake-up. The net's thread spins for 50
  * microseconds when there is nothing to do, then sleeps: ranks of this machine wake it, for others
- * it looks every 10 microseconds, rising to a millisecond. Where a machine has more ranks than
- * processors, and all ranks are on it, no thread spins: a thread that waits leaves its processor to
- * one that has work.
+ * it looks every 10 microseconds, rising to a millisecond.
+ *
+ * Where a machine has more ranks than processors, and all ranks are on it, no thread spins: a
+ * thread that waits leaves its processor to one that has work. It drives, and sleeps until a record
+ * wakes it; the net's thread looks every millisecond whether a thread has driven since, and sleeps
+ * for the records of others if not. What is posted meanwhile is sent within that time.
  */
 #ifndef DISTRIBUTED_NET_H
 #define DISTRIBUTED_NET_H
@@ -64,9 +67,13 @@ static inline void net_commit(int rank)
         link_commit(rank);
 }
 
-/* A small record from a function that takes records: it is sent soon, whatever is queued; but one
- * of the kind LEFT goes behind all. */
+/* A small record from a function that takes records: it is sent soon, whatever is queued. */
 void net_answer(int rank, link_rec head, const void *payload);
+
+/* This rank cannot do something that others wait for, such as an answer for which it has no memory:
+ * it counts as lost, and the job ends with a sentence that names it. Whoever waits would do so
+ * until its timeout. */
+void net_cannot_serve(const kv_err *why);
 
 /* ---- Receiving ---- */
 

@@ -1,4 +1,5 @@
-/* Parts come with their first values and go with their store, or when their key moves. */
+/* The table of parts of a store on a server. A part is added with its first value and dropped with
+ * its store, or when its key moves to other servers. */
 #include "distributed/parts.h"
 
 #include <string.h>
@@ -28,7 +29,10 @@ void parts_touch(server_state *s, part *p)
 static int put_value(const server_state *s, part *p, const ask_slot *in, const char *data,
                      kv_err *e)
 {
-    kv_array **stored = &s->store->slots.items[p->slot].stored, *first = NULL;
+    kv_array **stored, *first = NULL;
+    if (!p->keeps)
+        return ask_malformed(e);
+    stored = &s->store->slots.items[p->slot].stored;
     int rc = ask_array(&first, p->storage, p->dtype, p->ndim, p->shape, data, in->bytes, e);
     if (rc)
         return rc;
@@ -38,6 +42,9 @@ static int put_value(const server_state *s, part *p, const ask_slot *in, const c
     p->begun = in->key.round;
     return KV_OK;
 }
+
+/* Numbers of parts are below this: 16 TB of parts that a record holds. */
+#define PARTS_MOST ((int64_t)1 << 26)
 
 /* One with a number alone, which is not in the list yet. */
 static part *make_part(server_state *s, int64_t id, kv_err *e)
@@ -58,7 +65,7 @@ static part *make_part(server_state *s, int64_t id, kv_err *e)
 part *parts_of_sum(server_state *s, int64_t id, kv_err *e)
 {
     part *p = parts_find(s, id);
-    if (id < 0)
+    if (id < 0 || id >= PARTS_MOST)
         ask_malformed(e);
     else if (!p)
         p = make_part(s, id, e);
@@ -67,8 +74,21 @@ part *parts_of_sum(server_state *s, int64_t id, kv_err *e)
     return p;
 }
 
+static int64_t product(int ndim, const int64_t *shape)
+{
+    int64_t n = 1;
+    for (int i = 0; i < ndim; i++)
+        n *= shape[i];
+    return n;
+}
+
 static int new_part(server_state *s, const ask_slot *in, const kv_key *key, part **out, kv_err *e)
 {
+    int64_t shape[KV_MAX_NDIM];
+    const place *cut = &in->key.place;
+    int ndim = place_shape(cut, in->count, in->key.ndim, in->key.shape, shape);
+    if (in->part >= PARTS_MOST || s->how.sums || product(ndim, shape) != in->count)
+        return ask_malformed(e);
     part *p = make_part(s, in->part, e);
     if (!p)
         return KV_E_MEMORY;
@@ -82,7 +102,8 @@ static int new_part(server_state *s, const ask_slot *in, const kv_key *key, part
     p->storage = (kv_storage)in->key.storage;
     p->from = in->from;
     p->count = in->count;
-    p->ndim = place_shape(&in->key.place, in->count, in->key.ndim, in->key.shape, p->shape);
+    p->ndim = ndim;
+    memcpy(p->shape, shape, (size_t)ndim * sizeof *shape);
     p->bytes = in->count * kv_dtype_bytes(p->dtype);
     p->origin.key = p->key;
     p->begun = in->key.round;
@@ -108,8 +129,12 @@ static int init_part(server_state *s, const ask_slot *in, const kv_key *key, con
     if (!rc)
         rc = kv_init(s->store, &id, 1, &first, NULL, e);
     kv_array_unref(first);
-    if (rc)
+    if (rc) { /* nothing may come to a part without a slot */
+        s->parts[p->id] = NULL;
+        s->bytes -= p->bytes;
+        parts_free(s, p);
         return rc;
+    }
     p->slot = s->store->slots.n - 1;
     s->store->slots.items[p->slot].part = &p->origin;
     return KV_OK;
@@ -160,6 +185,11 @@ void parts_free(server_state *s, part *p)
         return;
     while (p->rounds)
         parts_free_round(s, p, p->rounds);
+    for (server_pull *x = p->pulls, *next; x; x = next) {
+        next = x->next;
+        mem_free(x->ids);
+        mem_free(x);
+    }
     mem_free((char *)p->key.name);
     parts_drop_codes(p);
     part_changes_release(p);
@@ -170,8 +200,10 @@ void parts_free(server_state *s, part *p)
 static int drop_part(server_state *s, part *p, kv_err *e)
 {
     const int64_t none = 0;
-    slot *x = &s->store->slots.items[p->slot];
     kv_array *empty = NULL;
+    if (!p->keeps)
+        return ask_malformed(e);
+    slot *x = &s->store->slots.items[p->slot];
     if (p->rounds || p->pulls || p->replies || p->touched)
         return kv_err_set(e, KV_E_INTERNAL, "part %lld is in use", (long long)p->id);
     int rc = kv_array_new(&empty, p->dtype, 1, &none, (kv_ctx){KV_CPU, 0}, e);
@@ -192,16 +224,17 @@ static int drop_part(server_state *s, part *p, kv_err *e)
 int parts_drop(server_state *s, int64_t first, int64_t n, kv_err *e)
 {
     int rc = KV_OK;
-    for (int64_t i = first; i < first + n && !rc; i++) {
-        part *p = parts_find(s, i);
-        rc = p ? drop_part(s, p, e) : KV_OK;
-    }
+    if (first < 0 || n < 0)
+        return ask_malformed(e);
+    for (int64_t i = first; i < s->nparts && i - first < n && !rc; i++)
+        if (s->parts[i])
+            rc = drop_part(s, s->parts[i], e);
     return rc;
 }
 
 int parts_init(server_state *s, const link_rec *r, kv_err *e)
 {
-    const char *at = (const char *)(r + 1), *end = at + r->bytes;
+    const char *at = (const char *)(r + 1), *end = at + link_call_bytes(r);
     int rc = KV_OK;
     while (at < end && !rc) {
         kv_key key;

@@ -1,4 +1,4 @@
-/* Arrays are cut into parts. */
+/* Cutting arrays into parts: how many parts a key gets, and where each begins. */
 #include "distributed/place.h"
 
 #include <string.h>
@@ -49,6 +49,21 @@ place place_new(kv_dtype dtype, kv_storage storage, int ndim, const int64_t *sha
     if (rows * row * each <= PLACE_MOST)
         return cut(size, rows * row, row);
     return need == PLACE_BY_ROWS ? cut(size, size, row) : place_in_records(size, dtype);
+}
+
+bool place_is_valid(const place *p, int ndim, const int64_t *shape, int servers)
+{
+    int64_t row = 1;
+    for (int i = 1; i < ndim; i++)
+        row *= shape[i];
+    int64_t size = ndim ? shape[0] * row : 1;
+    if (p->size != size || p->step < 1 || p->nparts < 1 || p->first < 0 ||
+        p->first > INT64_MAX - p->nparts || p->server < -1 || p->server >= servers)
+        return false;
+    if (p->nparts == 1)
+        return size <= p->step && (p->row == 0 || p->row == row);
+    return p->nparts == (size - 1) / p->step + 1 && p->step % ALIGNED == 0 &&
+           (p->row == 0 || (p->row == row && p->step % row == 0));
 }
 
 int place_shape(const place *p, int64_t count, int ndim, const int64_t *shape,

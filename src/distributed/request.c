@@ -294,8 +294,12 @@ static int start_prepared(engine_op *op, kv_err *e)
         rc = request_place_outs(rq, e);
     if (!rc)
         return request_expect_streamed(rq) ? post_and_bring(rq, e) : post_queues(op, e);
+    if (rc == KV_E_MEMORY && !rq->pulls)
+        net_cannot_serve(e); /* its rounds have begun, and the other ranks wait for them */
     rq->error = *e;
     rq->waiting = 0;
+    if (rc == KV_E_MEMORY && !rq->pulls) /* its round lacks this rank, and all wait for it */
+        net_cannot_serve(e);
     request_look_at_end(rq);
     return rc;
 }
@@ -366,7 +370,8 @@ int request_lay_out(request *rq, kv_err *e)
         request_item *c = &rq->items[i];
         c->left = c->place.nparts;
         for (int32_t p = 0; p < c->place.nparts; p++)
-            rq->chunks[rq->queues[place_server(&c->place, p, servers)].end++] = (chunk){i, p};
+            rq->chunks[rq->queues[place_server(&c->place, p, servers)].end++] =
+                (chunk){.item = i, .part = p};
     }
     kv_assert(at == n && rq->queues[servers - 1].end == n, "%lld parts make %lld chunks",
               (long long)n, (long long)rq->queues[servers - 1].end);
@@ -546,19 +551,44 @@ static void read_codes(const request *rq, const chunk *p, int64_t from, const pu
     }
 }
 
+/* Returns true if n elements, or bytes, from `at` on are some of all that the chunk of a record
+ * has, and with the last record the last ones. */
+static bool is_range(const link_rec *r, int64_t at, int64_t n, int64_t all)
+{
+    bool within = at >= 0 && at <= all && n >= 0 && n <= all - at;
+    return within && (!(r->flags & LINK_LAST) || n == all - at);
+}
+
+/* Plain elements of a chunk. */
+static int take_elements(request *rq, const chunk *p, const link_rec *r, kv_err *e)
+{
+    const request_item *c = &rq->items[p->item];
+    int64_t each = kv_dtype_bytes(c->dtype), at = r->value.offset;
+    if (at % each || r->bytes % each ||
+        !is_range(r, at, r->bytes, place_count(&c->place, p->part) * each))
+        return ask_malformed(e);
+    request_value(rq, p, at, r + 1, r->bytes);
+    return KV_OK;
+}
+
 /* The codes of a chunk. */
-static void take_codes(request *rq, const chunk *p, const link_rec *r)
+static int take_codes(request *rq, const chunk *p, const link_rec *r, kv_err *e)
 {
     push_codes how;
-    kv_err e = {0};
     const request_item *c = &rq->items[p->item];
-    int64_t at = (place_from(&c->place, p->part) + r->value.element) * (int64_t)sizeof(float);
+    int64_t first = r->value.element, n = r->value.elements;
+    if (c->dtype != KV_FLOAT32 || r->bytes < sizeof how ||
+        !is_range(r, first, n, place_count(&c->place, p->part)))
+        return ask_malformed(e);
     memcpy(&how, r + 1, sizeof how);
     const char *codes = (const char *)(r + 1) + sizeof how;
+    if ((how.code != QUANTISE_1BIT && how.code != QUANTISE_2BIT) ||
+        quantise_bytes((quantise_code)how.code, n) != r->bytes - (int64_t)sizeof how)
+        return ask_malformed(e);
     if (request_has_outs_here(rq, c))
-        read_codes(rq, p, r->value.element, &how, codes, r->value.elements);
-    if (request_write_codes(rq, c, at, &how, codes, r->value.elements, &e))
-        request_fail(rq, p, &e);
+        read_codes(rq, p, first, &how, codes, n);
+    int64_t at = (place_from(&c->place, p->part) + first) * (int64_t)sizeof(float);
+    return request_write_codes(rq, c, at, &how, codes, n, e);
 }
 
 /* The elements of a block that changed, into the outs, whose element `at` is the block's first. */
@@ -585,31 +615,33 @@ static void write_changes(const request *rq, const request_item *c, int64_t at,
 }
 
 /* The elements of a chunk that changed, in the outs that hold the others. */
-static void take_changes(request *rq, const chunk *p, const link_rec *r)
+static int take_changes(const request *rq, const chunk *p, const link_rec *r, kv_err *e)
 {
-    kv_err e = {0};
     changes_block b;
     const request_item *c = &rq->items[p->item];
-    int64_t at = r->value.element, end = at + r->value.elements;
+    int64_t at = r->value.element, n = r->value.elements;
     int64_t first = place_from(&c->place, p->part);
     const char *from = (const char *)(r + 1), *behind = from + r->bytes;
-    bool fits = at >= 0 && end >= at && end <= place_count(&c->place, p->part);
-    while (fits && at < end) {
-        int64_t n = end - at < CHANGES_BLOCK ? end - at : CHANGES_BLOCK;
-        from = changes_decode(&b, from, behind, (int)kv_dtype_bytes(c->dtype), n);
-        if ((fits = from != NULL))
-            write_changes(rq, c, first + at, &b);
-        at += n;
+    if (!rq->changes || !is_range(r, at, n, place_count(&c->place, p->part)))
+        return ask_malformed(e);
+    for (int64_t end = at + n; at < end; at += CHANGES_BLOCK) {
+        int64_t some = end - at < CHANGES_BLOCK ? end - at : CHANGES_BLOCK;
+        from = changes_decode(&b, from, behind, (int)kv_dtype_bytes(c->dtype), some);
+        if (!from)
+            return ask_malformed(e);
+        write_changes(rq, c, first + at, &b);
     }
-    if (!fits && ask_malformed(&e))
-        request_fail(rq, p, &e);
+    return KV_OK;
 }
 
-static void note_round(const request *rq, const chunk *p, const link_rec *r)
+static int note_round(const request *rq, const chunk *p, const link_rec *r, kv_err *e)
 {
     int64_t *told = rq->items[p->item].told;
+    if (told && (r->value.round < 0 || r->value.round == INT64_MAX))
+        return ask_malformed(e);
     if (told && r->value.round < *told)
         *told = r->value.round;
+    return KV_OK;
 }
 
 void request_chunk_ended(request *rq, const chunk *p)
@@ -617,6 +649,7 @@ void request_chunk_ended(request *rq, const chunk *p)
     request_item *c = &rq->items[p->item];
     kv_assert(rq->waiting > 0 && c->left > 0, "request %llu ends a part too many",
               (unsigned long long)rq->token);
+    rq->chunks[p - rq->chunks].ended = true;
     rq->waiting--;
     if (--c->left > 0)
         return;
@@ -625,12 +658,55 @@ void request_chunk_ended(request *rq, const chunk *p)
     end_use(c);
 }
 
-/* Whether a part is still to come: another rank may send one twice. */
-static bool is_awaited(const request *rq, int64_t number)
+/* Returns the chunk that a value belongs to; NULL: none of the request, or its end has come. */
+static const chunk *find_awaited(const request *rq, int64_t number)
 {
     int64_t n = rq->queues[server_count() - 1].end;
-    bool known = rq->waiting > 0 && number >= 0 && number < n;
-    return known && rq->items[rq->chunks[number].item].left > 0;
+    bool known = (rq->pulls || rq->sums) && rq->waiting > 0 && number >= 0 && number < n;
+    return known && !rq->chunks[number].ended ? &rq->chunks[number] : NULL;
+}
+
+static void take_value(request *rq, const link_rec *r)
+{
+    kv_err e = {0};
+    const chunk *p = find_awaited(rq, r->value.chunk);
+    if (!p)
+        return;
+    if (rq->moved)
+        *rq->moved += (int64_t)sizeof *r + r->bytes;
+    int rc = note_round(rq, p, r, &e);
+    if (!rc && r->flags & LINK_CODES)
+        rc = take_codes(rq, p, r, &e);
+    else if (!rc && r->flags & LINK_CHANGES)
+        rc = take_changes(rq, p, r, &e);
+    else if (!rc)
+        rc = take_elements(rq, p, r, &e);
+    if (rc)
+        request_fail(rq, p, &e);
+    if (r->flags & LINK_LAST)
+        request_chunk_ended(rq, p);
+}
+
+/* Pushes were applied. A server that tells of more than are under way is not waited for. */
+static void take_done(request *rq, const link_rec *r)
+{
+    int64_t n = r->done.pushes;
+    if (rq->waiting == 0)
+        return;
+    bool good = !rq->pulls && !rq->sums && n >= 0 && n <= rq->waiting;
+    if (!good)
+        ask_malformed(&rq->error);
+    rq->waiting = good ? rq->waiting - n : 0;
+}
+
+static void take_failed(request *rq, const link_rec *r)
+{
+    if (rq->waiting == 0)
+        return;
+    ask_error(&rq->error, r + 1, r->bytes);
+    if (rq->nitems == 1)
+        kv_err_key(&rq->error, &rq->items[0].key);
+    rq->waiting--;
 }
 
 void request_take(int rank, const link_rec *r)
@@ -639,30 +715,12 @@ void request_take(int rank, const link_rec *r)
     (void)rank;
     if (!rq)
         return;
-    if (r->kind == LINK_VALUE && !is_awaited(rq, r->value.chunk)) {
-        return;
-    } else if (r->kind == LINK_VALUE) {
-        const chunk *p = &rq->chunks[r->value.chunk];
-        if (rq->moved)
-            *rq->moved += (int64_t)sizeof *r + r->bytes;
-        note_round(rq, p, r);
-        if (r->flags & LINK_CODES)
-            take_codes(rq, p, r);
-        else if (r->flags & LINK_CHANGES)
-            take_changes(rq, p, r);
-        else
-            request_value(rq, p, r->value.offset, r + 1, r->bytes);
-        if (r->flags & LINK_LAST)
-            request_chunk_ended(rq, p);
-    } else if (r->kind == LINK_DONE) {
-        rq->waiting -= r->done.pushes;
-    } else if (r->kind == LINK_FAILED) {
-        if (!rq->error.code)
-            memcpy(&rq->error, r + 1, sizeof rq->error);
-        if (rq->nitems == 1)
-            kv_err_key(&rq->error, &rq->items[0].key);
-        rq->waiting--;
-    }
+    if (r->kind == LINK_VALUE)
+        take_value(rq, r);
+    else if (r->kind == LINK_DONE)
+        take_done(rq, r);
+    else if (r->kind == LINK_FAILED)
+        take_failed(rq, r);
     request_look_at_end(rq);
 }
 

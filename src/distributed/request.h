@@ -47,6 +47,7 @@ typedef struct request_item {
 typedef struct chunk {
     int64_t item;
     int32_t part;
+    bool ended; /* all of its reply has come */
 } chunk;
 
 /* The chunks for one server, which are sent in order. */

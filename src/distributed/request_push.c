@@ -16,7 +16,7 @@ enum { CODES_AT_ONCE = 1 << 19 };
 
 /* ---- Sending ---- */
 
-/* A chunk of a push of plain elements or rows: its bytes, and how many a part has in all. */
+/* Returns the bytes of a part, of plain elements or rows; *total becomes how many there are. */
 static const char *data_of(const request_item *c, int32_t part, int64_t *total)
 {
     if (c->blob) {
@@ -155,6 +155,8 @@ static int check_value(const worker *w, int64_t number, const kv_array *a, kv_er
     int rc = call_check_shape(s, a, "value", e);
     if (!rc && w->store->compression.code)
         rc = compression_check(&s->key, a, e);
+    if (!rc && w->store->compression.code) /* another rank made the key, perhaps without codes */
+        rc = compression_check(&s->key, s->stored, e);
     return rc;
 }
 

@@ -77,9 +77,13 @@ static net_step send_add(net_item *i)
                      ? rounds_add(s, net_rank(), &r, &own, &e)
                      : kv_assert_report(&e);
         if (rc) {
+            if (rc == KV_E_MEMORY)
+                net_cannot_serve(&e); /* the other ranks wait for this round */
             request_fail(rq, p, &e);
             request_chunk_ended(rq, p);
         }
+        if (rc == KV_E_MEMORY)
+            net_cannot_serve(&e); /* as where another rank's values find none */
         return request_next_chunk(q);
     }
     if (rq->broadcasts && net_rank() != 0)

@@ -1,5 +1,6 @@
-/* Records are only collected when they come. The net settles after each batch of them, and then all
- * parts with news are looked at together, so that many small rounds cost one push to the store. */
+/* Pushes and pulls on a server. Records are only collected when they come. The net settles after
+ * each batch of them, and then all parts with news are looked at together, so that many small
+ * rounds cost one push to the store. */
 #include "distributed/rounds.h"
 
 #include <string.h>
@@ -45,12 +46,18 @@ static round *find_round(server_state *s, part *p, int64_t number, int worker)
 }
 
 /* Reads the host step of an update, which stands in front of a push. The round keeps that of the
- * lowest rank, because all ranks must apply the same one. Returns the address behind it. */
-static const char *take_host(round *x, const char *data, bool is_lowest)
+ * lowest rank, because all ranks must apply the same one. Returns the address behind it; NULL:
+ * malformed. */
+static const char *take_host(round *x, const char *data, const char *end, bool is_lowest)
 {
     int64_t n;
+    const size_t head = sizeof x->host_step + sizeof n;
+    if ((size_t)(end - data) < head)
+        return NULL;
     memcpy(&n, data + sizeof x->host_step, sizeof n);
-    const char *numbers = data + sizeof x->host_step + sizeof n;
+    const char *numbers = data + head;
+    if (n < 0 || n > PLAN_MAX_STATES || n * (int64_t)sizeof *x->numbers > end - numbers)
+        return NULL;
     size_t bytes = (size_t)n * sizeof *x->numbers;
     if (is_lowest || !x->has_host_step) {
         memcpy(&x->host_step, data, sizeof x->host_step);
@@ -69,16 +76,21 @@ static int lowest(const server_state *s)
     return 0;
 }
 
-/* Memory of its own for a contribution that comes in several records, or as codes. */
-static char *own_data(contribution *c, int64_t bytes)
+/* Memory of its own for a contribution that comes in several records, or as codes. Errors: memory,
+ * internal (the records do not agree on its size). */
+static int own_data(contribution *c, int64_t bytes, kv_err *e)
 {
-    kv_err unused = {0};
-    if (!c->data) {
-        c->data = mem_alloc(bytes, 1, &unused);
-        c->owned = true;
-        c->bytes = bytes;
-    }
-    return c->data;
+    if (c->data)
+        return c->owned && c->bytes == bytes ? KV_OK : ask_malformed(e);
+    if (bytes < 0)
+        return ask_malformed(e);
+    char *data = mem_alloc(bytes, 1, NULL);
+    if (!data)
+        return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
+    c->data = data;
+    c->owned = true;
+    c->bytes = bytes;
+    return KV_OK;
 }
 
 /* Leaves the bytes of a contribution in the link's memory; keep_lent copies them if the round has
@@ -91,23 +103,35 @@ static void lend_data(server_state *s, contribution *c, const char *data, int64_
     s->lent = c;
 }
 
+/* n bytes of codes, behind their header. */
+static int take_codes(const part *p, const link_rec *r, contribution *c, const char *data,
+                      int64_t n, kv_err *e)
+{
+    push_codes how;
+    int64_t at = r->push.element;
+    if (n < (int64_t)sizeof how || p->dtype != KV_FLOAT32 || at < 0 || at > p->count)
+        return ask_malformed(e);
+    memcpy(&how, data, sizeof how);
+    if ((how.code != QUANTISE_1BIT && how.code != QUANTISE_2BIT) || how.back < BACK_NUMBERS ||
+        how.back > BACK_ANEW)
+        return ask_malformed(e);
+    if (own_data(c, p->bytes, e))
+        return e->code;
+    c->how = how;
+    int64_t left = p->count - at, count = (n - (int64_t)sizeof how) * (8 / how.code);
+    quantise_decode((float *)(void *)c->data + at, data + sizeof how, (quantise_code)how.code,
+                    how.threshold, count < left ? count : left);
+    return KV_OK;
+}
+
 static int take_data(server_state *s, part *p, const link_rec *r, contribution *c, const char *data,
                      bool stays, kv_err *e)
 {
     int64_t n = (const char *)(r + 1) + r->bytes - data;
-    if (r->flags & LINK_CODES) {
-        push_codes how;
-        memcpy(&how, data, sizeof how);
-        c->how = how;
-        char *to = own_data(c, p->bytes);
-        if (!to)
-            return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
-        int64_t per = 8 / how.code, left = p->count - r->push.element;
-        int64_t count = (n - (int64_t)sizeof how) * per;
-        quantise_decode((float *)(void *)to + r->push.element, data + sizeof how,
-                        (quantise_code)how.code, how.threshold, count < left ? count : left);
-        return KV_OK;
-    }
+    if (r->flags & LINK_CODES)
+        return take_codes(p, r, c, data, n, e);
+    if (r->flags & LINK_PACKED && n < (int64_t)sizeof(link_packed))
+        return ask_malformed(e);
     if (r->flags & LINK_PACKED) {
         link_packed packed;
         memcpy(&packed, data, sizeof packed);
@@ -118,21 +142,22 @@ static int take_data(server_state *s, part *p, const link_rec *r, contribution *
     if (!sparse && r->push.total != p->bytes)
         return kv_err_set(e, KV_E_SHAPE, "a push of %lld bytes came for %lld",
                           (long long)r->push.total, (long long)p->bytes);
-    c->sparse = sparse;
-    if (stays && n == r->push.total) {
+    if (stays && n == r->push.total && !c->data) {
+        c->sparse = sparse;
         lend_data(s, c, data, n);
         return KV_OK;
     }
-    char *to = own_data(c, r->push.total);
-    if (!to)
-        return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
-    if (r->push.offset < 0 || r->push.offset + n > r->push.total)
+    if (r->push.offset < 0 || n > r->push.total || r->push.offset > r->push.total - n ||
+        (c->data && c->sparse != sparse))
         return ask_malformed(e);
-    memcpy(to + r->push.offset, data, (size_t)n);
+    if (own_data(c, r->push.total, e))
+        return e->code;
+    c->sparse = sparse;
+    memcpy(c->data + r->push.offset, data, (size_t)n);
     return KV_OK;
 }
 
-/* All of a contribution has come. */
+/* Counts a contribution whose last record has come. */
 static void complete(server_state *s, part *p, round *x, int rank, uint64_t request)
 {
     contribution *c = &x->by[s->how.is_async ? 0 : rank];
@@ -141,7 +166,7 @@ static void complete(server_state *s, part *p, round *x, int rank, uint64_t requ
     c->complete = true;
     c->request = request;
     x->have++;
-    if (rank == lowest(s)) {
+    if (rank == lowest(s) && !x->counted) { /* once, though a lower rank may be done since */
         x->optimizer = s->optimizers_come;
         s->open_rounds += !s->how.is_async;
         x->counted = !s->how.is_async;
@@ -149,7 +174,8 @@ static void complete(server_state *s, part *p, round *x, int rank, uint64_t requ
     parts_touch(s, p);
 }
 
-/* The round to which a push belongs; NULL: it is over, or with an error: key, timeout, memory. */
+/* Returns the round to which a push belongs; NULL when that round is over, or with an error: key,
+ * timeout, memory. */
 static round *find_pushed(server_state *s, part *p, int rank, const link_rec *r, kv_err *e)
 {
     if (!p)
@@ -166,23 +192,35 @@ static round *find_pushed(server_state *s, part *p, int rank, const link_rec *r,
     return x && x->by[s->how.is_async ? 0 : rank].complete ? NULL : x;
 }
 
+/* Without memory for what a worker brings its round would stay open, and all would wait for it: the
+ * worker may itself wait before it looks at the error. */
+static void refuse(int rank, const link_rec *r, const kv_err *e)
+{
+    server_fail(rank, r->request, r->store, r->part, e);
+    if (e->code == KV_E_MEMORY)
+        net_cannot_serve(e);
+}
+
 void rounds_push(int rank, const link_rec *r)
 {
     kv_err e = {0};
     const char *data = (const char *)(r + 1), *end = data + r->bytes;
-    server_state *s = server_store_of(r, &e);
+    server_state *s = server_store_of(rank, r, &e);
     part *p = s ? parts_find(s, r->part) : NULL;
     round *x = s ? find_pushed(s, p, rank, r, &e) : NULL;
     contribution *c = x ? &x->by[s->how.is_async ? 0 : rank] : NULL;
-    if (c && r->flags & LINK_HOST)
-        data = take_host(x, data, rank == lowest(s));
-    bool plain = c && !(r->flags & (LINK_CODES | LINK_SPARSE | LINK_PACKED));
-    if (plain && rank != net_rank() && end - data == p->bytes && r->push.total == p->bytes)
+    if (c && r->flags & LINK_HOST && !(data = take_host(x, data, end, rank == lowest(s))))
+        ask_malformed(&e);
+    bool stays = r->flags & LINK_LAST && rank != net_rank();
+    bool plain = c && !c->data && !(r->flags & (LINK_CODES | LINK_SPARSE | LINK_PACKED));
+    if (e.code)
+        c = NULL;
+    else if (plain && stays && end - data == p->bytes && r->push.total == p->bytes)
         lend_data(s, c, data, p->bytes);
     else if (c)
-        take_data(s, p, r, c, data, rank != net_rank(), &e);
+        take_data(s, p, r, c, data, stays, &e);
     if (e.code) {
-        server_fail(rank, r->request, r->store, r->part, &e);
+        refuse(rank, r, &e);
     } else if (c && r->flags & LINK_LAST) {
         c->before = r->push.pulls;
         complete(s, p, x, rank, r->request);
@@ -195,6 +233,11 @@ int rounds_add(server_state *s, int rank, const link_rec *r, const own_add *own,
     bool broadcast = r->flags & LINK_BROADCAST;
     if (!p)
         return e->code;
+    int64_t each = r->add.dtype >= 0 && r->add.dtype < KV_DTYPE_END
+                       ? kv_dtype_bytes((kv_dtype)r->add.dtype)
+                       : 0;
+    if (!each || r->bytes % each)
+        return ask_malformed(e);
     if (r->add.round <= p->applied)
         return kv_err_set(e, KV_E_TIMEOUT,
                           "these values came when their round had been given up");
@@ -212,7 +255,7 @@ int rounds_add(server_state *s, int rank, const link_rec *r, const own_add *own,
                               (long long)r->bytes, (long long)p->bytes);
         p->dtype = (kv_dtype)r->add.dtype;
         p->bytes = r->bytes;
-        p->count = p->bytes / kv_dtype_bytes(p->dtype);
+        p->count = p->bytes / each;
         if (own)
             *c = (contribution){.data = (char *)(uintptr_t)own->data, .bytes = r->bytes};
         else
@@ -228,20 +271,21 @@ int rounds_add(server_state *s, int rank, const link_rec *r, const own_add *own,
 void rounds_take_add(int rank, const link_rec *r)
 {
     kv_err e = {0};
-    server_state *s = server_store_of(r, &e);
+    server_state *s = server_store_of(rank, r, &e);
     if (!s || rounds_add(s, rank, r, NULL, &e))
-        server_fail(rank, r->request, r->store, r->part, &e);
+        refuse(rank, r, &e);
 }
 
 /* ---- Rounds ---- */
 
+/* The pushes of the slowest worker that takes part. Where none does, nobody is behind. */
 static int64_t slowest(const server_state *s, const part *p)
 {
     int64_t least = INT64_MAX;
     for (int i = 0; i < s->how.workers; i++)
         if (!s->workers[i].done && p->workers[i].applied < least)
             least = p->workers[i].applied;
-    return least == INT64_MAX ? 0 : least;
+    return least;
 }
 
 static bool may_follow(const part *p, int worker, const contribution *c)
@@ -256,6 +300,8 @@ static round *ready_sync(const server_state *s, const part *p)
     if (!x || x->number != p->applied + 1 || p->replies > 0 || x->have == 0)
         return NULL;
     if (x->optimizer > s->optimizers_set)
+        return NULL;
+    if (x->have + s->ndone < s->how.workers) /* some worker has not come and is not done */
         return NULL;
     for (int i = 0; i < s->how.workers; i++) {
         if (server_lacks(s, x, i) || (x->by[i].complete && !may_follow(p, i, &x->by[i])))
@@ -289,7 +335,9 @@ static int add_values(server_state *s, part *p, round *x, kv_err *e)
         kv_array *a = NULL;
         if (!c->complete)
             continue;
-        if (c->sparse)
+        if (!c->data && c->bytes)
+            rc = kv_err_set(e, KV_E_MEMORY, "no memory for a push");
+        else if (c->sparse)
             rc = ask_array(&a, KV_ROW_SPARSE, p->dtype, p->ndim, p->shape, c->data, c->bytes, e);
         else
             rc = kv_array_wrap(&a, c->data, p->dtype, p->ndim, p->shape, (kv_ctx){KV_CPU, 0}, NULL,
@@ -387,13 +435,14 @@ static void apply_batch(server_state *s, int64_t from, int64_t to)
     }
 }
 
-/* Rounds that need the store are pushed to it together. False: there is no memory; the round stays
- * ready, and the next settling tries again. */
-static bool add_to_batch(server_state *s, part *p, round *x)
+/* Rounds that need the store are pushed to it together. Without memory the round fails. */
+static void add_to_batch(server_state *s, part *p, round *x)
 {
-    kv_err unused = {0};
-    if (mem_grow(&s->batch, &s->batch_cap, s->nbatch + 1, sizeof *s->batch, &unused))
-        return false;
+    kv_err e = {0};
+    if (mem_grow(&s->batch, &s->batch_cap, s->nbatch + 1, sizeof *s->batch, &e)) {
+        end_round(s, p, x, &e);
+        return;
+    }
     kv_assert(p->replies == 0, "part %lld is updated while %d workers are sent its values",
               (long long)p->id, p->replies);
     parts_drop_codes(p);
@@ -402,7 +451,6 @@ static bool add_to_batch(server_state *s, part *p, round *x)
     p->applying = x;
     part_changes_begin_round(s, p);
     s->batch[s->nbatch++] = p;
-    return true;
 }
 
 /* ---- Pulls ---- */
@@ -415,8 +463,11 @@ static int add_pull(server_state *s, int64_t id, const server_pull *pull, kv_err
     server_pull *x = s->spare_pulls;
     if (x)
         s->spare_pulls = x->next;
-    else if (!(x = mem_alloc(1, sizeof *x, e)))
+    else if (!(x = mem_alloc(1, sizeof *x, e))) {
+        p->workers[pull->rank].pulls++; /* answered, with an error: pushes behind it may go on */
+        parts_touch(s, p);
         return KV_E_MEMORY;
+    }
     *x = *pull;
     x->next = p->pulls;
     p->pulls = x;
@@ -427,7 +478,7 @@ static int add_pull(server_state *s, int64_t id, const server_pull *pull, kv_err
 void rounds_pull(int rank, const link_rec *r)
 {
     kv_err e = {0};
-    server_state *s = server_store_of(r, &e);
+    server_state *s = server_store_of(rank, r, &e);
     const server_pull x = {.rank = rank, .request = r->request, .round = r->pull.round,
                            .index = r->pull.chunk, .priority = r->pull.priority,
                            .changes = r->flags & LINK_CHANGES, .since = r->pull.since};
@@ -437,13 +488,14 @@ void rounds_pull(int rank, const link_rec *r)
 
 int rounds_pull_rows(server_state *s, int rank, const link_rec *r, kv_err *e)
 {
+    int64_t bytes = link_call_bytes(r);
     server_pull x = {.rank = rank, .request = r->request, .round = r->call.args.rows.round,
-                     .rows = true, .nids = r->bytes / (int64_t)sizeof *x.ids};
-    if (r->bytes) {
-        x.ids = mem_alloc(r->bytes, 1, e);
+                     .rows = true, .nids = bytes / (int64_t)sizeof *x.ids};
+    if (bytes) {
+        x.ids = mem_alloc(bytes, 1, e);
         if (!x.ids)
             return KV_E_MEMORY;
-        memcpy(x.ids, r + 1, r->bytes);
+        memcpy(x.ids, r + 1, (size_t)bytes);
     }
     int rc = add_pull(s, r->call.args.rows.part, &x, e);
     if (rc)
@@ -457,7 +509,7 @@ static bool may_answer(server_state *s, const part *p, const server_pull *x)
     if (applied < x->round)
         return false;
     if (s->how.is_async) {
-        int64_t behind = x->round - slowest(s, p);
+        int64_t least = slowest(s, p), behind = x->round > least ? x->round - least : 0;
         if (s->how.staleness >= 0 && behind > s->how.staleness)
             return false;
         s->stalest = behind > s->stalest ? behind : s->stalest;
@@ -465,7 +517,8 @@ static bool may_answer(server_state *s, const part *p, const server_pull *x)
     return true;
 }
 
-/* Says whether it answered any, because a push waits for the pulls before it. */
+/* Answers the pulls whose pushes were applied. Returns whether it answered any, because a push
+ * waits for the pulls before it. */
 static bool answer_pulls(server_state *s, part *p)
 {
     bool any = false;
@@ -526,15 +579,17 @@ static void give_up_ended(server_state *s, part *p)
 /* Copies the contributions of open rounds: the link's memory is given back when settling ends. */
 static void keep_lent(server_state *s)
 {
-    kv_err unused = {0};
+    kv_err e = {0};
     for (contribution *c = s->lent, *next; c; c = next) {
         next = c->next_lent;
         c->next_lent = NULL;
         if (!c->data || c->owned)
             continue;
-        char *copy = mem_alloc(c->bytes, 1, &unused);
+        char *copy = mem_alloc(c->bytes, 1, &e);
         if (copy)
             memcpy(copy, c->data, (size_t)c->bytes);
+        else
+            net_cannot_serve(&e);
         c->data = copy;
         c->owned = true;
     }
@@ -548,7 +603,8 @@ bool rounds_set_optimizers(server_state *s)
     while (s->optimizers && s->open_rounds == 0) {
         server_optimizer *o = s->optimizers;
         kv_err e = {0};
-        server_set_optimizer(s, o, &e);
+        if (server_set_optimizer(s, o, &e)) /* its worker could: this rank lacks memory */
+            net_cannot_serve(&e);
         s->optimizers = o->next;
         s->optimizers_set++;
         kv_assert(s->optimizers_set <= s->optimizers_come, "%lld optimizers are set, and %lld came",
@@ -610,22 +666,22 @@ void rounds_settle(void)
             for (part *p = s->touched; p; p = p->next_touched) {
                 round *x = ready(s, p);
                 if (x && p->keeps && !server_is_sum(s, p, x)) {
-                    more |= add_to_batch(s, p, x);
+                    add_to_batch(s, p, x);
                 } else if (x) {
                     kv_err e = {0};
                     part_changes_begin_round(s, p);
                     server_add_up(s, p, x, &e);
                     part_changes_end_round(s, p);
                     end_round(s, p, x, &e);
-                    more = true;
                 }
+                more |= x != NULL;
                 if (s->copied >= PART_CHANGES_TOGETHER)
                     apply_all(s);
             }
             more |= go_on(s);
         }
         if (any) {
-            server_flush(s, 0, s->how.workers - 1);
+            server_flush(s);
             keep_lent(s);
             forget_touched(s);
         }

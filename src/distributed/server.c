@@ -26,6 +26,11 @@ static void free_store(server_state *s)
     for (int64_t i = 0; i < s->nparts; i++)
         parts_free(s, s->parts[i]);
     rounds_free_spare(s);
+    for (server_optimizer *o = s->optimizers, *next; o; o = next) {
+        next = o->next;
+        mem_free(o->text);
+        mem_free(o);
+    }
     kv_free(s->store);
     mem_free(s->parts);
     mem_free(s->values);
@@ -33,6 +38,7 @@ static void free_store(server_state *s)
     mem_free(s->batch);
     mem_free(s->copies);
     mem_free(s->workers);
+    mem_free(s->news);
     mem_free(s->sources);
     mem_free(s);
 }
@@ -47,9 +53,11 @@ static server_state *new_store(int number, const ask_store *how, kv_err *e)
     s->how = *how;
     s->touched_end = &s->touched;
     s->workers = mem_zalloc(how->workers, sizeof *s->workers, e);
+    s->news = mem_alloc(how->workers, sizeof *s->news, e);
     s->sources = mem_alloc(how->workers, sizeof *s->sources, e);
-    if (!s->workers || !s->sources || kv_create("local", NULL, 0, &s->store, e)) {
+    if (!s->workers || !s->news || !s->sources || kv_create("local", NULL, 0, &s->store, e)) {
         mem_free(s->workers);
+        mem_free(s->news);
         mem_free(s->sources);
         mem_free(s);
         return NULL;
@@ -64,6 +72,10 @@ static int call_create(int rank, const link_rec *r, kv_err *e)
 {
     const ask_store *how = (const ask_store *)(const void *)(r + 1);
     server_state *s = server_store(r->store);
+    if (link_call_bytes(r) != sizeof *how || how->workers != server_workers() ||
+        how->servers != server_count() || (how->sums && how->is_async) ||
+        !memchr(how->type, '\0', sizeof how->type))
+        return ask_malformed(e);
     if (!s && !(s = new_store(r->store, how, e)))
         return KV_E_MEMORY;
     if (strcmp(s->how.type, how->type) != 0 || s->how.staleness != how->staleness)
@@ -84,12 +96,17 @@ static int call_create(int rank, const link_rec *r, kv_err *e)
 
 static void ask_optimizer(server_state *s, const link_rec *r)
 {
-    kv_err unused = {0};
-    server_optimizer *o = mem_zalloc(1, sizeof *o, &unused);
-    if (!o || !(o->text = mem_alloc(r->bytes + 1, 1, &unused)))
+    kv_err e = {0};
+    server_optimizer *o = mem_zalloc(1, sizeof *o, &e);
+    /* Two NULs behind it: whatever it holds, the texts of a pair end. */
+    int64_t bytes = link_call_bytes(r);
+    if (!o || !(o->text = mem_zalloc(bytes + 2, 1, &e))) {
+        mem_free(o);
+        net_cannot_serve(&e);
         return;
-    memcpy(o->text, r + 1, r->bytes);
-    o->bytes = r->bytes;
+    }
+    memcpy(o->text, r + 1, (size_t)bytes);
+    o->bytes = bytes;
     server_optimizer **at = &s->optimizers;
     while (*at)
         at = &(*at)->next;
@@ -101,7 +118,9 @@ static void ask_optimizer(server_state *s, const link_rec *r)
  * waits for a worker, so that leaving is the same there. */
 static void call_done(server_state *s, int rank, bool ended)
 {
-    s->workers[rank].done |= !ended || s->how.is_async;
+    bool done = s->workers[rank].done || !ended || s->how.is_async;
+    s->ndone += done - s->workers[rank].done;
+    s->workers[rank].done = done;
     s->workers[rank].ended |= ended;
     s->any_ended |= ended;
     for (int64_t i = 0; i < s->nparts; i++)
@@ -149,11 +168,21 @@ static void call_missed(server_state *s, int rank, const link_rec *r)
 static int give_states(const server_state *s, int rank, const link_rec *r, kv_err *e)
 {
     buf b = {0};
-    int rc = states_give(s, (const char *)(r + 1), r->bytes, &b, e);
+    int rc = states_give(s, (const char *)(r + 1), link_call_bytes(r), &b, e);
     if (!rc)
         server_reply(rank, r->request, b.data, (int64_t)b.len);
     buf_release(&b);
     return rc;
+}
+
+static int call_command(const link_rec *r, kv_err *e)
+{
+    const char *text = (const char *)(r + 1);
+    int64_t bytes = link_call_bytes(r);
+    if (bytes == 0 || text[bytes - 1])
+        return ask_malformed(e);
+    runtime_control((int)r->call.args.head, text);
+    return KV_OK;
 }
 
 static void take_call(int rank, const link_rec *r)
@@ -161,9 +190,11 @@ static void take_call(int rank, const link_rec *r)
     kv_err e = {0};
     int rc = KV_OK;
     server_state *s = server_store(r->store);
-    if (r->call.what != ASK_CREATE && !s)
+    if (rank >= server_workers())
+        rc = ask_malformed(&e);
+    else if (r->call.what != ASK_CREATE && !s)
         rc = kv_err_set(&e, KV_E_INTERNAL, "server %d has no such store", net_rank());
-    else if (coordinator_call(s, rank, r))
+    else if (r->call.what != ASK_CREATE && coordinator_call(s, rank, r))
         return;
     else
         switch ((dist_ask)r->call.what) {
@@ -190,7 +221,7 @@ static void take_call(int rank, const link_rec *r)
             rounds_set_optimizers(s);
             break;
         case ASK_COMMAND:
-            runtime_control((int)r->call.args.head, (const char *)(r + 1));
+            rc = call_command(r, &e);
             break;
         case ASK_ROWS:
             if ((rc = rounds_pull_rows(s, rank, r, &e)) == KV_OK)
@@ -201,7 +232,7 @@ static void take_call(int rank, const link_rec *r)
                 return;
             break;
         case ASK_SET_STATES:
-            rc = states_take(s, (const char *)(r + 1), r->bytes, &e);
+            rc = states_take(s, (const char *)(r + 1), link_call_bytes(r), &e);
             break;
         case ASK_COUNTS:
             call_counts_of(s, rank, r);

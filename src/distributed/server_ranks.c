@@ -1,4 +1,5 @@
-/* The launcher says in $KVSTORE_SERVERS how many ranks only serve; they are the last ones. */
+/* Which ranks run a worker and which a server. The launcher says in $KVSTORE_SERVERS how many ranks
+ * only serve; these have the highest numbers. */
 #include "distributed/server_ranks.h"
 
 #include <stdlib.h>

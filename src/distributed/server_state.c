@@ -22,12 +22,12 @@ server_state *server_store(int number)
     return s;
 }
 
-server_state *server_store_of(const link_rec *r, kv_err *e)
+server_state *server_store_of(int rank, const link_rec *r, kv_err *e)
 {
     server_state *s = server_store(r->store);
     if (!s)
         kv_err_set(e, KV_E_INTERNAL, "server %d has no such store", net_rank());
-    else if (!s->how.sums == (r->kind == LINK_ADD))
+    else if (!s->how.sums == (r->kind == LINK_ADD) || rank >= s->how.workers)
         ask_malformed(e);
     return e->code ? NULL : s;
 }
@@ -53,7 +53,7 @@ void server_reply(int rank, uint64_t request, const void *data, int64_t bytes)
         int64_t n = bytes - at < LINK_PAYLOAD ? bytes - at : LINK_PAYLOAD;
         link_rec r = {.bytes = (uint32_t)n, .kind = LINK_REPLY, .request = request,
                       .flags = at + n == bytes ? LINK_LAST : 0};
-        net_answer(rank, r, (const char *)data + at);
+        net_answer(rank, r, n ? (const char *)data + at : NULL);
         at += n;
     } while (at < bytes);
 }
@@ -222,26 +222,44 @@ static void post_replies(server_worker *w)
     w->replies = NULL;
 }
 
-/* One more reply to a request of a worker. False: there is no memory, and the worker gives up in
- * time. */
+/* The worker is told something when settling ends. */
+static void list_worker(server_state *s, int rank)
+{
+    server_worker *w = &s->workers[rank];
+    if (w->listed || !kv_assert(s->nnews < s->how.workers, "rank %d is listed a second time", rank))
+        return;
+    s->news[s->nnews++] = rank;
+    w->listed = true;
+}
+
+/* One more reply to a request of a worker. False: there is no memory, and this rank is lost. */
 static bool add_reply(server_state *s, int rank, uint64_t request, int32_t priority, reply x)
 {
-    kv_err unused = {0};
+    kv_err e = {0};
     server_worker *w = &s->workers[rank];
     if (w->replies && w->replies->request != request)
         post_replies(w);
     server_replies *r = w->replies;
-    if (!r && !(r = mem_zalloc(1, sizeof *r, &unused)))
+    if (!r && !(r = mem_zalloc(1, sizeof *r, &e))) {
+        net_cannot_serve(&e);
         return false;
+    }
     if (!w->replies) {
         r->item = (net_item){.step = send_next, .release = free_replies, .peer = rank,
                              .priority = priority};
         r->s = s;
         r->request = request;
         w->replies = r;
+        list_worker(s, rank);
     }
-    if (mem_grow(&r->list, &r->cap, r->n + 1, sizeof *r->list, &unused))
+    if (mem_grow(&r->list, &r->cap, r->n + 1, sizeof *r->list, &e)) {
+        if (r->n == 0) { /* an empty list is not posted */
+            mem_free(r);
+            w->replies = NULL;
+        }
+        net_cannot_serve(&e);
         return false;
+    }
     r->list[r->n++] = x;
     return true;
 }
@@ -328,31 +346,39 @@ void server_send_rows(server_state *s, part *p, const server_pull *x)
 
 /* ---- Ends of pushes ---- */
 
+static void send_news(server_state *s, int rank)
+{
+    server_worker *x = &s->workers[rank];
+    link_rec done = {.kind = LINK_DONE, .store = (uint16_t)s->number, .request = x->request,
+                     .done.pushes = x->applied};
+    post_replies(x);
+    link_rec *r = x->applied ? net_reserve(rank, 0) : NULL;
+    if (r) {
+        *r = done;
+        net_commit(rank);
+    } else if (x->applied) {
+        net_answer(rank, done, NULL);
+    }
+    x->applied = 0;
+}
+
 void server_note_done(server_state *s, int worker, uint64_t request)
 {
     server_worker *x = &s->workers[worker];
-    if (x->request != request)
-        server_flush(s, worker, worker);
+    if (x->applied && x->request != request)
+        send_news(s, worker);
     x->request = request;
     x->applied++;
+    list_worker(s, worker);
 }
 
-void server_flush(server_state *s, int first, int last)
+void server_flush(server_state *s)
 {
-    for (int i = first; i <= last; i++) {
-        server_worker *x = &s->workers[i];
-        link_rec done = {.kind = LINK_DONE, .store = (uint16_t)s->number, .request = x->request,
-                         .done.pushes = x->applied};
-        post_replies(x);
-        link_rec *r = x->applied ? net_reserve(i, 0) : NULL;
-        if (r) {
-            *r = done;
-            net_commit(i);
-        } else if (x->applied) {
-            net_answer(i, done, NULL);
-        }
-        x->applied = 0;
+    for (int i = 0; i < s->nnews; i++) {
+        s->workers[s->news[i]].listed = false;
+        send_news(s, s->news[i]);
     }
+    s->nnews = 0;
 }
 
 /* ---- Sums ---- */

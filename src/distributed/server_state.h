@@ -105,6 +105,7 @@ typedef struct part {
 /* A server's state of one worker. */
 typedef struct server_worker {
     bool done;        /* it takes part no more */
+    bool listed;      /* in `news` of the store */
     bool ended;       /* it has left the job */
     uint64_t joined;  /* its call of create */
     uint64_t request; /* a request with pushes that were applied, of which it was not told yet, */
@@ -128,6 +129,9 @@ typedef struct server_state {
     server_worker *workers;
     bool any_ended;
     int njoined, freed;
+    int ndone; /* of the workers */
+    int *news; /* the workers with replies or ends that were not sent yet */
+    int nnews;
     int64_t created_us;
     kv_err refusal;   /* why it was not made */
 
@@ -173,8 +177,8 @@ void server_send_rows(server_state *s, part *p, const server_pull *x);
 /* A push was applied: its worker is told, several at a time. */
 void server_note_done(server_state *s, int worker, uint64_t request);
 
-/* Sends the replies and ends that were collected for the workers first … last. */
-void server_flush(server_state *s, int first, int last);
+/* Sends the replies and ends that were collected for all workers. */
+void server_flush(server_state *s);
 
 /* server_is_sum: true if the round needs only a sum of whole arrays, without a rule. Then
  * server_add_up makes the sum, by rank, in the stored array, which is quicker than a call of the
@@ -202,7 +206,7 @@ void server_refuse(int rank, uint64_t request, const kv_err *e);
 extern server_state *server_stores;
 server_state *server_store(int number);
 
-/* The store to which a PUSH, a PULL or an ADD belongs; NULL, with an error: internal. */
-server_state *server_store_of(const link_rec *r, kv_err *e);
+/* The store to which a worker's PUSH, PULL or ADD belongs; NULL, with an error: internal. */
+server_state *server_store_of(int rank, const link_rec *r, kv_err *e);
 
 #endif

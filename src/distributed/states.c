@@ -112,7 +112,7 @@ static int view_listed(kv *view, const server_state *s, const char **at, const c
     for (int64_t i = 0; i < n && !rc; i++, *at += sizeof id) {
         memcpy(&id, *at, sizeof id);
         const part *p = parts_find(s, id);
-        const slot *x = p ? &s->store->slots.items[p->slot] : NULL;
+        const slot *x = p && p->keeps ? &s->store->slots.items[p->slot] : NULL;
         rc = x ? view_add(view, &x->key, kv_array_ref(x->stored), x, e) : ask_malformed(e);
     }
     return rc;
@@ -437,9 +437,15 @@ static int take_result(const char *data, int64_t bytes, result *r, kv_err *e)
     if (bytes < (int64_t)sizeof *r)
         return ask_malformed(e);
     memcpy(r, data, sizeof *r);
-    if (r->why.code)
-        *e = r->why;
-    return r->why.code;
+    return r->why.code ? ask_error(e, &r->why, sizeof r->why) : KV_OK;
+}
+
+/* The other ranks wait for what rank 0 tells them. Where it lacks memory for that they would wait
+ * until their timeout. */
+static void must_be_told(int rc, const kv_err *e)
+{
+    if (rc == KV_E_MEMORY)
+        net_cannot_serve(e);
 }
 
 /* All ranks get rank 0's result. */
@@ -447,7 +453,7 @@ static int save_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg,
 {
     bool compressed = w->store->compression.code != 0;
     result r = {0};
-    kv_err unused = {0};
+    kv_err failed = {0};
     buf b = {0};
     int rc = gather(w, &r.why);
     for (int i = 1; compressed && i < w->how.workers && !rc; i++)
@@ -457,7 +463,7 @@ static int save_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg,
     drop(w);
     buf_put(&b, (const char *)&r, sizeof r);
     for (int i = 1; i < w->how.workers; i++)
-        send_mail(w, i, MAIL_SAVED, &b, &unused);
+        must_be_told(send_mail(w, i, MAIL_SAVED, &b, &failed), &failed);
     buf_release(&b);
     if (rc)
         *e = r.why;
@@ -579,7 +585,7 @@ static int take_loaded(worker *w, const char *data, int64_t bytes, kv_err *e)
 static int load_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg, kv_err *e)
 {
     const optimizer *before = w->store->updater.optimizer;
-    kv_err why = {0}, unused = {0};
+    kv_err why = {0}, failed = {0};
     int rc = use(arg, &why);
     bool new_rule = w->store->updater.optimizer != before;
     if (!rc)
@@ -589,7 +595,7 @@ static int load_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg,
     if (!rc)
         rc = scatter(w, &why);
     for (int i = 1; i < w->how.workers; i++)
-        send_loaded(w, i, &why, new_rule, &unused);
+        must_be_told(send_loaded(w, i, &why, new_rule, &failed), &failed);
     drop(w);
     if (rc)
         *e = why;

@@ -59,7 +59,9 @@ int worker_cluster(void *self, kv_rank_info **rows, int64_t *n, kv_err *e)
         void *reply = NULL;
         int64_t bytes = 0;
         rc = net_call_wait(&c, &reply, &bytes, e);
-        if (!rc && bytes == sizeof(ask_counts))
+        if (!rc && bytes != sizeof(ask_counts))
+            rc = ask_malformed(e);
+        if (!rc)
             add_counts(&list[server_rank(i)], reply);
         mem_free(reply);
     }

@@ -112,6 +112,9 @@ static void refuse_store(server_state *s, const kv_err *why)
 void waits_refuse_ended(server_state *s)
 {
     kv_err why = {0};
+    /* Asked at each call of create, of many workers it would take the square of their number. */
+    if (!alive_any_left() || s->njoined == s->how.workers)
+        return;
     for (int i = 0; i < s->how.workers; i++) {
         if (s->workers[i].joined || s->refusal.code || !alive_has_left(i))
             continue;

@@ -91,9 +91,21 @@ static int add_key(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
     return rc;
 }
 
+/* Returns true if a key that another rank sent has a place, and the form of the slot if it is
+ * there. */
+static bool is_key(const worker *w, const ask_key *k, const slot *s)
+{
+    const kv_array *a = s ? s->stored : NULL;
+    bool same = !a || (k->dtype == a->dtype && k->storage == a->storage && k->ndim == a->ndim &&
+                       memcmp(k->shape, a->shape, a->ndim * sizeof *a->shape) == 0);
+    return same && place_is_valid(&k->place, k->ndim, k->shape, w->how.servers);
+}
+
 int64_t worker_know(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
 {
     int64_t i = slot_find(&w->store->slots, key, -1);
+    if (!is_key(w, k, i < 0 ? NULL : &w->store->slots.items[i]))
+        return ask_malformed(e), -1;
     if (i < 0)
         return add_key(w, k, key, e) ? -1 : w->store->slots.n - 1;
     worker_key *known = &w->keys[i];
@@ -148,8 +160,11 @@ int worker_place_keys(worker *w, const kv_key *keys, int64_t n, ask_key *list, b
         rc = worker_ask(w, ASK_PLACE, (link_args){.inits = inits}, &b, &reply, &bytes, e);
     if (!rc && bytes != n * (int64_t)sizeof(place))
         rc = ask_malformed(e);
-    for (int64_t i = 0; i < n && !rc; i++)
+    for (int64_t i = 0; i < n && !rc; i++) {
         list[i].place = ((const place *)reply)[i];
+        if (list[i].place.first != -1 && !is_key(w, &list[i], NULL))
+            rc = ask_malformed(e);
+    }
     mem_free(reply);
     buf_release(&b);
     return rc;

@@ -205,8 +205,11 @@ int worker_barrier(void *self, kv_err *e)
     int rc = KV_OK;
     if (!w->done)
         rc = worker_ask(w, ASK_BARRIER, (link_args){0}, NULL, &reply, &bytes, e);
-    if (!rc && bytes == sizeof(ask_met)) {
-        const ask_met *met = reply;
+    const ask_met *met = reply;
+    if (!rc && !w->done &&
+        (bytes != sizeof *met || met->epochs < 0 || met->epochs == INT64_MAX))
+        rc = ask_malformed(e);
+    if (!rc && met) {
         w->epochs = met->epochs;
         if (met->moves != w->moves)
             rc = find_whole_for(w, PLACE_WHOLE, e);

@@ -270,3 +270,59 @@ on_gpus()
     run kvctl ./bench
     assert_output "a file"
 }
+
+# The links of a job; what they measure is only checked for its sign and order.
+in_job()
+{
+    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    run --separate-stderr timeout 60 kvctl launch "$@"
+}
+
+@test "bench --link: L, o and G of the link to each rank that serves" {
+    in_job -n 1 -s 2 -c 'bench --link --runs 3 --quick'
+    assert_success
+    [ "${#lines[@]}" -eq 3 ]
+    assert_regex "${lines[0]}" '^\[0\] rank +host +link +L ns +o ns +G ns/byte +pull ns +of many ns +push ns +switch ns +wake ns +post ns$'
+    for rank in 1 2; do
+        assert_regex "${lines[$rank]}" "^\[0\] $rank +[^ ]+ +memory +[0-9.]+ "
+    done
+}
+
+@test "bench --link: the keys of --json, and numbers that fit each other" {
+    in_job -n 2 -c 'bench --link --runs 5 --format csv'
+    assert_success
+    assert_equal "${lines[0]}" '[0] rank,host,link,latency_ns,overhead_ns,gap_ns,alone_ns,one_ns,push_ns,switch_ns,wake_ns,post_ns'
+    awk -F, 'NR == 2 { ok = $4 > 0 && $5 > 0 && $6 > 0 && $5 < $7 && $4 < $7
+                       d = $7 / 2 - 2 * $5 - $4; exit !(ok && d < 1 && d > -1) }' <<<"$output"
+    awk -F, 'NR == 2 { exit !($9 > 0 && $10 > 0 && $11 >= 0 && $12 >= 0) }' <<<"$output"
+    in_job -n 1 -s 1 --json -c 'bench --link --runs 2 --quick'
+    assert_success
+    for name in rank host link latency_ns overhead_ns gap_ns alone_ns one_ns push_ns switch_ns wake_ns post_ns; do
+        assert_output --partial "\"$name\":"
+    done
+    assert_output --partial '"links":[{"rank":1,'
+}
+
+@test "bench --link: where ranks share no memory, messages" {
+    KVSTORE_SHARED_MEMORY=0 in_job -n 2 -c 'bench --link --runs 2 --quick'
+    assert_success
+    assert_regex "${lines[1]}" '^\[0\] 1 +[^ ]+ +messages '
+}
+
+@test "bench --link: without a job, without another rank that serves, with options of workloads" {
+    run kvctl bench --link
+    assert_failure 4
+    assert_output --partial 'error[unsupported]: bench --link measures in a job of several ranks'
+    assert_output --partial "hint: kvctl launch -n 1 -s 1 -c 'bench --link'"
+    in_job -n 1 -c 'bench --link'
+    assert_failure 4
+    assert_regex "$stderr" 'there is no link to measure: no other rank of the job serves'
+    run kvctl bench --link --op push
+    assert_failure 2
+    assert_output --partial 'error[usage]: --link measures links, without --op'
+    run kvctl bench W1 --link
+    assert_failure 2
+    assert_output --partial 'error[usage]: --link measures links, and no workload'
+}

@@ -69,3 +69,13 @@ foreign()
     printf -v header '%-168s' "$header"
     printf '\250\0\0\0\0\0\0\0%s\0\0\200?\0\0\0@' "$header" >"${1:-m.safetensors}"
 }
+
+# Runs a command as somebody who is not root.
+as_nobody()
+{
+    if [ "$(id -u)" != 0 ]; then
+        "$@"
+    else
+        setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+    fi
+}

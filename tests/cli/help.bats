@@ -111,3 +111,11 @@ END
     assert_output ""
     grep -q '^Commands' overview.txt
 }
+
+@test "help: lists fit a terminal of 80 columns" {
+    { kvctl help && kvctl help merge | sed '1,/^Rules,/d'; } >lists
+    [ "$(wc -l <lists)" -gt 120 ]
+    run awk 'length > 80' lists
+    assert_success
+    assert_output ''
+}

@@ -13,16 +13,6 @@ refused()
     assert_equal "$code" "$1"
 }
 
-# Runs a command as somebody who is not root.
-as_nobody()
-{
-    if [ "$(id -u)" != 0 ]; then
-        "$@"
-    else
-        setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
-    fi
-}
-
 needs_nobody()
 {
     [ "$(id -u)" != 0 ] || command -v setpriv >/dev/null || skip "root, and there is no setpriv"

@@ -1,5 +1,5 @@
 # A file that is changed in place, and a writer that is killed, or fails, or loses its power: what
-# kvctl finds is the file before or after, never a mixture. The programs are those of tests/crash.
+# kvctl finds is the file before or after, never a mixture. The programs are those of tests/faults.
 #
 # KILLS=1000 bats tests/cli/in-place.bats kills at more random moments; STATES=1000000 tries more
 # states of the disk behind a call.
@@ -8,15 +8,15 @@ load help
 
 setup_file()
 {
-    [ -x "${KVCTL_BUILD:-$BATS_TEST_DIRNAME/../../build}/crash/change" ] ||
-        skip_file "the programs of tests/crash are not built: make tests"
+    [ -x "${KVCTL_BUILD:-$BATS_TEST_DIRNAME/../../build}/faults/change" ] ||
+        skip_file "the programs of tests/faults are not built: make tests"
 }
 
 # make_models BYTES EVERY: a.st and b.st, of which one element in EVERY differs, and p.st, the patch.
 # shellcheck disable=SC2154 # of help.bash
 make_models()
 {
-    "$build/crash/change" make "$1" "$2" a.st b.st
+    "$build/faults/change" make "$1" "$2" a.st b.st
     kvctl hash a.st >a.hash
     kvctl hash b.st >b.hash
     kvctl patch a.st b.st --out p.st >/dev/null
@@ -28,7 +28,7 @@ calls()
     rm -rf m
     mkdir m
     cp a.st m/m.st
-    env CALLS_FOLDER="$PWD/m" LD_PRELOAD="$build/crash/calls.so" "$@" \
+    env CALLS_FOLDER="$PWD/m" LD_PRELOAD="$build/faults/calls.so" "$@" \
         "$build/kvctl" apply p.st m/m.st --in-place
 }
 
@@ -78,7 +78,7 @@ finds_a_or_b()
 
 @test "in place: killed at random moments" {
     make_models 4000000 100
-    run "$build/crash/kill" -n "${KILLS:-60}" "$build/kvctl" m.st a.st b.st \
+    run "$build/faults/kill" -n "${KILLS:-60}" "$build/kvctl" m.st a.st b.st \
         "$build/kvctl" apply p.st m.st --in-place
     assert_success
     assert_output --regexp "^${KILLS:-60} kills, .* hit: A in [1-9][0-9]*, B in [1-9]"
@@ -121,11 +121,13 @@ finds_a_or_b()
     make_models 40000 6
     calls CALLS_LOG="$PWD/log"
     cmp m/m.st b.st
-    run "$build/crash/states" -m "${STATES:-10000}" log m.st a.st b.st
+    mkdir a
+    cp a.st a/m.st
+    run "$build/faults/states" -m "${STATES:-10000}" log a m
     assert_success
     assert_output --regexp '^[0-9]{4,} states behind 15 calls \(0 of them sampled\), '
     # pages that are torn: more states than can be tried
-    run "$build/crash/states" -m "${STATES:-300}" -n 20 -p 512 log m.st a.st b.st
+    run "$build/faults/states" -m "${STATES:-300}" -n 20 -p 512 log a m
     assert_success
     assert_output --regexp '^[0-9]{4,} states behind 15 calls \([1-9] of them sampled\), '
 }
@@ -133,14 +135,16 @@ finds_a_or_b()
 # The last sync is that of the folder that lost the journal, which would do no harm.
 @test "in place: a sync that is left out is found" {
     make_models 20000 50
+    mkdir a
+    cp a.st a/m.st
     for n in 1 2 3 4 5; do
         calls CALLS_LOG="$PWD/log$n" CALLS_DROP=$n
-        run "$build/crash/states" "log$n" m.st a.st b.st
+        run "$build/faults/states" "log$n" a m
         assert_failure 1
         assert_output --partial 'in the state that is left in '
         rm -r "${lines[0]##* }"*
     done
     calls CALLS_LOG="$PWD/log6" CALLS_DROP=6
-    run "$build/crash/states" log6 m.st a.st b.st
+    run "$build/faults/states" log6 a m
     assert_success
 }

@@ -47,7 +47,7 @@ root()
     run kvctl launch -n 4 -H hosts --deadline 3 --sync-dst-dir '/tmp/my d' --dry-run train.kv
     assert_success
     for host in n1 n2 n3; do
-        assert_line "rsync -a -e 'ssh -x -o BatchMode=yes -o ConnectTimeout=4 -p 2222' ./ '$host:/tmp/my d/'"
+        assert_line "rsync -a -s -e 'ssh -x -o BatchMode=yes -o ConnectTimeout=4 -p 2222' ./ '$host:/tmp/my d/'"
     done
     assert_line --index 3 --partial "--map-by node --host n1:2,n2:1,n3:1 --wdir '/tmp/my d' -n 4 "
     printf 'n1\nn2\nn3\n' >hosts

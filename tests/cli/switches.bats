@@ -153,6 +153,8 @@ while true { x = 1 }'
     assert_output "$(<page)"
     run kvctl push --help
     assert_output "$(<page)"
+    run kvctl push 3 -h
+    assert_output "$(<page)"
     mkdir list
     run kvctl -s w.kvs init weight 'ones(2)' -v
     assert_output 'init weight: float32 (2,) cpu(0)'

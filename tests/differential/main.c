@@ -5,7 +5,10 @@
  *
  * TAP, one test a thousand programs. A program that differs is shown with both outputs. What Python
  * refuses must fail here too; it may fail earlier, since kvctl reads all of a program first. What
- * is not in the language must fail with a hint. */
+ * is not in the language must fail with a hint.
+ *
+ * Programs that end well share a process, each with a store of its own: a process of its own takes
+ * ten times as long as the program. When the output of several differs, each is run by itself. */
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { GROUP = 1000, SHOWN = 5 /* of a group */ };
+enum { GROUP = 1000, SHOWN = 5 /* of a group */, TOGETHER = 100 };
 
 extern char **environ;
 
@@ -123,7 +126,7 @@ static char *read_file(int fd, size_t *n)
     return text;
 }
 
-static answer run(const char *kvctl, const program *p)
+static answer run(const char *kvctl, const char *text, size_t n)
 {
     int fds[3] = {memory_file(), memory_file(), memory_file()}, status;
     posix_spawn_file_actions_t actions;
@@ -131,7 +134,7 @@ static answer run(const char *kvctl, const program *p)
     answer a = {0};
     size_t unused;
     pid_t pid;
-    if (write(fds[0], p->text, p->text_n) != (ssize_t)p->text_n || lseek(fds[0], 0, SEEK_SET))
+    if (write(fds[0], text, n) != (ssize_t)n || lseek(fds[0], 0, SEEK_SET))
         fail("program");
     posix_spawn_file_actions_init(&actions);
     for (int i = 0; i < 3; i++)
@@ -146,13 +149,67 @@ static answer run(const char *kvctl, const program *p)
     return a;
 }
 
+/* What the page on the language says that Python has and kvctl has not, and generate.py cannot see
+ * coming. */
+static bool is_beyond(const program *p, const answer *a)
+{
+    if (strstr(a->err, "error[dtype]: `+=` keeps the dtype") &&
+        memmem(p->text, p->text_n, "+= [", 4))
+        return true; /* a list becomes a float32 array */
+    return strstr(a->err, "error[value]: a list cannot hold itself") ||
+           strstr(a->err, "error[value]: a dict cannot hold itself") ||
+           strstr(a->err, "error[dtype]: a slice of a list is given a list, not an array");
+}
+
+/* Which zero is the smaller one depends on the processor that NumPy runs on. */
+static bool chooses_zeros(const program *p)
+{
+    static const char *const words[] = {"min", "max", "sort", "unique", "clip"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (memmem(p->text, p->text_n, words[i], strlen(words[i])))
+            return true;
+    return false;
+}
+
+/* Skips blanks and the sign of a zero. */
+static const char *next_sign(const char *at, const char *end)
+{
+    while (at < end && *at == ' ')
+        at++;
+    if (end - at < 2 || at[0] != '-' || at[1] != '0')
+        return at;
+    const char *digit = at + 2;
+    while (digit < end && (*digit == '.' || *digit == '0'))
+        digit++;
+    return digit < end && *digit >= '1' && *digit <= '9' ? at : at + 1;
+}
+
+/* all: b ends where a does. */
+static bool same_but_for_zeros(const char *a, size_t a_n, const char *b, size_t b_n, bool all)
+{
+    const char *a_end = a + a_n, *b_end = b + b_n;
+    for (;; a++, b++) {
+        a = next_sign(a, a_end);
+        b = next_sign(b, b_end);
+        if (a == a_end || b == b_end)
+            return a == a_end && (b == b_end || !all);
+        if (*a != *b)
+            return false;
+    }
+}
+
 static bool agrees(const program *p, const answer *a)
 {
     bool begins = a->out_n <= p->output_n && memcmp(a->out, p->output, a->out_n) == 0;
-    if (p->kind == RUNS)
-        return a->code == 0 && begins && a->out_n == p->output_n;
+    bool ends = p->kind == RUNS && !is_beyond(p, a);
+    if (!begins && chooses_zeros(p))
+        begins = same_but_for_zeros(a->out, a->out_n, p->output, p->output_n, ends);
+    else
+        begins &= !ends || a->out_n == p->output_n;
+    if (ends)
+        return a->code == 0 && begins;
     return a->code > 0 && a->code < 70 && begins &&
-           (p->kind == FAILS || strstr(a->err, "\n hint: "));
+           (p->kind != REFUSED || strstr(a->err, "\n hint: "));
 }
 
 static void show_text(const char *title, const char *text, size_t n)
@@ -178,18 +235,88 @@ static void show(const program *p, const answer *a)
     show_text("err", a->err, strlen(a->err));
 }
 
+/* Prints a program that differs, if few did before. */
+static bool agrees_alone(const char *kvctl, const program *p, int differ)
+{
+    answer a = run(kvctl, p->text, p->text_n);
+    bool ok = agrees(p, &a);
+    if (!ok && differ < SHOWN)
+        show(p, &a);
+    free(a.out);
+    free(a.err);
+    return ok;
+}
+
+/* Returns whether the program ends in another way than in Python, as the page says. */
+static bool ends_otherwise(const program *p, const char *kvctl)
+{
+    answer a = run(kvctl, p->text, p->text_n);
+    bool may = is_beyond(p, &a);
+    free(a.out);
+    free(a.err);
+    return may;
+}
+
+/* Returns whether the programs, one behind the other in one process, print what each should. No
+ * output of a program has a line like the one in front of it. */
+static bool agree_together(const char *kvctl, const program *const *list, int n)
+{
+    char *text = NULL, *want = NULL;
+    size_t text_n, want_n;
+    FILE *in = open_memstream(&text, &text_n), *out = open_memstream(&want, &want_n);
+    if (!in || !out)
+        fail("memory");
+    bool zeros = false;
+    for (int i = 0; i < n; i++) {
+        zeros |= chooses_zeros(list[i]);
+        fprintf(in, "create local\nprint(\"=== %d\")\n", i);
+        fwrite(list[i]->text, 1, list[i]->text_n, in);
+        fprintf(out, "=== %d\n", i);
+        fwrite(list[i]->output, 1, list[i]->output_n, out);
+    }
+    if (fclose(in) || fclose(out))
+        fail("memory");
+    answer a = run(kvctl, text, text_n);
+    bool ok = a.code == 0 && (zeros ? same_but_for_zeros(a.out, a.out_n, want, want_n, true)
+                                    : a.out_n == want_n && memcmp(a.out, want, want_n) == 0);
+    free(text);
+    free(want);
+    free(a.out);
+    free(a.err);
+    return ok;
+}
+
+/* How many of n programs differ, of which `differ` did before. */
+static int count_together(const char *kvctl, const program *const *list, int n, int differ)
+{
+    int before = differ;
+    if (agree_together(kvctl, list, n))
+        return 0;
+    for (int i = 0; i < n; i++)
+        differ += !agrees_alone(kvctl, list[i], differ);
+    for (int i = 0; i < n && differ == before; i++)
+        if (ends_otherwise(list[i], kvctl))
+            return 0;
+    if (differ > before)
+        return differ - before;
+    show_text("differs behind others in one process, not alone", list[0]->text, list[0]->text_n);
+    return 1;
+}
+
 /* A group of programs, and its verdict. */
 static void run_group(const char *kvctl, const program *list, int group, int n)
 {
-    int differ = 0, first = group * GROUP, end = first + GROUP < n ? first + GROUP : n;
+    const program *ends_well[GROUP];
+    int differ = 0, many = 0, first = group * GROUP, end = first + GROUP < n ? first + GROUP : n;
     for (int i = first; i < end; i++) {
-        answer a = run(kvctl, &list[i]);
-        bool ok = agrees(&list[i], &a);
-        if (!ok && differ++ < SHOWN)
-            show(&list[i], &a);
-        free(a.out);
-        free(a.err);
+        if (list[i].kind == RUNS)
+            ends_well[many++] = &list[i];
+        else
+            differ += !agrees_alone(kvctl, &list[i], differ);
     }
+    for (int i = 0; i < many; i += TOGETHER)
+        differ += count_together(kvctl, ends_well + i, many - i < TOGETHER ? many - i : TOGETHER,
+                                 differ);
     printf("%sok %d - programs %d to %d: %d of %d as in Python\n", differ ? "not " : "", group + 1,
            first + 1, end, end - first - differ, end - first);
     fflush(stdout);

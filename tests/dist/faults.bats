@@ -187,3 +187,19 @@ END
     assert_line "[0] job.kv:9:1: error[peer]: rank 1 (worker) was killed by signal 9"
     refute_output --partial "did not come"
 }
+
+@test "faults: a worker that is done waits for one that computes beyond the deadline" {
+    cat >job.kv <<'END'
+create dist_sync
+init 3 zeros(2)
+push 3 ones(2)
+if rank() == 0 {
+!sleep 4
+pull 3 -> x
+print x
+}
+END
+    job 14 -n 2 --deadline 1 job.kv
+    assert_success
+    assert_line "[0] [2. 2.]"
+}

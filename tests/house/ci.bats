@@ -11,7 +11,7 @@ checkout()
     printf '#!/bin/sh\n%s\n' "$1" >scripts/bare
     chmod +x scripts/*
     fake nvcc ''
-    fake make 'echo "make $*"; case $* in *test) echo "30 passed, 0 failed";; esac'
+    fake make 'echo "make $*"; case $* in *test) echo "30 passed, 0 failed";; fuzz*) echo "5 passed, 0 failed";; esac'
 }
 
 # The seconds of a step are those that it took.
@@ -24,23 +24,27 @@ last_lines()
     checkout 'exec "$@"'
     run .ci/run </dev/null
     assert_success
-    assert_equal "$(last_lines 4)" "on a bare machine: scripts/bare make demo: exit status 0
+    assert_equal "$(last_lines 6)" "on a bare machine: scripts/bare make demo: exit status 0
 on a bare machine: scripts/bare make test: exit status 0
 here: make SUITES=device test: exit status 0
-61 passed, 0 failed"
+here: make fuzz T=10: exit status 0
+here: make sim N=10000: exit status 0
+67 passed, 0 failed"
 }
 
 @test "ci: without a bare machine make test runs here, and the reason is said" {
     checkout 'echo "bare: debootstrap failed" >&2; exit 125'
     run .ci/run </dev/null
     assert_success
-    assert_equal "$(last_lines 3)" "no bare machine: bare: debootstrap failed
+    assert_equal "$(last_lines 5)" "no bare machine: bare: debootstrap failed
 here: make test: exit status 0
-30 passed, 0 failed"
+here: make fuzz T=10: exit status 0
+here: make sim N=10000: exit status 0
+36 passed, 0 failed"
     printf '#!/bin/sh\necho "setup: apt-get failed"; exit 100\n' >scripts/setup
     run .ci/run </dev/null
     assert_success
-    assert_equal "$(last_lines 3 | head -n 1)" "no bare machine: setup: apt-get failed"
+    assert_equal "$(last_lines 5 | head -n 1)" "no bare machine: setup: apt-get failed"
 }
 
 @test "ci: a demo, a test or a build that fails is a failure" {
@@ -48,13 +52,13 @@ here: make test: exit status 0
     run .ci/run </dev/null
     assert_failure 1
     assert_line "no demo"
-    assert_equal "$(tail -n 1 <<<"$output")" "39 passed, 4 failed"
+    assert_equal "$(tail -n 1 <<<"$output")" "45 passed, 4 failed"
     checkout 'case $* in *test) echo "compiling"; exit 2;; esac'
     run .ci/run </dev/null
     assert_failure 1
-    assert_equal "$(tail -n 1 <<<"$output")" "31 passed, 1 failed"
+    assert_equal "$(tail -n 1 <<<"$output")" "37 passed, 1 failed"
     checkout 'case $* in *test) echo "9 passed, 0 failed"; exit 2;; esac'
     run .ci/run </dev/null
     assert_failure 1
-    assert_equal "$(tail -n 1 <<<"$output")" "40 passed, 1 failed"
+    assert_equal "$(tail -n 1 <<<"$output")" "46 passed, 1 failed"
 }

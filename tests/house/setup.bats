@@ -95,6 +95,17 @@ lacks()
     assert_line "setup: missing packages: debootstrap"
 }
 
+@test "set-up: clang is for fuzzing alone" {
+    lacks clang libclang-rt-dev
+    fake id 'echo 0'
+    run "$top/scripts/setup"
+    assert_success
+    assert_output ""
+    run "$top/scripts/setup" fuzz
+    assert_success
+    assert_line "setup: missing packages: clang libclang-rt-dev"
+}
+
 @test "set-up: packages with daemons are for root where nothing starts them" {
     [ ! -d /run/systemd/system ] || skip "this machine has systemd"
     lacks openssh-server slurmd gridengine-exec

@@ -32,6 +32,16 @@ ok 2 two # skip there is no no-such-program"
     assert_line "0 passed, 0 failed"
 }
 
+@test "skips: fuzzing without clang, and without libFuzzer" {
+    CLANG=no-such-compiler run "$top/tests/fuzz/run" 1 csv
+    assert_success
+    assert_line "1..0 # SKIP fuzzing needs clang with libFuzzer (scripts/setup fuzz), and there is no clang"
+    assert_line "0 passed, 0 failed"
+    CLANG=false run "$top/tests/fuzz/run" 1 csv
+    assert_success
+    assert_line "1..0 # SKIP fuzzing needs clang with libFuzzer (scripts/setup fuzz), and this clang has none"
+}
+
 @test "skips: a unit test says why" {
     run "$build/unit" file_protected
     assert_success

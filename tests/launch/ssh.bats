@@ -166,6 +166,41 @@ END
     assert_nothing_left
 }
 
+# The ranks have left, and each waits two seconds before it ends MPI: it then makes no connection.
+@test "ssh: a link that is cut for a while as the ranks leave costs time only" {
+    setup_hosts
+    cat >late.c <<'END'
+#include <dlfcn.h>
+#include <unistd.h>
+static void *late(const char *name)
+{
+    sleep(2);
+    return dlsym(dlopen("libmpi.so.40", RTLD_LAZY | RTLD_NOLOAD), name);
+}
+int MPI_Barrier(void *c) { return ((int (*)(void *))late("PMPI_Barrier"))(c); }
+int MPI_Finalize(void) { return ((int (*)(void))late("PMPI_Finalize"))(); }
+END
+    gcc -shared -fPIC -o late.so late.c -ldl
+    mkdir bin
+    printf '#!/bin/bash\nexec %s "${@/ orted/ LD_PRELOAD=%s orted}"\n' "$work/bin/ssh" "$PWD/late.so" >bin/ssh
+    chmod +x bin/ssh
+    rm -f joined
+    (
+        for _ in {1..300}; do [ ! -e joined ] || break; sleep 0.1; done
+        sleep 0.5
+        link_n2 down
+        for host in n0 n1 n2; do on "$host" ip neigh flush all; done
+        sleep 5
+        link_n2 up
+    ) 3>&- &
+    PATH=$PWD/bin:$PATH job -H hosts --deadline 12 \
+        -c 'create dist_sync; init 3 1; push 3 1; pull 3; barrier; if rank() == 0 { !touch joined
+}'
+    wait
+    assert_success
+    assert_nothing_left
+}
+
 # Nobody waits for it: launch alone finds out.
 @test "ssh: a host that is cut off from ranks that have not joined" {
     setup_hosts

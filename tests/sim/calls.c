@@ -1,16 +1,20 @@
 /* The system calls of ranks. The linker brings the product's calls here (--wrap in the Makefile):
  * threads are fibers, clocks show the virtual time, pauses take virtual time, and a disk may be
- * slow, full or broken (disk.h). A process that asks for its number gets one of the simulation. */
+ * slow or full. A process that asks for its number gets one of the simulation. */
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "calls.h"
+#include "cpu/cpu.h"
+#include "vm/plan.h"
 #include "world.h"
 
 /* ---- Threads ---- */
@@ -60,8 +64,11 @@ int __wrap_pthread_mutex_trylock(pthread_mutex_t *m);
 int __wrap_pthread_mutex_trylock(pthread_mutex_t *m)
 {
     world_call();
-    if (*state(m))
+    if (*state(m)) { /* its caller tries again and again */
+        if (world_here() && !world_prices()->processors)
+            world_doze(1000);
         return EBUSY;
+    }
     *state(m) = 1;
     return 0;
 }
@@ -128,6 +135,98 @@ int __wrap_pthread_atfork(void (*before)(void), void (*parent)(void), void (*chi
     return 0; /* a rank does not fork */
 }
 
+/* ---- Memory and computing ----
+ *
+ * The Makefile gives these functions of the product's code other names: its allocations are counted
+ * by rank, and what it does with many bytes takes virtual time. */
+
+static void *count_in(void *block)
+{
+    world_rank *r = world_here();
+    if (r && block) {
+        r->bytes += (int64_t)malloc_usable_size(block);
+        r->most_bytes = r->bytes > r->most_bytes ? r->bytes : r->most_bytes;
+    }
+    return block;
+}
+
+static void count_out(void *block)
+{
+    world_rank *r = world_here();
+    if (r)
+        r->bytes -= (int64_t)malloc_usable_size(block);
+}
+
+void *sim_malloc(size_t n);
+void *sim_malloc(size_t n)
+{
+    return count_in(malloc(n));
+}
+
+void *sim_calloc(size_t n, size_t size);
+void *sim_calloc(size_t n, size_t size)
+{
+    return count_in(calloc(n, size));
+}
+
+void *sim_realloc(void *old, size_t n);
+void *sim_realloc(void *old, size_t n)
+{
+    int64_t had = (int64_t)malloc_usable_size(old);
+    void *block = realloc(old, n);
+    if (block && world_here())
+        world_here()->bytes -= had;
+    return count_in(block);
+}
+
+int sim_posix_memalign(void **out, size_t align, size_t n);
+int sim_posix_memalign(void **out, size_t align, size_t n)
+{
+    int rc = posix_memalign(out, align, n);
+    if (!rc)
+        count_in(*out);
+    return rc;
+}
+
+void sim_free(void *block);
+void sim_free(void *block)
+{
+    count_out(block);
+    free(block);
+}
+
+void *sim_memcpy(void *to, const void *from, size_t n);
+void *sim_memcpy(void *to, const void *from, size_t n)
+{
+    if (world_here())
+        world_owe((double)n * world_prices()->copy_ns);
+    return memcpy(to, from, n);
+}
+
+void sim_sum_elements(void *dst, const void *const *src, int64_t nsrc, kv_dtype dtype, int64_t n);
+void sim_sum_elements(void *dst, const void *const *src, int64_t nsrc, kv_dtype dtype, int64_t n)
+{
+    if (world_here())
+        world_owe((double)(nsrc * n * kv_dtype_bytes(dtype)) * world_prices()->sum_ns);
+    sum_elements(dst, src, nsrc, dtype, n);
+}
+
+void sim_plan_run(const plan *p, const plan_arrays *a, void *scratch);
+void sim_plan_run(const plan *p, const plan_arrays *a, void *scratch)
+{
+    if (world_here())
+        world_owe((double)a->size * sizeof(float) * world_prices()->update_ns);
+    plan_run(p, a, scratch);
+}
+
+void sim_plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n, void *scratch);
+void sim_plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n, void *scratch)
+{
+    if (world_here())
+        world_owe((double)n * sizeof(float) * world_prices()->update_ns);
+    plan_run_part(p, a, from, n, scratch);
+}
+
 /* ---- Time ---- */
 
 enum { EPOCH = 1600000000 /* seconds, of CLOCK_REALTIME at the beginning */ };
@@ -158,7 +257,7 @@ time_t __wrap_time(time_t *t)
 int __wrap_usleep(useconds_t us);
 int __wrap_usleep(useconds_t us)
 {
-    if (world_here())
+    if (world_here() && !world_prices()->processors)
         world_doze((int64_t)us * 1000);
     else
         world_block(NULL, world_now() + (int64_t)us * 1000);
@@ -176,8 +275,49 @@ int __wrap_nanosleep(const struct timespec *t, struct timespec *left)
 int __wrap_sched_yield(void);
 int __wrap_sched_yield(void)
 {
-    world_doze(1000);
+    if (world_prices()->processors)
+        world_yield();
+    else
+        world_doze(1000);
     return 0;
+}
+
+/* ---- The disk ---- */
+
+static struct {
+    int64_t full_at, calls, slow_ns;
+} disk;
+
+void calls_disk(int64_t full_at, int64_t slow_ns)
+{
+    disk.full_at = full_at;
+    disk.slow_ns = slow_ns;
+}
+
+/* Returns whether the call fails. */
+static bool wait_for_disk(void)
+{
+    int64_t n = ++disk.calls, at = disk.full_at < 0 ? -disk.full_at : disk.full_at;
+    if (disk.slow_ns)
+        world_spend(world_about(disk.slow_ns));
+    if (!at || (disk.full_at < 0 ? n != at : n < at))
+        return false;
+    errno = ENOSPC;
+    return true;
+}
+
+int __wrap_fsync(int fd);
+int __wrap_fsync(int fd)
+{
+    (void)fd;
+    return wait_for_disk() ? -1 : 0; /* no power is cut here */
+}
+
+int __real_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to)
+{
+    return wait_for_disk() ? -1 : __real_rename(from, to);
 }
 
 /* ---- Processes ---- */

@@ -1,50 +1,213 @@
-/* One job of a simulated cluster: every rank makes a store and leaves. */
+/* kvsim: runs jobs of a simulated cluster, one for each seed, and says which of them did what no
+ * job may do.
+ *
+ *     kvsim [-v] [-x] [-j PROCESSES] [--twice] [--lose] [--memory] [--each SEED] COUNT [FIRST]
+ *
+ * Seeds are those from FIRST, 1, on. -v: a line for each. -x: the first failure ends it. --twice:
+ * each runs twice, which must be the same to the bit. --lose: the link of each job loses a record,
+ * which shows that the checks look. --memory: in each job an allocation of a rank fails, which of
+ * other jobs is one in fourteen. --each: all are the job of one seed, in which allocation after
+ * allocation fails, of each rank, alone and with all behind it; FIRST counts these. A job that was
+ * ended goes on from its checkpoint, as under `launch --max-restarts`, each attempt in a process of
+ * its own.
+ */
+#include <ftw.h>
+#include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "distributed/net.h"
-#include "kvstore.h"
-#include "sim_link.h"
-#include "world.h"
+#include "check.h"
 
-int kv_plugin_init(const kv_host *host, kv_err *e);
+enum { MOST_PROCESSES = 64, LONGEST_S = 20 /* of a seed, real ones; $TEST_SECONDS: others */ };
 
-static void *run_rank(void *arg)
+/* What the process of a seed tells this one. */
+typedef struct result {
+    bool ended, well;
+    uint64_t sum;
+    int64_t us, steps;
+    int attempts;
+    char report[4096];
+} result;
+
+static void *shared(size_t bytes)
 {
-    world_rank *r = arg;
-    kv_err e = {0};
-    kv *store = NULL;
-    kv_host lib = {.size = sizeof lib, .version = KV_TYPE_VERSION, .library = KV_VERSION,
-                    .register_type = kv_register_type, .find_type = kv_find_type};
-    int rc = kv_plugin_init(&lib, &e);
-    if (!rc)
-        rc = kv_create("dist_sync", NULL, 0, &store, &e);
-    if (rc) {
-        printf("rank %d: %s\n", r->number, e.text);
-        return NULL;
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) {
+        perror("kvsim");
+        exit(2);
     }
-    printf("rank %d created at %lld ns\n", r->number, (long long)world_now());
-    kv_free(store);
-    net_close();
-    printf("rank %d left at %lld ns\n", r->number, (long long)world_now());
+    return p;
+}
+
+/* In a process of its own. */
+static void run_attempt(const job *j, int attempt, const char *folder, job_past *past, result *r)
+{
+    const char *seconds = getenv("TEST_SECONDS");
+    alarm(seconds ? (unsigned)atoi(seconds) : LONGEST_S);
+    r->well = job_run(j, attempt, folder, past);
+    r->sum = r->sum * 31 + world_sum();
+    r->us += world_now() / 1000;
+    r->steps += world_steps();
+    r->attempts = attempt + 1;
+    snprintf(r->report, sizeof r->report, "%s", check_report());
     r->ended = true;
-    return NULL;
+}
+
+static uint64_t each; /* the seed of --each; 0: none */
+
+static void draw_job(job *j, uint64_t seed)
+{
+    job_draw(j, each ? each : seed);
+    if (each)
+        job_lack_at(j, (int64_t)seed - 1);
+}
+
+/* In a process of its own, too: attempts until all ranks end well. */
+static void run_seed(uint64_t seed, const char *folder, job_past *past, result *r)
+{
+    job j;
+    draw_job(&j, seed);
+    *past = (job_past){0};
+    *r = (result){0};
+    bool again = true;
+    for (int attempt = 0; attempt < MOST_ATTEMPTS && again && !*r->report; attempt++) {
+        r->ended = false;
+        pid_t pid = j.every ? fork() : 0;
+        if (pid == 0) {
+            run_attempt(&j, attempt, folder, past, r);
+            _exit(0);
+        }
+        int status = 0;
+        waitpid(pid, &status, 0);
+        if (WIFSIGNALED(status))
+            raise(WTERMSIG(status) == SIGALRM ? SIGALRM : SIGABRT);
+        again = r->ended && !r->well;
+    }
+    _exit(0);
+}
+
+/* ---- Many ---- */
+
+typedef struct slot {
+    pid_t pid;
+    uint64_t seed, sum;
+    bool again; /* the second run of a seed */
+    char folder[64];
+    job_past *past;
+    result *r;
+} slot;
+
+static struct {
+    bool verbose, twice, stops;
+    int64_t passed, failed, us, steps;
+} all;
+
+static void tell(const slot *s, int status)
+{
+    char what[512], why[4200];
+    job j;
+    draw_job(&j, s->seed);
+    job_describe(&j, what, sizeof what);
+    snprintf(why, sizeof why, "%s", s->r->report);
+    if (WIFSIGNALED(status))
+        snprintf(why, sizeof why, "# ended by signal %d%s\n", WTERMSIG(status),
+                 WTERMSIG(status) == SIGALRM ? ": it does not end" : "");
+    else if (s->again && s->r->sum != s->sum)
+        snprintf(why, sizeof why, "# the second run was another one\n");
+    bool fine = !*why;
+    all.passed += fine;
+    all.failed += !fine;
+    all.us += s->r->us;
+    all.steps += s->r->steps;
+    if (!fine || all.verbose)
+        printf("%s %" PRIu64 " - %s; %d attempts, %" PRId64 " us, %" PRId64 " steps, %016" PRIx64
+               "\n%s",
+               fine ? "ok" : "not ok", s->seed, what, s->r->attempts, s->r->us, s->r->steps,
+               s->r->sum, why);
+    fflush(stdout);
+}
+
+static void start(slot *s)
+{
+    mkdtemp(strcpy(s->folder, access("/dev/shm", W_OK) ? "/tmp/kvsim-XXXXXX"
+                                                        : "/dev/shm/kvsim-XXXXXX"));
+    s->pid = fork();
+    if (s->pid == 0)
+        run_seed(s->seed, s->folder, s->past, s->r);
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+/* Returns whether the seed is done: not if it runs once more. */
+static bool finish(slot *s, int status)
+{
+    nftw(s->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    bool fine = !WIFSIGNALED(status) && !*s->r->report;
+    if (all.twice && fine && !s->again) {
+        s->sum = s->r->sum;
+        s->again = true;
+        start(s);
+        return false;
+    }
+    tell(s, status);
+    s->pid = 0;
+    s->again = false;
+    return true;
 }
 
 int main(int argc, char **argv)
 {
-    uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-    int n = argc > 2 ? atoi(argv[2]) : 3;
-    setenv("KVSTORE_THREADS", "1", 1);
-    world_open(n, 1, seed,
-               &(world_costs){.jitter_ns = 2000, .call_ns = 20, .stack_bytes = 256 << 10});
-    link_costs near = {1000, 200, 0.1, 1 << 20}, far = {20000, 1000, 0.8, 4 << 20};
-    sim_link_open(&near, &far, true);
-    for (int i = 0; i < n; i++)
-        world_begin(&world_ranks[i], run_rank, &world_ranks[i]);
-    bool ok = world_run(WORLD_FOREVER);
-    printf("%s, %lld ns, %lld steps, sum %016llx\n", ok ? "done" : "deadlock",
-           (long long)world_now(), (long long)world_steps(), (unsigned long long)world_sum());
-    return 0;
+    static slot slots[MOST_PROCESSES];
+    int processes = (int)sysconf(_SC_NPROCESSORS_ONLN), i = 1;
+    for (; i < argc && argv[i][0] == '-'; i++) {
+        all.verbose |= strcmp(argv[i], "-v") == 0;
+        all.stops |= strcmp(argv[i], "-x") == 0;
+        all.twice |= strcmp(argv[i], "--twice") == 0;
+        if (strcmp(argv[i], "--lose") == 0)
+            job_lose_records();
+        if (strcmp(argv[i], "--memory") == 0)
+            job_lack_memory();
+        if (strcmp(argv[i], "--each") == 0 && i + 1 < argc)
+            each = strtoull(argv[++i], NULL, 10);
+        if (strcmp(argv[i], "-j") == 0 && i + 1 < argc)
+            processes = atoi(argv[++i]);
+    }
+    uint64_t n = i < argc ? strtoull(argv[i], NULL, 10) : 1;
+    uint64_t next = i + 1 < argc ? strtoull(argv[i + 1], NULL, 10) : 1, end = next + n;
+    processes = processes < 1 ? 1 : processes > MOST_PROCESSES ? MOST_PROCESSES : processes;
+    for (int k = 0; k < processes; k++) {
+        slots[k].past = shared(sizeof(job_past));
+        slots[k].r = shared(sizeof(result));
+    }
+    int running = 0, status;
+    for (;;) {
+        end = all.stops && all.failed ? next : end;
+        for (int k = 0; k < processes && next < end; k++) {
+            if (slots[k].pid)
+                continue;
+            slots[k].seed = next++;
+            start(&slots[k]);
+            running++;
+        }
+        if (!running)
+            break;
+        pid_t pid = wait(&status);
+        for (int k = 0; k < processes; k++)
+            if (slots[k].pid == pid)
+                running -= finish(&slots[k], status);
+    }
+    printf("# %.3f s of virtual time, %" PRId64 " steps\n%" PRId64 " passed, %" PRId64 " failed\n",
+           (double)all.us / 1e6, all.steps, all.passed, all.failed);
+    return all.failed > 0;
 }

@@ -8,6 +8,8 @@
 
 #include "distributed/link.h"
 
+enum { POLL_NS = 1000 /* of a poll that finds nothing */, MEET_NS = 1000000 };
+
 typedef struct record {
     int64_t arrives_ns;
     uint64_t order;
@@ -24,17 +26,19 @@ typedef struct channel {
     int64_t last_ns;   /* when the last record arrives */
     int64_t taken;     /* bytes in this poll */
     bool full;         /* its sender waits for room */
-    struct channel *next; /* of its sender */
+    struct channel *next; /* of its sender, in the same list */
 } channel;
 
 typedef struct end {
-    channel *to;   /* all channels of this sender */
+    channel **to;  /* all channels of this sender: lists, by the receiver's number */
+    int64_t nto, lists;
     record *open;  /* reserved */
     record *unsent, **unsent_end; /* committed, and not flushed */
     record **heap; /* arriving, heap[1] first */
     int64_t nheap, cap;
     record *given, **given_end; /* handed out, not released */
-    bool woken;
+    bool woken, leaves;
+    enum { AWAKE, DEAF, LISTENING } sleeper; /* where fibers share processors */
     int64_t bytes, records;
 } end;
 
@@ -45,7 +49,14 @@ static struct {
     uint64_t orders;
     int opened, closed;
     int *agreed; /* the numbers of link_agree */
-    int nagreed, generation;
+    int nagreed;
+    int first;   /* that came to link_agree */
+    int differs; /* a rank that passed another number than the first that came; -1: none did */
+    char (*names)[16]; /* of hosts */
+    void (*watch)(int from, int to, const void *head);
+    int long_a, long_b; /* hosts */
+    link_costs longer;  /* between them; latency 0: as between others */
+    int64_t lose; /* the record that gets lost, counted down */
     struct cut {
         int a, b;
         int64_t until_ns;
@@ -60,7 +71,25 @@ static int here(void)
 
 static const link_costs *costs_of(int from, int to)
 {
-    return world_ranks[from].host == world_ranks[to].host ? &net.near : &net.far;
+    int a = world_ranks[from].host, b = world_ranks[to].host;
+    if (a == b)
+        return &net.near;
+    bool is_long = net.longer.latency_ns && ((a == net.long_a && b == net.long_b) ||
+                                             (a == net.long_b && b == net.long_a));
+    return is_long ? &net.longer : &net.far;
+}
+
+void sim_link_longer(int host, int other, int64_t latency_ns)
+{
+    net.long_a = host;
+    net.long_b = other;
+    net.longer = net.far;
+    net.longer.latency_ns = latency_ns;
+}
+
+void sim_link_watch(void (*taken)(int from, int to, const void *head))
+{
+    net.watch = taken;
 }
 
 void sim_link_open(const link_costs *near, const link_costs *far, bool drawn)
@@ -70,15 +99,37 @@ void sim_link_open(const link_costs *near, const link_costs *far, bool drawn)
     net.drawn = drawn;
     net.ends = calloc((size_t)world_size, sizeof *net.ends);
     net.agreed = calloc((size_t)world_size, sizeof *net.agreed);
+    net.differs = -1;
+    int hosts = 0;
+    for (int i = 0; i < world_size; i++)
+        hosts = world_ranks[i].host >= hosts ? world_ranks[i].host + 1 : hosts;
+    net.names = calloc((size_t)hosts, sizeof *net.names);
+    for (int h = 0; h < hosts; h++)
+        snprintf(net.names[h], sizeof *net.names, "n%d", h);
     for (int i = 0; i < world_size; i++) {
         net.ends[i].unsent_end = &net.ends[i].unsent;
         net.ends[i].given_end = &net.ends[i].given;
     }
 }
 
+void sim_link_lose(int64_t n)
+{
+    net.lose = n;
+}
+
 void sim_link_cut(int host, int other, int64_t until_ns)
 {
     net.cuts[net.ncuts++ % 8] = (struct cut){host, other, until_ns};
+}
+
+bool sim_link_joined(void)
+{
+    return net.nagreed == world_size;
+}
+
+bool sim_link_leaves(int rank)
+{
+    return net.ends[rank].leaves;
 }
 
 int64_t sim_link_bytes(int rank)
@@ -97,7 +148,7 @@ int64_t sim_link_records(int rank)
 static void meet(int *count)
 {
     for (++*count; *count < world_size;)
-        world_block(NULL, world_now() + 1000000);
+        world_block(NULL, world_now() + MEET_NS);
 }
 
 int link_open(kv_err *e)
@@ -110,17 +161,19 @@ int link_open(kv_err *e)
 
 bool link_agree(int number, int *other)
 {
-    net.agreed[here()] = number;
+    int mine = here(), first = net.nagreed > 0 ? net.first : mine;
+    net.first = first;
+    net.agreed[mine] = number;
+    if (number != net.agreed[first] && net.differs < 0)
+        net.differs = mine;
     meet(&net.nagreed);
-    *other = -1;
-    for (int i = 0; i < world_size && *other < 0; i++)
-        if (net.agreed[i] != number)
-            *other = i;
+    *other = net.differs < 0 ? -1 : net.agreed[net.first] != number ? net.first : net.differs;
     return *other < 0;
 }
 
 void link_close(void)
 {
+    net.ends[here()].leaves = true;
     meet(&net.closed);
 }
 
@@ -136,11 +189,7 @@ int link_size(void)
 
 const char *link_host(int rank)
 {
-    static char names[4][16];
-    static int next;
-    char *name = names[next++ % 4];
-    snprintf(name, sizeof names[0], "n%d", world_ranks[rank].host);
-    return name;
+    return net.names[world_ranks[rank].host];
 }
 
 bool link_shares_memory(int rank)
@@ -150,20 +199,38 @@ bool link_shares_memory(int rank)
 
 /* ---- Sending ---- */
 
+/* More lists, so that each has about one channel. */
+static bool spread_channels(end *mine)
+{
+    int64_t more = mine->lists ? 4 * mine->lists : 8;
+    channel **to = calloc((size_t)more, sizeof(channel *));
+    if (!to)
+        return false;
+    for (int64_t i = 0; i < mine->lists; i++)
+        for (channel *c = mine->to[i], *next; c; c = next) {
+            next = c->next;
+            c->next = to[c->to & (more - 1)];
+            to[c->to & (more - 1)] = c;
+        }
+    free(mine->to);
+    mine->to = to;
+    mine->lists = more;
+    return true;
+}
+
 static channel *channel_to(int rank)
 {
     end *mine = &net.ends[here()];
-    channel **at = &mine->to, *c;
-    while ((c = *at) && c->to != rank)
-        at = &c->next;
-    if (c)
-        *at = c->next; /* to the front: the next record goes there again */
-    else if ((c = calloc(1, sizeof *c)))
-        *c = (channel){.from = here(), .to = rank};
-    else
+    if (mine->nto == mine->lists && !spread_channels(mine))
         return NULL;
-    c->next = mine->to;
-    return mine->to = c;
+    channel **at = &mine->to[rank & (mine->lists - 1)], *c = *at;
+    while (c && c->to != rank)
+        c = c->next;
+    if (c || !(c = calloc(1, sizeof *c)))
+        return c;
+    *c = (channel){.from = here(), .to = rank, .next = *at};
+    mine->nto++;
+    return *at = c;
 }
 
 link_rec *link_reserve(int rank, int64_t bytes)
@@ -190,6 +257,10 @@ void link_commit(int rank)
     record *r = mine->open;
     const link_costs *k = costs_of(here(), rank);
     mine->open = NULL;
+    if (r->head.bytes > 0 && net.lose > 0 && --net.lose == 0) {
+        free(r);
+        return;
+    }
     r->bytes = link_whole(r->head.bytes);
     r->by->in_flight += r->bytes;
     r->next = NULL;
@@ -253,7 +324,7 @@ static void send_off(record *r)
     const link_costs *k = costs_of(c->from, c->to);
     int64_t latency = net.drawn ? world_about(k->latency_ns) : k->latency_ns;
     int64_t leaves = world_now(), cut = cut_until(c->from, c->to);
-    if (k == &net.far) /* the wire takes one record behind the other */
+    if (k != &net.near) /* the wire takes one record behind the other */
         leaves = (leaves > c->last_ns - k->latency_ns ? leaves : c->last_ns - k->latency_ns) +
                  (int64_t)(k->gap_ns * (double)r->bytes);
     r->arrives_ns = leaves + latency;
@@ -262,6 +333,10 @@ static void send_off(record *r)
     r->order = net.orders++;
     c->last_ns = r->arrives_ns;
     arrive(&net.ends[c->to], r);
+    if (net.ends[c->to].sleeper == LISTENING && k == &net.near) {
+        net.ends[c->to].sleeper = AWAKE;
+        world_owe((double)world_wake_at(&world_ranks[c->to], &net.ends[c->to], r->arrives_ns));
+    }
     world_news(&world_ranks[c->to], r->arrives_ns);
 }
 
@@ -281,9 +356,7 @@ void link_flush(void)
 static void note_news(int rank)
 {
     const end *e = &net.ends[rank];
-    world_ranks[rank].news_ns = WORLD_FOREVER;
-    if (e->nheap > 0)
-        world_news(&world_ranks[rank], e->heap[1]->arrives_ns);
+    world_ranks[rank].news_ns = e->nheap > 0 ? e->heap[1]->arrives_ns : WORLD_FOREVER;
 }
 
 bool link_poll(void (*take)(int rank, const link_rec *r), int64_t bytes)
@@ -299,10 +372,14 @@ bool link_poll(void (*take)(int rank, const link_rec *r), int64_t bytes)
         *mine->given_end = r;
         mine->given_end = &r->next;
         world_spend(costs_of(r->by->from, r->by->to)->overhead_ns);
+        if (net.watch && r->head.bytes > 0)
+            net.watch(r->by->from, r->by->to, &r->head);
         take(r->by->from, &r->head);
         any = true;
     }
     note_news(here());
+    if (!any && !world_prices()->processors)
+        world_doze(POLL_NS);
     return any;
 }
 
@@ -329,17 +406,23 @@ void link_release(void)
 
 bool link_lie_down(bool listening)
 {
-    const end *mine = &net.ends[here()];
+    end *mine = &net.ends[here()];
     world_call();
+    mine->sleeper = listening ? LISTENING : DEAF;
     bool came = listening && mine->nheap > 0 && mine->heap[1]->arrives_ns <= world_now();
+    if (came || mine->woken)
+        mine->sleeper = AWAKE;
     return !came && !mine->woken;
 }
 
 void link_sleep(int64_t us)
 {
     end *mine = &net.ends[here()];
-    if (us > 0 && !mine->woken)
+    if (us > 0 && mine->sleeper != AWAKE && world_prices()->processors)
+        world_block(mine, world_now() + us * 1000);
+    else if (us > 0 && !mine->woken && !world_prices()->processors)
         world_doze(us * 1000);
+    mine->sleeper = AWAKE;
     mine->woken = false;
 }
 
@@ -348,6 +431,10 @@ void link_wake(void)
 {
     int rank = here();
     net.ends[rank].woken = true;
+    if (net.ends[rank].sleeper != AWAKE && world_prices()->processors) {
+        net.ends[rank].sleeper = AWAKE;
+        world_owe((double)world_wake_at(&world_ranks[rank], &net.ends[rank], world_now()));
+    }
     world_ranks[rank].news_ns = WORLD_FOREVER;
     world_news(&world_ranks[rank], world_now());
     note_news(rank);

@@ -18,12 +18,29 @@ typedef struct link_costs {
     int64_t room_bytes;  /* of one direction */
 } link_costs;
 
+/* For a test of the tests: record number n that the net sends, of those with a payload, gets lost;
+ * 0: none. */
+void sim_link_lose(int64_t n);
+
 /* Called once, after world_open: within a host, and between hosts. `drawn`: latencies are
  * exponentially distributed about their means. */
 void sim_link_open(const link_costs *near, const link_costs *far, bool drawn);
 
+/* Another latency between two hosts. */
+void sim_link_longer(int host, int other, int64_t latency_ns);
+
+/* Is called for each record with a payload when its receiver takes it. */
+void sim_link_watch(void (*taken)(int from, int to, const void *head));
+
 /* No record passes between two hosts until that time; those under way arrive later. */
 void sim_link_cut(int host, int other, int64_t until_ns);
+
+/* Returns true once all ranks have joined the job. */
+bool sim_link_joined(void);
+
+/* Returns true of a rank that waits for the others in link_close, when all its work was done. One
+ * that is killed there leaves them in MPI_Finalize, and the launcher has to end them. */
+bool sim_link_leaves(int rank);
 
 /* Bytes that ranks have sent, and the records: by rank. */
 int64_t sim_link_bytes(int rank);

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+enum { SLICE_NS = 3000000 /* of a processor, while others wait for it */ };
 enum { DOZE_MOST_NS = 50000000, LOCALS = 512 /* bytes of thread-local variables at most */ };
 
 struct fiber {
@@ -27,8 +28,17 @@ struct fiber {
     int64_t place;    /* in the heap, from 1; 0: none */
     const void *on;   /* where it sleeps */
     bool woken, dozes, ended;
+    struct processor *on_cpu, *home; /* that it has now, or NULL; that it had last */
+    fiber *behind;                   /* waits for the same processor */
+    int64_t since_ns;                /* when it came to its processor */
+    double owed_ns;
     char locals[LOCALS];
 };
+
+/* Of a host: the fibers of its ranks share it. */
+typedef struct processor {
+    fiber *running, *first, *last; /* and those that wait for it */
+} processor;
 
 world_rank *world_ranks;
 int world_size;
@@ -36,7 +46,7 @@ int world_size;
 static struct {
     world_costs costs;
     uint64_t random, sum, orders;
-    int64_t now_ns, steps;
+    int64_t now_ns, until_ns, steps;
     fiber **heap; /* heap[1] goes on next */
     int64_t nheap, cap;
     fiber *current;
@@ -46,6 +56,11 @@ static struct {
     char *pristine; /* static variables as they are at the beginning of a process */
     char *locals, *pristine_locals;
     size_t nlocals;
+    char **stacks;  /* of fibers that have ended */
+    int64_t nstacks, stacks_cap;
+    processor *processors; /* of all hosts */
+    int hosts;
+    bool stopped;
 } world;
 
 /* Where the linker has put the static variables of the product's code (see the Makefile). */
@@ -186,6 +201,64 @@ static void load_rank(world_rank *r)
     world.loaded = r;
 }
 
+/* ---- Processors ----
+ *
+ * Where the costs name processors, a fiber of a rank goes on only while it has one: it keeps it
+ * until it sleeps, yields, or has used its slice. A fiber that becomes ready takes the processor
+ * that it had, another one of its host that is idle, or waits for its own. It interrupts nobody. */
+
+static void take_processor(processor *c, fiber *f, int64_t delay_ns)
+{
+    c->running = f;
+    f->rank->switches++;
+    f->on_cpu = f->home = c;
+    f->since_ns = world.now_ns + delay_ns;
+    go_on_at(f, world.now_ns + delay_ns);
+}
+
+static void wait_for(processor *c, fiber *f)
+{
+    f->behind = NULL;
+    if (c->last)
+        c->last->behind = f;
+    else
+        c->first = f;
+    c->last = f;
+}
+
+static void leave_processor(fiber *f)
+{
+    processor *c = f->on_cpu;
+    if (!c)
+        return;
+    f->on_cpu = NULL;
+    c->running = NULL;
+    fiber *next = c->first;
+    if (!next)
+        return;
+    c->first = next->behind;
+    c->last = c->first ? c->last : NULL;
+    take_processor(c, next, world.costs.switch_ns);
+}
+
+/* Returns true if the fiber, which is ready, has what it needs to go on now. */
+static bool may_go_on(fiber *f)
+{
+    int n = world.costs.processors;
+    if (!n || !f->rank || f->on_cpu)
+        return true;
+    processor *all = &world.processors[(int64_t)f->rank->host * n], *c = f->home;
+    if (!c)
+        c = f->home = &all[f->rank->number / world.hosts % n];
+    for (int i = 0; i < n && c->running; i++)
+        c = all[i].running ? c : &all[i];
+    if (c->running)
+        wait_for(f->home, f);
+    else
+        take_processor(c, f, world.costs.wake_ns);
+    return false;
+}
+
 /* Back to world_run; returns when the fiber goes on. */
 static void leave(void)
 {
@@ -195,12 +268,29 @@ static void leave(void)
         _longjmp(world.scheduler, 1);
 }
 
+/* The next fiber that begins may have its stack. */
+static void keep_stack(fiber *f)
+{
+    if (world.nstacks == world.stacks_cap) {
+        world.stacks_cap = world.stacks_cap ? 2 * world.stacks_cap : 64;
+        world.stacks = realloc(world.stacks, (size_t)world.stacks_cap * sizeof(char *));
+        if (!world.stacks)
+            give_up("no memory");
+    }
+    world.stacks[world.nstacks++] = f->stack;
+    f->stack = NULL;
+}
+
 static void first_step(void)
 {
     fiber *f = world.current;
+    free(f->first);
+    f->first = NULL;
     f->result = f->run(f->arg);
     f->ended = true;
+    keep_stack(f);
     world_wake(f, INT32_MAX);
+    leave_processor(f);
     leave_heap(f);
     _longjmp(world.scheduler, 1);
 }
@@ -212,6 +302,8 @@ static char *new_stack(void)
     static char *block;
     static int used = TOGETHER;
     size_t bytes = (size_t)world.costs.stack_bytes;
+    if (world.nstacks > 0)
+        return world.stacks[--world.nstacks];
     if (used == TOGETHER) {
         block = mmap(NULL, bytes * TOGETHER, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -249,19 +341,20 @@ static void step(fiber *f)
     count_in((uint64_t)world.now_ns ^ (uint64_t)(f->rank ? f->rank->number : -1) << 48);
     load_rank(f->rank);
     memcpy(world.locals, f->locals, world.nlocals);
-    if (_setjmp(world.scheduler))
+    if (_setjmp(world.scheduler)) {
+        world.current = NULL; /* a rank may be released next */
         return;
-    if (f->first) {
-        ucontext_t *first = f->first;
-        f->first = NULL;
-        setcontext(first);
     }
+    if (f->first)
+        setcontext(f->first);
     _longjmp(f->at, 1);
 }
 
 bool world_run(int64_t until_ns)
 {
-    while (world.nheap > 0) {
+    world.until_ns = until_ns;
+    world.stopped = false;
+    while (world.nheap > 0 && !world.stopped) {
         fiber *f = world.heap[1];
         if (f->time_ns > until_ns) {
             world.now_ns = until_ns;
@@ -273,8 +366,11 @@ bool world_run(int64_t until_ns)
         }
         leave_heap(f);
         world.now_ns = f->time_ns > world.now_ns ? f->time_ns : world.now_ns;
-        step(f);
+        if (may_go_on(f))
+            step(f);
     }
+    if (world.stopped)
+        return true;
     for (int i = -1; i < world_size; i++)
         for (const fiber *f = i < 0 ? world.own : world_ranks[i].fibers; f; f = f->next)
             if (!f->ended && (i < 0 || (!world_ranks[i].dead && !world_ranks[i].ended)))
@@ -286,7 +382,7 @@ bool world_run(int64_t until_ns)
 
 world_rank *world_here(void)
 {
-    return world.current->rank;
+    return world.current ? world.current->rank : NULL;
 }
 
 int64_t world_now(void)
@@ -294,20 +390,85 @@ int64_t world_now(void)
     return world.now_ns;
 }
 
-void world_spend(int64_t ns)
+const world_costs *world_prices(void)
 {
-    fiber *f = world.current;
-    int64_t until = world.now_ns + ns;
-    if (!ns && (world.nheap == 0 || world.heap[1]->time_ns > until))
+    return &world.costs;
+}
+
+void world_stop(void)
+{
+    world.stopped = true;
+    world_spend(1);
+}
+
+void world_owe(double ns)
+{
+    world.current->owed_ns += ns;
+}
+
+/* Goes behind the others that wait for its processor. */
+static void give_way(fiber *f)
+{
+    processor *c = f->on_cpu;
+    if (!c->first)
         return;
-    go_on_at(f, until);
+    wait_for(c, f);
+    leave_processor(f);
     leave();
 }
 
+void world_yield(void)
+{
+    world_spend(0);
+    give_way(world.current);
+}
+
+void world_spend(int64_t ns)
+{
+    fiber *f = world.current;
+    if (!f)
+        return; /* what ends the process */
+    if (f->rank && f->owed_ns >= 1) {
+        ns += (int64_t)f->owed_ns;
+        f->owed_ns -= (double)(int64_t)f->owed_ns;
+    }
+    if (f->rank && f->rank->slower > 0)
+        ns = (int64_t)((double)ns * f->rank->slower);
+    if (f->rank)
+        f->rank->busy_ns += ns;
+    int64_t until = world.now_ns + ns;
+    bool next = world.nheap == 0 || world.heap[1]->time_ns > until;
+    if (next && until <= world.until_ns && !(f->rank && f->rank->stalled_ns > until)) {
+        world.now_ns = until; /* nobody else goes on before it */
+    } else {
+        go_on_at(f, until);
+        leave();
+    }
+    if (f->on_cpu && world.now_ns - f->since_ns > SLICE_NS)
+        give_way(f);
+}
+
+/* Most calls are quick; one in eight may be overtaken by anything. */
 void world_call(void)
 {
     int64_t most = world.costs.jitter_ns;
-    world_spend(world.costs.call_ns + (most ? (int64_t)world_draw((uint64_t)most) : 0));
+    fiber *f = world.current;
+    if (!most && f && world.costs.grain_ns) {
+        f->owed_ns += (double)world.costs.call_ns;
+        if (f->owed_ns >= (double)world.costs.grain_ns)
+            world_spend(0);
+        return;
+    }
+    uint64_t x = most ? draw64() : 0;
+    int64_t more = most && x % 8 == 0 ? (int64_t)((x >> 3) % (uint64_t)most) : 0;
+    world_spend(world.costs.call_ns + more);
+}
+
+/* A processor that is idle must be told. */
+static int64_t cost_of_wake(const fiber *f)
+{
+    bool told = f->home != world.current->on_cpu && !f->home->running;
+    return told ? world.costs.post_ns : world.costs.switch_ns;
 }
 
 static void sleep_at(const void *on, int64_t until_ns)
@@ -315,6 +476,7 @@ static void sleep_at(const void *on, int64_t until_ns)
     fiber *f = world.current;
     f->on = on;
     f->woken = false;
+    leave_processor(f);
     go_on_at(f, until_ns);
     leave();
     f->on = NULL;
@@ -328,7 +490,7 @@ bool world_block(const void *on, int64_t until_ns)
 
 static fiber *fibers_here(void)
 {
-    const world_rank *r = world.current->rank;
+    const world_rank *r = world_here();
     return r ? r->fibers : world.own;
 }
 
@@ -351,12 +513,30 @@ void world_wake(const void *on, int n)
         f->woken = true;
         n--;
         go_on_at(f, world.now_ns);
+        if (!f->home || !world.current->on_cpu)
+            continue;
+        f->rank->wakes++;
+        world_owe((double)cost_of_wake(f));
     }
-    world_rank *r = world.current->rank;
+    world_rank *r = world_here();
     if (r && sleeping > 0) {
         r->dozed_ns = 0;
         end_dozes(r, world.now_ns);
     }
+}
+
+int64_t world_wake_at(world_rank *r, const void *on, int64_t at_ns)
+{
+    int64_t cost_ns = 0;
+    for (fiber *f = r->fibers; f; f = f->next) {
+        if (f->on != on || f->woken)
+            continue;
+        f->woken = true;
+        r->wakes++;
+        go_on_at(f, at_ns);
+        cost_ns += cost_of_wake(f);
+    }
+    return cost_ns;
 }
 
 void world_doze(int64_t min_ns)
@@ -375,7 +555,7 @@ void world_doze(int64_t min_ns)
 
 void world_news(world_rank *r, int64_t at_ns)
 {
-    if (at_ns >= r->news_ns)
+    if (r->dead || at_ns >= r->news_ns)
         return;
     r->news_ns = at_ns;
     if (at_ns == WORLD_FOREVER)
@@ -396,6 +576,28 @@ void world_kill(world_rank *r)
     r->dead = true;
     for (fiber *f = r->fibers; f; f = f->next)
         leave_heap(f);
+}
+
+void world_end_rank(void)
+{
+    world_kill(world.current->rank);
+    _longjmp(world.scheduler, 1);
+}
+
+int64_t world_bytes(const world_rank *r)
+{
+    enum { PAGE = 4096, MOST_PAGES = 1024 };
+    unsigned char in[MOST_PAGES];
+    int64_t bytes = (int64_t)(data_bytes() + bss_bytes());
+    size_t pages = (size_t)world.costs.stack_bytes / PAGE;
+    for (const fiber *f = r->fibers; f; f = f->next) {
+        bytes += (int64_t)sizeof *f;
+        if (!f->stack || pages > MOST_PAGES || mincore(f->stack, pages * PAGE, in))
+            continue;
+        for (size_t i = 0; i < pages; i++)
+            bytes += in[i] & 1 ? PAGE : 0;
+    }
+    return bytes;
 }
 
 uint64_t world_sum(void)
@@ -436,6 +638,10 @@ void world_open(int n, int hosts, uint64_t seed, const world_costs *costs)
     world.pristine_locals = malloc(LOCALS);
     world_ranks = calloc((size_t)n, sizeof *world_ranks);
     if (!world.pristine || !world.pristine_locals || !world_ranks)
+        give_up("no memory");
+    world.hosts = hosts;
+    world.processors = calloc((size_t)hosts * (size_t)(costs->processors + 1), sizeof(processor));
+    if (!world.processors)
         give_up("no memory");
     save_statics(world.pristine);
     memcpy(world.pristine_locals, world.locals, world.nlocals);

@@ -16,15 +16,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WORLD_FOREVER = INT64_MAX };
+#define WORLD_FOREVER INT64_MAX
 
 typedef struct fiber fiber;
 
 /* The costs and the mishaps of a world. All times are virtual nanoseconds. */
 typedef struct world_costs {
-    int64_t jitter_ns; /* a system call takes up to so long, drawn; 0: none, nothing is drawn */
-    int64_t call_ns;   /* and at least so long */
+    int64_t jitter_ns; /* some system calls take up to so long, drawn; 0: none, nothing is drawn */
+    int64_t call_ns;   /* and each at least so long */
+    int64_t grain_ns;    /* without jitter: calls are spent when they have come to so long */
     int64_t stack_bytes; /* of a fiber */
+    int processors;      /* of a host, which the fibers of its ranks share; 0: one for each fiber */
+    int64_t switch_ns;   /* from one fiber to another on a processor */
+    int64_t wake_ns;     /* until an idle processor has begun with the fiber that is woken */
+    int64_t post_ns;     /* to wake it, of the processor that does */
+    double copy_ns, sum_ns, update_ns; /* a byte that is copied, added up, updated by a rule */
 } world_costs;
 
 typedef struct world_rank {
@@ -37,6 +43,10 @@ typedef struct world_rank {
     fiber *fibers;        /* all of them, linked by the world */
     char *statics;        /* of the product's code, while another rank goes on */
     int status;           /* what main returned */
+    double slower;        /* all that its processor does takes so many times as long; 0: once */
+    int64_t busy_ns;      /* what its fibers have spent */
+    int64_t switches, wakes; /* where fibers share processors: that came to one, and were woken */
+    int64_t bytes, most_bytes; /* of memory: allocated now, and at most */
 } world_rank;
 
 /* Makes a world of n ranks on `hosts` machines, rank i on host i % hosts. */
@@ -58,6 +68,16 @@ bool world_run(int64_t until_ns);
 /* The virtual time. */
 int64_t world_now(void);
 
+/* The costs that world_open was given. */
+const world_costs *world_prices(void);
+
+/* world_run returns as soon as this fiber stops. */
+void world_stop(void);
+
+/* Bytes that this simulation keeps for each rank: fibers, and its static variables. Stacks are
+ * counted by their pages that were written. */
+int64_t world_bytes(const world_rank *r);
+
 /* Draws: a number below n; a true with probability p in 1/1000; nanoseconds with that mean,
  * exponentially distributed. */
 uint64_t world_draw(uint64_t n);
@@ -69,6 +89,9 @@ int64_t world_about(int64_t mean_ns);
 /* The fiber uses its processor for so long; others may go on before it. */
 void world_spend(int64_t ns);
 
+/* Computing in the midst of code that makes no system call: spent at the next one. */
+void world_owe(double ns);
+
 /* A system call that takes no time of its own: spends what the costs say. */
 void world_call(void);
 
@@ -78,6 +101,13 @@ bool world_block(const void *on, int64_t until_ns);
 
 /* Wakes up to n fibers of this rank that sleep there, in an order that is drawn. */
 void world_wake(const void *on, int n);
+
+/* Where fibers share processors: wakes the fibers of any rank that sleep there, at that time, and
+ * says what it costs the processor of this fiber. */
+int64_t world_wake_at(world_rank *r, const void *on, int64_t at_ns);
+
+/* Others that wait for the processor of this fiber go first. */
+void world_yield(void);
 
 /* A pause of a thread that polls: at least min_ns; while nothing arrives for its rank and no other
  * of its fibers does anything, each is twice as long as the last, up to 50 ms: a slow machine may
@@ -92,6 +122,9 @@ void world_news(world_rank *r, int64_t at_ns);
 
 /* Kills a rank: it does not go on from now. The caller is not one of its fibers. */
 void world_kill(world_rank *r);
+
+/* The process of this fiber's rank ends: none of its fibers goes on. */
+_Noreturn void world_end_rank(void);
 
 /* The sum of all that was drawn and in which order fibers went on: equal for equal runs. */
 uint64_t world_sum(void);

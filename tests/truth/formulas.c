@@ -254,11 +254,10 @@ static void lbsgd(const truth_update *u, truth_key *k)
     }
     if (strcmp(truth_strategies[(int)u->p[TP_WARMUP_STRATEGY]], "lars") == 0) {
         bounded W = sum_squares(k->w, k->n), Q = sum_squares(k->g, k->n);
-        in_binary64();
-        bounded below = add(add(Q, mul(exactly(u->wd), W)), exactly(1e-18));
-        rate = larger(smaller(root_of_squares(quo(W, below)), exactly(100)), exactly(0.01));
-        rate = to_type(u, mul(exactly(u->lr), rate));
-        in_type(u);
+        /* what is made from a sum over elements is computed in the type, operation by operation */
+        bounded below = add(add(Q, mul(number(u->wd, u->type), W)), number(1e-18, u->type));
+        rate = larger(smaller(root_of_squares(quo(W, below)), exactly(100)), number(0.01, u->type));
+        rate = mul(number(u->lr, u->type), rate);
     } else {
         rate = number(u->lr * warmed_up(u, (double)k->seen), u->type);
     }

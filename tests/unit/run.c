@@ -1,10 +1,12 @@
 /* Runs the unit tests: one process and a time limit each, verdicts as TAP. An argument runs only
- * the tests whose names begin with it. $TEST_SECONDS is another limit, for slow builds. The exit
- * status says whether all passed. */
+ * the tests whose names begin with it, several in their order; after -x the first failure ends it.
+ * $TEST_SECONDS is another limit, for slow builds; with $TEST_RANDOM tests of random programs and
+ * rules try that many, of the seed $TEST_SEED. The exit status says whether all passed. */
 #include "base/kv_assert.h"
 #include "test.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,11 +91,22 @@ void test_skip(const char *reason)
     _exit(EXIT_SKIPPED);
 }
 
-static unsigned time_limit(void)
+/* A number of the environment, or the usual one. */
+static uint64_t setting(const char *name, uint64_t usual)
 {
-    const char *text = getenv("TEST_SECONDS");
-    unsigned seconds = text ? (unsigned)strtoul(text, NULL, 10) : 0;
-    return seconds ? seconds : TEST_SECONDS;
+    const char *text = getenv(name);
+    uint64_t given = text ? strtoull(text, NULL, 10) : 0;
+    return given ? given : usual;
+}
+
+int64_t test_random(int64_t usual)
+{
+    return (int64_t)setting("TEST_RANDOM", (uint64_t)usual);
+}
+
+uint64_t test_seed(uint64_t usual)
+{
+    return setting("TEST_SEED", usual);
 }
 
 /* A test whose name does not begin with assert_ makes no assertion of the library fail. */
@@ -117,7 +130,7 @@ static int run(const char *name, void (*test)(void))
         exit(1);
     }
     if (child == 0) {
-        alarm(time_limit());
+        alarm((unsigned)setting("TEST_SECONDS", TEST_SECONDS));
         test();
         check_assertions(name);
         fflush(stdout);
@@ -129,20 +142,17 @@ static int run(const char *name, void (*test)(void))
     return status;
 }
 
-int main(int argc, char **argv)
+static int n, failed;
+
+/* Runs the tests whose names begin with a text, of which there must be one. */
+static void run_those(const char *prefix, bool stops)
 {
-    const char *only = argc > 1 ? argv[1] : "";
-    int n = 0, failed = 0;
-    skip_reason = mmap(NULL, REASON_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                       -1, 0);
-    if (skip_reason == MAP_FAILED) {
-        perror("mmap");
-        return 1;
-    }
-    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
-        if (strncmp(tests[i].name, only, strlen(only)) != 0)
+    int found = 0;
+    for (size_t i = 0; i < sizeof tests / sizeof *tests && !(stops && failed); i++) {
+        if (strncmp(tests[i].name, prefix, strlen(prefix)) != 0)
             continue;
         int status = run(tests[i].name, tests[i].run);
+        found++;
         n++;
         if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SKIPPED) {
             printf("ok %d - %s # SKIP %s\n", n, tests[i].name, skip_reason);
@@ -156,8 +166,26 @@ int main(int argc, char **argv)
             failed++;
         }
     }
+    if (found == 0 && !(stops && failed)) {
+        printf("# no test has a name that begins with \"%s\"\n", prefix);
+        failed++;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    skip_reason = mmap(NULL, REASON_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                       -1, 0);
+    if (skip_reason == MAP_FAILED) {
+        perror("mmap");
+        return 1;
+    }
+    bool stops = argc > 1 && strcmp(argv[1], "-x") == 0;
+    int first = 1 + stops;
+    if (first == argc)
+        run_those("", stops);
+    for (int i = first; i < argc; i++)
+        run_those(argv[i], stops);
     printf("1..%d\n", n);
-    if (n == 0)
-        printf("# no test has a name that begins with \"%s\"\n", only);
-    return failed || n == 0;
+    return failed > 0;
 }

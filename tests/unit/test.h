@@ -24,6 +24,10 @@ void test_text(const char *got, const char *want, const char *what, const char *
 void test_ok(int code, const kv_err *e, const char *what, const char *file, int line);
 void test_err(int code, kv_err *e, int want, const char *text, const char *what, const char *file,
               int line);
+/* How many random things to try, and the seed: these, or $TEST_RANDOM and $TEST_SEED. */
+int64_t test_random(int64_t usual);
+uint64_t test_seed(uint64_t usual);
+
 /* Ends the test as skipped, with the reason. */
 void test_skip(const char *reason) __attribute__((noreturn));
 

@@ -106,7 +106,7 @@ TEST(asks_hostile)
     kv_key key;
     buf b = {0};
     const ask_key good = {.id = 3, .ndim = 2, .shape = {2, 4}, .place = {.nparts = 1, .step = 8}};
-    enum { WRONG = 9 };
+    enum { WRONG = 10 };
     ask_key wrong[WRONG];
     for (int i = 0; i < WRONG; i++)
         wrong[i] = good;
@@ -121,6 +121,9 @@ TEST(asks_hostile)
     wrong[6].dtype = 255;
     wrong[7].ndim = 255;
     wrong[8].shape[0] = INT64_MAX;
+    wrong[9].shape[0] = 0; /* of no element, but its rows overflow */
+    wrong[9].shape[1] = wrong[9].shape[2] = INT64_C(1) << 40;
+    wrong[9].ndim = 3;
     for (int i = 0; i < WRONG; i++) {
         buf_clear(&b);
         ask_put_key(&b, &wrong[i], "w");
@@ -168,4 +171,31 @@ TEST(asks_hostile)
         CHECK_TEXT(e.text, "a record of another rank is malformed");
     }
     buf_release(&b);
+}
+
+TEST(asks_errors)
+{
+    kv_err told = {.code = KV_E_VALUE, .line = 3, .has_rank = 1, .rank = 2, .text = "why"}, e = {0};
+    CHECK_INT(ask_error(&e, &told, sizeof told), KV_E_VALUE);
+    CHECK_TEXT(e.text, "why");
+    CHECK(e.has_rank && e.rank == 2 && e.line == 0);
+    told.code = KV_E_SHAPE;
+    CHECK_INT(ask_error(&e, &told, sizeof told), KV_E_VALUE); /* the first one wins */
+    static const int32_t odd[] = {KV_OK, -1, KV_NCODES};
+    for (int i = 0; i < 5; i++) {
+        kv_err x = told;
+        e = (kv_err){0};
+        if (i < 3)
+            x.code = odd[i];
+        else if (i == 3)
+            x.text[0] = 0;
+        CHECK_INT(ask_error(&e, &x, sizeof x - (i == 4)), KV_E_INTERNAL);
+        CHECK_TEXT(e.text, "a record of another rank is malformed");
+    }
+    e = (kv_err){0};
+    memset(told.text, 'x', sizeof told.text);
+    memset(told.key_name, 'x', sizeof told.key_name);
+    CHECK_INT(ask_error(&e, &told, sizeof told), KV_E_SHAPE);
+    CHECK_INT((int64_t)strlen(e.text), sizeof e.text - 1);
+    CHECK_INT((int64_t)strlen(e.key_name), sizeof e.key_name - 1);
 }

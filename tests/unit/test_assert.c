@@ -12,13 +12,45 @@
 #define REPORT "test_assert.c:1: left == right does not hold: round 7 has 3 of 2 parts; " \
                "this is a bug of kvstore"
 
+/* Builds that count what tests reach ask no assertion. */
+#ifdef KV_COVERAGE
+#define ASKED 0
+#else
+#define ASKED 1
+#endif
+
 TEST(assert_holds)
 {
     kv_err e = {0};
     int asked = 0;
     CHECK(kv_assert(++asked == 1, "asked %d times", asked));
-    CHECK_INT(asked, 1);
+    CHECK_INT(asked, ASKED);
     CHECK_OK(kv_assert_check(KV_OK, &e));
+}
+
+TEST(assert_always_and_never_that_hold)
+{
+    kv_err e = {0};
+    int asked = 0;
+    CHECK(ALWAYS(++asked > 0));
+    CHECK(!NEVER(++asked < 0));
+    CHECK_INT(asked, 2 * ASKED);
+    CHECK_OK(kv_assert_check(KV_OK, &e));
+}
+
+/* The defence stays in every build that somebody uses; only those that look for mistakes report. */
+TEST(assert_always_and_never_that_do_not)
+{
+    kv_err e = {0};
+    int two = 2;
+    CHECK_INT(ALWAYS(two == 1), !ASKED);
+    CHECK_INT(NEVER(two == 2), ASKED);
+#ifdef KV_TEST
+    CHECK_INT(kv_assert_check(KV_OK, &e), KV_E_INTERNAL);
+    CHECK(strstr(e.text, "two == 1 does not hold: a defence was needed"));
+#else
+    CHECK_OK(kv_assert_check(KV_OK, &e));
+#endif
 }
 
 TEST(assert_is_an_error_of_every_later_call)
@@ -28,7 +60,7 @@ TEST(assert_is_an_error_of_every_later_call)
     store = make("local");
     CHECK(!kv_assert_fail("test_assert.c", 1, "left == right", "round %d has %d of %d parts", 7,
                           3, 2));
-    CHECK(!kv_assert(1 == 2, "a second report changes nothing"));
+    CHECK(!kv_assert_fail("test_assert.c", 2, "1 == 2", "a second report changes nothing"));
     CHECK_ERR(kv_assert_check(KV_OK, &e), KV_E_INTERNAL, REPORT);
     kv_err_set(&e, KV_E_KEY, "an error that the failure led to");
     CHECK_ERR(kv_assert_check(KV_E_KEY, &e), KV_E_INTERNAL, REPORT);

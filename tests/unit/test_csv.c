@@ -318,6 +318,17 @@ TEST(csv_errors)
                 "x.csv: no row of numbers follows the header");
 }
 
+/* A row may have more cells than the header has names; the others are called by their numbers. */
+TEST(csv_more_cells_than_names)
+{
+    static const char text[] = "a\n1,2,3\n4,5,x\n";
+    kv_err e = {0};
+    kv_array *a = NULL;
+    int code = csv_read_array(&a, text, strlen(text), "x.csv", NULL, &e);
+    CHECK_TEXT(e.hint, "load(\"x.csv\", cols=[\"a\", 1]) reads its columns of numbers");
+    CHECK_ERR(code, KV_E_FORMAT, "x.csv:3:3: \"x\" is no number");
+}
+
 TEST(csv_no_memory)
 {
     static const char text[] = "# shape=2,3,2 dtype=float64\n1,2\n3,4\n5,6\n7,8\n9,10\n11,12\n";

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "test.h"
@@ -406,6 +407,76 @@ TEST(pool_runs_each_part_once_also_within_a_part)
             CHECK_INT(c.inner[i], 8 * round);
     }
     pool_run(0, run_counted, &c);
+}
+
+/* A place to sleep, until it is ended. All atomic. */
+static struct {
+    int ended, sleeping, refuses, calls;
+} bed;
+
+static int look_at(const int *x)
+{
+    return __atomic_load_n(x, __ATOMIC_ACQUIRE);
+}
+
+static void set_to(int *x, int to)
+{
+    __atomic_store_n(x, to, __ATOMIC_RELEASE);
+}
+
+static void pause_shortly(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+}
+
+/* Waits with a limit go on at once. */
+static bool sleep_in_bed(const int *set, int64_t us)
+{
+    set_to(&bed.calls, bed.calls + 1);
+    if (look_at(&bed.refuses))
+        return false;
+    set_to(&bed.sleeping, us > 5000);
+    bool late = us > 5000 && !look_at(set);
+    while (late && !look_at(&bed.ended)) /* not by the flag */
+        pause_shortly();
+    return true;
+}
+
+static void end_bed(void)
+{
+    set_to(&bed.ended, 1);
+}
+
+/* Signals when its waiter sleeps in the bed, or might in the pool. */
+static void signal_late(pool_task *t)
+{
+    while (!look_at(&bed.sleeping) && !look_at(&bed.refuses))
+        pause_shortly();
+    pause_shortly();
+    pool_signal((pool_flag *)(void *)(t + 1));
+}
+
+TEST(pool_lets_waiting_threads_sleep_elsewhere)
+{
+    struct {
+        pool_task task;
+        pool_flag flag;
+    } late;
+    pool_set_rest(sleep_in_bed, end_bed);
+    for (int refuses = 0; refuses < 2; refuses++) {
+        memset(&late, 0, sizeof late);
+        late.task.run = signal_late;
+        late.task.foreign = true; /* the thread that waits does not run it */
+        memset(&bed, 0, sizeof bed);
+        pool_submit(&late.task);
+        CHECK(!pool_wait_for(&late.flag, 1));
+        CHECK(look_at(&bed.calls) > 0);
+        set_to(&bed.refuses, refuses);
+        pool_wait(&late.flag);
+        CHECK(late.flag.set);
+        CHECK_INT(look_at(&bed.ended) || refuses, 1);
+    }
+    pool_set_rest(NULL, NULL);
 }
 
 TEST(pool_uses_no_processor_when_idle)

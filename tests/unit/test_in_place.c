@@ -1,5 +1,5 @@
 /* Changes in place: what the file is afterwards, what a reader makes of journals in every state,
- * and who waits for whom. Crashes are in tests/crash. */
+ * and who waits for whom. Crashes are in tests/faults. */
 #include "checkpoint/in_place.h"
 
 #include <errno.h>

@@ -30,6 +30,22 @@ TEST(merge_draw_is_philox)
             }
 }
 
+/* Whichever way a processor takes. Counters cross the carry into the upper half. */
+TEST(merge_draw_ways)
+{
+    static const uint64_t counters[] = {0, 16, 0xfffffff8u, UINT64_C(0x123456789abcdef0)};
+    merge_draw_words want, got;
+    for (size_t i = 0; i < sizeof counters / sizeof *counters; i++) {
+        merge_draw_key k = merge_draw_key_of(-(int64_t)counters[i], "w", 3);
+        merge_draw_way(0)(want, &k, counters[i]);
+        for (int way = 1; merge_draw_way(way); way++) {
+            memset(got, 0xa5, sizeof got);
+            merge_draw_way(way)(got, &k, counters[i]);
+            CHECK(memcmp(got, want, sizeof want) == 0);
+        }
+    }
+}
+
 TEST(merge_draw_moments)
 {
     enum { GROUPS = 4000, N = GROUPS * MERGE_DRAW_GROUP };

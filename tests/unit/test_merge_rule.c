@@ -314,3 +314,80 @@ TEST(merge_refusals)
                "1:12-16 usage: this merge reads `base`, and none is given (--base CKPT: what the "
                "models were made from)");
 }
+
+/* Lists and counts that a rule cannot have. */
+TEST(merge_refusals_of_lists)
+{
+    CHECK_TEXT(of("{ merged = largest(base, 1.5) }", 2),
+               "1:26-29 value: largest takes a whole number here");
+    CHECK_TEXT(of("{ merged = largest(base, -1) }", 2),
+               "1:26-28 value: largest takes 0 or more, not -1");
+    CHECK_TEXT(of("{ merged = uniform(0.5, 1) }", 2),
+               "1:20-23 value: uniform takes a whole number here");
+    CHECK_TEXT(of("{ merged = quantile(base, \"a\") }", 2),
+               "1:27-30 usage: a text cannot be computed with arrays");
+    CHECK_TEXT(of("{ merged = sum([uniform(i, 0) for i in range(65)]) }", 2),
+               "1:17-30 value: a merge draws at most 64 times");
+    CHECK_TEXT(of("{ merged = sum([rowrank(base + i) for i in range(65)]) }", 2),
+               "1:17-34 value: a merge ranks at most 64 times");
+    CHECK_TEXT(of("{ merged = models[0:2:1][0] }", 2),
+               "1:23-24 usage: slices of a merge have no step");
+    CHECK_TEXT(of("{ merged = models[0, 1] }", 2), "1:12-24 usage: a list has one index");
+    CHECK_TEXT(of("{ merged = models[norm(base)] }", 2),
+               "1:19-29 usage: this must be known before lists are written out (a number, a "
+               "parameter, or what follows from len(models))");
+    CHECK_TEXT(of("{ merged = sum([base for i in range(-1)]) }", 2),
+               "1:31-40 value: range takes 0 to 100000, not -1");
+    CHECK_TEXT(of("{ l = [1, 2]; l = 3; merged = base }", 2),
+               "1:15-20 usage: `l` is a list, and this is none");
+    CHECK_TEXT(of("{ merged = sum([models]) }", 2),
+               "1:16-24 usage: a list of 2 stands where one value belongs (sum(list), list[0], "
+               "[2 * x for x in list])");
+    CHECK_TEXT(of("{ merged = sum([x + 1 for x in [models]]) }", 2),
+               "1:17-18 usage: a list of 2 stands where one value belongs (sum(list), list[0], "
+               "[2 * x for x in list])");
+    CHECK_TEXT(of("{ merged = abs(models) }", 2),
+               "1:16-22 usage: a list of 2 stands where one value belongs (sum(list), list[0], "
+               "[2 * x for x in list])");
+    CHECK_TEXT(of("{ merged = sum([x for x in zip(base)]) }", 2),
+               "1:32-36 usage: zip takes lists, and this is none");
+    CHECK_TEXT(of("{ merged = trimmed_mean(models, 0.5) }", 2),
+               "1:33-36 usage: this is no integer");
+    CHECK_TEXT(of("{ for m[0] in models { merged = base } }", 2),
+               "1:7-11 usage: a loop of a merge gives names to items");
+    CHECK_TEXT(of("{ merged = mean([]) }", 2), "1:12-20 value: mean of an empty list");
+    CHECK_TEXT(of("{ rows present; merged = base }", 2),
+               "1:3-15 usage: merges have no `rows present`");
+    CHECK_TEXT(of("{ merged = models[-3:9][-2] + 0 * len(models[5:]) }", 2), "1 2 3 4");
+}
+
+/* Numbers and texts that are no arrays: what a rule computes with them, and what it cannot. */
+TEST(merge_host_values)
+{
+    CHECK_TEXT(of("{ fail \"no %d of %s\" % (len(models), \"a\") }", 2),
+               "0:0-0 value: no 2 of a");
+    CHECK_TEXT(of("{ fail f\"no {len(models)} {1.5:.2f} {'a'!r}\" }", 2),
+               "0:0-0 value: no 2 1.50 'a'");
+    CHECK_TEXT(of("{ fail \"%d\" % len(models) }", 2), "0:0-0 value: 2");
+    CHECK_TEXT(of("{ fail f\"{key!r} has {size(base):>6}\" }", 2), "0:0-0 value: 'k' has      4");
+    CHECK_TEXT(of("{ if \"%d\" % 2 == \"2\" { merged = base } else { merged = 0 * base } }", 2),
+               "1 1 1 1");
+    CHECK_TEXT(of("{ merged = 2 ** 3 * f64(1) * base }", 2), "8 8 8 8");
+    CHECK_TEXT(of("{ fail \"%d %d\" % (1, \"a\") }", 2),
+               "1:8-26 dtype: %d takes a whole number, not text");
+    CHECK_TEXT(of("{ fail \"%d %q\" % (size(base), 1) }", 2),
+               "1:8-33 value: a % directive does not know the letter q (the letters are d s r "
+               "e f g x o)");
+    CHECK_TEXT(of("{ fail f\"{size(base):q}\" }", 2),
+               "1:10-24 value: a field does not know the letter q (the letters are d s e f g "
+               "n x o b %)");
+    CHECK_TEXT(of("{ c = size(base) + key; merged = base * c }", 2),
+               "1:7-23 dtype: + takes numbers, not int and text (str(x) is the text of a "
+               "number; f\"{x}\" holds one)");
+    CHECK_TEXT(of("{ c = 1 / (len(models) - 2); merged = c * base }", 2),
+               "1:7-28 value: a number is divided by 0 (arrays give inf or nan: array(x) / 0)");
+    CHECK_TEXT(of("{ c = -key; merged = c * base }", 2),
+               "1:7-11 dtype: - takes a number, not text");
+    CHECK_TEXT(of("{ c = sqrt(key); merged = base * c }", 2),
+               "1:7-16 dtype: sqrt takes numbers, not text");
+}

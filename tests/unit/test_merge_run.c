@@ -99,6 +99,64 @@ TEST(merge_run_largest)
     leave_folder("out.safetensors", NULL);
 }
 
+/* ---- Tiles ----------------------------------------------------------------------------------- */
+
+/* What each kernel of merge_fused.c computes, of three models. */
+#define TILED(X)                                                                                   \
+    X("a + b", a + b)                                                                              \
+    X("a - b", a - b)                                                                              \
+    X("a * b", a * b)                                                                              \
+    X("a / b", a / b)                                                                              \
+    X("abs(a)", fabsf(a))                                                                          \
+    X("a < b", (float)(a < b))                                                                     \
+    X("where(a < b, b, c)", a < b ? b : c)                                                         \
+    X("a * 3 + 0.5", a * 3 + 0.5f)                                                                 \
+    X("a * 3 + b * 0.7", a * 3 + b * 0.7f)                                                         \
+    X("a * 3 + b * 0.7 + c * 5", a * 3 + b * 0.7f + c * 5)                                         \
+    X("a * 3 + b * 0.7 * c", a * 3 + b * 0.7f * c)                                                 \
+    X("a * 3 + b * 0.7 / c", a * 3 + b * 0.7f / c)                                                 \
+    X("a * 3 * b", a * 3 * b)                                                                      \
+    X("a / 3", a / 3)                                                                              \
+    X("a == 0.5", (float)(a == 0.5f))                                                              \
+    X("a < 0.5", (float)(a < 0.5f))                                                                \
+    X("a <= 0.5", (float)(a <= 0.5f))                                                              \
+    X("a > 0.5", (float)(a > 0.5f))                                                                \
+    X("a >= 0.5", (float)(a >= 0.5f))                                                              \
+    X("where(a > 0.5, b, 4)", a > 0.5f ? b : 4)                                                    \
+    X("where(a > 0.5, 4, b)", a > 0.5f ? 4 : b)                                                    \
+    X("where(a > 0.5, 4, 2)", (float)(a > 0.5f ? 4 : 2))
+
+/* SIZE is no multiple of a tile: the last elements take the way of all other rules. */
+TEST(merge_run_tiles)
+{
+    enter_folder();
+    buf files[3];
+    float *x[3];
+    for (int m = 0; m < 3; m++) {
+        x[m] = numbers(SIZE, 30 + (uint64_t)m);
+        for (int i = 0; i < SIZE; i++)
+            x[m][i] = floorf(x[m][i] * 8) / 8 + 0.0625f * (float)m;
+        files[m] = tensor_file(&(tensor_given){"w", TENSOR_F32, SIZE, 0, x[m]}, 1);
+    }
+    float *y;
+    int differ;
+#define CHECK_TILED(text, expression)                                                              \
+    y = merged(&(merge_case){                                                                      \
+        .rule = "{ a = models[0]; b = models[1]; c = models[2]; merged = " text " }",        \
+        .files = files, .nmodels = 3, .type = TENSOR_TYPE_END});                                   \
+    differ = 0;                                                                                    \
+    for (int i = 0; i < SIZE; i++) {                                                               \
+        float a = x[0][i], b = x[1][i], c = x[2][i], want = (expression);                          \
+        (void)b, (void)c;                                                                          \
+        differ += memcmp(&y[i], &want, sizeof want) != 0;                                          \
+    }                                                                                              \
+    CHECK_INT(differ, 0);                                                                          \
+    free(y);
+    TILED(CHECK_TILED)
+    release_files(files, x, 3);
+    leave_folder("out.safetensors", NULL);
+}
+
 /* ---- Equal bits ------------------------------------------------------------------------------ */
 
 #define ROWS    91
@@ -392,6 +450,30 @@ TEST(merge_run_refusals)
     leave_folder("out.safetensors", NULL);
 }
 
+/* What a caller may ask of merge_check that the tool does not. */
+TEST(merge_run_usage)
+{
+    enter_folder();
+    float x[] = {1, 2, 3, 4};
+    int64_t whole[] = {1, 2, 3, 4};
+    tensor_given w[] = {{"w", TENSOR_F32, 2, 2, x}, {"n", TENSOR_I64, 2, 2, whole}};
+    buf file = tensor_file(w, 2), files[] = {file, file};
+    merge_case c = {.rule = "{ merged = base + sum(models) }",
+                    .files = files,
+                    .base = &file,
+                    .type = TENSOR_TYPE_END};
+    checkpoint *out = NULL;
+    CHECK_ERR(merge_try(&out, &c, &e), KV_E_USAGE, "a merge takes 1 to 64 models, not 0");
+    c.nmodels = 2;
+    c.base = NULL;
+    c.adapters = true;
+    CHECK_ERR(merge_try(&out, &c, &e), KV_E_USAGE,
+              "adapters are merged into a base, and none is given");
+    CHECK(!out && access("out.safetensors", F_OK) != 0);
+    buf_release(&file);
+    leave_folder("out.safetensors", NULL);
+}
+
 /* ---- Adapters -------------------------------------------------------------------------------- */
 
 TEST(merge_run_adapters)
@@ -441,6 +523,25 @@ TEST(merge_run_adapters)
     files[1] = tensor_file(adapter, 2);
     CHECK_ERR(merge_try(&out, &c, &e), KV_E_SHAPE,
               "b: lora_B (5, 2) times lora_A (7, 2) is not \"fc.weight\" (5, 7)");
+    adapter[0] = (tensor_given){"fc.lora_A.weight", TENSOR_F32, RANK * IN, 0, a};
+    buf_release(&files[1]);
+    files[1] = tensor_file(adapter, 2);
+    CHECK_ERR(merge_try(&out, &c, &e), KV_E_SHAPE,
+              "b: \"fc.weight\", its lora_A and its lora_B have 2, 1 and 2 axes, not 2");
+    int32_t whole[RANK * IN] = {0};
+    adapter[0] = (tensor_given){"fc.lora_A.weight", TENSOR_I32, RANK, IN, whole};
+    buf_release(&files[1]);
+    files[1] = tensor_file(adapter, 2);
+    CHECK_ERR(merge_try(&out, &c, &e), KV_E_DTYPE,
+              "b: lora_A and lora_B of \"fc.weight\" are I32 and F32");
+    adapter[0] = (tensor_given){"fc.lora_A.weight", TENSOR_F32, RANK, IN, a};
+    buf_release(&files[1]);
+    files[1] = tensor_file(adapter, 2);
+    int32_t integers[OUT * IN] = {0};
+    buf_release(&file);
+    file = tensor_file(&(tensor_given){"fc.weight", TENSOR_I32, OUT, IN, integers}, 1);
+    CHECK_ERR(merge_try(&out, &c, &e), KV_E_DTYPE,
+              "base: \"fc.weight\" is I32, to which no adapter can be added");
     buf_release(&files[0]);
     buf_release(&files[1]);
     buf_release(&file);

@@ -610,7 +610,8 @@ static void one_program(int64_t n)
 
 TEST(program_random_short)
 {
-    for (int i = 0; i < 6000; i++)
+    seed = test_seed(seed);
+    for (int64_t i = test_random(6000); i > 0; i--)
         one_program((int64_t)draw(20));
 }
 

@@ -2,8 +2,10 @@
 #include "array/reduce.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "test_array.h"
 
 static double reduce_all(kv_array *a, reduce_op op, kv_dtype want)
@@ -205,4 +207,69 @@ TEST(reduce_nan_and_nothing)
     kv_array_unref(x);
     kv_array_unref(none);
     kv_array_unref(wide);
+}
+
+/* ---- Products ---- */
+
+/* a[i][k] = i - k % 5 and b[k] = k % 7 - 3: all sums are whole and exact in each dtype. */
+static void check_products(kv_dtype dtype, int64_t n, int64_t depth)
+{
+    kv_err e = {0};
+    double *x = malloc((size_t)(n * depth + 1) * sizeof *x), *y = malloc((size_t)(depth + 1) * 8);
+    CHECK(x && y);
+    for (int64_t k = 0; k < depth; k++)
+        y[k] = (double)(k % 7 - 3);
+    for (int64_t i = 0; i < n * depth; i++)
+        x[i] = (double)(i / depth - i % depth % 5);
+    kv_array *a = array_vector(dtype, (int)(n * depth), x), *b = array_vector(dtype, (int)depth, y);
+    kv_array *sums = array_vector(dtype, (int)n, (double[8]){-1, -1, -1});
+    void *to;
+    CHECK_OK(kv_array_write(sums, &to, &e));
+    CHECK_OK(reduce_products(to, array_elements(a), array_elements(b), dtype, n, depth, &e));
+    double got[8];
+    array_read_all(sums, got);
+    for (int64_t i = 0; i < n; i++) {
+        double sum = 0;
+        for (int64_t k = 0; k < depth; k++)
+            sum += x[i * depth + k] * y[k];
+        CHECK(got[i] == sum);
+    }
+    kv_array_unref(a);
+    kv_array_unref(b);
+    free(x);
+    free(y);
+}
+
+TEST(reduce_products_of_each_dtype)
+{
+    static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT64, KV_INT64};
+    static const int64_t depths[] = {0, 1, 7, 8, 9, 1000, 100003};
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        for (size_t k = 0; k < sizeof depths / sizeof *depths; k++)
+            check_products(dtypes[i], 3, depths[k]);
+}
+
+/* Sums of float32 are float64 until the end, and those of int64 wrap around. */
+TEST(reduce_products_are_wide)
+{
+    kv_err e = {0};
+    float f[] = {0x1p24f, 1, -0x1p24f}, ones[] = {1, 1, 1}, sum;
+    CHECK_OK(reduce_products(&sum, f, ones, KV_FLOAT32, 1, 3, &e));
+    CHECK(sum == 1);
+    int64_t big[] = {INT64_MAX, 2, 5}, by[] = {2, INT64_MAX, 1}, wrapped;
+    CHECK_OK(reduce_products(&wrapped, big, by, KV_INT64, 1, 3, &e));
+    CHECK_INT(wrapped, 1);
+}
+
+TEST(reduce_products_without_memory)
+{
+    for (int64_t depth = 0; depth <= 3; depth += 3) {
+        kv_err e = {0};
+        double x[] = {1, 2, 3}, sum = -1;
+        mem_fail_at(1);
+        int rc = reduce_products(&sum, x, x, KV_FLOAT64, 1, depth, &e);
+        mem_fail_at(0);
+        CHECK_INT(rc, KV_E_MEMORY);
+        CHECK(sum == -1);
+    }
 }

@@ -827,7 +827,8 @@ static void one_rule(int64_t n)
 
 TEST(rule_random)
 {
-    for (int i = 0; i < 6000; i++)
+    seed = test_seed(seed);
+    for (int64_t i = test_random(6000); i > 0; i--)
         one_rule((int64_t)draw(12));
     static const int64_t lengths[] = {0, 1, 511, 512, 513, MAX_LEN};
     for (int i = 0; i < 120; i++)

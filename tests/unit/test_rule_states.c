@@ -814,8 +814,8 @@ static void one_rule(int64_t nrows, int64_t row)
 static void many_rules(const char *threads)
 {
     setenv("KVSTORE_THREADS", threads, 1);
-    seed = 11;
-    for (int i = 0; i < 400; i++)
+    seed = test_seed(11);
+    for (int64_t i = test_random(400); i > 0; i--)
         one_rule(draw(6), 1 + draw(3));
     for (int i = 0; i < 30; i++) {
         int64_t block = i % 3 == 0 ? PLAN_CHUNK : i % 3 == 1 ? 512 : 256;

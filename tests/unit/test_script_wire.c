@@ -2,11 +2,12 @@
 #include <string.h>
 
 #include "test.h"
+#include "launch/launch_attempt.h"
 #include "launch/launch_wire.h"
 
-static void add_cell(buf *b, int rank, wire_kind kind, const char *text)
+static void add_cell(buf *b, int number, wire_kind kind, const char *text)
 {
-    wire_cell cell = {.mark = WIRE_MARK, .rank = rank, .kind = (int16_t)kind};
+    wire_cell cell = {.mark = WIRE_MARK, .rank = number, .kind = (int16_t)kind};
     cell.n = (int16_t)strlen(text);
     memcpy(cell.text, text, strlen(text));
     buf_put(b, (const char *)&cell, sizeof cell);
@@ -45,4 +46,25 @@ TEST(wire_cells_between_words)
         buf_release(&log);
     }
     buf_release(&all);
+}
+
+/* A cell says of which rank it is; a line about another one is no line of its watcher. */
+TEST(wire_event_of_another_rank)
+{
+    launch_options o = {.by = LAUNCH_SSH, .workers = 2, .deadline = 10};
+    rank ranks[2];
+    job j = {.o = &o, .n = 2, .ranks = ranks, .heard = -1, .early = -1};
+    buf all = {0};
+    memset(ranks, 0, sizeof ranks);
+    add_cell(&all, 0, WIRE_EVENT, "7 exit 3");
+    add_cell(&all, 0, WIRE_EVENT, "-1 exit 0");
+    attempt_take(&j, all.data, all.len, true);
+    CHECK(j.end_ms == 0 && j.early == -1 && !ranks[0].ended && !ranks[1].ended);
+    buf_clear(&all);
+    add_cell(&all, 0, WIRE_EVENT, "0 exit 0");
+    attempt_take(&j, all.data, all.len, true);
+    CHECK(j.early == 0 && ranks[0].ended && !ranks[1].ended);
+    buf_release(&all);
+    buf_release(&j.bytes);
+    buf_release(&j.log);
 }

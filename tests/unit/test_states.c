@@ -41,8 +41,11 @@ int net_call_wait(const net_call *c, void **reply, int64_t *reply_bytes, kv_err 
     int64_t bytes = c->bytes;
     if (c->what == ASK_SET_STATES) {
         buf_put(&b, c->data, (size_t)bytes);
-        damage_message(b.data, &bytes);
-        int rc = states_take(s, b.data, bytes, e);
+        int rc = buf_check(&b, e);
+        if (!rc) {
+            damage_message(b.data, &bytes);
+            rc = states_take(s, b.data, bytes, e);
+        }
         buf_release(&b);
         return rc;
     }
@@ -58,6 +61,13 @@ int net_call_wait(const net_call *c, void **reply, int64_t *reply_bytes, kv_err 
 
 static int this_rank;
 static buf mail; /* the last that was sent */
+static bool is_lost;
+
+void net_cannot_serve(const kv_err *why)
+{
+    CHECK_INT(why->code, KV_E_MEMORY);
+    is_lost = true;
+}
 
 int net_rank(void)
 {
@@ -201,7 +211,7 @@ static void make_all(bool is_async)
         kv_array *a = filled(part_list[i].shape, part_list[i].dtype, 1);
         CHECK_OK(kv_init(s->store, &key, 1, &a, NULL, &e));
         kv_array_unref(a);
-        parts[i] = (part){.id = part_list[i].id, .slot = s->store->slots.n - 1};
+        parts[i] = (part){.id = part_list[i].id, .slot = s->store->slots.n - 1, .keeps = true};
         s->parts[i] = &parts[i];
     }
     set_optimizer(w.store);
@@ -431,6 +441,25 @@ TEST(states_damaged_for_another_worker)
     }
     CHECK_OK(states_visit(&w, KV_STATES_LOAD, NULL, NULL, &e));
     check_counts(7, 8, 9);
+    buf_release(&mail);
+    free_all();
+}
+
+/* Whatever allocation fails, the other rank gets a mail, or learns that rank 0 is lost. */
+TEST(states_mail_without_memory)
+{
+    make_all(false);
+    w.how.workers = 2;
+    for (int64_t n = 1, made = 1; made >= n; n++) {
+        kv_err e = {0};
+        buf_clear(&mail);
+        is_lost = false;
+        mem_fail_at(-n);
+        int rc = states_visit(&w, n % 2 ? KV_STATES_LOAD : KV_STATES_SAVE, nothing, NULL, &e);
+        made = mem_fail_at(0);
+        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        CHECK(mail.len > 0 || is_lost);
+    }
     buf_release(&mail);
     free_all();
 }

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "checkpoint/safetensors.h"
+#include "core/store.h"
 #include "kvstore.h"
 #include "store_help.h"
 #include "test_io.h"
@@ -321,6 +322,28 @@ TEST(store_file_of_another_tool)
     leave_folder(FILE_NAME, NULL);
 }
 
+/* A name that no key has is refused, and one as long as a key may be is taken. */
+TEST(store_file_of_another_tool_with_long_names)
+{
+    static char text[KV_KEY_MAX + 2];
+    kv_err e = {0};
+    kv *s = NULL;
+    kv_array *a = one_number(1);
+    enter_folder();
+    memset(text, 'x', KV_KEY_MAX);
+    safetensors_item item = {text, a};
+    write_metadata(&item, 1, NULL, 0);
+    CHECK_OK(kv_load(&s, FILE_NAME, &e));
+    CHECK_INT(number_of(s, name(text)), 1);
+    kv_free(s);
+    text[KV_KEY_MAX] = 'x';
+    write_metadata(&item, 1, NULL, 0);
+    CHECK_INT(kv_load(&s, FILE_NAME, &e), KV_E_FORMAT);
+    CHECK(strncmp(e.text, "w.kvs: ", 7) == 0 && strstr(e.text, "4096"));
+    kv_array_unref(a);
+    leave_folder(FILE_NAME, NULL);
+}
+
 TEST(store_file_wrong_descriptions)
 {
     static const struct {
@@ -370,6 +393,117 @@ TEST(store_file_wrong_descriptions)
     check_load_fails(FILE_NAME, KV_E_UNSUPPORTED,
                      "w.kvs: the type \"dist_sync\" needs the MPI plugin, which the "
                      "static library cannot load");
+    leave_folder(FILE_NAME, NULL);
+}
+
+/* Also the first name of the metadata is looked at. */
+TEST(store_file_wrong_first_names)
+{
+    checkpoint_text pairs[] = {
+        {"kvstore.format", "1"}, {"kvstore.later", "1"}, {"kvstore.states", "1"}};
+    kv_array *a = one_number(1);
+    safetensors_item item = {"w", a};
+    enter_folder();
+    write_metadata(&item, 1, pairs, 1); /* no file of another tool */
+    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: the metadata have no \"kvstore.type\"");
+    write_metadata(&item, 1, pairs + 1, 1);
+    check_load_fails(FILE_NAME, KV_E_FORMAT,
+                     "w.kvs: it holds \"kvstore.later\", which this version does not know");
+    write_metadata(&item, 1, pairs + 2, 1);
+    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: the states of an optimizer, not a store");
+    kv_array_unref(a);
+    leave_folder(FILE_NAME, NULL);
+}
+
+/* A later format may have names that this version does not know: the format is what is told. */
+TEST(store_file_of_a_later_format)
+{
+    checkpoint_text pairs[] = {{"kvstore.format", "2"}, {"kvstore.later", "1"}};
+    kv_array *a = one_number(1);
+    safetensors_item item = {"w", a};
+    enter_folder();
+    write_metadata(&item, 1, pairs, 2);
+    check_load_fails(FILE_NAME, KV_E_FORMAT,
+                     "w.kvs: a store in format \"2\", this version reads format 1");
+    kv_array_unref(a);
+    leave_folder(FILE_NAME, NULL);
+}
+
+TEST(store_file_of_numbers_that_no_store_keeps)
+{
+    static const char header[] =
+        "{\"w\":{\"dtype\":\"F8_E4M3\",\"shape\":[2],\"data_offsets\":[0,2]}}";
+    kv_err e = {0};
+    kv *s = NULL;
+    uint64_t n = sizeof header - 1;
+    enter_folder();
+    FILE *f = fopen(FILE_NAME, "wb");
+    CHECK(f && fwrite(&n, 8, 1, f) == 1 && fwrite(header, n, 1, f) == 1 &&
+          fwrite("ab", 2, 1, f) == 1 && fclose(f) == 0);
+    CHECK_INT(kv_load(&s, FILE_NAME, &e), KV_E_DTYPE);
+    CHECK_TEXT(e.text, "w.kvs: tensor \"w\" is F8_E4M3, which no store keeps");
+    CHECK(!s);
+    leave_folder(FILE_NAME, NULL);
+}
+
+TEST(store_file_compresses_keys_that_cannot_be)
+{
+    checkpoint_text pairs[] = {{"kvstore.format", "1"},   {"kvstore.type", "device"},
+                               {"kvstore.key_type", "text"}, {"kvstore.pushes", "0"},
+                               {"kvstore.updates", "0"},  {"kvstore.order", "0"},
+                               {"kvstore.updater", "assign"},
+                               {"kvstore.compression", "2bit 0.5"}};
+    kv_err e = {0};
+    kv *s = NULL;
+    kv_array *a = io_array(KV_FLOAT64, 0, NULL, (double[]){1});
+    safetensors_item item = {"w", a};
+    enter_folder();
+    write_metadata(&item, 1, pairs, 8);
+    CHECK_INT(kv_load(&s, FILE_NAME, &e), KV_E_FORMAT);
+    CHECK(strncmp(e.text, "w.kvs: ", 7) == 0 && strstr(e.text, "\"w\"") &&
+          strstr(e.text, "float64"));
+    CHECK(!s);
+    kv_array_unref(a);
+    leave_folder(FILE_NAME, NULL);
+}
+
+/* Values that are elsewhere cannot be saved, and no file is made. */
+TEST(store_file_of_values_elsewhere)
+{
+    kv_err e = {0};
+    enter_folder();
+    kv *s = make("local");
+    s->in_slots = false;
+    CHECK_ERR(kv_save_arrays(s, FILE_NAME, &e), KV_E_UNSUPPORTED,
+              "stores of type \"local\" cannot be saved");
+    CHECK(access(FILE_NAME, F_OK) != 0);
+    kv_free(s);
+    leave_folder(NULL, NULL);
+}
+
+/* What an optimizer counts for a key goes on where it was. */
+TEST(store_file_optimizers_go_on)
+{
+    kv_err e = {0};
+    enter_folder();
+    kv *s = make("local"), *same = make("local");
+    for (int i = 0; i < 2; i++) {
+        kv *x = i ? same : s;
+        CHECK_OK(kv_set_optimizer(x, "adam", NULL, 0, &e));
+        for (int k = 0; k < 3; k++) {
+            init_number(x, id(k), 1);
+            for (int n = 0; n <= k; n++)
+                push_number(x, id(k), 0.5 + n);
+        }
+    }
+    s = save_and_load(s, FILE_NAME);
+    for (int k = 0; k < 3; k++) {
+        push_number(s, id(k), 3);
+        push_number(same, id(k), 3);
+        CHECK(number_of(s, id(k)) == number_of(same, id(k)));
+    }
+    kv_free(s);
+    kv_free(same);
     leave_folder(FILE_NAME, NULL);
 }
 

@@ -316,3 +316,85 @@ TEST(transaction_without_memory)
     kv_array_unref(a);
     kv_free(s);
 }
+
+/* The names of the keys are kept when the first one goes: of all keys, or of none. */
+TEST(transaction_without_memory_for_names)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    kv_key a = {.name = "a"}, b = {.name = "b"};
+    init_pair(s, a, 1);
+    init_pair(s, b, 2);
+    CHECK_OK(kv_begin(s, &e));
+    int rc = KV_E_MEMORY, n = 0;
+    while (rc) {
+        mem_fail_at(++n);
+        rc = kv_delete(s, &a, 1, &e);
+        mem_fail_at(0);
+        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        CHECK_INT(pulled(s, b), 2);
+        if (rc)
+            CHECK_INT(pulled(s, a), 1);
+        e = (kv_err){0};
+    }
+    CHECK(n > 2); /* both names were refused once */
+    CHECK_OK(kv_rollback(s, &e));
+    CHECK_INT(pulled(s, a), 1);
+    CHECK_INT(pulled(s, b), 2);
+    kv_free(s);
+}
+
+TEST(transaction_puts_deleted_keys_back_as_they_were)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    for (int i = 0; i < 3; i++)
+        init_pair(s, id(i), i);
+    set_rule(s, "{ stored += input }");
+    push_with(s, id(1), 5);
+    s->slots.items[1].told_ignored = true;
+    CHECK_OK(kv_begin(s, &e));
+    CHECK_OK(kv_delete(s, &(kv_key){.id = 0}, 1, &e));
+    push_with(s, id(1), 5);
+    CHECK_OK(kv_rollback(s, &e));
+    for (int i = 0; i < 3; i++) {
+        CHECK_INT(pulled(s, id(i)), i == 1 ? 6 : i);
+        CHECK_INT(info_of(s, id(i)).pushes, i == 1);
+        CHECK_INT(s->slots.items[i].updates, i == 1);
+        CHECK(s->slots.items[i].told_ignored == (i == 1));
+    }
+    CHECK(!s->slots.lost_keys);
+    CHECK_OK(kv_delete(s, &(kv_key){.id = 0}, 1, &e));
+    CHECK_OK(kv_begin(s, &e));
+    CHECK_OK(kv_delete(s, &(kv_key){.id = 2}, 1, &e));
+    CHECK_OK(kv_rollback(s, &e));
+    CHECK(s->slots.lost_keys); /* as it was */
+    kv_free(s);
+}
+
+/* What begin has shared until memory fails is given back, which the address sanitizer sees. */
+TEST(transaction_begins_without_memory)
+{
+    static const kv_opt two_bits[] = {{"type", "2bit"}};
+    kv_err e = {0};
+    kv *s = make("device");
+    CHECK_OK(kv_set_gradient_compression(s, two_bits, 1, &e));
+    CHECK_OK(kv_set_optimizer(s, "adam", NULL, 0, &e));
+    for (int i = 0; i < 2; i++) {
+        init_pair(s, id(i), 1);
+        push_with(s, id(i), 1);
+    }
+    CHECK(s->slots.items[0].residuals && s->slots.items[0].state);
+    int n = 1, rc = KV_E_MEMORY;
+    for (; rc; n++) {
+        mem_fail_at(-n);
+        rc = kv_begin(s, &e);
+        mem_fail_at(0);
+        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        CHECK(kv_in_transaction(s) == !rc);
+        e = (kv_err){0};
+    }
+    CHECK(n > 7); /* the slots, and of each key three */
+    CHECK_OK(kv_rollback(s, &e));
+    kv_free(s);
+}

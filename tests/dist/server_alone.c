@@ -1,0 +1,243 @@
+#include "server_alone.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "unit/test.h"
+
+#define HOLDS(condition, why) CHECK((condition) && (why))
+
+net_taker alone_taker;
+void (*alone_sees)(int rank, const link_rec *r);
+int32_t alone_priority;
+int alone_cannot_serve;
+bool alone_full;
+
+static int own_rank, ranks;
+static net_item *first, **end = &first;
+static int64_t now_us;
+static link_rec *open_record; /* reserved, of `room` bytes of payload */
+static int64_t room;
+
+void alone_ranks(int rank, int size)
+{
+    own_rank = rank;
+    ranks = size;
+}
+
+/* ---- Sending ---- */
+
+static void see(int rank, const link_rec *r)
+{
+    HOLDS(rank >= 0 && rank < ranks && r->kind < LINK_KINDS, "a record to a rank");
+    if (r->kind == LINK_FAILED) {
+        kv_err e;
+        HOLDS(r->bytes == sizeof e, "an error");
+        memcpy(&e, r + 1, sizeof e);
+        HOLDS(e.code > KV_OK && e.code < KV_NCODES && e.text[0], e.text);
+    }
+    if (alone_sees)
+        alone_sees(rank, r);
+}
+
+link_rec *link_reserve(int rank, int64_t bytes)
+{
+    if (alone_full)
+        return NULL;
+    HOLDS(!open_record && rank >= 0 && rank < ranks, "one record at a time");
+    HOLDS(bytes >= 0 && bytes <= LINK_PAYLOAD, "a payload that the link has room for");
+    open_record = malloc(sizeof *open_record + (size_t)bytes);
+    HOLDS(open_record != NULL, "memory");
+    room = bytes;
+    return open_record;
+}
+
+void link_commit(int rank)
+{
+    HOLDS(open_record && open_record->bytes <= room, "no more than was reserved");
+    see(rank, open_record);
+    free(open_record);
+    open_record = NULL;
+}
+
+link_rec *net_reserve_own(int64_t bytes)
+{
+    return link_reserve(own_rank, bytes);
+}
+
+void net_commit_own(void)
+{
+    link_commit(own_rank);
+}
+
+void net_answer(int rank, link_rec head, const void *payload)
+{
+    link_rec *r = malloc(sizeof *r + head.bytes);
+    HOLDS(r != NULL, "memory");
+    *r = head;
+    if (head.bytes)
+        memcpy(r + 1, payload, head.bytes);
+    see(rank, r);
+    free(r);
+}
+
+void net_post(net_item *i)
+{
+    i->next = NULL;
+    alone_priority = i->priority;
+    *end = i;
+    end = &i->next;
+}
+
+void net_post_list(net_item *list)
+{
+    for (net_item *next; list; list = next) {
+        next = list->next;
+        net_post(list);
+    }
+}
+
+void alone_send_all(void)
+{
+    while (first) {
+        net_item *i = first;
+        first = i->next;
+        end = first ? end : &first;
+        net_step step;
+        while ((step = i->step(i)) == NET_MORE)
+            ;
+        HOLDS(step == NET_ENDED, "the link is never full");
+        if (i->release)
+            i->release(i);
+    }
+}
+
+/* ---- The rest of the net --------------------------------------------------------------------- */
+
+void net_add_taker(const net_taker *t)
+{
+    alone_taker = *t;
+}
+
+int net_open(int (*ready)(kv_err *e), kv_err *e)
+{
+    int code = alive_open(net_now_us(), e);
+    return code ? code : ready(e);
+}
+
+void net_close(void)
+{
+}
+
+int net_new_store(kv_err *e)
+{
+    (void)e;
+    return 0;
+}
+
+int net_calls_wait(const net_call *calls, int n, void **replies, int64_t *bytes, kv_err *e)
+{
+    (void)calls, (void)n, (void)replies, (void)bytes;
+    return kv_err_set(e, KV_E_PEER, "there is no other rank");
+}
+
+int net_call_wait(const net_call *c, void **reply, int64_t *reply_bytes, kv_err *e)
+{
+    return net_calls_wait(c, 1, reply, reply_bytes, e);
+}
+
+void net_cannot_serve(const kv_err *why)
+{
+    HOLDS(why->code > KV_OK && why->text[0], "the reason"); /* the job ends with it */
+    alone_cannot_serve++;
+}
+
+void net_wake(void)
+{
+}
+
+int64_t net_now_us(void)
+{
+    return now_us += 1000;
+}
+
+int net_rank(void)
+{
+    return own_rank;
+}
+
+int net_size(void)
+{
+    return ranks;
+}
+
+double net_timeout(void)
+{
+    return 1;
+}
+
+/* ---- The link -------------------------------------------------------------------------------- */
+
+int link_open(kv_err *e)
+{
+    (void)e;
+    return KV_OK;
+}
+
+bool link_agree(int number, int *other)
+{
+    (void)number;
+    *other = -1;
+    return true;
+}
+
+int link_rank(void)
+{
+    return own_rank;
+}
+
+int link_size(void)
+{
+    return ranks;
+}
+
+const char *link_host(int rank)
+{
+    (void)rank;
+    return "host";
+}
+
+bool link_shares_memory(int rank)
+{
+    (void)rank;
+    return true;
+}
+
+bool link_poll(void (*take)(int rank, const link_rec *r), int64_t bytes)
+{
+    (void)take, (void)bytes;
+    return false;
+}
+
+void link_release(void)
+{
+}
+
+bool link_lie_down(bool listening)
+{
+    (void)listening;
+    return false;
+}
+
+void link_sleep(int64_t us)
+{
+    (void)us;
+}
+
+void link_wake(void)
+{
+}
+
+void link_close(void)
+{
+}

@@ -1,0 +1,28 @@
+/* The net of one rank without others, for records.c. Records are handed to the takers by the test;
+ * what is sent is shown to it and dropped. */
+#ifndef DIST_SERVER_ALONE_H
+#define DIST_SERVER_ALONE_H
+
+#include "distributed/net.h"
+
+extern net_taker alone_taker; /* what was added */
+
+/* This rank, and how many there are. */
+void alone_ranks(int rank, int size);
+
+/* Sends the items that were posted, and releases them. */
+void alone_send_all(void);
+
+/* Sees every record that is sent. */
+extern void (*alone_sees)(int rank, const link_rec *r);
+
+/* Of the item that was posted last. */
+extern int32_t alone_priority;
+
+/* The link has no room. */
+extern bool alone_full;
+
+/* How often the rank said that it cannot serve any more. */
+extern int alone_cannot_serve;
+
+#endif

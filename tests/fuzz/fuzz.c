@@ -1,0 +1,194 @@
+/* What fuzz targets share: see fuzz.h. */
+#include "fuzz.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/kv_assert.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "checkpoint/tensor_reader.h"
+
+/* ---- What must hold -------------------------------------------------------------------------- */
+
+static int report_to = 2; /* stderr as it was at the start; libFuzzer closes that of targets */
+
+void fuzz_holds(int ok, const char *condition, const char *what, const char *file, int line)
+{
+    if (ok)
+        return;
+    dprintf(report_to, "%s:%d: %s does not hold: %s\n", file, line, condition, what);
+    abort();
+}
+
+static void on_failed_assertion(const char *report)
+{
+    fuzz_holds(0, "an assertion of the product", report, __FILE__, __LINE__);
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    report_to = dup(2);
+    kv_assert_on_failure(on_failed_assertion);
+}
+
+bool fuzz_result(int code, const kv_err *e)
+{
+    HOLDS(code == e->code, e->text);
+    if (code == KV_OK)
+        return true;
+    HOLDS(code > KV_OK && code < KV_NCODES && code != KV_E_INTERNAL, e->text);
+    HOLDS(e->text[0], kv_code_name(code));
+    for (const char *p = e->text; *p; p++)
+        HOLDS((unsigned char)*p >= ' ' && *p != 0x7F, e->text);
+    for (const char *p = e->hint; *p; p++)
+        HOLDS((unsigned char)*p >= ' ' && *p != 0x7F, e->hint);
+    return false;
+}
+
+/* ---- Numbers --------------------------------------------------------------------------------- */
+
+int64_t fuzz_number(fuzz_bytes *in)
+{
+    static const int64_t odd[] = {-1,        INT64_MAX, INT64_MIN, INT32_MAX, UINT32_MAX, 1 << 20,
+                                  1ll << 40, 1ll << 61, 255,       4096,      65536,      -8};
+    unsigned x = fuzz_draw(in, 256);
+    return x < 200 ? x % 20 : x < 240 ? x : odd[x % (sizeof odd / sizeof *odd)];
+}
+
+/* ---- Files ----------------------------------------------------------------------------------- */
+
+static char folder[64];
+
+static void remove_folder(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    if (system(command) != 0)
+        fprintf(stderr, "%s stays\n", folder);
+}
+
+static void make_folder(void)
+{
+    strcpy(folder, "/dev/shm/kv-fuzz-XXXXXX");
+    if (!mkdtemp(folder)) {
+        strcpy(folder, "/tmp/kv-fuzz-XXXXXX");
+        HOLDS(mkdtemp(folder) != NULL, folder);
+    }
+    atexit(remove_folder);
+}
+
+const char *fuzz_path(const char *name)
+{
+    static char path[sizeof folder + 256];
+    if (!folder[0])
+        make_folder();
+    snprintf(path, sizeof path, "%s%s%s", folder, *name ? "/" : "", name);
+    return path;
+}
+
+const char *fuzz_file(const char *name, const void *data, size_t n)
+{
+    const char *path = fuzz_path(name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    HOLDS(fd >= 0, path);
+    HOLDS(write(fd, data, n) == (ssize_t)n, path);
+    close(fd);
+    return path;
+}
+
+/* ---- Checkpoints ----------------------------------------------------------------------------- */
+
+/* A file of at most some MB holds no tensor that is larger, once inflated, than this. */
+#define MOST_BYTES ((int64_t)1 << 30)
+/* More is not read, so that one input takes little time. */
+#define READ_BYTES ((int64_t)1 << 22)
+
+static int count_finding(void *arg, const char *key, const char *file, const char *finding,
+                         kv_err *e)
+{
+    (void)key, (void)file, (void)e;
+    HOLDS(finding[0], finding);
+    ++*(int64_t *)arg;
+    return KV_OK;
+}
+
+static volatile unsigned char touched; /* so that every byte is read */
+
+static void read_tensor(const checkpoint *c, int64_t i, tensor_reader *r)
+{
+    const tensor_info *t = checkpoint_at(c, i);
+    int64_t run = tensor_type_run_bytes(t->type), step = run * (1 + 40000 / run);
+    unsigned char sum = 0;
+    for (int64_t at = 0; at < t->bytes && at < READ_BYTES; at += step) {
+        kv_err e = {0};
+        const void *data;
+        int64_t n = t->bytes - at < step ? t->bytes - at : step;
+        if (!fuzz_result(tensor_read(r, &data, i, at, n, &e), &e))
+            return;
+        for (int64_t k = 0; k < n; k++)
+            sum ^= ((const unsigned char *)data)[k];
+    }
+    touched ^= sum;
+}
+
+static void use_tensor(const checkpoint *c, int64_t i, tensor_reader *r)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    const tensor_info *t = checkpoint_at(c, i);
+    int64_t size = checkpoint_file_bytes(c, t->file), found = checkpoint_find(c, t->name);
+    HOLDS(utf8_valid(t->name, strlen(t->name)), t->name);
+    HOLDS(t->ndim >= 0 && t->ndim <= KV_MAX_NDIM && t->elements >= 0 && t->bytes >= 0, t->name);
+    HOLDS(t->offset >= 0 && t->stored_bytes >= 0 && t->offset <= size &&
+              t->stored_bytes <= size - t->offset,
+          t->name);
+    HOLDS(found >= 0 && found <= i && strcmp(checkpoint_at(c, found)->name, t->name) == 0,
+          t->name);
+    HOLDS(t->bytes <= MOST_BYTES, t->name);
+    read_tensor(c, i, r);
+    if (t->bytes <= READ_BYTES && fuzz_result(checkpoint_load(&a, c, i, &e), &e))
+        kv_array_unref(a);
+}
+
+static void use_checkpoint(const checkpoint *c)
+{
+    kv_err e = {0};
+    tensor_reader *r = NULL;
+    HOLDS(tensor_reader_new(&r, c, TENSOR_BLOCK, &e) == KV_OK, e.text);
+    for (int64_t i = 0; i < checkpoint_count(c) && i < 100; i++)
+        use_tensor(c, i, r);
+    tensor_reader_free(r);
+    for (int64_t i = 0; i < checkpoint_metadata_count(c); i++) {
+        const checkpoint_text *t = checkpoint_metadata_at(c, i);
+        HOLDS(utf8_valid(t->name, strlen(t->name)) && utf8_valid(t->text, strlen(t->text)),
+              t->name);
+        HOLDS(checkpoint_metadata(c, t->name) != NULL, t->name);
+    }
+}
+
+void fuzz_checkpoint(const char *path)
+{
+    checkpoint *c = NULL;
+    kv_err e = {0}, e2 = {0}, e3 = {0};
+    int64_t findings = 0;
+    int code = checkpoint_open(&c, path, NULL, &e);
+    if (fuzz_result(code, &e))
+        use_checkpoint(c);
+    checkpoint_close(c);
+    c = NULL;
+    int told = checkpoint_open(
+        &c, path, &(checkpoint_options){.found = count_finding, .arg = &findings}, &e2);
+    if (fuzz_result(told, &e2))
+        use_checkpoint(c);
+    checkpoint_close(c);
+    HOLDS((code == KV_OK) == (told == KV_OK && findings == 0), path);
+    c = NULL;
+    if (fuzz_result(checkpoint_open(&c, path, &(checkpoint_options){.weights = true}, &e3), &e3))
+        for (int64_t i = 0; i < checkpoint_count(c); i++)
+            HOLDS(checkpoint_at(c, i)->elements >= 0, checkpoint_at(c, i)->name);
+    checkpoint_close(c);
+}

@@ -1,0 +1,8 @@
+/* A GGUF file. */
+#include "fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    fuzz_checkpoint(fuzz_file("m.gguf", data, n));
+    return 0;
+}

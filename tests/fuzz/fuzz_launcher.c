@@ -1,0 +1,114 @@
+/* What launch is told by others. The first byte says which: the bytes of watchers and of mpirun,
+ * built of cells; the file `lost` of a job's folder; a line of a worker that may be an answer; a
+ * file of hosts. */
+#include "fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "launch/launch_attempt.h"
+#include "launch/launch_entries.h"
+#include "launch/launch_folder.h"
+#include "launch/launch_hosts.h"
+#include "launch/launch_wire.h"
+
+enum { RANKS = 3 };
+
+/* Cells are rank, kind, length and text; of any other kind the text stands between cells. */
+static void put_cells(buf *all, fuzz_bytes *in)
+{
+    static const char kinds[] = {WIRE_OUT,  WIRE_ERR, WIRE_EVENT, WIRE_LOST, WIRE_ROUNDS,
+                                 WIRE_BEAT, WIRE_SSH};
+    while (in->at < in->end) {
+        wire_cell cell = {.mark = WIRE_MARK, .rank = (int)fuzz_draw(in, 8) - 2};
+        unsigned kind = fuzz_draw(in, sizeof kinds + 3);
+        size_t n = fuzz_draw(in, 256), left = (size_t)(in->end - in->at);
+        n = n < left ? n : left;
+        cell.kind = (int16_t)(kind < sizeof kinds ? kinds[kind] : (int)kind);
+        cell.n = (int16_t)(kind == sizeof kinds ? 1000 * (int)n - 100000 : (int)n);
+        memcpy(cell.text, in->at, n);
+        if (kind <= sizeof kinds)
+            buf_put(all, (const char *)&cell, sizeof cell);
+        else
+            buf_put(all, cell.text, n);
+        in->at += n;
+    }
+}
+
+/* A job over hosts that runs no process. */
+static void take_cells(fuzz_bytes *in)
+{
+    launch_options o = {.by = LAUNCH_SSH, .workers = 2, .servers = 1, .deadline = 10};
+    launch_hosts hosts = {0};
+    rank ranks[RANKS];
+    job j = {.o = &o, .hosts = &hosts, .n = RANKS, .ranks = ranks, .heard = -1, .early = -1};
+    buf all = {0};
+    memset(ranks, 0, sizeof ranks);
+    for (int i = 0; i < RANKS; i++)
+        for (int k = 0; k < 2; k++)
+            ranks[i].out[k] = (launch_output){.to = k ? stderr : stdout};
+    snprintf(j.folder, sizeof j.folder, "%s", fuzz_path(""));
+    remove(fuzz_path("lost"));
+    size_t step = 1 + fuzz_draw(in, 256) * 8;
+    put_cells(&all, in);
+    for (size_t at = 0; at < all.len; at += step)
+        attempt_take(&j, all.data + at, all.len - at < step ? all.len - at : step,
+                     at + step >= all.len);
+    HOLDS(j.end_ms == 0 || j.code != 0, "a job that failed has an exit code");
+    for (int i = 0; i < RANKS; i++)
+        for (int k = 0; k < 2; k++)
+            buf_release(&ranks[i].out[k].line);
+    buf_release(&j.bytes);
+    buf_release(&j.log);
+    buf_release(&all);
+}
+
+static void read_lost(const uint8_t *data, size_t n)
+{
+    int number = 0;
+    char why[64], folder[128];
+    fuzz_file("lost", data, n);
+    snprintf(folder, sizeof folder, "%s", fuzz_path(""));
+    if (folder_lost(folder, &number, why, sizeof why))
+        HOLDS(!strchr(why, '\n') && strlen(why) < sizeof why, "a line");
+}
+
+static void read_hosts(const uint8_t *data, size_t n)
+{
+    kv_err e = {0};
+    launch_hosts h = {0};
+    launch_options o = {.by = LAUNCH_SSH, .workers = 3, .servers = 1};
+    buf list = {0};
+    o.hostfile = fuzz_file("hosts", data, n);
+    if (fuzz_result(hosts_read(&h, &o, &e), &e)) {
+        int ranks = 0;
+        for (int64_t i = 0; i < h.n; i++)
+            ranks += h.items[i].ranks;
+        HOLDS(ranks == o.workers + o.servers, "every rank has a host");
+        hosts_list(&h, &list);
+        hosts_ssh(&h, &o, &list);
+    }
+    buf_release(&list);
+    hosts_release(&h);
+}
+
+static void find_answer(const uint8_t *data, size_t n)
+{
+    buf line = {0};
+    int code;
+    buf_put(&line, (const char *)data, n);
+    HOLDS(prompt_answer_find(buf_text(&line), n, &code) <= (long)n, "an answer within the line");
+    buf_release(&line);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    fuzz_bytes in = {data, data + n};
+    switch (fuzz_draw(&in, 4)) {
+    case 0: take_cells(&in); break;
+    case 1: read_lost(in.at, (size_t)(in.end - in.at)); break;
+    case 2: find_answer(in.at, (size_t)(in.end - in.at)); break;
+    case 3: read_hosts(in.at, (size_t)(in.end - in.at)); break;
+    }
+    return 0;
+}

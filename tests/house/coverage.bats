@@ -1,0 +1,78 @@
+# scripts/reached reads gcc's counters: a small program stands for the product.
+
+load ../cli/help
+
+setup_file() { file_needs gcc gcov python3 || return 0; }
+
+# Makes a program whose lib/sample.c has two branches.
+make_sample()
+{
+    mkdir -p lib made/lib
+    cat >lib/sample.c <<'END'
+int sample(int n);
+int sample(int n)
+{
+    if (n > 0)
+        return 1;
+    return -1;
+}
+END
+    echo 'int sample(int n); int main(int n, char **v) { return sample(n - 2) + !v; }' >main.c
+    gcc -O0 --coverage -c -o made/lib/sample.o lib/sample.c
+    gcc --coverage -o made/main main.c made/lib/sample.o
+}
+
+@test "coverage: lines and branches that ran, and what did not" {
+    make_sample
+    ./made/main one two || true
+    run "$top/scripts/reached" "$PWD/made" lib
+    assert_success
+    assert_output "lib/sample.c               75.0 % of      4   50.0 % of      2
+    lines: 6
+    branches: 4 (1 of 2)"
+    ./made/main || true
+    run "$top/scripts/reached" "$PWD/made" lib
+    assert_output "lib/sample.c              100.0 % of      4  100.0 % of      2"
+    run "$top/scripts/reached" "$PWD/made"
+    assert_success
+    assert_line "lib and src               100.0 % of      4  100.0 % of      2"
+    refute_output --partial goal
+}
+
+@test "coverage: below a bar is a failure, and code that never ran counts" {
+    make_sample
+    run "$top/scripts/reached" "$PWD/made"
+    assert_failure 1
+    assert_line "lib and src                 0.0 % of      4    0.0 % of      2"
+    assert_line "short of the goal: 4 lines of lib and src to 95 %"
+    assert_line --regexp '^below the bar: less than [0-9]+ % of the lines of lib and src$'
+}
+
+@test "coverage: counts of an older build are refused" {
+    make_sample
+    ./made/main || true
+    sed -i 's/n > 0/n > 0 \&\& n < 9/' lib/sample.c
+    gcc -O0 --coverage -c -o made/lib/sample.o lib/sample.c
+    run "$top/scripts/reached" "$PWD/made"
+    assert_failure 1
+    assert_line "coverage: $PWD/made was built again since it was run: make coverage"
+}
+
+@test "coverage: there is nothing to count" {
+    mkdir none
+    run "$top/scripts/reached" "$PWD/none"
+    assert_failure 1
+    assert_output "coverage: $PWD/none holds no objects made with --coverage: make coverage"
+    make_sample
+    run "$top/scripts/reached" "$PWD/made" lib/other
+    assert_failure 1
+    assert_output "coverage: there is no code below lib/other"
+}
+
+@test "coverage: a machine without the counters is told" {
+    mkdir some
+    for tool in bash dirname gcc; do ln -s "$(command -v $tool)" some; done
+    PATH=$PWD/some run "$top/scripts/coverage"
+    assert_success
+    assert_output "coverage: skipped: there is no gcov"
+}

@@ -1,0 +1,41 @@
+/* The judge of a simulated job. The ranks report to it what they do and see (job.c); it notes each
+ * report that the rules of the job forbid, and check_job says at the end whether all is well. */
+#ifndef SIM_CHECK_H
+#define SIM_CHECK_H
+
+#include "job.h"
+#include "kv_err.h"
+
+/* Begins with an attempt of a job: nothing is noted yet. */
+void check_open(const job *j, int attempt, job_past *past);
+
+/* Notes a mistake; only the first 8 are kept. */
+__attribute__((format(printf, 1, 2))) void check_bad(const char *fmt, ...);
+
+/* A rank reports the round from which it goes on, which must be the same on all ranks. */
+void check_start(int rank, int64_t round);
+
+/* A worker reports that its push of a round has returned. */
+void check_pushed(int rank, int64_t round);
+
+/* A worker reports that it is about to push a round. */
+void check_begins(int rank, int64_t round);
+
+/* A worker reports the array that it pulled of a key after `own` pushes of it. all: every worker
+ * had made all its pushes before the pull. */
+void check_pulled(int rank, int key, int64_t own, bool all, const kv_array *a);
+
+typedef enum ending { RUNNING, WELL, FAILED, KILLED, STOPPED /* by the launcher */ } ending;
+
+/* Reports the end of a rank; e is the error of one that failed, else NULL. */
+void check_ended(int rank, ending how, const kv_err *e);
+ending check_ending(int rank);
+
+/* Judges the ends when the job is over. Returns whether every rank ended well, which a mishap may
+ * prevent without a mistake. */
+bool check_job(bool deadlock);
+
+/* The mistakes, a line each; "" if there are none. */
+const char *check_report(void);
+
+#endif

@@ -1,0 +1,604 @@
+/* Draws a job, and runs its ranks, its launcher and its mishap as fibers (world.h).
+ *
+ * Ranks are programs like those of users: they make a store and its keys, and each round pushes
+ * all keys in an order of its own. What was pulled is looked at behind the pushes of a round, since
+ * a program that waits for a round between its pushes may wait for a worker that waits for it. */
+#include "job.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "calls.h"
+#include "check.h"
+#include "distributed/net.h"
+#include "kvstore.h"
+#include "launch/launch_folder.h"
+#include "rank.h"
+#include "visit.h"
+
+enum { TICK_NS = 20000000, OUTS = 3 * MOST_KEYS, LONGEST_S = 400 };
+
+/* ---- Drawing ---- */
+
+static uint64_t state;
+
+/* Numbers of the job, apart from those of the world: the n-th draw does not hang on the order in
+ * which fibers go on. */
+static uint64_t mix(uint64_t z)
+{
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static int64_t draw(int64_t n)
+{
+    return (int64_t)(mix(state += 0x9e3779b97f4a7c15u) % (uint64_t)n);
+}
+
+/* From least to most, small ones as often as large ones. */
+static int64_t draw_scale(int64_t least, int64_t most)
+{
+    int64_t x = least;
+    while (x < most && draw(3))
+        x *= 2;
+    x += draw(x);
+    return x < most ? x : most;
+}
+
+static void draw_type(job *j)
+{
+    static const char *const types[] = {"dist_sync", "dist_sync", "dist_async", "dist_async",
+                                        "dist_device_sync", "horovod"};
+    int which = (int)draw(6);
+    j->type = types[which];
+    j->is_async = which == 2 || which == 3;
+    j->sums = which == 5;
+    j->assigns = j->sums || (!j->is_async && draw(4) == 0);
+    j->compresses = !j->sums && draw(5) == 0;
+    j->staleness = j->is_async && draw(2) ? (int)draw(4) : -1;
+    j->named = draw(2);
+    if (j->sums)
+        j->servers = 0;
+}
+
+static bool lacks_memory;
+
+void job_lack_memory(void)
+{
+    lacks_memory = true;
+}
+
+void job_lack_at(job *j, int64_t k)
+{
+    int ranks = j->workers + j->servers;
+    j->what = MISHAP_MEMORY;
+    j->who = (int)(k % ranks);
+    j->nth = 1 + k / ranks / 2;
+    if (k / ranks % 2)
+        j->nth = -j->nth;
+}
+
+static void draw_mishap(job *j)
+{
+    int ranks = j->workers + j->servers;
+    int64_t deadline_ns = (int64_t)(j->deadline * 1e9);
+    j->what = draw(3) ? (mishap)draw(MISHAPS) : MISHAP_NONE;
+    if (lacks_memory)
+        j->what = MISHAP_MEMORY;
+    if (j->hosts == 1 && (j->what == MISHAP_CUT || j->what == MISHAP_SPLIT))
+        j->what = MISHAP_KILL;
+    if (j->what == MISHAP_DISK && !j->every)
+        j->what = MISHAP_NONE;
+    bool worker = j->what == MISHAP_FAIL || j->what == MISHAP_BUSY;
+    j->who = (int)draw(worker ? j->workers : ranks);
+    if (j->what == MISHAP_CUT || j->what == MISHAP_SPLIT)
+        j->who = (int)draw(j->hosts);
+    j->when_ns = draw_scale(100000, 200000000);
+    bool longer = j->what == MISHAP_SILENT || j->what == MISHAP_SPLIT || j->what == MISHAP_BUSY;
+    j->how_long_ns = longer ? deadline_ns * 3 / 2 + draw(deadline_ns) : draw(deadline_ns / 2);
+    j->nth = worker ? 1 + draw(j->rounds) : draw_scale(1, 1000);
+    if (lacks_memory && draw(4))
+        j->nth = 1 + draw(2000); /* also those of the last rounds, and behind them */
+    if (j->what == MISHAP_MEMORY && draw(2))
+        j->nth = -j->nth;
+}
+
+void job_draw(job *j, uint64_t seed)
+{
+    *j = (job){.seed = seed};
+    state = mix(seed * 0x632be59bd9b4e019u + 1);
+    j->workers = 1 + (int)draw(draw(3) ? 3 : MOST_WORKERS);
+    j->servers = draw(3) ? 0 : 1 + (int)draw(MOST_RANKS - MOST_WORKERS);
+    j->hosts = 1 + (int)draw(3);
+    if (j->hosts > j->workers + j->servers)
+        j->hosts = 1;
+    j->nkeys = 1 + (int)draw(MOST_KEYS);
+    j->rounds = 1 + (int)draw(draw(4) ? 5 : MOST_ROUNDS);
+    draw_type(j);
+    for (int k = 0; k < j->nkeys; k++) {
+        j->size[k] = draw(12) ? draw_scale(1, 300) : draw_scale(10000, 100000);
+        j->dtype[k] = draw(2) && !j->compresses ? KV_FLOAT64 : KV_FLOAT32;
+        j->sparse[k] = !j->compresses && !j->assigns && draw(4) == 0;
+    }
+    for (int w = 0; w < j->workers; w++)
+        j->leaves[w] = j->rounds;
+    j->deadline = 1 + (double)draw(10);
+    j->ahead = draw(3) ? 0 : draw_scale(1000, 1000000);
+    bool keeps = !j->is_async && !j->sums && !(j->assigns && j->compresses);
+    j->every = keeps && draw(3) == 0 ? 1 + draw(4) : 0;
+    if (!j->every && !j->sums && draw(4) == 0)
+        j->leaves[draw(j->workers)] = (int)draw(j->rounds + 1);
+    j->near = (link_costs){200 + draw(3000), 50 + draw(1000), 0.05 + 0.01 * (double)draw(50),
+                           draw_scale(2000, 1 << 20)};
+    j->far = (link_costs){draw_scale(2000, 20000000), 200 + draw(5000),
+                          0.1 + 0.1 * (double)draw(50), draw_scale(2000, 4 << 20)};
+    j->costs = (world_costs){.jitter_ns = draw_scale(1000, 100000), .call_ns = 20 + draw(100),
+                             .stack_bytes = 256 << 10};
+    draw_mishap(j);
+}
+
+void job_describe(const job *j, char *text, size_t size)
+{
+    static const char *const names[MISHAPS] = {"nothing goes wrong", "stall", "silent", "cut",
+                                               "split", "kill", "fail", "busy", "memory", "disk"};
+    int n = snprintf(text, size,
+                     "%s%s%s, %d workers, %d servers, %d hosts, %d keys, %d rounds, staleness %d, "
+                     "ahead %" PRId64 ", checkpoint every %" PRId64 ", deadline %g s; %s",
+                     j->type, j->assigns && !j->sums ? " without updater" : "",
+                     j->compresses ? " of codes" : "", j->workers, j->servers, j->hosts,
+                     j->nkeys, j->rounds, j->staleness, j->ahead, j->every, j->deadline,
+                     names[j->what]);
+    if (j->what != MISHAP_NONE && n > 0 && (size_t)n < size)
+        snprintf(text + n, size - (size_t)n,
+                 " of %d at %" PRId64 " us for %" PRId64 " us, n %" PRId64, j->who,
+                 j->when_ns / 1000, j->how_long_ns / 1000, j->nth);
+}
+
+/* The job that this process runs. */
+static struct {
+    const job *j;
+    int attempt;
+    const char *folder, *disk;
+    char file[4096];
+} here;
+
+/* ---- The program of a worker ---- */
+
+typedef struct program {
+    const job *j;
+    kv *store;
+    int rank, attempt;
+    int64_t start, pushed[MOST_KEYS]; /* rounds */
+    kv_key keys[MOST_KEYS];
+    uint64_t own; /* draws of this worker */
+    struct out {
+        kv_array *a;
+        int key;
+        int64_t pushed;
+    } outs[OUTS];
+    int nouts;
+    kv_err e;
+} program;
+
+static int64_t own_draw(program *p, int64_t n)
+{
+    return (int64_t)(mix(p->own += 0x9e3779b97f4a7c15u) % (uint64_t)n);
+}
+
+/* A new array of a key whose elements are all x. With `first`, element i of a float64 key has
+ * i * 2^24 added, so that the check sees an element in the wrong place. */
+static kv_array *filled(program *p, int key, double x, bool first)
+{
+    const job *j = p->j;
+    kv_array *a = NULL;
+    void *data = NULL;
+    if (kv_array_new(&a, j->dtype[key], 1, &j->size[key], (kv_ctx){0}, &p->e) ||
+        kv_array_write(a, &data, &p->e)) {
+        kv_array_unref(a);
+        return NULL;
+    }
+    for (int64_t i = 0; i < j->size[key]; i++)
+        if (j->dtype[key] == KV_FLOAT64)
+            ((double *)data)[i] = x + (first ? (double)i * 0x1p24 : 0);
+        else
+            ((float *)data)[i] = (float)x;
+    return a;
+}
+
+/* The rows of a sparse key that this worker pushes in a round (job_pushes). All elements are x. */
+static kv_array *some_rows(program *p, int key, int64_t round, double x)
+{
+    const job *j = p->j;
+    kv_array *a = NULL;
+    void *data = NULL;
+    int64_t n = 0, *ids = mem_alloc(j->size[key], sizeof *ids, &p->e);
+    for (int64_t i = 0; ids && i < j->size[key]; i++)
+        if (job_pushes(p->rank, i, round))
+            ids[n++] = i;
+    int rc = !ids || kv_array_new_sparse(&a, j->dtype[key], 1, &j->size[key], n, ids, (kv_ctx){0},
+                                         &p->e);
+    if (!rc && kv_array_write_rows(a, &data, &p->e)) {
+        kv_array_unref(a);
+        a = NULL;
+    }
+    for (int64_t i = 0; a && i < n; i++)
+        if (j->dtype[key] == KV_FLOAT64)
+            ((double *)data)[i] = x;
+        else
+            ((float *)data)[i] = (float)x;
+    mem_free(ids);
+    return a;
+}
+
+static int make_store(program *p)
+{
+    const job *j = p->j;
+    char bound[16];
+    snprintf(bound, sizeof bound, "%d", j->staleness);
+    kv_opt staleness = {"staleness", bound};
+    int rc = kv_create(j->type, &staleness, j->staleness >= 0, &p->store, &p->e);
+    const kv_opt codes[] = {{"type", "2bit"}, {"threshold", "1"}};
+    if (!rc && j->compresses)
+        rc = kv_set_gradient_compression(p->store, codes, 2, &p->e);
+    if (!rc && !j->assigns)
+        rc = kv_set_optimizer(p->store, "test", &(kv_opt){"rescale_grad", "1"}, 1, &p->e);
+    return rc;
+}
+
+static kv_array *new_out(program *p, int key)
+{
+    struct out *o = &p->outs[p->nouts];
+    o->a = filled(p, key, -1, false);
+    o->key = key;
+    o->pushed = p->pushed[key];
+    p->nouts += o->a != NULL;
+    return o->a;
+}
+
+/* Makes the keys of a type that keeps no values, such as horovod. */
+static int broadcast(program *p, kv_array **first, int rc)
+{
+    const job *j = p->j;
+    for (int k = 0; k < j->nkeys; k++) {
+        kv_array *out = rc ? NULL : new_out(p, k);
+        rc = rc ? rc : p->e.code;
+        if (!rc)
+            rc = kv_broadcast(p->store, &p->keys[k], 1, &first[k], &p->keys[k], 1, &out, NULL,
+                              &p->e);
+        kv_array_unref(first[k]);
+    }
+    return rc;
+}
+
+/* Makes the keys. The other workers give wrong first values, since only those of worker 0 count. */
+static int make_keys(program *p)
+{
+    const job *j = p->j;
+    static const char *const names[MOST_KEYS] = {"embedding", "w", "b.1", "head"};
+    kv_array *first[MOST_KEYS] = {NULL};
+    int rc = KV_OK;
+    for (int k = 0; k < j->nkeys && !rc; k++) {
+        p->keys[k] = (kv_key){.id = j->named ? 0 : 7 * k, .name = j->named ? names[k] : NULL};
+        first[k] = filled(p, k, p->rank == 0 ? 0 : 99, true);
+        rc = first[k] ? KV_OK : p->e.code;
+    }
+    bool together = p->j->seed % 2;
+    if (j->sums)
+        return broadcast(p, first, rc);
+    if (!rc && together)
+        rc = kv_init(p->store, p->keys, j->nkeys, first, NULL, &p->e);
+    for (int k = 0; k < j->nkeys && !rc && !together; k++)
+        rc = kv_init(p->store, &p->keys[k], 1, &first[k], NULL, &p->e);
+    kv_info info = {0};
+    for (int k = 0; k < j->nkeys && !rc; k++) {
+        rc = kv_find(p->store, &p->keys[k], &info, &p->e);
+        p->pushed[k] = info.pushes;
+        if (k > 0 && info.pushes != p->start)
+            check_bad("rank %d: key %d begins with round %" PRId64 ", key 0 with %" PRId64, p->rank,
+                      k, info.pushes, p->start);
+        p->start = info.pushes;
+    }
+    for (int k = 0; k < j->nkeys; k++)
+        kv_array_unref(first[k]);
+    return rc;
+}
+
+/* Replaces the error of an array whose value did not come by that of the store, which names the
+ * rank that was lost. */
+static void ask_why(program *p)
+{
+    kv_err e = {0};
+    if (p->e.code == KV_E_PEER && !p->e.has_rank && kv_wait(p->store, &e))
+        p->e = e;
+}
+
+static int look_at_outs(program *p, bool all)
+{
+    int rc = KV_OK;
+    for (int i = 0; i < p->nouts; i++) {
+        const struct out *o = &p->outs[i];
+        const void *data;
+        if (!rc && !(rc = kv_array_read(o->a, &data, &p->e)) &&
+            !(rc = kv_check(p->store, &p->e))) /* a push before it may have failed */
+            check_pulled(p->rank, o->key, o->pushed, all, o->a);
+        kv_array_unref(o->a);
+    }
+    p->nouts = 0;
+    ask_why(p);
+    return rc;
+}
+
+static int pull(program *p, int key, bool since)
+{
+    kv_call how = {.priority = (int32_t)own_draw(p, 5) - 2};
+    kv_array *out = p->nouts < OUTS ? new_out(p, key) : NULL;
+    int64_t round = KV_NO_ROUND;
+    if (!out)
+        return p->e.code;
+    if (!since)
+        return kv_pull(p->store, &p->keys[key], 1, &out, &how, &p->e);
+    int rc = kv_pull_since(p->store, &p->keys[key], 1, &out, &round, &how, &p->e);
+    if (!rc && !p->j->is_async && round != p->pushed[key])
+        check_bad("rank %d: kv_pull_since says round %" PRId64 ", after %" PRId64 " pushes",
+                  p->rank, round, p->pushed[key]);
+    return rc;
+}
+
+static int push(program *p, int key)
+{
+    const job *j = p->j;
+    int64_t round = p->pushed[key] + 1;
+    double digit = (double)(1 << 4 * p->rank);
+    double x = j->compresses ? 0.625 : j->assigns ? digit * (double)round : digit;
+    kv_call how = {.priority = (int32_t)own_draw(p, 5) - 2};
+    bool sparse = j->sparse[key];
+    int parts = own_draw(p, 4) || sparse ? 1 : 2; /* devices: the second has zeros */
+    kv_key keys[2] = {p->keys[key], p->keys[key]};
+    kv_array *values[2] = {sparse ? some_rows(p, key, round, x)
+                                  : filled(p, key, x, j->assigns && p->rank == 0),
+                           parts > 1 ? filled(p, key, 0, false) : NULL};
+    int rc = p->e.code;
+    bool both = !rc && p->nouts < OUTS && (own_draw(p, 4) == 0 || j->sums);
+    check_begins(p->rank, round);
+    if (both) {
+        p->pushed[key] = round;
+        kv_array *out = new_out(p, key);
+        rc = out ? kv_pushpull(p->store, keys, parts, values, &p->keys[key], 1, &out, &how, &p->e)
+                 : p->e.code;
+    } else if (!rc) {
+        rc = kv_push(p->store, keys, parts, values, &how, &p->e);
+        p->pushed[key] = round;
+    }
+    if (!rc)
+        check_pushed(p->rank, round);
+    kv_array_unref(values[0]);
+    kv_array_unref(values[1]);
+    return rc;
+}
+
+/* Every key once, in an order of its own. */
+static int run_round(program *p, int64_t round)
+{
+    const job *j = p->j;
+    int order[MOST_KEYS], rc = KV_OK;
+    for (int k = 0; k < j->nkeys; k++) {
+        int at = (int)own_draw(p, k + 1);
+        order[k] = order[at];
+        order[at] = k;
+    }
+    for (int i = 0; i < j->nkeys && !rc; i++) {
+        rc = push(p, order[i]);
+        if (!rc && own_draw(p, 2) && !j->sums)
+            rc = pull(p, order[i], false);
+        if (!rc && own_draw(p, 8) == 0)
+            world_spend(own_draw(p, 1000000)); /* it computes */
+    }
+    if (!rc && own_draw(p, 4) == 0 && !j->sums)
+        rc = pull(p, (int)own_draw(p, j->nkeys), true);
+    if (!rc && own_draw(p, 6) == 0)
+        rc = kv_wait(p->store, &p->e);
+    if (!rc && own_draw(p, 3))
+        rc = look_at_outs(p, false);
+    if (!rc && mix(j->seed + (uint64_t)round) % 4 == 0) /* the same rounds on all workers */
+        rc = kv_barrier(p->store, &p->e);
+    return rc;
+}
+
+static int run_worker(program *p)
+{
+    const job *j = p->j;
+    int rc = make_store(p);
+    if (!rc)
+        rc = make_keys(p);
+    if (!rc)
+        check_start(p->rank, p->start);
+    for (int k = 0; k < j->nkeys && !rc && !j->sums; k++)
+        rc = own_draw(p, 2) ? pull(p, k, false) : KV_OK;
+    if (!rc && own_draw(p, 2))
+        rc = look_at_outs(p, false);
+    for (int64_t round = p->start + 1; round <= j->leaves[p->rank] && !rc; round++) {
+        bool struck = p->attempt == 0 && j->who == p->rank && round == j->nth;
+        if (struck && j->what == MISHAP_FAIL)
+            return kv_err_set(&p->e, KV_E_ASSERT, "the program fails");
+        if (struck && j->what == MISHAP_BUSY)
+            world_block(NULL, world_now() + j->how_long_ns);
+        rc = run_round(p, round);
+        if (!rc && p->nouts > OUTS - 2 * MOST_KEYS)
+            rc = look_at_outs(p, false);
+    }
+    if (!rc)
+        rc = look_at_outs(p, false);
+    if (!rc)
+        rc = kv_wait(p->store, &p->e);
+    if (!rc && j->leaves[p->rank] < j->rounds)
+        return kv_done(p->store, &p->e);
+    if (!rc)
+        rc = kv_barrier(p->store, &p->e);
+    for (int k = 0; k < j->nkeys && !rc && !j->sums; k++)
+        rc = pull(p, k, false);
+    rc = rc ? rc : look_at_outs(p, true);
+    if (!rc && visit_drawn(j))
+        rc = visit_run(j, p->store, p->rank, here.folder, &p->e);
+    ask_why(p);
+    return rc;
+}
+
+/* ---- Processes ---- */
+
+static void count_allocations(const world_rank *r)
+{
+    const job *j = here.j;
+    if (here.attempt == 0 && j->what == MISHAP_MEMORY && j->who == r->number)
+        mem_fail_at(j->nth);
+}
+
+static void *run_rank(void *arg)
+{
+    world_rank *r = arg;
+    const job *j = here.j;
+    kv_err e = {0};
+    program p = {.j = j, .rank = r->number, .attempt = here.attempt,
+                 .own = mix(j->seed * 31 + (uint64_t)r->number + 1000 * (uint64_t)here.attempt)};
+    int rc = rank_begin(&e);
+    count_allocations(r);
+    if (!rc && r->number >= j->workers)
+        rc = kv_serve(j->type, &e);
+    else if (!rc && (rc = run_worker(&p)))
+        e = p.e;
+    if (!rc) {
+        kv_free(p.store);
+        net_close();
+        r->ended = true;
+    }
+    check_ended(r->number, rc ? FAILED : WELL, rc ? &e : NULL);
+    if (rc)
+        world_end_rank();
+    return NULL;
+}
+
+/* ---- The launcher ---- */
+
+/* What launch_attempt.c does: it writes `lost` when a rank failed or was killed, kills a rank that
+ * others miss, and after the deadline all that have not ended. */
+static void *run_launcher(void *unused)
+{
+    const job *j = here.j;
+    int64_t end_ns = 0;
+    char why[512];
+    (void)unused;
+    for (bool runs = true; runs;) {
+        world_block(NULL, world_now() + TICK_NS);
+        runs = false;
+        for (int r = 0; r < j->workers + j->servers; r++) {
+            ending how = check_ending(r);
+            runs |= how == RUNNING;
+            bool lost = how == FAILED || how == KILLED;
+            bool aborts = how == WELL && !sim_link_leaves(r); /* mpirun: it has not left MPI */
+            if (aborts && !end_ns)
+                end_ns = world_now() + (int64_t)(j->deadline * 1e9);
+            if (end_ns || !lost)
+                continue;
+            snprintf(why, sizeof why, "rank %d (%s) %s", r, r < j->workers ? "worker" : "server",
+                     how == FAILED ? "ended with exit code 1" : "was killed by signal 9");
+            folder_lose(here.folder, r, why);
+            end_ns = world_now() + (int64_t)(j->deadline * 1e9);
+        }
+        int lost;
+        if (!end_ns && folder_lost(here.folder, &lost, why, sizeof why)) {
+            end_ns = world_now() + (int64_t)(j->deadline * 1e9);
+            if (check_ending(lost) == RUNNING) {
+                world_kill(&world_ranks[lost]);
+                check_ended(lost, STOPPED, NULL);
+            }
+        }
+        for (int r = 0; end_ns && world_now() > end_ns && r < j->workers + j->servers; r++) {
+            if (check_ending(r) != RUNNING)
+                continue;
+            world_kill(&world_ranks[r]);
+            check_ended(r, STOPPED, NULL);
+        }
+    }
+    return NULL;
+}
+
+static void *strike(void *unused)
+{
+    const job *j = here.j;
+    (void)unused;
+    world_block(NULL, j->when_ns);
+    if (j->what == MISHAP_KILL && check_ending(j->who) == RUNNING) {
+        world_kill(&world_ranks[j->who]);
+        check_ended(j->who, KILLED, NULL);
+    } else if (j->what == MISHAP_STALL || j->what == MISHAP_SILENT) {
+        world_ranks[j->who].stalled_ns = world_now() + j->how_long_ns;
+    }
+    for (int h = 0; h < j->hosts && (j->what == MISHAP_CUT || j->what == MISHAP_SPLIT); h++)
+        if (h != j->who)
+            sim_link_cut(h, j->who, world_now() + j->how_long_ns);
+    return NULL;
+}
+
+/* ---- The whole ---- */
+
+static void set(const char *name, const char *fmt, int64_t x)
+{
+    char text[32];
+    snprintf(text, sizeof text, fmt, x);
+    setenv(name, text, 1);
+}
+
+static bool loses_records;
+
+void job_lose_records(void)
+{
+    loses_records = true;
+}
+
+static void set_environment(const job *j)
+{
+    if (loses_records)
+        setenv("KVSTORE_TIMEOUT", "5", 1);
+    setenv("KVSTORE_THREADS", "1", 1);
+    setenv("KVSTORE_RUN_DIR", here.folder, 1);
+    set("KVSTORE_DEADLINE", "%" PRId64, (int64_t)j->deadline);
+    set("KVSTORE_SERVERS", "%" PRId64, j->servers);
+    if (j->ahead)
+        set("KVSTORE_AHEAD", "%" PRId64, j->ahead);
+    if (j->every) {
+        setenv("KVSTORE_CHECKPOINT", here.file, 1);
+        set("KVSTORE_CHECKPOINT_EVERY", "%" PRId64, j->every);
+    }
+}
+
+bool job_run(const job *j, int attempt, const char *folder, job_past *past)
+{
+    int n = j->workers + j->servers;
+    char run_dir[4096];
+    snprintf(run_dir, sizeof run_dir, "%s/run.%d", folder, attempt);
+    mkdir(run_dir, 0700);
+    here.j = j;
+    here.attempt = attempt;
+    here.folder = run_dir;
+    snprintf(here.file, sizeof here.file, "%s/checkpoint.kvs", folder);
+    set_environment(j);
+    world_open(n, j->hosts, j->seed * MOST_ATTEMPTS + (uint64_t)attempt, &j->costs);
+    sim_link_open(&j->near, &j->far, true);
+    sim_link_lose(loses_records ? 1 + draw(12) : 0);
+    check_open(j, attempt, past);
+    if (j->what == MISHAP_DISK && attempt == 0)
+        calls_disk(j->nth, j->how_long_ns / 100);
+    for (int i = 0; i < n; i++)
+        world_begin(&world_ranks[i], run_rank, &world_ranks[i]);
+    world_begin(NULL, run_launcher, NULL);
+    if (j->what != MISHAP_NONE && attempt == 0)
+        world_begin(NULL, strike, NULL);
+    bool ended = world_run(LONGEST_S * INT64_C(1000000000));
+    bool well = check_job(!ended);
+    return well;
+}

@@ -1,0 +1,201 @@
+/* Regular expressions: the spans that Python's re gives, what is refused with which text, and what
+ * happens when memory ends. */
+#include "base/regexp.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "test.h"
+
+enum { GROUPS = 8, LONG = 12001 };
+
+/* re.search(pattern, text): where each group begins and ends, in bytes. */
+static const struct {
+    const char *pattern, *text, *spans;
+} found_by_python[] = {
+    {"[\\d_]+", "ab12_3c", "2:6"},
+    {"[^\\w]", "ab-c", "2:3"},
+    {"[\\b]", "a\010b", "1:2"},
+    {"[\\t\\n]+", "a\011\012b", "1:3"},
+    {"[]a]+", "b]a]", "1:4"},
+    {"[a\\-c]+", "b-ac", "1:4"},
+    {"[a-]+", "b-a", "1:3"},
+    {"[\\.-\\/]+", "a./b", "1:3"},
+    {"\\W+", "ab, cd", "2:4"},
+    {"\\D+", "12ab3", "2:4"},
+    {"\\S+", "  ab c", "2:4"},
+    {"\\s\\S", "a \011b c", "2:4"},
+    {"[\\s\\D]+", "12 ab3", "2:5"},
+    {"[\\W\\d]+", "ab1 2c", "2:5"},
+    {"[\\S]+", " \303\244b ", "1:4"},
+    {"\\a\\f\\v\\r", "x\007\014\013\015", "1:5"},
+    {"\\.\\*\\\\", "a.*\\", "1:4"},
+    {"[a-z]", "0q", "1:2"},
+    {"a$", "a\012", "0:1"},
+    {"a\\Z", "a\012", "none"},
+    {"a\\Z", "ba", "1:2"},
+    {"\\Aa", "ba", "none"},
+    {"\\bb", "ab b", "3:4"},
+    {"\\Bb", "b ab", "3:4"},
+    {"^b", "ab", "none"},
+    {"$", "", "0:0"},
+    {"a{2}", "aaa", "0:2"},
+    {"a{2,}", "aaaa", "0:4"},
+    {"a{,2}b", "aaab", "1:4"},
+    {"a{1,3}?", "aaa", "0:1"},
+    {"a{0}b", "ab", "1:2"},
+    {"a{0,0}b", "ab", "1:2"},
+    {"a{x", "a{x", "0:3"},
+    {"a{,", "a{,", "0:3"},
+    {"a{1,2,3}", "a{1,2,3}", "0:8"},
+    {"(ab){2,3}c", "ababababc", "2:9 6:8"},
+    {"a*?b", "aab", "0:3"},
+    {"a+?", "aa", "0:1"},
+    {"a??b", "ab", "0:2"},
+    {"(?:ab)+", "xababa", "1:5"},
+    {"(a{2}){2}", "aaaaa", "0:4 2:4"},
+    {"ab|cd|e", "xcd", "1:3"},
+    {"(a)|(b)", "b", "0:1 - 0:1"},
+    {"(?:a|b)(c)", "bc", "0:2 1:2"},
+    {"(a|ab)(c|bcd)(d*)", "abcd", "0:4 0:1 1:4 4:4"},
+    {"|a", "a", "0:0"},
+    {"(|a)b", "ab", "0:2 0:1"},
+    {"((a)(b(c)))", "abc", "0:3 0:3 0:1 1:3 2:3"},
+    {".", "\303\244", "0:2"},
+    {"[\303\244-\303\274]+", "a\303\244\303\266b", "1:5"},
+    {"\\w+", "-\303\244\303\2371-", "1:6"},
+    {"\\bb", "\303\244b", "none"},
+    {"[^a]", "\342\202\254", "0:3"},
+};
+
+/* The spans of the first match, "none", or the error. */
+static void spans_of(char *out, size_t size, regex *r, const char *text)
+{
+    kv_err e = {0};
+    bool found;
+    int64_t span[2 * GROUPS];
+    CHECK(regex_groups(r) < GROUPS);
+    CHECK_OK(regex_search(r, text, (int64_t)strlen(text), 0, false, false, span, &found, &e));
+    snprintf(out, size, "%s", found ? "" : "none");
+    for (int i = 0; found && i <= regex_groups(r); i++) {
+        size_t n = strlen(out);
+        if (span[2 * i] < 0)
+            snprintf(out + n, size - n, "%s-", i ? " " : "");
+        else
+            snprintf(out + n, size - n, "%s%lld:%lld", i ? " " : "", (long long)span[2 * i],
+                     (long long)span[2 * i + 1]);
+    }
+}
+
+TEST(regexp_finds_what_python_finds)
+{
+    for (size_t i = 0; i < sizeof found_by_python / sizeof *found_by_python; i++) {
+        kv_err e = {0};
+        regex *r;
+        char got[256];
+        CHECK_OK(regex_new(&r, found_by_python[i].pattern, &e));
+        spans_of(got, sizeof got, r, found_by_python[i].text);
+        if (strcmp(got, found_by_python[i].spans) != 0)
+            printf("# %s in %s\n", found_by_python[i].pattern, found_by_python[i].text);
+        CHECK_TEXT(got, found_by_python[i].spans);
+        regex_free(r);
+    }
+    regex_free(NULL);
+}
+
+static void refused(const char *pattern, kv_code code, const char *why)
+{
+    kv_err e = {0};
+    regex *r = NULL;
+    char text[200];
+    snprintf(text, sizeof text, "the regular expression \"%.60s\" %s", pattern, why);
+    CHECK_ERR(regex_new(&r, pattern, &e), code, text);
+}
+
+TEST(regexp_refuses)
+{
+    refused("a)", KV_E_VALUE, "has a ) that opens nowhere, at character 1");
+    refused("(a", KV_E_VALUE, "has a ( that is not closed, at character 2");
+    refused("[ab", KV_E_VALUE, "has a [ that is not closed, at character 3");
+    refused("[b-a]", KV_E_VALUE, "has a range that is none, at character 4");
+    refused("[a-\\d]", KV_E_VALUE, "has a range that is none, at character 5");
+    refused("a\\", KV_E_VALUE, "ends in a backslash, at character 2");
+    refused("(?=a)", KV_E_UNSUPPORTED, "has a (? that is not known, at character 1");
+    refused("(a)\\1", KV_E_UNSUPPORTED, "has an escape that is not known, at character 4");
+    refused("[\\q]", KV_E_UNSUPPORTED, "has an escape that is not known, at character 2");
+    refused("[a-\\q]", KV_E_UNSUPPORTED, "has an escape that is not known, at character 4");
+    refused("a**", KV_E_UNSUPPORTED, "repeats a repetition, at character 2");
+    refused("a{2}+", KV_E_UNSUPPORTED, "repeats a repetition, at character 4");
+    refused("(a*)*", KV_E_UNSUPPORTED, "repeats what may match nothing, at character 5");
+    refused("(|a){2}", KV_E_UNSUPPORTED, "repeats what may match nothing, at character 7");
+}
+
+TEST(regexp_limits)
+{
+    static char deep[512], large[LONG];
+    for (int i = 0; i < 201; i++)
+        deep[i] = '(';
+    refused(deep, KV_E_VALUE, "is nested too deep, at character 200");
+    kv_err e = {0};
+    regex *r = NULL;
+    memset(large, 'a', 12000);
+    CHECK_INT(regex_new(&r, large, &e), KV_E_VALUE);
+    CHECK(strstr(e.text, " is too long, at character "));
+    refused("(aaaaaaaaaa){99999}", KV_E_VALUE, "is too long, at character 19");
+}
+
+TEST(regexp_at_once_and_not_empty)
+{
+    kv_err e = {0};
+    regex *r;
+    bool found;
+    int64_t span[2];
+    CHECK_OK(regex_new(&r, "b*", &e));
+    CHECK_OK(regex_search(r, "abb", 3, 0, false, false, span, &found, &e));
+    CHECK(found && span[0] == 0 && span[1] == 0);
+    CHECK_OK(regex_search(r, "abb", 3, 0, false, true, span, &found, &e));
+    CHECK(found && span[0] == 1 && span[1] == 3);
+    CHECK_OK(regex_search(r, "abb", 3, 0, true, true, span, &found, &e));
+    CHECK(!found);
+    CHECK_OK(regex_search(r, "abb", 3, 2, true, false, span, &found, &e));
+    CHECK(found && span[0] == 2 && span[1] == 3);
+    regex_free(r);
+}
+
+/* A regular expression of every construct: with many groups, so that a search allocates too. */
+static int every_construct(char *spans, size_t size, kv_err *e)
+{
+    char pattern[1024] = "([a-c\\d]+)|x{1,2}y?(?:z|\\w)*\\b[^\\s]$";
+    for (int i = 0; i < 110; i++)
+        strcat(pattern, "(q)?");
+    regex *r = NULL;
+    int64_t span[2 * 128];
+    bool found = false;
+    int rc = regex_new(&r, pattern, e);
+    if (rc == KV_OK) {
+        rc = regex_search(r, "-ab1", 4, 0, false, false, span, &found, e);
+        regex_free(r);
+    }
+    if (rc == KV_OK)
+        snprintf(spans, size, "%d %lld:%lld", found, (long long)span[0], (long long)span[1]);
+    return rc;
+}
+
+TEST(regexp_without_memory)
+{
+    for (int sign = -1; sign <= 1; sign += 2) {
+        int rc = KV_E_MEMORY;
+        for (int64_t n = 1; rc != KV_OK; n++) {
+            kv_err e = {0};
+            char spans[64] = "";
+            mem_fail_at(sign * n);
+            rc = every_construct(spans, sizeof spans, &e);
+            mem_fail_at(0);
+            CHECK(rc == KV_OK || (rc == KV_E_MEMORY && e.code == KV_E_MEMORY));
+            CHECK(n < 1000);
+            CHECK(rc == KV_E_MEMORY || strcmp(spans, "1 1:4") == 0);
+        }
+    }
+}
