@@ -1,30 +1,16 @@
-/* Hosts are asked over ssh, by one short command each, before mpirun goes there: its own words
- * about a host that does not answer are many lines, which give several possible reasons. */
+/* The file of hosts, and what commands say of them. */
 #include "launch/launch_hosts.h"
 
-#include <assert.h>
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "launch/launch_command.h"
-#include "launch/launch_job.h"
 
 enum { MOST_SLOTS = 4096, LAST_PORT = 65535 };
-
-/* Exit codes of the question to a host when something is missing there; ssh itself
- * ends with 255. */
-enum { NO_MPI = 81, NO_PROGRAM, NO_FOLDER, NO_RSYNC };
 
 /* ---- The file ---- */
 
@@ -203,169 +189,4 @@ void hosts_sync_command(const launch_hosts *h, const launch_options *o, const ch
                                       {"folder", o->sync_folder},
                                       {NULL, NULL}});
     buf_release(&ssh);
-}
-
-/* A question for the shell of a host: whether all is there. */
-static int ask_command(const launch_hosts *h, const launch_options *o, const char *host,
-                       launch_command *out, kv_err *e)
-{
-    static const char question[] =
-        "command -v orted >/dev/null || exit 81; test -x {'self} || exit 82; "
-        "[command -v rsync >/dev/null || exit 84; mkdir -p {'copy} || exit 83]"
-        "[cd {'here} || exit 83]";
-    static_assert(NO_MPI == 81 && NO_PROGRAM == 82 && NO_FOLDER == 83 && NO_RSYNC == 84,
-                  "as the question has them");
-    char self[4096], here[4096];
-    buf text = {0}, ssh = {0};
-    if (launch_self(self, e))
-        return e->code;
-    if (!getcwd(here, sizeof here))
-        return file_error(e, "read", ".", errno);
-    hosts_ssh(h, o, &ssh);
-    launch_add_filled(out, buf_text(&ssh), NULL);
-    launch_add(out, "%s", host);
-    launch_fill(&text, question,
-                (launch_hole[]){{"self", self},
-                                {"copy", o->sync_folder},
-                                {"here", o->sync_folder ? NULL : here},
-                                {NULL, NULL}});
-    if (!buf_check(&ssh, e) && !buf_check(&text, e))
-        launch_add(out, "%s", buf_text(&text));
-    buf_release(&ssh);
-    buf_release(&text);
-    return e->code;
-}
-
-/* ---- Running one command for each host ---- */
-
-typedef struct probe {
-    launch_command command;
-    pid_t pid;
-    int fd; /* its stderr */
-    int status;
-    buf said;
-} probe;
-
-static void start(probe *p)
-{
-    int ends[2];
-    p->fd = -1;
-    if (pipe2(ends, O_CLOEXEC))
-        return;
-    p->pid = fork();
-    if (p->pid == 0) {
-        int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-        dup2(nothing, STDIN_FILENO);
-        dup2(nothing, STDOUT_FILENO);
-        dup2(ends[1], STDERR_FILENO);
-        execvp(p->command.words[0], p->command.words);
-        _exit(127);
-    }
-    close(ends[1]);
-    p->fd = ends[0];
-}
-
-/* Until it has ended, or the time is up: then it is killed. */
-static void await(probe *p, int64_t end_ms)
-{
-    char block[4096];
-    ssize_t n = 1;
-    bool late = p->pid <= 0;
-    while (!late && n > 0) {
-        struct pollfd fd = {.fd = p->fd, .events = POLLIN};
-        int64_t left = end_ms - clock_ms();
-        late = poll(&fd, 1, end_ms == INT64_MAX ? -1 : left > 0 ? (int)left : 0) == 0;
-        if (!late && (n = read(p->fd, block, sizeof block)) > 0)
-            buf_put(&p->said, block, (size_t)n);
-    }
-    if (p->fd >= 0)
-        close(p->fd);
-    p->status = 255 << 8;
-    if (p->pid > 0) {
-        if (late)
-            kill(p->pid, SIGKILL);
-        waitpid(p->pid, &p->status, 0);
-    }
-    if (late) {
-        buf_clear(&p->said);
-        buf_add(&p->said, "it does not answer in time");
-    }
-}
-
-/* The last line of what it said. */
-static const char *last_words(probe *p)
-{
-    while (p->said.len > 0 && isspace((unsigned char)p->said.data[p->said.len - 1]))
-        p->said.data[--p->said.len] = '\0';
-    const char *text = buf_text(&p->said), *line = strrchr(text, '\n');
-    return *text == '\0' ? "it says nothing" : line ? line + 1 : text;
-}
-
-static int judge_question(probe *p, const char *host, const launch_options *o, kv_err *e)
-{
-    char folder[4096];
-    int code = WIFEXITED(p->status) ? WEXITSTATUS(p->status) : 255;
-    switch (code) {
-    case 0:
-        return KV_OK;
-    case NO_MPI:
-        kv_err_set(e, KV_E_UNSUPPORTED, "launch: host \"%s\" has no orted in $PATH", host);
-        return kv_err_hint(e, "it belongs to Open MPI: apt-get install openmpi-bin");
-    case NO_PROGRAM:
-        kv_err_set(e, KV_E_UNSUPPORTED, "launch: host \"%s\" has no such kvctl as this one", host);
-        return kv_err_hint(e, "it lies at the same place on all hosts");
-    case NO_RSYNC:
-        kv_err_set(e, KV_E_UNSUPPORTED, "launch: host \"%s\" has no rsync in $PATH", host);
-        return kv_err_hint(e, "apt-get install rsync");
-    case NO_FOLDER:
-        if (o->sync_folder)
-            return kv_err_set(e, KV_E_IO, "launch: host \"%s\" cannot make \"%s\"", host,
-                              o->sync_folder);
-        kv_err_set(e, KV_E_IO, "launch: host \"%s\" has no folder \"%s\"", host,
-                   getcwd(folder, sizeof folder) ? folder : ".");
-        return kv_err_hint(e, "--sync-dst-dir DIR copies this folder there");
-    default:
-        return kv_err_set(e, KV_E_PEER, "launch: host \"%s\" cannot be reached: %s", host,
-                          last_words(p));
-    }
-}
-
-static int judge_copy(probe *p, const char *host, const launch_options *o, kv_err *e)
-{
-    if (WIFEXITED(p->status) && WEXITSTATUS(p->status) == 0)
-        return KV_OK;
-    return kv_err_set(e, KV_E_IO, "launch: this folder cannot be copied to \"%s\" on \"%s\": %s",
-                      o->sync_folder, host, last_words(p));
-}
-
-static int ask_all(const launch_hosts *h, const launch_options *o, bool copy, kv_err *e)
-{
-    int64_t end_ms = copy ? INT64_MAX : clock_ms() + (int64_t)(o->deadline * 1000);
-    probe *probes = mem_zalloc(h->n, sizeof *probes, e);
-    for (int64_t i = 0; probes && i < h->n && h->items[i].ranks > 0 && !e->code; i++) {
-        if (copy)
-            hosts_sync_command(h, o, h->items[i].name, &probes[i].command);
-        else
-            ask_command(h, o, h->items[i].name, &probes[i].command, e);
-        launch_command_check(&probes[i].command, e);
-    }
-    for (int64_t i = 0; probes && i < h->n && h->items[i].ranks > 0 && !e->code; i++)
-        start(&probes[i]);
-    for (int64_t i = 0; probes && i < h->n; i++) {
-        if (probes[i].pid) {
-            await(&probes[i], end_ms);
-            (copy ? judge_copy : judge_question)(&probes[i], h->items[i].name, o, e);
-        }
-        buf_release(&probes[i].said);
-        launch_command_release(&probes[i].command);
-    }
-    mem_free(probes);
-    return e->code;
-}
-
-int hosts_prepare(const launch_hosts *h, const launch_options *o, kv_err *e)
-{
-    if (ask_all(h, o, false, e))
-        return e->code;
-    return o->sync_folder ? ask_all(h, o, true, e) : KV_OK;
 }

@@ -1,4 +1,4 @@
-/* The hosts of a job: which there are, how many ranks each gets, and whether they can be used.
+/* The hosts of a job: which there are, and how many ranks each gets.
  *
  * A line of the file of hosts is HOST[:PORT] [slots=N]; # begins a comment. A host without slots
  * takes any number of ranks. Ranks go round the hosts in the order of the file. */
@@ -31,12 +31,6 @@ void hosts_list(const launch_hosts *h, buf *out);
 /* Appends ssh with its options: no question is asked, and nobody is waited for beyond the deadline.
  */
 void hosts_ssh(const launch_hosts *h, const launch_options *o, buf *out);
-
-/* Checks each host before a job begins over ssh: it answers, has Open MPI, this program
- * and this folder. With --sync-dst-dir the folder is copied there first. Errors: peer (a host does
- * not answer), unsupported (something is missing there), io (the copy). All hosts are asked at the
- * same time. */
-int hosts_prepare(const launch_hosts *h, const launch_options *o, kv_err *e);
 
 /* The command that copies this folder to a host. */
 struct launch_command;

@@ -2,6 +2,7 @@
  * their parent become children of this one, so that it can end what is left. */
 #include "launch/launch_job.h"
 
+#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 
@@ -11,6 +12,7 @@
 #include "launch/launch_attempt.h"
 #include "launch/launch_children.h"
 #include "launch/launch_mpirun.h"
+#include "launch/launch_survey.h"
 #include "launch/launch_variables.h"
 #include "term/terminal.h"
 
@@ -46,6 +48,31 @@ static void say_restart(const launch_options *o, int number, int64_t round, long
                      o->restarts, repeated, are);
 }
 
+/* Returns whether the hosts can be used; else e says why not, or a signal came and *code is that of
+ * the job. */
+static bool prepare(const launch_hosts *h, const launch_options *o, const signal_masks *m,
+                    int *code, kv_err *e)
+{
+    int signal = 0;
+    if (survey_hosts(h, o, m, &signal, e) == KV_OK && !signal)
+        return true;
+    if (signal) {
+        fprintf(stderr, "kvctl: the job was ended by signal %d\n", signal);
+        *code = 128 + signal;
+    }
+    return false;
+}
+
+/* The same before the first attempt, with the signals as they were behind it. */
+static bool prepare_first(const launch_hosts *h, const launch_options *o, int *code, kv_err *e)
+{
+    signal_masks m;
+    children_watch_signals(&m);
+    bool ready = prepare(h, o, &m, code, e);
+    sigprocmask(SIG_SETMASK, &m.before, NULL);
+    return ready;
+}
+
 static int run_attempts(const launch_options *o, const launch_hosts *h, const launch_command *c,
                         int *code, kv_err *e)
 {
@@ -75,8 +102,11 @@ static int run_attempts(const launch_options *o, const launch_hosts *h, const la
                     again == 1 ? "" : "s");
             break;
         }
-        if ((o->by == LAUNCH_SSH && (rc = hosts_prepare(h, o, e))) ||
-            (rc = read_round(o->checkpoint, &round, e)))
+        if (o->by == LAUNCH_SSH && !prepare(h, o, &m, code, e)) {
+            rc = e->code;
+            break;
+        }
+        if ((rc = read_round(o->checkpoint, &round, e)))
             break;
         say_restart(o, again + 1, round, begun > round ? begun - round : 0);
     }
@@ -117,8 +147,9 @@ int launch_job(const launch_options *o, int *code, kv_err *e)
     int rc = o->hostfile ? hosts_read(&h, o, e) : KV_OK;
     if (!rc && (rc = mpirun_command(&c, o, &h, e)) == KV_OK && o->dry_run)
         print_command(o, &h, &c);
-    else if (!rc && (o->by != LAUNCH_SSH || (rc = hosts_prepare(&h, o, e)) == KV_OK))
+    else if (!rc && (o->by != LAUNCH_SSH || prepare_first(&h, o, code, e)))
         rc = run_attempts(o, &h, &c, code, e);
+    rc = rc ? rc : e->code;
     launch_command_release(&c);
     hosts_release(&h);
     return rc;

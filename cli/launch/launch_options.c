@@ -171,8 +171,10 @@ static const shell_option job_options[] = {
      TAKEN(take_folder), .by = BY(LAUNCH_SSH)},
     {0, "queue", "NAME", "the queue, or partition (sge, slurm, yarn)", NAMED(take_name, queue),
      .by = BY_QUEUE},
-    {0, "queue-timeout", "SEC", "give up when the job has not started by then (sge, slurm, yarn)",
-     SECONDS(queue_timeout), .by = BY_QUEUE},
+    {0, "queue-timeout", "SEC",
+     "give up when the job has not started by then (sge, slurm, yarn);\n"
+     "how long to wait for hosts that do not answer yet (ssh; 0)",
+     SECONDS(queue_timeout), .by = BY_QUEUE | BY(LAUNCH_SSH)},
     {0, "pe", "NAME", "the parallel environment (sge; orte)", NAMED(take_name, pe),
      .by = BY(LAUNCH_SGE)},
     {0, "memory", "MB", "for each rank (yarn; 1024)", COUNT(memory, 1, INT_MAX / MOST_RANKS / 2),

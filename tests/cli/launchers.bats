@@ -261,7 +261,7 @@ kvctl: launch: ${pair#* } did not run the job: ${pair% *} ended with exit code 3
         '2|-n 2 -H hosts --sync-dst-dir x train.kv|launch: --sync-dst-dir needs a path from /, not "x"'
         '2|-n 2 -H hosts --sync-dst-dir= train.kv|launch: --sync-dst-dir needs a path from /, not ""'
         "2|-n 2 --launcher mpi --sync-dst-dir /tmp/x train.kv|launch: --sync-dst-dir is for the launcher ssh, and this is mpi"
-        "2|-n 2 --queue-timeout 5 train.kv|launch: --queue-timeout is for the launchers sge, slurm and yarn, and this is local"
+        "2|-n 2 --queue-timeout 5 train.kv|launch: --queue-timeout is for the launchers ssh, sge, slurm and yarn, and this is local"
         "2|-n 2 --p3 train.kv|launch: --p3 has no meaning here: what is pushed and pulled always goes in parts, by priority"
         "2|-n 2 --env-server A=1 train.kv|launch: --env-server needs servers: -s SERVERS"
         "2|-n 2 --env NOT_SET_HERE train.kv|launch: --env NOT_SET_HERE: it is not set here"

@@ -325,3 +325,38 @@ END
     assert_output --partial \
         'kvctl: launch: host "nobody.invalid" cannot be reached: ssh: Could not resolve hostname'
 }
+
+@test "ssh: hosts whose names become known late" {
+    printf 'late1 slots=3\nlate2 slots=3\n' >hosts
+    cp "$work/hosts" "$work/hosts.before"
+    (
+        until [ -e asked ]; do sleep 0.1; done
+        echo 10.79.0.2 late1 >>"$work/hosts"
+        sleep 1
+        echo 10.79.0.3 late2 >>"$work/hosts"
+    ) 3>&- &
+    on n0 timeout 100 kvctl launch -n 4 -s 2 -H hosts --queue-timeout 90 \
+        -c 'create dist_sync; init 3 zeros(2); push 3 ones(2); pull 3' 2>&1 >out |
+        tee >(grep -q 'waits up to 90 s' && touch asked) >err
+    local status=${PIPESTATUS[0]}
+    wait
+    cat "$work/hosts.before" >"$work/hosts" # the file is mounted: it stays the same one
+    assert_equal "$status $(grep -cx '\[[0-3]\] \[4. 4.\]' out)" "0 4"
+    assert_equal "$(cut -d : -f 1-3 err)" 'kvctl: launch: host "late1" cannot be reached'
+    assert_nothing_left
+}
+
+@test "ssh: hosts that stay away, and Ctrl-C while they are awaited" {
+    printf 'n1\nnobody.invalid\nn0\n' >hosts
+    run on n0 timeout 100 kvctl launch -n 3 -H hosts --queue-timeout 1 -c 'print 1'
+    assert_failure 6
+    assert_line --partial \
+        'kvctl: launch: after 1 s hosts "nobody.invalid" and "n0" cannot be reached: ssh: Could not resolve'
+    on n0 kvctl launch -n 3 -H hosts --queue-timeout 1000 -c 'print 1' >out 2>&1 3>&- &
+    local launch=$! status=0
+    for _ in {1..300}; do [ ! -s out ] || break; sleep 0.1; done
+    pkill -INT -f -o "kvctl launch -n 3 -H hosts --queue-timeout 1000"
+    wait "$launch" || status=$?
+    assert_equal "$status $(tail -n 1 out)" "130 kvctl: the job was ended by signal 2"
+    assert_nothing_left
+}
