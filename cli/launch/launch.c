@@ -74,7 +74,8 @@ static int check_checkpoint(const launch_options *o, kv_err *e)
     if (!o->checkpoint)
         return KV_OK;
     if (!o->every)
-        return kv_err_set(e, KV_E_USAGE, "launch: --checkpoint needs --checkpoint-every ROUNDS");
+        return kv_err_set(e, KV_E_USAGE, "launch: --checkpoint needs --checkpoint-every ROUNDS, or "
+                                         "SECs as 30s");
     if (slash)
         snprintf(folder, sizeof folder, "%.*s", (int)(slash - o->checkpoint) + 1, o->checkpoint);
     return access(folder, W_OK) ? kv_err_set(e, KV_E_IO, "launch: cannot write into \"%s\"", folder)

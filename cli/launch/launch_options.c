@@ -72,6 +72,24 @@ static int take_launcher(const shell_given *g, kv_err *e)
                       g->text);
 }
 
+/* Rounds, "50", or seconds, "30s". */
+static int take_every(const shell_given *g, kv_err *e)
+{
+    char text[32];
+    double seconds;
+    int64_t rounds;
+    kv_err why = {0};
+    size_t n = strlen(g->text);
+    ((launch_options *)g->to)->every = g->text;
+    if (n == 0 || g->text[n - 1] != 's')
+        return shell_take_count(g->spelled, g->text, 1, INT_MAX, &rounds, e);
+    snprintf(text, sizeof text, "%.*s", n > sizeof text ? 0 : (int)n - 1, g->text);
+    return shell_take_seconds(g->spelled, text, &seconds, &why)
+               ? kv_err_set(e, KV_E_USAGE, "%s needs rounds, 50, or seconds, 30s, not \"%s\"",
+                            g->spelled, g->text)
+               : KV_OK;
+}
+
 /* NAME=VALUE, NAME:VALUE, or NAME with the value that it has here. low: the role. */
 static int take_variable(const shell_given *g, kv_err *e)
 {
@@ -146,8 +164,10 @@ static const shell_option job_options[] = {
     {0, "env-server", "NAME[=VALUE]", NULL, TAKEN(take_variable), .low = 's'},
     {0, "checkpoint", "FILE", "keep the store in FILE, and go on from there if it exists",
      NAMED(take_text, checkpoint)},
-    {0, "checkpoint-every", "N", "write it every N rounds, and at the end of the job",
-     COUNT(every, 1, INT_MAX)},
+    {0, "checkpoint-every", "N|SECs",
+     "write it every N rounds, or, as 30s, when a round begins and\n"
+     "SEC seconds have passed, and at the end of the job",
+     TAKEN(take_every)},
     {0, "max-restarts", "N", "begin again from FILE when a rank was lost, at most N times (0)",
      COUNT(restarts, 0, INT_MAX)},
     {0, "dry-run", NULL, "print the command, or the job for a queue, and start nothing",

@@ -37,7 +37,7 @@ typedef struct launch_options {
     int workers, servers;
     double deadline, timeout, queue_timeout; /* seconds; 0: none */
     const char *checkpoint;                  /* or NULL */
-    int every;                               /* rounds between two of them */
+    const char *every;                       /* rounds between two of them, or seconds: "30s" */
     int restarts;                            /* at most */
     const char *hostfile, *sync_folder;      /* or NULL */
     const char *queue, *pe;                  /* or NULL */

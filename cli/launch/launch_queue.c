@@ -62,10 +62,9 @@ static const struct template {
 /* The options of this launch that are for the one in the job. */
 static int inner_command(launch_command *c, const launch_options *o, kv_err *e)
 {
-    char self[4096], deadline[32], timeout[32], workers[16], servers[16], every[16], restarts[16];
+    char self[4096], deadline[32], timeout[32], workers[16], servers[16], restarts[16];
     snprintf(workers, sizeof workers, "%d", o->workers);
     snprintf(servers, sizeof servers, "%d", o->servers);
-    snprintf(every, sizeof every, "%d", o->every);
     snprintf(restarts, sizeof restarts, "%d", o->restarts);
     const launch_hole holes[] = {
         {"self", self},
@@ -75,7 +74,7 @@ static int inner_command(launch_command *c, const launch_options *o, kv_err *e)
         {"deadline", o->deadline > 0 ? launch_seconds(deadline, o->deadline) : NULL},
         {"timeout", o->timeout > 0 ? launch_seconds(timeout, o->timeout) : NULL},
         {"checkpoint", o->checkpoint},
-        {"every", o->every > 0 ? every : NULL},
+        {"every", o->every},
         {"restarts", o->restarts > 0 ? restarts : NULL},
         {NULL, NULL}};
     if (launch_self(self, e))

@@ -8,30 +8,52 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/kv_assert.h"
 #include "base/num.h"
 #include "core/store_file.h"
 #include "distributed/environment.h"
 #include "distributed/checkpoint_kept.h"
+#include "distributed/rank_residuals.h"
 #include "distributed/states.h"
 #include "distributed/types.h"
 #include "runtime.h"
 
 /* ---- At the start ---- */
 
+static bool read_rounds(job_checkpoint *c, const char *text)
+{
+    bool over = false;
+    size_t n = strlen(text);
+    return n > 0 && num_parse_int(text, n, &c->every, &over) == n && !over && c->every >= 1;
+}
+
+/* "30s" */
+static bool read_seconds(job_checkpoint *c, const char *text)
+{
+    enum { MOST = 31536000 /* a year */ };
+    bool over = false;
+    double seconds = 0;
+    size_t n = num_parse(text, strlen(text), NUM_BINARY64, &seconds, &over);
+    bool is = n > 0 && strcmp(text + n, "s") == 0 && !over && seconds > 0 && seconds <= MOST;
+    c->every = 0;
+    c->every_ms = is ? (int64_t)(seconds * 1000) : 0;
+    return is;
+}
+
 static int read_environment(job_checkpoint *c, kv_err *e)
 {
     const char *path = environment(ENV_CHECKPOINT), *every = environment(ENV_CHECKPOINT_EVERY);
-    bool over = false;
     if (!path || !*path)
         return KV_OK;
-    size_t n = every ? strlen(every) : 0;
-    if (n == 0 || num_parse_int(every, n, &c->every, &over) != n || over || c->every < 1)
+    if (!read_rounds(c, every ? every : "") && !read_seconds(c, every ? every : ""))
         return kv_err_set(e, KV_E_VALUE,
-                          "KVSTORE_CHECKPOINT_EVERY is a number of rounds from 1 on, not \"%.40s\"",
+                          "KVSTORE_CHECKPOINT_EVERY is a number of rounds from 1 on, or seconds "
+                          "such as 30s, not \"%.40s\"",
                           every ? every : "");
     c->path = path;
+    c->last_ms = clock_ms();
     return KV_OK;
 }
 
@@ -118,6 +140,7 @@ int job_checkpoint_open(worker *w, kv_err *e)
 void job_checkpoint_release(worker *w)
 {
     job_checkpoint *c = &w->checkpoint;
+    checkpoint_written(&c->writer);
     kv_free(c->kept);
     if (c->path && c->fd >= 0)
         close(c->fd);
@@ -189,22 +212,16 @@ static int pull_all(worker *w, slot *slots, kv_err *e)
     return rc ? rc : engine_take_error(&w->store->calls.group, e);
 }
 
-static void tell_missing(const job_checkpoint *c, const kv_err *why)
-{
-    runtime_log("no checkpoint of round %lld: %s; the one before stays", (long long)c->rounds,
-                why->text);
-}
-
 typedef struct writing {
     worker *w;
     slot *slots; /* with values */
 } writing;
 
-/* While the slots hold all states: one store of one process. */
-static int write_file(void *arg, kv_err *unused)
+/* While the slots hold all states: the image is that of one store of one process. */
+static int begin_file(void *arg, kv_err *unused)
 {
     const writing *x = arg;
-    const job_checkpoint *c = &x->w->checkpoint;
+    job_checkpoint *c = &x->w->checkpoint;
     const slot *with_states = x->w->store->slots.items;
     kv whole = *x->w->store;
     image im;
@@ -219,12 +236,14 @@ static int write_file(void *arg, kv_err *unused)
     whole.base = NULL;
     whole.in_slots = true;
     int rc = store_file_take(&im, &whole, &why);
-    if (!rc) {
-        rc = image_write(&im, c->path, &why);
-        image_release(&im);
-    }
-    if (rc)
-        tell_missing(c, &why);
+    /* pushes go on; all else that the image refers to was made for it */
+    for (int64_t i = 0; i < whole.slots.n && !rc; i++)
+        rc = rank_residuals_detach(&x->w->store->slots.items[i], &why);
+    if (!rc)
+        checkpoint_write(&c->writer, &im, c->path, c->rounds);
+    else
+        checkpoint_missing(c->rounds, &why);
+    image_release(&im);
     return KV_OK;
 }
 
@@ -235,7 +254,7 @@ static int gather_and_write(worker *w, bool compressed, kv_err *e)
     writing x = {.w = w, .slots = mem_zalloc(n, sizeof *x.slots, e)};
     int rc = x.slots ? pull_all(w, x.slots, e) : KV_E_MEMORY;
     if (!rc)
-        rc = states_visit(w, compressed ? KV_STATES_SAVE : KV_STATES_LOOK, write_file, &x, e);
+        rc = states_visit(w, compressed ? KV_STATES_SAVE : KV_STATES_LOOK, begin_file, &x, e);
     for (int64_t i = 0; x.slots && i < n; i++)
         kv_array_unref(x.slots[i].stored);
     mem_free(x.slots);
@@ -250,15 +269,26 @@ static int write_checkpoint(worker *w, kv_err *e)
     if (compressed && !rule)
         return kv_err_set(e, KV_E_UNSUPPORTED,
                           "a job with checkpoints compresses gradients of an optimizer only");
-    engine_wait_group(&w->store->calls.group, 0); /* so that residuals are those of this round */
     int rc = KV_OK;
-    if (net_rank() != 0)
-        rc = compressed ? states_visit(w, KV_STATES_SAVE, NULL, NULL, e) : KV_OK;
-    else
+    if (net_rank() == 0 || compressed) /* residuals are those of this round */
+        engine_wait_group(&w->store->calls.group, 0);
+    if (net_rank() == 0)
         rc = gather_and_write(w, compressed, e);
+    else if (compressed)
+        rc = states_visit(w, KV_STATES_SAVE, NULL, NULL, e);
     if (!rc)
         c->saved = c->rounds;
+    c->last_ms = clock_ms();
     return rc;
+}
+
+/* A round is about to begin. */
+static bool is_due(job_checkpoint *c)
+{
+    if (c->every)
+        return c->rounds - c->saved >= c->every;
+    return c->rounds > c->saved && clock_ms() - c->last_ms >= c->every_ms &&
+           !checkpoint_writes(&c->writer);
 }
 
 int job_checkpoint_push(worker *w, const int64_t *numbers, int64_t n, kv_err *e)
@@ -267,6 +297,9 @@ int job_checkpoint_push(worker *w, const int64_t *numbers, int64_t n, kv_err *e)
     bool begins = false;
     if (!c->path)
         return KV_OK;
+    if (!c->every && w->store->compression.code)
+        return kv_err_set(e, KV_E_UNSUPPORTED,
+                          "with gradient compression checkpoints go by rounds, not by seconds");
     int rc = c->has_states ? take_states(w, e) : KV_OK;
     for (int64_t i = 0; i < n && !begins; i++)
         begins = w->store->slots.items[numbers[i]].pushes == c->rounds;
@@ -274,7 +307,7 @@ int job_checkpoint_push(worker *w, const int64_t *numbers, int64_t n, kv_err *e)
               (long long)c->saved, (long long)c->rounds);
     if (rc || !begins)
         return rc;
-    if (c->rounds - c->saved >= c->every && (rc = write_checkpoint(w, e)))
+    if (is_due(c) && (rc = write_checkpoint(w, e)))
         return rc;
     c->rounds++;
     tell_rounds(c);
@@ -283,10 +316,11 @@ int job_checkpoint_push(worker *w, const int64_t *numbers, int64_t n, kv_err *e)
 
 void job_checkpoint_end(worker *w)
 {
-    const job_checkpoint *c = &w->checkpoint;
+    job_checkpoint *c = &w->checkpoint;
     kv_err why = {0};
     if (c->path && c->rounds > c->saved && write_checkpoint(w, &why))
-        tell_missing(c, &why);
+        checkpoint_missing(c->rounds, &why);
+    checkpoint_written(&c->writer);
 }
 
 void job_checkpoint_close(worker *w)
@@ -297,7 +331,7 @@ void job_checkpoint_close(worker *w)
         if (worker_barrier(w, &why) == KV_OK)
             job_checkpoint_end(w);
         else if (c->rounds > c->saved)
-            tell_missing(c, &why);
+            checkpoint_missing(c->rounds, &why);
     }
     job_checkpoint_release(w);
 }

@@ -1,13 +1,19 @@
-/* Checkpoints: the whole store in a file every some rounds, and a job that goes on from such a
- * file.
+/* Checkpoints: the whole store in a file every some rounds or seconds, and a job that goes on from
+ * such a file.
  *
  * A round is over when a key gets its next push: the rounds of a store are the largest number of
  * pushes of a key, which every rank counts alike. Before the push that begins round k*EVERY + 1
- * rank 0 pulls all keys, gathers the states and writes FILE. It is the only one that must wait for
- * that, since no server ends a round to which rank 0 has not contributed; with compression the
- * others wait as well, because the residuals of their pushes are part of the file. The last round
- * is written when the worker says that it is done, or when all workers release their store, which
- * kvctl does at the end of a script that did not fail, and only there.
+ * rank 0 pulls all keys and gathers the states, and a thread writes FILE while rounds go on
+ * (checkpoint_writer.h); the file of one such round is complete before that of the next is begun.
+ * Rank 0 is the only one that must wait for the pull, since no server ends a round to which rank 0
+ * has not contributed; with compression the others wait as well, because the residuals of their
+ * pushes are part of the file. The last round is written when the worker says that it is done, or
+ * when all workers release their store, which kvctl does at the end of a script that did not fail,
+ * and only there; then the file is complete.
+ *
+ * By time it is the first round that begins EVERY seconds after the last such pull, when the file
+ * before is complete: a disk too slow for EVERY delays files, and no round. The clock is rank 0's.
+ * With compression all ranks would have to know what it says, so that goes by rounds only.
  *
  * The file is that of a store of type device (core/store_file.h) to which one process would have
  * pushed the values of all workers in a list, so that other commands read it.
@@ -16,13 +22,14 @@
  * of pushes in it, whatever init gives; the states of the optimizer follow before the first push,
  * when all keys are there. The script leaves out what was done: rounds() says how much that is.
  *
- * Environment: KVSTORE_CHECKPOINT, the file; KVSTORE_CHECKPOINT_EVERY, rounds;
- * KVSTORE_CHECKPOINT_ROUND, from the launcher, the round that the file holds. For the launcher
- * each worker keeps the number of rounds that it has begun in $KVSTORE_RUN_DIR/rounds.RANK.
+ * Environment: KVSTORE_CHECKPOINT, the file; KVSTORE_CHECKPOINT_EVERY, rounds, "50", or seconds,
+ * "30s"; KVSTORE_CHECKPOINT_ROUND, from the launcher, the round that the file holds. For it each
+ * worker keeps the number of rounds that it has begun in $KVSTORE_RUN_DIR/rounds.RANK.
  */
 #ifndef DISTRIBUTED_JOB_CHECKPOINT_H
 #define DISTRIBUTED_JOB_CHECKPOINT_H
 
+#include "distributed/checkpoint_writer.h"
 #include "kvstore.h"
 
 struct worker;
@@ -32,8 +39,10 @@ enum { CHECKPOINT_LINE = 21 /* bytes of that number, with blanks in front and a 
 /* All zero: none is kept. */
 typedef struct job_checkpoint {
     const char *path; /* NULL: none */
-    int64_t every;
+    int64_t every;         /* rounds; 0: every_ms counts */
+    int64_t every_ms, last_ms;
     int64_t rounds, saved; /* begun; of the last file */
+    checkpoint_writer writer;
     kv *kept;         /* the store of the file; NULL: there was none, or all of it was taken */
     int64_t left;     /* keys of kept that this rank does not know yet */
     bool has_states;  /* of kept: they are to be taken */

@@ -34,6 +34,20 @@ kv_array *rank_residuals_replace(slot *s, kv_array *by)
     return old;
 }
 
+int rank_residuals_detach(slot *s, kv_err *e)
+{
+    kv_array *mine = s->residuals && s->residuals->n > net_rank()
+                         ? s->residuals->items[net_rank()]
+                         : NULL;
+    kv_array *copy = NULL;
+    int rc = mine ? new_residual(s, mine->ctx, &copy, e) : KV_OK;
+    if (mine && !rc && (rc = kv_array_copy(copy, mine, e)) == KV_OK)
+        kv_array_unref(rank_residuals_replace(s, copy));
+    else
+        kv_array_unref(copy);
+    return rc;
+}
+
 int rank_residuals_share(residuals **out, const slot *s, int rank, kv_err *e)
 {
     bool has = s->residuals && rank < s->residuals->n && s->residuals->items[rank];

@@ -15,6 +15,10 @@ int rank_residuals_find(slot *s, kv_ctx ctx, kv_array **out, bool *anew, kv_err 
 /* Takes another array in its place; the caller has the old one then. */
 kv_array *rank_residuals_replace(slot *s, kv_array *by);
 
+/* This rank's becomes a copy, so that who refers to the array keeps what it held. Errors: memory,
+ * those of a device; nothing changed then. */
+int rank_residuals_detach(slot *s, kv_err *e);
+
 /* *out gets the residual of a rank as its only one; NULL where the rank has none. Error: memory. */
 int rank_residuals_share(residuals **out, const slot *s, int rank, kv_err *e);
 

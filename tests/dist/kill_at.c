@@ -84,8 +84,10 @@ int fsync(int fd)
 
 int rename(const char *from, const char *to)
 {
+    bool renamed = is_wanted("renamed", from); /* `armed` may be made when the file is seen */
     reach("rename", from);
     int rc = ((int (*)(const char *, const char *))next("rename"))(from, to);
-    reach("renamed", from);
+    if (renamed)
+        reach("renamed", from);
     return rc;
 }

@@ -27,6 +27,14 @@ once()
         "$1" "$2" "$1" "$1" "$3"
 }
 
+# written ROUND: a shell command that waits for the file of a round, which is written while rounds
+# go on.
+written()
+{
+    printf "until [ -e c.kvs ] && %s/kvctl -s c.kvs -c 'assert rounds() == %s' >/dev/null 2>&1; " "$build" "$1"
+    echo "do sleep 0.05; done;"
+}
+
 # kill_server: a shell command for a script: kills rank 2, the server of a job of two workers.
 kill_server="awk '\$1 == 2 && \$2 == \"start\" { print \$3 }' \$KVSTORE_RUN_DIR/events | xargs kill -9"
 
@@ -74,7 +82,7 @@ with_checkpoint=(--checkpoint c.kvs --checkpoint-every 10)
 
 @test "restart: adam goes on with its states" {
     script "adam --learning-rate 0.1" "" >whole.kv
-    script "adam --learning-rate 0.1" "$(once 23 0 "kill -9 \$PPID")" >job.kv
+    script "adam --learning-rate 0.1" "$(once 23 0 "$(written 20) kill -9 \$PPID")" >job.kv
     job -n 2 whole.kv
     assert_success
     keep_whole
@@ -88,7 +96,7 @@ with_checkpoint=(--checkpoint c.kvs --checkpoint-every 10)
 @test "restart: several losses, of a worker and a server; the file is one of this machine" {
     script "nag --learning-rate 0.1 --momentum 0.9" "" >whole.kv
     script "nag --learning-rate 0.1 --momentum 0.9" \
-        "$(once 5 1 "kill -9 \$PPID")"$'\n'"$(once 31 0 "$kill_server")" >job.kv
+        "$(once 5 1 "kill -9 \$PPID")"$'\n'"$(once 31 0 "$(written 30) $kill_server")" >job.kv
     job -n 2 -s 1 whole.kv
     assert_success
     keep_whole
@@ -102,7 +110,7 @@ with_checkpoint=(--checkpoint c.kvs --checkpoint-every 10)
 }
 
 @test "restart: compressed gradients keep what they owe" {
-    for event in "" "$(once 17 0 "kill -9 \$PPID")"; do
+    for event in "" "$(once 17 0 "$(written 10) kill -9 \$PPID")"; do
         cat >job.kv <<END
 create dist_sync
 set-gradient-compression 2bit --threshold 0.5
@@ -185,7 +193,7 @@ END
 }
 
 @test "restart: attempts end, and the next job goes on from the file" {
-    script sgd $'if i == 12 and rank() == 1 and env("SPARE", "") == "" {\n    !kill -9 $PPID\n}' >job.kv
+    script sgd $'if i == 12 and rank() == 1 and env("SPARE", "") == "" {\n    !'"$(written 10)"$' kill -9 $PPID\n}' >job.kv
     job -n 2 "${with_checkpoint[@]}" job.kv
     assert_failure 6
     refute_output --partial restart
@@ -276,4 +284,43 @@ END
     assert_success
     grep -aq '"format":"pt","author":"me"' c.kvs
     grep -aq '"format":"pt","author":"me"' all.safetensors
+}
+
+@test "restart: checkpoints by seconds" {
+    cat >job.kv <<'END'
+create dist_sync
+set-optimizer sgd --learning-rate 0.1
+init w zeros(9)
+pull w -> x
+for i in range(rounds(), 1000) {
+    s = sum(x)
+    if i == 3 and rank() == 0 and rounds() < 4 { !sleep 0.3
+    }
+    if i == 4 and rank() == 0 { !until [ -e c.kvs ]; do sleep 0.05; done
+    }
+    if i == 5 { assert rounds() == 5; !kill -9 $PPID
+    }
+    push w ones(9) * (rank() + 1)
+    pull w -> x
+}
+END
+    job -n 2 --checkpoint c.kvs --checkpoint-every 0.2s --max-restarts 1 job.kv
+    assert_failure 6
+    assert_line "kvctl: restart 1 of 1 from c.kvs at round 3: 2 rounds are repeated"
+    # by an hour there is the last one
+    rm c.kvs
+    sed -i 's/1000/7/; /if i == 4/,/^    }/d; /if i == 5/,/^    }/d' job.kv
+    job -n 2 --checkpoint c.kvs --checkpoint-every 3600s job.kv
+    assert_success
+    run kvctl -s c.kvs -c 'print rounds()'
+    assert_output 7
+    # of rank 0's clock the others learn nothing, and their residuals belong into the file
+    sed -i '1a set-gradient-compression 2bit' job.kv
+    rm c.kvs
+    job -n 2 --checkpoint c.kvs --checkpoint-every 0.2s job.kv
+    assert_failure 4
+    assert_line --partial "error[unsupported]: with gradient compression checkpoints go by rounds, not by seconds"
+    KVSTORE_CHECKPOINT=c.kvs KVSTORE_CHECKPOINT_EVERY=2m job -n 2 job.kv
+    assert_failure 3
+    assert_line --partial 'KVSTORE_CHECKPOINT_EVERY is a number of rounds from 1 on, or seconds such as 30s, not "2m"'
 }

@@ -67,6 +67,7 @@ void check_start(int rank, int64_t round)
     if (round > check.past->begun)
         check_bad("the job goes on from round %" PRId64 ", and %" PRId64 " were begun", round,
                   check.past->begun);
+    check.past->promised = round;
 }
 
 void check_begins(int rank, int64_t round)
@@ -76,13 +77,14 @@ void check_begins(int rank, int64_t round)
         check.past->begun = round;
 }
 
-/* Rank 0 has begun round k * every + 1: the file holds the round before. */
+/* Rank 0 has begun round k * every + 1: the file of round k * every is being written, and the one
+ * before is complete. */
 void check_pushed(int rank, int64_t round)
 {
     const job *j = check.j;
     if (rank == 0 && j->every && j->what != MISHAP_DISK && j->what != MISHAP_MEMORY &&
-        round - 1 - check.past->promised >= j->every)
-        check.past->promised = round - 1;
+        round - 1 - check.past->promised >= 2 * j->every)
+        check.past->promised += j->every;
 }
 
 /* ---- Values ---- */
