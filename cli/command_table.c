@@ -249,7 +249,9 @@ const command command_table[] = {
      .see = "info"},
     {"info",
      {{ARG_KEYS, "KEYS", true}},
-     {{"states", OPTION_FLAG, NULL}, {"cluster", OPTION_FLAG, NULL}},
+     {{"states", OPTION_FLAG, NULL},
+      {"cluster", OPTION_FLAG, NULL},
+      {"metrics", OPTION_FLAG, NULL}},
      COMMAND_GIVES,
      cmd_info,
      "a table of keys: dtype, shape, context, bytes, pushes; or of what the optimizer keeps",
@@ -258,9 +260,18 @@ const command command_table[] = {
      "set-optimizer adam; push 3 a\n"
      "info --states                       # the optimizer, and the states and count t of each key\n"
      "info > keys.csv                     # the table as CSV\n"
-     "info --cluster                      # of several machines: a row for each rank",
-     "list, type, save-states",
+     "info --cluster                      # of several machines: a row for each rank\n"
+     "info --metrics                      # all stores of the session, as Prometheus reads them;\n"
+     "                                    # --cluster --metrics: of several machines, all ranks",
+     "list, rounds, type, save-states",
      .fails = "key, value, unsupported"},
+    {"rounds",
+     .flags = COMMAND_GIVES,
+     cmd_rounds,
+     "how often each key was pushed; of several machines who is ahead, and whom a round lacks",
+     "rounds                              # ahead: rounds that some worker has pushed already",
+     "info",
+     .fails = "peer"},
     {"ls",
      {{ARG_PATH, "CKPT", false}, {ARG_PATHS, "GLOB...", true}},
      {{"exclude", OPTION_RAWS, "GLOB"},

@@ -305,6 +305,48 @@ int kv_pull_since(kv *store, const kv_key *keys, int64_t n, kv_array *const *out
     return store_leave(store, rc, e);
 }
 
+/* Of a store of one process: a pull into an array that nobody else has. */
+static int peek_slot(kv *store, const kv_key *key, kv_array **out, int64_t rounds[2], kv_err *e)
+{
+    int64_t number;
+    kv_array *a = NULL;
+    const kv_call fills = {.flags = KV_FILL_SPARSE};
+    int rc = store_enter(store, e);
+    if (rc)
+        return rc;
+    if ((rc = call_find(&store->slots, key, -1, &number, e)) == KV_OK) {
+        const slot *s = &store->slots.items[number];
+        const kv_array *like = s->stored;
+        rounds[0] = rounds[1] = s->pushes;
+        rc = kv_array_new_raw(&a, kv_array_dtype(like), kv_array_ndim(like), kv_array_shape(like),
+                              (kv_ctx){KV_CPU, 0}, e);
+    }
+    if (!rc)
+        rc = store->ops->pull(store->self, &(kv_pairs){key, &a, 1}, &fills, e);
+    rc = store_leave(store, rc, e);
+    if (rc)
+        kv_array_unref(a);
+    else
+        *out = a;
+    return rc;
+}
+
+int kv_peek(kv *store, const kv_key *key, kv_array **out, int64_t rounds[2], kv_err *e)
+{
+    kv_err unused = {0};
+    e = e ? e : &unused;
+    int rc = store_look(store, e);
+    if (rc || (rc = arg_given(key, "key", e)) || (rc = arg_given(out, "out", e)) ||
+        (rc = arg_given(rounds, "rounds", e)))
+        return rc;
+    if (store->ops->peek)
+        return kv_assert_check(store->ops->peek(store->self, key, out, rounds, e), e);
+    if (!store->in_slots)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" keep no values",
+                          store->type);
+    return peek_slot(store, key, out, rounds, e);
+}
+
 int kv_row_sparse_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *ids,
                        kv_array *const *outs, const kv_call *how, kv_err *e)
 {

@@ -208,6 +208,19 @@ int kv_broadcast(kv *store, const kv_key *keys, int64_t n, kv_array *const *valu
                  const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *call,
                  kv_err *e);
 
+/* Looks at a key from beside the program that uses the store: *out becomes a new array on cpu(0),
+ * default storage, with what the key holds between two rounds. On several machines that is no pull:
+ * servers answer at once, whatever rounds are open; nobody waits for it, it waits for no push, not
+ * even those of this worker, and no count, no later pull and no bit of a result depends on it. Any
+ * thread may call, also while another one is in a call that waits for other ranks. In a store of
+ * one process it is a pull of that key, which waits for the pushes before it.
+ * Out: rounds[0] and rounds[1], the rounds (see "rounds" of kv_describe) of the oldest and of the
+ * newest part of the value: they differ where a key of several parts was pushed to so fast that
+ * several attempts found no moment between two rounds.
+ * Errors: key (never initialised, of the other kind), unsupported (a type that keeps nothing),
+ * peer, timeout, memory. */
+int kv_peek(kv *store, const kv_key *key, kv_array **out, int64_t rounds[2], kv_err *e);
+
 /* Deletes keys, with all that the store keeps for them: values, counts, states of the optimizer,
  * residuals of compression. What the optimizer counts over all keys stays, and so do its names and
  * multipliers, which are given by key: they hold for a key of that name again. The other keys keep
@@ -511,6 +524,13 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
  *            open (rounds that lack a worker), missing (which, "1 3"), stalest (dist_async: by how
  *            many pushes a pull was ahead of the slowest worker, at most), contributors (workers of
  *            the last round)
+ *   "rounds"  a row for each key, of several machines also for those that this rank has not used:
+ *            key (a number, or the text of a text key), round (pushes applied, to the part of it
+ *            that is behind the others), newest (to the foremost part), ahead (rounds behind
+ *            `round` to which some worker has pushed already; dist_async: pushes of the fastest
+ *            worker more than those of the slowest), pushed and missing (the workers, "1 3", that
+ *            the round which comes next has and lacks; both "" where none is open; dist_async: the
+ *            fastest and the slowest ones; of the first 64)
  *   "store"  type, rank, num_workers, updater, compression ("none",
  *            "2bit 0.5", "2bit 0.5 pull"), keys, bytes; since_bytes, whole_bytes (only where
  *            kv_pull_since was called: the bytes that its calls brought, and of whole arrays);
@@ -666,7 +686,7 @@ typedef struct kv_type_ops {
     int (*done)(void *self, kv_err *e);
 
     /* (optional, NULL means unsupported) Out: *rows, a row for each rank, *n of them, in memory of
-     * the library. See kv_describe */
+     * the library. Called without the store's lock. See kv_describe */
     int (*cluster)(void *self, kv_rank_info **rows, int64_t *n, kv_err *e);
 
     /* (optional, NULL means nothing to tell) Out: fields, at most KV_MOST_SETTINGS, of the topic
@@ -692,6 +712,15 @@ typedef struct kv_type_ops {
      * that came. */
     int (*pull_since)(void *self, const kv_pairs *outs, int64_t *rounds, int64_t *moved,
                       const kv_call *call, kv_err *e);
+
+    /* These two are called without the store's lock, at any time between open and close, because
+     * another thread may hold it while it waits for other ranks; so is `cluster`.
+     * (optional, NULL means that the slots of the library know the rounds) A row of the topic
+     * "rounds" of kv_describe for each key, in the order in which they were made. */
+    int (*rounds)(void *self, kv_visitor visit, void *arg, kv_err *e);
+    /* (optional, NULL means a pull, of types that keep everything in slots of the library; of
+     * others unsupported) See kv_peek. */
+    int (*peek)(void *self, const kv_key *key, kv_array **out, int64_t rounds[2], kv_err *e);
 } kv_type_ops;
 
 /* Adds a store type, so that kv_create knows its names in any case. ops stays valid for ever.

@@ -292,13 +292,13 @@ static int describe_cluster(kv *store, kv_visitor visit, void *arg, kv_err *e)
 {
     kv_rank_info *rows = NULL;
     int64_t n = 0;
-    int rc = store_enter(store, e);
+    int rc = store_look(store, e);
     if (rc)
         return rc;
     rc = store->ops->cluster ? store->ops->cluster(store->self, &rows, &n, e)
                              : kv_err_set(e, KV_E_UNSUPPORTED,
                                           "stores of type \"%s\" have one rank", store->type);
-    rc = store_leave(store, rc, e);
+    rc = kv_assert_check(rc, e);
     for (int64_t i = 0; i < n && !rc; i++) {
         const kv_rank_info *r = &rows[i];
         kv_field f[] = {{"rank", NULL, r->rank},           {"role", r->role, 0},
@@ -310,6 +310,21 @@ static int describe_cluster(kv *store, kv_visitor visit, void *arg, kv_err *e)
         rc = visit(arg, f, sizeof f / sizeof *f, e);
     }
     mem_free(rows);
+    return rc;
+}
+
+static int visit_rounds(kv *store, kv_visitor visit, void *arg, kv_err *e)
+{
+    describe d;
+    int rc = store_look(store, e);
+    if (rc)
+        return rc;
+    if (store->ops->rounds)
+        return kv_assert_check(store->ops->rounds(store->self, visit, arg, e), e);
+    if ((rc = store_enter(store, e)) || (rc = store_leave(store, describe_rounds(&d, store, e), e)))
+        return rc;
+    rc = describe_visit(&d, visit, arg, e);
+    describe_release(&d);
     return rc;
 }
 
@@ -326,6 +341,8 @@ int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_er
         return describe_store(store, visit, arg, e);
     if (strcmp(topic, "cluster") == 0)
         return describe_cluster(store, visit, arg, e);
+    if (strcmp(topic, "rounds") == 0)
+        return visit_rounds(store, visit, arg, e);
     if (strcmp(topic, "metadata") == 0)
         return describe_metadata(store, visit, arg, e);
     if (strcmp(topic, "rule") == 0)
@@ -334,7 +351,7 @@ int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_er
     if (states || strcmp(topic, "optimizer") == 0)
         return describe_rows(store, states, visit, arg, e);
     kv_err_set(e, KV_E_USAGE, "there is no description of \"%.64s\"", topic);
-    kv_err_hint(e, store ? "types, gpus, store, cluster, metadata, rule, optimizer, states"
+    kv_err_hint(e, store ? "types, gpus, store, cluster, rounds, metadata, rule, optimizer, states"
                          : "types, gpus");
     return KV_E_USAGE;
 }

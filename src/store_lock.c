@@ -20,16 +20,27 @@ int store_lock_init(pthread_mutex_t *lock, kv_err *e)
     return rc ? kv_err_set(e, KV_E_MEMORY, "no memory for a lock") : KV_OK;
 }
 
-int store_enter(const kv *store, kv_err *e)
+static int refuse_updater(kv_err *e)
+{
+    return kv_err_set(e, KV_E_USAGE,
+                      "an updater or printer may ask its own store only for type and rank");
+}
+
+int store_look(const kv *store, kv_err *e)
 {
     int rc = args_store(store, e);
     if (rc || (rc = kv_assert_check(KV_OK, e)))
         return rc;
-    if (engine_running() == &store->calls.group ||
-        pthread_mutex_lock((pthread_mutex_t *)&store->lock) == EDEADLK)
-        return kv_err_set(e, KV_E_USAGE,
-                          "an updater or printer may ask its own store only for type and rank");
-    return KV_OK;
+    return engine_running() == &store->calls.group ? refuse_updater(e) : KV_OK;
+}
+
+int store_enter(const kv *store, kv_err *e)
+{
+    int rc = store_look(store, e);
+    if (rc)
+        return rc;
+    return pthread_mutex_lock((pthread_mutex_t *)&store->lock) == EDEADLK ? refuse_updater(e)
+                                                                         : KV_OK;
 }
 
 int store_enter_idle(kv *store, kv_err *e)

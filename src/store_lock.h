@@ -18,7 +18,12 @@ int store_lock_init(pthread_mutex_t *lock, kv_err *e);
  * of the store), internal (an assertion failed before: base/kv_assert.h). */
 int store_enter(const kv *store, kv_err *e);
 
-/* The same, and waits for the operations that are pending: they must not see the change. */
+/* The same without the lock, for what a type tells while another thread holds it. The result of
+ * that then goes through kv_assert_check. */
+int store_look(const kv *store, kv_err *e);
+
+/* The same as store_enter, and waits for the operations that are pending: they must not see the
+ * change. */
 int store_enter_idle(kv *store, kv_err *e);
 
 /* The same as store_enter for functions that cannot return an error: they log it, with their name.

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "cmd/commands.h"
+#include "cmd/metrics.h"
 #include "eval/eval.h"
 #include "session/show.h"
 #include "session/unit.h"
@@ -97,6 +98,13 @@ static int add_rank(void *arg, const kv_field *f, int n, kv_err *e)
     return code;
 }
 
+/* Receives a row of the topic "rounds". */
+static int add_rounds(void *arg, const kv_field *f, int n, kv_err *e)
+{
+    int code = rows_add_key(arg, (kv_key){f[0].number, f[0].text}, e);
+    return code ? code : add_rank(arg, f + 1, n - 1, e);
+}
+
 static int info_cluster(kv *store, result *out, kv_err *e)
 {
     static const rows_column columns[] = {
@@ -110,6 +118,37 @@ static int info_cluster(kv *store, result *out, kv_err *e)
     return result_table(out, &text, &table, code, e);
 }
 
+static int info_metrics(session *s, const ast *call, result *out, kv_err *e)
+{
+    buf text = {0};
+    key_list keys = {0}, *some = call->kid[0] ? &keys : NULL;
+    bool cluster = command_option_of(call, "cluster");
+    int code = some ? eval_keys(s, call->kid[0], &keys, e) : KV_OK;
+    if (code == KV_OK && some && cluster)
+        code = unit_err(s, call->kid[0], e, KV_E_USAGE,
+                        "the ranks of --cluster tell of all their keys together");
+    if (code == KV_OK && (code = metrics_text(&text, s, some, cluster, e)))
+        unit_at(s, some ? call->kid[0] : call, e);
+    key_list_release(&keys);
+    return result_text(out, &text, code, e);
+}
+
+int cmd_rounds(session *s, const ast *call, result *out, kv_err *e)
+{
+    static const rows_column columns[] = {{"key", "key"},       {"round", "round"},
+                                          {"newest", "newest"}, {"ahead", "ahead"},
+                                          {"pushed", "pushed"}, {"missing", "missing"}};
+    rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
+    kv *store;
+    buf text = {0};
+    int code = session_store(s, &store, e);
+    (void)call;
+    if (code)
+        return code;
+    code = kv_describe(store, "rounds", add_rounds, &table, e);
+    return result_table(out, &text, &table, code, e);
+}
+
 int cmd_info(session *s, const ast *call, result *out, kv_err *e)
 {
     static const rows_column pair[] = {{"name", NULL}, {"value", NULL}};
@@ -118,6 +157,8 @@ int cmd_info(session *s, const ast *call, result *out, kv_err *e)
     buf text = {0};
     rows table = {0};
     bool states = command_option_of(call, "states") != NULL;
+    if (command_option_of(call, "metrics"))
+        return info_metrics(s, call, out, e);
     int code = session_store(s, &store, e);
     if (code == KV_OK && command_option_of(call, "cluster"))
         return info_cluster(store, out, e);

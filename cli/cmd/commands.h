@@ -33,7 +33,7 @@ int cmd_states_table(kv *store, rows *table, const struct key_list *keys, kv_err
 /* cmd_compress.c */
 command_fn cmd_set_gradient_compression;
 /* cmd_list.c */
-command_fn cmd_list, cmd_info, cmd_vars;
+command_fn cmd_list, cmd_info, cmd_rounds, cmd_vars;
 /* cmd_value.c */
 command_fn cmd_print, cmd_write, cmd_assert, cmd_set, cmd_source, cmd_quit;
 /* cmd_plot.c */

@@ -165,6 +165,34 @@ int describe_states(describe *d, kv *store, kv_err *e)
     return rc;
 }
 
+/* ---- Rounds ---------------------------------------------------------------------------------- */
+
+static int add_slot_rounds(describe *d, const slot *s, kv_err *e)
+{
+    int rc = add(d, "key", s->key.name, s->key.id, e);
+    if (!rc && (rc = add(d, "round", NULL, s->pushes, e)) == KV_OK &&
+        (rc = add(d, "newest", NULL, s->pushes, e)) == KV_OK &&
+        (rc = add(d, "ahead", NULL, 0, e)) == KV_OK &&
+        (rc = add(d, "pushed", "", 0, e)) == KV_OK)
+        rc = add(d, "missing", "", 0, e);
+    return rc;
+}
+
+int describe_rounds(describe *d, kv *store, kv_err *e)
+{
+    int rc = KV_OK;
+    *d = (describe){.width = 6};
+    for (int64_t i = 0; i < store->slots.n && !rc; i++) {
+        int64_t number;
+        rc = slot_in_order(&store->slots, i, &number, e);
+        if (!rc)
+            rc = add_slot_rounds(d, &store->slots.items[number], e);
+    }
+    if (rc)
+        describe_release(d);
+    return rc;
+}
+
 /* ---- Handing over ---------------------------------------------------------------------------- */
 
 int describe_visit(const describe *d, kv_visitor visit, void *arg, kv_err *e)

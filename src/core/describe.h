@@ -19,6 +19,10 @@ typedef struct describe {
 int describe_optimizer(describe *d, const kv *store, kv_err *e);
 int describe_states(describe *d, kv *store, kv_err *e);
 
+/* Takes the topic "rounds" of a store that keeps everything in slots: no worker is ahead. Errors:
+ * memory; d needs no release then. */
+int describe_rounds(describe *d, kv *store, kv_err *e);
+
 /* Hands the rows over, one by one, until the visitor says otherwise. */
 int describe_visit(const describe *d, kv_visitor visit, void *arg, kv_err *e);
 

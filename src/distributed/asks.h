@@ -24,6 +24,8 @@ typedef enum dist_ask {
     ASK_SET_STATES, /* the same list; an image; see states.c */
     ASK_COUNTS, /* Reply: ask_counts */
     ASK_MISSED, /* Reply: an ask_missed for each of the first that wait for the sender */
+    ASK_ROUNDS, /* Reply: an ask_round and its key for each key of which the server has parts */
+    ASK_LOOK,   /* look: a part. Reply: an ask_look and its elements, dense; no pull, see look.h */
 
     /* To the coordinator, which is the first server. */
     ASK_PLACE,   /* ask_key for each new key. Reply: a place for each, whose first is -1 where
@@ -36,6 +38,7 @@ typedef enum dist_ask {
                      bring */
     ASK_BARRIER, /* barrier. Reply, when all workers have asked: ask_met */
     ASK_EPOCH,   /* optimizers: replies when so many optimizers have been set by the first worker */
+    ASK_KEYS,    /* keys. Reply, at once: ask_key for those of them that hold their values */
     ASK_SEND,    /* mail; the payload goes to the peer; see states.c */
     ASK_RECEIVE  /* mail. Reply: what the peer has sent, when it has come */
 } dist_ask;
@@ -95,6 +98,22 @@ typedef struct ask_missed {
 } ask_missed;
 
 enum { ASK_MOST_MISSED = 64 };
+
+/* The rounds of a key on one server; the key follows, as ask_put_key writes it. */
+typedef struct ask_round {
+    int64_t first;         /* the number of its first part there */
+    int64_t round, newest; /* applied to the part that is behind the others, and to the foremost */
+    int64_t ahead;   /* pushes of the foremost worker behind `round`; dist_async: more than those
+                        of the slowest */
+    uint64_t pushed; /* bit i: worker i, of the first 64, has pushed to the next round, */
+    uint64_t missing; /* or is waited for; dist_async: is as slow as the slowest, while another one
+                         is faster */
+} ask_round;
+
+/* A part between two rounds; its elements follow. */
+typedef struct ask_look {
+    int64_t round;
+} ask_look;
 
 /* The name for a user of a call that a server answers at once; NULL: it waits for other ranks. */
 const char *ask_name(dist_ask what);

@@ -410,6 +410,25 @@ static void call_ready(server_state *s, coordinator *c, int rank, const link_rec
     look_at_waiters(s, c);
 }
 
+static void call_keys(const coordinator *c, int rank, const link_rec *r)
+{
+    buf reply = {0};
+    kv_err e = {0};
+    const char *at = (const char *)(r + 1), *end = at + link_call_bytes(r);
+    kv_key key;
+    check_keys(at, end, &e);
+    while (at < end && !e.code && ask_get_key(&at, end, &key)) {
+        int64_t i = map_get(&c->index, key);
+        if (i >= 0 && c->entries[i].ready)
+            ask_put_key(&reply, &c->entries[i].key, c->entries[i].name);
+    }
+    if (e.code || buf_check(&reply, &e))
+        server_refuse(rank, r->request, &e);
+    else
+        server_reply(rank, r->request, reply.data, (int64_t)reply.len);
+    buf_release(&reply);
+}
+
 /* ---- Barriers ---- */
 
 void coordinator_end_barrier(server_state *s, const kv_err *why)
@@ -575,6 +594,9 @@ bool coordinator_call(server_state *s, int rank, const link_rec *r)
             wait_for(s, c, rank, r);
             look_at_barrier(s, c);
         }
+        break;
+    case ASK_KEYS:
+        call_keys(c, rank, r);
         break;
     case ASK_SEND:
         if (send_mail(s, c, rank, r, &e))

@@ -86,6 +86,7 @@ static void print_call(buf *out, const link_rec *r)
         [ASK_INIT] = "init",       [ASK_DROP] = "drop",           [ASK_OPTIMIZER] = "optimizer",
         [ASK_COMMAND] = "command", [ASK_ROWS] = "rows",           [ASK_STATES] = "states",
         [ASK_SET_STATES] = "set states", [ASK_COUNTS] = "counts", [ASK_MISSED] = "missed",
+        [ASK_ROUNDS] = "rounds",   [ASK_LOOK] = "look",           [ASK_KEYS] = "keys",
         [ASK_PLACE] = "place",     [ASK_READY] = "ready",         [ASK_FIND] = "find",
         [ASK_BARRIER] = "barrier", [ASK_EPOCH] = "epoch",         [ASK_SEND] = "send",
         [ASK_RECEIVE] = "receive"};
@@ -96,6 +97,9 @@ static void print_call(buf *out, const link_rec *r)
     switch (what) {
     case ASK_ROWS:
         buf_printf(out, " part %lld, round %lld", wide(a->rows.part), wide(a->rows.round));
+        break;
+    case ASK_LOOK:
+        buf_printf(out, " part %lld", wide(a->look));
         break;
     case ASK_DROP:
         buf_printf(out, " %lld parts from %lld on", wide(a->drop.nparts), wide(a->drop.first));

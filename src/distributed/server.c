@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "core/store.h"
 #include "distributed/coordinator.h"
+#include "distributed/look.h"
 #include "distributed/parts.h"
 #include "distributed/rounds.h"
 #include "distributed/server_state.h"
@@ -240,6 +241,14 @@ static void take_call(int rank, const link_rec *r)
         case ASK_MISSED:
             call_missed(s, rank, r);
             return;
+        case ASK_ROUNDS:
+            if ((rc = look_rounds(s, rank, r, &e)) == KV_OK)
+                return;
+            break;
+        case ASK_LOOK:
+            if ((rc = look_at_part(s, rank, r, &e)) == KV_OK)
+                return;
+            break;
         default:
             rc = kv_err_set(&e, KV_E_INTERNAL, "server %d does not know call %d", net_rank(),
                             r->call.what);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "distributed/look.h"
 #include "distributed/request.h"
 #include "distributed/server.h"
 #include "distributed/states.h"
@@ -83,6 +84,8 @@ static void fill_table(int i, const char *const *names,
         .serve = server_run,
         .visit_states = types[i].sums ? NULL : states_visit,
         .pull_since = types[i].sums ? NULL : worker_pull_since,
+        .rounds = look_visit_rounds,
+        .peek = types[i].sums ? NULL : look_value,
     };
 }
 

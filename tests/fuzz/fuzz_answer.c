@@ -437,6 +437,9 @@ static void answer_call(int rank, const link_rec *r, const buf *asked)
     case ASK_SET_STATES:
     case ASK_READY:
     case ASK_EPOCH:
+    case ASK_ROUNDS:
+    case ASK_LOOK:
+    case ASK_KEYS:
     case ASK_SEND:
         break;
     }

@@ -135,13 +135,25 @@ static int fail_cluster(void *self, kv_rank_info **rows, int64_t *n, kv_err *e)
     return fail_store(self, e);
 }
 
+static int fail_rounds(void *self, kv_visitor visit, void *arg, kv_err *e)
+{
+    (void)visit, (void)arg;
+    return fail_store(self, e);
+}
+
+static int fail_peek(void *self, const kv_key *key, kv_array **out, int64_t rounds[2], kv_err *e)
+{
+    (void)key, (void)out, (void)rounds;
+    return fail_store(self, e);
+}
+
 static int visit(void *arg, const kv_field *fields, int n, kv_err *e)
 {
     (void)arg, (void)fields, (void)n, (void)e;
     return KV_OK;
 }
 
-enum { FAILING_CALLS = 17 };
+enum { FAILING_CALLS = 19 };
 
 /* Calls of a store whose type finds a mistake of its own in each of them. */
 static int failing_call(int which, kv *s, kv_err *e)
@@ -184,6 +196,10 @@ static int failing_call(int which, kv *s, kv_err *e)
         return kv_describe(s, "cluster", visit, NULL, e);
     case 15:
         return kv_describe(s, "states", visit, NULL, e);
+    case 16:
+        return kv_describe(s, "rounds", visit, NULL, e);
+    case 17:
+        return kv_peek(s, &k, &ids, (int64_t[2]){0}, e);
     default:
         return kv_describe(s, "optimizer", visit, NULL, e);
     }
@@ -219,6 +235,8 @@ TEST(assert_is_an_error_of_the_call_that_finds_it)
     mine.set_optimizer = fail_optimizer;
     mine.visit_states = fail_states;
     mine.cluster = fail_cluster;
+    mine.rounds = fail_rounds;
+    mine.peek = fail_peek;
     CHECK_OK(kv_register_type(&mine, &e));
     kv *store = make("mistaken");
     for (int i = 0; i < FAILING_CALLS; i++)

@@ -79,6 +79,9 @@ TEST(link_print_calls)
     prints_call(ASK_SET_STATES, (link_args){0}, "set states");
     prints_call(ASK_COUNTS, (link_args){0}, "counts");
     prints_call(ASK_MISSED, (link_args){0}, "missed");
+    prints_call(ASK_ROUNDS, (link_args){0}, "rounds");
+    prints_call(ASK_LOOK, (link_args){.look = 5}, "look part 5");
+    prints_call(ASK_KEYS, (link_args){0}, "keys");
     prints_call(ASK_PLACE, (link_args){0}, "place");
     prints_call(ASK_READY, (link_args){0}, "ready");
     prints_call(ASK_FIND, (link_args){.any = 1}, "find, any key");

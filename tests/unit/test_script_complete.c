@@ -275,7 +275,7 @@ TEST(script_complete_files)
         {"load-states da", "data/"},
         {"load-states --", ""},
         {"save-states x --", "--dump-optimizer"},
-        {"info 3 --", "--cluster|--states"},
+        {"info 3 --", "--cluster|--metrics|--states"},
         {"source ", "data/|train.kv"},
         {"ls gr", "grad-1.csv|grad-2.csv"},
         {"ls ", "\"my file.json\"|data/|grad-1.csv|grad-2.csv|notes.md|train.kv"},

@@ -1,0 +1,28 @@
+/* Looks at a store from beside the script: which rounds its keys have come to, and what they hold
+ * between two of them.
+ *
+ * A look is no pull. The server answers it at once, in the order in which it comes, whatever rounds
+ * are open; it counts for no worker, so that no push waits for it, and it waits for no push. So it
+ * costs a round the time in which the server copies the elements, and nothing else: not a bit of a
+ * result depends on it. A key of several parts may be in two rounds while it is looked at; then the
+ * parts are looked at again, and at the end the rounds of the oldest and of the newest are told.
+ */
+#ifndef DISTRIBUTED_LOOK_H
+#define DISTRIBUTED_LOOK_H
+
+#include "distributed/server_state.h"
+
+/* ---- The server's side: calls that the thread that drives the net answers ---- */
+
+/* ASK_ROUNDS. Error: memory. */
+int look_rounds(const server_state *s, int rank, const link_rec *r, kv_err *e);
+
+/* ASK_LOOK. Errors: key (this server has no such part), memory. */
+int look_at_part(const server_state *s, int rank, const link_rec *r, kv_err *e);
+
+/* ---- The worker's side: operations of kv_type_ops that need no lock of the store ---- */
+
+int look_visit_rounds(void *self, kv_visitor visit, void *arg, kv_err *e);
+int look_value(void *self, const kv_key *key, kv_array **out, int64_t rounds[2], kv_err *e);
+
+#endif
