@@ -463,16 +463,16 @@ $(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(fuzz_libs)
 	$(link) -fsanitize=fuzzer $(LDLIBS_CLI) $(LDLIBS_LIB)
 
 # A server alone: what it answers to records, by the runner of the unit tests.
-$(BUILD)/records/test_list.h: tests/dist/records.c
+records_src := $(wildcard tests/dist/records*.c)
+$(BUILD)/records/test_list.h: $(records_src)
 	@mkdir -p $(@D)
-	@sed -n 's/^TEST(\([a-z0-9_]*\)).*/TEST_ENTRY(\1)/p' $< > $@
+	@sed -n 's/^TEST(\([a-z0-9_]*\)).*/TEST_ENTRY(\1)/p' $^ > $@
 $(BUILD)/records/run.o: tests/unit/run.c tests/unit/test.h $(BUILD)/records/test_list.h $(BUILD)/flags
 	$(call say,CC)$(CC) $(ALL_CFLAGS) -Itests/unit -I$(BUILD)/records -c -o $@ $<
-$(BUILD)/tests/dist/records.o: ALL_CFLAGS += -Itests
-$(BUILD)/tests/dist/server_alone.o: ALL_CFLAGS += -Itests
+$(call obj,$(records_src) tests/dist/server_alone.c): ALL_CFLAGS += -Itests
 $(BUILD)/served.a: $(call obj,$(filter-out %/mpi.c %/net.c,$(dist_src)))
 	$(call say,AR)rm -f $@ && ar rcs $@ $^
-$(BUILD)/dist_records: $(BUILD)/records/run.o $(call obj,tests/dist/records.c tests/dist/server_alone.c tests/dist/link_plain.c) $(BUILD)/served.a $(BUILD)/libkvstore.a
+$(BUILD)/dist_records: $(BUILD)/records/run.o $(call obj,$(records_src) tests/dist/server_alone.c tests/dist/link_plain.c) $(BUILD)/served.a $(BUILD)/libkvstore.a
 	$(link) $(LDLIBS_LIB)
 
 fuzz: ## fuzz every reader, T=60 seconds each, with clang (ONLY=name)

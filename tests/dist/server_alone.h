@@ -1,5 +1,5 @@
-/* The net of one rank without others, for records.c. Records are handed to the takers by the test;
- * what is sent is shown to it and dropped. */
+/* The net of one rank without others, for the tests of records.h. Records are handed to the takers
+ * by the test; what is sent is shown to it and dropped. */
 #ifndef DIST_SERVER_ALONE_H
 #define DIST_SERVER_ALONE_H
 

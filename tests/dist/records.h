@@ -1,0 +1,272 @@
+/* Fixtures of the tests of a server alone: records that two workers send, and the answers, which
+ * are looked at one by one. Each file that includes this has its own state; a test is a process of
+ * its own. */
+#ifndef DIST_RECORDS_H
+#define DIST_RECORDS_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/device.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include "core/store.h"
+#include "distributed/environment.h"
+#include "distributed/rounds.h"
+#include "distributed/server.h"
+#include "server_alone.h"
+#include "unit/test.h"
+
+enum { WORKERS = 2, SERVER = 2, RANKS = 3, MOST = 256, STORE = 5, N = 8 /* elements of a part */ };
+enum { BYTES = N * (int)sizeof(float) };
+
+/* ---- What the server sends, and what lies in the link ---- */
+
+typedef struct sent {
+    int rank;
+    link_rec r;
+    char *data;
+} sent;
+
+static sent all[MOST];
+static int nsent, nread;
+static link_rec *lying[MOST];
+static int64_t lying_bytes[MOST];
+static int nlying;
+
+static inline void see(int rank, const link_rec *r)
+{
+    sent *x = &all[nsent++];
+    CHECK(nsent < MOST);
+    *x = (sent){rank, *r, malloc(r->bytes + 1u)};
+    memcpy(x->data, r + 1, r->bytes);
+}
+
+static inline void give(int rank, link_rec head, const void *data, int64_t n)
+{
+    link_rec *r = malloc(sizeof *r + (size_t)n);
+    head.bytes = (uint32_t)n;
+    *r = head;
+    if (n)
+        memcpy(r + 1, data, (size_t)n);
+    CHECK(nlying < MOST);
+    lying_bytes[nlying] = (int64_t)sizeof *r + n;
+    lying[nlying++] = r;
+    alone_taker.take[head.kind](rank, r);
+}
+
+/* Then the link takes its memory back. */
+static inline void settle(void)
+{
+    alone_taker.settle();
+    alone_send_all();
+    for (int i = 0; i < nlying; i++) {
+        memset(lying[i], 0xEE, (size_t)lying_bytes[i]);
+        free(lying[i]);
+    }
+    nlying = 0;
+}
+
+static inline const sent *next_to(int rank, link_kind kind, uint64_t request)
+{
+    CHECK(nread < nsent);
+    const sent *x = &all[nread++];
+    CHECK_INT(x->r.kind, kind);
+    CHECK_INT(x->rank, rank);
+    CHECK_INT(x->r.request, request);
+    return x;
+}
+
+static inline void no_more(void)
+{
+    CHECK_INT(nsent - nread, 0);
+}
+
+static inline void failed(int rank, uint64_t request, kv_code code, const char *text)
+{
+    kv_err e;
+    const sent *x = next_to(rank, LINK_FAILED, request);
+    memcpy(&e, x->data, sizeof e);
+    CHECK_TEXT(e.text, text);
+    CHECK_INT(e.code, code);
+}
+
+static inline void malformed(int rank, uint64_t request)
+{
+    failed(rank, request, KV_E_INTERNAL, "a record of another rank is malformed");
+}
+
+static inline void done(int rank, uint64_t request, int64_t pushes)
+{
+    CHECK_INT(next_to(rank, LINK_DONE, request)->r.done.pushes, pushes);
+}
+
+static inline const sent *replied(int rank, uint64_t number)
+{
+    const sent *x = next_to(rank, LINK_REPLY, link_call_number(number));
+    CHECK_INT(x->r.flags, LINK_LAST);
+    return x;
+}
+
+/* All elements of a part, in one record: each is first + its number * step. */
+static inline void value(int rank, uint64_t request, int64_t chunk, float first, float step)
+{
+    const sent *x = next_to(rank, LINK_VALUE, request);
+    CHECK_INT(x->r.value.chunk, chunk);
+    CHECK_INT(x->r.value.offset, 0);
+    CHECK_INT(x->r.bytes, BYTES);
+    CHECK_INT(x->r.flags, LINK_LAST);
+    CHECK_INT(x->r.store, STORE);
+    for (int i = 0; i < N; i++)
+        CHECK_INT(((const float *)(const void *)x->data)[i] * 8, (first + (float)i * step) * 8);
+}
+
+/* ---- Records ---- */
+
+static inline void ask(int rank, uint64_t number, dist_ask what, link_args args, const void *data,
+                int64_t n)
+{
+    link_rec r = {.kind = LINK_CALL, .flags = LINK_LAST, .store = STORE,
+                  .request = link_call_number(number), .call = {.what = what, .args = args}};
+    give(rank, r, data, n);
+}
+
+static const link_args none;
+
+static inline ask_store form(const char *type, bool is_async, bool sums, int64_t staleness)
+{
+    ask_store how = {.workers = WORKERS, .servers = 1, .is_async = is_async, .sums = sums,
+                     .staleness = staleness};
+    strcpy(how.type, type);
+    return how;
+}
+
+static inline void open_server(void)
+{
+    kv_err e = {0};
+    setenv("KVSTORE_SERVERS", "1", 1);
+    environment_read();
+    alone_ranks(SERVER, RANKS);
+    alone_sees = see;
+    CHECK_OK(net_open(server_open, &e));
+}
+
+static inline server_state *open_store(ask_store how)
+{
+    open_server();
+    ask(0, 1, ASK_CREATE, none, &how, sizeof how);
+    no_more(); /* until all have come */
+    ask(1, 2, ASK_CREATE, none, &how, sizeof how);
+    CHECK_INT(replied(0, 1)->r.bytes, 0);
+    CHECK_INT(replied(1, 2)->r.bytes, 0);
+    no_more();
+    return server_store(STORE);
+}
+
+static inline void floats(float *x, float first, float step)
+{
+    for (int i = 0; i < N; i++)
+        x[i] = first + (float)i * step;
+}
+
+static inline kv_array *array_of(kv_dtype dtype, float first)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    void *data;
+    CHECK_OK(kv_array_new(&a, dtype, 2, (int64_t[]){4, 2}, (kv_ctx){0}, &e));
+    CHECK_OK(kv_array_write(a, &data, &e));
+    if (dtype == KV_FLOAT32)
+        floats(data, first, 0);
+    return a;
+}
+
+/* One part with all of a key, (4, 2) of float32. */
+static inline void init_key(int64_t number, const char *name, float first)
+{
+    kv_err e = {0};
+    buf b = {0};
+    int64_t shape[] = {4, 2};
+    ask_key k = {.id = name ? 0 : number, .dtype = KV_FLOAT32, .ndim = 2,
+                 .shape = {4, 2}};
+    kv_array *a = array_of(KV_FLOAT32, first);
+    k.place = place_new(KV_FLOAT32, KV_DEFAULT, 2, shape, PLACE_ANYWHERE, 1);
+    k.place.first = number;
+    CHECK_OK(ask_put_slot(&b, &k, name, 0, a, &e));
+    ask(0, 3, ASK_INIT, (link_args){.inits = 1}, b.data, (int64_t)b.len);
+    replied(0, 3);
+    settle();
+    no_more();
+    kv_array_unref(a);
+    buf_release(&b);
+}
+
+/* One part with all of a key of one axis, whose elements are their numbers. */
+static inline kv_array *init_flat(int64_t n)
+{
+    kv_err e = {0};
+    buf b = {0};
+    kv_array *a = NULL;
+    void *data;
+    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 1, &n, (kv_ctx){0}, &e));
+    CHECK_OK(kv_array_write(a, &data, &e));
+    for (int64_t i = 0; i < n; i++)
+        ((float *)data)[i] = (float)i;
+    ask_key k = {.dtype = KV_FLOAT32, .ndim = 1, .shape = {n}};
+    k.place = (place){.size = n, .step = n, .nparts = 1, .server = -1};
+    CHECK_OK(ask_put_slot(&b, &k, NULL, 0, a, &e));
+    ask(0, 3, ASK_INIT, (link_args){.inits = 1}, b.data, (int64_t)b.len);
+    replied(0, 3);
+    settle();
+    buf_release(&b);
+    return a;
+}
+
+static inline void set_rule(const char *text)
+{
+    buf b = {0};
+    buf_put(&b, "rule", 5);
+    buf_put(&b, text, strlen(text) + 1);
+    ask(0, 4, ASK_OPTIMIZER, none, b.data, (int64_t)b.len);
+    replied(0, 4);
+    buf_release(&b);
+}
+
+static inline link_rec push_head(int64_t id, int64_t turn, uint64_t request)
+{
+    return (link_rec){.kind = LINK_PUSH, .flags = LINK_LAST, .store = STORE, .part = id,
+                      .request = request, .push = {.round = turn, .total = BYTES}};
+}
+
+static inline void push(int rank, int64_t id, int64_t turn, uint64_t request, float first,
+                        float step)
+{
+    float x[N];
+    floats(x, first, step);
+    give(rank, push_head(id, turn, request), x, sizeof x);
+}
+
+static inline link_rec pull_head(int64_t id, int64_t turn, uint64_t request)
+{
+    return (link_rec){.kind = LINK_PULL, .flags = LINK_LAST, .store = STORE, .part = id,
+                      .request = request, .pull = {.round = turn, .chunk = 9}};
+}
+
+static inline void pull(int rank, int64_t id, int64_t turn, uint64_t request)
+{
+    give(rank, pull_head(id, turn, request), NULL, 0);
+}
+
+static inline void give_up_store(void)
+{
+    for (int rank = 0; rank < WORKERS; rank++) {
+        ask(rank, 90, ASK_FREE, none, NULL, 0);
+        replied(rank, 90);
+    }
+    settle();
+    no_more();
+    CHECK(!server_stores);
+}
+
+#endif

@@ -1,0 +1,459 @@
+/* Data in other forms than all elements in one record, to a server of two workers without a net:
+ * with a host step, in codes, as rows, in parts larger than a record, as changes. */
+#include "records.h"
+
+/* ---- Host steps ---- */
+
+/* What stands before the elements: a rule's numbers. They are those of the lowest rank. */
+static void push_with_host(int rank, int64_t turn, uint64_t request, int64_t t, int64_t n,
+                           int64_t cut)
+{
+    char data[8192] = {0};
+    rule_given given = {.t = t, .lr = 1, .dtype = KV_FLOAT32, .row = N, .size = N};
+    host number = {0};
+    int64_t at = sizeof given;
+    memcpy(data, &given, sizeof given);
+    memcpy(data + at, &n, sizeof n);
+    at += (int64_t)sizeof n;
+    for (int64_t i = 0; i < n && i < PLAN_MAX_STATES; i++, at += (int64_t)sizeof number)
+        memcpy(data + at, &number, sizeof number);
+    float x[N];
+    floats(x, 1, 0);
+    memcpy(data + at, x, sizeof x);
+    at += (int64_t)sizeof x;
+    link_rec r = push_head(0, turn, request);
+    r.flags |= LINK_HOST;
+    give(rank, r, data, cut >= 0 ? cut : at);
+}
+
+TEST(records_the_host_step_is_that_of_the_lowest_rank)
+{
+    open_store(form("dist_sync", false, false, -1));
+    init_key(0, NULL, 0);
+    set_rule("{ stored = input + t * 100 }");
+    push_with_host(1, 1, 21, 5, 0, -1);
+    settle();
+    push_with_host(0, 1, 11, 7, 0, -1);
+    settle();
+    done(0, 11, 1);
+    done(1, 21, 1);
+    push_with_host(0, 2, 12, 8, 2, -1);
+    push_with_host(1, 2, 22, 6, 0, -1);
+    pull(0, 0, 1, 13);
+    settle();
+    done(0, 12, 1);
+    done(1, 22, 1);
+    value(0, 13, 9, 802, 0);
+    no_more();
+    give_up_store();
+}
+
+TEST(records_host_steps_that_are_malformed)
+{
+    open_store(form("dist_sync", false, false, -1));
+    init_key(0, NULL, 0);
+    set_rule("{ stored = input + t * 100 }");
+    const int64_t head = (int64_t)sizeof(rule_given) + 8, each = (int64_t)sizeof(host);
+    push_with_host(0, 1, 11, 1, -1, -1);
+    push_with_host(0, 1, 11, 1, PLAN_MAX_STATES + 1, -1);
+    push_with_host(0, 1, 11, 1, INT64_MAX, -1);
+    push_with_host(0, 1, 11, 1, 0, head - 1);
+    push_with_host(0, 1, 11, 1, 0, 0);
+    push_with_host(0, 1, 11, 1, 2, head + 2 * each - 1);
+    for (int i = 0; i < 6; i++)
+        malformed(0, 11);
+    settle();
+    no_more();
+    push_with_host(0, 1, 12, 1, PLAN_MAX_STATES, -1);
+    push_with_host(1, 1, 22, 1, 0, -1);
+    settle();
+    done(0, 12, 1);
+    done(1, 22, 1);
+    no_more();
+    give_up_store();
+}
+
+/* A record may end with the host step; the elements come in the next ones. */
+TEST(records_a_host_step_without_elements)
+{
+    open_store(form("dist_sync", false, false, -1));
+    init_key(0, NULL, 0);
+    set_rule("{ stored = input + t * 100 }");
+    char data[8192] = {0};
+    float x[N];
+    floats(x, 1, 0);
+    for (int n = 0; n <= 2; n++) {
+        rule_given given = {.t = n + 5, .lr = 1, .dtype = KV_FLOAT32, .row = N, .size = N};
+        int64_t numbers = n, bytes = (int64_t)sizeof given + 8 + n * (int64_t)sizeof(host);
+        memcpy(data, &given, sizeof given);
+        memcpy(data + sizeof given, &numbers, sizeof numbers);
+        link_rec r = push_head(0, n + 1, 21);
+        r.flags = LINK_HOST;
+        give(1, r, data, bytes);
+        push(1, 0, n + 1, 21, 1, 0);
+        push(0, 0, n + 1, 11, 1, 0); /* the lowest rank brings none */
+        pull(0, 0, n + 1, 12);
+        settle();
+        done(0, 11, 1);
+        done(1, 21, 1);
+        value(0, 12, 9, 2 + 100 * (float)(n + 5), 0);
+        no_more();
+    }
+    give_up_store();
+}
+
+/* ---- Codes ---- */
+
+static link_rec codes_head(int64_t turn, uint64_t request, int64_t element, bool last)
+{
+    link_rec r = push_head(0, turn, request);
+    r.flags = (uint8_t)(LINK_CODES | (last ? LINK_LAST : 0));
+    r.push.element = element;
+    return r;
+}
+
+typedef struct coded {
+    push_codes how;
+    unsigned char codes[N];
+} coded;
+
+TEST(records_codes)
+{
+    server_state *s = open_store(form("dist_sync", false, false, -1));
+    init_key(0, NULL, 0);
+    coded two = {.how = {QUANTISE_2BIT, BACK_NUMBERS, 0.5f}};
+    float x[N], got[N];
+    for (int i = 0; i < N; i++)
+        x[i] = i % 2 ? 0.5f : -0.5f;
+    float residual[N] = {0};
+    quantise_encode(two.codes, residual, x, QUANTISE_2BIT, 0.5f, N);
+    const int64_t head = sizeof two.how;
+    const coded bad[] = {{.how = {0, 0, 0.5f}},  {.how = {3, 0, 0.5f}},  {.how = {-1, 0, 0.5f}},
+                         {.how = {2, -1, 0.5f}}, {.how = {2, 3, 0.5f}}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        give(0, codes_head(1, 11, 0, true), &bad[i], head + 2);
+        malformed(0, 11);
+    }
+    give(0, codes_head(1, 11, -1, true), &two, head + 2);
+    give(0, codes_head(1, 11, N + 1, true), &two, head + 2);
+    give(0, codes_head(1, 11, 0, true), &two, head - 1);
+    for (int i = 0; i < 3; i++)
+        malformed(0, 11);
+    give(0, codes_head(1, 12, 4, false), (char[]){(char)two.how.code, 0, 0, 0, 0, 0, 0, 0x3F,
+                                                  (char)two.codes[1]}, head + 1);
+    give(0, codes_head(1, 12, 0, true), &two, head + 1);
+    settle();
+    no_more();
+    give(1, codes_head(1, 22, 0, true), &two, head + 2);
+    settle();
+    done(0, 12, 1);
+    done(1, 22, 1);
+    pull(0, 0, 1, 13);
+    settle();
+    memcpy(got, next_to(0, LINK_VALUE, 13)->data, sizeof got);
+    for (int i = 0; i < N; i++)
+        CHECK_INT(got[i] * 8, x[i] * 16);
+    CHECK(!s->parts[0]->codes);
+    /* more codes than the part has elements: the rest is not looked at */
+    give(0, codes_head(2, 14, N, false), &two, head + 2);
+    give(0, codes_head(2, 14, 0, true), &two, (int64_t)sizeof two);
+    give(1, codes_head(2, 24, 0, true), &two, head + 2);
+    settle();
+    done(0, 14, 1);
+    done(1, 24, 1);
+    no_more();
+    give_up_store();
+}
+
+TEST(records_codes_of_one_bit)
+{
+    open_store(form("dist_sync", false, false, -1));
+    init_key(0, NULL, 0);
+    coded one = {.how = {QUANTISE_1BIT, BACK_NUMBERS, 0}};
+    float x[N], residual[N] = {0};
+    for (int i = 0; i < N; i++)
+        x[i] = i % 3 ? 1 : -1;
+    quantise_encode(one.codes, residual, x, QUANTISE_1BIT, 0, N);
+    one.codes[1] = (unsigned char)~one.codes[0]; /* behind the elements */
+    for (int rank = 0; rank < 2; rank++)
+        give(rank, codes_head(1, 11, 0, true), &one, (int64_t)sizeof one.how + 2);
+    pull(0, 0, 1, 12);
+    settle();
+    done(0, 11, 1);
+    done(1, 11, 1);
+    const sent *got = next_to(0, LINK_VALUE, 12);
+    for (int i = 0; i < N; i++)
+        CHECK_INT(((const float *)(const void *)got->data)[i], 2 * x[i]);
+    no_more();
+    give_up_store();
+}
+
+/* A byte holds eight codes of one bit: what is behind them is not in the record. */
+TEST(records_codes_of_one_bit_in_pieces)
+{
+    server_state *s = open_store(form("dist_sync", false, false, -1));
+    kv_array_unref(init_flat(12));
+    coded ones = {.how = {QUANTISE_1BIT, BACK_NUMBERS, 0}};
+    float x[8] = {1, 1, 1, 1, 1, 1, 1, 1}, residual[8] = {0};
+    quantise_encode(ones.codes, residual, x, QUANTISE_1BIT, 0, 8);
+    ones.codes[1] = (unsigned char)~ones.codes[0];
+    give(0, codes_head(1, 11, 8, false), &ones, (int64_t)sizeof ones.how + 1);
+    give(0, codes_head(1, 11, 0, true), &ones, (int64_t)sizeof ones.how + 1);
+    const float *got = (const float *)(const void *)s->parts[0]->rounds->by[0].data;
+    for (int i = 0; i < 12; i++)
+        CHECK_INT(got[i], 1);
+    settle();
+    no_more();
+    give_up_store();
+}
+
+/* A part without elements, whose push comes in pieces. */
+TEST(records_a_part_of_nothing)
+{
+    open_store(form("dist_sync", false, false, -1));
+    kv_array_unref(init_flat(0));
+    for (int rank = 0; rank < 2; rank++) {
+        link_rec r = push_head(0, 1, 11);
+        r.push.total = 0;
+        r.flags = 0;
+        give(rank, r, NULL, 0);
+        r.flags = LINK_LAST;
+        give(rank, r, NULL, 0);
+    }
+    settle();
+    done(0, 11, 1);
+    done(1, 11, 1);
+    no_more();
+    give_up_store();
+}
+
+/* The sum goes back in codes if the first worker wants that, with a residual that stays. */
+TEST(records_codes_go_back)
+{
+    server_state *s = open_store(form("dist_sync", false, false, -1));
+    init_key(0, NULL, 0);
+    coded two = {.how = {QUANTISE_2BIT, BACK_CODES, 0.5f}},
+          other = {.how = {QUANTISE_2BIT, 0, 0.5f}};
+    float x[N], y[N], want[N], residual[N] = {0}, kept[N] = {0};
+    for (int i = 0; i < N; i++)
+        x[i] = i % 3 ? 0.5f : -0.5f;
+    quantise_encode(two.codes, residual, x, QUANTISE_2BIT, 0.5f, N);
+    memcpy(other.codes, two.codes, N);
+    const int64_t bytes = (int64_t)sizeof two.how + quantise_bytes(QUANTISE_2BIT, N);
+    for (int turn = 1; turn <= 3; turn++) {
+        unsigned char codes[N];
+        if (turn == 3) {
+            two.how.back = BACK_ANEW;
+            memset(kept, 0, sizeof kept);
+        }
+        give(1, codes_head(turn, 20, 0, true), &other, bytes);
+        give(0, codes_head(turn, 10, 0, true), &two, bytes);
+        pull(1, 0, turn, 21);
+        settle();
+        done(0, 10, 1);
+        done(1, 20, 1);
+        const sent *got = next_to(1, LINK_VALUE, 21);
+        for (int i = 0; i < N; i++)
+            y[i] = 2 * x[i];
+        quantise_encode(codes, kept, y, QUANTISE_2BIT, 0.5f, N);
+        quantise_decode(want, codes, QUANTISE_2BIT, 0.5f, N);
+        CHECK_INT(got->r.flags, LINK_CODES | LINK_LAST);
+        CHECK_INT(got->r.bytes, bytes);
+        CHECK_INT(got->r.value.element, 0);
+        CHECK_INT(got->r.value.elements, N);
+        CHECK_INT(got->r.value.round, turn);
+        CHECK(memcmp(got->data, &two.how, sizeof two.how) == 0);
+        CHECK(memcmp(got->data + sizeof two.how, codes, (size_t)quantise_bytes(QUANTISE_2BIT, N)) ==
+              0);
+        CHECK(memcmp(s->store->slots.items[0].stored->data, want, sizeof want) == 0);
+        CHECK(memcmp(s->parts[0]->residual, kept, sizeof kept) == 0);
+    }
+    push(0, 0, 4, 11, 1, 0); /* plain: no codes any more */
+    push(1, 0, 4, 22, 1, 0);
+    settle();
+    done(0, 11, 1);
+    done(1, 22, 1);
+    CHECK(!s->parts[0]->codes && !s->parts[0]->residual && !s->parts[0]->coded.code);
+    give_up_store();
+}
+
+/* ---- row_sparse ---- */
+
+static void init_rows(void)
+{
+    kv_err e = {0};
+    buf b = {0};
+    int64_t shape[] = {4, 2};
+    ask_key k = {.dtype = KV_FLOAT32, .storage = KV_ROW_SPARSE, .ndim = 2, .shape = {4, 2}};
+    kv_array *a = NULL;
+    CHECK_OK(kv_array_new_sparse(&a, KV_FLOAT32, 2, shape, 0, NULL, (kv_ctx){0}, &e));
+    k.place = place_new(KV_FLOAT32, KV_ROW_SPARSE, 2, shape, PLACE_ANYWHERE, 1);
+    CHECK_OK(ask_put_slot(&b, &k, NULL, 0, a, &e));
+    ask(0, 3, ASK_INIT, (link_args){.inits = 1}, b.data, (int64_t)b.len);
+    replied(0, 3);
+    settle();
+    kv_array_unref(a);
+    buf_release(&b);
+}
+
+typedef struct rows {
+    int64_t n, ids[2];
+    float data[4];
+} rows;
+
+static void push_rows(int rank, uint64_t request, const rows *x, bool in_pieces)
+{
+    link_rec r = push_head(0, 1, request);
+    r.push.total = sizeof *x;
+    r.flags = LINK_SPARSE;
+    if (in_pieces) {
+        give(rank, r, x, 20);
+        r.push.offset = 20;
+    }
+    r.flags |= LINK_LAST;
+    give(rank, r, (const char *)x + r.push.offset, (int64_t)sizeof *x - r.push.offset);
+}
+
+TEST(records_rows)
+{
+    open_store(form("dist_sync", false, false, -1));
+    init_rows();
+    const rows a = {2, {0, 3}, {1, 2, 3, 4}}, b = {2, {1, 3}, {10, 20, 30, 40}};
+    const float want[N] = {1, 2, 10, 20, 0, 0, 33, 44};
+    int64_t ids[] = {3, 2, 3};
+    push_rows(0, 11, &a, true);
+    push_rows(1, 21, &b, false);
+    ask(0, 12, ASK_ROWS, (link_args){.rows = {0, 1}}, ids, sizeof ids);
+    pull(1, 0, 1, 22);
+    no_more();
+    settle();
+    const sent *whole = next_to(1, LINK_VALUE, 22);
+    CHECK_INT(whole->r.bytes, sizeof want);
+    CHECK(memcmp(whole->data, want, sizeof want) == 0);
+    const sent *some = replied(0, 12);
+    int64_t n;
+    memcpy(&n, some->data, sizeof n);
+    CHECK_INT(n, 2);
+    const int64_t got[] = {2, 3};
+    CHECK(memcmp(some->data + 8, got, sizeof got) == 0);
+    CHECK(memcmp(some->data + 24, want + 4, 16) == 0);
+    done(0, 11, 1);
+    done(1, 21, 1);
+    ask(0, 13, ASK_ROWS, (link_args){.rows = {7, 1}}, ids, sizeof ids);
+    failed(0, link_call_number(13), KV_E_KEY, "there is no such key on server 2");
+    no_more();
+    give_up_store();
+}
+
+/* Rows are sent at once, so that the push behind them goes on in the same settling. */
+TEST(records_a_push_behind_rows)
+{
+    server_state *s = open_store(form("dist_sync", false, false, -1));
+    init_rows();
+    const rows a = {2, {0, 3}, {1, 2, 3, 4}};
+    int64_t id = 3;
+    for (int rank = 0; rank < 2; rank++) {
+        link_rec r = push_head(0, 1, 11);
+        r.push.total = sizeof a;
+        r.flags |= LINK_SPARSE;
+        r.push.pulls = rank == 0;
+        give(rank, r, &a, sizeof a);
+    }
+    settle();
+    no_more();
+    ask(0, 12, ASK_ROWS, (link_args){.rows = {0, 0}}, &id, sizeof id);
+    settle();
+    replied(0, 12);
+    done(0, 11, 1);
+    done(1, 11, 1);
+    no_more();
+    CHECK_INT(s->parts[0]->applied, 1);
+    give_up_store();
+}
+
+TEST(records_rows_and_elements_do_not_mix)
+{
+    open_store(form("dist_sync", false, false, -1));
+    init_rows();
+    const rows a = {2, {0, 3}, {1, 2, 3, 4}};
+    link_rec r = push_head(0, 1, 11);
+    r.flags = LINK_SPARSE;
+    r.push.total = BYTES;
+    give(0, r, &a, 16);
+    r.flags = 0;
+    r.push.offset = 16;
+    give(0, r, (const char *)&a + 16, 16);
+    malformed(0, 11);
+    r.flags = LINK_SPARSE;
+    r.push.total = BYTES + 8; /* others than the first record said */
+    give(0, r, (const char *)&a + 16, 16);
+    malformed(0, 11);
+    settle();
+    no_more();
+    give_up_store();
+}
+
+/* ---- Large parts ---- */
+
+TEST(records_a_part_larger_than_a_record)
+{
+    enum { LARGE = LINK_PAYLOAD / 4 * 2 + 5 };
+    int64_t n = LARGE, at = 0;
+    open_store(form("dist_sync", false, false, -1));
+    kv_array *a = init_flat(n);
+    const char *data = a->data;
+    pull(1, 0, 0, 20);
+    settle();
+    while (at < 4 * n) {
+        const sent *x = next_to(1, LINK_VALUE, 20);
+        CHECK_INT(x->r.value.offset, at);
+        CHECK_INT(x->r.bytes, 4 * n - at < LINK_PAYLOAD ? 4 * n - at : LINK_PAYLOAD);
+        CHECK(memcmp(x->data, data + at, x->r.bytes) == 0);
+        at += x->r.bytes;
+        CHECK_INT(x->r.flags, at == 4 * n ? LINK_LAST : 0);
+    }
+    no_more();
+    kv_array_unref(a);
+    give_up_store();
+}
+
+/* ---- Changes ---- */
+
+TEST(records_changes_behind_a_round)
+{
+    server_state *s = open_store(form("dist_sync", false, false, -1));
+    init_key(0, NULL, 0);
+    link_rec r = pull_head(0, 0, 12);
+    r.flags |= LINK_CHANGES;
+    r.pull.since = -1;
+    give(0, r, NULL, 0);
+    settle();
+    value(0, 12, 9, 0, 0);
+    for (int turn = 1; turn <= 3; turn++) {
+        float x[N] = {[3] = (float)turn};
+        give(0, push_head(0, turn, 11), x, sizeof x);
+        push(1, 0, turn, 21, 0, 0);
+        r.pull.round = turn;
+        r.pull.since = turn - 1;
+        give(0, r, NULL, 0);
+        settle();
+        done(0, 11, 1);
+        done(1, 21, 1);
+        const sent *got = next_to(0, LINK_VALUE, 12);
+        CHECK_INT(got->r.flags, LINK_CHANGES | LINK_LAST);
+        CHECK_INT(got->r.value.element, 0);
+        CHECK_INT(got->r.value.elements, N);
+        CHECK_INT(got->r.value.round, turn);
+        CHECK_INT(got->r.value.chunk, 9);
+        CHECK(got->r.bytes < BYTES);
+        CHECK_INT(s->copied, 0);
+    }
+    r.pull.since = 99; /* a round that is not known */
+    give(0, r, NULL, 0);
+    settle();
+    const float *got = (const float *)(const void *)next_to(0, LINK_VALUE, 12)->data;
+    for (int i = 0; i < N; i++) /* all of them */
+        CHECK_INT(got[i], i == 3 ? 3 : 0);
+    no_more();
+    give_up_store();
+}
