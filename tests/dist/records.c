@@ -692,3 +692,122 @@ TEST(records_sums_of_a_worker_that_has_left)
     no_more();
     give_up_store();
 }
+
+/* ---- Sums of a rank that serves and works ---- */
+
+enum { PEERS = 3, HERE = 1, OWN = (16 << 10) / 4 * 3 + 5 /* elements: several blocks, and a rest */ };
+
+static float own_sum[OWN];
+static int own_ends;
+
+static void own_ended(uint64_t request, int64_t chunk, const char *sum)
+{
+    CHECK_INT(request, 21);
+    CHECK_INT(chunk, 6);
+    memcpy(own_sum, sum, sizeof own_sum);
+    own_ends++;
+}
+
+static server_state *open_peers(void)
+{
+    kv_err e = {0};
+    ask_store how = form("horovod", false, true, -1);
+    how.workers = how.servers = PEERS;
+    setenv("KVSTORE_SERVERS", "0", 1);
+    environment_read();
+    alone_ranks(HERE, PEERS);
+    alone_sees = see;
+    CHECK_OK(net_open(server_open, &e));
+    for (int rank = 0; rank < PEERS; rank++)
+        ask(rank, 1, ASK_CREATE, none, &how, sizeof how);
+    for (int rank = 0; rank < PEERS; rank++)
+        replied(rank, 1);
+    return server_store(STORE);
+}
+
+/* The values of a rank, whose sum depends on its order: by rank it is the element's number. */
+static void order_matters(float *x, int rank)
+{
+    for (int i = 0; i < OWN; i++)
+        x[i] = rank == 0 ? 1e9f : rank == 1 ? -1e9f : (float)i;
+}
+
+/* A sum with this rank's own values at `own`, made at out. */
+static void sum_with_own(server_state *s, int64_t turn, const float *own, float *out)
+{
+    static float x[OWN];
+    kv_err e = {0};
+    link_rec r = add_head(0, turn, 21);
+    own_add mine = {(const char *)own, (char *)out, own_ended};
+    r.add.chunk = 6;
+    r.bytes = sizeof x;
+    own_ends = 0;
+    CHECK_OK(rounds_add(s, HERE, &r, &mine, &e));
+    for (int rank = 2; rank >= 0; rank -= 2) {
+        order_matters(x, rank);
+        give(rank, add_head(0, turn, 11), x, sizeof x);
+    }
+    CHECK_INT(own_ends, 0);
+    settle();
+    for (int rank = 0; rank <= 2; rank += 2) {
+        const sent *got = next_to(rank, LINK_VALUE, 11);
+        CHECK_INT(got->r.bytes, sizeof x);
+        for (int i = 0; i < OWN; i++)
+            CHECK_INT(((const float *)(const void *)got->data)[i], i);
+    }
+    no_more();
+    CHECK_INT(own_ends, 1);
+    for (int i = 0; i < OWN; i++)
+        CHECK_INT(own_sum[i], i);
+}
+
+TEST(records_sums_in_place)
+{
+    static float own[OWN], out[OWN];
+    server_state *s = open_peers();
+    order_matters(own, HERE);
+    sum_with_own(s, 1, own, out);
+    CHECK_INT(out[OWN - 1], OWN - 1);
+    sum_with_own(s, 2, own, NULL); /* it is copied at the end */
+    CHECK_INT(own[OWN - 1], -1e9);
+    sum_with_own(s, 3, own, own);
+    CHECK_INT(own[OWN - 1], OWN - 1);
+    for (int rank = 0; rank < PEERS; rank++) {
+        ask(rank, 90, ASK_FREE, none, NULL, 0);
+        replied(rank, 90);
+    }
+    CHECK(!server_stores);
+}
+
+/* A sum that fits in a record is sent at once, a larger one when the link is driven. */
+TEST(records_sums_larger_than_a_record)
+{
+    enum { FITS = LINK_PAYLOAD / 4 };
+    float *x = calloc(FITS + 1, sizeof *x);
+    open_store(form("horovod", false, true, -1));
+    for (int n = FITS; n <= FITS + 1; n++) {
+        for (int rank = 0; rank < 2; rank++) {
+            link_rec r = add_head(n, 1, 11);
+            x[n - 1] = (float)rank + 1;
+            give(rank, r, x, 4 * n);
+        }
+        alone_taker.settle();
+        CHECK_INT(nsent - nread, n == FITS ? 2 : 0);
+        settle();
+        for (int rank = 0; rank < 2; rank++) {
+            const sent *y = next_to(rank, LINK_VALUE, 11);
+            CHECK_INT(y->r.bytes, LINK_PAYLOAD);
+            CHECK_INT(y->r.flags, n == FITS ? LINK_LAST : 0);
+            if (n > FITS) {
+                y = next_to(rank, LINK_VALUE, 11);
+                CHECK_INT(y->r.bytes, 4);
+                CHECK_INT(y->r.value.offset, LINK_PAYLOAD);
+                CHECK_INT(y->r.flags, LINK_LAST);
+            }
+            CHECK_INT(((const float *)(const void *)(y->data + y->r.bytes))[-1], 3);
+        }
+        no_more();
+    }
+    free(x);
+    give_up_store();
+}

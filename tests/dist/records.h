@@ -142,13 +142,19 @@ static inline ask_store form(const char *type, bool is_async, bool sums, int64_t
     return how;
 }
 
+/* This rank serves alone, and is the last one. */
+static inline void be_server(int rank, int size)
+{
+    setenv("KVSTORE_SERVERS", "1", 1);
+    environment_read();
+    alone_ranks(rank, size);
+    alone_sees = see;
+}
+
 static inline void open_server(void)
 {
     kv_err e = {0};
-    setenv("KVSTORE_SERVERS", "1", 1);
-    environment_read();
-    alone_ranks(SERVER, RANKS);
-    alone_sees = see;
+    be_server(SERVER, RANKS);
     CHECK_OK(net_open(server_open, &e));
 }
 
@@ -203,7 +209,7 @@ static inline void init_key(int64_t number, const char *name, float first)
 }
 
 /* One part with all of a key of one axis, whose elements are their numbers. */
-static inline kv_array *init_flat(int64_t n)
+static inline kv_array *init_flat(int64_t n, int64_t number)
 {
     kv_err e = {0};
     buf b = {0};
@@ -213,8 +219,8 @@ static inline kv_array *init_flat(int64_t n)
     CHECK_OK(kv_array_write(a, &data, &e));
     for (int64_t i = 0; i < n; i++)
         ((float *)data)[i] = (float)i;
-    ask_key k = {.dtype = KV_FLOAT32, .ndim = 1, .shape = {n}};
-    k.place = (place){.size = n, .step = n, .nparts = 1, .server = -1};
+    ask_key k = {.id = number, .dtype = KV_FLOAT32, .ndim = 1, .shape = {n}};
+    k.place = (place){.first = number, .size = n, .step = n, .nparts = 1, .server = -1};
     CHECK_OK(ask_put_slot(&b, &k, NULL, 0, a, &e));
     ask(0, 3, ASK_INIT, (link_args){.inits = 1}, b.data, (int64_t)b.len);
     replied(0, 3);

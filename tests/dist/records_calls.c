@@ -144,3 +144,380 @@ TEST(records_optimizers)
     no_more();
     give_up_store();
 }
+
+/* ---- Counts ---- */
+
+/* A key counts once, where its first part is; bytes are those of the parts that are here. */
+TEST(records_counts_of_a_key_in_parts)
+{
+    kv_err e = {0};
+    buf b = {0};
+    kv_array *a = array_of(KV_FLOAT32, 1);
+    ask_key k = {.dtype = KV_FLOAT32, .ndim = 2, .shape = {4, 2}};
+    k.place = (place){.first = 1, .size = N, .step = N / 2, .nparts = 2, .row = 2, .server = -1};
+    open_store(form("dist_sync", false, false, -1));
+    for (int i = 0; i < 2; i++)
+        CHECK_OK(ask_put_slot(&b, &k, NULL, i, a, &e));
+    ask(0, 3, ASK_INIT, (link_args){.inits = 1}, b.data, (int64_t)b.len);
+    replied(0, 3);
+    init_key(4, NULL, 0);
+    ask_counts c = counts(0);
+    CHECK_INT(c.keys, 2);
+    CHECK_INT(c.bytes, 2 * BYTES);
+    ask(0, 9, ASK_DROP, (link_args){.drop = {1, 1}}, NULL, 0); /* it moves to another server */
+    replied(0, 9);
+    c = counts(0);
+    CHECK_INT(c.keys, 1);
+    CHECK_INT(c.bytes, BYTES + BYTES / 2);
+    kv_array_unref(a);
+    buf_release(&b);
+    settle();
+    give_up_store();
+}
+
+/* The contributors are those of the last part that had a round, whichever parts come behind it. */
+TEST(records_counts_of_a_part_without_rounds)
+{
+    open_store(form("dist_sync", false, false, -1));
+    init_key(0, NULL, 0);
+    init_key(1, NULL, 0);
+    push(0, 0, 1, 11, 1, 0);
+    push(1, 0, 1, 21, 1, 0);
+    settle();
+    done(0, 11, 1);
+    done(1, 21, 1);
+    CHECK_INT(counts(0).contributors, 2);
+    settle();
+    give_up_store();
+}
+
+/* A push of dist_async waits for nobody, so that no round is late. */
+TEST(records_counts_of_async)
+{
+    open_store(form("dist_async", true, false, 0));
+    init_key(0, NULL, 0);
+    push(0, 0, 1, 11, 1, 0);
+    push(0, 0, 2, 12, 1, 0);
+    settle();
+    done(0, 11, 1);
+    ask_counts c = counts(0);
+    CHECK_INT(c.rounds, 1);
+    CHECK_INT(c.late, 0);
+    CHECK_INT(c.missing, 0);
+    settle();
+    give_up_store();
+}
+
+/* There are 64 bits, and may be more workers. */
+TEST(records_counts_of_many_workers)
+{
+    enum { CROWD = 66 };
+    kv_err e = {0};
+    be_server(CROWD, CROWD + 1);
+    CHECK_OK(net_open(server_open, &e));
+    ask_store how = form("dist_sync", false, false, -1);
+    how.workers = CROWD;
+    for (int rank = 0; rank < CROWD; rank++)
+        ask(rank, 1, ASK_CREATE, none, &how, sizeof how);
+    for (int rank = 0; rank < CROWD; rank++)
+        replied(rank, 1);
+    init_key(0, NULL, 0);
+    push(5, 0, 1, 11, 1, 0);
+    settle();
+    ask_counts c = counts(65);
+    CHECK_INT(c.late, 1);
+    CHECK_INT(c.missing, ~(1ull << 5));
+    alone_taker.left(0);
+    settle();
+    CHECK_INT(next_to(5, LINK_FAILED, 11)->r.part, 0);
+    for (int rank = 0; rank < CROWD; rank++) {
+        ask(rank, 90, ASK_FREE, none, NULL, 0);
+        replied(rank, 90);
+    }
+    settle();
+    CHECK(!server_stores);
+}
+
+/* ---- Waits ---- */
+
+/* The entries of a reply to ASK_MISSED. */
+static int missed(int store, int rank, ask_missed *list)
+{
+    link_rec r = {.kind = LINK_CALL, .flags = LINK_LAST, .store = (uint16_t)store,
+                  .request = link_call_number(31), .call = {.what = ASK_MISSED}};
+    give(rank, r, NULL, 0);
+    const sent *x = replied(rank, 31);
+    CHECK(x->r.bytes % sizeof *list == 0 && x->r.bytes <= ASK_MOST_MISSED * sizeof *list);
+    memcpy(list, x->data, x->r.bytes);
+    settle();
+    return (int)(x->r.bytes / sizeof *list);
+}
+
+static void is_missed(const ask_missed *x, int64_t id, int64_t turn, int64_t waits)
+{
+    CHECK_INT(x->part, id);
+    CHECK_INT(x->round, turn);
+    CHECK_INT(x->waits, waits);
+}
+
+TEST(records_missed)
+{
+    ask_missed list[ASK_MOST_MISSED];
+    open_store(form("dist_sync", false, false, -1));
+    for (int i = 0; i < 3; i++)
+        init_key(i, NULL, 0);
+    CHECK_INT(missed(STORE, 1, list), 0);
+    push(0, 2, 1, 11, 1, 0);
+    push(0, 0, 1, 12, 1, 0);
+    CHECK_INT(missed(STORE, 0, list), 0);
+    CHECK_INT(missed(STORE, 1, list), 2);
+    is_missed(&list[0], 0, 1, 0);
+    is_missed(&list[1], 2, 1, 0);
+    no_more();
+    give_up_store();
+}
+
+/* Each other store that waits for the worker is one entry, without a part: the worker does not
+ * know the parts of that store. */
+TEST(records_missed_of_other_stores)
+{
+    ask_missed list[ASK_MOST_MISSED];
+    ask_store how = form("dist_sync", false, false, -1);
+    server_state *s = open_store(how);
+    init_key(0, NULL, 0);
+    link_rec r = {.kind = LINK_CALL, .flags = LINK_LAST, .request = link_call_number(1),
+                  .call = {.what = ASK_CREATE}};
+    for (int other = STORE + 1; other <= STORE + 3; other++)
+        for (int rank = 0; rank < (other == STORE + 3 ? 2 : 1); rank++) {
+            r.store = (uint16_t)other; /* rank 1 makes the last one alone */
+            give(rank, r, &how, sizeof how);
+        }
+    settle();
+    nread = nsent;
+    push(0, 0, 1, 11, 1, 0);
+    CHECK_INT(missed(STORE, 0, list), 0);
+    CHECK_INT(missed(STORE, 1, list), 3);
+    is_missed(&list[0], 0, 1, 0);
+    is_missed(&list[1], -1, 0, 0);
+    is_missed(&list[2], -1, 0, 0);
+    CHECK_INT(missed(STORE + 3, 1, list), 3);
+    for (int i = 0; i < 3; i++)
+        is_missed(&list[i], -1, 0, 0);
+    no_more();
+    CHECK_INT(s->open_rounds, 1);
+}
+
+/* ---- Commands and lines ---- */
+
+static char heard[200];
+
+static void hear_command(void *arg, int head, const char *body)
+{
+    CHECK(arg == heard);
+    snprintf(heard, sizeof heard, "%d %s", head, body);
+}
+
+static void hear_line(void *arg, const char *line)
+{
+    CHECK(arg == heard);
+    snprintf(heard, sizeof heard, "%s", line);
+}
+
+TEST(records_commands)
+{
+    open_store(form("dist_sync", false, false, -1));
+    kv_set_controller(hear_command, heard);
+    ask(1, 5, ASK_COMMAND, (link_args){.head = 7}, "the body", 9);
+    replied(1, 5);
+    CHECK_TEXT(heard, "7 the body");
+    ask(1, 5, ASK_COMMAND, (link_args){.head = 8}, "the body", 8); /* without its end */
+    malformed(1, link_call_number(5));
+    CHECK_TEXT(heard, "7 the body");
+    kv_set_controller(NULL, NULL);
+    settle();
+    give_up_store();
+}
+
+/* Lines that a rule prints on a server go to the program that serves. */
+TEST(records_lines_of_a_rule)
+{
+    open_store(form("dist_sync", false, false, -1));
+    kv_set_server_print(hear_line, heard);
+    init_key(3, NULL, 0);
+    set_rule("{ print \"key %d\" % key; stored = input }");
+    push(0, 3, 1, 11, 1, 0);
+    push(1, 3, 1, 21, 1, 0);
+    settle();
+    done(0, 11, 1);
+    done(1, 21, 1);
+    CHECK_TEXT(heard, "key 3");
+    kv_set_server_print(NULL, NULL);
+    give_up_store();
+}
+
+/* ---- States ---- */
+
+static const int64_t one_part[] = {1, 0}; /* a list of parts: how many, and their numbers */
+
+/* The states of part 0. */
+static buf states(void)
+{
+    buf b = {0};
+    const sent *x;
+    ask(1, 6, ASK_STATES, none, one_part, sizeof one_part);
+    do {
+        x = next_to(1, LINK_REPLY, link_call_number(6));
+        buf_put(&b, x->data, x->r.bytes);
+    } while (!x->r.flags);
+    return b;
+}
+
+static void push_both(int64_t turn, float first)
+{
+    push(0, 0, turn, 11, first, 0);
+    push(1, 0, turn, 21, first, 0);
+    settle();
+    done(0, 11, 1);
+    done(1, 21, 1);
+}
+
+static bool same(const buf *a, const buf *b)
+{
+    return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
+}
+
+/* States that are given back take the place of later ones. */
+TEST(records_states)
+{
+    static const char sgd[] = "optimizer\0sgd\0momentum\0000.5";
+    open_store(form("dist_sync", false, false, -1));
+    init_key(0, NULL, 0);
+    ask(1, 6, ASK_STATES, none, one_part, sizeof one_part);
+    CHECK(next_to(1, LINK_FAILED, link_call_number(6))->r.bytes > 0); /* no optimizer yet */
+    ask(0, 4, ASK_OPTIMIZER, none, sgd, sizeof sgd);
+    replied(0, 4);
+    push_both(1, 1);
+    buf before = states(), image = {0};
+    push_both(2, 5);
+    buf after = states();
+    CHECK(before.len > 0 && !same(&before, &after));
+    ask(1, 6, ASK_STATES, none, one_part, 8); /* the list is shorter than it says */
+    malformed(1, link_call_number(6));
+    buf_put(&image, (const char *)one_part, sizeof one_part);
+    buf_put(&image, before.data, before.len);
+    ask(1, 7, ASK_SET_STATES, none, image.data, (int64_t)image.len);
+    replied(1, 7);
+    buf again = states();
+    CHECK(same(&before, &again));
+    settle();
+    no_more();
+    buf_release(&before);
+    buf_release(&after);
+    buf_release(&again);
+    buf_release(&image);
+    give_up_store();
+}
+
+/* ---- Parameters ---- */
+
+/* More parameters than any optimizer has: no more of them are read than there is room for. */
+TEST(records_optimizers_of_many_parameters)
+{
+    enum { PAIRS = 300 };
+    buf b = {0};
+    open_store(form("dist_sync", false, false, -1));
+    init_key(0, NULL, 0);
+    buf_put(&b, "optimizer\0sgd", 14);
+    for (int i = 0; i < PAIRS; i++)
+        buf_put(&b, "learning_rate\0000.5", 18);
+    ask(0, 4, ASK_OPTIMIZER, none, b.data, (int64_t)b.len);
+    replied(0, 4);
+    push_both(1, 1);
+    pull(0, 0, 1, 12);
+    settle();
+    value(0, 12, 9, -1, 0);
+    buf_release(&b);
+    give_up_store();
+}
+
+/* ---- Stores ---- */
+
+/* Whichever allocation fails: the worker is told, and asks again. */
+TEST(records_stores_without_memory)
+{
+    ask_store how = form("dist_sync", false, false, -1);
+    int refused = 0;
+    open_server();
+    for (bool again = true; again; refused += again) {
+        mem_fail_at(-(refused + 1));
+        ask(0, 1, ASK_CREATE, none, &how, sizeof how);
+        mem_fail_at(0);
+        again = nread < nsent;
+        if (again) {
+            kv_err e;
+            memcpy(&e, next_to(0, LINK_FAILED, link_call_number(1))->data, sizeof e);
+            CHECK_INT(e.code, KV_E_MEMORY);
+            CHECK(!server_stores);
+        }
+    }
+    CHECK(refused > 4);
+    ask(1, 2, ASK_CREATE, none, &how, sizeof how);
+    replied(0, 1);
+    replied(1, 2);
+    settle();
+    give_up_store();
+}
+
+/* Only a worker that leaves takes part in something. */
+TEST(records_a_server_leaves)
+{
+    server_state *s = open_store(form("dist_sync", false, false, -1));
+    init_key(0, NULL, 0);
+    push(0, 0, 1, 11, 1, 0);
+    alone_taker.left(SERVER);
+    settle();
+    CHECK_INT(s->ndone, 0);
+    no_more();
+    push(1, 0, 1, 21, 1, 0);
+    settle();
+    done(0, 11, 1);
+    done(1, 21, 1);
+    no_more();
+    give_up_store();
+}
+
+/* ---- A rank that only serves ---- */
+
+static int naps;
+
+/* Workers leave one by one, the last one first. */
+static void nap(void)
+{
+    CHECK(++naps <= 4);
+    if (naps % 2 == 0)
+        alive_left(WORKERS - naps / 2);
+}
+
+TEST(records_a_rank_serves_until_all_workers_have_left)
+{
+    kv_err e = {0};
+    alone_naps = nap;
+    be_server(SERVER, RANKS);
+    CHECK_OK(server_run(&e));
+    CHECK_INT(naps, 4);
+}
+
+static void lose(void)
+{
+    CHECK(++naps <= 1);
+    alive_left(0);
+    alive_lost(1, "rank 1 is gone");
+}
+
+TEST(records_a_rank_serves_until_a_rank_is_lost)
+{
+    kv_err e = {0};
+    alone_naps = lose;
+    be_server(SERVER, RANKS);
+    CHECK_ERR(server_run(&e), KV_E_PEER, "rank 1 is gone");
+}

@@ -2,6 +2,8 @@
  * with a host step, in codes, as rows, in parts larger than a record, as changes. */
 #include "records.h"
 
+#include "cpu/changes.h"
+
 /* ---- Host steps ---- */
 
 /* What stands before the elements: a rule's numbers. They are those of the lowest rank. */
@@ -192,7 +194,7 @@ TEST(records_codes_of_one_bit)
 TEST(records_codes_of_one_bit_in_pieces)
 {
     server_state *s = open_store(form("dist_sync", false, false, -1));
-    kv_array_unref(init_flat(12));
+    kv_array_unref(init_flat(12, 0));
     coded ones = {.how = {QUANTISE_1BIT, BACK_NUMBERS, 0}};
     float x[8] = {1, 1, 1, 1, 1, 1, 1, 1}, residual[8] = {0};
     quantise_encode(ones.codes, residual, x, QUANTISE_1BIT, 0, 8);
@@ -211,7 +213,7 @@ TEST(records_codes_of_one_bit_in_pieces)
 TEST(records_a_part_of_nothing)
 {
     open_store(form("dist_sync", false, false, -1));
-    kv_array_unref(init_flat(0));
+    kv_array_unref(init_flat(0, 0));
     for (int rank = 0; rank < 2; rank++) {
         link_rec r = push_head(0, 1, 11);
         r.push.total = 0;
@@ -279,14 +281,19 @@ TEST(records_codes_go_back)
 
 /* ---- row_sparse ---- */
 
-static void init_rows(void)
+/* One part with all of a key of float32, which holds some rows. */
+static void init_sparse(const int64_t *shape, const int64_t *ids, int64_t n, const float *values)
 {
     kv_err e = {0};
     buf b = {0};
-    int64_t shape[] = {4, 2};
-    ask_key k = {.dtype = KV_FLOAT32, .storage = KV_ROW_SPARSE, .ndim = 2, .shape = {4, 2}};
+    ask_key k = {.dtype = KV_FLOAT32, .storage = KV_ROW_SPARSE, .ndim = 2,
+                 .shape = {shape[0], shape[1]}};
     kv_array *a = NULL;
-    CHECK_OK(kv_array_new_sparse(&a, KV_FLOAT32, 2, shape, 0, NULL, (kv_ctx){0}, &e));
+    void *to;
+    CHECK_OK(kv_array_new_sparse(&a, KV_FLOAT32, 2, shape, n, ids, (kv_ctx){0}, &e));
+    CHECK_OK(kv_array_write_rows(a, &to, &e));
+    if (n)
+        memcpy(to, values, (size_t)(n * shape[1]) * sizeof *values);
     k.place = place_new(KV_FLOAT32, KV_ROW_SPARSE, 2, shape, PLACE_ANYWHERE, 1);
     CHECK_OK(ask_put_slot(&b, &k, NULL, 0, a, &e));
     ask(0, 3, ASK_INIT, (link_args){.inits = 1}, b.data, (int64_t)b.len);
@@ -294,6 +301,11 @@ static void init_rows(void)
     settle();
     kv_array_unref(a);
     buf_release(&b);
+}
+
+static void init_rows(void)
+{
+    init_sparse((int64_t[]){4, 2}, NULL, 0, NULL);
 }
 
 typedef struct rows {
@@ -393,6 +405,80 @@ TEST(records_rows_and_elements_do_not_mix)
     give_up_store();
 }
 
+/* A worker gets rows, or all elements, in as many records as they need. */
+TEST(records_rows_larger_than_a_record)
+{
+    enum { ROWS = LINK_PAYLOAD / 4 + 100 };
+    const int64_t ids[] = {1, 70, ROWS - 1}, shape[] = {ROWS, 2};
+    const float values[] = {1, 2, 3, 4, 5, 6};
+    int64_t *every = malloc(ROWS * sizeof *every), n, at = 0;
+    char *got = malloc(16 * ROWS + 8);
+    open_store(form("dist_sync", false, false, -1));
+    init_sparse(shape, ids, 3, values);
+    for (int i = 0; i < ROWS; i++)
+        every[i] = i;
+    ask(0, 12, ASK_ROWS, (link_args){.rows = {0, 0}}, every, ROWS * (int64_t)sizeof *every);
+    settle();
+    const sent *x;
+    do {
+        x = next_to(0, LINK_REPLY, link_call_number(12));
+        CHECK(x->r.bytes <= LINK_PAYLOAD && at + x->r.bytes <= 16 * ROWS + 8);
+        memcpy(got + at, x->data, x->r.bytes);
+        at += x->r.bytes;
+        CHECK_INT(x->r.flags, at == 16 * ROWS + 8 ? LINK_LAST : 0);
+    } while (!x->r.flags);
+    memcpy(&n, got, sizeof n);
+    CHECK_INT(n, ROWS);
+    CHECK(memcmp(got + 8, every, ROWS * sizeof *every) == 0);
+    CHECK(memcmp(got + 8 + 8 * ROWS + 8 * 70, values + 2, 8) == 0);
+    pull(1, 0, 0, 22);
+    settle();
+    for (at = 0; at < 8 * ROWS; at += x->r.bytes) {
+        x = next_to(1, LINK_VALUE, 22);
+        CHECK(x->r.bytes > 0 && x->r.bytes <= LINK_PAYLOAD);
+        CHECK_INT(x->r.value.offset, at);
+        memcpy(got + at, x->data, x->r.bytes);
+        CHECK_INT(x->r.flags, at + x->r.bytes == 8 * ROWS ? LINK_LAST : 0);
+    }
+    for (int i = 0, k = 0; i < ROWS; i++) {
+        const float zeros[2] = {0}, *want = k < 3 && ids[k] == i ? values + 2 * k++ : zeros;
+        CHECK(memcmp(got + 8 * i, want, 8) == 0);
+    }
+    no_more();
+    free(every);
+    free(got);
+    give_up_store();
+}
+
+/* Without memory for the elements of rows the worker is told so, and the rows stay. */
+TEST(records_rows_without_memory)
+{
+    const int64_t ids[] = {3}, shape[] = {4, 2};
+    const float values[] = {5, 6};
+    open_store(form("dist_sync", false, false, -1));
+    init_sparse(shape, ids, 1, values);
+    int refused = 0;
+    for (bool again = true; again; refused += again) {
+        pull(1, 0, 0, 22);
+        mem_fail_at(-(refused + 1));
+        alone_taker.settle();
+        mem_fail_at(0);
+        again = all[nread].r.kind == LINK_FAILED;
+        if (again) {
+            kv_err e;
+            memcpy(&e, next_to(1, LINK_FAILED, 22)->data, sizeof e);
+            CHECK_INT(e.code, KV_E_MEMORY);
+        }
+    }
+    CHECK(refused > 0);
+    const sent *x = next_to(1, LINK_VALUE, 22);
+    CHECK_INT(x->r.bytes, BYTES);
+    CHECK(memcmp(x->data + 24, values, sizeof values) == 0);
+    settle();
+    no_more();
+    give_up_store();
+}
+
 /* ---- Large parts ---- */
 
 TEST(records_a_part_larger_than_a_record)
@@ -400,7 +486,7 @@ TEST(records_a_part_larger_than_a_record)
     enum { LARGE = LINK_PAYLOAD / 4 * 2 + 5 };
     int64_t n = LARGE, at = 0;
     open_store(form("dist_sync", false, false, -1));
-    kv_array *a = init_flat(n);
+    kv_array *a = init_flat(n, 0);
     const char *data = a->data;
     pull(1, 0, 0, 20);
     settle();
@@ -414,6 +500,81 @@ TEST(records_a_part_larger_than_a_record)
     }
     no_more();
     kv_array_unref(a);
+    give_up_store();
+}
+
+/* Parts of one request that are larger than a record: each begins at its own first byte. */
+TEST(records_two_large_parts_of_a_request)
+{
+    enum { LARGE = LINK_PAYLOAD / 4 + 3 };
+    open_store(form("dist_sync", false, false, -1));
+    kv_array *a[] = {init_flat(LARGE, 0), init_flat(LARGE + 8, 1)};
+    pull(1, 0, 0, 20);
+    pull(1, 1, 0, 20);
+    settle();
+    for (int i = 0; i < 2; i++)
+        for (int64_t at = 0, bytes = kv_array_bytes(a[i]); at < bytes;) {
+            const sent *x = next_to(1, LINK_VALUE, 20);
+            CHECK_INT(x->r.part, i);
+            CHECK_INT(x->r.value.offset, at);
+            CHECK(memcmp(x->data, (const char *)a[i]->data + at, x->r.bytes) == 0);
+            at += x->r.bytes;
+            CHECK_INT(x->r.flags, at == bytes ? LINK_LAST : 0);
+        }
+    no_more();
+    kv_array_unref(a[0]);
+    kv_array_unref(a[1]);
+    give_up_store();
+}
+
+enum { MANY = (1 << 19) + 8 * 1000 + 3, AT_ONCE = 1 << 18 };
+
+/* Codes of all elements from both workers, in records of AT_ONCE of them. */
+static void push_many_codes(const push_codes *how, const char *codes)
+{
+    char *data = malloc(LINK_PAYLOAD);
+    for (int rank = 0; rank < WORKERS; rank++)
+        for (int64_t at = 0; at < MANY; at += AT_ONCE) {
+            int64_t n = MANY - at < AT_ONCE ? MANY - at : AT_ONCE;
+            int64_t bytes = quantise_bytes((quantise_code)how->code, n);
+            memcpy(data, how, sizeof *how);
+            memcpy(data + sizeof *how, codes + at / 8 * how->code, (size_t)bytes);
+            give(rank, codes_head(1, 11, at, at + n == MANY), data, (int64_t)sizeof *how + bytes);
+        }
+    free(data);
+}
+
+TEST(records_codes_of_a_part_larger_than_a_record)
+{
+    static float x[MANY], residual[MANY], kept[MANY];
+    static char codes[MANY], want[MANY], got[MANY];
+    const push_codes how = {QUANTISE_2BIT, BACK_CODES, 0.5f};
+    int64_t at = 0;
+    open_store(form("dist_sync", false, false, -1));
+    kv_array_unref(init_flat(MANY, 0));
+    for (int i = 0; i < MANY; i++)
+        x[i] = (float)(i % 7 % 3 - 1) * 0.5f;
+    quantise_encode(codes, residual, x, QUANTISE_2BIT, 0.5f, MANY);
+    for (int i = 0; i < MANY; i++)
+        x[i] *= 2;
+    quantise_encode(want, kept, x, QUANTISE_2BIT, 0.5f, MANY);
+    push_many_codes(&how, codes);
+    pull(1, 0, 1, 22);
+    settle();
+    done(0, 11, 1);
+    done(1, 11, 1);
+    while (at < MANY) {
+        const sent *y = next_to(1, LINK_VALUE, 22);
+        int64_t n = y->r.value.elements, bytes = quantise_bytes(QUANTISE_2BIT, n);
+        CHECK_INT(y->r.value.element, at);
+        CHECK_INT(y->r.bytes, (int64_t)sizeof how + bytes);
+        CHECK(n > 0 && at + n <= MANY && memcmp(y->data, &how, sizeof how) == 0);
+        memcpy(got + at / 8 * how.code, y->data + sizeof how, (size_t)bytes);
+        at += n;
+        CHECK_INT(y->r.flags, LINK_CODES | (at == MANY ? LINK_LAST : 0));
+    }
+    CHECK(memcmp(got, want, (size_t)quantise_bytes(QUANTISE_2BIT, MANY)) == 0);
+    no_more();
     give_up_store();
 }
 
@@ -455,5 +616,72 @@ TEST(records_changes_behind_a_round)
     for (int i = 0; i < N; i++) /* all of them */
         CHECK_INT(got[i], i == 3 ? 3 : 0);
     no_more();
+    give_up_store();
+}
+
+/* Adds 1 to each element from `first` on: rank 0 pushes 1, and rank 1 nothing. */
+static void push_ones(int64_t turn, int64_t n, int64_t first)
+{
+    float *x = calloc((size_t)n, sizeof *x);
+    for (int rank = 1; rank >= 0; rank--) {
+        for (int64_t at = 0, m; at < n; at += m) {
+            link_rec r = push_head(0, turn, 11);
+            m = n - at < LINK_PAYLOAD / 4 ? n - at : LINK_PAYLOAD / 4;
+            r.push.total = 4 * n;
+            r.push.offset = 4 * at;
+            r.flags = at + m == n ? LINK_LAST : 0;
+            for (int64_t i = 0; i < m; i++)
+                x[i] = rank == 0 && at + i >= first;
+            give(rank, r, x, 4 * m);
+        }
+    }
+    free(x);
+}
+
+TEST(records_changes_larger_than_a_record)
+{
+    enum { LARGE = LINK_PAYLOAD / 4 * 2 + 5000, FIRST = 3000 };
+    open_store(form("dist_sync", false, false, -1));
+    set_rule("{ stored += input }");
+    kv_array *a = init_flat(LARGE, 0);
+    float *now = malloc(4 * LARGE);
+    changes_block b;
+    memcpy(now, a->data, 4 * LARGE);
+    link_rec r = pull_head(0, 0, 12);
+    r.flags |= LINK_CHANGES;
+    r.pull.since = -1;
+    give(1, r, NULL, 0);
+    settle();
+    nread = nsent; /* all of it */
+    push_ones(1, LARGE, FIRST);
+    r.pull.round = 1;
+    r.pull.since = 0;
+    give(1, r, NULL, 0);
+    settle();
+    done(0, 11, 1);
+    done(1, 11, 1);
+    for (int64_t at = 0; at < LARGE;) {
+        const sent *x = next_to(1, LINK_VALUE, 12);
+        const char *from = x->data, *end = from + x->r.bytes;
+        int64_t behind = at + x->r.value.elements;
+        CHECK_INT(x->r.value.element, at);
+        CHECK(behind > at && behind <= LARGE);
+        CHECK_INT(x->r.flags, LINK_CHANGES | (behind == LARGE ? LINK_LAST : 0));
+        for (int64_t n; at < behind; at += n) {
+            n = behind - at < CHANGES_BLOCK ? behind - at : CHANGES_BLOCK;
+            CHECK((from = changes_decode(&b, from, end, 4, n)) != NULL);
+            CHECK_INT(b.all, at >= FIRST);
+            if (b.all)
+                memcpy(now + at, b.elements, 4 * (size_t)n);
+            else
+                changes_scatter(now + at, b.elements, b.at, b.count, 4);
+        }
+        CHECK(from == end);
+    }
+    for (int i = 0; i < LARGE; i++)
+        CHECK_INT(now[i], i + (i >= FIRST));
+    no_more();
+    free(now);
+    kv_array_unref(a);
     give_up_store();
 }

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "unit/test.h"
 
@@ -12,6 +13,7 @@ void (*alone_sees)(int rank, const link_rec *r);
 int32_t alone_priority;
 int alone_cannot_serve;
 bool alone_full;
+void (*alone_naps)(void);
 
 static int own_rank, ranks;
 static net_item *first, **end = &first;
@@ -174,6 +176,14 @@ int net_size(void)
 double net_timeout(void)
 {
     return 1;
+}
+
+int usleep(useconds_t us)
+{
+    HOLDS(us > 0, "a time");
+    if (alone_naps)
+        alone_naps();
+    return 0;
 }
 
 /* ---- The link -------------------------------------------------------------------------------- */

@@ -22,6 +22,9 @@ extern int32_t alone_priority;
 /* The link has no room. */
 extern bool alone_full;
 
+/* Called where the rank would sleep for some time (usleep); NULL: it does not sleep. */
+extern void (*alone_naps)(void);
+
 /* How often the rank said that it cannot serve any more. */
 extern int alone_cannot_serve;
 
