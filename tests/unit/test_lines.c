@@ -123,12 +123,23 @@ static void fill(kv_dtype dtype)
     }
 }
 
+/* Only float16 may lack a loop, where the processor has no instructions for it. */
+static bool has_loop(kv_dtype dtype)
+{
+#if defined(__x86_64__)
+    return dtype != KV_FLOAT16;
+#else
+    (void)dtype;
+    return false;
+#endif
+}
+
 static void check(int bits, kv_dtype dtype, const void *const *src, int nsrc, int64_t n, bool far)
 {
     int64_t bytes = kv_dtype_bytes(dtype);
     memset(result, 0x55, sizeof result);
     int64_t done = lines_sum_bits(bits, result, src, nsrc, dtype, n, far);
-    CHECK(done >= 0 && done <= n && (done == 0 || n - done < 512 / bytes));
+    CHECK(done >= 0 && done <= n && (n - done < 512 / bytes || (done == 0 && !has_loop(dtype))));
     for (int64_t i = 0; i < done; i++)
         CHECK(unsettled[i] || memcmp(result + i * bytes, wanted + i * bytes, (size_t)bytes) == 0);
     CHECK_INT(result[done * bytes], 0x55);

@@ -507,6 +507,57 @@ TEST(store_file_optimizers_go_on)
     leave_folder(FILE_NAME, NULL);
 }
 
+/* Replaces each `from` by `to`, which is as long, in a file. */
+static void change_file(const char *from, const char *to)
+{
+    kv_err e = {0};
+    char *data = NULL;
+    size_t n, bytes = strlen(from), found = 0;
+    CHECK_OK(file_read(FILE_NAME, &data, &n, &e));
+    for (size_t i = 0; i + bytes <= n; i++)
+        if (memcmp(data + i, from, bytes) == 0) {
+            memcpy(data + i, to, bytes);
+            found++;
+        }
+    CHECK(found > 0);
+    FILE *f = fopen(FILE_NAME, "wb");
+    CHECK(f && fwrite(data, 1, n, f) == n && fclose(f) == 0);
+    mem_free(data);
+}
+
+/* A key that was updated without a master copy in float32 cannot get one afterwards; one that was
+ * not updated yet can. */
+TEST(store_file_without_a_master)
+{
+    static const kv_opt params[] = {{"momentum", "0.5"}, {"multi_precision", "0"}};
+    for (int pushed = 0; pushed < 2; pushed++) {
+        kv_err e = {0};
+        kv_array *a = io_array(KV_FLOAT16, 0, NULL, &(double){1});
+        const kv_key w = {.name = "w"};
+        kv *s = make("local"), *again = NULL;
+        enter_folder();
+        CHECK_OK(kv_set_optimizer(s, "sgd", params, 2, &e));
+        init_array(s, w, a);
+        for (int i = 0; i < pushed; i++)
+            CHECK_OK(kv_push(s, &w, 1, &a, NULL, &e));
+        CHECK_OK(kv_save(s, FILE_NAME, &e));
+        change_file("multi_precision\":\"0", "multi_precision\":\"1");
+        change_file("kvstore.xxh64", "another.xxh64"); /* nobody sums it up then */
+        if (pushed) {
+            check_load_fails(FILE_NAME, KV_E_VALUE,
+                             "w.kvs: key \"w\" was updated without multi_precision, the optimizer "
+                             "in use has it on");
+        } else {
+            CHECK_OK(kv_load(&again, FILE_NAME, &e));
+            CHECK_OK(kv_push(again, &w, 1, &a, NULL, &e));
+        }
+        kv_free(s);
+        kv_free(again);
+        kv_array_unref(a);
+        leave_folder(FILE_NAME, NULL);
+    }
+}
+
 TEST(store_file_wrong_keys_and_rules)
 {
     checkpoint_text pairs[] = {{"kvstore.format", "1"},      {"kvstore.type", "local"},

@@ -196,3 +196,17 @@ TEST(sum_rows_of_minus_zeros)
     kv_array_unref(src[1]);
     kv_array_unref(sum);
 }
+
+/* Rows without elements, and no rows: nothing is written. */
+TEST(sum_rows_of_nothing)
+{
+    const int64_t ids[] = {1, 3};
+    int64_t room = 0;
+    char to = 5;
+    for (int d = 0; d < KV_DTYPE_END; d++) {
+        const sparse_rows two = {ids, 2, &to}, none = {ids, 0, &to};
+        sum_rows(&to, ids, 2, &two, 1, (kv_dtype)d, 0, &room);
+        sum_rows(&to, ids, 0, &none, 1, (kv_dtype)d, 4, &room);
+        CHECK_INT(to, 5);
+    }
+}
