@@ -299,6 +299,8 @@ TEST(records_rounds_without_a_worker_that_is_done)
     CHECK_INT(s->open_rounds, 1); /* now rank 1 is */
     settle();
     done(1, 22, 1);
+    alone_taker.left(0); /* it counts once */
+    CHECK_INT(s->ndone, 1);
     CHECK_INT(s->parts[0]->contributors, 1);
     CHECK_INT(s->open_rounds, 0);
     pull(1, 0, 2, 23);
@@ -695,7 +697,8 @@ TEST(records_sums_of_a_worker_that_has_left)
 
 /* ---- Sums of a rank that serves and works ---- */
 
-enum { PEERS = 3, HERE = 1, OWN = (16 << 10) / 4 * 3 + 5 /* elements: several blocks, and a rest */ };
+/* More ranks than are added in one loop; elements of some blocks, and more. */
+enum { PEERS = 7, HERE = 6, OWN = (16 << 10) / 4 * 3 + 5 };
 
 static float own_sum[OWN];
 static int own_ends;
@@ -728,8 +731,11 @@ static server_state *open_peers(void)
 /* The values of a rank, whose sum depends on its order: by rank it is the element's number. */
 static void order_matters(float *x, int rank)
 {
-    for (int i = 0; i < OWN; i++)
-        x[i] = rank == 0 ? 1e9f : rank == 1 ? -1e9f : (float)i;
+    for (int i = 0; i < OWN; i++) {
+        const float large = 1e9f + 64 * (float)(i % 999);
+        const float values[PEERS] = {large, -large, -1000, [HERE] = (float)i + 1000};
+        x[i] = values[rank];
+    }
 }
 
 /* A sum with this rank's own values at `own`, made at out. */
@@ -743,13 +749,13 @@ static void sum_with_own(server_state *s, int64_t turn, const float *own, float 
     r.bytes = sizeof x;
     own_ends = 0;
     CHECK_OK(rounds_add(s, HERE, &r, &mine, &e));
-    for (int rank = 2; rank >= 0; rank -= 2) {
+    for (int rank = HERE - 1; rank >= 0; rank--) {
         order_matters(x, rank);
         give(rank, add_head(0, turn, 11), x, sizeof x);
     }
     CHECK_INT(own_ends, 0);
     settle();
-    for (int rank = 0; rank <= 2; rank += 2) {
+    for (int rank = 0; rank < HERE; rank++) {
         const sent *got = next_to(rank, LINK_VALUE, 11);
         CHECK_INT(got->r.bytes, sizeof x);
         for (int i = 0; i < OWN; i++)
@@ -769,7 +775,7 @@ TEST(records_sums_in_place)
     sum_with_own(s, 1, own, out);
     CHECK_INT(out[OWN - 1], OWN - 1);
     sum_with_own(s, 2, own, NULL); /* it is copied at the end */
-    CHECK_INT(own[OWN - 1], -1e9);
+    CHECK_INT(own[OWN - 1], OWN - 1 + 1000);
     sum_with_own(s, 3, own, own);
     CHECK_INT(own[OWN - 1], OWN - 1);
     for (int rank = 0; rank < PEERS; rank++) {

@@ -307,6 +307,28 @@ TEST(records_missed_of_other_stores)
     CHECK_INT(s->open_rounds, 1);
 }
 
+TEST(records_barriers)
+{
+    ask_missed list[ASK_MOST_MISSED];
+    ask_met met;
+    open_store(form("dist_sync", false, false, -1));
+    ask(0, 40, ASK_BARRIER, (link_args){.barrier = ASK_MEET}, NULL, 0);
+    no_more();
+    CHECK_INT(missed(STORE, 1, list), 1);
+    is_missed(&list[0], -1, 0, 0);
+    ask(1, 41, ASK_BARRIER, (link_args){.barrier = ASK_MEET}, NULL, 0);
+    for (int rank = 0; rank < WORKERS; rank++) {
+        const sent *x = replied(rank, 40 + (uint64_t)rank);
+        CHECK_INT(x->r.bytes, sizeof met);
+        memcpy(&met, x->data, sizeof met);
+        CHECK_INT(met.moves, 0);
+        CHECK_INT(met.epochs, 0);
+    }
+    CHECK_INT(missed(STORE, 1, list), 0);
+    no_more();
+    give_up_store();
+}
+
 /* ---- Commands and lines ---- */
 
 static char heard[200];
@@ -440,6 +462,26 @@ TEST(records_optimizers_of_many_parameters)
     give_up_store();
 }
 
+/* Without memory for an optimizer that all others have, this rank is lost. */
+TEST(records_optimizers_without_memory)
+{
+    int lost = 0;
+    open_store(form("dist_sync", false, false, -1));
+    init_key(0, NULL, 0);
+    for (bool again = true; again; lost += again) {
+        mem_fail_at(-(lost + 1));
+        set_rule("{ stored = input * 10 }");
+        mem_fail_at(0);
+        again = alone_cannot_serve > lost;
+    }
+    CHECK(lost > 2);
+    push_both(1, 1);
+    pull(0, 0, 1, 12);
+    settle();
+    value(0, 12, 9, 20, 0);
+    give_up_store();
+}
+
 /* ---- Stores ---- */
 
 /* Whichever allocation fails: the worker is told, and asks again. */
@@ -520,4 +562,53 @@ TEST(records_a_rank_serves_until_a_rank_is_lost)
     alone_naps = lose;
     be_server(SERVER, RANKS);
     CHECK_ERR(server_run(&e), KV_E_PEER, "rank 1 is gone");
+}
+
+/* ---- Which ranks serve ---- */
+
+static void ranks_are(int rank, int size, int workers, int servers)
+{
+    int i, first, end;
+    bool serves = workers == size || rank >= workers;
+    alone_ranks(rank, size);
+    CHECK_INT(server_workers(), workers);
+    CHECK_INT(server_count(), servers);
+    CHECK_INT(server_dedicated(), workers == size ? 0 : servers);
+    for (int s = 0; s < servers; s++)
+        CHECK_INT(server_rank(s), size - servers + s);
+    CHECK_INT(server_here(&i), serves);
+    if (serves)
+        CHECK_INT(i, rank - (size - servers));
+    server_peers(&first, &end);
+    CHECK_INT(first, serves ? 0 : workers);
+    CHECK_INT(end, size);
+}
+
+TEST(records_ranks_that_all_serve)
+{
+    unsetenv("KVSTORE_SERVERS");
+    environment_read();
+    for (int rank = 0; rank < 3; rank++)
+        ranks_are(rank, 3, 3, 3);
+}
+
+/* At least one rank is left to work. */
+TEST(records_ranks_of_which_two_serve)
+{
+    setenv("KVSTORE_SERVERS", "2", 1);
+    environment_read();
+    for (int rank = 0; rank < 5; rank++)
+        ranks_are(rank, 5, 3, 2);
+    for (int rank = 0; rank < 3; rank++)
+        ranks_are(rank, 3, 1, 2);
+    for (int rank = 0; rank < 2; rank++)
+        ranks_are(rank, 2, 2, 2);
+}
+
+TEST(records_ranks_of_no_number)
+{
+    setenv("KVSTORE_SERVERS", "-1", 1);
+    environment_read();
+    for (int rank = 0; rank < 3; rank++)
+        ranks_are(rank, 3, 3, 3);
 }
