@@ -469,8 +469,10 @@ static void finish(job *j)
     const struct timespec nap = {0, 5000000};
     int64_t begin = clock_ms();
     pid_t pid;
-    if (j->mpirun && !j->killed) /* after a loss mpirun waits for the ranks that did not leave */
-        kill(j->mpirun, j->end_ms ? SIGTERM : SIGUSR1);
+    /* After a loss mpirun waits for ranks of other hosts that did not leave, unless it is ended,
+     * which takes it a second; here its watchers are all that it waits for. */
+    if (j->mpirun && !j->killed)
+        kill(j->mpirun, j->end_ms && !j->is_local ? SIGTERM : SIGUSR1);
     while ((pid = waitpid(-1, NULL, WNOHANG)) >= 0) {
         int64_t waited = clock_ms() - begin;
         j->mpirun = pid > 0 && pid == j->mpirun ? 0 : j->mpirun;

@@ -324,3 +324,17 @@ END
     assert_failure 3
     assert_line --partial 'KVSTORE_CHECKPOINT_EVERY is a number of rounds from 1 on, or seconds such as 30s, not "2m"'
 }
+
+@test "restart: what is left of a job ends at once" {
+    local times
+    script sgd "$(once 12 1 "kill -9 \$PPID")" >job.kv
+    for _ in 1 2 3 4 5; do # a busy machine may hold up one
+        rm -f c.kvs done12
+        kvctl launch -n 2 -s 1 "${with_checkpoint[@]}" --max-restarts 1 job.kv 2>&1 >/dev/null |
+            while read -r line; do echo "$EPOCHREALTIME $line"; done >lines
+        times+=$(awk '/was killed by signal 9$/ { a = a ? a : $1 }
+            /: restart 1 of 1/ { printf "%.3f ", $1 - a }' lines)
+    done
+    echo "$times"
+    awk '{ for (i = 1; i <= NF; i++) if ($i < 0.8) ok = 1 } END { exit !(NF == 5 && ok) }' <<<"$times"
+}
