@@ -12,6 +12,7 @@
 #include "launch/launch_command.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_job.h"
+#include "launch/launch_k8s.h"
 #include "launch/launch_prompt.h"
 
 #define MPI_PACKAGE "Open MPI: apt-get install openmpi-bin"
@@ -78,6 +79,8 @@ static int check_checkpoint(const launch_options *o, kv_err *e)
                                          "SECs as 30s");
     if (slash)
         snprintf(folder, sizeof folder, "%.*s", (int)(slash - o->checkpoint) + 1, o->checkpoint);
+    if (o->by == LAUNCH_K8S) /* it lies in the pods */
+        return KV_OK;
     return access(folder, W_OK) ? kv_err_set(e, KV_E_IO, "launch: cannot write into \"%s\"", folder)
                                 : KV_OK;
 }
@@ -93,7 +96,8 @@ static int check_programs(const launch_options *o, kv_err *e)
                  {LAUNCH_SSH, "ssh", "OpenSSH: apt-get install openssh-client"},
                  {LAUNCH_SGE, "qsub", "Grid Engine: apt-get install gridengine-client"},
                  {LAUNCH_SLURM, "salloc", "Slurm: apt-get install slurm-client"},
-                 {LAUNCH_YARN, "yarn", "Hadoop; put its bin folder into $PATH"}};
+                 {LAUNCH_YARN, "yarn", "Hadoop; put its bin folder into $PATH"},
+                 {LAUNCH_K8S, "kubectl", "Kubernetes; put it into $PATH"}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].by == o->by && launch_find(table[i].program, table[i].package, e))
             return e->code;
@@ -106,7 +110,11 @@ static int check(launch_options *o, kv_err *e)
     const kv_type_ops *ops;
     if (o->workers == 0)
         return kv_err_set(e, KV_E_USAGE, "launch: how many workers? kvctl launch -n WORKERS FILE");
-    if (check_words(o, e) || check_checkpoint(o, e) || kv_find_type("dist_sync", &ops, e))
+    if (check_words(o, e) || check_checkpoint(o, e))
+        return e->code;
+    if (o->by == LAUNCH_K8S) /* nothing runs here but kubectl */
+        return o->submit && !o->dry_run ? check_programs(o, e) : KV_OK;
+    if (kv_find_type("dist_sync", &ops, e))
         return e->code;
     return o->dry_run ? KV_OK : check_programs(o, e);
 }
@@ -134,6 +142,8 @@ static int run(launch_options *o, int *code, kv_err *e)
         return e->code;
     if (o->prompt && !o->dry_run)
         return launch_prompt(o, code, e);
+    if (o->by == LAUNCH_K8S)
+        return launch_k8s(o, code, e);
     return o->by < LAUNCH_SGE ? launch_job(o, code, e) : launch_queue(o, code, e);
 }
 

@@ -67,8 +67,8 @@ static int take_launcher(const shell_given *g, kv_err *e)
         }
     }
     return kv_err_set(e, KV_E_USAGE,
-                      "launch: there is no launcher \"%s\"; there are local, mpi, ssh, sge, slurm "
-                      "and yarn",
+                      "launch: there is no launcher \"%s\"; there are local, mpi, ssh, sge, slurm, "
+                      "yarn and k8s",
                       g->text);
 }
 
@@ -120,6 +120,41 @@ static int take_variable(const shell_given *g, kv_err *e)
     }
     buf_release(&b);
     return e->code;
+}
+
+static int take_file(const shell_given *g, kv_err *e)
+{
+    launch_options *o = g->to;
+    if (!*g->text)
+        return kv_err_set(e, KV_E_USAGE, "%s needs a name, not \"\"", g->spelled);
+    if (mem_grow(&o->files, &o->files_cap, o->nfiles + 1, sizeof *o->files, e))
+        return KV_E_MEMORY;
+    o->files[o->nfiles++] = g->text;
+    return KV_OK;
+}
+
+/* CLAIM:PATH. A claim has a name as RFC 1123 allows for a host; Kubernetes takes no path with a
+ * colon. */
+static int take_volume(const shell_given *g, kv_err *e)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+    launch_options *o = g->to;
+    size_t n = strcspn(g->text, ":");
+    const char *path = g->text[n] ? g->text + n + 1 : "";
+    bool is_name = n > 0 && n < sizeof o->volumes->claim && strchr(letters, g->text[0]) &&
+                   strchr(letters, g->text[n - 1]);
+    for (size_t i = 0; i < n; i++)
+        is_name = is_name && strchr("-.abcdefghijklmnopqrstuvwxyz0123456789", g->text[i]);
+    if (!is_name || path[0] != '/' || !path[1] || strchr(path, ':'))
+        return kv_err_set(e, KV_E_USAGE,
+                          "%s needs CLAIM:PATH, a name and a path from / without \":\", not \"%s\"",
+                          g->spelled, g->text);
+    if (mem_grow(&o->volumes, &o->volumes_cap, o->nvolumes + 1, sizeof *o->volumes, e))
+        return KV_E_MEMORY;
+    launch_volume *v = &o->volumes[o->nvolumes++];
+    snprintf(v->claim, sizeof v->claim, "%.*s", (int)n, g->text);
+    v->path = path;
+    return KV_OK;
 }
 
 static int refuse_p3(const shell_given *g, kv_err *e)
@@ -181,6 +216,7 @@ static const shell_option job_options[] = {
     {0, "launcher", "mpi", "where Open MPI says, or on the hosts of a file", TAKEN(take_launcher)},
     {0, "launcher", "sge|slurm", "on hosts that Grid Engine or Slurm gives", TAKEN(take_launcher)},
     {0, "launcher", "yarn", "in one container of YARN", TAKEN(take_launcher)},
+    {0, "launcher", "k8s", "in pods of Kubernetes: prints them for kubectl", TAKEN(take_launcher)},
     {'H', "hostfile", "FILE", "the hosts, a line each: HOST[:PORT] [slots=N] (ssh, mpi)",
      NAMED(take_text, hostfile), .by = BY(LAUNCH_MPI) | BY(LAUNCH_SSH)},
     {0, "host-file", "FILE", NULL, NAMED(take_text, hostfile),
@@ -193,12 +229,32 @@ static const shell_option job_options[] = {
      .by = BY_QUEUE},
     {0, "queue-timeout", "SEC",
      "give up when the job has not started by then (sge, slurm, yarn);\n"
-     "how long to wait for hosts that do not answer yet (ssh; 0)",
-     SECONDS(queue_timeout), .by = BY_QUEUE | BY(LAUNCH_SSH)},
+     "how long to wait for hosts that do not answer yet (ssh; 0)\n"
+     "(k8s; 600)",
+     SECONDS(queue_timeout), .by = BY_QUEUE | BY(LAUNCH_SSH) | BY(LAUNCH_K8S)},
     {0, "pe", "NAME", "the parallel environment (sge; orte)", NAMED(take_name, pe),
      .by = BY(LAUNCH_SGE)},
-    {0, "memory", "MB", "for each rank (yarn; 1024)", COUNT(memory, 1, INT_MAX / MOST_RANKS / 2),
-     .by = BY(LAUNCH_YARN)},
+    {0, "memory", "MB", "for each rank (yarn; 1024) (k8s)",
+     COUNT(memory, 1, INT_MAX / MOST_RANKS / 2), .by = BY(LAUNCH_YARN) | BY(LAUNCH_K8S)},
+    {0, "cpus", "N", "processors for each rank (k8s)", COUNT(cpus, 1, MOST_RANKS),
+     .by = BY(LAUNCH_K8S)},
+    {0, "gpus", "N", "GPUs of NVIDIA for each rank (k8s)", COUNT(gpus, 1, MOST_RANKS),
+     .by = BY(LAUNCH_K8S)},
+    {0, "slots", "N", "ranks in a pod (k8s; 1)", COUNT(slots, 1, MOST_RANKS),
+     .by = BY(LAUNCH_K8S)},
+    {0, "image", "IMAGE", "what pods run, with kvctl, Open MPI and sshd (k8s)",
+     NAMED(take_name, image), .by = BY(LAUNCH_K8S)},
+    {0, "name", "NAME", "of the job (k8s; that of the script)", NAMED(take_text, name),
+     .by = BY(LAUNCH_K8S)},
+    {0, "namespace", "NAME", "of Kubernetes, for the job (k8s)", NAMED(take_text, name_space),
+     .by = BY(LAUNCH_K8S)},
+    {0, "file", "FILE", "a file that the script reads, of this folder (k8s)", TAKEN(take_file),
+     .by = BY(LAUNCH_K8S)},
+    {0, "volume", "CLAIM:PATH",
+     "a PersistentVolumeClaim, and where each pod has it (k8s)", TAKEN(take_volume),
+     .by = BY(LAUNCH_K8S)},
+    {0, "submit", NULL, "run the job through kubectl, and wait for it (k8s)", FLAG(submit),
+     .by = BY(LAUNCH_K8S)},
 };
 
 const shell_table launch_table = {job_options, sizeof job_options / sizeof *job_options,
@@ -241,6 +297,9 @@ static int check_meaning(const launch_options *o, const shell_texts *given, kv_e
             return kv_err_set(e, KV_E_USAGE, "launch: --env-server needs servers: -s SERVERS");
     if (o->by == LAUNCH_SSH && !o->hostfile)
         return kv_err_set(e, KV_E_USAGE, "launch: --launcher ssh needs the hosts: -H HOSTFILE");
+    if (o->by == LAUNCH_K8S && !o->image)
+        return kv_err_set(e, KV_E_USAGE,
+                          "launch: --launcher k8s needs what the pods run: --image IMAGE");
     for (int i = 0; i < o->nwords; i++)
         if (strcmp(o->words[i], ":") == 0)
             return kv_err_set(e, KV_E_USAGE,
@@ -290,6 +349,8 @@ void launch_options_release(launch_options *o)
     for (int64_t i = 0; i < o->nvariables; i++)
         mem_free(o->variables[i].text);
     mem_free(o->variables);
+    mem_free(o->files);
+    mem_free(o->volumes);
 }
 
 /* ---- Help ---- */

@@ -16,7 +16,8 @@
     X(LAUNCH_SSH, "ssh")     /* mpirun, which starts its daemons over ssh */                       \
     X(LAUNCH_SGE, "sge")     /* qsub of a job in which launch runs as mpi */                       \
     X(LAUNCH_SLURM, "slurm") /* salloc of hosts, and launch runs as mpi */                         \
-    X(LAUNCH_YARN, "yarn")   /* one container of YARN, in which launch runs as local */
+    X(LAUNCH_YARN, "yarn")   /* one container of YARN, in which launch runs as local */            \
+    X(LAUNCH_K8S, "k8s")     /* pods of Kubernetes, in one of which launch runs as ssh */
 
 typedef enum launcher {
 #define LAUNCHER_ENUM(id, name) id,
@@ -32,6 +33,12 @@ typedef struct launch_variable {
     bool by_name; /* the value is that of the variable here */
 } launch_variable;
 
+/* A PersistentVolumeClaim of Kubernetes, and where pods mount it. */
+typedef struct launch_volume {
+    char claim[256];
+    const char *path;
+} launch_volume;
+
 typedef struct launch_options {
     launcher by;
     int workers, servers;
@@ -42,7 +49,13 @@ typedef struct launch_options {
     const char *hostfile, *sync_folder;      /* or NULL */
     const char *queue, *pe;                  /* or NULL */
     int memory;                              /* MB of a rank; 0: not said */
-    bool dry_run, help;
+    int cpus, gpus, slots;                   /* of a rank; ranks of a pod; 0: not said */
+    const char *image, *name, *name_space;   /* of pods, of the job; or NULL */
+    const char **files;                      /* nfiles of them: what the script reads */
+    int64_t nfiles, files_cap;
+    launch_volume *volumes;
+    int64_t nvolumes, volumes_cap;
+    bool submit, dry_run, help;
     launch_variable *variables;
     int64_t nvariables, cap;
     char **words; /* of each worker's command line */

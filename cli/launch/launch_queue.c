@@ -20,6 +20,7 @@
 #include "term/terminal.h"
 #include "launch/launch_children.h"
 #include "launch/launch_folder.h"
+#include "launch/launch_inner.h"
 #include "launch/launch_job.h"
 #include "launch/launch_variables.h"
 
@@ -59,34 +60,15 @@ static const struct template {
                      "{variables}{launch}\necho \"" SUBMIT_EXIT "$?\"\n",
                      "local"}};
 
-/* The options of this launch that are for the one in the job. */
 static int inner_command(launch_command *c, const launch_options *o, kv_err *e)
 {
-    char self[4096], deadline[32], timeout[32], workers[16], servers[16], restarts[16];
-    snprintf(workers, sizeof workers, "%d", o->workers);
-    snprintf(servers, sizeof servers, "%d", o->servers);
-    snprintf(restarts, sizeof restarts, "%d", o->restarts);
-    const launch_hole holes[] = {
-        {"self", self},
-        {"inner", templates[o->by].inner},
-        {"workers", workers},
-        {"servers", o->servers > 0 ? servers : NULL},
-        {"deadline", o->deadline > 0 ? launch_seconds(deadline, o->deadline) : NULL},
-        {"timeout", o->timeout > 0 ? launch_seconds(timeout, o->timeout) : NULL},
-        {"checkpoint", o->checkpoint},
-        {"every", o->every},
-        {"restarts", o->restarts > 0 ? restarts : NULL},
-        {NULL, NULL}};
+    char self[4096];
     if (launch_self(self, e))
         return e->code;
-    launch_add_filled(c,
-                      "{self} launch --launcher {inner} -n {workers}[ -s {servers}]"
-                      "[ --deadline {deadline}][ --timeout {timeout}][ --checkpoint {checkpoint}]"
-                      "[ --checkpoint-every {every}][ --max-restarts {restarts}]",
-                      holes);
-    variables_inner(c, o);
-    launch_add_words(c, o->words, o->nwords);
-    return launch_command_check(c, e);
+    launch_add_filled(c, "{self} launch --launcher {inner}",
+                      (launch_hole[]){
+                          {"self", self}, {"inner", templates[o->by].inner}, {NULL, NULL}});
+    return inner_options(c, o, e);
 }
 
 /* The jar of the distributed shell, which comes with Hadoop. */

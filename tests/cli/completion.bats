@@ -93,9 +93,11 @@ row_begins()
     assert_equal "$(offers launch --checkpoint '')" "files"
     run kvctl --completion words launch --launch # no help of one of its values
     assert_output $'words\n--launcher'
-    assert_equal "$(offers launch --launcher '')" "words local ssh mpi sge slurm yarn"
+    assert_equal "$(offers launch --launcher '')" "words local ssh mpi sge slurm yarn k8s"
     assert_equal "$(offers launch --launcher=s)" "words --launcher=ssh --launcher=sge --launcher=slurm"
     assert_equal "$(offers launch -H '')" "files"
+    assert_equal "$(offers launch --file '')" "files"
+    assert_equal "$(offers launch --launcher k8s --name '')" "words"
     assert_equal "$(offers launch --launcher sge -n 2 --pe x -f y '')" "files"
 }
 

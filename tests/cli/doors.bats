@@ -170,6 +170,8 @@ d = {"%s": [x]}; print d; d; plot range(4) + len("%s"); pull "n%s"\n' \
         [ $launcher = slurm ] || harmless kvctl launch -n 2 --launcher "$launcher" --deadline 3 "$evil.kv"
         harmless kvctl launch -n 2 --launcher "$launcher" --dry-run --env "A=$broken" "$evil.kv"
     done
+    harmless kvctl launch -n 2 --launcher k8s --image "$evil" --dry-run --env "A=$broken" "$evil.kv"
+    harmless kvctl launch -n 2 --launcher k8s --image i --name "$evil" --file "$evil" "$evil.kv"
     harmless kvctl launch -n 2 --dry-run --env "A=$broken" "$evil.kv"
     harmless kvctl launch -n 2 -H "$evil" "$evil.kv"
     harmless kvctl launch -n 2 --env "$evil=1" "$evil.kv"
@@ -246,6 +248,10 @@ none_made()
         assert_failure 2
         for option in -n -s --deadline --timeout --checkpoint-every --max-restarts --memory --queue-timeout; do
             run kvctl launch -n 1 --launcher yarn "$option" "$word" a.kv
+            assert_failure 2
+        done
+        for option in --name --namespace --volume --cpus --gpus --slots; do
+            run kvctl launch -n 1 --launcher k8s --image i "$option" "$word" a.kv
             assert_failure 2
         done
     done

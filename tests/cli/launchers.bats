@@ -30,7 +30,7 @@ root()
         assert_success
         assert_output --partial "launch"
     done < <(grep '^kvctl ' "$top/cli/launch/launchers.md")
-    assert_equal "$n" 7
+    assert_equal "$n" 10
 }
 
 @test "launchers: ssh is mpirun with ssh and the hosts" {
@@ -255,13 +255,13 @@ kvctl: launch: ${pair#* } did not run the job: ${pair% *} ended with exit code 3
     echo 'ann@n1' >user
     echo 'fe80::1' >address
     echo 'n1:2222' >port
-    cases=("2|-n 2 --launcher pbs train.kv|launch: there is no launcher \"pbs\"; there are local, mpi, ssh, sge, slurm and yarn"
+    cases=("2|-n 2 --launcher pbs train.kv|launch: there is no launcher \"pbs\"; there are local, mpi, ssh, sge, slurm, yarn and k8s"
         "2|-n 2 --launcher ssh train.kv|launch: --launcher ssh needs the hosts: -H HOSTFILE"
         "2|-n 2 --launcher local -H hosts train.kv|launch: -H is for the launchers mpi and ssh, and this is local"
         '2|-n 2 -H hosts --sync-dst-dir x train.kv|launch: --sync-dst-dir needs a path from /, not "x"'
         '2|-n 2 -H hosts --sync-dst-dir= train.kv|launch: --sync-dst-dir needs a path from /, not ""'
         "2|-n 2 --launcher mpi --sync-dst-dir /tmp/x train.kv|launch: --sync-dst-dir is for the launcher ssh, and this is mpi"
-        "2|-n 2 --queue-timeout 5 train.kv|launch: --queue-timeout is for the launchers ssh, sge, slurm and yarn, and this is local"
+        "2|-n 2 --queue-timeout 5 train.kv|launch: --queue-timeout is for the launchers ssh, sge, slurm, yarn and k8s, and this is local"
         "2|-n 2 --p3 train.kv|launch: --p3 has no meaning here: what is pushed and pulled always goes in parts, by priority"
         "2|-n 2 --env-server A=1 train.kv|launch: --env-server needs servers: -s SERVERS"
         "2|-n 2 --env NOT_SET_HERE train.kv|launch: --env NOT_SET_HERE: it is not set here"

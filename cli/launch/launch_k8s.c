@@ -1,0 +1,505 @@
+/* Every word and text of the user stands in the ConfigMap, in a script of the shell or as a file:
+ * Kubernetes would replace $(NAME) in the command of a pod. What stands elsewhere is a name of a
+ * narrow kind or in quotes. */
+#include "launch/launch_k8s.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "launch/launch_inner.h"
+#include "launch/launch_kubectl.h"
+#include "launch/launch_variables.h"
+#include "launch/launch_yaml.h"
+#include "options/options.h"
+#include "term/terminal.h"
+
+enum {
+    MOST_LABEL = 63,        /* of RFC 1123 */
+    MOST_BYTES = 1 << 20,   /* of a ConfigMap, all values together */
+    HOSTS_SECONDS = 600     /* until all pods answer, unless --queue-timeout says it */
+};
+
+/* What a pod sees of the ConfigMap, and what the operator puts there. */
+#define MOUNTED   "/mnt/kvctl"
+#define KEYS      "/root/.ssh"
+#define HOST_FILE "/etc/mpi/hostfile"
+#define KNOWN     "/tmp/known_hosts"
+
+/* ---- Files of a pod ---- */
+
+/* The launcher begins with this, then come variables and kvctl. The operator gives all pods one
+ * key; here it is that of the hosts too, so that ssh knows them. Daemons of Open MPI would start
+ * others from their hosts, which have no such ssh. */
+static const char launcher_begin[] =
+    "#!/bin/sh\n"
+    "printf '* %s\\n' \"$(cat " KEYS "/id_rsa.pub)\" >" KNOWN " || exit\n"
+    "export PATH=\"" MOUNTED "/entry/bin:$PATH\" OMPI_MCA_plm_rsh_no_tree_spawn=1\n";
+
+/* The first ssh in $PATH, which becomes the next one. */
+static const char ssh_file[] = "#!/bin/sh\n"
+                               "PATH=${PATH#*:}\n"
+                               "exec ssh -F " MOUNTED "/entry/ssh_config \"$@\"\n";
+
+static const char ssh_config_file[] = "IdentityFile " KEYS "/id_rsa\n"
+                                      "IdentitiesOnly yes\n"
+                                      "UserKnownHostsFile " KNOWN "\n"
+                                      "GlobalKnownHostsFile none\n"
+                                      "StrictHostKeyChecking yes\n"
+                                      "CheckHostIP no\n"
+                                      "LogLevel ERROR\n"
+                                      "Port 22\n";
+
+/* Ranks get the paths of the image. The folder of the key is open to all users of the pod, as
+ * Kubernetes mounts it, which sshd would refuse. */
+static const char worker_file[] =
+    "#!/bin/sh\n"
+    "mkdir -p /run/sshd || exit\n"
+    "exec /usr/sbin/sshd -D -e -f /dev/null -o Port=22 -o HostKey=" KEYS "/id_rsa \\\n"
+    "    -o AuthorizedKeysFile=" KEYS "/authorized_keys -o StrictModes=no \\\n"
+    "    -o SetEnv=\"PATH=$PATH${LD_LIBRARY_PATH:+ LD_LIBRARY_PATH=$LD_LIBRARY_PATH}\"\n";
+
+typedef struct k8s_file {
+    char key[32];        /* in the ConfigMap */
+    const char *path;    /* in the pod, below MOUNTED; its folder and name */
+    const char *folder;
+    char *bytes;
+    size_t n;
+    bool owned;          /* bytes are */
+} k8s_file;
+
+typedef struct k8s_job {
+    const launch_options *o;
+    char name[K8S_NAME];
+    int pods; /* with ranks */
+    k8s_file *files;
+    int64_t nfiles, cap, nscripts; /* nscripts: those that are not of kvctl itself */
+    buf entry, yaml;
+} k8s_job;
+
+/* ---- Names ---- */
+
+/* The digits of the last pod are part of the longest name that the operator makes. */
+static int longest_name(const k8s_job *j)
+{
+    char behind[32];
+    return MOST_LABEL - snprintf(behind, sizeof behind, "-worker-%d", j->pods - 1);
+}
+
+static bool is_label(const char *name, int most)
+{
+    size_t n = strlen(name);
+    for (size_t i = 0; i < n; i++)
+        if (!islower((unsigned char)name[i]) && !isdigit((unsigned char)name[i]) && name[i] != '-')
+            return false;
+    return n > 0 && n <= (size_t)most && name[0] != '-' && name[n - 1] != '-';
+}
+
+/* "Train 2.kv" becomes train-2: letters, digits and single -, beginning with a letter. */
+static void name_of_script(const k8s_job *j, const char *path, char name[K8S_NAME])
+{
+    int n = 0, most = longest_name(j);
+    const char *slash = strrchr(path, '/'), *text = slash ? slash + 1 : path;
+    const char *dot = strrchr(text, '.'), *end = dot && dot > text ? dot : text + strlen(text);
+    for (; text < end && n < most; text++) {
+        int c = tolower((unsigned char)*text);
+        bool fits = (c >= 'a' && c <= 'z') || (n > 0 && isdigit(c));
+        if (fits)
+            name[n++] = (char)c;
+        else if (n > 0 && name[n - 1] != '-')
+            name[n++] = '-';
+    }
+    while (n > 0 && name[n - 1] == '-')
+        n--;
+    name[n] = '\0';
+    if (n == 0)
+        snprintf(name, K8S_NAME, "kvctl");
+}
+
+static int choose_name(k8s_job *j, const char *script, kv_err *e)
+{
+    const char *given = j->o->name;
+    if (j->o->name_space && !is_label(j->o->name_space, MOST_LABEL))
+        return kv_err_set(e, KV_E_USAGE,
+                          "launch: --namespace needs up to %d small letters, digits and -, not "
+                          "\"%s\"",
+                          MOST_LABEL, j->o->name_space);
+    if (given && (!is_label(given, longest_name(j)) || isdigit((unsigned char)given[0])))
+        return kv_err_set(e, KV_E_USAGE,
+                          "launch: --name needs a small letter and up to %d more, digits or -, "
+                          "not \"%s\"",
+                          longest_name(j) - 1, given);
+    if (given)
+        snprintf(j->name, sizeof j->name, "%s", given);
+    else
+        name_of_script(j, script ? script : "", j->name);
+    return KV_OK;
+}
+
+/* ---- What the objects cannot hold ---- */
+
+static int check_utf8(const char *what, const char *text, kv_err *e)
+{
+    if (utf8_valid(text, strlen(text)))
+        return KV_OK;
+    return kv_err_set(e, KV_E_VALUE, "launch: %s \"%.200s\" is no UTF-8, which YAML needs", what,
+                      text);
+}
+
+static int check_texts(const launch_options *o, kv_err *e)
+{
+    check_utf8("--image", o->image, e);
+    for (int i = 0; i < o->nwords; i++)
+        check_utf8("the word", o->words[i], e);
+    for (int64_t i = 0; i < o->nvariables; i++) {
+        const char *text = o->variables[i].text;
+        if (!utf8_valid(text, strlen(text)))
+            kv_err_set(e, KV_E_VALUE, "launch: the value of %.*s is no UTF-8, which YAML needs",
+                       (int)strcspn(text, "="), text);
+    }
+    for (int64_t i = 0; i < o->nvolumes; i++)
+        check_utf8("--volume", o->volumes[i].path, e);
+    if (o->checkpoint)
+        check_utf8("--checkpoint", o->checkpoint, e);
+    return e->code;
+}
+
+/* A checkpoint is of use where it outlives the pods. */
+static int check_checkpoint(const launch_options *o, kv_err *e)
+{
+    if (!o->checkpoint)
+        return KV_OK;
+    for (int64_t i = 0; i < o->nvolumes; i++) {
+        size_t n = strlen(o->volumes[i].path);
+        if (strncmp(o->checkpoint, o->volumes[i].path, n) == 0 && o->checkpoint[n] == '/')
+            return KV_OK;
+    }
+    kv_err_set(e, KV_E_VALUE, "launch: --checkpoint \"%.200s\" lies on no volume of the pods",
+               o->checkpoint);
+    return kv_err_hint(e, "--volume CLAIM:/data --checkpoint /data/FILE");
+}
+
+/* ---- Files ---- */
+
+static k8s_file *add_file(k8s_job *j, kv_err *e)
+{
+    if (mem_grow(&j->files, &j->cap, j->nfiles + 1, sizeof *j->files, e))
+        return NULL;
+    k8s_file *f = &j->files[j->nfiles++];
+    *f = (k8s_file){.folder = "entry/"};
+    return f;
+}
+
+static void add_own(k8s_job *j, const char *key, const char *path, const char *text, kv_err *e)
+{
+    k8s_file *f = add_file(j, e);
+    if (!f)
+        return;
+    snprintf(f->key, sizeof f->key, "%s", key);
+    f->path = path;
+    f->bytes = (char *)text; /* not owned, and not written */
+    f->n = strlen(text);
+}
+
+/* Kubernetes takes paths below the mount alone. */
+static bool leaves_folder(const char *path)
+{
+    if (*path == '/')
+        return true;
+    for (const char *at = path; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
+        if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || !at[2]))
+            return true;
+    return false;
+}
+
+static int add_script(k8s_job *j, const char *path, kv_err *e)
+{
+    if (leaves_folder(path))
+        return kv_err_set(e, KV_E_VALUE,
+                          "launch: \"%.200s\" is no file of this folder, and pods get no others",
+                          path);
+    if (check_utf8("the name", path, e))
+        return e->code;
+    while (strncmp(path, "./", 2) == 0)
+        path += 2;
+    for (int64_t i = 0; i < j->nfiles; i++)
+        if (j->files[i].owned && strcmp(j->files[i].path, path) == 0)
+            return KV_OK;
+    k8s_file *f = add_file(j, e);
+    if (!f || file_read_text(path, &f->bytes, &f->n, e))
+        return e->code;
+    f->owned = true;
+    f->path = path;
+    f->folder = "job/";
+    snprintf(f->key, sizeof f->key, "file-%lld", (long long)++j->nscripts);
+    return KV_OK;
+}
+
+static int add_scripts(k8s_job *j, kv_err *e)
+{
+    const launch_options *o = j->o;
+    const char *script = NULL;
+    options each;
+    int rc = options_parse(&each, o->nwords + 1, o->words - 1, e);
+    for (int i = 0; !rc && i < each.ninputs; i++) {
+        if (each.inputs[i].kind != INPUT_FILE)
+            continue;
+        script = script ? script : each.inputs[i].text;
+        rc = add_script(j, each.inputs[i].text, e);
+    }
+    options_release(&each);
+    for (int64_t i = 0; !rc && i < o->nfiles; i++)
+        rc = add_script(j, o->files[i], e);
+    return rc ? rc : choose_name(j, script, e);
+}
+
+static int check_size(const k8s_job *j, kv_err *e)
+{
+    size_t n = 0;
+    for (int64_t i = 0; i < j->nfiles; i++)
+        n += j->files[i].n;
+    if (n <= MOST_BYTES)
+        return KV_OK;
+    kv_err_set(e, KV_E_VALUE,
+               "launch: the files of the job have %zu bytes, and a ConfigMap holds %d", n,
+               MOST_BYTES);
+    return kv_err_hint(e, "data belongs on a volume: --volume CLAIM:PATH");
+}
+
+/* ---- The script of the launcher ---- */
+
+static int make_entry(k8s_job *j, kv_err *e)
+{
+    launch_command inner = {0};
+    char seconds[32];
+    double wait = j->o->queue_timeout > 0 ? j->o->queue_timeout : HOSTS_SECONDS;
+    buf_add(&j->entry, launcher_begin);
+    variables_text(&j->entry, j->o, "export ", "\n", true);
+    launch_add_filled(&inner, "kvctl launch --launcher ssh -H " HOST_FILE " --queue-timeout {wait}",
+                      (launch_hole[]){{"wait", launch_seconds(seconds, wait)}, {NULL, NULL}});
+    if (inner_options(&inner, j->o, e) == KV_OK) {
+        buf_add(&j->entry, "exec ");
+        launch_command_text(&j->entry, &inner);
+        buf_char(&j->entry, '\n');
+    }
+    launch_command_release(&inner);
+    return buf_check(&j->entry, e);
+}
+
+/* ---- The objects ---- */
+
+static const char map_text[] = "# kvctl launch: {workers} workers and {servers} servers\n"
+                               "apiVersion: v1\n"
+                               "kind: ConfigMap\n"
+                               "metadata:\n"
+                               "  name: \"{name}-files\"\n"
+                               "[  namespace: \"{namespace}\"\n]";
+
+/* Pods of the operator are kept when the job has ended unless it is told otherwise. launch begins a
+ * job again by itself, so the operator does not. */
+static const char job_text[] = "---\n"
+                               "apiVersion: kubeflow.org/v2beta1\n"
+                               "kind: MPIJob\n"
+                               "metadata:\n"
+                               "  name: \"{name}\"\n"
+                               "[  namespace: \"{namespace}\"\n]"
+                               "spec:\n"
+                               "  slotsPerWorker: {slots}\n"
+                               "  sshAuthMountPath: " KEYS "\n"
+                               "  launcherCreationPolicy: WaitForWorkersReady\n"
+                               "  runPolicy:\n"
+                               "    backoffLimit: 0\n"
+                               "    cleanPodPolicy: Running\n"
+                               "  mpiReplicaSpecs:\n";
+
+/* sshd and the mounts of the operator need root. Workers are known to the others once their sshd
+ * answers. */
+static const char pod_text[] = "    {Role}:\n"
+                               "      replicas: {pods}\n"
+                               "      restartPolicy: {restart}\n"
+                               "      template:\n"
+                               "        spec:\n"
+                               "          containers:\n"
+                               "            - name: {role}\n"
+                               "              image: {image}\n"
+                               "              command:\n"
+                               "                - /bin/sh\n"
+                               "                - " MOUNTED "/entry/{role}\n"
+                               "              workingDir: {folder}\n"
+                               "              securityContext:\n"
+                               "                runAsUser: 0\n"
+                               "[              readinessProbe:\n"
+                               "                tcpSocket:\n"
+                               "                  port: {port}\n]"
+                               "[              resources:\n"
+                               "                limits:\n{limits}]"
+                               "              volumeMounts:\n"
+                               "                - name: kvctl\n"
+                               "                  mountPath: " MOUNTED "\n"
+                               "{mounts}"
+                               "          volumes:\n"
+                               "            - name: kvctl\n"
+                               "              configMap:\n"
+                               "                name: \"{name}-files\"\n"
+                               "                defaultMode: {mode}\n"
+                               "                items:\n"
+                               "{items}{volumes}";
+
+static const char shared_mount[] = "                - name: shared-memory\n"
+                                   "                  mountPath: /dev/shm\n";
+static const char shared_volume[] = "            - name: shared-memory\n"
+                                    "              emptyDir:\n"
+                                    "                medium: Memory\n";
+
+static void put_map(k8s_job *j, const launch_hole *holes)
+{
+    bool any = false;
+    launch_fill(&j->yaml, map_text, holes);
+    buf_add(&j->yaml, "data:\n");
+    for (int64_t i = 0; i < j->nfiles; i++) {
+        const k8s_file *f = &j->files[i];
+        if (utf8_valid(f->bytes, f->n))
+            yaml_text(&j->yaml, 2, f->key, f->bytes, f->n);
+    }
+    for (int64_t i = 0; i < j->nfiles; i++) {
+        const k8s_file *f = &j->files[i];
+        if (utf8_valid(f->bytes, f->n))
+            continue;
+        buf_printf(&j->yaml, "%s  %s: \"", any ? "" : "binaryData:\n", f->key);
+        yaml_base64(&j->yaml, f->bytes, f->n);
+        buf_add(&j->yaml, "\"\n");
+        any = true;
+    }
+}
+
+static void put_items(buf *out, const k8s_job *j)
+{
+    for (int64_t i = 0; i < j->nfiles; i++) {
+        buf path = {0};
+        buf_add(&path, j->files[i].folder);
+        buf_add(&path, j->files[i].path);
+        buf_printf(out, "                  - key: %s\n                    path: ", j->files[i].key);
+        yaml_quote(out, buf_text(&path), path.len);
+        buf_char(out, '\n');
+        out->failed |= path.failed;
+        buf_release(&path);
+    }
+}
+
+static void put_volumes(buf *mounts, buf *volumes, const launch_options *o)
+{
+    for (int64_t i = 0; i < o->nvolumes; i++) {
+        const launch_volume *v = &o->volumes[i];
+        buf_printf(mounts, "                - name: volume-%lld\n                  mountPath: ",
+                   (long long)i + 1);
+        yaml_quote(mounts, v->path, strlen(v->path));
+        buf_char(mounts, '\n');
+        buf_printf(volumes,
+                   "            - name: volume-%lld\n"
+                   "              persistentVolumeClaim:\n"
+                   "                claimName: \"%s\"\n",
+                   (long long)i + 1, v->claim);
+    }
+    if (o->slots > 1) { /* ranks of one pod share memory there, and Kubernetes gives 64 MiB */
+        buf_add(mounts, shared_mount);
+        buf_add(volumes, shared_volume);
+    }
+}
+
+static void put_limits(buf *out, const launch_options *o, int slots)
+{
+    static const char indent[] = "                  ";
+    if (o->cpus)
+        buf_printf(out, "%scpu: %lld\n", indent, (long long)o->cpus * slots);
+    if (o->memory)
+        buf_printf(out, "%smemory: %lldMi\n", indent, (long long)o->memory * slots);
+    if (o->gpus)
+        buf_printf(out, "%snvidia.com/gpu: %lld\n", indent, (long long)o->gpus * slots);
+}
+
+static void put_objects(k8s_job *j, kv_err *e)
+{
+    const launch_options *o = j->o;
+    char workers[16], servers[16], slots[16], pods[16];
+    buf image = {0}, limits = {0}, mounts = {0}, items = {0}, volumes = {0};
+    buf *const all[] = {&image, &limits, &mounts, &items, &volumes, &j->yaml};
+    snprintf(workers, sizeof workers, "%d", o->workers);
+    snprintf(servers, sizeof servers, "%d", o->servers);
+    snprintf(slots, sizeof slots, "%d", o->slots ? o->slots : 1);
+    snprintf(pods, sizeof pods, "%d", j->pods);
+    yaml_quote(&image, o->image, strlen(o->image));
+    put_limits(&limits, o, o->slots ? o->slots : 1);
+    put_items(&items, j);
+    put_volumes(&mounts, &volumes, o);
+    launch_hole holes[] = {{"Role", "Launcher"},
+                           {"role", "launcher"},
+                           {"pods", "1"},
+                           {"restart", "Never"},
+                           {"port", NULL},
+                           {"limits", NULL},
+                           {"name", j->name},
+                           {"namespace", o->name_space},
+                           {"workers", workers},
+                           {"servers", servers},
+                           {"slots", slots},
+                           {"image", buf_text(&image)},
+                           {"folder", j->nscripts ? MOUNTED "/job" : MOUNTED},
+                           {"mode", "365"}, /* 0555: one is a program */
+                           {"mounts", buf_text(&mounts)},
+                           {"items", buf_text(&items)},
+                           {"volumes", buf_text(&volumes)},
+                           {NULL, NULL}};
+    put_map(j, holes);
+    launch_fill(&j->yaml, job_text, holes);
+    launch_fill(&j->yaml, pod_text, holes);
+    const char *const worker[] = {"Worker", "worker", pods, o->restarts ? "OnFailure" : "Never",
+                                  "22", limits.len ? buf_text(&limits) : NULL};
+    for (size_t i = 0; i < sizeof worker / sizeof *worker; i++)
+        holes[i].value = worker[i];
+    launch_fill(&j->yaml, pod_text, holes);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        buf_check(all[i], e);
+    for (size_t i = 0; i + 1 < sizeof all / sizeof *all; i++)
+        buf_release(all[i]);
+}
+
+static int make(k8s_job *j, kv_err *e)
+{
+    const launch_options *o = j->o;
+    int ranks = o->workers + o->servers, slots = o->slots ? o->slots : 1;
+    j->pods = (ranks + slots - 1) / slots;
+    if (check_texts(o, e) || check_checkpoint(o, e) || make_entry(j, e))
+        return e->code;
+    add_own(j, "launcher", "launcher", buf_text(&j->entry), e);
+    add_own(j, "ssh", "bin/ssh", ssh_file, e);
+    add_own(j, "ssh-config", "ssh_config", ssh_config_file, e);
+    add_own(j, "worker", "worker", worker_file, e);
+    if (!e->code && !add_scripts(j, e) && !check_size(j, e))
+        put_objects(j, e);
+    return e->code;
+}
+
+int launch_k8s(const launch_options *o, int *code, kv_err *e)
+{
+    k8s_job j = {.o = o};
+    if (make(&j, e) == KV_OK) {
+        if (o->submit && !o->dry_run) {
+            kubectl_run(o, j.name, &j.yaml, code, e);
+        } else {
+            terminal_pass(stdout, buf_text(&j.yaml), j.yaml.len);
+            if (fflush(stdout))
+                file_error(e, "write", "stdout", errno);
+        }
+    }
+    for (int64_t i = 0; i < j.nfiles; i++)
+        if (j.files[i].owned)
+            mem_free(j.files[i].bytes);
+    mem_free(j.files);
+    buf_release(&j.entry);
+    buf_release(&j.yaml);
+    return e->code;
+}

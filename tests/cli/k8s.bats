@@ -1,0 +1,358 @@
+# kvctl launch --launcher k8s: the objects that it prints, and kubectl. What pods do with them:
+# tests/launch/k8s.bats.
+
+load help
+
+# Checks the objects on stdin against the schema of the operator and the rules of Kubernetes.
+checker()
+{
+    python3 -c 'import yaml' 2>/dev/null || skip "there is no python3 with yaml: scripts/setup launch installs it"
+    "$top/tests/launch/mpijob" "$@"
+}
+
+k8s()
+{
+    kvctl launch --launcher k8s --image i "$@"
+}
+
+@test "k8s: the objects, as they were looked at" {
+    printf 'create dist_sync\ninit 3 zeros(2)\npush 3 ones(2)\npull 3\n' >train.kv
+    printf '1,2\n3,4\n' >points.csv
+    kvctl launch --launcher k8s --image registry.example/kvctl:1.9 --namespace ml -n 4 -s 2 --slots 2 --cpus 2 \
+        --gpus 1 --memory 4096 --file points.csv --volume models:/models --checkpoint /models/c.kvs \
+        --checkpoint-every 50 --max-restarts 3 --env-worker OMP_NUM_THREADS=2 train.kv 0.1 >objects
+    diff "$top/tests/launch/mpijob.golden.yaml" objects
+    checker check <objects
+}
+
+@test "k8s: the objects fit the schema, whatever is asked for" {
+    echo 'print 1' >train.kv
+    while read -r words; do
+        # shellcheck disable=SC2086
+        k8s -n 2 $words train.kv >objects
+        checker check <objects
+    done <<'END'
+--dry-run
+-s 1 --slots 3
+-s 3 --slots 2 --gpus 1
+--memory 100 --cpus 3
+--volume a.b:/a --volume c:/c/d
+--name a --namespace 1e3
+--timeout 3.5 --deadline 2 --queue-timeout 7
+--file ./train.kv --env A=1
+END
+    k8s -n 4096 -c 'print 1' | checker check
+    k8s -n 1 -f train.kv -f ./train.kv train.kv >objects
+    checker check <objects
+    assert_equal "$(grep -c 'file-[0-9]: ' objects)" 1
+}
+
+@test "k8s: the schema refuses what is no such job" {
+    echo 'print 1' >train.kv
+    k8s -n 2 --volume a:/a train.kv >objects
+    checker check <objects
+    while IFS='|' read -r edit said; do
+        sed "$edit" objects >bad
+        run checker check <bad
+        assert_failure
+        assert_output --partial "$said"
+    done <<'END'
+s/slotsPerWorker: 1/slotsPerWorker: "1"/|slotsPerWorker is no int32
+s/slotsPerWorker/slotsPerPod/|no field spec.slotsPerPod
+s/v2beta1/v1/|apiVersion is
+s/restartPolicy: Never/restartPolicy: Always/|restartPolicy is 'Always'
+s/mountPath: "\/a"/path: "\/a"/|no field
+/mountPath: "\/a"/d|lacks mountPath
+s/name: "train"/name: 7/|name is no string
+s/Launcher:/Leader:/|the roles are
+s/replicas: 2/replicas: 0/|replicas
+s/claimName: .*/claimName: 3/|claimName is no string
+s/entry\/worker"/..\/worker"/|the path
+END
+}
+
+@test "k8s: names of jobs are made from those of scripts" {
+    for pair in train.kv=train "Train 2.kv=train-2" 7up.kv=up null.kv=null yes.kv=yes __.kv=kvctl ä.kv=kvctl \
+        a--b.c.kv=a-b-c -- .kv=kv; do
+        [ "$pair" != -- ] || continue
+        echo 'print 1' >"${pair%=*}"
+        k8s -n 1 "${pair%=*}" >objects
+        checker check <objects
+        grep -qx "  name: \"${pair#*=}\"" objects
+        grep -qx "  name: \"${pair#*=}-files\"" objects
+    done
+    local long
+    long=$(printf 'x%.0s' {1..100})
+    echo 'print 1' >"$long.kv"
+    for n in 1 10 11 4096; do
+        k8s -n $n "$long.kv" >objects
+        checker check <objects
+    done
+    for n in 54 55; do
+        run k8s -n 2 --name "${long:0:n}" -c 'print 1'
+        assert_equal "$status" "$((n == 54 ? 0 : 2))"
+    done
+    assert_output "kvctl: launch: --name needs a small letter and up to 53 more, digits or -, not \"${long:0:55}\""
+}
+
+# Texts that mean something to YAML, to Kubernetes or to a shell.
+texts=($'a\nb' $'a\n\n\n' $'\n' $'\n a' ' a' $'\ta' $'a\n\tb\n  c' 'a: b' '- a' '#a' "it's" '"a"' 'a\b' '$(A)' '$$(A)' '`a`'
+    '{{a}}' '[a]' '{a}' '*a' '&a' '!a' '%a' '@a' '|' '>' '~' null true 1e3 0x1F 012 '' ' ' $'a\r\nb' $'\e[31m' $'\x7f' $'\u0085'
+    $'a\u2028b' $'\ufeffa' $'\u202ea' 'ü' '中' '😀' '---' '...' $'---\na' $'a\n---\nb' 'a #b' "a' b" '-x' '<<' '=')
+
+@test "k8s: files, words and values come back as they were, whatever they hold" {
+    mkdir folder
+    local n=0 words=() files=()
+    for text in "${texts[@]}"; do
+        n=$((n + 1))
+        printf %s "$text" >"folder/$n"
+        printf '%s\n' "$text" >"folder/$n.line"
+        files+=(--file "folder/$n" --file "folder/$n.line")
+        words+=("$text")
+    done
+    # shellcheck disable=SC2016
+    names=('a b' "it's" '"q"' '$(A)' ': x' '- y' $'new\nline' 'ü' '#c' '{a}' 'a:b' '..c')
+    for name in "${names[@]}"; do
+        echo "$name" >"$name"
+        files+=(--file "$name")
+    done
+    head -c 3000 /dev/urandom >folder/bytes
+    for i in 0 1 2; do head -c "$i" folder/bytes >"folder/bytes.$i"; done
+    printf 'a\0b' >folder/nul
+    : >folder/empty
+    files+=(--file folder/bytes --file folder/nul --file folder/empty --file folder/bytes.0 --file folder/bytes.1
+        --file folder/bytes.2)
+    echo 'print 1' >train.kv
+    value=$(printf '%s|' "${texts[@]}")
+    k8s -n 1 --env "A=$value" "${files[@]}" train.kv "${words[@]}" >objects
+    checker unpack pod <objects
+    for file in folder/* "${names[@]}"; do
+        cmp -- "$file" "pod/job/$file"
+    done
+    fake kvctl 'printf %s "$KVCTL_ENV_a_A" >value; for word; do printf "%s\\0" "$word"; done >words'
+    sed -i 's|^printf.*||' pod/entry/launcher # it makes the file of known hosts
+    sh pod/entry/launcher
+    assert_equal "$(cat value; echo .)" "$value."
+    printf '%s\0' train.kv "${words[@]}" >wanted
+    tail -c "$(stat -c %s wanted)" words | cmp - wanted
+}
+
+@test "k8s: random texts come back" {
+    checker check </dev/null 2>/dev/null || true # skips
+    echo 'print 1' >train.kv
+    python3 - <<'END'
+import random
+random.seed(7)
+for i in range(400):
+    text = "".join(random.choice(" \t\n\n  -:#'\"|>ab\\ü\u2028\r") for _ in range(random.randrange(12)))
+    open(f"t{i}", "w", encoding="utf-8", newline="").write(text)
+END
+    mapfile -t files < <(printf -- '--file\n%s\n' t[0-9]*)
+    k8s -n 1 "${files[@]}" train.kv >objects
+    checker unpack pod <objects
+    for file in t[0-9]*; do
+        cmp -- "$file" "pod/job/$file"
+    done
+}
+
+@test "k8s: what is wrong is said before anything is printed" {
+    echo 'print 1' >train.kv
+    echo 'print 1' >../up.kv
+    mkdir folder
+    head -c 1048576 /dev/zero | tr '\0' x >big
+    while IFS='|' read -r code words text; do
+        # shellcheck disable=SC2086
+        run k8s -n 2 $words
+        assert_equal "$status ${lines[0]}" "$code kvctl: launch: $text"
+        refute_output --partial apiVersion
+    done <<END
+2|--image  train.kv|which script? kvctl launch -n WORKERS FILE
+2|--name Train train.kv|--name needs a small letter and up to 53 more, digits or -, not "Train"
+2|--name 1a train.kv|--name needs a small letter and up to 53 more, digits or -, not "1a"
+2|--name a- train.kv|--name needs a small letter and up to 53 more, digits or -, not "a-"
+2|--namespace a.b train.kv|--namespace needs up to 63 small letters, digits and -, not "a.b"
+2|--volume a train.kv|--volume needs CLAIM:PATH, a name and a path from / without ":", not "a"
+2|--volume a:b train.kv|--volume needs CLAIM:PATH, a name and a path from / without ":", not "a:b"
+2|--volume a:/ train.kv|--volume needs CLAIM:PATH, a name and a path from / without ":", not "a:/"
+2|--volume a:/b:c train.kv|--volume needs CLAIM:PATH, a name and a path from / without ":", not "a:/b:c"
+2|--volume A:/b train.kv|--volume needs CLAIM:PATH, a name and a path from / without ":", not "A:/b"
+2|--max-restarts 1 train.kv|--max-restarts needs --checkpoint FILE
+3|--checkpoint c.kvs --checkpoint-every 1 train.kv|--checkpoint "c.kvs" lies on no volume of the pods
+3|--volume a:/b --checkpoint /bc --checkpoint-every 1 train.kv|--checkpoint "/bc" lies on no volume of the pods
+3|../up.kv|"../up.kv" is no file of this folder, and pods get no others
+3|$PWD/train.kv|"$PWD/train.kv" is no file of this folder, and pods get no others
+3|--file folder/../../up.kv train.kv|"folder/../../up.kv" is no file of this folder, and pods get no others
+2|-H hosts train.kv|-H is for the launchers mpi and ssh, and this is k8s
+2|--pe x train.kv|--pe is for the launcher sge, and this is k8s
+4|-i|-i and - are for ranks of this machine, --launcher local
+END
+    run kvctl launch --launcher k8s -n 2 train.kv
+    assert_equal "$status $output" "2 kvctl: launch: --launcher k8s needs what the pods run: --image IMAGE"
+    run kvctl launch --image i -n 2 train.kv
+    assert_equal "$status $output" "2 kvctl: launch: --image is for the launcher k8s, and this is local"
+    run k8s -n 2 --file missing train.kv
+    assert_equal "$status $output" '5 kvctl: cannot read "missing": No such file or directory'
+    run k8s -n 2 --file folder train.kv
+    assert_failure 5
+    run k8s -n 2 --file big train.kv
+    assert_failure 3
+    assert_line --index 0 --regexp '^kvctl: launch: the files of the job have 104[0-9]* bytes, and a ConfigMap holds 1048576$'
+    assert_line --index 1 ' hint: data belongs on a volume: --volume CLAIM:PATH'
+    head -c 1040000 big >fits
+    k8s -n 2 --file fits train.kv | checker check
+}
+
+@test "k8s: what is no UTF-8 is refused, but in files" {
+    bad=$'x\xff'
+    echo 'print 1' >train.kv
+    echo 'print 1' >"$bad.kv"
+    for words in "$bad.kv" "train.kv|$bad" "--env|A=$bad|train.kv" "--volume|a:/$bad|train.kv" "--file|$bad.kv|train.kv" \
+        "--image|$bad|train.kv" "--name|$bad|train.kv" "--checkpoint|/b/$bad|--checkpoint-every|1|--volume|a:/b|train.kv"; do
+        IFS='|' read -r -a each <<<"$words"
+        run k8s -n 2 "${each[@]}"
+        assert_failure
+        refute_output --partial apiVersion
+    done
+    run k8s -n 2 train.kv "$bad"
+    assert_equal "$status $output" '3 kvctl: launch: the word "x\xff" is no UTF-8, which YAML needs'
+    run k8s -n 2 --env "A=$bad" train.kv
+    assert_equal "$status $output" '3 kvctl: launch: the value of A is no UTF-8, which YAML needs'
+}
+
+# A kubectl that keeps what it is given: each call takes the next line of the file `pods` as the answer of
+# `get pods`, and the last one for ever; $FAIL is the word of a call that fails.
+kubectl_stub()
+{
+    : >calls
+    export STUB=$PWD
+    fake kubectl 'cd "$STUB"
+printf "%s\n" "$*" >>calls
+[ "$1" != --namespace ] || shift 2
+case " $FAIL " in *" $1 "*) echo "kubectl: no $1 today" >&2; exit 3 ;; esac
+case $1 in
+create)
+    cat >objects
+    sed -n "s/^  name: \"\(.*\)-files\"/configmap\/\1-files/p; s/^  name: \"\([^-]*\)\"/mpijob.kubeflow.org\/\1/p" objects
+    [ -z "$EXISTS" ] || { echo "Error from server (AlreadyExists)" >&2; exit 1; } ;;
+get)
+    head -n 1 pods
+    [ "$(wc -l <pods)" = 1 ] || sed -i 1d pods ;;
+logs)
+    [ -z "$HANG" ] || { touch logged; exec sleep 1000; }
+    [ "$2" != -f ] || [ -z "$BREAK" ] || { echo "$BREAK"; exit 1; }
+    cat log ;;
+esac'
+    printf '[0] 1\n[1] 2\n' >log
+    printf '%s\n' ',,,,' 'p-1,Pending,,ContainerCreating,' 'p-1,Pending,,ContainerCreating,' p-1,Running,,, p-1,Succeeded,0,, >pods
+    echo 'print 1' >train.kv
+}
+
+deleted="delete --ignore-not-found --cascade=foreground configmap/train-files mpijob.kubeflow.org/train"
+
+@test "k8s: kubectl gets the objects, its log is shown, and all is deleted at the end" {
+    kubectl_stub
+    k8s --namespace ml -n 2 train.kv >wanted
+    k8s --namespace ml -n 2 --submit train.kv >out 2>err
+    diff wanted objects
+    diff log out
+    diff - err <<'END'
+kvctl: created configmap/train-files and mpijob.kubeflow.org/train
+kvctl: the launcher waits: ContainerCreating
+kvctl: deleted configmap/train-files and mpijob.kubeflow.org/train
+END
+    assert_equal "$(cut -d ' ' -f 1,2 calls | sort | uniq -c | tr -s ' ')" " 9 --namespace ml"
+    assert_equal "$(sed -n 1p calls)" "--namespace ml create -o name -f -"
+    assert_equal "$(tail -n 1 calls)" "--namespace ml $deleted"
+    k8s -n 2 --submit --dry-run train.kv | diff <(grep -v namespace wanted) -
+    assert_equal "$(wc -l <calls)" 9
+}
+
+@test "k8s: the exit code of the launcher is passed on" {
+    kubectl_stub
+    echo 'p-1,Failed,9,Error,' >pods
+    run k8s -n 2 --submit train.kv
+    assert_failure 9
+    assert_line "[1] 2"
+    run tail -n 1 calls
+    assert_output "$deleted"
+    echo 'p-1,Failed,,Evicted,' >pods
+    run k8s -n 2 --submit train.kv
+    assert_failure 6
+    assert_line "kvctl: launch: the launcher has ended without an exit code: Evicted"
+    printf '%s\n' p-1,Running,,, ',,,,' >pods
+    run k8s -n 2 --submit train.kv
+    assert_failure 6
+    assert_line "kvctl: launch: the pod of the launcher is gone"
+    run tail -n 1 calls
+    assert_output "$deleted"
+}
+
+@test "k8s: a log that breaks off goes on where it ended" {
+    kubectl_stub
+    printf '%s\n' p-1,Running,,, p-1,Running,,, p-1,Succeeded,0,, >pods
+    BREAK='[0] 1' run k8s -n 2 --submit train.kv
+    assert_success
+    assert_equal "$(grep '^\[' <<<"$output")" "$(cat log)"
+    refute_output --partial missing
+    printf '%s\n' p-1,Running,,, p-1,Succeeded,0,, >pods
+    BREAK='a line that the log has no more' run k8s -n 2 --submit train.kv
+    assert_success
+    assert_line "kvctl: Kubernetes has shortened the log of p-1: lines may be missing"
+    echo 'p-1,Failed,9,Error,' >pods
+    FAIL=logs run k8s -n 2 --submit train.kv
+    assert_failure 9
+    assert_line "kvctl: the log of p-1 cannot be read to its end: kubectl: no logs today"
+}
+
+@test "k8s: a kubectl that fails" {
+    kubectl_stub
+    FAIL=create run k8s -n 2 --submit train.kv
+    assert_failure 6
+    assert_output "kubectl: no create today
+kvctl: launch: kubectl create ended with exit code 3"
+    assert_equal "$(wc -l <calls)" 1
+    # what it has made is deleted, and nothing else
+    EXISTS=1 run k8s -n 2 --submit train.kv
+    assert_failure 6
+    assert_line "Error from server (AlreadyExists)"
+    assert_line "kvctl: launch: kubectl create ended with exit code 1"
+    run tail -n 1 calls
+    assert_output "$deleted"
+    FAIL=delete run k8s -n 2 --submit train.kv
+    assert_success
+    assert_line "kubectl: no delete today"
+    assert_line "kvctl: kubectl delete failed, and these may remain: configmap/train-files and mpijob.kubeflow.org/train"
+    rm bin/kubectl
+    ln -s "$(command -v env)" bin/env
+    run env PATH="$PWD/bin" "$build/kvctl" launch --launcher k8s --image i -n 2 --submit train.kv
+    assert_equal "$status ${lines[0]}" "4 kvctl: launch: there is no kubectl in \$PATH"
+    run env PATH="$PWD/bin" "$build/kvctl" launch --launcher k8s --image i -n 2 train.kv
+    assert_success
+}
+
+@test "k8s: a job that does not start in time is taken back" {
+    kubectl_stub
+    echo 'p-1,Pending,,ImagePullBackOff,' >pods
+    run k8s -n 2 --queue-timeout 1 --submit train.kv
+    assert_failure 6
+    assert_line "kvctl: the launcher waits: ImagePullBackOff"
+    assert_line "kvctl: launch: k8s did not start the job within 1 s: ImagePullBackOff"
+    run tail -n 1 calls
+    assert_output "$deleted"
+}
+
+@test "k8s: Ctrl-C deletes the objects" {
+    kubectl_stub
+    echo p-1,Running,,, >pods
+    for signal in INT TERM; do
+        rm -f logged
+        HANG=1 "$build/kvctl" launch --launcher k8s --image i -n 2 --submit train.kv >out 2>&1 3>&- &
+        local launch=$! status=0
+        until [ -e logged ]; do sleep 0.05; done
+        kill -$signal "$launch"
+        wait "$launch" || status=$?
+        number=$(kill -l $signal)
+        assert_equal "$status $(tail -n 1 out)" "$((128 + number)) kvctl: the job was ended by signal $number"
+        assert_equal "$(tail -n 1 calls)" "$deleted"
+    done
+}
