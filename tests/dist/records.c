@@ -534,6 +534,32 @@ TEST(records_without_memory_to_keep_a_push)
     give_up_store();
 }
 
+/* Without memory for the answer to a pull this rank is lost. */
+TEST(records_without_memory_to_answer_a_pull)
+{
+    int lost = 0;
+    open_store(form("dist_sync", false, false, -1));
+    init_key(0, NULL, 3);
+    for (bool again = true; again; lost += again) {
+        no_more();
+        pull(1, 0, 0, 22);
+        mem_fail_at(-(lost + 1));
+        alone_taker.settle();
+        mem_fail_at(0);
+        again = alone_cannot_serve > lost;
+    }
+    CHECK(lost > 1);
+    settle();
+    value(1, 22, 9, 3, 0);
+    no_more();
+    push(0, 0, 1, 11, 1, 0); /* no answer is counted that is not sent */
+    push(1, 0, 1, 21, 1, 0);
+    settle();
+    done(0, 11, 1);
+    done(1, 21, 1);
+    give_up_store();
+}
+
 /* ---- A link without room ---- */
 
 TEST(records_wait_for_room)

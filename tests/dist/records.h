@@ -87,6 +87,8 @@ static inline void failed(int rank, uint64_t request, kv_code code, const char *
 {
     kv_err e;
     const sent *x = next_to(rank, LINK_FAILED, request);
+    if (link_is_call(&x->r)) /* it names neither a store nor a part */
+        CHECK(!x->r.store && !x->r.part);
     memcpy(&e, x->data, sizeof e);
     CHECK_TEXT(e.text, text);
     CHECK_INT(e.code, code);

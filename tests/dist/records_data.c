@@ -527,7 +527,7 @@ TEST(records_two_large_parts_of_a_request)
     give_up_store();
 }
 
-enum { MANY = (1 << 19) + 8 * 1000 + 3, AT_ONCE = 1 << 18 };
+enum { MANY = (1 << 20) + 8 * 1000 + 3, AT_ONCE = 1 << 18 };
 
 /* Codes of all elements from both workers, in records of AT_ONCE of them. */
 static void push_many_codes(const push_codes *how, const char *codes)
