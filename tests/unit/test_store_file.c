@@ -187,6 +187,9 @@ TEST(store_file_refuses_callbacks)
     CHECK_OK(kv_set_updater(s, ignore_push, NULL, NULL, &e));
     CHECK_ERR(kv_save(s, FILE_NAME, &e), KV_E_UNSUPPORTED,
               "a file cannot hold an updater that is a C function");
+    CHECK_INT(kv_save(s, FILE_NAME, &e), KV_E_UNSUPPORTED);
+    CHECK_TEXT(e.hint,
+               "save before kv_set_updater, or set a rule, whose text goes into the file");
     CHECK(access(FILE_NAME, F_OK) != 0);
     kv_free(s);
     leave_folder(FILE_NAME, NULL);
@@ -425,7 +428,35 @@ TEST(store_file_of_a_later_format)
     write_metadata(&item, 1, pairs, 2);
     check_load_fails(FILE_NAME, KV_E_FORMAT,
                      "w.kvs: a store in format \"2\", this version reads format 1");
+    kv_err e = {0};
+    kv *s = NULL;
+    CHECK_INT(kv_load(&s, FILE_NAME, &e), KV_E_FORMAT);
+    CHECK_TEXT(e.hint, "a later version wrote it");
     kv_array_unref(a);
+    leave_folder(FILE_NAME, NULL);
+}
+
+/* A key of all rows, and one of some rows, with the same name. */
+TEST(store_file_keys_that_stand_in_it_twice)
+{
+    checkpoint_text pairs[] = {{"kvstore.format", "1"},     {"kvstore.type", "local"},
+                               {"kvstore.key_type", NULL},  {"kvstore.pushes", "0 0"},
+                               {"kvstore.updates", "0 0"},  {"kvstore.order", "0 1"},
+                               {"kvstore.updater", "assign"}, {"kvstore.rows.3", "4"}};
+    kv_array *ids = io_array(KV_INT64, 1, (int64_t[]){1}, (double[]){2}),
+             *row = io_array(KV_FLOAT32, 1, (int64_t[]){1}, (double[]){5});
+    safetensors_item items[] = {
+        {"3", row}, {"__rows__/3/data", row}, {"__rows__/3/row_ids", ids}};
+    enter_folder();
+    for (int text = 0; text < 2; text++) {
+        pairs[2].text = text ? "text" : "integer";
+        write_metadata(items, 3, pairs, 8);
+        check_load_fails(FILE_NAME, KV_E_FORMAT,
+                         text ? "w.kvs: the key \"3\" stands in it twice"
+                              : "w.kvs: the key 3 stands in it twice");
+    }
+    kv_array_unref(ids);
+    kv_array_unref(row);
     leave_folder(FILE_NAME, NULL);
 }
 
@@ -442,6 +473,8 @@ TEST(store_file_of_numbers_that_no_store_keeps)
           fwrite("ab", 2, 1, f) == 1 && fclose(f) == 0);
     CHECK_INT(kv_load(&s, FILE_NAME, &e), KV_E_DTYPE);
     CHECK_TEXT(e.text, "w.kvs: tensor \"w\" is F8_E4M3, which no store keeps");
+    CHECK_TEXT(e.hint, "init * @FILE takes its values as numbers of another dtype; kvctl convert "
+                       "--dtype changes the file");
     CHECK(!s);
     leave_folder(FILE_NAME, NULL);
 }
@@ -698,6 +731,20 @@ TEST(store_file_metadata_of_other_tools)
 }
 
 /* A failed write leaves the old file, and no other. */
+/* A key of two rows of four. */
+static void init_rows(kv *s, kv_key key)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    void *data;
+    CHECK_OK(kv_array_new_sparse(&a, KV_FLOAT32, 2, (int64_t[]){4, 1}, 2, (int64_t[]){1, 3},
+                                 (kv_ctx){KV_CPU, 0}, &e));
+    CHECK_OK(kv_array_write_rows(a, &data, &e));
+    memcpy(data, (float[]){5, 6}, 8);
+    init_array(s, key, a);
+    kv_array_unref(a);
+}
+
 TEST(store_file_without_memory)
 {
     kv_err e = {0};
@@ -705,6 +752,7 @@ TEST(store_file_without_memory)
     kv *s = make("local"), *t = NULL;
     init_number(s, name("w"), 1);
     init_number(s, name("v"), 1);
+    init_rows(s, name("r"));
     set_rule_with(s, "updater f(by = 1) { stored += input * by }", (kv_opt[]){{"by", "2"}}, 1);
     CHECK_OK(kv_save(s, FILE_NAME, &e));
     push_number(s, name("w"), 4);
@@ -730,6 +778,8 @@ TEST(store_file_without_memory)
         e = (kv_err){0};
     }
     CHECK_INT(number_of(t, name("w")), 9);
+    CHECK_TEXT(info_at(t, 2).key.name, "r");
+    CHECK_INT(info_at(t, 2).storage, KV_ROW_SPARSE);
     kv_free(t);
     kv_free(s);
     leave_folder(FILE_NAME, NULL);
