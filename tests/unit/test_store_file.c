@@ -785,6 +785,27 @@ TEST(store_file_without_memory)
     leave_folder(FILE_NAME, NULL);
 }
 
+TEST(store_file_without_memory_for_a_name)
+{
+    kv_err e = {0};
+    enter_folder();
+    kv *s = make("local"), *t = NULL;
+    init_rows(s, name("r"));
+    CHECK_OK(kv_save(s, FILE_NAME, &e));
+    int rc = KV_E_MEMORY;
+    for (int n = 1; rc; n++) {
+        mem_fail_at(n);
+        rc = kv_load(&t, FILE_NAME, &e);
+        mem_fail_at(0);
+        CHECK_INT(rc, e.code);
+        e = (kv_err){0};
+    }
+    CHECK_TEXT(info_at(t, 0).key.name, "r");
+    kv_free(t);
+    kv_free(s);
+    leave_folder(FILE_NAME, NULL);
+}
+
 /* A name that is registered when a store is saved need not be when it is loaded, here by another
  * process. */
 TEST(store_file_registered_name)
