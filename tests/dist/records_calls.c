@@ -238,6 +238,50 @@ TEST(records_counts_of_many_workers)
     CHECK(!server_stores);
 }
 
+/* ---- Looks from beside the script ---- */
+
+/* Part 0 is at this round, and all its elements are x. */
+static void looks(int64_t turn, float x)
+{
+    ask_look head;
+    float got[N];
+    ask(1, 32, ASK_LOOK, (link_args){.look = 0}, NULL, 0);
+    const sent *y = replied(1, 32);
+    CHECK_INT(y->r.bytes, sizeof head + sizeof got);
+    memcpy(&head, y->data, sizeof head);
+    memcpy(got, y->data + sizeof head, sizeof got);
+    CHECK_INT(head.round, turn);
+    for (int i = 0; i < N; i++)
+        CHECK_INT(got[i], x);
+}
+
+/* A look is no pull: it comes before pushes that were sent before it, and none waits for it. */
+TEST(records_looks)
+{
+    ask_round x;
+    open_store(form("dist_sync", false, false, -1));
+    init_key(0, NULL, 2);
+    looks(0, 2);
+    push(0, 0, 1, 11, 4, 0);
+    settle();
+    looks(0, 2);
+    ask(1, 33, ASK_ROUNDS, none, NULL, 0);
+    memcpy(&x, replied(1, 33)->data, sizeof x);
+    CHECK_INT(x.round, 0);
+    CHECK_INT(x.pushed, 1);
+    CHECK_INT(x.missing, 2);
+    push(1, 0, 1, 21, 5, 0);
+    settle();
+    done(0, 11, 1);
+    done(1, 21, 1);
+    looks(1, 9);
+    ask(1, 34, ASK_LOOK, (link_args){.look = 1}, NULL, 0);
+    failed(1, link_call_number(34), KV_E_KEY, "there is no such key on server 2");
+    settle();
+    no_more();
+    give_up_store();
+}
+
 /* ---- Waits ---- */
 
 /* The entries of a reply to ASK_MISSED. */
