@@ -1,4 +1,4 @@
-/* The pool of threads: how many there are, when they wake, what a child of fork has, and waits with a
+/* The pool of threads: their number, how they wake, the pool of a child of fork, and waits with a
  * limit. Jobs and tasks of the engine are in test_engine.c. */
 #include "engine/pool.h"
 
@@ -41,13 +41,23 @@ static void has_workers(int n)
     CHECK_INT(pool_workers(), n);
 }
 
-/* All processors at most, unless the number is given. */
+/* The number that the next file would have. */
+static int next_file(void)
+{
+    int n = dup(STDOUT_FILENO);
+    close(n);
+    return n;
+}
+
+/* All processors at most, unless the number is given; the file of the quota is closed. */
 static void has_some_workers(int unused)
 {
     cpu_set_t set;
+    int file = next_file();
     (void)unused;
     CHECK(sched_getaffinity(0, sizeof set, &set) == 0);
     CHECK(pool_workers() >= 1 && pool_workers() <= CPU_COUNT(&set));
+    CHECK_INT(next_file(), file);
 }
 
 TEST(pool_sizes)
