@@ -293,6 +293,39 @@ TEST(engine_errors_come_from_the_group_once)
     CHECK_OK(engine_take_error(&group, &e));
 }
 
+static engine_group inner_group;
+
+static int runs_of_inner(engine_op *op, kv_err *e)
+{
+    (void)e;
+    CHECK(op->group == &inner_group && engine_running() == &inner_group);
+    return KV_OK;
+}
+
+/* Runs an operation of another group within this one. */
+static int runs_of_outer(engine_op *op, kv_err *e)
+{
+    engine_op inner = {.run = runs_of_inner, .group = &inner_group};
+    CHECK(engine_running() == op->group);
+    CHECK_INT(engine_run_now(&inner, e), KV_OK);
+    CHECK(engine_running() == op->group);
+    return KV_OK;
+}
+
+TEST(engine_a_thread_knows_the_group_of_its_operation)
+{
+    engine_group group = {0};
+    kv_err e = {0};
+    engine_op now = {.run = runs_of_outer, .group = &group},
+              later = {.run = runs_of_outer, .group = &group};
+    CHECK(!engine_running());
+    CHECK_OK(engine_run_now(&now, &e));
+    CHECK(!engine_running());
+    engine_submit(&later);
+    engine_wait_group(&group, 0);
+    CHECK(!engine_running());
+}
+
 static int begins(engine_op *op, kv_err *e)
 {
     (void)op;
