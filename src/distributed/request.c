@@ -734,16 +734,22 @@ static request *find_posted(request *rq)
     return rq;
 }
 
+/* The next one that ends with the loss, in list *i or behind it. The lock is taken once for all of
+ * these, since a rank that has lost another one asks again each time that it drives. */
+static request *next_posted(int *i)
+{
+    request *rq = NULL;
+    pthread_mutex_lock(&inflight.lock);
+    while (*i < REQUEST_LISTS && !(rq = find_posted(inflight.lists[*i])))
+        ++*i;
+    pthread_mutex_unlock(&inflight.lock);
+    return rq;
+}
+
 void request_lost(const kv_err *why)
 {
-    for (int i = 0; i < REQUEST_LISTS;) {
-        pthread_mutex_lock(&inflight.lock);
-        request *rq = find_posted(inflight.lists[i]);
-        pthread_mutex_unlock(&inflight.lock);
-        if (!rq) {
-            i++;
-            continue;
-        }
+    int i = 0;
+    for (request *rq; (rq = next_posted(&i));) {
         rq->error = rq->error.code ? rq->error : *why;
         rq->waiting = 0;
         request_look_at_end(rq);
