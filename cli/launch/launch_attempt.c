@@ -336,6 +336,19 @@ static void lose_mpirun(job *j, const char *why)
     lose(j, -1, EXIT_PEER, "%s", why);
 }
 
+/* All is well for mpirun, which waited for all watchers: one that did not tell the end of its rank
+ * was killed. */
+static void lose_untold(job *j)
+{
+    char name[160];
+    for (int i = 0; i < j->n && !j->stopped_ms; i++) {
+        if (!j->ranks[i].pid || j->ranks[i].ended)
+            continue;
+        name_rank(j, i, name);
+        lose(j, i, EXIT_PEER, "%s was killed", name);
+    }
+}
+
 /* Also reaps what has become a child of this process. */
 static void look_at_mpirun(job *j)
 {
@@ -358,6 +371,10 @@ static void look_at_mpirun(job *j)
         for (int i = 0; i < j->n; i++)
             all &= j->ranks[i].ended;
         if (j->end_ms || (all && !j->stopped_ms))
+            continue;
+        if (WEXITSTATUS(status) == 0)
+            lose_untold(j);
+        if (j->end_ms)
             continue;
         snprintf(why, sizeof why, "mpirun ended with exit code %d", WEXITSTATUS(status));
         lose_mpirun(j, why);
@@ -414,9 +431,18 @@ static void look_at_early(job *j, int64_t now)
 
 static void look_at_hosts(job *j)
 {
+    char name[160], why[512];
     int number = j->end_ms ? -1 : loss_find(j);
-    if (number >= 0)
+    if (number < 0)
+        return;
+    if (loss_is_host(j, number)) {
         lose_host(j, number);
+        return;
+    }
+    name_rank(j, number, name);
+    loss_name_silent(j, number, name, why, sizeof why);
+    lose(j, number, EXIT_PEER, "%s", why);
+    j->ranks[number].ended = true; /* nobody will tell */
 }
 
 static void look_at_time(job *j)

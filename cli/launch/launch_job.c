@@ -98,8 +98,8 @@ static int run_attempts(const launch_options *o, const launch_hosts *h, const la
         if (rc || !j.lost || o->restarts == 0)
             break;
         if (again == o->restarts) {
-            fprintf(stderr, "kvctl: the job was restarted %d time%s and is given up\n", again,
-                    again == 1 ? "" : "s");
+            terminal_say("kvctl: the job was restarted %d time%s and is given up", again,
+                         again == 1 ? "" : "s");
             break;
         }
         if (o->by == LAUNCH_SSH && !prepare(h, o, &m, code, e)) {

@@ -21,30 +21,50 @@ static bool on_one_host(const job *j, int a, int b)
     return strcmp(j->ranks[a].host, j->ranks[b].host) == 0;
 }
 
-static bool is_silent(const job *j, int number, double deadlines)
+/* Milliseconds; 0: nothing is known of it yet. */
+static int64_t silence_of_watcher(const job *j, int number)
 {
-    int64_t last = j->unheard_ms;
-    if (j->is_local || !j->ranks[number].pid)
-        return false;
-    for (int i = 0; i < j->n; i++)
-        if (on_one_host(j, i, number) && j->ranks[i].heard_ms > last)
-            last = j->ranks[i].heard_ms;
-    return (double)(clock_ms() - last) > j->o->deadline * 1000 * deadlines;
+    const rank *r = &j->ranks[number];
+    int64_t last = r->heard_ms > j->unheard_ms ? r->heard_ms : j->unheard_ms;
+    return j->is_local || !r->pid ? 0 : clock_ms() - last;
+}
+
+/* That of the watcher that was heard last. */
+static int64_t silence_of_host(const job *j, int number)
+{
+    int64_t least = silence_of_watcher(j, number);
+    for (int i = 0; i < j->n; i++) {
+        int64_t one = on_one_host(j, i, number) ? silence_of_watcher(j, i) : least;
+        least = one < least ? one : least;
+    }
+    return least;
+}
+
+static bool is_longer(const job *j, int64_t ms, double deadlines)
+{
+    return (double)ms > j->o->deadline * 1000 * deadlines;
 }
 
 /* The watchers of a host that lives were heard an eighth of the deadline ago, those of one that
  * died no later than its ranks: half of it is far from both. */
 bool loss_is_host(const job *j, int number)
 {
-    return number >= 0 && number < j->n && is_silent(j, number, 0.5);
+    return number >= 0 && number < j->n && is_longer(j, silence_of_host(j, number), 0.5);
 }
 
 int loss_find(const job *j)
 {
     for (int i = 0; i < j->n; i++)
-        if (!j->ranks[i].ended && is_silent(j, i, j->ssh_ended ? 0.5 : 1.5))
+        if (!j->ranks[i].ended && (is_longer(j, silence_of_watcher(j, i), 1.5) ||
+                                   (j->ssh_ended && loss_is_host(j, i))))
             return i;
     return -1;
+}
+
+void loss_name_silent(const job *j, int number, const char *name, char *why, size_t size)
+{
+    snprintf(why, size, "%s has not been heard for %lld s", name,
+             (long long)silence_of_watcher(j, number) / 1000);
 }
 
 void loss_name_host(const job *j, int number, char *why, size_t size)

@@ -18,8 +18,12 @@ bool loss_is_host(const job *j, int number);
 
 /* A rank that has not ended and whose host is silent: for half of the deadline when an ssh has
  * ended, else for longer than the ranks wait for each other, because those that have not joined do
- * not. -1: there is none. */
+ * not. Also one whose watcher alone is silent for so long: it was killed, and its rank with it.
+ * -1: there is none. */
 int loss_find(const job *j);
+
+/* "rank 1 (worker) on n2 has not been heard for 15 s": `name` of it, and its watcher's silence. */
+void loss_name_silent(const job *j, int number, const char *name, char *why, size_t size);
 
 /* "host n2 is lost, with ranks 1, 3 and 5": those on the host of this one that have not ended. */
 void loss_name_host(const job *j, int number, char *why, size_t size);

@@ -132,6 +132,17 @@ END
     assert_line --regexp '^kvctl: rank 1 \(worker\) was killed'
 }
 
+# The ranks do not miss one that has not joined, and launch has no pid to look for on other hosts.
+@test "faults: a rank of several hosts whose watcher is killed before it joins is lost" {
+    cat >job.kv <<'END'
+!if [ $OMPI_COMM_WORLD_RANK = 1 ]; then kill -9 $(ps -o ppid= -p $PPID); sleep 5; fi
+create dist_sync
+END
+    job 17 --launcher mpi -n 2 --deadline 2 job.kv
+    assert_failure 6
+    assert_line --regexp '^kvctl: rank 1 \(worker\) on .* has not been heard for [34] s$'
+}
+
 @test "faults: mpirun is killed" {
     script push 1 'kill -9 $(ps -o ppid= -p $(ps -o ppid= -p $PPID))' >job.kv
     job 11 -n 2 job.kv

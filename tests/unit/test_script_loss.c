@@ -49,9 +49,27 @@ TEST(loss_by_silence)
     CHECK_INT(loss_find(&s.j), 1);
     s.ranks[1].ended = true;
     CHECK_INT(loss_find(&s.j), 3);
-    s.ranks[1].heard_ms = clock_ms(); /* its watcher stays */
-    CHECK_INT(loss_find(&s.j), -1);
+    s.ranks[1].heard_ms = clock_ms(); /* its watcher stays: those of ranks 3 and 5 are lost alone */
+    CHECK_INT(loss_find(&s.j), 3);
     CHECK(!loss_is_host(&s.j, 3));
+    s.ranks[3].heard_ms = s.ranks[5].heard_ms = clock_ms() - 14000;
+    CHECK_INT(loss_find(&s.j), -1);
+}
+
+TEST(loss_of_a_watcher)
+{
+    scene s;
+    char why[512];
+    begin(&s, 6);
+    s.ranks[3].heard_ms = clock_ms() - 16000;
+    CHECK_INT(loss_find(&s.j), 3);
+    CHECK(!loss_is_host(&s.j, 3));
+    loss_name_silent(&s.j, 3, "rank 3 (worker) on n2", why, sizeof why);
+    CHECK(strcmp(why, "rank 3 (worker) on n2 has not been heard for 16 s") == 0);
+    s.j.ssh_ended = true;
+    CHECK_INT(loss_find(&s.j), 3);
+    s.ranks[3].ended = true;
+    CHECK_INT(loss_find(&s.j), -1);
 }
 
 /* Messages were not read yet, or launch itself was stopped. */
