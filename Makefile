@@ -435,7 +435,13 @@ SIM_TESTS := $(if $(findstring -fsanitize,$(OPT)),,$(BUILD)/kvsim $(BUILD)/kvsca
 # Its fibers jump to other stacks, which a check of longjmp takes for a mistake.
 $(BUILD)/tests/sim/%.o: ALL_CFLAGS += -Itests/sim -U_FORTIFY_SOURCE
 # Random faulty jobs, and jobs of many ranks.
-$(BUILD)/kvsim: $(call obj,$(filter-out tests/sim/scale%.c,$(wildcard tests/sim/*.c)) cli/launch/launch_folder.c)
+# launch and its watchers, which ask the simulation for what they ask of the system elsewhere.
+sim_launch := $(addprefix $(BUILD)/sim/launch_,job.o attempt.o children.o loss.o rank.o folder.o wire.o)
+$(sim_launch): $(BUILD)/sim/%.o: cli/launch/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(ALL_CFLAGS) -U_FORTIFY_SOURCE -Itests/sim -include redirect.h -MMD -MP -c -o $@ $<
+$(BUILD)/sim/launch_job.o: ALL_CFLAGS += -Dattempt_run=sim_attempt_run
+$(BUILD)/kvsim: $(call obj,$(filter-out tests/sim/scale%.c,$(wildcard tests/sim/*.c))) $(sim_launch) $(BUILD)/tool.a
 $(BUILD)/kvscale: $(call obj,$(addprefix tests/sim/,scale.c rank.c world.c calls.c sim_link.c))
 $(BUILD)/kvsim $(BUILD)/kvscale: $(BUILD)/sim/rank.o $(call obj,src/distributed/types.c) $(BUILD)/libkvstore.a
 	$(link) $(addprefix -Wl$(comma)--wrap=,$(sim_calls)) $(LDLIBS_LIB)
@@ -684,7 +690,7 @@ $(absolute): $(CURDIR)/%: % ;
 
 -include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) $(dist_src) $(gpu_src) tests/unit/run.c $(UNIT) \
             $(conformance_src) tests/differential/main.c $(wildcard tests/truth/*.c) $(wildcard tests/sim/*.c) $(wildcard tests/faults/*.c) $(wildcard tests/bench/*.c) $(wildcard tests/dist/*.c) $(wildcard tests/device/*.c) \
-            $(wildcard tests/fuzz/*.c) $(FUZZ:%=replay/fuzz_%.c) \
+            $(sim_launch:$(BUILD)/%.o=%.c) $(wildcard tests/fuzz/*.c) $(FUZZ:%=replay/fuzz_%.c) \
             examples/sum.c examples/average.c))
 .PHONY: all chosen libraries examples demo test tests faults fuzz test-gpu test-launch setup check unit golden coverage asan ubsan tsan valgrind lint analyze format headers readme-check size truth mutants sim \
         bench bench-checkpoints bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-dist bench-gpu peers manual install uninstall deb clean help force

@@ -31,6 +31,13 @@ typedef enum ending { RUNNING, WELL, FAILED, KILLED, STOPPED /* by the launcher 
 void check_ended(int rank, ending how, const kv_err *e);
 ending check_ending(int rank);
 
+/* The error of a rank that failed, and when a rank ended. */
+const kv_err *check_why(int rank);
+int64_t check_end_ms(int rank);
+
+/* Returns true if the mishap of the job strikes this attempt. */
+bool check_strikes(void);
+
 /* Judges the ends when the job is over. Returns whether every rank ended well, which a mishap may
  * prevent without a mistake. */
 bool check_job(bool deadlock);

@@ -6,6 +6,7 @@
 #include "job.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +16,16 @@
 #include "base/mem.h"
 #include "calls.h"
 #include "check.h"
+#include "distributed/environment.h"
 #include "distributed/net.h"
 #include "kvstore.h"
-#include "launch/launch_folder.h"
+#include "launcher.h"
+#include "process.h"
 #include "rank.h"
+#include "term/exit_code.h"
 #include "visit.h"
 
-enum { TICK_NS = 20000000, OUTS = 3 * MOST_KEYS, LONGEST_S = 400 };
+enum { OUTS = 3 * MOST_KEYS, LONGEST_S = 400 };
 
 /* ---- Drawing ---- */
 
@@ -88,7 +92,7 @@ static void draw_mishap(job *j)
 {
     int ranks = j->workers + j->servers;
     int64_t deadline_ns = (int64_t)(j->deadline * 1e9);
-    j->what = draw(3) ? (mishap)draw(MISHAPS) : MISHAP_NONE;
+    j->what = draw(3) ? (mishap)draw(MISHAP_DISK + 1) : MISHAP_NONE;
     if (lacks_memory)
         j->what = MISHAP_MEMORY;
     if (j->hosts == 1 && (j->what == MISHAP_CUT || j->what == MISHAP_SPLIT))
@@ -107,6 +111,25 @@ static void draw_mishap(job *j)
         j->nth = 1 + draw(2000); /* also those of the last rounds, and behind them */
     if (j->what == MISHAP_MEMORY && draw(2))
         j->nth = -j->nth;
+}
+
+/* Of what concerns launch. These draws are apart, so that they change nothing else of a seed. */
+static void draw_launch(job *j)
+{
+    int64_t deadline_ns = (int64_t)(j->deadline * 1e9);
+    state = mix(j->seed * 0x9fb21c651e98df25u + 2);
+    j->strikes = draw(3) ? 1 : 1 + (int)draw(MOST_ATTEMPTS);
+    j->restarts = j->every ? (int)draw(MOST_ATTEMPTS) : 0;
+    if (j->what != MISHAP_NONE || lacks_memory || draw(3))
+        return;
+    j->what = (mishap)(MISHAP_HOST + draw(MISHAPS - MISHAP_HOST));
+    if (j->what == MISHAP_HOST && j->hosts == 1)
+        j->what = MISHAP_WATCHER;
+    j->who = (int)draw(j->what == MISHAP_TIMEOUT ? j->workers : j->workers + j->servers);
+    if (j->what == MISHAP_HOST)
+        j->who = 1 + (int)draw(j->hosts - 1); /* launch is on host 0 */
+    j->nth = j->what == MISHAP_SIGNAL ? (draw(2) ? SIGINT : SIGTERM) : 1 + draw(j->rounds);
+    j->how_long_ns = deadline_ns * 3 / 2 + draw(deadline_ns);
 }
 
 void job_draw(job *j, uint64_t seed)
@@ -141,12 +164,15 @@ void job_draw(job *j, uint64_t seed)
     j->costs = (world_costs){.jitter_ns = draw_scale(1000, 100000), .call_ns = 20 + draw(100),
                              .stack_bytes = 256 << 10};
     draw_mishap(j);
+    draw_launch(j);
 }
 
 void job_describe(const job *j, char *text, size_t size)
 {
     static const char *const names[MISHAPS] = {"nothing goes wrong", "stall", "silent", "cut",
-                                               "split", "kill", "fail", "busy", "memory", "disk"};
+                                               "split", "kill", "fail", "busy", "memory", "disk",
+                                               "host", "watcher", "mpirun", "start", "signal",
+                                               "timeout"};
     int n = snprintf(text, size,
                      "%s%s%s, %d workers, %d servers, %d hosts, %d keys, %d rounds, staleness %d, "
                      "ahead %" PRId64 ", checkpoint every %" PRId64 ", deadline %g s; %s",
@@ -156,16 +182,19 @@ void job_describe(const job *j, char *text, size_t size)
                      names[j->what]);
     if (j->what != MISHAP_NONE && n > 0 && (size_t)n < size)
         snprintf(text + n, size - (size_t)n,
-                 " of %d at %" PRId64 " us for %" PRId64 " us, n %" PRId64, j->who,
-                 j->when_ns / 1000, j->how_long_ns / 1000, j->nth);
+                 " of %d at %" PRId64 " us for %" PRId64 " us, n %" PRId64
+                 ", %d times, restarts %d",
+                 j->who, j->when_ns / 1000, j->how_long_ns / 1000, j->nth, j->strikes, j->restarts);
 }
 
 /* The job that this process runs. */
 static struct {
     const job *j;
     int attempt;
-    const char *folder, *disk;
-    char file[4096];
+    bool strikes; /* the mishap does, in this attempt */
+    const char *folder, *run_dirs[MOST_RANKS];
+    void (*launch)(void);
+    bool launch_ended;
 } here;
 
 /* ---- The program of a worker ---- */
@@ -314,7 +343,7 @@ static int make_keys(program *p)
 static void ask_why(program *p)
 {
     kv_err e = {0};
-    if (p->e.code == KV_E_PEER && !p->e.has_rank && kv_wait(p->store, &e))
+    if (p->store && p->e.code == KV_E_PEER && !p->e.has_rank && kv_wait(p->store, &e))
         p->e = e;
 }
 
@@ -423,10 +452,10 @@ static int run_worker(program *p)
     if (!rc && own_draw(p, 2))
         rc = look_at_outs(p, false);
     for (int64_t round = p->start + 1; round <= j->leaves[p->rank] && !rc; round++) {
-        bool struck = p->attempt == 0 && j->who == p->rank && round == j->nth;
+        bool struck = here.strikes && j->who == p->rank && round == j->nth;
         if (struck && j->what == MISHAP_FAIL)
             return kv_err_set(&p->e, KV_E_ASSERT, "the program fails");
-        if (struck && j->what == MISHAP_BUSY)
+        if (struck && (j->what == MISHAP_BUSY || j->what == MISHAP_TIMEOUT))
             world_block(NULL, world_now() + j->how_long_ns);
         rc = run_round(p, round);
         if (!rc && p->nouts > OUTS - 2 * MOST_KEYS)
@@ -454,7 +483,7 @@ static int run_worker(program *p)
 static void count_allocations(const world_rank *r)
 {
     const job *j = here.j;
-    if (here.attempt == 0 && j->what == MISHAP_MEMORY && j->who == r->number)
+    if (here.strikes && j->what == MISHAP_MEMORY && j->who == r->number)
         mem_fail_at(j->nth);
 }
 
@@ -465,6 +494,8 @@ static void *run_rank(void *arg)
     kv_err e = {0};
     program p = {.j = j, .rank = r->number, .attempt = here.attempt,
                  .own = mix(j->seed * 31 + (uint64_t)r->number + 1000 * (uint64_t)here.attempt)};
+    setenv("KVSTORE_RUN_DIR", here.run_dirs[r->number], 1);
+    environment_read(); /* before another rank begins */
     int rc = rank_begin(&e);
     count_allocations(r);
     if (!rc && r->number >= j->workers)
@@ -477,53 +508,48 @@ static void *run_rank(void *arg)
         r->ended = true;
     }
     check_ended(r->number, rc ? FAILED : WELL, rc ? &e : NULL);
+    process_exit(r->number, (int)exit_code_of_error(e.code));
     if (rc)
         world_end_rank();
     return NULL;
 }
 
-/* ---- The launcher ---- */
+static void begin_rank(int number, const char *run_dir)
+{
+    here.run_dirs[number] = run_dir;
+    world_begin(&world_ranks[number], run_rank, &world_ranks[number]);
+}
 
-/* What launch_attempt.c does: it writes `lost` when a rank failed or was killed, kills a rank that
- * others miss, and after the deadline all that have not ended. */
-static void *run_launcher(void *unused)
+/* ---- The launcher, and mishaps ---- */
+
+enum { TICK_NS = 20000000, LEFT_NS = 500000000 };
+
+static bool any_runs(void)
+{
+    for (int r = 0; r < world_size; r++)
+        if (check_ending(r) == RUNNING)
+            return true;
+    return false;
+}
+
+/* When launch has ended, nothing that it reaches is left; ranks behind a link that is cut end by
+ * themselves. */
+static void *run_launch(void *unused)
 {
     const job *j = here.j;
-    int64_t end_ns = 0;
-    char why[512];
+    const char *name;
+    int pid;
     (void)unused;
-    for (bool runs = true; runs;) {
+    process_is_launch();
+    here.launch();
+    here.launch_ended = true;
+    world_block(NULL, world_now() + (j->hosts > 1 ? LEFT_NS : 0));
+    if ((name = process_left(&pid)))
+        check_bad("%s, process %d, is left when launch has ended", name, pid);
+    int64_t until = world_now() + 4 * (int64_t)(j->deadline * 1e9);
+    while (any_runs() && world_now() < until)
         world_block(NULL, world_now() + TICK_NS);
-        runs = false;
-        for (int r = 0; r < j->workers + j->servers; r++) {
-            ending how = check_ending(r);
-            runs |= how == RUNNING;
-            bool lost = how == FAILED || how == KILLED;
-            bool aborts = how == WELL && !sim_link_leaves(r); /* mpirun: it has not left MPI */
-            if (aborts && !end_ns)
-                end_ns = world_now() + (int64_t)(j->deadline * 1e9);
-            if (end_ns || !lost)
-                continue;
-            snprintf(why, sizeof why, "rank %d (%s) %s", r, r < j->workers ? "worker" : "server",
-                     how == FAILED ? "ended with exit code 1" : "was killed by signal 9");
-            folder_lose(here.folder, r, why);
-            end_ns = world_now() + (int64_t)(j->deadline * 1e9);
-        }
-        int lost;
-        if (!end_ns && folder_lost(here.folder, &lost, why, sizeof why)) {
-            end_ns = world_now() + (int64_t)(j->deadline * 1e9);
-            if (check_ending(lost) == RUNNING) {
-                world_kill(&world_ranks[lost]);
-                check_ended(lost, STOPPED, NULL);
-            }
-        }
-        for (int r = 0; end_ns && world_now() > end_ns && r < j->workers + j->servers; r++) {
-            if (check_ending(r) != RUNNING)
-                continue;
-            world_kill(&world_ranks[r]);
-            check_ended(r, STOPPED, NULL);
-        }
-    }
+    world_stop();
     return NULL;
 }
 
@@ -532,26 +558,31 @@ static void *strike(void *unused)
     const job *j = here.j;
     (void)unused;
     world_block(NULL, j->when_ns);
-    if (j->what == MISHAP_KILL && check_ending(j->who) == RUNNING) {
-        world_kill(&world_ranks[j->who]);
-        check_ended(j->who, KILLED, NULL);
-    } else if (j->what == MISHAP_STALL || j->what == MISHAP_SILENT) {
+    if (j->what == MISHAP_KILL)
+        process_kill_rank(j->who);
+    else if (j->what == MISHAP_STALL || j->what == MISHAP_SILENT)
         world_ranks[j->who].stalled_ns = world_now() + j->how_long_ns;
-    }
+    else if (j->what == MISHAP_HOST)
+        process_lose_host(j->who);
+    else if (j->what == MISHAP_WATCHER)
+        process_kill_watcher(j->who);
+    else if (j->what == MISHAP_MPIRUN)
+        process_kill_mpirun();
+    else if (j->what == MISHAP_SIGNAL)
+        process_signal_launch((int)j->nth);
     for (int h = 0; h < j->hosts && (j->what == MISHAP_CUT || j->what == MISHAP_SPLIT); h++)
         if (h != j->who)
             sim_link_cut(h, j->who, world_now() + j->how_long_ns);
     return NULL;
 }
 
-/* ---- The whole ---- */
-
-static void set(const char *name, const char *fmt, int64_t x)
+static void all_begun(void)
 {
-    char text[32];
-    snprintf(text, sizeof text, fmt, x);
-    setenv(name, text, 1);
+    if (here.strikes && here.j->what != MISHAP_NONE)
+        world_begin(NULL, strike, NULL);
 }
+
+/* ---- The whole ---- */
 
 static bool loses_records;
 
@@ -560,45 +591,35 @@ void job_lose_records(void)
     loses_records = true;
 }
 
+/* Besides what launch sets. */
 static void set_environment(const job *j)
 {
+    char text[32];
     if (loses_records)
         setenv("KVSTORE_TIMEOUT", "5", 1);
     setenv("KVSTORE_THREADS", "1", 1);
-    setenv("KVSTORE_RUN_DIR", here.folder, 1);
-    set("KVSTORE_DEADLINE", "%" PRId64, (int64_t)j->deadline);
-    set("KVSTORE_SERVERS", "%" PRId64, j->servers);
+    snprintf(text, sizeof text, "%" PRId64, j->ahead);
     if (j->ahead)
-        set("KVSTORE_AHEAD", "%" PRId64, j->ahead);
-    if (j->every) {
-        setenv("KVSTORE_CHECKPOINT", here.file, 1);
-        set("KVSTORE_CHECKPOINT_EVERY", "%" PRId64, j->every);
-    }
+        setenv("KVSTORE_AHEAD", text, 1);
 }
 
-bool job_run(const job *j, int attempt, const char *folder, job_past *past)
+bool job_run(const job *j, int attempt, const char *folder, job_past *past, void (*launch)(void))
 {
     int n = j->workers + j->servers;
-    char run_dir[4096];
-    snprintf(run_dir, sizeof run_dir, "%s/run.%d", folder, attempt);
-    mkdir(run_dir, 0700);
     here.j = j;
     here.attempt = attempt;
-    here.folder = run_dir;
-    snprintf(here.file, sizeof here.file, "%s/checkpoint.kvs", folder);
+    here.strikes = attempt < j->strikes;
+    here.folder = folder;
+    here.launch = launch;
     set_environment(j);
     world_open(n, j->hosts, j->seed * MOST_ATTEMPTS + (uint64_t)attempt, &j->costs);
     sim_link_open(&j->near, &j->far, true);
     sim_link_lose(loses_records ? 1 + draw(12) : 0);
     check_open(j, attempt, past);
-    if (j->what == MISHAP_DISK && attempt == 0)
+    if (j->what == MISHAP_DISK && here.strikes)
         calls_disk(j->nth, j->how_long_ns / 100);
-    for (int i = 0; i < n; i++)
-        world_begin(&world_ranks[i], run_rank, &world_ranks[i]);
-    world_begin(NULL, run_launcher, NULL);
-    if (j->what != MISHAP_NONE && attempt == 0)
-        world_begin(NULL, strike, NULL);
-    bool ended = world_run(LONGEST_S * INT64_C(1000000000));
-    bool well = check_job(!ended);
-    return well;
+    process_open(j, attempt, folder, begin_rank, all_begun);
+    world_begin_now(run_launch, NULL);
+    world_run(LONGEST_S * INT64_C(1000000000));
+    return check_job(!here.launch_ended);
 }

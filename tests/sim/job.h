@@ -14,7 +14,14 @@
 #include "kv_array.h"
 #include "sim_link.h"
 
-enum { MOST_WORKERS = 6, MOST_RANKS = 9, MOST_KEYS = 4, MOST_ROUNDS = 14, MOST_ATTEMPTS = 3 };
+enum {
+    MOST_WORKERS = 6,
+    MOST_RANKS = 9,
+    MOST_HOSTS = 3,
+    MOST_KEYS = 4,
+    MOST_ROUNDS = 14,
+    MOST_ATTEMPTS = 3 /* before one to which nothing happens */
+};
 
 typedef enum mishap {
     MISHAP_NONE,
@@ -27,6 +34,12 @@ typedef enum mishap {
     MISHAP_BUSY,   /* it computes for longer than the deadline */
     MISHAP_MEMORY, /* an allocation of a rank fails, or all from then on */
     MISHAP_DISK,   /* writing a checkpoint is slow, or fails */
+    MISHAP_HOST,    /* a host is lost with all its processes */
+    MISHAP_WATCHER, /* the watcher of a rank is killed */
+    MISHAP_MPIRUN,  /* mpirun is killed */
+    MISHAP_START,   /* a rank begins later than the deadline */
+    MISHAP_SIGNAL,  /* the user ends the job */
+    MISHAP_TIMEOUT, /* a worker computes for longer than --timeout */
     MISHAPS
 } mishap;
 
@@ -51,7 +64,9 @@ typedef struct job {
     mishap what;
     int who;           /* the rank, or the host, that it strikes */
     int64_t when_ns, how_long_ns;
-    int64_t nth;       /* allocation, call or round; negative: it alone */
+    int64_t nth;       /* allocation, call or round; negative: it alone; the signal */
+    int strikes;       /* the attempts that it strikes */
+    int restarts;      /* --max-restarts */
 } job;
 
 void job_draw(job *j, uint64_t seed);
@@ -86,8 +101,9 @@ typedef struct job_past {
 /* From now on the link of each job loses a record: a test of the tests. */
 void job_lose_records(void);
 
-/* Runs attempt number `attempt` of the job in this process, once. folder: for its files. Returns
- * whether all ranks have ended well; what was wrong is with check.h. */
-bool job_run(const job *j, int attempt, const char *folder, job_past *past);
+/* Runs attempt number `attempt` of the job in this process, once; in a fiber of it `launch` does
+ * what launch does. folder: for its files. Returns whether all ranks have ended well; what was
+ * wrong is with check.h. */
+bool job_run(const job *j, int attempt, const char *folder, job_past *past, void (*launch)(void));
 
 #endif

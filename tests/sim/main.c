@@ -1,15 +1,17 @@
 /* kvsim: runs jobs of a simulated cluster, one for each seed, and says which of them did what no
  * job may do.
  *
- *     kvsim [-v] [-x] [-j PROCESSES] [--twice] [--lose] [--memory] [--each SEED] COUNT [FIRST]
+ *     kvsim [-v] [-x] [-j PROCESSES] [--twice] [--lose] [--forget] [--memory] [--each SEED]
+ *           COUNT [FIRST]
  *
  * Seeds are those from FIRST, 1, on. -v: a line for each. -x: the first failure ends it. --twice:
  * each runs twice, which must be the same to the bit. --lose: the link of each job loses a record,
- * which shows that the checks look. --memory: in each job an allocation of a rank fails, which of
- * other jobs is one in fourteen. --each: all are the job of one seed, in which allocation after
+ * which shows that the checks look. --forget: so does an exit code that is 0 for the watcher of
+ * its rank, whatever it was. --memory: in each job an allocation of a rank fails, which of other
+ * jobs is one in fourteen. --each: all are the job of one seed, in which allocation after
  * allocation fails, of each rank, alone and with all behind it; FIRST counts these. A job that was
- * ended goes on from its checkpoint, as under `launch --max-restarts`, each attempt in a process of
- * its own.
+ * ended goes on from its checkpoint, by `launch --max-restarts` or by another launch, each attempt
+ * in a process of its own.
  */
 #include <ftw.h>
 #include <inttypes.h>
@@ -18,20 +20,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "check.h"
+#include "launcher.h"
+#include "process.h"
 
-enum { MOST_PROCESSES = 64, LONGEST_S = 20 /* of a seed, real ones; $TEST_SECONDS: others */ };
+/* LONGEST_S: seconds of a processor that an attempt may use; $TEST_SECONDS: others. */
+enum { MOST_PROCESSES = 64, LONGEST_S = 20 };
 
 /* What the process of a seed tells this one. */
 typedef struct result {
-    bool ended, well;
     uint64_t sum;
     int64_t us, steps;
-    int attempts;
     char report[4096];
+    launched launch;
 } result;
 
 static void *shared(size_t bytes)
@@ -44,18 +49,28 @@ static void *shared(size_t bytes)
     return p;
 }
 
-/* In a process of its own. */
-static void run_attempt(const job *j, int attempt, const char *folder, job_past *past, result *r)
+/* What the attempts of this process are for. */
+static struct {
+    const char *folder;
+    job_past *past;
+    result *r;
+} here;
+
+/* In a process of its own, unless there is one attempt alone. */
+static bool run_attempt(const job *j, int attempt, void (*launch)(void))
 {
     const char *seconds = getenv("TEST_SECONDS");
-    alarm(seconds ? (unsigned)atoi(seconds) : LONGEST_S);
-    r->well = job_run(j, attempt, folder, past);
+    result *r = here.r;
+    struct itimerval limit = {.it_value.tv_sec = seconds ? atoi(seconds) : LONGEST_S};
+    setitimer(ITIMER_PROF, &limit, NULL); /* a machine may be busy with other things */
+    bool well = job_run(j, attempt, here.folder, here.past, launch);
+    launcher_judge(well);
     r->sum = r->sum * 31 + world_sum();
     r->us += world_now() / 1000;
     r->steps += world_steps();
-    r->attempts = attempt + 1;
-    snprintf(r->report, sizeof r->report, "%s", check_report());
-    r->ended = true;
+    if (!*r->report)
+        snprintf(r->report, sizeof r->report, "%s", check_report());
+    return well;
 }
 
 static uint64_t each; /* the seed of --each; 0: none */
@@ -67,27 +82,20 @@ static void draw_job(job *j, uint64_t seed)
         job_lack_at(j, (int64_t)seed - 1);
 }
 
-/* In a process of its own, too: attempts until all ranks end well. */
+/* In a process of its own, too. */
 static void run_seed(uint64_t seed, const char *folder, job_past *past, result *r)
 {
     job j;
     draw_job(&j, seed);
     *past = (job_past){0};
     *r = (result){0};
-    bool again = true;
-    for (int attempt = 0; attempt < MOST_ATTEMPTS && again && !*r->report; attempt++) {
-        r->ended = false;
-        pid_t pid = j.every ? fork() : 0;
-        if (pid == 0) {
-            run_attempt(&j, attempt, folder, past, r);
-            _exit(0);
-        }
-        int status = 0;
-        waitpid(pid, &status, 0);
-        if (WIFSIGNALED(status))
-            raise(WTERMSIG(status) == SIGALRM ? SIGALRM : SIGABRT);
-        again = r->ended && !r->well;
-    }
+    here.folder = folder;
+    here.past = past;
+    here.r = r;
+    world_keep();
+    launcher_run(&j, folder, past, &r->launch, run_attempt);
+    if (!*r->report)
+        snprintf(r->report, sizeof r->report, "%s", check_report());
     _exit(0);
 }
 
@@ -116,7 +124,7 @@ static void tell(const slot *s, int status)
     snprintf(why, sizeof why, "%s", s->r->report);
     if (WIFSIGNALED(status))
         snprintf(why, sizeof why, "# ended by signal %d%s\n", WTERMSIG(status),
-                 WTERMSIG(status) == SIGALRM ? ": it does not end" : "");
+                 WTERMSIG(status) == SIGPROF ? ": it does not end" : "");
     else if (s->again && s->r->sum != s->sum)
         snprintf(why, sizeof why, "# the second run was another one\n");
     bool fine = !*why;
@@ -127,8 +135,10 @@ static void tell(const slot *s, int status)
     if (!fine || all.verbose)
         printf("%s %" PRIu64 " - %s; %d attempts, %" PRId64 " us, %" PRId64 " steps, %016" PRIx64
                "\n%s",
-               fine ? "ok" : "not ok", s->seed, what, s->r->attempts, s->r->us, s->r->steps,
+               fine ? "ok" : "not ok", s->seed, what, s->r->launch.attempts, s->r->us, s->r->steps,
                s->r->sum, why);
+    if (!fine)
+        fputs(s->r->launch.said, stdout);
     fflush(stdout);
 }
 
@@ -176,6 +186,8 @@ int main(int argc, char **argv)
         all.twice |= strcmp(argv[i], "--twice") == 0;
         if (strcmp(argv[i], "--lose") == 0)
             job_lose_records();
+        if (strcmp(argv[i], "--forget") == 0)
+            process_forget_codes();
         if (strcmp(argv[i], "--memory") == 0)
             job_lack_memory();
         if (strcmp(argv[i], "--each") == 0 && i + 1 < argc)

@@ -47,7 +47,7 @@ static struct {
     bool drawn;
     end *ends;
     uint64_t orders;
-    int opened, closed;
+    int opened, closed; /* ranks that have come, or have ended */
     int *agreed; /* the numbers of link_agree */
     int nagreed;
     int first;   /* that came to link_agree */
@@ -177,6 +177,12 @@ void link_close(void)
     meet(&net.closed);
 }
 
+/* As in Open MPI, where MPI_Finalize returns when the others have ended. */
+void sim_link_gone(int rank)
+{
+    net.closed += !net.ends[rank].leaves;
+}
+
 int link_rank(void)
 {
     return here();
@@ -272,9 +278,8 @@ void link_commit(int rank)
     world_spend(k->overhead_ns + (int64_t)copy_ns);
 }
 
-static int64_t cut_until(int from, int to)
+int64_t sim_link_cut_until(int a, int b)
 {
-    int a = world_ranks[from].host, b = world_ranks[to].host;
     int64_t until = 0;
     for (int i = 0; i < 8; i++) {
         const struct cut *c = &net.cuts[i];
@@ -323,7 +328,8 @@ static void send_off(record *r)
     channel *c = r->by;
     const link_costs *k = costs_of(c->from, c->to);
     int64_t latency = net.drawn ? world_about(k->latency_ns) : k->latency_ns;
-    int64_t leaves = world_now(), cut = cut_until(c->from, c->to);
+    int64_t leaves = world_now();
+    int64_t cut = sim_link_cut_until(world_ranks[c->from].host, world_ranks[c->to].host);
     if (k != &net.near) /* the wire takes one record behind the other */
         leaves = (leaves > c->last_ns - k->latency_ns ? leaves : c->last_ns - k->latency_ns) +
                  (int64_t)(k->gap_ns * (double)r->bytes);
@@ -410,9 +416,11 @@ bool link_lie_down(bool listening)
     world_call();
     mine->sleeper = listening ? LISTENING : DEAF;
     bool came = listening && mine->nheap > 0 && mine->heap[1]->arrives_ns <= world_now();
-    if (came || mine->woken)
+    bool rests = !came && !mine->woken;
+    if (!rests)
         mine->sleeper = AWAKE;
-    return !came && !mine->woken;
+    mine->woken = mine->woken && rests; /* once: the thread looks again */
+    return rests;
 }
 
 void link_sleep(int64_t us)

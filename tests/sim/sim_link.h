@@ -35,11 +35,16 @@ void sim_link_watch(void (*taken)(int from, int to, const void *head));
 /* No record passes between two hosts until that time; those under way arrive later. */
 void sim_link_cut(int host, int other, int64_t until_ns);
 
+/* The time until which no record passes between them; 0: nothing was cut. */
+int64_t sim_link_cut_until(int host, int other);
+
 /* Returns true once all ranks have joined the job. */
 bool sim_link_joined(void);
 
-/* Returns true of a rank that waits for the others in link_close, when all its work was done. One
- * that is killed there leaves them in MPI_Finalize, and the launcher has to end them. */
+/* A rank has ended, in link_close or elsewhere: nobody waits for it in link_close. */
+void sim_link_gone(int rank);
+
+/* Returns true of a rank that waits for the others in link_close, when all its work was done. */
 bool sim_link_leaves(int rank);
 
 /* Bytes that ranks have sent, and the records: by rank. */

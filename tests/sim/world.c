@@ -50,7 +50,8 @@ static struct {
     fiber **heap; /* heap[1] goes on next */
     int64_t nheap, cap;
     fiber *current;
-    world_rank *loaded; /* whose static variables are in place */
+    char *loaded; /* the static variables that are in place: those of a rank, or own_statics */
+    char *own_statics;
     jmp_buf scheduler;
     fiber *own; /* fibers of the world itself */
     char *pristine; /* static variables as they are at the beginning of a process */
@@ -191,14 +192,14 @@ static void go_on_at(fiber *f, int64_t time_ns)
 
 /* ---- Changing fibers ---- */
 
-static void load_rank(world_rank *r)
+static void load_rank(const world_rank *r)
 {
-    if (!r || r == world.loaded)
+    char *wanted = r ? r->statics : world.own_statics;
+    if (wanted == world.loaded)
         return;
-    if (world.loaded)
-        save_statics(world.loaded->statics);
-    load_statics(r->statics);
-    world.loaded = r;
+    save_statics(world.loaded);
+    load_statics(wanted);
+    world.loaded = wanted;
 }
 
 /* ---- Processors ----
@@ -314,7 +315,7 @@ static char *new_stack(void)
     return block + bytes * (size_t)used++;
 }
 
-fiber *world_begin(world_rank *r, void *(*run)(void *arg), void *arg)
+static fiber *begin(world_rank *r, void *(*run)(void *arg), void *arg, int64_t delay_ns)
 {
     fiber *f = calloc(1, sizeof *f);
     if (!f || !(f->first = malloc(sizeof *f->first)))
@@ -330,8 +331,25 @@ fiber *world_begin(world_rank *r, void *(*run)(void *arg), void *arg)
     f->first->uc_stack.ss_sp = f->stack;
     f->first->uc_stack.ss_size = (size_t)world.costs.stack_bytes;
     makecontext(f->first, first_step, 0);
-    go_on_at(f, world.now_ns + (world.costs.jitter_ns ? world_about(world.costs.jitter_ns) : 0));
+    go_on_at(f, world.now_ns + delay_ns);
     return f;
+}
+
+fiber *world_begin(world_rank *r, void *(*run)(void *arg), void *arg)
+{
+    return begin(r, run, arg, world.costs.jitter_ns ? world_about(world.costs.jitter_ns) : 0);
+}
+
+fiber *world_begin_now(void *(*run)(void *arg), void *arg)
+{
+    return begin(NULL, run, arg, 0);
+}
+
+void world_end(fiber *f)
+{
+    leave_heap(f);
+    f->on = NULL;
+    f->ended = true;
 }
 
 static void step(fiber *f)
@@ -453,6 +471,8 @@ void world_call(void)
 {
     int64_t most = world.costs.jitter_ns;
     fiber *f = world.current;
+    if (f && !f->rank)
+        return;
     if (!most && f && world.costs.grain_ns) {
         f->owed_ns += (double)world.costs.call_ns;
         if (f->owed_ns >= (double)world.costs.grain_ns)
@@ -528,12 +548,14 @@ void world_wake(const void *on, int n)
 int64_t world_wake_at(world_rank *r, const void *on, int64_t at_ns)
 {
     int64_t cost_ns = 0;
-    for (fiber *f = r->fibers; f; f = f->next) {
+    for (fiber *f = r ? r->fibers : world.own; f; f = f->next) {
         if (f->on != on || f->woken)
             continue;
         f->woken = true;
-        r->wakes++;
         go_on_at(f, at_ns);
+        if (!r)
+            continue;
+        r->wakes++;
         cost_ns += cost_of_wake(f);
     }
     return cost_ns;
@@ -625,26 +647,35 @@ static int find_locals(struct dl_phdr_info *info, size_t size, void *unused)
     return 1; /* the first object is the program */
 }
 
+void world_keep(void)
+{
+    dl_iterate_phdr(find_locals, NULL);
+    if (world.nlocals > LOCALS)
+        give_up("there are more thread-local variables than a fiber keeps");
+    world.pristine = malloc(data_bytes() + bss_bytes());
+    world.pristine_locals = malloc(LOCALS);
+    if (!world.pristine || !world.pristine_locals)
+        give_up("no memory");
+    save_statics(world.pristine);
+    memcpy(world.pristine_locals, world.locals, world.nlocals);
+}
+
 void world_open(int n, int hosts, uint64_t seed, const world_costs *costs)
 {
     world.costs = *costs;
     world.random = seed;
     world.sum = 0xcbf29ce484222325u;
-    dl_iterate_phdr(find_locals, NULL);
-    if (world.nlocals > LOCALS)
-        give_up("there are more thread-local variables than a fiber keeps");
+    if (!world.pristine)
+        world_keep();
     size_t bytes = data_bytes() + bss_bytes();
-    world.pristine = malloc(bytes);
-    world.pristine_locals = malloc(LOCALS);
+    world.own_statics = world.loaded = malloc(bytes);
     world_ranks = calloc((size_t)n, sizeof *world_ranks);
-    if (!world.pristine || !world.pristine_locals || !world_ranks)
+    if (!world.own_statics || !world_ranks)
         give_up("no memory");
     world.hosts = hosts;
     world.processors = calloc((size_t)hosts * (size_t)(costs->processors + 1), sizeof(processor));
     if (!world.processors)
         give_up("no memory");
-    save_statics(world.pristine);
-    memcpy(world.pristine_locals, world.locals, world.nlocals);
     world_size = n;
     for (int i = 0; i < n; i++) {
         world_ranks[i] = (world_rank){.number = i, .host = i % hosts, .news_ns = WORLD_FOREVER};

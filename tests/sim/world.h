@@ -2,10 +2,11 @@
  *
  * A rank is the real code of a process of a job: its threads are fibers, its static variables are
  * exchanged whenever another rank goes on, and what it asks of the system comes here (calls.c), or
- * to the link (sim_link.c). Fibers go on in the order of their virtual times, equal ones in the
- * order in which they stopped. Wherever a fiber calls the system, the seed draws a delay, so that
- * it decides every order in which the ranks and their threads can meet. Nothing else is random: a
- * seed replays a run to the bit.
+ * to the link (sim_link.c). Fibers of the world itself, launch and its watchers (process.c), share
+ * static variables of their own. Fibers go on in the order of their virtual times, equal ones in
+ * the order in which they stopped. Wherever a fiber calls the system, the seed draws a delay, so
+ * that it decides every order in which the ranks and their threads can meet. Nothing else is
+ * random: a seed replays a run to the bit.
  *
  * A simulation takes one process: whoever runs many forks one for each (main.c).
  */
@@ -58,8 +59,18 @@ extern int world_size;
 /* The rank that goes on; NULL: a fiber of the world itself, such as the launcher. */
 world_rank *world_here(void);
 
+/* Keeps the static variables of the product's code as they are now: those of each rank begin so.
+ * For a process that calls this code before world_open, which does it otherwise. */
+void world_keep(void);
+
 /* Begins a fiber: of a rank, or with NULL of the world. */
 fiber *world_begin(world_rank *r, void *(*run)(void *arg), void *arg);
+
+/* Begins a fiber of the world at this moment: nothing is drawn. */
+fiber *world_begin_now(void *(*run)(void *arg), void *arg);
+
+/* A fiber of the world, another one than the caller, does not go on from now. */
+void world_end(fiber *f);
 
 /* Runs fibers until all have ended, or the virtual time `until` has come, or nothing can go on any
  * more; returns false in the last case: a deadlock. */
@@ -92,7 +103,8 @@ void world_spend(int64_t ns);
 /* Computing in the midst of code that makes no system call: spent at the next one. */
 void world_owe(double ns);
 
-/* A system call that takes no time of its own: spends what the costs say. */
+/* A system call that takes no time of its own: spends what the costs say. Those of the world's own
+ * fibers take none, and draw nothing. */
 void world_call(void);
 
 /* Sleeps until the fiber is woken at this address, or the time has come; says whether it was woken.
@@ -102,8 +114,8 @@ bool world_block(const void *on, int64_t until_ns);
 /* Wakes up to n fibers of this rank that sleep there, in an order that is drawn. */
 void world_wake(const void *on, int n);
 
-/* Where fibers share processors: wakes the fibers of any rank that sleep there, at that time, and
- * says what it costs the processor of this fiber. */
+/* Wakes the fibers of any rank, or with NULL of the world, that sleep there, at that time, and says
+ * what it costs the processor of this fiber where fibers share processors. */
 int64_t world_wake_at(world_rank *r, const void *on, int64_t at_ns);
 
 /* Others that wait for the processor of this fiber go first. */
