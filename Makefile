@@ -375,9 +375,12 @@ $(BUILD)/truth_optimizers: $(call obj,$(addprefix tests/truth/,optimizers.c form
 
 # The types of several machines, for scripts/test dist. They link the shared library: so the plugin
 # finds the one that they use.
-DIST_TESTS := $(if $(have_mpi),$(BUILD)/dist_replay $(BUILD)/dist_check $(BUILD)/dist_stress $(BUILD)/dist_since)
+DIST_TESTS := $(if $(have_mpi),$(BUILD)/dist_replay $(BUILD)/dist_check $(BUILD)/dist_stress $(BUILD)/dist_since $(BUILD)/dist_link)
 $(BUILD)/dist_%: $(BUILD)/tests/dist/%.o $(call obj,$(filter-out %/main.c,$(conformance_src))) $(BUILD)/libkvstore.so
 	$(link_shared) $(LDLIBS_LIB)
+# The links alone.
+$(BUILD)/dist_link: $(call obj,tests/dist/link.c src/distributed/mpi.c src/distributed/link_record.c src/distributed/environment.c) $(BUILD)/libkvstore.a
+	$(link) $(LDLIBS_LIB) $(shell mpicc --showme:link 2>/dev/null)
 
 GPU_TESTS := $(if $(have_cxx),$(BUILD)/device/kvstore_cuda.so) $(BUILD)/gpu_works $(BUILD)/gpu_order $(BUILD)/gpu_conformance \
              $(BUILD)/gpu_rules $(BUILD)/gpu_cache $(BUILD)/gpu_bench $(if $(have_mpi),$(BUILD)/device/aware.so) \

@@ -1,10 +1,11 @@
 /* Links carry records between ranks. mpi.c, behind this header, is the only file that calls MPI.
  *
  * A record is a header and up to LINK_PAYLOAD bytes. The records from one rank to another arrive in
- * the order in which they were committed. Between ranks of one machine they travel through rings in
- * a shared window (MPI-3), else as MPI messages, several small records in each; the sender's memory
- * is free again when a record was committed. Elements on a GPU may go to a rank of another machine
- * from there, as a GPU-direct message: MPI reads them on the GPU, and no copy is made.
+ * the order in which they were committed, but for urgent ones (link_reserve_by). Between ranks of
+ * one machine they travel through rings in a shared window (MPI-3), else as MPI messages, several
+ * small records in each; the sender's memory is free again when a record was committed. Elements on
+ * a GPU may go to a rank of another machine from there, as a GPU-direct message: MPI reads them on
+ * the GPU, and no copy is made.
  *
  * One thread at a time may be in these functions (MPI_THREAD_SERIALIZED); net.c has the lock.
  */
@@ -17,7 +18,11 @@
 #include "distributed/link_record.h"
 #include "kv_err.h"
 
-enum { LINK_PAYLOAD = 256 << 10, LINK_RECORD = LINK_PAYLOAD + (int)sizeof(link_rec) };
+enum {
+    LINK_PAYLOAD = 256 << 10,
+    LINK_RECORD = LINK_PAYLOAD + (int)sizeof(link_rec),
+    LINK_EXPRESS = 16 << 10 /* bytes of payload of a record that may overtake others */
+};
 
 /* Joins the other ranks; blocks until all have called it. Called once a process.
  * Errors: unsupported (no launch environment, a thread level that the MPI does not have), peer. */
@@ -37,6 +42,12 @@ bool link_shares_memory(int rank);    /* records to it go through a ring */
  * the header's bytes as they are then, which may be fewer. */
 link_rec *link_reserve(int rank, int64_t bytes);
 void link_commit(int rank);
+
+/* The same for a record of values or of a pull, which has a priority. One of at most LINK_EXPRESS
+ * bytes may overtake those that are on their way when it is more urgent than all of them that have
+ * a priority, and nothing else overtakes it; `whole`: it belongs to no others that must stay in
+ * order with it. Between ranks of one machine it does; to other machines all keep their order. */
+link_rec *link_reserve_by(int rank, int64_t bytes, int32_t priority, bool whole);
 
 /* ---- GPU-direct messages ----
  *
@@ -78,6 +89,10 @@ static inline int64_t link_whole(int64_t payload)
 {
     return (int64_t)sizeof(link_rec) + (payload + 7) / 8 * 8;
 }
+
+/* Says whether so many bytes were committed since the last link_poll that urgent records which have
+ * come meanwhile should not wait for more. */
+bool link_sent_much(void);
 
 /* Makes the committed records visible to their receivers. */
 void link_flush(void);

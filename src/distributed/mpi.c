@@ -1,9 +1,10 @@
 /* The links over Open MPI: the only file that names MPI.
  *
- * Between ranks that share memory there is a ring for each direction, in a window that MPI
+ * Between ranks that share memory there are two rings for each direction, in a window that MPI
  * allocates: the sender writes records one behind the other and publishes how far it has come, the
  * receiver reads them in place and publishes how far it is done. A record never wraps: where it
- * does not fit before the end, the rest is skipped.
+ * does not fit before the end, the rest is skipped. The second ring is the express lane of small
+ * records that are more urgent than all that lie in the first: it is looked at before each of them.
  *
  * To other machines records travel in frames. A few receives of any source are always posted, and
  * frames are taken in the order of posting, which keeps the order of each sender.
@@ -42,7 +43,8 @@ enum {
      * quick: others use the caches meanwhile. Where each has a processor, its cache is its own, and
      * looking whether the receiver is done costs more. */
     RING_HOT = 16 << 10,
-    RINGS_TOGETHER = 256 << 20 /* of one machine */
+    RINGS_TOGETHER = 256 << 20, /* of one machine */
+    EXPRESS_RING = 4 * LINK_EXPRESS
 };
 
 /* At the beginning of a ring. Each side writes a line of its own. */
@@ -77,15 +79,32 @@ struct link_direct {
     link_direct *next;
 };
 
+/* The rings to and from another rank. */
+typedef struct lane {
+    ring *out, *in;        /* or NULL: it is elsewhere */
+    int64_t bytes;         /* of the data of each */
+    int64_t hot;           /* of them: see RING_HOT */
+    int64_t written, seen; /* of out: written but not published; what the other side is done with */
+    int64_t read;          /* of in: handed out */
+    bool full;             /* there was no room in out */
+} lane;
+
+/* The largest priority of the records that lie in a ring, or a little more: of those before and
+ * behind a place. When the other side has come there, what is behind it becomes what is before. */
+typedef struct urgency {
+    int64_t place;
+    int32_t before, behind;
+} urgency;
+
 /* Another rank. */
 typedef struct peer {
     char host[64];
-    ring *out, *in;        /* or NULL: it is elsewhere */
+    lane main, express;
+    urgency urgency;       /* of main */
     wakeup *wakeup;        /* its own, where the two share memory */
-    int64_t written, seen; /* of out: written but not published; what the other side is done with */
-    int64_t read;          /* of in: handed out */
     int64_t open;          /* bytes of the record that is open */
-    bool full;             /* there was no room in out */
+    lane *opened;          /* where it is; NULL: in a frame */
+    int32_t priority;      /* its own; INT32_MIN: it has none */
     frame *frames; /* FRAMES_OUT of them, from the first record on; NULL: none was sent */
     int next; /* the frame that is filled, or will be */
     bool filling;
@@ -99,8 +118,7 @@ static struct {
     MPI_Comm world, near;
     MPI_Win window;
     int rank, size;
-    int64_t ring_bytes; /* of data */
-    int64_t ring_hot;   /* of them: see RING_HOT */
+    int64_t ring_bytes; /* of the data of a main ring */
     wakeup *wakeup;
     peer *peers;
     int *nears, nnears; /* the ranks with rings, in order */
@@ -109,6 +127,7 @@ static struct {
     int first, taken; /* the receive that comes next; frames handed out since the last release */
     int64_t at;       /* bytes of the first one that were handed out */
     bool reads_gpus;
+    int64_t sent;      /* bytes into rings since the last poll */
     link_direct *done; /* GPU-direct messages that came, handed out since the last release */
     link_direct *spare;
 } net;
@@ -170,12 +189,23 @@ static bool is_crowded(int ranks)
     return ranks > processors;
 }
 
-/* The n-th ring behind base. MPI aligns windows for numbers only; every process maps them by pages,
- * so all round to the same place. */
+/* Bytes of a main ring and the express ring behind it. */
+static int64_t both_rings(void)
+{
+    return net.ring_bytes + EXPRESS_RING + 2 * (int64_t)sizeof(ring);
+}
+
+/* The n-th main ring behind base. MPI aligns windows for numbers only; every process maps them by
+ * pages, so all round to the same place. */
 static ring *ring_at(char *base, int n)
 {
     char *first = base + (-(uintptr_t)base & (LINE - 1));
-    return (ring *)(void *)(first + n * (net.ring_bytes + (int64_t)sizeof(ring)));
+    return (ring *)(void *)(first + n * both_rings());
+}
+
+static ring *express_at(char *base, int n)
+{
+    return (ring *)(void *)(ring_at(base, n)->data + net.ring_bytes);
 }
 
 /* Behind all n rings. */
@@ -199,14 +229,14 @@ static int open_rings(kv_err *e)
     each = each > most ? most : each < RING_LEAST ? RING_LEAST : each;
     each = (each + LINE - 1) / LINE * LINE;
     net.ring_bytes = each;
-    net.ring_hot = crowded ? RING_HOT : each;
-    int64_t step = each + (int64_t)sizeof(ring);
-    int rc = MPI_Win_allocate_shared(nnear * step + (int64_t)sizeof(wakeup) + LINE, 1,
+    int rc = MPI_Win_allocate_shared(nnear * both_rings() + (int64_t)sizeof(wakeup) + LINE, 1,
                                      MPI_INFO_NULL, net.near, &base, &net.window);
     if (rc)
         return refuse(rc, "make a shared window", e);
-    for (int i = 0; i < nnear; i++)
+    for (int i = 0; i < nnear; i++) {
         memset(ring_at(base, i), 0, sizeof(ring));
+        memset(express_at(base, i), 0, sizeof(ring));
+    }
     if (!(net.nears = mem_alloc(nnear, sizeof *net.nears, e)))
         return KV_E_MEMORY;
     net.wakeup = wakeup_at(base, nnear);
@@ -221,8 +251,11 @@ static int open_rings(kv_err *e)
             continue;
         net.nears[net.nnears++] = rank;
         MPI_Win_shared_query(net.window, i, &bytes, &unit, &other);
-        net.peers[rank].in = ring_at(base, i);
-        net.peers[rank].out = ring_at(other, near);
+        net.peers[rank].main = (lane){.out = ring_at(other, near), .in = ring_at(base, i),
+                                      .bytes = each, .hot = crowded ? RING_HOT : each};
+        net.peers[rank].express = (lane){.out = express_at(other, near),
+                                         .in = express_at(base, i),
+                                         .bytes = EXPRESS_RING, .hot = EXPRESS_RING};
         net.peers[rank].wakeup = wakeup_at(other, nnear);
     }
     MPI_Group_free(&here);
@@ -314,7 +347,7 @@ const char *link_host(int rank)
 
 bool link_shares_memory(int rank)
 {
-    return rank == net.rank || net.peers[rank].out;
+    return rank == net.rank || net.peers[rank].main.out;
 }
 
 /* ---- Sleep ---- */
@@ -334,15 +367,20 @@ void link_wake(void)
     wake_up(net.wakeup, DEAF);
 }
 
+/* Something came, or there is room again. */
+static bool has_news(const lane *l)
+{
+    return __atomic_load_n(&l->in->written, __ATOMIC_ACQUIRE) != l->read ||
+           (l->full && __atomic_load_n(&l->out->done, __ATOMIC_ACQUIRE) != l->seen);
+}
+
 bool link_lie_down(bool listening)
 {
     __atomic_store_n(&net.wakeup->sleeper, listening ? LISTENING : DEAF, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     for (int i = 0; i < net.nnears && listening; i++) {
         const peer *p = &net.peers[net.nears[i]];
-        bool came = __atomic_load_n(&p->in->written, __ATOMIC_ACQUIRE) != p->read;
-        bool room = p->full && __atomic_load_n(&p->out->done, __ATOMIC_ACQUIRE) != p->seen;
-        if (came || room) {
+        if (has_news(&p->main) || has_news(&p->express)) {
             __atomic_store_n(&net.wakeup->sleeper, AWAKE, __ATOMIC_RELAXED);
             return false;
         }
@@ -364,38 +402,61 @@ void link_sleep(int64_t us)
 
 /* ---- Sending ---- */
 
-/* Bytes to the end of a ring that a record leaves out: those that are too few for it, or all where
- * the receiver is done with what was written, since the beginning is still in the caches. */
-static int64_t bytes_to_skip(peer *p, int64_t at, int64_t need)
+static void look_at_done(lane *l)
 {
-    int64_t rest = net.ring_bytes - at;
-    if (need > rest)
-        return rest;
-    if (at < net.ring_hot || need > at)
-        return 0;
-    p->seen = __atomic_load_n(&p->out->done, __ATOMIC_ACQUIRE);
-    return p->seen == p->written ? rest : 0;
+    l->seen = __atomic_load_n(&l->out->done, __ATOMIC_ACQUIRE);
 }
 
-static link_rec *ring_reserve(peer *p, int64_t need)
+/* Bytes to the end of a ring that a record leaves out: those that are too few for it, or all where
+ * the receiver is done with what was written, since the beginning is still in the caches. */
+static int64_t bytes_to_skip(lane *l, int64_t at, int64_t need)
 {
-    int64_t at = p->written % net.ring_bytes, rest = net.ring_bytes - at;
-    int64_t skip = bytes_to_skip(p, at, need);
-    if (p->written + skip + need - p->seen > net.ring_bytes)
-        p->seen = __atomic_load_n(&p->out->done, __ATOMIC_ACQUIRE);
-    bool full = p->written + skip + need - p->seen > net.ring_bytes;
-    if (full != p->full)
-        __atomic_store_n(&p->out->full, full, __ATOMIC_RELAXED);
-    p->full = full;
+    int64_t rest = l->bytes - at;
+    if (need > rest)
+        return rest;
+    if (at < l->hot || need > at)
+        return 0;
+    look_at_done(l);
+    return l->seen == l->written ? rest : 0;
+}
+
+static void tell_full(lane *l, bool full)
+{
+    if (full != l->full)
+        __atomic_store_n(&l->out->full, full, __ATOMIC_RELAXED);
+    l->full = full;
+}
+
+static link_rec *ring_reserve(lane *l, int64_t need)
+{
+    int64_t at = l->written % l->bytes, rest = l->bytes - at;
+    int64_t skip = bytes_to_skip(l, at, need);
+    if (l->written + skip + need - l->seen > l->bytes)
+        look_at_done(l);
+    bool full = l->written + skip + need - l->seen > l->bytes;
+    tell_full(l, full);
     if (full)
         return NULL;
     if (skip) {
         if (rest >= (int64_t)sizeof(link_rec))
-            *(link_rec *)(void *)(p->out->data + at) = (link_rec){0};
-        p->written += skip;
+            *(link_rec *)(void *)(l->out->data + at) = (link_rec){0};
+        l->written += skip;
         at = 0;
     }
-    return (link_rec *)(void *)(p->out->data + at);
+    return (link_rec *)(void *)(l->out->data + at);
+}
+
+/* Says whether a record would overtake others, all of them less urgent. */
+static bool overtakes(peer *p, int32_t priority)
+{
+    urgency *u = &p->urgency;
+    const lane *l = &p->main;
+    look_at_done(&p->main);
+    if (l->seen >= u->place)
+        *u = (urgency){.place = l->written, .before = u->behind, .behind = INT32_MIN};
+    if (l->seen == l->written)
+        u->before = INT32_MIN;
+    return l->seen != l->written && priority > u->before && priority > u->behind;
 }
 
 static void send_frame(int rank)
@@ -435,18 +496,39 @@ static link_rec *frame_reserve(int rank, int64_t need)
     return (link_rec *)(void *)(f->data + f->used);
 }
 
-link_rec *link_reserve(int rank, int64_t bytes)
+static link_rec *reserve(int rank, int64_t bytes, int32_t priority)
 {
     peer *p = &net.peers[rank];
     p->open = link_whole(bytes);
+    p->priority = priority;
+    p->opened = p->main.out ? &p->main : NULL;
     kv_assert(p->open <= FRAME, "a record of %lld bytes to rank %d is longer than a frame",
               (long long)bytes, rank);
-    return p->out ? ring_reserve(p, link_whole(bytes)) : frame_reserve(rank, link_whole(bytes));
+    return p->opened ? ring_reserve(&p->main, p->open) : frame_reserve(rank, p->open);
 }
 
-static void publish(peer *p)
+link_rec *link_reserve(int rank, int64_t bytes)
 {
-    __atomic_store_n(&p->out->written, p->written, __ATOMIC_RELEASE);
+    return reserve(rank, bytes, INT32_MIN);
+}
+
+link_rec *link_reserve_by(int rank, int64_t bytes, int32_t priority, bool whole)
+{
+    peer *p = &net.peers[rank];
+    bool ahead = p->main.out && overtakes(p, priority) && whole && bytes <= LINK_EXPRESS;
+    link_rec *r = ahead ? ring_reserve(&p->express, link_whole(bytes)) : NULL;
+    if (ahead && !r)
+        tell_full(&p->express, false); /* nothing waits for that room */
+    if (!r)
+        return reserve(rank, bytes, priority);
+    p->open = link_whole(bytes);
+    p->opened = &p->express;
+    return r;
+}
+
+static void publish(const peer *p, const lane *l)
+{
+    __atomic_store_n(&l->out->written, l->written, __ATOMIC_RELEASE);
     wake_up(p->wakeup, LISTENING);
 }
 
@@ -463,14 +545,18 @@ void link_commit(int rank)
 {
     enum { BURST = 32 << 10 }; /* the other side may begin then */
     peer *p = &net.peers[rank];
-    if (p->out) {
-        const link_rec *r = (link_rec *)(void *)(p->out->data + p->written % net.ring_bytes);
-        int64_t before = p->written;
+    lane *l = p->opened;
+    if (l) {
+        const link_rec *r = (link_rec *)(void *)(l->out->data + l->written % l->bytes);
+        int64_t before = l->written;
         link_trace("to", rank, r);
         check_open(p, rank, r);
-        p->written += link_whole(r->bytes);
-        if (p->written / BURST != before / BURST)
-            publish(p);
+        if (l == &p->main && p->priority > p->urgency.behind)
+            p->urgency.behind = p->priority;
+        l->written += link_whole(r->bytes);
+        net.sent += link_whole(r->bytes);
+        if (l == &p->express || l->written / BURST != before / BURST)
+            publish(p, l);
         return;
     }
     frame *f = &p->frames[p->next];
@@ -481,12 +567,17 @@ void link_commit(int rank)
     kv_assert(f->used <= FRAME, "a frame to rank %d holds %lld bytes", rank, (long long)f->used);
 }
 
+bool link_sent_much(void)
+{
+    return net.sent >= LINK_PAYLOAD;
+}
+
 void link_flush(void)
 {
     for (int i = 0; i < net.nnears; i++) {
         peer *p = &net.peers[net.nears[i]];
-        if (p->out->written != p->written)
-            publish(p);
+        if (p->main.out->written != p->main.written)
+            publish(p, &p->main);
     }
     for (peer *p; (p = net.unsent);) {
         net.unsent = p->unsent;
@@ -545,22 +636,44 @@ void link_direct_commit(link_direct *p)
 
 /* ---- Receiving ---- */
 
-static bool poll_ring(int rank, void (*take)(int rank, const link_rec *r), int64_t bytes)
+/* Hands out records that end at `written`, until they have `most` bytes. */
+static bool poll_ring(int rank, lane *l, int64_t written, int64_t most,
+                      void (*take)(int rank, const link_rec *r))
 {
-    peer *p = &net.peers[rank];
-    int64_t written = __atomic_load_n(&p->in->written, __ATOMIC_ACQUIRE), from = p->read;
-    while (p->read < written && p->read - from < bytes) {
-        int64_t at = p->read % net.ring_bytes, rest = net.ring_bytes - at;
-        const link_rec *r = (const link_rec *)(const void *)(p->in->data + at);
+    int64_t from = l->read;
+    while (l->read < written && l->read - from < most) {
+        int64_t at = l->read % l->bytes, rest = l->bytes - at;
+        const link_rec *r = (const link_rec *)(const void *)(l->in->data + at);
         if (rest < (int64_t)sizeof *r || r->kind == LINK_SKIP) {
-            p->read += rest;
+            l->read += rest;
             from += rest;
             continue;
         }
-        p->read += link_whole(r->bytes);
+        l->read += link_whole(r->bytes);
         take(rank, r);
     }
-    return p->read > from;
+    return l->read > from;
+}
+
+static bool poll_express(int rank, void (*take)(int rank, const link_rec *r))
+{
+    lane *l = &net.peers[rank].express;
+    return poll_ring(rank, l, __atomic_load_n(&l->in->written, __ATOMIC_ACQUIRE), INT64_MAX, take);
+}
+
+/* What was sent by the express lane before a record of the other lies there when that does: so the
+ * other is looked at first and taken from last. What comes meanwhile ends the polling, so that it
+ * is dealt with at once. */
+static bool poll_rings(int rank, void (*take)(int rank, const link_rec *r), int64_t most)
+{
+    lane *l = &net.peers[rank].main;
+    int64_t written = __atomic_load_n(&l->in->written, __ATOMIC_ACQUIRE), from = l->read;
+    bool any = poll_express(rank, take), express = false;
+    while (l->read < written && l->read - from < most && !express) {
+        any |= poll_ring(rank, l, written, 1, take);
+        express = poll_express(rank, take);
+    }
+    return any || express;
 }
 
 /* False: there is no memory for it now. */
@@ -663,21 +776,28 @@ static bool poll_frames(void (*take)(int rank, const link_rec *r))
 bool link_poll(void (*take)(int rank, const link_rec *r), int64_t bytes)
 {
     bool any = false, remote = net.nnears < net.size - 1;
+    net.sent = 0;
     for (int i = 0; i < net.nnears; i++)
-        any |= poll_ring(net.nears[i], take, bytes);
+        any |= poll_rings(net.nears[i], take, bytes);
     return remote && poll_frames(take) ? true : any;
+}
+
+static void release(const peer *p, const lane *l)
+{
+    if (l->in->done == l->read)
+        return;
+    __atomic_store_n(&l->in->done, l->read, __ATOMIC_RELEASE);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&l->in->full, __ATOMIC_RELAXED))
+        wake_up(p->wakeup, LISTENING);
 }
 
 void link_release(void)
 {
     for (int i = 0; i < net.nnears; i++) {
-        peer *p = &net.peers[net.nears[i]];
-        if (p->in->done == p->read)
-            continue;
-        __atomic_store_n(&p->in->done, p->read, __ATOMIC_RELEASE);
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
-        if (__atomic_load_n(&p->in->full, __ATOMIC_RELAXED))
-            wake_up(p->wakeup, LISTENING);
+        const peer *p = &net.peers[net.nears[i]];
+        release(p, &p->main);
+        release(p, &p->express);
     }
     kv_assert(net.taken <= RECEIVES, "%d of %d receives are given back", net.taken, RECEIVES);
     for (; net.taken > 0; net.taken--)

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "distributed/alive.h"
@@ -107,9 +107,7 @@ static struct {
 
 int64_t net_now_us(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000 + t.tv_nsec / 1000;
+    return clock_ns() / 1000;
 }
 
 int net_rank(void)
@@ -255,8 +253,12 @@ static bool send_queued(queue *q)
         if (s == NET_FULL)
             return any;
         any = true;
-        if (s == NET_MORE)
+        if (s == NET_MORE) {
+            take_posted();
+            if (link_sent_much())
+                return true;
             continue;
+        }
         q->first = i->next;
         if (!q->first)
             q->last = NULL;

@@ -59,6 +59,13 @@ static inline link_rec *net_reserve(int rank, int64_t bytes)
     return rank == link_rank() ? net_reserve_own(bytes) : link_reserve(rank, bytes);
 }
 
+/* The same for a record of an item; `whole` as in link_reserve_by. */
+static inline link_rec *net_reserve_by(const net_item *i, int64_t bytes, bool whole)
+{
+    return i->peer == link_rank() ? net_reserve_own(bytes)
+                                  : link_reserve_by(i->peer, bytes, i->priority, whole);
+}
+
 static inline void net_commit(int rank)
 {
     if (rank == link_rank())

@@ -14,7 +14,7 @@ static net_step send_pull(net_item *i)
     const request *rq = q->request;
     const chunk *p = &rq->chunks[q->at];
     const request_item *c = &rq->items[p->item];
-    link_rec *r = net_reserve(q->item.peer, 0);
+    link_rec *r = net_reserve_by(&q->item, 0, true);
     if (!r)
         return NET_FULL;
     *r = (link_rec){.kind = LINK_PULL,

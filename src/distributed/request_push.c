@@ -58,7 +58,7 @@ static net_step send_elements(net_item *i)
     }
     if (!is_here(c, part, q->offset + n))
         return NET_FULL;
-    link_rec *r = net_reserve(q->item.peer, prefix + n);
+    link_rec *r = net_reserve_by(&q->item, prefix + n, n == total);
     if (!r)
         return NET_FULL;
     *r = (link_rec){.bytes = (uint32_t)(prefix + n),
@@ -87,7 +87,7 @@ static net_step send_codes(net_item *i)
     int64_t n = left < CODES_AT_ONCE ? left : CODES_AT_ONCE, bytes = quantise_bytes(code, n);
     int64_t prefix = q->offset ? 0 : c->host_bytes;
     int64_t from = place_from(&c->place, part) + q->offset;
-    link_rec *r = net_reserve(q->item.peer, prefix + (int64_t)sizeof rq->codes + bytes);
+    link_rec *r = net_reserve_by(&q->item, prefix + (int64_t)sizeof rq->codes + bytes, n == count);
     if (!r)
         return NET_FULL;
     *r = (link_rec){.bytes = (uint32_t)(prefix + (int64_t)sizeof rq->codes + bytes),

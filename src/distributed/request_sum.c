@@ -88,7 +88,7 @@ static net_step send_add(net_item *i)
     }
     if (rq->broadcasts && net_rank() != 0)
         bytes = 0;
-    link_rec *r = net_reserve(q->item.peer, bytes);
+    link_rec *r = net_reserve_by(&q->item, bytes, true);
     if (!r)
         return NET_FULL;
     *r = record_of(rq, c, p, bytes);

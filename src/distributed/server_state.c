@@ -131,7 +131,7 @@ static net_step send_codes(server_replies *r)
     kv_assert(left >= 0 && r->offset % 8 == 0, "codes of part %lld go on from element %lld of %lld",
               (long long)p->id, (long long)r->offset, (long long)p->count);
     int64_t bytes = quantise_bytes(code, n);
-    link_rec *to = net_reserve(r->item.peer, (int64_t)sizeof p->coded + bytes);
+    link_rec *to = net_reserve_by(&r->item, (int64_t)sizeof p->coded + bytes, n == p->count);
     if (!to)
         return NET_FULL;
     *to = (link_rec){.bytes = (uint32_t)((int64_t)sizeof p->coded + bytes),
@@ -155,7 +155,7 @@ static net_step send_changes(server_replies *r)
     const part *p = x->part;
     int64_t from = r->offset, at = from, room = part_changes_bound(p, from);
     room = room < LINK_PAYLOAD ? room : LINK_PAYLOAD;
-    link_rec *to = net_reserve(r->item.peer, room);
+    link_rec *to = net_reserve_by(&r->item, room, false);
     if (!to)
         return NET_FULL;
     int64_t n = part_changes_put(p, stored(r->s, p)->data, x->since, &at, to + 1, room);
@@ -171,11 +171,11 @@ static net_step send_changes(server_replies *r)
 }
 
 /* Writes n bytes of what a reply sends, from offset on. Returns false if the link is full. */
-static bool put_value(server_state *s, int rank, uint64_t request, const reply *x, int64_t offset,
-                      int64_t n)
+static bool put_value(server_state *s, const net_item *i, uint64_t request, const reply *x,
+                      int64_t offset, int64_t n)
 {
     const char *data = x->round ? x->round->sum : stored(s, x->part)->data;
-    link_rec *to = net_reserve(rank, n);
+    link_rec *to = net_reserve_by(i, n, n == x->part->bytes);
     if (!to)
         return false;
     *to = (link_rec){.bytes = (uint32_t)n,
@@ -203,7 +203,7 @@ static net_step send_next(net_item *i)
     kv_assert(left >= 0, "part %lld of %lld bytes is sent from byte %lld on",
               (long long)x->part->id, (long long)x->part->bytes, (long long)r->offset);
     int64_t n = left < LINK_PAYLOAD ? left : LINK_PAYLOAD;
-    return put_value(r->s, i->peer, r->request, x, r->offset, n) ? replied(r, n, left) : NET_FULL;
+    return put_value(r->s, i, r->request, x, r->offset, n) ? replied(r, n, left) : NET_FULL;
 }
 
 static void free_replies(net_item *i)
@@ -310,7 +310,8 @@ void server_send_sum(server_state *s, part *p, round *x, int worker)
         return;
     /* The sum is in the cache now, so it goes at once where the link takes it. */
     reply whole = {.part = p, .round = x, .index = c->chunk};
-    if (p->bytes <= LINK_PAYLOAD && put_value(s, worker, c->request, &whole, 0, p->bytes))
+    const net_item now = {.peer = worker, .priority = c->priority};
+    if (p->bytes <= LINK_PAYLOAD && put_value(s, &now, c->request, &whole, 0, p->bytes))
         net_commit(worker);
     else
         x->replies += add_reply(s, worker, c->request, c->priority, whole);

@@ -1,0 +1,10 @@
+# Links between ranks, without a store.
+
+load ../cli/help
+
+@test "link: urgent records overtake others, and nothing else does" {
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    run timeout 60 mpirun --oversubscribe --bind-to none -n 2 "$build/dist_link"
+    assert_success
+    assert_output ""
+}
