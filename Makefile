@@ -46,7 +46,7 @@ hardened := $(if $(filter 0,$(HARDEN))$(findstring -fsanitize,$(OPT) $(CFLAGS)),
 
 # The folders of the library and of the tool.
 PARTS ?= lib/base lib/engine lib/array lib/cpu lib/lang lib/vm lib/io lib/checkpoint lib/tensors lib/merge lib/patch src src/core src/local
-TOOL  ?= cli $(addprefix cli/,session syntax options eval functions files out run cmd checkpoints complete bench launch tools term)
+TOOL  ?= cli $(addprefix cli/,session syntax options eval functions files out run cmd checkpoints complete bench launch attach tools term)
 UNIT  ?= $(wildcard tests/unit/test_*.c)
 
 lib_src  := $(foreach d,$(PARTS),$(wildcard $(d)/*.c))

@@ -329,13 +329,14 @@ const command command_table[] = {
      .fails = "usage, io, format, key, shape, dtype, value",
      .check = cmd_merge_check},
     {"stat",
-     {{ARG_PATH, "CKPT", false}, {ARG_PATHS, "GLOB...", true}},
+     {{ARG_PATH, "CKPT", true}, {ARG_PATHS, "GLOB...", true}},
      {{"exclude", OPTION_RAWS, "GLOB"}},
      COMMAND_GIVES,
      cmd_stat,
      "the numbers in a checkpoint, a row a key: least, largest, mean, deviation, zeros, nan, inf",
      "save m.safetensors; stat m.safetensors\n"
-     "stat m.safetensors --exclude 5       # all keys but 5",
+     "stat m.safetensors --exclude 5       # all keys but 5\n"
+     "stat                                 # without a file: the keys of the store",
      "ls, diff, checkpoints",
      .fails = "io, format, key, dtype"},
     {"check",

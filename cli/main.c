@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attach/attach.h"
+#include "attach/attach_serve.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/stop.h"
@@ -30,6 +32,7 @@
 #include "run/run.h"
 #include "session/session.h"
 #include "session/unit.h"
+#include "session/visit.h"
 #include "state.h"
 #include "syntax/check.h"
 #include "syntax/check_unset.h"
@@ -257,6 +260,7 @@ static int run(session *s, options *o)
         check_inputs(s, o->ninputs > 0 ? o->inputs : &from_stdin, o->ninputs > 0 ? o->ninputs : 1);
         return exit_code_of(s, o);
     }
+    attach_server *visitors = attach_begin(s);
     if (o->ninputs > 0)
         run_inputs(s, o, &st, o->inputs, o->ninputs, prompt);
     else if (!prompt)
@@ -279,7 +283,9 @@ static int run(session *s, options *o)
     int pending = ended ? ended : interrupt_pending();
     if (pending == SIGALRM && s->failure == 0 && session_interrupted(s, &e))
         report_error(s, &e);
+    visit_park(s);
     int code = leave(s, o, &st, go_on, pending);
+    attach_end(visitors);
     state_close(&st);
     return code;
 }
@@ -331,7 +337,9 @@ static bool run_subcommand(int argc, char **argv, int *code)
     static const struct {
         const char *name;
         int (*run)(int argc, char **argv);
-    } table[] = {{"launch", launch_main},
+    } table[] = {{"attach", attach_main},
+                 {"jobs", jobs_main},
+                 {"launch", launch_main},
                  {"launch-rank", launch_rank},
                  {"launch-ssh", launch_ssh},
                  {"launch-tell", launch_tell},

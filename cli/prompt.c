@@ -15,6 +15,7 @@
 #include "out/report.h"
 #include "out/transcript.h"
 #include "session/unit.h"
+#include "session/visit.h"
 #include "term/histfile.h"
 #include "term/interrupt.h"
 #include "term/pager.h"
@@ -264,8 +265,10 @@ int prompt_serve(session *s, const entry_source *from, bool stops)
         entry_source_answer(s->failure);
         s->failure = 0;
         interrupt_at_prompt(true);
+        visit_park(s);
         if (entry_source_next(from, &text, &n, &line, &e))
             report_error(s, &e);
+        visit_unpark(s);
         interrupt_at_prompt(false);
         if (!text)
             break;

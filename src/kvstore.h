@@ -559,6 +559,11 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
  * unsupported (the updater is a C function, so it has no states), memory, and the visitor's own. */
 int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_err *e);
 
+/* How long, in milliseconds, calls of this thread wait for a store while another thread is in one
+ * of its calls, such as a barrier: then they fail (busy). Below 0, as at first: for ever. For
+ * threads that look at a store which another one uses. */
+void kv_set_patience(int ms);
+
 /* ---- The process ----------------------------------------------------------------------------- */
 
 /* Virtual GPUs: from now on gpu(0) to gpu(n-1) are contexts in host memory, so that programs for

@@ -23,6 +23,18 @@
 #include "local/local.h"
 #include "plugin.h"
 
+static _Thread_local int patience = -1;
+
+void kv_set_patience(int ms)
+{
+    patience = ms;
+}
+
+int runtime_patience(void)
+{
+    return patience;
+}
+
 /* The last one is there when a plugin has brought GPUs. */
 static const kv_type_ops *const built_in[] = {&local_type_ops, &device_type_ops,
                                               &teststore_type_ops, &nccl_type_ops};

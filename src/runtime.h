@@ -44,4 +44,7 @@ int runtime_rank(int *all);
 /* Sends a warning to the receiver of kv_set_log. */
 void runtime_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* See kv_set_patience. */
+int runtime_patience(void);
+
 #endif

@@ -2,6 +2,7 @@
 #include "store_lock.h"
 
 #include <errno.h>
+#include <time.h>
 
 #include "args.h"
 #include "base/kv_assert.h"
@@ -34,13 +35,29 @@ int store_look(const kv *store, kv_err *e)
     return engine_running() == &store->calls.group ? refuse_updater(e) : KV_OK;
 }
 
+/* Returns 0, EDEADLK, or ETIMEDOUT when the patience of this thread has ended. */
+static int lock(pthread_mutex_t *m)
+{
+    int ms = runtime_patience();
+    struct timespec end;
+    if (ms < 0)
+        return pthread_mutex_lock(m);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    int64_t ns = end.tv_nsec + (int64_t)ms * 1000000;
+    end.tv_sec += ns / 1000000000;
+    end.tv_nsec = ns % 1000000000;
+    return pthread_mutex_clocklock(m, CLOCK_MONOTONIC, &end);
+}
+
 int store_enter(const kv *store, kv_err *e)
 {
     int rc = store_look(store, e);
     if (rc)
         return rc;
-    return pthread_mutex_lock((pthread_mutex_t *)&store->lock) == EDEADLK ? refuse_updater(e)
-                                                                         : KV_OK;
+    int why = lock((pthread_mutex_t *)&store->lock);
+    if (why == ETIMEDOUT)
+        return kv_err_set(e, KV_E_BUSY, "another thread is in a call of the store, and waits");
+    return why == EDEADLK ? refuse_updater(e) : KV_OK;
 }
 
 int store_enter_idle(kv *store, kv_err *e)

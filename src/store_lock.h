@@ -15,7 +15,8 @@
 int store_lock_init(pthread_mutex_t *lock, kv_err *e);
 
 /* Takes the lock. Error: usage (there is no store; this thread holds the lock, or runs an operation
- * of the store), internal (an assertion failed before: base/kv_assert.h). */
+ * of the store), busy (kv_set_patience), internal (an assertion failed before: base/kv_assert.h).
+ */
 int store_enter(const kv *store, kv_err *e);
 
 /* The same without the lock, for what a type tells while another thread holds it. The result of

@@ -1,7 +1,11 @@
 /* Statistics of the keys of a checkpoint, one row a key. */
+#include <fnmatch.h>
+
 #include "base/mem.h"
+#include "base/num.h"
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
+#include "eval/eval.h"
 #include "session/unit.h"
 #include "tensors/tensor_stat.h"
 #include "term/progress.h"
@@ -66,9 +70,8 @@ static int add_count(rows *table, bool there, int64_t n, kv_err *e)
     return rows_add(table, there ? value_int(n) : value_none(), e);
 }
 
-static int add_row(rows *table, const char *name, const tensor_stat *s, kv_err *e)
+static int add_row(rows *table, kv_key key, const tensor_stat *s, kv_err *e)
 {
-    kv_key key = {.name = name};
     bool some = s->finite > 0, can = s->has_numbers;
     int code;
     if ((code = rows_add_key(table, key, e)) ||
@@ -80,6 +83,81 @@ static int add_row(rows *table, const char *name, const tensor_stat *s, kv_err *
         (code = add_count(table, can, s->zeros, e)) || (code = add_count(table, can, s->nan, e)))
         return code;
     return add_count(table, can, s->inf, e);
+}
+
+/* ---- The store ---- */
+
+typedef struct store_stats {
+    session *s;
+    kv *store;
+    const char *first; /* (optional) the first pattern */
+    bool several;      /* there are more */
+    choice *chosen;
+    rows *table;
+} store_stats;
+
+static int stat_array(tensor_stat *stat, const char *name, kv_array *a, kv_err *e)
+{
+    const void *data;
+    checkpoint *c = NULL;
+    int64_t only = 0;
+    int code = kv_array_read(a, &data, e);
+    const tensor_info t = {.name = name, .type = tensor_type_of(kv_array_dtype(a)),
+                           .ndim = kv_array_ndim(a), .shape = kv_array_shape(a),
+                           .elements = kv_array_size(a), .bytes = kv_array_bytes(a)};
+    if (code == KV_OK)
+        code = checkpoint_of_memory(&c, &t, &data, 1, NULL, 0, "the store", e);
+    if (code == KV_OK)
+        code = tensor_stats(stat, c, &only, 1, NULL, NULL, e);
+    checkpoint_close(c);
+    return code;
+}
+
+static bool takes(const store_stats *x, const char *name)
+{
+    bool first = x->first && fnmatch(x->first, name, 0) == 0;
+    return x->several ? first || choose_takes(x->chosen, name)
+                      : (!x->first || first) && choose_takes(x->chosen, name);
+}
+
+/* Receives a row of the topic "rounds", which has a row for each key. */
+static int stat_key(void *arg, const kv_field *f, int n, kv_err *e)
+{
+    const store_stats *x = arg;
+    kv_key key = {f[0].number, f[0].text};
+    char number[NUM_TEXT_MAX];
+    int64_t rounds[2];
+    kv_array *a;
+    tensor_stat stat;
+    (void)n;
+    number[num_int(number, key.id)] = '\0';
+    const char *name = key.name ? key.name : number;
+    if (!takes(x, name))
+        return KV_OK;
+    int code = session_interrupted(x->s, e);
+    if (code || (code = kv_peek(x->store, &key, &a, rounds, e)))
+        return code;
+    code = stat_array(&stat, name, a, e);
+    kv_array_unref(a);
+    return code ? code : add_row(x->table, key, &stat, e);
+}
+
+/* Without a checkpoint: the keys of the store. What a guest gives are patterns, since it reads no
+ * files. */
+static int stat_store(session *s, const ast *call, rows *table, result *out, kv_err *e)
+{
+    choice chosen = {0};
+    store_stats x = {.s = s, .chosen = &chosen, .table = table};
+    const ast *globs = call->n > 1 ? call->kid[1] : NULL;
+    if (call->kid[0] && !(x.first = eval_word(s, call->kid[0], "a pattern", out, e)))
+        return e->code;
+    x.several = globs && globs->n > 0;
+    int code = session_store(s, &x.store, e);
+    if (code == KV_OK && (code = choose_read(s, call, globs, out, &chosen, e)) == KV_OK)
+        code = kv_describe(x.store, "rounds", stat_key, &x, e);
+    if (code == KV_OK && table->n == 0 && !s->guest)
+        code = unit_err(s, call, e, KV_E_USAGE, "stat needs a checkpoint: the store has no keys");
+    return code;
 }
 
 int cmd_stat(session *s, const ast *call, result *out, kv_err *e)
@@ -95,6 +173,10 @@ int cmd_stat(session *s, const ast *call, result *out, kv_err *e)
     int64_t *keys = NULL, n = 0;
     tensor_stat *stats = NULL;
     buf text = {0};
+    if (!call->kid[0] || s->guest) {
+        int looked = stat_store(s, call, &table, out, e);
+        return result_table(out, &text, &table, looked, e);
+    }
     int code = choose_read(s, call, call->kid[1], out, &chosen, e);
     if (code == KV_OK && (code = choose_open(s, call->kid[0], false, out, &file, e)) == KV_OK &&
         (code = choose_keys(s, &chosen, file, &keys, &n, e)) == KV_OK)
@@ -104,7 +186,7 @@ int cmd_stat(session *s, const ast *call, result *out, kv_err *e)
     if (code == KV_OK && (code = read_stats(stats, file, keys, n, e)))
         unit_at(s, call->kid[0], e);
     for (int64_t i = 0; i < n && code == KV_OK; i++)
-        code = add_row(&table, checkpoint_at(file, keys[i])->name, &stats[i], e);
+        code = add_row(&table, (kv_key){.name = checkpoint_at(file, keys[i])->name}, &stats[i], e);
     mem_free(stats);
     mem_free(keys);
     checkpoint_close(file);

@@ -112,6 +112,9 @@ int cmd_explain(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *what = call->kid[0];
     buf text = {0};
+    if (s->guest && what->kind == AST_TEXT)
+        return unit_err(s, what, e, KV_E_UNSUPPORTED,
+                        "the script alone can say whether its calls are explained");
     if (what->kind == AST_TEXT) {
         s->explains = strcmp(what->u.text, "on") == 0;
         return KV_OK;

@@ -8,6 +8,7 @@
 #include "cmd/help.h"
 #include "eval/eval.h"
 #include "syntax/function.h"
+#include "launch/attach_options.h"
 #include "launch/launch_job.h"
 #include "session/unit.h"
 #include "session/registry.h"
@@ -72,7 +73,8 @@ static void overview(buf *out)
     buf_add(out, "`help types`: what stores there are; `help dist_sync`: one of them.\n"
                  "`help options`: what stands behind kvctl on its command line.\n"
                  "`help environment`: the variables that are read.\n"
-                 "`help launch`: a script as a job of several ranks.\n");
+                 "`help launch`: a script as a job of several ranks.\n"
+                 "`help attach`: a look at a job that runs; `help jobs`: which ones there are.\n");
     buf_add(out, "Functions:");
     size_t width = 80;
     for (const function *f = registry.functions; f->name; f++) {
@@ -134,8 +136,10 @@ static const struct topic {
     const char *name;
     const char *text;
     void (*show)(buf *out); /* where there is no text; NULL: of the session, list_options */
-} topics[] = {{"checkpoints", checkpoints_text, NULL},
+} topics[] = {{"attach", NULL, attach_help},
+              {"checkpoints", checkpoints_text, NULL},
               {"environment", environment_text, NULL},
+              {"jobs", NULL, jobs_help},
               {"kv", NULL, method_list},
               {"kvstore", NULL, method_list},
               {"language", language_text, NULL},

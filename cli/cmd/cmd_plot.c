@@ -154,6 +154,8 @@ static int draw_file(session *s, const plot *p, const ast *to, result *out, kv_e
 /* A transcript and an `expect` hear the picture without colours. */
 static int draw_screen(session *s, const plot *p, bool piped, kv_err *e)
 {
+    if (s->guest)
+        return s->guest->draw(s->guest->arg, p, e);
     buf text = {0}, plain = {0};
     canvas c = canvas_of(s, p, piped), grey = {c.columns, c.rows, false, false};
     bool twice = sink_hears(s) && (c.colour || c.sixel);
@@ -166,6 +168,11 @@ static int draw_screen(session *s, const plot *p, bool piped, kv_err *e)
     buf_release(&text);
     buf_release(&plain);
     return code;
+}
+
+int cmd_plot_show(session *s, const plot *p, kv_err *e)
+{
+    return draw_screen(s, p, false, e);
 }
 
 /* A series is named by the text of its expression. */

@@ -6,6 +6,7 @@
 #include "eval/eval.h"
 #include "syntax/safe.h"
 #include "session/unit.h"
+#include "session/visit.h"
 
 /* Waits for the pending operations, since they belong to the profile. */
 int cmd_profile_end(session *s, kv_err *e)
@@ -29,6 +30,7 @@ static int begin(session *s, const ast *file, const char *name, kv_err *e)
         return kv_err_hint(e, "a file of that name is ./-");
     }
     int code = safe_write(s, name, e);
+    visit_end_profile(s);
     if (code || session_would(s, "write", name))
         return code;
     if ((code = kv_profile_start(name, e)) == KV_OK)
@@ -53,6 +55,10 @@ int cmd_profile(session *s, const ast *call, result *out, kv_err *e)
     const char *name = eval_word(s, call->kid[0], "a file name", out, e);
     if (!name)
         return e->code;
+    if (s->guest) {
+        s->guest->profile(s->guest->arg, strcmp(name, "off") == 0 ? NULL : name, e);
+        return unit_at(s, call->kid[0], e);
+    }
     int code = strcmp(name, "off") == 0 ? end(s, e) : begin(s, call->kid[0], name, e);
     return code ? unit_at(s, call->kid[0], e) : KV_OK;
 }

@@ -50,7 +50,7 @@ int cmd_use(session *s, const ast *call, result *out, kv_err *e)
     const char *name = eval_word(s, call->kid[0], "the name of a store", out, e);
     int64_t at = name ? session_find_store(s, name) : -1;
     if (at >= 0) {
-        s->current = at;
+        session_use(s, at);
         s->create_failed = false;
     } else if (name) {
         unit_err(s, call->kid[0], e, KV_E_NAME, "there is no store `%s`", name);
@@ -263,8 +263,46 @@ static void warn_ignored(session *s, const ast *into, int64_t ignored)
                      (long long)ignored, unit_text(text, s->unit, into));
 }
 
+/* A guest's pull: what the keys hold now, which is no pull for the store. */
+static int look(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    key_list keys;
+    int64_t rounds[2];
+    int code = session_store(s, &store, e);
+    if (code || (code = eval_keys(s, call->kid[0], &keys, e)))
+        return code;
+    out->names = keys.names; /* the names of the result's keys */
+    keys.names = (arena){0};
+    code = keys.list ? result_for_keys(out, keys.n, e) : KV_OK;
+    for (int64_t i = 0; i < keys.n && code == KV_OK; i++) {
+        value v;
+        kv_array *a;
+        if ((code = session_interrupted(s, e)) ||
+            (code = kv_peek(store, &keys.keys[i], &a, rounds, e)) || (code = value_array(&v, a, e)))
+            break;
+        if (rounds[0] != rounds[1])
+            session_note(s, "parts of it are of the rounds %lld to %lld, others came meanwhile",
+                         (long long)rounds[0], (long long)rounds[1]);
+        if (keys.list) {
+            out->keys[i] = keys.keys[i];
+            out->v.u.list->items[i] = v;
+        } else {
+            out->has_key = true;
+            out->key = keys.keys[i];
+            out->v = v;
+        }
+    }
+    if (code)
+        unit_at(s, call->kid[0], e);
+    key_list_release(&keys);
+    return code;
+}
+
 int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
 {
+    if (s->guest && !s->explanation)
+        return look(s, call, out, e);
     kv *store;
     kv_call how;
     int64_t ignored = 0;

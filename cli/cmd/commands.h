@@ -38,6 +38,9 @@ command_fn cmd_list, cmd_info, cmd_rounds, cmd_vars;
 command_fn cmd_print, cmd_write, cmd_assert, cmd_set, cmd_source, cmd_quit;
 /* cmd_plot.c */
 command_fn cmd_plot;
+struct plot;
+/* Draws a prepared plot as `plot` does on the terminal. Errors: io, unsupported, interrupted. */
+int cmd_plot_show(session *s, const struct plot *p, kv_err *e);
 /* cmd_expect.c */
 command_fn cmd_expect, cmd_expect_error;
 /* cmd_history.c */

@@ -661,6 +661,11 @@ int explain_begin(explainer *x, session *s, const char *what, kv *store, const k
     x->keys = keys;
     x->values = values;
     x->outs = outs;
+    if (s->guest && can(store, "transactions"))
+        return kv_err_set(e, KV_E_UNSUPPORTED,
+                          "a call of a store of type \"%s\" is explained by making it and "
+                          "taking it back, which the script would see",
+                          kv_type(store));
     bool cluster = cluster_type(store), pushes = strncmp(what, "push", 4) == 0;
     bool compressed = compression_of(store, how) != NULL;
     if (x->trial && kv_in_transaction(store)) {

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attach/attach_jobs.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/visible.h"
@@ -21,6 +22,7 @@
 #include "session/show.h"
 #include "term/exit_code.h"
 #include "session/registry.h"
+#include "launch/attach_options.h"
 #include "launch/launch_options.h"
 
 /* ---- Words ---- */
@@ -375,6 +377,23 @@ static void complete_line(request *r, int from, const shell_table *t)
     }
 }
 
+/* The options of attach, and the jobs that run here. */
+static void complete_attach(request *r)
+{
+    line_state l;
+    job_list list;
+    kv_err unused = {0};
+    read_line(&l, r, 1, &attach_table, true);
+    if (l.plain == 0 && r->words[r->n - 1][0] != '-' && !l.open) {
+        if (attach_jobs(&list, &unused) == KV_OK)
+            for (int64_t i = 0; i < list.n; i++)
+                offer_word(r, list.items[i].name);
+        attach_jobs_release(&list);
+        return;
+    }
+    complete_line(r, 1, &attach_table);
+}
+
 static void complete(request *r)
 {
     line_state l;
@@ -384,8 +403,14 @@ static void complete(request *r)
         complete_line(r, l.plain > 0 ? l.ended : 1, l.plain > 0 ? &options_table : &launch_table);
         return;
     }
-    if (r->n == 1)
-        offer_word(r, "launch");
+    if (r->n > 1 && strcmp(r->words[0], "attach") == 0) {
+        complete_attach(r);
+        return;
+    }
+    if (r->n > 1 && strcmp(r->words[0], "jobs") == 0)
+        return;
+    for (int i = 0; r->n == 1 && i < 3; i++)
+        offer_word(r, (const char *[]){"attach", "jobs", "launch"}[i]);
     complete_line(r, 0, &options_table);
 }
 

@@ -401,6 +401,8 @@ int eval(session *s, const ast *node, value *out, kv_err *e)
     case AST_AT:
         return eval_at(s, node, out, e);
     case AST_FILE:
+        if (s->guest && s->guest->check(s, node, e))
+            return e->code;
         return registry.load(s, node, out, e);
     case AST_UNARY:
     case AST_BINARY:

@@ -19,6 +19,7 @@
 #include "term/exit_code.h"
 #include "term/terminal.h"
 #include "launch/launch_children.h"
+#include "launch/launch_door.h"
 #include "launch/launch_entries.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_job.h"
@@ -485,6 +486,7 @@ static void tick(job *j, const sigset_t *mask)
     look_at_watchers(j);
     look_at_signals(j, mask);
     look_at_time(j);
+    door_look(j->door, j);
 }
 
 /* ---- The whole ---- */

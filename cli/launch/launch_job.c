@@ -11,6 +11,7 @@
 #include "kvstore.h"
 #include "launch/launch_attempt.h"
 #include "launch/launch_children.h"
+#include "launch/launch_door.h"
 #include "launch/launch_mpirun.h"
 #include "launch/launch_survey.h"
 #include "launch/launch_variables.h"
@@ -83,10 +84,13 @@ static int run_attempts(const launch_options *o, const launch_hosts *h, const la
     if (!rc && round > 0)
         terminal_say("kvctl: the job goes on from %s, where %lld round%s done", o->checkpoint,
                      (long long)round, round == 1 ? " is" : "s are");
+    launch_door door = {.dir = -1, .fd = -1};
+    rc = rc ? rc : door_open(&door, o, e);
     children_watch_signals(&m);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     for (int again = 0; !rc; again++) {
-        job j = {.o = o,
+        job j = {.door = &door,
+                 .o = o,
                  .hosts = h,
                  .is_local = o->by == LAUNCH_LOCAL,
                  .n = o->workers + o->servers,
@@ -110,6 +114,7 @@ static int run_attempts(const launch_options *o, const launch_hosts *h, const la
             break;
         say_restart(o, again + 1, round, begun > round ? begun - round : 0);
     }
+    door_close(&door);
     return rc;
 }
 
@@ -144,6 +149,8 @@ int launch_job(const launch_options *o, int *code, kv_err *e)
 {
     launch_command c = {0};
     launch_hosts h = {0};
+    if (!o->dry_run)
+        door_tell_ranks(o);
     int rc = o->hostfile ? hosts_read(&h, o, e) : KV_OK;
     if (!rc && (rc = mpirun_command(&c, o, &h, e)) == KV_OK && o->dry_run)
         print_command(o, &h, &c);

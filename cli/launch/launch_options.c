@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "launch/jobs_folder.h"
 #include "launch/launch_variables.h"
 
 enum { MOST_RANKS = 4096 };
@@ -205,6 +206,9 @@ static const shell_option job_options[] = {
      TAKEN(take_every)},
     {0, "max-restarts", "N", "begin again from FILE when a rank was lost, at most N times (0)",
      COUNT(restarts, 0, INT_MAX)},
+    {0, "name", "NAME", "of the job, for `kvctl jobs` and `attach` (the number of its process;\n"
+                        "k8s: that of the script)",
+     NAMED(take_text, name)},
     {0, "dry-run", NULL, "print the command, or the job for a queue, and start nothing",
      FLAG(dry_run)},
     {'h', "help", NULL, NULL, FLAG(help)},
@@ -244,8 +248,6 @@ static const shell_option job_options[] = {
      .by = BY(LAUNCH_K8S)},
     {0, "image", "IMAGE", "what pods run, with kvctl, Open MPI and sshd (k8s)",
      NAMED(take_name, image), .by = BY(LAUNCH_K8S)},
-    {0, "name", "NAME", "of the job (k8s; that of the script)", NAMED(take_text, name),
-     .by = BY(LAUNCH_K8S)},
     {0, "namespace", "NAME", "of Kubernetes, for the job (k8s)", NAMED(take_text, name_space),
      .by = BY(LAUNCH_K8S)},
     {0, "file", "FILE", "a file that the script reads, of this folder (k8s)", TAKEN(take_file),
@@ -277,6 +279,19 @@ static void list_launchers(char text[64], unsigned by)
     }
 }
 
+/* Kubernetes has rules of its own. */
+static int check_name(const launch_options *o, kv_err *e)
+{
+    const char *name = o->name;
+    bool good = !name || o->by == LAUNCH_K8S ||
+                (jobs_is_name(name) && name[strspn(name, "0123456789")]);
+    return good ? KV_OK
+                : kv_err_set(e, KV_E_USAGE,
+                             "--name needs letters, digits, -, _ and ., and not digits alone, not "
+                             "\"%s\"",
+                             name);
+}
+
 /* given: the options of the command line, as they are spelled there. */
 static int check_meaning(const launch_options *o, const shell_texts *given, kv_err *e)
 {
@@ -300,6 +315,8 @@ static int check_meaning(const launch_options *o, const shell_texts *given, kv_e
     if (o->by == LAUNCH_K8S && !o->image)
         return kv_err_set(e, KV_E_USAGE,
                           "launch: --launcher k8s needs what the pods run: --image IMAGE");
+    if (check_name(o, e))
+        return e->code;
     for (int i = 0; i < o->nwords; i++)
         if (strcmp(o->words[i], ":") == 0)
             return kv_err_set(e, KV_E_USAGE,

@@ -65,9 +65,12 @@ static int inner_command(launch_command *c, const launch_options *o, kv_err *e)
     char self[4096];
     if (launch_self(self, e))
         return e->code;
-    launch_add_filled(c, "{self} launch --launcher {inner}",
+    launch_add_filled(c, "{self} launch --launcher {inner}[ --name {name}]",
                       (launch_hole[]){
-                          {"self", self}, {"inner", templates[o->by].inner}, {NULL, NULL}});
+                          {"self", self},
+                          {"inner", templates[o->by].inner},
+                          {"name", o->name},
+                          {NULL, NULL}});
     return inner_options(c, o, e);
 }
 

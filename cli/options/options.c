@@ -192,7 +192,8 @@ void options_help(buf *out)
                  "  kvctl session.kv                          run a script\n"
                  "  kvctl -c 'init 3 ones(2,3); pull 3'       run commands\n"
                  "  kvctl help push                           run one command of the language\n"
-                 "  kvctl launch -n 2 session.kv              run it as a job (launch --help)\n\n");
+                 "  kvctl launch -n 2 session.kv              run it as a job (launch --help)\n"
+                 "  kvctl attach                              look at it (attach --help)\n\n");
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
         shell_option_line(out, shell_option_find(&options_table, common[i], strlen(common[i])),
                           COLUMN);
@@ -296,7 +297,9 @@ static int neither(const char *word, kv_err *e)
     kv_err_set(e, KV_E_USAGE, "there is no file \"%s\", and no command of that name", word);
     for (const command *c = registry.commands; c->name; c++)
         suggest_add(&near, c->name);
-    suggest_add(&near, "launch"); /* no command of the language */
+    suggest_add(&near, "launch"); /* these are no commands of the language */
+    suggest_add(&near, "attach");
+    suggest_add(&near, "jobs");
     suggest_done(&near, e);
     return kv_err_hint(e, "kvctl help lists the commands");
 }

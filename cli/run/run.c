@@ -20,6 +20,7 @@
 #include "syntax/statement.h"
 #include "out/transcript.h"
 #include "session/unit.h"
+#include "session/visit.h"
 #include "term/progress.h"
 
 static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e);
@@ -180,6 +181,8 @@ static int run_command(session *s, const ast *node, result *r, kv_err *e)
 {
     const command *c = node->u.other;
     sink lines = {.kind = SINK_TAKES};
+    if (s->guest && s->guest->check(s, node, e))
+        return e->code;
     if (saves_value(node, c))
         return save_printed(s, node, r, e);
     bool caught = catches_lines(node, c);
@@ -223,6 +226,8 @@ static int run_source(session *s, const ast *node, kv_err *e)
  * statement failed itself, the earlier failure is the cause and replaces its error. */
 static void take_late_error(session *s, const ast *node, kv_err *e)
 {
+    if (s->guest) /* they are the script's to know */
+        return;
     for (int64_t i = 0; i < s->nstores; i++) {
         kv_err late = {0};
         if (kv_num_workers(s->stores[i].store) < 2 || kv_check(s->stores[i].store, &late) == KV_OK)
@@ -253,7 +258,7 @@ static int enter_store(session *s, const ast *node, int64_t *before, kv_err *e)
         return unit_err(s, node, e, KV_E_NAME, "there is no store `%s`", name);
     if (at >= 0) {
         *before = s->current;
-        s->current = at;
+        session_use(s, at);
     }
     return KV_OK;
 }
@@ -263,12 +268,14 @@ static void leave_store(session *s, int64_t before)
     kv_assert(before < s->nstores, "store %lld of %lld was in use", (long long)before,
               (long long)s->nstores);
     if (before >= 0)
-        s->current = before;
+        session_use(s, before);
 }
 
 static int run_method(session *s, const ast *node, result *r, kv_err *e)
 {
     const ast *call = node->kid[0];
+    if (s->guest && s->guest->check(s, call, e))
+        return e->code;
     int code = ((const command *)call->u.other)->run(s, call, r, e);
     return code ? unit_at(s, call, e) : KV_OK;
 }
@@ -543,6 +550,8 @@ static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e)
         return unit_too_deep(s, node, e);
     if (s->trace)
         trace(s, node);
+    if (s->guest && node->kind != STMT_COMMAND && s->guest->check(s, node, e))
+        return e->code;
     if (node->kind != STMT_COMMAND && node->kind != STMT_SHOW && node->kind != STMT_SHELL &&
         node->kind != STMT_SOURCE)
         return run_unrecorded(s, node, f, e);
@@ -619,6 +628,7 @@ static int run_all(session *s, const ast *block, unit *text, run_flow *f, kv_err
         sink heard = {.kind = SINK_HEARS, .sees_shell = i + 1 < block->n};
         bool hears = expect_follows(s, block, i, text);
         const sink *sinks = s->out.sinks;
+        visit_look(s);
         if (session_interrupted(s, e))
             return unit_at(s, node, e);
         if (text) {

@@ -21,6 +21,7 @@
 #include "session/rows.h"
 #include "session/show.h"
 #include "session/unit.h"
+#include "session/visit.h"
 #include "term/output.h"
 #include "term/pager.h"
 #include "term/progress.h"
@@ -220,6 +221,13 @@ bool session_names_store(const session *s, const char *name)
     return session_find_store(s, name) >= 0 || strcmp(name, "kv") == 0;
 }
 
+void session_use(session *s, int64_t at)
+{
+    visit_lock(s);
+    s->current = at;
+    visit_unlock(s);
+}
+
 static void print_line(void *arg, const char *line)
 {
     session *s = arg;
@@ -248,13 +256,17 @@ static int store_place(session *s, const char *name, int64_t *at, kv_err *e)
     if (*at >= 0)
         return KV_OK;
     char *copy = mem_text(name, strlen(name), e);
-    if (!copy || mem_grow(&s->stores, &s->stores_cap, s->nstores + 1, sizeof *s->stores, e)) {
-        mem_free(copy);
-        return KV_E_MEMORY;
+    visit_lock(s);
+    bool made = copy && mem_grow(&s->stores, &s->stores_cap, s->nstores + 1, sizeof *s->stores,
+                                 e) == KV_OK;
+    if (made) {
+        *at = s->nstores++;
+        s->stores[*at] = (store_entry){.name = copy};
     }
-    *at = s->nstores++;
-    s->stores[*at] = (store_entry){.name = copy};
-    return KV_OK;
+    visit_unlock(s);
+    if (!made)
+        mem_free(copy);
+    return made ? KV_OK : KV_E_MEMORY;
 }
 
 int session_adopt(session *s, kv *store, const char *name, kv_err *e)
@@ -266,11 +278,17 @@ int session_adopt(session *s, kv *store, const char *name, kv_err *e)
         return code;
     }
     store_entry *entry = &s->stores[at];
+    kv *before = entry->store;
     follow_release(&entry->follows);
     follow_release(&entry->before);
-    kv_free(entry->store);
+    visit_lock(s);
     *entry = (store_entry){.name = entry->name, .store = store, .serial = ++s->stores_made};
     s->current = at;
+    visit_unlock(s);
+    if (before) {
+        visit_wait_unpinned(s);
+        kv_free(before);
+    }
     s->create_failed = false;
     kv_set_print(store, print_line, s);
     kv_set_print_arrays(store, print_array_text, s);
@@ -294,6 +312,8 @@ int session_create(session *s, const char *type, const kv_opt *opts, int nopts, 
 
 int session_store(session *s, kv **store, kv_err *e)
 {
+    if (s->guest && s->current < 0)
+        return kv_err_set(e, KV_E_VALUE, "the script has made no store yet");
     if (s->create_failed) {
         kv_err_set(e, KV_E_VALUE, "no store is in use, as the last `create` failed");
         return s->current < 0 ? kv_err_hint(e, "make one: create local")
@@ -322,6 +342,8 @@ static int note_usable(void *arg, const kv_field *fields, int n, kv_err *e)
 
 int session_ctx(session *s, kv_ctx ctx, kv_err *e)
 {
+    if (s->guest && ctx.device == KV_GPU && !s->gpus_announced)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "a look at a job makes no GPUs");
     bool asked = s->gpus_wanted && s->virtual_gpus > 0;
     kv_err why = {0};
     if (ctx.device != KV_GPU || s->gpus_announced)
@@ -501,6 +523,10 @@ bool session_would(session *s, const char *what, const char *name)
 static void warn(const session *s, const struct ast *node, const buf *text)
 {
     int line, col;
+    if (s->guest) {
+        s->guest->note(s->guest->arg, buf_text(text));
+        return;
+    }
     source_locate(&s->unit->src, node->pos, &line, &col);
     say("%s:%d: warning: %s", s->unit->src.name, line, buf_text(text));
 }
@@ -538,7 +564,9 @@ void session_note(session *s, const char *fmt, ...)
     va_start(ap, fmt);
     buf_vprintf(&text, fmt, ap);
     va_end(ap);
-    if (!s->out.quiet)
+    if (s->guest)
+        s->guest->note(s->guest->arg, buf_text(&text));
+    else if (!s->out.quiet)
         say("note: %s", buf_text(&text));
     buf_release(&text);
 }

@@ -110,6 +110,24 @@ typedef struct output {
     bool quiet, verbose;
 } output;
 
+struct session;
+struct ast;
+struct plot;
+
+/* What a guest does in another way than the session of a script: see attach/attach_guest.h. arg
+ * is the guest's. */
+typedef struct guest_ops {
+    void *arg;
+    /* Returns an error, at the node, for what would change something or read a file. */
+    int (*check)(const struct session *s, const struct ast *node, kv_err *e);
+    /* A note or a warning for the user. */
+    void (*note)(void *arg, const char *text);
+    /* Draws a picture where the user is. */
+    int (*draw)(void *arg, const struct plot *p, kv_err *e);
+    /* `profile FILE`; path NULL: off. */
+    int (*profile)(void *arg, const char *path, kv_err *e);
+} guest_ops;
+
 typedef struct session {
     /* the world: variables, functions, stores */
     scope globals;
@@ -133,6 +151,9 @@ typedef struct session {
     scope told;             /* the texts of warnings that come once, as names */
     bool gpus_announced;    /* virtual GPUs are in use */
     bool profiles;          /* `profile FILE` runs */
+    struct visit *visit;    /* (optional) another thread may look at this session: visit.h */
+    const struct guest_ops *guest; /* (optional) this session looks at that of a script, whose
+                                      stores it borrows, and changes nothing */
 
     output out;
     /* (optional) the file of -s: save writes the store kv to it while the session goes on, with the
@@ -209,6 +230,8 @@ int session_create(session *s, const char *type, const kv_opt *opts, int nopts, 
 int session_adopt(session *s, kv *store, const char *name, kv_err *e);
 /* The index of a store by its name, or -1. */
 int64_t session_find_store(const session *s, const char *name);
+/* Makes the store of that index the one in use. */
+void session_use(session *s, int64_t at);
 /* Returns true if the name is a store's; kv is one before the first is made. Such a name is no
  * variable: session_set refuses it (name). */
 bool session_names_store(const session *s, const char *name);

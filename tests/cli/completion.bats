@@ -35,7 +35,7 @@ row_begins()
     assert_equal "$(offers --co)" "words --color --completion"
     assert_equal "$(offers -q --no-)" "words --no-rc --no-color"
     kvctl help --json | sed 's/,"functions":.*//' | grep -o '{"name":"[^"]*","usage"' | cut -d '"' -f 4 >commands
-    assert_equal "$(offers '')" "files launch $(paste -sd ' ' commands)"
+    assert_equal "$(offers '')" "files attach jobs launch $(paste -sd ' ' commands)"
     assert_equal "$(offers -q he)" "files help"
     assert_equal "$(offers -c 'x' '')" "files"
     assert_equal "$(offers x.kv '')" "files"

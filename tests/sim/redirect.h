@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launch/launch_door.h"
 #include "launch/launch_mpirun.h"
 #include "term/terminal.h"
 
@@ -47,5 +48,11 @@
 #define mpirun_environment sim_mpirun_environment
 #define mpirun_tell_command sim_mpirun_tell_command
 #define terminal_say sim_say
+
+/* Nobody attaches to a simulated job. */
+#define door_tell_ranks sim_door_tell_ranks
+#define door_open sim_door_open
+#define door_look sim_door_look
+#define door_close sim_door_close
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "launch/launch_door.h"
 #include "launch/launch_mpirun.h"
 
 int sim_close(int fd);
@@ -42,5 +43,11 @@ int sim_mpirun_tell_command(launch_command *c, const launch_options *o, const la
 
 /* A line of launch for the user (launcher.c). */
 __attribute__((format(printf, 1, 2))) void sim_say(const char *fmt, ...);
+
+/* The way into a job, which nobody takes (launcher.c). */
+void sim_door_tell_ranks(const launch_options *o);
+int sim_door_open(launch_door *d, const launch_options *o, kv_err *e);
+void sim_door_look(launch_door *d, const struct job *j);
+void sim_door_close(launch_door *d);
 
 #endif

@@ -1,0 +1,375 @@
+/* The client: it sends entries, shows what comes back, and draws pictures itself. */
+#include "attach/attach.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "attach/attach_jobs.h"
+#include "attach/attach_plot.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "cmd/commands.h"
+#include "launch/attach_options.h"
+#include "launch/jobs_wire.h"
+#include "out/report.h"
+#include "session/rows.h"
+#include "session/session.h"
+#include "syntax/read_unit.h"
+#include "term/histfile.h"
+#include "term/interrupt.h"
+#include "term/output.h"
+#include "term/repl.h"
+#include "term/terminal.h"
+
+enum { TICK_MS = 100 };
+
+static int fail(const kv_err *e)
+{
+    terminal_say("kvctl: %s", e->text);
+    if (e->hint[0])
+        terminal_say(" hint: %s", e->hint);
+    return (int)exit_code_of_error(e->code);
+}
+
+static int show_help(void (*make)(buf *out))
+{
+    buf text = {0};
+    make(&text);
+    fputs(buf_text(&text), stdout);
+    buf_release(&text);
+    return fflush(stdout) ? EXIT_IO : EXIT_DONE;
+}
+
+/* ---- Entries ---- */
+
+typedef struct attached {
+    int fd;
+    char job[JOBS_NAME + 1];
+    char prompt[JOBS_NAME + 16];
+    bool over;     /* the worker has ended */
+    bool terminal; /* somebody types */
+    int failure;   /* of the first entry that failed */
+    session own;   /* draws */
+} attached;
+
+static void show_plot(attached *a, const buf *bytes)
+{
+    plot p;
+    kv_err e = {0};
+    if (attach_plot_take(&p, buf_text(bytes), bytes->len, &e) == KV_OK) {
+        cmd_plot_show(&a->own, &p, &e);
+        plot_release(&p);
+    }
+    if (e.code)
+        fail(&e);
+}
+
+/* The name is that of `profile FILE`, as it was typed here. */
+static void write_file(const buf *bytes)
+{
+    const char *name = buf_text(bytes);
+    size_t n = strnlen(name, bytes->len);
+    file_out out;
+    kv_err e = {0};
+    if (n == bytes->len) {
+        kv_err_set(&e, KV_E_FORMAT, "the worker sent a file without a name");
+    } else if (file_out_open(&out, name, &e) == KV_OK) {
+        if (file_put(out.f, name, name + n + 1, bytes->len - n - 1, &e))
+            file_out_abandon(&out);
+        else
+            file_out_commit(&out, &e);
+    }
+    if (e.code)
+        fail(&e);
+}
+
+/* Shows a message. Returns whether the entry is done. */
+static bool show(attached *a, jobs_kind kind, const buf *text)
+{
+    switch (kind) {
+    case JOBS_OUT:
+        terminal_pass(stdout, buf_text(text), text->len);
+        return false;
+    case JOBS_ERR:
+        fflush(stdout);
+        terminal_pass(stderr, buf_text(text), text->len);
+        return false;
+    case JOBS_NOTE:
+        fflush(stdout);
+        terminal_say("note: %s", buf_text(text));
+        return false;
+    case JOBS_PLOT:
+        show_plot(a, text);
+        return false;
+    case JOBS_FILE:
+        write_file(text);
+        return false;
+    case JOBS_DONE:
+        a->failure = a->failure ? a->failure : atoi(buf_text(text));
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void end(attached *a)
+{
+    a->over = true;
+    fflush(stdout);
+    terminal_say("kvctl: job %s has ended, or this worker has", a->job);
+}
+
+/* Until the worker is done with the entry. Ctrl-C tells it to end that. */
+static void wait_for_answer(attached *a)
+{
+    struct pollfd p = {.fd = a->fd, .events = POLLIN};
+    buf text = {0};
+    for (bool done = false; !done && !a->over;) {
+        jobs_kind kind;
+        int got = poll(&p, 1, TICK_MS), signal = interrupt_pending();
+        if (signal == SIGINT && !jobs_say(a->fd, JOBS_STOP, ""))
+            got = 1;
+        interrupt_clear();
+        if (signal && signal != SIGINT)
+            break;
+        if (got <= 0)
+            continue;
+        if (jobs_receive(a->fd, &kind, &text, JOBS_LARGE, NULL) != 1)
+            end(a);
+        else
+            done = show(a, kind, &text);
+    }
+    fflush(stdout);
+    buf_release(&text);
+}
+
+static void send_entry(attached *a, const char *text, size_t n)
+{
+    if (n > JOBS_SMALL) {
+        terminal_say("kvctl: an entry has at most %d bytes", JOBS_SMALL);
+        a->failure = a->failure ? a->failure : EXIT_NOT_UNDERSTOOD;
+    } else if (!jobs_send(a->fd, JOBS_ENTRY, text, n, -1)) {
+        end(a);
+    } else {
+        wait_for_answer(a);
+    }
+}
+
+/* ---- The prompt ---- */
+
+static int entry_complete(void *arg, const char *text, size_t n)
+{
+    (void)arg;
+    return unit_is_complete(text, n);
+}
+
+/* Returns true for one of the words with which one leaves. */
+static bool leaves(const char *text, size_t n)
+{
+    static const char *const words[] = {"quit", "exit", "quit()", "exit()", "\\q"};
+    while (n > 0 && strchr(" \t\r\n", text[n - 1]))
+        n--;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (n == strlen(words[i]) && memcmp(text, words[i], n) == 0)
+            return true;
+    return false;
+}
+
+static bool entry_run(void *arg, const char *text, size_t n, int line)
+{
+    attached *a = arg;
+    (void)line;
+    if (leaves(text, n))
+        return true;
+    if (strspn(text, " \t\r\n") < n)
+        send_entry(a, text, n);
+    return a->over;
+}
+
+static const char *entry_prompt(void *arg)
+{
+    return ((attached *)arg)->prompt;
+}
+
+static int run_prompt(attached *a)
+{
+    buf history = {0};
+    repl_ops ops = {.complete = entry_complete,
+                    .run = entry_run,
+                    .prompt = entry_prompt,
+                    .banner = "kvctl attach: reads only; rounds, info, list, pull, stat, plot, "
+                              "explain, profile; Ctrl-D leaves"};
+    histfile_path(&history, NULL);
+    int ended = repl_run(&ops, a, false, buf_text(&history));
+    buf_release(&history);
+    return ended;
+}
+
+/* ---- The job ---- */
+
+static void hint_names(const job_list *list, kv_err *e)
+{
+    buf names = {0};
+    for (int64_t i = 0; i < list->n; i++)
+        buf_printf(&names, i ? ", %s" : "%s", list->items[i].name);
+    if (names.len > 0)
+        kv_err_hint(e, "jobs that run here: %s", buf_text(&names));
+    else
+        kv_err_hint(e, "kvctl launch -n 2 train.kv runs one; one of plain mpirun has no way in");
+    buf_release(&names);
+}
+
+static int choose(const attach_options *o, const job_list *list, const char **name, kv_err *e)
+{
+    *name = o->job;
+    for (int64_t i = 0; i < list->n && o->job; i++)
+        if (strcmp(list->items[i].name, o->job) == 0)
+            return KV_OK;
+    if (o->job)
+        kv_err_set(e, KV_E_NAME, "no job of yours is called %s here", o->job);
+    else if (list->n == 0)
+        kv_err_set(e, KV_E_NAME, "no job of yours runs here");
+    else if (list->n > 1)
+        kv_err_set(e, KV_E_NAME, "which job? %lld run here", (long long)list->n);
+    else
+        *name = list->items[0].name;
+    if (e->code)
+        hint_names(list, e);
+    return (int)e->code;
+}
+
+static int open_job(const attach_options *o, attached *a, kv_err *e)
+{
+    job_list list;
+    const char *name;
+    int number = -1, code = attach_jobs(&list, e);
+    if (code == KV_OK && (code = choose(o, &list, &name, e)) == KV_OK) {
+        snprintf(a->job, sizeof a->job, "%s", name);
+        a->fd = attach_enter(&list, name, o->rank - 1, &number, e);
+        code = (int)e->code;
+    }
+    if (number >= 0)
+        snprintf(a->prompt, sizeof a->prompt, "%s[%d]> ", a->job, number);
+    else
+        snprintf(a->prompt, sizeof a->prompt, "%s> ", a->job);
+    attach_jobs_release(&list);
+    return code;
+}
+
+static int run(const attach_options *o, kv_err *e)
+{
+    attached a = {.fd = -1, .terminal = isatty(STDIN_FILENO)};
+    int ended = 0, code = open_job(o, &a, e);
+    if (code)
+        return fail(e);
+    session_init(&a.own);
+    interrupt_install();
+    a.own.interrupted = interrupt_pending;
+    for (int i = 0; i < o->entries.n && !a.over && !interrupt_pending(); i++)
+        send_entry(&a, o->entries.items[i], strlen(o->entries.items[i]));
+    if (o->entries.n == 0)
+        ended = run_prompt(&a);
+    session_release(&a.own);
+    close(a.fd);
+    if (ended)
+        return 128 + ended;
+    return o->entries.n == 0 && a.terminal ? EXIT_DONE : a.failure;
+}
+
+int attach_main(int argc, char **argv)
+{
+    attach_options o = {0};
+    kv_err e = {0};
+    int code;
+    if (attach_options_parse(&o, argc, argv, &e))
+        code = fail(&e);
+    else
+        code = o.help ? show_help(attach_help) : run(&o, &e);
+    attach_options_release(&o);
+    return code;
+}
+
+/* ---- kvctl jobs ---- */
+
+static int add_text(rows *table, const job_entry *x, const char *name, kv_err *e)
+{
+    int n;
+    value v;
+    const char *text = attach_job_field(x, name, &n);
+    if (n == 0)
+        return rows_add(table, value_none(), e);
+    int code = value_text_new(&v, text, (size_t)n, e);
+    return code ? code : rows_add(table, v, e);
+}
+
+static int add_number(rows *table, const job_entry *x, const char *name, kv_err *e)
+{
+    int n;
+    const char *text = attach_job_field(x, name, &n);
+    return rows_add(table, n > 0 ? value_int(strtoll(text, NULL, 10)) : value_none(), e);
+}
+
+static int add_since(rows *table, const job_entry *x, kv_err *e)
+{
+    int n;
+    char text[32];
+    struct tm local;
+    const char *since = attach_job_field(x, "since", &n);
+    time_t t = n > 0 ? (time_t)strtoll(since, NULL, 10) : 0;
+    if (n == 0 || !localtime_r(&t, &local) || !strftime(text, sizeof text, "%F %T", &local))
+        return rows_add(table, value_none(), e);
+    return rows_add_text(table, text, e);
+}
+
+static int add_job(rows *table, const job_entry *x, kv_err *e)
+{
+    int code;
+    if ((code = rows_add_text(table, x->name, e)) || (code = add_since(table, x, e)) ||
+        (code = add_number(table, x, "workers", e)) ||
+        (code = add_number(table, x, "servers", e)) || (code = add_text(table, x, "state", e)) ||
+        (code = add_number(table, x, "rounds", e)) || (code = add_text(table, x, "hosts", e)))
+        return code;
+    return add_text(table, x, "script", e);
+}
+
+static int list_jobs(kv_err *e)
+{
+    static const rows_column columns[] = {{"job", "job"},         {"since", "since"},
+                                          {"workers", "workers"}, {"servers", "servers"},
+                                          {"state", "state"},     {"rounds", "rounds"},
+                                          {"hosts", "hosts"},     {"script", "script"}};
+    rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
+    job_list list;
+    buf text = {0};
+    int code = attach_jobs(&list, e);
+    for (int64_t i = 0; i < list.n && code == KV_OK; i++)
+        code = add_job(&table, &list.items[i], e);
+    if (code == KV_OK && list.n == 0)
+        terminal_say("kvctl: no job of yours runs here");
+    else if (code == KV_OK && (code = rows_print(&text, &table, e)) == KV_OK)
+        terminal_pass(stdout, buf_text(&text), text.len);
+    buf_release(&text);
+    rows_release(&table);
+    attach_jobs_release(&list);
+    return code;
+}
+
+int jobs_main(int argc, char **argv)
+{
+    kv_err e = {0};
+    if (argc > 0 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0))
+        return show_help(jobs_help);
+    if (argc > 0) {
+        kv_err_set(&e, KV_E_USAGE, "jobs takes no words, and here is \"%s\"", argv[0]);
+        return fail(&e);
+    }
+    if (list_jobs(&e))
+        return fail(&e);
+    return fflush(stdout) ? EXIT_IO : EXIT_DONE;
+}

@@ -1,0 +1,146 @@
+/* Each socket is asked in its turn; one that does not answer within a second is left out. */
+#include "attach/attach_jobs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "launch/jobs_wire.h"
+
+enum { TOLD_MOST = 1 << 20 };
+
+static void limit(int fd, int seconds)
+{
+    const struct timeval t = {seconds, 0};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
+}
+
+/* Appends what the socket tells of itself. */
+static bool ask(int fd, buf *told)
+{
+    jobs_kind kind = JOBS_REFUSED;
+    buf text = {0};
+    limit(fd, 1);
+    bool good = jobs_say(fd, JOBS_ASK, "") &&
+                jobs_receive(fd, &kind, &text, TOLD_MOST, NULL) == 1 && kind == JOBS_TOLD;
+    if (good)
+        buf_put(told, buf_text(&text), text.len);
+    buf_release(&text);
+    return good;
+}
+
+static int add(job_list *list, const char *name, kv_err *e)
+{
+    int fd = jobs_connect(list->dir, name), number;
+    job_entry x = {.told = {0}};
+    kv_err unused = {0};
+    if (fd < 0)
+        return KV_OK;
+    bool good = ask(fd, &x.told);
+    close(fd);
+    fd = good ? attach_enter(list, name, -1, &number, &unused) : -1;
+    if (fd >= 0) { /* a worker knows how far it is */
+        ask(fd, &x.told);
+        close(fd);
+    }
+    snprintf(x.name, sizeof x.name, "%s", name);
+    if (good && buf_check(&x.told, e) == KV_OK &&
+        mem_grow(&list->items, &list->cap, list->n + 1, sizeof *list->items, e) == KV_OK) {
+        list->items[list->n++] = x;
+        return KV_OK;
+    }
+    buf_release(&x.told);
+    return (int)e->code;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const job_entry *)a)->name, ((const job_entry *)b)->name);
+}
+
+int attach_jobs(job_list *list, kv_err *e)
+{
+    *list = (job_list){.dir = -1};
+    int code = jobs_folder_open(false, &list->dir, e);
+    if (code || list->dir < 0)
+        return code;
+    jobs_tidy(list->dir);
+    int again = openat(list->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = again < 0 ? NULL : fdopendir(again);
+    for (const struct dirent *x; d && code == KV_OK && (x = readdir(d));)
+        if (jobs_is_name(x->d_name))
+            code = add(list, x->d_name, e);
+    if (d)
+        closedir(d);
+    if (list->n > 1)
+        qsort(list->items, (size_t)list->n, sizeof *list->items, by_name);
+    return code;
+}
+
+void attach_jobs_release(job_list *list)
+{
+    for (int64_t i = 0; i < list->n; i++)
+        buf_release(&list->items[i].told);
+    mem_free(list->items);
+    if (list->dir >= 0)
+        close(list->dir);
+}
+
+const char *attach_job_field(const job_entry *x, const char *name, int *n)
+{
+    size_t length = strlen(name);
+    for (const char *at = buf_text(&x->told); *at; at += *at == '\n') {
+        size_t line = strcspn(at, "\n");
+        if (line > length && strncmp(at, name, length) == 0 && at[length] == ' ') {
+            *n = (int)(line - length - 1);
+            return at + length + 1;
+        }
+        at += line;
+    }
+    *n = 0;
+    return "";
+}
+
+int attach_enter(const job_list *list, const char *name, int rank, int *number, kv_err *e)
+{
+    jobs_kind kind = JOBS_REFUSED;
+    buf text = {0};
+    char wanted[16] = "";
+    int door = -1, fd = list->dir < 0 ? -1 : jobs_connect(list->dir, name);
+    if (fd < 0) {
+        kv_err_set(e, KV_E_IO, "job %s cannot be reached: %s", name, strerror(errno));
+        return -1;
+    }
+    if (rank >= 0)
+        snprintf(wanted, sizeof wanted, "%d", rank);
+    limit(fd, 5);
+    int got = jobs_say(fd, JOBS_ENTER, wanted) ? jobs_receive(fd, &kind, &text, TOLD_MOST, &door)
+                                               : -1;
+    *number = -1;
+    if (got == 1 && kind == JOBS_HERE) {
+        door = fd;
+        fd = -1;
+    } else if (got == 1 && kind == JOBS_DOOR && door >= 0) {
+        *number = atoi(buf_text(&text));
+    } else if (got == 1 && kind == JOBS_REFUSED) {
+        kv_err_set(e, KV_E_PEER, "job %s: %s", name, buf_text(&text));
+    } else {
+        kv_err_set(e, KV_E_PEER, "job %s does not answer", name);
+    }
+    if (e->code && door >= 0) {
+        close(door);
+        door = -1;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (door >= 0)
+        limit(door, 0);
+    buf_release(&text);
+    return door;
+}

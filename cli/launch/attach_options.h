@@ -1,0 +1,24 @@
+/* The command lines of `kvctl attach` and `kvctl jobs`, and their pages. */
+#ifndef LAUNCH_ATTACH_OPTIONS_H
+#define LAUNCH_ATTACH_OPTIONS_H
+
+#include "options/shell_option.h"
+
+typedef struct attach_options {
+    shell_texts entries;
+    int rank; /* one more than it; 0: not said */
+    bool help;
+    const char *job; /* NULL: not said */
+} attach_options;
+
+extern const shell_table attach_table;
+
+/* What `help attach` and `kvctl attach --help` show, and the same of jobs. */
+void attach_help(buf *out);
+void jobs_help(buf *out);
+
+/* Reads the words of attach. Errors: usage, memory; the options are to be released then, too. */
+int attach_options_parse(attach_options *o, int argc, char **argv, kv_err *e);
+void attach_options_release(attach_options *o);
+
+#endif

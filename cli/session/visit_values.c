@@ -1,0 +1,117 @@
+/* Variables on their way from the script's thread to a guest. */
+#include <time.h>
+
+#include "base/mem.h"
+#include "session/visit.h"
+
+/* ---- The script's thread ---- */
+
+static int copy(value v, value *out, kv_err *e)
+{
+    int code;
+    *out = v;
+    switch (v.kind) {
+    case VALUE_NONE:
+    case VALUE_BOOL:
+    case VALUE_INT:
+    case VALUE_FLOAT:
+    case VALUE_CTX:
+        return KV_OK;
+    case VALUE_TEXT:
+        return value_text(out, v.u.text, e);
+    case VALUE_ARRAY:
+        return value_array(out, kv_array_ref(v.u.box->array), e);
+    case VALUE_LIST:
+    case VALUE_TUPLE:
+        if ((code = value_descend(e)) || (code = value_list_new(out, v.kind, v.u.list->n, e)))
+            return code;
+        for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++)
+            if ((code = copy(v.u.list->items[i], &out->u.list->items[i], e)))
+                out->u.list->items[i] = value_none();
+        return value_finish(out, code);
+    case VALUE_DICT:
+    case VALUE_OBJECT:
+        break;
+    }
+    *out = value_none();
+    return kv_err_set(e, KV_E_UNSUPPORTED, "%s of the script cannot be looked at from here",
+                      value_kind_name(v));
+}
+
+/* The lock is held. */
+static void serve(session *s)
+{
+    visit *v = s->visit;
+    for (int i = 0; i < v->n && atomic_load(&v->wanted) && !v->error.code; i++) {
+        const value *found = session_find(s, v->names[i]);
+        if (found && copy(*found, &v->values[i], &v->error))
+            v->values[i] = value_none();
+    }
+    v->served = atomic_load(&v->wanted);
+    atomic_store(&v->wanted, false);
+    pthread_cond_broadcast(&v->changed);
+}
+
+void visit_serve(session *s)
+{
+    pthread_mutex_lock(&s->visit->lock);
+    serve(s);
+    pthread_mutex_unlock(&s->visit->lock);
+}
+
+/* ---- The guest's thread ---- */
+
+/* Waits until the script's thread has served, ms at most. */
+static bool wait_served(visit *v, int ms)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += ms / 1000;
+    end.tv_nsec += ms % 1000 * 1000000L;
+    if (end.tv_nsec >= 1000000000L) {
+        end.tv_sec++;
+        end.tv_nsec -= 1000000000L;
+    }
+    while (!v->served && pthread_cond_timedwait(&v->changed, &v->lock, &end) == 0)
+        ;
+    return v->served;
+}
+
+int visit_variables(session *guest, session *script, const char *const *names, int n, int ms,
+                    kv_err *e)
+{
+    visit *v = script->visit;
+    value *values = mem_zalloc(n, sizeof *values, e);
+    if (!values)
+        return KV_E_MEMORY;
+    pthread_mutex_lock(&v->lock);
+    v->names = names;
+    v->n = n;
+    v->values = values;
+    v->served = false;
+    v->error = (kv_err){0};
+    atomic_store(&v->wanted, true);
+    if (v->parked)
+        serve(script);
+    bool served = wait_served(v, ms);
+    atomic_store(&v->wanted, false);
+    kv_err why = v->error;
+    pthread_mutex_unlock(&v->lock);
+    int code = KV_OK;
+    if (!served) {
+        code = kv_err_set(e, KV_E_BUSY, "the script is in the midst of a statement, and its "
+                                        "variables can be read between two of them");
+        kv_err_hint(e, "rounds, info --cluster, pull and stat answer all the same");
+    } else if (why.code) {
+        *e = why;
+        code = (int)why.code;
+    }
+    for (int i = 0; i < n; i++) {
+        if (code == KV_OK && values[i].kind != VALUE_NONE)
+            code = session_set(guest, names[i], values[i], e);
+        else
+            value_release(&values[i]);
+    }
+    mem_free(values);
+    return code;
+}

@@ -1,0 +1,317 @@
+# kvctl attach and kvctl jobs: a look at jobs of this machine, through their sockets.
+
+load help
+
+setup_file()
+{
+    file_needs mpi || return 0
+}
+
+setup_job()
+{
+    export KVCTL_JOBS=$PWD/jobs
+    cat >train.kv <<'END'
+create dist_sync
+init 3,5,9 [ones(2,3), zeros(300000), zeros(1)]
+loss = []
+name = "run"
+table = {"a": 1}
+e = 0
+while max(e) == 0 {
+  push 3,5,9 [ones(2,3), ones(300000), ones(1) * len(glob("end"))]
+  pull 9 -> e
+  pull 3 -> w
+  loss.append(sum(w))
+  !sleep 0.02
+}
+END
+}
+
+# begin_job WORD…: runs a job in the background, and waits until it answers.
+begin_job()
+{
+    timeout 120 kvctl launch "$@" >"said" 2>&1 3>&- &
+    job=$!
+    for _ in $(seq 600); do
+        kvctl jobs 2>/dev/null | grep -q ' runs  *[1-9]' && return
+        sleep 0.1
+    done
+    cat said
+    return 1
+}
+
+end_job()
+{
+    touch end
+    wait "$job"
+}
+
+teardown()
+{
+    touch end
+    wait
+}
+
+@test "attach: every command of a look at a job" {
+    setup_job
+    begin_job -n 2 -s 1 --name train train.kv
+    run kvctl jobs
+    assert_output --regexp '^job +since +workers +servers +state +rounds +hosts +script'
+    assert_line --regexp '^train +20[0-9-]+ [0-9:]+ +2 +1 +runs +[0-9]+ +[^ ]+ +train\.kv$'
+    run kvctl attach -c rounds
+    assert_success
+    assert_line --regexp '^key +round +newest +ahead +pushed +missing$'
+    assert_line --regexp '^5 +[0-9]+ '
+    run kvctl attach train -c info
+    assert_line --partial 'type dist_sync, rank 0, num_workers 2'
+    run kvctl attach train --rank 1 -c 'rank'
+    assert_output 1
+    run kvctl attach -c 'info --cluster'
+    assert_line --regexp '^2 +server '
+    run kvctl attach -c list
+    assert_output $'3\n5\n9'
+    run kvctl attach -c 'pull 3'
+    assert_output $'[[2. 2. 2.]\n [2. 2. 2.]]'
+    run kvctl attach -c 'stat 3'
+    assert_line --regexp '^3 +6 +2\.0 +2\.0 +2\.0 '
+    run kvctl attach -c stat
+    assert_line --regexp '^5 +300000 +2\.0 '
+    run kvctl attach -c 'plot loss'
+    assert_success
+    assert_output --partial loss
+    run kvctl attach -c 'print name, max(loss)'
+    assert_output 'run 12.0'
+    run kvctl attach -c 'mean(kv.pull(5))' -c 'help rounds'
+    assert_line --partial 2.
+    assert_line 'rounds'
+    run kvctl attach -c 'explain push 3 w'
+    assert_line '  4. the server waits until workers 0 and 1 have pushed this round, and adds their sums by rank'
+    assert_line 'nothing was changed'
+    run kvctl attach -c 'info --metrics'
+    assert_line 'kvstore_workers{rank="0",store="kv"} 2'
+    (echo 'profile p.json'; sleep 0.5; echo 'profile off') | kvctl attach
+    grep -q '"cat":"enqueue"' p.json
+    end_job
+}
+
+@test "attach: what changes something is refused, and nothing reaches the job" {
+    setup_job
+    begin_job -n 2 train.kv
+    local entry
+    for entry in 'push 3 1' 'init 9 1' 'set-optimizer sgd' 'kv.push(3, w)' 'begin' 'barrier' 'done' 'create local' \
+        'x = 1' 'loss.append(1); loss = []' '!touch evil' 'pull 3 > evil' 'pull 3 -> x' 'pull 3 | cat > evil' \
+        'w > "evil.csv"' 'save evil' 'write 1 evil' 'for i in 1..2 { print i }' 'def f() { 1 }' '@/etc/passwd' \
+        'pull 3 --ctx gpu(0)' 'pull 3 --out w' 'push 3 ones(2,3)@gpu(0)' 'send-command 1 x' 'explain on' 'quit 3; push 3 1' \
+        'source "/etc/passwd"' 'table' 'ones(2)@gpu(0)' 'register M' 'set print.precision 3' 'bench --quick' 'doctor' 'profile off'; do
+        run timeout 20 kvctl attach -c "$entry"
+        [ "$status" -ne 0 ] || fail "$entry: $output"
+        assert_output --partial 'error['
+    done
+    run kvctl attach -c 'push 3 1'
+    [ "$status" -eq 4 ]
+    assert_output - <<'END'
+<attach>:1:1: error[unsupported]: attach reads only, and has no `push`
+    1 : push 3 1
+      : ^^^^^^^^
+ hint: info, list, pull, stat, plot, explain, profile, rounds, print
+END
+    run kvctl attach -c 'x = 1'
+    assert_line --partial 'error[unsupported]: attach reads only: it sets no variables'
+    run kvctl attach -c '!ls'
+    assert_line --partial 'error[unsupported]: attach reads only: it runs no commands of the shell'
+    run kvctl attach -c 'pull 3 > evil.csv'
+    assert_line --partial 'attach reads only: what it shows goes into no file, command or variable'
+    [ ! -e evil ] && [ ! -e evil.csv ]
+    run kvctl attach -c 'pull 4'
+    assert_line --partial 'error[key]: there is no key 4'
+    run kvctl attach -c 'print ('
+    [ "$status" -eq 2 ]
+    run kvctl attach -c 'pull 3' -c 'print max(loss)'
+    assert_line 12.0
+    end_job
+    [ ! -s said ]
+}
+
+@test "attach: 100 entries change no bit of a result, and no count" {
+    setup_job
+    cat >bits.kv <<'END'
+create dist_sync
+set-optimizer adam
+init 3,5 [normal(2, 3), zeros(300000)]
+for i in 1..60 {
+  push 3,5 [normal(2, 3) * i, ones(300000) * normal(1)]
+  pull 3,5 -> w
+  v = w[0]
+  !sleep 0.02
+}
+if rank() == 0 { print v; print sum(w[1]); write v bits.npy; info --states }
+barrier
+END
+    timeout 100 kvctl launch -n 2 -s 1 bits.kv >without
+    mv bits.npy without.npy
+    begin_job -n 2 -s 1 bits.kv
+    local i=0
+    while kill -0 "$job" 2>/dev/null && [ $i -lt 10 ]; do
+        timeout 20 kvctl attach \
+            -c 'pull 3,5' -c stat -c rounds -c info -c 'plot v' -c 'print v, normal(3)' \
+            -c 'info --cluster' -c 'explain push 3 v' -c list -c 'info --metrics' >>looked 2>&1 || true
+        i=$((i + 1))
+    done
+    wait "$job"
+    grep -q 'nothing was changed' looked
+    cmp bits.npy without.npy
+    diff said without
+}
+
+@test "attach: two at once, each sees its own" {
+    setup_job
+    begin_job -n 2 train.kv
+    mkfifo a b
+    kvctl attach <a >out.a 2>&1 &
+    kvctl attach <b >out.b 2>&1 &
+    exec 5>a 6>b
+    for _ in 1 2 3; do
+        echo 'print "a", sum(kv.pull(3))' >&5
+        echo 'print "b", sum(kv.pull(3))' >&6
+    done
+    exec 5>&- 6>&-
+    for _ in $(seq 100); do
+        [ "$(cat out.a out.b | wc -l)" -eq 6 ] && break
+        sleep 0.1
+    done
+    run cat out.a
+    assert_output $'a 12.0\na 12.0\na 12.0'
+    run cat out.b
+    assert_output $'b 12.0\nb 12.0\nb 12.0'
+    end_job
+}
+
+@test "attach: a job that ends while somebody looks" {
+    setup_job
+    begin_job -n 2 --name short train.kv
+    (echo rounds; while [ ! -s out ]; do sleep 0.1; done; touch end
+        while kill -0 "$job" 2>/dev/null; do sleep 0.1; done; echo rounds) | kvctl attach >out 2>&1
+    run cat out
+    assert_output --partial 'kvctl: job short has ended, or this worker has'
+    wait "$job"
+    run kvctl jobs
+    assert_success
+    assert_output 'kvctl: no job of yours runs here'
+    run kvctl attach
+    [ "$status" -eq 3 ]
+    assert_line 'kvctl: no job of yours runs here'
+    run ls -A jobs
+    assert_output ''
+}
+
+@test "attach: several jobs, names, and what is wrong with words" {
+    setup_job
+    begin_job -n 1 --name one train.kv
+    local first=$job
+    timeout 100 kvctl launch -n 1 --name two train.kv 3>&- &
+    local second=$!
+    for _ in $(seq 100); do
+        [ "$(kvctl jobs | grep -c ' runs ')" -eq 2 ] && break
+        sleep 0.1
+    done
+    run kvctl attach -c list
+    [ "$status" -eq 3 ]
+    assert_line 'kvctl: which job? 2 run here'
+    assert_line ' hint: jobs that run here: one, two'
+    run kvctl attach two -c list
+    assert_success
+    run kvctl attach three -c list
+    assert_line 'kvctl: no job of yours is called three here'
+    run kvctl attach two --rank 4 -c list
+    assert_line 'kvctl: job two: there is no worker 4: they are 0 to 0'
+    run kvctl launch -n 1 --name one train.kv
+    assert_line 'kvctl: a job called one runs already'
+    run kvctl launch -n 1 --name ../x train.kv
+    assert_line --partial 'needs letters, digits'
+    run kvctl attach --frob
+    [ "$status" -eq 2 ]
+    run kvctl jobs x
+    assert_line 'kvctl: jobs takes no words, and here is "x"'
+    touch end
+    wait "$first" "$second"
+}
+
+@test "attach: a folder that is not this user's alone is not used" {
+    setup_job
+    touch end
+    mkdir -m 755 jobs
+    run timeout 60 kvctl launch -n 1 train.kv
+    assert_success
+    assert_output --partial "kvctl: the job runs, and nobody can attach to it: \"$PWD/jobs\" is open to other users: its mode is 755, not 700"
+    run kvctl jobs
+    [ "$status" -eq 5 ]
+    assert_line --partial 'is open to other users'
+    rmdir jobs
+    mkdir -m 700 real
+    ln -s real jobs
+    run kvctl jobs
+    [ "$status" -eq 5 ]
+    assert_line "kvctl: \"$PWD/jobs\" is no folder but a link or a file"
+    rm jobs
+    if [ "$(id -u)" -eq 0 ]; then
+        mkdir -m 700 jobs
+        chown nobody jobs
+        run kvctl jobs
+        assert_line "kvctl: \"$PWD/jobs\" belongs to another user"
+    fi
+}
+
+@test "attach: dead sockets are tidied away, and other things are left alone" {
+    setup_job
+    mkdir -m 700 jobs
+    python3 - <<'END' || skip "no python3"
+import socket
+socket.socket(socket.AF_UNIX).bind("jobs/dead")
+END
+    mkfifo jobs/pipe
+    ln -s /etc/passwd jobs/link
+    run kvctl jobs
+    assert_output 'kvctl: no job of yours runs here'
+    [ ! -e jobs/dead ]
+    [ -p jobs/pipe ]
+    [ -L jobs/link ]
+    run kvctl attach link
+    assert_line 'kvctl: no job of yours is called link here'
+    begin_job -n 1 --name good train.kv
+    [ "$(stat -c %a jobs)" = 700 ]
+    [ "$(stat -c %a jobs/good)" = 600 ]
+    end_job
+}
+
+@test "attach: a script that waits for another rank still shows who is missing" {
+    setup_job
+    cat >hang.kv <<'END'
+create dist_sync
+init 3 ones(2)
+barrier
+if rank() == 1 {
+  while len(glob("end")) == 0 {
+    !sleep 0.05
+  }
+}
+push 3 ones(2)
+pull 3 -> w
+barrier
+END
+    timeout 100 kvctl launch -n 2 -s 1 --name hang hang.kv >said 2>&1 3>&- &
+    job=$!
+    for _ in $(seq 300); do
+        kvctl attach -c rounds 2>/dev/null | grep -q '3  *0  *0  *1  *0  *1' && break
+        sleep 0.1
+    done
+    run kvctl attach -c rounds
+    assert_line --regexp '^3 +0 +0 +1 +0 +1$'
+    run kvctl attach -c 'pull 3'
+    assert_output '[1. 1.]'
+    run kvctl attach -c info
+    [ "$status" -eq 6 ]
+    assert_line --partial 'error[busy]: the script is in a call of the store, and waits there'
+    run kvctl attach -c 'print w'
+    [ "$status" -ne 0 ]
+    end_job
+}

@@ -1,0 +1,175 @@
+/* The messages of kvctl attach: whole ones, descriptors, and what no reader believes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "attach/attach_plot.h"
+#include "launch/jobs_folder.h"
+#include "launch/jobs_wire.h"
+#include "test.h"
+
+typedef struct ends {
+    int a, b;
+} ends;
+
+static ends make_ends(void)
+{
+    int fd[2];
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) == 0);
+    return (ends){fd[0], fd[1]};
+}
+
+static void close_ends(ends x)
+{
+    close(x.a);
+    close(x.b);
+}
+
+TEST(jobs_wire_brings_messages)
+{
+    ends x = make_ends();
+    jobs_kind kind = JOBS_DONE;
+    buf text = {0};
+    CHECK(jobs_say(x.a, JOBS_ENTRY, "pull 3"));
+    CHECK(jobs_send(x.a, JOBS_OUT, "a\0b", 3, -1));
+    CHECK(jobs_say(x.a, JOBS_STOP, ""));
+    CHECK_INT(jobs_receive(x.b, &kind, &text, JOBS_SMALL, NULL), 1);
+    CHECK_INT(kind, JOBS_ENTRY);
+    CHECK_TEXT(buf_text(&text), "pull 3");
+    CHECK_INT(jobs_receive(x.b, &kind, &text, 3, NULL), 1);
+    CHECK_INT(text.len, 3);
+    CHECK(memcmp(text.data, "a\0b", 3) == 0);
+    CHECK_INT(jobs_receive(x.b, &kind, &text, 0, NULL), 1);
+    CHECK_INT(kind, JOBS_STOP);
+    CHECK_INT(text.len, 0);
+    buf_release(&text);
+    close_ends(x);
+}
+
+TEST(jobs_wire_brings_a_descriptor)
+{
+    ends x = make_ends(), y = make_ends();
+    jobs_kind kind;
+    buf text = {0};
+    int door;
+    char c = 0;
+    CHECK(jobs_send(x.a, JOBS_DOOR, "0", 1, y.a));
+    CHECK_INT(jobs_receive(x.b, &kind, &text, JOBS_SMALL, &door), 1);
+    CHECK(door >= 0 && door != y.a);
+    CHECK(fcntl(door, F_GETFD) & FD_CLOEXEC);
+    CHECK(write(door, "x", 1) == 1 && read(y.b, &c, 1) == 1 && c == 'x');
+    close(door);
+    CHECK(jobs_send(x.a, JOBS_DOOR, "0", 1, y.a)); /* nobody wants it */
+    CHECK_INT(jobs_receive(x.b, &kind, &text, JOBS_SMALL, NULL), 1);
+    CHECK(jobs_say(x.a, JOBS_TOLD, ""));
+    CHECK_INT(jobs_receive(x.b, &kind, &text, JOBS_SMALL, &door), 1);
+    CHECK_INT(door, -1);
+    buf_release(&text);
+    close_ends(x);
+    close_ends(y);
+}
+
+/* Sends bytes as they are, and ends. Returns what the reader says to them, and its errno. */
+static int receive(const void *bytes, size_t n, size_t most, int *why)
+{
+    ends x = make_ends();
+    jobs_kind kind;
+    buf text = {0};
+    int rc;
+    CHECK(write(x.a, bytes, n) == (ssize_t)n);
+    shutdown(x.a, SHUT_WR);
+    errno = 0;
+    rc = jobs_receive(x.b, &kind, &text, most, NULL);
+    *why = errno;
+    CHECK(text.cap <= most + 64 || rc == 1);
+    buf_release(&text);
+    close_ends(x);
+    return rc;
+}
+
+TEST(jobs_wire_refuses_lengths)
+{
+    int why;
+    jobs_head long_one = {.bytes = JOBS_SMALL + 1, .kind = JOBS_ENTRY};
+    jobs_head longest = {.bytes = UINT32_MAX, .kind = JOBS_ENTRY};
+    jobs_head cut = {.bytes = 4, .kind = JOBS_ENTRY};
+    CHECK_INT(receive(&long_one, sizeof long_one, JOBS_SMALL, &why), -1);
+    CHECK_INT(why, EPROTO);
+    CHECK_INT(receive(&longest, sizeof longest, JOBS_SMALL, &why), -1);
+    CHECK_INT(why, EPROTO);
+    CHECK_INT(receive(&cut, sizeof cut, JOBS_SMALL, &why), -1);
+    CHECK_INT(why, EPROTO);
+    CHECK_INT(receive(&cut, 3, JOBS_SMALL, &why), -1);
+    CHECK_INT(why, EPROTO);
+    CHECK_INT(receive(&cut, 0, JOBS_SMALL, &why), 0);
+}
+
+TEST(jobs_wire_notices_that_nobody_reads)
+{
+    ends x = make_ends();
+    close(x.b);
+    CHECK(!jobs_say(x.a, JOBS_OUT, "text"));
+    close(x.a);
+}
+
+TEST(jobs_names)
+{
+    CHECK(jobs_is_name("night-1_b.c") && jobs_is_name("123"));
+    CHECK(!jobs_is_name("") && !jobs_is_name(".") && !jobs_is_name("..") && !jobs_is_name("a/b"));
+    CHECK(!jobs_is_name("a b") && !jobs_is_name("a\n") && !jobs_is_name("\xc3\xa4"));
+    CHECK(!jobs_is_name("0123456789012345678901234567890123456789012345678901234567890123x"));
+}
+
+/* ---- Pictures ---- */
+
+TEST(attach_plot_goes_and_comes)
+{
+    double y[] = {1, 2.5, -3};
+    plot p = {.style = PLOT_LINES, .n = 2}, q;
+    kv_err e = {0};
+    buf b = {0};
+    p.series[0] = (plot_series){.name = "loss", .y = y, .n = 3, .step = 1};
+    p.series[1] = (plot_series){.name = "", .y = y, .n = 0, .step = 2};
+    attach_plot_put(&b, &p);
+    CHECK_OK(attach_plot_take(&q, b.data, b.len, &e));
+    CHECK_INT(q.n, 2);
+    CHECK_TEXT(q.series[0].name, "loss");
+    CHECK(memcmp(q.series[0].y, y, sizeof y) == 0);
+    plot_release(&q);
+    for (size_t n = 0; n < b.len; n++) { /* every cut is refused */
+        e = (kv_err){0};
+        CHECK_INT(attach_plot_take(&q, b.data, n, &e), KV_E_FORMAT);
+    }
+    buf_release(&b);
+}
+
+TEST(attach_plot_believes_no_length)
+{
+    static const int64_t lengths[] = {-1, 4, INT64_MAX, INT64_MAX / 8 + 1};
+    double y[] = {1, 2, 3};
+    plot p = {.style = PLOT_HEAT, .n = 1}, q;
+    kv_err e = {0};
+    buf b = {0};
+    p.series[0] = (plot_series){.name = "a", .y = y, .n = 3, .columns = 3, .step = 1};
+    attach_plot_put(&b, &p);
+    size_t columns = 8 + PLOT_NAME, n = columns + 16;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        int64_t right = 3;
+        memcpy(b.data + n, &lengths[i], sizeof right);
+        e = (kv_err){0};
+        CHECK_INT(attach_plot_take(&q, b.data, b.len, &e), KV_E_FORMAT);
+        memcpy(b.data + n, &right, sizeof right);
+        memcpy(b.data + columns, &lengths[i], sizeof right);
+        e = (kv_err){0};
+        CHECK_INT(attach_plot_take(&q, b.data, b.len, &e), KV_E_FORMAT);
+        memcpy(b.data + columns, &right, sizeof right);
+    }
+    memset(b.data + 8, 'x', PLOT_NAME); /* a name without an end */
+    e = (kv_err){0};
+    CHECK_INT(attach_plot_take(&q, b.data, b.len, &e), KV_E_FORMAT);
+    b.data[4] = 17; /* more series than there may be */
+    CHECK_INT(attach_plot_take(&q, b.data, b.len, &e), KV_E_FORMAT);
+    buf_release(&b);
+}
