@@ -19,9 +19,10 @@ static void add_mpirun(launch_command *c, const launch_options *o, const launch_
     if (geteuid() == 0)
         launch_add(c, "--allow-run-as-root"); /* mpirun refuses root without it */
     /* Ranks of one machine share memory: they listen at no port. mpirun still does, Open MPI has
-     * no option for that. */
+     * no option for that. Some builds of 5.0 with UCX write an error of osc/ucx at each start. */
     if (o->by == LAUNCH_LOCAL)
-        launch_add_filled(c, "--oversubscribe --mca pml ob1 --mca btl ^tcp,ofi", NULL);
+        launch_add_filled(c, "--oversubscribe --mca pml ob1 --mca btl ^tcp,ofi --mca osc ^ucx",
+                          NULL);
     launch_add_filled(c, "--bind-to none", NULL);
     if (o->by == LAUNCH_SSH) {
         buf agent = {0};

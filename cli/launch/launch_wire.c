@@ -7,17 +7,51 @@
 
 static_assert(sizeof(wire_cell) == 512, "8 cells make a piece of mpirun");
 
+static void replace(wire_cell *cell, char what, char by)
+{
+    char *at = (char *)cell + sizeof cell->mark, *end = &cell->newline;
+    while (at < end && (at = memchr(at, what, (size_t)(end - at))))
+        *at++ = by;
+}
+
+/* Finds a byte that the cell does not have, and writes it for newlines. Returns false if the cell
+ * has all bytes. */
+static bool make_line(wire_cell *cell)
+{
+    const char *from = (const char *)cell + sizeof cell->mark;
+    const size_t n = sizeof *cell - sizeof cell->mark - 2;
+    cell->end = '\n';
+    cell->newline = 0;
+    if (!memchr(from, '\n', n))
+        return true;
+    for (int c = 1; c < 256 && !cell->newline; c++)
+        cell->newline = (char)(memchr(from, c, n) ? 0 : c);
+    replace(cell, '\n', cell->newline);
+    return cell->newline;
+}
+
+/* A cell with a text of at most n bytes: of fewer if it would have all bytes otherwise. */
+static wire_cell make_cell(int rank, wire_kind kind, const char *text, size_t n)
+{
+    enum { FEW = 128 };
+    wire_cell cell;
+    for (size_t most = WIRE_TEXT;; most = FEW) {
+        cell = (wire_cell){.mark = WIRE_MARK, .rank = rank, .kind = (int16_t)kind,
+                           .n = (int16_t)(n < most ? n : most)};
+        memcpy(cell.text, text, (size_t)cell.n);
+        if (make_line(&cell))
+            return cell;
+    }
+}
+
 void wire_tell(int rank, wire_kind kind, const char *text, size_t n)
 {
-    wire_cell cell = {.mark = WIRE_MARK, .rank = rank, .kind = (int16_t)kind};
     do {
-        size_t part = n < WIRE_TEXT ? n : WIRE_TEXT;
-        cell.n = (int16_t)part;
-        memcpy(cell.text, text, part);
+        wire_cell cell = make_cell(rank, kind, text, n);
         if (write(STDERR_FILENO, &cell, sizeof cell) < 0)
             return;
-        text += part;
-        n -= part;
+        text += cell.n;
+        n -= (size_t)cell.n;
     } while (n > 0);
 }
 
@@ -51,5 +85,7 @@ bool wire_take(buf *bytes, wire_cell *out, buf *log, bool all)
         return false;
     memcpy(out, bytes->data, sizeof *out);
     drop(bytes, sizeof *out);
+    if (out->newline)
+        replace(out, out->newline, '\n');
     return out->n >= 0 && out->n <= WIRE_TEXT;
 }

@@ -3,14 +3,17 @@
  *
  * mpirun passes on pieces of at most 4096 bytes, and those of other ranks may come in between. So
  * everything is told in cells of one size, of which 8 make such a piece: a cell is never parted.
- * Open MPI gives a rank a pipe for stderr, where it may give a terminal for stdout.
+ * Open MPI 5 keeps what is no whole line until its rest comes, so a cell is a line. A rank has a
+ * pipe for stderr, where it may have a terminal for stdout.
  *
  *   offset  size  a cell
  *        0     8  WIRE_MARK
  *        8     4  the rank
  *       12     2  the kind
  *       14     2  how many bytes of the text are used
- *       16   496  the text
+ *       16   494  the text
+ *      510     1  the byte that stands for a newline in what is before it; 0: there is none
+ *      511     1  a newline
  *
  * Bytes between cells are messages of mpirun itself. */
 #ifndef LAUNCH_LAUNCH_WIRE_H
@@ -19,7 +22,7 @@
 #include "base/buf.h"
 
 #define WIRE_MARK "\1\2kvrank"
-enum { WIRE_TEXT = 496 };
+enum { WIRE_TEXT = 494 };
 
 typedef enum wire_kind {
     WIRE_OUT = 'o',    /* a piece of what the rank wrote to stdout */
@@ -36,6 +39,7 @@ typedef struct wire_cell {
     int32_t rank;
     int16_t kind, n;
     char text[WIRE_TEXT];
+    char newline, end;
 } wire_cell;
 
 /* Writes a text in as many cells as it needs; to nobody if nobody reads. */

@@ -1,5 +1,7 @@
 /* Messages of watchers to launch: cells between words of mpirun, in pieces of any size. */
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "test.h"
 #include "launch/launch_attempt.h"
@@ -67,4 +69,48 @@ TEST(wire_event_of_another_rank)
     buf_release(&all);
     buf_release(&j.bytes);
     buf_release(&j.log);
+}
+
+/* What a watcher tells, by way of a file. */
+static void tell(buf *told, int number, const char *text, size_t n)
+{
+    char block[4096];
+    size_t got;
+    FILE *f = tmpfile();
+    int kept = dup(STDERR_FILENO);
+    CHECK(f && kept >= 0);
+    dup2(fileno(f), STDERR_FILENO);
+    wire_tell(number, WIRE_OUT, text, n);
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    rewind(f);
+    while ((got = fread(block, 1, sizeof block, f)) > 0)
+        buf_put(told, block, got);
+    fclose(f);
+}
+
+/* Open MPI 5 passes on whole lines. Ranks 10 and 2570 have newlines in their number. */
+TEST(wire_cell_is_a_line)
+{
+    static const int ranks[] = {0, 10, 2570};
+    char text[3000];
+    for (size_t i = 0; i < sizeof text; i++) /* all bytes in each cell, and many newlines */
+        text[i] = (char)(i % 7 == 3 ? '\n' : i % 256);
+    for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
+        buf told = {0}, came = {0}, log = {0};
+        wire_cell cell;
+        tell(&told, ranks[i], text, sizeof text);
+        CHECK(told.len > sizeof text && told.len % sizeof cell == 0);
+        for (size_t at = 0; at < told.len; at += sizeof cell)
+            CHECK(memchr(told.data + at, '\n', sizeof cell) == told.data + at + sizeof cell - 1);
+        while (wire_take(&told, &cell, &log, false)) {
+            CHECK(cell.rank == ranks[i] && cell.kind == WIRE_OUT);
+            buf_put(&came, cell.text, (size_t)cell.n);
+        }
+        CHECK(came.len == sizeof text && memcmp(came.data, text, sizeof text) == 0);
+        CHECK(log.len == 0);
+        buf_release(&told);
+        buf_release(&came);
+        buf_release(&log);
+    }
 }
