@@ -35,9 +35,11 @@ static coordinator *coordinator_of(server_state *s)
         return NULL;
     c->load = mem_zalloc(s->how.servers, sizeof *c->load, &unused);
     c->at_barrier = mem_zalloc(s->how.workers, sizeof *c->at_barrier, &unused);
-    if (!c->load || !c->at_barrier) {
+    c->awaits_first = mem_zalloc(s->how.workers, sizeof *c->awaits_first, &unused);
+    if (!c->load || !c->at_barrier || !c->awaits_first) {
         mem_free(c->load);
         mem_free(c->at_barrier);
+        mem_free(c->awaits_first);
         mem_free(c);
         return NULL;
     }
@@ -50,10 +52,18 @@ static void free_mail(mail *l)
     mem_free(l);
 }
 
-static void drop_waiter(waiter **at)
+/* For an optimizer, or for mail, since a file brings a rule: the first worker may hold the others
+ * meanwhile. */
+static bool awaits_first(const waiter *w)
+{
+    return w->lacks == 0 && !w->keys;
+}
+
+static void drop_waiter(coordinator *c, waiter **at)
 {
     waiter *w = *at;
     *at = w->next;
+    c->awaits_first[w->rank] -= awaits_first(w);
     mem_free(w->keys);
     mem_free(w);
 }
@@ -70,11 +80,12 @@ void coordinator_free(server_state *s)
         free_mail(l);
     }
     while (c->waiters)
-        drop_waiter(&c->waiters);
+        drop_waiter(c, &c->waiters);
     map_release(&c->index);
     mem_free(c->entries);
     mem_free(c->load);
     mem_free(c->at_barrier);
+    mem_free(c->awaits_first);
     mem_free(c);
     s->coordinator = NULL;
 }
@@ -245,14 +256,19 @@ static bool refuse_in_vain(const server_state *s, const coordinator *c, const wa
     return true;
 }
 
+/* Returns true if this one waits no more. */
+static bool look_at_waiter(server_state *s, coordinator *c, waiter **at)
+{
+    bool ends = answer(s, c, *at) || refuse_in_vain(s, c, *at);
+    if (ends)
+        drop_waiter(c, at);
+    return ends;
+}
+
 static void look_at_waiters(server_state *s, coordinator *c)
 {
-    for (waiter **at = &c->waiters; *at;) {
-        if (answer(s, c, *at) || refuse_in_vain(s, c, *at))
-            drop_waiter(at);
-        else
-            at = &(*at)->next;
-    }
+    for (waiter **at = &c->waiters; *at;)
+        at = look_at_waiter(s, c, at) ? at : &(*at)->next;
 }
 
 static int check_keys(const char *at, const char *end, kv_err *e)
@@ -291,7 +307,8 @@ static void wait_for(server_state *s, coordinator *c, int rank, const link_rec *
         w->tag = r->call.args.mail.tag;
     }
     c->waiters = w;
-    look_at_waiters(s, c);
+    c->awaits_first[rank] += awaits_first(w);
+    look_at_waiter(s, c, &c->waiters); /* for the others nothing is new */
 }
 
 /* ---- Keys that are made ---- */
@@ -382,7 +399,8 @@ static void call_place(server_state *s, coordinator *c, int rank, const link_rec
             p = find_again(s, c, &c->entries[i], rank, in, inits);
         buf_put(&reply, (const char *)&p, sizeof p);
     }
-    look_at_waiters(s, c);
+    if (rank == 0) /* whose call may settle keys */
+        look_at_waiters(s, c);
     if (!rc)
         rc = buf_check(&reply, &e);
     if (rc)
@@ -431,13 +449,19 @@ static void call_keys(const coordinator *c, int rank, const link_rec *r)
 
 /* ---- Barriers ---- */
 
+static void come(coordinator *c, int rank, uint64_t request)
+{
+    c->nat_barrier += (request != 0) - (c->at_barrier[rank] != 0);
+    c->at_barrier[rank] = request;
+}
+
 void coordinator_end_barrier(server_state *s, const kv_err *why)
 {
     coordinator *c = s->coordinator;
     for (int i = 0; i < s->how.workers; i++) {
         if (c->at_barrier[i])
             server_refuse(i, c->at_barrier[i], why);
-        c->at_barrier[i] = 0;
+        come(c, i, 0);
     }
     c->barrier_us = 0;
 }
@@ -446,10 +470,28 @@ bool coordinator_lacks(const server_state *s, int rank)
 {
     const coordinator *c = s->coordinator;
     bool there = s->workers[rank].done || c->at_barrier[rank];
-    for (const waiter *w = c->waiters; w && c->first_asks && !there; w = w->next)
-        there =
-            w->rank == rank && w->lacks == 0 && !w->keys; /* also for mail: a file brings a rule */
-    return !there;
+    return !there && !(c->first_asks && c->awaits_first[rank]);
+}
+
+/* Returns true if the barrier lacks a worker. Asked at each call of many workers, it begins with
+ * the one that was lacking before: all calls together look at each worker about once. */
+static bool lacks_any(const server_state *s, coordinator *c)
+{
+    for (int i = 0; i < s->how.workers; i++) {
+        if (coordinator_lacks(s, c->lacked))
+            return true;
+        c->lacked = (c->lacked + 1) % s->how.workers;
+    }
+    return false;
+}
+
+/* A worker that has ended, and for which the barrier waits; -1: none. */
+static int find_ended(const server_state *s)
+{
+    for (int i = s->how.workers - 1; i >= 0 && s->any_ended; i--)
+        if (s->workers[i].ended && coordinator_lacks(s, i))
+            return i;
+    return -1;
 }
 
 /* All have come. */
@@ -460,33 +502,24 @@ static void let_go(const server_state *s, coordinator *c)
     for (int i = 0; i < some; i++) {
         if (c->at_barrier[i])
             server_reply(i, c->at_barrier[i], &met, sizeof met);
-        c->at_barrier[i] = 0;
+        come(c, i, 0);
     }
     c->first_asks = false;
-    c->barrier_us = 0;
-    for (int i = some; i < s->how.workers; i++)
-        if (c->at_barrier[i])
-            c->barrier_us = net_now_us();
+    c->barrier_us = c->nat_barrier > 0 ? net_now_us() : 0;
 }
 
 static void look_at_barrier(server_state *s, coordinator *c)
 {
-    int missing = 0, ended = -1, waiting = 0;
     kv_err why = {0};
-    for (int i = 0; i < s->how.workers; i++) {
-        bool missed = coordinator_lacks(s, i);
-        missing += missed;
-        waiting += c->at_barrier[i] != 0;
-        ended = missed && s->workers[i].ended ? i : ended;
-    }
-    if (waiting > 0 && !c->barrier_us)
+    int ended = c->nat_barrier > 0 ? find_ended(s) : -1;
+    if (c->nat_barrier > 0 && !c->barrier_us)
         c->barrier_us = net_now_us();
-    if (ended >= 0 && waiting > 0) {
+    if (ended >= 0) {
         kv_err_set(&why, KV_E_PEER, "rank %d has ended; the barrier waits for it", ended);
         coordinator_end_barrier(s, &why);
-    } else if (missing == 0) {
+    } else if (!lacks_any(s, c)) {
         let_go(s, c);
-    } else {
+    } else if (nobody_makes(s, c)) { /* which may be new, and is all that is */
         look_at_waiters(s, c);
     }
 }
@@ -531,7 +564,7 @@ void coordinator_end_waiter(server_state *s, waiter *w, const kv_err *why)
                    w->rank))
         return;
     server_refuse(w->rank, w->request, why);
-    drop_waiter(at);
+    drop_waiter(s->coordinator, at);
 }
 
 bool coordinator_key(const server_state *s, int64_t number, kv_key *key)
@@ -578,7 +611,7 @@ bool coordinator_call(server_state *s, int rank, const link_rec *r)
         wait_for(s, c, rank, r);
         break;
     case ASK_BARRIER:
-        c->at_barrier[rank] = r->request;
+        come(c, rank, r->request);
         c->first_asks = rank == 0 ? r->call.args.barrier != ASK_MEET : c->first_asks;
         if (r->call.args.barrier == ASK_HOLD_ENDS)
             let_go(s, c);

@@ -30,6 +30,9 @@ typedef struct coordinator {
     waiter *waiters;
     struct mail *mailbox;
     uint64_t *at_barrier; /* by worker: its call, or 0 */
+    int *awaits_first;    /* by worker: how many of its waiters are for the first worker */
+    int nat_barrier;      /* workers that are there */
+    int lacked;           /* a worker that the barrier lacked when it was looked at last */
     int64_t barrier_us;   /* when the first came */
     bool first_asks;      /* only whether all others wait for the first worker */
     int64_t moves;
