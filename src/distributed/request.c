@@ -20,35 +20,67 @@
 #include "distributed/backpressure.h"
 #include "engine/trace.h"
 
-enum { REQUEST_LISTS = 4096 };
+enum { FIRST_LISTS = 8 };
 
-/* The requests under way, by token. */
+/* The requests under way: each is in the list of its token. */
 static struct {
     pthread_mutex_t lock;
-    request **lists; /* REQUEST_LISTS of them, from request_open on */
+    request **lists; /* nlists of them, from request_open on */
+    int64_t nlists, n;
     uint64_t next;
 } inflight = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 int request_open(kv_err *e)
 {
-    inflight.lists = mem_zalloc(REQUEST_LISTS, sizeof *inflight.lists, e);
+    inflight.lists = mem_zalloc(FIRST_LISTS, sizeof *inflight.lists, e);
+    inflight.nlists = FIRST_LISTS;
     return inflight.lists ? KV_OK : KV_E_MEMORY;
+}
+
+static request **list_of(uint64_t token)
+{
+    return &inflight.lists[token % (uint64_t)inflight.nlists];
+}
+
+static void put_in_list(request *rq)
+{
+    request **list = list_of(rq->token);
+    rq->next = *list;
+    *list = rq;
+}
+
+/* Without memory for more lists they get longer. */
+static void spread_lists(void)
+{
+    kv_err unused = {0};
+    int64_t had = inflight.nlists;
+    request **old = inflight.lists, **more = mem_zalloc(4 * had, sizeof *more, &unused);
+    if (!more)
+        return;
+    inflight.lists = more;
+    inflight.nlists = 4 * had;
+    for (int64_t i = 0; i < had; i++)
+        for (request *rq = old[i], *next; rq; rq = next) {
+            next = rq->next;
+            put_in_list(rq);
+        }
+    mem_free(old);
 }
 
 static void enter(request *rq)
 {
     pthread_mutex_lock(&inflight.lock);
+    if (inflight.n++ >= inflight.nlists)
+        spread_lists();
     rq->token = ++inflight.next;
-    request **list = &inflight.lists[rq->token % REQUEST_LISTS];
-    rq->next = *list;
-    *list = rq;
+    put_in_list(rq);
     pthread_mutex_unlock(&inflight.lock);
 }
 
 request *request_find(uint64_t token)
 {
     pthread_mutex_lock(&inflight.lock);
-    request *rq = inflight.lists[token % REQUEST_LISTS];
+    request *rq = *list_of(token);
     while (rq && rq->token != token)
         rq = rq->next;
     pthread_mutex_unlock(&inflight.lock);
@@ -58,11 +90,13 @@ request *request_find(uint64_t token)
 static void leave(const request *rq)
 {
     pthread_mutex_lock(&inflight.lock);
-    request **at = &inflight.lists[rq->token % REQUEST_LISTS];
+    request **at = list_of(rq->token);
     while (*at && *at != rq)
         at = &(*at)->next;
-    if (kv_assert(*at, "request %llu ends, and is not under way", (unsigned long long)rq->token))
+    if (kv_assert(*at, "request %llu ends, and is not under way", (unsigned long long)rq->token)) {
         *at = rq->next;
+        inflight.n--;
+    }
     pthread_mutex_unlock(&inflight.lock);
 }
 
@@ -736,11 +770,11 @@ static request *find_posted(request *rq)
 
 /* The next one that ends with the loss, in list *i or behind it. The lock is taken once for all of
  * these, since a rank that has lost another one asks again each time that it drives. */
-static request *next_posted(int *i)
+static request *next_posted(int64_t *i)
 {
     request *rq = NULL;
     pthread_mutex_lock(&inflight.lock);
-    while (*i < REQUEST_LISTS && !(rq = find_posted(inflight.lists[*i])))
+    while (*i < inflight.nlists && !(rq = find_posted(inflight.lists[*i])))
         ++*i;
     pthread_mutex_unlock(&inflight.lock);
     return rq;
@@ -748,7 +782,7 @@ static request *next_posted(int *i)
 
 void request_lost(const kv_err *why)
 {
-    int i = 0;
+    int64_t i = 0;
     for (request *rq; (rq = next_posted(&i));) {
         rq->error = rq->error.code ? rq->error : *why;
         rq->waiting = 0;
