@@ -65,7 +65,7 @@ void jobs_help(buf *out)
             "here, a line each: the name for `kvctl attach`, when it began, its workers and\n"
             "servers, whether it begins, runs or ends, the rounds of its store, its hosts, its\n"
             "script. A job of plain mpirun is not among them. Their sockets are in $KVCTL_JOBS,\n"
-            "else in /tmp/kvctl-UID.\n");
+            "else in /tmp/kvctl.UID.\n");
 }
 
 int attach_options_parse(attach_options *o, int argc, char **argv, kv_err *e)

@@ -36,7 +36,7 @@ static void folder_name(char path[4096])
     if (own && *own)
         snprintf(path, 4096, "%s", own);
     else
-        snprintf(path, 4096, "/tmp/kvctl-%u", (unsigned)geteuid());
+        snprintf(path, 4096, "/tmp/kvctl.%u", (unsigned)geteuid());
 }
 
 int jobs_folder_open(bool makes, int *dir, kv_err *e)

@@ -1,5 +1,5 @@
 /* The folder in which the jobs of a user can be found on this host: $KVCTL_JOBS, else
- * /tmp/kvctl-UID. Each job that runs has a socket there, which bears its name.
+ * /tmp/kvctl.UID. Each job that runs has a socket there, which bears its name.
  *
  * The folder is the user's alone (0700), and a real folder: one that another user made, that others
  * may enter, or that is a link, is refused and not used. Sockets have mode 0600, and both sides ask

@@ -242,7 +242,7 @@ static const shell_option job_options[] = {
      COUNT(memory, 1, INT_MAX / MOST_RANKS / 2), .by = BY(LAUNCH_YARN) | BY(LAUNCH_K8S)},
     {0, "cpus", "N", "processors for each rank (k8s)", COUNT(cpus, 1, MOST_RANKS),
      .by = BY(LAUNCH_K8S)},
-    {0, "gpus", "N", "GPUs of NVIDIA for each rank (k8s)", COUNT(gpus, 1, MOST_RANKS),
+    {0, "rank-gpus", "N", "GPUs of NVIDIA for each rank (k8s)", COUNT(gpus, 1, MOST_RANKS),
      .by = BY(LAUNCH_K8S)},
     {0, "slots", "N", "ranks in a pod (k8s; 1)", COUNT(slots, 1, MOST_RANKS),
      .by = BY(LAUNCH_K8S)},

@@ -30,28 +30,30 @@ static bool make_line(wire_cell *cell)
     return cell->newline;
 }
 
-/* A cell with a text of at most n bytes: of fewer if it would have all bytes otherwise. */
-static wire_cell make_cell(int rank, wire_kind kind, const char *text, size_t n)
+/* Makes a cell of the first bytes of a text, of few if it would have all bytes otherwise. Returns
+ * how many they are; the cell has other bytes for newlines then, also in its numbers. */
+static size_t make_cell(wire_cell *cell, int rank, wire_kind kind, const char *text, size_t n)
 {
     enum { FEW = 128 };
-    wire_cell cell;
     for (size_t most = WIRE_TEXT;; most = FEW) {
-        cell = (wire_cell){.mark = WIRE_MARK, .rank = rank, .kind = (int16_t)kind,
-                           .n = (int16_t)(n < most ? n : most)};
-        memcpy(cell.text, text, (size_t)cell.n);
-        if (make_line(&cell))
-            return cell;
+        size_t part = n < most ? n : most;
+        *cell = (wire_cell){.mark = WIRE_MARK, .rank = rank, .kind = (int16_t)kind,
+                            .n = (int16_t)part};
+        memcpy(cell->text, text, part);
+        if (make_line(cell))
+            return part;
     }
 }
 
 void wire_tell(int rank, wire_kind kind, const char *text, size_t n)
 {
     do {
-        wire_cell cell = make_cell(rank, kind, text, n);
+        wire_cell cell;
+        size_t part = make_cell(&cell, rank, kind, text, n);
         if (write(STDERR_FILENO, &cell, sizeof cell) < 0)
             return;
-        text += cell.n;
-        n -= (size_t)cell.n;
+        text += part;
+        n -= part;
     } while (n > 0);
 }
 

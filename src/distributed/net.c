@@ -299,7 +299,7 @@ typedef struct answer {
 static net_step send_answer(net_item *i)
 {
     const answer *a = (answer *)(void *)i;
-    link_rec *r = net_reserve(i->peer, a->head.bytes);
+    link_rec *r = net_reserve_by(i, a->head.bytes, false); /* nothing overtakes it */
     if (!r)
         return NET_FULL;
     *r = a->head;

@@ -250,7 +250,7 @@ none_made()
             run kvctl launch -n 1 --launcher yarn "$option" "$word" a.kv
             assert_failure 2
         done
-        for option in --name --namespace --volume --cpus --gpus --slots; do
+        for option in --name --namespace --volume --cpus --rank-gpus --slots; do
             run kvctl launch -n 1 --launcher k8s --image i "$option" "$word" a.kv
             assert_failure 2
         done

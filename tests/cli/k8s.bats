@@ -19,7 +19,7 @@ k8s()
     printf 'create dist_sync\ninit 3 zeros(2)\npush 3 ones(2)\npull 3\n' >train.kv
     printf '1,2\n3,4\n' >points.csv
     kvctl launch --launcher k8s --image registry.example/kvctl:1.9 --namespace ml -n 4 -s 2 --slots 2 --cpus 2 \
-        --gpus 1 --memory 4096 --file points.csv --volume models:/models --checkpoint /models/c.kvs \
+        --rank-gpus 1 --memory 4096 --file points.csv --volume models:/models --checkpoint /models/c.kvs \
         --checkpoint-every 50 --max-restarts 3 --env-worker OMP_NUM_THREADS=2 train.kv 0.1 >objects
     diff "$top/tests/launch/mpijob.golden.yaml" objects
     checker check <objects
@@ -34,7 +34,7 @@ k8s()
     done <<'END'
 --dry-run
 -s 1 --slots 3
--s 3 --slots 2 --gpus 1
+-s 3 --slots 2 --rank-gpus 1
 --memory 100 --cpus 3
 --volume a.b:/a --volume c:/c/d
 --name a --namespace 1e3

@@ -127,6 +127,7 @@ barrier
 if rank() == 0 { push 5,7 [ones(2), ones(1500000)] }
 barrier
 pull 5 -> x; assert x == 2
+pull 7 -> x; assert x == 2
 if rank() == 0 { rounds }
 END
     timeout 60 kvctl launch -n 2 -s 2 s.kv >all

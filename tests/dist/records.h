@@ -16,7 +16,7 @@
 #include "distributed/rounds.h"
 #include "distributed/server.h"
 #include "server_alone.h"
-#include "unit/test.h"
+#include "../unit/test.h"
 
 enum { WORKERS = 2, SERVER = 2, RANKS = 3, MOST = 256, STORE = 5, N = 8 /* elements of a part */ };
 enum { BYTES = N * (int)sizeof(float) };

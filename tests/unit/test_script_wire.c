@@ -89,28 +89,35 @@ static void tell(buf *told, int number, const char *text, size_t n)
     fclose(f);
 }
 
-/* Open MPI 5 passes on whole lines. Ranks 10 and 2570 have newlines in their number. */
+static void check_lines(int number, const char *text, size_t n)
+{
+    buf told = {0}, came = {0}, log = {0};
+    wire_cell cell;
+    tell(&told, number, text, n);
+    CHECK(told.len > n && told.len % sizeof cell == 0);
+    for (size_t at = 0; at < told.len; at += sizeof cell)
+        CHECK(memchr(told.data + at, '\n', sizeof cell) == told.data + at + sizeof cell - 1);
+    while (wire_take(&told, &cell, &log, false)) {
+        CHECK(cell.rank == number && cell.kind == WIRE_OUT);
+        buf_put(&came, cell.text, (size_t)cell.n);
+    }
+    CHECK(came.len == n && memcmp(came.data, text, n) == 0);
+    CHECK(log.len == 0);
+    buf_release(&told);
+    buf_release(&came);
+    buf_release(&log);
+}
+
+/* Open MPI 5 passes on whole lines. Ranks 10 and 2570 have newlines in their number, and so have
+ * texts of 10 and of 266 bytes. */
 TEST(wire_cell_is_a_line)
 {
     static const int ranks[] = {0, 10, 2570};
+    static const size_t sizes[] = {1, 9, 10, 11, 265, 266, 267, WIRE_TEXT, WIRE_TEXT + 10, 3000};
     char text[3000];
     for (size_t i = 0; i < sizeof text; i++) /* all bytes in each cell, and many newlines */
         text[i] = (char)(i % 7 == 3 ? '\n' : i % 256);
-    for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
-        buf told = {0}, came = {0}, log = {0};
-        wire_cell cell;
-        tell(&told, ranks[i], text, sizeof text);
-        CHECK(told.len > sizeof text && told.len % sizeof cell == 0);
-        for (size_t at = 0; at < told.len; at += sizeof cell)
-            CHECK(memchr(told.data + at, '\n', sizeof cell) == told.data + at + sizeof cell - 1);
-        while (wire_take(&told, &cell, &log, false)) {
-            CHECK(cell.rank == ranks[i] && cell.kind == WIRE_OUT);
-            buf_put(&came, cell.text, (size_t)cell.n);
-        }
-        CHECK(came.len == sizeof text && memcmp(came.data, text, sizeof text) == 0);
-        CHECK(log.len == 0);
-        buf_release(&told);
-        buf_release(&came);
-        buf_release(&log);
-    }
+    for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
+        for (size_t j = 0; j < sizeof sizes / sizeof *sizes; j++)
+            check_lines(ranks[i], text, sizes[j]);
 }
