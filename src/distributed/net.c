@@ -15,6 +15,7 @@
 #include "distributed/alive.h"
 #include "distributed/asks.h"
 #include "distributed/environment.h"
+#include "distributed/net_calls.h"
 #include "distributed/server_ranks.h"
 #include "engine/pool.h"
 #include "runtime.h"
@@ -39,33 +40,6 @@ typedef struct queue {
     bool listed;        /* it is one of them */
 } queue;
 
-/* A call that waits for its reply. */
-typedef struct waiting {
-    uint64_t request;
-    char *reply;
-    int64_t bytes, cap;
-    int done;
-    int rank;
-    kv_err error;
-} waiting;
-
-/* Calls that were made together: their requests have consecutive numbers. */
-typedef struct waiting_group {
-    uint64_t first;
-    int n;
-    waiting *calls;
-    struct waiting_group *next;
-} waiting_group;
-
-/* A call of which some bytes have come. */
-typedef struct partial_call {
-    int rank;
-    uint64_t request;
-    int64_t bytes, cap;
-    char *record; /* header and payload */
-    struct partial_call *next;
-} partial_call;
-
 static struct {
     bool open;
     bool crowded; /* more ranks than processors: threads that wait let others run */
@@ -76,10 +50,9 @@ static struct {
     int thread_sits;      /* it is the net's; atomic */
     pthread_t thread;
 
-    pthread_mutex_t lock; /* covers the next four */
+    pthread_mutex_t lock; /* covers the next two */
     net_item *posted, **posted_end;
-    waiting_group *calls;
-    uint64_t requests;
+    net_calls calls;
     int stop;           /* atomic */
     bool leaves;        /* atomic: it has said so, or is about to */
     bool changed;       /* atomic: takers have news of their own */
@@ -93,7 +66,6 @@ static struct {
     bool told_loss;           /* the others have been told of a rank that is lost */
     struct own_record *own; /* records to this rank that are open */
     int64_t starved_us;     /* since when there is no memory for one; 0: there is */
-    partial_call *partial_calls;
     net_item *answers;
     net_taker taker;
     int stores; /* made so far; atomic */
@@ -102,6 +74,7 @@ static struct {
 } net = {.drive = PTHREAD_MUTEX_INITIALIZER,
          .seat = PTHREAD_MUTEX_INITIALIZER,
          .lock = PTHREAD_MUTEX_INITIALIZER,
+         .calls.lock = PTHREAD_MUTEX_INITIALIZER,
          .posted_end = &net.posted,
          .busy_end = &net.busy};
 
@@ -359,99 +332,30 @@ int net_new_store(kv_err *e)
     return -1;
 }
 
-static waiting *find_waiting(uint64_t request)
-{
-    waiting_group *g = net.calls;
-    while (g && request - g->first >= (uint64_t)g->n)
-        g = g->next;
-    waiting *w = g ? &g->calls[request - g->first] : NULL;
-    return w && w->request == request ? w : NULL;
-}
-
-/* A reply, or some of its bytes. */
 static void take_reply(int rank, const link_rec *r)
 {
-    pthread_mutex_lock(&net.lock);
-    waiting *w = find_waiting(r->request);
-    if (w && w->rank == rank) {
-        if (r->kind == LINK_FAILED) {
-            ask_error(&w->error, r + 1, r->bytes);
-        } else if (mem_grow(&w->reply, &w->cap, w->bytes + r->bytes, 1, &w->error) == KV_OK) {
-            if (r->bytes > 0)
-                memcpy(w->reply + w->bytes, r + 1, r->bytes);
-            w->bytes += r->bytes;
-        }
-        if (r->kind == LINK_FAILED || r->flags & LINK_LAST || w->error.code) {
-            w->request = 0;
-            __atomic_store_n(&w->done, 1, __ATOMIC_RELEASE);
-        }
-    }
-    pthread_mutex_unlock(&net.lock);
+    net_calls_take_reply(&net.calls, rank, r);
     if (net.shared) /* its caller may sleep in `rest` */
         link_wake();
 }
 
-static void free_partial(partial_call *p)
-{
-    mem_free(p->record);
-    mem_free(p);
-}
-
-/* A call whose records do not follow on each other. */
-static void refuse_call(int rank, const link_rec *r)
-{
-    kv_err e = {0};
-    ask_malformed(&e);
-    net_answer(rank, (link_rec){.bytes = sizeof e, .kind = LINK_FAILED, .request = r->request}, &e);
-}
-
-/* A call in one record goes to its taker as it is. Of one in several the header is the last one's,
- * and the payload of all of them follows. */
+/* A call whose records do not follow on each other is refused. */
 static void take_call(int rank, const link_rec *r)
 {
-    partial_call **at = &net.partial_calls, *p;
     kv_err e = {0};
+    const link_rec *whole;
     if (!net.taker.take[LINK_CALL])
         return;
-    while (*at && ((*at)->rank != rank || (*at)->request != r->request))
-        at = &(*at)->next;
-    p = *at;
-    if (r->call.sent != (p ? p->bytes - (int64_t)sizeof *r : 0)) {
-        if (p) {
-            *at = p->next;
-            free_partial(p);
-        }
-        refuse_call(rank, r);
-        return;
-    }
-    if (!p && r->flags & LINK_LAST) {
-        net.taker.take[LINK_CALL](rank, r);
-        return;
-    }
-    if (!p) {
-        p = mem_zalloc(1, sizeof *p, &e);
-        if (!p) {
-            net_cannot_serve(&e);
-            return;
-        }
-        p->rank = rank;
-        p->request = r->request;
-        p->bytes = sizeof(link_rec);
-        p->next = net.partial_calls;
-        *(at = &net.partial_calls) = p;
-    }
-    if (mem_grow(&p->record, &p->cap, p->bytes + r->bytes, 1, &e)) {
+    int rc = net_calls_take(&net.calls, rank, r, &whole, &e);
+    if (rc == KV_E_MEMORY)
         net_cannot_serve(&e);
+    else if (rc)
+        net_answer(rank,
+                   (link_rec){.bytes = sizeof e, .kind = LINK_FAILED, .request = r->request}, &e);
+    if (!whole)
         return;
-    }
-    memcpy(p->record + p->bytes, r + 1, r->bytes);
-    p->bytes += r->bytes;
-    if (!(r->flags & LINK_LAST))
-        return;
-    *at = p->next;
-    *(link_rec *)(void *)p->record = *r;
-    net.taker.take[LINK_CALL](rank, (link_rec *)(void *)p->record);
-    free_partial(p);
+    net.taker.take[LINK_CALL](rank, whole);
+    net_calls_end(whole, r);
 }
 
 static void take_left(int rank)
@@ -773,27 +677,11 @@ static void withdraw(const sending *s)
     pthread_mutex_unlock(&net.drive);
 }
 
-static void forget(const waiting_group *g)
-{
-    pthread_mutex_lock(&net.lock);
-    waiting_group **at = &net.calls;
-    while (*at && *at != g)
-        at = &(*at)->next;
-    if (kv_assert(*at, "%d calls end, and were not waited for", g->n))
-        *at = g->next;
-    pthread_mutex_unlock(&net.lock);
-}
-
 static void begin_calls(waiting_group *g, sending *s, const net_call *calls)
 {
-    pthread_mutex_lock(&net.lock);
-    g->first = link_call_number(net.requests + 1);
-    net.requests += (uint64_t)g->n;
     for (int i = 0; i < g->n; i++)
-        g->calls[i] = (waiting){.request = g->first + (uint64_t)i, .rank = calls[i].rank};
-    g->next = net.calls;
-    net.calls = g;
-    pthread_mutex_unlock(&net.lock);
+        g->calls[i] = (waiting){.rank = calls[i].rank};
+    net_calls_begin(&net.calls, g);
     for (int i = 0; i < g->n; i++) {
         net_item item = {.step = send_call, .peer = calls[i].rank, .priority = INT32_MAX - 1};
         s[i] = (sending){.item = item, .call = &calls[i], .request = g->first + (uint64_t)i};
@@ -824,7 +712,7 @@ int net_calls_wait(const net_call *calls, int n, void **replies, int64_t *bytes,
         rc = rc ? rc : failed;
     }
     if (g.n > 0)
-        forget(&g); /* no reply is written any more */
+        net_calls_forget(&net.calls, &g); /* no reply is written any more */
     for (int i = 0; i < n && replies; i++) {
         replies[i] = rc ? NULL : w[i].reply;
         bytes[i] = rc ? 0 : w[i].bytes;

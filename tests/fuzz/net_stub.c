@@ -218,16 +218,12 @@ void stub_pass(int64_t us)
 
 void stub_reset(void)
 {
-    HOLDS(!net.calls, "no call waits");
+    HOLDS(!net.calls.waiting, "no call waits");
     pthread_mutex_lock(&net.drive);
     take_posted();
     for (queue *q = net.busy; q; q = q->next)
         drop_queue(q);
-    for (partial_call *p = net.partial_calls, *next; p; p = next) {
-        next = p->next;
-        free_partial(p);
-    }
-    net.partial_calls = NULL;
+    net_calls_drop(&net.calls, -1);
     net.told_loss = net.leaves = net.sent_own = false;
     net.stores = 0;
     pthread_mutex_unlock(&net.drive);
