@@ -471,7 +471,8 @@ $(BUILD)/fuzz_replay: $(BUILD)/tests/fuzz/replay.o $(FUZZ:%=$(BUILD)/replay/fuzz
 $(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(fuzz_libs)
 	$(link) -fsanitize=fuzzer $(LDLIBS_CLI) $(LDLIBS_LIB)
 
-# A server alone: what it answers to records, by the runner of the unit tests.
+# One rank alone: what a server answers to records, and what a worker sends, by the runner of the
+# unit tests.
 records_src := $(wildcard tests/dist/records*.c)
 $(BUILD)/records/test_list.h: $(records_src)
 	@mkdir -p $(@D)

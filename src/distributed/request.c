@@ -328,8 +328,6 @@ static int start_prepared(engine_op *op, kv_err *e)
         rc = request_place_outs(rq, e);
     if (!rc)
         return request_expect_streamed(rq) ? post_and_bring(rq, e) : post_queues(op, e);
-    if (rc == KV_E_MEMORY && !rq->pulls)
-        net_cannot_serve(e); /* its rounds have begun, and the other ranks wait for them */
     rq->error = *e;
     rq->waiting = 0;
     if (rc == KV_E_MEMORY && !rq->pulls) /* its round lacks this rank, and all wait for it */

@@ -82,8 +82,6 @@ static net_step send_add(net_item *i)
             request_fail(rq, p, &e);
             request_chunk_ended(rq, p);
         }
-        if (rc == KV_E_MEMORY)
-            net_cannot_serve(&e); /* as where another rank's values find none */
         return request_next_chunk(q);
     }
     if (rq->broadcasts && net_rank() != 0)

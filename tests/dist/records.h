@@ -59,7 +59,8 @@ static inline void give(int rank, link_rec head, const void *data, int64_t n)
 /* Then the link takes its memory back. */
 static inline void settle(void)
 {
-    alone_taker.settle();
+    if (alone_taker.settle)
+        alone_taker.settle();
     alone_send_all();
     for (int i = 0; i < nlying; i++) {
         memset(lying[i], 0xEE, (size_t)lying_bytes[i]);

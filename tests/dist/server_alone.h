@@ -1,5 +1,5 @@
-/* The net of one rank without others, for the tests of records.h. Records are handed to the takers
- * by the test; what is sent is shown to it and dropped. */
+/* The net of one rank without others, for the tests of records.h and requests.h. Records are handed
+ * to the takers by the test; what is sent is shown to it and dropped. */
 #ifndef DIST_SERVER_ALONE_H
 #define DIST_SERVER_ALONE_H
 
@@ -24,6 +24,10 @@ extern bool alone_full;
 
 /* Called where the rank would sleep for some time (usleep); NULL: it does not sleep. */
 extern void (*alone_naps)(void);
+
+/* Answers a call of this rank to another one: the reply, which mem_free releases, and its bytes; or
+ * NULL. Without it calls fail. */
+extern void *(*alone_answers)(const net_call *c, int64_t *bytes);
 
 /* How often the rank said that it cannot serve any more. */
 extern int alone_cannot_serve;
