@@ -454,12 +454,13 @@ static void spin(const pool_flag *f)
     }
 }
 
-/* Microseconds until a time; 0 or less when it is past. */
+/* Microseconds until a time, rounded up; 0 or less when it is past. */
 static int64_t until_us(const struct timespec *t)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    return (t->tv_sec - now.tv_sec) * 1000000 + (t->tv_nsec - now.tv_nsec + 999) / 1000;
+    int64_t ns = (t->tv_sec - now.tv_sec) * 1000000000 + t->tv_nsec - now.tv_nsec;
+    return (ns + 999) / 1000;
 }
 
 /* Sleeps where pool_set_rest says, if it does. */

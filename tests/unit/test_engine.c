@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "engine/trace.h"
 #include "test.h"
 
 /* ---- Random operations ---- */
@@ -369,6 +370,263 @@ TEST(engine_an_error_is_there_before_who_waits_goes_on)
     CHECK_OK(engine_take_error(&failing, &e));
 }
 
+/* ---- Ends that others see ---- */
+
+static struct {
+    pool_flag held, go; /* somebody has the engine's lock; it may give it back */
+    int entered, returned; /* atomic */
+    engine_group group;
+} seen;
+
+static int hold_lock(void *arg, int64_t i, engine_use out[2])
+{
+    (void)arg, (void)i, (void)out;
+    pool_signal(&seen.held);
+    while (!__atomic_load_n(&seen.go.set, __ATOMIC_ACQUIRE))
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    return 0;
+}
+
+static void *has_lock(void *unused)
+{
+    (void)unused;
+    CHECK(engine_idle(1, hold_lock, NULL));
+    return NULL;
+}
+
+static void *waits_for_group(void *unused)
+{
+    (void)unused;
+    __atomic_store_n(&seen.entered, 1, __ATOMIC_RELEASE);
+    engine_wait_group(&seen.group, 0);
+    __atomic_store_n(&seen.returned, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+/* Who has waited for all operations of a group may release it: so nobody has the engine's lock, and
+ * with it perhaps the group, when the wait returns. */
+TEST(engine_wait_for_an_idle_group_takes_the_lock)
+{
+    pthread_t t[2];
+    CHECK(pthread_create(&t[0], NULL, has_lock, NULL) == 0);
+    while (!__atomic_load_n(&seen.held.set, __ATOMIC_ACQUIRE))
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    CHECK(pthread_create(&t[1], NULL, waits_for_group, NULL) == 0);
+    while (!__atomic_load_n(&seen.entered, __ATOMIC_ACQUIRE))
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    CHECK(!__atomic_load_n(&seen.returned, __ATOMIC_ACQUIRE));
+    pool_signal(&seen.go);
+    CHECK(pthread_join(t[0], NULL) == 0);
+    CHECK(pthread_join(t[1], NULL) == 0);
+    CHECK_INT(seen.returned, 1);
+}
+
+/* Rests until the flag is set, and looks again at once. */
+static bool rest_until_set(const int *set, int64_t us)
+{
+    (void)us;
+    __atomic_store_n(&seen.entered, 1, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(set, __ATOMIC_ACQUIRE))
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    return true;
+}
+
+/* The thread that tells of the end is still at the group: it calls this under the engine's lock. */
+static void tell_slowly(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    CHECK(!__atomic_load_n(&seen.returned, __ATOMIC_ACQUIRE));
+}
+
+static int begins(engine_op *op, kv_err *e);
+
+TEST(engine_wait_for_a_group_ends_behind_who_tells)
+{
+    kv_err fine = {0};
+    pthread_t t;
+    engine_op op = {.run = begins, .group = &seen.group, .later = true, .quick = true};
+    pool_set_rest(rest_until_set, tell_slowly);
+    engine_submit(&op);
+    CHECK(pthread_create(&t, NULL, waits_for_group, NULL) == 0);
+    while (__atomic_load_n(&seen.entered, __ATOMIC_ACQUIRE) == 0)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    engine_complete(&op, &fine);
+    CHECK(pthread_join(t, NULL) == 0);
+    pool_set_rest(NULL, NULL);
+}
+
+static void *completes_late(void *op)
+{
+    kv_err fine = {0};
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    engine_complete(op, &fine);
+    return NULL;
+}
+
+/* The limit of ten minutes is not reached. */
+TEST(engine_wait_with_a_limit_is_told)
+{
+    pthread_t t;
+    engine_op op = {.run = begins, .group = &seen.group, .later = true, .quick = true};
+    engine_submit(&op);
+    CHECK(pthread_create(&t, NULL, completes_late, &op) == 0);
+    CHECK(engine_wait_group_for(&seen.group, 0, 600000));
+    CHECK(pthread_join(t, NULL) == 0);
+}
+
+/* ---- What could run at once ---- */
+
+typedef struct idle_step {
+    engine_use uses[2];
+    int n;
+} idle_step;
+
+static int uses_of(void *arg, int64_t i, engine_use out[2])
+{
+    const idle_step *s = (const idle_step *)arg + i;
+    for (int j = 0; j < s->n; j++)
+        out[j] = s->uses[j];
+    return s->n;
+}
+
+TEST(engine_idle_says_what_could_run_at_once)
+{
+    engine_group group = {0};
+    engine_var v[4] = {{0}};
+    kv_err fine = {0};
+    engine_use held[] = {{.var = &v[0], .write = true}, {.var = &v[1]}};
+    engine_op op = {.run = begins, .group = &group, .uses = held, .nuses = 2, .later = true,
+                    .quick = true};
+    idle_step none = {.n = 0}, end = {.n = -1},
+              reads = {{{.var = &v[2]}, {.var = &v[3]}}, 2},
+              writes = {{{.var = &v[2], .write = true}, {.var = &v[3]}}, 2},
+              other = {{{.var = &v[3]}, {.var = &v[2], .write = true}}, 2},
+              reads_held = {{{.var = &v[0]}}, 1}, reads_read = {{{.var = &v[1]}}, 1},
+              second = {{{.var = &v[2]}, {.var = &v[0]}}, 2},
+              writes_read = {{{.var = &v[1], .write = true}}, 1};
+    CHECK(engine_idle(0, uses_of, NULL));
+    CHECK(engine_idle(1, uses_of, &none));
+    CHECK(!engine_idle(1, uses_of, &end));
+    CHECK(engine_idle(2, uses_of, (idle_step[]){reads, reads}));
+    CHECK(engine_idle(2, uses_of, (idle_step[]){writes, reads}));
+    CHECK(engine_idle(1, uses_of, &other));
+    CHECK(!engine_idle(2, uses_of, (idle_step[]){writes, other}));
+    CHECK(!engine_idle(2, uses_of, (idle_step[]){writes, writes}));
+    CHECK(!engine_idle(3, uses_of, (idle_step[]){reads, end, reads}));
+    CHECK(engine_idle(1, uses_of, &reads_held));
+    engine_submit(&op);
+    CHECK(!engine_idle(1, uses_of, &reads_held));
+    CHECK(!engine_idle(1, uses_of, &second));
+    CHECK(!engine_idle(2, uses_of, (idle_step[]){reads, reads_held}));
+    CHECK(engine_idle(1, uses_of, &reads_read));
+    CHECK(!engine_idle(1, uses_of, &writes_read));
+    engine_complete(&op, &fine);
+    CHECK(engine_idle(1, uses_of, &writes_read));
+    for (int i = 0; i < 4; i++)
+        CHECK_INT(engine_pending(&v[i]), 0);
+}
+
+/* ---- Quick operations, and those that are used again ---- */
+
+static int quick_runs;
+
+static int run_quick(engine_op *op, kv_err *e)
+{
+    (void)op;
+    CHECK(!e);
+    quick_runs++;
+    return KV_OK;
+}
+
+/* A quick operation runs in the thread that makes it ready, before that goes on. */
+TEST(engine_quick_operations_run_at_once)
+{
+    engine_group group = {0};
+    engine_var v = {0};
+    kv_err fine = {0};
+    trace_op trace[2] = {{.scheduled = -1, .ready = -1}, {.scheduled = -1, .ready = -1}};
+    engine_use uses[] = {{.var = &v, .write = true}, {.var = &v}};
+    engine_op ops[2];
+    for (int i = 0; i < 2; i++) {
+        ops[i] = (engine_op){.run = run_quick, .group = &group, .uses = &uses[i], .nuses = 1,
+                             .later = true, .quick = true, .trace = &trace[i]};
+        engine_submit(&ops[i]);
+        CHECK_INT(quick_runs, 1);
+        CHECK(trace[i].scheduled >= 0);
+        CHECK_INT(trace[i].ready >= trace[i].scheduled, i == 0);
+    }
+    engine_complete(&ops[0], &fine);
+    CHECK_INT(quick_runs, 2);
+    CHECK(trace[1].ready >= trace[1].scheduled);
+    engine_complete(&ops[1], &fine);
+    engine_wait_group(&group, 0);
+}
+
+static void *opens_late(void *open)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    pool_signal(open);
+    return NULL;
+}
+
+/* An operation that was submitted once, and then twice waits for its turn on this thread. */
+TEST(engine_operations_are_used_again)
+{
+    engine_group group = {0};
+    engine_var v = {0};
+    int clock = 0;
+    kv_err e = {0};
+    gate again = {.uses = {{.var = &v, .write = true}}, .clock = &clock};
+    submit(&again, &group, 1, 0);
+    engine_wait_group(&group, 0);
+    CHECK_INT(again.ran, 1);
+    for (int i = 1; i <= 2; i++) {
+        pool_flag open = {0};
+        pthread_t t;
+        gate first = {.uses = {{.var = &v, .write = true}}, .clock = &clock, .open = &open};
+        submit(&first, &group, 1, 0);
+        again.uses[0].var = &v; /* an end of a use forgets it */
+        CHECK(pthread_create(&t, NULL, opens_late, &open) == 0);
+        CHECK_OK(engine_run_now(&again.op, &e));
+        CHECK_INT(first.ran, 2 * i);
+        CHECK_INT(again.ran, 2 * i + 1);
+        CHECK(pthread_join(t, NULL) == 0);
+        engine_wait_group(&group, 0);
+    }
+    CHECK_INT(clock, 5);
+}
+
+/* More uses than are looked at ahead, in memory of their own size. */
+TEST(engine_operations_of_many_uses)
+{
+    enum { MANY = 70 };
+    engine_group group = {0};
+    engine_var *v = calloc(MANY, sizeof *v);
+    engine_use *uses = calloc(MANY, sizeof *uses);
+    kv_err e = {0};
+    CHECK(v && uses);
+    for (int n = 30; n <= MANY; n++) {
+        engine_op op = {.run = begins, .group = &group, .nuses = n};
+        op.uses = uses + MANY - n;
+        for (int turn = 0; turn < 2; turn++) {
+            for (int i = 0; i < n; i++)
+                op.uses[i] = (engine_use){.var = &v[i], .write = i % 3 == 0};
+            if (turn) {
+                engine_submit(&op);
+                engine_wait_group(&group, 0);
+            } else {
+                CHECK_OK(engine_run_now(&op, &e));
+            }
+        }
+    }
+    for (int i = 0; i < MANY; i++)
+        CHECK_INT(engine_pending(&v[i]), 0);
+    free(v);
+    free(uses);
+}
+
 /* ---- Lots ---- */
 
 /* Each of two lots writes one variable and reads another. */
@@ -401,6 +659,12 @@ TEST(engine_lots_are_apart)
     CHECK(!apart(v, "ab", "bc"));
     CHECK(!apart(v, "ab", "aa")); /* the second lot reads what the first writes */
     CHECK(apart(v, "ab", "ab"));
+    engine_use use = {.var = &v[2]}; /* the last operation has claimed what a lot reads */
+    engine_op op = {.uses = &use, .nuses = 1};
+    CHECK(engine_try(&op));
+    engine_finish(&op);
+    CHECK(apart(v, "ab", "cc"));
+    CHECK(apart(v, "ab", "cd"));
 }
 
 /* ---- The pool ---- */

@@ -1,10 +1,15 @@
-/* The pool of threads: their number, how they wake, the pool of a child of fork, and waits with a
- * limit. Jobs and tasks of the engine are in test_engine.c. */
+/* The pool of threads: their number, how they wake, the pool of a child of fork, waits with a limit,
+ * a pool for which no thread can be made, and the order of tasks and parts. Operations are in
+ * test_engine.c. */
 #include "engine/pool.h"
 
+#include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -67,6 +72,62 @@ TEST(pool_sizes)
     in_child_with("64", has_workers, 64);
     in_child_with("65", has_workers, POOL_MAX_WORKERS);
     in_child_with(NULL, has_some_workers, 0);
+}
+
+/* ---- Quotas ---- */
+
+/* In a mount namespace of its own, a cgroup with this text in cpu.max. Returns false if the machine
+ * allows none. */
+static bool enter_cgroup(const char *text)
+{
+    if (unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) != 0 ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("none", "/sys/fs/cgroup", "tmpfs", 0, NULL) != 0)
+        return false;
+    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "w");
+    CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
+    return true;
+}
+
+static const struct quota {
+    const char *text;
+    int workers; /* at most; 0: all processors */
+} quotas[] = {{"50000 100000", 1},  {"99999 100000", 1}, {"100000 100000", 1},
+              {"190000 100000", 1}, {"200000 100000", 2}, {"max 100000", 0},
+              {"0 100000", 0},      {"-1 100000", 0},    {"100000", 0},
+              {"100000 0", 0},      {"100000 -1", 0},    {"", 0}};
+
+enum { NO_NAMESPACE = 3 };
+
+/* The quota counts where no number is given. */
+static void has_quota(int i)
+{
+    cpu_set_t set;
+    int most = quotas[i].workers;
+    CHECK(sched_getaffinity(0, sizeof set, &set) == 0);
+    if (!enter_cgroup(quotas[i].text))
+        _exit(NO_NAMESPACE);
+    int file = next_file(), all = CPU_COUNT(&set);
+    CHECK_INT(pool_workers(), most && most < all ? most : all);
+    CHECK_INT(next_file(), file);
+}
+
+TEST(pool_keeps_to_a_quota)
+{
+    for (int i = 0; i < (int)(sizeof quotas / sizeof *quotas); i++) {
+        int status = -1;
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            unsetenv("KVSTORE_THREADS");
+            has_quota(i);
+            _exit(0);
+        }
+        CHECK_INT(waitpid(child, &status, 0), child);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == NO_NAMESPACE)
+            test_skip("a cgroup of its own needs a mount namespace");
+        CHECK_INT(status, 0);
+    }
 }
 
 /* ---- Parts ---- */
@@ -184,4 +245,418 @@ TEST(pool_waits_for_its_time)
         CHECK(now_us() - from >= times[i] * 1000);
         CHECK(pool_wait_for(&set, times[i]));
     }
+}
+
+/* ---- Waits with a limit, by a clock of their own ---- */
+
+/* The clock of the pool: it stands still, but for sleeps. */
+static struct {
+    bool stands;
+    int64_t ns;
+} the_clock;
+
+/* In place of that of the C library, for the whole program. */
+int clock_gettime(clockid_t which, struct timespec *t)
+{
+    if (!the_clock.stands)
+        return (int)syscall(SYS_clock_gettime, which, t);
+    *t = (struct timespec){.tv_sec = the_clock.ns / 1000000000,
+                           .tv_nsec = the_clock.ns % 1000000000};
+    return 0;
+}
+
+static bool sleep_by_clock(const int *set, int64_t us)
+{
+    (void)set;
+    CHECK(us > 0 && us <= 10000);
+    the_clock.ns += us * 1000;
+    return true;
+}
+
+static void nothing(void)
+{
+}
+
+/* A wait lasts as many milliseconds as it says, wherever in a second it begins. */
+TEST(pool_waits_as_long_as_it_says)
+{
+    static const int times[] = {0, 1, 3, 500, 998, 999, 1000, 1002, 1999, 2500, 61003};
+    static const int begins[] = {0, 1000, 500000000, 1000000, 998000000, 999000000, 999999000};
+    pool_flag f = {0};
+    pool_set_spins(0);
+    pool_set_rest(sleep_by_clock, nothing);
+    the_clock.stands = true;
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        for (size_t j = 0; j < sizeof begins / sizeof *begins; j++) {
+            int64_t from = the_clock.ns = 5000000000 + begins[j];
+            CHECK(!pool_wait_for(&f, times[i]));
+            CHECK_INT(the_clock.ns - from, times[i] * (int64_t)1000000);
+        }
+    the_clock.stands = false;
+    pool_set_rest(NULL, NULL);
+}
+
+/* ---- Events ---- */
+
+/* A thread of the test: it may have what the pool's may not. */
+static pthread_t begin_thread(void *(*run)(void *), void *arg)
+{
+    pthread_t t;
+    pthread_attr_t attr;
+    CHECK_INT(pthread_attr_init(&attr), 0);
+    CHECK_INT(pthread_attr_setstacksize(&attr, 1 << 20), 0);
+    CHECK_INT(pthread_create(&t, &attr, run, arg), 0);
+    pthread_attr_destroy(&attr);
+    return t;
+}
+
+static void *waits_for(void *flag)
+{
+    pool_wait(flag);
+    return NULL;
+}
+
+static void sleep_ms(int ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
+}
+
+static void *signals_late(void *flag)
+{
+    sleep_ms(20);
+    pool_signal(flag);
+    return NULL;
+}
+
+/* It sleeps until then: a limit of ten minutes is not reached. */
+TEST(pool_wait_with_a_limit_ends_with_its_flag)
+{
+    pool_flag f = {0};
+    pthread_t t = begin_thread(signals_late, &f);
+    CHECK(pool_wait_for(&f, 600000));
+    pthread_join(t, NULL);
+}
+
+static int polls_left;
+
+static pool_flag polled;
+
+/* Signals when it has done some work, several times as often as a thread would look. */
+static bool poll_for_long(void)
+{
+    if (polls_left == 0)
+        return false;
+    if (--polls_left == 0)
+        pool_signal(&polled);
+    return true;
+}
+
+TEST(pool_polls_while_it_waits)
+{
+    pool_set_spins(10);
+    pool_set_poll(poll_for_long);
+    polls_left = 1000;
+    pool_wait(&polled);
+    CHECK_INT(polls_left, 0);
+    pool_set_poll(NULL);
+}
+
+static int rests, ends;
+
+/* The event that it is woken for is not the flag, the first times. */
+static bool rest_often(const int *set, int64_t us)
+{
+    (void)us;
+    CHECK(!*set);
+    if (++rests == 5)
+        pool_signal(&polled);
+    return true;
+}
+
+static void end_rest(void)
+{
+    __atomic_add_fetch(&ends, 1, __ATOMIC_RELAXED);
+}
+
+/* A thread that rests does so until its flag is set. Nobody is woken who does not rest. */
+TEST(pool_rests_again_after_other_events)
+{
+    pool_flag other = {0};
+    pool_set_rest(rest_often, end_rest);
+    pool_wait(&polled);
+    CHECK_INT(rests, 5);
+    CHECK_INT(ends, 1);
+    pool_signal(&other);
+    CHECK_INT(ends, 1);
+    pool_set_rest(NULL, NULL);
+}
+
+/* The second part ends when the leader has waited for it for some time. */
+static void second_is_slow(void *arg, int64_t part, int worker)
+{
+    meet(arg, part, worker);
+    if (worker != *(int *)arg)
+        sleep_ms(5);
+}
+
+/* A leader that slept until its helpers were ready leaves nothing behind: threads that wait
+ * afterwards are woken. */
+static void wakes_two(int unused)
+{
+    pool_flag f[2] = {{0}};
+    int leader = 0; /* it takes the first place */
+    (void)unused;
+    memset(&parts, 0, sizeof parts);
+    pool_run(2, second_is_slow, &leader);
+    pthread_t t[2] = {begin_thread(waits_for, &f[0]), begin_thread(waits_for, &f[1])};
+    sleep_ms(20);
+    pool_signal(&f[0]);
+    pool_signal(&f[1]);
+    pthread_join(t[0], NULL);
+    pthread_join(t[1], NULL);
+}
+
+TEST(pool_wakes_those_who_wait_after_a_job)
+{
+    in_child_with("2", wakes_two, 0);
+}
+
+/* A thread of the parent sleeps for an event; none of the child's does. */
+static void wakes_in_child(int unused)
+{
+    (void)unused;
+    for (int i = 0; i < 4; i++) {
+        pool_flag f = {0};
+        pthread_t t = begin_thread(waits_for, &f);
+        sleep_ms(10);
+        pool_signal(&f);
+        pthread_join(t, NULL);
+    }
+    runs_foreign_tasks();
+}
+
+TEST(pool_of_a_child_whose_parent_sleeps)
+{
+    pool_flag f = {0};
+    setenv("KVSTORE_THREADS", "2", 1);
+    pthread_t t = begin_thread(waits_for, &f);
+    sleep_ms(20);
+    in_child_with("2", wakes_in_child, 0);
+    pool_signal(&f);
+    pthread_join(t, NULL);
+}
+
+/* ---- Without threads ---- */
+
+/* No thread of the usual size can be made in this process any more. */
+static void forbid_threads(void)
+{
+    pthread_attr_t attr;
+    CHECK_INT(pthread_attr_init(&attr), 0);
+    CHECK_INT(pthread_attr_setstacksize(&attr, (size_t)1 << 46), 0);
+    CHECK_INT(pthread_setattr_default_np(&attr), 0);
+    pthread_attr_destroy(&attr);
+}
+
+/* A task that its submitter does not wait for runs in the thread that sleeps. */
+static void runs_where_others_wait(int rest_too)
+{
+    forbid_threads();
+    for (int i = 0; i < 3; i++) {
+        flagged x = {.task = {.run = signal_flag, .foreign = i == 2}};
+        pthread_t t = begin_thread(waits_for, &x.flag);
+        sleep_ms(rest_too ? 5 : 20);
+        pool_submit(&x.task);
+        pthread_join(t, NULL);
+        CHECK_INT(x.flag.set, 1);
+    }
+    flagged y = {.task = {.run = signal_flag}};
+    pool_submit(&y.task);
+    pool_wait(&y.flag);
+}
+
+/* Rests until it is ended. */
+static bool rest_until_end(const int *set, int64_t us)
+{
+    int seen = __atomic_load_n(&ends, __ATOMIC_ACQUIRE);
+    (void)us;
+    while (!__atomic_load_n(set, __ATOMIC_ACQUIRE) &&
+           __atomic_load_n(&ends, __ATOMIC_ACQUIRE) == seen)
+        pause_shortly();
+    return true;
+}
+
+TEST(pool_without_threads)
+{
+    in_child_with("2", runs_where_others_wait, 0);
+    pool_set_rest(rest_until_end, end_rest);
+    in_child_with("2", runs_where_others_wait, 1);
+}
+
+/* ---- Order ---- */
+
+static struct {
+    int n, order[16]; /* atomic */
+    pool_flag begun, open, done;
+} ran;
+
+typedef struct numbered {
+    pool_task task;
+    int number;
+} numbered;
+
+static void note(int number)
+{
+    ran.order[__atomic_fetch_add(&ran.n, 1, __ATOMIC_RELAXED)] = number;
+}
+
+static void run_numbered(pool_task *t)
+{
+    note(((numbered *)(void *)t)->number);
+}
+
+static void wait_until_open(pool_task *t)
+{
+    (void)t;
+    pool_signal(&ran.begun);
+    while (!__atomic_load_n(&ran.open.set, __ATOMIC_ACQUIRE))
+        pause_shortly();
+}
+
+/* Waits without help for the pool. */
+static void await(const pool_flag *f)
+{
+    while (!__atomic_load_n(&f->set, __ATOMIC_ACQUIRE))
+        pause_shortly();
+}
+
+static void end_order(pool_task *t)
+{
+    (void)t;
+    pool_signal(&ran.done);
+}
+
+/* The one place is taken while tasks are submitted. */
+static void in_turn(int unused)
+{
+    static numbered tasks[10];
+    pool_task first = {.run = wait_until_open}, last = {.run = end_order, .priority = -1};
+    (void)unused;
+    pool_submit(&first);
+    await(&ran.begun);
+    for (int i = 0; i < 10; i++) {
+        tasks[i] = (numbered){{.run = run_numbered}, i};
+        pool_submit(&tasks[i].task);
+    }
+    pool_submit(&last);
+    pool_signal(&ran.open);
+    await(&ran.done);
+    for (int i = 0; i < 10; i++)
+        CHECK_INT(ran.order[i], i);
+}
+
+TEST(pool_runs_tasks_of_one_priority_in_their_order)
+{
+    in_child_with("1", in_turn, 0);
+}
+
+static numbered urgent = {{.run = run_numbered, .priority = 9}, 109},
+                same = {{.run = run_numbered, .priority = 5}, 105},
+                lazy = {{.run = run_numbered, .priority = 3}, 103};
+
+static void submits_first(void *arg, int64_t part, int worker)
+{
+    (void)arg, (void)worker;
+    note((int)part);
+    if (part > 0)
+        return;
+    pool_submit(&same.task);
+    pool_submit(&lazy.task);
+    pool_submit(&urgent.task);
+}
+
+static void run_job(pool_task *t)
+{
+    (void)t;
+    pool_run(4, submits_first, NULL);
+    note(99);
+}
+
+/* A job has the priority of the task that runs it: between two parts a more urgent task runs, and
+ * one of the same priority waits for the end. The other place is taken. */
+static void between_parts(int unused)
+{
+    static const int want[] = {0, 109, 1, 2, 3, 99, 105, 103};
+    pool_task busy = {.run = wait_until_open}, job = {.run = run_job, .priority = 5};
+    (void)unused;
+    pool_submit(&busy);
+    await(&ran.begun);
+    pool_submit(&job);
+    while (__atomic_load_n(&ran.n, __ATOMIC_RELAXED) < 8)
+        pause_shortly();
+    pool_signal(&ran.open);
+    for (int i = 0; i < 8; i++)
+        CHECK_INT(ran.order[i], want[i]);
+}
+
+TEST(pool_runs_urgent_tasks_between_parts)
+{
+    in_child_with("2", between_parts, 0);
+}
+
+/* The leader's part ends when a helper has taken the next one, or the task. */
+static void leads(void *arg, int64_t part, int worker)
+{
+    (void)arg, (void)worker;
+    if (part == 0) {
+        pool_submit(&same.task);
+        pool_signal(&ran.open);
+        while (__atomic_load_n(&ran.n, __ATOMIC_RELAXED) < 1)
+            pause_shortly();
+        return;
+    }
+    note((int)part);
+}
+
+/* A thread that has nothing to do prefers a job to a task of its priority. */
+static void helps_first(int unused)
+{
+    pool_task busy = {.run = wait_until_open, .priority = 5};
+    (void)unused;
+    pool_submit(&busy);
+    await(&ran.begun);
+    same.task.priority = 0;
+    pool_run(2, leads, NULL);
+    while (__atomic_load_n(&ran.n, __ATOMIC_RELAXED) < 2)
+        pause_shortly();
+    CHECK_INT(ran.order[0], 1);
+    CHECK_INT(ran.order[1], 105);
+}
+
+TEST(pool_helps_a_job_before_it_takes_a_task)
+{
+    in_child_with("2", helps_first, 0);
+}
+
+/* A part that runs a job of its own: two threads must come to it, wherever the first one works. */
+static void spreads_again(void *arg, int64_t part, int worker)
+{
+    (void)arg;
+    if (part == 0 && worker == 0) {
+        memset(&parts, 0, sizeof parts);
+        pool_run(2, meet, NULL);
+    }
+}
+
+static void spreads_within(int unused)
+{
+    (void)unused;
+    for (int i = 0; i < 20; i++)
+        pool_run(2, spreads_again, NULL);
+    spreads(1);
+}
+
+TEST(pool_spreads_parts_of_parts)
+{
+    in_child_with("4", spreads_within, 0);
 }
