@@ -4,6 +4,9 @@
 
 #include "cpu/changes.h"
 #include "cpu/cpu.h"
+#include "distributed/alive.h"
+#include "distributed/backpressure.h"
+#include "distributed/request.h"
 #include "engine/trace.h"
 
 /* ---- Elements ---- */
@@ -143,9 +146,9 @@ TEST(requests_pull_drops_other_values)
     kv_array *out = array_from(KV_FLOAT32, -1);
     const sent *x = begin_pull(s, out);
     link_rec r = x[1].r;
-    for (int64_t chunk = -1; chunk <= PARTS; chunk++) {
-        r.pull.chunk = chunk;
-        if (chunk != 1)
+    for (int64_t number = -1; number <= PARTS; number++) {
+        r.pull.chunk = number;
+        if (number != 1)
             give_part(&r, 77);
     }
     r.pull.chunk = 1;
@@ -304,7 +307,7 @@ TEST(requests_pull_into_rows)
     CHECK_OK(kv_array_new_sparse(&rows, KV_FLOAT32, 2, (int64_t[]){10, 4}, 0, NULL, (kv_ctx){0},
                                  &e));
     kv_key keys[] = {key_of(1), key_of(0)};
-    CHECK_OK(kv_pull(s, keys, 2, (kv_array *[]){rows, dense}, NULL, &e));
+    CHECK_OK(kv_pull(s, keys, 2, (kv_array *[]){rows, dense}, &(kv_call){.priority = 1}, &e));
     const sent *x = request_of(LINK_PULL, (int64_t[]){0}, 1);
     for (int i = 0; i < PARTS; i++)
         give_part(&x[i].r, 3);
@@ -318,6 +321,13 @@ TEST(requests_pull_into_rows)
     CHECK_OK(kv_array_to_dense(&seen, rows, &e));
     holds(seen, 10);
     holds(dense, 10);
+    kv_array_unref(rows);
+    CHECK_OK(kv_array_new_sparse(&rows, KV_FLOAT32, 2, (int64_t[]){10, 4}, 0, NULL, (kv_ctx){0},
+                                 &e));
+    CHECK_OK(kv_pull(s, keys, 1, &rows, &(kv_call){.flags = KV_FILL_SPARSE}, &e));
+    kv_array_unref(seen);
+    CHECK_OK(kv_array_to_dense(&seen, rows, &e));
+    holds(seen, 10);
     CHECK_OK(kv_pull(s, keys, 1, &dense, &(kv_call){.flags = KV_FILL_SPARSE}, &e));
     holds(dense, 10);
     pool_set_poll(NULL);
@@ -325,6 +335,80 @@ TEST(requests_pull_into_rows)
     kv_array_unref(rows);
     kv_array_unref(dense);
     kv_array_unref(seen);
+}
+
+/* More than so many operations are not under way, pulls included: the next one waits, and asks the
+ * servers whether one of them waits for this rank. */
+static int asked_for_missed;
+
+static void *miss_nothing(const net_call *c, int64_t *bytes)
+{
+    ask_missed m = {.part = -1, .waits = 1};
+    buf b = {0};
+    if (c->what != ASK_MISSED)
+        return reply_to(c, bytes);
+    asked_for_missed++;
+    buf_put(&b, (const char *)&m, sizeof m);
+    *bytes = (int64_t)b.len;
+    return b.data;
+}
+
+TEST(requests_pull_no_more_than_can_be_under_way)
+{
+    kv_err e = {0};
+    const kv_err why = {.code = KV_E_PEER, .text = "rank 3 is lost"};
+    kv *s = open_worker("dist_sync", SERVERS);
+    kv_key key = key_of(0);
+    elements = STEP;
+    init_keys(s, 1);
+    alone_answers = miss_nothing;
+    kv_array *out = array_from(KV_FLOAT32, 0);
+    for (int i = 0; i < BACKPRESSURE_PENDING; i++)
+        CHECK_OK(kv_pull(s, &key, 1, &out, NULL, &e));
+    CHECK_INT(asked_for_missed, 0);
+    CHECK_OK(kv_pull(s, &key, 1, &out, NULL, &e));
+    CHECK(asked_for_missed > 0);
+    while (s->calls.group.pending > 0) { /* each has its turn when the one before has ended */
+        alone_send_all();
+        alone_taker.lost(&why);
+        nread = nsent = 0;
+    }
+    CHECK_ERR(kv_wait(s, &e), KV_E_PEER, "rank 3 is lost");
+    end_worker(s);
+    kv_array_unref(out);
+}
+
+/* The first request of a process needs memory for the lists of all. */
+TEST(requests_open_without_memory)
+{
+    kv_err e = {0};
+    mem_fail_at(1);
+    CHECK_INT(request_open(&e), KV_E_MEMORY);
+    mem_fail_at(0);
+    CHECK_INT(e.code, KV_E_MEMORY);
+}
+
+/* Behind a loss nothing begins. */
+TEST(requests_do_not_begin_when_a_rank_is_lost)
+{
+    kv_err e = {0};
+    kv *s = open_worker("dist_sync", SERVERS);
+    kv_key key = key_of(0);
+    init_keys(s, 1);
+    kv_array *a = array_from(KV_FLOAT32, 0);
+    alive_lost(3, "rank 3 is lost");
+    for (int i = 0; i < 3; i++) {
+        int64_t rounds[] = {KV_NO_ROUND};
+        int rc = i == 0   ? kv_push(s, &key, 1, &a, NULL, &e)
+                 : i == 1 ? kv_pull(s, &key, 1, &a, NULL, &e)
+                          : kv_pull_since(s, &key, 1, &a, rounds, NULL, &e);
+        CHECK_INT(rc, KV_E_PEER);
+        CHECK_TEXT(e.text, "rank 3 is lost");
+        CHECK_INT(e.rank, 3);
+        e = (kv_err){0};
+    }
+    end_worker(s);
+    kv_array_unref(a);
 }
 
 TEST(requests_pull_says_what_is_wrong)
@@ -549,6 +633,14 @@ TEST(requests_pull_what_changed_of_large_parts)
     elements = 3 * 9008;
     step = 9008;
     pull_since(KV_FLOAT64, KV_FLOAT64);
+}
+
+/* And of parts that are whole blocks. */
+TEST(requests_pull_what_changed_of_blocks)
+{
+    elements = 6 * CHANGES_BLOCK;
+    step = 2 * CHANGES_BLOCK;
+    pull_since(KV_FLOAT32, KV_FLOAT32);
 }
 
 TEST(requests_refuse_changes_that_do_not_fit)
