@@ -1,6 +1,6 @@
 /* The pool of threads: their number, how they wake, the pool of a child of fork, waits with a
- * limit, a pool for which no thread can be made, and the order of tasks and parts. Operations are in
- * test_engine.c. */
+ * limit, a pool for which no thread can be made, and the order of tasks and parts. Operations are
+ * in test_engine.c. */
 #include "engine/pool.h"
 
 #include <pthread.h>
