@@ -204,6 +204,14 @@ static inline void give_failed(uint64_t request, const char *text)
     give(WORKERS, (link_rec){.kind = LINK_FAILED, .request = request}, &why, sizeof why);
 }
 
+/* Nobody looks at what was sent so far any more. */
+static inline void forget_sent(void)
+{
+    for (int i = 0; i < nsent; i++)
+        free(all[i].data);
+    nread = nsent = 0;
+}
+
 /* Ends the store, when nothing is on its way. */
 static inline void end_worker(kv *s)
 {

@@ -12,6 +12,7 @@
 net_taker alone_taker;
 void (*alone_sees)(int rank, const link_rec *r);
 int32_t alone_priority;
+int alone_posted;
 int alone_cannot_serve;
 bool alone_full;
 void (*alone_naps)(void);
@@ -91,6 +92,7 @@ void net_post(net_item *i)
     alone_priority = i->priority;
     *end = i;
     end = &i->next;
+    __atomic_add_fetch(&alone_posted, 1, __ATOMIC_RELEASE);
 }
 
 void net_post_list(net_item *list)

@@ -19,6 +19,9 @@ extern void (*alone_sees)(int rank, const link_rec *r);
 /* Of the item that was posted last. */
 extern int32_t alone_priority;
 
+/* The items that were posted; atomic. Only one thread posts or sends at a time. */
+extern int alone_posted;
+
 /* The link has no room. */
 extern bool alone_full;
 
