@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/kv_assert.h"
 #include "test.h"
 
 static void pause_shortly(void)
@@ -27,6 +28,7 @@ static void pause_shortly(void)
 static void in_child_with(const char *threads, void (*check)(int), int arg)
 {
     int status = -1;
+    kv_err e = {0};
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
@@ -35,6 +37,7 @@ static void in_child_with(const char *threads, void (*check)(int), int arg)
         else
             unsetenv("KVSTORE_THREADS");
         check(arg);
+        CHECK(kv_assert_check(KV_OK, &e) == KV_OK);
         _exit(0);
     }
     CHECK_INT(waitpid(child, &status, 0), child);
@@ -659,4 +662,25 @@ static void spreads_within(int unused)
 TEST(pool_spreads_parts_of_parts)
 {
     in_child_with("4", spreads_within, 0);
+}
+
+/* ---- Places ---- */
+
+/* Waits for a task that only this thread can run: the one place is its own. */
+static void waits_within(pool_task *t)
+{
+    flagged inner = {.task = {.run = signal_flag}};
+    pool_submit(&inner.task);
+    pool_wait(&inner.flag);
+    signal_flag(t);
+}
+
+TEST(pool_keeps_its_place_in_a_wait)
+{
+    setenv("KVSTORE_THREADS", "1", 1);
+    for (int i = 0; i < 50; i++) {
+        flagged x = {.task = {.run = waits_within}};
+        pool_submit(&x.task);
+        pool_wait(&x.flag);
+    }
 }
