@@ -612,9 +612,9 @@ int kv_profile_stop(kv_err *e);
  * the store; kv_type is allowed. */
 #define KV_TYPE_VERSION 2
 
-/* Capabilities of a type beyond the operations of its table. The last three belong to stores that
- * keep everything in slots of the library, which a type gets by copying the table of local or
- * device. */
+/* Capabilities of a type beyond the operations of its table. The three before the last belong to
+ * stores that keep everything in slots of the library, which a type gets by copying the table of
+ * local or device. */
 #define KV_CAN_UPDATER 0x1u              /* C functions and rules */
 #define KV_CAN_OPTIMIZER 0x2u            /* kv_set_optimizer, kv_update_optimizer; rules */
 #define KV_CAN_STATES 0x4u               /* kv_save_states, kv_load_states */
@@ -623,6 +623,7 @@ int kv_profile_stop(kv_err *e);
 #define KV_CAN_TRANSACTIONS 0x20u        /* kv_begin */
 #define KV_CAN_FILES 0x40u               /* kv_save, kv_load */
 #define KV_CAN_DELETE 0x80u              /* kv_delete, kv_rename */
+#define KV_CAN_LOSE_WORKERS 0x100u       /* jobs go on without one: kvctl launch --elastic */
 
 /* The description of one rank in a store of several machines. */
 typedef struct kv_rank_info {

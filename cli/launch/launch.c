@@ -105,6 +105,25 @@ static int check_programs(const launch_options *o, kv_err *e)
                           : KV_OK;
 }
 
+/* With ULFM, Open MPI lives on when a rank is lost. Ranks of one machine are started with it
+ * whenever servers keep the values. Between machines it leaves out some networks, so there one asks
+ * for it. */
+static int check_losses(launch_options *o, const kv_type_ops *ops, kv_err *e)
+{
+    bool can = ops->capabilities & KV_CAN_LOSE_WORKERS;
+    if (o->elastic && !can) {
+        kv_err_set(e, KV_E_UNSUPPORTED,
+                   "launch: --elastic needs an Open MPI with ULFM, and this one has none");
+        return kv_err_hint(e, "Open MPI has it from 5.0 on; with --checkpoint and --max-restarts "
+                              "a job begins again instead");
+    }
+    if (o->elastic)
+        o->losses = LOSSES_GO_ON;
+    else if (can && o->by == LAUNCH_LOCAL && o->servers > 0)
+        o->losses = LOSSES_ASYNC;
+    return KV_OK;
+}
+
 static int check(launch_options *o, kv_err *e)
 {
     const kv_type_ops *ops;
@@ -114,7 +133,7 @@ static int check(launch_options *o, kv_err *e)
         return e->code;
     if (o->by == LAUNCH_K8S) /* nothing runs here but kubectl */
         return o->submit && !o->dry_run ? check_programs(o, e) : KV_OK;
-    if (kv_find_type("dist_sync", &ops, e))
+    if (kv_find_type("dist_sync", &ops, e) || check_losses(o, ops, e))
         return e->code;
     return o->dry_run ? KV_OK : check_programs(o, e);
 }

@@ -22,6 +22,7 @@
 #include "launch/launch_door.h"
 #include "launch/launch_entries.h"
 #include "launch/launch_folder.h"
+#include "launch/launch_gone.h"
 #include "launch/launch_job.h"
 #include "launch/launch_loss.h"
 #include "launch/launch_wire.h"
@@ -164,16 +165,33 @@ __attribute__((format(printf, 4, 5))) static void lose(job *j, int number, int c
     j->code = other == number ? code : EXIT_PEER;
     (void)kv_assert(j->code != EXIT_DONE, "a job that has lost rank %d cannot end well", other);
     j->lost = other >= 0 && j->code == EXIT_PEER;
+    if (other >= 0 && other < j->n)
+        j->ranks[other].gone = false; /* the others could not go on */
     j->end_ms = clock_ms() + (int64_t)(j->o->deadline * 1000);
     fflush(stdout);
     terminal_say("kvctl: %s", why);
     if (!j->is_local && j->mpirun)
-        children_tell_hosts(j, other, why);
+        children_tell_hosts(j, other, why, false);
     else if (j->is_local && other >= 0 && other < j->n && j->ranks[other].pid &&
              !j->ranks[other].ended)
         kill(j->ranks[other].pid, SIGKILL); /* silent, perhaps stopped */
     if (host)
         loss_end_host(j, other);
+}
+
+/* A rank was killed: the others go on without it, or the job has failed. */
+__attribute__((format(printf, 3, 4))) static void lose_rank(job *j, int number, const char *fmt,
+                                                            ...)
+{
+    char why[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(why, sizeof why, fmt, args);
+    va_end(args);
+    if (gone_may(j, number))
+        gone_let(j, number, why);
+    else
+        lose(j, number, EXIT_PEER, "%s", why);
 }
 
 static void lose_host(job *j, int number)
@@ -202,8 +220,10 @@ static void take_event(job *j, rank *r, const char *line)
     if (strcmp(what, "stopped") == 0) {
         r->stopped = true;
         j->stopped_ms = j->stopped_ms ? j->stopped_ms : clock_ms();
+    } else if (r->gone) {
+        /* it ends, as was said */
     } else if (strcmp(what, "signal") == 0)
-        lose(j, number, EXIT_PEER, "%s was killed by signal %d", name, x);
+        lose_rank(j, number, "%s was killed by signal %d", name, x);
     else if (x != 0)
         lose(j, number, x, "%s ended with exit code %d", name, x);
     else if (j->early < 0) {
@@ -264,6 +284,9 @@ static void take_cell(job *j, const wire_cell *cell)
     case WIRE_LOST:
         take_lost(j, text);
         break;
+    case WIRE_MISSED:
+        gone_take_missed(j, text);
+        break;
     case WIRE_ROUNDS:
         r->rounds = strtoll(text, NULL, 10);
         break;
@@ -311,7 +334,7 @@ static void look_at_watchers(job *j)
         if (!j->is_local || !r->pid || r->ended || kill(r->watcher, 0) == 0)
             continue;
         r->ended = true;
-        lose(j, i, EXIT_PEER, "rank %d (%s) was killed", i, role(j, i));
+        lose_rank(j, i, "rank %d (%s) was killed", i, role(j, i));
     }
 }
 
@@ -426,7 +449,7 @@ static void look_at_early(job *j, int64_t now)
 {
     if (j->is_local || j->end_ms || j->early_ms == 0 || now < j->early_ms + EARLY_MS)
         return;
-    children_tell_hosts(j, j->early, NULL);
+    children_tell_hosts(j, j->early, NULL, false);
     j->early_ms = 0;
 }
 
@@ -456,6 +479,7 @@ static void look_at_time(job *j)
     look_at_hosts(j);
     if (j->stopped_ms && !j->end_ms && now > j->stopped_ms + mpirun_ms(j))
         lose_mpirun(j, "mpirun has ended the ranks, and stays");
+    gone_look(j);
     if (!j->end_ms && folder_lost(j->folder, &number, why, sizeof why))
         lose(j, number, EXIT_PEER, "%s", why);
     if (j->o->timeout > 0 && now - j->first_ms > (int64_t)(j->o->timeout * 1000))
@@ -531,7 +555,7 @@ static long long read_rounds(const job *j)
 {
     long long least = -1;
     for (int i = 0; i < j->o->workers; i++) {
-        long long n = j->ranks[i].rounds;
+        long long n = j->ranks[i].gone ? -1 : j->ranks[i].rounds;
         least = n >= 0 && (least < 0 || n < least) ? n : least;
     }
     return least;
@@ -556,6 +580,7 @@ int attempt_run(job *j, const launch_command *c, const signal_masks *m, long lon
     }
     if (j->heard >= 0)
         close(j->heard);
+    gone_say(j);
     *rounds = read_rounds(j);
     folder_remove(j->folder);
     close(j->held);

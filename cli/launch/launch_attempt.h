@@ -25,6 +25,9 @@ typedef struct rank {
     bool stopped;     /* by its watcher, because mpirun ended the job */
     int64_t heard_ms; /* when its watcher last told anything */
     long long rounds; /* begun, as told at its end; -1: not told */
+    bool gone;        /* the others go on without it */
+    bool untold;      /* and the other hosts have not been told */
+    char why[256];    /* the sentence of that */
     launch_output out[2];
 } rank;
 
@@ -47,6 +50,7 @@ typedef struct job {
     int64_t round;              /* of the checkpoint from which it goes on */
     int64_t stopped_ms;         /* when mpirun ended the first rank by itself; 0: it did not */
     bool ssh_ended;             /* one that mpirun had started: perhaps its host is lost */
+    long missed_at;             /* bytes of the file `missed` that were read */
     int early;                  /* the rank that ended first, and well; -1: none */
     int64_t early_ms;           /* when; 0: the hosts have been told */
     int64_t first_ms, begin_ms; /* when the first attempt began, and this one */

@@ -97,7 +97,7 @@ void children_kill_ranks(const job *j, int signal)
             kill(j->ranks[i].pid, signal);
 }
 
-void children_tell_hosts(job *j, int number, const char *why)
+void children_tell_hosts(job *j, int number, const char *why, bool gone)
 {
     launch_command c = {0}, set = {0};
     sigset_t none;
@@ -105,7 +105,7 @@ void children_tell_hosts(job *j, int number, const char *why)
     sigemptyset(&none);
     mpirun_environment(&set, j->o, j->folder, j->round);
     int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    mpirun_tell_command(&c, j->o, j->hosts, number, why, &e);
+    mpirun_tell_command(&c, j->o, j->hosts, number, why, gone, &e);
     if (!e.code && !launch_command_check(&set, &e)) {
         pid_t pid = fork();
         if (pid == 0)

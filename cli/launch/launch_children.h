@@ -25,7 +25,7 @@ void children_kill_ranks(const job *j, int signal);
 
 /* Tells the watchers and ranks of all hosts that a rank is lost, or has ended (why NULL), through a
  * second mpirun. Without memory or processes for that they find out by the silence of the rank. */
-void children_tell_hosts(job *j, int number, const char *why);
+void children_tell_hosts(job *j, int number, const char *why, bool gone);
 
 /* Ends all that is still a child, whatever it is. */
 void children_end(void);

@@ -134,15 +134,46 @@ void folder_sweep(const char *folder)
         closedir(dir);
 }
 
-bool folder_tell(const char *folder, const char *line)
+static bool add_line(const char *folder, const char *name, const char *line)
 {
     char path[FOLDER_PATH];
-    folder_path(folder, path, "events");
+    folder_path(folder, path, name);
     int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     bool told = fd >= 0 && write(fd, line, strlen(line)) >= 0;
     if (fd >= 0)
         close(fd);
     return told;
+}
+
+bool folder_tell(const char *folder, const char *line)
+{
+    return add_line(folder, "events", line);
+}
+
+void folder_add(const char *folder, const char *name, int number, const char *why)
+{
+    char line[512];
+    snprintf(line, sizeof line, "%d %.480s\n", number, why);
+    add_line(folder, name, line);
+}
+
+bool folder_next(const char *folder, const char *name, long *at, int *number, char *why,
+                 size_t size)
+{
+    char path[FOLDER_PATH], line[512];
+    int used = 0;
+    folder_path(folder, path, name);
+    FILE *f = fopen(path, "re");
+    bool whole = f && !fseek(f, *at, SEEK_SET) && fgets(line, sizeof line, f) &&
+                 strchr(line, '\n') && sscanf(line, "%d %n", number, &used) == 1;
+    if (whole) {
+        *at += (long)strlen(line);
+        line[strcspn(line, "\n")] = '\0';
+        snprintf(why, size, "%s", line + used);
+    }
+    if (f)
+        fclose(f);
+    return whole;
 }
 
 void folder_lose(const char *folder, int number, const char *why)

@@ -6,6 +6,10 @@
  *                "RANK stopped 9": because mpirun said that the job is over
  *   lost         "RANK sentence", once a rank is lost: from launch, or from a rank that has heard
  *                nothing of another one; all other ranks end then, with that sentence
+ *   gone         "RANK sentence" for each worker that was lost and that the others go on without:
+ *                from launch
+ *   missed       the same of a worker that such a job may do without, and of which a rank has heard
+ *                nothing: launch is asked to say that it is gone
  *   rounds.RANK  (with a checkpoint) how many rounds that worker has begun
  *   launch       locked by launch, on its own host: there it removes the folder itself
  *   held         locked by the watchers of ranks that run
@@ -54,6 +58,14 @@ void folder_lose(const char *folder, int number, const char *why);
 
 /* Reads it. Returns whether it is there. */
 bool folder_lost(const char *folder, int *number, char *why, size_t size);
+
+/* Adds "RANK sentence" to a file, in one write. */
+void folder_add(const char *folder, const char *name, int number, const char *why);
+
+/* Reads the line of such a file that begins at byte *at, which becomes that of the next. Returns
+ * whether there was one. */
+bool folder_next(const char *folder, const char *name, long *at, int *number, char *why,
+                 size_t size);
 
 /* Removes it with its files, even if it is locked. */
 void folder_remove(const char *folder);

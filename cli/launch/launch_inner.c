@@ -19,11 +19,12 @@ int inner_options(launch_command *c, const launch_options *o, kv_err *e)
         {"checkpoint", o->checkpoint},
         {"every", o->every},
         {"restarts", o->restarts > 0 ? restarts : NULL},
+        {"elastic", o->elastic ? "--elastic" : NULL},
         {NULL, NULL}};
     launch_add_filled(c,
                       "-n {workers}[ -s {servers}][ --deadline {deadline}][ --timeout {timeout}]"
                       "[ --checkpoint {checkpoint}][ --checkpoint-every {every}]"
-                      "[ --max-restarts {restarts}]",
+                      "[ --max-restarts {restarts}][ {elastic}]",
                       holes);
     variables_inner(c, o);
     launch_add_words(c, o->words, o->nwords);

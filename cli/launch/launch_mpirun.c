@@ -24,6 +24,8 @@ static void add_mpirun(launch_command *c, const launch_options *o, const launch_
         launch_add_filled(c, "--oversubscribe --mca pml ob1 --mca btl ^tcp,ofi --mca osc ^ucx",
                           NULL);
     launch_add_filled(c, "--bind-to none", NULL);
+    if (o->losses != LOSSES_END)
+        launch_add_filled(c, "--with-ft ulfm", NULL);
     if (o->by == LAUNCH_SSH) {
         buf agent = {0};
         if (self && !strchr(self, ' '))
@@ -103,7 +105,7 @@ int mpirun_command(launch_command *c, const launch_options *o, const launch_host
 }
 
 int mpirun_tell_command(launch_command *c, const launch_options *o, const launch_hosts *h,
-                        int number, const char *why, kv_err *e)
+                        int number, const char *why, bool gone, kv_err *e)
 {
     char self[4096];
     if (launch_self(self, e))
@@ -116,6 +118,8 @@ int mpirun_tell_command(launch_command *c, const launch_options *o, const launch
     launch_add(c, "%d", number);
     if (why)
         launch_add(c, "%s", why);
+    if (gone)
+        launch_add(c, "gone");
     return launch_command_check(c, e);
 }
 
@@ -126,6 +130,8 @@ void mpirun_environment(launch_command *set, const launch_options *o, const char
     if (folder) {
         launch_add(set, "KVSTORE_RUN_DIR=%s", folder);
         launch_add(set, "KVSTORE_DEADLINE=%s", launch_seconds(deadline, o->deadline));
+        if (o->losses != LOSSES_END)
+            launch_add(set, "KVSTORE_ELASTIC=%s", o->losses == LOSSES_ASYNC ? "async" : "all");
     }
     if (folder || o->servers > 0)
         launch_add(set, "KVSTORE_SERVERS=%d", o->servers);

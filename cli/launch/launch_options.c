@@ -206,6 +206,10 @@ static const shell_option job_options[] = {
      TAKEN(take_every)},
     {0, "max-restarts", "N", "begin again from FILE when a rank was lost, at most N times (0)",
      COUNT(restarts, 0, INT_MAX)},
+    {0, "elastic", NULL,
+     "go on without a worker that was lost, and do not begin again:\n"
+     "with -s, and Open MPI 5 with ULFM",
+     FLAG(elastic)},
     {0, "name", "NAME", "of the job, for `kvctl jobs` and `attach` (the number of its process;\n"
                         "k8s: that of the script)",
      NAMED(take_text, name)},
@@ -310,6 +314,9 @@ static int check_meaning(const launch_options *o, const shell_texts *given, kv_e
     for (int64_t i = 0; i < o->nvariables && o->servers == 0; i++)
         if (o->variables[i].role == 's')
             return kv_err_set(e, KV_E_USAGE, "launch: --env-server needs servers: -s SERVERS");
+    if (o->elastic && o->servers == 0)
+        return kv_err_set(e, KV_E_USAGE,
+                          "launch: --elastic needs servers that are no workers: -s SERVERS");
     if (o->by == LAUNCH_SSH && !o->hostfile)
         return kv_err_set(e, KV_E_USAGE, "launch: --launcher ssh needs the hosts: -H HOSTFILE");
     if (o->by == LAUNCH_K8S && !o->image)
@@ -386,7 +393,9 @@ void launch_help(buf *out)
         "\n"
         "Every line of a rank begins with its number, [1], or [s0] for the first server. Ctrl-C\n"
         "and SIGTERM go to every rank, stdin goes to rank 0. The exit code is that of the first\n"
-        "rank that failed; when one is killed or silent the others end, and it is 6.\n\n"
+        "rank that failed; when one is killed or silent the others end, and it is 6. They go on\n"
+        "without a worker, other than rank 0, with --elastic, and with dist_async where -s and\n"
+        "Open MPI allow --elastic, on this machine.\n\n"
         "kvctl launch -n 2 -i is a prompt for the job: each entry goes to all workers, `@0 ENTRY`\n"
         "to rank 0 alone. Ctrl-C ends the entry, Ctrl-D the job. With -, and where stdin is no\n"
         "terminal, entries come from there; `-` ends the job at the first that fails. All of that\n"

@@ -26,6 +26,13 @@ typedef enum launcher {
         LAUNCHER_NONE
 } launcher;
 
+/* What the loss of a worker means. */
+typedef enum launch_losses {
+    LOSSES_END,   /* the job ends, or begins again */
+    LOSSES_ASYNC, /* the others go on where no round waits for all workers */
+    LOSSES_GO_ON  /* the others go on: --elastic */
+} launch_losses;
+
 /* A variable that ranks get. */
 typedef struct launch_variable {
     char role;  /* 'w', 's': of workers, of servers alone; 'a': of all */
@@ -55,7 +62,8 @@ typedef struct launch_options {
     int64_t nfiles, files_cap;
     launch_volume *volumes;
     int64_t nvolumes, volumes_cap;
-    bool submit, dry_run, help;
+    bool submit, dry_run, help, elastic;
+    launch_losses losses; /* found by launch.c */
     launch_variable *variables;
     int64_t nvariables, cap;
     char **words; /* of each worker's command line */

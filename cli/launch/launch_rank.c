@@ -36,6 +36,8 @@ typedef struct watch {
     bool is_over;  /* the job is */
     bool stopped;  /* it was when the rank ended */
     bool told_lost;
+    bool elastic;           /* workers may be gone */
+    long gone_at, missed_at; /* bytes of these files that were read */
     int64_t beat_ms, next_ms; /* between two signs of life, and when the next one is due */
 } watch;
 
@@ -107,6 +109,22 @@ static void look_at_lost(watch *w)
     wire_tell(w->number, WIRE_LOST, text, strlen(text));
 }
 
+/* The files `gone` and `missed` of this host. */
+static void look_at_gone(watch *w)
+{
+    char text[512], why[WIRE_TEXT - 16];
+    int number;
+    if (!w->elastic)
+        return;
+    while (folder_next(w->folder, "gone", &w->gone_at, &number, why, sizeof why))
+        if (number == w->number && w->pid)
+            kill(w->pid, SIGKILL); /* silent, perhaps stopped */
+    while (folder_next(w->folder, "missed", &w->missed_at, &number, why, sizeof why)) {
+        snprintf(text, sizeof text, "%d %s", number, why);
+        wire_tell(w->number, WIRE_MISSED, text, strlen(text));
+    }
+}
+
 static void take_signal(watch *w)
 {
     struct signalfd_siginfo s;
@@ -141,6 +159,7 @@ static void tick(watch *w)
     pass_on(w, 0);
     pass_on(w, 1);
     look_at_lost(w);
+    look_at_gone(w);
     beat(w);
 }
 
@@ -245,7 +264,8 @@ int launch_rank(int argc, char **argv)
     watch w = {.folder = getenv("KVSTORE_RUN_DIR"),
                .number = atoi(number),
                .parent = getppid(),
-               .beat_ms = read_beat_ms()};
+               .beat_ms = read_beat_ms(),
+               .elastic = getenv("KVSTORE_ELASTIC") != NULL};
     sigset_t watched;
     static const int signals[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
     sigemptyset(&watched);
@@ -258,13 +278,13 @@ int launch_rank(int argc, char **argv)
     return w.signals < 0 ? EXIT_FAILED : run(&w, argv - 1);
 }
 
-/* launch-tell RANK [SENTENCE]: from launch to the watchers and ranks of this host: the rank is
- * lost, or it has ended well. Where the folder is gone nobody is there to be told. */
+/* launch-tell RANK [SENTENCE [gone]]: from launch to the watchers and ranks of this host: the rank
+ * is lost, or gone, or it has ended well. Where the folder is gone nobody is there to be told. */
 int launch_tell(int argc, char **argv)
 {
     const char *folder = getenv("KVSTORE_RUN_DIR");
     char line[64];
-    if (argc < 1 || argc > 2 || !folder) {
+    if (argc < 1 || argc > 3 || !folder) {
         fprintf(stderr, "kvctl: launch-tell is for kvctl launch\n");
         return EXIT_NOT_UNDERSTOOD;
     }
@@ -273,7 +293,9 @@ int launch_tell(int argc, char **argv)
     if (held < 0)
         return EXIT_DONE;
     snprintf(line, sizeof line, "%d exit 0\n", atoi(argv[0]));
-    if (argc == 2)
+    if (argc == 3)
+        folder_add(folder, "gone", atoi(argv[0]), argv[1]);
+    else if (argc == 2)
         folder_lose(folder, atoi(argv[0]), argv[1]);
     else
         folder_tell(folder, line);

@@ -29,6 +29,7 @@ typedef enum wire_kind {
     WIRE_ERR = 'e',    /* and to stderr */
     WIRE_EVENT = 'v',  /* a line as in the file `events`, and the host behind a start */
     WIRE_LOST = 'l',   /* what the file `lost` of that host says */
+    WIRE_MISSED = 'm', /* a line of the file `missed` of that host */
     WIRE_ROUNDS = 'r', /* how many rounds the worker has begun */
     WIRE_BEAT = 'b',   /* nothing but that the watcher is there; no text */
     WIRE_SSH = 's',    /* of no rank: an ssh of mpirun has ended, with this exit code */

@@ -1,8 +1,9 @@
 /* Signs of life between ranks, and the file `lost`, in which a rank names one that is lost. The
  * file is written beside its place and linked there, so that readers never see a part of it and a
- * second loss does not replace the first. */
+ * second loss does not replace the first. The files `gone` and `missed` get whole lines. */
 #include "distributed/alive.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,20 @@ static struct {
     pthread_mutex_t lock;
     kv_err lost;  /* under lock */
     bool is_lost; /* atomic */
+
+    bool *gone;       /* by rank, atomic; NULL: none may go */
+    int ngone;        /* atomic */
+    bool needs_all;   /* atomic: none may go any more */
+    int64_t gone_at;  /* bytes of the file `gone` that were read */
+    int first_gone;   /* and its sentence; under lock */
+    char why_gone[ALIVE_WHY];
 } alive = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Only ranks that a launcher watches, and of those only workers that keep nothing. */
+static bool is_elastic(void)
+{
+    return environment(ENV_ELASTIC) && environment(ENV_RUN_DIR) && server_dedicated();
+}
 
 int alive_open(int64_t now_us, kv_err *e)
 {
@@ -38,6 +52,8 @@ int alive_open(int64_t now_us, kv_err *e)
     alive.now_us = alive.beat_us = now_us;
     for (int i = 0; i < n; i++)
         alive.heard_us[i] = alive.now_us;
+    if (is_elastic() && !(alive.gone = mem_zalloc(server_workers(), sizeof *alive.gone, e)))
+        return KV_E_MEMORY;
     return KV_OK;
 }
 
@@ -153,12 +169,103 @@ void alive_told(int rank, const char *why)
     alive_lost(rank, why); /* unless the file said it */
 }
 
+/* ---- Workers that are gone ---- */
+
+static bool may_go(int rank)
+{
+    return alive.gone && rank > 0 && rank < server_workers() &&
+           !__atomic_load_n(&alive.needs_all, __ATOMIC_ACQUIRE);
+}
+
+/* The next line of the file `gone`: "RANK sentence". A line that is not whole comes later. */
+static bool next_line(int *rank, char why[ALIVE_WHY])
+{
+    const char *folder = environment(ENV_RUN_DIR);
+    char path[4200], line[512];
+    int used = 0;
+    snprintf(path, sizeof path, "%s/gone", folder ? folder : "");
+    FILE *f = folder ? fopen(path, "re") : NULL;
+    bool whole = f && !fseek(f, (long)alive.gone_at, SEEK_SET) && fgets(line, sizeof line, f) &&
+                 strchr(line, '\n') && sscanf(line, "%d %n", rank, &used) == 1;
+    if (whole) {
+        alive.gone_at += (int64_t)strlen(line);
+        line[strcspn(line, "\n")] = '\0';
+        snprintf(why, ALIVE_WHY, "%.*s", ALIVE_WHY - 1, line + used);
+    }
+    if (f)
+        fclose(f);
+    return whole;
+}
+
+int alive_next_gone(char why[ALIVE_WHY])
+{
+    int rank;
+    while (alive.gone && next_line(&rank, why)) {
+        if (rank == link_rank() || !may_go(rank)) {
+            alive_told(rank, why);
+            continue;
+        }
+        if (__atomic_exchange_n(&alive.gone[rank], true, __ATOMIC_ACQ_REL))
+            continue; /* launch and another host may both have said so */
+        pthread_mutex_lock(&alive.lock);
+        if (__atomic_fetch_add(&alive.ngone, 1, __ATOMIC_RELEASE) == 0) {
+            alive.first_gone = rank;
+            snprintf(alive.why_gone, sizeof alive.why_gone, "%s", why);
+        }
+        pthread_mutex_unlock(&alive.lock);
+        return rank;
+    }
+    return -1;
+}
+
+bool alive_any_gone(void)
+{
+    return __atomic_load_n(&alive.ngone, __ATOMIC_ACQUIRE) > 0;
+}
+
+bool alive_is_gone(int rank)
+{
+    return alive.gone && rank >= 0 && rank < server_workers() &&
+           __atomic_load_n(&alive.gone[rank], __ATOMIC_ACQUIRE);
+}
+
+void alive_need_all(void)
+{
+    char why[ALIVE_WHY];
+    const char *how = environment(ENV_ELASTIC);
+    if (!alive.gone || (how && strcmp(how, "all") == 0))
+        return;
+    __atomic_store_n(&alive.needs_all, true, __ATOMIC_RELEASE);
+    pthread_mutex_lock(&alive.lock);
+    int rank = alive_any_gone() ? alive.first_gone : -1;
+    memcpy(why, alive.why_gone, sizeof why);
+    pthread_mutex_unlock(&alive.lock);
+    if (rank >= 0)
+        alive_told(rank, why);
+}
+
+/* Asks the launcher to end it: it may be stopped, and come back. Returns false if the launcher
+ * cannot be told. */
+static bool ask_to_end(int rank, const char *why)
+{
+    char path[4200], line[512];
+    snprintf(path, sizeof path, "%s/missed", environment(ENV_RUN_DIR));
+    int n = snprintf(line, sizeof line, "%d %s\n", rank, why);
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    bool told = fd >= 0 && write(fd, line, (size_t)n) == n;
+    if (fd >= 0)
+        close(fd);
+    return told;
+}
+
+/* ---- Looking ---- */
+
 /* A rank that joined ends behind all others, and one that failed is in the file `lost`: so a rank
  * that has ended with status 0 now has never joined. */
 void alive_read_ends(void)
 {
     const char *folder = environment(ENV_RUN_DIR);
-    char path[4200], line[64], why[64];
+    char path[4200], line[64], why[ALIVE_WHY];
     int rank, status;
     snprintf(path, sizeof path, "%s/events", folder ? folder : "");
     FILE *f = folder ? fopen(path, "re") : NULL;
@@ -171,6 +278,20 @@ void alive_read_ends(void)
     }
     if (f)
         fclose(f);
+    /* So will one that is gone: this rank waits for it. */
+    if (environment(ENV_ELASTIC) && next_line(&rank, why)) {
+        write_file(rank, why);
+        alive_lost(rank, why);
+    }
+}
+
+/* Nothing has been heard of a rank. */
+static void miss(int rank, const char *why)
+{
+    if (may_go(rank) && ask_to_end(rank, why))
+        return;
+    write_file(rank, why);
+    alive_lost(rank, why); /* unless the file said it */
 }
 
 bool alive_look(int64_t now_us)
@@ -190,8 +311,8 @@ bool alive_look(int64_t now_us)
         else if (now_us - heard > alive.deadline_us) {
             snprintf(why, sizeof why, "rank %d on %s has not been heard for %lld s", i,
                      link_host(i), (long long)(alive.deadline_us / 1000000));
-            write_file(i, why);
-            alive_lost(i, why); /* unless the file said it */
+            miss(i, why);
+            *heard_of(i) = now_us; /* not said again at once, where it may go */
         }
     }
     bool due = now_us - alive.beat_us >= alive.deadline_us / BEATS;

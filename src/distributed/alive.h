@@ -6,8 +6,14 @@
  *
  * When a rank is lost, everything that waits fails with its sentence, for good.
  *
+ * In an elastic job a worker that is lost is only gone: the others go on without it. The launcher
+ * decides that, and writes it into the file `gone`, a line for each; a rank that misses such a
+ * worker asks for it in the file `missed`. Every worker but the first may go, where the servers are
+ * ranks of their own: what the others hold of it ends with it.
+ *
  * Environment: KVSTORE_DEADLINE, seconds of silence, 10; 0 switches the signs of life off.
- * KVSTORE_RUN_DIR: the launcher's folder. */
+ * KVSTORE_RUN_DIR: the launcher's folder. KVSTORE_ELASTIC, from the launcher: "all", workers may
+ * go; "async", as long as all stores are of a type whose rounds are each of one worker. */
 #ifndef DISTRIBUTED_ALIVE_H
 #define DISTRIBUTED_ALIVE_H
 
@@ -44,6 +50,23 @@ void alive_lost(int rank, const char *why);
 /* Another rank says so: the other ranks and the watchers of this host learn it, too, from the
  * launcher's folder. */
 void alive_told(int rank, const char *why);
+
+/* ---- Workers that are gone ---- */
+
+enum { ALIVE_WHY = 256 /* bytes of a sentence */ };
+
+/* A store is made whose rounds need all workers: unless KVSTORE_ELASTIC is "all", none may go any
+ * more, and one that is gone is lost. Any thread, once this rank has joined. */
+void alive_need_all(void);
+
+/* The next worker that is gone, with the launcher's sentence, or -1. For the net, when it looks. */
+int alive_next_gone(char why[ALIVE_WHY]);
+
+/* Of workers that alive_next_gone has returned. Any thread. */
+bool alive_is_gone(int rank);
+bool alive_any_gone(void);
+
+/* ---- Ranks that are lost ---- */
 
 /* Returns true if a rank is lost, and fills an error that is empty. Any thread. */
 bool alive_is_lost(kv_err *e);

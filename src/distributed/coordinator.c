@@ -199,12 +199,16 @@ static void drop_mail(mail **at)
     free_mail(l);
 }
 
-/* Replies if the mail is there. */
-static bool answer_mail(coordinator *c, const waiter *w)
+/* Replies if the mail is there, or never will be. */
+static bool answer_mail(const server_state *s, coordinator *c, const waiter *w)
 {
     mail **at = find_mail(c, w->lacks, w->rank, w->tag);
-    if (!*at)
+    if (!*at && !s->workers[w->lacks].gone)
         return false;
+    if (!*at) {
+        server_reply(w->rank, w->request, NULL, 0);
+        return true;
+    }
     server_reply(w->rank, w->request, (*at)->data, (*at)->bytes);
     drop_mail(at);
     return true;
@@ -214,7 +218,7 @@ static bool answer_mail(coordinator *c, const waiter *w)
 static bool answer(server_state *s, coordinator *c, const waiter *w)
 {
     if (w->tag >= 0)
-        return answer_mail(c, w);
+        return answer_mail(s, c, w);
     const char *at = w->keys, *end = at ? at + w->bytes : NULL;
     buf reply = {0};
     kv_err e = {0};
@@ -372,6 +376,10 @@ static place find_again(const server_state *s, coordinator *c, entry *x, int ran
     if (inits)
         return x->key.place;
     x->settled |= rank == 0;
+    if (!x->ready && s->workers[x->maker].gone) {
+        x->maker = rank;
+        return x->key.place;
+    }
     if (x->ready && !place_fits(&x->key.place, (place_need)in->need))
         return find_whole(s, c, x);
     return (place){.first = -1};
@@ -538,6 +546,10 @@ static int send_mail(server_state *s, coordinator *c, int rank, const link_rec *
     *l = (mail){.from = rank, .to = (int)r->call.args.mail.peer, .tag = r->call.args.mail.tag,
                 .data = data, .bytes = bytes};
     memcpy(data, r + 1, (size_t)bytes);
+    if (s->workers[l->to].gone) {
+        free_mail(l);
+        return KV_OK;
+    }
     mail **at = find_mail(c, l->from, l->to, l->tag);
     if (*at)
         drop_mail(at); /* it was not received yet, and this one replaces it */
@@ -553,6 +565,27 @@ void coordinator_left(server_state *s)
         look_at_barrier(s, s->coordinator);
         look_at_waiters(s, s->coordinator);
     }
+}
+
+void coordinator_lose_worker(server_state *s, int rank)
+{
+    coordinator *c = s->coordinator;
+    if (!c)
+        return;
+    come(c, rank, 0);
+    for (waiter **at = &c->waiters; *at;) {
+        if ((*at)->rank == rank)
+            drop_waiter(c, at);
+        else
+            at = &(*at)->next;
+    }
+    for (mail **at = &c->mailbox; *at;) {
+        if ((*at)->to == rank)
+            drop_mail(at);
+        else
+            at = &(*at)->next;
+    }
+    coordinator_left(s);
 }
 
 void coordinator_end_waiter(server_state *s, waiter *w, const kv_err *why)

@@ -45,6 +45,10 @@ bool coordinator_call(server_state *s, int rank, const link_rec *r);
 /* A worker is done or has left: calls that wait for it are answered or refused. */
 void coordinator_left(server_state *s);
 
+/* The same of one that is gone, as if it had never called. A worker that waits for its mail gets an
+ * empty one, and a key that it was about to make is the next one's to make. */
+void coordinator_lose_worker(server_state *s, int rank);
+
 /* Returns true if the barrier waits for this worker. */
 bool coordinator_lacks(const server_state *s, int rank);
 

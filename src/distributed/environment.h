@@ -13,6 +13,7 @@
     X(SHARED_MEMORY) /* 0: every rank is a machine of its own */                                   \
     X(AHEAD)         /* see backpressure.h */                                                      \
     X(TRACE)         /* 1: see link_trace */                                                       \
+    X(ELASTIC)       /* see alive.h */                                                             \
     X(CHECKPOINT)    /* see checkpoint.h, and the next two */                                      \
     X(CHECKPOINT_EVERY)                                                                            \
     X(CHECKPOINT_ROUND)

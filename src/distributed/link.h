@@ -111,7 +111,12 @@ bool link_lie_down(bool listening);
 void link_sleep(int64_t us);
 void link_wake(void);
 
-/* Leaves for good, when everything was sent and received by agreement; blocks until all leave. */
+/* Leaves for good, when everything was sent and received by agreement; blocks until all leave. In
+ * an elastic job (alive.h) it does not block: some may be gone. */
 void link_close(void);
+
+/* Returns true if the link goes on when a rank is gone, where the launcher has asked MPI for that:
+ * this MPI has ULFM. Also before link_open. */
+bool link_outlives_ranks(void);
 
 #endif

@@ -135,6 +135,9 @@ static struct {
 /* Open MPI has it, and says whether it takes addresses of a GPU's memory; others may not. */
 extern int MPIX_Query_cuda_support(void) __attribute__((weak));
 
+/* Of ULFM, which Open MPI has from 5.0 on unless it was built without. */
+extern int MPIX_Comm_failure_ack(MPI_Comm comm) __attribute__((weak));
+
 static int refuse(int rc, const char *what, kv_err *e)
 {
     char text[MPI_MAX_ERROR_STRING];
@@ -146,6 +149,11 @@ static int refuse(int rc, const char *what, kv_err *e)
 }
 
 /* ---- Joining ---- */
+
+static bool is_elastic(void)
+{
+    return environment(ENV_ELASTIC) && link_outlives_ranks();
+}
 
 static int start_mpi(kv_err *e)
 {
@@ -291,6 +299,8 @@ int link_open(kv_err *e)
         return rc;
     MPI_Comm_dup(MPI_COMM_WORLD, &net.world);
     MPI_Comm_set_errhandler(net.world, MPI_ERRORS_RETURN);
+    if (is_elastic()) /* ULFM reports a loss to these where no call is to blame */
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(net.world, &net.rank);
     MPI_Comm_size(net.world, &net.size);
     net.peers = mem_zalloc(net.size, sizeof *net.peers, e);
@@ -736,12 +746,19 @@ static bool dispatch_record(int rank, link_rec *r, void (*take)(int rank, const 
     return true;
 }
 
+/* When a rank is gone, MPI refuses to receive from any source until this one says that it knows;
+ * the receive is posted still. */
 static bool has_come(frame *f)
 {
     MPI_Status s;
     int came = 0, n = 0;
-    if (f->came || !f->data || MPI_Test(&f->request, &came, &s) != MPI_SUCCESS || !came)
+    if (f->came || !f->data)
         return f->came;
+    int rc = MPI_Test(&f->request, &came, &s);
+    if (rc != MPI_SUCCESS && is_elastic())
+        MPIX_Comm_failure_ack(net.world);
+    if (rc != MPI_SUCCESS || !came)
+        return false;
     MPI_Get_count(&s, MPI_BYTE, &n);
     f->used = n;
     f->from = s.MPI_SOURCE;
@@ -811,8 +828,16 @@ void link_release(void)
 
 /* All ranks have said that they leave, and MPI_Finalize ends when all have called it: it asks the
  * launcher's daemons, over connections that are there. MPI_Barrier would make new ones between
- * ranks that exchange no records, which never ends when the link is cut just then. */
+ * ranks that exchange no records, which never ends when the link is cut just then. It would wait
+ * for a rank that dies meanwhile: so in an elastic job nobody calls MPI_Finalize, and the launcher
+ * ends what MPI has started. */
 void link_close(void)
 {
-    MPI_Finalize();
+    if (!is_elastic())
+        MPI_Finalize();
+}
+
+bool link_outlives_ranks(void)
+{
+    return MPIX_Comm_failure_ack != NULL;
 }

@@ -215,11 +215,24 @@ void net_commit_own(void)
     mem_free(r);
 }
 
+static void drop_queue(queue *q)
+{
+    while (q->first) {
+        net_item *i = q->first;
+        q->first = i->next;
+        if (i->release)
+            i->release(i);
+    }
+    q->last = q->recent = NULL;
+}
+
 /* Sends the items queued for a rank while there is room. An item that a step makes room for is seen
  * at its next record. */
 static bool send_queued(queue *q)
 {
     bool any = false;
+    if (alive_any_gone() && alive_is_gone(net.first_peer + (int)(q - net.queues)))
+        drop_queue(q);
     while (q->first) {
         net_item *i = q->first;
         net_step s = i->step(i);
@@ -318,6 +331,7 @@ void net_add_taker(const net_taker *t)
         net.taker.take[i] = t->take[i] ? t->take[i] : net.taker.take[i];
     net.taker.settle = t->settle ? t->settle : net.taker.settle;
     net.taker.left = t->left ? t->left : net.taker.left;
+    net.taker.gone = t->gone ? t->gone : net.taker.gone;
     net.taker.look = t->look ? t->look : net.taker.look;
     net.taker.lost = t->lost ? t->lost : net.taker.lost;
 }
@@ -372,8 +386,11 @@ static void take_loss(const link_rec *r)
     alive_told(lost.has_rank ? lost.rank : -1, lost.text);
 }
 
+/* What had come from a rank when it was gone is what counts. */
 static void take_record(int rank, const link_rec *r)
 {
+    if (alive_any_gone() && alive_is_gone(rank))
+        return;
     alive_heard(rank);
     link_trace("from", rank, r);
     if (r->kind == LINK_LEFT)
@@ -389,17 +406,6 @@ static void take_record(int rank, const link_rec *r)
 }
 
 /* ---- Driving ---- */
-
-static void drop_queue(queue *q)
-{
-    while (q->first) {
-        net_item *i = q->first;
-        q->first = i->next;
-        if (i->release)
-            i->release(i);
-    }
-    q->last = q->recent = NULL;
-}
 
 /* The others may exchange no records with a rank that is lost: this one tells them, where there is
  * room. */
@@ -440,6 +446,22 @@ static void send_beats(void)
             net_answer(i, (link_rec){.kind = LINK_BEAT}, NULL);
 }
 
+/* Workers that are gone: nothing goes there any more, and the servers do not wait for them. */
+static void take_gone(void)
+{
+    char why[ALIVE_WHY];
+    for (int rank; (rank = alive_next_gone(why)) >= 0;) {
+        if (rank >= net.first_peer && rank < net.end_peer) {
+            drop_queue(queue_of(rank));
+            net_calls_drop(&net.calls, rank);
+            alive_left(rank);
+        }
+        if (net.taker.gone)
+            net.taker.gone(rank, why);
+        __atomic_store_n(&net.changed, true, __ATOMIC_RELEASE); /* rounds may be complete now */
+    }
+}
+
 /* Receives, sends and settles once; says whether there was anything to do. The drive lock is held.
  */
 static bool progress(void)
@@ -464,6 +486,7 @@ static bool progress(void)
         net.looked_us = now;
         if (alive_look(now))
             send_beats();
+        take_gone();
         if (net.taker.look)
             net.taker.look(now);
     }

@@ -90,6 +90,7 @@ typedef struct net_taker {
     void (*take[LINK_KINDS])(int rank, const link_rec *r); /* NULL: such records are dropped */
     void (*settle)(void);
     void (*left)(int rank);
+    void (*gone)(int rank, const char *why); /* a worker that the others can do without */
     void (*look)(int64_t now_us);   /* ten times a second */
     void (*lost)(const kv_err *why); /* a rank is lost */
 } net_taker;

@@ -574,6 +574,56 @@ static void give_up_ended(server_state *s, part *p)
     }
 }
 
+/* ---- Workers that are gone ---- */
+
+static void drop_pulls(part *p, int rank)
+{
+    for (server_pull **at = &p->pulls; *at;) {
+        server_pull *x = *at;
+        if (x->rank != rank) {
+            at = &x->next;
+            continue;
+        }
+        *at = x->next;
+        mem_free(x->ids);
+        mem_free(x);
+    }
+}
+
+/* Of a round of one worker nothing is left that could be applied: it is not whole, or one before it
+ * is not. */
+static void drop_own_rounds(server_state *s, part *p, int rank)
+{
+    int64_t number = p->workers[rank].applied;
+    for (round *x = p->rounds, *next; x; x = next) {
+        next = x->next;
+        if (x->worker != rank)
+            continue;
+        if (x->by[0].complete && x->number == number + 1)
+            number++;
+        else
+            parts_free_round(s, p, x);
+    }
+}
+
+void rounds_lose_worker(server_state *s, int rank)
+{
+    for (int64_t i = 0; i < s->nparts; i++) {
+        part *p = s->parts[i];
+        if (!p)
+            continue;
+        drop_pulls(p, rank);
+        p->workers[rank].pulls = INT64_MAX; /* its pushes wait for none of them */
+        if (s->how.is_async)
+            drop_own_rounds(s, p, rank);
+        for (round *x = p->rounds; x && !s->how.is_async; x = x->next)
+            if (!x->by[rank].complete)
+                parts_drop_contribution(&x->by[rank]);
+        if (p->rounds || p->pulls)
+            parts_touch(s, p);
+    }
+}
+
 /* ---- Settling ---- */
 
 /* Copies the contributions of open rounds: the link's memory is given back when settling ends. */

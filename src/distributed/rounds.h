@@ -32,4 +32,8 @@ void rounds_give_up(server_state *s, part *p, round *x, const kv_err *why);
 
 void rounds_free_spare(server_state *s);
 
+/* A worker is gone, and done: its pulls are dropped, and what has not come whole of its pushes. All
+ * parts look whether their rounds can go on. */
+void rounds_lose_worker(server_state *s, int rank);
+
 #endif

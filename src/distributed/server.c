@@ -44,6 +44,16 @@ static void free_store(server_state *s)
     mem_free(s);
 }
 
+/* A worker is gone: it is done with the store. */
+static void lose_worker(server_state *s, int rank)
+{
+    server_worker *w = &s->workers[rank];
+    s->ndone += !w->done;
+    s->njoined += !w->joined;
+    s->nfreed += !w->freed;
+    w->done = w->freed = w->gone = s->any_gone = true;
+}
+
 static server_state *new_store(int number, const ask_store *how, kv_err *e)
 {
     server_state *s = mem_zalloc(1, sizeof *s, e);
@@ -66,7 +76,19 @@ static server_state *new_store(int number, const ask_store *how, kv_err *e)
     s->store->is_server = true;
     kv_set_print(s->store, runtime_print, NULL);
     s->next = server_stores;
-    return server_stores = s;
+    server_stores = s;
+    for (int i = 0; i < how->workers && alive_any_gone(); i++)
+        if (alive_is_gone(i))
+            lose_worker(s, i);
+    return s;
+}
+
+/* All have called create. */
+static void tell_made(const server_state *s)
+{
+    for (int i = 0; i < s->how.workers; i++)
+        if (!s->workers[i].gone)
+            server_reply(i, s->workers[i].joined, NULL, 0);
 }
 
 static int call_create(int rank, const link_rec *r, kv_err *e)
@@ -87,10 +109,11 @@ static int call_create(int rank, const link_rec *r, kv_err *e)
         *e = s->refusal;
         return (int)e->code;
     }
+    if (!how->is_async)
+        alive_need_all();
     s->workers[rank].joined = r->request;
     if (++s->njoined == s->how.workers)
-        for (int i = 0; i < s->how.workers; i++)
-            server_reply(i, s->workers[i].joined, NULL, 0);
+        tell_made(s);
     waits_refuse_ended(s);
     return KV_OK;
 }
@@ -204,7 +227,9 @@ static void take_call(int rank, const link_rec *r)
                 return;
             break;
         case ASK_FREE:
-            if (++s->freed == s->how.workers)
+            s->nfreed += !s->workers[rank].freed;
+            s->workers[rank].freed = true;
+            if (s->nfreed == s->how.workers)
                 free_store(s);
             break;
         case ASK_DONE:
@@ -274,6 +299,26 @@ static void left(int rank)
     }
 }
 
+/* Its calls and mail are forgotten, and nobody waits for it any more. What it has contributed to
+ * rounds counts where all of it has come. */
+static void gone(int rank, const char *why)
+{
+    (void)why;
+    for (server_state *s = server_stores, *next; s && rank < server_workers(); s = next) {
+        next = s->next;
+        bool made = s->njoined == s->how.workers;
+        if (s->workers[rank].gone)
+            continue;
+        lose_worker(s, rank);
+        if (!made && s->njoined == s->how.workers && !s->refusal.code)
+            tell_made(s);
+        rounds_lose_worker(s, rank);
+        coordinator_lose_worker(s, rank);
+        if (s->nfreed == s->how.workers)
+            free_store(s);
+    }
+}
+
 int server_run(kv_err *e)
 {
     int rc = net_open(server_open, e);
@@ -290,7 +335,8 @@ int server_open(kv_err *e)
                                              [LINK_PULL] = rounds_pull,
                                              [LINK_ADD] = rounds_take_add,
                                              [LINK_CALL] = take_call},
-                                    .settle = rounds_settle, .left = left, .look = look};
+                                    .settle = rounds_settle, .left = left, .gone = gone,
+                                    .look = look};
     runtime_set_rank(net_rank(), net_size());
     if (!link_agree(server_dedicated(), &other))
         return kv_err_set(e, KV_E_VALUE,

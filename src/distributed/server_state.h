@@ -107,6 +107,8 @@ typedef struct server_worker {
     bool done;        /* it takes part no more */
     bool listed;      /* in `news` of the store */
     bool ended;       /* it has left the job */
+    bool gone;        /* it was lost, and is done (alive.h) */
+    bool freed;       /* it has released the store */
     uint64_t joined;  /* its call of create */
     uint64_t request; /* a request with pushes that were applied, of which it was not told yet, */
     int64_t applied;  /* and their number */
@@ -127,8 +129,8 @@ typedef struct server_state {
     part **parts; /* by id; NULL where another server has it */
     int64_t nparts, parts_cap;
     server_worker *workers;
-    bool any_ended;
-    int njoined, freed;
+    bool any_ended, any_gone;
+    int njoined, nfreed; /* those that are gone count as well */
     int ndone; /* of the workers */
     int *news; /* the workers with replies or ends that were not sent yet */
     int nnews;

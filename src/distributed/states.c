@@ -418,7 +418,7 @@ static int receive_residuals(const worker *w, int rank, kv_err *e)
     void *data = NULL;
     int64_t bytes = 0;
     int rc = receive_mail(w, rank, MAIL_RESIDUALS, &data, &bytes, e);
-    if (!rc)
+    if (!rc && bytes > 0) /* else the rank is gone */
         rc = read_residuals(w, rank, data, bytes, e);
     mem_free(data);
     return rc;

@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "distributed/link.h"
 #include "distributed/look.h"
 #include "distributed/request.h"
 #include "distributed/server.h"
 #include "distributed/states.h"
+#include "runtime.h"
 
 static const char *const sync_names[] = {"dist_sync", "dist", NULL};
 static const char *const async_names[] = {"dist_async", NULL};
@@ -22,13 +24,20 @@ enum {
 
 static kv_type_ops tables[6];
 
-/* Before records come: see net_open. */
+static void tell_gone(int rank, const char *why)
+{
+    (void)rank;
+    runtime_log("%s; the others go on", why);
+}
+
+/* Before records come: see net_open. A server does more about a worker that is gone. */
 static int begin(kv_err *e)
 {
     static const net_taker requests = {.take = {[LINK_VALUE] = request_take,
                                                 [LINK_DONE] = request_take,
                                                 [LINK_FAILED] = request_take},
-                                       .lost = request_lost};
+                                       .lost = request_lost,
+                                       .gone = tell_gone};
     net_add_taker(&requests);
     int rc = request_open(e);
     return rc ? rc : server_open(e);
@@ -63,7 +72,8 @@ static void fill_table(int i, const char *const *names,
         .size = sizeof tables[i],
         .version = KV_TYPE_VERSION,
         .names = names,
-        .capabilities = types[i].sums ? 0 : CAN,
+        .capabilities = (types[i].sums ? 0 : CAN) |
+                        (link_outlives_ranks() ? KV_CAN_LOSE_WORKERS : 0),
         .open = open,
         .close = worker_close,
         .init = types[i].sums ? NULL : worker_init,

@@ -25,7 +25,10 @@ static kv_rank_info rank_info(const worker *w, int rank)
     return (kv_rank_info){.rank = rank,
                           .heard_ms = silence_us < 0 ? -1 : silence_us / 1000,
                           .host = link_host(rank),
-                          .role = works && serves ? "both" : works ? "worker" : "server",
+                          .role = alive_is_gone(rank) ? "gone"
+                                  : works && serves   ? "both"
+                                  : works             ? "worker"
+                                                      : "server",
                           .link = rank == mine               ? "self"
                                   : link_shares_memory(rank) ? "memory"
                                                              : "messages",

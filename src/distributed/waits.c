@@ -154,6 +154,15 @@ static void give_up(const wait *x)
 
 /* ---- All waits ---- */
 
+/* Returns true if nobody waits for the round: those that have contributed are gone. */
+static bool only_gone_have(const server_state *s, const round *x)
+{
+    bool only = true;
+    for (int i = 0; i < s->how.workers && only; i++)
+        only = !x->by[i].complete || s->workers[i].gone;
+    return only;
+}
+
 /* A visitor may give up the wait that it is shown. */
 static void visit_waits(server_state *s, void (*visit)(const wait *x, void *arg), void *arg)
 {
@@ -170,7 +179,7 @@ static void visit_waits(server_state *s, void (*visit)(const wait *x, void *arg)
         part *p = s->parts[i];
         for (round *r = p ? p->rounds : NULL, *next; r; r = next) {
             next = r->next;
-            if (r->have > 0)
+            if (r->have > 0 && !(s->any_gone && only_gone_have(s, r)))
                 visit(&(wait){.kind = WAIT_ROUND, .s = s, .since_us = r->since_us, .round = r,
                               .part = p}, arg);
         }

@@ -64,6 +64,8 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
         mem_free(w);
         return rc;
     }
+    if (!w->how.is_async)
+        alive_need_all();
     w->ahead = backpressure_bytes();
     w->how.workers = server_workers();
     w->how.servers = server_count();

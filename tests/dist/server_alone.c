@@ -126,6 +126,7 @@ void net_add_taker(const net_taker *t)
         alone_taker.take[i] = t->take[i] ? t->take[i] : alone_taker.take[i];
     alone_taker.settle = t->settle ? t->settle : alone_taker.settle;
     alone_taker.left = t->left ? t->left : alone_taker.left;
+    alone_taker.gone = t->gone ? t->gone : alone_taker.gone;
     alone_taker.look = t->look ? t->look : alone_taker.look;
     alone_taker.lost = t->lost ? t->lost : alone_taker.lost;
 }

@@ -18,7 +18,7 @@ enum { RANKS = 3 };
 static void put_cells(buf *all, fuzz_bytes *in)
 {
     static const char kinds[] = {WIRE_OUT,  WIRE_ERR, WIRE_EVENT, WIRE_LOST, WIRE_ROUNDS,
-                                 WIRE_BEAT, WIRE_SSH};
+                                 WIRE_BEAT, WIRE_SSH, WIRE_MISSED};
     while (in->at < in->end) {
         wire_cell cell = {.mark = WIRE_MARK, .rank = (int)fuzz_draw(in, 8) - 2};
         unsigned kind = fuzz_draw(in, sizeof kinds + 3);

@@ -377,8 +377,9 @@ int sim_mpirun_command(launch_command *c, const launch_options *o, const launch_
 }
 
 int sim_mpirun_tell_command(launch_command *c, const launch_options *o, const launch_hosts *h,
-                            int number, const char *why, kv_err *e)
+                            int number, const char *why, bool gone, kv_err *e)
 {
+    (void)gone;
     struct told *t = &sim.told[sim.ntold];
     t->number = number;
     t->lost = why != NULL;

@@ -487,6 +487,11 @@ void link_wake(void)
 
 /* ---- No memory of GPUs ---- */
 
+bool link_outlives_ranks(void)
+{
+    return true;
+}
+
 bool link_takes_direct(int rank)
 {
     (void)rank;
