@@ -9,6 +9,16 @@
 #include "engine/trace.h"
 #include "test.h"
 
+/* Between two looks at what must come. A thread that looks as often as this waits for nothing: the
+ * others of the test have had as many turns. */
+static void pause_shortly(void)
+{
+    enum { MOST_LOOKS = 30000 };
+    static _Thread_local int looks;
+    CHECK(++looks < MOST_LOOKS);
+    nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+}
+
 /* ---- Random operations ---- */
 
 enum { VARS = 50, CALLERS = 8, USES = 4 };
@@ -149,7 +159,7 @@ static int run_gate(engine_op *op, kv_err *e)
     gate *g = (gate *)(void *)op;
     __atomic_store_n(&g->begun, 1, __ATOMIC_RELEASE);
     while (g->open && !__atomic_load_n(&g->open->set, __ATOMIC_ACQUIRE))
-        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+        pause_shortly();
     g->ran = __atomic_add_fetch(g->clock, 1, __ATOMIC_RELAXED);
     return g->rc ? kv_err_set(e, (kv_code)g->rc, "operation %d refused", g->ran) : KV_OK;
 }
@@ -231,7 +241,7 @@ TEST(engine_urgent_operations_run_first)
     }
     for (int i = 0; i < n; i++)
         while (!__atomic_load_n(&busy[i].begun, __ATOMIC_ACQUIRE))
-            nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+            pause_shortly();
     for (int i = 0; i < 6; i++) {
         ops[i] = (gate){.uses = {{.var = &v[64 + i]}}, .clock = &clock};
         submit(&ops[i], &ordered, 1, priorities[i]);
@@ -383,7 +393,7 @@ static int hold_lock(void *arg, int64_t i, engine_use out[2])
     (void)arg, (void)i, (void)out;
     pool_signal(&seen.held);
     while (!__atomic_load_n(&seen.go.set, __ATOMIC_ACQUIRE))
-        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+        pause_shortly();
     return 0;
 }
 
@@ -410,10 +420,10 @@ TEST(engine_wait_for_an_idle_group_takes_the_lock)
     pthread_t t[2];
     CHECK(pthread_create(&t[0], NULL, has_lock, NULL) == 0);
     while (!__atomic_load_n(&seen.held.set, __ATOMIC_ACQUIRE))
-        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+        pause_shortly();
     CHECK(pthread_create(&t[1], NULL, waits_for_group, NULL) == 0);
     while (!__atomic_load_n(&seen.entered, __ATOMIC_ACQUIRE))
-        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+        pause_shortly();
     nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     CHECK(!__atomic_load_n(&seen.returned, __ATOMIC_ACQUIRE));
     pool_signal(&seen.go);
@@ -428,7 +438,7 @@ static bool rest_until_set(const int *set, int64_t us)
     (void)us;
     __atomic_store_n(&seen.entered, 1, __ATOMIC_RELEASE);
     while (!__atomic_load_n(set, __ATOMIC_ACQUIRE))
-        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+        pause_shortly();
     return true;
 }
 
@@ -450,7 +460,7 @@ TEST(engine_wait_for_a_group_ends_behind_who_tells)
     engine_submit(&op);
     CHECK(pthread_create(&t, NULL, waits_for_group, NULL) == 0);
     while (__atomic_load_n(&seen.entered, __ATOMIC_ACQUIRE) == 0)
-        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+        pause_shortly();
     nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     engine_complete(&op, &fine);
     CHECK(pthread_join(t, NULL) == 0);
@@ -719,11 +729,6 @@ static int look_at(const int *x)
 static void set_to(int *x, int to)
 {
     __atomic_store_n(x, to, __ATOMIC_RELEASE);
-}
-
-static void pause_shortly(void)
-{
-    nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
 }
 
 /* Waits with a limit go on at once. */
