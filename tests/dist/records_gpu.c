@@ -36,9 +36,13 @@ static int gpu_zero(int id, void *dst, int64_t bytes, kv_err *e)
 
 static int fails_copies; /* the n-th copy from now on fails; 0: none does */
 
+static int sends_copies; /* before the n-th copy from now on is made, all that can be is sent */
+
 static int gpu_copy(int id, void *dst, const void *src, int64_t bytes, kv_err *e)
 {
     (void)id;
+    if (sends_copies && --sends_copies == 0)
+        alone_send_some();
     if (fails_copies && --fails_copies == 0)
         return kv_err_set(e, KV_E_IO, "the GPU fails");
     memcpy(dst, src, (size_t)bytes);
@@ -162,6 +166,38 @@ TEST(requests_push_large_values_of_a_gpu)
     elements = 3 * (1 << 15);
     step = 1 << 15;
     push_from_gpu(SERVERS + 1);
+}
+
+/* A value that is brought in two copies: what came with the first one is sent meanwhile. */
+TEST(requests_push_a_value_of_a_gpu_as_it_comes)
+{
+    enum { FIRST = 16 << 20 /* bytes of the first copy: two parts of three */ };
+    kv_err e = {0};
+    kv_key key = key_of(0);
+    int64_t sent_bytes = 0;
+    step = FIRST / 8;
+    elements = 3 * step;
+    kv *s = open_with_gpu("dist_sync", SERVERS);
+    init_keys(s, 1);
+    kv_array *v = gpu_array(1);
+    sends_copies = 2;
+    CHECK_OK(kv_push(s, &key, 1, &v, NULL, &e));
+    await_posted(SERVERS + 1);
+    for (int i = 0; i < nsent; i++)
+        sent_bytes += all[i].r.bytes;
+    CHECK_INT(sent_bytes, FIRST);
+    alone_send_all();
+    uint64_t number = all[0].r.request;
+    for (; nread < nsent; nread++) {
+        const sent *x = &all[nread];
+        int64_t from = (x->r.part % 100) * step + x->r.push.offset / 4;
+        for (int64_t i = 0; i < x->r.bytes / 4; i += 1001)
+            CHECK_INT(number_at(x->data, KV_FLOAT32, i), 1 + from + i);
+    }
+    give_done(number, PARTS);
+    CHECK_OK(kv_wait(s, &e));
+    kv_array_unref(v);
+    end_with_gpu(s);
 }
 
 /* The copy of a large value fails while it is sent: its round lacks this rank. */

@@ -103,8 +103,10 @@ void net_post_list(net_item *list)
     }
 }
 
-void alone_send_all(void)
+/* Those that wait for something stay. */
+static void send(bool all)
 {
+    net_item *left = NULL, **left_end = &left;
     while (first) {
         net_item *i = first;
         first = i->next;
@@ -112,10 +114,27 @@ void alone_send_all(void)
         net_step step;
         while ((step = i->step(i)) == NET_MORE)
             ;
-        HOLDS(step == NET_ENDED, "the link is never full");
-        if (i->release)
+        HOLDS(step == NET_ENDED || !all, "the link is never full");
+        if (step != NET_ENDED) {
+            *left_end = i;
+            left_end = &i->next;
+            *left_end = NULL;
+        } else if (i->release) {
             i->release(i);
+        }
     }
+    first = left;
+    end = left ? left_end : &first;
+}
+
+void alone_send_all(void)
+{
+    send(true);
+}
+
+void alone_send_some(void)
+{
+    send(false);
 }
 
 /* ---- The rest of the net --------------------------------------------------------------------- */

@@ -13,6 +13,9 @@ void alone_ranks(int rank, int size);
 /* Sends the items that were posted, and releases them. */
 void alone_send_all(void);
 
+/* The same for those that can be sent; the others stay posted. */
+void alone_send_some(void);
+
 /* Sees every record that is sent. */
 extern void (*alone_sees)(int rank, const link_rec *r);
 

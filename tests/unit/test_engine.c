@@ -302,6 +302,14 @@ TEST(engine_errors_come_from_the_group_once)
     engine_wait_group(&group, 0);
     CHECK_ERR(engine_take_error(&group, &e), KV_E_VALUE, "operation 1 refused");
     CHECK_OK(engine_take_error(&group, &e));
+    CHECK_INT(engine_take_error(&group, NULL), KV_OK);
+    bad[0].uses[0].var = &v; /* an end of a use forgets it */
+    submit(&bad[0], &group, 1, 0);
+    engine_wait_group(&group, 0);
+    kv_err_set(&e, KV_E_NAME, "an earlier error"); /* stays */
+    CHECK_INT(engine_take_error(&group, &e), KV_E_VALUE);
+    CHECK_TEXT(e.text, "an earlier error");
+    CHECK_INT(engine_take_error(&group, NULL), KV_OK);
 }
 
 static engine_group inner_group;

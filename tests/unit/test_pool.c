@@ -156,9 +156,12 @@ static void meet(void *arg, int64_t part, int worker)
         pause_shortly();
 }
 
+/* The first part lasts so long that others would come, if they might. */
 static void in_order(void *arg, int64_t part, int worker)
 {
     (void)arg;
+    if (part == 0)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     CHECK_INT(part, parts.last + 1);
     parts.last = part;
     parts.workers[worker]++;
@@ -658,12 +661,24 @@ static void spreads_again(void *arg, int64_t part, int worker)
     }
 }
 
+static int meeting; /* atomic */
+
+/* Ends when four threads are there: no place was lost. */
+static void meet_all(void *arg, int64_t part, int worker)
+{
+    (void)arg, (void)part, (void)worker;
+    __atomic_add_fetch(&meeting, 1, __ATOMIC_RELAXED);
+    while (__atomic_load_n(&meeting, __ATOMIC_RELAXED) < 4)
+        pause_shortly();
+}
+
 static void spreads_within(int unused)
 {
     (void)unused;
     for (int i = 0; i < 20; i++)
         pool_run(2, spreads_again, NULL);
-    spreads(1);
+    meeting = 0;
+    pool_run(4, meet_all, NULL);
 }
 
 TEST(pool_spreads_parts_of_parts)
@@ -690,4 +705,47 @@ TEST(pool_keeps_its_place_in_a_wait)
         pool_submit(&x.task);
         pool_wait(&x.flag);
     }
+}
+
+/* ---- Two jobs ---- */
+
+static pool_flag first_begun, second_begun, first_ended;
+
+static void part_of_first(void *arg, int64_t part, int worker)
+{
+    (void)arg, (void)worker;
+    if (part == 0)
+        pool_signal(&first_begun);
+    await(&second_begun);
+}
+
+static void part_of_second(void *arg, int64_t part, int worker)
+{
+    (void)arg, (void)worker;
+    if (part == 0)
+        pool_signal(&second_begun);
+    await(&first_ended);
+}
+
+static void *runs_first(void *unused)
+{
+    (void)unused;
+    pool_run(2, part_of_first, NULL);
+    pool_signal(&first_ended);
+    return NULL;
+}
+
+static void ends_older(int unused)
+{
+    (void)unused;
+    pthread_t t = begin_thread(runs_first, NULL);
+    await(&first_begun);
+    pool_run(2, part_of_second, NULL);
+    pthread_join(t, NULL);
+}
+
+/* The older job ends before the one that came later. */
+TEST(pool_ends_jobs_in_any_order)
+{
+    in_child_with("4", ends_older, 0);
 }
