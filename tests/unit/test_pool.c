@@ -749,3 +749,42 @@ TEST(pool_ends_jobs_in_any_order)
 {
     in_child_with("4", ends_older, 0);
 }
+
+/* ---- Many urgent tasks ---- */
+
+enum { MANY_TASKS = 20000 };
+
+static struct {
+    numbered tasks[MANY_TASKS];
+    int count; /* atomic */
+} many;
+
+static void count_task(pool_task *t)
+{
+    (void)t;
+    __atomic_add_fetch(&many.count, 1, __ATOMIC_RELAXED);
+}
+
+static void submits_one(void *arg, int64_t part, int worker)
+{
+    (void)arg, (void)worker;
+    many.tasks[part] = (numbered){{.run = count_task, .priority = 1 + (int32_t)(part % 3)}, 0};
+    pool_submit(&many.tasks[part].task);
+}
+
+/* Each part of a job leaves a more urgent task: all threads take them between parts. */
+static void runs_each_once(int unused)
+{
+    (void)unused;
+    for (int i = 1; i <= 5; i++) {
+        pool_run(MANY_TASKS, submits_one, NULL);
+        while (__atomic_load_n(&many.count, __ATOMIC_RELAXED) < i * MANY_TASKS)
+            pause_shortly();
+        CHECK_INT(many.count, i * MANY_TASKS);
+    }
+}
+
+TEST(pool_runs_each_urgent_task_once)
+{
+    in_child_with("4", runs_each_once, 0);
+}
