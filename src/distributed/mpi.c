@@ -99,9 +99,10 @@ typedef struct urgency {
 /* Another rank. */
 typedef struct peer {
     char host[64];
+    bool near; /* the two share memory */
     lane main, express;
     urgency urgency;       /* of main */
-    wakeup *wakeup;        /* its own, where the two share memory */
+    wakeup *wakeup;        /* its own, where there are rings */
     int64_t open;          /* bytes of the record that is open */
     lane *opened;          /* where it is; NULL: in a frame */
     int32_t priority;      /* its own; INT32_MIN: it has none */
@@ -122,6 +123,7 @@ static struct {
     wakeup *wakeup;
     peer *peers;
     int *nears, nnears; /* the ranks with rings, in order */
+    bool remote;        /* some ranks are on other machines */
     peer *unsent;       /* whose frames are being filled */
     frame receives[RECEIVES];
     int first, taken; /* the receive that comes next; frames handed out since the last release */
@@ -222,51 +224,96 @@ static wakeup *wakeup_at(char *base, int n)
     return (wakeup *)(void *)ring_at(base, n);
 }
 
-/* The rings of the ranks of this machine: each rank keeps the rings that it receives from. */
+/* Ranks of this machine, by their order here: those from first_server on serve, and exchange
+ * records with all; the others with these alone. */
+typedef struct near_ranks {
+    int n, first_server;
+} near_ranks;
+
+/* Ranks that were told different numbers of servers all count as servers: server_open refuses the
+ * job. */
+static near_ranks find_near(void)
+{
+    const char *text = environment(ENV_SERVERS);
+    int servers = text ? atoi(text) : 0, first = net.size - servers;
+    near_ranks r = {0};
+    MPI_Comm_size(net.near, &r.n);
+    first = servers > 0 && first > 0 ? first : 0;
+    int works = net.rank < first, both[2] = {first, -first};
+    MPI_Allreduce(MPI_IN_PLACE, both, 2, MPI_INT, MPI_MAX, net.near);
+    MPI_Allreduce(&works, &r.first_server, 1, MPI_INT, MPI_SUM, net.near);
+    if (both[0] != -both[1])
+        r.first_server = 0;
+    return r;
+}
+
+static bool exchange(near_ranks r, int a, int b)
+{
+    return a != b && (a >= r.first_server || b >= r.first_server);
+}
+
+/* How many rings a rank keeps, and the number of that from another one. */
+static int count_rings(near_ranks r, int to)
+{
+    return to >= r.first_server ? r.n - 1 : r.n - r.first_server;
+}
+
+static int ring_number(near_ranks r, int from, int to)
+{
+    return to >= r.first_server ? from - (to < from) : from - r.first_server;
+}
+
+/* The rings of the ranks of this machine that exchange records: each rank keeps the rings that it
+ * receives from. */
 static int open_rings(kv_err *e)
 {
-    int near, nnear, unit;
+    int near, unit;
     char *base = NULL, *other;
     MPI_Aint bytes;
-    MPI_Group here, all;
+    MPI_Group group, all;
     MPI_Comm_rank(net.near, &near);
-    MPI_Comm_size(net.near, &nnear);
-    int64_t each = RINGS_TOGETHER / (nnear * (nnear > 1 ? nnear - 1 : 1));
-    bool crowded = is_crowded(nnear);
+    near_ranks here = find_near();
+    int mine = count_rings(here, near), rings = 0;
+    for (int i = 0; i < here.n; i++)
+        rings += count_rings(here, i);
+    int64_t each = RINGS_TOGETHER / (rings > 0 ? rings : 1);
+    bool crowded = is_crowded(here.n);
     int64_t most = crowded ? RING_CROWDED : RING_MOST;
     each = each > most ? most : each < RING_LEAST ? RING_LEAST : each;
     each = (each + LINE - 1) / LINE * LINE;
     net.ring_bytes = each;
-    int rc = MPI_Win_allocate_shared(nnear * both_rings() + (int64_t)sizeof(wakeup) + LINE, 1,
+    int rc = MPI_Win_allocate_shared(mine * both_rings() + (int64_t)sizeof(wakeup) + LINE, 1,
                                      MPI_INFO_NULL, net.near, &base, &net.window);
     if (rc)
         return refuse(rc, "make a shared window", e);
-    for (int i = 0; i < nnear; i++) {
+    for (int i = 0; i < mine; i++) {
         memset(ring_at(base, i), 0, sizeof(ring));
         memset(express_at(base, i), 0, sizeof(ring));
     }
-    if (!(net.nears = mem_alloc(nnear, sizeof *net.nears, e)))
+    if (!(net.nears = mem_alloc(mine + 1, sizeof *net.nears, e)))
         return KV_E_MEMORY;
-    net.wakeup = wakeup_at(base, nnear);
+    net.wakeup = wakeup_at(base, mine);
     net.wakeup->sleeper = AWAKE;
     sem_init(&net.wakeup->wakes, 1, 0);
-    MPI_Comm_group(net.near, &here);
+    MPI_Comm_group(net.near, &group);
     MPI_Comm_group(net.world, &all);
-    for (int i = 0; i < nnear; i++) {
-        int rank;
-        MPI_Group_translate_ranks(here, 1, &i, all, &rank);
-        if (i == near)
+    for (int i = 0; i < here.n; i++) {
+        int rank, out = ring_number(here, near, i), in = ring_number(here, i, near);
+        MPI_Group_translate_ranks(group, 1, &i, all, &rank);
+        net.peers[rank].near = true;
+        if (!exchange(here, i, near))
             continue;
         net.nears[net.nnears++] = rank;
         MPI_Win_shared_query(net.window, i, &bytes, &unit, &other);
-        net.peers[rank].main = (lane){.out = ring_at(other, near), .in = ring_at(base, i),
+        net.peers[rank].main = (lane){.out = ring_at(other, out), .in = ring_at(base, in),
                                       .bytes = each, .hot = crowded ? RING_HOT : each};
-        net.peers[rank].express = (lane){.out = express_at(other, near),
-                                         .in = express_at(base, i),
+        net.peers[rank].express = (lane){.out = express_at(other, out),
+                                         .in = express_at(base, in),
                                          .bytes = EXPRESS_RING, .hot = EXPRESS_RING};
-        net.peers[rank].wakeup = wakeup_at(other, nnear);
+        net.peers[rank].wakeup = wakeup_at(other, count_rings(here, i));
     }
-    MPI_Group_free(&here);
+    net.remote = here.n < net.size;
+    MPI_Group_free(&group);
     MPI_Group_free(&all);
     MPI_Barrier(net.near);
     return KV_OK;
@@ -280,8 +327,7 @@ static int post(frame *f)
 /* Frames, where some rank is not near. */
 static int open_frames(kv_err *e)
 {
-    bool remote = net.nnears < net.size - 1;
-    for (int i = 0; remote && i < RECEIVES; i++) {
+    for (int i = 0; net.remote && i < RECEIVES; i++) {
         net.receives[i].data = mem_alloc(1, FRAME, e);
         if (!net.receives[i].data)
             return KV_E_MEMORY;
@@ -357,7 +403,7 @@ const char *link_host(int rank)
 
 bool link_shares_memory(int rank)
 {
-    return rank == net.rank || net.peers[rank].main.out;
+    return net.peers[rank].near;
 }
 
 /* ---- Sleep ---- */
@@ -792,11 +838,11 @@ static bool poll_frames(void (*take)(int rank, const link_rec *r))
 
 bool link_poll(void (*take)(int rank, const link_rec *r), int64_t bytes)
 {
-    bool any = false, remote = net.nnears < net.size - 1;
+    bool any = false;
     net.sent = 0;
     for (int i = 0; i < net.nnears; i++)
         any |= poll_rings(net.nears[i], take, bytes);
-    return remote && poll_frames(take) ? true : any;
+    return net.remote && poll_frames(take) ? true : any;
 }
 
 static void release(const peer *p, const lane *l)

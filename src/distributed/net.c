@@ -798,10 +798,14 @@ static int join_others(kv_err *e)
     joining.done = 0;
     if (pthread_create(&thread, NULL, join_thread, NULL))
         return kv_err_set(e, KV_E_MEMORY, "no thread for the net");
+    int64_t looked = begin;
     while (!__atomic_load_n(&joining.done, __ATOMIC_ACQUIRE)) {
         usleep(SLEEP_MOST_US);
-        alive_read();
-        alive_read_ends();
+        if (net_now_us() - looked > LOOK_US) { /* many ranks would read what many have told */
+            looked = net_now_us();
+            alive_read();
+            alive_read_ends();
+        }
         if (limit && net_now_us() - begin > limit)
             alive_lost(-1, "gave up joining the other ranks: not all of them have come");
         if (alive_is_lost(e)) {
