@@ -201,7 +201,12 @@ int alive_next_gone(char why[ALIVE_WHY])
 {
     int rank;
     while (alive.gone && next_line(&rank, why)) {
-        if (rank == link_rank() || !may_go(rank)) {
+        if (rank == link_rank()) { /* the others do without this rank, and need no loss */
+            __atomic_store_n(&alive.gone[rank], true, __ATOMIC_RELEASE);
+            alive_lost(rank, why);
+            continue;
+        }
+        if (!may_go(rank)) {
             alive_told(rank, why);
             continue;
         }

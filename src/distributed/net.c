@@ -411,6 +411,7 @@ static void take_record(int rank, const link_rec *r)
  * room. */
 static void tell_loss(const kv_err *lost)
 {
+    net.told_loss |= alive_is_gone(net_rank()); /* the others do without this one */
     for (int i = net.first_peer; i < net.end_peer && !net.told_loss; i++) {
         link_rec *r = i == net_rank() || alive_has_left(i) ? NULL : link_reserve(i, sizeof *lost);
         if (!r)
@@ -774,7 +775,8 @@ static void at_exit(int status, void *arg)
         stop_thread();
 }
 
-/* Joining waits for ranks that may never come, and cannot be stopped: it has its own thread. */
+/* Joining waits for ranks that may never come, and cannot be stopped: it has its own thread. Behind
+ * it no rank waits for all others any more, so that one may be gone. */
 static struct {
     int done, rc;
     kv_err error;
@@ -783,7 +785,13 @@ static struct {
 static void *join_thread(void *arg)
 {
     (void)arg;
+    int other;
     joining.rc = link_open(&joining.error);
+    if (!joining.rc && !link_agree(server_dedicated(), &other))
+        joining.rc = kv_err_set(&joining.error, KV_E_VALUE,
+                                "rank %d was told of %d servers, rank %d of another number: "
+                                "KVSTORE_SERVERS differs",
+                                net_rank(), server_dedicated(), other);
     __atomic_store_n(&joining.done, 1, __ATOMIC_RELEASE);
     return NULL;
 }

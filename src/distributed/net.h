@@ -21,7 +21,7 @@
 enum { NET_MOST_STORES = 1 << 16 /* that a record can name */ };
 
 /* Joins the job at the first call; ready runs before the first record is taken. Errors: those of
- * link_open and ready, memory. */
+ * link_open and ready, value (the ranks were told different numbers of servers), memory. */
 int net_open(int (*ready)(kv_err *e), kv_err *e);
 
 /* Says that this rank needs nothing any more, serves the others until all have said so, and leaves

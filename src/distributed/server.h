@@ -25,8 +25,7 @@ typedef struct push_codes {
 /* The form of the sum that a server sends back: numbers, codes, or codes with a new residual. */
 enum push_back { BACK_NUMBERS, BACK_CODES, BACK_ANEW };
 
-/* Begins to serve, if this rank does: for net_open. Error: value (the ranks were told different
- * numbers of servers). */
+/* Begins to serve, if this rank does: for net_open. It cannot fail. */
 int server_open(kv_err *e);
 
 /* On a rank that only serves: returns when all workers have left. Errors: peer. */

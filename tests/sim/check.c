@@ -108,13 +108,22 @@ static bool pushes_may_fail(const job *j)
     return j->what == MISHAP_MEMORY && (j->servers == 0 || j->who >= j->workers);
 }
 
+/* The worker that the others may go on without. */
+static bool is_elastic(int w)
+{
+    return check.j->elastic && w == check.j->who && !check.last;
+}
+
 /* The pushes of a worker that a pull sees: from *least to *most. */
 static void may_see(int rank, int key, int64_t own, bool all, int w, int64_t *least, int64_t *most)
 {
     const job *j = check.j;
     int64_t last = j->leaves[w];
     *least = *most = at_most(own, last);
-    if (all) {
+    if (is_elastic(w)) { /* what it had pushed when it was lost, if it was */
+        *least = 0;
+        *most = all || (j->is_async && w != rank) ? last : *most;
+    } else if (all) {
         *least = *most = last;
     } else if (j->is_async && w != rank) {
         bool bounded = j->staleness >= 0 && !pushes_may_fail(j);
@@ -192,8 +201,10 @@ void check_pulled(int rank, int key, int64_t own, bool all, const kv_array *a)
                 least = job_pushes_of(w, i, least);
                 most = job_pushes_of(w, i, most);
             }
-            if (j->assigns)
-                least = most = assigned(all ? j->rounds : own, j->leaves[w]);
+            if (j->assigns) {
+                most = assigned(all ? j->rounds : own, j->leaves[w]);
+                least = is_elastic(w) ? 0 : most;
+            }
             fine = n >= least && n <= most;
             seen[w] = at_least(seen[w], n);
         }
@@ -264,6 +275,15 @@ static bool may_fail(void)
         return !check.last;
     }
     return false;
+}
+
+bool check_goes_on(void)
+{
+    const job *j = check.j;
+    bool others = j->elastic && !check.last;
+    for (int r = 0; r < j->workers + j->servers; r++)
+        others &= r == j->who || check.how[r] == WELL;
+    return others;
 }
 
 /* Returns whether launch ends ranks before they have ended by themselves. */

@@ -27,6 +27,9 @@ void check_pulled(int rank, int key, int64_t own, bool all, const kv_array *a);
 
 typedef enum ending { RUNNING, WELL, FAILED, KILLED, STOPPED /* by the launcher */ } ending;
 
+/* Returns true if all ranks but the struck one have ended well, in a job that may go on so. */
+bool check_goes_on(void);
+
 /* Reports the end of a rank; e is the error of one that failed, else NULL. */
 void check_ended(int rank, ending how, const kv_err *e);
 ending check_ending(int rank);

@@ -132,6 +132,20 @@ static void draw_launch(job *j)
     j->how_long_ns = deadline_ns * 3 / 2 + draw(deadline_ns);
 }
 
+/* Jobs that go on without a worker: no codes, whose sums say less, and no checkpoints. */
+static void draw_elastic(job *j)
+{
+    state = mix(j->seed * 0xd6e8feb86659fd93u + 3);
+    bool struck = j->what == MISHAP_NONE || j->what == MISHAP_KILL || j->what == MISHAP_SILENT;
+    if (j->servers == 0 || j->workers == 1 || !struck || j->sums || j->compresses || j->every ||
+        lacks_memory || draw(2))
+        return;
+    j->elastic = true;
+    j->who = 1 + (int)draw(j->workers - 1);
+    if (j->what != MISHAP_SILENT)
+        j->what = MISHAP_KILL;
+}
+
 void job_draw(job *j, uint64_t seed)
 {
     *j = (job){.seed = seed};
@@ -165,6 +179,7 @@ void job_draw(job *j, uint64_t seed)
                              .stack_bytes = 256 << 10};
     draw_mishap(j);
     draw_launch(j);
+    draw_elastic(j);
 }
 
 void job_describe(const job *j, char *text, size_t size)
@@ -175,11 +190,11 @@ void job_describe(const job *j, char *text, size_t size)
                                                "timeout"};
     int n = snprintf(text, size,
                      "%s%s%s, %d workers, %d servers, %d hosts, %d keys, %d rounds, staleness %d, "
-                     "ahead %" PRId64 ", checkpoint every %" PRId64 ", deadline %g s; %s",
+                     "ahead %" PRId64 ", checkpoint every %" PRId64 ", deadline %g s; %s%s",
                      j->type, j->assigns && !j->sums ? " without updater" : "",
                      j->compresses ? " of codes" : "", j->workers, j->servers, j->hosts,
                      j->nkeys, j->rounds, j->staleness, j->ahead, j->every, j->deadline,
-                     names[j->what]);
+                     j->elastic ? "elastic, " : "", names[j->what]);
     if (j->what != MISHAP_NONE && n > 0 && (size_t)n < size)
         snprintf(text + n, size - (size_t)n,
                  " of %d at %" PRId64 " us for %" PRId64 " us, n %" PRId64
@@ -472,7 +487,7 @@ static int run_worker(program *p)
     for (int k = 0; k < j->nkeys && !rc && !j->sums; k++)
         rc = pull(p, k, false);
     rc = rc ? rc : look_at_outs(p, true);
-    if (!rc && visit_drawn(j))
+    if (!rc && !j->elastic && visit_drawn(j)) /* which needs all workers */
         rc = visit_run(j, p->store, p->rank, here.folder, &p->e);
     ask_why(p);
     return rc;

@@ -67,6 +67,7 @@ typedef struct job {
     int64_t nth;       /* allocation, call or round; negative: it alone; the signal */
     int strikes;       /* the attempts that it strikes */
     int restarts;      /* --max-restarts */
+    bool elastic;      /* --elastic: a worker is struck, and may be lost while the others go on */
 } job;
 
 void job_draw(job *j, uint64_t seed);

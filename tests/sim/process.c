@@ -25,14 +25,16 @@
 int launch_rank(int argc, char **argv);
 int launch_tell(int argc, char **argv);
 
+enum { MOST_TOLD = 4 /* of a loss, of one that the others go on without, of an early end */ };
+
 enum {
     LAUNCH,
     MPIRUN,
-    TELLING, /* a second mpirun, and perhaps a third */
-    WATCHERS = TELLING + 2,
+    TELLING, /* a second mpirun, and perhaps others */
+    WATCHERS = TELLING + MOST_TOLD,
     RANKS = WATCHERS + MOST_RANKS,
     TELLERS = RANKS + MOST_RANKS, /* which these start, one a host */
-    PROCESSES = TELLERS + 2 * MOST_HOSTS
+    PROCESSES = TELLERS + MOST_TOLD * MOST_HOSTS
 };
 enum { LAUNCH_PID = 100, DAEMON_PID = 500 };
 enum { FD_HEARD = 100000, FD_RANK, FD_SIGNALS, FD_OTHER }; /* no files */
@@ -75,9 +77,9 @@ static struct {
     int nbegun, ntold;
     struct told {
         int number;
-        bool lost;
+        bool lost, gone;
         char why[512];
-    } told[2];
+    } told[MOST_TOLD];
     message *messages; /* by time */
     order *orders;     /* by time */
     int64_t in_ns[MOST_HOSTS], out_ns[MOST_HOSTS]; /* the last bytes, and orders: they keep order */
@@ -256,10 +258,10 @@ static void *run_teller(void *arg)
 {
     me = arg;
     const struct told *t = &sim.told[me->number];
-    char number[16], why[512], *words[] = {number, why, NULL};
+    char number[16], why[512], gone[] = "gone", *words[] = {number, why, gone, NULL};
     snprintf(number, sizeof number, "%d", t->number);
     snprintf(why, sizeof why, "%s", t->why);
-    launch_tell(t->lost ? 2 : 1, words);
+    launch_tell(t->gone ? 3 : t->lost ? 2 : 1, words);
     end(me, 0);
     return NULL;
 }
@@ -379,8 +381,8 @@ int sim_mpirun_command(launch_command *c, const launch_options *o, const launch_
 int sim_mpirun_tell_command(launch_command *c, const launch_options *o, const launch_hosts *h,
                             int number, const char *why, bool gone, kv_err *e)
 {
-    (void)gone;
     struct told *t = &sim.told[sim.ntold];
+    t->gone = gone;
     t->number = number;
     t->lost = why != NULL;
     snprintf(t->why, sizeof t->why, "%s", why ? why : "");
