@@ -193,7 +193,7 @@ END
     job --elastic -n 3 -s 1 job.kv
     assert_failure 6
     assert_line "kvctl: rank 3 (server) was killed by signal 9"
-    printf 'create dist_sync\nif rank() == 1 { error "enough" }\nbarrier\n' >job.kv
+    printf 'create dist_sync\nassert rank() != 1\nbarrier\n' >job.kv
     job --elastic -n 3 -s 1 job.kv
     assert_failure
     assert_line --partial "kvctl: rank 1 (worker) ended with exit code"
