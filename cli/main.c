@@ -237,6 +237,19 @@ static bool take_entries(options *o, entry_source *from, bool *stops, kv_err *e)
     return true;
 }
 
+/* A spare of a job (kvctl launch --spares) runs its script when it is let in as a worker. Returns
+ * false if that does not come to be. */
+static bool await_turn(session *s, kv_err *e)
+{
+    bool works = true;
+    if (!getenv("KVSTORE_SPARES"))
+        return true;
+    if (kv_await_turn("dist_sync", &works, e))
+        report_error(s, e);
+    unsetenv("KVSTORE_SPARES"); /* it is not for commands that the worker runs */
+    return works && !e->code;
+}
+
 static int run(session *s, options *o)
 {
     kv_err e = {0};
@@ -260,6 +273,8 @@ static int run(session *s, options *o)
         check_inputs(s, o->ninputs > 0 ? o->inputs : &from_stdin, o->ninputs > 0 ? o->ninputs : 1);
         return exit_code_of(s, o);
     }
+    if (!await_turn(s, &e))
+        return exit_code_of(s, o);
     attach_server *visitors = attach_begin(s);
     if (o->ninputs > 0)
         run_inputs(s, o, &st, o->inputs, o->ninputs, prompt);
@@ -331,6 +346,12 @@ static bool is_rank(void)
     return getenv("KVSTORE_RUN_DIR") || getenv("OMPI_COMM_WORLD_SIZE");
 }
 
+static int launch_or_grow(int argc, char **argv)
+{
+    bool grows = argc > 0 && strcmp(argv[0], "--grow") == 0;
+    return grows ? grow_main(argc - 1, argv + 1) : launch_main(argc, argv);
+}
+
 /* Words that make the process something else than a session. */
 static bool run_subcommand(int argc, char **argv, int *code)
 {
@@ -339,7 +360,7 @@ static bool run_subcommand(int argc, char **argv, int *code)
         int (*run)(int argc, char **argv);
     } table[] = {{"attach", attach_main},
                  {"jobs", jobs_main},
-                 {"launch", launch_main},
+                 {"launch", launch_or_grow},
                  {"launch-rank", launch_rank},
                  {"launch-ssh", launch_ssh},
                  {"launch-tell", launch_tell},

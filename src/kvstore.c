@@ -78,6 +78,19 @@ int kv_serve(const char *type, kv_err *e)
     return rc ? rc : ops->serve(e);
 }
 
+int kv_await_turn(const char *type, bool *works, kv_err *e)
+{
+    const kv_type_ops *ops;
+    int rc = arg_given(type, "type", e);
+    if (!rc)
+        rc = arg_given(works, "works", e);
+    if (!rc)
+        rc = runtime_find_type(&type, &ops, e);
+    if (!rc && !ops->await_turn)
+        rc = kv_err_set(e, KV_E_UNSUPPORTED, "jobs of type \"%s\" have no spares", type);
+    return rc ? rc : ops->await_turn(works, e);
+}
+
 const char *kv_type(const kv *store)
 {
     return store->type;

@@ -277,6 +277,12 @@ void kv_set_server_print(void (*print)(void *arg, const char *line), void *arg);
  * without servers; not started as a rank of a job), peer. (Seed 003, "server") */
 int kv_serve(const char *type, kv_err *e);
 
+/* In a job with spares (kvctl launch --spares) joins the others. *works: true at once on a worker;
+ * a spare waits, outside of all rounds, until it is let in as one, and *works is false when the job
+ * has ended without it. type: of several machines. Errors: unsupported (a type whose jobs have no
+ * spares; not started as a rank of a job), peer. */
+int kv_await_turn(const char *type, bool *works, kv_err *e);
+
 /* Asks if stores of this type have a capability: the operations init, push, pull, pushpull,
  * broadcast; updater (a rule or a C function), optimizer, states, row_sparse (also sparse,
  * sparsity), gradient_compression (also compression), transactions, files, delete (also rename).
@@ -727,6 +733,9 @@ typedef struct kv_type_ops {
     /* (optional, NULL means a pull, of types that keep everything in slots of the library; of
      * others unsupported) See kv_peek. */
     int (*peek)(void *self, const kv_key *key, kv_array **out, int64_t rounds[2], kv_err *e);
+
+    /* (optional, NULL means that jobs of the type have no spares) see kv_await_turn */
+    int (*await_turn)(bool *works, kv_err *e);
 } kv_type_ops;
 
 /* Adds a store type, so that kv_create knows its names in any case. ops stays valid for ever.

@@ -213,43 +213,12 @@ static int run_prompt(attached *a)
 
 /* ---- The job ---- */
 
-static void hint_names(const job_list *list, kv_err *e)
-{
-    buf names = {0};
-    for (int64_t i = 0; i < list->n; i++)
-        buf_printf(&names, i ? ", %s" : "%s", list->items[i].name);
-    if (names.len > 0)
-        kv_err_hint(e, "jobs that run here: %s", buf_text(&names));
-    else
-        kv_err_hint(e, "kvctl launch -n 2 train.kv runs one; one of plain mpirun has no way in");
-    buf_release(&names);
-}
-
-static int choose(const attach_options *o, const job_list *list, const char **name, kv_err *e)
-{
-    *name = o->job;
-    for (int64_t i = 0; i < list->n && o->job; i++)
-        if (strcmp(list->items[i].name, o->job) == 0)
-            return KV_OK;
-    if (o->job)
-        kv_err_set(e, KV_E_NAME, "no job of yours is called %s here", o->job);
-    else if (list->n == 0)
-        kv_err_set(e, KV_E_NAME, "no job of yours runs here");
-    else if (list->n > 1)
-        kv_err_set(e, KV_E_NAME, "which job? %lld run here", (long long)list->n);
-    else
-        *name = list->items[0].name;
-    if (e->code)
-        hint_names(list, e);
-    return (int)e->code;
-}
-
 static int open_job(const attach_options *o, attached *a, kv_err *e)
 {
     job_list list;
     const char *name;
     int number = -1, code = attach_jobs(&list, e);
-    if (code == KV_OK && (code = choose(o, &list, &name, e)) == KV_OK) {
+    if (code == KV_OK && (code = attach_jobs_choose(&list, o->job, &name, e)) == KV_OK) {
         snprintf(a->job, sizeof a->job, "%s", name);
         a->fd = attach_enter(&list, name, o->rank - 1, &number, e);
         code = (int)e->code;
@@ -370,6 +339,30 @@ int jobs_main(int argc, char **argv)
         return fail(&e);
     }
     if (list_jobs(&e))
+        return fail(&e);
+    return fflush(stdout) ? EXIT_IO : EXIT_DONE;
+}
+
+/* ---- kvctl launch --grow ---- */
+
+static int grow(const char *job, kv_err *e)
+{
+    job_list list;
+    const char *name;
+    int number, code = attach_jobs(&list, e);
+    if (code == KV_OK && (code = attach_jobs_choose(&list, job, &name, e)) == KV_OK &&
+        (code = attach_grow(&list, name, &number, e)) == KV_OK)
+        printf("job %s: rank %d becomes a worker at the next round\n", name, number);
+    attach_jobs_release(&list);
+    return code;
+}
+
+int grow_main(int argc, char **argv)
+{
+    kv_err e = {0};
+    if (argc > 1 || (argc == 1 && argv[0][0] == '-'))
+        kv_err_set(&e, KV_E_USAGE, "launch: --grow stands alone: kvctl launch --grow [JOB]");
+    if (e.code || grow(argc > 0 ? argv[0] : NULL, &e))
         return fail(&e);
     return fflush(stdout) ? EXIT_IO : EXIT_DONE;
 }

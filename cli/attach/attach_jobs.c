@@ -107,19 +107,67 @@ const char *attach_job_field(const job_entry *x, const char *name, int *n)
     return "";
 }
 
+static void hint_names(const job_list *list, kv_err *e)
+{
+    buf names = {0};
+    for (int64_t i = 0; i < list->n; i++)
+        buf_printf(&names, i ? ", %s" : "%s", list->items[i].name);
+    if (names.len > 0)
+        kv_err_hint(e, "jobs that run here: %s", buf_text(&names));
+    else
+        kv_err_hint(e, "kvctl launch -n 2 train.kv runs one; one of plain mpirun has no way in");
+    buf_release(&names);
+}
+
+int attach_jobs_choose(const job_list *list, const char *job, const char **name, kv_err *e)
+{
+    *name = job;
+    for (int64_t i = 0; i < list->n && job; i++)
+        if (strcmp(list->items[i].name, job) == 0)
+            return KV_OK;
+    if (job)
+        kv_err_set(e, KV_E_NAME, "no job of yours is called %s here", job);
+    else if (list->n == 0)
+        kv_err_set(e, KV_E_NAME, "no job of yours runs here");
+    else if (list->n > 1)
+        kv_err_set(e, KV_E_NAME, "which job? %lld run here", (long long)list->n);
+    else
+        *name = list->items[0].name;
+    if (e->code)
+        hint_names(list, e);
+    return (int)e->code;
+}
+
+/* Returns the socket, or -1. */
+static int connect_to(const job_list *list, const char *name, kv_err *e)
+{
+    int fd = list->dir < 0 ? -1 : jobs_connect(list->dir, name);
+    if (fd < 0)
+        kv_err_set(e, KV_E_IO, "job %s cannot be reached: %s", name, strerror(errno));
+    else
+        limit(fd, 5);
+    return fd;
+}
+
+/* why: what the launcher says; NULL: nothing. */
+static void refuse(const char *name, const buf *why, kv_err *e)
+{
+    if (why)
+        kv_err_set(e, KV_E_PEER, "job %s: %s", name, buf_text(why));
+    else
+        kv_err_set(e, KV_E_PEER, "job %s does not answer", name);
+}
+
 int attach_enter(const job_list *list, const char *name, int rank, int *number, kv_err *e)
 {
     jobs_kind kind = JOBS_REFUSED;
     buf text = {0};
     char wanted[16] = "";
-    int door = -1, fd = list->dir < 0 ? -1 : jobs_connect(list->dir, name);
-    if (fd < 0) {
-        kv_err_set(e, KV_E_IO, "job %s cannot be reached: %s", name, strerror(errno));
+    int door = -1, fd = connect_to(list, name, e);
+    if (fd < 0)
         return -1;
-    }
     if (rank >= 0)
         snprintf(wanted, sizeof wanted, "%d", rank);
-    limit(fd, 5);
     int got = jobs_say(fd, JOBS_ENTER, wanted) ? jobs_receive(fd, &kind, &text, TOLD_MOST, &door)
                                                : -1;
     *number = -1;
@@ -128,10 +176,8 @@ int attach_enter(const job_list *list, const char *name, int rank, int *number, 
         fd = -1;
     } else if (got == 1 && kind == JOBS_DOOR && door >= 0) {
         *number = atoi(buf_text(&text));
-    } else if (got == 1 && kind == JOBS_REFUSED) {
-        kv_err_set(e, KV_E_PEER, "job %s: %s", name, buf_text(&text));
     } else {
-        kv_err_set(e, KV_E_PEER, "job %s does not answer", name);
+        refuse(name, got == 1 && kind == JOBS_REFUSED ? &text : NULL, e);
     }
     if (e->code && door >= 0) {
         close(door);
@@ -143,4 +189,21 @@ int attach_enter(const job_list *list, const char *name, int rank, int *number, 
         limit(door, 0);
     buf_release(&text);
     return door;
+}
+
+int attach_grow(const job_list *list, const char *name, int *number, kv_err *e)
+{
+    jobs_kind kind = JOBS_REFUSED;
+    buf text = {0};
+    int fd = connect_to(list, name, e);
+    if (fd < 0)
+        return (int)e->code;
+    int got = jobs_say(fd, JOBS_GROW, "") ? jobs_receive(fd, &kind, &text, TOLD_MOST, NULL) : -1;
+    if (got == 1 && kind == JOBS_TOLD)
+        *number = atoi(buf_text(&text));
+    else
+        refuse(name, got == 1 && kind == JOBS_REFUSED ? &text : NULL, e);
+    close(fd);
+    buf_release(&text);
+    return (int)e->code;
 }

@@ -25,6 +25,12 @@ void attach_jobs_release(job_list *list);
 /* What a job has told under that name: "" for nothing. The text is borrowed. *n: its bytes. */
 const char *attach_job_field(const job_entry *x, const char *name, int *n);
 
+/* *name becomes the job of that name; NULL: the only one. Error: name, with a hint. */
+int attach_jobs_choose(const job_list *list, const char *job, const char **name, kv_err *e);
+
+/* Asks the job for one worker more: *number is the rank that becomes one. Errors: io, peer. */
+int attach_grow(const job_list *list, const char *name, int *number, kv_err *e);
+
 /* Connects to a worker of the job: rank -1 is the first one of this host. Returns the socket, and
  * *number is which worker it is, -1 where that is not known. -1 with an error: io, peer. */
 int attach_enter(const job_list *list, const char *name, int rank, int *number, kv_err *e);

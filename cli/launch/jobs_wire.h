@@ -6,7 +6,8 @@
  *
  * A launcher answers JOBS_ASK with JOBS_TOLD, lines `name value`, and JOBS_ENTER, whose text is the
  * number of a worker or "", with JOBS_DOOR: the socket of that worker comes with it, and what is
- * then said on that one is between the client and the worker. A worker that is listed itself,
+ * then said on that one is between the client and the worker. JOBS_GROW asks it to let a spare in as
+ * a worker: JOBS_TOLD, whose text is the number of that one, or JOBS_REFUSED. A worker that is listed itself,
  * because its launcher is elsewhere, answers JOBS_HERE: it serves on the same socket.
  *
  * To a worker the client sends JOBS_ENTRY, the text of an entry, and JOBS_STOP to give it up. The
@@ -23,6 +24,7 @@ typedef enum jobs_kind {
     JOBS_ASK = 'j',
     JOBS_TOLD = 'i',
     JOBS_ENTER = 'a',
+    JOBS_GROW = 'g',
     JOBS_DOOR = 'f',
     JOBS_HERE = 'h',
     JOBS_REFUSED = 'r', /* a sentence */

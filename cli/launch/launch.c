@@ -31,6 +31,10 @@ static int check_entries(launch_options *o, const options *each, kv_err *e)
     if (o->prompt && o->by != LAUNCH_LOCAL)
         return kv_err_set(e, KV_E_UNSUPPORTED,
                           "launch: -i and - are for ranks of this machine, --launcher local");
+    if (o->prompt && o->spares > 0)
+        return kv_err_set(e, KV_E_USAGE,
+                          "launch: --spares needs a FILE, which a new worker runs from its first "
+                          "line");
     if (o->prompt && o->restarts > 0)
         return kv_err_set(e, KV_E_USAGE,
                           "launch: --max-restarts runs a FILE again, and cannot type again");
@@ -131,6 +135,7 @@ static int check(launch_options *o, kv_err *e)
         return kv_err_set(e, KV_E_USAGE, "launch: how many workers? kvctl launch -n WORKERS FILE");
     if (check_words(o, e) || check_checkpoint(o, e))
         return e->code;
+    o->workers += o->spares;
     if (o->by == LAUNCH_K8S) /* nothing runs here but kubectl */
         return o->submit && !o->dry_run ? check_programs(o, e) : KV_OK;
     if (kv_find_type("dist_sync", &ops, e) || check_losses(o, ops, e))

@@ -41,7 +41,8 @@ static int mpirun_ms(const job *j)
 
 static const char *role(const job *j, int number)
 {
-    return number < j->o->workers ? "worker" : "server";
+    bool spare = number >= j->o->workers - j->o->spares && !j->ranks[number].asked;
+    return number >= j->o->workers ? "server" : spare ? "spare" : "worker";
 }
 
 /* The rank, its role, and for jobs over several hosts where it runs. */

@@ -25,6 +25,7 @@ typedef struct rank {
     bool stopped;     /* by its watcher, because mpirun ended the job */
     int64_t heard_ms; /* when its watcher last told anything */
     long long rounds; /* begun, as told at its end; -1: not told */
+    bool asked;       /* a spare that was told to become a worker */
     bool gone;        /* the others go on without it */
     bool untold;      /* and the other hosts have not been told */
     char why[256];    /* the sentence of that */

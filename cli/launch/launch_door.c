@@ -14,6 +14,7 @@
 #include "launch/jobs_folder.h"
 #include "launch/jobs_wire.h"
 #include "launch/launch_attempt.h"
+#include "launch/launch_folder.h"
 #include "term/terminal.h"
 
 static void name_job(const launch_options *o, char name[80])
@@ -93,6 +94,15 @@ static void put_words(buf *out, const launch_options *o)
         buf_printf(out, i ? " %s" : "%s", o->words[i]);
 }
 
+/* The workers, without the spares that wait. */
+static int count_workers(const job *j)
+{
+    int n = j->o->workers - j->o->spares;
+    for (int i = n; i < j->o->workers; i++)
+        n += j->ranks[i].asked;
+    return n;
+}
+
 /* The value of a line ends where the line does. */
 static void tell(int fd, const launch_door *d, const job *j)
 {
@@ -101,7 +111,7 @@ static void tell(int fd, const launch_door *d, const job *j)
     for (size_t i = 0; i < words.len; i++)
         words.data[i] = (char)(words.data[i] == '\n' ? ' ' : words.data[i]);
     buf_printf(&text, "name %s\npid %d\nsince %lld\nworkers %d\nservers %d\nstate %s\nhosts ",
-               d->name, (int)getpid(), (long long)d->since, j->o->workers, j->o->servers,
+               d->name, (int)getpid(), (long long)d->since, count_workers(j), j->o->servers,
                state_of(j));
     put_hosts(&text, j);
     buf_printf(&text, "\nscript %s\n", buf_text(&words));
@@ -165,10 +175,35 @@ static void enter(int fd, const job *j, const char *text)
         close(dir);
 }
 
+/* ---- Growing ---- */
+
+static void grow(int fd, job *j)
+{
+    char text[100];
+    int number = j->o->workers - j->o->spares;
+    while (number < j->o->workers && (j->ranks[number].asked || j->ranks[number].gone))
+        number++;
+    if (j->o->spares == 0) {
+        jobs_say(fd, JOBS_REFUSED, "it has no spare: launch --spares starts some");
+    } else if (number == j->o->workers) {
+        snprintf(text, sizeof text, "none of its %d spare%s is left", j->o->spares,
+                 j->o->spares == 1 ? "" : "s");
+        jobs_say(fd, JOBS_REFUSED, text);
+    } else if (strcmp(state_of(j), "runs") != 0) {
+        snprintf(text, sizeof text, "it %s, and grows while it runs", state_of(j));
+        jobs_say(fd, JOBS_REFUSED, text);
+    } else {
+        j->ranks[number].asked = true;
+        folder_add(j->folder, "grow", number, "-");
+        snprintf(text, sizeof text, "%d", number);
+        jobs_say(fd, JOBS_TOLD, text);
+    }
+}
+
 /* ---- Clients ---- */
 
 /* Reads a question, which comes in one piece. Returns whether another one may follow. */
-static bool answer(int fd, const launch_door *d, const job *j)
+static bool answer(int fd, const launch_door *d, job *j)
 {
     char bytes[sizeof(jobs_head) + 32];
     jobs_head head;
@@ -183,10 +218,12 @@ static bool answer(int fd, const launch_door *d, const job *j)
         tell(fd, d, j);
     else if (head.kind == JOBS_ENTER)
         enter(fd, j, bytes + sizeof head);
+    else if (head.kind == JOBS_GROW)
+        grow(fd, j);
     return head.kind == JOBS_ASK;
 }
 
-void door_look(launch_door *d, const struct job *j)
+void door_look(launch_door *d, struct job *j)
 {
     int fd;
     while (d->open && d->n < DOOR_CLIENTS && (fd = jobs_accept(d->fd)) >= 0) {

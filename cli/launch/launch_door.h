@@ -31,7 +31,7 @@ void door_tell_ranks(const launch_options *o);
 int door_open(launch_door *d, const launch_options *o, kv_err *e);
 
 /* Answers what clients have asked; waits for none of them. */
-void door_look(launch_door *d, const struct job *j);
+void door_look(launch_door *d, struct job *j);
 
 void door_close(launch_door *d);
 

@@ -10,6 +10,7 @@
  *                from launch
  *   missed       the same of a worker that such a job may do without, and of which a rank has heard
  *                nothing: launch is asked to say that it is gone
+ *   grow         "RANK -" for each spare that is to become a worker: from launch
  *   rounds.RANK  (with a checkpoint) how many rounds that worker has begun
  *   launch       locked by launch, on its own host: there it removes the folder itself
  *   held         locked by the watchers of ranks that run

@@ -135,6 +135,8 @@ void mpirun_environment(launch_command *set, const launch_options *o, const char
     }
     if (folder || o->servers > 0)
         launch_add(set, "KVSTORE_SERVERS=%d", o->servers);
+    if (o->spares > 0)
+        launch_add(set, "KVSTORE_SPARES=%d", o->spares);
     if (o->checkpoint) {
         launch_add(set, "KVSTORE_CHECKPOINT_EVERY=%s", o->every);
         launch_add(set, "KVSTORE_CHECKPOINT=%s", o->checkpoint);

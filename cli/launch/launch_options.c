@@ -166,6 +166,12 @@ static int refuse_p3(const shell_given *g, kv_err *e)
                       g->spelled);
 }
 
+static int refuse_grow(const shell_given *g, kv_err *e)
+{
+    return kv_err_set(e, KV_E_USAGE, "launch: %s stands alone: kvctl launch --grow [JOB]",
+                      g->spelled);
+}
+
 /* ---- The table ---- */
 
 #define FLAG(to)             .kind = SHELL_FLAG, .field = offsetof(launch_options, to)
@@ -210,6 +216,11 @@ static const shell_option job_options[] = {
      "go on without a worker that was lost, and do not begin again:\n"
      "with -s, and Open MPI 5 with ULFM",
      FLAG(elastic)},
+    {0, "spares", "N",
+     "N more ranks, which wait until `kvctl launch --grow [JOB]` makes one\n"
+     "of them a worker, at the next round: with -s (local)",
+     COUNT(spares, 1, MOST_RANKS), .by = BY(LAUNCH_LOCAL)},
+    {0, "grow", "[JOB]", NULL, TAKEN(refuse_grow)},
     {0, "name", "NAME", "of the job, for `kvctl jobs` and `attach` (the number of its process;\n"
                         "k8s: that of the script)",
      NAMED(take_text, name)},
@@ -317,6 +328,9 @@ static int check_meaning(const launch_options *o, const shell_texts *given, kv_e
     if (o->elastic && o->servers == 0)
         return kv_err_set(e, KV_E_USAGE,
                           "launch: --elastic needs servers that are no workers: -s SERVERS");
+    if (o->spares > 0 && o->servers == 0)
+        return kv_err_set(e, KV_E_USAGE,
+                          "launch: --spares needs servers that are no workers: -s SERVERS");
     if (o->by == LAUNCH_SSH && !o->hostfile)
         return kv_err_set(e, KV_E_USAGE, "launch: --launcher ssh needs the hosts: -H HOSTFILE");
     if (o->by == LAUNCH_K8S && !o->image)
@@ -385,7 +399,8 @@ void launch_options_release(launch_options *o)
 void launch_help(buf *out)
 {
     static const char head[] =
-        "usage: kvctl launch -n WORKERS [-s SERVERS] [OPTIONS] FILE [ARG...]\n\n"
+        "usage: kvctl launch -n WORKERS [-s SERVERS] [OPTIONS] FILE [ARG...]\n"
+        "       kvctl launch --grow [JOB]\n\n"
         "Runs a script as a job, through Open MPI: WORKERS ranks run it, and `create dist_sync`\n"
         "in it joins them. The first word that is no option of launch begins the words of kvctl\n"
         "in every worker: a FILE, -c 'COMMANDS', - for a script on stdin, or -i.\n\n";
@@ -405,6 +420,10 @@ void launch_help(buf *out)
         "the rounds of 400 that are left. FILE is a store, of dist_sync or dist_device_sync, that\n"
         "kvctl -s reads; the variables of the script are not in it. Without FILE, as at first,\n"
         "the job begins anew.\n\n"
+        "A spare that becomes a worker runs the script from its first line in the same way: what\n"
+        "init makes has the values of the job, rounds() says how far that is, and barriers before\n"
+        "its first push wait for nobody. Rounds wait for it from the one at which it joined, sums\n"
+        "and num_workers() count it.\n\n"
         "Under plain `mpirun -n 2 kvctl FILE` the same script runs, and mpirun decides all that.\n";
     buf_add(out, head);
     for (int i = 0; i < launch_table.n; i++) {

@@ -48,7 +48,8 @@ typedef struct launch_volume {
 
 typedef struct launch_options {
     launcher by;
-    int workers, servers;
+    int workers, servers; /* workers: and the spares, once launch.c has looked at them */
+    int spares;
     double deadline, timeout, queue_timeout; /* seconds; 0: none */
     const char *checkpoint;                  /* or NULL */
     const char *every;                       /* rounds between two of them, or seconds: "30s" */

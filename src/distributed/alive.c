@@ -177,18 +177,17 @@ static bool may_go(int rank)
            !__atomic_load_n(&alive.needs_all, __ATOMIC_ACQUIRE);
 }
 
-/* The next line of the file `gone`: "RANK sentence". A line that is not whole comes later. */
-static bool next_line(int *rank, char why[ALIVE_WHY])
+bool alive_next_line(const char *file, int64_t *at, int *rank, char why[ALIVE_WHY])
 {
     const char *folder = environment(ENV_RUN_DIR);
     char path[4200], line[512];
     int used = 0;
-    snprintf(path, sizeof path, "%s/gone", folder ? folder : "");
+    snprintf(path, sizeof path, "%s/%s", folder ? folder : "", file);
     FILE *f = folder ? fopen(path, "re") : NULL;
-    bool whole = f && !fseek(f, (long)alive.gone_at, SEEK_SET) && fgets(line, sizeof line, f) &&
+    bool whole = f && !fseek(f, (long)*at, SEEK_SET) && fgets(line, sizeof line, f) &&
                  strchr(line, '\n') && sscanf(line, "%d %n", rank, &used) == 1;
     if (whole) {
-        alive.gone_at += (int64_t)strlen(line);
+        *at += (int64_t)strlen(line);
         line[strcspn(line, "\n")] = '\0';
         snprintf(why, ALIVE_WHY, "%.*s", ALIVE_WHY - 1, line + used);
     }
@@ -200,7 +199,7 @@ static bool next_line(int *rank, char why[ALIVE_WHY])
 int alive_next_gone(char why[ALIVE_WHY])
 {
     int rank;
-    while (alive.gone && next_line(&rank, why)) {
+    while (alive.gone && alive_next_line("gone", &alive.gone_at, &rank, why)) {
         if (rank == link_rank()) { /* the others do without this rank, and need no loss */
             __atomic_store_n(&alive.gone[rank], true, __ATOMIC_RELEASE);
             alive_lost(rank, why);
@@ -284,7 +283,7 @@ void alive_read_ends(void)
     if (f)
         fclose(f);
     /* So will one that is gone: this rank waits for it. */
-    if (environment(ENV_ELASTIC) && next_line(&rank, why)) {
+    if (environment(ENV_ELASTIC) && alive_next_line("gone", &alive.gone_at, &rank, why)) {
         write_file(rank, why);
         alive_lost(rank, why);
     }

@@ -15,7 +15,7 @@ const char *ask_name(dist_ask what)
         [ASK_STATES] = "save-states",      [ASK_SET_STATES] = "load-states",
         [ASK_COUNTS] = "info",             [ASK_MISSED] = "push",
         [ASK_ROUNDS] = "rounds",           [ASK_LOOK] = "attach",
-        [ASK_KEYS] = "attach",
+        [ASK_KEYS] = "attach",             [ASK_GROW] = "launch --grow",
         [ASK_PLACE] = "init",              [ASK_READY] = "init",
         [ASK_RECEIVE] = NULL};
     return names[what];

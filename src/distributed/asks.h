@@ -26,6 +26,8 @@ typedef enum dist_ask {
     ASK_MISSED, /* Reply: an ask_missed for each of the first that wait for the sender */
     ASK_ROUNDS, /* Reply: an ask_round and its key for each key of which the server has parts */
     ASK_LOOK,   /* look: a part. Reply: an ask_look and its elements, dense; no pull, see look.h */
+    ASK_GROW,   /* grow, from rank 0, of whose pushes none is under way: that spare takes part from
+                   here on; the last one asked is the first server, which tells all (spares.h) */
 
     /* To the coordinator, which is the first server. */
     ASK_PLACE,   /* ask_key for each new key. Reply: a place for each, whose first is -1 where
@@ -39,9 +41,13 @@ typedef enum dist_ask {
     ASK_BARRIER, /* barrier. Reply, when all workers have asked: ask_met */
     ASK_EPOCH,   /* optimizers: replies when so many optimizers have been set by the first worker */
     ASK_KEYS,    /* keys. Reply, at once: ask_key for those of them that hold their values */
-    ASK_SEND,    /* mail; the payload goes to the peer; see states.c */
+    ASK_SEND,    /* mail, its tag a mail_tag; the payload goes to the peer */
     ASK_RECEIVE  /* mail. Reply: what the peer has sent, when it has come */
 } dist_ask;
+
+/* Mail between workers: see states.c, and grow.c. A later message with the same tag replaces one
+ * that was not received yet. */
+typedef enum mail_tag { MAIL_SAVED, MAIL_LOADED, MAIL_RESIDUALS, MAIL_GROWN } mail_tag;
 
 /* The ways in which a worker takes part in a barrier. */
 typedef enum ask_barrier {

@@ -10,6 +10,7 @@
     X(DEADLINE)      /* see alive.h */                                                             \
     X(TIMEOUT)       /* see net.h */                                                               \
     X(SERVERS)       /* how many ranks only serve */                                               \
+    X(SPARES)        /* see spares.h */                                                            \
     X(SHARED_MEMORY) /* 0: every rank is a machine of its own */                                   \
     X(AHEAD)         /* see backpressure.h */                                                      \
     X(TRACE)         /* 1: see link_trace */                                                       \

@@ -16,6 +16,7 @@
 #include "distributed/environment.h"
 #include "distributed/checkpoint_kept.h"
 #include "distributed/rank_residuals.h"
+#include "distributed/spares.h"
 #include "distributed/states.h"
 #include "distributed/types.h"
 #include "runtime.h"
@@ -124,8 +125,10 @@ int job_checkpoint_open(worker *w, kv_err *e)
     char path[4200];
     c->fd = -1;
     int rc = read_environment(c, e);
-    if (rc || !c->path || (rc = check_type(w, e)) || (rc = load(c, w->store, e)) ||
-        (rc = check_round(c, e)))
+    if (rc || !c->path || (rc = check_type(w, e)))
+        return rc;
+    /* a newcomer goes on from the servers, see grow.h */
+    if (!spares_was(net_rank()) && ((rc = load(c, w->store, e)) || (rc = check_round(c, e))))
         return rc;
     if (folder) {
         snprintf(path, sizeof path, "%s/rounds.%d", folder, net_rank());

@@ -69,6 +69,11 @@ static void print_done(buf *out, const link_rec *r)
     buf_printf(out, ", pushes %lld", wide(r->done.pushes));
 }
 
+static void print_grown(buf *out, const link_rec *r)
+{
+    buf_printf(out, ": rank %lld, round %lld", wide(r->grown.rank), wide(r->grown.round));
+}
+
 static void print_failed(buf *out, const link_rec *r)
 {
     kv_err e;
@@ -86,7 +91,8 @@ static void print_call(buf *out, const link_rec *r)
         [ASK_INIT] = "init",       [ASK_DROP] = "drop",           [ASK_OPTIMIZER] = "optimizer",
         [ASK_COMMAND] = "command", [ASK_ROWS] = "rows",           [ASK_STATES] = "states",
         [ASK_SET_STATES] = "set states", [ASK_COUNTS] = "counts", [ASK_MISSED] = "missed",
-        [ASK_ROUNDS] = "rounds",   [ASK_LOOK] = "look",           [ASK_KEYS] = "keys",
+        [ASK_ROUNDS] = "rounds",   [ASK_LOOK] = "look",           [ASK_GROW] = "grow",
+        [ASK_KEYS] = "keys",
         [ASK_PLACE] = "place",     [ASK_READY] = "ready",         [ASK_FIND] = "find",
         [ASK_BARRIER] = "barrier", [ASK_EPOCH] = "epoch",         [ASK_SEND] = "send",
         [ASK_RECEIVE] = "receive"};
@@ -110,6 +116,9 @@ static void print_call(buf *out, const link_rec *r)
         break;
     case ASK_COMMAND:
         buf_printf(out, " head %lld", wide(a->head));
+        break;
+    case ASK_GROW:
+        buf_printf(out, " rank %lld, round %lld", wide(a->grow.rank), wide(a->grow.round));
         break;
     case ASK_EPOCH:
         buf_printf(out, " %lld optimizers", wide(a->optimizers));
@@ -150,7 +159,8 @@ void link_print(buf *out, const link_rec *r)
                  [LINK_FAILED] = {"failed", print_failed, true},
                  [LINK_BEAT] = {"beat", NULL, false},
                  [LINK_LEFT] = {"left", NULL, false},
-                 [LINK_LOST] = {"lost", NULL, false}};
+                 [LINK_LOST] = {"lost", NULL, false},
+                 [LINK_GROWN] = {"grown", print_grown, false}};
     if (r->kind >= LINK_KINDS) {
         buf_printf(out, "a record of the unknown kind %d", r->kind);
         return;

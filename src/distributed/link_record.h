@@ -26,6 +26,7 @@ typedef enum link_kind {
     LINK_BEAT,          /* a sign of life */
     LINK_LEFT,          /* the rank needs nothing any more */
     LINK_LOST,          /* another rank is lost; the payload is a kv_err */
+    LINK_GROWN,         /* a spare is a worker now (spares.h) */
     LINK_KINDS
 } link_kind;
 
@@ -58,6 +59,9 @@ typedef union link_args {
     int64_t any;          /* ASK_FIND: 1 for keys that were only pushed, too */
     int64_t barrier;      /* ASK_BARRIER: an ask_barrier */
     int64_t optimizers;   /* ASK_EPOCH */
+    struct {
+        int64_t rank, round;
+    } grow; /* ASK_GROW */
 } link_args;
 
 /* Bytes of payload follow, and records begin at multiples of 8 bytes. */
@@ -107,6 +111,9 @@ typedef struct link_rec {
             link_args args;
             int32_t what; /* a dist_ask */
         } call;
+        struct {
+            int64_t rank, round;
+        } grown;
         struct {
             int64_t number; /* of the message, between these two ranks */
             int64_t bytes;

@@ -7,6 +7,7 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/call.h"
+#include "distributed/grow.h"
 #include "distributed/rank_residuals.h"
 #include "distributed/request.h"
 #include "distributed/types.h"
@@ -291,7 +292,10 @@ int worker_push(void *self, const kv_pairs *values, const kv_call *how, kv_err *
         return KV_E_PEER;
     int64_t *numbers = mem_alloc(values->n, sizeof *numbers, e);
     int rc = numbers ? check_push(w, values, numbers, e) : KV_E_MEMORY;
-    if (!rc && (rc = job_checkpoint_push(w, numbers, values->n, e)) == KV_OK)
+    if (!rc)
+        grow_first_push(w);
+    if (!rc && (rc = job_checkpoint_push(w, numbers, values->n, e)) == KV_OK &&
+        (rc = grow_push(w, numbers, values->n, e)) == KV_OK)
         rc = make_push(&rq, w, values, numbers, how, e);
     if (!rc && w->store->updater.kind == UPDATER_RULE && !w->how.is_async) {
         steps = mem_zalloc(rq->nitems, sizeof *steps, e);

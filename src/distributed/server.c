@@ -11,6 +11,7 @@
 #include "distributed/parts.h"
 #include "distributed/rounds.h"
 #include "distributed/server_state.h"
+#include "distributed/spares.h"
 #include "distributed/states.h"
 #include "distributed/waits.h"
 #include "runtime.h"
@@ -44,7 +45,7 @@ static void free_store(server_state *s)
     mem_free(s);
 }
 
-/* A worker is gone: it is done with the store. */
+/* A worker is gone, or a spare that has not come: it is done with the store. */
 static void lose_worker(server_state *s, int rank)
 {
     server_worker *w = &s->workers[rank];
@@ -77,8 +78,8 @@ static server_state *new_store(int number, const ask_store *how, kv_err *e)
     kv_set_print(s->store, runtime_print, NULL);
     s->next = server_stores;
     server_stores = s;
-    for (int i = 0; i < how->workers && alive_any_gone(); i++)
-        if (alive_is_gone(i))
+    for (int i = 0; i < how->workers && (alive_any_gone() || server_spares() > 0); i++)
+        if (alive_is_gone(i) || spares_waits(i))
             lose_worker(s, i);
     return s;
 }
@@ -112,6 +113,10 @@ static int call_create(int rank, const link_rec *r, kv_err *e)
     if (!how->is_async)
         alive_need_all();
     s->workers[rank].joined = r->request;
+    if (spares_was(rank)) { /* all others have made it, or rank 0 had not let this one in */
+        server_reply(rank, r->request, NULL, 0);
+        return KV_OK;
+    }
     if (++s->njoined == s->how.workers)
         tell_made(s);
     waits_refuse_ended(s);
@@ -199,6 +204,31 @@ static int give_states(const server_state *s, int rank, const link_rec *r, kv_er
     return rc;
 }
 
+/* All that rank 0 has pushed was applied, and no round ends without it: so each part is at the round
+ * from which the new worker takes part in it. */
+static int call_grow(server_state *s, int rank, const link_rec *r, kv_err *e)
+{
+    int64_t number = r->call.args.grow.rank;
+    if (rank != 0 || number < 0 || number >= s->how.workers || !spares_waits((int)number) ||
+        s->how.is_async)
+        return ask_malformed(e);
+    spares_let_in((int)number);
+    server_worker *w = &s->workers[number];
+    if (w->gone && !alive_is_gone((int)number)) {
+        s->ndone--;
+        s->nfreed--;
+        w->done = w->freed = w->gone = false;
+    }
+    for (int64_t i = 0; i < s->nparts; i++)
+        if (s->parts[i])
+            s->parts[i]->workers[number] = (part_worker){.applied = s->parts[i]->applied};
+    for (int i = 0; i < s->how.workers && net_rank() == server_rank(0); i++)
+        if (!alive_is_gone(i) && !alive_has_left(i))
+            net_answer(i, (link_rec){.kind = LINK_GROWN,
+                                     .grown = {number, r->call.args.grow.round}}, NULL);
+    return KV_OK;
+}
+
 static int call_command(const link_rec *r, kv_err *e)
 {
     const char *text = (const char *)(r + 1);
@@ -259,6 +289,9 @@ static void take_call(int rank, const link_rec *r)
             break;
         case ASK_SET_STATES:
             rc = states_take(s, (const char *)(r + 1), link_call_bytes(r), &e);
+            break;
+        case ASK_GROW:
+            rc = call_grow(s, rank, r, &e);
             break;
         case ASK_COUNTS:
             call_counts_of(s, rank, r);
@@ -323,7 +356,7 @@ int server_run(kv_err *e)
 {
     int rc = net_open(server_open, e);
     for (int i = 0; !rc && i < server_workers(); i++)
-        while (!alive_has_left(i) && !(rc = alive_is_lost(e) ? KV_E_PEER : KV_OK))
+        while (!alive_has_left(i) && !spares_waits(i) && !(rc = alive_is_lost(e) ? KV_E_PEER : KV_OK))
             usleep(1000);
     return rc;
 }
@@ -337,9 +370,8 @@ int server_open(kv_err *e)
                                              [LINK_CALL] = take_call},
                                     .settle = rounds_settle, .left = left, .gone = gone,
                                     .look = look};
-    (void)e;
     runtime_set_rank(net_rank(), net_size());
     if (server_here(&i))
         net_add_taker(&taker);
-    return KV_OK;
+    return spares_open(e);
 }

@@ -19,6 +19,13 @@ int server_workers(void)
     return link_size() - server_dedicated();
 }
 
+int server_spares(void)
+{
+    const char *text = environment(ENV_SPARES);
+    int n = text && server_dedicated() ? atoi(text) : 0;
+    return n > 0 && n < server_workers() ? n : 0;
+}
+
 int server_count(void)
 {
     return server_dedicated() ? server_dedicated() : link_size();

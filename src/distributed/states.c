@@ -348,9 +348,6 @@ static void drop(const worker *w)
 
 /* ---- Mail between workers, by way of the coordinator ---- */
 
-/* A later message with the same tag replaces one that was not received yet. */
-typedef enum mail_tag { MAIL_SAVED, MAIL_LOADED, MAIL_RESIDUALS } mail_tag;
-
 static int send_mail(const worker *w, int to, mail_tag tag, const buf *b, kv_err *e)
 {
     int rc = buf_check(b, e);

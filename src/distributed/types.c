@@ -8,6 +8,7 @@
 #include "distributed/look.h"
 #include "distributed/request.h"
 #include "distributed/server.h"
+#include "distributed/spares.h"
 #include "distributed/states.h"
 #include "runtime.h"
 
@@ -27,7 +28,8 @@ static kv_type_ops tables[6];
 static void tell_gone(int rank, const char *why)
 {
     (void)rank;
-    runtime_log("%s; the others go on", why);
+    if (!spares_waits(net_rank()))
+        runtime_log("%s; the others go on", why);
 }
 
 /* Before records come: see net_open. A server does more about a worker that is gone. */
@@ -35,12 +37,20 @@ static int begin(kv_err *e)
 {
     static const net_taker requests = {.take = {[LINK_VALUE] = request_take,
                                                 [LINK_DONE] = request_take,
-                                                [LINK_FAILED] = request_take},
+                                                [LINK_FAILED] = request_take,
+                                                [LINK_GROWN] = spares_take},
+                                       .look = spares_look,
                                        .lost = request_lost,
                                        .gone = tell_gone};
     net_add_taker(&requests);
     int rc = request_open(e);
     return rc ? rc : server_open(e);
+}
+
+static int await_turn(bool *works, kv_err *e)
+{
+    int rc = net_open(begin, e);
+    return rc ? rc : spares_await(works, e);
 }
 
 static const dist_type types[] = {
@@ -92,6 +102,7 @@ static void fill_table(int i, const char *const *names,
         .send_command = worker_command,
         .set_optimizer = types[i].sums ? NULL : worker_set_optimizer,
         .serve = server_run,
+        .await_turn = await_turn,
         .visit_states = types[i].sums ? NULL : states_visit,
         .pull_since = types[i].sums ? NULL : worker_pull_since,
         .rounds = look_visit_rounds,

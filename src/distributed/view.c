@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "distributed/alive.h"
 #include "distributed/server.h"
+#include "distributed/spares.h"
 
 /* ---- The ranks ---- */
 
@@ -26,6 +27,7 @@ static kv_rank_info rank_info(const worker *w, int rank)
                           .heard_ms = silence_us < 0 ? -1 : silence_us / 1000,
                           .host = link_host(rank),
                           .role = alive_is_gone(rank) ? "gone"
+                                  : spares_waits(rank) ? "spare"
                                   : works && serves   ? "both"
                                   : works             ? "worker"
                                                       : "server",

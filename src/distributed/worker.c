@@ -11,8 +11,10 @@
 #include "core/call.h"
 #include "distributed/backpressure.h"
 #include "distributed/checkpoint_kept.h"
+#include "distributed/grow.h"
 #include "distributed/request.h"
 #include "distributed/server_ranks.h"
+#include "distributed/spares.h"
 #include "distributed/types.h"
 #include "distributed/worker_keys.h"
 
@@ -59,6 +61,8 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
         rc = kv_create(type->device ? "device" : "local", NULL, 0, &w->sums, e);
     if (!rc && (w->number = net_new_store(e)) < 0)
         rc = KV_E_UNSUPPORTED;
+    if (!rc && server_spares() > 0)
+        rc = grow_check(w, e);
     if (rc) {
         kv_free(w->sums);
         mem_free(w);
@@ -72,7 +76,10 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
     net_call c = {.what = ASK_CREATE, .data = &w->how, .bytes = sizeof w->how};
     if ((rc = job_checkpoint_open(w, e)) == KV_OK)
         rc = worker_call_all(w, c, e);
+    if (!rc && spares_was(net_rank()))
+        rc = grow_begin(w, e);
     if (rc) {
+        grow_release(w);
         job_checkpoint_release(w);
         kv_free(w->sums);
         mem_free(w);
@@ -88,8 +95,10 @@ void worker_close(void *self)
 {
     worker *w = self;
     kv_err unused = {0};
+    grow_first_push(w); /* none came: what it meets from here on it waits for */
     job_checkpoint_close(w);
     worker_call_all(w, (net_call){.what = ASK_FREE}, &unused);
+    grow_release(w);
     kv_free(w->sums);
     mem_free(w->keys);
     mem_free(w);
@@ -103,7 +112,8 @@ int worker_rank(void *self)
 
 int worker_count(void *self)
 {
-    return ((worker *)self)->how.workers;
+    (void)self;
+    return spares_workers();
 }
 
 /* ---- init ---- */

@@ -1,0 +1,106 @@
+/* What a rank knows of the spares. Flags are set by the thread that drives the net. */
+#include "distributed/spares.h"
+
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "distributed/alive.h"
+#include "distributed/link.h"
+#include "distributed/server_ranks.h"
+#include "runtime.h"
+
+enum { LOOK_US = 2000 };
+
+static struct {
+    int first, end;  /* the ranks of spares */
+    bool *in;        /* by rank, from first on; atomic */
+    int nin;         /* atomic */
+    bool *asked;     /* by rank, from first on: the launcher has asked for it; atomic */
+    int64_t at;      /* bytes of the file `grow` that were read */
+} spares;
+
+int spares_open(kv_err *e)
+{
+    int n = server_spares();
+    if (spares.in || n == 0)
+        return KV_OK;
+    spares.asked = mem_zalloc(n, sizeof *spares.asked, e);
+    spares.in = spares.asked ? mem_zalloc(n, sizeof *spares.in, e) : NULL;
+    if (!spares.in)
+        return KV_E_MEMORY;
+    spares.first = server_workers() - n;
+    spares.end = server_workers();
+    return KV_OK;
+}
+
+static bool is_spare(int rank)
+{
+    return spares.in && rank >= spares.first && rank < spares.end;
+}
+
+bool spares_was(int rank)
+{
+    return is_spare(rank) && __atomic_load_n(&spares.in[rank - spares.first], __ATOMIC_ACQUIRE);
+}
+
+bool spares_waits(int rank)
+{
+    return is_spare(rank) && !spares_was(rank);
+}
+
+int spares_workers(void)
+{
+    return server_workers() - server_spares() + __atomic_load_n(&spares.nin, __ATOMIC_ACQUIRE);
+}
+
+int spares_await(bool *works, kv_err *e)
+{
+    int mine = link_rank();
+    while (spares_waits(mine) && !alive_any_left()) {
+        if (alive_is_lost(e))
+            return KV_E_PEER;
+        usleep(LOOK_US);
+    }
+    *works = !spares_waits(mine);
+    return KV_OK;
+}
+
+void spares_let_in(int rank)
+{
+    if (spares_waits(rank)) {
+        __atomic_fetch_add(&spares.nin, 1, __ATOMIC_ACQ_REL);
+        __atomic_store_n(&spares.in[rank - spares.first], true, __ATOMIC_RELEASE);
+    }
+}
+
+void spares_look(int64_t now_us)
+{
+    int rank;
+    char unused[ALIVE_WHY];
+    (void)now_us;
+    while (spares.in && link_rank() == 0 && alive_next_line("grow", &spares.at, &rank, unused))
+        if (is_spare(rank))
+            __atomic_store_n(&spares.asked[rank - spares.first], true, __ATOMIC_RELEASE);
+}
+
+int spares_asked(void)
+{
+    for (int i = spares.first; i < spares.end; i++)
+        if (__atomic_load_n(&spares.asked[i - spares.first], __ATOMIC_ACQUIRE) &&
+            spares_waits(i) && !alive_is_gone(i))
+            return i;
+    return -1;
+}
+
+/* Spares that wait are told as well, and keep count. */
+void spares_take(int rank, const link_rec *r)
+{
+    int64_t number = r->grown.rank;
+    (void)rank;
+    if (number < spares.first || number >= spares.end || !spares_waits((int)number))
+        return;
+    if (!spares_waits(link_rank()))
+        runtime_log("rank %lld (worker) joined at round %lld", (long long)number,
+                    (long long)r->grown.round);
+    spares_let_in((int)number);
+}
