@@ -244,8 +244,10 @@ static bool await_turn(session *s, kv_err *e)
     bool works = true;
     if (!getenv("KVSTORE_SPARES"))
         return true;
-    if (kv_await_turn("dist_sync", &works, e))
+    if (kv_await_turn("dist_sync", &works, e) && works)
         report_error(s, e);
+    else if (e->code) /* the workers and launch say it */
+        s->failure = (int)exit_code_of_error(e->code);
     unsetenv("KVSTORE_SPARES"); /* it is not for commands that the worker runs */
     return works && !e->code;
 }

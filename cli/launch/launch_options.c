@@ -168,7 +168,7 @@ static int refuse_p3(const shell_given *g, kv_err *e)
 
 static int refuse_grow(const shell_given *g, kv_err *e)
 {
-    return kv_err_set(e, KV_E_USAGE, "launch: %s stands alone: kvctl launch --grow [JOB]",
+    return kv_err_set(e, KV_E_USAGE, "%s stands alone: kvctl launch --grow [JOB]",
                       g->spelled);
 }
 

@@ -57,8 +57,10 @@ int spares_await(bool *works, kv_err *e)
 {
     int mine = link_rank();
     while (spares_waits(mine) && !alive_any_left()) {
-        if (alive_is_lost(e))
+        if (alive_is_lost(e)) {
+            *works = false;
             return KV_E_PEER;
+        }
         usleep(LOOK_US);
     }
     *works = !spares_waits(mine);
