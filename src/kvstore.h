@@ -279,8 +279,8 @@ int kv_serve(const char *type, kv_err *e);
 
 /* In a job with spares (kvctl launch --spares) joins the others. *works: true at once on a worker;
  * a spare waits, outside of all rounds, until it is let in as one, and *works is false when the job
- * has ended, or failed, without it. type: of several machines. Errors: unsupported (a type whose jobs have no
- * spares; not started as a rank of a job), peer. */
+ * has ended, or failed, without it. type: of several machines. Errors: unsupported (a type whose
+ * jobs have no spares; not started as a rank of a job), peer. */
 int kv_await_turn(const char *type, bool *works, kv_err *e);
 
 /* Asks if stores of this type have a capability: the operations init, push, pull, pushpull,

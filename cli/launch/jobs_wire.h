@@ -6,9 +6,10 @@
  *
  * A launcher answers JOBS_ASK with JOBS_TOLD, lines `name value`, and JOBS_ENTER, whose text is the
  * number of a worker or "", with JOBS_DOOR: the socket of that worker comes with it, and what is
- * then said on that one is between the client and the worker. JOBS_GROW asks it to let a spare in as
- * a worker: JOBS_TOLD, whose text is the number of that one, or JOBS_REFUSED. A worker that is listed itself,
- * because its launcher is elsewhere, answers JOBS_HERE: it serves on the same socket.
+ * then said on that one is between the client and the worker. JOBS_GROW asks it to let a spare in
+ * as a worker, and it answers JOBS_TOLD, whose text is the number of that one, or JOBS_REFUSED. A
+ * worker that is listed itself, because its launcher is elsewhere, answers JOBS_HERE: it serves on
+ * the same socket.
  *
  * To a worker the client sends JOBS_ENTRY, the text of an entry, and JOBS_STOP to give it up. The
  * worker answers with any number of JOBS_OUT, JOBS_ERR, JOBS_NOTE, JOBS_PLOT and JOBS_FILE, and

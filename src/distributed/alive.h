@@ -62,8 +62,9 @@ void alive_need_all(void);
 /* The next worker that is gone, with the launcher's sentence, or -1. For the net, when it looks. */
 int alive_next_gone(char why[ALIVE_WHY]);
 
-/* The line "RANK sentence" of a file of the launcher's folder that begins at byte *at, which becomes
- * that of the next one. Returns whether there was one; one that is not whole comes later. */
+/* The line "RANK sentence" of a file of the launcher's folder that begins at byte *at, which
+ * becomes that of the next one. Returns whether there was one. One that is not whole comes later.
+ */
 bool alive_next_line(const char *file, int64_t *at, int *rank, char why[ALIVE_WHY]);
 
 /* Of workers that alive_next_gone has returned. Any thread. */

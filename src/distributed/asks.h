@@ -45,8 +45,8 @@ typedef enum dist_ask {
     ASK_RECEIVE  /* mail. Reply: what the peer has sent, when it has come */
 } dist_ask;
 
-/* Mail between workers: see states.c, and grow.c. A later message with the same tag replaces one
- * that was not received yet. */
+/* Mail between workers: see states.c, and newcomer.h. A later message with the same tag replaces
+ * one that was not received yet. */
 typedef enum mail_tag { MAIL_SAVED, MAIL_LOADED, MAIL_RESIDUALS, MAIL_GROWN } mail_tag;
 
 /* The ways in which a worker takes part in a barrier. */

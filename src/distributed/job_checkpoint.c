@@ -127,7 +127,7 @@ int job_checkpoint_open(worker *w, kv_err *e)
     int rc = read_environment(c, e);
     if (rc || !c->path || (rc = check_type(w, e)))
         return rc;
-    /* a newcomer goes on from the servers, see grow.h */
+    /* a newcomer goes on from the servers, see newcomer.h */
     if (!spares_was(net_rank()) && ((rc = load(c, w->store, e)) || (rc = check_round(c, e))))
         return rc;
     if (folder) {

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "core/call.h"
 #include "distributed/grow.h"
+#include "distributed/newcomer.h"
 #include "distributed/rank_residuals.h"
 #include "distributed/request.h"
 #include "distributed/types.h"
@@ -293,7 +294,7 @@ int worker_push(void *self, const kv_pairs *values, const kv_call *how, kv_err *
     int64_t *numbers = mem_alloc(values->n, sizeof *numbers, e);
     int rc = numbers ? check_push(w, values, numbers, e) : KV_E_MEMORY;
     if (!rc)
-        grow_first_push(w);
+        newcomer_push(w);
     if (!rc && (rc = job_checkpoint_push(w, numbers, values->n, e)) == KV_OK &&
         (rc = grow_push(w, numbers, values->n, e)) == KV_OK)
         rc = make_push(&rq, w, values, numbers, how, e);

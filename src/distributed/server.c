@@ -204,8 +204,8 @@ static int give_states(const server_state *s, int rank, const link_rec *r, kv_er
     return rc;
 }
 
-/* All that rank 0 has pushed was applied, and no round ends without it: so each part is at the round
- * from which the new worker takes part in it. */
+/* All that rank 0 has pushed was applied, and no round ends without it: so each part is at the
+ * round from which the new worker takes part in it. */
 static int call_grow(server_state *s, int rank, const link_rec *r, kv_err *e)
 {
     int64_t number = r->call.args.grow.rank;
@@ -222,10 +222,10 @@ static int call_grow(server_state *s, int rank, const link_rec *r, kv_err *e)
     for (int64_t i = 0; i < s->nparts; i++)
         if (s->parts[i])
             s->parts[i]->workers[number] = (part_worker){.applied = s->parts[i]->applied};
+    const link_rec told = {.kind = LINK_GROWN, .grown = {number, r->call.args.grow.round}};
     for (int i = 0; i < s->how.workers && net_rank() == server_rank(0); i++)
         if (!alive_is_gone(i) && !alive_has_left(i))
-            net_answer(i, (link_rec){.kind = LINK_GROWN,
-                                     .grown = {number, r->call.args.grow.round}}, NULL);
+            net_answer(i, told, NULL);
     return KV_OK;
 }
 
@@ -356,7 +356,8 @@ int server_run(kv_err *e)
 {
     int rc = net_open(server_open, e);
     for (int i = 0; !rc && i < server_workers(); i++)
-        while (!alive_has_left(i) && !spares_waits(i) && !(rc = alive_is_lost(e) ? KV_E_PEER : KV_OK))
+        while (!alive_has_left(i) && !spares_waits(i) &&
+               !(rc = alive_is_lost(e) ? KV_E_PEER : KV_OK))
             usleep(1000);
     return rc;
 }

@@ -12,6 +12,7 @@
 #include "distributed/backpressure.h"
 #include "distributed/checkpoint_kept.h"
 #include "distributed/grow.h"
+#include "distributed/newcomer.h"
 #include "distributed/request.h"
 #include "distributed/server_ranks.h"
 #include "distributed/spares.h"
@@ -79,7 +80,7 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
     if (!rc && spares_was(net_rank()))
         rc = grow_begin(w, e);
     if (rc) {
-        grow_release(w);
+        newcomer_release(w);
         job_checkpoint_release(w);
         kv_free(w->sums);
         mem_free(w);
@@ -95,10 +96,10 @@ void worker_close(void *self)
 {
     worker *w = self;
     kv_err unused = {0};
-    grow_first_push(w); /* none came: what it meets from here on it waits for */
+    newcomer_push(w); /* none came: what it meets from here on it waits for */
     job_checkpoint_close(w);
     worker_call_all(w, (net_call){.what = ASK_FREE}, &unused);
-    grow_release(w);
+    newcomer_release(w);
     kv_free(w->sums);
     mem_free(w->keys);
     mem_free(w);

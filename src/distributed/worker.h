@@ -27,7 +27,7 @@ typedef struct worker {
     bool done;
     int64_t epochs; /* optimizers that this rank has set, or heard of at a barrier */
     int64_t moves;  /* of keys, that it knows of */
-    struct newcomer *newcomer; /* a spare that was let in (grow.h); NULL: it is none */
+    struct newcomer *newcomer; /* a spare that was let in (newcomer.h); NULL: it is none */
     job_checkpoint checkpoint;
     int64_t ahead;   /* bytes that it may push ahead of the others, see backpressure.h */
     int64_t pushing; /* bytes of pushes that have not ended; atomic */

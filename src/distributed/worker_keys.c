@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "core/call.h"
 #include "distributed/checkpoint_kept.h"
-#include "distributed/grow.h"
+#include "distributed/newcomer.h"
 #include "distributed/server_ranks.h"
 #include "distributed/types.h"
 
@@ -88,7 +88,7 @@ static int add_key(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
     if (!rc) {
         w->keys[t->n - 1] = (worker_key){.place = k->place};
         checkpoint_know(w, t->n - 1);
-        grow_know(w, t->n - 1);
+        newcomer_know(w, t->n - 1);
     }
     return rc;
 }

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "core/kv_rule.h"
 #include "distributed/backpressure.h"
-#include "distributed/grow.h"
+#include "distributed/newcomer.h"
 #include "distributed/request.h"
 #include "distributed/types.h"
 #include "distributed/worker_keys.h"
@@ -204,7 +204,7 @@ int worker_barrier(void *self, kv_err *e)
     void *reply = NULL;
     int64_t bytes = 0;
     int rc = KV_OK;
-    if (grow_catches_up(w))
+    if (newcomer_catches_up(w))
         return KV_OK;
     if (!w->done)
         rc = worker_ask(w, ASK_BARRIER, (link_args){0}, NULL, &reply, &bytes, e);

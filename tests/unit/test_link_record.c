@@ -81,6 +81,7 @@ TEST(link_print_calls)
     prints_call(ASK_MISSED, (link_args){0}, "missed");
     prints_call(ASK_ROUNDS, (link_args){0}, "rounds");
     prints_call(ASK_LOOK, (link_args){.look = 5}, "look part 5");
+    prints_call(ASK_GROW, (link_args){.grow = {3, 120}}, "grow rank 3, round 120");
     prints_call(ASK_KEYS, (link_args){0}, "keys");
     prints_call(ASK_PLACE, (link_args){0}, "place");
     prints_call(ASK_READY, (link_args){0}, "ready");
@@ -120,9 +121,10 @@ TEST(link_print_of_the_link)
     prints((link_rec){.kind = LINK_BEAT}, "beat; 0 bytes");
     prints((link_rec){.kind = LINK_LEFT}, "left; 0 bytes");
     prints((link_rec){.kind = LINK_LOST, .bytes = 8}, "lost; 8 bytes");
+    prints((link_rec){.kind = LINK_GROWN, .grown = {3, 120}}, "grown: rank 3, round 120; 0 bytes");
     prints((link_rec){.kind = LINK_DIRECT_BEGINS, .direct = {.number = 3, .bytes = 8192}},
            "direct message begins: 3 of 8192 bytes; 0 bytes");
     prints((link_rec){.kind = LINK_DIRECT_SENT, .bytes = 160, .direct.number = 3},
            "direct message sent: 3; 160 bytes");
-    prints((link_rec){.kind = LINK_KINDS}, "a record of the unknown kind 14");
+    prints((link_rec){.kind = LINK_KINDS}, "a record of the unknown kind 15");
 }

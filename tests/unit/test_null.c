@@ -176,6 +176,10 @@ TEST(null_names_and_results)
     const kv_type_ops *ops;
     REFUSED(KV_E_USAGE, NO("store"), kv_create("local", NULL, 0, NULL, e));
     REFUSED(KV_E_USAGE, NO("type"), kv_serve(NULL, e));
+    REFUSED(KV_E_USAGE, NO("type"), kv_await_turn(NULL, &yes, e));
+    REFUSED(KV_E_USAGE, NO("works"), kv_await_turn("dist_sync", NULL, e));
+    REFUSED(KV_E_UNSUPPORTED, "jobs of type \"local\" have no spares",
+            kv_await_turn("local", &yes, e));
     REFUSED(KV_E_USAGE, NO("capability"), kv_is_capable(s, NULL, &yes, e));
     REFUSED(KV_E_USAGE, NO("yes"), kv_is_capable(s, "push", NULL, e));
     REFUSED(KV_E_USAGE, "there is no capability \"fly\"", kv_is_capable(s, "fly", &yes, e));
