@@ -1,0 +1,106 @@
+/* A server of whose two workers one is a spare: rounds are of the other one alone until that lets
+ * it in, and of both behind the round at which it did. */
+#include "records.h"
+
+enum { SPARE = 1 };
+
+static server_state *open_with_spare(const char *type, bool is_async)
+{
+    ask_store how = form(type, is_async, false, -1);
+    setenv("KVSTORE_SPARES", "1", 1);
+    open_server();
+    ask(0, 1, ASK_CREATE, none, &how, sizeof how);
+    replied(0, 1);
+    return server_store(STORE);
+}
+
+static void let_in(int rank, int64_t number)
+{
+    ask(0, 50, ASK_GROW, (link_args){.grow = {rank, number}}, NULL, 0);
+}
+
+static void told(int rank, int64_t number)
+{
+    const sent *x = next_to(rank, LINK_GROWN, 0);
+    CHECK_INT(x->r.grown.rank, SPARE);
+    CHECK_INT(x->r.grown.round, number);
+}
+
+TEST(records_a_spare_is_let_in_at_a_round)
+{
+    ask_store how = form("dist_sync", false, false, -1);
+    server_state *s = open_with_spare("dist_sync", false);
+    init_key(0, NULL, 0);
+    ask(0, 40, ASK_BARRIER, (link_args){.barrier = ASK_MEET}, NULL, 0);
+    replied(0, 40);
+    push(0, 0, 1, 11, 1, 0);
+    settle();
+    done(0, 11, 1);
+    let_in(SPARE, 1);
+    told(0, 1);
+    told(SPARE, 1);
+    replied(0, 50);
+    ask(SPARE, 2, ASK_CREATE, none, &how, sizeof how); /* all others have made it */
+    replied(SPARE, 2);
+    push(0, 0, 2, 12, 2, 0);
+    settle();
+    no_more();
+    push(SPARE, 0, 2, 22, 4, 0);
+    pull(SPARE, 0, 2, 23);
+    settle();
+    done(0, 12, 1);
+    done(SPARE, 22, 1);
+    value(SPARE, 23, 9, 6, 0);
+    CHECK_INT(s->parts[0]->contributors, 2);
+    ask(0, 41, ASK_BARRIER, (link_args){.barrier = ASK_MEET}, NULL, 0);
+    no_more();
+    ask(SPARE, 41, ASK_BARRIER, (link_args){.barrier = ASK_MEET}, NULL, 0);
+    replied(0, 41);
+    replied(SPARE, 41);
+    give_up_store();
+    CHECK(!server_stores);
+}
+
+/* Mail waits for it from then on, and before that for nobody. */
+TEST(records_mail_of_a_spare)
+{
+    open_with_spare("dist_sync", false);
+    ask(0, 30, ASK_SEND, (link_args){.mail = {SPARE, MAIL_GROWN}}, "old", 3);
+    replied(0, 30);
+    let_in(SPARE, 0);
+    told(0, 0);
+    told(SPARE, 0);
+    replied(0, 50);
+    ask(SPARE, 31, ASK_RECEIVE, (link_args){.mail = {0, MAIL_GROWN}}, NULL, 0);
+    no_more();
+    ask(0, 32, ASK_SEND, (link_args){.mail = {SPARE, MAIL_GROWN}}, "counts", 6);
+    CHECK_INT(replied(SPARE, 31)->r.bytes, 6);
+    replied(0, 32);
+    give_up_store();
+}
+
+TEST(records_what_lets_no_spare_in)
+{
+    open_with_spare("dist_sync", false);
+    const int ranks[] = {-1, 0, SERVER, RANKS, 1 << 30};
+    for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
+        let_in(ranks[i], 1);
+        malformed(0, link_call_number(50));
+    }
+    ask(SPARE, 51, ASK_GROW, (link_args){.grow = {SPARE, 1}}, NULL, 0);
+    malformed(SPARE, link_call_number(51));
+    let_in(SPARE, 1);
+    told(0, 1);
+    told(SPARE, 1);
+    replied(0, 50);
+    let_in(SPARE, 1); /* once */
+    malformed(0, link_call_number(50));
+    give_up_store();
+}
+
+TEST(records_no_spare_is_let_in_without_common_rounds)
+{
+    open_with_spare("dist_async", true);
+    let_in(SPARE, 1);
+    malformed(0, link_call_number(50));
+}
