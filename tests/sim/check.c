@@ -19,6 +19,8 @@ static struct {
     bool last; /* attempt: nothing goes wrong */
     int64_t start;
     bool started;
+    bool joined; /* the spare has, */
+    int64_t joined_at; /* before this round + 1 */
     int64_t seen[MOST_WORKERS][MOST_KEYS][MOST_WORKERS]; /* by a worker, of a key, of a worker */
     ending how[MOST_RANKS];
     kv_err why[MOST_RANKS];
@@ -72,6 +74,16 @@ void check_start(int rank, int64_t round)
     check.past->promised = round;
 }
 
+/* Rank 0 has begun that round, or is about to. */
+void check_joined(int rank, int64_t round)
+{
+    if (round < check.start || round > check.past->begun)
+        check_bad("rank %d joins at round %" PRId64 ", and %" PRId64 " to %" PRId64
+                  " were begun", rank, round, check.start, check.past->begun);
+    check.joined = true;
+    check.joined_at = round;
+}
+
 void check_begins(int rank, int64_t round)
 {
     (void)rank;
@@ -112,6 +124,14 @@ static bool pushes_may_fail(const job *j)
 static bool is_elastic(int w)
 {
     return check.j->elastic && w == check.j->who && !check.last;
+}
+
+/* The pushes of the first n rounds that the worker made, of which a spare has none at first. */
+static int64_t made(int w, int64_t n)
+{
+    if (!check.j->grows || w != check.j->workers - 1)
+        return n;
+    return check.joined && n > check.joined_at ? n - check.joined_at : 0;
 }
 
 /* The pushes of a worker that a pull sees: from *least to *most. */
@@ -198,11 +218,16 @@ void check_pulled(int rank, int key, int64_t own, bool all, const kv_array *a)
             int64_t n = digits >> 4 * w & 15, least, most;
             may_see(rank, key, own, all, w, &least, &most);
             if (j->sparse[key]) {
-                least = job_pushes_of(w, i, least);
-                most = job_pushes_of(w, i, most);
+                int64_t before = job_pushes_of(w, i, least - made(w, least));
+                least = job_pushes_of(w, i, least) - before;
+                most = job_pushes_of(w, i, most) - before;
+            } else {
+                least = made(w, least);
+                most = made(w, most);
             }
             if (j->assigns) {
                 most = assigned(all ? j->rounds : own, j->leaves[w]);
+                most = made(w, most) ? most : 0;
                 least = is_elastic(w) ? 0 : most;
             }
             fine = n >= least && n <= most;

@@ -15,6 +15,9 @@ __attribute__((format(printf, 1, 2))) void check_bad(const char *fmt, ...);
 /* A rank reports the round from which it goes on, which must be the same on all ranks. */
 void check_start(int rank, int64_t round);
 
+/* A spare that was let in reports the same, which is its own. */
+void check_joined(int rank, int64_t round);
+
 /* A worker reports that its push of a round has returned. */
 void check_pushed(int rank, int64_t round);
 

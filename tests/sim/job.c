@@ -55,6 +55,8 @@ static int64_t draw_scale(int64_t least, int64_t most)
     return x < most ? x : most;
 }
 
+enum { COMPUTES_NS = 100000000 /* of rank 0 before a round, at most, in a job that grows */ };
+
 static void draw_type(job *j)
 {
     static const char *const types[] = {"dist_sync", "dist_sync", "dist_async", "dist_async",
@@ -146,6 +148,18 @@ static void draw_elastic(job *j)
         j->what = MISHAP_KILL;
 }
 
+/* Jobs that a worker joins. */
+static void draw_grows(job *j)
+{
+    state = mix(j->seed * 0xa0761d6478bd642fu + 4);
+    bool goes_on = j->what == MISHAP_NONE || j->what == MISHAP_STALL || j->what == MISHAP_CUT;
+    if (j->servers == 0 || j->workers == 1 || !goes_on || j->sums || j->is_async ||
+        j->compresses || j->leaves[j->workers - 1] < j->rounds || draw(3) == 0)
+        return;
+    j->grows = true;
+    j->grows_ns = draw(j->rounds * COMPUTES_NS / 2);
+}
+
 void job_draw(job *j, uint64_t seed)
 {
     *j = (job){.seed = seed};
@@ -180,6 +194,7 @@ void job_draw(job *j, uint64_t seed)
     draw_mishap(j);
     draw_launch(j);
     draw_elastic(j);
+    draw_grows(j);
 }
 
 void job_describe(const job *j, char *text, size_t size)
@@ -190,11 +205,11 @@ void job_describe(const job *j, char *text, size_t size)
                                                "timeout"};
     int n = snprintf(text, size,
                      "%s%s%s, %d workers, %d servers, %d hosts, %d keys, %d rounds, staleness %d, "
-                     "ahead %" PRId64 ", checkpoint every %" PRId64 ", deadline %g s; %s%s",
+                     "ahead %" PRId64 ", checkpoint every %" PRId64 ", deadline %g s; %s%s%s",
                      j->type, j->assigns && !j->sums ? " without updater" : "",
                      j->compresses ? " of codes" : "", j->workers, j->servers, j->hosts,
                      j->nkeys, j->rounds, j->staleness, j->ahead, j->every, j->deadline,
-                     j->elastic ? "elastic, " : "", names[j->what]);
+                     j->elastic ? "elastic, " : "", j->grows ? "grows, " : "", names[j->what]);
     if (j->what != MISHAP_NONE && n > 0 && (size_t)n < size)
         snprintf(text + n, size - (size_t)n,
                  " of %d at %" PRId64 " us for %" PRId64 " us, n %" PRId64
@@ -431,6 +446,8 @@ static int run_round(program *p, int64_t round)
 {
     const job *j = p->j;
     int order[MOST_KEYS], rc = KV_OK;
+    if (j->grows && p->rank == 0) /* which looks for what launch asks ten times a second */
+        world_block(NULL, world_now() + own_draw(p, COMPUTES_NS));
     for (int k = 0; k < j->nkeys; k++) {
         int at = (int)own_draw(p, k + 1);
         order[k] = order[at];
@@ -454,13 +471,20 @@ static int run_round(program *p, int64_t round)
     return rc;
 }
 
+static bool is_spare(int rank)
+{
+    return here.j->grows && rank == here.j->workers - 1;
+}
+
 static int run_worker(program *p)
 {
     const job *j = p->j;
     int rc = make_store(p);
     if (!rc)
         rc = make_keys(p);
-    if (!rc)
+    if (!rc && is_spare(p->rank))
+        check_joined(p->rank, p->start);
+    else if (!rc)
         check_start(p->rank, p->start);
     for (int k = 0; k < j->nkeys && !rc && !j->sums; k++)
         rc = own_draw(p, 2) ? pull(p, k, false) : KV_OK;
@@ -487,7 +511,7 @@ static int run_worker(program *p)
     for (int k = 0; k < j->nkeys && !rc && !j->sums; k++)
         rc = pull(p, k, false);
     rc = rc ? rc : look_at_outs(p, true);
-    if (!rc && !j->elastic && visit_drawn(j)) /* which needs all workers */
+    if (!rc && !j->elastic && !j->grows && visit_drawn(j)) /* which needs all workers */
         rc = visit_run(j, p->store, p->rank, here.folder, &p->e);
     ask_why(p);
     return rc;
@@ -507,6 +531,7 @@ static void *run_rank(void *arg)
     world_rank *r = arg;
     const job *j = here.j;
     kv_err e = {0};
+    bool works = true;
     program p = {.j = j, .rank = r->number, .attempt = here.attempt,
                  .own = mix(j->seed * 31 + (uint64_t)r->number + 1000 * (uint64_t)here.attempt)};
     setenv("KVSTORE_RUN_DIR", here.run_dirs[r->number], 1);
@@ -515,7 +540,8 @@ static void *run_rank(void *arg)
     count_allocations(r);
     if (!rc && r->number >= j->workers)
         rc = kv_serve(j->type, &e);
-    else if (!rc && (rc = run_worker(&p)))
+    else if (!rc && (!is_spare(r->number) || !(rc = kv_await_turn(j->type, &works, &e))) && works &&
+             (rc = run_worker(&p)))
         e = p.e;
     if (!rc) {
         kv_free(p.store);
@@ -591,8 +617,26 @@ static void *strike(void *unused)
     return NULL;
 }
 
+/* What launch does for `launch --grow`. */
+static void *grow(void *unused)
+{
+    char path[4200];
+    (void)unused;
+    world_block(NULL, here.j->grows_ns);
+    snprintf(path, sizeof path, "%s/grow", here.run_dirs[0]);
+    FILE *f = fopen(path, "ae");
+    if (f) { /* else the job is over */
+        fprintf(f, "%d -\n", here.j->workers - 1);
+        fclose(f);
+    }
+    return NULL;
+}
+
 static void all_begun(void)
 {
+    if (here.j->grows)
+        world_begin(NULL, grow, NULL);
+
     if (here.strikes && here.j->what != MISHAP_NONE)
         world_begin(NULL, strike, NULL);
 }
@@ -616,6 +660,8 @@ static void set_environment(const job *j)
     snprintf(text, sizeof text, "%" PRId64, j->ahead);
     if (j->ahead)
         setenv("KVSTORE_AHEAD", text, 1);
+    if (j->grows)
+        setenv("KVSTORE_SPARES", "1", 1);
 }
 
 bool job_run(const job *j, int attempt, const char *folder, job_past *past, void (*launch)(void))

@@ -68,6 +68,8 @@ typedef struct job {
     int strikes;       /* the attempts that it strikes */
     int restarts;      /* --max-restarts */
     bool elastic;      /* --elastic: a worker is struck, and may be lost while the others go on */
+    bool grows;        /* --spares 1: the last worker is one, and asked for at this time */
+    int64_t grows_ns;
 } job;
 
 void job_draw(job *j, uint64_t seed);
