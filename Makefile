@@ -383,7 +383,7 @@ $(BUILD)/dist_link: $(call obj,tests/dist/link.c src/distributed/mpi.c src/distr
 	$(link) $(LDLIBS_LIB) $(shell mpicc --showme:link 2>/dev/null)
 
 GPU_TESTS := $(if $(have_cxx),$(BUILD)/device/kvstore_cuda.so) $(BUILD)/gpu_works $(BUILD)/gpu_order $(BUILD)/gpu_conformance \
-             $(BUILD)/gpu_rules $(BUILD)/gpu_cache $(BUILD)/gpu_bench $(if $(have_mpi),$(BUILD)/device/aware.so) \
+             $(BUILD)/gpu_rules $(BUILD)/gpu_cache $(BUILD)/gpu_keys $(BUILD)/gpu_bench $(if $(have_mpi),$(BUILD)/device/aware.so) \
              $(if $(have_cuda),$(BUILD)/gpu_compile $(BUILD)/gpu_nccl_library)
 
 # Calls that fail and crashes: the library that counts, records, fails and kills, without and with memory; the

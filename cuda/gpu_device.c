@@ -542,11 +542,13 @@ typedef struct layout {
     int64_t distance, at;
 } layout;
 
-/* Copies a list into the table; its address in the device's memory. */
+/* Copies a list into the table; its address in the device's memory. Most lists are of one word. */
 static const void *put(layout *l, const void *list, int64_t words)
 {
     char *to = l->host + l->at;
-    if (words > 0)
+    if (words == 1)
+        memcpy(to, list, 8);
+    else if (words > 0)
         memcpy(to, list, (size_t)words * 8);
     l->at += words * 8;
     return (const void *)((intptr_t)to + l->distance);
@@ -576,10 +578,13 @@ static int64_t fill_table(layout *l, int64_t tile, const gpu_job *jobs, int64_t 
                          .from = (int)j->from,
                          .code = (int)j->code};
         to->src = put(l, j->src, j->nsrc);
-        to->more = put(l, j->more, j->nmore);
-        to->index = same_index(jobs, i) ? items[i - 1].index : put(l, j->index, j->nindex);
-        to->numbers = same_numbers(jobs, i) ? items[i - 1].numbers
-                                            : put(l, j->numbers, j->nnumbers);
+        if (j->nmore > 0)
+            to->more = put(l, j->more, j->nmore);
+        if (j->nindex > 0)
+            to->index = same_index(jobs, i) ? items[i - 1].index : put(l, j->index, j->nindex);
+        if (j->nnumbers > 0)
+            to->numbers = same_numbers(jobs, i) ? items[i - 1].numbers
+                                                : put(l, j->numbers, j->nnumbers);
         tiles += tiles_of(j, tile);
     }
     return tiles;

@@ -355,11 +355,6 @@ int64_t kv_array_refs(const kv_array *a)
     return __atomic_load_n(&a->holders, __ATOMIC_ACQUIRE) % ARRAY_HOLD;
 }
 
-engine_var *array_var(kv_array *a)
-{
-    return a->memory == ARRAY_VIEW ? &a->base->var : &a->var;
-}
-
 /* read, write and their kin for rows are for one storage each. data: where the result goes. */
 static int check_access(const kv_array *a, const void *data, kv_storage storage, kv_err *e)
 {

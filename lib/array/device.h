@@ -205,7 +205,10 @@ struct kv_array {
 };
 
 /* The variable that orders operations on a's memory. */
-engine_var *array_var(kv_array *a);
+static inline engine_var *array_var(kv_array *a)
+{
+    return a->memory == ARRAY_VIEW ? &a->base->var : &a->var;
+}
 
 /* A scheduled operation keeps its arrays in being without being one of their references, which
  * decide who may write: array_hold when it is scheduled, array_drop when it has ended. */

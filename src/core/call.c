@@ -35,17 +35,20 @@ static int check_text(const kv_key *key, kv_err *e)
     return KV_E_KEY;
 }
 
-int call_check_key(const kv_key *key, const kv_key *first, kv_err *e)
+static int kind_error(const kv_key *key, const kv_key *first, kv_err *e)
 {
     char one[SLOT_KEY_TEXT], other[SLOT_KEY_TEXT];
-    if (!key->name != !first->name) {
-        const kv_key *text = key->name ? key : first, *integer = key->name ? first : key;
-        kv_err_set(e, KV_E_KEY,
-                   "one call takes keys of one kind, %s is a text key and %s an integer",
-                   slot_key_text(one, text), slot_key_text(other, integer));
-        kv_err_key(e, key);
-        return KV_E_KEY;
-    }
+    const kv_key *text = key->name ? key : first, *integer = key->name ? first : key;
+    kv_err_set(e, KV_E_KEY, "one call takes keys of one kind, %s is a text key and %s an integer",
+               slot_key_text(one, text), slot_key_text(other, integer));
+    kv_err_key(e, key);
+    return KV_E_KEY;
+}
+
+int call_check_key(const kv_key *key, const kv_key *first, kv_err *e)
+{
+    if (!key->name != !first->name)
+        return kind_error(key, first, e);
     return key->name ? check_text(key, e) : KV_OK;
 }
 
@@ -471,9 +474,4 @@ int call_find_pairs(call *c, bool sparse_too, kv_err *e)
 int64_t call_bytes_a_pair(void)
 {
     return 2 * sizeof(pair);
-}
-
-slot *call_slot(const call *c, const call_group *g)
-{
-    return &c->table->items[g->number];
 }
