@@ -308,6 +308,26 @@ KV_DEVICE const job_item *kv_find_job(const job_list &l, long long tile)
     return &l.items[low];
 }
 
+/* p, which a table of the device's memory holds, is an address there too. The compiler does not know
+ * that, and would use slower accesses, which find out where an address leads. */
+template <class T> KV_DEVICE T *kv_global(T *p)
+{
+#ifdef __CUDACC__
+    __builtin_assume(__isGlobal(p));
+#endif
+    return p;
+}
+
+template <class I> KV_DEVICE const I *kv_source(const job_item *j, kv_i64 s)
+{
+    return kv_global((const I *)kv_global(j->src)[s]);
+}
+
+template <class I> KV_DEVICE I *kv_more(const job_item *j, kv_i64 s)
+{
+    return kv_global((I *)kv_global(j->more)[s]);
+}
+
 /* Goes through the tiles of this thread's team: job j, its elements from `at` on, m of them. */
 #define KV_EACH_TILE(l, j, at, m)                                                                  \
     for (long long tile_ = kv_team(); tile_ < (l).ntiles; tile_ += kv_teams())                     \
@@ -366,13 +386,14 @@ template <class T> struct kv_values {
     typedef kv_total<T> total;
     const job_item *j;
     const kv_i64 count = j->nsrc;
-    const item *const first = (const item *)j->src[0];
+    const item *const first = kv_source<item>(j, 0);
 
     template <int N> __device__ __forceinline__ bool fit() const
     {
         bool all = kv_fits<N>(first);
+#pragma unroll 1
         for (kv_i64 s = 1; s < count; s++)
-            all &= kv_fits<N>((const item *)j->src[s]);
+            all &= kv_fits<N>(kv_source<item>(j, s));
         return all;
     }
 
@@ -390,7 +411,7 @@ template <class T> struct kv_values {
             return x;
 #pragma unroll 2
         for (kv_i64 s = 1; s < count; s++) {
-            const kv_pack<item, N> y = kv_load<N, WHOLE>((const item *)j->src[s], i, n);
+            const kv_pack<item, N> y = kv_load<N, WHOLE>(kv_source<item>(j, s), i, n);
 #pragma unroll
             for (int e = 0; e < N; e++)
                 sum[e] = total::add(sum[e], y.v[e]);
