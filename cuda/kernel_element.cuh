@@ -294,10 +294,13 @@ KV_DEVICE long long kv_teams(void)
     return (long long)gridDim.x * blockDim.x / JOB_TEAM;
 }
 
-/* The job that a tile belongs to: the last one that begins at it or before. */
+/* The job that a tile belongs to: the last one that begins at it or before. It has a place for every
+ * tile behind and before it, since no job is without tiles: where all have one, nothing is read. */
 KV_DEVICE const job_item *kv_find_job(const job_list &l, long long tile)
 {
-    long long low = 0, high = l.nitems;
+    const long long before = tile, behind = l.ntiles - tile - 1;
+    long long low = behind < l.nitems ? l.nitems - 1 - behind : 0;
+    long long high = before < l.nitems ? before + 1 : l.nitems;
     while (high - low > 1) {
         long long middle = low + (high - low) / 2;
         if (l.items[middle].first <= tile)
