@@ -43,37 +43,41 @@ template <int CODE> struct code_byte {
     }
 };
 
+/* Makes a byte from the elements from i on: all N are there and packs fit (WHOLE), or n of them. */
+template <int CODE, bool WHOLE>
+KV_DEVICE unsigned quantise_byte(const float *src, float *residual, kv_i64 i, int n, float t)
+{
+    typedef code_byte<CODE> code;
+    enum { N = code::N };
+    const typename code::floats x = kv_load<N, WHOLE>(src, i, n);
+    typename code::floats r = kv_load<N, WHOLE>(residual, i, n);
+    unsigned byte = 0;
+#pragma unroll
+    for (int e = 0; e < N; e++) {
+        const float sum = r.v[e] + x.v[e];
+        const unsigned bits = code_of(sum, CODE, t);
+        r.v[e] = sum - decoded(bits, CODE, t);
+        byte |= e < n ? bits << code::shift(e) : 0;
+    }
+    kv_store<N, WHOLE>(residual, i, n, r);
+    return byte;
+}
+
 /* The bytes behind the last element, up to the end of a word of 32 bits, are 0. */
 template <int CODE> KV_DEVICE void quantise_tile(const job_item *j, kv_i64 at, kv_i64 m)
 {
     typedef code_byte<CODE> code;
-    enum { N = code::N };
-    const float *src = (const float *)j->src[0];
-    float *residual = (float *)j->more[0];
-    kv_u8 *dst = (kv_u8 *)j->dst + at / N;
+    const float *src = kv_source<float>(j, 0);
     const float t = j->threshold;
-    const bool packs = kv_fits<N>(src) && kv_fits<N>(residual);
+    float *residual = kv_more<float>(j, 0);
+    kv_u8 *dst = kv_global((kv_u8 *)j->dst) + at / code::N;
+    const bool packs = kv_fits<code::N>(src) && kv_fits<code::N>(residual);
     const kv_i64 bytes = (m + code::IN_WORD - 1) / code::IN_WORD * 4;
     for (kv_i64 b = kv_lane(); b < bytes; b += JOB_TEAM) {
-        const kv_i64 i = at + b * N;
         const int n = code::count(b, m);
-        const bool whole = packs && n == N;
-        typename code::floats x = whole ? kv_load<N, true>(src, i, n) : kv_load<N, false>(src, i, n);
-        typename code::floats r = whole ? kv_load<N, true>(residual, i, n)
-                                        : kv_load<N, false>(residual, i, n);
-        unsigned byte = 0;
-#pragma unroll
-        for (int e = 0; e < N; e++) {
-            const float sum = r.v[e] + x.v[e];
-            const unsigned bits = code_of(sum, CODE, t);
-            r.v[e] = sum - decoded(bits, CODE, t);
-            byte |= e < n ? bits << code::shift(e) : 0;
-        }
-        if (whole)
-            kv_store<N, true>(residual, i, n, r);
-        else
-            kv_store<N, false>(residual, i, n, r);
-        dst[b] = (kv_u8)byte;
+        dst[b] = (kv_u8)(packs && n == code::N
+                             ? quantise_byte<CODE, true>(src, residual, at + b * code::N, n, t)
+                             : quantise_byte<CODE, false>(src, residual, at + b * code::N, n, t));
     }
 }
 
@@ -90,31 +94,36 @@ extern "C" __global__ void kv_quantise(job_list l)
 }
 KV_KERNEL(kv_quantise)
 
-template <int CODE, bool ADD> KV_DEVICE void dequantise_tile(const job_item *j, kv_i64 at, kv_i64 m)
+/* Writes the floats of a byte from element i on, or adds them there. */
+template <int CODE, bool ADD, bool WHOLE>
+KV_DEVICE void dequantise_byte(float *dst, unsigned byte, kv_i64 i, int n, float t)
 {
     typedef code_byte<CODE> code;
     enum { N = code::N };
-    const kv_u8 *codes = (const kv_u8 *)j->src[0] + at / N;
-    float *dst = (float *)j->dst;
-    const float t = j->threshold;
-    const bool packs = kv_fits<N>(dst);
-    for (kv_i64 b = kv_lane(); b * N < m; b += JOB_TEAM) {
-        const kv_i64 i = at + b * N;
-        const int n = code::count(b, m);
-        const bool whole = packs && n == N;
-        const unsigned byte = codes[b];
-        typename code::floats y = {};
-        if (ADD)
-            y = whole ? kv_load<N, true>(dst, i, n) : kv_load<N, false>(dst, i, n);
+    typename code::floats y = {};
+    if (ADD)
+        y = kv_load<N, WHOLE>(dst, i, n);
 #pragma unroll
-        for (int e = 0; e < N; e++) {
-            const float x = decoded(byte >> code::shift(e) & code::MASK, CODE, t);
-            y.v[e] = ADD ? y.v[e] + x : x;
-        }
-        if (whole)
-            kv_store<N, true>(dst, i, n, y);
+    for (int e = 0; e < N; e++) {
+        const float x = decoded(byte >> code::shift(e) & code::MASK, CODE, t);
+        y.v[e] = ADD ? y.v[e] + x : x;
+    }
+    kv_store<N, WHOLE>(dst, i, n, y);
+}
+
+template <int CODE, bool ADD> KV_DEVICE void dequantise_tile(const job_item *j, kv_i64 at, kv_i64 m)
+{
+    typedef code_byte<CODE> code;
+    const kv_u8 *codes = kv_source<kv_u8>(j, 0) + at / code::N;
+    float *dst = kv_global((float *)j->dst);
+    const float t = j->threshold;
+    const bool packs = kv_fits<code::N>(dst);
+    for (kv_i64 b = kv_lane(); b * code::N < m; b += JOB_TEAM) {
+        const int n = code::count(b, m);
+        if (packs && n == code::N)
+            dequantise_byte<CODE, ADD, true>(dst, codes[b], at + b * code::N, n, t);
         else
-            kv_store<N, false>(dst, i, n, y);
+            dequantise_byte<CODE, ADD, false>(dst, codes[b], at + b * code::N, n, t);
     }
 }
 

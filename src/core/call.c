@@ -16,8 +16,10 @@
 
 /* ---- Checks ---- */
 
-/* A text key is UTF-8 of bounded length, so that it can stand in messages and files. */
-static int check_text(const kv_key *key, kv_err *e)
+/* A text key is UTF-8 of bounded length, so that it can stand in messages and files. It is, like the
+ * functions below that make an error, not a part of its caller: that would make room for texts at each
+ * call. */
+static __attribute__((noinline)) int check_text(const kv_key *key, kv_err *e)
 {
     char text[SLOT_KEY_TEXT];
     size_t n = strnlen(key->name, KV_KEY_MAX + 1);
@@ -35,7 +37,7 @@ static int check_text(const kv_key *key, kv_err *e)
     return KV_E_KEY;
 }
 
-static int kind_error(const kv_key *key, const kv_key *first, kv_err *e)
+static __attribute__((noinline)) int kind_error(const kv_key *key, const kv_key *first, kv_err *e)
 {
     char one[SLOT_KEY_TEXT], other[SLOT_KEY_TEXT];
     const kv_key *text = key->name ? key : first, *integer = key->name ? first : key;
@@ -87,7 +89,7 @@ int call_find(const slot_table *t, const kv_key *key, int64_t guess, int64_t *nu
     return rc;
 }
 
-static int shape_error(const kv_key *key, const kv_array *held, const kv_array *a, const char *what,
+static __attribute__((noinline)) int shape_error(const kv_key *key, const kv_array *held, const kv_array *a, const char *what,
                        kv_err *e)
 {
     char text[SLOT_KEY_TEXT], one[128], other[128];

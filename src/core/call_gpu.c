@@ -205,8 +205,10 @@ int call_gpu_prepare(call *c, kv_err *e)
     return rc;
 }
 
-/* Finds an input on the key's device, and copies inputs of other devices there. */
-static int place_input(const work *w, const call_group *g, int64_t i, const void **out, kv_err *e)
+/* Copies an input of another device to its place on the key's. Apart from place_inputs because most
+ * inputs are there. */
+static __attribute__((noinline)) int copy_input(const work *w, const call_group *g, int64_t i,
+                                                const void **out, kv_err *e)
 {
     const kv_array *a = input_at(w->call, g, i);
     const places *p = w->call->places.state;
@@ -214,8 +216,6 @@ static int place_input(const work *w, const call_group *g, int64_t i, const void
     void *block = NULL, *place = p ? p->of[g->first + i].block : NULL;
     int rc = mirror_has(a) ? mirror_device(a, MIRROR_READ, &block, e) : KV_OK;
     *out = place ? place : block;
-    if (mirror_gpu(a) == id && !place)
-        return rc;
     if (!kv_assert(place || bytes_of(a) == 0,
                    "a value of gpu(%d) has no place on gpu(%d)", mirror_gpu(a), id))
         return kv_assert_report(e);
@@ -228,15 +228,25 @@ static int place_input(const work *w, const call_group *g, int64_t i, const void
 static int place_inputs(work *w, const call_group *g, const void *const **out, int64_t *n,
                         kv_err *e)
 {
-    int rc = KV_OK;
-    const void *sum = w->sums ? w->sums[g - w->call->groups] : NULL;
+    int id = mirror_gpu(g->target), rc = KV_OK;
     const void **list = w->inputs + g->first;
-    *n = sum ? 1 : ninputs(g);
+    void *block;
     *out = list;
-    if (sum)
-        *list = sum;
-    for (int64_t i = 0; i < *n && !sum && !rc; i++)
-        rc = place_input(w, g, i, &list[i], e);
+    if (w->sums && w->sums[g - w->call->groups]) {
+        *list = w->sums[g - w->call->groups];
+        *n = 1;
+        return KV_OK;
+    }
+    *n = ninputs(g);
+    for (int64_t i = 0; i < *n && !rc; i++) {
+        const kv_array *a = input_at(w->call, g, i);
+        if (mirror_gpu(a) != id) {
+            rc = copy_input(w, g, i, &list[i], e);
+            continue;
+        }
+        rc = mirror_device(a, MIRROR_READ, &block, e);
+        list[i] = rc ? NULL : block;
+    }
     return rc;
 }
 
