@@ -24,8 +24,8 @@ KV_DEVICE float decoded(unsigned bits, int code, float t)
 
 /* ---- Bytes of codes ----
  *
- * A thread makes or reads a byte, with the 4 or 8 floats that it stands for: these lie side by side, and
- * so do the bytes of a team. Element 0 is in a byte's highest bits.
+ * A thread makes or reads a byte, with the 4 or 8 floats that it stands for: these lie side by
+ * side, and so do the bytes of a team. Element 0 is in a byte's highest bits.
  */
 
 template <int CODE> struct code_byte {

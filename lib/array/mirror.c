@@ -18,7 +18,7 @@ struct array_mirror {
     bool owns;   /* block */
     int current; /* the places that are; atomic, and changed with the lock alone */
     void *block; /* of the device */
-    void *data;        /* of the host */
+    void *data;  /* of the host */
     int64_t bytes;
 };
 
@@ -108,7 +108,7 @@ int mirror_host(const kv_array *a, mirror_use use, kv_err *e)
 }
 
 int mirror_host_gradually(const kv_array *a, void (*told)(void *arg, int64_t bytes), void *arg,
-                           kv_err *e)
+                          kv_err *e)
 {
     enum { BIT = 16 << 20 }; /* a copy is quickest where it is long */
     array_mirror *m = mirror_of(a);

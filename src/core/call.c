@@ -16,9 +16,9 @@
 
 /* ---- Checks ---- */
 
-/* A text key is UTF-8 of bounded length, so that it can stand in messages and files. It is, like the
- * functions below that make an error, not a part of its caller: that would make room for texts at each
- * call. */
+/* A text key is UTF-8 of bounded length, so that it can stand in messages and files. Like the
+ * functions below that make an error it is no part of its caller, which would make room for texts
+ * at each call. */
 static __attribute__((noinline)) int check_text(const kv_key *key, kv_err *e)
 {
     char text[SLOT_KEY_TEXT];
@@ -89,8 +89,8 @@ int call_find(const slot_table *t, const kv_key *key, int64_t guess, int64_t *nu
     return rc;
 }
 
-static __attribute__((noinline)) int shape_error(const kv_key *key, const kv_array *held, const kv_array *a, const char *what,
-                       kv_err *e)
+static __attribute__((noinline)) int shape_error(const kv_key *key, const kv_array *held,
+                                                 const kv_array *a, const char *what, kv_err *e)
 {
     char text[SLOT_KEY_TEXT], one[128], other[128];
     kv_err_set(e, KV_E_SHAPE, "key %s holds %s, this %s has shape %s", slot_key_text(text, key),

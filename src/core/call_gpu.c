@@ -216,8 +216,8 @@ static __attribute__((noinline)) int copy_input(const work *w, const call_group 
     void *block = NULL, *place = p ? p->of[g->first + i].block : NULL;
     int rc = mirror_has(a) ? mirror_device(a, MIRROR_READ, &block, e) : KV_OK;
     *out = place ? place : block;
-    if (!kv_assert(place || bytes_of(a) == 0,
-                   "a value of gpu(%d) has no place on gpu(%d)", mirror_gpu(a), id))
+    if (!kv_assert(place || bytes_of(a) == 0, "a value of gpu(%d) has no place on gpu(%d)",
+                   mirror_gpu(a), id))
         return kv_assert_report(e);
     if (place && !mirror_has(a))
         return w->list.gpu->copy_in(id, place, a->data, bytes_of(a), e);

@@ -239,8 +239,8 @@ static int host_apply(int id, const gpu_rule *rule, const gpu_job *jobs, int64_t
         const gpu_job *j = &jobs[i];
         if (j->n == 0)
             continue;
-        items[nitems++] = (job_item){.src = j->src, .more = j->more, .numbers = j->numbers, .n = j->n,
-                              .nsrc = j->nsrc, .first = tiles};
+        items[nitems++] = (job_item){.src = j->src, .more = j->more, .numbers = j->numbers,
+                                     .n = j->n, .nsrc = j->nsrc, .first = tiles};
         tiles += (j->n + JOB_TILE - 1) / JOB_TILE;
     }
     rule->run(&(job_list){items, nitems, tiles, JOB_TILE}, 2, 64);
