@@ -87,6 +87,11 @@ static inline const kv_key *slot_own_key(const slot *s)
     return s->part ? &s->part->key : &s->key;
 }
 
+/* Errors of a call: a key that it would make has a value already, a key that it needs has none yet.
+ * Both return KV_E_KEY. */
+int slot_refuse_inited(const kv_key *key, kv_err *e);
+int slot_refuse_unknown(const kv_key *key, kv_err *e);
+
 /* A number of the key that depends on nothing else: random numbers of its own. */
 uint64_t slot_hash(const kv_key *key);
 
