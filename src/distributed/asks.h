@@ -118,6 +118,9 @@ typedef struct ask_look {
 /* The name for a user of a call that a server answers at once; NULL: it waits for other ranks. */
 const char *ask_name(dist_ask what);
 
+/* Prints the workers whose bits are set, "1 3", as far as there is room. */
+void ask_print_workers(char *out, size_t room, uint64_t set);
+
 /* Error: internal, a record that cannot be read. */
 int ask_malformed(kv_err *e);
 
