@@ -199,7 +199,7 @@ static void drop_mail(mail **at)
     free_mail(l);
 }
 
-/* Replies if the mail is there, or never will be. */
+/* Replies if the mail is there, or will never come, and returns true then. */
 static bool answer_mail(const server_state *s, coordinator *c, const waiter *w)
 {
     mail **at = find_mail(c, w->lacks, w->rank, w->tag);
@@ -258,7 +258,7 @@ static bool refuse_in_vain(const server_state *s, const coordinator *c, const wa
     return true;
 }
 
-/* Returns true if this one waits no more. */
+/* Answers or refuses a waiting call if it can be now; returns true if it did. */
 static bool look_at_waiter(server_state *s, coordinator *c, waiter **at)
 {
     bool ends = answer(s, c, *at) || refuse_in_vain(s, c, *at);
@@ -498,7 +498,7 @@ static int find_ended(const server_state *s)
     return -1;
 }
 
-/* All have come. */
+/* Ends the barrier: replies to all workers. */
 static void let_go(const server_state *s, coordinator *c)
 {
     ask_met met = {c->moves, c->epoch};
