@@ -31,6 +31,7 @@ typedef struct slot {
     struct residuals *residuals; /* the errors of compressed pushes; NULL: none */
     const slot_part *part;       /* or NULL */
     bool told_ignored; /* a pull that ignored a row_sparse array was told to the log */
+    bool loaded;       /* its key came from the file of the store (store_file.h) */
 } slot;
 
 /* All zero is an empty table, which takes keys of either kind. */
