@@ -1,4 +1,4 @@
-/* A call of very many small arrays, batch by batch: each batch goes the whole way of a call, from
+/* A call of very many small arrays that is no direct one (call_direct.h), batch by batch: each batch goes the whole way of a call, from
  * its keys to its elements, while its headers are in the caches, and batches share the threads.
  *
  * All pairs are checked before the first batch runs. A call with a pair for which batches are not
