@@ -49,7 +49,7 @@ static bool is_ready(kv_array *a, bool write)
            engine_is_unused(array_var(a), write);
 }
 
-/* Returns true if a stored array can be, and is small; a push replaces one that has other holders. */
+/* Returns true if a stored array can be, and is small. A push replaces one with other holders. */
 static bool fits(const direct *d, kv_array *stored)
 {
     return is_ready(stored, !d->pulls) && (d->pulls || kv_array_refs(stored) == 1) &&
