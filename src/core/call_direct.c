@@ -12,13 +12,12 @@ enum {
     AHEAD = 16         /* pairs: memory is asked for so long before it is needed */
 };
 
-/* A key of the call, and its pairs, which stand side by side. */
+/* A key of the call, and its pairs, which stand side by side: 16 bytes, as there may be many. */
 typedef struct direct_key {
-    void *stored;   /* the elements of the stored array */
-    int64_t number; /* of the slot */
-    int32_t size;   /* elements */
-    int32_t n;      /* pairs */
-    kv_dtype dtype;
+    void *stored;  /* the elements of the stored array */
+    uint32_t n;    /* pairs */
+    uint16_t size; /* elements */
+    uint8_t dtype; /* a kv_dtype */
 } direct_key;
 
 typedef struct direct {
@@ -56,82 +55,96 @@ static bool fits(const direct *d, kv_array *stored)
            stored->size * kv_dtype_bytes((kv_dtype)stored->dtype) <= SMALL_ARRAY;
 }
 
-/* Fills in the key of pair i, whose slot is probably number `guess`. Returns its stored array, or
- * NULL if the call must be an operation. The values of a key must stand side by side in a push,
- * which they do if the ranks of keys ascend. */
-static const kv_array *list_key(const direct *d, int64_t i, int64_t guess, direct_key *k)
+/* Returns the slot of the key of pair i, which is probably number `guess`, or -1 if the call must be
+ * an operation. The values of a key must stand side by side in a push, which they do if the ranks
+ * of keys ascend. */
+static int64_t find_slot(const direct *d, int64_t i, int64_t guess)
 {
     const slot_table *t = &d->store->slots;
     const kv_key *key = &d->pairs->keys[i];
     int64_t number = slot_find(t, key, guess);
     if (number < 0 || !fits(d, t->items[number].stored))
-        return NULL;
-    if (!d->pulls && i > 0 && (key->name ? number < guess : key->id <= key[-1].id))
-        return NULL;
-    const kv_array *stored = t->items[number].stored;
-    *k = (direct_key){.stored = stored->data,
-                      .number = number,
-                      .size = (int32_t)stored->size,
-                      .dtype = (kv_dtype)stored->dtype};
-    return stored;
+        return -1;
+    bool ascends = i == 0 || (key->name ? number >= guess : key[-1].id < key->id);
+    return d->pulls || ascends ? number : -1;
 }
 
-/* Lists all pairs. Returns false if the call must be an operation. */
-static bool list_pairs(direct *d)
+/* Lists the pairs up to the first that makes the call an operation; returns how many. The pushes of
+ * keys are counted here, while their slots are in the caches. */
+static int64_t list_pairs(direct *d)
 {
     const kv_key *keys = d->pairs->keys;
     const kv_array *stored = NULL;
-    direct_key *k = d->keys;
-    int64_t guess = 0;
-    for (int64_t i = 0; i < d->pairs->n; i++) {
+    int64_t guess = 0, i;
+    for (i = 0; i < d->pairs->n; i++) {
         kv_array *a = d->pairs->arrays[i];
         look_ahead(d, i, guess);
         if (i == 0 || !map_same_key(&keys[i], &keys[i - 1])) {
-            k += i > 0;
-            if (!(stored = list_key(d, i, guess, k)))
-                return false;
-            guess = k->number + 1;
+            int64_t number = find_slot(d, i, guess);
+            if (number < 0)
+                break;
+            slot *s = &d->store->slots.items[number];
+            stored = s->stored;
+            s->pushes += !d->pulls;
+            d->keys[d->nkeys++] = (direct_key){.stored = stored->data,
+                                               .size = (uint16_t)stored->size,
+                                               .dtype = stored->dtype};
+            guess = number + 1;
         }
         if (!is_ready(a, d->pulls) || a->dtype != stored->dtype || !array_same_shape(a, stored))
-            return false;
+            break;
         d->data[i] = a->data;
-        k->n++;
+        d->keys[d->nkeys - 1].n++;
     }
-    d->nkeys = d->pairs->n > 0 ? k + 1 - d->keys : 0;
-    return true;
+    return i;
+}
+
+/* Takes back the pushes that list_pairs has counted: those of the first n + 1 pairs. */
+static void uncount(const direct *d, int64_t n)
+{
+    const kv_key *keys = d->pairs->keys;
+    int64_t left = d->pulls ? 0 : d->nkeys;
+    for (int64_t i = 0; i <= n && left > 0; i++) {
+        if (i > 0 && map_same_key(&keys[i], &keys[i - 1]))
+            continue;
+        int64_t number = slot_find(&d->store->slots, &keys[i], -1);
+        d->store->slots.items[number].pushes--;
+        left--;
+    }
 }
 
 /* ---- The second pass ---- */
 
-static void push_key(direct *d, const direct_key *k, void *const *data)
+static void push_key(const direct_key *k, void *const *data)
 {
     const void *const *values = (const void *const *)data;
+    kv_dtype dtype = (kv_dtype)k->dtype;
     if (k->n == 1)
-        convert_elements(k->stored, k->dtype, values[0], k->dtype, k->size);
+        convert_elements(k->stored, dtype, values[0], dtype, k->size);
     else
-        sum_elements(k->stored, values, k->n, k->dtype, k->size);
-    d->store->slots.items[k->number].pushes++;
+        sum_elements(k->stored, values, k->n, dtype, k->size);
 }
 
 static void pull_key(const direct_key *k, void *const *data)
 {
-    for (int32_t j = 0; j < k->n; j++)
-        convert_elements(data[j], k->dtype, k->stored, k->dtype, k->size);
+    kv_dtype dtype = (kv_dtype)k->dtype;
+    for (uint32_t j = 0; j < k->n; j++)
+        convert_elements(data[j], dtype, k->stored, dtype, k->size);
 }
 
-static void run_keys(direct *d)
+static void run_keys(const direct *d)
 {
     void **data = d->data, **end = data + d->pairs->n;
     for (int64_t i = 0; i < d->nkeys; i++) {
         const direct_key *k = &d->keys[i];
         if (i + AHEAD < d->nkeys)
             __builtin_prefetch(k[AHEAD].stored, 1);
-        for (int32_t j = 0; j < k->n && data + j + AHEAD < end; j++)
+        for (uint32_t j = 0; j < k->n && data + j + AHEAD < end; j++)
             __builtin_prefetch(data[j + AHEAD], 1);
         if (d->pulls)
             pull_key(k, data);
         else
-            push_key(d, k, data);
+            push_key(k, data);
         data += k->n;
     }
     kv_assert(data == end, "a call of %lld pairs worked on %lld", (long long)d->pairs->n,
@@ -150,9 +163,12 @@ static int run(kv *store, const kv_pairs *pairs, bool pulls, bool *did, kv_err *
                 .keys = lists->keys,
                 .data = lists->data};
     engine_hold();
-    *did = list_pairs(&d);
+    int64_t listed = list_pairs(&d);
+    *did = listed == pairs->n;
     if (*did)
         run_keys(&d);
+    else
+        uncount(&d, listed);
     engine_let_go();
     return KV_OK;
 }
