@@ -93,7 +93,7 @@ readline_is := left out
 else ifneq ($(call has_header,readline/readline.h),)
 have_readline := 1
 readline_is := used
-LDLIBS_CLI += -lreadline
+LDLIBS_CLI += -ldl
 else ifeq ($(READLINE),1)
 missing += readline
 else

@@ -55,9 +55,9 @@ static bool fits(const direct *d, kv_array *stored)
            stored->size * kv_dtype_bytes((kv_dtype)stored->dtype) <= SMALL_ARRAY;
 }
 
-/* Returns the slot of the key of pair i, which is probably number `guess`, or -1 if the call must be
- * an operation. The values of a key must stand side by side in a push, which they do if the ranks
- * of keys ascend. */
+/* Returns the slot of the key of pair i, which is probably number `guess`, or -1 if the call must
+ * be an operation. The values of a key must stand side by side in a push, which they do if the
+ * ranks of keys ascend. */
 static int64_t find_slot(const direct *d, int64_t i, int64_t guess)
 {
     const slot_table *t = &d->store->slots;

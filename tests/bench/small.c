@@ -5,9 +5,9 @@
  *     small [--quick]
  *
  * The loop reads and writes what a call of the store cannot do without: of each array the first
- * line of its header, which it reads, and its elements, with the next arrays asked for ahead, on one
- * thread or on as many as the store has, whichever is faster. The two run in turn, so that their
- * ratio holds on a busy machine; before each a walk over other memory empties the caches.
+ * line of its header, which it reads, and its elements, with the next arrays asked for ahead, on
+ * one thread or on as many as the store has, whichever is faster. The two run in turn, so that
+ * their ratio holds on a busy machine; before each a walk over other memory empties the caches.
  */
 #include <pthread.h>
 #include <sched.h>
