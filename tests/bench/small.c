@@ -241,6 +241,20 @@ static void time_keys(const char *what, kv *store, const kv_key *keys, const lin
     free(arrays);
 }
 
+/* Each key holds the sum of what make_set gave the two values that were pushed. */
+static void check_sums(kv *store, const kv_key *each, const set *outs)
+{
+    kv_err e = {0};
+    must(kv_pull(store, each, nkeys, outs->arrays, NULL, &e), &e);
+    must(kv_wait(store, &e), &e);
+    for (int64_t k = 0; k < nkeys; k++)
+        for (int j = 0; j < FLOATS; j++)
+            if (outs->data[k][j] != 3 + 2 * (float)(k % 1000)) {
+                fprintf(stderr, "small: key %lld holds %g\n", (long long)k, outs->data[k][j]);
+                exit(1);
+            }
+}
+
 static void time_many_keys(int scattered)
 {
     kv_err e = {0};
@@ -257,6 +271,7 @@ static void time_many_keys(int scattered)
               &(lines){.a = &a, .b = &b, .stored = &c});
     time_keys(scattered ? "pull to 2, arrays all over the memory" : "pull to 2", store, keys,
               &(lines){.a = &c, .b = &b, .stored = &a, .pulls = 1});
+    check_sums(store, each, &c);
     kv_free(store);
     free_set(&a);
     free_set(&b);
