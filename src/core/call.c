@@ -16,9 +16,8 @@
 
 /* ---- Checks ---- */
 
-/* A text key is UTF-8 of bounded length, so that it can stand in messages and files. Like the
- * functions below that make an error it is no part of its caller, which would make room for texts
- * at each call. */
+/* A text key is UTF-8 of bounded length, so that it can stand in messages and files. It is no part of
+ * call_check_key, which would make room for the text at each call. */
 static __attribute__((noinline)) int check_text(const kv_key *key, kv_err *e)
 {
     char text[SLOT_KEY_TEXT];
@@ -37,7 +36,7 @@ static __attribute__((noinline)) int check_text(const kv_key *key, kv_err *e)
     return KV_E_KEY;
 }
 
-static __attribute__((noinline)) int kind_error(const kv_key *key, const kv_key *first, kv_err *e)
+static int two_kinds(const kv_key *key, const kv_key *first, kv_err *e)
 {
     char one[SLOT_KEY_TEXT], other[SLOT_KEY_TEXT];
     const kv_key *text = key->name ? key : first, *integer = key->name ? first : key;
@@ -50,25 +49,28 @@ static __attribute__((noinline)) int kind_error(const kv_key *key, const kv_key 
 int call_check_key(const kv_key *key, const kv_key *first, kv_err *e)
 {
     if (!key->name != !first->name)
-        return kind_error(key, first, e);
+        return two_kinds(key, first, e);
     return key->name ? check_text(key, e) : KV_OK;
+}
+
+static int no_array(const kv_key *key, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    kv_err_set(e, KV_E_VALUE, "key %s has no array (NULL)", slot_key_text(text, key));
+    return kv_err_key(e, key);
 }
 
 int call_check_form(const kv_pairs *p, kv_err *e)
 {
     const kv_key *keys = p->keys;
-    for (int64_t i = 0, n = p->n; i < n; i++) {
-        const kv_key *key = &keys[i];
-        int rc = call_check_key(key, keys, e);
-        if (rc)
-            return rc;
-        if (!p->arrays[i]) {
-            char text[SLOT_KEY_TEXT];
-            kv_err_set(e, KV_E_VALUE, "key %s has no array (NULL)", slot_key_text(text, key));
-            return kv_err_key(e, key);
-        }
+    int rc = KV_OK;
+    for (int64_t i = 0, n = p->n; i < n && !rc; i++) {
+        if (keys[i].name || keys[0].name)
+            rc = call_check_key(&keys[i], keys, e);
+        if (!rc && !p->arrays[i])
+            rc = no_array(&keys[i], e);
     }
-    return KV_OK;
+    return rc;
 }
 
 int call_find(const slot_table *t, const kv_key *key, int64_t guess, int64_t *number, kv_err *e)
@@ -89,8 +91,8 @@ int call_find(const slot_table *t, const kv_key *key, int64_t guess, int64_t *nu
     return rc;
 }
 
-static __attribute__((noinline)) int shape_error(const kv_key *key, const kv_array *held,
-                                                 const kv_array *a, const char *what, kv_err *e)
+static int shape_error(const kv_key *key, const kv_array *held, const kv_array *a, const char *what,
+                       kv_err *e)
 {
     char text[SLOT_KEY_TEXT], one[128], other[128];
     kv_err_set(e, KV_E_SHAPE, "key %s holds %s, this %s has shape %s", slot_key_text(text, key),
