@@ -29,7 +29,7 @@ ZSTD     ?= auto
 OPT      ?= -O2 -g
 LOOPS    ?= -O3
 loops     = $(LOOPS)
-WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
+WARN     := -Wall -Wextra -Werror=implicit-function-declaration -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 CFLAGS   ?=
 # -ffp-contract=off: every written operation is one rounding, on every machine.
 ALL_CFLAGS := -std=c17 -D_GNU_SOURCE $(OPT) $(WARN) -fno-common -ffp-contract=off -fPIC -pthread \
@@ -96,7 +96,7 @@ readline_is := left out
 else ifneq ($(call has_header,readline/readline.h),)
 have_readline := 1
 readline_is := used
-LDLIBS_CLI += -lreadline
+LDLIBS_CLI += -ldl
 else ifeq ($(READLINE),1)
 missing += readline
 else
@@ -386,7 +386,7 @@ $(BUILD)/dist_link: $(call obj,tests/dist/link.c src/distributed/mpi.c src/distr
 	$(link) $(LDLIBS_LIB) $(shell mpicc --showme:link 2>/dev/null)
 
 GPU_TESTS := $(if $(have_cxx),$(BUILD)/device/kvstore_cuda.so) $(BUILD)/gpu_works $(BUILD)/gpu_order $(BUILD)/gpu_conformance \
-             $(BUILD)/gpu_rules $(BUILD)/gpu_cache $(BUILD)/gpu_bench $(if $(have_mpi),$(BUILD)/device/aware.so) \
+             $(BUILD)/gpu_rules $(BUILD)/gpu_cache $(BUILD)/gpu_keys $(BUILD)/gpu_bench $(if $(have_mpi),$(BUILD)/device/aware.so) \
              $(if $(have_cuda),$(BUILD)/gpu_compile $(BUILD)/gpu_nccl_library)
 
 # Calls that fail and crashes: the library that counts, records, fails and kills, without and with memory; the
@@ -507,6 +507,9 @@ $(BUILD)/gpu_cache: $(BUILD)/cuda/cache.o
 $(BUILD)/gpu_compile: $(BUILD)/cuda/driver.o $(BUILD)/cuda/library.o
 $(BUILD)/gpu_nccl_library: $(BUILD)/cuda/nccl_table.o $(BUILD)/cuda/library.o
 
+gpu-dry: all $(BUILD)/device/kvstore_cuda.so ## registers, occupancy and accesses of all kernels of GPUs, from the compilers
+	@BUILD=$(BUILD) tests/device/dry
+
 bench-gpu: all $(BUILD)/gpu_bench ## the store on gpu(0) beside copies of the same device and PyTorch, with bars
 	@BUILD=$(BUILD) tests/device/bars
 
@@ -545,6 +548,13 @@ bench-checkpoints: all $(BUILD)/bench_checkpoints ## commands on checkpoints bes
 $(BUILD)/bench_%: $(BUILD)/tests/bench/%.o $(call obj,cli/bench/bench_stream.c cli/bench/bench_op.c) \
                   $(BUILD)/libkvstore.a
 	$(link) $(LDLIBS_LIB)
+
+bench-small: all $(BUILD)/bench_small ## single calls and tiny keys by the public header, beside loops, LMDB and redis
+	@BUILD=$(BUILD) tests/bench/look-ups
+
+# As a program of the user: the shared library, and of ours only the public headers.
+$(BUILD)/bench_small: tests/bench/small.c $(BUILD)/libkvstore.so $(BUILD)/flags
+	$(call say,LD)$(CC) -std=c17 -D_GNU_SOURCE -O3 -march=native $(WARN) -Isrc -Ilib/array -Ilib/base -Ilib -o $@ $< -L$(BUILD) -lkvstore -Wl,-rpath,'$$ORIGIN' -pthread
 
 bench-scale: all ## how the time of a push grows with bytes and with keys
 	@BUILD=$(BUILD) tests/bench/scale
@@ -700,5 +710,5 @@ $(absolute): $(CURDIR)/%: % ;
             $(sim_launch:$(BUILD)/%.o=%.c) $(wildcard tests/fuzz/*.c) $(FUZZ:%=replay/fuzz_%.c) \
             examples/sum.c examples/average.c))
 .PHONY: all chosen libraries examples demo test tests faults fuzz test-gpu test-launch setup check unit golden coverage asan ubsan tsan valgrind lint analyze format headers readme-check size truth mutants sim \
-        bench bench-checkpoints bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-dist bench-gpu peers manual install uninstall deb clean help force
+        bench bench-checkpoints bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-small bench-dist bench-gpu gpu-dry peers manual install uninstall deb clean help force
 .SECONDARY:
