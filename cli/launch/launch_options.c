@@ -216,11 +216,12 @@ static const shell_option job_options[] = {
      "go on without a worker that was lost, and do not begin again:\n"
      "with -s, and Open MPI 5 with ULFM",
      FLAG(elastic)},
-    {0, "spares", "N",
-     "N more ranks, which wait until `kvctl launch --grow [JOB]` makes one\n"
-     "of them a worker, at the next round: with -s (local)",
+    {0, "spares", "N", "N more ranks, which wait until --grow: with -s (local)",
      COUNT(spares, 1, MOST_RANKS), .by = BY(LAUNCH_LOCAL)},
-    {0, "grow", "[JOB]", NULL, TAKEN(refuse_grow)},
+    {0, "grow", "[JOB]",
+     "alone: make a spare of a job that runs a worker, at the next\n"
+     "round; JOB as for `kvctl attach`",
+     TAKEN(refuse_grow)},
     {0, "name", "NAME", "of the job, for `kvctl jobs` and `attach` (the number of its process;\n"
                         "k8s: that of the script)",
      NAMED(take_text, name)},

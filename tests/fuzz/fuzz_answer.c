@@ -439,6 +439,7 @@ static void answer_call(int rank, const link_rec *r, const buf *asked)
     case ASK_EPOCH:
     case ASK_ROUNDS:
     case ASK_LOOK:
+    case ASK_GROW:
     case ASK_KEYS:
     case ASK_SEND:
         break;
