@@ -266,7 +266,8 @@ $(KERNELS)/%.fatbin: cuda/%.cu cuda/kernel_element.cuh cuda/job.h
 	@echo '  NVCC  $(@F)'
 	@nvcc -I. -std=c++17 --fmad=false -Werror all-warnings $(CUDA_CODE) -fatbin -o $@ $<
 
-preludes := cuda/job.h cuda/kernel_element.cuh lib/vm/arith.h lib/vm/curve.h cuda/rule_element.cuh
+preludes := cuda/job.h cuda/kernel_element.cuh lib/base/philox_rounds.h lib/vm/arith.h lib/vm/curve.h \
+            lib/vm/noise.h cuda/rule_element.cuh
 $(BUILD)/prelude_%.c: scripts/embed $(preludes)
 	@mkdir -p $(@D)
 	@scripts/embed --text prelude_$* cuda/prelude.h $(filter %/$*.h %/$*.cuh,$(preludes)) > $@

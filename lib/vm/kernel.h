@@ -52,12 +52,16 @@ enum { KERNEL_LANES = 8 };
  */
 typedef void kernel_sum(float *sums, const float *terms, int64_t stride, int64_t n);
 
+/* to[i] = noise_normal(seed, draw, from + i) of noise.h, for n elements. */
+typedef void kernel_normals(float *to, uint64_t seed, uint64_t draw, uint64_t from, int64_t n);
+
 /* Kernels by prog_type, or KERNEL_WIDE, and by prog_op or number above; NULL where a type has no
  * such operation. */
 typedef struct kernel_table {
     const char *name;
     kernel_loop *run[KERNEL_TYPES][KERNEL_END];
     kernel_sum *sum;
+    kernel_normals *normals;
 } kernel_table;
 
 /* The fastest table that this processor can use. */

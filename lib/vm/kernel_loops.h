@@ -1,5 +1,6 @@
 /* The loops themselves, compiled once by each file that includes this. Such a file defines
- * KERNEL_TABLE, the name of the table to make, and KERNEL_NAME, what the table is called.
+ * KERNEL_TABLE, the name of the table to make, KERNEL_NAME, what the table is called, and
+ * KERNEL_VECTOR, how many bytes its vectors have.
  *
  * A loop's operands may be its destination, element by element, so `restrict` would be a lie;
  * NO_CARRY says what is true. -ffp-contract=off keeps every operation's own rounding, whatever
@@ -14,6 +15,7 @@
 #include "vm/arith.h"
 #include "vm/curve.h"
 #include "vm/kernel.h"
+#include "vm/kernel_noise.h"
 
 #define READ0
 #define READ1 const T a = (T)pa[i];
@@ -250,6 +252,7 @@ const kernel_table KERNEL_TABLE = {
         [KERNEL_WIDE] = {PROG_OPS(ENTRY_WIDE) KERNEL_MAP(ENTRY_WIDE)},
     },
     sum_lanes,
+    normals,
 };
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/philox.h"
 #include "engine/pool.h"
+#include "vm/kernel.h"
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
@@ -131,13 +132,13 @@ static char *draw(runner *r, int which, int64_t from, int64_t n)
 {
     char *to = r->normals + (int64_t)which * CHUNK_BYTES;
     uint64_t at = (uint64_t)r->a->t * PLAN_MAX_DRAWS + (uint64_t)which;
-    for (int64_t i = 0; i < n; i++) {
-        double z = philox_normal(philox_at(r->a->seed, PHILOX_RULES, at, (uint64_t)(from + i)));
-        if (r->p->type == PROG_F32)
-            ((float *)(void *)to)[i] = (float)z;
-        else
-            ((double *)(void *)to)[i] = z;
+    double *wide = (double *)(void *)to;
+    if (r->p->type == PROG_F32) {
+        kernel_best()->normals((float *)(void *)to, r->a->seed, at, (uint64_t)from, n);
+        return to;
     }
+    for (int64_t i = 0; i < n; i++)
+        wide[i] = philox_normal(philox_at(r->a->seed, PHILOX_RULES, at, (uint64_t)(from + i)));
     return to;
 }
 
