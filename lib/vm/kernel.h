@@ -52,6 +52,11 @@ enum { KERNEL_LANES = 8 };
  */
 typedef void kernel_sum(float *sums, const float *terms, int64_t stride, int64_t n);
 
+/* All instructions of a program (whole_list.h) on n elements of its arrays, five pointers of which
+ * those behind the last array are any that can be read; numbers[i]: the constants of each of the
+ * count instructions. */
+typedef void kernel_whole(float *const *arrays, const float *const *numbers, int count, int64_t n);
+
 /* to[i] = noise_normal(seed, draw, from + i) of noise.h, for n elements. */
 typedef void kernel_normals(float *to, uint64_t seed, uint64_t draw, uint64_t from, int64_t n);
 
@@ -62,6 +67,7 @@ typedef struct kernel_table {
     kernel_loop *run[KERNEL_TYPES][KERNEL_END];
     kernel_sum *sum;
     kernel_normals *normals;
+    kernel_whole *const *whole; /* by number in whole_list.h */
 } kernel_table;
 
 /* The fastest table that this processor can use. */

@@ -17,17 +17,24 @@
 #include "vm/kernel.h"
 #include "vm/kernel_noise.h"
 
-#define READ0
-#define READ1 const T a = (T)pa[i];
-#define READ2 READ1 const T b = (T)pb[i];
-#define READ3 READ2 const T c = (T)pc[i];
+#define READ0 const T a = 0, b = 0, c = 0;
+#define READ1 const T a = (T)pa[i], b = 0, c = 0;
+#define READ2 const T a = (T)pa[i], b = (T)pb[i], c = 0;
+#define READ3 const T a = (T)pa[i], b = (T)pb[i], c = (T)pc[i];
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 
 /* A loop over arity arrays of E that computes in T, named after the operation and the
- * type in use. */
+ * type in use; and its function of one element, with _at in the name. */
 #define LOOP(name, arity, expression)                                                              \
+    static inline T JOIN(name##_at, SUFFIX)(const T a, const T b, const T c, const T k0,           \
+                                            const T k1, const T k2, const T k3)                    \
+    {                                                                                              \
+        (void)a, (void)b, (void)c, (void)k0, (void)k1, (void)k2, (void)k3;                         \
+        return expression;                                                                         \
+    }                                                                                              \
+                                                                                                   \
     static void JOIN(name, SUFFIX)(void *dst, const void *va, const void *vb, const void *vc,      \
                                    const void *vk, int64_t n)                                      \
     {                                                                                              \
@@ -38,7 +45,7 @@
         (void)pa, (void)pb, (void)pc, (void)k0, (void)k1, (void)k2, (void)k3;                      \
         NO_CARRY for (int64_t i = 0; i < n; i++)                                                   \
         {                                                                                          \
-            READ##arity d[i] = (E)(expression);                                                    \
+            READ##arity d[i] = (E)JOIN(name##_at, SUFFIX)(a, b, c, k0, k1, k2, k3);                \
         }                                                                                          \
     }
 
@@ -233,6 +240,10 @@ static void sum_lanes(float *sums, const float *terms, int64_t stride, int64_t n
 }
 #endif
 
+/* ---- Whole programs -------------------------------------------------------------------------- */
+
+#include "vm/kernel_whole.h"
+
 /* An entry stands in the table of a type when its line in op_list.h has the letter of the type. */
 #define ENTRY_F(...) __VA_ARGS__
 #define ENTRY_W(...) __VA_ARGS__
@@ -253,6 +264,7 @@ const kernel_table KERNEL_TABLE = {
     },
     sum_lanes,
     normals,
+    whole_loops,
 };
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/num.h"
 #include "cpu/cpu.h"
 #include "vm/prog.h"
+#include "vm/whole_list.h"
 
 void prog_free(prog *p)
 {
@@ -70,10 +71,25 @@ static void run_block(const prog *p, char *const *place, char *aside, int64_t n,
     }
 }
 
+static void run_whole(const prog *p, void *const *arrays, int64_t n)
+{
+    float *array[WHOLE_ARRAYS];
+    const float *numbers[WHOLE_STEPS];
+    for (int32_t i = 0; i < p->ninsts; i++)
+        numbers[i] = (const float *)(const void *)(p->pool + p->insts[i].k);
+    for (int32_t s = 0; s < WHOLE_ARRAYS; s++)
+        array[s] = arrays[s < p->nslots ? s : 0];
+    p->whole(array, numbers, p->ninsts, n);
+}
+
 static void run_blocks(const prog *p, void *const *arrays, int64_t n, void *scratch, bool far)
 {
     if (n <= 0)
         return;
+    if (p->whole) {
+        run_whole(p, arrays, n);
+        return;
+    }
     char **place = scratch, *registers = (char *)scratch + places_bytes(p);
     char *aside = registers + (int64_t)p->reg_bytes * p->nregs;
     int64_t block = p->single || n < p->block ? n : p->block;
