@@ -1,6 +1,7 @@
 /* Every optimizer in place on one large float32 array, beside a loop that only reads and writes
  * what the optimizer has to, with the same threads, in turn: prints the fraction of that limit.
- * `kvctl bench --op optimizers` measures them on the arrays of a network.
+ * `kvctl bench --op optimizers` measures them on the arrays of a network. Some are also measured
+ * beside a loop of intrinsics that does the same operations (hand.h), and must give the same bits.
  *
  * What groupadagrad does depends on how long a row is: it is measured on a two-axis weight, with
  * rows of ROW elements, 64 unless told.
@@ -12,23 +13,65 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/pool.h"
-#include "kvstore.h"
 #include "bench/bench_op.h"
 #include "bench/bench_stream.h"
+#include "engine/pool.h"
+#include "hand.h"
+#include "kvstore.h"
 
 #define MAX_ARRAYS 8
+
+/* The same updates by hand, from zeros on. */
+typedef struct by_hand {
+    const hand *h; /* or NULL */
+    hand_arrays a;
+    int64_t n, t;
+} by_hand;
+
+static int begin_by_hand(by_hand *b, const char *name, kv_array *g, int64_t n, kv_err *e)
+{
+    const void *data;
+    *b = (by_hand){.h = hand_find(name), .n = n};
+    if (!b->h)
+        return KV_OK;
+    float *room = mem_alloc_data((1 + HAND_STATES) * n * 4, e);
+    if (!room || kv_array_read(g, &data, e))
+        return e->code;
+    memset(room, 0, (size_t)((1 + HAND_STATES) * n) * 4);
+    b->a = (hand_arrays){.w = room, .g = data};
+    for (int i = 0; i < HAND_STATES; i++)
+        b->a.state[i] = room + (1 + i) * n;
+    return KV_OK;
+}
+
+/* Returns true if the weights have the same bits; what is left behind whole vectors does not count.
+ */
+static bool end_by_hand(by_hand *b, kv *store, const kv_key *key, kv_array *w, kv_err *e)
+{
+    const void *data = NULL;
+    bool same = !b->h || (!kv_pull(store, key, 1, &w, NULL, e) && !kv_wait(store, e) &&
+                          !kv_array_read(w, &data, e) &&
+                          memcmp(data, b->a.w, (size_t)(b->n / 16 * 16) * 4) == 0);
+    if (b->h)
+        mem_free(b->a.w);
+    return same;
+}
 
 static int measure(const bench_optimizer *o, const char *name, kv_array *w, kv_array *g,
                    stream_mix *mix, int rounds, kv_err *e)
 {
-    double ours[99], limit[99];
+    double ours[99], limit[99], loop[99];
     kv *store;
     kv_key key = {1, NULL};
+    by_hand b;
+    if (begin_by_hand(&b, o->name, g, kv_array_size(g), e))
+        return e->code;
     if (kv_create("local", NULL, 0, &store, e) || kv_init(store, &key, 1, &w, NULL, e) ||
         kv_set_optimizer(store, o->optimizer, o->params, o->nparams, e) ||
         kv_push(store, &key, 1, &g, NULL, e) || kv_wait(store, e))
         return e->code;
+    if (b.h)
+        hand_run(b.h, &b.a, b.n, ++b.t);
     for (int i = 0; i < rounds; i++) {
         double t = stream_now();
         kv_push(store, &key, 1, &g, NULL, e);
@@ -37,11 +80,20 @@ static int measure(const bench_optimizer *o, const char *name, kv_array *w, kv_a
         t = stream_now();
         stream_run(mix, false);
         limit[i] = stream_now() - t;
+        t = stream_now();
+        if (b.h)
+            hand_run(b.h, &b.a, b.n, ++b.t);
+        loop[i] = stream_now() - t;
     }
+    bool same = end_by_hand(&b, store, &key, w, e);
     kv_free(store);
-    double ratio = stream_ratio(ours, limit, rounds);
-    printf("%-26s %9.1f %9.1f  %.2f\n", name, stream_median(ours, rounds) * 1e3,
-           stream_median(limit, rounds) * 1e3, ratio);
+    double of_limit = stream_ratio(ours, limit, rounds), of_loop = stream_ratio(ours, loop, rounds);
+    printf("%-26s %9.1f %9.1f  %.2f", name, stream_median(ours, rounds) * 1e3,
+           stream_median(limit, rounds) * 1e3, of_limit);
+    if (b.h)
+        printf("  %9.1f  %.2f%s", stream_median(loop, rounds) * 1e3, of_loop,
+               same ? "" : "  and other bits");
+    putchar('\n');
     return e->code;
 }
 
@@ -79,7 +131,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", e.text);
         return 1;
     }
-    printf("%-26s %9s %9s  of the limit (medians, %d threads)\n", "optimizer", "ours ms",
+    printf("%-26s %9s %9s  of it    loop ms  of it (medians, %d threads)\n", "optimizer", "ours ms",
            "limit ms", pool_workers());
     for (const bench_optimizer *o = bench_optimizers; o->name; o++) {
         if (argc > 3 && strcmp(argv[3], o->name) != 0)
