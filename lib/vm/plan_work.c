@@ -127,14 +127,38 @@ runner *plan_work_worker(shared *s, int worker)
 
 /* ---- Chunks ---------------------------------------------------------------------------------- */
 
-/* Standard normal numbers for the elements from … of the array. */
-static char *draw(runner *r, int which, int64_t from, int64_t n)
+/* Elements that are drawn between two requests for memory. */
+enum { DRAW_STEP = 256 };
+
+/* Asks for n elements of a chunk of the weight and the input, the i-th and on. */
+static void ask_for_memory(const runner *r, const chunk *c, int64_t i, int64_t n)
 {
+    const plan_arrays *a = r->a;
+    int64_t weight = kv_dtype_bytes(a->stored_dtype), input = kv_dtype_bytes(a->input_dtype);
+    const char *w = (const char *)a->stored + (c->from + i) * weight;
+    const char *g = (const char *)c->input + i * input;
+    for (int64_t at = 0; at < n * weight; at += 64)
+        __builtin_prefetch(w + at, 1, 2);
+    for (int64_t at = 0; c->input && at < n * input; at += 64)
+        __builtin_prefetch(g + at, 0, 2);
+}
+
+/* Standard normal numbers for the elements of a chunk. They take longer to make than what the pass
+ * reads takes to arrive, so that is asked for meanwhile. */
+static char *draw(runner *r, int which, const chunk *c)
+{
+    int64_t from = c->from, n = c->n;
     char *to = r->normals + (int64_t)which * CHUNK_BYTES;
     uint64_t at = (uint64_t)r->a->t * PLAN_MAX_DRAWS + (uint64_t)which;
     double *wide = (double *)(void *)to;
     if (r->p->type == PROG_F32) {
-        kernel_best()->normals((float *)(void *)to, r->a->seed, at, (uint64_t)from, n);
+        for (int64_t i = 0; i < n; i += DRAW_STEP) {
+            int64_t m = n - i < DRAW_STEP ? n - i : DRAW_STEP;
+            if (r->a->far)
+                ask_for_memory(r, c, i, m);
+            kernel_best()->normals((float *)(void *)to + i, r->a->seed, at, (uint64_t)(from + i),
+                                   m);
+        }
         return to;
     }
     for (int64_t i = 0; i < n; i++)
@@ -175,7 +199,7 @@ void *plan_work_array(runner *r, int slot, const chunk *c)
     if (slot == PLAN_WEIGHT)
         return (char *)a->weight + from * kv_dtype_bytes(a->weight_dtype);
     if (slot >= PLAN_NORMAL)
-        return draw(r, slot - PLAN_NORMAL, from, c->n);
+        return draw(r, slot - PLAN_NORMAL, c);
     return (char *)a->states[slot - PLAN_STATE] + from * bytes;
 }
 
