@@ -387,7 +387,7 @@ $(BUILD)/dist_link: $(call obj,tests/dist/link.c src/distributed/mpi.c src/distr
 	$(link) $(LDLIBS_LIB) $(shell mpicc --showme:link 2>/dev/null)
 
 GPU_TESTS := $(if $(have_cxx),$(BUILD)/device/kvstore_cuda.so) $(BUILD)/gpu_works $(BUILD)/gpu_order $(BUILD)/gpu_conformance \
-             $(BUILD)/gpu_rules $(BUILD)/gpu_cache $(BUILD)/gpu_bench $(if $(have_mpi),$(BUILD)/device/aware.so) \
+             $(BUILD)/gpu_rules $(BUILD)/gpu_cache $(BUILD)/gpu_keys $(BUILD)/gpu_bench $(if $(have_mpi),$(BUILD)/device/aware.so) \
              $(if $(have_cuda),$(BUILD)/gpu_compile $(BUILD)/gpu_nccl_library)
 
 # Calls that fail and crashes: the library that counts, records, fails and kills, without and with memory; the
@@ -507,6 +507,9 @@ $(BUILD)/gpu_rules: $(prelude_obj)
 $(BUILD)/gpu_cache: $(BUILD)/cuda/cache.o
 $(BUILD)/gpu_compile: $(BUILD)/cuda/driver.o $(BUILD)/cuda/library.o
 $(BUILD)/gpu_nccl_library: $(BUILD)/cuda/nccl_table.o $(BUILD)/cuda/library.o
+
+gpu-dry: all $(BUILD)/device/kvstore_cuda.so ## registers, occupancy and accesses of all kernels of GPUs, from the compilers
+	@BUILD=$(BUILD) tests/device/dry
 
 bench-gpu: all $(BUILD)/gpu_bench ## the store on gpu(0) beside copies of the same device and PyTorch, with bars
 	@BUILD=$(BUILD) tests/device/bars
@@ -710,5 +713,5 @@ $(absolute): $(CURDIR)/%: % ;
             $(sim_launch:$(BUILD)/%.o=%.c) $(wildcard tests/fuzz/*.c) $(FUZZ:%=replay/fuzz_%.c) \
             examples/sum.c examples/average.c))
 .PHONY: all chosen libraries examples demo test tests faults fuzz test-gpu test-launch setup check unit golden coverage asan ubsan tsan valgrind lint analyze format headers readme-check size truth mutants sim \
-        bench bench-checkpoints bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-small bench-dist bench-gpu peers manual install uninstall deb clean help force
+        bench bench-checkpoints bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-small bench-dist bench-gpu gpu-dry peers manual install uninstall deb clean help force
 .SECONDARY:

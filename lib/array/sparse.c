@@ -30,11 +30,6 @@ int64_t sparse_row(const kv_array *a)
     return a->size > 0 && a->ndim > 0 ? a->size / a->shape[0] : a->size;
 }
 
-bool sparse_is_full(const kv_array *a)
-{
-    return a->storage == KV_DEFAULT || a->nrows == a->shape[0];
-}
-
 /* ---- Making ---------------------------------------------------------------------------------- */
 
 /* Takes ids, of which there are nrows and which may be NULL after a failure to allocate them. Data

@@ -16,8 +16,9 @@
 
 /* ---- Checks ---- */
 
-/* A text key is UTF-8 of bounded length, so that it can stand in messages and files. */
-static int check_text(const kv_key *key, kv_err *e)
+/* A text key is UTF-8 of bounded length, so that it can stand in messages and files. It is no part
+ * of call_check_key, which would make room for the text at each call. */
+static __attribute__((noinline)) int check_text(const kv_key *key, kv_err *e)
 {
     char text[SLOT_KEY_TEXT];
     size_t n = strnlen(key->name, KV_KEY_MAX + 1);
@@ -477,9 +478,4 @@ int call_find_pairs(call *c, bool sparse_too, kv_err *e)
 int64_t call_bytes_a_pair(void)
 {
     return 2 * sizeof(pair);
-}
-
-slot *call_slot(const call *c, const call_group *g)
-{
-    return &c->table->items[g->number];
 }
