@@ -231,12 +231,14 @@ static inline __attribute__((always_inline)) void sum_some(const kernel_terms *t
         memcpy(&total[s], terms[s].sums, sizeof total[s]);
     /* Both halves of a cache line one behind the other: lanes that begin at multiples of a page
      * share their places in the first cache, which has no more than for one of the terms. */
-    for (int64_t i = 0; i < n; i += 2 * KERNEL_LANES)
+    for (int64_t i = 0; i < n; i += 2 * KERNEL_LANES) {
+#pragma GCC unroll 4
         for (int s = 0; s < count; s++) {
             add_turned(&total[s], &terms[s], i);
             if (i + KERNEL_LANES < n)
                 add_turned(&total[s], &terms[s], i + KERNEL_LANES);
         }
+    }
     for (int s = 0; s < count; s++)
         memcpy(terms[s].sums, &total[s], sizeof total[s]);
 }

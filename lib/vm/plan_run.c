@@ -34,8 +34,9 @@ static void copy_numbers(shared *s, const plan_pass *pass)
             continue;
         char *to = s->copies + (int64_t)i * PROG_REG_BYTES;
         size_t bytes = plan_work_number_bytes(s->p, i);
-        for (size_t at = 0; at < PROG_REG_BYTES; at += bytes)
-            memcpy(to + at, &s->number[i], bytes);
+        memcpy(to, &s->number[i], bytes);
+        for (size_t at = bytes; at < PROG_REG_BYTES; at *= 2)
+            memcpy(to + at, to, at);
     }
 }
 

@@ -15,7 +15,7 @@ enum { PARALLEL_SIZE = 1 << 17 };
 
 /* Elements of a batch of short rows: several sums of GROUP rows run side by side, and the caches
  * next to a processor hold the elements from one pass to the next. */
-enum { BATCH_SIZE = GROUP / 2 * PLAN_CHUNK };
+enum { BATCH_SIZE = GROUP * PLAN_CHUNK };
 
 static int64_t count_chunks(int64_t size)
 {
