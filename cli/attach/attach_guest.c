@@ -127,6 +127,10 @@ static int guest_check(const session *s, const ast *node, kv_err *e)
         return unit_err(s, node, e, KV_E_UNSUPPORTED, "attach reads what the job holds, no files");
     if (node->kind == STMT_SHOW && !(node->n > 1 && node->kid[1]))
         return KV_OK;
+    if (node->kind == AST_CALL)
+        return unit_err(s, node, e, KV_E_UNSUPPORTED,
+                        "attach reads only: a copy is all that `.%s()` would change",
+                        node->u.text);
     unit_err(s, node, e, KV_E_UNSUPPORTED, "attach reads only: %s",
              node->kind == STMT_SHOW     ? "what it shows goes into no file, command or variable"
              : node->kind == STMT_SHELL  ? "it runs no commands of the shell"
