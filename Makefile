@@ -29,7 +29,7 @@ ZSTD     ?= auto
 OPT      ?= -O2 -g
 LOOPS    ?= -O3
 loops     = $(LOOPS)
-WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
+WARN     := -Wall -Wextra -Werror=implicit-function-declaration -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 CFLAGS   ?=
 # -ffp-contract=off: every written operation is one rounding, on every machine.
 ALL_CFLAGS := -std=c17 -D_GNU_SOURCE $(OPT) $(WARN) -fno-common -ffp-contract=off -fPIC -pthread \

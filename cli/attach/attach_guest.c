@@ -71,7 +71,8 @@ static const struct allowed *find_allowed(const char *name)
 
 static int hint_commands(kv_err *e)
 {
-    return kv_err_hint(e, "info, list, pull, stat, plot, explain, profile, rounds, print");
+    return kv_err_hint(e, "it runs info, list, pull, stat, plot, explain, profile, rounds and "
+                          "print");
 }
 
 static int ignore_field(void *arg, const kv_field *fields, int n, kv_err *e)

@@ -113,7 +113,7 @@ teardown()
 <attach>:1:1: error[unsupported]: attach reads only, and has no `push`
     1 : push 3 1
       : ^^^^^^^^
- hint: info, list, pull, stat, plot, explain, profile, rounds, print
+ hint: it runs info, list, pull, stat, plot, explain, profile, rounds and print
 END
     run kvctl attach -c 'x = 1'
     assert_line --partial 'error[unsupported]: attach reads only: it sets no variables'
