@@ -545,7 +545,8 @@ bench-checkpoints: all $(BUILD)/bench_checkpoints ## commands on checkpoints bes
 	$(BUILD)/bench_checkpoints $(BUILD)/kvctl $(or $(IN),/dev/shm)
 	$(BUILD)/bench_checkpoints $(BUILD)/kvctl $(or $(LARGE),/var/tmp) large
 
-$(BUILD)/bench_optimizers: $(BUILD)/tests/bench/hand.o
+$(BUILD)/bench_optimizers: $(BUILD)/tests/bench/hand.o $(BUILD)/tests/bench/optimizer_loops.o
+$(BUILD)/tests/bench/optimizer_loops.o: ALL_CFLAGS += -O3 -march=native
 
 # They share the loop, the clock and the table of optimizers of `kvctl bench`.
 $(BUILD)/bench_%: $(BUILD)/tests/bench/%.o $(call obj,cli/bench/bench_stream.c cli/bench/bench_op.c) \

@@ -246,6 +246,9 @@ static void fill_arrays(plan_arrays *a, input *in, const kv_array *stored)
     a->row = stored->size > 0 && rows > 0 ? stored->size / rows : 1;
     a->input = input_at;
     a->input_dtype = in->dtype;
+    a->input_lies = in->values->sum || in->values->n > 1 || !in->values->same_dtype
+                        ? NULL
+                        : in->values->items[0]->data;
     a->room_bytes = sum_bytes(in->values->n);
     a->input_rows = rows_at;
     a->arg = in;
