@@ -301,9 +301,10 @@ static bool try_quantise_sum(quantise_code code, int64_t n)
     kv_err e = {0};
     pair src[N], residual[N], dst = pair_new(n * 4, 4);
     const void *from[N];
+    const float *host_src[N];
+    float *host_residual[N];
     void *more[N];
     send(&dst);
-    memset(host_of(&dst), 0, (size_t)n * 4);
     for (int s = 0; s < N; s++) {
         src[s] = pair_new(n * 4, 4 * s);
         residual[s] = pair_new(n * 4, 4);
@@ -312,9 +313,10 @@ static bool try_quantise_sum(quantise_code code, int64_t n)
         send(&src[s]), send(&residual[s]);
         from[s] = place_of(&src[s]);
         more[s] = place_of(&residual[s]);
-        quantise_sum(host_of(&dst), host_of(&dst), host_of(&residual[s]), host_of(&src[s]), code,
-                     0.5f, n, false);
+        host_src[s] = host_of(&src[s]);
+        host_residual[s] = host_of(&residual[s]);
     }
+    quantise_sum(host_of(&dst), NULL, host_residual, host_src, N, code, 0.5f, n, false);
     gpu_job job = {.dst = place_of(&dst), .n = n, .src = from, .nsrc = N, .more = more, .nmore = N,
                    .threshold = 0.5f, .code = code};
     must(gpu->run(device, GPU_QUANTISE_SUM, &job, 1, &e), &e);
