@@ -32,6 +32,14 @@ void convert_to_odd(float *dst, const void *src, kv_dtype from, int64_t n);
 void sum_elements(void *dst, const void *const *src, int64_t nsrc, kv_dtype dtype, int64_t n);
 void stream_sum(void *dst, const void *const *src, int64_t nsrc, kv_dtype dtype, int64_t n);
 
+/* The same sum to each of ndst places in one pass, 1 <= ndst <= STREAM_PLACES. A place may be a
+ * source, but the first one only src[0]. Returns false, and nothing is written, where one pass is
+ * not possible: the places begin at different bytes of a line, or there are too few or too many
+ * sources. */
+enum { STREAM_PLACES = 16 };
+bool stream_sums(void *const *dst, int64_t ndst, const void *const *src, int64_t nsrc,
+                 kv_dtype dtype, int64_t n);
+
 /* The bytes at src to each of ndst places. */
 void stream_copies(void *const *dst, int64_t ndst, const void *src, int64_t bytes);
 
