@@ -270,7 +270,8 @@ static void fill_block(const filling *f, int64_t k, int64_t n, int64_t *cursor)
         if (a->rows != f->ids)
             memcpy(a->rows + k, f->ids + k, (size_t)n * sizeof *a->rows);
         if (at)
-            gather_rows(to, a->dtype, src->data, src->dtype, at, n, f->row, f->far);
+            gather_rows(to, a->dtype, src->data, src->dtype, at, n,
+                        at == room ? 0 : f->nids - k - n, f->row, f->far);
         else
             (f->far ? stream_convert : convert_elements)(to, a->dtype, from, src->dtype,
                                                          n * f->row);
@@ -295,8 +296,8 @@ static void fill(kv_array *const *to, int64_t n, const int64_t *ids, int64_t nid
     filling f = {.to = to, .n = n, .ids = ids, .nids = nids, .src = src, .row = sparse_row(src)};
     int64_t bytes = f.row * kv_dtype_bytes(to[0]->dtype);
     bytes = bytes > 0 ? bytes : 1;
-    f.block = FILL_BLOCK_BYTES / bytes < FILL_BLOCK_ROWS ? FILL_BLOCK_BYTES / bytes
-                                                         : FILL_BLOCK_ROWS;
+    f.block =
+        FILL_BLOCK_BYTES / bytes < FILL_BLOCK_ROWS ? FILL_BLOCK_BYTES / bytes : FILL_BLOCK_ROWS;
     f.block = f.block > 0 ? f.block : 1;
     f.part = FILL_PART_BYTES / bytes;
     f.part = f.part > f.block ? f.part / f.block * f.block : f.block;

@@ -74,9 +74,23 @@ static inline int64_t row_ids_find(const int64_t *ids, int64_t from, int64_t n, 
 }
 
 /* Row k of dst = row at[k] of src, converted, or zeros where at[k] is negative, for n rows of `row`
- * elements. */
+ * elements. more: as many numbers follow those n, whose rows are wanted next. */
 void gather_rows(void *dst, kv_dtype to, const void *src, kv_dtype from, const int64_t *at,
-                 int64_t n, int64_t row, bool far);
+                 int64_t n, int64_t more, int64_t row, bool far);
+
+/* Rows of an array, and room for some of them. */
+typedef struct row_move {
+    void *array, *room;
+    int64_t bytes; /* of a row */
+} row_move;
+
+/* Row k of each room = row at[k] of its array, for n rows. beside: NULL, or memory that is read
+ * behind this, beside_bytes for each row: it is asked for meanwhile. */
+void gather_each(const row_move *moves, int64_t nmoves, const int64_t *at, int64_t n, int64_t more,
+                 const void *beside, int64_t beside_bytes);
+
+/* Row at[k] of dst = row k of src, for n rows of that many bytes. */
+void scatter_rows(void *dst, const void *src, const int64_t *at, int64_t n, int64_t bytes);
 
 /* The sum of nsrc >= 1 row_sparse arrays with rows of `row` elements. dst has ndst rows, whose ids
  * (ascending) are those of all sources together. Each is 0, to which the sources that hold the row

@@ -208,7 +208,7 @@ static bool try_gather(kv_dtype dtype, int64_t n, int64_t row)
         at[k] = (int64_t)(draw() % 101) - 1;
     gpu_job job = {.dst = place_of(&dst), .n = n * row, .src = &place, .nsrc = 1, .to = dtype,
                    .row = row, .index = at, .nindex = n};
-    gather_rows(host_of(&dst), dtype, host_of(&src), dtype, at, n, row, false);
+    gather_rows(host_of(&dst), dtype, host_of(&src), dtype, at, n, 0, row, false);
     must(gpu->run(device, GPU_GATHER_ROWS, &job, 1, &e), &e);
     bool ok = same(&dst);
     pair_free(&src);
