@@ -2,12 +2,12 @@
  * with as many threads, in turn, so that the ratio holds on a busy machine. Of the project only the
  * public header is used.
  *
- *     rows [ELEMENTS [EVERY [ROUNDS [WIDTH…]]]]
+ *     rows [ELEMENTS [EVERY [ROUNDS [WIDTH...]]]]
  *
- * A key of ELEMENTS float32 is made of rows of WIDTH; one of EVERY rows, at random, is in the values
- * and in the outs. Row ids of a value ascend; those of a pull do, or come in any order, in which the
- * loop takes them as they are. What cannot be avoided is counted: a loop that makes an array writes
- * its row ids as well.
+ * A key of ELEMENTS float32 is made of rows of WIDTH; one of EVERY rows, at random, is in the
+ * values and in the outs. Row ids of a value ascend. Those of a pull ascend too, or come in any
+ * order, in which the loop takes them. Loops count what cannot be avoided: one that makes an array
+ * writes its row ids as well.
  */
 #include <math.h>
 #include <pthread.h>
@@ -303,8 +303,8 @@ static void measure(work w, kv_array *all)
     }
     check(&w);
     kv_free(w.store);
-    printf("%-10s %4lld floats %-9s %9.2f %9.2f  %.2f\n", w.name, (long long)row,
-           w.any_order ? "any order" : "ascending", median(ours, rounds) * 1e3,
+    printf("%s, %*lld floats, %-9s %9.2f %9.2f  %.2f\n", w.name, 13 - (int)strlen(w.name),
+           (long long)row, w.any_order ? "any order" : "ascending", median(ours, rounds) * 1e3,
            median(loop, rounds) * 1e3, median(ratio, rounds));
     fflush(stdout);
 }
@@ -367,7 +367,7 @@ static void measure_width(int64_t elements, int64_t every)
 int main(int argc, char **argv)
 {
     static const char *const usual[] = {"1", "16", "64", "512"};
-    int64_t elements = argc > 1 ? atoll(argv[1]) : 1 << 26, every = argc > 2 ? atoll(argv[2]) : 10;
+    int64_t elements = argc > 1 ? atoll(argv[1]) : 1 << 26, every = argc > 2 ? atoll(argv[2]) : 4;
     rounds = argc > 3 ? atoi(argv[3]) : rounds;
     int nwidths = argc > 4 ? argc - 4 : 4;
     cpu_set_t may;
@@ -382,8 +382,8 @@ int main(int argc, char **argv)
         made[v] = memory(elements / every, 4);
         made_ids[v] = memory(elements / every, 8);
     }
-    printf("one row of %-2lld                    ours ms   loop ms  of the loop (medians, %d threads)\n",
-           (long long)every, nthreads);
+    printf("%-32s %9s %9s  of the loop (medians, %d threads)\n", "row_sparse", "ours ms", "loop ms",
+           nthreads);
     for (int i = 0; i < nwidths; i++) {
         row = atoll(argc > 4 ? argv[4 + i] : usual[i]);
         if (row < 1 || row > elements / every)
