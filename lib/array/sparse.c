@@ -69,7 +69,8 @@ static int make_rows(kv_array **out, kv_dtype dtype, int ndim, const int64_t *sh
 /* Room for n ids, or NULL. */
 static int64_t *new_ids(int64_t n, kv_err *e)
 {
-    return mem_alloc(n > 0 ? n : 1, sizeof(int64_t), e);
+    int64_t most = INT64_MAX / (int64_t)sizeof(int64_t);
+    return mem_alloc_data(n <= most ? n * (int64_t)sizeof(int64_t) : -1, e);
 }
 
 static int check_ids(int ndim, const int64_t *shape, int64_t nrows, const int64_t *ids, kv_err *e)
