@@ -489,12 +489,30 @@ static int check_utf8(const source *src, kv_err *e)
     bool ok = true;
     uint32_t size;
     for (uint32_t i = 0; i < src->len; i += size) {
+        size = 1;
+        if ((unsigned char)src->text[i] < 0x80)
+            continue;
         size = (uint32_t)utf8_length(src->text + i, src->len - i, &ok);
         if (!ok)
             return source_err(src, i, i + 1, e, KV_E_SYNTAX, "the byte \\x%02x is not UTF-8",
                               (unsigned char)src->text[i]);
     }
     return KV_OK;
+}
+
+/* A `!` command has the rest of its line, with the `}` that was to close the block around it. */
+static void hint_shell(const parser *p, kv_err *e)
+{
+    const source *src = p->lx.src;
+    bool begins = false, shell = false, closes = false;
+    for (size_t i = p->open; i < src->len && src->text[i] != '\n'; i++) {
+        char c = src->text[i];
+        shell = shell || (begins && c == '!');
+        closes = closes || (shell && c == '}');
+        begins = c == '{' || c == ';' || (begins && c == ' ');
+    }
+    if (closes)
+        kv_err_hint(e, "a `!` command takes the rest of its line: close the block on the next one");
 }
 
 int unit_read(session *s, unit **out, const char *name, char *text, size_t n, int line,
@@ -523,6 +541,8 @@ int unit_read(session *s, unit **out, const char *name, char *text, size_t n, in
     u->body = statement_parse_all(&p);
     if (incomplete)
         *incomplete = !u->body && p.lx.incomplete;
+    if (!u->body && p.lx.incomplete && p.is_open)
+        hint_shell(&p, e);
     parse_release(&p);
     if (!u->body)
         return e->code;

@@ -10,6 +10,7 @@
 #include "base/kv_assert.h"
 #include "base/map.h"
 #include "core/call_batch.h"
+#include "core/call_direct.h"
 #include "core/call_trace.h"
 #include "core/pull.h"
 #include "core/push.h"
@@ -45,11 +46,10 @@ static int init_key(slot_table *t, int64_t old_n, const kv_key *key, kv_array *v
         rc = compression_check(key, value, e);
     if (rc)
         return rc;
+    if (number >= 0 && number < old_n)
+        return slot_refuse_inited(key, e);
     if (number >= 0) {
-        kv_err_set(e, KV_E_KEY,
-                   number < old_n ? "key %s is initialised already"
-                                  : "key %s stands twice in the call",
-                   slot_key_text(text, key));
+        kv_err_set(e, KV_E_KEY, "key %s stands twice in the call", slot_key_text(text, key));
         kv_err_key(e, key);
         return KV_E_KEY;
     }
@@ -93,7 +93,9 @@ int local_push(void *self, const kv_pairs *values, const kv_call *how, kv_err *e
     kv *s = self;
     call *c;
     bool did;
-    int rc = call_in_batches(s, &push_ops, values, false, &did, e);
+    int rc = call_direct_push(s, values, &did, e);
+    if (!rc && !did)
+        rc = call_in_batches(s, &push_ops, values, false, &did, e);
     if (rc || did)
         return rc;
     rc = call_new(&c, s, &push_ops, values, e);
@@ -114,10 +116,14 @@ int local_pull(void *self, const kv_pairs *outs, const kv_call *how, kv_err *e)
 {
     kv *s = self;
     call *c;
-    bool did, fills = how && how->flags & KV_FILL_SPARSE && has_sparse(outs);
-    int rc = call_in_batches(s, &pull_ops, outs, false, &did, e);
+    bool did;
+    int rc = call_direct_pull(s, outs, &did, e);
+    if (!rc && !did)
+        rc = call_in_batches(s, &pull_ops, outs, false, &did, e);
+    s->pulled_dense |= did; /* both take default arrays alone */
     if (rc || did)
         return rc;
+    bool fills = how && how->flags & KV_FILL_SPARSE && has_sparse(outs);
     rc = call_new(&c, s, fills ? &row_pull_all_ops : &pull_ops, outs, e);
     if (!rc)
         rc = call_prepare(c, e);

@@ -1,6 +1,7 @@
 # kvctl as a process: stdin and stdout, pipes, exit codes, full disks, signals.
 
 load help
+bats_require_minimum_version 1.5.0
 
 @test "process: a script on stdin, in -c, in -f and as a file are one thing" {
     echo 'print 2 + 2' >four.kv
@@ -239,4 +240,10 @@ dist_device_sync dist_device_async horovod byteps"
     refute_output --partial "nothing sets"
     run kvctl --check -f a.kv -c 'f = "x.kv"; source $f'
     assert_success
+}
+
+@test "process: only a prompt loads Readline" {
+    case $(ldd "$build/kvctl") in
+    *libreadline*) fail "a session without a prompt starts with Readline" ;;
+    esac
 }

@@ -617,7 +617,8 @@ TEST(parse_errors_of_brackets)
         {"f(1,\n 2\nb = 3", KV_E_SYNTAX, "3:1-2", "`b` stands where `)` is needed",
          "the `(` that is to be closed stands in line 1, column 2"},
         {"(1\n)]", KV_E_SYNTAX, "2:2-3", "`]` stands where the end is needed", NULL},
-        {"[\n(1 2)]", KV_E_SYNTAX, "2:4-5", "`2` stands where `)` is needed", NULL},
+        {"[\n(1 2)]", KV_E_SYNTAX, "2:4-5", "`2` stands where `)` is needed",
+         "a comma stands between two values"},
         {"a)", KV_E_SYNTAX, "1:2-3", "`)` stands where the end is needed", NULL},
     };
     LANG_ERRORS(rows, expression);
@@ -809,8 +810,8 @@ TEST(parse_words_of_the_language)
         CHECK(parse_is_reserved(reserved[i]));
     CHECK(!parse_is_reserved("by") && !parse_is_reserved("inf") && !parse_is_reserved("If"));
     CHECK(!parse_is_reserved("updater")); /* pages of MXNet have a variable of this name */
-    CHECK(parse_is_constant("inf", &x) && isinf(x));
-    CHECK(parse_is_constant("nan", &x) && isnan(x));
-    CHECK(parse_is_constant("pi", &x) && x > 3.14 && x < 3.15);
-    CHECK(!parse_is_constant("e", &x));
+    CHECK(parse_is_constant("inf", 3, &x) && isinf(x));
+    CHECK(parse_is_constant("nan", 3, &x) && isnan(x));
+    CHECK(parse_is_constant("pi", 2, &x) && x > 3.14 && x < 3.15);
+    CHECK(!parse_is_constant("e", 1, &x));
 }
