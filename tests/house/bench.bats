@@ -31,7 +31,7 @@ load ../cli/help
     run "$build/bench_rows" 40000 10 2 1 16
     assert_success
     for width in 1 16; do
-        for what in "push of 1" "push of 2" "sgd of 1 " "adam of 1" "pull of 1" "pull of 2"; do
+        for what in "push of 1" "push of 2" "sgd of 1" "adam of 1" "pull of 1" "pull of 2"; do
             assert_line --regexp "^$what, +$width floats, ascending +[0-9.]+ +[0-9.]+ +[0-9.]+\$"
         done
         assert_line --regexp "^pull of 1, +$width floats, any order +[0-9.]+ +[0-9.]+ +[0-9.]+\$"
