@@ -567,7 +567,7 @@ bench-quantise: $(BUILD)/bench_quantise ## compressing gradients as a fraction o
 	$<
 
 # Their limits are loops of their own, which get everything that the compiler can do on this machine.
-$(BUILD)/tests/bench/quantise.o $(BUILD)/tests/bench/rows.o: ALL_CFLAGS += -O3 -march=native
+$(BUILD)/tests/bench/quantise.o $(BUILD)/tests/bench/rows.o: ALL_CFLAGS += -O3 -march=native -fno-math-errno
 
 bench-dist: all $(BUILD)/bench_dist ## the types of several machines beside plain MPI loops
 	mpirun --oversubscribe --bind-to none -n 2 $(BUILD)/bench_dist sums

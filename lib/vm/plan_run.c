@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine/pool.h"
+#include "vm/plan_gather.h"
 #include "vm/plan_grid.h"
 #include "vm/plan_rows.h"
 #include "vm/plan_work.h"
@@ -278,10 +279,18 @@ static void run_present(runner *r, const plan_pass *pass, int64_t k, int64_t end
     const plan_arrays *a = r->a;
     bool input = pass->reads_input;
     int64_t bytes = plan_work_state_bytes(r->p);
+    plan_gather g;
+    plan_gather_init(&g, r, pass);
     while (k < end) {
         int64_t next = k + 1;
         while (next < end && a->rows[next] == a->rows[next - 1] + 1)
             next++;
+        if ((next - k) * a->row < PLAN_GATHER_ALONE && g.rows > 0) {
+            int64_t some = end - k < g.rows ? end - k : g.rows;
+            plan_gather_run(&g, r, pass, k, some, end - k - some);
+            k += some;
+            continue;
+        }
         if (k + ROWS_AHEAD < end)
             ask_for_row(a, pass, a->rows[k + ROWS_AHEAD], bytes);
         int64_t n = (next - k) * a->row;
