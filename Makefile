@@ -21,6 +21,7 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 READLINE ?= auto
 MPI      ?= auto
 CUDA     ?= auto
+PYTHON   ?= auto
 ZLIB     ?= auto
 XXHASH   ?= auto
 CRYPTO   ?= auto
@@ -121,6 +122,23 @@ else
 mpi_is := not found, the types of several machines are left out
 endif
 
+# The module for Python is built for that of the system, whose packages are Debian's, and later ones load it too.
+# A Python without headers, or before 3.11, gets none.
+PYTHON3 ?= $(or $(wildcard /usr/bin/python3),$(shell command -v python3))
+ifeq ($(PYTHON),0)
+python_is := left out
+else
+python_include := $(if $(PYTHON3),$(shell $(PYTHON3) -c 'import sys, sysconfig; print(sysconfig.get_path("include") if sys.version_info >= (3, 11) else "")' 2>/dev/null))
+ifneq ($(wildcard $(python_include)/Python.h),)
+have_python := 1
+python_is := used
+else ifeq ($(PYTHON),1)
+missing += Python 3.11
+else
+python_is := not found, the module for Python is left out
+endif
+endif
+
 # Only the driver over host memory, which tests/device runs, is C++.
 have_cxx := $(shell command -v $(firstword $(CXX)))
 
@@ -141,10 +159,10 @@ endif
 
 # ---- Building -------------------------------------------------------------------------------------
 
-all: chosen $(BUILD)/libkvstore.a $(BUILD)/libkvstore.so $(BUILD)/kvctl $(if $(have_mpi),$(BUILD)/kvstore_mpi.so) $(if $(have_cuda),$(BUILD)/kvstore_cuda.so) ## build the libraries and kvctl (the default)
+all: chosen $(BUILD)/libkvstore.a $(BUILD)/libkvstore.so $(BUILD)/kvctl $(if $(have_mpi),$(BUILD)/kvstore_mpi.so) $(if $(have_cuda),$(BUILD)/kvstore_cuda.so) $(if $(have_python),python) ## build the libraries and kvctl (the default)
 
 chosen: libraries
-	@echo '  readline: $(readline_is); MPI: $(mpi_is); CUDA: $(cuda_is)$(if $(left_out),; without $(left_out))'
+	@echo '  readline: $(readline_is); MPI: $(mpi_is); CUDA: $(cuda_is); Python: $(python_is)$(if $(left_out),; without $(left_out))'
 
 libraries:
 ifneq ($(strip $(missing)),)
@@ -307,6 +325,24 @@ $(BUILD)/tests/device/aware.o: ALL_CFLAGS += $(shell mpicc --showme:compile 2>/d
 $(BUILD)/device/aware.so: $(BUILD)/tests/device/aware.o
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $^ $(shell mpicc --showme:link 2>/dev/null)
 
+# The module for Python: an extension on the limited API, and a copy of its Python beside it. It finds the library
+# by $ORIGIN in the build folder and in a wheel, and where it is installed by its path.
+python_obj := $(call obj,$(wildcard src/python/*.c))
+python_src := $(wildcard src/python/kvstore/*.py src/python/kvstore/*.pyi) src/python/kvstore/py.typed
+PY := $(BUILD)/python/kvstore
+$(python_obj): ALL_CFLAGS += -isystem $(python_include)
+link_python = $(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $(1) $(python_obj) -L$(BUILD) -lkvstore -Wl,-rpath,'$(2)'
+
+python: $(PY)/_kvstore.abi3.so $(python_src:src/python/%=$(BUILD)/python/%)
+
+$(PY)/_kvstore.abi3.so: $(python_obj) $(BUILD)/libkvstore.so
+	@mkdir -p $(@D)
+	$(call link_python,$@,$$ORIGIN/../..)
+
+$(PY)/%: src/python/kvstore/%
+	@mkdir -p $(@D)
+	@cp $< $@
+
 # The C programs of examples/. A plugin is a shared object of its own; it links the shared library, which
 # the program that loads it has too.
 examples: $(BUILD)/examples/sum $(BUILD)/examples/average.so ## build the C examples, a program and a plugin
@@ -329,7 +365,7 @@ test: setup ## set up what is missing, build, run every test
 	@BUILD=$(BUILD) CC='$(CC)' CXX='$(CXX)' JOBS=$(JOBS) scripts/test $(SUITES)
 
 setup: ## install the packages that are missing (SETUP=0: never install)
-	@READLINE=$(READLINE) MPI=$(MPI) CXX='$(CXX)' scripts/setup
+	@READLINE=$(READLINE) MPI=$(MPI) PYTHON=$(PYTHON) CXX='$(CXX)' scripts/setup
 
 # ---- Tests ----------------------------------------------------------------------------------------
 
@@ -686,7 +722,7 @@ clean: ## remove everything that was built
 help: ## list these words
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1 \2/p' Makefile | \
 	    while read -r word text; do printf '  %-16s %s\n' "$$word" "$$text"; done
-	@echo '  options: BUILD= CC= OPT= CFLAGS= WERROR=1 V=1 ONLY= HARDEN= PREFIX= DESTDIR= READLINE= MPI= CUDA= ZLIB= XXHASH= CRYPTO= ZSTD= SETUP=0'
+	@echo '  options: BUILD= CC= OPT= CFLAGS= WERROR=1 V=1 ONLY= HARDEN= PREFIX= DESTDIR= READLINE= MPI= CUDA= PYTHON= ZLIB= XXHASH= CRYPTO= ZSTD= SETUP=0'
 
 # Goals with absolute paths, for the same reason.
 absolute := $(filter $(CURDIR)/%,$(MAKECMDGOALS))
@@ -695,7 +731,7 @@ $(absolute): $(CURDIR)/%: % ;
 -include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) $(dist_src) $(gpu_src) tests/unit/run.c $(UNIT) \
             $(conformance_src) tests/differential/main.c $(wildcard tests/truth/*.c) $(wildcard tests/sim/*.c) $(wildcard tests/faults/*.c) $(wildcard tests/bench/*.c) $(wildcard tests/dist/*.c) $(wildcard tests/device/*.c) \
             $(sim_launch:$(BUILD)/%.o=%.c) $(wildcard tests/fuzz/*.c) $(FUZZ:%=replay/fuzz_%.c) \
-            examples/sum.c examples/average.c))
-.PHONY: all chosen libraries examples demo test tests faults fuzz test-gpu test-launch setup check unit golden coverage asan ubsan tsan valgrind lint analyze format headers readme-check size truth mutants sim \
+            $(wildcard src/python/*.c) examples/sum.c examples/average.c))
+.PHONY: all chosen libraries python examples demo test tests faults fuzz test-gpu test-launch setup check unit golden coverage asan ubsan tsan valgrind lint analyze format headers readme-check size truth mutants sim \
         bench bench-checkpoints bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-dist bench-gpu peers manual install uninstall deb clean help force
 .SECONDARY:

@@ -1,0 +1,221 @@
+/* Calls that move arrays. */
+#include "py_calls.h"
+
+#include "py_pairs.h"
+#include "py_store.h"
+
+typedef struct call {
+    py_store *store;
+    py_pairs values, outs;
+    py_batch *batch;
+    kv_call how;
+    kv_err e;
+    int rc;
+    bool wait;
+    bool good; /* no exception is set */
+} call;
+
+static bool begin(call *c, PyObject *self, PyObject *priority, PyObject *wait)
+{
+    c->store = (py_store *)self;
+    c->how = (kv_call){0};
+    c->e = (kv_err){0};
+    c->rc = KV_OK;
+    c->wait = !wait || PyObject_IsTrue(wait) == 1;
+    py_pairs_init(&c->values);
+    py_pairs_init(&c->outs);
+    if (priority) {
+        long p = PyLong_AsLong(priority);
+        if (p == -1 && PyErr_Occurred())
+            return false;
+        c->how.priority = p > INT32_MAX ? INT32_MAX : p < INT32_MIN ? INT32_MIN : (int32_t)p;
+    }
+    if (!py_store_enter(c->store))
+        return false;
+    c->batch = py_batch_new();
+    if (!c->batch)
+        py_store_leave(c->store);
+    c->good = c->batch != NULL;
+    return c->good;
+}
+
+/* Outs that the caller looks at without asking the library. Without the GIL. */
+static void wait_for_outs(call *c, const py_pairs *outs)
+{
+    const void *data;
+    for (int64_t i = 0; i < outs->n && !c->rc; i++)
+        if (kv_array_storage(outs->arrays[i]) == KV_DEFAULT &&
+            kv_array_ctx(outs->arrays[i]).device == KV_CPU)
+            c->rc = kv_array_read(outs->arrays[i], &data, &c->e);
+}
+
+/* Behind the call of the library, still without the GIL. outs: NULL, or where results go. */
+static void settle(call *c, const py_pairs *outs)
+{
+    bool wrapped = c->batch->left > 1;
+    if (!c->rc && outs && c->wait && wrapped)
+        wait_for_outs(c, outs);
+    for (int64_t i = 0; i < c->values.n; i++)
+        kv_array_unref(c->values.arrays[i]);
+    for (int64_t i = 0; i < c->outs.n; i++)
+        kv_array_unref(c->outs.arrays[i]);
+    c->values.n = c->outs.n = 0;
+    if (!c->rc && c->wait && c->store->runs_python)
+        c->rc = kv_wait(c->store->kv, &c->e);
+}
+
+static PyObject *end(call *c)
+{
+    py_pairs_release(&c->values);
+    py_pairs_release(&c->outs);
+    bool waited = __atomic_load_n(&c->batch->left, __ATOMIC_ACQUIRE) > 1;
+    bool good = py_batch_end(c->batch, c->wait || c->rc) && c->good;
+    if (good && waited && c->wait && !c->rc) {
+        Py_BEGIN_ALLOW_THREADS
+        c->rc = kv_check(c->store->kv, &c->e);
+        Py_END_ALLOW_THREADS
+    }
+    PyObject *result = py_store_result(c->store, good ? c->rc : KV_OK, &c->e);
+    py_store_leave(c->store);
+    return good ? result : NULL;
+}
+
+PyObject *py_calls_init(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kw)
+{
+    static const char *const names[] = {"key", "value", NULL};
+    PyObject *in[2];
+    call c;
+    if (!py_args("init", names, 2, args, n, kw, in) || !begin(&c, self, NULL, NULL))
+        return NULL;
+    if ((c.good = py_pairs_add(&c.values, in[0], in[1], false, c.batch))) {
+        Py_BEGIN_ALLOW_THREADS
+        c.rc = kv_init(c.store->kv, c.values.keys, c.values.n, c.values.arrays, NULL, &c.e);
+        settle(&c, NULL);
+        Py_END_ALLOW_THREADS
+    }
+    return end(&c);
+}
+
+PyObject *py_calls_push(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kw)
+{
+    static const char *const names[] = {"key", "value", "priority", "wait", NULL};
+    PyObject *in[4];
+    call c;
+    if (!py_args("push", names, 2, args, n, kw, in) || !begin(&c, self, in[2], in[3]))
+        return NULL;
+    if ((c.good = py_pairs_add(&c.values, in[0], in[1], false, c.batch))) {
+        Py_BEGIN_ALLOW_THREADS
+        c.rc = kv_push(c.store->kv, c.values.keys, c.values.n, c.values.arrays, &c.how, &c.e);
+        settle(&c, NULL);
+        Py_END_ALLOW_THREADS
+    }
+    return end(&c);
+}
+
+/* Results cannot be copied into an out at the end of a call that nobody waits for. */
+static bool may_go_on(call *c)
+{
+    return c->wait || !c->batch->copies ||
+           py_fail(KV_E_USAGE, "an array of numpy.ascontiguousarray() is dense",
+                   "an out that is not dense is written at the end of the call, which wait=False "
+                   "does not wait for");
+}
+
+PyObject *py_calls_pull(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kw)
+{
+    static const char *const names[] = {"key", "out", "priority", "ignore_sparse", "wait", NULL};
+    PyObject *in[5];
+    call c;
+    if (!py_args("pull", names, 1, args, n, kw, in))
+        return NULL;
+    if (!in[1] || in[1] == Py_None)
+        return py_fail(KV_E_USAGE, "kv[key] gives a new array",
+                       "pull() needs an array to write into: out=");
+    if (!begin(&c, self, in[2], in[4]))
+        return NULL;
+    if (in[3] && PyObject_IsTrue(in[3]) == 0)
+        c.how.flags = KV_FILL_SPARSE;
+    if ((c.good = py_pairs_add(&c.outs, in[0], in[1], true, c.batch) && may_go_on(&c))) {
+        Py_BEGIN_ALLOW_THREADS
+        c.rc = kv_pull(c.store->kv, c.outs.keys, c.outs.n, c.outs.arrays, &c.how, &c.e);
+        settle(&c, &c.outs);
+        Py_END_ALLOW_THREADS
+    }
+    return end(&c);
+}
+
+/* pushpull and broadcast: values in, results out. */
+typedef int (*both)(kv *store, const kv_key *keys, int64_t n, kv_array *const *values,
+                    const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *call,
+                    kv_err *e);
+
+static PyObject *in_and_out(call *c, both f, PyObject *key, PyObject *value, PyObject *out,
+                            bool in_place)
+{
+    bool has_outs = out && out != Py_None;
+    c->good = py_pairs_add(&c->values, key, value, in_place && !has_outs, c->batch) &&
+              (!has_outs || py_pairs_add(&c->outs, key, out, true, c->batch)) && may_go_on(c);
+    if (c->good) {
+        Py_BEGIN_ALLOW_THREADS c->rc =
+            f(c->store->kv, c->values.keys, c->values.n, c->values.arrays, c->outs.keys, c->outs.n,
+              c->outs.arrays, &c->how, &c->e);
+        settle(c, has_outs ? &c->outs : &c->values);
+        Py_END_ALLOW_THREADS
+    }
+    return end(c);
+}
+
+PyObject *py_calls_pushpull(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kw)
+{
+    static const char *const names[] = {"key", "value", "out", "priority", "wait", NULL};
+    PyObject *in[5];
+    call c;
+    if (!py_args("pushpull", names, 2, args, n, kw, in) || !begin(&c, self, in[3], in[4]))
+        return NULL;
+    return in_and_out(&c, kv_pushpull, in[0], in[1], in[2], true);
+}
+
+PyObject *py_calls_broadcast(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kw)
+{
+    static const char *const names[] = {"key", "value", "out", "priority", NULL};
+    PyObject *in[4];
+    call c;
+    if (!py_args("broadcast", names, 2, args, n, kw, in) || !begin(&c, self, in[3], NULL))
+        return NULL;
+    return in_and_out(&c, kv_broadcast, in[0], in[1], in[2], false);
+}
+
+PyObject *py_calls_row_sparse_pull(PyObject *self, PyObject *const *args, Py_ssize_t n,
+                                   PyObject *kw)
+{
+    static const char *const names[] = {"key", "out", "priority", "row_ids", NULL};
+    PyObject *in[4];
+    py_pairs ids;
+    call c;
+    if (!py_args("row_sparse_pull", names, 1, args, n, kw, in))
+        return NULL;
+    if (!in[1] || in[1] == Py_None || !in[3] || in[3] == Py_None)
+        return py_fail(KV_E_USAGE, "", "row_sparse_pull() needs out= and row_ids=");
+    if (!begin(&c, self, in[2], NULL))
+        return NULL;
+    py_pairs_init(&ids);
+    c.good = py_pairs_add(&c.outs, in[0], in[1], true, c.batch) &&
+             py_pairs_add(&ids, in[0], in[3], false, c.batch);
+    /* One array of ids is for all outs of its key, as MXNet has it. */
+    bool shared = c.good && ids.n == 1 && c.outs.n > 1;
+    while (c.good && shared && c.values.n < c.outs.n)
+        c.good = py_pairs_add(&c.values, in[0], in[3], false, c.batch);
+    if (c.good && !shared && ids.n != c.outs.n)
+        c.good = py_fail(KV_E_USAGE, "", "%lld outs and %lld arrays of row ids",
+                         (long long)c.outs.n, (long long)ids.n);
+    if (c.good) {
+        Py_BEGIN_ALLOW_THREADS c.rc =
+            kv_row_sparse_pull(c.store->kv, c.outs.keys, c.outs.n,
+                               shared ? c.values.arrays : ids.arrays, c.outs.arrays, &c.how, &c.e);
+        settle(&c, NULL);
+        Py_END_ALLOW_THREADS
+    }
+    py_pairs_release(&ids);
+    return end(&c);
+}
+
