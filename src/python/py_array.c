@@ -51,12 +51,12 @@ static void *memory(kv_array *a, bool write)
     const void *from = NULL;
     void *data = NULL;
     kv_err e = {0};
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *gil = PyEval_SaveThread();
     if (write)
         kv_array_write(a, &data, &e);
     else
         kv_array_read(a, &from, &e);
-    Py_END_ALLOW_THREADS
+    PyEval_RestoreThread(gil);
     if (e.code)
         py_raise(&e);
     return write ? data : (void *)from;
@@ -142,9 +142,9 @@ static PyObject *dup_array(PyObject *self, PyObject *const *args, Py_ssize_t n)
     int rc;
     if (!a || n != 2 || !py_dtype(args[0], &dtype) || !py_ctx(args[1], &ctx))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *gil = PyEval_SaveThread();
     rc = kv_array_dup(&out, a, dtype, ctx, &e);
-    Py_END_ALLOW_THREADS
+    PyEval_RestoreThread(gil);
     return made(self, rc, out, &e);
 }
 
@@ -158,10 +158,10 @@ static PyObject *copy_from(PyObject *self, PyObject *value)
         return NULL;
     bool good = py_pairs_array(value, false, b, &from);
     if (good) {
-        Py_BEGIN_ALLOW_THREADS
+        PyThreadState *gil = PyEval_SaveThread();
         kv_array_copy(a, from, &e);
         kv_array_unref(from);
-        Py_END_ALLOW_THREADS
+        PyEval_RestoreThread(gil);
     }
     good = py_batch_end(b, true) && good;
     if (e.code)
@@ -178,9 +178,9 @@ static PyObject *to_storage(PyObject *self, int (*to)(kv_array **, kv_array *, k
     int rc;
     if (!a)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *gil = PyEval_SaveThread();
     rc = to(&out, a, &e);
-    Py_END_ALLOW_THREADS
+    PyEval_RestoreThread(gil);
     return rc ? py_raise(&e) : py_array_new(py.array, out); /* Python gives it a class */
 }
 
@@ -217,10 +217,10 @@ static PyObject *rows(PyObject *self, PyObject *none)
     int64_t n = 0;
     if (!a)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *gil = PyEval_SaveThread();
     kv_array_read_rows(a, &data, &e);
     n = e.code ? 0 : kv_array_nrows(a);
-    Py_END_ALLOW_THREADS
+    PyEval_RestoreThread(gil);
     if (e.code)
         return py_raise(&e);
     int64_t ids = n * (int64_t)sizeof(int64_t);
@@ -236,12 +236,12 @@ static PyObject *wait_to_read(PyObject *self, PyObject *none)
     kv_err e = {0};
     if (!a)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *gil = PyEval_SaveThread();
     if (kv_array_storage(a) == KV_ROW_SPARSE)
         kv_array_read_rows(a, &data, &e);
     else
         kv_array_read(a, &data, &e);
-    Py_END_ALLOW_THREADS
+    PyEval_RestoreThread(gil);
     if (e.code)
         return py_raise(&e);
     Py_RETURN_NONE;
@@ -358,10 +358,10 @@ static PyObject *array(PyObject *module, PyObject *const *args, Py_ssize_t n)
         return NULL;
     bool good = py_pairs_array(args[1], false, b, &from);
     if (good) {
-        Py_BEGIN_ALLOW_THREADS
+        PyThreadState *gil = PyEval_SaveThread();
         kv_array_dup(&a, from, kv_array_dtype(from), ctx, &e);
         kv_array_unref(from);
-        Py_END_ALLOW_THREADS
+        PyEval_RestoreThread(gil);
     }
     good = py_batch_end(b, true) && good;
     if (e.code)

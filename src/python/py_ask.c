@@ -13,9 +13,9 @@ PyObject *py_ask_capable(PyObject *self, PyObject *what)
     const char *text = PyUnicode_AsUTF8AndSize(what, NULL);
     if (!text || !py_store_enter(s))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *gil = PyEval_SaveThread();
     rc = kv_is_capable(s->kv, text, &yes, &e);
-    Py_END_ALLOW_THREADS
+    PyEval_RestoreThread(gil);
     py_store_leave(s);
     return rc ? py_raise(&e) : PyBool_FromLong(yes);
 }
@@ -52,10 +52,10 @@ PyObject *py_ask_keys(PyObject *self, PyObject *none)
         kv_err e = {0};
         int rc;
         bool none_left;
-        Py_BEGIN_ALLOW_THREADS
+        PyThreadState *gil = PyEval_SaveThread();
         none_left = i >= kv_num_keys(s->kv);
         rc = none_left ? KV_OK : kv_info_at(s->kv, i, &info, &e);
-        Py_END_ALLOW_THREADS
+        PyEval_RestoreThread(gil);
         if (none_left)
             break;
         PyObject *dict = rc ? py_raise(&e) : info_dict(&info);
@@ -82,9 +82,9 @@ PyObject *py_ask_find(PyObject *self, PyObject *key)
     py_batch *b = py_batch_new();
     bool good = b && py_pairs_key(key, &k, b);
     if (good) {
-        Py_BEGIN_ALLOW_THREADS
+        PyThreadState *gil = PyEval_SaveThread();
         rc = kv_await_key(s->kv, &k, &info, &e);
-        Py_END_ALLOW_THREADS
+        PyEval_RestoreThread(gil);
     }
     PyObject *result = !good ? NULL : rc ? py_raise(&e) : info_dict(&info);
     if (b)
@@ -119,9 +119,9 @@ static PyObject *describe(kv *store, PyObject *topic)
     PyObject *list = text ? PyList_New(0) : NULL;
     if (!list)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *gil = PyEval_SaveThread();
     rc = kv_describe(store, text, visit_row, list, &e);
-    Py_END_ALLOW_THREADS
+    PyEval_RestoreThread(gil);
     if (!rc)
         return list;
     Py_DECREF(list);

@@ -8,6 +8,7 @@ typedef struct call {
     py_store *store;
     py_pairs values, outs;
     py_batch *batch;
+    py_small small;
     kv_call how;
     kv_err e;
     int rc;
@@ -24,6 +25,7 @@ static bool begin(call *c, PyObject *self, PyObject *priority, PyObject *wait)
     c->wait = !wait || PyObject_IsTrue(wait) == 1;
     py_pairs_init(&c->values);
     py_pairs_init(&c->outs);
+    c->small = (py_small){0};
     if (priority) {
         long p = PyLong_AsLong(priority);
         if (p == -1 && PyErr_Occurred())
@@ -55,11 +57,8 @@ static void settle(call *c, const py_pairs *outs)
     bool wrapped = c->batch->left > 1;
     if (!c->rc && outs && c->wait && wrapped)
         wait_for_outs(c, outs);
-    for (int64_t i = 0; i < c->values.n; i++)
-        kv_array_unref(c->values.arrays[i]);
-    for (int64_t i = 0; i < c->outs.n; i++)
-        kv_array_unref(c->outs.arrays[i]);
-    c->values.n = c->outs.n = 0;
+    py_pairs_let_go(&c->values);
+    py_pairs_let_go(&c->outs);
     if (!c->rc && c->wait && c->store->runs_python)
         c->rc = kv_wait(c->store->kv, &c->e);
 }
@@ -68,16 +67,38 @@ static PyObject *end(call *c)
 {
     py_pairs_release(&c->values);
     py_pairs_release(&c->outs);
+    py_small_give(&c->store->small, &c->small);
     bool waited = __atomic_load_n(&c->batch->left, __ATOMIC_ACQUIRE) > 1;
     bool good = py_batch_end(c->batch, c->wait || c->rc) && c->good;
     if (good && waited && c->wait && !c->rc) {
-        Py_BEGIN_ALLOW_THREADS
+        PyThreadState *gil = PyEval_SaveThread();
         c->rc = kv_check(c->store->kv, &c->e);
-        Py_END_ALLOW_THREADS
+        PyEval_RestoreThread(gil);
     }
     PyObject *result = py_store_result(c->store, good ? c->rc : KV_OK, &c->e);
     py_store_leave(c->store);
     return good ? result : NULL;
+}
+
+/* Adds the values of a push, whose small ones are copied if the call waits. */
+static bool add_values(call *c, PyObject *key, PyObject *value)
+{
+    c->values.packs = c->wait;
+    if (!py_pairs_add(&c->values, key, value, false, c->batch))
+        return false;
+    if (!c->values.packed.n)
+        return true;
+    c->small = py_small_take(&c->store->small);
+    c->values.small = &c->small;
+    return py_small_reserve(&c->small, c->values.n);
+}
+
+/* The small ones among them, without the GIL. */
+static int fill_small(call *c)
+{
+    return c->values.small
+               ? py_small_fill(&c->small, &c->values.packed, c->values.arrays, c->values.n, &c->e)
+               : KV_OK;
 }
 
 PyObject *py_calls_init(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kw)
@@ -88,10 +109,10 @@ PyObject *py_calls_init(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
     if (!py_args("init", names, 2, args, n, kw, in) || !begin(&c, self, NULL, NULL))
         return NULL;
     if ((c.good = py_pairs_add(&c.values, in[0], in[1], false, c.batch))) {
-        Py_BEGIN_ALLOW_THREADS
+        PyThreadState *gil = PyEval_SaveThread();
         c.rc = kv_init(c.store->kv, c.values.keys, c.values.n, c.values.arrays, NULL, &c.e);
         settle(&c, NULL);
-        Py_END_ALLOW_THREADS
+        PyEval_RestoreThread(gil);
     }
     return end(&c);
 }
@@ -103,11 +124,12 @@ PyObject *py_calls_push(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
     call c;
     if (!py_args("push", names, 2, args, n, kw, in) || !begin(&c, self, in[2], in[3]))
         return NULL;
-    if ((c.good = py_pairs_add(&c.values, in[0], in[1], false, c.batch))) {
-        Py_BEGIN_ALLOW_THREADS
-        c.rc = kv_push(c.store->kv, c.values.keys, c.values.n, c.values.arrays, &c.how, &c.e);
+    if ((c.good = add_values(&c, in[0], in[1]))) {
+        PyThreadState *gil = PyEval_SaveThread();
+        if (!(c.rc = fill_small(&c)))
+            c.rc = kv_push(c.store->kv, c.values.keys, c.values.n, c.values.arrays, &c.how, &c.e);
         settle(&c, NULL);
-        Py_END_ALLOW_THREADS
+        PyEval_RestoreThread(gil);
     }
     return end(&c);
 }
@@ -136,10 +158,10 @@ PyObject *py_calls_pull(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
     if (in[3] && PyObject_IsTrue(in[3]) == 0)
         c.how.flags = KV_FILL_SPARSE;
     if ((c.good = py_pairs_add(&c.outs, in[0], in[1], true, c.batch) && may_go_on(&c))) {
-        Py_BEGIN_ALLOW_THREADS
+        PyThreadState *gil = PyEval_SaveThread();
         c.rc = kv_pull(c.store->kv, c.outs.keys, c.outs.n, c.outs.arrays, &c.how, &c.e);
         settle(&c, &c.outs);
-        Py_END_ALLOW_THREADS
+        PyEval_RestoreThread(gil);
     }
     return end(&c);
 }
@@ -153,14 +175,16 @@ static PyObject *in_and_out(call *c, both f, PyObject *key, PyObject *value, PyO
                             bool in_place)
 {
     bool has_outs = out && out != Py_None;
-    c->good = py_pairs_add(&c->values, key, value, in_place && !has_outs, c->batch) &&
+    c->good = (in_place && !has_outs ? py_pairs_add(&c->values, key, value, true, c->batch)
+                                     : add_values(c, key, value)) &&
               (!has_outs || py_pairs_add(&c->outs, key, out, true, c->batch)) && may_go_on(c);
     if (c->good) {
-        Py_BEGIN_ALLOW_THREADS c->rc =
-            f(c->store->kv, c->values.keys, c->values.n, c->values.arrays, c->outs.keys, c->outs.n,
-              c->outs.arrays, &c->how, &c->e);
+        PyThreadState *gil = PyEval_SaveThread();
+        if (!(c->rc = fill_small(c)))
+            c->rc = f(c->store->kv, c->values.keys, c->values.n, c->values.arrays, c->outs.keys,
+                      c->outs.n, c->outs.arrays, &c->how, &c->e);
         settle(c, has_outs ? &c->outs : &c->values);
-        Py_END_ALLOW_THREADS
+        PyEval_RestoreThread(gil);
     }
     return end(c);
 }
@@ -209,11 +233,12 @@ PyObject *py_calls_row_sparse_pull(PyObject *self, PyObject *const *args, Py_ssi
         c.good = py_fail(KV_E_USAGE, "", "%lld outs and %lld arrays of row ids",
                          (long long)c.outs.n, (long long)ids.n);
     if (c.good) {
-        Py_BEGIN_ALLOW_THREADS c.rc =
+        PyThreadState *gil = PyEval_SaveThread();
+        c.rc =
             kv_row_sparse_pull(c.store->kv, c.outs.keys, c.outs.n,
                                shared ? c.values.arrays : ids.arrays, c.outs.arrays, &c.how, &c.e);
         settle(&c, NULL);
-        Py_END_ALLOW_THREADS
+        PyEval_RestoreThread(gil);
     }
     py_pairs_release(&ids);
     return end(&c);

@@ -82,9 +82,9 @@ static PyObject *load_plugin(PyObject *module, PyObject *path)
     const char *text = PyUnicode_AsUTF8AndSize(path, NULL);
     if (!text)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *gil = PyEval_SaveThread();
     rc = kv_load_plugin(text, &e);
-    Py_END_ALLOW_THREADS
+    PyEval_RestoreThread(gil);
     return rc ? py_raise(&e) : Py_NewRef(Py_None);
 }
 

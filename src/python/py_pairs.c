@@ -24,14 +24,25 @@ void py_pairs_init(py_pairs *p)
 {
     p->n = 0;
     p->cap = PY_PAIRS_INSIDE;
+    p->packs = false;
+    p->packed = (py_packed){0};
+    p->small = NULL;
     p->keys = p->keys_inside;
     p->arrays = p->arrays_inside;
 }
 
-void py_pairs_release(py_pairs *p)
+void py_pairs_let_go(py_pairs *p)
 {
     for (int64_t i = 0; i < p->n; i++)
-        kv_array_unref(p->arrays[i]);
+        if (!p->small || i >= p->small->n || p->arrays[i] != p->small->arrays[i])
+            kv_array_unref(p->arrays[i]);
+    p->n = 0;
+}
+
+void py_pairs_release(py_pairs *p)
+{
+    py_pairs_let_go(p);
+    PyMem_Free(p->packed.data);
     if (p->keys != p->keys_inside) {
         PyMem_Free(p->keys);
         PyMem_Free(p->arrays);
@@ -190,11 +201,35 @@ bool py_pairs_array(PyObject *value, bool write, py_batch *b, kv_array **out)
 
 /* ---- Pairs ---- */
 
+/* 1: the value is a record now, 0: it is no small array of NumPy, -1: there is an exception. */
+static int pack_numpy(py_pairs *p, PyObject *value)
+{
+    const numpy_array *a = (numpy_array *)value;
+    int64_t bytes = 1;
+    if (Py_TYPE(value) != py.ndarray || (a->flags & (DENSE | ALIGNED)) != (DENSE | ALIGNED) ||
+        a->ndim > 8)
+        return 0;
+    kv_dtype dtype = dtype_of(a->descr);
+    for (int i = 0; i < a->ndim && bytes <= PY_SMALL_BYTES; i++)
+        bytes *= a->shape[i];
+    if (dtype == KV_DTYPE_END || bytes > PY_SMALL_BYTES)
+        return 0;
+    bytes *= kv_dtype_bytes(dtype);
+    if (bytes > PY_SMALL_BYTES)
+        return 0;
+    p->arrays[p->n] = NULL;
+    return py_small_pack(&p->packed, dtype, a->ndim, (const int64_t *)a->shape, a->data,
+                         (size_t)bytes)
+               ? 1
+               : -1;
+}
+
 static bool add_array(py_pairs *p, kv_key key, PyObject *value, bool write, py_batch *b)
 {
     if (p->n == p->cap && !grow(p))
         return false;
-    if (!py_pairs_array(value, write, b, &p->arrays[p->n]))
+    int packed = p->packs ? pack_numpy(p, value) : 0;
+    if (packed < 0 || (!packed && !py_pairs_array(value, write, b, &p->arrays[p->n])))
         return false;
     p->keys[p->n++] = key;
     return true;
@@ -236,6 +271,22 @@ static bool add_values(py_pairs *p, PyObject *key, PyObject *values, bool write,
     return true;
 }
 
+/* Of very many arrays none is in the caches: their heads and then what they point to are asked for
+ * some items before they are needed. */
+static void look_ahead(PyObject *values, Py_ssize_t i, Py_ssize_t n)
+{
+    if (!PyList_Check(values) || i + 16 >= n)
+        return;
+    const char *head = (const char *)PyList_GetItem(values, i + 16);
+    __builtin_prefetch(head);
+    __builtin_prefetch(head + 64);
+    PyObject *next = PyList_GetItem(values, i + 8);
+    if (Py_TYPE(next) == py.ndarray) {
+        __builtin_prefetch(((numpy_array *)next)->data);
+        __builtin_prefetch(((numpy_array *)next)->shape);
+    }
+}
+
 bool py_pairs_add(py_pairs *p, PyObject *key, PyObject *value, bool write, py_batch *b)
 {
     if (!is_list(key))
@@ -247,6 +298,7 @@ bool py_pairs_add(py_pairs *p, PyObject *key, PyObject *value, bool write, py_ba
                        is_list(value) ? "%zd keys and %zd values" : "%zd keys and one value", n,
                        is_list(value) ? length(value) : (Py_ssize_t)1);
     for (Py_ssize_t i = 0; i < n; i++) {
+        look_ahead(value, i, n);
         PyObject *k = item(key, i), *v = k ? item(value, i) : NULL;
         bool good = v && py_pairs_add(p, k, v, write, b);
         Py_XDECREF(k);

@@ -4,13 +4,17 @@
 #define PYTHON_PY_PAIRS_H
 
 #include "py_batch.h"
+#include "py_small.h"
 
 enum { PY_PAIRS_INSIDE = 4 };
 
 typedef struct py_pairs {
     int64_t n, cap;
     kv_key *keys;
-    kv_array **arrays; /* a reference each */
+    kv_array **arrays; /* a reference each, but those of small values */
+    bool packs; /* small values become records; their arrays are NULL until they are filled */
+    py_packed packed;
+    const py_small *small; /* whose arrays have no reference of this */
     kv_key keys_inside[PY_PAIRS_INSIDE];
     kv_array *arrays_inside[PY_PAIRS_INSIDE];
 } py_pairs;
@@ -39,7 +43,10 @@ bool py_pairs_options(PyObject *dict, kv_opt **opts, int *n, py_batch *b);
  * this module reads it. */
 bool py_pairs_know(PyObject *array, void *data, Py_ssize_t rows, Py_ssize_t columns);
 
-/* Gives the references to the arrays back. */
+/* Gives the references to the arrays back; without the GIL. There are no pairs then. */
+void py_pairs_let_go(py_pairs *p);
+
+/* The same, and the memory of the lists. */
 void py_pairs_release(py_pairs *p);
 
 #endif

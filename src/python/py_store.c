@@ -69,10 +69,11 @@ static void close_store(py_store *s)
     leave_list(s);
     if (s->forked)
         return; /* the other ranks and its threads are the parent's */
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *gil = PyEval_SaveThread();
     kv_free(store);
-    Py_END_ALLOW_THREADS
+    PyEval_RestoreThread(gil);
     s->runs_python = false;
+    py_small_release(&s->small);
     py_drain();
 }
 
@@ -155,9 +156,9 @@ static PyObject *create(PyObject *module, PyObject *const *args, Py_ssize_t n)
         return NULL;
     bool good = py_pairs_options(args[2], &opts, &nopts, b);
     if (good) {
-        Py_BEGIN_ALLOW_THREADS
+        PyThreadState *gil = PyEval_SaveThread();
         rc = kv_create(type, opts, nopts, &store, &e);
-        Py_END_ALLOW_THREADS
+        PyEval_RestoreThread(gil);
     }
     PyMem_Free(opts);
     py_batch_end(b, true);
@@ -177,9 +178,9 @@ static PyObject *load(PyObject *module, PyObject *const *args, Py_ssize_t n)
         n == 2 && class_of(args[0], &class) ? PyUnicode_AsUTF8AndSize(args[1], NULL) : NULL;
     if (!path)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *gil = PyEval_SaveThread();
     rc = kv_load(&store, path, &e);
-    Py_END_ALLOW_THREADS
+    PyEval_RestoreThread(gil);
     return rc ? py_raise(&e) : adopt_store(class, store);
 }
 
@@ -194,9 +195,9 @@ static PyObject *before_fork(PyObject *module, PyObject *none)
         kv_err e = {0};
         Py_INCREF((PyObject *)s);
         s->calls++;
-        Py_BEGIN_ALLOW_THREADS
+        PyThreadState *gil = PyEval_SaveThread();
         kv_wait(s->kv, &e);
-        Py_END_ALLOW_THREADS
+        PyEval_RestoreThread(gil);
         s->calls--;
         if (e.code && !s->late.code)
             s->late = e;

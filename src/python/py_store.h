@@ -6,7 +6,7 @@
 #ifndef PYTHON_PY_STORE_H
 #define PYTHON_PY_STORE_H
 
-#include "py_state.h"
+#include "py_small.h"
 
 typedef struct py_store {
     PyObject_HEAD
@@ -16,6 +16,7 @@ typedef struct py_store {
     bool is_shared;   /* of several machines: a forked child has no part in it */
     bool forked;      /* this process is such a child */
     PyObject *raised; /* the first exception of an updater that no call has raised yet */
+    py_small small;   /* see py_small.h */
     kv_err late;      /* an error that was found when a fork waited; kv_wait would have told it */
     struct py_store *next, **link; /* in the list of all open stores */
 } py_store;

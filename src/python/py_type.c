@@ -57,9 +57,9 @@ static PyObject *set(PyObject *self, PyObject *const *args, Py_ssize_t n)
     py_batch *b = py_batch_new();
     bool good = b && py_pairs_options(args[2], &opts, &nopts, b);
     if (good) {
-        Py_BEGIN_ALLOW_THREADS
+        PyThreadState *gil = PyEval_SaveThread();
         rc = what->set(s->kv, text, opts, nopts, &e);
-        Py_END_ALLOW_THREADS
+        PyEval_RestoreThread(gil);
         if (!rc && what->replaces)
             s->runs_python = false;
     }
@@ -89,9 +89,9 @@ static PyObject *act(PyObject *self, PyObject *name)
         return NULL;
     while (PyUnicode_CompareWithASCIIString(name, what->name))
         what++;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *gil = PyEval_SaveThread();
     rc = what->act(s->kv, &e);
-    Py_END_ALLOW_THREADS
+    PyEval_RestoreThread(gil);
     PyObject *result = py_store_result(s, rc, &e);
     py_store_leave(s);
     return result;
@@ -105,9 +105,9 @@ static PyObject *wait_method(PyObject *self, PyObject *none)
     int rc;
     if (!py_store_enter(s))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *gil = PyEval_SaveThread();
     rc = kv_wait(s->kv, &e);
-    Py_END_ALLOW_THREADS
+    PyEval_RestoreThread(gil);
     if (s->late.code) { /* it came first */
         e = s->late;
         rc = e.code;
@@ -150,9 +150,9 @@ static PyObject *file(PyObject *self, PyObject *const *args, Py_ssize_t n)
         return NULL;
     while (PyUnicode_CompareWithASCIIString(args[0], what->name))
         what++;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *gil = PyEval_SaveThread();
     rc = what->use(s->kv, path, &e);
-    Py_END_ALLOW_THREADS
+    PyEval_RestoreThread(gil);
     PyObject *result = py_store_result(s, rc, &e);
     py_store_leave(s);
     return result;
@@ -169,9 +169,9 @@ static PyObject *send_command(PyObject *self, PyObject *const *args, Py_ssize_t 
         return py_fail(KV_E_USAGE, "", "_send_command_to_servers() takes a number and a text");
     if (!body || !py_store_enter(s))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *gil = PyEval_SaveThread();
     rc = kv_send_command(s->kv, (int)head, body, &e);
-    Py_END_ALLOW_THREADS
+    PyEval_RestoreThread(gil);
     PyObject *result = py_store_result(s, rc, &e);
     py_store_leave(s);
     return result;
@@ -197,9 +197,9 @@ static PyObject *delete(PyObject *self, PyObject *keys)
             Py_XDECREF(key);
     }
     if (good) {
-        Py_BEGIN_ALLOW_THREADS
+        PyThreadState *gil = PyEval_SaveThread();
         rc = kv_delete(s->kv, k, n, &e);
-        Py_END_ALLOW_THREADS
+        PyEval_RestoreThread(gil);
     }
     PyMem_Free(k);
     if (b)
@@ -222,9 +222,9 @@ static PyObject *rename_key(PyObject *self, PyObject *const *args, Py_ssize_t n)
     py_batch *b = py_batch_new();
     bool good = b && py_pairs_key(args[0], &from, b) && py_pairs_key(args[1], &to, b);
     if (good) {
-        Py_BEGIN_ALLOW_THREADS
+        PyThreadState *gil = PyEval_SaveThread();
         rc = kv_rename(s->kv, &from, &to, &e);
-        Py_END_ALLOW_THREADS
+        PyEval_RestoreThread(gil);
     }
     if (b)
         py_batch_end(b, true);

@@ -114,9 +114,9 @@ PyObject *py_updater_set(PyObject *self, PyObject *function)
         Py_INCREF(function);
         *u = (updater){.function = function, .store = s, .later = {.act = release, .arg = u}};
     }
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *gil = PyEval_SaveThread();
     rc = kv_set_updater(s->kv, u ? call : NULL, u, u ? give_back : NULL, &e);
-    Py_END_ALLOW_THREADS
+    PyEval_RestoreThread(gil);
     if (rc && u) {
         Py_DECREF(function);
         PyMem_Free(u);
