@@ -237,6 +237,9 @@ static bool add_array(py_pairs *p, kv_key key, PyObject *value, bool write, py_b
 
 static bool is_list(PyObject *o)
 {
+    const PyTypeObject *type = Py_TYPE(o);
+    if (type == py.ndarray || type == &PyLong_Type) /* almost all of many */
+        return false;
     return PyList_Check(o) || PyTuple_Check(o);
 }
 

@@ -214,7 +214,9 @@ class ndarray(NDArray):
     __slots__ = ()
 
     def __repr__(self):
-        text = repr(self.asnumpy()).replace(", dtype=float32", "")
+        text = repr(self.asnumpy()).replace(", dtype=float32", "")  # the default here, where NumPy's is float64
+        if self._dtype == "float64":
+            text = text[:-1] + ", dtype=float64)"
         return text if self.context.device_type == "cpu" else f"{text[:-1]}, ctx={self.context})"
 
     def __str__(self):
