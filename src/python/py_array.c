@@ -45,6 +45,19 @@ static char *const formats[KV_DTYPE_END] = {
     [KV_BFLOAT16] = "H", /* the protocol has no letter for it */
 };
 
+/* The rows of a row_sparse array that holds all of them are its elements. */
+static void get_rows(kv_array *a, bool write, const void **from, void **data, kv_err *e)
+{
+    if (kv_array_nrows(a) != kv_array_shape(a)[0]) {
+        kv_err_set(e, KV_E_UNSUPPORTED, "a row_sparse array does not hold all its elements");
+        kv_err_hint(e, "tostype('default') makes a dense one, indices and data are what it holds");
+    } else if (write) {
+        kv_array_write_rows(a, data, e);
+    } else {
+        kv_array_read_rows(a, from, e);
+    }
+}
+
 /* Waits, without the GIL, for what the store does with the array. */
 static void *memory(kv_array *a, bool write)
 {
@@ -52,7 +65,9 @@ static void *memory(kv_array *a, bool write)
     void *data = NULL;
     kv_err e = {0};
     PyThreadState *gil = PyEval_SaveThread();
-    if (write)
+    if (kv_array_storage(a) == KV_ROW_SPARSE)
+        get_rows(a, write, &from, &data, &e);
+    else if (write)
         kv_array_write(a, &data, &e);
     else
         kv_array_read(a, &from, &e);
@@ -94,7 +109,7 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags)
         bytes *= sizes[i];
     }
     view->buf = data ? data : (void *)none;
-    view->len = kv_array_bytes(a);
+    view->len = kv_array_size(a) * kv_dtype_bytes(kv_array_dtype(a));
     view->readonly = !write;
     view->ndim = ndim;
     view->format = flags & PyBUF_FORMAT ? formats[kv_array_dtype(a)] : NULL;
@@ -297,6 +312,19 @@ static PyObject *get_size(PyObject *self, void *closure)
     return a ? PyLong_FromLongLong(kv_array_size(a)) : NULL;
 }
 
+static PyObject *get_nrows(PyObject *self, void *closure)
+{
+    (void)closure;
+    kv_array *a = elements(self);
+    int64_t n = 0;
+    if (!a)
+        return NULL;
+    PyThreadState *gil = PyEval_SaveThread();
+    n = kv_array_nrows(a);
+    PyEval_RestoreThread(gil);
+    return PyLong_FromLongLong(n);
+}
+
 static PyObject *get_ndim(PyObject *self, void *closure)
 {
     (void)closure;
@@ -450,6 +478,7 @@ static PyGetSetDef attributes[] = {
     {"size", get_size, NULL, "The number of elements.", NULL},
     {"nbytes", get_nbytes, NULL, "The bytes of the elements, and of row ids.", NULL},
     {"stype", get_stype, NULL, "\"default\" or \"row_sparse\".", NULL},
+    {"_nrows", get_nrows, NULL, NULL, NULL},
     {"_dtype", get_dtype, NULL, NULL, NULL},
     {"_ctx", get_ctx, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},

@@ -24,13 +24,15 @@ static bool take(PyObject *from, const char *name, PyObject **to)
 static PyObject *configure(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     (void)module;
-    PyObject *dtypes = NULL, *handed = NULL, *ndarray = NULL;
+    PyObject *dtypes = NULL, *handed = NULL, *sparse = NULL, *ndarray = NULL;
     if (n != 3 || !take(args[0], "error", &py.error) || !take(args[0], "adopt", &py.adopt) ||
         !take(args[0], "copy_back", &py.copy_back) || !take(args[0], "log", &py.log) ||
         !take(args[0], "write", &py.write) || !take(args[0], "handed", &handed) ||
+        !take(args[0], "handed_sparse", &sparse) ||
         !take(args[0], "ndarray", &ndarray) || !take(args[0], "dtypes", &dtypes))
         return NULL;
     py.handed = (PyTypeObject *)handed;
+    py.handed_sparse = (PyTypeObject *)sparse;
     py.ndarray = (PyTypeObject *)ndarray;
     PyObject *number, *descr;
     for (Py_ssize_t at = 0; PyDict_Next(dtypes, &at, &number, &descr);) {

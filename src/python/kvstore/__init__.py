@@ -24,7 +24,7 @@ from .errors import CopyWarning, KVError
 class _Configuration:
     """What the extension needs of Python."""
 
-    error, handed, ndarray = KVError, NDArray, numpy.ndarray
+    error, handed, handed_sparse, ndarray = KVError, NDArray, RowSparseNDArray, numpy.ndarray
     adopt, copy_back = staticmethod(_adopt.adopt), staticmethod(_adopt.copy_back)
     dtypes = _adopt.known_dtypes()
 

@@ -229,9 +229,10 @@ class RowSparseNDArray(NDArray):
     __slots__ = ()
 
     def _view(self, write):
-        if write:
-            raise KVError("a row_sparse array is not changed by element", "unsupported", "tostype('default') makes a dense one")
-        return numpy.asarray(self._dense()._as(NDArray)._view(False))
+        """Of an array that holds all its rows as of any other; else a copy, to read."""
+        if not write and self._nrows < self.shape[0]:
+            return self._dense()._as(NDArray)._view(False)
+        return super()._view(write)
 
     def _make(self, values):
         return NDArray._copy_of(values, None, self.context)
@@ -256,7 +257,8 @@ class RowSparseNDArray(NDArray):
         return self._dup(dtype_name(dtype), pair(self.context))
 
     def __array__(self, dtype=None, copy=None):
-        return self._view(False).astype(dtype) if dtype else self._view(False)
+        view = self._view(False)
+        return view.astype(dtype) if dtype else view
 
 
 def row_sparse(rows, indices, shape, dtype="float32", ctx=None):
