@@ -66,6 +66,8 @@ endif
 
 .DEFAULT_GOAL := all
 
+PYTHON3 ?= $(or $(wildcard /usr/bin/python3),$(shell command -v python3))
+
 # ---- What this machine has ------------------------------------------------------------------------
 # Only words that compile look; the others must work on a bare machine.
 
@@ -124,7 +126,6 @@ endif
 
 # The module for Python is built for that of the system, whose packages are Debian's, and later ones load it too.
 # A Python without headers, or before 3.11, gets none.
-PYTHON3 ?= $(or $(wildcard /usr/bin/python3),$(shell command -v python3))
 ifeq ($(PYTHON),0)
 python_is := left out
 else
@@ -247,8 +248,9 @@ $(BUILD)/libkvstore.a: $(lib_obj)
 	$(call say,AR)rm -f $@ && ar rcs $@ $^
 
 # The library calls itself straight: nothing of it is looked up by name when a process begins.
+link_library = $(CC) $(ALL_CFLAGS) $(LDFLAGS) -Wl,-Bsymbolic-functions -shared -Wl,-soname,$(SONAME) -o $(1) $(lib_obj) $(LDLIBS_LIB)
 $(BUILD)/$(SONAME): $(lib_obj)
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -Wl,-Bsymbolic-functions -shared -Wl,-soname,$(SONAME) -o $@ $^ $(LDLIBS_LIB)
+	$(call say,LD)$(call link_library,$@)
 
 $(BUILD)/libkvstore.so: $(BUILD)/$(SONAME)
 	@ln -sf $(SONAME) $@
@@ -331,7 +333,7 @@ python_obj := $(call obj,$(wildcard src/python/*.c))
 python_src := $(wildcard src/python/kvstore/*.py src/python/kvstore/*.pyi) src/python/kvstore/py.typed
 PY := $(BUILD)/python/kvstore
 $(python_obj): ALL_CFLAGS += -isystem $(python_include)
-link_python = $(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $(1) $(python_obj) -L$(BUILD) -lkvstore -Wl,-rpath,'$(2)'
+link_python = $(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $(1) $(python_obj) -L$(BUILD) -lkvstore $(if $(2),-Wl$(comma)-rpath$(comma)'$(2)')
 
 python: $(PY)/_kvstore.abi3.so $(python_src:src/python/%=$(BUILD)/python/%)
 
@@ -342,6 +344,20 @@ $(PY)/_kvstore.abi3.so: $(python_obj) $(BUILD)/libkvstore.so
 $(PY)/%: src/python/kvstore/%
 	@mkdir -p $(@D)
 	@cp $< $@
+
+# The same for a wheel, where the library lies in the module's folder.
+WHEEL := $(BUILD)/wheel/kvstore
+wheel: all ## build a wheel of the module for Python with the library, $(BUILD)/kvstore-VERSION-....whl
+ifdef have_python
+	@rm -rf $(WHEEL) && mkdir -p $(WHEEL)
+	@cp $(python_src) $(WHEEL)
+	$(call link_python,$(WHEEL)/_kvstore.abi3.so,$$ORIGIN)
+	$(call say,LD)$(call link_library,$(WHEEL)/libkvstore.so.0) -Wl,-rpath,'$$ORIGIN'
+	@strip --strip-unneeded $(WHEEL)/*.so*
+	@$(PYTHON3) scripts/wheel $(BUILD)/wheel $(VERSION) $(BUILD)
+else
+	@echo 'make wheel: there is no Python 3.11 with headers: apt-get install python3-dev' >&2; exit 1
+endif
 
 # The C programs of examples/. A plugin is a shared object of its own; it links the shared library, which
 # the program that loads it has too.
@@ -681,6 +697,8 @@ $(BUILD)/kvctl-language.7: cli/language.md scripts/manual
 SHARE  := $(PREFIX)/share
 MAN3   := $(SHARE)/man/man3
 MAN7   := $(SHARE)/man/man7
+# Where that Python looks, below the prefix.
+PYTHONDIR ?= $(if $(PYTHON3),$(shell $(PYTHON3) scripts/wheel --folder '$(PREFIX)' 2>/dev/null))
 # man kv_push shows the page that it is on.
 calls   = $(shell scripts/manual calls $(PUBLIC))
 
@@ -693,6 +711,8 @@ install: all manual ## install into $(DESTDIR)$(PREFIX)
 	install -m 755 $(BUILD)/kvctl $(DESTDIR)$(PREFIX)/bin
 	$(if $(have_mpi),install -m 644 $(BUILD)/kvstore_mpi.so $(DESTDIR)$(LIBDIR))
 	$(if $(have_cuda),install -m 644 $(BUILD)/kvstore_cuda.so $(DESTDIR)$(LIBDIR))
+	$(if $(have_python),install -d $(DESTDIR)$(PYTHONDIR)/kvstore && install -m 644 $(python_src) $(DESTDIR)$(PYTHONDIR)/kvstore && \
+	    $(call link_python,$(DESTDIR)$(PYTHONDIR)/kvstore/_kvstore.abi3.so,$(filter-out /usr/lib%,$(LIBDIR))))
 	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' '' 'Name: kvstore' \
 	    'Description: key-value store of arrays' 'Version: $(VERSION)' \
 	    'Cflags: -I$${prefix}/include' 'Libs: -L$${libdir} -lkvstore' \
@@ -712,6 +732,7 @@ uninstall: ## remove what install put there
 	    $(addprefix $(DESTDIR)$(SHARE)/,man/man1/kvctl.1 man/man7/kvctl-language.7 bash-completion/completions/kvctl \
 	        zsh/site-functions/_kvctl fish/vendor_completions.d/kvctl.fish) \
 	    $(DESTDIR)$(PREFIX)/bin/kvctl
+	$(if $(PYTHONDIR),rm -rf $(DESTDIR)$(PYTHONDIR)/kvstore)
 
 deb: all manual ## build a Debian package of kvctl and the library, $(BUILD)/kvctl_VERSION_ARCH.deb
 	@MAKE='$(MAKE)' BUILD='$(BUILD)' VERSION='$(VERSION)' HAVE_MPI='$(have_mpi)' scripts/deb
@@ -733,5 +754,5 @@ $(absolute): $(CURDIR)/%: % ;
             $(sim_launch:$(BUILD)/%.o=%.c) $(wildcard tests/fuzz/*.c) $(FUZZ:%=replay/fuzz_%.c) \
             $(wildcard src/python/*.c) examples/sum.c examples/average.c))
 .PHONY: all chosen libraries python examples demo test tests faults fuzz test-gpu test-launch setup check unit golden coverage asan ubsan tsan valgrind lint analyze format headers readme-check size truth mutants sim \
-        bench bench-checkpoints bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-dist bench-gpu peers manual install uninstall deb clean help force
+        bench bench-checkpoints bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-dist bench-gpu peers manual install uninstall deb wheel clean help force
 .SECONDARY:

@@ -36,6 +36,7 @@ typedef struct watch {
     bool is_over;  /* the job is */
     bool stopped;  /* it was when the rank ended */
     bool told_lost;
+    bool python;            /* the words are python3's */
     bool elastic;           /* workers may be gone */
     long gone_at, missed_at; /* bytes of these files that were read */
     int64_t beat_ms, next_ms; /* between two signs of life, and when the next one is due */
@@ -50,6 +51,12 @@ static void become_rank(const watch *w, char **words, int out, int err)
     if (w->folder) {
         dup2(out, STDOUT_FILENO);
         dup2(err, STDERR_FILENO);
+    }
+    if (w->python) {
+        setenv("PYTHONUNBUFFERED", "1", 0); /* its lines go into a pipe */
+        execvp("python3", words);
+        fprintf(stderr, "kvctl: python3 cannot be started: %s\n", strerror(errno));
+        _exit(EXIT_UNSUPPORTED);
     }
     execv("/proc/self/exe", words);
     fprintf(stderr, "kvctl: cannot be started again: %s\n", strerror(errno));
@@ -251,10 +258,10 @@ static int64_t read_beat_ms(void)
     return ms > 0 && ms < BEAT_MS ? (int64_t)ms : BEAT_MS;
 }
 
-/* launch-rank WORD...: the words of the rank. */
+/* launch-rank WORD...: the words of the rank, --python and those of python3 for one that is no kvctl. */
 int launch_rank(int argc, char **argv)
 {
-    static char self[] = "kvctl";
+    static char self[] = "kvctl", python[] = "python3";
     const char *number = getenv("OMPI_COMM_WORLD_RANK");
     if (argc < 1 || !number) {
         fprintf(stderr, "kvctl: launch-rank is for kvctl launch\n");
@@ -264,6 +271,7 @@ int launch_rank(int argc, char **argv)
     watch w = {.folder = getenv("KVSTORE_RUN_DIR"),
                .number = atoi(number),
                .parent = getppid(),
+               .python = strcmp(argv[0], "--python") == 0,
                .beat_ms = read_beat_ms(),
                .elastic = getenv("KVSTORE_ELASTIC") != NULL};
     sigset_t watched;
@@ -274,8 +282,11 @@ int launch_rank(int argc, char **argv)
     sigprocmask(SIG_BLOCK, &watched, &w.mask);
     signal(SIGPIPE, SIG_IGN);
     w.signals = signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC);
-    argv[-1] = self; /* it was "launch-rank" */
-    return w.signals < 0 ? EXIT_FAILED : run(&w, argv - 1);
+    if (w.python)
+        argv[0] = python; /* it was "--python" */
+    else
+        *--argv = self; /* it was "launch-rank" */
+    return w.signals < 0 ? EXIT_FAILED : run(&w, argv);
 }
 
 /* launch-tell RANK [SENTENCE [gone]]: from launch to the watchers and ranks of this host: the rank

@@ -49,6 +49,9 @@ static void wait_for_outs(call *c, const py_pairs *outs)
         if (kv_array_storage(outs->arrays[i]) == KV_DEFAULT &&
             kv_array_ctx(outs->arrays[i]).device == KV_CPU)
             c->rc = kv_array_read(outs->arrays[i], &data, &c->e);
+    kv_err why = {0};
+    if (c->rc == KV_E_PEER && kv_wait(c->store->kv, &why))
+        c->e = why; /* which rank is lost */
 }
 
 /* Behind the call of the library, still without the GIL. outs: NULL, or where results go. */
