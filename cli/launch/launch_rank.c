@@ -258,7 +258,7 @@ static int64_t read_beat_ms(void)
     return ms > 0 && ms < BEAT_MS ? (int64_t)ms : BEAT_MS;
 }
 
-/* launch-rank WORD...: the words of the rank, --python and those of python3 for one that is no kvctl. */
+/* launch-rank WORD...: the words of the rank; behind --python they are those of python3. */
 int launch_rank(int argc, char **argv)
 {
     static char self[] = "kvctl", python[] = "python3";
