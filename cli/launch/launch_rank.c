@@ -54,8 +54,8 @@ static void become_rank(const watch *w, char **words, int out, int err)
     }
     if (w->python) {
         setenv("PYTHONUNBUFFERED", "1", 0); /* its lines go into a pipe */
-        execvp("python3", words);
-        fprintf(stderr, "kvctl: python3 cannot be started: %s\n", strerror(errno));
+        execvp(words[0], words);
+        fprintf(stderr, "kvctl: %s cannot be started: %s\n", words[0], strerror(errno));
         _exit(EXIT_UNSUPPORTED);
     }
     execv("/proc/self/exe", words);
@@ -261,7 +261,7 @@ static int64_t read_beat_ms(void)
 /* launch-rank WORD...: the words of the rank; behind --python they are those of python3. */
 int launch_rank(int argc, char **argv)
 {
-    static char self[] = "kvctl", python[] = "python3";
+    static char self[] = "kvctl", python3[] = "python3";
     const char *number = getenv("OMPI_COMM_WORLD_RANK");
     if (argc < 1 || !number) {
         fprintf(stderr, "kvctl: launch-rank is for kvctl launch\n");
@@ -274,6 +274,7 @@ int launch_rank(int argc, char **argv)
                .python = strcmp(argv[0], "--python") == 0,
                .beat_ms = read_beat_ms(),
                .elastic = getenv("KVSTORE_ELASTIC") != NULL};
+    char *python = getenv("KVCTL_PYTHON"); /* as variables_take has left it */
     sigset_t watched;
     static const int signals[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
     sigemptyset(&watched);
@@ -283,7 +284,7 @@ int launch_rank(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     w.signals = signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC);
     if (w.python)
-        argv[0] = python; /* it was "--python" */
+        argv[0] = python && *python ? python : python3; /* it was "--python" */
     else
         *--argv = self; /* it was "launch-rank" */
     return w.signals < 0 ? EXIT_FAILED : run(&w, argv);

@@ -160,12 +160,18 @@ PyObject *py_calls_pull(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
         return NULL;
     if (in[3] && PyObject_IsTrue(in[3]) == 0)
         c.how.flags = KV_FILL_SPARSE;
+    int64_t ignored = 0;
+    c.how.ignored = &ignored;
     if ((c.good = py_pairs_add(&c.outs, in[0], in[1], true, c.batch) && may_go_on(&c))) {
         PyThreadState *gil = PyEval_SaveThread();
         c.rc = kv_pull(c.store->kv, c.outs.keys, c.outs.n, c.outs.arrays, &c.how, &c.e);
         settle(&c, &c.outs);
         PyEval_RestoreThread(gil);
     }
+    if (ignored && !c.store->told_ignored)
+        py_note(NULL, "a pull leaves row_sparse outs as they are: ignore_sparse=False fills them, "
+                      "row_sparse_pull() takes rows");
+    c.store->told_ignored |= ignored > 0;
     return end(&c);
 }
 

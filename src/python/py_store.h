@@ -14,6 +14,7 @@ typedef struct py_store {
     int calls;        /* that threads are in */
     bool runs_python; /* its updater is a function of Python: calls wait for it */
     bool is_shared;   /* of several machines: a forked child has no part in it */
+    bool told_ignored; /* that row_sparse outs are ignored */
     bool forked;      /* this process is such a child */
     PyObject *raised; /* the first exception of an updater that no call has raised yet */
     py_small small;   /* see py_small.h */

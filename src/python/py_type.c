@@ -279,12 +279,14 @@ static PyObject *get_in_transaction(PyObject *self, void *closure)
 
 static PyMethodDef methods[] = {
     {"init", FAST_KW(py_calls_init),
-     "init(key, value)\n\nPuts a copy of `value` under a key that is new; lists put several. Key: "
+     "init($self, key, value)\n--\n\nPuts a copy of `value` under a key that is new; lists put "
+     "several. Key: "
      "int or str, one kind "
      "a store.\nThe key keeps shape, dtype and storage of the value. On several machines the value "
      "of rank 0 counts."},
     {"push", FAST_KW(py_calls_push),
-     "push(key, value, priority=0, wait=True)\n\nSums the arrays of each key, left to right, in "
+     "push($self, key, value, priority=0, wait=True)\n--\n\nSums the arrays of each key, left to "
+     "right, in "
      "the dtype of the key, and "
      "hands the sum to the updater;\nwithout one the sum becomes the value. `value`: an array of "
      "the key's shape, or a "
@@ -295,22 +297,26 @@ static PyMethodDef methods[] = {
      "returns at once: then do not change or\nresize them before kv.wait(). A larger priority is "
      "sooner."},
     {"pull", FAST_KW(py_calls_pull),
-     "pull(key, out, priority=0, ignore_sparse=True, wait=True)\n\nWrites the newest value of a "
+     "pull($self, key, out=None, priority=0, ignore_sparse=True, wait=True)\n--\n\nWrites the "
+     "newest value of a "
      "key into `out`, an array "
      "of the key's shape or a list of them, converted to\nits dtype. With wait=False it returns "
      "before the elements are "
      "there, which kv.wait() waits for.\nrow_sparse outs are left as they are unless ignore_sparse "
      "is False."},
     {"pushpull", FAST_KW(py_calls_pushpull),
-     "pushpull(key, value, out=None, priority=0, wait=True)\n\npush, then pull, in one call. "
+     "pushpull($self, key, value, out=None, priority=0, wait=True)\n--\n\npush, then pull, in one "
+     "call. "
      "Without `out` the results go "
      "into `value`."},
     {"broadcast", FAST_KW(py_calls_broadcast),
-     "broadcast(key, value, out=None, priority=0)\n\ninit, then pull: every worker gets the value "
+     "broadcast($self, key, value, out=None, priority=0)\n--\n\ninit, then pull: every worker gets "
+     "the value "
      "of rank 0. A key can be "
      "broadcast once."},
     {"row_sparse_pull", FAST_KW(py_calls_row_sparse_pull),
-     "row_sparse_pull(key, out, priority=0, row_ids)\n\nWrites the rows `row_ids` of a row_sparse "
+     "row_sparse_pull($self, key, out=None, priority=0, row_ids=None)\n--\n\nWrites the rows "
+     "`row_ids` of a row_sparse "
      "key into row_sparse "
      "`out`, which then holds these rows, ascending\nand each once. row_ids: an array of whole "
      "numbers from 0 to rows - 1, "
@@ -329,7 +335,8 @@ static PyMethodDef methods[] = {
     {"is_capable", py_ask_capable, METH_O,
      "is_capable(name): whether stores of this type have \"optimizer\", \"row_sparse\", ..."},
     {"_set_updater", py_updater_set, METH_O,
-     "_set_updater(function)\n\nfunction(key, input, stored) runs at each push, in key order: it "
+     "_set_updater($self, function)\n--\n\nfunction(key, input, stored) runs at each push, in key "
+     "order: it "
      "changes `stored` in "
      "place, by `input`, the\nsum that was pushed, which is only read. An exception keeps the old "
      "value of that key, and "

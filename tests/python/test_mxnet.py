@@ -134,8 +134,11 @@ class Facts(unittest.TestCase):
         for (key, keys), (other, others) in (KINDS, KINDS[::-1]):
             kv = with_keys(stype="row_sparse", key=key, keys=keys)
             held = (mx.nd.ones(SHAPE) * 2).tostype("row_sparse")
-            kv.pull(key, out=held)
-            kv.pull(keys, out=[held] * len(keys))
+            with self.assertLogs("kvstore") as told:
+                kv.pull(key, out=held)
+                kv.pull(keys, out=[held] * len(keys))
+                kv.info()
+            self.assertEqual(len(told.output), 1)
             self.every(held, 2)
             ids, dense, v = mx.nd.array([0, 1]), mx.nd.ones(SHAPE), mx.nd.ones(SHAPE)
             for call in (lambda: kv.row_sparse_pull(key, out=dense, row_ids=ids),

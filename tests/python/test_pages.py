@@ -76,6 +76,15 @@ def normalised(text):
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
 
 
+class Readme(unittest.TestCase):
+    def test_the_block_of_the_readme(self):
+        text = (pathlib.Path(__file__).parents[2] / "README.md").read_text()
+        blocks, names = re.findall(r"^```python\n(.*?)^```$", text, flags=re.M | re.S), {}
+        self.assertEqual(len(blocks), 1)
+        exec(blocks[0], names)
+        numpy.testing.assert_allclose(names["weight"], -0.4)
+
+
 class Pages(unittest.TestCase):
     def page(self, name):
         changes, lines = LEFT_OUT.get(name, {}), []

@@ -69,8 +69,8 @@ class NDArray(_kvstore.Array):
 
     @property
     def dtype(self):
-        """The dtype as NumPy has it, for example numpy.float32."""
-        return numpy_dtype(self._dtype).type
+        """The dtype as NumPy has it; it is equal to numpy.float32, where MXNet gives that itself."""
+        return numpy_dtype(self._dtype)
 
     @property
     def context(self):
