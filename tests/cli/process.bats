@@ -1,6 +1,7 @@
 # kvctl as a process: stdin and stdout, pipes, exit codes, full disks, signals.
 
 load help
+bats_require_minimum_version 1.5.0
 
 @test "process: a script on stdin, in -c, in -f and as a file are one thing" {
     echo 'print 2 + 2' >four.kv
