@@ -3,6 +3,7 @@
     python3 train.py                                 # one process, whose store is local
     kvctl launch -n 4 -s 2 --python train.py         # four workers, two servers
     mpirun -n 4 python3 train.py                     # without launch; the workers keep the keys, too
+    kvctl launch -n 4 --checkpoint c.kvs --checkpoint-every 50 --max-restarts 3 --python train.py
 
 Each worker holds the flowers whose number leaves its rank when divided by the number of workers. It pushes the
 gradient of its part; the store adds up those of all workers and makes one step of gradient descent; a pull writes the
@@ -28,8 +29,9 @@ mine, truth = x[kv.rank::kv.num_workers], y[kv.rank::kv.num_workers]
 weight, bias = np.zeros((3, 1), "float32"), np.zeros((1, 1), "float32")
 kv.set_optimizer(mx.optimizer.SGD(learning_rate=0.3, rescale_grad=1 / n))
 kv.init([0, 1], [weight, bias])
+kv.pull([0, 1], out=[weight, bias])  # of a job that begins again, those of its checkpoint
 
-for step in range(400):
+for step in range(kv.rounds(), 400):
     error = mine @ weight + bias - truth
     kv.push([0, 1], [mine.T @ error, error.sum(keepdims=True)])
     kv.pull([0, 1], out=[weight, bias])

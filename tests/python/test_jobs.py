@@ -55,6 +55,13 @@ class Jobs(unittest.TestCase):
         self.assertEqual(ours, "[0] loss 5.3803 with 4 workers\n")
         self.assertEqual(ours, script)
 
+    def test_train_goes_on_from_a_checkpoint(self):
+        for name in ("train.py", "data"):
+            os.symlink(TOP / "examples" / name, os.path.join(self.folder.name, name))
+        words = ["-n", "2", "--checkpoint", "c.kvs", "--checkpoint-every", "50", "--max-restarts", "1", "--python", "train.py"]
+        for _ in range(2):  # the second has no rounds left
+            self.assertIn("[0] loss 5.3803 with 2 workers\n", self.job(*words))
+
     def test_federated_as_a_job(self):
         self.assertIn("common model: 5.51;",
                       run("kvctl", "launch", "-n", "5", "--python", "federated.py", cwd=TOP / "examples", test=self))

@@ -45,7 +45,8 @@ _kvstore.configure(_Configuration, _probe, _probe.ctypes.data)
 os.register_at_fork(before=_kvstore.before_fork, after_in_child=_kvstore.after_fork)
 atexit.register(_kvstore.end)
 
-from . import kv, lr_scheduler, nd, np, npx, optimizer  # noqa: E402
+from . import checkpoint, kv, lr_scheduler, nd, np, npx, optimizer  # noqa: E402
+from .checkpoint import open, plot  # noqa: E402,A004
 from .kv import KVStore, KVStoreBase, create, load, register  # noqa: E402
 
 kvstore = kv
@@ -60,4 +61,4 @@ load_plugin = _kvstore.load_plugin
 
 __all__ = ["KVError", "KVStore", "KVStoreBase", "NDArray", "RowSparseNDArray", "Context", "CopyWarning", "MXNetError",
            "create", "load", "register", "describe", "load_plugin", "cpu", "gpu", "cpu_pinned", "current_context",
-           "num_gpus", "set_virtual_gpus", "kv", "kvstore", "nd", "ndarray", "np", "npx", "optimizer", "lr_scheduler"]
+           "num_gpus", "set_virtual_gpus", "kv", "kvstore", "nd", "ndarray", "np", "npx", "optimizer", "lr_scheduler", "checkpoint", "plot"]

@@ -105,6 +105,10 @@ class KVStore(_kvstore.Store, KVStoreBase):
         """A row for each key: key, dtype, shape, ctx, bytes, pushes, pending, stype."""
         return Table(dict(row, ctx=repr(Context(*row["ctx"]))) for row in self._keys())
 
+    def rounds(self) -> int:
+        """How often the key that is pushed most was pushed: where a job that begins again from a checkpoint goes on."""
+        return max((row["pushes"] for row in self._keys()), default=0)
+
     def keys(self) -> list[Union[int, str]]:
         """The keys, in the order of updates."""
         return [row["key"] for row in self._keys()]
