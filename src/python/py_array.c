@@ -183,7 +183,7 @@ static PyObject *copy_from(PyObject *self, PyObject *value)
         return py_raise(&e);
     if (!good)
         return NULL;
-    Py_RETURN_NONE;
+    return Py_NewRef(Py_None);
 }
 
 static PyObject *to_storage(PyObject *self, int (*to)(kv_array **, kv_array *, kv_err *))
@@ -259,7 +259,7 @@ static PyObject *wait_to_read(PyObject *self, PyObject *none)
     PyEval_RestoreThread(gil);
     if (e.code)
         return py_raise(&e);
-    Py_RETURN_NONE;
+    return Py_NewRef(Py_None);
 }
 
 /* ---- Attributes ---- */
@@ -334,13 +334,6 @@ static PyObject *get_ndim(PyObject *self, void *closure)
 
 /* ---- Functions of the module ---- */
 
-static bool class_of(PyObject *o, PyTypeObject **class)
-{
-    *class = (PyTypeObject *)o;
-    return (PyType_Check(o) && PyType_IsSubtype(*class, py.array)) ||
-           py_fail(KV_E_USAGE, "", "%R is no class of arrays", o);
-}
-
 static int shape_of(PyObject *tuple, int64_t shape[KV_MAX_NDIM])
 {
     Py_ssize_t n = PyTuple_Check(tuple) ? PyTuple_Size(tuple) : KV_MAX_NDIM + 1;
@@ -367,7 +360,7 @@ static PyObject *zeros(PyObject *module, PyObject *const *args, Py_ssize_t n)
     kv_array *a = NULL;
     kv_err e = {0};
     int ndim;
-    if (n != 4 || !class_of(args[0], &class) || (ndim = shape_of(args[1], shape)) < 0 ||
+    if (n != 4 || !py_class(args[0], py.array, &class) || (ndim = shape_of(args[1], shape)) < 0 ||
         !py_dtype(args[2], &dtype) || !py_ctx(args[3], &ctx))
         return NULL;
     return kv_array_new(&a, dtype, ndim, shape, ctx, &e) ? py_raise(&e) : py_array_new(class, a);
@@ -382,7 +375,8 @@ static PyObject *array(PyObject *module, PyObject *const *args, Py_ssize_t n)
     kv_array *from = NULL, *a = NULL;
     kv_err e = {0};
     py_batch *b = NULL;
-    if (n != 3 || !class_of(args[0], &class) || !py_ctx(args[2], &ctx) || !(b = py_batch_new()))
+    if (n != 3 || !py_class(args[0], py.array, &class) || !py_ctx(args[2], &ctx) ||
+        !(b = py_batch_new()))
         return NULL;
     bool good = py_pairs_array(args[1], false, b, &from);
     if (good) {
@@ -412,7 +406,7 @@ static PyObject *sparse(PyObject *module, PyObject *const *args, Py_ssize_t n)
     void *to;
     int ndim;
     Py_ssize_t bytes, given = 0;
-    if (n != 6 || !class_of(args[0], &class) || (ndim = shape_of(args[1], shape)) < 0 ||
+    if (n != 6 || !py_class(args[0], py.array, &class) || (ndim = shape_of(args[1], shape)) < 0 ||
         !py_dtype(args[2], &dtype) || !py_ctx(args[3], &ctx) ||
         PyBytes_AsStringAndSize(args[4], &ids, &bytes) ||
         (args[5] != Py_None && PyBytes_AsStringAndSize(args[5], &data, &given)))
@@ -442,7 +436,7 @@ static PyObject *virtual_gpus(PyObject *module, PyObject *n)
         return NULL;
     if (kv_set_virtual_gpus((int)count, &e))
         return py_raise(&e);
-    Py_RETURN_NONE;
+    return Py_NewRef(Py_None);
 }
 
 #define FAST(f) (PyCFunction)(void (*)(void))f, METH_FASTCALL

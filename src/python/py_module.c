@@ -45,7 +45,7 @@ static PyObject *configure(PyObject *module, PyObject *const *args, Py_ssize_t n
         return NULL;
     }
     kv_set_log(py_note, NULL);
-    Py_RETURN_NONE;
+    return Py_NewRef(Py_None);
 }
 
 /* optimizer(i): (name, text) of the i-th optimizer of the library, None behind the last. */

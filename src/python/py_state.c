@@ -92,6 +92,13 @@ bool py_args(const char *call, const char *const *names, int required, PyObject 
     return true;
 }
 
+bool py_class(PyObject *o, PyTypeObject *base, PyTypeObject **class)
+{
+    *class = (PyTypeObject *)o;
+    return (PyType_Check(o) && PyType_IsSubtype(*class, base)) ||
+           py_fail(KV_E_USAGE, "", "%R does not inherit from %R", o, base);
+}
+
 bool py_ctx(PyObject *pair, kv_ctx *ctx)
 {
     *ctx = (kv_ctx){0};

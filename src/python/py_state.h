@@ -46,6 +46,9 @@ PyObject *py_fail(kv_code code, const char *hint, const char *fmt, ...);
 bool py_args(const char *call, const char *const *names, int required, PyObject *const *args,
              Py_ssize_t n, PyObject *kw, PyObject **into);
 
+/* Checks that o is a class that is base or inherits from it. Returns false with an exception. */
+bool py_class(PyObject *o, PyTypeObject *base, PyTypeObject **class);
+
 /* Parses "cpu(1)"-like pairs (name, id), as Python keeps contexts. NULL or None: cpu(0). Returns
  * false with an exception. */
 bool py_ctx(PyObject *pair, kv_ctx *ctx);

@@ -50,6 +50,7 @@ PyObject *py_store_result(py_store *s, int rc, const kv_err *e)
     if (s->raised) {
         PyObject *value = s->raised, *type = (PyObject *)Py_TYPE(value);
         s->raised = NULL;
+        s->raised_early = !rc;
         PyObject *trace = PyException_GetTraceback(value);
         Py_INCREF(type);
         PyErr_Restore(type, value, trace);
@@ -57,9 +58,11 @@ PyObject *py_store_result(py_store *s, int rc, const kv_err *e)
     }
     if (PyErr_Occurred())
         return NULL;
-    if (rc)
+    if (rc && s->raised_early && !strcmp(e->text, PY_STORE_RAISED))
+        s->raised_early = false;
+    else if (rc)
         return py_raise(e);
-    Py_RETURN_NONE;
+    return Py_NewRef(Py_None);
 }
 
 static void close_store(py_store *s)
@@ -73,6 +76,7 @@ static void close_store(py_store *s)
     kv_free(store);
     PyEval_RestoreThread(gil);
     s->runs_python = false;
+    s->function = NULL;
     py_small_release(&s->small);
     py_drain();
 }
@@ -85,7 +89,25 @@ PyObject *py_store_close(PyObject *self, PyObject *none)
         return py_fail(KV_E_BUSY, "", "another thread is in a call of this store");
     if (s->kv)
         close_store(s);
-    Py_RETURN_NONE;
+    return Py_NewRef(Py_None);
+}
+
+int py_store_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    py_store *s = (py_store *)self;
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(s->function);
+    Py_VISIT(s->raised);
+    return 0;
+}
+
+int py_store_clear(PyObject *self)
+{
+    py_store *s = (py_store *)self;
+    if (s->kv && s->calls == 0)
+        close_store(s);
+    Py_CLEAR(s->raised);
+    return 0;
 }
 
 void py_store_dealloc(PyObject *self)
@@ -93,6 +115,7 @@ void py_store_dealloc(PyObject *self)
     py_store *s = (py_store *)self;
     PyTypeObject *type = Py_TYPE(self);
     PyObject *t, *v, *tb;
+    PyObject_GC_UnTrack(self);
     PyErr_Fetch(&t, &v, &tb);
     if (s->kv)
         close_store(s);
@@ -133,13 +156,6 @@ static PyObject *adopt_store(PyTypeObject *class, kv *store)
     return (PyObject *)s;
 }
 
-static bool class_of(PyObject *o, PyTypeObject **class)
-{
-    *class = (PyTypeObject *)o;
-    return (PyType_Check(o) && PyType_IsSubtype(*class, py.store)) ||
-           py_fail(KV_E_USAGE, "", "%R is no class of stores", o);
-}
-
 /* create(class, type, options as a dict of texts) */
 static PyObject *create(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
@@ -149,8 +165,9 @@ static PyObject *create(PyObject *module, PyObject *const *args, Py_ssize_t n)
     kv *store = NULL;
     kv_err e = {0};
     int nopts = 0, rc = KV_OK;
-    const char *type =
-        n == 3 && class_of(args[0], &class) ? PyUnicode_AsUTF8AndSize(args[1], NULL) : NULL;
+    const char *type = n == 3 && py_class(args[0], py.store, &class)
+                           ? PyUnicode_AsUTF8AndSize(args[1], NULL)
+                           : NULL;
     py_batch *b = type ? py_batch_new() : NULL;
     if (!b)
         return NULL;
@@ -174,8 +191,9 @@ static PyObject *load(PyObject *module, PyObject *const *args, Py_ssize_t n)
     kv *store = NULL;
     kv_err e = {0};
     int rc;
-    const char *path =
-        n == 2 && class_of(args[0], &class) ? PyUnicode_AsUTF8AndSize(args[1], NULL) : NULL;
+    const char *path = n == 2 && py_class(args[0], py.store, &class)
+                           ? PyUnicode_AsUTF8AndSize(args[1], NULL)
+                           : NULL;
     if (!path)
         return NULL;
     PyThreadState *gil = PyEval_SaveThread();
@@ -204,7 +222,7 @@ static PyObject *before_fork(PyObject *module, PyObject *none)
         next = s->next;
         Py_DECREF((PyObject *)s);
     }
-    Py_RETURN_NONE;
+    return Py_NewRef(Py_None);
 }
 
 static PyObject *after_fork(PyObject *module, PyObject *none)
@@ -213,7 +231,7 @@ static PyObject *after_fork(PyObject *module, PyObject *none)
     (void)none;
     for (py_store *s = open_stores; s; s = s->next)
         s->forked = s->is_shared;
-    Py_RETURN_NONE;
+    return Py_NewRef(Py_None);
 }
 
 /* end(): closes all stores, while updaters can still run. */
@@ -227,7 +245,7 @@ static PyObject *end_all(PyObject *module, PyObject *none)
             close_store(s); /* a thread that is in the others will not come back */
     }
     py.ending = true;
-    Py_RETURN_NONE;
+    return Py_NewRef(Py_None);
 }
 
 #define FAST(f) (PyCFunction)(void (*)(void))f, METH_FASTCALL

@@ -61,7 +61,7 @@ static PyObject *set(PyObject *self, PyObject *const *args, Py_ssize_t n)
         rc = what->set(s->kv, text, opts, nopts, &e);
         PyEval_RestoreThread(gil);
         if (!rc && what->replaces)
-            s->runs_python = false;
+            py_updater_gone(s);
     }
     PyMem_Free(opts);
     if (b)
@@ -92,6 +92,8 @@ static PyObject *act(PyObject *self, PyObject *name)
     PyThreadState *gil = PyEval_SaveThread();
     rc = what->act(s->kv, &e);
     PyEval_RestoreThread(gil);
+    if (!rc && what->act == kv_rollback)
+        py_updater_look(s); /* perhaps the one of before is back */
     PyObject *result = py_store_result(s, rc, &e);
     py_store_leave(s);
     return result;
@@ -364,6 +366,8 @@ static PyGetSetDef attributes[] = {
 static PyType_Slot slots[] = {
     {Py_tp_doc, "A store; kvstore.KVStore is the class that is used."},
     {Py_tp_dealloc, py_store_dealloc},
+    {Py_tp_traverse, py_store_traverse},
+    {Py_tp_clear, py_store_clear},
     {Py_tp_methods, methods},
     {Py_tp_getset, attributes},
     {0, NULL},
@@ -372,6 +376,7 @@ static PyType_Slot slots[] = {
 PyType_Spec py_type_store = {
     .name = "kvstore._kvstore.Store",
     .basicsize = sizeof(py_store),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC |
+             Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = slots,
 };

@@ -1,6 +1,8 @@
 /* Python in the middle of a push. */
 #include "py_updater.h"
 
+#include <string.h>
+
 #include "py_array.h"
 
 typedef struct updater {
@@ -72,7 +74,7 @@ static int refuse(updater *u, const kv_key *key, kv_err *e)
     Py_XDECREF(type);
     Py_XDECREF(value);
     Py_XDECREF(trace);
-    return kv_err_set(e, KV_E_VALUE, "the updater raised an exception");
+    return kv_err_set(e, KV_E_VALUE, PY_STORE_RAISED);
 }
 
 static int call(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
@@ -122,10 +124,37 @@ PyObject *py_updater_set(PyObject *self, PyObject *function)
         Py_DECREF(function);
         PyMem_Free(u);
     }
-    if (!rc)
+    if (!rc) {
         s->runs_python = u != NULL;
+        s->function = u ? function : NULL;
+    }
     PyObject *result = py_store_result(s, rc, &e);
     py_store_leave(s);
     py_drain();
     return result;
+}
+
+void py_updater_gone(py_store *s)
+{
+    s->runs_python = false;
+    s->function = NULL;
+}
+
+static int see_updater(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    py_store *s = arg;
+    (void)e;
+    for (int i = 0; i < n; i++)
+        if (!strcmp(fields[i].name, "updater"))
+            s->runs_python = fields[i].text && !strcmp(fields[i].text, "callback");
+    return KV_OK;
+}
+
+void py_updater_look(py_store *s)
+{
+    kv_err e = {0};
+    PyThreadState *gil = PyEval_SaveThread();
+    kv_describe(s->kv, "store", see_updater, s, &e);
+    PyEval_RestoreThread(gil);
+    s->function = NULL; /* which it was is not known: it is kept, and not collected */
 }

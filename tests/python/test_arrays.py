@@ -11,20 +11,15 @@ import weakref
 import numpy as np
 
 import kvstore as mx
+from case import Case
 from kvstore import _kvstore, adopt
 
 DTYPES = ["float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool"]
 
 
-class Arrays(unittest.TestCase):
+class Arrays(Case):
     def setUp(self):
         self.kv = mx.kv.create()
-
-    def fails(self, code, call, *args, **kw):
-        with self.assertRaises(mx.KVError) as c:
-            call(*args, **kw)
-        self.assertEqual(c.exception.code, code)
-        return c.exception
 
     def test_every_dtype_goes_in_and_out(self):
         for i, name in enumerate(DTYPES):

@@ -9,10 +9,11 @@ import unittest
 import numpy as np
 
 import kvstore as mx
+from case import Case
 from kvstore import adopt, checkpoint
 
 
-class Checkpoints(unittest.TestCase):
+class Checkpoints(Case):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
@@ -23,12 +24,6 @@ class Checkpoints(unittest.TestCase):
             kv = mx.kv.create()
             kv.init(list(self.values), [v + np.asarray(more, v.dtype) for v in self.values.values()])
             kv.save(path, arrays_only=True)
-
-    def fails(self, code, call, *args, **kw):
-        with self.assertRaises(mx.KVError) as c:
-            call(*args, **kw)
-        self.assertEqual(c.exception.code, code)
-        return c.exception
 
     def test_tensors_by_name(self):
         m = mx.open(self.a)

@@ -5,6 +5,7 @@ import unittest
 import numpy as np
 
 import kvstore as mx
+from case import Case
 
 SHAPE = (4, 4)
 KINDS = ((3, [5, 7, 11]), ("a", ["b", "c", "d"]))
@@ -206,16 +207,11 @@ class Facts(unittest.TestCase):
             self.every(kv[11], expected)
 
 
-class Instead(unittest.TestCase):
+class Instead(Case):
     """Where MXNet aborts, hangs, or goes on with a mistake."""
 
     def setUp(self):
         self.kv = with_keys()
-
-    def fails(self, code, call, *args, **kw):
-        with self.assertRaises(mx.KVError) as c:
-            call(*args, **kw)
-        self.assertEqual(c.exception.code, code)
 
     def test_a_store_type_that_nobody_knows(self):
         self.fails("unsupported", mx.kv.create, "foo")

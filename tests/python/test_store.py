@@ -12,6 +12,7 @@ import weakref
 import numpy as np
 
 import kvstore as mx
+from case import Case
 
 SHAPE = (2, 3)
 
@@ -20,7 +21,7 @@ def ones(x=1, shape=SHAPE, dtype="float32"):
     return np.full(shape, x, dtype)
 
 
-class Case(unittest.TestCase):
+class StoreCase(Case):
     def setUp(self):
         self.kv = mx.kv.create("local")
         self.kv.init(3, ones(2))
@@ -28,14 +29,8 @@ class Case(unittest.TestCase):
     def value(self, key=3):
         return self.kv[key].asnumpy()
 
-    def fails(self, code, call, *args, **kw):
-        with self.assertRaises(mx.KVError) as c:
-            call(*args, **kw)
-        self.assertEqual(c.exception.code, code)
-        return c.exception
 
-
-class Store(Case):
+class Store(StoreCase):
     def test_push_sums_and_pull_fills(self):
         self.kv.push(3, [ones(1), ones(2), ones(4)])
         out = [ones(0), ones(0, dtype="float64")]
@@ -169,7 +164,7 @@ class Store(Case):
         self.fails("value", self.kv.commit)
 
 
-class Updaters(Case):
+class Updaters(StoreCase):
     def test_a_function(self):
         seen = []
 
@@ -256,6 +251,32 @@ class Updaters(Case):
         gc.collect()
         self.assertIsNone(alive())
 
+    def test_a_store_and_a_function_that_knows_it_are_collected(self):
+        class Trainer:
+            def __init__(self):
+                self.kv = mx.kv.create()
+                self.kv.init(0, ones())
+                self.kv._set_updater(self.update)
+
+            def update(self, key, input, stored):
+                stored += input
+        trainer = Trainer()
+        trainer.kv.push(0, ones())
+        alive = weakref.ref(trainer), weakref.ref(trainer.kv)
+        del trainer
+        gc.collect()
+        self.assertEqual([a() for a in alive], [None, None])
+
+    def test_a_rollback_brings_a_function_back(self):
+        self.kv._set_updater(lambda key, input, stored: 1 / 0)
+        self.kv.begin()
+        self.kv.set_optimizer("sgd")
+        self.kv.push(3, ones())
+        self.kv.rollback()
+        big = np.ones(1 << 18, "float32")
+        self.kv.init(4, big)
+        self.assertRaises(ZeroDivisionError, self.kv.push, 4, big)
+
     def test_not_a_function(self):
         self.fails("usage", self.kv._set_updater, 3)
         self.fails("usage", self.kv.set_optimizer, 3)
@@ -282,7 +303,7 @@ class Updaters(Case):
         self.assertEqual(out.getvalue(), "key 3\n")
 
 
-class Optimizers(Case):
+class Optimizers(StoreCase):
     def test_an_object_a_name_and_a_schedule(self):
         schedule = mx.lr_scheduler.FactorScheduler(step=2, factor=0.5)
         for how in (lambda kv: kv.set_optimizer(mx.optimizer.SGD(learning_rate=0.5, lr_scheduler=schedule)),
