@@ -3,7 +3,11 @@
 
 #include <string.h>
 
-enum { MOST_KEPT = 1 << 18 }; /* arrays: about 64 MB */
+enum {
+    MOST_KEPT = 1 << 18, /* arrays: about 64 MB */
+    AHEAD = 12,
+    BLOCK_BYTES = 1 << 16,
+};
 
 typedef struct head {
     uint8_t dtype, ndim;
@@ -63,13 +67,51 @@ static bool fits(const kv_array *a, const head *h, const int64_t *shape)
     return true;
 }
 
-static int fill_one(kv_array **a, const head *h, const int64_t *shape, kv_err *e)
+static void give_back(void *block)
+{
+    kv_array_unref(block);
+}
+
+/* Room for the elements of an array in the block, or in a new one: *to is theirs as long as the
+ * caller holds the reference to s->block that it gets. */
+static int take_room(py_small *s, size_t bytes, void **to, kv_err *e)
+{
+    if (!s->block || s->used + bytes > BLOCK_BYTES) {
+        const int64_t size = BLOCK_BYTES;
+        kv_array *made;
+        int rc = kv_array_new_raw(&made, KV_UINT8, 1, &size, (kv_ctx){0}, e);
+        if (rc || (rc = kv_array_write(made, &s->begin, e)))
+            return rc;
+        kv_array_unref(s->block);
+        s->block = made;
+        s->used = 0;
+    }
+    *to = (char *)s->begin + s->used;
+    s->used += rounded(bytes);
+    kv_array_ref(s->block);
+    return KV_OK;
+}
+
+static int make(py_small *s, const head *h, const int64_t *shape, kv_array **out, kv_err *e)
+{
+    void *room;
+    int rc = take_room(s, h->bytes, &room, e);
+    if (rc)
+        return rc;
+    rc = kv_array_wrap(out, room, (kv_dtype)h->dtype, h->ndim, shape, (kv_ctx){0}, give_back,
+                       s->block, e);
+    if (rc)
+        kv_array_unref(s->block);
+    return rc;
+}
+
+static int fill_one(py_small *s, kv_array **a, const head *h, const int64_t *shape, kv_err *e)
 {
     void *to;
     int rc = KV_OK;
     if (!fits(*a, h, shape)) {
         kv_array *made;
-        rc = kv_array_new_raw(&made, (kv_dtype)h->dtype, h->ndim, shape, (kv_ctx){0}, e);
+        rc = make(s, h, shape, &made, e);
         if (rc)
             return rc;
         kv_array_unref(*a);
@@ -91,9 +133,9 @@ int py_small_fill(py_small *s, const py_packed *p, kv_array **arrays, int64_t n,
             continue;
         const head *h = (const head *)at;
         const int64_t *shape = (const int64_t *)(at + sizeof *h);
-        if (i + 8 < n)
-            __builtin_prefetch(s->arrays[i + 8]);
-        int rc = fill_one(&s->arrays[i], h, shape, e);
+        if (i + AHEAD < n)
+            __builtin_prefetch(s->arrays[i + AHEAD]);
+        int rc = fill_one(s, &s->arrays[i], h, shape, e);
         if (rc)
             return rc;
         arrays[i] = s->arrays[i];
@@ -113,6 +155,7 @@ void py_small_release(py_small *s)
 {
     for (int64_t i = 0; i < s->n; i++)
         kv_array_unref(s->arrays[i]);
+    kv_array_unref(s->block);
     PyMem_Free(s->arrays);
     *s = (py_small){0};
 }

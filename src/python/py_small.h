@@ -21,6 +21,9 @@ enum { PY_SMALL_BYTES = 256 }; /* that a small value has at most */
 typedef struct py_small {
     kv_array **arrays;
     int64_t n, cap;
+    kv_array *block; /* bytes for the elements of many arrays, one behind the other; or NULL */
+    void *begin;     /* of it */
+    size_t used;
 } py_small;
 
 typedef struct py_packed {

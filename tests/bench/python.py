@@ -3,8 +3,8 @@
     PYTHONPATH=build/python /usr/bin/python3 tests/bench/python.py [build/libkvstore.so.0]
 
 C's time is that of the same call through ctypes, with arrays wrapped before over the same memory, less what ctypes
-takes for a call of no pairs. The two run in turn, and what others do on the machine only makes them slower, so
-the fastest run of each counts. Bars: a push of one
+takes for a call of no pairs. The two run in turn. Times are those of the processors, of all threads, and
+the lower quartile of the runs of each counts: others on the machine only make them slower. Bars: a push of one
 small array 1 us above C, a push of the arrays of ResNet-50 (102 MB) within 2 % of C, 100,000 keys of 4 elements in one
 call 100 ns a key above C.
 """
@@ -60,15 +60,15 @@ class C:
 
 
 def seconds(f, times):
-    begin = time.perf_counter()
+    begin = time.process_time()
     for _ in range(times):
         f()
-    return (time.perf_counter() - begin) / times
+    return (time.process_time() - begin) / times
 
 
-def fastest(rounds, times, *calls):
-    """The fastest of so many rounds, in which all calls run one after the other."""
-    return [min(column) for column in zip(*[[seconds(f, times) for f in calls] for _ in range(rounds)])]
+def quartiles(rounds, times, *calls):
+    """The time of each call: the lower quartile of so many rounds, in which they run one after the other."""
+    return [sorted(column)[rounds // 4] for column in zip(*[[seconds(f, times) for f in calls] for _ in range(rounds)])]
 
 
 def make(shapes):
@@ -81,19 +81,19 @@ def make(shapes):
 def one_small(pairs=31, times=20000):
     c, kv, keys, values = make([(4,)])
     value = values[0]
-    python, loop, plain, nothing = fastest(pairs, times, lambda: kv.push(0, value), lambda: None, c.push, c.nothing)
+    python, loop, plain, nothing = quartiles(pairs, times, lambda: kv.push(0, value), lambda: None, c.push, c.nothing)
     return python - loop - (plain - nothing)
 
 
 def many_small(n=100000, pairs=25):
     c, kv, keys, values = make([(4,)] * n)
-    python, plain = fastest(pairs, 1, lambda: kv.push(keys, values), c.push_and_wait)
+    python, plain = quartiles(pairs, 1, lambda: kv.push(keys, values), c.push_and_wait)
     return (python - plain) / n
 
 
 def large(pairs=40):
     c, kv, keys, values = make(resnet50())
-    python, plain = fastest(pairs, 1, lambda: kv.push(keys, values), c.push_and_wait)
+    python, plain = quartiles(pairs, 1, lambda: kv.push(keys, values), c.push_and_wait)
     return python / plain
 
 
