@@ -27,9 +27,11 @@ static void give_back(void *arg)
 /* An array as the updater sees it: the store's own reference, so that it can be written. */
 static PyObject *lend(kv_array *a, bool read_only)
 {
-    PyObject *o =
-        py_array_new(kv_array_storage(a) == KV_ROW_SPARSE ? py.handed_sparse : py.handed, a);
+    bool sparse = kv_array_storage(a) == KV_ROW_SPARSE;
+    kv_array_ref(a); /* which py_array_new gives back when it fails */
+    PyObject *o = py_array_new(sparse ? py.handed_sparse : py.handed, a);
     if (o) {
+        kv_array_unref(a);
         ((py_array *)o)->lent = true;
         ((py_array *)o)->read_only = read_only;
     }

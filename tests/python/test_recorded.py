@@ -87,13 +87,14 @@ class Replay:
             return self.kv.set_gradient_compression(options)
         got = None
         if op == "row_sparse_pull":
-            # as many outs as the result has; one that is no list stands as it is
-            got = each(lambda x: make(x, 0), c["result"])
-            ids = each(lambda x: x, c["row_ids"])
-            # the record's ids are lists of numbers, one for all outs or one for each
-            many = ids and isinstance(ids[0], list)
-            self.kv.row_sparse_pull(keys, got, row_ids=[np.array(i, "int64") for i in ids] if many and isinstance(got, list)
-                                    else np.array(ids[0] if many else ids, "int64"))
+            got, ids = each(lambda x: make(x, 0), c["result"]), c["row_ids"]
+            if not ids or not isinstance(ids[0], list):
+                ids = np.array(ids, "int64")  # one for all outs
+            elif isinstance(got, list):
+                ids = [np.array(i, "int64") for i in ids]
+            else:
+                ids = np.array(ids[0], "int64")
+            self.kv.row_sparse_pull(keys, got, row_ids=ids)
         else:
             given = self.arrays(c["values"]) if "values" in c else None
             got = self.arrays(c["outs"], 7) if "outs" in c else None
