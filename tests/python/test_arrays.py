@@ -258,7 +258,7 @@ class Ours(unittest.TestCase):
             mx.nd.zeros(2, mx.cpu(1 << 20))
 
 
-class Tensors(unittest.TestCase):
+class Tensors(Case):
     """Libraries that may not be here."""
 
     def needs(self, name):
@@ -289,6 +289,19 @@ class Tensors(unittest.TestCase):
             kv.push(0, Tensor(np.ones((4, 300), "float64").T))
         with self.assertRaises(mx.KVError):
             kv.push(0, Tensor(np.ones((300, 4), "complex64")))
+
+    def test_a_tensor_of_a_gpu_where_gpus_are_virtual(self):
+        class Tensor:
+            def __dlpack__(self, stream=None):
+                raise AssertionError("its memory is none of the CPU")
+
+            def __dlpack_device__(self):
+                return 2, 0
+        kv = mx.kv.create()
+        kv.init(0, np.ones(2))
+        mx.set_virtual_gpus(2)
+        self.addCleanup(mx.set_virtual_gpus, 8)
+        self.fails("unsupported", kv.push, 0, Tensor())
 
     def test_pytorch(self):
         torch = self.needs("torch")

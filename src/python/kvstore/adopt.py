@@ -7,6 +7,7 @@ import warnings
 
 import numpy
 
+from .context import gpus_are_virtual
 from .errors import CopyWarning, KVError
 
 # The numbers of dtypes are those of kv_dtype.h.
@@ -114,6 +115,9 @@ def _dlpack(tensor, write):
         warnings.warn(f"a tensor of shape {tuple(tensor.shape)} that is not contiguous is copied", CopyWarning, stacklevel=3)
         tensor = tensor.contiguous()
     if device == _GPU:
+        if gpus_are_virtual():
+            raise KVError("a tensor of a GPU, where gpu(i) is memory of the CPU", "unsupported",
+                          "kvstore.set_virtual_gpus(0) ends that, where kvstore has its plugin for GPUs")
         _finish(tensor, library)
         return tensor.__dlpack__(stream=-1), device, number
     return tensor.__dlpack__(), device, number

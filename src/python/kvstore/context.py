@@ -56,6 +56,12 @@ def num_gpus():
 
 
 _announced = False
+_virtual = False
+
+
+def gpus_are_virtual():
+    """Whether gpu(i) is memory of the CPU."""
+    return _virtual
 
 
 def pair(ctx):
@@ -67,7 +73,7 @@ def pair(ctx):
     if ctx.device_type == "gpu" and not _announced:
         usable = any(row.get("usable") for row in _kvstore.describe("gpus"))
         if not usable and ctx.device_id < VIRTUAL_GPUS:
-            _kvstore.set_virtual_gpus(VIRTUAL_GPUS)
+            set_virtual_gpus(VIRTUAL_GPUS)
             warnings.warn(f"no GPU here: gpu(0) to gpu({VIRTUAL_GPUS - 1}) are virtual, in the memory of the CPU",
                           stacklevel=3)
         _announced = True
@@ -76,6 +82,6 @@ def pair(ctx):
 
 def set_virtual_gpus(n):
     """gpu(0) to gpu(n - 1) are memory of the CPU from now on; 0: no more."""
-    global _announced
+    global _announced, _virtual
     _kvstore.set_virtual_gpus(n)
-    _announced = n > 0
+    _announced = _virtual = n > 0
