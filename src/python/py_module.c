@@ -25,6 +25,12 @@ static PyObject *configure(PyObject *module, PyObject *const *args, Py_ssize_t n
 {
     (void)module;
     PyObject *dtypes = NULL, *handed = NULL, *sparse = NULL, *ndarray = NULL;
+    /* The objects below are those of one interpreter. */
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+        PyErr_SetString(PyExc_ImportError,
+                        "kvstore is for the main interpreter of a process alone");
+        return NULL;
+    }
     if (n != 3 || !take(args[0], "error", &py.error) || !take(args[0], "adopt", &py.adopt) ||
         !take(args[0], "copy_back", &py.copy_back) || !take(args[0], "log", &py.log) ||
         !take(args[0], "write", &py.write) || !take(args[0], "handed", &handed) ||

@@ -303,6 +303,28 @@ class Updaters(StoreCase):
         self.assertEqual(out.getvalue(), "key 3\n")
 
 
+class Explained(StoreCase):
+    def test_a_push(self):
+        self.kv.set_updater("stored += input * 2")
+        text = self.kv.explain("push", 3, [ones(), mx.nd.ones(SHAPE, mx.cpu(1))])
+        self.assertEqual(text, """push 3, following element [0, 0] of (2, 3) float32:
+  1. 2 values come in: 1 from cpu(0), 1 from cpu(1)
+  2. they are summed from left to right: 1 + 1 = 2
+  3. the updater, a rule, runs with input 2 and stored 2:
+       { stored += input * 2 }
+  4. the key then holds 6
+nothing was changed""")
+        self.assertIn("what is stored, 2, is copied", self.kv.explain("pull", 3))
+        self.assertTrue((self.value() == 2).all())
+
+    def test_what_is_not_explained(self):
+        self.fails("usage", self.kv.explain, "init", 3, ones())
+        self.fails("usage", self.kv.explain, "push", 3)
+        self.fails("shape", self.kv.explain, "push", 3, ones(shape=(3, 3)))
+        self.kv._set_updater(lambda key, input, stored: None)
+        self.fails("unsupported", self.kv.explain, "push", 3, ones())
+
+
 class Optimizers(StoreCase):
     def test_an_object_a_name_and_a_schedule(self):
         schedule = mx.lr_scheduler.FactorScheduler(step=2, factor=0.5)

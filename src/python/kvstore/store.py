@@ -8,6 +8,7 @@ from .array import NDArray, RowSparseNDArray
 from .base import KVStoreBase
 from .context import Context
 from .errors import KVError
+from .explain import explain
 from .optimizer import Optimizer, option_text, options
 from .table import Table
 
@@ -104,6 +105,11 @@ class KVStore(_kvstore.Store, KVStoreBase):
     def info(self) -> Table:
         """A row for each key: key, dtype, shape, ctx, bytes, pushes, pending, stype."""
         return Table(dict(row, ctx=repr(Context(*row["ctx"]))) for row in self._keys())
+
+    def explain(self, call: str, key: Union[int, str], value: Any = None) -> str:
+        """What a "push", "pull" or "pushpull" of a key would do, step by step, in words; nothing is changed. kvctl tells it
+        of a copy of the store, so one whose updater is a function of Python, or of several machines, is refused."""
+        return explain(self, call, key, value)
 
     def rounds(self) -> int:
         """How often the key that is pushed most was pushed: where a job that begins again from a checkpoint goes on."""
