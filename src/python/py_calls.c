@@ -45,7 +45,7 @@ static bool begin(call *c, PyObject *self, PyObject *priority, PyObject *wait)
 static void wait_for_outs(call *c, const py_pairs *outs)
 {
     const void *data;
-    for (int64_t i = 0; i < outs->n && !c->rc; i++)
+    for (int64_t i = outs->n - 1; i >= 0 && !c->rc; i--) /* see work_on_values */
         if (kv_array_storage(outs->arrays[i]) == KV_DEFAULT &&
             kv_array_ctx(outs->arrays[i]).device == KV_CPU)
             c->rc = kv_array_read(outs->arrays[i], &data, &c->e);
@@ -54,12 +54,31 @@ static void wait_for_outs(call *c, const py_pairs *outs)
         c->e = why; /* which rank is lost */
 }
 
+/* Waits until the store has read the values that were wrapped, whose only holder is the call, and
+ * lends it this thread meanwhile: py_batch_end would sleep. Values of a GPU are left to that, and
+ * so is a store of several machines, where Ctrl-C must end a wait for other ranks. Without the GIL.
+ */
+static void work_on_values(call *c)
+{
+    void *data;
+    kv_err none = {0};
+    /* From the last one, which the push comes to last: there is nothing to wait for then. */
+    for (int64_t i = c->values.n - 1; i >= 0 && !c->store->is_shared; i--) {
+        kv_array *a = c->values.arrays[i];
+        if (kv_array_refs(a) == 1 && kv_array_storage(a) == KV_DEFAULT &&
+            kv_array_ctx(a).device == KV_CPU)
+            kv_array_write(a, &data, &none);
+    }
+}
+
 /* Behind the call of the library, still without the GIL. outs: NULL, or where results go. */
 static void settle(call *c, const py_pairs *outs)
 {
     bool wrapped = c->batch->left > 1;
-    if (!c->rc && outs && c->wait && wrapped)
+    if (!c->rc && c->wait && wrapped && outs)
         wait_for_outs(c, outs);
+    else if (!c->rc && c->wait && wrapped)
+        work_on_values(c);
     py_pairs_let_go(&c->values);
     py_pairs_let_go(&c->outs);
     if (!c->rc && c->wait && c->store->runs_python)

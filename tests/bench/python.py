@@ -36,14 +36,15 @@ def resnet50():
 
 
 class C:
-    """A store of the library and the arrays of one call, through ctypes."""
+    """The arrays of one call, through ctypes, for the same store: another one has memory elsewhere, which alone makes a
+    difference of some per cent."""
 
-    def __init__(self, shapes, values):
+    def __init__(self, kv, values):
         self.l = Library(PATH, "local")
-        self.n = len(shapes)
+        self.l.store = ctypes.c_void_p.from_address(id(kv) + object.__basicsize__)  # the first field of py_store
+        self.n = len(values)
         self.keys = (Library.Key * self.n)(*[(i, None) for i in range(self.n)])
         self.arrays = (ctypes.c_void_p * self.n)(*[self.l.wrap(v.ctypes.data, v.shape, None) for v in values])
-        self.l.call("kv_init", self.l.store, self.keys, ctypes.c_int64(self.n), self.arrays, None)
         self.none, self.all = ctypes.c_int64(0), ctypes.c_int64(self.n)
         self.f = self.l.lib.kv_push
         self.wait = self.l.lib.kv_wait
@@ -75,7 +76,7 @@ def make(shapes):
     values = [np.ones(s, "float32") for s in shapes]
     kv, keys = mx.kv.create("local"), list(range(len(shapes)))
     kv.init(keys, values)
-    return C(shapes, values), kv, keys, values
+    return C(kv, values), kv, keys, values
 
 
 def one_small(pairs=31, times=20000):
