@@ -29,7 +29,8 @@ ZSTD     ?= auto
 
 OPT      ?= -O2 -g
 LOOPS    ?= -O3
-WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
+loops     = $(LOOPS)
+WARN     := -Wall -Wextra -Werror=implicit-function-declaration -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 CFLAGS   ?=
 # -ffp-contract=off: every written operation is one rounding, on every machine.
 ALL_CFLAGS := -std=c17 -D_GNU_SOURCE $(OPT) $(WARN) -fno-common -ffp-contract=off -fPIC -pthread \
@@ -80,6 +81,8 @@ fortify = $(call takes,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$(1))
 HARD_CFLAGS := $(or $(call fortify,3),$(call fortify,2)) \
                $(foreach f,protector-strong clash-protection,$(call takes,-fstack-$(f)))$(call takes,-fcf-protection)
 ALL_CFLAGS := $(HARD_CFLAGS) $(ALL_CFLAGS)
+# Level 3 would have loops over elements call a function for each copy of a few bytes.
+loops := $(LOOPS)$(call fortify,2)
 override LDFLAGS := -Wl,-z,relro,-z,now,-z,noexecstack $(LDFLAGS)
 PIE := -pie
 endif
@@ -173,8 +176,8 @@ endif
 # Changes when the flags do, and then everything is compiled again.
 $(BUILD)/flags: force
 	@mkdir -p $(@D)
-	@echo '$(CC) $(OPT) $(CFLAGS) readline=$(have_readline) $(zlib) $(xxhash) $(crypto) $(zstd)$(HARD_CFLAGS) $(LOOPS)' | cmp -s - $@ || \
-	    echo '$(CC) $(OPT) $(CFLAGS) readline=$(have_readline) $(zlib) $(xxhash) $(crypto) $(zstd)$(HARD_CFLAGS) $(LOOPS)' > $@
+	@echo '$(CC) $(OPT) $(CFLAGS) readline=$(have_readline) $(zlib) $(xxhash) $(crypto) $(zstd)$(HARD_CFLAGS) $(loops)' | cmp -s - $@ || \
+	    echo '$(CC) $(OPT) $(CFLAGS) readline=$(have_readline) $(zlib) $(xxhash) $(crypto) $(zstd)$(HARD_CFLAGS) $(loops)' > $@
 
 $(BUILD)/%.o: %.c $(BUILD)/flags | libraries
 	@mkdir -p $(@D)
@@ -189,16 +192,16 @@ $(BUILD)/cli/term/line.o: ALL_CFLAGS += $(if $(have_readline),-DHAVE_READLINE)
 
 # The loops over elements are written for the vectoriser, which works from -O3 on and may assume that
 # nobody looks at the floating-point exception flags.
-$(BUILD)/lib/cpu/%.o $(BUILD)/lib/checkpoint/tensor_integer.o $(BUILD)/lib/tensors/tensor_check.o: ALL_CFLAGS += $(LOOPS) -fno-trapping-math
-$(foreach f,reduce dot_kernel scan sort_item pick,$(BUILD)/lib/array/$(f).o): ALL_CFLAGS += $(LOOPS) -fno-trapping-math
-$(foreach f,stat_loops diff_loops,$(BUILD)/lib/tensors/$(f).o): ALL_CFLAGS += $(LOOPS) -fno-trapping-math
-$(foreach f,find pack,$(BUILD)/lib/patch/patch_$(f).o): ALL_CFLAGS += $(LOOPS)
-$(BUILD)/lib/merge/%.o: ALL_CFLAGS += $(LOOPS) -fno-trapping-math
+$(BUILD)/lib/cpu/%.o $(BUILD)/lib/checkpoint/tensor_integer.o $(BUILD)/lib/tensors/tensor_check.o: ALL_CFLAGS += $(loops) -fno-trapping-math
+$(foreach f,reduce dot_kernel scan sort_item pick,$(BUILD)/lib/array/$(f).o): ALL_CFLAGS += $(loops) -fno-trapping-math
+$(foreach f,stat_loops diff_loops,$(BUILD)/lib/tensors/$(f).o): ALL_CFLAGS += $(loops) -fno-trapping-math
+$(foreach f,find pack,$(BUILD)/lib/patch/patch_$(f).o): ALL_CFLAGS += $(loops)
+$(BUILD)/lib/merge/%.o: ALL_CFLAGS += $(loops) -fno-trapping-math
 # The same for the loops of programs; sqrt without errno is one instruction.
-$(BUILD)/lib/vm/kernel%.o: ALL_CFLAGS += $(LOOPS) -fno-trapping-math -fno-math-errno
+$(BUILD)/lib/vm/kernel%.o: ALL_CFLAGS += $(loops) -fno-trapping-math -fno-math-errno
 
 # The loops that the benchmark measures against.
-$(BUILD)/cli/bench/bench_stream.o: ALL_CFLAGS += $(LOOPS)
+$(BUILD)/cli/bench/bench_stream.o: ALL_CFLAGS += $(loops)
 
 # The optimizers of the library: each text once for every name behind `updater`. The folder is newer
 # when one was removed.

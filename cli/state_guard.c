@@ -117,13 +117,12 @@ int state_guard_updater(void *arg, const kv_field *fields, int n, kv_err *e)
     return KV_OK;
 }
 
-/* Those that are more than the file has: new ones stand last, and a renamed one in its place. */
-static int count_new(const state_guard *g, kv *store, key_count *c, kv_err *e)
+static int count_new(kv *store, key_count *c, kv_err *e)
 {
     kv_info info;
     int code = KV_OK;
-    for (int64_t i = g->nkeys; i < kv_num_keys(store) && code == KV_OK; i++)
-        if ((code = kv_info_at(store, i, &info, e)) == KV_OK)
+    for (int64_t i = 0; i < kv_num_keys(store) && code == KV_OK; i++)
+        if ((code = kv_info_at(store, i, &info, e)) == KV_OK && !info.loaded)
             count_key(c, info.key);
     return code;
 }
@@ -139,12 +138,12 @@ static int count_sparse(kv *store, key_count *c, kv_err *e)
 }
 
 /* Adds what changed of a file of another tool, beside values. */
-static int tell_changes(const state_guard *g, kv *store, bool same, buf *out, kv_err *e)
+static int tell_changes(kv *store, bool same, buf *out, kv_err *e)
 {
     char updater[STATE_UPDATER] = "assign";
     key_count added = {0}, sparse = {0};
     int code = kv_describe(store, "store", state_guard_updater, updater, e);
-    if (code == KV_OK && (code = count_new(g, store, &added, e)) == KV_OK)
+    if (code == KV_OK && (code = count_new(store, &added, e)) == KV_OK)
         code = count_sparse(store, &sparse, e);
     if (!same)
         buf_add(out, "create made another store");
@@ -160,10 +159,10 @@ static int tell_changes(const state_guard *g, kv *store, bool same, buf *out, kv
     return code ? code : buf_check(out, e);
 }
 
-static int check_form(const state_guard *g, kv *store, bool same, const char *path, kv_err *e)
+static int check_form(kv *store, bool same, const char *path, kv_err *e)
 {
     buf changes = {0};
-    int code = tell_changes(g, store, same, &changes, e);
+    int code = tell_changes(store, same, &changes, e);
     if (code == KV_OK && changes.len > 0) {
         code = kv_err_set(e, KV_E_KEY, "\"%s\" is another tool's file, and not only values of its "
                           "keys changed: %.300s", path, buf_text(&changes));
@@ -177,7 +176,7 @@ static int check_form(const state_guard *g, kv *store, bool same, const char *pa
 int state_guard_check(const state_guard *g, kv *store, bool same, const char *path, kv_err *e)
 {
     int code = same ? KV_OK : check_gone(g, store, path, e); /* delete and rename are meant */
-    return code || !g->foreign ? code : check_form(g, store, same, path, e);
+    return code || !g->foreign ? code : check_form(store, same, path, e);
 }
 
 /* ---- Saving ---------------------------------------------------------------------------------- */

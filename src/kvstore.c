@@ -491,7 +491,8 @@ static void fill_info(kv_info *info, const slot *s)
                       .bytes = kv_array_bytes(a),
                       .pushes = s->pushes,
                       .pending = engine_pending(array_var(s->stored)),
-                      .storage = kv_array_storage(a)};
+                      .storage = kv_array_storage(a),
+                      .loaded = s->loaded};
 }
 
 static int find(kv *store, const kv_key *key, bool awaits, kv_info *info, kv_err *e)

@@ -298,6 +298,7 @@ typedef struct kv_info {
     int64_t pushes;  /* so far */
     int64_t pending; /* operations that use the stored array and have not ended */
     kv_storage storage;
+    bool loaded; /* kv_load brought the key; it may have got another name since */
 } kv_info;
 
 /* Error: key (not there, or of the other kind). */

@@ -71,7 +71,8 @@ static const struct allowed *find_allowed(const char *name)
 
 static int hint_commands(kv_err *e)
 {
-    return kv_err_hint(e, "info, list, pull, stat, plot, explain, profile, rounds, print");
+    return kv_err_hint(e, "it runs info, list, pull, stat, plot, explain, profile, rounds and "
+                          "print");
 }
 
 static int ignore_field(void *arg, const kv_field *fields, int n, kv_err *e)
@@ -127,6 +128,10 @@ static int guest_check(const session *s, const ast *node, kv_err *e)
         return unit_err(s, node, e, KV_E_UNSUPPORTED, "attach reads what the job holds, no files");
     if (node->kind == STMT_SHOW && !(node->n > 1 && node->kid[1]))
         return KV_OK;
+    if (node->kind == AST_CALL)
+        return unit_err(s, node, e, KV_E_UNSUPPORTED,
+                        "attach reads only: a copy is all that `.%s()` would change",
+                        node->u.text);
     unit_err(s, node, e, KV_E_UNSUPPORTED, "attach reads only: %s",
              node->kind == STMT_SHOW     ? "what it shows goes into no file, command or variable"
              : node->kind == STMT_SHELL  ? "it runs no commands of the shell"

@@ -111,23 +111,24 @@ static bool mentions(const char *text, const char *word)
     return text && strcasestr(text, word);
 }
 
-/* Everything that mentions a word. */
-static int search(buf *out, const char *word)
+/* Lists the commands and functions whose name or help mentions a word that is no name. Returns true
+ * if there are some; a word of one or two letters stands in too many. */
+static bool search(buf *out, const char *word)
 {
-    int n = 0;
-    for (const command *c = registry.commands; c->name; c++) {
-        if (mentions(c->name, word) || mentions(c->summary, word) || mentions(c->examples, word)) {
-            column(out, c->name, c->summary);
-            n++;
-        }
-    }
-    for (const function *f = registry.functions; f->name; f++) {
-        if (mentions(f->name, word) || mentions(f->help, word)) {
-            column(out, f->name, f->help);
-            n++;
-        }
-    }
-    return n;
+    buf found = {0};
+    for (const command *c = registry.commands; c->name && strlen(word) > 2; c++)
+        if (mentions(c->name, word) || mentions(c->summary, word) || mentions(c->examples, word))
+            column(&found, c->name, c->summary);
+    for (const function *f = registry.functions; f->name && strlen(word) > 2; f++)
+        if (mentions(f->name, word) || mentions(f->help, word))
+            column(&found, f->name, f->help);
+    bool any = found.len > 0;
+    if (any)
+        buf_printf(out, "Nothing is called `%s`; these mention it:\n%s", word,
+                   buf_text(&found));
+    out->failed |= found.failed;
+    buf_release(&found);
+    return any;
 }
 
 /* ---- Topics: pages that are about no single command or function ---- */
@@ -248,7 +249,7 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
         topic = topic || (!json && !c && !f && type_show(&text, name));
         if (!json && !c && !f && !topic && (topic = session_find_store(s, name) >= 0))
             method_list(&text);
-        if (!c && !f && !topic && (json || search(&text, name) == 0))
+        if (!c && !f && !topic && (json || !search(&text, name)))
             code = not_found(s, call->kid[0], name, e);
     }
     out->as_json = json;

@@ -47,7 +47,7 @@ static const struct {
     [SINCE_BYTES_TOTAL] = {"kvstore_since_bytes_total", "counter",
                            "Bytes that pulls with --since have brought."},
     [WHOLE_BYTES_TOTAL] = {"kvstore_whole_bytes_total", "counter",
-                           "Bytes of the whole arrays that these pulls were of."},
+                           "Bytes that pulls with --since would have brought as whole arrays."},
     [RESIDENT_BYTES] = {"kvstore_memory_bytes", "gauge",
                         "Memory of the process that is in RAM, of all its stores."},
     [KEY_BYTES] = {"kvstore_key_bytes", "gauge", "Bytes of the value of a key."},

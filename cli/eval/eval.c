@@ -113,10 +113,12 @@ static int not_callable(session *s, const ast *node, kv_err *e)
 
 static int eval_call(session *s, const ast *node, value *out, kv_err *e)
 {
-    const char *small[16], **names = node->n <= 16 ? small : mem_alloc(node->n, sizeof *names, e);
-    value_stack l = {0};
     const function *f = function_find(node->u.text);
     bool method = function_method(node) != NULL;
+    if (s->guest && method && (f->flags & FUNCTION_CHANGES) && s->guest->check(s, node, e))
+        return e->code;
+    const char *small[16], **names = node->n <= 16 ? small : mem_alloc(node->n, sizeof *names, e);
+    value_stack l = {0};
     int64_t d = method ? -1 : map_get(&s->functions, (kv_key){0, node->u.text});
     int code = names ? eval_args(s, node, &l, names, e) : KV_E_MEMORY;
     if (method && l.n > 0 && l.items[0].kind == VALUE_OBJECT)

@@ -56,6 +56,7 @@ static int check_words(launch_options *o, kv_err *e)
     int rc = options_parse(&each, o->nwords + 1, o->words - 1, e);
     if (rc && strncmp(e->hint, "kvctl -h", 8) == 0) { /* which lists other options */
         e->hint[0] = '\0';
+        shell_option_suggest(&launch_table, o->words[0], e);
         kv_err_hint(e, "options of launch stand before FILE; kvctl launch --help lists them");
     }
     if (!rc && each.ninputs == 0 && !each.interactive && !each.help && !each.version) {
@@ -83,8 +84,8 @@ static int check_checkpoint(const launch_options *o, kv_err *e)
     if (!o->checkpoint)
         return KV_OK;
     if (!o->every)
-        return kv_err_set(e, KV_E_USAGE, "launch: --checkpoint needs --checkpoint-every ROUNDS, or "
-                                         "SECs as 30s");
+        return kv_err_set(e, KV_E_USAGE, "launch: --checkpoint needs --checkpoint-every: rounds, "
+                                         "50, or seconds, 30s");
     if (slash)
         snprintf(folder, sizeof folder, "%.*s", (int)(slash - o->checkpoint) + 1, o->checkpoint);
     if (o->by == LAUNCH_K8S) /* it lies in the pods */

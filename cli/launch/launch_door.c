@@ -128,7 +128,7 @@ static int choose(const job *j, const char *text, char why[200])
         if (j->ranks[i].pid && !j->ranks[i].ended && is_here(j, i))
             first = i;
     if (!*text && first < 0)
-        snprintf(why, 200, "no worker of job runs on this host now");
+        snprintf(why, 200, "none of its workers runs on this host now");
     if (!*text)
         return first;
     if (wanted < 0 || wanted >= j->o->workers)

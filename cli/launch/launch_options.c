@@ -81,14 +81,14 @@ static int take_every(const shell_given *g, kv_err *e)
     int64_t rounds;
     kv_err why = {0};
     size_t n = strlen(g->text);
+    bool timed = n > 0 && g->text[n - 1] == 's';
     ((launch_options *)g->to)->every = g->text;
-    if (n == 0 || g->text[n - 1] != 's')
-        return shell_take_count(g->spelled, g->text, 1, INT_MAX, &rounds, e);
-    snprintf(text, sizeof text, "%.*s", n > sizeof text ? 0 : (int)n - 1, g->text);
-    return shell_take_seconds(g->spelled, text, &seconds, &why)
-               ? kv_err_set(e, KV_E_USAGE, "%s needs rounds, 50, or seconds, 30s, not \"%s\"",
-                            g->spelled, g->text)
-               : KV_OK;
+    snprintf(text, sizeof text, "%.*s", n >= sizeof text ? 0 : (int)n - timed, g->text);
+    int rc = timed ? shell_take_seconds(g->spelled, text, &seconds, &why)
+                   : shell_take_count(g->spelled, text, 1, INT_MAX, &rounds, &why);
+    return rc ? kv_err_set(e, KV_E_USAGE, "%s needs rounds, 50, or seconds, 30s, not \"%s\"",
+                           g->spelled, g->text)
+              : KV_OK;
 }
 
 /* NAME=VALUE, NAME:VALUE, or NAME with the value that it has here. low: the role. */
@@ -200,9 +200,9 @@ static const shell_option job_options[] = {
     {0, "env-server", "NAME[=VALUE]", NULL, TAKEN(take_variable), .low = 's'},
     {0, "checkpoint", "FILE", "keep the store in FILE, and go on from there if it exists",
      NAMED(take_text, checkpoint)},
-    {0, "checkpoint-every", "N|SECs",
-     "write it every N rounds, or, as 30s, when a round begins and\n"
-     "SEC seconds have passed, and at the end of the job",
+    {0, "checkpoint-every", "N|30s",
+     "write it every N rounds, or, with an s, at the first round\n"
+     "after so many seconds, and at the end of the job",
      TAKEN(take_every)},
     {0, "max-restarts", "N", "begin again from FILE when a rank was lost, at most N times (0)",
      COUNT(restarts, 0, INT_MAX)},

@@ -113,25 +113,26 @@ static bool waits_in_vain(const job_prompt *p, int64_t heard_ms)
     return p->failed && !p->terminal && clock_ms() - heard_ms > (int64_t)(p->o->deadline * 1000);
 }
 
-/* At a terminal, once: *heard_ms becomes 0 then. */
-static void say_waits(const job_prompt *p, int64_t *heard_ms)
-{
-    if (!p->failed || !p->terminal || *heard_ms == 0 || clock_ms() - *heard_ms < PATIENCE_MS)
-        return;
-    terminal_say("kvctl: a rank has failed, and others go on; Ctrl-C ends that");
-    *heard_ms = 0;
-}
-
-/* Calls of a store do not end early: a worker may wait in one for others, which want entries. */
-static void say_busy(const job_prompt *p, int to)
+/* Names each worker that is not done with an entry, and says what the user can do. */
+static void say_busy(const job_prompt *p, int to, const char *advice)
 {
     for (int i = 0; i < p->o->workers; i++)
         if (is_busy(p, to, i))
-            terminal_say("kvctl: rank %d still waits; what is for it runs when it is done", i);
+            terminal_say("kvctl: rank %d is not done: %s", i, advice);
 }
 
-/* Until the workers of an entry are done with it, or the job is over. Ctrl-C ends the entry, and
- * the wait a little later. */
+/* At a terminal, once: *heard_ms becomes 0 then. */
+static void say_waits(const job_prompt *p, int to, int64_t *heard_ms)
+{
+    if (!p->failed || !p->terminal || *heard_ms == 0 || clock_ms() - *heard_ms < PATIENCE_MS)
+        return;
+    say_busy(p, to, "it may wait for one that has failed; Ctrl-C brings the prompt back");
+    *heard_ms = 0;
+}
+
+/* Waits until the workers of an entry are done with it, or the job is over. Ctrl-C interrupts the
+ * entry. The prompt comes back a little later even so: calls of a store do not end early, and a
+ * worker may wait in one for others, which need entries to go on. */
 static void wait_for_answers(job_prompt *p, int to)
 {
     struct pollfd fd = {.fd = p->answers, .events = POLLIN};
@@ -142,7 +143,7 @@ static void wait_for_answers(job_prompt *p, int to)
         if (signal && signal != SIGINT)
             return;
         if (interrupted_ms && clock_ms() - interrupted_ms > PATIENCE_MS) {
-            say_busy(p, to);
+            say_busy(p, to, "entries for it run when it is; Ctrl-D ends the job");
             break;
         }
         if (!interrupted_ms && (signal || waits_in_vain(p, heard_ms))) {
@@ -150,7 +151,7 @@ static void wait_for_answers(job_prompt *p, int to)
             interrupted_ms = clock_ms();
         }
         interrupt_clear();
-        say_waits(p, &heard_ms);
+        say_waits(p, to, &heard_ms);
         if (got > 0) {
             read_answers(p);
             heard_ms = clock_ms();
@@ -320,6 +321,8 @@ static int start_job(job_prompt *p, kv_err *e)
 static int end_job(job_prompt *p, int signal)
 {
     int status = 0;
+    if (p->terminal && !signal && !p->over)
+        say_busy(p, -1, "Ctrl-C ends the job now");
     for (int i = 0; i < p->o->workers; i++)
         close(p->workers[i].ends[1]);
     if (signal)

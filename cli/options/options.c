@@ -216,8 +216,6 @@ void options_list(buf *out)
 /* The error for a word with an option that the table lacks. */
 static int unknown(const char *word, kv_err *e)
 {
-    char name[66] = "", near[SUGGEST_MAX][66];
-    suggest close = {.word = name};
     if (word[1] != '-') {
         char spelled[3] = "-";
         while (*++word && (spelled[1] = *word, shell_option_find(&options_table, spelled, 2)))
@@ -225,16 +223,8 @@ static int unknown(const char *word, kv_err *e)
         kv_err_set(e, KV_E_USAGE, "there is no option %s", spelled);
         return kv_err_hint(e, "kvctl -h lists the options");
     }
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "=") - 2, word + 2);
-    for (int i = 0; i < options_table.n; i++)
-        if (own_options[i].name)
-            suggest_add(&close, own_options[i].name);
-    for (int i = 0; i < close.n; i++) {
-        snprintf(near[i], sizeof near[i], "--%s", close.names[i]);
-        close.names[i] = near[i];
-    }
-    kv_err_set(e, KV_E_USAGE, "there is no option --%s", name);
-    suggest_done(&close, e);
+    kv_err_set(e, KV_E_USAGE, "there is no option %.*s", (int)strcspn(word, "="), word);
+    shell_option_suggest(&options_table, word, e);
     return kv_err_hint(e, "kvctl -h lists the options");
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/suggest.h"
 
 const shell_option *shell_option_find(const shell_table *t, const char *word, size_t n)
 {
@@ -16,6 +17,23 @@ const shell_option *shell_option_find(const shell_table *t, const char *word, si
             return o;
     }
     return NULL;
+}
+
+int shell_option_suggest(const shell_table *t, const char *word, kv_err *e)
+{
+    char name[66] = "", spelled[SUGGEST_MAX][66];
+    suggest near = {.word = name};
+    if (strncmp(word, "--", 2) != 0)
+        return e->code;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "=") - 2, word + 2);
+    for (int i = 0; i < t->n; i++)
+        if (t->rows[i].name)
+            suggest_add(&near, t->rows[i].name);
+    for (int i = 0; i < near.n; i++) {
+        snprintf(spelled[i], sizeof spelled[i], "--%s", near.names[i]);
+        near.names[i] = spelled[i];
+    }
+    return suggest_done(&near, e);
 }
 
 /* ---- Values ---- */

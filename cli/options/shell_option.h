@@ -62,6 +62,10 @@ const shell_option *shell_option_find(const shell_table *t, const char *word, si
  * Error: usage. */
 int shell_option_read(const shell_table *t, void *to, int argc, char *const *argv, kv_err *e);
 
+/* Hints which options of the table a word that it lacks may have meant, "did you mean --force?", or
+ * nothing. Returns e's code. */
+int shell_option_suggest(const shell_table *t, const char *word, kv_err *e);
+
 /* Whole numbers and seconds, for callers that store them by themselves. Error: usage. */
 int shell_take_count(const char *spelled, const char *text, int64_t low, int64_t high, int64_t *x,
                      kv_err *e);

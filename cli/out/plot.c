@@ -69,7 +69,7 @@ static int doubles(kv_array *a, double **out, kv_err *e)
 
 /* name and what tells its parts apart; a long name is cut at a character. It is a text of one line
  * on a terminal and in a picture, so what would not show itself is shown by its number. */
-static void set_name(char out[PLOT_NAME], const char *name, const char *part)
+static int set_name(char out[PLOT_NAME], const char *name, const char *part, kv_err *e)
 {
     char line[256];
     buf shown = {0};
@@ -80,7 +80,9 @@ static void set_name(char out[PLOT_NAME], const char *name, const char *part)
     bool cut = shown.len > most;
     snprintf(out, PLOT_NAME, "%.*s%s%s", (int)utf8_cut(buf_text(&shown), shown.len, most),
              buf_text(&shown), cut ? ".." : "", part);
+    int code = buf_check(&shown, e);
     buf_release(&shown);
+    return code;
 }
 
 /* A new series; takes y, also on failure. */
@@ -91,25 +93,24 @@ static int add_series(plot *p, const char *name, double *y, int64_t n, int64_t c
         return kv_err_set(e, KV_E_VALUE, "plot draws at most %d lines", PLOT_MAX_LINES);
     }
     plot_series *s = &p->series[p->n++];
-    set_name(s->name, name, "");
     s->y = y;
     s->n = n;
     s->columns = columns;
     s->step = 1;
-    return KV_OK;
+    return set_name(s->name, name, "", e);
 }
 
 static int add_column(plot *p, const char *name, const double *y, const int64_t *shape,
                       int64_t column, kv_err *e)
 {
     char own[PLOT_NAME], part[24];
-    double *copy = mem_alloc(shape[0], sizeof *copy, e);
+    snprintf(part, sizeof part, "[:, %d]", (int)column);
+    int code = set_name(own, name, part, e);
+    double *copy = code ? NULL : mem_alloc(shape[0], sizeof *copy, e);
     if (!copy)
-        return KV_E_MEMORY;
+        return e->code;
     for (int64_t i = 0; i < shape[0]; i++)
         copy[i] = y[i * shape[1] + column];
-    snprintf(part, sizeof part, "[:, %d]", (int)column);
-    set_name(own, name, part);
     return add_series(p, own, copy, shape[0], 0, e);
 }
 
@@ -179,8 +180,8 @@ static int add_list(plot *p, const char *name, const value_list *list, kv_err *e
     for (int64_t i = 0; i < list->n && code == KV_OK; i++) {
         char own[PLOT_NAME], part[24];
         snprintf(part, sizeof part, "[%lld]", (long long)i);
-        set_name(own, name, part);
-        code = plot_add(p, own, list->items[i], e);
+        if ((code = set_name(own, name, part, e)) == KV_OK)
+            code = plot_add(p, own, list->items[i], e);
     }
     return code;
 }

@@ -88,7 +88,7 @@ static int take_output(session *s, int file, buf *to, kv_err *e)
         else if (n > 0)
             code = session_out(s, part, (size_t)n, e);
     }
-    return code;
+    return to && code == KV_OK ? buf_check(to, e) : code;
 }
 
 /* Runs a line; its output goes to file, or to our stdout when that is -1. */

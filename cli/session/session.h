@@ -118,7 +118,8 @@ struct plot;
  * is the guest's. */
 typedef struct guest_ops {
     void *arg;
-    /* Returns an error, at the node, for what would change something or read a file. */
+    /* Returns an error, at the node, for what would change something or read a file; of calls,
+     * those of FUNCTION_CHANGES are asked for. */
     int (*check)(const struct session *s, const struct ast *node, kv_err *e);
     /* A note or a warning for the user. */
     void (*note)(void *arg, const char *text);

@@ -26,12 +26,13 @@ enum {
     FUNCTION_REST = 2,  /* takes any number of positional arguments, in rest: at least as many as it
                            has unmarked parameters; the marked ones are given by name only */
     FUNCTION_ELEMENT = 4, /* element-wise: call is NULL, vm/expr.h and vm/host.h compute it */
-    FUNCTION_METHOD = 8,  /* x.f(y) only: it changes x */
+    FUNCTION_METHOD = 8,  /* x.f(y) only */
     FUNCTION_ARRAY = 16,  /* parameter 0 is an array, or a value that becomes one */
     FUNCTION_STORE = 32,  /* asks the store in use */
     FUNCTION_OBJECT = 64, /* its array is an object also where it has the shape (), no number */
     FUNCTION_VIEW = 128,  /* its arrays are parts of its arguments; NumPy's are views of them */
-    FUNCTION_ROWS = 256   /* FUNCTION_ARRAY: takes a row_sparse array as it is, not a dense one */
+    FUNCTION_ROWS = 256,  /* FUNCTION_ARRAY: takes a row_sparse array as it is, not a dense one */
+    FUNCTION_CHANGES = 512 /* a method that changes its x */
 };
 
 typedef struct function {

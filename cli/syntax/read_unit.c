@@ -497,6 +497,21 @@ static int check_utf8(const source *src, kv_err *e)
     return KV_OK;
 }
 
+/* A `!` command has the rest of its line, with the `}` that was to close the block around it. */
+static void hint_shell(const parser *p, kv_err *e)
+{
+    const source *src = p->lx.src;
+    bool begins = false, shell = false, closes = false;
+    for (size_t i = p->open; i < src->len && src->text[i] != '\n'; i++) {
+        char c = src->text[i];
+        shell = shell || (begins && c == '!');
+        closes = closes || (shell && c == '}');
+        begins = c == '{' || c == ';' || (begins && c == ' ');
+    }
+    if (closes)
+        kv_err_hint(e, "a `!` command takes the rest of its line: close the block on the next one");
+}
+
 int unit_read(session *s, unit **out, const char *name, char *text, size_t n, int line,
               bool *incomplete, kv_err *e)
 {
@@ -523,6 +538,8 @@ int unit_read(session *s, unit **out, const char *name, char *text, size_t n, in
     u->body = statement_parse_all(&p);
     if (incomplete)
         *incomplete = !u->body && p.lx.incomplete;
+    if (!u->body && p.lx.incomplete && p.is_open)
+        hint_shell(&p, e);
     parse_release(&p);
     if (!u->body)
         return e->code;

@@ -11,8 +11,8 @@
  * state that was just found to be wrong. */
 static void end(const char *report)
 {
-    terminal_say("error: internal: %s", report);
-    terminal_say("hint: nothing was saved; report it with the script that led here");
+    terminal_say("kvctl: error[internal]: %s", report);
+    terminal_say(" hint: the file of -s is as it was; report this with the script that led here");
     _exit(EXIT_BUG);
 }
 

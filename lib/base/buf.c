@@ -100,7 +100,7 @@ int buf_check(const buf *b, kv_err *e)
 {
     if (!b->failed)
         return KV_OK;
-    return kv_err_set(e, KV_E_MEMORY, "out of memory behind a text of %llu bytes",
+    return kv_err_set(e, KV_E_MEMORY, "out of memory for a text of more than %llu bytes",
                       (unsigned long long)b->len);
 }
 

@@ -23,7 +23,7 @@ bool kv_assert_fail(const char *file, int line, const char *condition, const cha
     va_start(ap, fmt);
     vsnprintf(state, sizeof state, fmt, ap);
     va_end(ap);
-    snprintf(report, sizeof report, "%s:%d: %s does not hold: %s; this is a bug of kvstore", file,
+    snprintf(report, sizeof report, "%s:%d: %s does not hold: %s; this is a bug in kvstore", file,
              line, condition, state);
 
     pthread_mutex_lock(&lock);

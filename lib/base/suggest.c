@@ -46,9 +46,36 @@ static int distance(const char *a, int n, const char *b, int m)
     return above[m];
 }
 
-/* The distance of two names that are close, or -1. */
+static bool joins_words(char c)
+{
+    return c == '-' || c == '_';
+}
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Returns true if a name of several words begins with the word as one of them, or has its letters
+ * as initials. One letter abbreviates too much. */
+static bool abbreviates(const char *word, const char *name)
+{
+    size_t n = strlen(word), first = 0, initials = 0;
+    bool in_initials = true;
+    while (first < n && (lower(word[first]) == lower(name[first]) ||
+                         (joins_words(word[first]) && joins_words(name[first]))))
+        first++;
+    for (size_t i = 0; name[i] && in_initials; i++)
+        if (i == 0 || joins_words(name[i - 1]))
+            in_initials = lower(word[initials++]) == lower(name[i]); /* unlike at the end */
+    return n > 1 && ((first == n && joins_words(name[n])) || (in_initials && initials == n));
+}
+
+/* The distance of two names that are close, 0 for an abbreviation, or -1. */
 static int closeness(const char *a, const char *b)
 {
+    if (abbreviates(a, b))
+        return 0;
     size_t n = strnlen(a, WORD_MAX), m = strnlen(b, WORD_MAX);
     size_t longer = n > m ? n : m, shorter = n > m ? m : n;
     if (longer >= WORD_MAX || longer - shorter > DISTANCE_MAX)

@@ -219,10 +219,12 @@ bool parse_close(parser *p, const bracket *b)
 {
     if (!parse_is_sign(p, SIGN1(b->close))) {
         char wanted[4] = {'`', b->close, '`'};
-        bool other = parse_peek(p)->kind == TOK_SIGN;
+        tok_kind kind = parse_peek(p)->kind;
         parse_unexpected(p, wanted);
-        if (other || parse_peek(p)->kind == TOK_NAME)
+        if (kind == TOK_SIGN || kind == TOK_NAME)
             hint_opening(p, b);
+        if (b->close != '}' && (kind == TOK_INT || kind == TOK_FLOAT || kind == TOK_STRING))
+            kv_err_hint(p->e, "a comma stands between two values");
         return false;
     }
     p->lx.in_brackets = b->in_brackets;

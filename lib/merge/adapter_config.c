@@ -13,13 +13,13 @@
 #include "checkpoint/json_scan.h"
 
 #define CONFIG_NAME "adapter_config.json"
-#define DEPTH_MAX   32 /* of what is skipped */
+#define DEPTH_MAX   32 /* levels of nesting of a value that is skipped */
 
 typedef struct config {
     double r, alpha;  /* -1: not there */
     bool rank_stable; /* use_rslora */
-    const char *more; /* in use, and not supported; or NULL */
-    bool takes_off;   /* init_lora_weights says that the base loses what the adapter begins with */
+    const char *more; /* a member that is in use and not supported; or NULL */
+    bool takes_off;   /* by init_lora_weights the adapter's first product was taken off the base */
 } config;
 
 /* ---- The members ----------------------------------------------------------------------------- */

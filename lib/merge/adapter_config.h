@@ -1,4 +1,4 @@
-/* adapter_config.json: what PEFT writes beside the tensors of a low-rank adapter. */
+/* adapter_config.json, which PEFT writes beside the tensors of a low-rank adapter. */
 #ifndef MERGE_ADAPTER_CONFIG_H
 #define MERGE_ADAPTER_CONFIG_H
 

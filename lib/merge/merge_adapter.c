@@ -1,4 +1,4 @@
-/* Names of adapters. What trains them puts its own prefix before the names of the model. */
+/* Names of adapters. PEFT, which trains them, puts a prefix before the names of the model. */
 #include "merge/merge_adapter.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #define PREFIX "base_model.model."
 
-/* What the names of the two end in, in place of the key's ".weight". */
+/* The endings of the names of the two matrices, in place of the key's ".weight". */
 static const char *const endings[] = {".lora_A.weight", ".lora_B.weight"};
 
 static bool ends_in(const char *name, const char *ending)
@@ -48,7 +48,7 @@ int merge_adapter_check(const checkpoint *adapter, const checkpoint *base, kv_er
     return code;
 }
 
-/* The number of a key's tensor with this ending, or -1. */
+/* *out becomes the index of a key's tensor with this ending, or -1. */
 static int find(int64_t *out, const checkpoint *adapter, const char *key, const char *ending,
                 kv_err *e)
 {
@@ -120,7 +120,7 @@ int64_t merge_adapter_bytes(const checkpoint *adapter, merge_factors f, bool wid
            mem_aligned(checkpoint_at(adapter, f.b)->elements * width);
 }
 
-/* Elements that are read together: whole runs of every type. */
+/* Elements that are read at once: a multiple of the runs of every packed type. */
 enum { TOGETHER = 1 << 16 };
 
 static int read_all(char *out, tensor_reader *r, const checkpoint *c, int64_t i, bool wide,

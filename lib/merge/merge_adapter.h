@@ -1,11 +1,11 @@
-/* Low-rank adapters: which of their tensors belong to a key, and the two matrices of it. */
+/* Low-rank adapters: the two matrices, lora_A and lora_B, that an adapter has for a key. */
 #ifndef MERGE_MERGE_ADAPTER_H
 #define MERGE_MERGE_ADAPTER_H
 
 #include "checkpoint/checkpoint.h"
 #include "merge/merge_product.h"
 
-/* The numbers of lora_A and lora_B of a key in an adapter; -1: it has none. */
+/* The indices of the tensors lora_A and lora_B of a key in an adapter; -1: it has none. */
 typedef struct merge_factors {
     int64_t a, b;
 } merge_factors;
@@ -13,8 +13,9 @@ typedef struct merge_factors {
 /* Checks that every tensor of an adapter belongs to a key of the base. Errors: key, memory. */
 int merge_adapter_check(const checkpoint *adapter, const checkpoint *base, kv_err *e);
 
-/* Finds those of a key of the base, and checks that they fit it. Errors: key (one of them is
- * missing), shape, dtype (not floating), unsupported (larger than MERGE_FACTORS_BYTES), memory. */
+/* Finds the matrices for a key of the base, and checks that they fit it. Errors: key (one of them
+ * is missing), shape, dtype (not floating), unsupported (larger than MERGE_FACTORS_BYTES), memory.
+ */
 int merge_adapter_find(merge_factors *out, const checkpoint *adapter, const tensor_info *key,
                        kv_err *e);
 
@@ -24,7 +25,7 @@ int merge_adapter_find(merge_factors *out, const checkpoint *adapter, const tens
 /* The bytes that the matrices of a key take in memory. */
 int64_t merge_adapter_bytes(const checkpoint *adapter, merge_factors f, bool wide);
 
-/* Reads them to memory of that size. Errors: those of tensor_read. */
+/* Reads the matrices into memory of merge_adapter_bytes. Errors: those of tensor_read. */
 int merge_adapter_read(merge_product *out, void *memory, const checkpoint *adapter, merge_factors f,
                        bool wide, kv_err *e);
 

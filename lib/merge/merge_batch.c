@@ -6,7 +6,8 @@
 #include "merge/merge_fold.h"
 #include "merge/merge_run.h"
 
-/* A batch ends behind so many bytes of inputs, where passes follow each other. */
+/* A batch ends behind so many bytes of inputs: later passes should find them in the caches. Keys
+ * with one pass count a 64th of theirs. */
 #define BATCH_BYTES ((int64_t)64 << 20)
 
 #define WORKERS_BYTES ((int64_t)128 << 20) /* of all workers together */
@@ -67,7 +68,8 @@ static int make_selections(merging *r, merge_job *j, kv_err *e)
     return KV_OK;
 }
 
-/* What a rule's job has beside its plan. */
+/* Allocates the arrays of a job with a plan, and makes its draws, its fused program and selections.
+ */
 static int make_rule_job(merging *r, merge_job *j, kv_err *e)
 {
     const merge_plan *p = j->plan;
@@ -136,7 +138,7 @@ static int add_job(merging *r, kv_err *e)
     return code;
 }
 
-/* Fills a batch; sets what it has to read. */
+/* Adds keys until the batch is large enough, and estimates the bytes that its passes read. */
 int merge_batch_fill(merging *r, kv_err *e)
 {
     int64_t bytes = 0, weighed = 0;
@@ -159,7 +161,8 @@ int merge_batch_fill(merging *r, kv_err *e)
     return code;
 }
 
-/* Workers for the jobs of the batch. Their memory is kept for the next one. */
+/* Workers for the jobs of the batch, fewer than threads where their memory would be too much. It is
+ * kept for the next batch. */
 int merge_batch_workers(merging *r, kv_err *e)
 {
     int64_t bytes = merge_room_bytes(&r->room), most = WORKERS_BYTES / bytes;

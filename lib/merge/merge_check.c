@@ -1,4 +1,4 @@
-/* What can be known of a merge before a byte is written. */
+/* Checks of a merge before a byte is written: all that headers and the rule tell. */
 #include <string.h>
 
 #include "base/buf.h"
@@ -15,7 +15,7 @@ checkpoint *merge_first(const merge *m)
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-/* The first name of a checkpoint that another one does not have, or NULL. */
+/* The first name in a checkpoint that another one lacks, or NULL. */
 static const char *name_beyond(const checkpoint *c, const checkpoint *other)
 {
     for (int64_t i = 0; i < checkpoint_count(c); i++)
@@ -34,7 +34,7 @@ static int refuse_name(const checkpoint *c, const char *name, const checkpoint *
                : code;
 }
 
-/* Where all keys are merged, no model has more of them. */
+/* Refuses models with keys that the first checkpoint lacks, unless only some keys are merged. */
 static int check_beyond(const merge *m, kv_err *e)
 {
     const checkpoint *first = merge_first(m);
@@ -98,7 +98,7 @@ static int check_type(const checkpoint *c, const tensor_info *t, const checkpoin
     return kv_err_hint(e, "only floating keys are merged; others must be equal");
 }
 
-/* The type that a key gets. */
+/* Checks that a key can become of the type that the output is to have. */
 static int check_goal(const merge_job *j, const checkpoint *first, kv_err *e)
 {
     const tensor_info *t = j->like;
@@ -165,10 +165,11 @@ int merge_job_find(merge_job *j, merge_factors *factors, const merge *m, int64_t
 
 /* ---- Cutting --------------------------------------------------------------------------------- */
 
-/* Ranks of a piece take at most so many elements, where a row does not have more. */
+/* The ranks of a piece are at most so many elements, unless one row has more. */
 #define RANKED ((int64_t)1 << 18)
 
-/* Pieces of whole rows, which are whole runs of every type. */
+/* Cuts into pieces of whole rows. Types of less than a byte are packed in runs of up to 4 elements,
+ * so a piece has a multiple of 4. */
 static void cut_rows(merge_job *j)
 {
     int64_t row = merge_row_of(j->like), step = row % 4 ? 4 * row : row;

@@ -23,7 +23,7 @@ static void grow_bytes(int64_t *most, int64_t n)
     *most = n > *most ? n : *most;
 }
 
-/* How many sums the passes before one have. */
+/* The number of sums in all passes before one. */
 static int sums_before(const plan *p, int pass)
 {
     int n = 0;
@@ -219,7 +219,7 @@ static void repeat(char *to, const void *cell, size_t bytes)
         memcpy(to + at, cell, bytes);
 }
 
-/* Blocks of copies of the numbers that a pass reads. */
+/* Repeats the numbers that a pass reads, for programs that read arrays. */
 static void copy_numbers(merge_worker *w, const merge_job *j, const plan_pass *pass)
 {
     for (int s = 0; s < pass->nslots; s++) {
@@ -236,7 +236,8 @@ static void copy_numbers(merge_worker *w, const merge_job *j, const plan_pass *p
     }
 }
 
-/* How many elements of the chunk see a selected number as it is: behind them it is the next one. */
+/* *cut becomes the number of elements at the chunk's begin that are compared with a selected
+ * number; the others are compared with the next larger one (see PLAN_LEAST in vm/plan.h). */
 static int cut_of(merge_worker *w, int number, int64_t *cut, kv_err *e)
 {
     const merge_job *j = w->job;

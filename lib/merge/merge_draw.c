@@ -16,7 +16,7 @@
 
 enum { LANES = 16, WORDS = 4, ROUNDS = 10 };
 
-/* Salmon et al. 2011: multipliers, and what the key grows by each round. */
+/* Salmon et al. 2011: the multipliers, and the increments of the key in each round. */
 static const uint32_t multiplier[] = {0xD2511F53u, 0xCD9E8D57u};
 static const uint32_t step[] = {0x9E3779B9u, 0xBB67AE85u};
 
@@ -135,8 +135,8 @@ static merge_drawer *best_drawer(void)
     return merge_draw_way(i);
 }
 
-/* Groups whose words are made before they become numbers: what was just stored in other pieces than
- * it is loaded in makes the processor wait. */
+/* Groups whose words are drawn before any is converted: a load from memory that was just stored in
+ * pieces of another size would stall. */
 enum { TOGETHER = 8 };
 
 #define DRAW(name, T)                                                                              \

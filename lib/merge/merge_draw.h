@@ -13,7 +13,7 @@
 /* Elements that are drawn together. */
 #define MERGE_DRAW_GROUP 64
 
-/* What the numbers of one draw of one key follow from, beside the place. */
+/* The key and the upper counter half of Philox for one draw of one key of a checkpoint. */
 typedef struct merge_draw_key {
     uint32_t seed[2], hash[2];
 } merge_draw_key;
@@ -24,8 +24,8 @@ merge_draw_key merge_draw_key_of(int64_t seed, const char *key, int64_t stream);
 typedef uint32_t merge_draw_words[4][MERGE_DRAW_GROUP / 4];
 typedef void merge_drawer(merge_draw_words out, const merge_draw_key *k, uint64_t counter);
 
-/* The i-th way in which this processor can draw a group, NULL behind the last, which is the
- * fastest. All give the same words. */
+/* The i-th implementation that this processor can run, from the slowest; NULL behind the last. All
+ * give the same words. */
 merge_drawer *merge_draw_way(int i);
 
 /* The numbers of ngroups groups from element MERGE_DRAW_GROUP * group on, multiples of 2^-24. */

@@ -9,7 +9,7 @@
 
 enum { TILE = MERGE_FUSED_TILE, REGISTERS = 24, OPS = 192, OPERANDS = 3 };
 
-/* The kernels that tiles have, and what each computes. */
+/* The kernels that can be fused, and the expression of each. */
 /* clang-format off */
 #define KERNELS(X) \
     X(PROG_ADD,        a[i] + b[i]) \

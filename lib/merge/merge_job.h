@@ -1,4 +1,10 @@
-/* Merges from inside: a key while it is merged, and the worker that handles a chunk of it. */
+/* Merges from inside: a job is a key while it is merged, a worker the memory in which one thread
+ * computes a chunk of it. lib/README.md tells the way of a merge, and the sizes of pieces, blocks
+ * and chunks.
+ *
+ * A number is the result of a reduction over all elements of a key: a sum, a largest or smallest
+ * term, or a selected one (merge_select.h). One pass makes it, later ones read it.
+ */
 #ifndef MERGE_MERGE_JOB_H
 #define MERGE_MERGE_JOB_H
 
@@ -12,111 +18,119 @@
 
 #define MERGE_INPUTS (MERGE_MODELS + 1) /* the models, then the base */
 
-/* Elements that are read of an input at a time. */
+/* Elements of an input that are read at once. */
 #define MERGE_BLOCK ((int64_t)1 << 15)
 
-/* The most memory for ranks, of all workers. */
+/* The most memory for ranks, of all workers together. */
 #define MERGE_RANKS_BYTES ((int64_t)96 << 20)
 
 typedef enum merge_job_kind {
-    MERGE_JOB_RULE,
-    MERGE_JOB_EQUAL, /* has no numbers to merge: must be equal everywhere, and is copied */
-    MERGE_JOB_COPY   /* no adapter has it: that of the base, converted */
+    MERGE_JOB_RULE,  /* the rule computes it */
+    MERGE_JOB_EQUAL, /* of integers or BOOL: must be equal in all inputs, and is copied */
+    MERGE_JOB_COPY   /* no adapter has it: the key of the base, converted */
 } merge_job_kind;
 
-/* A key. */
 typedef struct merge_job {
-    int64_t key; /* of merge.keys */
+    int64_t key; /* its index in merge.keys */
     merge_job_kind kind;
-    const tensor_info *like; /* of the base, or else of the first model */
-    tensor_type type;        /* that it gets */
-    bool wide;
-    int width; /* bytes of an element in arrays: 4 or 8 */
-    int64_t at[MERGE_INPUTS]; /* its number in each input, or -1 */
-    int64_t piece, npieces, chunks; /* elements of a piece; how many; chunks of a piece */
+    const tensor_info *like;  /* the tensor of this name in the base, or else in the first model */
+    tensor_type type;         /* of the output */
+    bool wide;                /* computed in float64, not float32 */
+    int width;                /* bytes of an element while it is computed: 4 or 8 */
+    int64_t at[MERGE_INPUTS]; /* its tensor's index in each input, or -1 */
+    int64_t piece;            /* elements of each piece but the last */
+    int64_t npieces;
+    int64_t chunks; /* of a piece */
 
-    /* Of a rule. */
-    const merge_plan *plan; /* one of all keys of a shape, or */
+    /* MERGE_JOB_RULE only. */
+    const merge_plan *plan; /* shared by all keys of a shape, or `own` */
     merge_plan own;
-    merge_product *product; /* by number of the adapter, of those that have the key */
-    merge_draw_key *draw;
-    int pass;
-    bool again;        /* the pass runs once more, for its selections alone */
-    uint64_t *number;  /* each in its own type, at the cell's start */
-    void **cell;       /* the cells, as arrays for the programs over numbers */
-    merge_select **select; /* by number: of those that are selected; NULL: others */
-    bool *selected;        /* by number: it is known */
-    int16_t *pass_of, *sum_of; /* by number: the pass that gives it, and which sum of it */
-    double *results;   /* of each piece, its sums */
-    merge_fused *fused; /* the last pass's program, if it is of that kind */
+    merge_product *product;    /* of each adapter that has the key, in the order of the models */
+    merge_draw_key *draw;      /* of each draw of the plan */
+    int pass;                  /* the one that runs */
+    bool again;                /* it runs once more, for selections that are not done */
+    uint64_t *number;          /* the numbers, each in its own type, at the start of its 8 bytes */
+    void **cell;               /* &number[i], as arrays for the programs that compute numbers */
+    merge_select **select;     /* by number; NULL: it is no selection */
+    bool *selected;            /* by number: its selection is done */
+    int16_t *pass_of, *sum_of; /* by number: the pass that makes it, and its place in pass.sum */
+    double *results;           /* npieces rows, in each the sums of the pass over that piece */
+    merge_fused *fused;        /* the program of the last pass in tiles; NULL: not of that kind */
 } merge_job;
 
-/* The memory of one worker. */
 typedef struct merge_worker {
-    int pool_worker;
+    int pool_worker; /* the number of its thread in the pool */
     const struct merge_room *room;
-    tensor_reader *const *readers;
+    tensor_reader *const *readers; /* of each input */
     const merge_job *job;
     int64_t piece_first, piece_end;
     int64_t block_first, block_n, block_most;
-    const void *block[MERGE_INPUTS]; /* what was read of each input; NULL: not yet */
-    int64_t first, n, chunk; /* its elements in the key; its number in the key */
+    const void *block[MERGE_INPUTS]; /* the bytes of the block of each input; NULL: not read yet */
+
+    /* The chunk: n elements of the key from `first` on; `chunk` is its index in the key. */
+    int64_t first, n, chunk;
     bool have_input[MERGE_INPUTS], have_draw[MERGE_MODELS], have_product[MERGE_MODELS];
-    const void *input[MERGE_INPUTS];
-    const merge_job *copied; /* whose numbers of which pass `copies` are */
+    const void *input[MERGE_INPUTS]; /* its elements, decoded, where have_input is true */
+
+    const merge_job *copied; /* the job, and the pass of it, whose numbers are in `copies` */
     int copied_pass;
-    char *inputs, *draws, *products; /* a buffer each */
+
+    /* Parts of its memory. A buffer holds a chunk of decoded elements. */
+    char *inputs, *draws, *products; /* a buffer for each */
     char *terms;   /* a buffer for each sum of all passes */
-    char *merged;  /* a buffer */
-    char *copies;  /* blocks of copies of each number, and of the next ones of selected numbers */
+    char *merged;  /* a buffer for the merged elements, before they are encoded */
+    char *copies;  /* each number repeated over PROG_REG_BYTES, then merge_select_next of it */
     char *ranks;   /* of a piece, for each ranking */
-    char *sorting; /* for row_ranks */
-    char *out;     /* a piece of the output */
+    char *sorting; /* scratch memory of row_ranks */
+    char *out;     /* a piece of the output, encoded */
     void *scratch; /* of the programs */
 } merge_worker;
 
-/* The checkpoint that tells names, shapes and types. */
+/* The checkpoint whose names, shapes and types the output has: the base, or else the first model.
+ */
 checkpoint *merge_first(const merge *m);
 
-/* What is merged from headers alone: the job of key number `key`, all but its plan and what hangs
- * from it. factors: of adapters, one each. Errors: those of merge_check. */
+/* Makes the job of key number `key` from the headers of the inputs, without a plan. Out: factors,
+ * of adapters the tensors that each has for the key. Errors: those of merge_check. */
 int merge_job_find(merge_job *j, merge_factors *factors, const merge *m, int64_t key, kv_err *e);
 
-/* The job has its plan: sets how it is cut. Error: unsupported, a row too long for its ranks. */
+/* Cuts a job that has its plan into pieces. Error: unsupported (a row too long for its ranks). */
 int merge_job_cut(merge_job *j, kv_err *e);
 
-/* What the workers need room for: the most of all jobs that are run together. */
+/* The sizes of a worker's buffers: large enough for each job of a batch. */
 typedef struct merge_room {
     int inputs, draws, products, numbers, sums;
     int64_t out_bytes, ranks_bytes, sorting_bytes, scratch_bytes;
 } merge_room;
 
-/* Grows room to what a job needs. ninputs: of the walk. */
+/* Grows the sizes to those that a job needs. ninputs: the inputs of the merge, with the base. */
 void merge_room_add(merge_room *room, const merge_job *job, int ninputs);
 
-/* The bytes of a worker, and its memory laid out there, aligned to MEM_ALIGN. */
+/* The bytes of a worker's buffers; and a worker with its buffers in so much memory, which is
+ * aligned to MEM_ALIGN and stays the caller's. */
 int64_t merge_room_bytes(const merge_room *room);
 void merge_worker_init(merge_worker *w, const merge_room *room, char *memory);
 
 /* The elements of a row: of all axes behind the first; of a vector all. */
 int64_t merge_row_of(const tensor_info *t);
 
-/* Begins a job, a rule, for chunks of any place of it. It has no ranks. */
+/* Begins a job of kind MERGE_JOB_RULE whose pass reads no ranks: chunks may lie anywhere in it. */
 void merge_worker_job(merge_worker *w, const merge_job *job, tensor_reader *const *readers);
 
-/* Begins a piece of a job, a rule. Errors: those of tensor_read. */
+/* Begins a piece of a job of kind MERGE_JOB_RULE: its chunks follow. Errors: those of tensor_read.
+ */
 int merge_worker_piece(merge_worker *w, const merge_job *job, const walk_piece *p, kv_err *e);
 
-/* Begins a chunk of the piece: n elements from `first` on, at most MERGE_CHUNK; chunk is its number
- * in the key. Chunks follow each other, or a new piece begins. */
+/* Begins a chunk of the piece: n elements from `first` on, at most MERGE_CHUNK; chunk is its index
+ * in the key. Chunks of a piece come in order. */
 void merge_worker_chunk(merge_worker *w, int64_t first, int64_t n, int64_t chunk);
 
-/* Runs the elements' program of a pass on the chunk: terms of sum i are then at
- * merge_worker_terms(w, pass, i). merged: what is stored goes there; NULL: into a buffer. Errors:
- * those of tensor_read. */
+/* Runs the program of a pass on the chunk. The terms of its sum i are then at
+ * merge_worker_terms(w, pass, i), the merged elements at `merged`, or in w->merged if that is NULL.
+ * Errors: those of tensor_read. */
 int merge_worker_run(merge_worker *w, int pass, void *merged, kv_err *e);
 
-/* The same by the job's fused program, on a number of elements that it takes. */
+/* The same by the job's fused program; w->n is a multiple of MERGE_FUSED_TILE. */
 int merge_worker_fuse(merge_worker *w, int pass, void *merged, kv_err *e);
 void *merge_worker_terms(const merge_worker *w, int pass, int sum);
 

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "merge/merge_job.h"
 
-/* A plan that keys of a shape share. Two with the same elements and rows need the same. */
+/* A plan that keys share which have as many elements, in rows of one length. */
 typedef struct shape_plan {
     int64_t size, row;
     bool wide;
@@ -14,7 +14,7 @@ typedef struct shape_plan {
 
 struct merge_plans {
     const merge *m;
-    merge_rule *rule[MERGE_MODELS + 1]; /* by the number of models; NULL: not made yet */
+    merge_rule *rule[MERGE_MODELS + 1]; /* by the number of models of a key; NULL: not made yet */
     shape_plan *shapes;
 };
 

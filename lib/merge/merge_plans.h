@@ -14,9 +14,9 @@ void merge_plans_free(merge_plans *p); /* NULL is allowed */
 /* Checks the rule, whatever keys there are. Errors: those of merge_rule_make. */
 int merge_plans_check(merge_plans *p, kv_err *e);
 
-/* The plan of a key of m, that is wide or not. *out is own, which the caller releases, or one that
- * lives as long as p. factors: of adapters, one each; those without the key have none. Errors:
- * those of merge_rule_make and merge_plan_make. */
+/* The plan of a key, which has the shape of `like`. *out becomes a plan that lives as long as p, or
+ * `own`, which the caller releases. factors: of adapters, one each, a < 0 where one lacks the key.
+ * Errors: those of merge_rule_make and merge_plan_make. */
 int merge_plans_get(merge_plans *p, const merge_plan **out, merge_plan *own,
                     const tensor_info *like, bool wide, const merge_factors *factors, kv_err *e);
 

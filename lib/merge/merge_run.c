@@ -33,7 +33,8 @@ static int begin_selections(merge_job *j, kv_err *e)
     return code;
 }
 
-/* Goes on to the next pass over elements; *ended if there is none. */
+/* Goes on to the next pass that has a program over elements, and computes the numbers on the way;
+ * *ended becomes true if there is none. */
 static void next_pass(merging *r, merge_job *j, bool *ended)
 {
     const plan *p = j->plan->plan;
@@ -84,7 +85,7 @@ static void end_part(void *arg, int64_t part, int worker)
         end_selections(r->active[part]);
 }
 
-/* Ends a walk: what is left of it is active. */
+/* Ends a walk: takes the jobs out of `active` that have neither a sweep nor a pass left. */
 static int end_walk(merging *r, kv_err *e)
 {
     int64_t left = 0;
@@ -111,7 +112,7 @@ static int end_walk(merging *r, kv_err *e)
 
 /* ---- Walks ----------------------------------------------------------------------------------- */
 
-/* Before the first sweep of a pass. */
+/* Samples and begins the selections of passes that have not begun. */
 static int begin_walk(merging *r, kv_err *e)
 {
     int code = KV_OK;

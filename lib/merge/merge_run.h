@@ -1,5 +1,5 @@
-/* A run of a merge from inside: what its files share. merge_run.c goes through batches and passes,
- * merge_batch.c makes the jobs of a batch, merge_sample.c looks at some of their terms first,
+/* A run of a merge from inside. merge_run.c goes through batches and passes, merge_batch.c makes
+ * the jobs of a batch, merge_sample.c samples the terms of selections before the first sweep, and
  * merge_piece.c does the work on a piece. */
 #ifndef MERGE_MERGE_RUN_H
 #define MERGE_MERGE_RUN_H
@@ -11,10 +11,10 @@
 #include "merge/merge_job.h"
 #include "merge/merge_plans.h"
 
-/* The most keys of a batch, which take memory. */
+/* The most keys of a batch, since each takes memory while the batch runs. */
 #define MERGE_BATCH_KEYS 1024
 
-/* The bytes of all selections together. */
+/* The bytes of the terms that all selections of a batch keep, together. */
 #define MERGE_KEPT_BYTES ((int64_t)48 << 20)
 
 typedef struct merging {
@@ -23,45 +23,48 @@ typedef struct merging {
     int ninputs;
     merge_plans *plans;
     checkpoint_out *out;
-    int64_t next; /* key */
+    int64_t next; /* the first key that no batch had yet */
 
     /* The batch. */
-    merge_job *jobs; /* BATCH_KEYS of them */
+    merge_job *jobs; /* room for MERGE_BATCH_KEYS, njobs of them in use */
     int64_t njobs;
     arena memory; /* of the jobs */
     merge_room room;
     int64_t nselects;
 
-    /* Those that the next walk goes over. */
+    /* The jobs that the next walk goes over: they have another pass, or a sweep of this one. */
     merge_job **active;
     int64_t nactive;
-    int64_t *at, *pieces; /* see walk */
+    int64_t *at, *pieces; /* of the active jobs, as walk.h wants them */
 
     merge_worker *workers;
     char *worker_memory;
     int64_t worker_bytes;
     int nworkers;
-    atomic_int taken;
-    int slot[POOL_MAX_WORKERS]; /* which of them a worker of the pool is, from 1 */
+    atomic_int taken;           /* workers that have a thread */
+    int slot[POOL_MAX_WORKERS]; /* by thread of the pool: the index of its worker plus 1; 0: none */
 
-    int64_t done, left; /* bytes of the walks before, and of the keys that no batch had yet */
-    int64_t passes;     /* of the last batch */
+    /* For progress. */
+    int64_t done;       /* bytes of the walks before */
+    int64_t left;       /* bytes of the keys that no batch had yet */
+    int64_t passes;     /* of the last batch, on average over its bytes, rounded up */
     int64_t batch_left; /* bytes of the passes of the batch that are to come */
 } merging;
 
 /* The bytes of the inputs of a job. */
 int64_t merge_input_bytes(const merging *r, const merge_job *j);
 
-/* Makes the jobs of the next batch, then the workers that they need; release: of the jobs. Errors:
- * those of merge_check, memory. */
+/* Makes the jobs of the next batch, then workers with room for any of them; release frees the jobs.
+ * Errors: those of merge_check, memory. */
 int merge_batch_fill(merging *r, kv_err *e);
 int merge_batch_workers(merging *r, kv_err *e);
 void merge_batch_release(merging *r);
 
-/* Samples the terms of all selections of the active jobs' passes. Errors: those of tensor_read. */
+/* Samples the terms of each selection in the passes of the active jobs, and tells the selections.
+ * Errors: those of tensor_read. */
 int merge_sample(merging *r, kv_err *e);
 
-/* Handles a piece of an active job: arg is the run. See walk.h. */
+/* Handles a piece of an active job: the callback of walk.h. arg: the merging. */
 int merge_piece_handle(void *arg, const walk_piece *p, int worker, kv_err *e);
 
 #endif

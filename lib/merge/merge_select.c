@@ -17,17 +17,20 @@
 
 enum { BIN_BITS = 12, BINS = 1 << BIN_BITS };
 
-/* What a sweep found in a chunk; kept for PLAN_LEAST. Counts of at most MERGE_CHUNK. */
-typedef struct found_in {
-    int64_t at; /* of the first that was kept */
-    uint16_t kept, low, high;
-} found_in;
+/* The terms of one chunk in the range of a sweep, by which PLAN_LEAST finds the chunk where terms
+ * that equal the result stop being among the largest. Counts of at most MERGE_CHUNK. */
+typedef struct chunk_counts {
+    int64_t at;         /* where its kept keys begin */
+    uint16_t kept;      /* between the ends of the range */
+    uint16_t low, high; /* that equal an end */
+} chunk_counts;
 
 struct merge_select {
     plan_fold fold;
     bool wide;
-    int64_t n, nchunks, order, room;
-    int64_t place; /* of the term, from the smallest */
+    int64_t n, nchunks, order;
+    int64_t room;  /* terms that may be kept */
+    int64_t place; /* of the term in sorted order, from the smallest */
 
     /* The range of a sweep: keys from low to high. Those that equal an end are counted, those
      * between are kept, or all of them counted in bins of 2^shift keys. */
@@ -36,17 +39,17 @@ struct merge_select {
     bool in_bins;
     int shift;
     uint64_t *bins; /* BINS of each worker */
-    void *kept;     /* keys */
+    void *kept;     /* keys, room for cap of them */
     int64_t cap;
-    found_in *in; /* of each chunk */
+    chunk_counts *of_chunk; /* of PLAN_LEAST, by chunk */
 
-    /* What the sweep counts. */
+    /* Terms that the sweep has counted: below the range, equal to its ends, kept, nan. */
     _Atomic(int64_t) nbelow, nlow, nhigh, nkept, nnans;
 
-    /* What it ends with. */
+    /* The result. */
     uint64_t key;
-    int64_t cut_chunk; /* the chunk with the last term that is in: of it, cut_equal equal ones */
-    int64_t cut_equal;
+    int64_t cut_chunk; /* of PLAN_LEAST: the chunk with the last term that is among the largest, */
+    int64_t cut_equal; /* and how many of its terms equal the result and are among them */
 };
 
 static uint64_t most_key(const merge_select *s)
@@ -56,20 +59,20 @@ static uint64_t most_key(const merge_select *s)
 
 /* ---- Loops ----------------------------------------------------------------------------------- */
 
-/* What a loop over a chunk is told and tells. */
-typedef struct look {
-    uint64_t low, high;   /* which are counted */
-    uint64_t first, span; /* inside are keys of which key - first is at most span */
-    bool any;             /* there are such keys */
+/* A scan of a chunk for keys in a range: the range, then the counts. */
+typedef struct range_scan {
+    uint64_t low, high;   /* keys below low, equal to low and equal to high are counted */
+    uint64_t first, span; /* keys from first to first + span are inside: they are kept */
+    bool any;             /* the range has an inside */
     int64_t below, nlow, nhigh, nnans;
-} look;
+} range_scan;
 
 #define LOOPS(suffix, F, U, S, BITS)                                                               \
     /* The key of each term, and whether it is inside. */                                          \
-    CPU_CLONES static void look_##suffix(look *l, U *restrict key, uint8_t *restrict inside,       \
+    CPU_CLONES static void scan_##suffix(range_scan *r, U *restrict key, uint8_t *restrict inside, \
                                          const F *restrict x, int64_t n)                           \
     {                                                                                              \
-        U low = (U)l->low, high = (U)l->high, first = (U)l->first, span = (U)l->span;              \
+        U low = (U)r->low, high = (U)r->high, first = (U)r->first, span = (U)r->span;              \
         U below = 0, nlow = 0, nhigh = 0, nnans = 0;                                               \
         for (int64_t i = 0; i < n; i++) {                                                          \
             F y = x[i] + 0; /* no -0 */                                                            \
@@ -85,13 +88,13 @@ typedef struct look {
         }                                                                                          \
         for (int64_t i = 0; i < n; i++)                                                            \
             inside[i] = (U)(key[i] - first) <= span;                                               \
-        l->below = (int64_t)below;                                                                 \
-        l->nlow = (int64_t)nlow;                                                                   \
-        l->nhigh = (int64_t)nhigh;                                                                 \
-        l->nnans = (int64_t)nnans;                                                                 \
+        r->below = (int64_t)below;                                                                 \
+        r->nlow = (int64_t)nlow;                                                                   \
+        r->nhigh = (int64_t)nhigh;                                                                 \
+        r->nnans = (int64_t)nnans;                                                                 \
     }                                                                                              \
                                                                                                    \
-    /* Moves those that are inside to the front; most are not, so eight are looked at together. */ \
+    /* Moves the keys inside to the front; few are, so eight are looked at together. */            \
     static int64_t keep_##suffix(U *key, const uint8_t *inside, int64_t n)                         \
     {                                                                                              \
         int64_t kept = 0;                                                                          \
@@ -140,7 +143,7 @@ typedef struct look {
         return low;                                                                                \
     }
 
-/* How far keys that differ by up to span are shifted to become numbers of bins. */
+/* The shift that makes bin numbers of keys which differ by up to span. */
 static int shift_of(uint64_t span)
 {
     int bits = span ? 64 - __builtin_clzll(span) : 0;
@@ -165,12 +168,12 @@ static int64_t count_equal(const merge_select *s, const void *keys, int64_t from
 }
 
 #if defined(__x86_64__)
-/* Both loops over float32 in one: the keys that are inside leave the vector as they are made. */
-__attribute__((target("avx512f,popcnt"))) static int64_t look_512(look *l, uint32_t *key,
+/* scan_f32 and keep_f32 in one: the keys inside leave the vector as they are made. */
+__attribute__((target("avx512f,popcnt"))) static int64_t scan_512(range_scan *r, uint32_t *key,
                                                                   const float *x, int64_t n)
 {
-    __m512i low = _mm512_set1_epi32((int)l->low), high = _mm512_set1_epi32((int)l->high);
-    __m512i first = _mm512_set1_epi32((int)l->first), span = _mm512_set1_epi32((int)l->span);
+    __m512i low = _mm512_set1_epi32((int)r->low), high = _mm512_set1_epi32((int)r->high);
+    __m512i first = _mm512_set1_epi32((int)r->first), span = _mm512_set1_epi32((int)r->span);
     __m512i sign = _mm512_set1_epi32(INT32_MIN), all = _mm512_set1_epi32(-1);
     __m512i below = _mm512_setzero_si512(), nlow = below, nhigh = below, nnans = below;
     int64_t kept = 0;
@@ -191,11 +194,11 @@ __attribute__((target("avx512f,popcnt"))) static int64_t look_512(look *l, uint3
         _mm512_storeu_si512(key + kept, _mm512_maskz_compress_epi32(in, u));
         kept += __builtin_popcount(in);
     }
-    l->below = _mm512_reduce_add_epi32(below);
-    l->nlow = _mm512_reduce_add_epi32(nlow);
-    l->nhigh = _mm512_reduce_add_epi32(nhigh);
-    l->nnans = _mm512_reduce_add_epi32(nnans);
-    return l->any ? kept : 0;
+    r->below = _mm512_reduce_add_epi32(below);
+    r->nlow = _mm512_reduce_add_epi32(nlow);
+    r->nhigh = _mm512_reduce_add_epi32(nhigh);
+    r->nnans = _mm512_reduce_add_epi32(nnans);
+    return r->any ? kept : 0;
 }
 
 static bool has_avx512(void)
@@ -203,7 +206,7 @@ static bool has_avx512(void)
     return __builtin_cpu_supports("avx512f");
 }
 #else
-#define look_512(l, key, x, n) 0
+#define scan_512(r, key, x, n) 0
 
 static bool has_avx512(void)
 {
@@ -217,18 +220,19 @@ typedef union chunk_keys {
     uint64_t u64[MERGE_CHUNK];
 } chunk_keys;
 
-/* Returns how many keys are inside; they stand first. */
-static int64_t look_at(const merge_select *s, look *l, chunk_keys *keys, const void *terms,
-                       int64_t n)
+/* Makes keys of the terms of a chunk, counts them, and moves the keys inside to the front. Returns
+ * their number. */
+static int64_t scan_chunk(const merge_select *s, range_scan *r, chunk_keys *keys, const void *terms,
+                          int64_t n)
 {
     uint8_t inside[MERGE_CHUNK + 8];
     if (!s->wide && has_avx512())
-        return look_512(l, keys->u32, terms, n);
+        return scan_512(r, keys->u32, terms, n);
     if (s->wide)
-        look_f64(l, keys->u64, inside, terms, n);
+        scan_f64(r, keys->u64, inside, terms, n);
     else
-        look_f32(l, keys->u32, inside, terms, n);
-    if (!l->any)
+        scan_f32(r, keys->u32, inside, terms, n);
+    if (!r->any)
         return 0;
     memset(inside + n, 0, 8);
     return s->wide ? keep_f64(keys->u64, inside, n) : keep_f32(keys->u32, inside, n);
@@ -265,10 +269,10 @@ static void release_sweep(merge_select *s)
 {
     mem_free(s->bins);
     mem_free(s->kept);
-    mem_free(s->in);
+    mem_free(s->of_chunk);
     s->bins = NULL;
     s->kept = NULL;
-    s->in = NULL;
+    s->of_chunk = NULL;
 }
 
 void merge_select_free(merge_select *s)
@@ -298,12 +302,12 @@ int64_t merge_select_sample_size(const merge_select *s)
 
 void merge_select_sample(merge_select *s, void *terms, int64_t n)
 {
-    look l = {.span = most_key(s), .any = true};
+    range_scan r = {.span = most_key(s), .any = true};
     chunk_keys keys;
     int64_t bytes = s->wide ? 8 : 4, before;
     for (int64_t i = 0; i < n; i += MERGE_CHUNK) {
         int64_t k = n - i < MERGE_CHUNK ? n - i : MERGE_CHUNK;
-        look_at(s, &l, &keys, (char *)terms + i * bytes, k);
+        scan_chunk(s, &r, &keys, (char *)terms + i * bytes, k);
         memcpy((char *)terms + i * bytes, &keys, (size_t)(k * bytes));
     }
     double share = ((double)s->place + 0.5) / (double)s->n, at = share * (double)n;
@@ -332,7 +336,7 @@ int merge_select_begin(merge_select *s, kv_err *e)
     }
     if (!(s->kept = mem_alloc(s->cap, s->wide ? 8 : 4, e)))
         return KV_E_MEMORY;
-    if (s->fold == PLAN_LEAST && !(s->in = mem_alloc(s->nchunks, sizeof *s->in, e)))
+    if (s->fold == PLAN_LEAST && !(s->of_chunk = mem_alloc(s->nchunks, sizeof *s->of_chunk, e)))
         return KV_E_MEMORY;
     return KV_OK;
 }
@@ -350,18 +354,18 @@ static int64_t keep(merge_select *s, const chunk_keys *keys, int64_t n)
 void merge_select_chunk(merge_select *s, int64_t chunk, int worker, const void *terms, int64_t n)
 {
     chunk_keys keys;
-    look l = {
+    range_scan r = {
         .low = s->low, .high = s->high, .first = s->low, .span = s->high - s->low, .any = true};
     if (!s->in_bins) { /* without the ends */
-        l.first = s->low + 1;
-        l.any = l.span > 1;
-        l.span = l.any ? l.span - 2 : 0;
+        r.first = s->low + 1;
+        r.any = r.span > 1;
+        r.span = r.any ? r.span - 2 : 0;
     }
-    int64_t inside = look_at(s, &l, &keys, terms, n);
-    atomic_fetch_add(&s->nbelow, l.below);
-    atomic_fetch_add(&s->nlow, l.nlow);
-    atomic_fetch_add(&s->nhigh, l.nhigh);
-    atomic_fetch_add(&s->nnans, l.nnans);
+    int64_t inside = scan_chunk(s, &r, &keys, terms, n);
+    atomic_fetch_add(&s->nbelow, r.below);
+    atomic_fetch_add(&s->nlow, r.nlow);
+    atomic_fetch_add(&s->nhigh, r.nhigh);
+    atomic_fetch_add(&s->nnans, r.nnans);
     if (s->in_bins) {
         uint64_t *bins = s->bins + (int64_t)worker * BINS;
         if (s->wide)
@@ -371,8 +375,9 @@ void merge_select_chunk(merge_select *s, int64_t chunk, int worker, const void *
         return;
     }
     int64_t at = keep(s, &keys, inside);
-    if (s->in)
-        s->in[chunk] = (found_in){at, (uint16_t)inside, (uint16_t)l.nlow, (uint16_t)l.nhigh};
+    if (s->of_chunk)
+        s->of_chunk[chunk] =
+            (chunk_counts){at, (uint16_t)inside, (uint16_t)r.nlow, (uint16_t)r.nhigh};
 }
 
 /* The bin with the place becomes the range. */
@@ -400,7 +405,7 @@ static void narrow(merge_select *s)
 static void find_cut(merge_select *s, int64_t in)
 {
     for (int64_t c = 0; c < s->nchunks; c++) {
-        const found_in *f = &s->in[c];
+        const chunk_counts *f = &s->of_chunk[c];
         int64_t equal = s->key == s->low    ? f->low
                         : s->key == s->high ? f->high
                                             : count_equal(s, s->kept, f->at, f->kept);
@@ -413,7 +418,7 @@ static void find_cut(merge_select *s, int64_t in)
     }
 }
 
-/* Takes the key at the place out of what was kept. */
+/* Ends the selection: finds the key at the place among the ends of the range and the kept keys. */
 static void take(merge_select *s)
 {
     int64_t place = s->place - s->nbelow, before = s->nbelow, equal = s->nlow, smaller;

@@ -1,11 +1,12 @@
-/* The term at a place of the sorted order, of terms that come chunk by chunk from several threads,
- * and are not kept.
+/* Selection: the k-th smallest of the terms of a key, which come chunk by chunk from several
+ * threads and are too many to be kept and sorted.
  *
- * Terms are compared as whole numbers that have their order: -0 as 0, and every nan above all. A
- * sweep over the terms counts those below a range, and those that equal its ends, and keeps those
- * within it, or counts them in bins when they would be too many. A sample of the terms tells a
- * range before the first sweep, so that mostly one sweep is enough: the number is the exact one
- * whatever the sample was. After a range that missed, bins narrow what is left.
+ * Terms are compared as integers of the same order, their keys: -0 as 0, every nan above all. A
+ * sweep over all terms counts the keys below a range and those that equal its ends, and keeps the
+ * keys between the ends, or counts them in bins where they would be too many. A sample of the terms
+ * gives a range before the first sweep, so that one sweep is mostly enough. The result is exact
+ * whatever the sample was: when the place lies outside of the range, another sweep follows over the
+ * rest.
  */
 #ifndef MERGE_MERGE_SELECT_H
 #define MERGE_MERGE_SELECT_H
@@ -18,32 +19,34 @@
 
 typedef struct merge_select merge_select;
 
-/* fold: PLAN_ORDER or PLAN_LEAST, with its order; of nchunks chunks with n terms together, float64
- * if wide. It keeps at most `room` terms, which are few unless they are set. Error: memory. */
+/* fold: PLAN_ORDER or PLAN_LEAST (vm/plan.h), with its order; n terms in nchunks chunks, float64 if
+ * wide. merge_select_room sets how many terms it may keep; until then they are few. Error: memory.
+ */
 int merge_select_new(merge_select **out, plan_fold fold, int64_t order, bool wide, int64_t n,
                      int64_t nchunks, kv_err *e);
 void merge_select_room(merge_select *s, int64_t room);
 void merge_select_free(merge_select *s); /* NULL is allowed */
 
-/* Before the first sweep: how many sampled terms it would like; 0: none. Then, if there is a
- * sample, its terms, which may be changed. */
+/* Before the first sweep: the size of the sample that it would like; 0: none. Then, if there is a
+ * sample, its n terms, which are overwritten. */
 int64_t merge_select_sample_size(const merge_select *s);
 void merge_select_sample(merge_select *s, void *terms, int64_t n);
 
-/* A sweep: begin; each chunk once, in any order, from any worker of the pool; end. *more: another
- * sweep is needed. Error: memory. */
+/* A sweep: begin; each chunk once, in any order, from any thread of the pool (worker: its number);
+ * end. *more becomes true if another sweep is needed. Error: memory. */
 int merge_select_begin(merge_select *s, kv_err *e);
 void merge_select_chunk(merge_select *s, int64_t chunk, int worker, const void *terms, int64_t n);
 void merge_select_end(merge_select *s, bool *more);
 
-/* The term. Of PLAN_ORDER nan if any is. */
+/* The result. Of PLAN_ORDER nan if any term is. */
 double merge_select_number(const merge_select *s);
 
-/* Of PLAN_LEAST: the next larger number; nan, which nothing reaches, if the term is inf. */
+/* Of PLAN_LEAST: the next larger number; nan, which nothing reaches, if the result is inf. */
 double merge_select_next(const merge_select *s);
 
-/* Of PLAN_LEAST: how many elements of a chunk, from its first on, are compared with the term; the
- * others with the next number. -1: it is up to place merge_select_cut_in of the chunk's terms. */
+/* Of PLAN_LEAST: the number of elements at the begin of a chunk that are compared with the result;
+ * the others are compared with the next larger number. -1: merge_select_cut_in tells, from the
+ * chunk's terms. */
 int64_t merge_select_cut(const merge_select *s, int64_t chunk);
 int64_t merge_select_cut_in(const merge_select *s, const void *terms, int64_t n);
 

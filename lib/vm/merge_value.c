@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "vm/element.h"
 #include "vm/merge_sort.h"
 
 #define RANGE_MOST 100000
@@ -321,6 +322,18 @@ static list_value write_range(list_writer *w, const ast *call)
     return out;
 }
 
+/* What is no function at all is told as that; of single values rule_check.c tells it. */
+static void refuse_call_of_list(list_writer *w, const ast *node, list_value first)
+{
+    const char *name = node->u.text;
+    if (element_find(name) || strcmp(name, "dot") == 0) {
+        writer_refuse_list(w, node->kid[0], first);
+    } else if (!w->rc) {
+        REFUSE(w, node, KV_E_USAGE, "a merge knows no function `%s`", name);
+        kv_err_hint(w->e, "help rules lists those that it knows");
+    }
+}
+
 /* A function of elements or numbers; its arguments are single values. */
 static list_value write_call_of_ones(list_writer *w, const ast *node, const list_value *first)
 {
@@ -332,7 +345,7 @@ static list_value write_call_of_ones(list_writer *w, const ast *node, const list
     for (uint32_t i = 0; i < node->n && !w->rc; i++) {
         kids[i] = i == 0 && first ? first->node : NULL;
         if (!kids[i] && i == 0 && first)
-            writer_refuse_list(w, node->kid[0], *first);
+            refuse_call_of_list(w, node, *first);
         if (!w->rc && !kids[i])
             kids[i] = merge_one(w, node->kid[i]);
     }

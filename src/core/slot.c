@@ -198,6 +198,24 @@ uint64_t slot_hash(const kv_key *key)
     return h * 0x9e3779b97f4a7c15u;
 }
 
+int slot_refuse_inited(const kv_key *key, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    kv_err_set(e, KV_E_KEY, "key %s is initialised already", slot_key_text(text, key));
+    kv_err_hint(e, "init makes new keys; push changes this one");
+    kv_err_key(e, key);
+    return KV_E_KEY;
+}
+
+int slot_refuse_unknown(const kv_key *key, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    kv_err_set(e, KV_E_KEY, "key %s was never initialised", slot_key_text(text, key));
+    kv_err_hint(e, "init it first");
+    kv_err_key(e, key);
+    return KV_E_KEY;
+}
+
 const char *slot_key_text(char out[SLOT_KEY_TEXT], const kv_key *key)
 {
     if (!key->name) {

@@ -31,6 +31,7 @@ typedef struct slot {
     struct residuals *residuals; /* the errors of compressed pushes; NULL: none */
     const slot_part *part;       /* or NULL */
     bool told_ignored; /* a pull that ignored a row_sparse array was told to the log */
+    bool loaded;       /* its key came from the file of the store (store_file.h) */
 } slot;
 
 /* All zero is an empty table, which takes keys of either kind. */
@@ -86,6 +87,11 @@ static inline const kv_key *slot_own_key(const slot *s)
 {
     return s->part ? &s->part->key : &s->key;
 }
+
+/* Errors of a call: a key that it would make has a value already, a key that it needs has none yet.
+ * Both return KV_E_KEY. */
+int slot_refuse_inited(const kv_key *key, kv_err *e);
+int slot_refuse_unknown(const kv_key *key, kv_err *e);
 
 /* A number of the key that depends on nothing else: random numbers of its own. */
 uint64_t slot_hash(const kv_key *key);

@@ -582,5 +582,7 @@ int store_file_fill(const store_file *f, kv *store, kv_err *e)
     int rc = f->foreign ? KV_OK : fill_updater(f, &store->updater, e);
     if (rc == KV_OK && (rc = fill_remarks(f, store, e)) == KV_OK)
         rc = fill_slots(f, &store->slots, e);
+    for (int64_t i = 0; i < store->slots.n; i++)
+        store->slots.items[i].loaded = true;
     return rc || f->foreign ? rc : store_file_fill_states(f, store, e);
 }

@@ -69,6 +69,7 @@ int transaction_keep_keys(transaction *t, const slot_table *slots, kv_err *e)
         }
         t->slots[i].key = key;
         t->slots[i].told_ignored = s->told_ignored;
+        t->slots[i].loaded = s->loaded;
     }
     t->has_keys = true;
     t->lost_keys = slots->lost_keys;
@@ -87,7 +88,8 @@ static void put_back_slots(transaction *t, slot_table *slots)
                                      .updates = kept->updates,
                                      .state = kept->state,
                                      .residuals = kept->residuals,
-                                     .told_ignored = kept->told_ignored});
+                                     .told_ignored = kept->told_ignored,
+                                     .loaded = kept->loaded});
         *kept = (transaction_slot){0};
     }
     slots->lost_keys = t->lost_keys;

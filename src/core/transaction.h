@@ -23,6 +23,7 @@ typedef struct transaction_slot {
     residuals *residuals; /* the same */
     kv_key key;           /* transaction.has_keys; a name is a copy */
     bool told_ignored;    /* likewise */
+    bool loaded;          /* likewise */
 } transaction_slot;
 
 /* All zero: none is open. */

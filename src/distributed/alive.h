@@ -1,8 +1,9 @@
-/* Which ranks live, which have left and whether one is lost. Each sends those that it exchanges
- * records with (server_ranks.h) a sign of life now and then; one that has sent nothing for the
- * deadline is lost, and the rank that misses it tells the others. Under a launcher that
- * watches its processes a rank that has ended is known sooner: the launcher writes the sentence
- * into the file `lost` of its folder. So does a rank that has heard nothing of another one.
+/* Liveness: the ranks that live, that have left, and that are lost. Each rank sends a sign of life
+ * now and then to the ranks with which it exchanges records (server_ranks.h). A rank that has sent
+ * nothing for the deadline is lost, and the rank that misses it tells the others. Under a launcher
+ * that watches its processes a rank that has ended is known sooner: the launcher writes the
+ * sentence into the file `lost` of its folder. So does a rank that has heard nothing of another
+ * one.
  *
  * When a rank is lost, everything that waits fails with its sentence, for good.
  *

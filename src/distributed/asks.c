@@ -2,6 +2,7 @@
  * record came from another process. */
 #include "distributed/asks.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "array/device.h"
@@ -33,6 +34,15 @@ static void pad(buf *b)
 {
     while (b->len % 8 && !b->failed)
         buf_char(b, 0);
+}
+
+void ask_print_workers(char *out, size_t room, uint64_t set)
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (int i = 0; i < 64 && n + 4 < room; i++)
+        if (set >> i & 1)
+            n += (size_t)snprintf(out + n, room - n, n ? " %d" : "%d", i);
 }
 
 int ask_malformed(kv_err *e)

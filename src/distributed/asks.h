@@ -16,26 +16,27 @@ typedef enum dist_ask {
     ASK_DONE,   /* the worker takes part in no further round */
     ASK_INIT,   /* ask_slot and the part's data, for each part. inits: of the first worker's init,
                    which takes the place of what a push made; else a part that is there stays */
-    ASK_DROP,   /* drop: of those parts it drops its own */
-    ASK_OPTIMIZER, /* ask_optimizer: holds for rounds to which the sender has not contributed yet */
-    ASK_COMMAND,   /* head; the body with its NUL */
-    ASK_ROWS,      /* rows; row ids. Reply: those rows */
-    ASK_STATES,    /* how many parts, and their numbers. Reply: an image of their states */
+    ASK_DROP,   /* drop: the server drops those of these parts that it keeps */
+    ASK_OPTIMIZER,  /* texts (server_set_optimizer): it holds for rounds to which the sender has not
+                       contributed yet */
+    ASK_COMMAND,    /* head; the body with its NUL */
+    ASK_ROWS,       /* rows; row ids. Reply: those rows */
+    ASK_STATES,     /* how many parts, and their numbers. Reply: an image of their states */
     ASK_SET_STATES, /* the same list; an image; see states.c */
-    ASK_COUNTS, /* Reply: ask_counts */
-    ASK_MISSED, /* Reply: an ask_missed for each of the first that wait for the sender */
-    ASK_ROUNDS, /* Reply: an ask_round and its key for each key of which the server has parts */
-    ASK_LOOK,   /* look: a part. Reply: an ask_look and its elements, dense; no pull, see look.h */
+    ASK_COUNTS,     /* Reply: ask_counts */
+    ASK_MISSED,     /* Reply: an ask_missed for each of the first that wait for the sender */
+    ASK_ROUNDS,     /* Reply: an ask_round and its key for each key of which the server has parts */
+    ASK_LOOK, /* look: a part. Reply: an ask_look and its elements, dense; no pull, see look.h */
 
     /* To the coordinator, which is the first server. */
-    ASK_PLACE,   /* ask_key for each new key. Reply: a place for each, whose first is -1 where
-                     the key is there already; but a key whose parts do not fit the need of this
-                     one gets the place to which it moves. inits, of the first worker's init: all
-                     get theirs, also what only pushes of others have made, or none is made */
+    ASK_PLACE,   /* ask_key for each new key. Reply: a place for each. Its `first` is -1 where the
+                    key is there already; a key whose parts do not fit the need of this call gets
+                    the place to which it moves. inits, of the first worker's init: every key gets a
+                    place, those that only pushes of others have made as well, or none is made */
     ASK_READY,   /* the same keys hold their values now, in the places of the reply */
-    ASK_FIND,    /* keys. Reply, when they are ready: ask_key for each. any: also those that only
-                     pushes of others than the first worker have made, whose value it may still
-                     bring */
+    ASK_FIND,    /* keys. Reply, when they are ready: ask_key for each. any: keys that were only
+                    pushed by other workers are ready, too, though the first worker may still bring
+                    their first values */
     ASK_BARRIER, /* barrier. Reply, when all workers have asked: ask_met */
     ASK_EPOCH,   /* optimizers: replies when so many optimizers have been set by the first worker */
     ASK_KEYS,    /* keys. Reply, at once: ask_key for those of them that hold their values */
@@ -79,22 +80,22 @@ typedef struct ask_slot {
 
 typedef struct ask_counts {
     int64_t rounds, keys, bytes;
-    int64_t late;     /* rounds to which some worker has contributed and others have not */
+    int64_t late;     /* open rounds: some worker has contributed, and others have not */
     int64_t stalest;  /* the largest difference between the pushes of two workers that a pull met */
     int64_t contributors; /* of the last round */
-    uint64_t missing;     /* bit i: worker i, of the first 64, is one of those others */
+    uint64_t missing;     /* bit i: an open round lacks worker i, of the first 64 */
 } ask_counts;
 
 typedef struct ask_met {
-    int64_t moves;  /* of keys that were cut */
+    int64_t moves;  /* keys that have moved to be whole */
     int64_t epochs; /* optimizers that the first worker has set */
 } ask_met;
 
-/* Something that some workers wait for because another one has not come to it. */
+/* A round, a barrier or a new store that some workers have come to and the asking one has not. */
 typedef struct ask_missed {
-    int64_t part; /* -1: no round, but a barrier, a store that is made, … */
+    int64_t part; /* of the round; -1: it is no round */
     int64_t round;
-    int64_t waits; /* a worker that has come */
+    int64_t waits; /* a worker that waits there */
 } ask_missed;
 
 enum { ASK_MOST_MISSED = 64 };
@@ -115,8 +116,12 @@ typedef struct ask_look {
     int64_t round;
 } ask_look;
 
-/* The name for a user of a call that a server answers at once; NULL: it waits for other ranks. */
+/* The command of a user that makes such a call, for messages about one without an answer; NULL: the
+ * server waits for other ranks before it answers. */
 const char *ask_name(dist_ask what);
+
+/* Prints the workers whose bits are set, "1 3", as far as there is room. */
+void ask_print_workers(char *out, size_t room, uint64_t set);
 
 /* Error: internal, a record that cannot be read. */
 int ask_malformed(kv_err *e);

@@ -199,7 +199,7 @@ static void drop_mail(mail **at)
     free_mail(l);
 }
 
-/* Replies if the mail is there, or never will be. */
+/* Replies if the mail is there, or will never come, and returns true then. */
 static bool answer_mail(const server_state *s, coordinator *c, const waiter *w)
 {
     mail **at = find_mail(c, w->lacks, w->rank, w->tag);
@@ -245,14 +245,12 @@ static bool refuse_in_vain(const server_state *s, const coordinator *c, const wa
     kv_err e = {0};
     const char *at = w->keys;
     kv_key key = {0};
-    char text[SLOT_KEY_TEXT];
     if (w->tag >= 0 && s->workers[w->lacks].ended) {
         kv_err_set(&e, KV_E_PEER, "rank %d has ended, and this rank waits for it", w->lacks);
     } else if (w->keys && nobody_makes(s, c)) {
         if (!ask_get_key(&at, w->keys + w->bytes, &key))
             return true;
-        kv_err_set(&e, KV_E_KEY, "key %s was never initialised", slot_key_text(text, &key));
-        kv_err_key(&e, &key);
+        slot_refuse_unknown(&key, &e);
     } else {
         return false;
     }
@@ -260,7 +258,7 @@ static bool refuse_in_vain(const server_state *s, const coordinator *c, const wa
     return true;
 }
 
-/* Returns true if this one waits no more. */
+/* Answers or refuses a waiting call if it can be now; returns true if it did. */
 static bool look_at_waiter(server_state *s, coordinator *c, waiter **at)
 {
     bool ends = answer(s, c, *at) || refuse_in_vain(s, c, *at);
@@ -343,10 +341,8 @@ static int check_init(const coordinator *c, const ask_key *in, const kv_key *key
     if (!x || (!x->settled && is_alike(&x->key, in) &&
                place_fits(&x->key.place, (place_need)in->need)))
         return KV_OK;
-    if (x->settled) {
-        kv_err_set(e, KV_E_KEY, "key %s is initialised already", slot_key_text(text, key));
-        return kv_err_key(e, key);
-    }
+    if (x->settled)
+        return slot_refuse_inited(key, e);
     put_form(&forms, &x->key);
     buf_add(&forms, " before this init as ");
     put_form(&forms, in);
@@ -502,7 +498,7 @@ static int find_ended(const server_state *s)
     return -1;
 }
 
-/* All have come. */
+/* Ends the barrier: replies to all workers. */
 static void let_go(const server_state *s, coordinator *c)
 {
     ask_met met = {c->moves, c->epoch};

@@ -1,5 +1,5 @@
-/* Records: what one rank sends to another. Each has the same head; what else it says is a struct
- * with a name for each kind. link.h sends them, net.h hands them out.
+/* Records, the messages between ranks. All have the same head; each kind that says more has a
+ * struct of its own in the union. link.h sends them, net.h hands them out.
  */
 #ifndef DISTRIBUTED_LINK_RECORD_H
 #define DISTRIBUTED_LINK_RECORD_H

@@ -1,4 +1,4 @@
-/* What a server tells of its parts. */
+/* The server's side of looks: the rounds and the elements of its parts. */
 #include "distributed/look.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static uint64_t bit(int worker)
     return worker < 64 ? 1ull << worker : 0;
 }
 
-/* Of a part whose rounds all workers make together. */
+/* Adds the rounds of a part to those of its key, where all workers make a round together. */
 static void add_sync(const server_state *s, const part *p, ask_round *x)
 {
     const round *next = p->rounds;
@@ -31,7 +31,7 @@ static void add_sync(const server_state *s, const part *p, ask_round *x)
     }
 }
 
-/* Of a part to which each worker pushes for itself. */
+/* The same for dist_async, where each worker's push is a round. */
 static void add_async(const server_state *s, const part *p, ask_round *x)
 {
     int64_t least = INT64_MAX, most = 0;

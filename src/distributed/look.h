@@ -1,5 +1,5 @@
-/* Looks at a store from beside the script: which rounds its keys have come to, and what they hold
- * between two of them.
+/* Looks: `kvctl attach` reads the store of a job while the script goes on, the rounds of its keys
+ * and their elements between two rounds.
  *
  * A look is no pull. The server answers it at once, in the order in which it comes, whatever rounds
  * are open; it counts for no worker, so that no push waits for it, and it waits for no push. So it

@@ -252,7 +252,8 @@ static bool exchange(near_ranks r, int a, int b)
     return a != b && (a >= r.first_server || b >= r.first_server);
 }
 
-/* How many rings a rank keeps, and the number of that from another one. */
+/* The number of rings that a rank receives from, and the index of another rank's ring among them.
+ */
 static int count_rings(near_ranks r, int to)
 {
     return to >= r.first_server ? r.n - 1 : r.n - r.first_server;
@@ -717,9 +718,9 @@ static bool poll_express(int rank, void (*take)(int rank, const link_rec *r))
     return poll_ring(rank, l, __atomic_load_n(&l->in->written, __ATOMIC_ACQUIRE), INT64_MAX, take);
 }
 
-/* What was sent by the express lane before a record of the other lies there when that does: so the
- * other is looked at first and taken from last. What comes meanwhile ends the polling, so that it
- * is dealt with at once. */
+/* Polls both lanes of a rank. A record of the express lane is visible before any later record of
+ * the main lane: so `written` of the main lane is read first, and its records are taken last. An
+ * express record that comes meanwhile ends the polling, and is dealt with at once. */
 static bool poll_rings(int rank, void (*take)(int rank, const link_rec *r), int64_t most)
 {
     lane *l = &net.peers[rank].main;

@@ -36,8 +36,8 @@ enum {
 typedef struct queue {
     net_item *first, *last;
     net_item *recent; /* queued last, or NULL: many of one priority come one behind the other */
-    struct queue *next; /* of the queues that may have items */
-    bool listed;        /* it is one of them */
+    struct queue *next; /* in net.busy */
+    bool listed;        /* it is in net.busy */
 } queue;
 
 static struct {
@@ -61,8 +61,8 @@ static struct {
     /* Of the driver. */
     int first_peer, end_peer; /* the ranks that this one exchanges records with */
     queue *queues;            /* one for each of them */
-    net_item *farewells;      /* to each of them */
-    queue *busy, **busy_end;  /* those that may have items */
+    net_item *farewells;      /* the LINK_LEFT to each of them */
+    queue *busy, **busy_end;  /* the queues that may have items */
     bool told_loss;           /* the others have been told of a rank that is lost */
     struct own_record *own; /* records to this rank that are open */
     int64_t starved_us;     /* since when there is no memory for one; 0: there is */
@@ -181,7 +181,8 @@ typedef struct own_record {
     _Alignas(8) char bytes[];
 } own_record;
 
-/* Where memory stays away the job ends: nobody else knows what this rank waits for. */
+/* Gives up when memory has been missing for STARVED_US: no other rank knows of the record that this
+ * one cannot send to itself, so all would wait until their timeout. */
 static void starve(const kv_err *why)
 {
     int64_t now = net_now_us();
@@ -275,7 +276,7 @@ static bool send_all(bool until_posted)
     return any;
 }
 
-/* Sends one small record, which is its own memory. */
+/* An item that carries the one small record that it sends. */
 typedef struct answer {
     net_item item;
     link_rec head;
@@ -386,7 +387,8 @@ static void take_loss(const link_rec *r)
     alive_told(lost.has_rank ? lost.rank : -1, lost.text);
 }
 
-/* What had come from a rank when it was gone is what counts. */
+/* Hands a record to the taker of its kind. Records of a worker that is gone are dropped: only what
+ * had come when it was declared gone counts. */
 static void take_record(int rank, const link_rec *r)
 {
     if (alive_any_gone() && alive_is_gone(rank))
@@ -407,8 +409,8 @@ static void take_record(int rank, const link_rec *r)
 
 /* ---- Driving ---- */
 
-/* The others may exchange no records with a rank that is lost: this one tells them, where there is
- * room. */
+/* Tells the other ranks of a loss, as far as their links have room: they may exchange no records
+ * with the rank that is lost, and so not miss it. */
 static void tell_loss(const kv_err *lost)
 {
     net.told_loss |= alive_is_gone(net_rank()); /* the others do without this one */
@@ -438,7 +440,8 @@ static bool give_up(void)
     return false;
 }
 
-/* Also to ranks that have left: they wait until all have. Nobody misses one that has left. */
+/* Sends signs of life, also to ranks that have left: they wait until all have. A rank that leaves
+ * sends none, since nobody misses it. */
 static void send_beats(void)
 {
     bool leaves = __atomic_load_n(&net.leaves, __ATOMIC_ACQUIRE);
@@ -877,8 +880,8 @@ static net_step send_left(net_item *i)
     return NET_ENDED;
 }
 
-/* The last thing that a rank says, behind all others. The others wait for it, and one that has left
- * is told of no loss any more: so its memory is there from the beginning. */
+/* Sends LINK_LEFT to all, behind all other records. The others wait for it, and cannot be told of a
+ * failure any more: so the items were allocated when the net was opened. */
 static void say_left(void)
 {
     __atomic_store_n(&net.leaves, true, __ATOMIC_RELEASE);

@@ -49,7 +49,7 @@ void net_calls_take_reply(net_calls *t, int rank, const link_rec *r);
 int net_calls_take(net_calls *t, int rank, const link_rec *r, const link_rec **whole, kv_err *e);
 void net_calls_end(const link_rec *whole, const link_rec *r);
 
-/* Forgets what has come of calls; of one rank, or with -1 of all. */
+/* Frees the calls of a rank, or with -1 of all ranks, of which some records have come. */
 void net_calls_drop(net_calls *t, int rank);
 
 #endif

@@ -20,10 +20,10 @@
 /* Bytes of copies from which on the rounds that wait in a batch are applied. */
 enum { PART_CHANGES_TOGETHER = 4 << 20 };
 
-/* A worker asks for what changed: it is kept from now on. */
+/* A worker asks for the changes of a part: each round leaves marks from now on. */
 void part_changes_ask(server_state *s, part *p);
 
-/* Returns true if it is known which elements changed behind the round. */
+/* Returns true if there are marks of all rounds behind `since`. */
 bool part_changes_reach(const part *p, int64_t since);
 
 /* Before a round is applied to a part: keeps a copy of its elements. After that: finds those that
@@ -33,8 +33,8 @@ void part_changes_begin_round(server_state *s, part *p);
 void part_changes_end_round(server_state *s, part *p);
 void part_changes_forget_copies(server_state *s);
 
-/* Writes what changed behind round `since`, from element *at on, which is moved on behind the
- * blocks that fit in `room` bytes. Returns the bytes. */
+/* Writes the elements that changed behind round `since`, from element *at on, which moves behind
+ * the blocks that fit in `room` bytes. Returns the bytes. */
 int64_t part_changes_put(const part *p, const void *elements, int64_t since, int64_t *at, void *to,
                          int64_t room);
 

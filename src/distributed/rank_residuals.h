@@ -12,11 +12,12 @@
  * context. Errors: memory, those of a device. */
 int rank_residuals_find(slot *s, kv_ctx ctx, kv_array **out, bool *anew, kv_err *e);
 
-/* Takes another array in its place; the caller has the old one then. */
+/* Puts another array in the place of this rank's residual, and returns the old one, the caller's.
+ */
 kv_array *rank_residuals_replace(slot *s, kv_array *by);
 
-/* This rank's becomes a copy, so that who refers to the array keeps what it held. Errors: memory,
- * those of a device; nothing changed then. */
+/* Replaces this rank's residual by a copy: other holders of the array keep its elements. Errors:
+ * memory, those of a device; nothing changed then. */
 int rank_residuals_detach(slot *s, kv_err *e);
 
 /* *out gets the residual of a rank as its only one; NULL where the rank has none. Error: memory. */

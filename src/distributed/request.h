@@ -122,7 +122,7 @@ int request_sort(const worker *w, const int64_t *numbers, int64_t n, request_pai
 int request_new(request **out, worker *w, const int64_t *numbers, const request_pair *r, int64_t n,
                 int64_t nuses, const kv_call *how, kv_err *e);
 
-/* Gives each item its source: its value, or the sum of its values. */
+/* Sets the source of each item: its value, or the sum of its values. */
 int request_sum_values(request *rq, const kv_pairs *values, const request_pair *r, kv_err *e);
 
 /* The elements of a source in host memory. */
@@ -137,7 +137,7 @@ net_step request_next_chunk(send_queue *q);
 /* Puts an array, whose reference it takes, in the place of a source; NULL: none. */
 void request_give_source(request_item *c, kv_array *a);
 
-/* The chunks of all items, by server; `step` is set before. */
+/* Makes the chunks of all items, and a queue of them for each server; `step` is set before. */
 int request_lay_out(request *rq, kv_err *e);
 
 /* Waits while this rank is too far ahead (backpressure.h); called before its pushes are counted. */
@@ -149,8 +149,8 @@ void request_submit(request *rq, engine_group *g);
 /* Releases one that was not submitted. */
 void request_free(request *rq);
 
-/* Part of what a chunk receives, from elements of the key's dtype; for the outs in host memory
- * alone; and its end. */
+/* Writes elements of a chunk, bytes of the key's dtype from `offset` on, into all outs of its key;
+ * into those in host memory alone; and ends the chunk. */
 void request_value(request *rq, const chunk *p, int64_t offset, const void *data, int64_t bytes);
 void request_value_here(const request *rq, const chunk *p, int64_t offset, const void *data,
                         int64_t bytes);

@@ -30,15 +30,15 @@ static net_step send_pull(net_item *i)
 
 /* ---- Calls ---- */
 
-/* What a pull of changes knows, by the pairs of its call, and learns. */
+/* The rounds of a pull of changes, before and after it. */
 typedef struct pull_rounds {
-    const int64_t *since; /* the round that the out holds; -1: none */
+    const int64_t *since; /* by pair of the call: the round that the out holds; -1: none */
     int64_t *told;        /* by slot: becomes the round of the value that came */
     int64_t *moved;       /* counts bytes */
 } pull_rounds;
 
-/* Outs of one key get the same elements: those that the one with the oldest round lacks. Arrays on
- * GPUs are pulled whole. */
+/* Asks for the changes behind the oldest round among the outs of a key, and writes them into all of
+ * these. Arrays on GPUs are pulled whole. */
 static void add_rounds(request *rq, const request_pair *r, const pull_rounds *x)
 {
     rq->changes = !request_has_gpus(rq);

@@ -67,7 +67,7 @@ static const char *take_host(round *x, const char *data, const char *end, bool i
     return numbers + bytes;
 }
 
-/* The first of the workers that take part. */
+/* The lowest rank of the workers that take part. */
 static int lowest(const server_state *s)
 {
     for (int i = 0; i < s->how.workers; i++)
@@ -192,8 +192,8 @@ static round *find_pushed(server_state *s, part *p, int rank, const link_rec *r,
     return x && x->by[s->how.is_async ? 0 : rank].complete ? NULL : x;
 }
 
-/* Without memory for what a worker brings its round would stay open, and all would wait for it: the
- * worker may itself wait before it looks at the error. */
+/* Answers a push with an error. Where memory is missing this rank gives up as well: the round would
+ * stay open, all workers would wait for it, and this one perhaps before it looks at the error. */
 static void refuse(int rank, const link_rec *r, const kv_err *e)
 {
     server_fail(rank, r->request, r->store, r->part, e);
@@ -278,7 +278,7 @@ void rounds_take_add(int rank, const link_rec *r)
 
 /* ---- Rounds ---- */
 
-/* The pushes of the slowest worker that takes part. Where none does, nobody is behind. */
+/* The number of pushes of the slowest worker that takes part; INT64_MAX where none does. */
 static int64_t slowest(const server_state *s, const part *p)
 {
     int64_t least = INT64_MAX;
@@ -590,8 +590,8 @@ static void drop_pulls(part *p, int rank)
     }
 }
 
-/* Of a round of one worker nothing is left that could be applied: it is not whole, or one before it
- * is not. */
+/* dist_async: drops the rounds of a worker that is gone which are not whole, or come behind such a
+ * one. */
 static void drop_own_rounds(server_state *s, part *p, int rank)
 {
     int64_t number = p->workers[rank].applied;

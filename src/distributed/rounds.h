@@ -24,7 +24,8 @@ int rounds_add(server_state *s, int rank, const link_rec *r, const own_add *own,
  * contributions that would stay in the link's memory. */
 void rounds_settle(void);
 
-/* Sets the optimizers that no open round is before; says whether there was any. */
+/* Sets the optimizers that wait, once no open round needs the one before; returns true if it has
+ * set any. */
 bool rounds_set_optimizers(server_state *s);
 
 /* Gives up a round: its workers are told, and the part keeps its value. */
@@ -32,8 +33,8 @@ void rounds_give_up(server_state *s, part *p, round *x, const kv_err *why);
 
 void rounds_free_spare(server_state *s);
 
-/* A worker is gone, and done: its pulls are dropped, and what has not come whole of its pushes. All
- * parts look whether their rounds can go on. */
+/* Drops the pulls of a worker that is gone, and its pushes that have not come whole. Its parts are
+ * looked at again: their rounds may go on without it. */
 void rounds_lose_worker(server_state *s, int rank);
 
 #endif

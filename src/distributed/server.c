@@ -299,8 +299,8 @@ static void left(int rank)
     }
 }
 
-/* Its calls and mail are forgotten, and nobody waits for it any more. What it has contributed to
- * rounds counts where all of it has come. */
+/* A worker is gone: drops its calls and its mail, and no wait lacks it any more. Its contributions
+ * to open rounds count if all of their records have come. */
 static void gone(int rank, const char *why)
 {
     (void)why;

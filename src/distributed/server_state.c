@@ -170,7 +170,8 @@ static net_step send_changes(server_replies *r)
     return replied(r, at - from, p->count - from);
 }
 
-/* Writes n bytes of what a reply sends, from offset on. Returns false if the link is full. */
+/* Sends the bytes of a reply from offset on, n of them, in one record. Returns false if the link is
+ * full. */
 static bool put_value(server_state *s, const net_item *i, uint64_t request, const reply *x,
                       int64_t offset, int64_t n)
 {
@@ -222,7 +223,7 @@ static void post_replies(server_worker *w)
     w->replies = NULL;
 }
 
-/* The worker is told something when settling ends. */
+/* Lists a worker that has replies or ends of pushes to get when the net has settled. */
 static void list_worker(server_state *s, int rank)
 {
     server_worker *w = &s->workers[rank];

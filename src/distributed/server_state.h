@@ -60,9 +60,9 @@ typedef struct server_pull {
     int64_t index; /* of the reply in that request */
     int64_t round; /* must have been applied before */
     int32_t priority;
-    bool changes;  /* the worker has `since`, or no round: -1 */
+    bool changes; /* only the elements that changed behind round `since`; -1: all */
     int64_t since;
-    bool rows; /* some of a row_sparse part */
+    bool rows; /* only rows `ids` of a row_sparse part */
     int64_t *ids, nids;
     struct server_pull *next;
 } server_pull;
@@ -87,12 +87,12 @@ typedef struct part {
     slot_part origin;  /* rules see this in place of the slot */
     int64_t begun;     /* the round that its first value is, of the key */
     int64_t applied;   /* rounds, behind that */
-    part_changes *changes; /* see part_changes.h; NULL: nobody asks for them */
-    int64_t copy;          /* of its elements before a round: where in `copies` */
+    part_changes *changes; /* see part_changes.h; NULL: no worker asks for them */
+    int64_t copy;          /* the offset in `copies` of its elements before the round */
     push_codes coded;  /* the stored elements are those of `codes`, or code is 0 */
     char *codes;
     float *residual;   /* by element: the error that codes have not carried yet; or NULL */
-    int replies;       /* that are being sent: the array must not change */
+    int replies;       /* being sent from the array, which must not change meanwhile */
     int contributors;  /* of the last round */
     round *rounds;
     round *applying; /* of a batch */
@@ -112,7 +112,7 @@ typedef struct server_worker {
     uint64_t joined;  /* its call of create */
     uint64_t request; /* a request with pushes that were applied, of which it was not told yet, */
     int64_t applied;  /* and their number */
-    struct server_replies *replies; /* that are being collected */
+    struct server_replies *replies; /* collected until the net settles */
 } server_worker;
 
 typedef struct server_optimizer {

@@ -8,15 +8,6 @@
 
 /* ---- The ranks ---- */
 
-/* "1 3" */
-static void print_ranks(char *out, size_t room, uint64_t set)
-{
-    size_t n = 0;
-    for (int i = 0; i < 64 && n + 4 < room; i++)
-        if (set >> i & 1)
-            n += (size_t)snprintf(out + n, room - n, n ? " %d" : "%d", i);
-}
-
 static kv_rank_info rank_info(const worker *w, int rank)
 {
     int first = server_rank(0), mine = net_rank();
@@ -44,7 +35,7 @@ static void add_counts(kv_rank_info *to, const ask_counts *c)
     to->open = c->late;
     to->stalest = c->stalest;
     to->contributors = c->contributors;
-    print_ranks(to->missing, sizeof to->missing, c->missing);
+    ask_print_workers(to->missing, sizeof to->missing, c->missing);
 }
 
 int worker_cluster(void *self, kv_rank_info **rows, int64_t *n, kv_err *e)

@@ -122,11 +122,12 @@ static int check_new(const worker *w, const kv_pairs *values, kv_err *e)
             break;
         if (w->store->compression.code)
             rc = compression_check(key, values->arrays[i], e);
-        if (!rc && (twice || (number >= 0 && w->keys[number].inited))) {
-            rc = kv_err_set(e, KV_E_KEY, twice ? "key %s stands twice in the call"
-                                               : "key %s is initialised already",
+        if (!rc && twice) {
+            rc = kv_err_set(e, KV_E_KEY, "key %s stands twice in the call",
                             slot_key_text(text, key));
             kv_err_key(e, key);
+        } else if (!rc && number >= 0 && w->keys[number].inited) {
+            rc = slot_refuse_inited(key, e);
         }
         if (!rc)
             rc = map_put(&seen, *key, i, e);

@@ -249,13 +249,6 @@ int worker_ask_keys(worker *w, const kv_key *keys, int64_t n, bool any, kv_err *
     return rc;
 }
 
-static int unknown_key(const kv_key *key, kv_err *e)
-{
-    char text[SLOT_KEY_TEXT];
-    kv_err_set(e, KV_E_KEY, "key %s was never initialised", slot_key_text(text, key));
-    return kv_err_key(e, key);
-}
-
 /* Makes keys for a push. They begin as zeros, which no sum will contain. */
 static int make_zeros(worker *w, const kv_pairs *like, kv_err *e)
 {
@@ -324,7 +317,7 @@ int worker_find(worker *w, const kv_pairs *pairs, bool makes, int64_t *numbers, 
         if (!rc)
             rc = worker_ask_keys(w, m.keys, m.n, true, e);
     } else if (!rc && net_rank() == 0) {
-        rc = unknown_key(&m.keys[0], e); /* rank 0 makes all keys, so it would know this one */
+        rc = slot_refuse_unknown(&m.keys[0], e); /* rank 0 makes all keys: it would know this one */
     } else if (!rc) {
         rc = worker_ask_keys(w, m.keys, m.n, false, e);
     }
@@ -332,7 +325,7 @@ int worker_find(worker *w, const kv_pairs *pairs, bool makes, int64_t *numbers, 
     mem_free(m.like);
     for (int64_t i = 0; i < n && !rc; i++)
         if (numbers[i] < 0 && (numbers[i] = slot_find(t, &keys[i], -1)) < 0)
-            rc = unknown_key(&keys[i], e);
+            rc = slot_refuse_unknown(&keys[i], e);
     return rc;
 }
 

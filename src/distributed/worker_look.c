@@ -71,21 +71,11 @@ static int by_first(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* "1 3" */
-static void print_ranks(char out[200], uint64_t set)
-{
-    size_t n = 0;
-    out[0] = '\0';
-    for (int i = 0; i < 64; i++)
-        if (set >> i & 1)
-            n += (size_t)snprintf(out + n, 200 - n, n ? " %d" : "%d", i);
-}
-
 static int visit_round(const key_rounds *r, kv_visitor visit, void *arg, kv_err *e)
 {
     char pushed[200], missing[200];
-    print_ranks(pushed, r->x.pushed);
-    print_ranks(missing, r->x.missing);
+    ask_print_workers(pushed, sizeof pushed, r->x.pushed);
+    ask_print_workers(missing, sizeof missing, r->x.missing);
     const kv_field f[] = {{"key", r->key.name, r->key.id},  {"round", NULL, r->x.round},
                           {"newest", NULL, r->x.newest},    {"ahead", NULL, r->x.ahead},
                           {"pushed", pushed, 0},            {"missing", missing, 0}};

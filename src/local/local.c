@@ -45,11 +45,10 @@ static int init_key(slot_table *t, int64_t old_n, const kv_key *key, kv_array *v
         rc = compression_check(key, value, e);
     if (rc)
         return rc;
+    if (number >= 0 && number < old_n)
+        return slot_refuse_inited(key, e);
     if (number >= 0) {
-        kv_err_set(e, KV_E_KEY,
-                   number < old_n ? "key %s is initialised already"
-                                  : "key %s stands twice in the call",
-                   slot_key_text(text, key));
+        kv_err_set(e, KV_E_KEY, "key %s stands twice in the call", slot_key_text(text, key));
         kv_err_key(e, key);
         return KV_E_KEY;
     }

@@ -99,7 +99,7 @@ teardown()
     begin_job -n 2 train.kv
     local entry
     for entry in 'push 3 1' 'init 9 1' 'set-optimizer sgd' 'kv.push(3, w)' 'begin' 'barrier' 'done' 'create local' \
-        'x = 1' 'loss.append(1); loss = []' '!touch evil' 'pull 3 > evil' 'pull 3 -> x' 'pull 3 | cat > evil' \
+        'x = 1' 'loss.append(1); loss = []' 'loss.append(1)' 'print loss.pop()' '[].extend(loss)' '!touch evil' 'pull 3 > evil' 'pull 3 -> x' 'pull 3 | cat > evil' \
         'w > "evil.csv"' 'save evil' 'write 1 evil' 'for i in 1..2 { print i }' 'def f() { 1 }' '@/etc/passwd' \
         'pull 3 --ctx gpu(0)' 'pull 3 --out w' 'push 3 ones(2,3)@gpu(0)' 'send-command 1 x' 'explain on' 'quit 3; push 3 1' \
         'source "/etc/passwd"' 'table' 'ones(2)@gpu(0)' 'register M' 'set print.precision 3' 'bench --quick' 'doctor' 'profile off'; do
@@ -113,7 +113,7 @@ teardown()
 <attach>:1:1: error[unsupported]: attach reads only, and has no `push`
     1 : push 3 1
       : ^^^^^^^^
- hint: info, list, pull, stat, plot, explain, profile, rounds, print
+ hint: it runs info, list, pull, stat, plot, explain, profile, rounds and print
 END
     run kvctl attach -c 'x = 1'
     assert_line --partial 'error[unsupported]: attach reads only: it sets no variables'

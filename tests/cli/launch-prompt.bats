@@ -121,7 +121,7 @@ END
     enter "@0 push 3 ones(2); pull 3"
     sleep 2.1 # a Ctrl-C so soon behind another ends the process
     press C-c
-    shows "kvctl: rank 0 still waits; what is for it runs when it is done"
+    shows "kvctl: rank 0 is not done: entries for it run when it is; Ctrl-D ends the job"
     enter "@1 push 3 ones(2)*4"
     shows "[0] [5. 5.]"
     enter 'print "alive", rank()'
@@ -134,6 +134,22 @@ END
     row "the entries below it were not run"
     refute is_row "[0] three"
     press C-d
+    ended
+}
+
+@test "launch -i: a rank that waits for one that failed is named, and each key says what it does" {
+    command -v tmux >/dev/null || skip "no tmux"
+    terminal_with 90 40 kvctl launch -n 2 -i
+    shows "kv[0..1]>"
+    enter "create dist_sync; pull 9" # rank 1 waits for an init by rank 0
+    shows 'error[key]: key 9 was never initialised'
+    shows "kvctl: rank 1 is not done: it may wait for one that has failed; Ctrl-C brings the"
+    sleep 2.1 # a Ctrl-C so soon behind another ends the process
+    press C-c
+    shows "kvctl: rank 1 is not done: entries for it run when it is; Ctrl-D ends the job"
+    press C-d
+    shows "kvctl: rank 1 is not done: Ctrl-C ends the job now"
+    press C-c
     ended
 }
 

@@ -72,6 +72,10 @@ kvctl-other"
     run kvctl launch -n 1 job.kv -H hosts
     assert_success
     assert_output "[0] ['-H', 'hosts']"
+    run kvctl launch -n 1 --chekpoint=c.kvs job.kv
+    assert_failure 2
+    assert_output "kvctl: there is no option --chekpoint
+ hint: did you mean --checkpoint?"
     run kvctl launch -n 2 -c 'print 1' -H hosts
     assert_failure 2
     assert_output "kvctl: there is no option -H
@@ -107,10 +111,10 @@ kvctl-other"
         "5|-n 2 -f missing.kv|launch: cannot read \"missing.kv\""
         "2|-n 2 --max-restarts 3 job.kv|launch: --max-restarts needs --checkpoint FILE"
         "2|-n 2 --checkpoint-every 3 job.kv|launch: --checkpoint-every needs --checkpoint FILE"
-        "2|-n 2 --checkpoint c.kvs job.kv|launch: --checkpoint needs --checkpoint-every ROUNDS, or SECs as 30s"
-        "2|-n 2 --checkpoint-every 0 job.kv|launch: --checkpoint-every needs a whole number from 1 to 2147483647, not \"0\""
+        "2|-n 2 --checkpoint c.kvs job.kv|launch: --checkpoint needs --checkpoint-every: rounds, 50, or seconds, 30s"
+        "2|-n 2 --checkpoint-every 0 job.kv|launch: --checkpoint-every needs rounds, 50, or seconds, 30s, not \"0\""
         "2|-n 2 --checkpoint c.kvs --checkpoint-every 0s job.kv|launch: --checkpoint-every needs rounds, 50, or seconds, 30s, not \"0s\""
-        "2|-n 2 --checkpoint c.kvs --checkpoint-every 30m job.kv|launch: --checkpoint-every needs a whole number from 1 to 2147483647, not \"30m\""
+        "2|-n 2 --checkpoint c.kvs --checkpoint-every 30m job.kv|launch: --checkpoint-every needs rounds, 50, or seconds, 30s, not \"30m\""
         "5|-n 2 --checkpoint no/c.kvs --checkpoint-every 3 job.kv|launch: cannot write into \"no/\""
         "3|-n 2 --checkpoint new.kvs --checkpoint-every 3 job.kv|new.kvs: no checkpoint of a job: nothing was pushed")
     kvctl -s new.kvs -c 'init 3 ones(2)'

@@ -270,10 +270,14 @@ $hint"
     done <<'END'
 init a,b,c,d 1|4 new keys: a, b, c, …
 push fc.bias [1]; push new 1|1 new key: new
+delete fc.bias; init new 1|1 new key: new
+rename fc.bias b; delete b; init fc.bias 1|1 new key: fc.bias
+begin; delete fc.bias; rollback; init new 1|1 new key: new
 set-optimizer sgd; push fc.bias [1]|it would keep an updater
 push fc.bias row_sparse([1],[0],(1,))|row_sparse now: fc.bias
 create; init fc.weight,fc.bias ones(1)|create made another store
 END
+    kvctl --dry-run -s m.safetensors -c 'begin; delete fc.bias; rollback; rename fc.bias b; push b [1]'
     run kvctl -s m.safetensors -c 'create'
     assert_failure 3
     assert_line --index 0 'kvctl: error[key]: 2 keys of "m.safetensors" would be gone: fc.weight, fc.bias'
@@ -328,7 +332,7 @@ END
     cp m.safetensors before
     run kvctl -s m.safetensors -c 'delete fc.bias; init a,b 1'
     assert_failure 3
-    assert_line --index 0 --partial 'not only values of its keys changed: 1 new key: b'
+    assert_line --index 0 --partial 'not only values of its keys changed: 2 new keys: a, b'
     cmp m.safetensors before
     kvctl -s m.safetensors -c 'delete weight'
     run kvctl -s m.safetensors -c 'list'

@@ -691,11 +691,13 @@ static void check_refused(void)
     why = (kv_err){0};
     MUST(kv_init(s, &key, 1, &a, NULL, &why) == KV_E_KEY);
     MUST(strcmp(why.text, "key 999 is initialised already") == 0);
+    MUST(strcmp(why.hint, "init makes new keys; push changes this one") == 0);
     OK(kv_barrier(s, &e));
     why = (kv_err){0};
     if (rank == 0) {
         MUST(kv_pull(s, &absent, 1, &a, NULL, &why) == KV_E_KEY);
         MUST(strcmp(why.text, "key 7 was never initialised") == 0);
+        MUST(strcmp(why.hint, "init it first") == 0);
     }
     push(s, key, filled(KV_FLOAT32, 2, 3, 1));
     MUST(holds(s, key, KV_FLOAT32, 2, 3, workers));

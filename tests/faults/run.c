@@ -11,7 +11,6 @@
  *     # may: N...           statuses beside 3 and 5 when a call fails
  *     # varies: NAME...     files that are different each time; - is stdout
  *     # kinds: KIND...      these alone
- *     # every: N            only each N-th call, because it takes long
  *     # keeps: NAME...      files that may stay when a call fails
  *     # empty: NAME         a file that may stay with nothing in it
  *     # stdin: NAME         of the files that make.kv makes
@@ -61,7 +60,7 @@ static const char *const kinds[] = {FAULT_NAMES};
 typedef struct session {
     char name[64], path[600], options[256], varies[256], only[256], may[64], keeps[128], empty[64],
         input[64], set[256], stale[64];
-    int exits, every;
+    int exits;
     bool unchanged, unsynced, alone;
 } session;
 
@@ -143,7 +142,7 @@ static bool has_word(const char *list, const char *word)
 static void read_session(session *s, const char *name)
 {
     char line[400];
-    *s = (session){.every = 1};
+    *s = (session){0};
     snprintf(s->name, sizeof s->name, "%.*s", (int)strlen(name) - 3, name);
     snprintf(s->path, sizeof s->path, "%s/%s", test.folder, name);
     FILE *f = fopen(s->path, "r");
@@ -161,7 +160,6 @@ static void read_session(session *s, const char *name)
         sscanf(line, "# set: %255[^\n]", s->set);
         sscanf(line, "# stale: %63s", s->stale);
         sscanf(line, "# exits: %d", &s->exits);
-        sscanf(line, "# every: %d", &s->every);
         s->unsynced = s->unsynced || strcmp(line, "# unsynced") == 0;
         s->alone = s->alone || strcmp(line, "# alone") == 0;
         s->unchanged = s->unchanged || strcmp(line, "# unchanged") == 0;
@@ -499,7 +497,7 @@ static void try_kind(subject *u, tally (*t)[2], int kind, int job)
     const session *s = u->s;
     if ((test.kind >= 0 && kind != test.kind) || (*s->only && !has_word(s->only, kinds[kind])))
         return;
-    int64_t step = (int64_t)test.every * s->every, i = 0;
+    int64_t step = test.every, i = 0;
     for (int64_t n = test.at ? test.at : 1 + (step - 1) % (u->made[kind] + 1);
          n <= u->made[kind] && (!test.at || n == test.at); n += step)
         for (int ever = 0; ever < 2; ever++)

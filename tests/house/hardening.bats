@@ -37,6 +37,17 @@ programs()
     done
 }
 
+# A loop that calls a function for each element of four bytes is ten times as slow.
+@test "hardening: loops over elements copy them without a call" {
+    local objects
+    objects=("$build"/lib/merge/*.o "$build"/lib/vm/kernel*.o)
+    [ ${#objects[@]} -gt 10 ]
+    nm -A "${objects[@]}" >names
+    run grep -E ' U __mem(cpy|move|set)_chk$' names
+    assert_failure 1
+    assert_output ""
+}
+
 # flags ARG…: those of a compilation, by make with these arguments
 flags()
 {

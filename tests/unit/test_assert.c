@@ -10,7 +10,7 @@
 #include "store_help.h"
 
 #define REPORT "test_assert.c:1: left == right does not hold: round 7 has 3 of 2 parts; " \
-               "this is a bug of kvstore"
+               "this is a bug in kvstore"
 
 /* Builds that count what tests reach ask no assertion. */
 #ifdef KV_COVERAGE
@@ -292,6 +292,7 @@ TEST(assert_ends_the_tool_with_70)
     CHECK(waitpid(child, &status, 0) == child);
     CHECK(WIFEXITED(status));
     CHECK_INT(WEXITSTATUS(status), 70);
-    CHECK_TEXT(said, "error: internal: " REPORT "\n"
-                     "hint: nothing was saved; report it with the script that led here\n");
+    CHECK_TEXT(said, "kvctl: error[internal]: " REPORT "\n"
+                     " hint: the file of -s is as it was; report this with the script that led "
+                     "here\n");
 }

@@ -54,7 +54,7 @@ TEST(buf_remembers_failure)
     buf_printf(&b, "%d", 1);
     buf_repeat(&b, 'z', 2);
     CHECK_TEXT(buf_text(&b), "kept");
-    CHECK_ERR(buf_check(&b, &e), KV_E_MEMORY, "out of memory behind a text of 4 bytes");
+    CHECK_ERR(buf_check(&b, &e), KV_E_MEMORY, "out of memory for a text of more than 4 bytes");
     buf_clear(&b);
     buf_add(&b, "again");
     CHECK_OK(buf_check(&b, &e));

@@ -349,6 +349,12 @@ TEST(merge_refusals_of_lists)
     CHECK_TEXT(of("{ merged = abs(models) }", 2),
                "1:16-22 usage: a list of 2 stands where one value belongs (sum(list), list[0], "
                "[2 * x for x in list])");
+    CHECK_TEXT(of("{ merged = foo(models) }", 2),
+               "1:12-23 usage: a merge knows no function `foo` (help rules lists those that it "
+               "knows)");
+    CHECK_TEXT(of("{ merged = dot(models, base) }", 2),
+               "1:16-22 usage: a list of 2 stands where one value belongs (sum(list), list[0], "
+               "[2 * x for x in list])");
     CHECK_TEXT(of("{ merged = sum([x for x in zip(base)]) }", 2),
                "1:32-36 usage: zip takes lists, and this is none");
     CHECK_TEXT(of("{ merged = trimmed_mean(models, 0.5) }", 2),

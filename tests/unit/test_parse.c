@@ -617,7 +617,8 @@ TEST(parse_errors_of_brackets)
         {"f(1,\n 2\nb = 3", KV_E_SYNTAX, "3:1-2", "`b` stands where `)` is needed",
          "the `(` that is to be closed stands in line 1, column 2"},
         {"(1\n)]", KV_E_SYNTAX, "2:2-3", "`]` stands where the end is needed", NULL},
-        {"[\n(1 2)]", KV_E_SYNTAX, "2:4-5", "`2` stands where `)` is needed", NULL},
+        {"[\n(1 2)]", KV_E_SYNTAX, "2:4-5", "`2` stands where `)` is needed",
+         "a comma stands between two values"},
         {"a)", KV_E_SYNTAX, "1:2-3", "`)` stands where the end is needed", NULL},
     };
     LANG_ERRORS(rows, expression);

@@ -27,6 +27,29 @@ TEST(suggest_close_names)
     CHECK_TEXT(hint_for("pushpul"), "did you mean pushpull?");
 }
 
+/* What abbreviates a name of several words comes before what is close by letters. */
+TEST(suggest_abbreviations)
+{
+    static const char *const names[] = {"lars", "learning_rate", "lr_x", "U8", "F8_E4M3",
+                                        "F8_E5M2", "weight-decay"};
+    static const char *const hints[][2] = {
+        {"lr", "did you mean learning_rate or lr_x?"},
+        {"LR", "did you mean learning_rate or lr_x?"},
+        {"learning", "did you mean learning_rate?"},
+        {"f8", "did you mean F8_E4M3, F8_E5M2 or U8?"},
+        {"wd", "did you mean weight-decay?"},
+        {"weight_", ""},
+        {"w", ""},
+        {"lrs", "did you mean lars?"},
+    };
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
+        kv_err e = {0};
+        kv_err_set(&e, KV_E_USAGE, "no");
+        suggest_hint(&e, hints[i][0], names, (int)(sizeof names / sizeof *names));
+        CHECK_TEXT(e.hint, hints[i][1]);
+    }
+}
+
 TEST(suggest_far_names)
 {
     CHECK_TEXT(hint_for("frobnicate"), "");
