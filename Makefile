@@ -99,7 +99,7 @@ readline_is := left out
 else ifneq ($(call has_header,readline/readline.h),)
 have_readline := 1
 readline_is := used
-LDLIBS_CLI += -lreadline
+LDLIBS_CLI += -ldl
 else ifeq ($(READLINE),1)
 missing += readline
 else
@@ -598,6 +598,13 @@ $(BUILD)/bench_%: $(BUILD)/tests/bench/%.o $(call obj,cli/bench/bench_stream.c c
                   $(BUILD)/libkvstore.a
 	$(link) $(LDLIBS_LIB)
 
+bench-small: all $(BUILD)/bench_small ## single calls and tiny keys by the public header, beside loops, LMDB and redis
+	@BUILD=$(BUILD) tests/bench/look-ups
+
+# As a program of the user: the shared library, and of ours only the public headers.
+$(BUILD)/bench_small: tests/bench/small.c $(BUILD)/libkvstore.so $(BUILD)/flags
+	$(call say,LD)$(CC) -std=c17 -D_GNU_SOURCE -O3 -march=native $(WARN) -Isrc -Ilib/array -Ilib/base -Ilib -o $@ $< -L$(BUILD) -lkvstore -Wl,-rpath,'$$ORIGIN' -pthread
+
 bench-scale: all ## how the time of a push grows with bytes and with keys
 	@BUILD=$(BUILD) tests/bench/scale
 
@@ -757,5 +764,5 @@ $(absolute): $(CURDIR)/%: % ;
             $(sim_launch:$(BUILD)/%.o=%.c) $(wildcard tests/fuzz/*.c) $(FUZZ:%=replay/fuzz_%.c) \
             $(wildcard src/python/*.c) examples/sum.c examples/average.c))
 .PHONY: all chosen libraries python examples demo test tests faults fuzz test-gpu test-launch setup check unit golden coverage asan ubsan tsan valgrind lint analyze format headers readme-check size truth mutants sim \
-        bench bench-checkpoints bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-dist bench-gpu peers manual install uninstall deb wheel clean help force
+        bench bench-checkpoints bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-small bench-dist bench-gpu peers manual install uninstall deb wheel clean help force
 .SECONDARY:

@@ -46,3 +46,16 @@ load ../cli/help
     assert_line --regexp '^time grows with bytes to the power of -?[0-9.]+, that of the loop with -?[0-9.]+: (faster than )?linear$'
     assert_line --regexp '^time grows with keys to the power of [0-9.]+, that of the loop with [0-9.]+: (faster than )?linear$'
 }
+
+@test "bench-small: calls of many keys and of one, whose sums are what they should be" {
+    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ *readline=.*//' "$build/flags")" \
+        "$build/bench_small"
+    run "$build/bench_small" --quick
+    assert_success
+    for what in "push of 2" "pull to 2" "push of 2, arrays all over the memory" "pull to 2, arrays all over the memory"; do
+        assert_line --regexp "^$what +[0-9.]+ ns a key +[0-9.]+ in the loop on (one thread|all threads) +[0-9.]+ of its speed\$"
+    done
+    for what in "push of one key" "pull of one key" "push of one text key" "pull of one text key"; do
+        assert_line --regexp "^$what +[0-9.]+ ns a call +[0-9.]+ million a second\$"
+    done
+}

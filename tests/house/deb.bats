@@ -30,7 +30,7 @@ Architecture: $(dpkg --print-architecture)"
         assert_output --regexp "(^|, )$package "
     done
     refute_output --partial kvctl
-    if ldd "$build/kvctl" | grep -q libreadline; then
+    if grep -aq 'libreadline\.so' "$build/kvctl"; then
         assert_output --partial libreadline8
     fi
     refute_output --partial libopenmpi
