@@ -245,7 +245,7 @@ static void release_memory(kv_array *a, int64_t left)
         break;
     case ARRAY_OWN:
         mem_free_data(a->data);
-        mem_free(a->rows);
+        mem_free_data(a->rows);
         break;
     case ARRAY_WRAPPED:
         if (a->mirror)

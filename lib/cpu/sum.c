@@ -88,7 +88,8 @@ static void sum_halves(uint16_t *dst, const void *const *src, int64_t nsrc, kv_d
     narrow_fn *narrow = dtype == KV_FLOAT16 ? half_narrow_f16 : half_narrow_bf16;
     float total[BLOCK], term[BLOCK];
     const void *terms[] = {term};
-    for (int64_t i = lines_sum(dst, src, nsrc, dtype, n, false); i < n; i += BLOCK) {
+    void *place = dst;
+    for (int64_t i = lines_sum(&place, 1, src, nsrc, dtype, n, false); i < n; i += BLOCK) {
         int64_t count = n - i < BLOCK ? n - i : BLOCK;
         widen(total, (const uint16_t *)src[0] + i, count);
         for (int64_t j = 1; j < nsrc; j++) {

@@ -127,7 +127,7 @@ static void read_slot(void *arg, buf *out, int slot, kv_dtype dtype)
                        index);
         buf_printf(out, "n%d", index);
     } else if (is == DRAW) {
-        buf_printf(out, "(%s)kv_normal(seed, draw + %d, (kv_u64)%s)", item, index,
+        buf_printf(out, "kv_normal_%s(seed, draw + %d, (kv_u64)%s)", item, index,
                    by_rows                    ? "e"
                    : w->form == PLAN_ROWS_ALL ? "(i + e)"
                                               : "(to + e)");
