@@ -105,9 +105,9 @@ TEST(merge_run_largest)
 #define TILED(X)                                                                                   \
     X("a + b", a + b)                                                                              \
     X("a - b", a - b)                                                                              \
-    X("a * b", a *b)                                                                               \
+    X("a * b", a * b)                                                                              \
     X("a / b", a / b)                                                                              \
-    X("a * abs(b)", a *fabsf(b))                                                                   \
+    X("a * abs(b)", a * fabsf(b))                                                                  \
     X("abs(a) * 3 + b * 0.7", fabsf(a) * 3 + b * 0.7f)                                             \
     X("abs(a) * 3 + b * 0.7 + c * 5", fabsf(a) * 3 + b * 0.7f + c * 5)                             \
     X("abs(a)", fabsf(a))                                                                          \
