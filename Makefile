@@ -21,6 +21,7 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 READLINE ?= auto
 MPI      ?= auto
 CUDA     ?= auto
+PYTHON   ?= auto
 ZLIB     ?= auto
 XXHASH   ?= auto
 CRYPTO   ?= auto
@@ -29,7 +30,7 @@ ZSTD     ?= auto
 OPT      ?= -O2 -g
 LOOPS    ?= -O3
 loops     = $(LOOPS)
-WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
+WARN     := -Wall -Wextra -Werror=implicit-function-declaration -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 CFLAGS   ?=
 # -ffp-contract=off: every written operation is one rounding, on every machine.
 ALL_CFLAGS := -std=c17 -D_GNU_SOURCE $(OPT) $(WARN) -fno-common -ffp-contract=off -fPIC -pthread \
@@ -66,6 +67,8 @@ endif
 
 .DEFAULT_GOAL := all
 
+PYTHON3 ?= $(or $(wildcard /usr/bin/python3),$(shell command -v python3))
+
 # ---- What this machine has ------------------------------------------------------------------------
 # Only words that compile look; the others must work on a bare machine.
 
@@ -96,7 +99,7 @@ readline_is := left out
 else ifneq ($(call has_header,readline/readline.h),)
 have_readline := 1
 readline_is := used
-LDLIBS_CLI += -lreadline
+LDLIBS_CLI += -ldl
 else ifeq ($(READLINE),1)
 missing += readline
 else
@@ -124,6 +127,22 @@ else
 mpi_is := not found, the types of several machines are left out
 endif
 
+# The module for Python is built for that of the system, whose packages are Debian's, and later ones load it too.
+# A Python without headers, or before 3.11, gets none.
+ifeq ($(PYTHON),0)
+python_is := left out
+else
+python_include := $(if $(PYTHON3),$(shell $(PYTHON3) -c 'import sys, sysconfig; print(sysconfig.get_path("include") if sys.version_info >= (3, 11) else "")' 2>/dev/null))
+ifneq ($(wildcard $(python_include)/Python.h),)
+have_python := 1
+python_is := used
+else ifeq ($(PYTHON),1)
+missing += Python 3.11
+else
+python_is := not found, the module for Python is left out
+endif
+endif
+
 # Only the driver over host memory, which tests/device runs, is C++.
 have_cxx := $(shell command -v $(firstword $(CXX)))
 
@@ -144,10 +163,10 @@ endif
 
 # ---- Building -------------------------------------------------------------------------------------
 
-all: chosen $(BUILD)/libkvstore.a $(BUILD)/libkvstore.so $(BUILD)/kvctl $(if $(have_mpi),$(BUILD)/kvstore_mpi.so) $(if $(have_cuda),$(BUILD)/kvstore_cuda.so) ## build the libraries and kvctl (the default)
+all: chosen $(BUILD)/libkvstore.a $(BUILD)/libkvstore.so $(BUILD)/kvctl $(if $(have_mpi),$(BUILD)/kvstore_mpi.so) $(if $(have_cuda),$(BUILD)/kvstore_cuda.so) $(if $(have_python),python) ## build the libraries and kvctl (the default)
 
 chosen: libraries
-	@echo '  readline: $(readline_is); MPI: $(mpi_is); CUDA: $(cuda_is)$(if $(left_out),; without $(left_out))'
+	@echo '  readline: $(readline_is); MPI: $(mpi_is); CUDA: $(cuda_is); Python: $(python_is)$(if $(left_out),; without $(left_out))'
 
 libraries:
 ifneq ($(strip $(missing)),)
@@ -232,8 +251,9 @@ $(BUILD)/libkvstore.a: $(lib_obj)
 	$(call say,AR)rm -f $@ && ar rcs $@ $^
 
 # The library calls itself straight: nothing of it is looked up by name when a process begins.
+link_library = $(CC) $(ALL_CFLAGS) $(LDFLAGS) -Wl,-Bsymbolic-functions -shared -Wl,-soname,$(SONAME) -o $(1) $(lib_obj) $(LDLIBS_LIB)
 $(BUILD)/$(SONAME): $(lib_obj)
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -Wl,-Bsymbolic-functions -shared -Wl,-soname,$(SONAME) -o $@ $^ $(LDLIBS_LIB)
+	$(call say,LD)$(call link_library,$@)
 
 $(BUILD)/libkvstore.so: $(BUILD)/$(SONAME)
 	@ln -sf $(SONAME) $@
@@ -269,7 +289,8 @@ $(KERNELS)/%.fatbin: cuda/%.cu cuda/kernel_element.cuh cuda/job.h
 	@echo '  NVCC  $(@F)'
 	@nvcc -I. -std=c++17 --fmad=false -Werror all-warnings $(CUDA_CODE) -fatbin -o $@ $<
 
-preludes := cuda/job.h cuda/kernel_element.cuh lib/vm/arith.h lib/vm/curve.h cuda/rule_element.cuh
+preludes := cuda/job.h cuda/kernel_element.cuh lib/base/philox_rounds.h lib/vm/arith.h lib/vm/curve.h \
+            lib/vm/noise.h cuda/rule_element.cuh
 $(BUILD)/prelude_%.c: scripts/embed $(preludes)
 	@mkdir -p $(@D)
 	@scripts/embed --text prelude_$* cuda/prelude.h $(filter %/$*.h %/$*.cuh,$(preludes)) > $@
@@ -310,6 +331,38 @@ $(BUILD)/tests/device/aware.o: ALL_CFLAGS += $(shell mpicc --showme:compile 2>/d
 $(BUILD)/device/aware.so: $(BUILD)/tests/device/aware.o
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $^ $(shell mpicc --showme:link 2>/dev/null)
 
+# The module for Python: an extension on the limited API, and a copy of its Python beside it. It finds the library
+# by $ORIGIN in the build folder and in a wheel, and where it is installed by its path.
+python_obj := $(call obj,$(wildcard src/python/*.c))
+python_src := $(wildcard src/python/kvstore/*.py src/python/kvstore/*.pyi) src/python/kvstore/py.typed
+PY := $(BUILD)/python/kvstore
+$(python_obj): ALL_CFLAGS += -isystem $(python_include)
+link_python = $(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $(1) $(python_obj) -L$(BUILD) -lkvstore $(if $(2),-Wl$(comma)-rpath$(comma)'$(2)')
+
+python: $(PY)/_kvstore.abi3.so $(python_src:src/python/%=$(BUILD)/python/%)
+
+$(PY)/_kvstore.abi3.so: $(python_obj) $(BUILD)/libkvstore.so
+	@mkdir -p $(@D)
+	$(call link_python,$@,$$ORIGIN/../..)
+
+$(PY)/%: src/python/kvstore/%
+	@mkdir -p $(@D)
+	@cp $< $@
+
+# The same for a wheel, where the library lies in the module's folder.
+WHEEL := $(BUILD)/wheel/kvstore
+wheel: all ## build a wheel of the module for Python with the library, $(BUILD)/kvstore-VERSION-....whl
+ifdef have_python
+	@rm -rf $(WHEEL) && mkdir -p $(WHEEL)
+	@cp $(python_src) $(WHEEL)
+	$(call link_python,$(WHEEL)/_kvstore.abi3.so,$$ORIGIN)
+	$(call say,LD)$(call link_library,$(WHEEL)/libkvstore.so.0) -Wl,-rpath,'$$ORIGIN'
+	@strip --strip-unneeded $(WHEEL)/*.so*
+	@$(PYTHON3) scripts/wheel $(BUILD)/wheel $(VERSION) $(BUILD)
+else
+	@echo 'make wheel: there is no Python 3.11 with headers: apt-get install python3-dev' >&2; exit 1
+endif
+
 # The C programs of examples/. A plugin is a shared object of its own; it links the shared library, which
 # the program that loads it has too.
 examples: $(BUILD)/examples/sum $(BUILD)/examples/average.so ## build the C examples, a program and a plugin
@@ -332,7 +385,7 @@ test: setup ## set up what is missing, build, run every test
 	@BUILD=$(BUILD) CC='$(CC)' CXX='$(CXX)' JOBS=$(JOBS) scripts/test $(SUITES)
 
 setup: ## install the packages that are missing (SETUP=0: never install)
-	@READLINE=$(READLINE) MPI=$(MPI) CXX='$(CXX)' scripts/setup
+	@READLINE=$(READLINE) MPI=$(MPI) PYTHON=$(PYTHON) CXX='$(CXX)' scripts/setup
 
 # ---- Tests ----------------------------------------------------------------------------------------
 
@@ -386,7 +439,7 @@ $(BUILD)/dist_link: $(call obj,tests/dist/link.c src/distributed/mpi.c src/distr
 	$(link) $(LDLIBS_LIB) $(shell mpicc --showme:link 2>/dev/null)
 
 GPU_TESTS := $(if $(have_cxx),$(BUILD)/device/kvstore_cuda.so) $(BUILD)/gpu_works $(BUILD)/gpu_order $(BUILD)/gpu_conformance \
-             $(BUILD)/gpu_rules $(BUILD)/gpu_cache $(BUILD)/gpu_bench $(if $(have_mpi),$(BUILD)/device/aware.so) \
+             $(BUILD)/gpu_rules $(BUILD)/gpu_cache $(BUILD)/gpu_keys $(BUILD)/gpu_bench $(if $(have_mpi),$(BUILD)/device/aware.so) \
              $(if $(have_cuda),$(BUILD)/gpu_compile $(BUILD)/gpu_nccl_library)
 
 # Calls that fail and crashes: the library that counts, records, fails and kills, without and with memory; the
@@ -507,6 +560,9 @@ $(BUILD)/gpu_cache: $(BUILD)/cuda/cache.o
 $(BUILD)/gpu_compile: $(BUILD)/cuda/driver.o $(BUILD)/cuda/library.o
 $(BUILD)/gpu_nccl_library: $(BUILD)/cuda/nccl_table.o $(BUILD)/cuda/library.o
 
+gpu-dry: all $(BUILD)/device/kvstore_cuda.so ## registers, occupancy and accesses of all kernels of GPUs, from the compilers
+	@BUILD=$(BUILD) tests/device/dry
+
 bench-gpu: all $(BUILD)/gpu_bench ## the store on gpu(0) beside copies of the same device and PyTorch, with bars
 	@BUILD=$(BUILD) tests/device/bars
 
@@ -541,10 +597,20 @@ bench-checkpoints: all $(BUILD)/bench_checkpoints ## commands on checkpoints bes
 	$(BUILD)/bench_checkpoints $(BUILD)/kvctl $(or $(IN),/dev/shm)
 	$(BUILD)/bench_checkpoints $(BUILD)/kvctl $(or $(LARGE),/var/tmp) large
 
+$(BUILD)/bench_optimizers: $(BUILD)/tests/bench/hand.o $(BUILD)/tests/bench/optimizer_loops.o
+$(BUILD)/tests/bench/optimizer_loops.o: ALL_CFLAGS += -O3 -march=native
+
 # They share the loop, the clock and the table of optimizers of `kvctl bench`.
 $(BUILD)/bench_%: $(BUILD)/tests/bench/%.o $(call obj,cli/bench/bench_stream.c cli/bench/bench_op.c) \
                   $(BUILD)/libkvstore.a
 	$(link) $(LDLIBS_LIB)
+
+bench-small: all $(BUILD)/bench_small ## single calls and tiny keys by the public header, beside loops, LMDB and redis
+	@BUILD=$(BUILD) tests/bench/look-ups
+
+# As a program of the user: the shared library, and of ours only the public headers.
+$(BUILD)/bench_small: tests/bench/small.c $(BUILD)/libkvstore.so $(BUILD)/flags
+	$(call say,LD)$(CC) -std=c17 -D_GNU_SOURCE -O3 -march=native $(WARN) -Isrc -Ilib/array -Ilib/base -Ilib -o $@ $< -L$(BUILD) -lkvstore -Wl,-rpath,'$$ORIGIN' -pthread
 
 bench-scale: all ## how the time of a push grows with bytes and with keys
 	@BUILD=$(BUILD) tests/bench/scale
@@ -553,7 +619,7 @@ bench-quantise: $(BUILD)/bench_quantise ## compressing gradients as a fraction o
 	$<
 
 # Their limits are loops of their own, which get everything that the compiler can do on this machine.
-$(BUILD)/tests/bench/quantise.o $(BUILD)/tests/bench/rows.o: ALL_CFLAGS += -O3 -march=native
+$(BUILD)/tests/bench/quantise.o $(BUILD)/tests/bench/rows.o: ALL_CFLAGS += -O3 -march=native -fno-math-errno
 
 bench-dist: all $(BUILD)/bench_dist ## the types of several machines beside plain MPI loops
 	mpirun --oversubscribe --bind-to none -n 2 $(BUILD)/bench_dist sums
@@ -648,6 +714,8 @@ $(BUILD)/kvctl-language.7: cli/language.md scripts/manual
 SHARE  := $(PREFIX)/share
 MAN3   := $(SHARE)/man/man3
 MAN7   := $(SHARE)/man/man7
+# Where that Python looks, below the prefix.
+PYTHONDIR ?= $(if $(PYTHON3),$(shell $(PYTHON3) scripts/wheel --folder '$(PREFIX)' 2>/dev/null))
 # man kv_push shows the page that it is on.
 calls   = $(shell scripts/manual calls $(PUBLIC))
 
@@ -660,6 +728,8 @@ install: all manual ## install into $(DESTDIR)$(PREFIX)
 	install -m 755 $(BUILD)/kvctl $(DESTDIR)$(PREFIX)/bin
 	$(if $(have_mpi),install -m 644 $(BUILD)/kvstore_mpi.so $(DESTDIR)$(LIBDIR))
 	$(if $(have_cuda),install -m 644 $(BUILD)/kvstore_cuda.so $(DESTDIR)$(LIBDIR))
+	$(if $(have_python),install -d $(DESTDIR)$(PYTHONDIR)/kvstore && install -m 644 $(python_src) $(DESTDIR)$(PYTHONDIR)/kvstore && \
+	    $(call link_python,$(DESTDIR)$(PYTHONDIR)/kvstore/_kvstore.abi3.so,$(filter-out /usr/lib%,$(LIBDIR))))
 	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' '' 'Name: kvstore' \
 	    'Description: key-value store of arrays' 'Version: $(VERSION)' \
 	    'Cflags: -I$${prefix}/include' 'Libs: -L$${libdir} -lkvstore' \
@@ -679,6 +749,7 @@ uninstall: ## remove what install put there
 	    $(addprefix $(DESTDIR)$(SHARE)/,man/man1/kvctl.1 man/man7/kvctl-language.7 bash-completion/completions/kvctl \
 	        zsh/site-functions/_kvctl fish/vendor_completions.d/kvctl.fish) \
 	    $(DESTDIR)$(PREFIX)/bin/kvctl
+	$(if $(PYTHONDIR),rm -rf $(DESTDIR)$(PYTHONDIR)/kvstore)
 
 deb: all manual ## build a Debian package of kvctl and the library, $(BUILD)/kvctl_VERSION_ARCH.deb
 	@MAKE='$(MAKE)' BUILD='$(BUILD)' VERSION='$(VERSION)' HAVE_MPI='$(have_mpi)' scripts/deb
@@ -689,7 +760,7 @@ clean: ## remove everything that was built
 help: ## list these words
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1 \2/p' Makefile | \
 	    while read -r word text; do printf '  %-16s %s\n' "$$word" "$$text"; done
-	@echo '  options: BUILD= CC= OPT= CFLAGS= WERROR=1 V=1 ONLY= HARDEN= PREFIX= DESTDIR= READLINE= MPI= CUDA= ZLIB= XXHASH= CRYPTO= ZSTD= SETUP=0'
+	@echo '  options: BUILD= CC= OPT= CFLAGS= WERROR=1 V=1 ONLY= HARDEN= PREFIX= DESTDIR= READLINE= MPI= CUDA= PYTHON= ZLIB= XXHASH= CRYPTO= ZSTD= SETUP=0'
 
 # Goals with absolute paths, for the same reason.
 absolute := $(filter $(CURDIR)/%,$(MAKECMDGOALS))
@@ -698,7 +769,7 @@ $(absolute): $(CURDIR)/%: % ;
 -include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) $(dist_src) $(gpu_src) tests/unit/run.c $(UNIT) \
             $(conformance_src) tests/differential/main.c $(wildcard tests/truth/*.c) $(wildcard tests/sim/*.c) $(wildcard tests/faults/*.c) $(wildcard tests/bench/*.c) $(wildcard tests/dist/*.c) $(wildcard tests/device/*.c) \
             $(sim_launch:$(BUILD)/%.o=%.c) $(wildcard tests/fuzz/*.c) $(FUZZ:%=replay/fuzz_%.c) \
-            examples/sum.c examples/average.c))
-.PHONY: all chosen libraries examples demo test tests faults fuzz test-gpu test-launch setup check unit golden coverage asan ubsan tsan valgrind lint analyze format headers readme-check size truth mutants sim \
-        bench bench-checkpoints bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-dist bench-gpu peers manual install uninstall deb clean help force
+            $(wildcard src/python/*.c) examples/sum.c examples/average.c))
+.PHONY: all chosen libraries python examples demo test tests faults fuzz test-gpu test-launch setup check unit golden coverage asan ubsan tsan valgrind lint analyze format headers readme-check size truth mutants sim \
+        bench bench-checkpoints bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-small bench-dist bench-gpu gpu-dry peers manual install uninstall deb wheel clean help force
 .SECONDARY:

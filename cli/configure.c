@@ -66,7 +66,8 @@ static int apply_set(session *s, const char *text, kv_err *e)
         code = setting_set(s, name, v, e);
         value_release(&v);
     } else if (code == KV_OK &&
-               (!is_name(name) || parse_is_reserved(name) || parse_is_constant(name, &number))) {
+               (!is_name(name) || parse_is_reserved(name) ||
+                parse_is_constant(name, strlen(name), &number))) {
         code = kv_err_set(e, KV_E_USAGE, "--set cannot make a variable called \"%s\"", name);
         value_release(&v);
     } else if (code == KV_OK) {

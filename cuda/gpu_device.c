@@ -489,24 +489,30 @@ int device_together(const int *ids, int n,
 
 /* ---- Launches ---- */
 
-/* Returns true if a job has the same list as the one before it, so that the table shares it. */
-static bool same_index(const gpu_job *jobs, int64_t i)
+/* Returns true if a job has the same list as the one before it in the table, which then shares it.
+ * before: NULL for the first. */
+static bool same_index(const gpu_job *before, const gpu_job *j)
 {
-    return i > 0 && jobs[i].index == jobs[i - 1].index;
+    return before && before->index == j->index;
 }
 
-static bool same_numbers(const gpu_job *jobs, int64_t i)
+static bool same_numbers(const gpu_job *before, const gpu_job *j)
 {
-    return i > 0 && jobs[i].numbers == jobs[i - 1].numbers;
+    return before && before->numbers == j->numbers;
 }
 
+/* Jobs without elements are not in the table. */
 static int64_t table_bytes(const gpu_job *jobs, int64_t n)
 {
+    const gpu_job *before = NULL;
     int64_t words = 0;
-    for (int64_t i = 0; i < n; i++) {
-        words += jobs[i].nsrc + jobs[i].nmore;
-        words += same_index(jobs, i) ? 0 : jobs[i].nindex;
-        words += same_numbers(jobs, i) ? 0 : jobs[i].nnumbers;
+    for (const gpu_job *j = jobs; j < jobs + n; j++) {
+        if (j->n == 0)
+            continue;
+        words += j->nsrc + j->nmore;
+        words += same_index(before, j) ? 0 : j->nindex;
+        words += same_numbers(before, j) ? 0 : j->nnumbers;
+        before = j;
     }
     return n * (int64_t)sizeof(job_item) + words * 8;
 }
@@ -542,11 +548,13 @@ typedef struct layout {
     int64_t distance, at;
 } layout;
 
-/* Copies a list into the table; its address in the device's memory. */
+/* Copies a list into the table; its address in the device's memory. Most lists are of one word. */
 static const void *put(layout *l, const void *list, int64_t words)
 {
     char *to = l->host + l->at;
-    if (words > 0)
+    if (words == 1)
+        memcpy(to, list, 8);
+    else if (words > 0)
         memcpy(to, list, (size_t)words * 8);
     l->at += words * 8;
     return (const void *)((intptr_t)to + l->distance);
@@ -557,32 +565,37 @@ static int64_t tiles_of(const gpu_job *job, int64_t tile)
     return job->n / tile + (job->n % tile != 0);
 }
 
-/* Fills in the table; returns the number of tiles. */
-static int64_t fill_table(layout *l, int64_t tile, const gpu_job *jobs, int64_t n)
+/* Fills in the table, and how many jobs and tiles it has. */
+static void fill_table(layout *l, job_list *list, const gpu_job *jobs, int64_t n)
 {
-    job_item *items = (job_item *)(void *)l->host;
-    int64_t tiles = 0;
-    l->at = n * (int64_t)sizeof *items;
-    for (int64_t i = 0; i < n; i++) {
-        const gpu_job *j = &jobs[i];
-        job_item *to = &items[i];
+    job_item *to = (job_item *)(void *)l->host;
+    const gpu_job *before = NULL;
+    l->at = n * (int64_t)sizeof *to;
+    for (const gpu_job *j = jobs; j < jobs + n; j++) {
+        if (j->n == 0)
+            continue;
         *to = (job_item){.dst = j->dst,
                          .n = j->n,
                          .nsrc = j->nsrc,
                          .row = j->row,
-                         .first = tiles,
+                         .first = list->ntiles,
                          .threshold = j->threshold,
                          .to = (int)j->to,
                          .from = (int)j->from,
                          .code = (int)j->code};
         to->src = put(l, j->src, j->nsrc);
-        to->more = put(l, j->more, j->nmore);
-        to->index = same_index(jobs, i) ? items[i - 1].index : put(l, j->index, j->nindex);
-        to->numbers = same_numbers(jobs, i) ? items[i - 1].numbers
-                                            : put(l, j->numbers, j->nnumbers);
-        tiles += tiles_of(j, tile);
+        if (j->nmore > 0)
+            to->more = put(l, j->more, j->nmore);
+        if (j->nindex > 0)
+            to->index = same_index(before, j) ? to[-1].index : put(l, j->index, j->nindex);
+        if (j->nnumbers > 0)
+            to->numbers = same_numbers(before, j) ? to[-1].numbers
+                                                  : put(l, j->numbers, j->nnumbers);
+        list->ntiles += tiles_of(j, list->tile);
+        list->nitems++;
+        before = j;
+        to++;
     }
-    return tiles;
 }
 
 int device_launch(int id, driver_kernel *k, int64_t tile, const gpu_job *jobs, int64_t n,
@@ -598,7 +611,8 @@ int device_launch(int id, driver_kernel *k, int64_t tile, const gpu_job *jobs, i
         goto out;
     most = (int64_t)d->multiprocessors * BLOCKS_EACH;
     layout l = {t->host, (intptr_t)t->block - (intptr_t)t->host, 0};
-    job_list list = {t->block, n, fill_table(&l, tile, jobs, n), tile};
+    job_list list = {.items = t->block, .tile = tile};
+    fill_table(&l, &list, jobs, n);
     int64_t blocks = (list.ntiles + THREADS / JOB_TEAM - 1) / (THREADS / JOB_TEAM);
     if (list.ntiles == 0)
         goto out;

@@ -1,8 +1,8 @@
 /* The argument of a kernel: a list of jobs in the memory of the device, of all arrays of a call.
  *
  * Work is cut into tiles of equal size, numbered through all jobs: job j has the tiles from
- * its `first` on, up to that of the next job. A tile is the work of a team of 32 threads. So one
- * launch serves many arrays, small and large ones alike.
+ * its `first` on, up to that of the next job, and one at least. A tile is the work of a team of 32
+ * threads. So one launch serves many arrays, small and large ones alike.
  *
  * The host's code, the kernels and generated rules share this header, so it includes nothing.
  */

@@ -294,10 +294,13 @@ KV_DEVICE long long kv_teams(void)
     return (long long)gridDim.x * blockDim.x / JOB_TEAM;
 }
 
-/* The job that a tile belongs to: the last one that begins at it or before. */
+/* The job that a tile belongs to: the last one that begins at it or before. It has a place for every
+ * tile behind and before it, since no job is without tiles: where all have one, nothing is read. */
 KV_DEVICE const job_item *kv_find_job(const job_list &l, long long tile)
 {
-    long long low = 0, high = l.nitems;
+    const long long before = tile, behind = l.ntiles - tile - 1;
+    long long low = behind < l.nitems ? l.nitems - 1 - behind : 0;
+    long long high = before < l.nitems ? before + 1 : l.nitems;
     while (high - low > 1) {
         long long middle = low + (high - low) / 2;
         if (l.items[middle].first <= tile)
@@ -306,6 +309,26 @@ KV_DEVICE const job_item *kv_find_job(const job_list &l, long long tile)
             high = middle;
     }
     return &l.items[low];
+}
+
+/* p, which a table of the device's memory holds, is an address there too. The compiler does not know
+ * that, and would use slower accesses, which find out where an address leads. */
+template <class T> KV_DEVICE T *kv_global(T *p)
+{
+#ifdef __CUDACC__
+    __builtin_assume(__isGlobal(p));
+#endif
+    return p;
+}
+
+template <class I> KV_DEVICE const I *kv_source(const job_item *j, kv_i64 s)
+{
+    return kv_global((const I *)kv_global(j->src)[s]);
+}
+
+template <class I> KV_DEVICE I *kv_more(const job_item *j, kv_i64 s)
+{
+    return kv_global((I *)kv_global(j->more)[s]);
 }
 
 /* Goes through the tiles of this thread's team: job j, its elements from `at` on, m of them. */
@@ -366,13 +389,14 @@ template <class T> struct kv_values {
     typedef kv_total<T> total;
     const job_item *j;
     const kv_i64 count = j->nsrc;
-    const item *const first = (const item *)j->src[0];
+    const item *const first = kv_source<item>(j, 0);
 
     template <int N> __device__ __forceinline__ bool fit() const
     {
         bool all = kv_fits<N>(first);
+#pragma unroll 1
         for (kv_i64 s = 1; s < count; s++)
-            all &= kv_fits<N>((const item *)j->src[s]);
+            all &= kv_fits<N>(kv_source<item>(j, s));
         return all;
     }
 
@@ -390,7 +414,7 @@ template <class T> struct kv_values {
             return x;
 #pragma unroll 2
         for (kv_i64 s = 1; s < count; s++) {
-            const kv_pack<item, N> y = kv_load<N, WHOLE>((const item *)j->src[s], i, n);
+            const kv_pack<item, N> y = kv_load<N, WHOLE>(kv_source<item>(j, s), i, n);
 #pragma unroll
             for (int e = 0; e < N; e++)
                 sum[e] = total::add(sum[e], y.v[e]);

@@ -1,13 +1,15 @@
-/* The text that stands before each rule: job.h, kernel_element.cuh, lib/vm/arith.h, lib/vm/curve.h
- * and rule_element.cuh, one behind the other, which the build puts into the plugin. */
+/* The text that stands before each rule: job.h, kernel_element.cuh, lib/base/philox_rounds.h,
+ * lib/vm/arith.h, curve.h, noise.h and rule_element.cuh, one behind the other, which the build puts
+ * into the plugin. */
 #ifndef CUDA_PRELUDE_H
 #define CUDA_PRELUDE_H
 
-#define PRELUDE "%s%s%s%s%s"
+#define PRELUDE "%s%s%s%s%s%s%s"
 #define PRELUDE_TEXTS                                                                              \
-    prelude_job, prelude_kernel_element, prelude_arith, prelude_curve, prelude_rule_element
+    prelude_job, prelude_kernel_element, prelude_philox_rounds, prelude_arith, prelude_curve,      \
+        prelude_noise, prelude_rule_element
 
-extern const char prelude_job[], prelude_kernel_element[], prelude_arith[], prelude_curve[],
-    prelude_rule_element[];
+extern const char prelude_job[], prelude_kernel_element[], prelude_philox_rounds[], prelude_arith[],
+    prelude_curve[], prelude_noise[], prelude_rule_element[];
 
 #endif

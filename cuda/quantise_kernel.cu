@@ -1,5 +1,5 @@
 /* Gradients as codes of one or two bits. The counterpart of lib/cpu/quantise.c, by the rules that
- * array/device.h states. A thread makes or reads whole 32-bit words of codes. */
+ * array/device.h states. */
 #include "cuda/job.h"
 
 #include "cuda/kernel_element.cuh"
@@ -22,11 +22,63 @@ KV_DEVICE float decoded(unsigned bits, int code, float t)
     return bits == 3 ? t : bits == 2 ? -t : 0.0f;
 }
 
-/* The shift of the code of element k in a word: element 0 is in the highest bits of byte 0. */
-KV_DEVICE int shift_of(int k, int code)
+/* ---- Bytes of codes ----
+ *
+ * A thread makes or reads a byte, with the 4 or 8 floats that it stands for: these lie side by
+ * side, and so do the bytes of a team. Element 0 is in a byte's highest bits.
+ */
+
+template <int CODE> struct code_byte {
+    enum { N = 8 / CODE, IN_WORD = 32 / CODE, MASK = (1 << CODE) - 1 };
+    typedef kv_pack<float, N> floats;
+
+    /* The shift of the code of element e. */
+    KV_DEVICE int shift(int e) { return 8 - CODE * (e + 1); }
+
+    /* The elements of byte b that there are, of m. */
+    KV_DEVICE int count(kv_i64 b, kv_i64 m)
+    {
+        const kv_i64 left = m - b * N;
+        return left >= N ? N : left > 0 ? (int)left : 0;
+    }
+};
+
+/* Makes a byte from the elements from i on: all N are there and packs fit (WHOLE), or n of them. */
+template <int CODE, bool WHOLE>
+KV_DEVICE unsigned quantise_byte(const float *src, float *residual, kv_i64 i, int n, float t)
 {
-    int bit = k * code;
-    return bit / 8 * 8 + 8 - code - bit % 8;
+    typedef code_byte<CODE> code;
+    enum { N = code::N };
+    const typename code::floats x = kv_load<N, WHOLE>(src, i, n);
+    typename code::floats r = kv_load<N, WHOLE>(residual, i, n);
+    unsigned byte = 0;
+#pragma unroll
+    for (int e = 0; e < N; e++) {
+        const float sum = r.v[e] + x.v[e];
+        const unsigned bits = code_of(sum, CODE, t);
+        r.v[e] = sum - decoded(bits, CODE, t);
+        byte |= e < n ? bits << code::shift(e) : 0;
+    }
+    kv_store<N, WHOLE>(residual, i, n, r);
+    return byte;
+}
+
+/* The bytes behind the last element, up to the end of a word of 32 bits, are 0. */
+template <int CODE> KV_DEVICE void quantise_tile(const job_item *j, kv_i64 at, kv_i64 m)
+{
+    typedef code_byte<CODE> code;
+    const float *src = kv_source<float>(j, 0);
+    const float t = j->threshold;
+    float *residual = kv_more<float>(j, 0);
+    kv_u8 *dst = kv_global((kv_u8 *)j->dst) + at / code::N;
+    const bool packs = kv_fits<code::N>(src) && kv_fits<code::N>(residual);
+    const kv_i64 bytes = (m + code::IN_WORD - 1) / code::IN_WORD * 4;
+    for (kv_i64 b = kv_lane(); b < bytes; b += JOB_TEAM) {
+        const int n = code::count(b, m);
+        dst[b] = (kv_u8)(packs && n == code::N
+                             ? quantise_byte<CODE, true>(src, residual, at + b * code::N, n, t)
+                             : quantise_byte<CODE, false>(src, residual, at + b * code::N, n, t));
+    }
 }
 
 /* dst: codes of src[0] and the residual more[0]. Tiles are whole words. */
@@ -34,36 +86,55 @@ extern "C" __global__ void kv_quantise(job_list l)
 {
     KV_EACH_TILE(l, j, at, m)
     {
-        int in_word = 32 / j->code;
-        const float *src = (const float *)j->src[0];
-        float *residual = (float *)j->more[0];
-        for (long long w = kv_lane(); w * in_word < m; w += JOB_TEAM) {
-            unsigned word = 0;
-            for (int k = 0; k < in_word && w * in_word + k < m; k++) {
-                long long i = at + w * in_word + k;
-                float r = residual[i] + src[i];
-                unsigned bits = code_of(r, j->code, j->threshold);
-                residual[i] = r - decoded(bits, j->code, j->threshold);
-                word |= bits << shift_of(k, j->code);
-            }
-            ((unsigned *)j->dst)[at / in_word + w] = word;
-        }
+        if (j->code == ONE_BIT)
+            quantise_tile<1>(j, at, m);
+        else
+            quantise_tile<2>(j, at, m);
     }
 }
 KV_KERNEL(kv_quantise)
+
+/* Writes the floats of a byte from element i on, or adds them there. */
+template <int CODE, bool ADD, bool WHOLE>
+KV_DEVICE void dequantise_byte(float *dst, unsigned byte, kv_i64 i, int n, float t)
+{
+    typedef code_byte<CODE> code;
+    enum { N = code::N };
+    typename code::floats y = {};
+    if (ADD)
+        y = kv_load<N, WHOLE>(dst, i, n);
+#pragma unroll
+    for (int e = 0; e < N; e++) {
+        const float x = decoded(byte >> code::shift(e) & code::MASK, CODE, t);
+        y.v[e] = ADD ? y.v[e] + x : x;
+    }
+    kv_store<N, WHOLE>(dst, i, n, y);
+}
+
+template <int CODE, bool ADD> KV_DEVICE void dequantise_tile(const job_item *j, kv_i64 at, kv_i64 m)
+{
+    typedef code_byte<CODE> code;
+    const kv_u8 *codes = kv_source<kv_u8>(j, 0) + at / code::N;
+    float *dst = kv_global((float *)j->dst);
+    const float t = j->threshold;
+    const bool packs = kv_fits<code::N>(dst);
+    for (kv_i64 b = kv_lane(); b * code::N < m; b += JOB_TEAM) {
+        const int n = code::count(b, m);
+        if (packs && n == code::N)
+            dequantise_byte<CODE, ADD, true>(dst, codes[b], at + b * code::N, n, t);
+        else
+            dequantise_byte<CODE, ADD, false>(dst, codes[b], at + b * code::N, n, t);
+    }
+}
 
 template <bool ADD> KV_DEVICE void dequantise(const job_list &l)
 {
     KV_EACH_TILE(l, j, at, m)
     {
-        int in_word = 32 / j->code;
-        const unsigned *codes = (const unsigned *)j->src[0];
-        float *dst = (float *)j->dst;
-        for (long long i = at + kv_lane(); i < at + m; i += JOB_TEAM) {
-            unsigned bits = codes[i / in_word] >> shift_of((int)(i % in_word), j->code);
-            float x = decoded(bits & (j->code == ONE_BIT ? 1u : 3u), j->code, j->threshold);
-            dst[i] = ADD ? dst[i] + x : x;
-        }
+        if (j->code == ONE_BIT)
+            dequantise_tile<1, ADD>(j, at, m);
+        else
+            dequantise_tile<2, ADD>(j, at, m);
     }
 }
 
@@ -81,23 +152,58 @@ extern "C" __global__ void kv_dequantise_add(job_list l)
 }
 KV_KERNEL(kv_dequantise_add)
 
+/* ---- Sums of what codes stand for ---- */
+
+struct quantise_sum_work {
+    enum { N = 4 };
+    const job_item *j;
+    float *const dst = kv_global((float *)j->dst);
+    const int code = j->code;
+    const float t = j->threshold;
+    const bool packs = fit();
+
+    __device__ __forceinline__ bool fit() const
+    {
+        bool all = kv_fits<N>(dst);
+#pragma unroll 1
+        for (kv_i64 s = 0; s < j->nsrc; s++)
+            all &= kv_fits<N>(kv_source<float>(j, s)) && kv_fits<N>(kv_more<float>(j, s));
+        return all;
+    }
+
+    template <bool WHOLE> __device__ __forceinline__ void add(kv_i64 i, int n) const
+    {
+        kv_pack<float, N> sum = {};
+#pragma unroll 1
+        for (kv_i64 s = 0; s < j->nsrc; s++) {
+            float *residual = kv_more<float>(j, s);
+            const kv_pack<float, N> x = kv_load<N, WHOLE>(kv_source<float>(j, s), i, n);
+            kv_pack<float, N> r = kv_load<N, WHOLE>(residual, i, n);
+#pragma unroll
+            for (int e = 0; e < N; e++) {
+                const float both = r.v[e] + x.v[e];
+                const float q = decoded(code_of(both, code, t), code, t);
+                r.v[e] = both - q;
+                sum.v[e] = sum.v[e] + q;
+            }
+            kv_store<N, WHOLE>(residual, i, n, r);
+        }
+        kv_store<N, WHOLE>(dst, i, n, sum);
+    }
+
+    __device__ __forceinline__ void at(kv_i64 i, int n) const
+    {
+        if (packs && n == N)
+            add<true>(i, n);
+        else
+            add<false>(i, n);
+    }
+};
+
 /* dst[i] = the sum of the numbers that the codes of all sources stand for. The codes are not
  * written. Source s has the residual more[s]. */
 extern "C" __global__ void kv_quantise_sum(job_list l)
 {
-    KV_EACH_TILE(l, j, at, m)
-    {
-        for (long long i = at + kv_lane(); i < at + m; i += JOB_TEAM) {
-            float sum = 0;
-            for (long long s = 0; s < j->nsrc; s++) {
-                float *residual = (float *)j->more[s];
-                float r = residual[i] + ((const float *)j->src[s])[i];
-                float q = decoded(code_of(r, j->code, j->threshold), j->code, j->threshold);
-                residual[i] = r - q;
-                sum = sum + q;
-            }
-            ((float *)j->dst)[i] = sum;
-        }
-    }
+    kv_each_pack<quantise_sum_work>(l);
 }
 KV_KERNEL(kv_quantise_sum)

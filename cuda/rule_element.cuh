@@ -1,6 +1,6 @@
 /* The operations of rules on elements. The text of a rule stands behind that of job.h,
- * kernel_element.cuh, lib/vm/arith.h, lib/vm/curve.h and this file. Each function gives the bits of
- * its counterpart in lib/vm/kernel_loops.h.
+ * kernel_element.cuh, lib/base/philox_rounds.h, lib/vm/arith.h, curve.h, noise.h and this file. Each
+ * function gives the bits of its counterpart in lib/vm/kernel_loops.h.
  */
 #ifndef CUDA_RULE_ELEMENT_CUH
 #define CUDA_RULE_ELEMENT_CUH
@@ -60,25 +60,21 @@ template <class T> KV_DEVICE T kv_min(T a, T b) { return (a < b) | (a != a) ? a 
 template <class T> KV_DEVICE T kv_max(T a, T b) { return (a > b) | (a != a) ? a : b; }
 template <class T> KV_DEVICE T kv_clip(T a, T b, T c) { return a > c ? c : a < b ? b : a; }
 
-/* ---- Random numbers of rules: lib/base/philox.c ---- */
+/* ---- Random numbers of rules ---- */
 
-KV_DEVICE double kv_normal(kv_u64 seed, kv_u64 draw, kv_u64 element)
+KV_DEVICE float kv_normal_float(kv_u64 seed, kv_u64 draw, kv_u64 element)
 {
-    unsigned a = (unsigned)element, b = (unsigned)(element >> 32), c = (unsigned)draw;
-    unsigned d = (unsigned)(draw >> 32 & 0xffff) | 1u << 16; /* the stream of rules */
-    unsigned k0 = (unsigned)seed, k1 = (unsigned)(seed >> 32);
-    for (int i = 0; i < 10; i++) {
-        kv_u64 p = 0xD2511F53ull * a, q = 0xCD9E8D57ull * c;
-        a = (unsigned)(q >> 32) ^ b ^ k0;
-        b = (unsigned)q;
-        c = (unsigned)(p >> 32) ^ d ^ k1;
-        d = (unsigned)p;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
+    return noise_normal(seed, draw, element);
+}
+
+/* philox_normal of lib/base/philox.c */
+KV_DEVICE double kv_normal_double(kv_u64 seed, kv_u64 draw, kv_u64 element)
+{
+    philox x = philox_counter(PHILOX_RULES, draw, element);
+    x = philox_rounds(x, (unsigned)seed, (unsigned)(seed >> 32));
     double unit = 1.0 / 9007199254740992.0; /* 2^-53 */
-    double u = (double)((((kv_u64)a << 32 | b) >> 11) + 1) * unit;
-    double v = (double)(((kv_u64)c << 32 | d) >> 11) * unit;
+    double u = (double)((((kv_u64)x.word[0] << 32 | x.word[1]) >> 11) + 1) * unit;
+    double v = (double)(((kv_u64)x.word[2] << 32 | x.word[3]) >> 11) * unit;
     return sqrt(-2 * log(u)) * cos(6.28318530717958647692 * v);
 }
 

@@ -10,7 +10,7 @@ template <class T> struct sum_work {
     enum { N = sizeof(item) == 1 ? 8 : 16 / sizeof(item) };
     const job_item *j;
     const kv_values<T> values = {j};
-    item *const dst = (item *)j->dst;
+    item *const dst = kv_global((item *)j->dst);
     const bool packs = kv_fits<N>(dst) && values.template fit<N>();
 
     __device__ __forceinline__ void at(kv_i64 i, int n) const
@@ -123,9 +123,9 @@ template <class I> KV_DEVICE I sum_in_order(const I *x, kv_i64 n)
 template <class I> KV_DEVICE void sum_part(const job_item *j, kv_i64 part, kv_i64 each)
 {
     const kv_i64 from = part * each, left = j->row - from;
-    const I total = sum_in_order((const I *)j->src[0] + from, left < each ? left : each);
+    const I total = sum_in_order(kv_source<I>(j, 0) + from, left < each ? left : each);
     if (kv_lane() % SHARE == 0)
-        ((I *)j->dst)[part] = total;
+        kv_global((I *)j->dst)[part] = total;
 }
 
 KV_DEVICE void sum_parts(const job_list &l, kv_i64 each)

@@ -4,6 +4,16 @@
 
 #include "kvstore.h"
 
+/* The functions that add the key to an error return its code, so they need a kv_err: the caller's,
+ * or where that is NULL unused, emptied. */
+static inline kv_err *args_err(kv_err *e, kv_err *unused)
+{
+    if (e)
+        return e;
+    *unused = (kv_err){0};
+    return unused;
+}
+
 /* There is a store. Error: usage. */
 int args_store(const kv *store, kv_err *e);
 

@@ -106,12 +106,10 @@ static void add_able(void *arg, const kv_type_ops *ops)
     a->len += n < room ? n : room - 1;
 }
 
-int capability_need(const kv_type_ops *ops, const char *type, uint32_t bit, kv_err *e)
+static int refuse(const char *type, uint32_t bit, kv_err *e)
 {
     able who = {.bit = bit};
     const char *what = "";
-    if (all_of(ops) & bit)
-        return KV_OK;
     for (int i = 0; i < NCAPABILITIES; i++)
         what = table[i].bit == bit ? table[i].plural : what;
     kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no %s", type, what);
@@ -119,4 +117,9 @@ int capability_need(const kv_type_ops *ops, const char *type, uint32_t bit, kv_e
     if (who.len)
         kv_err_hint(e, "types that have it: %s", who.list);
     return KV_E_UNSUPPORTED;
+}
+
+int capability_need(const kv_type_ops *ops, const char *type, uint32_t bit, kv_err *e)
+{
+    return all_of(ops) & bit ? KV_OK : refuse(type, bit, e);
 }

@@ -26,8 +26,8 @@ int kv_create(const char *type, const kv_opt *opts, int nopts, kv **store, kv_er
 {
     const char *name = type ? type : "local";
     const kv_type_ops *ops;
-    kv_err unused = {0};
-    e = e ? e : &unused;
+    kv_err unused;
+    e = args_err(e, &unused);
     int rc = arg_given(store, "store", e);
     if (rc || (rc = args_options(opts, nopts, "opts", e)) ||
         (rc = runtime_find_type(&name, &ops, e)))
@@ -54,6 +54,7 @@ void kv_free(kv *store)
         return;
     store_leave(store, KV_OK, NULL);
     call_pool_release(&store->calls);
+    call_direct_release(&store->direct);
     if (store->ops->close)
         store->ops->close(store->self);
     updater before;
@@ -109,8 +110,8 @@ int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
             kv_err *e)
 {
     const kv_pairs pairs = {keys, values, n};
-    kv_err unused = {0};
-    e = e ? e : &unused; /* the functions that add the key to an error return its code */
+    kv_err unused;
+    e = args_err(e, &unused);
     int rc = enter_with_values(store, CAN_INIT, &pairs, how, e);
     return rc || n == 0 ? rc
                         : store_leave(store, store->ops->init(store->self, &pairs, how, e), e);
@@ -162,20 +163,28 @@ static int begin_clip(clip_norm *c, kv *store, const kv_pairs *values, kv_err *e
     return rc;
 }
 
+static int push_clipped(kv *store, const kv_pairs *values, const kv_call *how, kv_err *e)
+{
+    clip_norm clipped;
+    int rc = begin_clip(&clipped, store, values, e);
+    if (rc)
+        return rc;
+    rc = store->ops->push(store->self, &clipped.pairs, how, e);
+    end_clip(&clipped);
+    return rc;
+}
+
 int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *how,
             kv_err *e)
 {
     const kv_pairs pairs = {keys, values, n};
-    kv_err unused = {0};
-    e = e ? e : &unused;
-    clip_norm clipped;
+    kv_err unused;
+    e = args_err(e, &unused);
     int rc = enter_with_values(store, CAN_PUSH, &pairs, how, e);
     if (rc || n == 0)
         return rc;
-    if ((rc = begin_clip(&clipped, store, &pairs, e)) == KV_OK) {
-        rc = store->ops->push(store->self, &clipped.pairs, how, e);
-        end_clip(&clipped);
-    }
+    rc = clip_norm_wanted(store) ? push_clipped(store, &pairs, how, e)
+                                 : store->ops->push(store->self, &pairs, how, e);
     return store_leave(store, rc, e);
 }
 
@@ -204,13 +213,22 @@ static int64_t count_ignored(kv *store, const kv_pairs *outs, int64_t *told)
     return ignored;
 }
 
+/* Enters for a call that leaves with leave_pulled. */
+static int enter_to_pull(kv *store, kv_err *e)
+{
+    int rc = store_enter(store, e);
+    if (rc == KV_OK)
+        store->pulled_dense = false;
+    return rc;
+}
+
 /* Leaves after a pull: says which outs were ignored. */
 static int leave_pulled(kv *store, const kv_pairs *outs, const kv_call *how, int rc,
                         kv_err *e)
 {
     char text[SLOT_KEY_TEXT];
     int64_t ignored = 0, told = -1;
-    if (rc == KV_OK && !(how && how->flags & KV_FILL_SPARSE))
+    if (rc == KV_OK && !store->pulled_dense && !(how && how->flags & KV_FILL_SPARSE))
         ignored = count_ignored(store, outs, how && how->ignored ? NULL : &told);
     rc = store_leave(store, rc, e);
     if (rc == KV_OK && how && how->ignored)
@@ -226,11 +244,11 @@ int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, con
             kv_err *e)
 {
     const kv_pairs pairs = {keys, outs, n};
-    kv_err unused = {0};
-    e = e ? e : &unused;
+    kv_err unused;
+    e = args_err(e, &unused);
     int rc = args_flags(how, KV_FILL_SPARSE, e);
     if (rc || (rc = args_can(store, CAN_PULL, e)) || (rc = args_pairs(&pairs, "keys", "outs", e)) ||
-        (rc = store_enter(store, e)))
+        (rc = enter_to_pull(store, e)))
         return rc;
     if (n > 0)
         rc = store->ops->pull(store->self, &pairs, how, e);
@@ -283,8 +301,8 @@ int kv_pull_since(kv *store, const kv_key *keys, int64_t n, kv_array *const *out
                   const kv_call *how, kv_err *e)
 {
     const kv_pairs pairs = {keys, outs, n};
-    kv_err unused = {0};
-    e = e ? e : &unused;
+    kv_err unused;
+    e = args_err(e, &unused);
     int64_t whole = 0, moved = 0;
     int rc = args_flags(how, 0, e);
     if (rc || (rc = args_can(store, CAN_PULL, e)) || (rc = args_pairs(&pairs, "keys", "outs", e)) ||
@@ -333,8 +351,8 @@ static int peek_slot(kv *store, const kv_key *key, kv_array **out, int64_t round
 
 int kv_peek(kv *store, const kv_key *key, kv_array **out, int64_t rounds[2], kv_err *e)
 {
-    kv_err unused = {0};
-    e = e ? e : &unused;
+    kv_err unused;
+    e = args_err(e, &unused);
     int rc = store_look(store, e);
     if (rc || (rc = arg_given(key, "key", e)) || (rc = arg_given(out, "out", e)) ||
         (rc = arg_given(rounds, "rounds", e)))
@@ -351,8 +369,8 @@ int kv_row_sparse_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const
                        kv_array *const *outs, const kv_call *how, kv_err *e)
 {
     const kv_pairs pairs = {keys, outs, n}, rows = {keys, ids, n};
-    kv_err unused = {0};
-    e = e ? e : &unused;
+    kv_err unused;
+    e = args_err(e, &unused);
     int rc = args_flags(how, 0, e);
     if (rc || (rc = args_store(store, e)))
         return rc;
@@ -377,7 +395,7 @@ static int enter_with_both(kv *store, uint32_t what, const kv_pairs *values, con
     if (values->n == 0 && outs->n > 0)
         return kv_err_set(e, KV_E_VALUE, "there are %lld arrays for results, but no values",
                           (long long)outs->n);
-    return values->n > 0 ? store_enter(store, e) : KV_OK;
+    return values->n > 0 ? enter_to_pull(store, e) : KV_OK;
 }
 
 /* The results of a call, as the pairs of its values where both are the same lists. */
@@ -394,8 +412,8 @@ int kv_pushpull(kv *store, const kv_key *keys, int64_t n, kv_array *const *value
 {
     const kv_pairs in = {keys, values, n}, other = {okeys, outs, nouts};
     const kv_pairs *results = nouts == 0 ? &in : results_of(&in, &other);
-    kv_err unused = {0};
-    e = e ? e : &unused;
+    kv_err unused;
+    e = args_err(e, &unused);
     int rc = enter_with_both(store, CAN_PUSHPULL, &in, results, how, e);
     if (rc || n == 0)
         return rc;
@@ -419,8 +437,8 @@ int kv_broadcast(kv *store, const kv_key *keys, int64_t n, kv_array *const *valu
 {
     const kv_pairs in = {keys, values, n}, other = {okeys, outs, nouts};
     const kv_pairs *results = results_of(&in, &other);
-    kv_err unused = {0};
-    e = e ? e : &unused;
+    kv_err unused;
+    e = args_err(e, &unused);
     int rc = enter_with_both(store, CAN_BROADCAST, &in, results, how, e);
     if (rc || n == 0)
         return rc;
@@ -498,8 +516,8 @@ static void fill_info(kv_info *info, const slot *s)
 static int find(kv *store, const kv_key *key, bool awaits, kv_info *info, kv_err *e)
 {
     int64_t number;
-    kv_err unused = {0};
-    e = e ? e : &unused;
+    kv_err unused;
+    e = args_err(e, &unused);
     int rc = args_store(store, e);
     if (rc || (rc = arg_given(key, "key", e)) || (rc = arg_given(info, "info", e)) ||
         (rc = store_enter(store, e)))
@@ -616,8 +634,8 @@ static int no_optimizer(kv_err *e)
 
 int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
 {
-    kv_err unused = {0};
-    e = e ? e : &unused;
+    kv_err unused;
+    e = args_err(e, &unused);
     int rc = args_can(store, KV_CAN_OPTIMIZER, e);
     if (rc || (rc = args_options(params, nparams, "params", e)) ||
         (rc = store_enter_idle(store, e)))
@@ -672,8 +690,8 @@ static int set_rule(kv *store, const kv_rule *rule, const char *name, const kv_o
 int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int nparams, kv_err *e)
 {
     kv_rule *rule;
-    kv_err unused = {0};
-    e = e ? e : &unused;
+    kv_err unused;
+    e = args_err(e, &unused);
     int rc = args_can(store, KV_CAN_OPTIMIZER, e);
     if (rc || (rc = arg_given(name, "name", e)) ||
         (rc = args_options(params, nparams, "params", e)))
@@ -688,8 +706,8 @@ int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int npar
 
 int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparams, kv_err *e)
 {
-    kv_err unused = {0};
-    e = e ? e : &unused;
+    kv_err unused;
+    e = args_err(e, &unused);
     int rc = args_can(store, CAN_RULES, e);
     if (rc || (rc = arg_given(rule, "rule", e)) ||
         (rc = args_options(params, nparams, "params", e)))
@@ -732,8 +750,8 @@ static int check_pulls(const kv *store, const compression *c, kv_err *e)
 int kv_set_gradient_compression(kv *store, const kv_opt *params, int nparams, kv_err *e)
 {
     compression next;
-    kv_err unused = {0};
-    e = e ? e : &unused;
+    kv_err unused;
+    e = args_err(e, &unused);
     int rc = args_store(store, e);
     if (rc || (rc = args_options(params, nparams, "params", e)) || (rc = store_enter(store, e)))
         return rc;

@@ -410,18 +410,19 @@ static int call_with_pairs(session *s, const ast *call, bool single, call_outs t
         else if (to == NEW_OUTS)
             code = result_outs(store, &keys, &p, &outs, out, e);
     }
-    explainer x = {0};
-    if (code == KV_OK)
+    if (code == KV_OK) {
+        explainer x;
         code = explain_begin(&x, s, command_name(call), store, &keys, &p,
                              to == IN_PLACE ? &p : &outs, e);
-    if (code == KV_OK && x.makes_call &&
-        (code = run(store, p.keys, p.n, p.arrays, outs.keys, outs.n, outs.arrays, &how, e))) {
-        hint_transpose(s, call, &p, store, e);
-        if (into && code == KV_E_SHAPE && outs_differ(store, &outs))
-            unit_at(s, into, e);
-        place_error(s, call, store, e);
+        if (code == KV_OK && x.makes_call &&
+            (code = run(store, p.keys, p.n, p.arrays, outs.keys, outs.n, outs.arrays, &how, e))) {
+            hint_transpose(s, call, &p, store, e);
+            if (into && code == KV_E_SHAPE && outs_differ(store, &outs))
+                unit_at(s, into, e);
+            place_error(s, call, store, e);
+        }
+        code = explain_end(&x, e);
     }
-    code = explain_end(&x, e);
     if (code == KV_OK)
         tell_change(s, command_name(call), &keys, store);
     if (code == KV_OK && (into || to == IN_PLACE))

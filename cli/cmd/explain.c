@@ -650,11 +650,11 @@ int explain_begin(explainer *x, session *s, const char *what, kv *store, const k
 {
     char how[64];
     /* a call that the type does not have is made all the same: it says so itself */
-    *x = (explainer){.on = listens(s) && can(store, what),
-                     .trial = s->explanation != NULL,
-                     .makes_call = true};
-    if (!x->on)
+    x->on = listens(s) && can(store, what);
+    x->makes_call = true;
+    if (!x->on) /* the rest is not looked at */
         return KV_OK;
+    *x = (explainer){.on = true, .trial = s->explanation != NULL, .makes_call = true};
     x->s = s;
     x->store = store;
     x->what = what;
@@ -694,7 +694,9 @@ int explain_begin(explainer *x, session *s, const char *what, kv *store, const k
 int explain_end(explainer *x, kv_err *e)
 {
     buf text = {0};
-    if (x->on && e->code == KV_OK) {
+    if (!x->on)
+        return e->code;
+    if (e->code == KV_OK) {
         int64_t more = x->keys->n - EXPLAIN_KEYS;
         for (int64_t i = 0; i < x->keys->n && i < EXPLAIN_KEYS; i++) {
             steps t = steps_of(x, i);

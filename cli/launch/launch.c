@@ -45,6 +45,14 @@ static int check_words(launch_options *o, kv_err *e)
         kv_err_set(e, KV_E_USAGE, "launch: which script? kvctl launch -n WORKERS FILE");
         return kv_err_hint(e, "kvctl launch -n WORKERS -i is a prompt");
     }
+    if (o->python) {
+        const char *file = o->words[0];
+        if (*file == '-')
+            return kv_err_set(e, KV_E_USAGE, "launch: --python needs a FILE, not \"%s\"", file);
+        return access(file, R_OK) == 0
+                   ? KV_OK
+                   : kv_err_set(e, KV_E_IO, "launch: cannot read \"%s\"", file);
+    }
     int rc = options_parse(&each, o->nwords + 1, o->words - 1, e);
     if (rc && strncmp(e->hint, "kvctl -h", 8) == 0) { /* which lists other options */
         e->hint[0] = '\0';

@@ -95,6 +95,8 @@ int mpirun_command(launch_command *c, const launch_options *o, const launch_host
     if (h->n > 0)
         launch_add_filled(c, "--map-by node", NULL);
     add_part(c, o, h, 'w', self);
+    if (o->python)
+        launch_add(c, "--python");
     launch_add_words(c, o->words, o->nwords);
     if (o->servers > 0) {
         launch_add(c, ":");

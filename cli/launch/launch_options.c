@@ -213,6 +213,8 @@ static const shell_option job_options[] = {
     {0, "name", "NAME", "of the job, for `kvctl jobs` and `attach` (the number of its process;\n"
                         "k8s: that of the script)",
      NAMED(take_text, name)},
+    {0, "python", NULL, "FILE is a program of Python, which python3 runs, or $KVCTL_PYTHON",
+     FLAG(python), .by = BY(LAUNCH_LOCAL) | BY(LAUNCH_MPI) | BY(LAUNCH_SSH)},
     {0, "dry-run", NULL, "print the command, or the job for a queue, and start nothing",
      FLAG(dry_run)},
     {'h', "help", NULL, NULL, FLAG(help)},

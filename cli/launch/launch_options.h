@@ -66,6 +66,7 @@ typedef struct launch_options {
     launch_losses losses; /* found by launch.c */
     launch_variable *variables;
     int64_t nvariables, cap;
+    bool python;  /* the words are a program of Python and its arguments, not those of kvctl */
     char **words; /* of each worker's command line */
     int nwords;
     bool prompt;  /* launch reads entries, and sends them to the workers */

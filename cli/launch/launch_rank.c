@@ -36,6 +36,7 @@ typedef struct watch {
     bool is_over;  /* the job is */
     bool stopped;  /* it was when the rank ended */
     bool told_lost;
+    bool python;            /* the words are python3's */
     bool elastic;           /* workers may be gone */
     long gone_at, missed_at; /* bytes of these files that were read */
     int64_t beat_ms, next_ms; /* between two signs of life, and when the next one is due */
@@ -50,6 +51,12 @@ static void become_rank(const watch *w, char **words, int out, int err)
     if (w->folder) {
         dup2(out, STDOUT_FILENO);
         dup2(err, STDERR_FILENO);
+    }
+    if (w->python) {
+        setenv("PYTHONUNBUFFERED", "1", 0); /* its lines go into a pipe */
+        execvp(words[0], words);
+        fprintf(stderr, "kvctl: %s cannot be started: %s\n", words[0], strerror(errno));
+        _exit(EXIT_UNSUPPORTED);
     }
     execv("/proc/self/exe", words);
     fprintf(stderr, "kvctl: cannot be started again: %s\n", strerror(errno));
@@ -251,10 +258,10 @@ static int64_t read_beat_ms(void)
     return ms > 0 && ms < BEAT_MS ? (int64_t)ms : BEAT_MS;
 }
 
-/* launch-rank WORD...: the words of the rank. */
+/* launch-rank WORD...: the words of the rank; behind --python they are those of python3. */
 int launch_rank(int argc, char **argv)
 {
-    static char self[] = "kvctl";
+    static char self[] = "kvctl", python3[] = "python3";
     const char *number = getenv("OMPI_COMM_WORLD_RANK");
     if (argc < 1 || !number) {
         fprintf(stderr, "kvctl: launch-rank is for kvctl launch\n");
@@ -264,8 +271,10 @@ int launch_rank(int argc, char **argv)
     watch w = {.folder = getenv("KVSTORE_RUN_DIR"),
                .number = atoi(number),
                .parent = getppid(),
+               .python = strcmp(argv[0], "--python") == 0,
                .beat_ms = read_beat_ms(),
                .elastic = getenv("KVSTORE_ELASTIC") != NULL};
+    char *python = getenv("KVCTL_PYTHON"); /* as variables_take has left it */
     sigset_t watched;
     static const int signals[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
     sigemptyset(&watched);
@@ -274,8 +283,11 @@ int launch_rank(int argc, char **argv)
     sigprocmask(SIG_BLOCK, &watched, &w.mask);
     signal(SIGPIPE, SIG_IGN);
     w.signals = signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC);
-    argv[-1] = self; /* it was "launch-rank" */
-    return w.signals < 0 ? EXIT_FAILED : run(&w, argv - 1);
+    if (w.python)
+        argv[0] = python && *python ? python : python3; /* it was "--python" */
+    else
+        *--argv = self; /* it was "launch-rank" */
+    return w.signals < 0 ? EXIT_FAILED : run(&w, argv);
 }
 
 /* launch-tell RANK [SENTENCE [gone]]: from launch to the watchers and ranks of this host: the rank

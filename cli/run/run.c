@@ -229,8 +229,10 @@ static void take_late_error(session *s, const ast *node, kv_err *e)
     if (s->guest) /* they are the script's to know */
         return;
     for (int64_t i = 0; i < s->nstores; i++) {
+        if (kv_num_workers(s->stores[i].store) < 2)
+            continue;
         kv_err late = {0};
-        if (kv_num_workers(s->stores[i].store) < 2 || kv_check(s->stores[i].store, &late) == KV_OK)
+        if (kv_check(s->stores[i].store, &late) == KV_OK)
             continue;
         *e = late;
         unit_at(s, node, e);

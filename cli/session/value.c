@@ -173,11 +173,10 @@ static void drop(value v, value_list **dead)
     }
 }
 
-void value_release(value *v)
+void value_drop(value v)
 {
     value_list *dead = NULL;
-    if (v->kind >= VALUE_TEXT) /* those before it hold nothing, and are the most */
-        drop(*v, &dead);
+    drop(v, &dead);
     while (dead) {
         value_list *list = dead;
         dead = (dead_link){.refs = list->refs}.next;
@@ -190,7 +189,6 @@ void value_release(value *v)
         mem_free(list->index);
         mem_free(list);
     }
-    *v = value_none();
 }
 
 /* ---- Kinds of values ---- */

@@ -92,7 +92,15 @@ int value_list_reserve(value_list *list, int64_t n, kv_err *e);
 int value_finish(value *out, int code);
 
 value value_ref(value v);     /* another reference to the same contents */
-void value_release(value *v); /* gives it back and leaves none */
+void value_drop(value v); /* gives it back */
+
+/* Gives it back and leaves none. Those before texts hold nothing, and are the most. */
+static inline void value_release(value *v)
+{
+    if (v->kind >= VALUE_TEXT)
+        value_drop(*v);
+    *v = (value){.kind = VALUE_NONE};
+}
 
 /* "an array", "a list", "an integer": for messages. */
 const char *value_kind_name(value v);

@@ -34,12 +34,17 @@ const command *command_find_method(const char *name)
     return command_find(name, strlen(name));
 }
 
+bool command_takes_paths(const command *c)
+{
+    arg_kind first = c->args[0].kind;
+    return first == ARG_PATH || first == ARG_PATHS || first == ARG_MERGE;
+}
+
 int command_hidden(const char *name)
 {
     int n = 0;
     for (const command *c = registry.commands; c->name; c++) {
-        arg_kind first = c->args[0].kind;
-        bool paths = first == ARG_PATH || first == ARG_PATHS || first == ARG_MERGE;
+        bool paths = command_takes_paths(c);
         if (paths && strcmp(c->name, name) == 0)
             return n;
         n += paths;

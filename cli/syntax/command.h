@@ -134,6 +134,9 @@ const command_option *command_option_find(const command *c, const char *name, si
  * there is none. */
 const command *command_find_method(const char *name);
 
+/* Returns true if the first argument of a command is a path. */
+bool command_takes_paths(const command *c);
+
 /* The number, from 0, of a command on paths by its name, which may also be that of a variable:
  * `diff * 2` computes where diff is one. -1 for other names. */
 int command_hidden(const char *name);

@@ -148,7 +148,7 @@ static bool is_text_word(parser *p)
     if (t->kind != TOK_NAME)
         return false;
     const char *text = parse_token_text(p, t);
-    return text && !parse_is_reserved(text) && !parse_is_constant(text, &number);
+    return text && !parse_is_reserved(text) && !parse_is_constant(text, strlen(text), &number);
 }
 
 /* The signs that a word may contain as the value of a parameter. */
@@ -247,7 +247,7 @@ static ast *joined_values(parser *p)
         ok = parse_append(p, &list, parse_value(p));
     while (ok && parse_accept(p, SIGN1(',')));
     ast *node = ok ? parse_node_of(p, AST_LIST, pos, list.items, list.n) : NULL;
-    mem_free(list.items);
+    parse_list_release(&list);
     return node;
 }
 
@@ -401,7 +401,7 @@ static ast *several(parser *p, const command_arg *a, const ast *before)
         ok = ok && parse_append(p, &list, one_of_several(p, a));
     } while (ok && !parse_at_end(p) && !parse_at_redirect(p) && !at_option(p));
     ast *node = ok ? parse_node_of(p, AST_LIST, pos, list.items, list.n) : NULL;
-    mem_free(list.items);
+    parse_list_release(&list);
     return node;
 }
 
@@ -458,7 +458,7 @@ static ast *called(parser *p)
     else if (!p->cursor)
         parse_back(p, &before);
     p->e = e;
-    mem_free(list.items);
+    parse_list_release(&list);
     return node;
 }
 
@@ -476,7 +476,7 @@ static ast *exprs(parser *p, bool angles_redirect)
     } while (parse_accept(p, SIGN1(',')) && !parse_at_end(p) && !parse_at_redirect(p));
     node = parse_node_of(p, AST_LIST, pos, list.items, list.n);
 out:
-    mem_free(list.items);
+    parse_list_release(&list);
     return node;
 }
 

@@ -302,7 +302,7 @@ static ast *def_statement(parser *p, uint32_t pos)
     if (!parse_append(p, &parts, parse_node(p, AST_NONE, pos, pos, 0)) || !parameters(p, &parts))
         goto out;
     if (is_updater(p, &parts, pos) && !reads_as_function(p, pos)) {
-        mem_free(parts.items);
+        parse_list_release(&parts);
         parse_seek(p, pos);
         return parse_rule_node(p);
     }
@@ -316,7 +316,7 @@ out:
         node = broken_def(p, &before, pos);
     if (node)
         node->u.text = name;
-    mem_free(parts.items);
+    parse_list_release(&parts);
     return node;
 }
 
@@ -386,11 +386,23 @@ static ast *assign_to(parser *p, ast *target)
     return parse_store_made(p, node);
 }
 
+/* Returns true if the sign of an assignment may stand behind the name that ends at pos. Most
+ * statements are commands, whose words are not read twice then. */
+static bool may_assign(const parser *p, uint32_t pos)
+{
+    while (lex_is_blank(parse_char(p, pos)))
+        pos++;
+    char c = parse_char(p, pos);
+    return c && strchr("=+-*/%[,\\", c);
+}
+
 /* NAME = …, NAME += …, NAME[…] = …, a, b = …; NULL and no error when it is something else. */
 static ast *assignment(parser *p)
 {
     token t = *parse_peek(p);
     bool name = t.kind == TOK_NAME;
+    if (name && !p->lx.in_brackets && !may_assign(p, t.end))
+        return NULL;
     parse_take(p);
     bool plain = name && parse_assign_op(p) != PARSE_NO_ASSIGN;
     bool item = parse_is_sign(p, SIGN1('[')) && !parse_peek(p)->blank_before;
@@ -583,13 +595,12 @@ static bool goes_on_as_value(parser *p)
 /* Returns true if the name of a command on paths, which ends at `end`, is that of a variable. */
 static bool is_variable(parser *p, const command *c, uint32_t end)
 {
-    int hidden = command_hidden(c->name);
     char next = parse_char(p, end);
-    if (hidden < 0)
+    if (!command_takes_paths(c))
         return false;
     if (next && !lex_is_blank(next) && !strchr(";}|>#?\r\n", next)) /* stat[0], stat*2 */
         return !(next == '-' && parse_char(p, end + 1) == '>');
-    if (!(p->hidden >> hidden & 1))
+    if (!(p->hidden >> command_hidden(c->name) & 1))
         return false;
     parser before = *p;
     parse_take(p);
@@ -756,6 +767,6 @@ ast *statement_parse_all(parser *p)
     }
     node = parse_node_of(p, AST_BLOCK, 0, list.items, list.n);
 out:
-    mem_free(list.items);
+    parse_list_release(&list);
     return node;
 }

@@ -489,6 +489,9 @@ static int check_utf8(const source *src, kv_err *e)
     bool ok = true;
     uint32_t size;
     for (uint32_t i = 0; i < src->len; i += size) {
+        size = 1;
+        if ((unsigned char)src->text[i] < 0x80)
+            continue;
         size = (uint32_t)utf8_length(src->text + i, src->len - i, &ok);
         if (!ok)
             return source_err(src, i, i + 1, e, KV_E_SYNTAX, "the byte \\x%02x is not UTF-8",

@@ -100,9 +100,9 @@ static line_result read_plain(const char *prompt, buf *line)
 
 #include <langinfo.h>
 #include <locale.h>
-#include <readline/history.h>
-#include <readline/readline.h>
 #include <signal.h>
+
+#include "term/lazy_readline.h"
 
 #define HISTORY_ENTRIES 10000
 
@@ -454,6 +454,10 @@ static int open_edited(kv_err *e)
     FILE *out = reader.options.terminal ? screen() : NULL;
     if (!out)
         return KV_OK;
+    if (!readline_load()) { /* lines come as the terminal gives them */
+        fclose(out);
+        return KV_OK;
+    }
     reader.edited = true;
     rl_readline_name = "kvctl";
     rl_instream = stdin;

@@ -245,7 +245,7 @@ static void release_memory(kv_array *a, int64_t left)
         break;
     case ARRAY_OWN:
         mem_free_data(a->data);
-        mem_free(a->rows);
+        mem_free_data(a->rows);
         break;
     case ARRAY_WRAPPED:
         if (a->mirror)
@@ -355,11 +355,6 @@ int64_t kv_array_refs(const kv_array *a)
     return __atomic_load_n(&a->holders, __ATOMIC_ACQUIRE) % ARRAY_HOLD;
 }
 
-engine_var *array_var(kv_array *a)
-{
-    return a->memory == ARRAY_VIEW ? &a->base->var : &a->var;
-}
-
 /* read, write and their kin for rows are for one storage each. data: where the result goes. */
 static int check_access(const kv_array *a, const void *data, kv_storage storage, kv_err *e)
 {
@@ -436,16 +431,7 @@ int kv_array_write_rows(kv_array *a, void **data, kv_err *e)
 
 bool kv_array_same_shape(const kv_array *a, const kv_array *b)
 {
-    if (a->ndim != b->ndim || a->size != b->size)
-        return false;
-    /* One axis is as long as the array is large; the shape itself lies in another cache line. */
-    if (a->ndim == 1)
-        return true;
-    for (int i = 0; i < a->ndim; i++) {
-        if (a->shape[i] != b->shape[i])
-            return false;
-    }
-    return true;
+    return array_same_shape(a, b);
 }
 
 int array_fill(kv_array *dst, const kv_array *src, kv_err *e)

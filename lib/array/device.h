@@ -205,7 +205,20 @@ struct kv_array {
 };
 
 /* The variable that orders operations on a's memory. */
-engine_var *array_var(kv_array *a);
+static inline engine_var *array_var(kv_array *a)
+{
+    return a->memory == ARRAY_VIEW ? &a->base->var : &a->var;
+}
+
+/* kv_array_same_shape, for loops over many arrays. One axis is as long as the array is large, and
+ * the shape itself lies in another cache line. */
+static inline bool array_same_shape(const kv_array *a, const kv_array *b)
+{
+    bool same = a->ndim == b->ndim && a->size == b->size;
+    for (int i = 0; same && a->ndim > 1 && i < a->ndim; i++)
+        same = a->shape[i] == b->shape[i];
+    return same;
+}
 
 /* A scheduled operation keeps its arrays in being without being one of their references, which
  * decide who may write: array_hold when it is scheduled, array_drop when it has ended. */

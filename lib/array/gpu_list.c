@@ -38,17 +38,24 @@ int gpu_list_block_new(gpu_list *l, int id, int64_t bytes, void **out, kv_err *e
     return KV_OK;
 }
 
+static bool is_same(const gpu_launch *a, const gpu_launch *b)
+{
+    return a->stage == b->stage && a->id == b->id && a->work == b->work && a->rule == b->rule;
+}
+
 /* The launch that a job belongs to. A new one goes behind the others of its stage. */
 static list_launch *find_launch(gpu_list *l, const gpu_launch *as, kv_err *e)
 {
     int64_t end = l->n;
+    if (l->latest < end && is_same(&l->launches[l->latest].as, as))
+        return &l->launches[l->latest];
     while (end > 0 && l->launches[end - 1].as.stage > as->stage)
         end--;
-    for (int64_t i = end - 1; i >= 0 && l->launches[i].as.stage == as->stage; i--) {
-        const gpu_launch *of = &l->launches[i].as;
-        if (of->id == as->id && of->work == as->work && of->rule == as->rule)
+    for (int64_t i = end - 1; i >= 0 && l->launches[i].as.stage == as->stage; i--)
+        if (is_same(&l->launches[i].as, as)) {
+            l->latest = i;
             return &l->launches[i];
-    }
+        }
     if (!kv_assert(as->id >= 0 && as->id < l->gpu->count, "a job for gpu(%d) of %d", as->id,
                    l->gpu->count))
         return NULL;
@@ -57,13 +64,15 @@ static list_launch *find_launch(gpu_list *l, const gpu_launch *as, kv_err *e)
     list_launch *made = &l->launches[end];
     memmove(made + 1, made, (size_t)(l->n++ - end) * sizeof *made);
     *made = (list_launch){.as = *as};
+    l->latest = end;
     return made;
 }
 
 int gpu_list_add(gpu_list *l, const gpu_launch *as, const gpu_job *job, kv_err *e)
 {
     list_launch *launch = find_launch(l, as, e);
-    if (!launch || mem_grow(&launch->jobs, &launch->cap, launch->n + 1, sizeof *launch->jobs, e))
+    if (!launch || (launch->n == launch->cap &&
+                    mem_grow(&launch->jobs, &launch->cap, launch->n + 1, sizeof *launch->jobs, e)))
         return KV_E_MEMORY;
     launch->jobs[launch->n++] = *job;
     return KV_OK;

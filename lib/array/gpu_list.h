@@ -22,7 +22,8 @@ typedef struct gpu_list {
     struct list_copy *copies;
     struct list_block *blocks;
     int64_t n, cap, ncopies, copies_cap, nblocks, blocks_cap;
-    arena memory; /* of the lists that jobs point at */
+    int64_t latest; /* the launch that got the latest job, and mostly gets the next one */
+    arena memory;   /* of the lists that jobs point at */
 } gpu_list;
 
 /* An empty list for the GPUs of this machine. Error: unsupported. */

@@ -8,14 +8,17 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 
+/* Places of elements, as bits. */
+enum { HOST = 1, DEVICE = 2 };
+
 struct array_mirror {
     pthread_mutex_t lock; /* two readers may bring the elements at the same time */
     const gpu_ops *gpu;
     int id;
-    bool owns;         /* block */
-    bool host, device; /* which places are current; one of them is */
-    void *block;       /* of the device */
-    void *data;        /* of the host */
+    bool owns;   /* block */
+    int current; /* the places that are; atomic, and changed with the lock alone */
+    void *block; /* of the device */
+    void *data;  /* of the host */
     int64_t bytes;
 };
 
@@ -37,8 +40,7 @@ int mirror_new(kv_array *a, int64_t bytes, void *block, kv_err *e)
     *m = (array_mirror){.gpu = gpu,
                         .id = a->ctx.id,
                         .owns = !block,
-                        .host = !block,
-                        .device = block != NULL,
+                        .current = block ? DEVICE : HOST,
                         .block = block,
                         .data = a->data,
                         .bytes = bytes};
@@ -62,63 +64,66 @@ void mirror_free(array_mirror *m)
     mem_free(m);
 }
 
-/* The elements are in host memory, in the device or in both. The lock is held. */
-static void check_place(const array_mirror *m)
+/* The places that are current; what was brought there before is seen. */
+static int current(const array_mirror *m)
 {
-    kv_assert(m->host || m->device, "%lld bytes of an array of gpu(%d) are nowhere",
-              (long long)m->bytes, m->id);
+    int places = __atomic_load_n(&m->current, __ATOMIC_ACQUIRE);
+    kv_assert(places, "%lld bytes of an array of gpu(%d) are nowhere", (long long)m->bytes, m->id);
+    return places;
 }
 
-static array_mirror *mirror_of(const kv_array *a)
+/* The lock is held. */
+static void set_current(array_mirror *m, int places)
 {
-    return a->memory == ARRAY_VIEW ? a->base->mirror : a->mirror;
+    __atomic_store_n(&m->current, places, __ATOMIC_RELEASE);
 }
 
-bool mirror_has(const kv_array *a)
+/* Returns true if a use finds everything as it needs it, as most uses do: these take no lock. No
+ * place is lost meanwhile: writers alone do that, and they have the turn alone. */
+static bool is_ready(const array_mirror *m, int place, mirror_use use)
 {
-    return a && mirror_of(a);
+    int places = current(m);
+    return use == MIRROR_READ ? (places & place) != 0 : places == place;
 }
 
-int mirror_gpu(const kv_array *a)
+/* Makes a place current for a use, and unless that is reading, the other one not. */
+static int bring(array_mirror *m, int place, mirror_use use, kv_err *e)
 {
-    const array_mirror *m = mirror_of(a);
-    return m ? m->id : -1;
+    int rc = KV_OK;
+    pthread_mutex_lock(&m->lock);
+    int places = current(m);
+    if (!(places & place) && use != MIRROR_WRITE && m->bytes > 0)
+        rc = place == HOST ? m->gpu->copy_out(m->id, m->data, m->block, m->bytes, e)
+                           : m->gpu->copy_in(m->id, m->block, m->data, m->bytes, e);
+    if (!rc)
+        set_current(m, use == MIRROR_READ ? places | place : place);
+    pthread_mutex_unlock(&m->lock);
+    return rc;
 }
 
 int mirror_host(const kv_array *a, mirror_use use, kv_err *e)
 {
     array_mirror *m = a ? mirror_of(a) : NULL;
-    int rc = KV_OK;
-    if (!m)
-        return KV_OK;
-    pthread_mutex_lock(&m->lock);
-    check_place(m);
-    if (!m->host && use != MIRROR_WRITE && m->bytes > 0)
-        rc = m->gpu->copy_out(m->id, m->data, m->block, m->bytes, e);
-    if (!rc) {
-        m->host = true;
-        m->device &= use == MIRROR_READ;
-    }
-    pthread_mutex_unlock(&m->lock);
-    return rc;
+    return !m || is_ready(m, HOST, use) ? KV_OK : bring(m, HOST, use, e);
 }
 
 int mirror_host_gradually(const kv_array *a, void (*told)(void *arg, int64_t bytes), void *arg,
-                           kv_err *e)
+                          kv_err *e)
 {
     enum { BIT = 16 << 20 }; /* a copy is quickest where it is long */
     array_mirror *m = mirror_of(a);
     int64_t bytes = m->bytes;
     int rc = KV_OK;
     pthread_mutex_lock(&m->lock);
-    check_place(m);
-    for (int64_t at = 0; at < bytes && !m->host && !rc; at += BIT) {
+    bool away = !(current(m) & HOST);
+    for (int64_t at = 0; at < bytes && away && !rc; at += BIT) {
         int64_t n = bytes - at < BIT ? bytes - at : BIT;
         rc = m->gpu->copy_out(m->id, (char *)m->data + at, (const char *)m->block + at, n, e);
         if (!rc && at + n < bytes)
             told(arg, at + n);
     }
-    m->host |= !rc;
+    if (!rc)
+        set_current(m, current(m) | HOST);
     pthread_mutex_unlock(&m->lock);
     if (!rc)
         told(arg, bytes); /* from now on a may belong to another thread */
@@ -128,17 +133,9 @@ int mirror_host_gradually(const kv_array *a, void (*told)(void *arg, int64_t byt
 int mirror_device(const kv_array *a, mirror_use use, void **block, kv_err *e)
 {
     array_mirror *m = mirror_of(a);
-    int rc = KV_OK;
-    pthread_mutex_lock(&m->lock);
-    check_place(m);
-    if (!m->device && use != MIRROR_WRITE && m->bytes > 0)
-        rc = m->gpu->copy_in(m->id, m->block, m->data, m->bytes, e);
-    if (!rc) {
-        m->device = true;
-        m->host &= use == MIRROR_READ;
+    int rc = is_ready(m, DEVICE, use) ? KV_OK : bring(m, DEVICE, use, e);
+    if (!rc)
         *block = m->block;
-    }
-    pthread_mutex_unlock(&m->lock);
     return rc;
 }
 
@@ -160,22 +157,14 @@ int mirror_zero(const kv_array *a, kv_err *e)
 
 bool mirror_is_there(const kv_array *a)
 {
-    array_mirror *m = mirror_of(a);
-    if (!m)
-        return false;
-    pthread_mutex_lock(&m->lock);
-    bool there = m->device;
-    pthread_mutex_unlock(&m->lock);
-    return there;
+    const array_mirror *m = mirror_of(a);
+    return m && (current(m) & DEVICE) != 0;
 }
 
 /* Returns true if the elements are on the device and not in host memory. */
-static bool is_away(array_mirror *m)
+static bool is_away(const array_mirror *m)
 {
-    pthread_mutex_lock(&m->lock);
-    bool away = m->device && !m->host;
-    pthread_mutex_unlock(&m->lock);
-    return away;
+    return current(m) == DEVICE;
 }
 
 /* The elements that a holds. */

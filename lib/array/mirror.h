@@ -33,11 +33,22 @@ bool mirror_needed(kv_ctx ctx);
 int mirror_new(kv_array *a, int64_t bytes, void *block, kv_err *e);
 void mirror_free(array_mirror *m);
 
-/* Returns true if a has a mirror; a view has the mirror of its base. */
-bool mirror_has(const kv_array *a);
+/* a's mirror, or NULL; a view has the mirror of its base. */
+static inline array_mirror *mirror_of(const kv_array *a)
+{
+    return a->memory == ARRAY_VIEW ? a->base->mirror : a->mirror;
+}
+
+static inline bool mirror_has(const kv_array *a)
+{
+    return a && mirror_of(a);
+}
 
 /* The GPU where a's elements are, or -1. */
-int mirror_gpu(const kv_array *a);
+static inline int mirror_gpu(const kv_array *a)
+{
+    return mirror_of(a) ? a->ctx.id : -1;
+}
 
 /* Makes a->data current for a use. Waits for the device where something must be brought. Nothing to
  * do for other arrays, also NULL. Errors: those of the device. */

@@ -73,14 +73,14 @@ int row_ids_read(int64_t **out, kv_array *ids, kv_err *e)
     if (dtype == KV_BOOL)
         return kv_err_set(e, KV_E_DTYPE, "row ids are integers, not bool");
     bool as_it_is = dtype == KV_INT64 && ids->ctx.device == KV_CPU;
-    int rc = as_it_is ? KV_OK
-                      : kv_array_dup(&wide, ids, floats ? KV_FLOAT64 : KV_INT64,
-                                     (kv_ctx){KV_CPU, 0}, e);
+    int rc = as_it_is
+                 ? KV_OK
+                 : kv_array_dup(&wide, ids, floats ? KV_FLOAT64 : KV_INT64, (kv_ctx){KV_CPU, 0}, e);
     if (rc)
         return rc;
     int64_t *made = NULL;
     if ((rc = kv_array_read(as_it_is ? ids : wide, &data, e)) == KV_OK &&
-        !(made = mem_alloc(ids->size, sizeof *made, e)))
+        !(made = mem_alloc_data(ids->size * (int64_t)sizeof *made, e)))
         rc = KV_E_MEMORY;
     if (rc == KV_OK && floats)
         rc = from_floats(made, data, ids->size, dtype, e);
@@ -196,10 +196,10 @@ enum { WINDOW = 32768, MOST_PARTS = 256 };
 typedef struct union_job {
     const sparse_rows *src;
     int64_t n, rows;
-    int64_t part;             /* rows of a part: whole windows */
+    int64_t part;              /* rows of a part: whole windows */
     int64_t first[MOST_PARTS]; /* how many ids a part has, then where they begin */
-    int64_t *cursors;         /* n a worker: the next id of each source */
-    int64_t *ids;             /* NULL while counting */
+    int64_t *cursors;          /* n a worker: the next id of each source */
+    int64_t *ids;              /* NULL while counting */
 } union_job;
 
 /* The number of ids before `end`, if these are the same in all sources, else -1. */
@@ -267,7 +267,7 @@ static int unite_by_marks(int64_t **ids, int64_t *count, const sparse_rows *src,
         all += has;
     }
     *count = all;
-    if ((*ids = j.ids = mem_alloc(all, sizeof **ids, e)))
+    if ((*ids = j.ids = mem_alloc_data(all * (int64_t)sizeof **ids, e)))
         pool_run(nparts, unite_part, &j);
     mem_free(j.cursors);
     return *ids ? KV_OK : KV_E_MEMORY;

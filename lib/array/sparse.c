@@ -30,11 +30,6 @@ int64_t sparse_row(const kv_array *a)
     return a->size > 0 && a->ndim > 0 ? a->size / a->shape[0] : a->size;
 }
 
-bool sparse_is_full(const kv_array *a)
-{
-    return a->storage == KV_DEFAULT || a->nrows == a->shape[0];
-}
-
 /* ---- Making ---------------------------------------------------------------------------------- */
 
 /* Takes ids, of which there are nrows and which may be NULL after a failure to allocate them. Data
@@ -69,7 +64,8 @@ static int make_rows(kv_array **out, kv_dtype dtype, int ndim, const int64_t *sh
 /* Room for n ids, or NULL. */
 static int64_t *new_ids(int64_t n, kv_err *e)
 {
-    return mem_alloc(n > 0 ? n : 1, sizeof(int64_t), e);
+    int64_t most = INT64_MAX / (int64_t)sizeof(int64_t);
+    return mem_alloc_data(n <= most ? n * (int64_t)sizeof(int64_t) : -1, e);
 }
 
 static int check_ids(int ndim, const int64_t *shape, int64_t nrows, const int64_t *ids, kv_err *e)
@@ -270,7 +266,8 @@ static void fill_block(const filling *f, int64_t k, int64_t n, int64_t *cursor)
         if (a->rows != f->ids)
             memcpy(a->rows + k, f->ids + k, (size_t)n * sizeof *a->rows);
         if (at)
-            gather_rows(to, a->dtype, src->data, src->dtype, at, n, f->row, f->far);
+            gather_rows(to, a->dtype, src->data, src->dtype, at, n,
+                        at == room ? 0 : f->nids - k - n, f->row, f->far);
         else
             (f->far ? stream_convert : convert_elements)(to, a->dtype, from, src->dtype,
                                                          n * f->row);
@@ -295,8 +292,8 @@ static void fill(kv_array *const *to, int64_t n, const int64_t *ids, int64_t nid
     filling f = {.to = to, .n = n, .ids = ids, .nids = nids, .src = src, .row = sparse_row(src)};
     int64_t bytes = f.row * kv_dtype_bytes(to[0]->dtype);
     bytes = bytes > 0 ? bytes : 1;
-    f.block = FILL_BLOCK_BYTES / bytes < FILL_BLOCK_ROWS ? FILL_BLOCK_BYTES / bytes
-                                                         : FILL_BLOCK_ROWS;
+    f.block =
+        FILL_BLOCK_BYTES / bytes < FILL_BLOCK_ROWS ? FILL_BLOCK_BYTES / bytes : FILL_BLOCK_ROWS;
     f.block = f.block > 0 ? f.block : 1;
     f.part = FILL_PART_BYTES / bytes;
     f.part = f.part > f.block ? f.part / f.block * f.block : f.block;

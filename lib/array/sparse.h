@@ -10,7 +10,10 @@ int64_t sparse_row(const kv_array *a);
 
 /* Returns true if a has memory for every element: a row_sparse array is then laid out like a
  * default one. */
-bool sparse_is_full(const kv_array *a);
+static inline bool sparse_is_full(const kv_array *a)
+{
+    return a->storage == KV_DEFAULT || a->nrows == a->shape[0];
+}
 
 /* A new array with memory for every element, contents undefined, of the dtype, shape and storage of
  * `like`. Errors: those of kv_array_new. */

@@ -5,30 +5,27 @@
 
 #include "base/arg.h"
 
-typedef struct dtype_facts {
-    const char *name;
-    int64_t bytes;
-} dtype_facts;
-
-static const dtype_facts facts[KV_DTYPE_END] = {
-#define FACTS(constant, number, name, bytes) [number] = {name, bytes},
-    KV_DTYPE_MAP(FACTS)
-#undef FACTS
+static const char *const names[KV_DTYPE_END] = {
+#define NAME(constant, number, name, bytes) [number] = name,
+    KV_DTYPE_MAP(NAME)
+#undef NAME
 };
 
-static bool dtype_exists(kv_dtype dtype)
-{
-    return (unsigned)dtype < KV_DTYPE_END && facts[dtype].name;
-}
+/* 0 for a number that is no dtype's. */
+static const int8_t sizes[KV_DTYPE_END] = {
+#define SIZE(constant, number, name, bytes) [number] = bytes,
+    KV_DTYPE_MAP(SIZE)
+#undef SIZE
+};
 
 const char *kv_dtype_name(kv_dtype dtype)
 {
-    return dtype_exists(dtype) ? facts[dtype].name : "unknown";
+    return (unsigned)dtype < KV_DTYPE_END && names[dtype] ? names[dtype] : "unknown";
 }
 
 int64_t kv_dtype_bytes(kv_dtype dtype)
 {
-    return dtype_exists(dtype) ? facts[dtype].bytes : 0;
+    return (unsigned)dtype < KV_DTYPE_END ? sizes[dtype] : 0;
 }
 
 bool kv_dtype_is_float(kv_dtype dtype)
@@ -55,7 +52,7 @@ int kv_dtype_parse(kv_dtype *dtype, const char *name, kv_err *e)
     if (rc || (rc = arg_given(name, "name", e)))
         return rc;
     for (int i = 0; i < KV_DTYPE_END; i++) {
-        if (facts[i].name && strcmp(facts[i].name, name) == 0) {
+        if (names[i] && strcmp(names[i], name) == 0) {
             *dtype = (kv_dtype)i;
             return KV_OK;
         }

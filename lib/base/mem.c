@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 /* The test hook of mem_fail_at: allocations since its last call, and what that call was given.
- * Atomic, because any thread may allocate. These counters and the spare block below are all state
+ * Atomic, because any thread may allocate. These counters and the spare blocks below are all state
  * here. */
 static atomic_int_least64_t made;
 static atomic_int_least64_t fail_at;
@@ -73,20 +73,38 @@ void *mem_zalloc(int64_t n, size_t size, kv_err *e)
  * in such pages; below that the alignment could waste as much as it saves. */
 enum { LARGE_PAGE = 2 << 20, LARGE_DATA = 4 * LARGE_PAGE, SPARE_MOST = 256 << 20 };
 
-/* The large block that mem_free_data got last, or NULL. A thread that exchanges it owns the old
- * block. */
-static void *_Atomic spare;
+/* The large blocks that mem_free_data got last, the newest first, or NULL: the elements of an array
+ * and the row ids that may come with them. A thread that exchanges one owns the old block. */
+enum { SPARES = 2 };
+static void *_Atomic spares[SPARES];
 
-/* The spare block if it fits, at most a quarter too large. One that does not is given back, so that
- * keeping never makes the most memory in use at a time more than one block larger. */
+static void keep_spare(void *block)
+{
+    for (int i = 0; i < SPARES && block; i++)
+        block = atomic_exchange(&spares[i], block);
+    free(block);
+}
+
+/* A spare block that fits, at most a quarter too large. Where none does they are given back, so
+ * that keeping never makes the most memory in use at a time more than SPARES blocks larger. */
 static void *take_spare(size_t bytes)
 {
-    void *block = atomic_exchange(&spare, NULL);
-    size_t has = malloc_usable_size(block);
-    if (has >= bytes && has - has / 4 <= bytes)
-        return block;
-    free(block);
-    return NULL;
+    void *other[SPARES], *found = NULL;
+    int n = 0;
+    for (int i = 0; i < SPARES && !found; i++) {
+        void *block = atomic_exchange(&spares[i], NULL);
+        size_t has = malloc_usable_size(block);
+        if (has >= bytes && has - has / 4 <= bytes)
+            found = block;
+        else
+            other[n++] = block;
+    }
+    while (n > 0)
+        if (found)
+            keep_spare(other[--n]);
+        else
+            free(other[--n]);
+    return found;
 }
 
 static void *new_large(size_t bytes)
@@ -119,9 +137,10 @@ void mem_free_data(void *block)
     if (bytes >= LARGE_DATA && bytes <= SPARE_MOST && (uintptr_t)block % LARGE_PAGE == 0) {
         /* The system may take its pages, which then cost nothing until they are written again. */
         madvise(block, bytes / LARGE_PAGE * LARGE_PAGE, MADV_FREE);
-        block = atomic_exchange(&spare, block);
+        keep_spare(block);
+    } else {
+        free(block);
     }
-    free(block);
 }
 
 int mem_grow(void *block, int64_t *cap, int64_t need, size_t size, kv_err *e)

@@ -19,8 +19,9 @@ void *mem_zalloc(int64_t n, size_t size, kv_err *e);
 
 /* A block of `bytes` aligned to MEM_ALIGN, for array data; released with mem_free or mem_free_data.
  * The first write of each page of fresh memory costs more than most loops over it. So a large block
- * asks the system for large pages, and the last large one that mem_free_data got back is kept, up
- * to 256 MB, for the next of about its size. The system may take its memory while it is unused. */
+ * asks the system for large pages, and the last two large ones that mem_free_data got back are
+ * kept, up to 256 MB each, for the next of about their size. The system may take its memory while
+ * it is unused. */
 void *mem_alloc_data(int64_t bytes, kv_err *e);
 void mem_free_data(void *block);
 

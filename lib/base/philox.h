@@ -10,15 +10,7 @@
 
 #include <stdint.h>
 
-typedef struct philox {
-    uint32_t word[4];
-} philox;
-
-/* Users of random numbers. Each has numbers of its own, so that one changes none of another. */
-typedef enum philox_stream {
-    PHILOX_FUNCTIONS, /* uniform, normal and randint of expressions; draw: the calls before */
-    PHILOX_RULES      /* normal of rules; draw: the count t of the key */
-} philox_stream;
+#include "base/philox_rounds.h"
 
 /* The ten rounds, on a counter and a key as they are. */
 philox philox_block(const uint32_t counter[4], const uint32_t key[2]);

@@ -32,6 +32,14 @@ void convert_to_odd(float *dst, const void *src, kv_dtype from, int64_t n);
 void sum_elements(void *dst, const void *const *src, int64_t nsrc, kv_dtype dtype, int64_t n);
 void stream_sum(void *dst, const void *const *src, int64_t nsrc, kv_dtype dtype, int64_t n);
 
+/* The same sum to each of ndst places in one pass, 1 <= ndst <= STREAM_PLACES. A place may be a
+ * source, but the first one only src[0]. Returns false, and nothing is written, where one pass is
+ * not possible: the places begin at different bytes of a line, or there are too few or too many
+ * sources. */
+enum { STREAM_PLACES = 16 };
+bool stream_sums(void *const *dst, int64_t ndst, const void *const *src, int64_t nsrc,
+                 kv_dtype dtype, int64_t n);
+
 /* The bytes at src to each of ndst places. */
 void stream_copies(void *const *dst, int64_t ndst, const void *src, int64_t bytes);
 
@@ -66,9 +74,23 @@ static inline int64_t row_ids_find(const int64_t *ids, int64_t from, int64_t n, 
 }
 
 /* Row k of dst = row at[k] of src, converted, or zeros where at[k] is negative, for n rows of `row`
- * elements. */
+ * elements. more: as many numbers follow those n, whose rows are wanted next. */
 void gather_rows(void *dst, kv_dtype to, const void *src, kv_dtype from, const int64_t *at,
-                 int64_t n, int64_t row, bool far);
+                 int64_t n, int64_t more, int64_t row, bool far);
+
+/* Rows of an array, and room for some of them. */
+typedef struct row_move {
+    void *array, *room;
+    int64_t bytes; /* of a row */
+} row_move;
+
+/* Row k of each room = row at[k] of its array, for n rows. beside: NULL, or memory that is read
+ * behind this, beside_bytes for each row: it is asked for meanwhile. */
+void gather_each(const row_move *moves, int64_t nmoves, const int64_t *at, int64_t n, int64_t more,
+                 const void *beside, int64_t beside_bytes);
+
+/* Row at[k] of dst = row k of src, for n rows of that many bytes. */
+void scatter_rows(void *dst, const void *src, const int64_t *at, int64_t n, int64_t bytes);
 
 /* The sum of nsrc >= 1 row_sparse arrays with rows of `row` elements. dst has ndst rows, whose ids
  * (ascending) are those of all sources together. Each is 0, to which the sources that hold the row
@@ -104,11 +126,12 @@ void quantise_decode(float *dst, const void *codes, quantise_code code, float th
 void quantise_decode_add(float *dst, const void *codes, quantise_code code, float threshold,
                          int64_t n);
 
-/* Both steps without the codes: residual[i] as quantise_encode leaves it, dst[i] = sum[i] + the
- * number that code i would mean. dst may be sum. far is about the residuals, and about dst unless
- * it is sum. */
-void quantise_sum(float *dst, const float *sum, float *residual, const float *src,
-                  quantise_code code, float threshold, int64_t n, bool far);
+/* Both steps without the codes, for nsrc gradients and their residuals: residual[j][i] as
+ * quantise_encode leaves it, dst[i] = sum[i] and then, from left to right, the numbers that their
+ * codes i would mean. sum: NULL is zeros, and dst may be sum. far is about dst, unless it is
+ * sum. */
+void quantise_sum(float *dst, const float *sum, float *const *residual, const float *const *src,
+                  int64_t nsrc, quantise_code code, float threshold, int64_t n, bool far);
 
 /* The same without the instructions of the processor, for machines that lack them; shared so that
  * tests compare both. */
@@ -118,7 +141,8 @@ void quantise_decode_plain(float *dst, const void *codes, quantise_code code, fl
                            int64_t n);
 void quantise_decode_add_plain(float *dst, const void *codes, quantise_code code, float threshold,
                                int64_t n);
-void quantise_sum_plain(float *dst, const float *sum, float *residual, const float *src,
-                        quantise_code code, float threshold, int64_t n);
+void quantise_sum_plain(float *dst, const float *sum, float *const *residual,
+                        const float *const *src, int64_t nsrc, quantise_code code, float threshold,
+                        int64_t n);
 
 #endif

@@ -1,10 +1,11 @@
 /* Sums and copies of whole lines of the cache.
  *
  * A loop takes a chunk of a few lines from each source in turn and keeps their sums in registers,
- * however many sources there are: each is read once, the result is written once, and nothing goes
- * through a block in the L1 cache. A half type has its running sums in float32. The loops are made
- * of the vectors that the compiler knows, once each for AVX-512, AVX2 and any x86-64; only float16
- * needs instructions by name, and is left to others where the processor lacks them.
+ * however many sources there are: each is read once, the result is written once to each of its
+ * places, and nothing goes through a block in the L1 cache. A half type has its running sums in
+ * float32. The loops are made of the vectors that the compiler knows, once each for AVX-512, AVX2
+ * and any x86-64; only float16 needs instructions by name, and is left to others where the
+ * processor lacks them.
  */
 #include "cpu/lines.h"
 
@@ -14,9 +15,9 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* SUMS: vectors that sums are kept in, half as many as AVX2 has registers. AHEAD: in bytes;
- * with eight sources 1024 measured better than 512. */
-enum { SUMS = 8, LINE = 64, AHEAD = 1024 };
+/* Vectors of a chunk: with AVX-512 as many lines. More of them, or a prefetch of lines that follow,
+ * measured slower, the more so the more sources and places there are. */
+enum { SUMS = 4, LINE = 64 };
 
 #define HAS_512 __attribute__((target("avx512bw")))
 #define HAS_256 __attribute__((target("avx2,f16c")))
@@ -83,61 +84,56 @@ TYPES(128)
 
 /* ---- The loops ---- */
 
-/* The address of a chunk of a source. Chunks that follow soon are prefetched here, because half
- * types take so much work that the processor by itself would begin too late. A hint may point
- * behind the source. */
-static inline const char *chunk_at(const void *src, int64_t i, int64_t chunk, bool far)
-{
-    const char *p = (const char *)src + i;
-    for (int64_t at = 0; far && at < chunk; at += LINE)
-        __builtin_prefetch((const void *)((uintptr_t)p + AHEAD + (uintptr_t)at));
-    return p;
-}
-
-/* acc: what a sum is kept in, count of them; it is made of vectors and becomes one. */
-#define LOOP(name, bits, acc, count, vector, kind)                                                 \
-    HAS_##bits static int64_t name##_sum_##bits(char *d, const void *const *src, int64_t nsrc,     \
+/* acc: what a sum is kept in; it is made of vectors and becomes one. */
+#define LOOP(name, bits, acc, vector, kind)                                                        \
+    HAS_##bits static int64_t name##_sum_##bits(char *const *dst, int64_t ndst,                    \
+                                                const void *const *src, int64_t nsrc,              \
                                                 int64_t bytes, bool far)                           \
     {                                                                                              \
-        const int64_t step = (bits) / 8, chunk = (count)*step;                                     \
+        const int64_t step = (bits) / 8, chunk = SUMS * step;                                      \
         int64_t i = 0;                                                                             \
         for (; i + chunk <= bytes; i += chunk) {                                                   \
-            acc sum[count];                                                                        \
-            const char *p = chunk_at(src[0], i, chunk, far);                                       \
-            for (int k = 0; k < (count); k++)                                                      \
+            acc sum[SUMS];                                                                         \
+            vector x[SUMS];                                                                        \
+            const char *p = (const char *)src[0] + i;                                              \
+            for (int k = 0; k < SUMS; k++)                                                         \
                 kind##_SET(bits, vector, sum[k], p + k * step);                                    \
             for (int64_t j = 1; j < nsrc; j++) {                                                   \
-                p = chunk_at(src[j], i, chunk, far);                                               \
-                for (int k = 0; k < (count); k++)                                                  \
+                p = (const char *)src[j] + i;                                                      \
+                for (int k = 0; k < SUMS; k++)                                                     \
                     kind##_ADD(bits, vector, sum[k], p + k * step);                                \
             }                                                                                      \
-            for (int k = 0; k < (count); k++) {                                                    \
-                vector x = (vector)kind##_END(bits, sum[k]);                                       \
-                if (far)                                                                           \
-                    STREAM_##bits(d + i + k * step, x);                                            \
-                else                                                                               \
-                    *(vector *)(void *)(d + i + k * step) = x;                                     \
-            }                                                                                      \
+            for (int k = 0; k < SUMS; k++)                                                         \
+                x[k] = (vector)kind##_END(bits, sum[k]);                                           \
+            for (int64_t j = 0; j < ndst; j++)                                                     \
+                for (int k = 0; k < SUMS; k++) {                                                   \
+                    char *to = dst[j] + i + k * step;                                              \
+                    if (far)                                                                       \
+                        STREAM_##bits(to, x[k]);                                                   \
+                    else                                                                           \
+                        *(vector *)(void *)to = x[k];                                              \
+                }                                                                                  \
         }                                                                                          \
         return i;                                                                                  \
     }
 
 #define LOOPS(bits)                                                                                \
-    LOOP(f32, bits, f32_##bits, SUMS, f32_##bits, NUMBER)                                          \
-    LOOP(f64, bits, f64_##bits, SUMS, f64_##bits, NUMBER)                                          \
-    LOOP(u8, bits, u8_##bits, SUMS, u8_##bits, NUMBER)                                             \
-    LOOP(u32, bits, u32_##bits, SUMS, u32_##bits, NUMBER)                                          \
-    LOOP(u64, bits, u64_##bits, SUMS, u64_##bits, NUMBER)                                          \
-    LOOP(bool, bits, u8_##bits, SUMS, u8_##bits, BOOL)                                             \
-    LOOP(bf16, bits, two_##bits, SUMS / 2, u32_##bits, BF16)
+    LOOP(f32, bits, f32_##bits, f32_##bits, NUMBER)                                                \
+    LOOP(f64, bits, f64_##bits, f64_##bits, NUMBER)                                                \
+    LOOP(u8, bits, u8_##bits, u8_##bits, NUMBER)                                                   \
+    LOOP(u32, bits, u32_##bits, u32_##bits, NUMBER)                                                \
+    LOOP(u64, bits, u64_##bits, u64_##bits, NUMBER)                                                \
+    LOOP(bool, bits, u8_##bits, u8_##bits, BOOL)                                                   \
+    LOOP(bf16, bits, two_##bits, u32_##bits, BF16)
 
 LOOPS(512)
 LOOPS(256)
 LOOPS(128)
-LOOP(f16, 512, two_512, SUMS / 2, u32_512, F16)
-LOOP(f16, 256, two_256, SUMS / 2, u32_256, F16)
+LOOP(f16, 512, two_512, u32_512, F16)
+LOOP(f16, 256, two_256, u32_256, F16)
 
-typedef int64_t loop_fn(char *d, const void *const *src, int64_t nsrc, int64_t bytes, bool far);
+typedef int64_t loop_fn(char *const *dst, int64_t ndst, const void *const *src, int64_t nsrc,
+                        int64_t bytes, bool far);
 
 #define TABLE(bits, f16)                                                                           \
     {                                                                                              \
@@ -160,12 +156,12 @@ static loop_fn *find_loop(int bits, kv_dtype dtype)
     return loops_128[dtype];
 }
 
-int64_t lines_sum_bits(int bits, void *dst, const void *const *src, int64_t nsrc, kv_dtype dtype,
-                       int64_t n, bool far)
+int64_t lines_sum_bits(int bits, void *const *dst, int64_t ndst, const void *const *src,
+                       int64_t nsrc, kv_dtype dtype, int64_t n, bool far)
 {
     int64_t size = kv_dtype_bytes(dtype);
     loop_fn *loop = find_loop(bits, dtype);
-    return loop ? loop(dst, src, nsrc, n * size, far) / size : 0;
+    return loop ? loop((char *const *)dst, ndst, src, nsrc, n * size, far) / size : 0;
 }
 
 /* A line of which all 64 bytes come at once leaves for memory without waiting. */
@@ -195,10 +191,10 @@ void lines_fence(void)
 
 #else
 
-int64_t lines_sum_bits(int bits, void *dst, const void *const *src, int64_t nsrc, kv_dtype dtype,
-                       int64_t n, bool far)
+int64_t lines_sum_bits(int bits, void *const *dst, int64_t ndst, const void *const *src,
+                       int64_t nsrc, kv_dtype dtype, int64_t n, bool far)
 {
-    (void)bits, (void)dst, (void)src, (void)nsrc, (void)dtype, (void)n, (void)far;
+    (void)bits, (void)dst, (void)ndst, (void)src, (void)nsrc, (void)dtype, (void)n, (void)far;
     return 0;
 }
 
@@ -213,8 +209,8 @@ void lines_fence(void)
 
 #endif
 
-int64_t lines_sum(void *dst, const void *const *src, int64_t nsrc, kv_dtype dtype, int64_t n,
-                  bool far)
+int64_t lines_sum(void *const *dst, int64_t ndst, const void *const *src, int64_t nsrc,
+                  kv_dtype dtype, int64_t n, bool far)
 {
-    return lines_sum_bits(512, dst, src, nsrc, dtype, n, far);
+    return lines_sum_bits(512, dst, ndst, src, nsrc, dtype, n, far);
 }

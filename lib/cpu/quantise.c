@@ -3,9 +3,8 @@
  * The plain loops say what happens to an element. With AVX2 they are only the tail. Where codes are
  * made or read, 32 elements at a time are compared, and the masks of the comparisons packed to
  * bytes; compilers do not find that packing, hence by hand. Where only the sum is wanted nothing is
- * packed, and a vector is a step. The codes are 1/16 or 1/32 of the elements, so what counts is to
- * read and write the elements at the speed of the memory: many of them are written around the
- * caches.
+ * packed, and all gradients are added up in one pass. The codes are 1/16 or 1/32 of the elements,
+ * so what counts is to read and write the elements at the speed of the memory.
  *
  * Example, 2 bits, threshold 0.5: 0.5, 0.25, -0.5, 1.0 have the codes 11 00 10 11, one byte, 0xcb,
  * and leave the residual 0, 0.25, 0, 0.5.
@@ -34,13 +33,17 @@ static inline float carried(float r, quantise_code code, float t)
     return r >= t ? t : r <= -t ? -t : 0.0f;
 }
 
-static void sum_from(float *dst, const float *sum, float *residual, const float *src,
-                     quantise_code code, float t, int64_t from, int64_t n)
+static void sum_from(float *dst, const float *sum, float *const *residual, const float *const *src,
+                     int64_t nsrc, quantise_code code, float t, int64_t from, int64_t n)
 {
     for (int64_t i = from; i < n; i++) {
-        float r = residual[i] + src[i], q = carried(r, code, t);
-        residual[i] = r - q;
-        dst[i] = sum[i] + q;
+        float total = sum ? sum[i] : 0;
+        for (int64_t j = 0; j < nsrc; j++) {
+            float r = residual[j][i] + src[j][i], q = carried(r, code, t);
+            residual[j][i] = r - q;
+            total += q;
+        }
+        dst[i] = total;
     }
 }
 
@@ -78,10 +81,11 @@ void quantise_decode_add_plain(float *dst, const void *codes, quantise_code code
         dst[i] += decoded(codes, code, threshold, i);
 }
 
-void quantise_sum_plain(float *dst, const float *sum, float *residual, const float *src,
-                        quantise_code code, float threshold, int64_t n)
+void quantise_sum_plain(float *dst, const float *sum, float *const *residual,
+                        const float *const *src, int64_t nsrc, quantise_code code, float threshold,
+                        int64_t n)
 {
-    sum_from(dst, sum, residual, src, code, threshold, 0, n);
+    sum_from(dst, sum, residual, src, nsrc, code, threshold, 0, n);
 }
 
 /* ---- Many elements at a time ---- */
@@ -94,6 +98,9 @@ void quantise_sum_plain(float *dst, const float *sum, float *residual, const flo
 
 /* From here on the elements do not fit a core's own cache, and a write around it is cheaper. */
 enum { STREAM_FROM = 1 << 18, STEP = 32 };
+
+/* Vectors of a sum in registers, in which quantise_sum takes its sources in turn. */
+enum { SUMS = 4 };
 
 static bool has_avx2(void)
 {
@@ -124,17 +131,10 @@ static inline void end_stream(bool stream)
         _mm_sfence();
 }
 
-AVX2 static inline void put(float *at, __m256 x, bool stream)
-{
-    if (stream)
-        _mm256_stream_ps(at, x);
-    else
-        _mm256_storeu_ps(at, x);
-}
-
-/* The number of elements that were done. */
+/* The number of elements that were done. Residuals were just read, and ordinary stores of them
+ * measured faster than stores past the caches. */
 AVX2 static int64_t encode_2bit(uint8_t *codes, float *residual, const float *src, float t,
-                                int64_t n, bool stream)
+                                int64_t n)
 {
     const __m256 plus = _mm256_set1_ps(t), minus = _mm256_set1_ps(-t);
     const __m256i three = _mm256_set1_epi32(3), two = _mm256_set1_epi32(2);
@@ -150,7 +150,7 @@ AVX2 static int64_t encode_2bit(uint8_t *codes, float *residual, const float *sr
             __m256 up = _mm256_cmp_ps(r, plus, _CMP_GE_OQ),
                    down = _mm256_cmp_ps(r, minus, _CMP_LE_OQ);
             __m256 step = _mm256_or_ps(_mm256_and_ps(up, plus), _mm256_and_ps(down, minus));
-            put(at, _mm256_sub_ps(r, step), stream);
+            _mm256_storeu_ps(at, _mm256_sub_ps(r, step));
             code[k] = _mm256_or_si256(_mm256_and_si256(_mm256_castps_si256(up), three),
                                       _mm256_and_si256(_mm256_castps_si256(down), two));
         }
@@ -164,7 +164,7 @@ AVX2 static int64_t encode_2bit(uint8_t *codes, float *residual, const float *sr
 }
 
 AVX2 static int64_t encode_1bit(uint8_t *codes, float *residual, const float *src, float t,
-                                int64_t n, bool stream)
+                                int64_t n)
 {
     const __m256 limit = _mm256_set1_ps(t), one = _mm256_set1_ps(1), sign = _mm256_set1_ps(-0.0f);
     /* the first element of each 8 has the highest bit */
@@ -179,7 +179,7 @@ AVX2 static int64_t encode_1bit(uint8_t *codes, float *residual, const float *sr
             __m256 r = _mm256_add_ps(_mm256_loadu_ps(at), _mm256_loadu_ps(src + i + 8 * k));
             __m256 up = _mm256_cmp_ps(r, limit, _CMP_GT_OQ);
             __m256 step = _mm256_or_ps(one, _mm256_and_ps(up, sign));
-            put(at, _mm256_add_ps(r, step), stream);
+            _mm256_storeu_ps(at, _mm256_add_ps(r, step));
             mask[k] = _mm256_castps_si256(up);
         }
         __m256i bytes = _mm256_permutevar8x32_epi32(pack(mask), halves);
@@ -192,11 +192,8 @@ AVX2 static int64_t encode_1bit(uint8_t *codes, float *residual, const float *sr
 AVX2 static int64_t encode_avx2(uint8_t *codes, float *residual, const float *src,
                                 quantise_code code, float t, int64_t n)
 {
-    bool stream = n >= STREAM_FROM && is_aligned(residual);
-    int64_t done = code == QUANTISE_1BIT ? encode_1bit(codes, residual, src, t, n, stream)
-                                         : encode_2bit(codes, residual, src, t, n, stream);
-    end_stream(stream);
-    return done;
+    return code == QUANTISE_1BIT ? encode_1bit(codes, residual, src, t, n)
+                                 : encode_2bit(codes, residual, src, t, n);
 }
 
 /* Vectors of 512 or 256 bits, which may begin at any element. */
@@ -204,48 +201,90 @@ AVX2 static int64_t encode_avx2(uint8_t *codes, float *residual, const float *sr
 typedef float floats_512 VECTOR(512), floats_256 VECTOR(256);
 typedef int32_t words_512 VECTOR(512), words_256 VECTOR(256);
 
-#define LOAD(bits, at)    (*(const floats_##bits *)(const void *)(at))
-#define STREAM_512(at, x) _mm512_stream_ps(at, (__m512)(x))
-#define STREAM_256(at, x) _mm256_stream_ps(at, (__m256)(x))
-#define PUT(bits, at, x, far)                                                                      \
-    do {                                                                                           \
-        if (far)                                                                                   \
-            STREAM_##bits(at, x);                                                                  \
-        else                                                                                       \
-            *(floats_##bits *)(void *)(at) = (x);                                                  \
-    } while (0)
+#define LOAD(bits, at)     (*(const floats_##bits *)(const void *)(at))
+#define STREAM_512(at, x)  _mm512_stream_ps(at, (__m512)(x))
+#define STREAM_256(at, x)  _mm256_stream_ps(at, (__m256)(x))
+#define STORE(bits, at, x) (*(floats_##bits *)(void *)(at) = (x))
 
 /* a where the comparison holds, else b, as bits. */
 #define CHOSEN(bits, is, a, b)                                                                     \
     (((words_##bits)(is) & (words_##bits)(a)) | (~(words_##bits)(is) & (words_##bits)(b)))
 
-/* The same as sum_from for what fills whole vectors; returns how many elements that are. A line
- * that is written around the caches in two halves costs more, hence also vectors of 512 bits. */
+/* The arguments of quantise_sum. */
+typedef struct sum_job {
+    float *dst;
+    const float *sum;
+    float *const *residual;
+    const float *const *src;
+    int64_t nsrc, n;
+    float t;
+    bool stream; /* dst goes past the caches */
+} sum_job;
+
+/* The same as sum_from for what fills whole vectors; returns how many elements that are. A chunk of
+ * SUMS vectors takes all sources in turn, so that its sums are registers and each array is read or
+ * written some lines at a time. A line that is written around the caches in two halves costs more,
+ * hence also vectors of 512 bits. count and code are constant where a chunk is called. */
 #define SUM_VECTORS(bits, HAS)                                                                     \
-    HAS static int64_t sum_##bits(float *dst, const float *sum, float *residual, const float *src, \
-                                  quantise_code code, float t, int64_t n, bool far)                \
+    HAS static inline __attribute__((always_inline)) void chunk_##bits(                            \
+        const sum_job *w, int64_t i, const int count, const quantise_code code)                    \
     {                                                                                              \
         const int64_t lanes = (bits) / 32;                                                         \
-        const floats_##bits zero = {0}, one = zero + 1, plus = zero + t, minus = zero - t;         \
-        bool stream = far && is_aligned(residual);                                                 \
-        bool stream_dst = stream && dst != sum && is_aligned(dst);                                 \
-        int64_t i = 0;                                                                             \
-        for (; i + lanes <= n; i += lanes) {                                                       \
-            floats_##bits r = LOAD(bits, residual + i) + LOAD(bits, src + i), q;                   \
-            if (code == QUANTISE_1BIT)                                                             \
-                q = (floats_##bits)CHOSEN(bits, r > plus, one, -one);                              \
-            else                                                                                   \
-                q = (floats_##bits)(((words_##bits)(r >= plus) & (words_##bits)plus) |             \
-                                    ((words_##bits)(r <= minus) & (words_##bits)minus));           \
-            PUT(bits, residual + i, r - q, stream);                                                \
-            PUT(bits, dst + i, LOAD(bits, sum + i) + q, stream_dst);                               \
+        const floats_##bits zero = {0}, one = zero + 1, plus = zero + w->t, minus = zero - w->t;   \
+        floats_##bits total[SUMS], q;                                                              \
+        for (int k = 0; k < count; k++)                                                            \
+            total[k] = w->sum ? LOAD(bits, w->sum + i + k * lanes) : zero;                         \
+        for (int64_t j = 0; j < w->nsrc; j++) {                                                    \
+            float *residual = w->residual[j] + i;                                                  \
+            const float *src = w->src[j] + i;                                                      \
+            for (int k = 0; k < count; k++) {                                                      \
+                floats_##bits r = LOAD(bits, residual + k * lanes) + LOAD(bits, src + k * lanes);  \
+                if (code == QUANTISE_1BIT)                                                         \
+                    q = (floats_##bits)CHOSEN(bits, r > plus, one, -one);                          \
+                else                                                                               \
+                    q = (floats_##bits)(((words_##bits)(r >= plus) & (words_##bits)plus) |         \
+                                        ((words_##bits)(r <= minus) & (words_##bits)minus));       \
+                STORE(bits, residual + k * lanes, r - q);                                          \
+                total[k] += q;                                                                     \
+            }                                                                                      \
         }                                                                                          \
-        end_stream(stream);                                                                        \
+        for (int k = 0; k < count; k++)                                                            \
+            if (w->stream)                                                                         \
+                STREAM_##bits(w->dst + i + k * lanes, total[k]);                                   \
+            else                                                                                   \
+                STORE(bits, w->dst + i + k * lanes, total[k]);                                     \
+    }                                                                                              \
+                                                                                                   \
+    HAS static inline __attribute__((always_inline))                                               \
+    int64_t chunks_##bits(const sum_job *w, const quantise_code code)                              \
+    {                                                                                              \
+        const int64_t lanes = (bits) / 32;                                                         \
+        int64_t i = 0;                                                                             \
+        for (; i + SUMS * lanes <= w->n; i += SUMS * lanes)                                        \
+            chunk_##bits(w, i, SUMS, code);                                                        \
+        for (; i + lanes <= w->n; i += lanes)                                                      \
+            chunk_##bits(w, i, 1, code);                                                           \
         return i;                                                                                  \
+    }                                                                                              \
+                                                                                                   \
+    HAS static int64_t sum_##bits(const sum_job *w, quantise_code code)                            \
+    {                                                                                              \
+        return code == QUANTISE_1BIT ? chunks_##bits(w, QUANTISE_1BIT)                             \
+                                     : chunks_##bits(w, QUANTISE_2BIT);                            \
     }
 
 SUM_VECTORS(512, AVX512)
 SUM_VECTORS(256, AVX2)
+
+static int64_t sum_vectors(float *dst, const float *sum, float *const *residual,
+                           const float *const *src, int64_t nsrc, quantise_code code, float t,
+                           int64_t n, bool far)
+{
+    sum_job w = {dst, sum, residual, src, nsrc, n, t, far && dst != sum && is_aligned(dst)};
+    int64_t done = has_avx512() ? sum_512(&w, code) : has_avx2() ? sum_256(&w, code) : 0;
+    end_stream(w.stream);
+    return done;
+}
 
 /* The word of codes that begins at that byte, in every lane. */
 AVX2 static inline __m256i word_of(const uint8_t *codes, int64_t byte)
@@ -279,6 +318,14 @@ AVX2 static inline void take_1bit(__m256 out[4], const uint8_t *codes, int64_t i
         __m256i bit = _mm256_andnot_si256(_mm256_sllv_epi32(word, shift), sign);
         out[k] = _mm256_castsi256_ps(_mm256_or_si256(one, bit));
     }
+}
+
+AVX2 static inline void put(float *at, __m256 x, bool stream)
+{
+    if (stream)
+        _mm256_stream_ps(at, x);
+    else
+        _mm256_storeu_ps(at, x);
 }
 
 /* Decodes what fills whole steps; code, add and stream are constant where this is called. */
@@ -319,15 +366,9 @@ static bool has_avx2(void)
     return false;
 }
 
-static bool has_avx512(void)
-{
-    return false;
-}
-
-#define encode_avx2(codes, residual, src, code, t, n)        0
-#define sum_256(dst, sum, residual, src, code, t, n, far)    ((void)(far), 0)
-#define sum_512(dst, sum, residual, src, code, t, n, far)    ((void)(far), 0)
-#define decode_avx2(dst, codes, code, t, n, add)             0
+#define encode_avx2(codes, residual, src, code, t, n)               0
+#define sum_vectors(dst, sum, residual, src, nsrc, code, t, n, far) ((void)(far), 0)
+#define decode_avx2(dst, codes, code, t, n, add)                    0
 #endif
 
 void quantise_encode(void *codes, float *residual, const float *src, quantise_code code,
@@ -352,13 +393,9 @@ void quantise_decode_add(float *dst, const void *codes, quantise_code code, floa
         dst[i] += decoded(codes, code, threshold, i);
 }
 
-void quantise_sum(float *dst, const float *sum, float *residual, const float *src,
-                  quantise_code code, float threshold, int64_t n, bool far)
+void quantise_sum(float *dst, const float *sum, float *const *residual, const float *const *src,
+                  int64_t nsrc, quantise_code code, float threshold, int64_t n, bool far)
 {
-    int64_t done = 0;
-    if (has_avx512())
-        done = sum_512(dst, sum, residual, src, code, threshold, n, far);
-    else if (has_avx2())
-        done = sum_256(dst, sum, residual, src, code, threshold, n, far);
-    sum_from(dst, sum, residual, src, code, threshold, done, n);
+    int64_t done = sum_vectors(dst, sum, residual, src, nsrc, code, threshold, n, far);
+    sum_from(dst, sum, residual, src, nsrc, code, threshold, done, n);
 }

@@ -5,7 +5,7 @@
 #include "cpu/cpu.h"
 #include "cpu/lines.h"
 
-enum { BLOCK = 1024, BLOCK_BYTES = 4096, LINE = 64, MOST_SOURCES = 64 };
+enum { BLOCK = 1024, BLOCK_BYTES = 4096, LINE = 64, STREAM_SOURCES = 64 };
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -33,16 +33,23 @@ static void copy(char *const *dst, int64_t ndst, const char *src, int64_t bytes)
             lines_copy(dst[j] + i, src + i, least(end - i, SOME_BYTES));
 }
 
-void stream_copies(void *const *dst, int64_t ndst, const void *src, int64_t bytes)
+/* Returns true if all places begin at the same byte of a line. */
+static bool are_alike(void *const *dst, int64_t ndst)
 {
-    char *const *d = (char *const *)dst;
     uintptr_t apart = 0;
     for (int64_t j = 1; j < ndst; j++)
         apart |= ((uintptr_t)dst[j] ^ (uintptr_t)dst[0]) & (LINE - 1);
-    if (apart == 0 && ndst > 0)
+    return apart == 0;
+}
+
+void stream_copies(void *const *dst, int64_t ndst, const void *src, int64_t bytes)
+{
+    char *const *d = (char *const *)dst;
+    bool alike = are_alike(dst, ndst);
+    if (alike && ndst > 0)
         copy(d, ndst, src, bytes);
     /* Other places are filled one after the other, block by block. */
-    for (int64_t i = 0; apart && i < bytes; i += BLOCK_BYTES)
+    for (int64_t i = 0; !alike && i < bytes; i += BLOCK_BYTES)
         for (int64_t j = 0; j < ndst; j++) {
             char *to = d[j] + i;
             copy(&to, 1, (const char *)src + i, least(bytes - i, BLOCK_BYTES));
@@ -66,31 +73,45 @@ void stream_convert(void *dst, kv_dtype to, const void *src, kv_dtype from, int6
     lines_fence();
 }
 
-/* Each source from that many bytes on. */
-static void sources_from(const void **at, const void *const *src, int64_t nsrc, int64_t offset)
+/* The sum of n elements from byte `offset` on to each place, for what fills no whole lines. */
+static void sum_rest(char *const *dst, int64_t ndst, const void *const *src, int64_t nsrc,
+                     kv_dtype dtype, int64_t offset, int64_t n)
 {
+    const void *at[STREAM_SOURCES];
     for (int64_t j = 0; j < nsrc; j++)
         at[j] = (const char *)src[j] + offset;
+    sum_elements(dst[0] + offset, at, nsrc, dtype, n);
+    for (int64_t j = 1; j < ndst; j++)
+        memcpy(dst[j] + offset, dst[0] + offset, (size_t)(n * kv_dtype_bytes(dtype)));
+}
+
+bool stream_sums(void *const *dst, int64_t ndst, const void *const *src, int64_t nsrc,
+                 kv_dtype dtype, int64_t n)
+{
+    char *const *d = (char *const *)dst;
+    const void *at[STREAM_SOURCES];
+    void *to[STREAM_PLACES];
+    int64_t bytes = kv_dtype_bytes(dtype);
+    /* A place whose elements do not lie at multiples of their size has no whole lines of them. */
+    if (nsrc < 2 || nsrc > STREAM_SOURCES || ndst > STREAM_PLACES || !are_alike(dst, ndst) ||
+        (uintptr_t)dst[0] % (uintptr_t)bytes != 0)
+        return false;
+    int64_t done = head_bytes(dst[0], n * bytes) / bytes;
+    sum_rest(d, ndst, src, nsrc, dtype, 0, done);
+    for (int64_t j = 0; j < nsrc; j++)
+        at[j] = (const char *)src[j] + done * bytes;
+    for (int64_t j = 0; j < ndst; j++)
+        to[j] = d[j] + done * bytes;
+    done += lines_sum(to, ndst, at, nsrc, dtype, n - done, true);
+    lines_fence();
+    sum_rest(d, ndst, src, nsrc, dtype, done * bytes, n - done);
+    return true;
 }
 
 void stream_sum(void *dst, const void *const *src, int64_t nsrc, kv_dtype dtype, int64_t n)
 {
-    const void *at[MOST_SOURCES];
-    int64_t bytes = kv_dtype_bytes(dtype);
-    if (nsrc == 1) {
+    if (nsrc == 1)
         stream_convert(dst, dtype, src[0], dtype, n);
-        return;
-    }
-    /* A dst whose elements do not lie at multiples of their size has no whole lines of them. */
-    if (nsrc > MOST_SOURCES || (uintptr_t)dst % (uintptr_t)bytes != 0) {
+    else if (!stream_sums(&dst, 1, src, nsrc, dtype, n))
         sum_elements(dst, src, nsrc, dtype, n);
-        return;
-    }
-    int64_t done = head_bytes(dst, n * bytes) / bytes;
-    sum_elements(dst, src, nsrc, dtype, done);
-    sources_from(at, src, nsrc, done * bytes);
-    done += lines_sum((char *)dst + done * bytes, at, nsrc, dtype, n - done, true);
-    lines_fence();
-    sources_from(at, src, nsrc, done * bytes);
-    sum_elements((char *)dst + done * bytes, at, nsrc, dtype, n - done);
 }

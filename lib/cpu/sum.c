@@ -55,11 +55,15 @@ static sum_fn *const sums[KV_DTYPE_END] = {
     [KV_INT32] = sum_32,    [KV_INT64] = sum_64,    [KV_BOOL] = sum_bool,
 };
 
+/* Up to MORE + 1 sources are one loop, which needs no blocks. */
 static void sum_in_blocks(char *dst, const void *const *src, int64_t nsrc, kv_dtype dtype,
                           int64_t n)
 {
-    /* Up to MORE + 1 sources are one loop, which needs no blocks. */
-    int64_t bytes = kv_dtype_bytes(dtype), block = nsrc <= MORE + 1 ? n : BLOCK;
+    int64_t bytes = kv_dtype_bytes(dtype), block = BLOCK;
+    if (nsrc <= MORE + 1) {
+        sums[dtype](dst, src[0], src + 1, (int)nsrc - 1, n);
+        return;
+    }
     for (int64_t i = 0; i < n; i += block) {
         int64_t count = n - i < block ? n - i : block, offset = i * bytes;
         const void *first = (const char *)src[0] + offset;
@@ -84,7 +88,8 @@ static void sum_halves(uint16_t *dst, const void *const *src, int64_t nsrc, kv_d
     narrow_fn *narrow = dtype == KV_FLOAT16 ? half_narrow_f16 : half_narrow_bf16;
     float total[BLOCK], term[BLOCK];
     const void *terms[] = {term};
-    for (int64_t i = lines_sum(dst, src, nsrc, dtype, n, false); i < n; i += BLOCK) {
+    void *place = dst;
+    for (int64_t i = lines_sum(&place, 1, src, nsrc, dtype, n, false); i < n; i += BLOCK) {
         int64_t count = n - i < BLOCK ? n - i : BLOCK;
         widen(total, (const uint16_t *)src[0] + i, count);
         for (int64_t j = 1; j < nsrc; j++) {

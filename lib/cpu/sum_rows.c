@@ -1,6 +1,4 @@
-/* Rows by number, and the sum of row_sparse arrays.
- *
- * Numbers of rows are known ahead, so the memory is asked for a row some rows before it is copied.
+/* The sum of row_sparse arrays.
  *
  * The result is cut into blocks of rows that stay in the cache. A block begins as zeros and each
  * source in turn adds those of its rows that belong there. All ids ascend, so these rows lie side
@@ -21,7 +19,6 @@
 #include "base/clones.h"
 #include "cpu/cpu.h"
 #include "cpu/half.h"
-#include "cpu/lines.h"
 #include "engine/pool.h"
 
 enum {
@@ -29,66 +26,9 @@ enum {
     BLOCK_ROWS = 1024,   /* rows of a block at most */
     SPAN = 16384,        /* its last id is less than this beyond its first: a table of 32 KB */
     PART_BYTES = 1 << 20, /* of the result that a thread takes at a time */
-    FAR_BYTES = 4 << 20   /* a result larger than the caches next to a processor */
+    FAR_BYTES = 4 << 20,  /* a result larger than the caches next to a processor */
+    LINE = 64
 };
-
-/* ---- Rows by number -------------------------------------------------------------------------- */
-
-/* The memory is asked that many rows ahead, for that many bytes of each. */
-enum { AHEAD = 24, AHEAD_BYTES = 256, LINE = 64 };
-
-static inline void ask_for(const char *src, int64_t at, int64_t bytes)
-{
-    int64_t some = bytes < AHEAD_BYTES ? bytes : AHEAD_BYTES;
-    for (int64_t i = 0; at >= 0 && i < some; i += LINE)
-        __builtin_prefetch(src + at * bytes + i);
-}
-
-/* The number of the first n numbers that count up by one. */
-static int64_t run_length(const int64_t *at, int64_t n)
-{
-    int64_t i = 1;
-    while (i < n && at[i] == at[0] + i && at[0] >= 0)
-        i++;
-    return i;
-}
-
-/* Rows that are whole lines, one by one: their addresses are what takes time. */
-static void gather_lines(char *dst, const char *src, const int64_t *at, int64_t n, int64_t bytes)
-{
-    for (int64_t k = 0; k < n; k++) {
-        if (k + AHEAD < n)
-            ask_for(src, at[k + AHEAD], bytes);
-        if (at[k] >= 0)
-            lines_copy(dst + k * bytes, src + at[k] * bytes, bytes);
-        else
-            memset(dst + k * bytes, 0, (size_t)bytes);
-    }
-    lines_fence();
-}
-
-void gather_rows(void *dst, kv_dtype to, const void *src, kv_dtype from, const int64_t *at,
-                 int64_t n, int64_t row, bool far)
-{
-    int64_t wide = row * kv_dtype_bytes(to), bytes = row * kv_dtype_bytes(from);
-    bool same = to == from && to != KV_BOOL;
-    if (far && same && bytes % LINE == 0 && (uintptr_t)dst % LINE == 0) {
-        gather_lines(dst, src, at, n, bytes);
-        return;
-    }
-    for (int64_t k = 0, m; k < n; k += m) {
-        char *d = (char *)dst + k * wide;
-        m = run_length(at + k, n - k);
-        if (k + AHEAD < n)
-            ask_for(src, at[k + AHEAD], bytes);
-        if (at[k] < 0)
-            memset(d, 0, (size_t)wide);
-        else if (same)
-            memcpy(d, (const char *)src + at[k] * bytes, (size_t)(m * bytes));
-        else
-            convert_elements(d, to, (const char *)src + at[k] * bytes, from, m * row);
-    }
-}
 
 /* ---- Adding rows ----------------------------------------------------------------------------- */
 

@@ -53,7 +53,7 @@ static void add_pending(engine_group *g, int64_t n)
 
 static bool may_run(const engine_use *u)
 {
-    return !u->var->last && (u->write ? u->var->running == 0 : u->var->running >= 0);
+    return engine_is_unused(u->var, u->write);
 }
 
 static void begin_use(const engine_use *u)
@@ -326,6 +326,16 @@ bool engine_idle(int64_t n, int (*uses)(void *arg, int64_t i, engine_use out[2])
     }
     unlock();
     return idle;
+}
+
+void engine_hold(void)
+{
+    lock();
+}
+
+void engine_let_go(void)
+{
+    unlock();
 }
 
 bool engine_try(engine_op *op)

@@ -147,7 +147,7 @@ void lex_blanks(lexer *lx)
         if (is_line_start(lx, lx->pos))
             line_margin(lx);
         char c = at(lx, lx->pos);
-        uint32_t skip = continuation(lx, lx->pos);
+        uint32_t skip = c == '\\' ? continuation(lx, lx->pos) : 0;
         if (skip) {
             lx->pos += skip;
             if (lx->pos == lx->src->len)
@@ -286,7 +286,7 @@ bool lex_quote_at(const lexer *lx, uint32_t pos, lex_quote *out)
     *out = (lex_quote){0};
     while (out->prefix < 2 && !is_quote(at(lx, pos))) {
         char c = at(lx, pos++) | ' ';
-        if (!strchr("rfub", c))
+        if (c != 'r' && c != 'f' && c != 'u' && c != 'b')
             return false;
         out->raw |= c == 'r';
         out->fields |= c == 'f';
@@ -348,9 +348,11 @@ static token lex_name(const lexer *lx, token t, kv_err *e)
     t.kind = at_cursor(lx, t.end) ? TOK_CURSOR : TOK_NAME;
     for (uint32_t p = t.pos; p < t.end;) {
         bool ok = true;
-        uint32_t n = (unsigned char)at(lx, p) < 0x80
-                         ? 1
-                         : (uint32_t)utf8_length(lx->src->text + p, t.end - p, &ok);
+        if ((unsigned char)lx->src->text[p] < 0x80) {
+            p++;
+            continue;
+        }
+        uint32_t n = (uint32_t)utf8_length(lx->src->text + p, t.end - p, &ok);
         if (!ok)
             return bad(lx, p, p + 1, e, KV_E_SYNTAX, "the byte \\x%02x is not UTF-8",
                        (unsigned char)at(lx, p));
@@ -419,7 +421,9 @@ static token lex_token(const lexer *lx, token t, kv_err *e)
     }
     if (lex_is_digit(c) || is_point(lx, t.pos))
         return lex_number(lx, t, e);
-    if (lex_quote_at(lx, t.pos, &quote))
+    /* at most two letters stand before the quote */
+    if ((is_quote(c) || is_quote(next) || is_quote(at(lx, t.pos + 2))) &&
+        lex_quote_at(lx, t.pos, &quote))
         return quote.bytes ? lex_bytes(lx, t, &quote, e) : lex_quoted(lx, t, &quote, e);
     if (lex_is_letter(c))
         return lex_name(lx, t, e);

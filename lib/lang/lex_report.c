@@ -1,7 +1,8 @@
 /* Reports of errors in a text that was pasted. See lex.h.
  *
  * No statement begins like a line of a report: a colon with nothing but a number before it is no
- * expression, and a place has no blank and no quote before its `: error[`.
+ * expression, and a place has no blank and no quote before its `: error[`. A line of any kind has a
+ * colon, so that most lines need no closer look.
  */
 #include <string.h>
 
@@ -74,6 +75,8 @@ static size_t line_length(const char *text, size_t n)
 size_t lex_report(const char *text, size_t n)
 {
     size_t blanks = 0, end = line_length(text, n);
+    if (!memchr(text, ':', end))
+        return 0;
     while (blanks < end && text[blanks] == ' ')
         blanks++;
     if (!lex_gutter(text, end) && !is_frame(text, end) && !begins(text, end, " hint: ") &&

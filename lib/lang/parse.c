@@ -38,15 +38,6 @@ void parse_release(parser *p)
 
 /* ---- Tokens ---- */
 
-const token *parse_peek(parser *p)
-{
-    if (!p->have) {
-        p->tok = lex_next(&p->lx);
-        p->have = true;
-    }
-    return &p->tok;
-}
-
 token parse_take(parser *p)
 {
     token t = *parse_peek(p);
@@ -62,36 +53,6 @@ token parse_take(parser *p)
 uint32_t parse_last_end(const parser *p)
 {
     return p->last;
-}
-
-bool parse_is_sign(parser *p, uint32_t sign)
-{
-    const token *t = parse_peek(p);
-    return t->kind == TOK_SIGN && t->sign == sign;
-}
-
-bool parse_is_word(parser *p, const char *word)
-{
-    const token *t = parse_peek(p);
-    size_t n = strlen(word);
-    return t->kind == TOK_NAME && t->end - t->pos == n &&
-           memcmp(p->lx.src->text + t->pos, word, n) == 0;
-}
-
-bool parse_accept(parser *p, uint32_t sign)
-{
-    if (!parse_is_sign(p, sign))
-        return false;
-    parse_take(p);
-    return true;
-}
-
-bool parse_accept_word(parser *p, const char *word)
-{
-    if (!parse_is_word(p, word))
-        return false;
-    parse_take(p);
-    return true;
 }
 
 bool parse_expect(parser *p, uint32_t sign, const char *why)
@@ -113,13 +74,6 @@ int parse_assign_op(parser *p)
            : t->sign == SIGN3('/', '/', '=') ? OP_FLOORDIV
            : t->sign == SIGN3('*', '*', '=') ? OP_POW
                                              : PARSE_NO_ASSIGN;
-}
-
-bool parse_at_end(parser *p)
-{
-    const token *t = parse_peek(p);
-    return t->kind == TOK_END || t->kind == TOK_NEWLINE ||
-           (t->kind == TOK_SIGN && t->sign == SIGN1('}'));
 }
 
 bool parse_ended(parser *p)
@@ -168,11 +122,6 @@ void parse_back(parser *p, const parser *before)
     p->ntexts = now.ntexts;
     p->texts_cap = now.texts_cap;
     p->broken = now.broken;
-}
-
-char parse_char(const parser *p, uint32_t pos)
-{
-    return pos < p->lx.limit ? p->lx.src->text[pos] : '\0';
 }
 
 /* ---- Brackets and blocks ---- */
@@ -397,12 +346,39 @@ const char *parse_intern(parser *p, const char *text, size_t n)
     return found;
 }
 
+/* Moves the items to memory where there is room for more. */
+static bool grow_list(parser *p, ast_list *l)
+{
+    bool few = l->items == l->few;
+    ast **items = few ? NULL : l->items;
+    int64_t cap = few ? 0 : l->cap;
+    if (mem_grow(&items, &cap, l->n + 1, sizeof *items, p->e))
+        return false;
+    if (few)
+        memcpy(items, l->few, sizeof l->few);
+    l->items = items;
+    l->cap = cap;
+    return true;
+}
+
 bool parse_append(parser *p, ast_list *l, ast *node)
 {
-    if (!node || mem_grow(&l->items, &l->cap, l->n + 1, sizeof *l->items, p->e) != KV_OK)
+    if (!node)
+        return false;
+    if (l->cap == 0) {
+        l->items = l->few;
+        l->cap = AST_LIST_FEW;
+    }
+    if (l->n == l->cap && !grow_list(p, l))
         return false;
     l->items[l->n++] = node;
     return true;
+}
+
+void parse_list_release(ast_list *l)
+{
+    if (l->items != l->few)
+        mem_free(l->items);
 }
 
 bool parse_is_reserved(const char *word)
@@ -417,14 +393,14 @@ bool parse_is_reserved(const char *word)
     return false;
 }
 
-bool parse_is_constant(const char *word, double *value)
+bool parse_is_constant(const char *word, size_t n, double *value)
 {
     static const struct {
         const char *name;
         double value;
     } constants[] = {{"inf", (double)INFINITY}, {"nan", (double)NAN}, {"pi", M_PI}};
     for (size_t i = 0; i < sizeof constants / sizeof *constants; i++) {
-        if (strcmp(word, constants[i].name) == 0) {
+        if (strlen(constants[i].name) == n && memcmp(word, constants[i].name, n) == 0) {
             *value = constants[i].value;
             return true;
         }
@@ -526,7 +502,7 @@ ast *parse_braced(parser *p, bool (*one)(parser *p, ast_list *list))
     if (unclosed || parse_close(p, &b))
         node = parse_node_of(p, AST_BLOCK, b.pos, list.items, list.n);
 out:
-    mem_free(list.items);
+    parse_list_release(&list);
     return node;
 }
 
@@ -598,7 +574,7 @@ ast *parse_indented(parser *p, uint32_t header, bool (*one)(parser *p, ast_list 
     if (node)
         node->op = 1;
     p->depth--;
-    mem_free(list.items);
+    parse_list_release(&list);
     return node;
 }
 

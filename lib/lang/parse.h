@@ -12,6 +12,8 @@
 #ifndef LANG_PARSE_H
 #define LANG_PARSE_H
 
+#include <string.h>
+
 #include "base/map.h"
 #include "base/mem.h"
 #include "lang/ast.h"
@@ -111,18 +113,64 @@ void parse_release(parser *p);
 
 /* ---- Tokens ---- */
 
-const token *parse_peek(parser *p);
 token parse_take(parser *p);
-bool parse_is_sign(parser *p, uint32_t sign);
-bool parse_is_word(parser *p, const char *word);  /* a NAME token spelled so */
-bool parse_accept(parser *p, uint32_t sign);      /* takes the sign if it is next */
-bool parse_accept_word(parser *p, const char *word);
+
+/* The small ones are here because a statement asks about a hundred times what comes next. */
+static inline const token *parse_peek(parser *p)
+{
+    if (!p->have) {
+        p->tok = lex_next(&p->lx);
+        p->have = true;
+    }
+    return &p->tok;
+}
+
+static inline bool parse_is_sign(parser *p, uint32_t sign)
+{
+    const token *t = parse_peek(p);
+    return t->kind == TOK_SIGN && t->sign == sign;
+}
+
+/* A NAME token spelled so. */
+static inline bool parse_is_word(parser *p, const char *name)
+{
+    const token *t = parse_peek(p);
+    const char *text = p->lx.src->text + t->pos;
+    size_t n = t->end - t->pos;
+    return t->kind == TOK_NAME && *text == *name && n == strlen(name) && memcmp(text, name, n) == 0;
+}
+
+/* Takes the sign if it is next. */
+static inline bool parse_accept(parser *p, uint32_t sign)
+{
+    bool is = parse_is_sign(p, sign);
+    if (is)
+        parse_take(p);
+    return is;
+}
+
+static inline bool parse_accept_word(parser *p, const char *name)
+{
+    bool is = parse_is_word(p, name);
+    if (is)
+        parse_take(p);
+    return is;
+}
+
 bool parse_expect(parser *p, uint32_t sign, const char *why);
 /* The operator of the += (or -= *= /= //= %= **=) that is next; one of these for = and for anything
  * else. */
 enum { PARSE_PLAIN = -1, PARSE_NO_ASSIGN = -2 };
 int parse_assign_op(parser *p);
-bool parse_at_end(parser *p);                     /* of a statement: NEWLINE, END or } */
+
+/* Of a statement: NEWLINE, END or }. */
+static inline bool parse_at_end(parser *p)
+{
+    const token *t = parse_peek(p);
+    return t->kind == TOK_END || t->kind == TOK_NEWLINE ||
+           (t->kind == TOK_SIGN && t->sign == SIGN1('}'));
+}
+
 bool parse_ended(parser *p);                      /* the same, and an error when it is not */
 const char *parse_token_text(parser *p, const token *t); /* interned */
 void parse_skip_newlines(parser *p);
@@ -132,7 +180,12 @@ uint32_t parse_last_end(const parser *p);         /* of the last token taken */
  * caller may read the text itself and go on at another place with parse_seek. */
 uint32_t parse_here(parser *p);
 void parse_seek(parser *p, uint32_t pos);
-char parse_char(const parser *p, uint32_t pos); /* NUL behind the end */
+
+/* The character at pos, NUL behind the end. */
+static inline char parse_char(const parser *p, uint32_t pos)
+{
+    return pos < p->lx.limit ? p->lx.src->text[pos] : '\0';
+}
 
 /* Goes back to where *before, a copy of *p, was made. What was interned since then stays, and
  * broken. */
@@ -203,12 +256,16 @@ const char *parse_skip_module(parser *p);
  * a word that it hides is its name. */
 void parse_made(parser *p, const char *name);
 
-/* A list of nodes while its length is not known. */
+/* A list of nodes while its length is not known. All zero is empty. Most lists are short and need
+ * no memory of their own; so a list is not copied. */
+enum { AST_LIST_FEW = 4 };
 typedef struct ast_list {
     ast **items;
     int64_t n, cap;
+    ast *few[AST_LIST_FEW];
 } ast_list;
 bool parse_append(parser *p, ast_list *l, ast *node); /* false: error, or node was NULL */
+void parse_list_release(ast_list *l);
 
 /* ---- Blocks ----
  *
@@ -318,6 +375,6 @@ int parse_expr_text(ast **out, const source *s, arena *a, kv_err *e);
 
 /* Return true if word is reserved, and if it is the name of a constant. */
 bool parse_is_reserved(const char *word);
-bool parse_is_constant(const char *word, double *value);
+bool parse_is_constant(const char *word, size_t n, double *value);
 
 #endif

@@ -19,7 +19,7 @@ const char *parse_new_name(parser *p, const char *wanted)
     if (parse_is_reserved(name))
         return (parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%s` is a word of the language", name),
                 NULL);
-    if (parse_is_constant(name, &number))
+    if (parse_is_constant(name, strlen(name), &number))
         return (parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%s` is a constant", name), NULL);
     parse_take(p);
     parse_made(p, name);
@@ -80,7 +80,7 @@ static ast *targets(parser *p)
     }
     node = comma ? parse_node_of(p, AST_TUPLE, pos, list.items, list.n) : list.items[0];
 out:
-    mem_free(list.items);
+    parse_list_release(&list);
     return node;
 }
 
@@ -175,7 +175,7 @@ ast *parse_comprehension(parser *p, ast *body, uint32_t pos)
     }
     node = parse_node_of(p, AST_COMP, pos, parts.items, parts.n);
 out:
-    mem_free(parts.items);
+    parse_list_release(&parts);
     return node;
 }
 
@@ -205,7 +205,7 @@ static ast *list(parser *p)
     if (parse_close(p, &b))
         node = parse_node_of(p, AST_LIST, b.pos, items.items, items.n);
 out:
-    mem_free(items.items);
+    parse_list_release(&items);
     return node;
 }
 
@@ -252,7 +252,7 @@ static ast *parens(parser *p)
         node = parse_node_of(p, AST_TUPLE, b.pos, items.items, items.n);
     }
 out:
-    mem_free(items.items);
+    parse_list_release(&items);
     return node;
 }
 
@@ -315,7 +315,7 @@ static ast *dict(parser *p)
     else
         node = parse_node_of(p, AST_DICT, b.pos, parts.items, parts.n);
 out:
-    mem_free(parts.items);
+    parse_list_release(&parts);
     return node;
 }
 

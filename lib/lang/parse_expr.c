@@ -45,27 +45,20 @@ static ast *number(parser *p)
     return node;
 }
 
-static bool is_either(const char *word, const char *ours, const char *pythons)
-{
-    return strcmp(word, ours) == 0 || strcmp(word, pythons) == 0;
-}
-
 /* true, false, none, also as True, False, None; inf, nan, pi; NULL and no error when the next word
  * is none of them. */
 static ast *constant(parser *p)
 {
     const token *t = parse_peek(p);
-    const char *word = parse_token_text(p, t);
+    bool yes = parse_is_word(p, "true") || parse_is_word(p, "True");
     double value;
     ast *node = NULL;
-    if (!word)
-        return NULL;
-    if (is_either(word, "true", "True") || is_either(word, "false", "False")) {
+    if (yes || parse_is_word(p, "false") || parse_is_word(p, "False")) {
         if ((node = parse_node(p, AST_BOOL, t->pos, t->end, 0)))
-            node->u.integer = word[1] == 'r';
-    } else if (is_either(word, "none", "None")) {
+            node->u.integer = yes;
+    } else if (parse_is_word(p, "none") || parse_is_word(p, "None")) {
         node = parse_node(p, AST_NONE, t->pos, t->end, 0);
-    } else if (parse_is_constant(word, &value)) {
+    } else if (parse_is_constant(p->lx.src->text + t->pos, t->end - t->pos, &value)) {
         if ((node = parse_node(p, AST_FLOAT, t->pos, t->end, 0)))
             node->u.number = value;
     }
@@ -121,7 +114,7 @@ static ast *call(parser *p, const char *name, uint32_t pos, ast *first)
 out:
     if (!node)
         parse_cursor_in_call(p, &b, name, first != NULL, (uint32_t)args.n);
-    mem_free(args.items);
+    parse_list_release(&args);
     return node;
 }
 
@@ -368,7 +361,7 @@ static ast *index_of(parser *p, ast *base)
     if (parse_close(p, &b))
         node = parse_node_of(p, AST_INDEX, base->pos, parts.items, parts.n);
 out:
-    mem_free(parts.items);
+    parse_list_release(&parts);
     return node;
 }
 
@@ -627,7 +620,7 @@ static ast *chain(parser *p, ast *first, ast_op op)
     } while (accept_comparison(p, &op));
     node = parse_node_of(p, AST_CHAIN, first->pos, parts.items, parts.n);
 out:
-    mem_free(parts.items);
+    parse_list_release(&parts);
     return node;
 }
 
@@ -720,7 +713,7 @@ ast *parse_exprs(parser *p, bool angles_redirect)
         node = parse_expr(p, angles_redirect);
     }
     node = node ? parse_node_of(p, AST_TUPLE, pos, list.items, list.n) : NULL;
-    mem_free(list.items);
+    parse_list_release(&list);
     return node;
 }
 

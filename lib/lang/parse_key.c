@@ -187,7 +187,7 @@ static ast *key(parser *p)
     uint32_t pos = parse_here(p);
     lex_quote quote;
     char c = parse_char(p, pos), next = parse_char(p, pos + 1);
-    if (parse_expects(p, EXPECT_KEY, is_operand(p, pos) ? 0 : rest_of_word(p, pos)))
+    if (p->cursor && parse_met(p, EXPECT_KEY, is_operand(p, pos) ? 0 : rest_of_word(p, pos)))
         return NULL;
     if (lex_is_digit(c) || (c == '-' && lex_is_digit(next)))
         return key_number(p, pos);
@@ -231,7 +231,7 @@ ast *parse_keys(parser *p)
         if (only->kind == AST_KEY_VALUE || (only->kind == AST_KEY && only->op < 2))
             node->flags |= AST_SINGLE;
     }
-    mem_free(keys.items);
+    parse_list_release(&keys);
     return node;
 }
 

@@ -23,7 +23,7 @@ static const char *free_name(parser *p, const char *wanted)
     if (t->kind != TOK_NAME)
         return (parse_unexpected(p, wanted), NULL);
     const char *name = parse_token_text(p, t);
-    if (name && (parse_is_reserved(name) || parse_is_constant(name, &value)))
+    if (name && (parse_is_reserved(name) || parse_is_constant(name, strlen(name), &value)))
         return (parse_unexpected(p, wanted), NULL);
     parse_take(p);
     return name;
@@ -118,7 +118,7 @@ static ast *printed(parser *p, uint32_t pos)
     }
     node = parse_node_of(p, RULE_PRINT, pos, exprs.items, exprs.n);
 out:
-    mem_free(exprs.items);
+    parse_list_release(&exprs);
     return node;
 }
 

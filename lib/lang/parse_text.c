@@ -145,7 +145,7 @@ static ast *text_piece(parser *p, uint32_t pos, uint32_t end, bool raw, bool bra
 
 /* A formatted text while it is read. */
 typedef struct pieces {
-    ast_list list;
+    ast_list *list;
     uint32_t limit; /* the end of what stands between its quotes */
     bool raw;
 } pieces;
@@ -176,13 +176,14 @@ static bool field(parser *p, pieces *all, uint32_t pos, uint32_t *end);
  * has fields of its own. */
 static ast *field_format(parser *p, const pieces *outer, uint32_t pos)
 {
-    pieces all = {.limit = outer->limit, .raw = outer->raw};
+    ast_list list = {0};
+    pieces all = {.list = &list, .limit = outer->limit, .raw = outer->raw};
     uint32_t at = pos;
     ast *node = NULL;
     for (;;) {
         uint32_t end = piece_end(p, at, &all, true);
-        if ((end > at || all.list.n == 0) &&
-            !parse_append(p, &all.list, text_piece(p, at, end, all.raw, false)))
+        if ((end > at || list.n == 0) &&
+            !parse_append(p, &list, text_piece(p, at, end, all.raw, false)))
             goto out;
         at = end;
         if (end == all.limit || parse_char(p, end) == '}')
@@ -191,10 +192,10 @@ static ast *field_format(parser *p, const pieces *outer, uint32_t pos)
             goto out;
     }
     parse_seek(p, at);
-    node = all.list.n == 1 ? all.list.items[0]
-                           : parse_node_of(p, AST_FTEXT, pos, all.list.items, all.list.n);
+    node = list.n == 1 ? list.items[0]
+                           : parse_node_of(p, AST_FTEXT, pos, list.items, list.n);
 out:
-    mem_free(all.list.items);
+    parse_list_release(&list);
     return node;
 }
 
@@ -214,7 +215,7 @@ static int conversion(parser *p)
 static bool field_name(parser *p, pieces *all, uint32_t pos)
 {
     uint32_t from = pos + 1, end = parse_peek(p)->pos;
-    return parse_append(p, &all->list,
+    return parse_append(p, all->list,
                         parse_text_node(p, p->lx.src->text + from, end - from, from, end));
 }
 
@@ -252,7 +253,7 @@ static bool field(parser *p, pieces *all, uint32_t pos, uint32_t *end)
     }
 out:
     parse_back(p, &before);
-    return parse_append(p, &all->list, node);
+    return parse_append(p, all->list, node);
 }
 
 /* Appends the pieces of a formatted text that stands between pos and the limit. */
@@ -261,7 +262,7 @@ static bool formatted(parser *p, pieces *all, uint32_t pos)
     for (;;) {
         uint32_t end = piece_end(p, pos, all, false);
         if (end > pos &&
-            !parse_append(p, &all->list, text_piece(p, pos, end, all->raw, true)))
+            !parse_append(p, all->list, text_piece(p, pos, end, all->raw, true)))
             return false;
         if (end == all->limit)
             return true;
@@ -283,11 +284,9 @@ static bool one_text(parser *p, ast_list *list)
     token t = parse_take(p);
     lex_quote_at(&p->lx, t.pos, &q);
     uint32_t from = t.pos + q.prefix + q.marks, end = t.end - q.marks;
-    pieces all = {.list = *list, .limit = end, .raw = q.raw};
-    bool fine = q.fields ? formatted(p, &all, from)
-                         : parse_append(p, &all.list, text_piece(p, from, end, q.raw, false));
-    *list = all.list;
-    return fine;
+    pieces all = {.list = list, .limit = end, .raw = q.raw};
+    return q.fields ? formatted(p, &all, from)
+                    : parse_append(p, list, text_piece(p, from, end, q.raw, false));
 }
 
 /* One text of several that have no fields. */
@@ -327,6 +326,6 @@ ast *parse_quoted(parser *p)
         node->end = p->last;
     }
 out:
-    mem_free(list.items);
+    parse_list_release(&list);
     return node;
 }

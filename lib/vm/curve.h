@@ -176,6 +176,26 @@ ARITH float curve_tanhf(float x)
     return copysignf(e / (e + 2), x);
 }
 
+/* The series of sine and cosine, for numbers within pi / 4 of 0. */
+ARITH float curve_near_sinf(float x)
+{
+    float z = x * x;
+    float s = 2.7183114939898219064e-6f;
+    s = s * z - 1.98393348360966317347e-4f;
+    s = s * z + 8.3333293858894631756e-3f;
+    s = s * z - 1.66666666416265235595e-1f;
+    return x + x * z * s;
+}
+
+ARITH float curve_near_cosf(float x)
+{
+    float z = x * x;
+    float c = 2.43904487962774090654e-5f;
+    c = c * z - 1.38867637746099294692e-3f;
+    c = c * z + 4.16666233237390631894e-2f;
+    return 1 + (z * z * c - 0.5f * z);
+}
+
 /* The turns are taken off in float64. */
 ARITH float curve_turnf(float x, unsigned quarters)
 {
@@ -184,16 +204,7 @@ ARITH float curve_turnf(float x, unsigned quarters)
     k.number = (double)x * 0x1.45f306dc9c883p-1 + CURVE_ROUNDER;
     double n = k.number - CURVE_ROUNDER;
     float r = (float)((double)x - n * 0x1.921fb544p+0 - n * 0x1.0b4611a6263p-34);
-    float z = r * r;
-    float s = 2.7183114939898219064e-6f;
-    s = s * z - 1.98393348360966317347e-4f;
-    s = s * z + 8.3333293858894631756e-3f;
-    s = s * z - 1.66666666416265235595e-1f;
-    s = r + r * z * s;
-    float c = 2.43904487962774090654e-5f;
-    c = c * z - 1.38867637746099294692e-3f;
-    c = c * z + 4.16666233237390631894e-2f;
-    c = 1 + (z * z * c - 0.5f * z);
+    float s = curve_near_sinf(r), c = curve_near_cosf(r);
     unsigned quarter = (unsigned)k.bits + quarters;
     out.number = quarter & 1 ? c : s;
     out.bits ^= (quarter & 2) << 30;

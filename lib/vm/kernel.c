@@ -1,8 +1,9 @@
 /* The kernels for any processor, and which table fits this one. */
 #include "vm/kernel.h"
 
-#define KERNEL_TABLE kernel_plain
-#define KERNEL_NAME  "plain"
+#define KERNEL_TABLE  kernel_plain
+#define KERNEL_NAME   "plain"
+#define KERNEL_VECTOR 16
 extern const kernel_table kernel_plain;
 
 #include "vm/kernel_loops.h"

@@ -14,6 +14,7 @@
 #ifndef VM_KERNEL_H
 #define VM_KERNEL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "vm/program.h"
@@ -47,10 +48,30 @@ enum { KERNEL_WIDE = PROG_I64 + 1, KERNEL_TYPES };
 /* Sums that run side by side. */
 enum { KERNEL_LANES = 8 };
 
-/* sums[l] += each of the n terms of lane l, one after the other; lanes begin `stride` floats apart.
- * n is a multiple of KERNEL_LANES. Adding waits for each addition, so one lane alone would be slow.
- */
-typedef void kernel_sum(float *sums, const float *terms, int64_t stride, int64_t n);
+/* Terms of KERNEL_LANES sums: those of lane l are the numbers from x + l * stride on, or their
+ * squares, each rounded by itself. */
+typedef struct kernel_terms {
+    float *sums;
+    const float *x;
+    int64_t stride;
+    int64_t ahead; /* the memory is asked for what lies so many numbers ahead; 0: it is not */
+    bool squares;
+} kernel_terms;
+
+enum { KERNEL_SUMS = 4 };
+
+/* sums[l] += each of the n terms of lane l, one after the other, for every one of the terms:
+ * KERNEL_SUMS of them at most. n is a multiple of KERNEL_LANES. Adding waits for each addition, so
+ * one lane alone would be slow, and one group of lanes takes about as long as two. */
+typedef void kernel_sum(const kernel_terms *terms, int count, int64_t n);
+
+/* All instructions of a program (whole_list.h) on n elements of its arrays, five pointers of which
+ * those behind the last array are any that can be read; numbers[i]: the constants of each of the
+ * count instructions. */
+typedef void kernel_whole(float *const *arrays, const float *const *numbers, int count, int64_t n);
+
+/* to[i] = noise_normal(seed, draw, from + i) of noise.h, for n elements. */
+typedef void kernel_normals(float *to, uint64_t seed, uint64_t draw, uint64_t from, int64_t n);
 
 /* Kernels by prog_type, or KERNEL_WIDE, and by prog_op or number above; NULL where a type has no
  * such operation. */
@@ -58,6 +79,8 @@ typedef struct kernel_table {
     const char *name;
     kernel_loop *run[KERNEL_TYPES][KERNEL_END];
     kernel_sum *sum;
+    kernel_normals *normals;
+    kernel_whole *const *whole; /* by number in whole_list.h */
 } kernel_table;
 
 /* The fastest table that this processor can use. */

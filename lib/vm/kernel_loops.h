@@ -1,5 +1,6 @@
 /* The loops themselves, compiled once by each file that includes this. Such a file defines
- * KERNEL_TABLE, the name of the table to make, and KERNEL_NAME, what the table is called.
+ * KERNEL_TABLE, the name of the table to make, KERNEL_NAME, what the table is called, and
+ * KERNEL_VECTOR, how many bytes its vectors have.
  *
  * A loop's operands may be its destination, element by element, so `restrict` would be a lie;
  * NO_CARRY says what is true. -ffp-contract=off keeps every operation's own rounding, whatever
@@ -14,18 +15,26 @@
 #include "vm/arith.h"
 #include "vm/curve.h"
 #include "vm/kernel.h"
+#include "vm/kernel_noise.h"
 
-#define READ0
-#define READ1 const T a = (T)pa[i];
-#define READ2 READ1 const T b = (T)pb[i];
-#define READ3 READ2 const T c = (T)pc[i];
+#define READ0 const T a = 0, b = 0, c = 0;
+#define READ1 const T a = (T)pa[i], b = 0, c = 0;
+#define READ2 const T a = (T)pa[i], b = (T)pb[i], c = 0;
+#define READ3 const T a = (T)pa[i], b = (T)pb[i], c = (T)pc[i];
 
 #define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
+#define JOIN(a, b)  JOIN_(a, b)
 
 /* A loop over arity arrays of E that computes in T, named after the operation and the
- * type in use. */
+ * type in use; and its function of one element, with _at in the name. */
 #define LOOP(name, arity, expression)                                                              \
+    static inline T JOIN(name##_at, SUFFIX)(const T a, const T b, const T c, const T k0,           \
+                                            const T k1, const T k2, const T k3)                    \
+    {                                                                                              \
+        (void)a, (void)b, (void)c, (void)k0, (void)k1, (void)k2, (void)k3;                         \
+        return expression;                                                                         \
+    }                                                                                              \
+                                                                                                   \
     static void JOIN(name, SUFFIX)(void *dst, const void *va, const void *vb, const void *vc,      \
                                    const void *vk, int64_t n)                                      \
     {                                                                                              \
@@ -36,7 +45,7 @@
         (void)pa, (void)pb, (void)pc, (void)k0, (void)k1, (void)k2, (void)k3;                      \
         NO_CARRY for (int64_t i = 0; i < n; i++)                                                   \
         {                                                                                          \
-            READ##arity d[i] = (E)(expression);                                                    \
+            READ##arity d[i] = (E)JOIN(name##_at, SUFFIX)(a, b, c, k0, k1, k2, k3);                \
         }                                                                                          \
     }
 
@@ -54,8 +63,7 @@
             int far = 0;                                                                           \
             for (int64_t i = 0; i < m; i++)                                                        \
                 far |= !(fabs((double)pa[i]) <= CURVE_TURNS_MAX);                                  \
-            NO_CARRY for (int64_t i = 0; i < m && !far; i++)                                       \
-                d[i] = OF_T(curve_##name)(pa[i]);                                                  \
+            NO_CARRY for (int64_t i = 0; i < m && !far; i++) d[i] = OF_T(curve_##name)(pa[i]);     \
             for (int64_t i = 0; i < m && far; i++)                                                 \
                 d[i] = OF_T(curve_any_##name)(pa[i]);                                              \
         }                                                                                          \
@@ -97,21 +105,21 @@ enum { TURN_BLOCK = 256 };
 #define ARITHMETIC_LOOPS                                                                           \
     LOOP(add, 2, a + b)                                                                            \
     LOOP(sub, 2, a - b)                                                                            \
-    LOOP(mul, 2, a * b)                                                                            \
+    LOOP(mul, 2, a *b)                                                                             \
     LOOP(div, 2, a / b)                                                                            \
     LOOP(sqrt, 1, OF_T(sqrt)(a))                                                                   \
-    LOOP(lin1, 1, a * k0 + k1)                                                                     \
-    LOOP(lin2, 2, a * k0 + b * k1)                                                                 \
+    LOOP(lin1, 1, a *k0 + k1)                                                                      \
+    LOOP(lin2, 2, a *k0 + b * k1)                                                                  \
     LOOP(lin3, 3, (a * k0 + b * k1) + c * k2)                                                      \
-    LOOP(muladd, 3, a * k0 + (b * k1) * c)                                                         \
-    LOOP(divadd, 3, a * k0 + (b * k1) / c)                                                         \
+    LOOP(muladd, 3, a *k0 + (b * k1) * c)                                                          \
+    LOOP(divadd, 3, a *k0 + (b * k1) / c)                                                          \
     LOOP(scalemul, 2, (a * k0) * b)                                                                \
     LOOP(scalediv, 2, (a * k0) / b)                                                                \
     LOOP(divk, 1, a / k0)                                                                          \
     LOOP(kdiv, 1, k0 / a)                                                                          \
     LOOP(root, 1, OF_T(sqrt)(a + k0) + k1)                                                         \
     LOOP(rootdiv, 2, (a * k0) / (OF_T(sqrt)(b + k1) + k2))                                         \
-    LOOP(rootdivadd, 3, a * k0 + (b * k1) / (OF_T(sqrt)(c + k2) + k3))
+    LOOP(rootdivadd, 3, a *k0 + (b * k1) / (OF_T(sqrt)(c + k2) + k3))
 
 #define FLOAT_LOOPS                                                                                \
     COMMON_LOOPS                                                                                   \
@@ -133,15 +141,15 @@ enum { TURN_BLOCK = 256 };
     LOOP(round, 1, OF_T(rint)(a))                                                                  \
     LOOP(isfinite, 1, (T)(a - a == 0))                                                             \
     LOOP(isnan, 1, (T)(a != a))                                                                    \
-    LOOP(clipk, 1, a * k2 > k1 ? k1 : a * k2 < k0 ? k0 : a * k2)
+    LOOP(clipk, 1, a *k2 > k1 ? k1 : a * k2 < k0 ? k0 : a * k2)
 
 /* ---- float32 --------------------------------------------------------------------------------- */
 
 /* The function of <math.h> or arith.h for T. */
 #define OF_T(function) function##f
-#define T float
-#define E T
-#define SUFFIX _f32
+#define T              float
+#define E              T
+#define SUFFIX         _f32
 FLOAT_LOOPS
 #undef OF_T
 #undef T
@@ -151,16 +159,16 @@ FLOAT_LOOPS
 /* ---- float64 --------------------------------------------------------------------------------- */
 
 #define OF_T(function) function
-#define T double
-#define E T
-#define SUFFIX _f64
+#define T              double
+#define E              T
+#define SUFFIX         _f64
 FLOAT_LOOPS
 #undef E
 #undef SUFFIX
 
 /* ---- float32 arrays, computed in binary64 ---------------------------------------------------- */
 
-#define E float
+#define E      float
 #define SUFFIX _wide
 ARITHMETIC_LOOPS
 #undef T
@@ -169,8 +177,8 @@ ARITHMETIC_LOOPS
 
 /* ---- int64 ----------------------------------------------------------------------------------- */
 
-#define T int64_t
-#define E T
+#define T      int64_t
+#define E      T
 #define SUFFIX _i64
 COMMON_LOOPS
 LOOP(abs, 1, a < 0 ? arith_sub(0, a) : a)
@@ -197,39 +205,79 @@ LOOP(clipki, 1, a > k1 ? k1 : a < k0 ? k0 : a)
 #ifdef HAVE_SHUFFLES
 typedef float lanes __attribute__((vector_size(4 * KERNEL_LANES)));
 
-/* A square of terms is turned, so that one addition serves all lanes. */
-static void sum_lanes(float *sums, const float *terms, int64_t stride, int64_t n)
+/* KERNEL_LANES terms of each lane are turned, so that one addition serves all lanes. */
+static inline void add_turned(lanes *total, const kernel_terms *t, int64_t i)
 {
-    lanes total, x[8], y[8];
-    memcpy(&total, sums, sizeof total);
-    for (int64_t i = 0; i < n; i += KERNEL_LANES) {
-        for (int l = 0; l < 8; l++)
-            memcpy(&x[l], terms + l * stride + i, sizeof x[l]);
-        for (int l = 0; l < 8; l += 2) {
-            y[l] = __builtin_shufflevector(x[l], x[l + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-            y[l + 1] = __builtin_shufflevector(x[l], x[l + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-        }
-        for (int l = 0; l < 8; l += 4) {
-            x[l] = __builtin_shufflevector(y[l], y[l + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-            x[l + 1] = __builtin_shufflevector(y[l], y[l + 2], 2, 3, 10, 11, 6, 7, 14, 15);
-            x[l + 2] = __builtin_shufflevector(y[l + 1], y[l + 3], 0, 1, 8, 9, 4, 5, 12, 13);
-            x[l + 3] = __builtin_shufflevector(y[l + 1], y[l + 3], 2, 3, 10, 11, 6, 7, 14, 15);
-        }
-        for (int l = 0; l < 4; l++)
-            total += __builtin_shufflevector(x[l], x[l + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-        for (int l = 0; l < 4; l++)
-            total += __builtin_shufflevector(x[l], x[l + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    lanes x[8], y[8];
+    for (int l = 0; l < 8; l++)
+        memcpy(&x[l], t->x + l * t->stride + i, sizeof x[l]);
+    for (int l = 0; l < 8 && t->ahead && i % 16 == 0; l++)
+        __builtin_prefetch(t->x + l * t->stride + i + t->ahead, 0, 2);
+    for (int l = 0; l < 8 && t->squares; l++)
+        x[l] *= x[l];
+    for (int l = 0; l < 8; l += 2) {
+        y[l] = __builtin_shufflevector(x[l], x[l + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+        y[l + 1] = __builtin_shufflevector(x[l], x[l + 1], 2, 10, 3, 11, 6, 14, 7, 15);
     }
-    memcpy(sums, &total, sizeof total);
+    for (int l = 0; l < 8; l += 4) {
+        x[l] = __builtin_shufflevector(y[l], y[l + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+        x[l + 1] = __builtin_shufflevector(y[l], y[l + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+        x[l + 2] = __builtin_shufflevector(y[l + 1], y[l + 3], 0, 1, 8, 9, 4, 5, 12, 13);
+        x[l + 3] = __builtin_shufflevector(y[l + 1], y[l + 3], 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+    for (int l = 0; l < 4; l++)
+        *total += __builtin_shufflevector(x[l], x[l + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    for (int l = 0; l < 4; l++)
+        *total += __builtin_shufflevector(x[l], x[l + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+}
+
+/* count is known where this is inlined, so that all totals stay in registers. */
+static inline __attribute__((always_inline)) void sum_some(const kernel_terms *terms, int count,
+                                                           int64_t n)
+{
+    lanes total[KERNEL_SUMS];
+    for (int s = 0; s < count; s++)
+        memcpy(&total[s], terms[s].sums, sizeof total[s]);
+    /* Both halves of a cache line one behind the other: lanes that begin at multiples of a page
+     * share their places in the first cache, which has no more than for one of the terms. */
+    for (int64_t i = 0; i < n; i += 2 * KERNEL_LANES) {
+#pragma GCC unroll 4
+        for (int s = 0; s < count; s++) {
+            add_turned(&total[s], &terms[s], i);
+            if (i + KERNEL_LANES < n)
+                add_turned(&total[s], &terms[s], i + KERNEL_LANES);
+        }
+    }
+    for (int s = 0; s < count; s++)
+        memcpy(terms[s].sums, &total[s], sizeof total[s]);
+}
+
+static void sum_lanes(const kernel_terms *terms, int count, int64_t n)
+{
+    if (count == 1)
+        sum_some(terms, 1, n);
+    else if (count == 2)
+        sum_some(terms, 2, n);
+    else if (count == 3)
+        sum_some(terms, 3, n);
+    else
+        sum_some(terms, 4, n);
 }
 #else
-static void sum_lanes(float *sums, const float *terms, int64_t stride, int64_t n)
+static void sum_lanes(const kernel_terms *terms, int count, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++)
-        for (int l = 0; l < KERNEL_LANES; l++)
-            sums[l] += terms[l * stride + i];
+    for (int s = 0; s < count; s++)
+        for (int64_t i = 0; i < n; i++)
+            for (int l = 0; l < KERNEL_LANES; l++) {
+                float x = terms[s].x[l * terms[s].stride + i];
+                terms[s].sums[l] += terms[s].squares ? x * x : x;
+            }
 }
 #endif
+
+/* ---- Whole programs -------------------------------------------------------------------------- */
+
+#include "vm/kernel_whole.h"
 
 /* An entry stands in the table of a type when its line in op_list.h has the letter of the type. */
 #define ENTRY_F(...) __VA_ARGS__
@@ -250,6 +298,8 @@ const kernel_table KERNEL_TABLE = {
         [KERNEL_WIDE] = {PROG_OPS(ENTRY_WIDE) KERNEL_MAP(ENTRY_WIDE)},
     },
     sum_lanes,
+    normals,
+    whole_loops,
 };
 
 #endif

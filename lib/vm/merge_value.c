@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "vm/element.h"
 #include "vm/merge_sort.h"
 
 #define RANGE_MOST 100000

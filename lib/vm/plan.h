@@ -8,9 +8,14 @@
  * earlier pass stored, if there is one; a store waits for the last pass that still reads the old
  * contents of its array. So a pass costs reads of the arrays it needs and no temporary array.
  *
+ * In host memory, where the processor may be slower than the memory, passes have lean forms as
+ * well: values with divisions and roots are kept in temporary arrays, up to a size, and sums of
+ * what an array holds, or of its squares, read the array. All results are the same bits.
+ *
  * Worked example, LAMB: pass 0 reads weight, gradient, mean, var, writes mean and var, and sums the
  * squares of the weight and of the direction; pass 1 reads weight, mean and var, computes the
- * direction again, and writes the weight.
+ * direction again, and writes the weight. Lean: pass 0 writes the direction, too; pass 1 reads
+ * weight and direction.
  *
  * Sums: in element order within blocks of PLAN_CHUNK consecutive elements, then the results of the
  * blocks from left to right.
@@ -43,7 +48,7 @@ enum {
     PLAN_ROW_PRINT = PLAN_ROW_BEGIN + PLAN_MAX_STATES, /* written: a number to be printed: one of
                                                           each row, or of the whole array */
     PLAN_ROW_PRINT_PRESENT =
-        PLAN_ROW_PRINT + PLAN_MAX_PRINTS,                   /* written: one of each present row */
+        PLAN_ROW_PRINT + PLAN_MAX_PRINTS, /* written: one of each present row */
     PLAN_COLUMN_STATE =
         PLAN_ROW_PRINT_PRESENT + PLAN_MAX_PRINTS, /* and on: what a state holds for the column */
     PLAN_PRIVATE = PLAN_COLUMN_STATE + PLAN_MAX_STATES, /* used inside plans */
@@ -129,15 +134,16 @@ typedef struct plan_arrays {
     void *states[PLAN_MAX_STATES]; /* of the rule's type; a row state has one number a row */
     void *prints[PLAN_MAX_PRINTS]; /* PLAN_PRINT: of present rows those alone, end to end */
     kv_dtype print_dtypes[PLAN_MAX_PRINTS]; /* of numbers: the rule's type */
-    int64_t size;                  /* elements */
-    int64_t row;                   /* elements of one row; 1 when size is 0 */
+    int64_t size;                           /* elements */
+    int64_t row;                            /* elements of one row; 1 when size is 0 */
     bool far; /* no cache holds them, be it that others are worked on in between */
 
     /* The elements from … from + n - 1 of the input, n at most PLAN_CHUNK, as input_dtype; absent
      * rows are zeros. `room` is memory for n of them, to be used or not. */
     const void *(*input)(void *arg, int64_t from, int64_t n, void *room);
     kv_dtype input_dtype;
-    int64_t room_bytes; /* of room, beside n elements of 8 bytes each */
+    const void *input_lies; /* all of the input, if it lies in memory as it is; or NULL */
+    int64_t room_bytes;     /* of room, beside n elements of 8 bytes each */
 
     /* With `rows present` and a row_sparse input: the ids of its rows, ascending, and the elements
      * from … of those rows laid end to end. rows NULL: every row is present. */

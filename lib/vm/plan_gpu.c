@@ -1,6 +1,8 @@
 /* From keys to jobs: those of one kernel meet in the list, whose stages are the passes. */
 #include "vm/plan_gpu.h"
 
+#include <string.h>
+
 #include "base/kv_assert.h"
 #include "vm/plan_pass.h"
 
@@ -13,13 +15,23 @@ enum {
 /* The stages of a pass: sums of values for a kernel by rows, the kernels, sums of their terms. */
 enum { SUM_VALUES, NUMBERS, ELEMENTS, CHUNKS, ALL, STAGES };
 
+/* A kernel, and the facts about its text that each job needs: to find them takes longer than to
+ * make the job. */
+typedef struct plan_kernel {
+    const gpu_rule *rule; /* NULL: nothing to do */
+    const int16_t *slots;
+    int nslots;
+    int64_t nwords;
+    bool shares;         /* keys of one plan have the same words */
+    const double *words; /* those of kernels.words_of */
+} plan_kernel;
+
 /* The kernels of plans that have the same texts: some rules make a plan for every key. */
 typedef struct kernels {
     const plan *plan; /* NULL: none */
     plan_input input;
-    const gpu_rule *rule[MOST_KERNELS]; /* or NULL: nothing to do */
-    const plan *words_of;               /* the plan that the words belong to, which keys share */
-    const double *words[MOST_KERNELS];
+    const plan *words_of;
+    plan_kernel of[MOST_KERNELS];
 } kernels;
 
 /* The place of the numbers and terms of an item in the room. Items that do not fit beside each
@@ -66,7 +78,7 @@ static int compile_all(kernels *k, const gpu_ops *gpu, int id, const plan *p, pl
     *k = (kernels){.input = input};
     for (int i = 0; i < plan_text_kernels(p) && !rc; i++)
         if (plan_text_has(p, i))
-            rc = compile(&k->rule[i], gpu, id, p, i, input, e);
+            rc = compile(&k->of[i].rule, gpu, id, p, i, input, e);
     k->plan = rc ? NULL : p;
     return rc;
 }
@@ -79,6 +91,22 @@ int plan_gpu_prepare(const gpu_ops *gpu, int id, const plan *p, plan_input input
                                                : compile_all(&unused, gpu, id, p, input, e);
 }
 
+/* Fills in the facts about the text of a kernel. */
+static int read_kernel(run *r, plan_kernel *k, const plan *p, int which, kv_err *e)
+{
+    int16_t slots[PLAN_MAX_SLOTS];
+    k->nslots = plan_text_slots(p, which, slots);
+    k->nwords = plan_text_words(p, which);
+    k->shares = plan_text_is_shared(p, which);
+    size_t bytes = (size_t)k->nslots * sizeof *slots;
+    int16_t *kept = arena_alloc(&r->list->memory, bytes, e);
+    if (!kept)
+        return KV_E_MEMORY;
+    memcpy(kept, slots, bytes);
+    k->slots = kept;
+    return KV_OK;
+}
+
 static int find_kernels(run *r, const plan_gpu_item *item, kernels **out, kv_err *e)
 {
     for (int i = 0; i < RECENT; i++) {
@@ -88,7 +116,11 @@ static int find_kernels(run *r, const plan_gpu_item *item, kernels **out, kv_err
             return KV_OK;
     }
     *out = &r->recent[r->nrecent++ % RECENT];
-    return compile_all(*out, r->list->gpu, r->id, item->plan, item->input, e);
+    int rc = compile_all(*out, r->list->gpu, r->id, item->plan, item->input, e);
+    for (int i = 0; i < plan_text_kernels(item->plan) && !rc; i++)
+        if ((*out)->of[i].rule)
+            rc = read_kernel(r, &(*out)->of[i], item->plan, i, e);
+    return rc;
 }
 
 /* ---- The room: of each item its numbers, the sums of chunks, then the terms ---- */
@@ -205,16 +237,15 @@ static void *array_of(const run *r, int64_t item, const plan_pass *pass, int slo
 }
 
 /* The arrays of a kernel, and the numbers behind them. */
-static int add_arrays(run *r, gpu_job *job, int64_t item, int kernel, kv_err *e)
+static int add_arrays(run *r, gpu_job *job, int64_t item, const plan_pass *pass,
+                      const plan_kernel *k, kv_err *e)
 {
-    const plan *p = r->items[item].plan;
-    int16_t slots[PLAN_MAX_SLOTS];
-    int n = plan_text_slots(p, kernel, slots);
+    int n = k->nslots;
     void **arrays = arena_alloc(&r->list->memory, (size_t)(n + 1) * sizeof *arrays, e);
     if (!arrays)
         return KV_E_MEMORY;
     for (int s = 0; s < n; s++)
-        arrays[s] = array_of(r, item, &p->pass[kernel / 2], slots[s]);
+        arrays[s] = array_of(r, item, pass, k->slots[s]);
     arrays[n] = numbers_of(r, item);
     job->more = arrays;
     job->nmore = n + 1;
@@ -222,19 +253,20 @@ static int add_arrays(run *r, gpu_job *job, int64_t item, int kernel, kv_err *e)
 }
 
 /* Neighbours that have one plan share the words. */
-static int add_words(run *r, gpu_job *job, const plan_gpu_item *item, int kernel, kernels *k,
+static int add_words(run *r, gpu_job *job, const plan_gpu_item *item, int which, kernels *own,
                      kv_err *e)
 {
     const plan *p = item->plan;
-    job->nnumbers = plan_text_words(p, kernel);
-    job->numbers = k->words_of == p && plan_text_is_shared(p, kernel) ? k->words[kernel] : NULL;
+    plan_kernel *k = &own->of[which];
+    job->nnumbers = k->nwords;
+    job->numbers = own->words_of == p && k->shares ? k->words : NULL;
     if (job->numbers)
         return KV_OK;
     double *words = arena_alloc(&r->list->memory, (size_t)job->nnumbers * sizeof *words, e);
     if (!words)
         return KV_E_MEMORY;
-    plan_text_fill(words, p, kernel, item->arrays->seed, item->arrays->t);
-    job->numbers = k->words[kernel] = words;
+    plan_text_fill(words, p, which, item->arrays->seed, item->arrays->t);
+    job->numbers = k->words = words;
     return KV_OK;
 }
 
@@ -272,11 +304,11 @@ static const int64_t *find_rows(run *r, const plan_gpu_item *item, int64_t n, kv
 }
 
 /* The elements of a kernel over elements, or by rows. */
-static int add_elements(run *r, gpu_job *job, int64_t item, int kernel, kv_err *e)
+static int add_elements(run *r, gpu_job *job, int64_t item, int which, kv_err *e)
 {
     const plan_gpu_item *of = &r->items[item];
     const plan_arrays *a = of->arrays;
-    plan_form form = plan_text_form(of->plan, kernel, of->input);
+    plan_form form = plan_text_form(of->plan, which, of->input);
     *job = (gpu_job){.n = a->size, .src = of->values, .nsrc = of->nvalues};
     if (form == PLAN_ROWS_ALL && !of->plan->by_rows)
         return KV_OK;
@@ -294,17 +326,17 @@ static int add_elements(run *r, gpu_job *job, int64_t item, int kernel, kv_err *
     return job->index ? KV_OK : KV_E_MEMORY;
 }
 
-static int add_kernel(run *r, int64_t item, int kernel, kernels *k, kv_err *e)
+static int add_kernel(run *r, int64_t item, int which, kernels *k, kv_err *e)
 {
     const plan_gpu_item *of = &r->items[item];
-    gpu_launch as = launch_of(r, item, kernel / 2, NUMBERS + kernel % 2);
+    gpu_launch as = launch_of(r, item, which / 2, NUMBERS + which % 2);
     gpu_job job = {.n = 1};
-    bool elements = of->plan->by_rows || kernel % 2;
-    int rc = elements ? add_elements(r, &job, item, kernel, e) : KV_OK;
-    if (rc || (rc = add_arrays(r, &job, item, kernel, e)) ||
-        (rc = add_words(r, &job, of, kernel, k, e)))
+    bool elements = of->plan->by_rows || which % 2;
+    int rc = elements ? add_elements(r, &job, item, which, e) : KV_OK;
+    if (rc || (rc = add_arrays(r, &job, item, &of->plan->pass[which / 2], &k->of[which], e)) ||
+        (rc = add_words(r, &job, of, which, k, e)))
         return rc;
-    as.rule = k->rule[kernel];
+    as.rule = k->of[which].rule;
     return gpu_list_add(r->list, &as, &job, e);
 }
 
@@ -343,7 +375,7 @@ static int add_item(run *r, int64_t item, kv_err *e)
     int rc = find_kernels(r, &r->items[item], &k, e);
     r->rows = NULL;
     for (int i = 0; i < plan_text_kernels(p) && !rc; i++)
-        if (plan_text_has(p, i))
+        if (k->of[i].rule)
             rc = add_kernel(r, item, i, k, e);
     for (int i = 0; i < p->npasses && !p->by_rows; i++)
         for (int s = 0; s < p->pass[i].nsums && !rc; s++)

@@ -10,11 +10,22 @@
 #define PLAN_MAX_NUMBERS 160
 #define PLAN_MAX_SLOTS   640
 
+/* Values that passes keep for later ones; what is beyond is computed again. */
+#define PLAN_MAX_KEPT 4
+#define PLAN_KEPT     (PLAN_PRIVATE + 2 * PLAN_MAX_NUMBERS) /* their slots: below PLAN_MERGE */
+
+/* Memory for all of them in one run: about as much as the caches of a processor hold, so that a
+ * large array does not cost as much again. What is behind is computed again. */
+#define PLAN_KEPT_BYTES (16 << 20)
+
 /* A reduction of whole arrays, or of those of rows. */
 typedef struct plan_total {
     int16_t number; /* the number that it gives */
-    uint8_t fold;   /* a plan_fold; PLAN_SUM but in plans of merges */
-    int64_t order;  /* of PLAN_ORDER and PLAN_LEAST */
+    int16_t array;  /* lean passes: the slot of an array whose elements, or their squares, are the
+                       terms, so that no program writes them; or -1 */
+    bool squares;
+    uint8_t fold;  /* a plan_fold; PLAN_SUM but in plans of merges */
+    int64_t order; /* of PLAN_ORDER and PLAN_LEAST */
 } plan_total;
 
 typedef struct plan_pass {
@@ -22,12 +33,15 @@ typedef struct plan_pass {
     prog *elements; /* or NULL */
     bool present;   /* over the elements of the present rows */
     bool reads_input;
-    int nslots;     /* of elements */
+    int nslots; /* of elements */
     /* The meaning of each of its slots (plan.h); PLAN_PRIVATE + i is number i, PLAN_PRIVATE +
-     * PLAN_MAX_NUMBERS + i the terms of sum i. */
+     * PLAN_MAX_NUMBERS + i the terms of sum i, PLAN_KEPT + i value i that is kept. */
     int16_t *slot;
     int nsums;
     plan_total *sum;
+    /* The same for host memory, with values that are kept and sums of what arrays hold; or NULL.
+     * Not for the rows of a row_sparse input. */
+    struct plan_pass *lean;
 } plan_pass;
 
 /* A slot from PLAN_ROW_STATE on, and the number that it is read into before a row, or written from
@@ -51,8 +65,11 @@ struct plan {
     int64_t program_bytes; /* of scratch memory for any of its programs */
     uint8_t number_type[2 * PLAN_MAX_NUMBERS];
     plan_row row[PLAN_MAX_ROWS];
-    int most_passes;
-    plan_pass pass[]; /* most_passes of them */
+    int nkept;       /* values that are kept */
+    bool wide_kept;  /* there are float64 ones */
+    bool sums_input; /* a lean pass has a sum whose terms are those of the input */
+    int most_passes, all_passes;
+    plan_pass pass[]; /* most_passes of them, then lean ones: all_passes */
 };
 
 #endif

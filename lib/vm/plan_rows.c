@@ -52,14 +52,15 @@ static void move_rows(const runner *r, bool write)
 
 /* ---- Batches of rows ------------------------------------------------------------------------- */
 
-/* For each of n elements the number of its row: x[0] for the first `row` of them, and so on. */
-static void spread_floats(float *to, const kernel_table *kernels, const float *x, int64_t n,
-                          int64_t row)
+/* For each of n elements the number of its row: x[0] for those of the first row, of which `skip`
+ * are left out, and so on. */
+static void spread_floats(float *to, const kernel_table *kernels, const float *x, int64_t skip,
+                          int64_t n, int64_t row)
 {
     kernel_loop *fill = kernels->run[PROG_F32][KERNEL_FILL];
-    for (; n > 0; n -= row, to += row, x++) {
+    for (int64_t m; n > 0; n -= m, to += m, x++, skip = 0) {
         float k[KERNEL_CONSTANTS] = {*x};
-        int64_t m = n < row ? n : row;
+        m = n < row - skip ? n : row - skip;
         if (m >= KERNEL_LANES)
             fill(to, to, to, to, k, m);
         else
@@ -68,15 +69,17 @@ static void spread_floats(float *to, const kernel_table *kernels, const float *x
     }
 }
 
-static void spread_words(uint64_t *to, const uint64_t *x, int64_t n, int64_t row)
+static void spread_words(uint64_t *to, const uint64_t *x, int64_t skip, int64_t n, int64_t row)
 {
-    for (; n > 0; n -= row, to += row, x++)
-        for (int64_t i = 0; i < row && i < n; i++)
+    for (int64_t m; n > 0; n -= m, to += m, x++, skip = 0) {
+        m = n < row - skip ? n : row - skip;
+        for (int64_t i = 0; i < m; i++)
             to[i] = *x;
+    }
 }
 
-/* The numbers that a pass reads, for n elements from row j of the batch on. */
-static void spread_numbers(runner *r, const plan_pass *pass, int64_t j, int64_t n)
+/* The numbers that a pass reads, for n elements from number `skip` of row j of the batch on. */
+static void spread_numbers(runner *r, const plan_pass *pass, int64_t j, int64_t skip, int64_t n)
 {
     for (int s = 0; s < pass->nslots; s++) {
         int i = pass->slot[s] - PLAN_PRIVATE;
@@ -88,72 +91,127 @@ static void spread_numbers(runner *r, const plan_pass *pass, int64_t j, int64_t 
         if (r->a->row == 1)
             memcpy(to, x, (size_t)n * bytes);
         else if (bytes == 4)
-            spread_floats(to, pass->elements->kernels, x, n, r->a->row);
+            spread_floats(to, pass->elements->kernels, x, skip, n, r->a->row);
         else
-            spread_words(to, x, n, r->a->row);
+            spread_words(to, x, skip, n, r->a->row);
     }
 }
 
-/* sums[l] += each of the n terms of lane l, one after the other. */
-static void add_float_lanes(float *sums, const kernel_table *kernels, const float *terms,
-                            int64_t stride, int64_t lanes, int64_t n)
+/* A sum of some rows of the batch, from row j on: their terms, or what those are the squares of,
+ * begin `stride` elements apart. */
+typedef struct row_sum {
+    const void *x;
+    int64_t j, stride;
+    int64_t ahead; /* of kernel_terms */
+    bool squares;
+} row_sum;
+
+/* Elements of a long row for which the memory is asked ahead; of shorter ones, the next groups. */
+enum { ROW_AHEAD = 256 };
+
+static row_sum sum_of(runner *r, const plan_pass *pass, int s, int64_t j, int64_t skip,
+                      int64_t stride)
 {
-    int64_t done = lanes == GROUP ? n - n % GROUP : 0; /* 0 for n < GROUP */
-    if (done > 0)
-        kernels->sum(sums, terms, stride, done);
+    /* rows are neighbours where arrays hold the terms */
+    int64_t row = r->a->row;
+    chunk c = {.from = r->batch.row[j] * row + skip, .term = j * stride};
+    bool array = pass->sum[s].array >= 0;
+    int64_t next = row < ROW_AHEAD ? row * KERNEL_SUMS * GROUP : ROW_AHEAD;
+    return (row_sum){.x = plan_work_terms(r, pass, s, &c),
+                     .j = j,
+                     .stride = array ? row : stride,
+                     .ahead = array && r->a->far ? next : 0,
+                     .squares = pass->sum[s].squares};
+}
+
+/* The same n terms further on. */
+static void add_floats(float *sums, const row_sum *own, int64_t lanes, int64_t from, int64_t n)
+{
     for (int64_t l = 0; l < lanes; l++) {
+        const float *x = (const float *)own->x + l * own->stride;
         float sum = sums[l];
-        for (int64_t i = done; i < n; i++)
-            sum += terms[l * stride + i];
+        for (int64_t i = from; i < n; i++)
+            sum += own->squares ? x[i] * x[i] : x[i];
         sums[l] = sum;
     }
 }
 
-static void add_double_lanes(double *sums, const double *terms, int64_t stride, int64_t lanes,
-                             int64_t n)
+static void add_doubles(double *sums, const row_sum *own, int64_t lanes, int64_t n)
 {
-    int64_t done = lanes == GROUP ? n : 0;
-    for (int64_t i = 0; i < done; i++)
+    const double *x = own->x;
+    int64_t stride = own->stride;
+    for (int64_t i = 0; i < n && lanes == GROUP; i++)
         for (int l = 0; l < GROUP; l++)
-            sums[l] += terms[l * stride + i];
-    for (int64_t l = 0; l < lanes; l++)
-        for (int64_t i = done; i < n; i++)
-            sums[l] += terms[l * stride + i];
+            sums[l] += own->squares ? x[l * stride + i] * x[l * stride + i] : x[l * stride + i];
+    for (int64_t l = 0; l < lanes && lanes < GROUP; l++)
+        for (int64_t i = 0; i < n; i++)
+            sums[l] += own->squares ? x[l * stride + i] * x[l * stride + i] : x[l * stride + i];
 }
 
-/* Adds the blocks of n terms of the rows from j on, `stride` apart, to the rows' sums. A block
- * begins at 0: the sums that it is added to are 0 when it is the only one, so that it stays. */
-static void add_blocks(runner *r, const plan_pass *pass, int64_t j, int64_t stride, int64_t n)
+/* Adds the blocks of n terms of up to KERNEL_SUMS groups of rows to their sums. A block begins at
+ * 0: the sums that it is added to are 0 when it is the only one, so that it stays. */
+static void add_float_groups(const kernel_table *kernels, float *sums, const row_sum *own,
+                             int count, int64_t rows, int64_t n)
 {
-    int64_t lanes = r->batch.n - j < GROUP ? r->batch.n - j : GROUP;
+    float block[KERNEL_SUMS][GROUP] = {{0}};
+    kernel_terms terms[KERNEL_SUMS];
+    int64_t done = n - n % GROUP; /* 0 for n < GROUP */
+    int whole = 0;
+    for (; whole < count && rows - own[whole].j >= GROUP; whole++)
+        terms[whole] = (kernel_terms){block[whole], own[whole].x, own[whole].stride,
+                                      own[whole].ahead, own[whole].squares};
+    if (whole > 0 && done > 0)
+        kernels->sum(terms, whole, done);
+    for (int k = 0; k < count; k++) {
+        int64_t lanes = rows - own[k].j < GROUP ? rows - own[k].j : GROUP;
+        add_floats(block[k], &own[k], lanes, k < whole ? done : 0, n);
+        for (int64_t l = 0; l < lanes; l++)
+            sums[own[k].j + l] += block[k][l];
+    }
+}
+
+/* The blocks of n terms of all rows of the batch. */
+static void add_blocks(runner *r, const plan_pass *pass, const kernel_table *kernels, int64_t skip,
+                       int64_t stride, int64_t n)
+{
+    int64_t rows = r->batch.n;
     for (int s = 0; s < pass->nsums; s++) {
-        void *cell = r->batch.cell[pass->sum[s].number];
-        const void *terms = plan_work_terms(r, pass, s, j * stride);
-        if (r->p->number_type[pass->sum[s].number] == PROG_F32) {
-            float block[GROUP] = {0}, *sum = (float *)cell + j;
-            add_float_lanes(block, pass->elements->kernels, terms, stride, lanes, n);
-            for (int64_t l = 0; l < lanes; l++)
-                sum[l] += block[l];
-        } else {
-            double block[GROUP] = {0}, *sum = (double *)cell + j;
-            add_double_lanes(block, terms, stride, lanes, n);
-            for (int64_t l = 0; l < lanes; l++)
-                sum[l] += block[l];
+        int number = pass->sum[s].number;
+        bool single = r->p->number_type[number] == PROG_F32;
+        row_sum own[KERNEL_SUMS];
+        for (int64_t j = 0; j < rows;) {
+            int count = 0;
+            for (; count < KERNEL_SUMS && j < rows; count++, j += GROUP)
+                own[count] = sum_of(r, pass, s, j, skip, stride);
+            if (single) {
+                add_float_groups(kernels, r->batch.cell[number], own, count, rows, n);
+                continue;
+            }
+            for (int k = 0; k < count; k++) {
+                int64_t lanes = rows - own[k].j < GROUP ? rows - own[k].j : GROUP;
+                double block[GROUP] = {0}, *sum = (double *)r->batch.cell[number] + own[k].j;
+                add_doubles(block, &own[k], lanes, n);
+                for (int64_t l = 0; l < lanes; l++)
+                    sum[l] += block[l];
+            }
         }
     }
 }
 
-/* The same for a whole batch of rows of few elements, which no lanes are worth setting up for. */
+/* The same for rows of few elements, which no lanes are worth setting up for. */
 static void add_few(runner *r, const plan_pass *pass)
 {
     int64_t row = r->a->row;
     for (int s = 0; s < pass->nsums; s++) {
         void *cell = r->batch.cell[pass->sum[s].number];
-        const void *terms = plan_work_terms(r, pass, s, 0);
+        row_sum own = sum_of(r, pass, s, 0, 0, row);
         if (r->p->number_type[pass->sum[s].number] == PROG_F32)
-            add_float_lanes(cell, NULL, terms, row, r->batch.n, row);
+            add_floats(cell, &own, r->batch.n, 0, row);
         else
-            add_double_lanes(cell, terms, row, r->batch.n, row);
+            for (int64_t j = 0; j < r->batch.n; j++) {
+                row_sum one = sum_of(r, pass, s, j, 0, row);
+                add_doubles((double *)cell + j, &one, 1, row);
+            }
     }
 }
 
@@ -169,7 +227,7 @@ static void run_piece(runner *r, const plan_pass *pass, int64_t j, int64_t skip,
     if (pass->reads_input)
         c.input =
             present ? a->input_rows(a->arg, at, n, r->input) : a->input(a->arg, from, n, r->input);
-    spread_numbers(r, pass, j, n);
+    spread_numbers(r, pass, j, skip, n);
     plan_work_chunk(r, pass, &c);
 }
 
@@ -179,41 +237,44 @@ static bool takes_row(const runner *r, const plan_pass *pass, int64_t j)
     return !pass->present || r->batch.k[j] >= 0;
 }
 
-/* Rows of which GROUP or more fit a chunk: neighbours are one piece. */
-static void run_short_rows(runner *r, const plan_pass *pass)
+/* Rows of at most a chunk: neighbours are worked on together. */
+static void run_short_rows(runner *r, const plan_pass *pass, const kernel_table *kernels)
 {
     const batch *b = &r->batch;
     int64_t row = r->a->row;
-    for (int64_t j = 0, next; j < b->n; j = next) {
+    for (int64_t j = 0, next; j < b->n && pass->nslots > 0; j = next) {
         next = b->whole ? b->n : j + 1;
         if (!takes_row(r, pass, j))
             continue;
         while (next < b->n && b->row[next] == b->row[next - 1] + 1 && takes_row(r, pass, next))
             next++;
-        run_piece(r, pass, j, 0, (next - j) * row, j * row);
+        int64_t n = (next - j) * row;
+        for (int64_t i = 0; i < n; i += PLAN_CHUNK)
+            run_piece(r, pass, j + i / row, i % row, n - i < PLAN_CHUNK ? n - i : PLAN_CHUNK,
+                      j * row + i);
     }
     if (row < GROUP)
         add_few(r, pass);
-    for (int64_t j = 0; row >= GROUP && j < b->n; j += GROUP)
-        add_blocks(r, pass, j, row, row);
+    else
+        add_blocks(r, pass, kernels, 0, row, row);
 }
 
 /* Longer rows: a block of each, then the next one of each, so that sums run side by side. */
-static void run_long_rows(runner *r, const plan_pass *pass)
+static void run_long_rows(runner *r, const plan_pass *pass, const kernel_table *kernels)
 {
     int64_t row = r->a->row;
     for (int64_t skip = 0; skip < row; skip += PLAN_CHUNK) {
         int64_t n = row - skip < PLAN_CHUNK ? row - skip : PLAN_CHUNK;
-        for (int64_t j = 0; j < r->batch.n; j++)
+        for (int64_t j = 0; j < r->batch.n && pass->nslots > 0; j++)
             if (takes_row(r, pass, j))
                 run_piece(r, pass, j, skip, n, j * PLAN_CHUNK);
-        add_blocks(r, pass, 0, PLAN_CHUNK, n);
+        add_blocks(r, pass, kernels, skip, PLAN_CHUNK, n);
     }
 }
 
 static bool has_short_rows(const plan_arrays *a)
 {
-    return a->row <= PLAN_CHUNK / GROUP;
+    return a->row <= PLAN_CHUNK;
 }
 
 /* All passes of the rows of the batch. */
@@ -227,13 +288,16 @@ static void run_batch(runner *r)
             prog_run(pass->numbers, b->cell, b->n, r->scratch);
         if (!pass->elements)
             continue;
+        const kernel_table *kernels = pass->elements->kernels;
+        if (pass->lean && r->s->lean)
+            pass = pass->lean;
         for (int s = 0; s < pass->nsums; s++)
             memset(b->cell[pass->sum[s].number], 0,
                    (size_t)b->n * plan_work_number_bytes(r->p, pass->sum[s].number));
         if (has_short_rows(r->a))
-            run_short_rows(r, pass);
+            run_short_rows(r, pass, kernels);
         else
-            run_long_rows(r, pass);
+            run_long_rows(r, pass, kernels);
     }
     move_rows(r, true);
 }
@@ -284,7 +348,8 @@ void plan_rows_run(shared *s)
                    plan_work_batch_rows(a), 0};
     if (w.nrows == 0)
         return;
-    w.part = has_short_rows(a) ? w.batch * PART_CHUNKS : w.batch;
+    w.part = (PART_CHUNKS * PLAN_CHUNK / a->row + w.batch - 1) / w.batch * w.batch;
+    w.part = w.part > 0 ? w.part : w.batch;
     int64_t nparts = (w.nrows + w.part - 1) / w.part;
     if (plan_is_parallel(a->size) && nparts > 1)
         pool_run(nparts, run_rows_part, &w);

@@ -3,10 +3,14 @@
  * A pass goes through its elements chunk by chunk. What it goes through is an extent: the whole
  * array, one row, or the present rows laid end to end. In the last, a chunk is cut at the ends of
  * runs of neighbouring rows, since stored and states have gaps there while the input has none.
+ *
+ * Every other pass over a whole array goes from its end to its beginning, so that it finds in the
+ * caches what the one before it left there.
  */
 #include <string.h>
 
 #include "engine/pool.h"
+#include "vm/plan_gather.h"
 #include "vm/plan_grid.h"
 #include "vm/plan_rows.h"
 #include "vm/plan_work.h"
@@ -31,8 +35,9 @@ static void copy_numbers(shared *s, const plan_pass *pass)
             continue;
         char *to = s->copies + (int64_t)i * PROG_REG_BYTES;
         size_t bytes = plan_work_number_bytes(s->p, i);
-        for (size_t at = 0; at < PROG_REG_BYTES; at += bytes)
-            memcpy(to + at, &s->number[i], bytes);
+        memcpy(to, &s->number[i], bytes);
+        for (size_t at = bytes; at < PROG_REG_BYTES; at *= 2)
+            memcpy(to + at, to, at);
     }
 }
 
@@ -50,37 +55,31 @@ static void write_prints(const shared *s)
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
-static void add_float(total *t, const float *x, int64_t n)
+static void add_float(total *t, const float *x, int64_t n, bool squares)
 {
     float block = (float)t->block;
     for (int64_t i = 0; i < n; i++)
-        block += x[i];
+        block += squares ? x[i] * x[i] : x[i];
     t->block = block;
 }
 
-static void add_double(total *t, const double *x, int64_t n)
+static void add_double(total *t, const double *x, int64_t n, bool squares)
 {
     double block = t->block;
     for (int64_t i = 0; i < n; i++)
-        block += x[i];
+        block += squares ? x[i] * x[i] : x[i];
     t->block = block;
 }
 
 /* The sum of each of GROUP chunks of terms. */
-static void sum_floats(double *out, const kernel_table *kernels, const void *terms)
-{
-    float sum[GROUP] = {0};
-    kernels->sum(sum, terms, PLAN_CHUNK, PLAN_CHUNK);
-    for (int lane = 0; lane < GROUP; lane++)
-        out[lane] = sum[lane];
-}
-
-static void sum_doubles(double *out, const double *terms)
+static void sum_doubles(double *out, const double *terms, bool squares)
 {
     double sum[GROUP] = {0};
     for (int64_t i = 0; i < PLAN_CHUNK; i++)
-        for (int lane = 0; lane < GROUP; lane++)
-            sum[lane] += terms[lane * PLAN_CHUNK + i];
+        for (int lane = 0; lane < GROUP; lane++) {
+            double x = terms[lane * PLAN_CHUNK + i];
+            sum[lane] += squares ? x * x : x;
+        }
     memcpy(out, sum, sizeof sum);
 }
 
@@ -95,14 +94,14 @@ static void add_terms(runner *r, const plan_pass *pass, int64_t n)
 {
     for (int s = 0; s < pass->nsums; s++) {
         total *t = &r->totals[s];
-        const char *x = plan_work_terms(r, pass, s, 0);
+        const char *x = plan_work_terms(r, pass, s, &(chunk){0});
         bool single = r->p->number_type[pass->sum[s].number] == PROG_F32;
         for (int64_t left = n; left > 0;) {
             int64_t m = left < PLAN_CHUNK - t->n ? left : PLAN_CHUNK - t->n;
             if (single)
-                add_float(t, (const float *)(const void *)x, m);
+                add_float(t, (const float *)(const void *)x, m, false);
             else
-                add_double(t, (const double *)(const void *)x, m);
+                add_double(t, (const double *)(const void *)x, m, false);
             t->n += m;
             x += m * (single ? 4 : 8);
             left -= m;
@@ -112,15 +111,15 @@ static void add_terms(runner *r, const plan_pass *pass, int64_t n)
     }
 }
 
-/* The sum of the n terms in the first lane. */
-static double sum_chunk(const runner *r, const plan_pass *pass, int s, int64_t n)
+/* The sum of the terms of a chunk. */
+static double sum_chunk(runner *r, const plan_pass *pass, int s, const chunk *c)
 {
-    const void *x = plan_work_terms(r, pass, s, 0);
+    const void *x = plan_work_terms(r, pass, s, c);
     total t = {0};
     if (r->p->number_type[pass->sum[s].number] == PROG_F32)
-        add_float(&t, x, n);
+        add_float(&t, x, c->n, pass->sum[s].squares);
     else
-        add_double(&t, x, n);
+        add_double(&t, x, c->n, pass->sum[s].squares);
     return t.block;
 }
 
@@ -141,33 +140,68 @@ static const void *input_of(runner *r, const plan_pass *pass, int64_t from, int6
     return pass->reads_input ? r->a->input(r->a->arg, from, n, r->input) : NULL;
 }
 
+/* Float32 sums of GROUP chunks that run side by side. */
+typedef struct float_sums {
+    kernel_terms terms[KERNEL_SUMS];
+    double *blocks[KERNEL_SUMS];
+    float sums[KERNEL_SUMS][GROUP];
+    int n;
+} float_sums;
+
+static void end_floats(float_sums *f)
+{
+    if (f->n > 0)
+        kernel_best()->sum(f->terms, f->n, PLAN_CHUNK);
+    for (int i = 0; i < f->n; i++)
+        for (int lane = 0; lane < GROUP; lane++)
+            f->blocks[i][lane] = f->sums[i][lane];
+    f->n = 0;
+}
+
+static void add_floats(float_sums *f, double *blocks, const void *x, int64_t ahead, bool squares)
+{
+    if (f->n == KERNEL_SUMS)
+        end_floats(f);
+    memset(f->sums[f->n], 0, sizeof f->sums[f->n]);
+    f->blocks[f->n] = blocks;
+    f->terms[f->n] = (kernel_terms){f->sums[f->n], x, PLAN_CHUNK, ahead, squares};
+    f->n++;
+}
+
+/* Elements of a chunk for which the memory is asked ahead, where no program reads them before. */
+enum { SUM_AHEAD = 256 };
+
 /* Adding up waits for each addition, so GROUP chunks are added side by side: their results are the
  * same as one by one. */
 static void sum_group(runner *r, const plan_pass *pass, int64_t first)
 {
+    float_sums f = {.n = 0};
     for (int s = 0; s < pass->nsums; s++) {
-        const void *terms = plan_work_terms(r, pass, s, 0);
+        const plan_total *sum = &pass->sum[s];
+        const void *x = plan_work_terms(r, pass, s, &(chunk){.from = first * PLAN_CHUNK});
         double *blocks = r->s->blocks + s * r->s->nchunks + first;
-        bool single = r->p->number_type[pass->sum[s].number] == PROG_F32;
-        if (single)
-            sum_floats(blocks, pass->elements->kernels, terms);
+        if (r->p->number_type[sum->number] == PROG_F32)
+            add_floats(&f, blocks, x, r->a->far && pass->nslots == 0 ? SUM_AHEAD : 0, sum->squares);
         else
-            sum_doubles(blocks, terms);
+            sum_doubles(blocks, x, sum->squares);
     }
+    end_floats(&f);
 }
 
 static void run_group(runner *r, const plan_pass *pass, int64_t first)
 {
     int64_t size = r->a->size, left = r->s->nchunks - first, lanes = left < GROUP ? left : GROUP;
     bool whole = (first + GROUP) * PLAN_CHUNK <= size;
+    if (pass->lean && r->s->lean && first * PLAN_CHUNK < plan_work_kept(r->p, size))
+        pass = pass->lean;
     for (int lane = 0; lane < lanes; lane++) {
         int64_t from = (first + lane) * PLAN_CHUNK;
         int64_t n = size - from < PLAN_CHUNK ? size - from : PLAN_CHUNK;
         int64_t term = whole ? lane * PLAN_CHUNK : 0;
-        plan_work_chunk(r, pass, &(chunk){from, from, n, input_of(r, pass, from, n), term});
-        if (!whole)
-            for (int s = 0; s < pass->nsums; s++)
-                r->s->blocks[s * r->s->nchunks + first + lane] = sum_chunk(r, pass, s, n);
+        chunk c = {from, from, n, input_of(r, pass, from, n), term};
+        plan_work_chunk(r, pass, &c);
+        for (int s = 0; s < pass->nsums && !whole; s++)
+            r->s->blocks[s * r->s->nchunks + first + lane] = sum_chunk(r, pass, s, &c);
     }
     if (whole)
         sum_group(r, pass, first);
@@ -177,12 +211,19 @@ static void run_group(runner *r, const plan_pass *pass, int64_t first)
 typedef struct sweep {
     shared *s;
     const plan_pass *pass;
+    bool back; /* from the last part to the first */
 } sweep;
+
+static int64_t count_parts(const shared *s)
+{
+    return (s->nchunks + PART_CHUNKS - 1) / PART_CHUNKS;
+}
 
 static void run_part(void *arg, int64_t part, int worker)
 {
     const sweep *w = arg;
     runner *r = plan_work_worker(w->s, worker);
+    part = w->back ? count_parts(w->s) - 1 - part : part;
     int64_t to = (part + 1) * PART_CHUNKS;
     to = to < w->s->nchunks ? to : w->s->nchunks;
     for (int64_t first = part * PART_CHUNKS; first < to; first += GROUP)
@@ -205,8 +246,8 @@ static void join_sums(shared *s, const plan_pass *pass)
 
 static void sweep_array(shared *s, const plan_pass *pass)
 {
-    sweep w = {s, pass};
-    int64_t nparts = (s->nchunks + PART_CHUNKS - 1) / PART_CHUNKS;
+    sweep w = {s, pass, (pass - s->p->pass) % 2 == 1};
+    int64_t nparts = count_parts(s);
     if (plan_is_parallel(s->a->size))
         pool_run(nparts, run_part, &w);
     else
@@ -238,10 +279,18 @@ static void run_present(runner *r, const plan_pass *pass, int64_t k, int64_t end
     const plan_arrays *a = r->a;
     bool input = pass->reads_input;
     int64_t bytes = plan_work_state_bytes(r->p);
+    plan_gather g;
+    plan_gather_init(&g, r, pass);
     while (k < end) {
         int64_t next = k + 1;
         while (next < end && a->rows[next] == a->rows[next - 1] + 1)
             next++;
+        if ((next - k) * a->row < PLAN_GATHER_ALONE && g.rows > 0) {
+            int64_t some = end - k < g.rows ? end - k : g.rows;
+            plan_gather_run(&g, r, pass, k, some, end - k - some);
+            k += some;
+            continue;
+        }
         if (k + ROWS_AHEAD < end)
             ask_for_row(a, pass, a->rows[k + ROWS_AHEAD], bytes);
         int64_t n = (next - k) * a->row;
@@ -276,7 +325,7 @@ static void sweep_present(shared *s, const plan_pass *pass)
 {
     int64_t each = part_rows(s->a);
     if (pass->nsums == 0 && plan_is_parallel(s->a->nrows * s->a->row)) {
-        pool_run((s->a->nrows + each - 1) / each, run_present_part, &(sweep){s, pass});
+        pool_run((s->a->nrows + each - 1) / each, run_present_part, &(sweep){.s = s, .pass = pass});
         return;
     }
     runner *r = plan_work_worker(s, 0);
@@ -348,6 +397,16 @@ void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n,
     }
 }
 
+static void print_lean(const plan_pass *pass, buf *out)
+{
+    buf_printf(out, "lean\n");
+    prog_print(pass->elements, out);
+    for (int s = 0; s < pass->nsums; s++)
+        if (pass->sum[s].array >= 0)
+            buf_printf(out, "number %d sums %sslot %d\n", pass->sum[s].number,
+                       pass->sum[s].squares ? "squares of " : "", pass->sum[s].array);
+}
+
 void plan_print(const plan *p, buf *out)
 {
     if (p->grid)
@@ -358,5 +417,7 @@ void plan_print(const plan *p, buf *out)
             prog_print(p->pass[i].numbers, out);
         if (p->pass[i].elements)
             prog_print(p->pass[i].elements, out);
+        if (p->pass[i].lean)
+            print_lean(p->pass[i].lean, out);
     }
 }

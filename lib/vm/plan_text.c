@@ -127,7 +127,7 @@ static void read_slot(void *arg, buf *out, int slot, kv_dtype dtype)
                        index);
         buf_printf(out, "n%d", index);
     } else if (is == DRAW) {
-        buf_printf(out, "(%s)kv_normal(seed, draw + %d, (kv_u64)%s)", item, index,
+        buf_printf(out, "kv_normal_%s(seed, draw + %d, (kv_u64)%s)", item, index,
                    by_rows                    ? "e"
                    : w->form == PLAN_ROWS_ALL ? "(i + e)"
                                               : "(to + e)");
@@ -259,7 +259,7 @@ static void declare_arrays(const writer *w, buf *out)
             buf_printf(out, "    const kv_values<%s> a%d = {j};\n",
                        prog_text_tag(w->use[s].dtype), s);
         else
-            buf_printf(out, "    %s *const a%d = (%s *)j->more[%d];\n", item, s, item, s);
+            buf_printf(out, "    %s *const a%d = kv_more<%s>(j, %d);\n", item, s, item, s);
     }
     buf_add(out, "    const bool packs = true");
     for (int s = next_array(w, 0); s < n; s = next_array(w, s + 1))
@@ -329,9 +329,9 @@ static void write_members(const writer *w, buf *out)
 {
     bool numbers = is_of_numbers(w->program);
     buf_printf(out, "    enum { N = %d };\n", pack_of(w));
-    buf_add(out, "    const job_item *j;\n    const double *k = j->numbers;\n");
+    buf_add(out, "    const job_item *j;\n    const double *k = kv_global(j->numbers);\n");
     if (w->heads.len > 0 || numbers)
-        buf_printf(out, "    kv_u64 *const c = (kv_u64 *)j->more[%d];\n",
+        buf_printf(out, "    kv_u64 *const c = kv_more<kv_u64>(j, %d);\n",
                    numbers ? 0 : pass_of(w->p, w->program)->nslots);
     prog_text_constants(out, prog_of(w->p, w->program));
     write_draws(out, w->p, w->program, "k");

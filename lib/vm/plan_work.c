@@ -7,11 +7,16 @@
 
 #include "base/philox.h"
 #include "engine/pool.h"
+#include "vm/kernel.h"
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
 /* Arrays of fewer elements are not worth waking a thread for. */
 enum { PARALLEL_SIZE = 1 << 17 };
+
+/* Elements of a batch of short rows: several sums of GROUP rows run side by side, and the caches
+ * next to a processor hold the elements from one pass to the next. */
+enum { BATCH_SIZE = GROUP * PLAN_CHUNK };
 
 static int64_t count_chunks(int64_t size)
 {
@@ -30,8 +35,8 @@ int plan_work_workers(const plan *p, int64_t size)
 
 int64_t plan_work_batch_rows(const plan_arrays *a)
 {
-    int64_t n = PLAN_CHUNK / a->row, all = a->size / a->row;
-    n = n < GROUP ? GROUP : n;
+    int64_t n = BATCH_SIZE / a->row, all = a->size / a->row;
+    n = n < GROUP ? GROUP : n < PLAN_CHUNK ? n / GROUP * GROUP : PLAN_CHUNK;
     return n < all ? n : all;
 }
 
@@ -69,21 +74,39 @@ static void init_rows(runner *r, char *memory)
 static int64_t runner_bytes(const plan *p, int64_t size, int64_t room_bytes)
 {
     return mem_aligned(sizeof(runner)) +
-           (int64_t)(GROUP * p->most_sums + p->ndraws + 1) * CHUNK_BYTES +
-           mem_aligned(room_bytes) + rows_bytes(p, size) + mem_aligned(p->program_bytes);
+           (int64_t)(GROUP * p->most_sums + p->ndraws + 1) * CHUNK_BYTES + mem_aligned(room_bytes) +
+           rows_bytes(p, size) + mem_aligned(p->program_bytes);
+}
+
+static int64_t kept_width(const plan *p)
+{
+    return p->wide_kept ? 8 : 4;
+}
+
+int64_t plan_work_kept(const plan *p, int64_t size)
+{
+    if (p->nkept == 0)
+        return size;
+    int64_t most = PLAN_KEPT_BYTES / (p->nkept * kept_width(p));
+    most -= most % (GROUP * PLAN_CHUNK);
+    return size < most ? size : most;
+}
+
+static int64_t kept_bytes(const plan *p, int64_t size)
+{
+    return p->nkept == 0 ? 0 : mem_aligned(plan_work_kept(p, size) * kept_width(p));
 }
 
 static int64_t shared_bytes(const plan *p, int64_t size)
 {
-    return mem_aligned(sizeof(shared)) +
-           mem_aligned((int64_t)p->nnumbers * PROG_REG_BYTES) +
-           mem_aligned(p->most_sums * count_chunks(size) * (int64_t)sizeof(double));
+    return mem_aligned(sizeof(shared)) + mem_aligned((int64_t)p->nnumbers * PROG_REG_BYTES) +
+           mem_aligned(p->most_sums * count_chunks(size) * (int64_t)sizeof(double)) +
+           p->nkept * kept_bytes(p, size);
 }
 
 int64_t plan_work_bytes(const plan *p, int64_t size, int64_t room_bytes)
 {
-    return shared_bytes(p, size) +
-           plan_work_workers(p, size) * runner_bytes(p, size, room_bytes);
+    return shared_bytes(p, size) + plan_work_workers(p, size) * runner_bytes(p, size, room_bytes);
 }
 
 runner *plan_work_make_worker(shared *s, char *memory)
@@ -108,14 +131,16 @@ shared *plan_work_make_shared(const plan *p, const plan_arrays *a, char *memory)
     s->p = p;
     s->a = a;
     s->nchunks = count_chunks(a->size);
+    s->lean = !a->rows && (!p->sums_input || a->input_lies);
     s->worker_bytes = runner_bytes(p, a->size, a->room_bytes);
     memset(s->number, 0, (size_t)p->nnumbers * sizeof *s->number);
     for (int i = 0; i < p->nnumbers; i++)
         s->cell[i] = &s->number[i];
     s->copies = memory + mem_aligned(sizeof *s);
-    s->blocks =
-        (double *)(void *)(s->copies + mem_aligned((int64_t)p->nnumbers * PROG_REG_BYTES));
+    s->blocks = (double *)(void *)(s->copies + mem_aligned((int64_t)p->nnumbers * PROG_REG_BYTES));
     s->workers = memory + shared_bytes(p, a->size);
+    s->kept_bytes = kept_bytes(p, a->size);
+    s->kept = s->workers - p->nkept * s->kept_bytes;
     return s;
 }
 
@@ -126,18 +151,42 @@ runner *plan_work_worker(shared *s, int worker)
 
 /* ---- Chunks ---------------------------------------------------------------------------------- */
 
-/* Standard normal numbers for the elements from … of the array. */
-static char *draw(runner *r, int which, int64_t from, int64_t n)
+/* Elements that are drawn between two requests for memory. */
+enum { DRAW_STEP = 256 };
+
+/* Asks for n elements of a chunk of the weight and the input, the i-th and on. */
+static void ask_for_memory(const runner *r, const chunk *c, int64_t i, int64_t n)
 {
+    const plan_arrays *a = r->a;
+    int64_t weight = kv_dtype_bytes(a->stored_dtype), input = kv_dtype_bytes(a->input_dtype);
+    const char *w = (const char *)a->stored + (c->from + i) * weight;
+    const char *g = (const char *)c->input + i * input;
+    for (int64_t at = 0; at < n * weight; at += 64)
+        __builtin_prefetch(w + at, 1, 2);
+    for (int64_t at = 0; c->input && at < n * input; at += 64)
+        __builtin_prefetch(g + at, 0, 2);
+}
+
+/* Standard normal numbers for the elements of a chunk. They take longer to make than what the pass
+ * reads takes to arrive, so that is asked for meanwhile. */
+static char *draw(runner *r, int which, const chunk *c)
+{
+    int64_t from = c->from, n = c->n;
     char *to = r->normals + (int64_t)which * CHUNK_BYTES;
     uint64_t at = (uint64_t)r->a->t * PLAN_MAX_DRAWS + (uint64_t)which;
-    for (int64_t i = 0; i < n; i++) {
-        double z = philox_normal(philox_at(r->a->seed, PHILOX_RULES, at, (uint64_t)(from + i)));
-        if (r->p->type == PROG_F32)
-            ((float *)(void *)to)[i] = (float)z;
-        else
-            ((double *)(void *)to)[i] = z;
+    double *wide = (double *)(void *)to;
+    if (r->p->type == PROG_F32) {
+        for (int64_t i = 0; i < n; i += DRAW_STEP) {
+            int64_t m = n - i < DRAW_STEP ? n - i : DRAW_STEP;
+            if (r->a->far)
+                ask_for_memory(r, c, i, m);
+            kernel_best()->normals((float *)(void *)to + i, r->a->seed, at, (uint64_t)(from + i),
+                                   m);
+        }
+        return to;
     }
+    for (int64_t i = 0; i < n; i++)
+        wide[i] = philox_normal(philox_at(r->a->seed, PHILOX_RULES, at, (uint64_t)(from + i)));
     return to;
 }
 
@@ -146,12 +195,6 @@ static char *print_at(const plan_arrays *a, int slot, const chunk *c)
     int i = slot % PLAN_PRESENT - PLAN_PRINT;
     int64_t first = slot >= PLAN_PRESENT ? c->at : c->from;
     return (char *)a->prints[i] + first * kv_dtype_bytes(a->print_dtypes[i]);
-}
-
-char *plan_work_terms(const runner *r, const plan_pass *pass, int sum, int64_t term)
-{
-    return r->terms + (int64_t)sum * GROUP * CHUNK_BYTES +
-           term * (int64_t)plan_work_number_bytes(r->p, pass->sum[sum].number);
 }
 
 char *plan_work_number(const runner *r, int i)
@@ -174,15 +217,40 @@ void *plan_work_array(runner *r, int slot, const chunk *c)
     if (slot == PLAN_WEIGHT)
         return (char *)a->weight + from * kv_dtype_bytes(a->weight_dtype);
     if (slot >= PLAN_NORMAL)
-        return draw(r, slot - PLAN_NORMAL, from, c->n);
+        return draw(r, slot - PLAN_NORMAL, c);
     return (char *)a->states[slot - PLAN_STATE] + from * bytes;
+}
+
+/* Where a program writes the terms of a sum that are `term` elements behind the first. */
+static char *terms_at(const runner *r, const plan_pass *pass, int sum, int64_t term)
+{
+    return r->terms + (int64_t)sum * GROUP * CHUNK_BYTES +
+           term * (int64_t)plan_work_number_bytes(r->p, pass->sum[sum].number);
+}
+
+static char *kept_at(const runner *r, int slot, int64_t from)
+{
+    return r->s->kept + (slot - PLAN_KEPT) * r->s->kept_bytes + from * kept_width(r->p);
+}
+
+char *plan_work_terms(runner *r, const plan_pass *pass, int sum, const chunk *c)
+{
+    int array = pass->sum[sum].array;
+    int64_t input = c->from * kv_dtype_bytes(r->a->input_dtype);
+    if (array < 0)
+        return terms_at(r, pass, sum, c->term);
+    if (array == PLAN_INPUT)
+        return (char *)(uintptr_t)r->a->input_lies + input; /* only read */
+    return array >= PLAN_KEPT ? kept_at(r, array, c->from) : plan_work_array(r, array, c);
 }
 
 /* The address at which a chunk of a slot begins. */
 static void *slot_at(runner *r, const plan_pass *pass, int slot, const chunk *c)
 {
+    if (slot >= PLAN_KEPT)
+        return kept_at(r, slot, c->from);
     if (slot >= PLAN_PRIVATE + PLAN_MAX_NUMBERS)
-        return plan_work_terms(r, pass, slot - PLAN_PRIVATE - PLAN_MAX_NUMBERS, c->term);
+        return terms_at(r, pass, slot - PLAN_PRIVATE - PLAN_MAX_NUMBERS, c->term);
     if (slot >= PLAN_PRIVATE)
         return plan_work_number(r, slot - PLAN_PRIVATE);
     return plan_work_array(r, slot, c);
@@ -191,6 +259,8 @@ static void *slot_at(runner *r, const plan_pass *pass, int slot, const chunk *c)
 void plan_work_chunk(runner *r, const plan_pass *pass, const chunk *c)
 {
     void *arrays[PLAN_MAX_SLOTS];
+    if (pass->nslots == 0)
+        return;
     for (int s = 0; s < pass->nslots; s++)
         arrays[s] = slot_at(r, pass, pass->slot[s], c);
     if (r->a->far)

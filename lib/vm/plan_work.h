@@ -35,8 +35,11 @@ typedef struct shared {
     uint64_t number[2 * PLAN_MAX_NUMBERS]; /* each in its own type, at the cell's start */
     void *cell[2 * PLAN_MAX_NUMBERS];      /* the cells, as arrays for the programs over numbers */
     char *copies;                          /* a block of copies of each number */
-    double *blocks; /* of each sum, the result of each chunk of a whole array */
-    char *workers;  /* their memory, worker_bytes each */
+    double *blocks;     /* of each sum, the result of each chunk of a whole array */
+    char *kept;         /* the values that are kept, one behind the other */
+    int64_t kept_bytes; /* of one of them */
+    bool lean;          /* the run uses lean passes */
+    char *workers;      /* their memory, worker_bytes each */
     int64_t nchunks, worker_bytes;
 } shared;
 
@@ -85,13 +88,18 @@ int64_t plan_work_bytes(const plan *p, int64_t size, int64_t room_bytes);
 shared *plan_work_make_shared(const plan *p, const plan_arrays *a, char *memory);
 runner *plan_work_make_worker(shared *s, char *memory);
 
-/* Rows of a batch: they fill a chunk, or their sums run side by side. */
+/* Rows of a batch, whose elements are GROUP chunks at most if a row is at most a chunk. */
 int64_t plan_work_batch_rows(const plan_arrays *a);
 
 runner *plan_work_worker(shared *s, int worker);
 
-/* The address of the terms of a sum that are `term` elements behind the first. */
-char *plan_work_terms(const runner *r, const plan_pass *pass, int sum, int64_t term);
+/* The address of a chunk's terms of a sum, or if the sum is of squares, of what they are the
+ * squares of. */
+char *plan_work_terms(runner *r, const plan_pass *pass, int sum, const chunk *c);
+
+/* The number of elements, from the first one on, for which a plan keeps all that it keeps: so many
+ * can be worked on by lean passes. */
+int64_t plan_work_kept(const plan *p, int64_t size);
 
 /* The chunk that programs over elements read number i from. */
 char *plan_work_number(const runner *r, int i);
@@ -99,7 +107,7 @@ char *plan_work_number(const runner *r, int i);
 /* The address at which a chunk of an array of the key begins: of a slot below PLAN_ROW_STATE. */
 void *plan_work_array(runner *r, int slot, const chunk *c);
 
-/* The elements' program of a pass on one chunk. */
+/* The program of a pass on one chunk, if the pass has one. */
 void plan_work_chunk(runner *r, const plan_pass *pass, const chunk *c);
 
 #endif

@@ -93,6 +93,7 @@ struct prog {
     int32_t block;             /* elements */
     int32_t reg_bytes;         /* of a register: block times the widest type in use */
     bool narrows;              /* needs a buffer beside the registers */
+    kernel_whole *whole;       /* one loop for all instructions, or NULL */
     bool single;               /* one instruction on whole arrays alone: no blocks */
     const inst *insts;         /* first the nfills that fill, run once */
     const uint64_t *pool;      /* constants, each instruction's in its type */
@@ -101,6 +102,9 @@ struct prog {
 
 /* A node equal to x: an old one, or x added; negative after a failure. */
 prog_value prog_intern(prog_builder *b, const node *x);
+
+/* The loop of prog.whole. */
+kernel_whole *prog_whole(const prog *p);
 
 /* Bytes of a block that a register holds: half a page, so that the blocks of several arrays and
  * registers share the L1 cache. Measured on 16M float32 with five operators: 2 KB 0.82 of a fused

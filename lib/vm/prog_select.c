@@ -759,6 +759,7 @@ static int put_program(selection *s, prog **out, kv_err *e)
                 .slot_bytes = slot_bytes};
     put_insts(s, p, insts, pool);
     put_slots(s, slot_bytes);
+    p->whole = prog_whole(p);
     p->single = p->ninsts == 1 && p->nregs == 0 && !p->narrows && !reads_numbers(s);
     *out = p;
     return KV_OK;

@@ -164,6 +164,27 @@ void apply_sum(kv_array *dst, const apply_values *v, int64_t from, int64_t n, bo
     }
 }
 
+/* A sum of at least two values past the caches to dst and the outs in one pass, where all arrays
+ * have one dtype. Returns false if another way must be found. */
+static bool sum_to_all(kv_array *dst, const apply_outs *outs, const apply_values *v, int64_t from,
+                       int64_t n, const scratch *w)
+{
+    void *to[STREAM_PLACES];
+    kv_dtype dtype = kv_array_dtype(dst);
+    int64_t offset = from * kv_dtype_bytes(dtype);
+    if (v->n < 2 || !v->same_dtype || outs->n >= STREAM_PLACES)
+        return false;
+    to[0] = (char *)dst->data + offset;
+    for (int64_t j = 0; j < outs->n; j++) {
+        if (outs->items[j]->dtype != dtype)
+            return false;
+        to[j + 1] = (char *)outs->items[j]->data + offset;
+    }
+    for (int64_t j = 0; j < v->n; j++)
+        w->sources[j] = element(v->items[j], from);
+    return stream_sums(to, outs->n + 1, w->sources, v->n, dtype, n);
+}
+
 void apply_sum_spread(kv_array *dst, const apply_outs *outs, const apply_values *v, int64_t from,
                       int64_t n, bool far, const apply_work *w, int worker)
 {
@@ -176,6 +197,8 @@ void apply_sum_spread(kv_array *dst, const apply_outs *outs, const apply_values 
                true);
         return;
     }
+    if (far && sum_to_all(dst, outs, v, from, n, &own))
+        return;
     for (int64_t i = from; i < end; i += block) {
         int64_t m = end - i < block ? end - i : block;
         char *to = (char *)dst->data + i * bytes, *made = far ? own.sum : to;
@@ -246,6 +269,9 @@ static void fill_arrays(plan_arrays *a, input *in, const kv_array *stored)
     a->row = stored->size > 0 && rows > 0 ? stored->size / rows : 1;
     a->input = input_at;
     a->input_dtype = in->dtype;
+    a->input_lies = in->values->sum || in->values->n > 1 || !in->values->same_dtype
+                        ? NULL
+                        : in->values->items[0]->data;
     a->room_bytes = sum_bytes(in->values->n);
     a->input_rows = rows_at;
     a->arg = in;

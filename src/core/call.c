@@ -16,8 +16,9 @@
 
 /* ---- Checks ---- */
 
-/* A text key is UTF-8 of bounded length, so that it can stand in messages and files. */
-static int check_text(const kv_key *key, kv_err *e)
+/* A text key is UTF-8 of bounded length, so that it can stand in messages and files. It is no part
+ * of call_check_key, which would make room for the text at each call. */
+static __attribute__((noinline)) int check_text(const kv_key *key, kv_err *e)
 {
     char text[SLOT_KEY_TEXT];
     size_t n = strnlen(key->name, KV_KEY_MAX + 1);
@@ -35,35 +36,41 @@ static int check_text(const kv_key *key, kv_err *e)
     return KV_E_KEY;
 }
 
-int call_check_key(const kv_key *key, const kv_key *first, kv_err *e)
+static int two_kinds(const kv_key *key, const kv_key *first, kv_err *e)
 {
     char one[SLOT_KEY_TEXT], other[SLOT_KEY_TEXT];
-    if (!key->name != !first->name) {
-        const kv_key *text = key->name ? key : first, *integer = key->name ? first : key;
-        kv_err_set(e, KV_E_KEY,
-                   "one call takes keys of one kind, %s is a text key and %s an integer",
-                   slot_key_text(one, text), slot_key_text(other, integer));
-        kv_err_key(e, key);
-        return KV_E_KEY;
-    }
+    const kv_key *text = key->name ? key : first, *integer = key->name ? first : key;
+    kv_err_set(e, KV_E_KEY, "one call takes keys of one kind, %s is a text key and %s an integer",
+               slot_key_text(one, text), slot_key_text(other, integer));
+    kv_err_key(e, key);
+    return KV_E_KEY;
+}
+
+int call_check_key(const kv_key *key, const kv_key *first, kv_err *e)
+{
+    if (!key->name != !first->name)
+        return two_kinds(key, first, e);
     return key->name ? check_text(key, e) : KV_OK;
+}
+
+static int no_array(const kv_key *key, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    kv_err_set(e, KV_E_VALUE, "key %s has no array (NULL)", slot_key_text(text, key));
+    return kv_err_key(e, key);
 }
 
 int call_check_form(const kv_pairs *p, kv_err *e)
 {
     const kv_key *keys = p->keys;
-    for (int64_t i = 0, n = p->n; i < n; i++) {
-        const kv_key *key = &keys[i];
-        int rc = call_check_key(key, keys, e);
-        if (rc)
-            return rc;
-        if (!p->arrays[i]) {
-            char text[SLOT_KEY_TEXT];
-            kv_err_set(e, KV_E_VALUE, "key %s has no array (NULL)", slot_key_text(text, key));
-            return kv_err_key(e, key);
-        }
+    int rc = KV_OK;
+    for (int64_t i = 0, n = p->n; i < n && !rc; i++) {
+        if (keys[i].name || keys[0].name)
+            rc = call_check_key(&keys[i], keys, e);
+        if (!rc && !p->arrays[i])
+            rc = no_array(&keys[i], e);
     }
-    return KV_OK;
+    return rc;
 }
 
 int call_find(const slot_table *t, const kv_key *key, int64_t guess, int64_t *number, kv_err *e)
@@ -471,9 +478,4 @@ int call_find_pairs(call *c, bool sparse_too, kv_err *e)
 int64_t call_bytes_a_pair(void)
 {
     return 2 * sizeof(pair);
-}
-
-slot *call_slot(const call *c, const call_group *g)
-{
-    return &c->table->items[g->number];
 }

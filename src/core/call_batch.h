@@ -1,5 +1,6 @@
-/* A call of very many small arrays, batch by batch: each batch goes the whole way of a call, from
- * its keys to its elements, while its headers are in the caches, and batches share the threads.
+/* A call of very many small arrays that is no direct one (call_direct.h), batch by batch: each
+ * batch goes the whole way of a call, from its keys to its elements, while its headers are in the
+ * caches, and batches share the threads.
  *
  * All pairs are checked before the first batch runs. A call with a pair for which batches are not
  * made, such as a large array, or with an array that a scheduled operation uses, stays one

@@ -15,7 +15,8 @@
 typedef struct work {
     call *call;
     gpu_list list;
-    const void **sums; /* NULL, or of each group where the GPUs sum it together, or NULL */
+    const void **inputs; /* of each value where its elements are: a list for each group */
+    const void **sums;   /* NULL, or of each group where the GPUs sum it together, or NULL */
     together to_sum, to_copy;
 } work;
 
@@ -64,7 +65,8 @@ static plan_input input_of(const call_group *g)
     return g->update->rows_present ? PLAN_INPUT_PRESENT : PLAN_INPUT_SPREAD;
 }
 
-static bool rule_can(const call *c, const call_group *g)
+/* Not a part of push_can, most of whose calls are of pushes without rules. */
+static __attribute__((noinline)) bool rule_can(const call *c, const call_group *g)
 {
     updater_arrays u;
     int id = mirror_gpu(g->target);
@@ -137,13 +139,10 @@ static int64_t bytes_of(const kv_array *a)
 
 /* Calls that are pending have such places too, and give them back: where there is no memory they
  * are waited for. */
-static int take_place(call *c, int64_t value, const kv_array *a, int id, kv_err *e)
+static int take_place(call *c, int64_t value, int64_t bytes, int id, kv_err *e)
 {
     kv_err why = {0};
     void *block = NULL;
-    int64_t bytes = bytes_of(a);
-    if (mirror_gpu(a) == id || bytes == 0)
-        return KV_OK;
     int rc = c->places.state ? KV_OK : new_places(c, e);
     if (rc)
         return rc;
@@ -174,11 +173,15 @@ static int64_t ninputs(const call_group *g)
 /* Of a group that will run on a GPU. What GPUs sum together is in places of their own. */
 static int take_places(call *c, const call_group *g, kv_err *e)
 {
-    int rc = KV_OK;
+    int id = mirror_gpu(g->target), rc = KV_OK;
     if (c->together && g->n > 1)
         return KV_OK;
-    for (int64_t i = 0; i < ninputs(g) && !rc; i++)
-        rc = take_place(c, g->first + i, input_at(c, g, i), mirror_gpu(g->target), e);
+    for (int64_t i = 0; i < ninputs(g) && !rc; i++) {
+        const kv_array *a = input_at(c, g, i);
+        int64_t bytes = mirror_gpu(a) == id ? 0 : bytes_of(a);
+        if (bytes > 0)
+            rc = take_place(c, g->first + i, bytes, id, e);
+    }
     return rc;
 }
 
@@ -202,8 +205,10 @@ int call_gpu_prepare(call *c, kv_err *e)
     return rc;
 }
 
-/* Finds an input on the key's device, and copies inputs of other devices there. */
-static int place_input(const work *w, const call_group *g, int64_t i, const void **out, kv_err *e)
+/* Copies an input of another device to its place on the key's. Apart from place_inputs because most
+ * inputs are there. */
+static __attribute__((noinline)) int copy_input(const work *w, const call_group *g, int64_t i,
+                                                const void **out, kv_err *e)
 {
     const kv_array *a = input_at(w->call, g, i);
     const places *p = w->call->places.state;
@@ -211,8 +216,8 @@ static int place_input(const work *w, const call_group *g, int64_t i, const void
     void *block = NULL, *place = p ? p->of[g->first + i].block : NULL;
     int rc = mirror_has(a) ? mirror_device(a, MIRROR_READ, &block, e) : KV_OK;
     *out = place ? place : block;
-    if (!kv_assert(place || mirror_gpu(a) == id || bytes_of(a) == 0,
-                   "a value of gpu(%d) has no place on gpu(%d)", mirror_gpu(a), id))
+    if (!kv_assert(place || bytes_of(a) == 0, "a value of gpu(%d) has no place on gpu(%d)",
+                   mirror_gpu(a), id))
         return kv_assert_report(e);
     if (place && !mirror_has(a))
         return w->list.gpu->copy_in(id, place, a->data, bytes_of(a), e);
@@ -223,17 +228,25 @@ static int place_input(const work *w, const call_group *g, int64_t i, const void
 static int place_inputs(work *w, const call_group *g, const void *const **out, int64_t *n,
                         kv_err *e)
 {
-    int rc = KV_OK;
-    const void *sum = w->sums ? w->sums[g - w->call->groups] : NULL;
-    *n = sum ? 1 : ninputs(g);
-    const void **list = arena_alloc(&w->list.memory, (size_t)*n * sizeof *list, e);
-    if (!list)
-        return KV_E_MEMORY;
+    int id = mirror_gpu(g->target), rc = KV_OK;
+    const void **list = w->inputs + g->first;
+    void *block;
     *out = list;
-    if (sum)
-        *list = sum;
-    for (int64_t i = 0; i < *n && !sum && !rc; i++)
-        rc = place_input(w, g, i, &list[i], e);
+    if (w->sums && w->sums[g - w->call->groups]) {
+        *list = w->sums[g - w->call->groups];
+        *n = 1;
+        return KV_OK;
+    }
+    *n = ninputs(g);
+    for (int64_t i = 0; i < *n && !rc; i++) {
+        const kv_array *a = input_at(w->call, g, i);
+        if (mirror_gpu(a) != id) {
+            rc = copy_input(w, g, i, &list[i], e);
+            continue;
+        }
+        rc = mirror_device(a, MIRROR_READ, &block, e);
+        list[i] = rc ? NULL : block;
+    }
     return rc;
 }
 
@@ -312,7 +325,7 @@ static int place_arrays(const call *c, const call_group *g, plan_arrays *out, kv
     if (rc)
         return rc;
     updater_rule_arrays(c, g, &u);
-    *out = u.plan;
+    updater_plan_arrays(c, g, out);
     for (int i = 0; i < u.n && !rc; i++)
         rc = mirror_device(u.items[i], MIRROR_CHANGE, &out->states[u.number[i]], e);
     if (!rc)
@@ -326,28 +339,29 @@ static int place_arrays(const call *c, const call_group *g, plan_arrays *out, kv
     return rc;
 }
 
-static int make_item(work *w, const call_group *g, plan_gpu_item *out, kv_err *e)
+/* a: all zero before. */
+static int make_item(work *w, const call_group *g, plan_gpu_item *out, plan_arrays *a, kv_err *e)
 {
-    plan_arrays *a = arena_alloc(&w->list.memory, sizeof *a, e);
     *out = (plan_gpu_item){.plan = g->update->plan, .arrays = a, .input = input_of(g)};
     if (g->sum) {
         out->ids = g->sum->rows;
         out->nids = g->sum->nrows;
     }
-    int rc = a ? place_inputs(w, g, &out->values, &out->nvalues, e) : KV_E_MEMORY;
+    int rc = place_inputs(w, g, &out->values, &out->nvalues, e);
     return rc ? rc : place_arrays(w->call, g, a, e);
 }
 
-/* The rules of the keys on one device. items: room for all groups. */
-static int run_rules(work *w, int id, plan_gpu_item *items, kv_err *e)
+/* The rules of the keys on one device. items, arrays: room for all groups. */
+static int run_rules(work *w, int id, plan_gpu_item *items, plan_arrays *arrays, kv_err *e)
 {
     const call *c = w->call;
     int64_t n = 0, begin = call_trace_begin(c);
     int rc = KV_OK;
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         const call_group *g = &c->groups[i];
-        if (is_there(g) && mirror_gpu(g->target) == id)
-            rc = make_item(w, g, &items[n++], e);
+        if (!is_there(g) || mirror_gpu(g->target) != id)
+            continue;
+        rc = make_item(w, g, &items[n++], &arrays[i], e);
     }
     if (!rc)
         rc = plan_gpu_run(&w->list, id, items, n, e);
@@ -407,21 +421,32 @@ static int run_copies(work *w, kv_err *e)
 
 /* ---- A push ---- */
 
-/* Does the groups whose keys are on GPUs. devices: the GPUs of these keys, as bits. */
+/* devices: the GPUs of the keys, as bits. */
+static int run_all_rules(work *w, uint64_t devices, kv_err *e)
+{
+    size_t n = (size_t)w->call->ngroups;
+    plan_gpu_item *items = arena_alloc(&w->list.memory, n * sizeof *items, e);
+    plan_arrays *arrays = arena_alloc(&w->list.memory, n * sizeof *arrays, e);
+    int rc = items && arrays ? KV_OK : KV_E_MEMORY;
+    for (int id = 0; id < GPU_MOST && !rc; id++)
+        if (devices >> id & 1)
+            rc = run_rules(w, id, items, arrays, e);
+    return rc;
+}
+
+/* Does the groups whose keys are on GPUs. */
 static int push_there(work *w, uint64_t devices, kv_err *e)
 {
     call *c = w->call;
-    plan_gpu_item *items = NULL;
+    w->inputs = arena_alloc(&w->list.memory, (size_t)c->nvalues * sizeof *w->inputs, e);
+    if (!w->inputs)
+        return KV_E_MEMORY;
     int rc = c->together ? sum_together(w, e) : KV_OK;
     if (!rc)
         rc = run_sums(w, e);
-    if (!rc && c->update.state &&
-        !(items = arena_alloc(&w->list.memory, (size_t)c->ngroups * sizeof *items, e)))
-        rc = KV_E_MEMORY;
-    for (int id = 0; id < GPU_MOST && items && !rc; id++)
-        if (devices >> id & 1)
-            rc = run_rules(w, id, items, e);
-    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+    if (!rc && c->update.state)
+        rc = run_all_rules(w, devices, e);
+    for (int64_t i = 0; i < c->ngroups && c->nouts > 0 && !rc; i++) {
         const call_group *g = &c->groups[i];
         if (is_there(g))
             rc = copy_outs(w, c->outs + g->first_out, g->nouts, g->target, true, e);
@@ -496,23 +521,24 @@ static int push_groups(call *c, bool *all, kv_err *e)
 {
     work w;
     uint64_t devices = 0;
+    int64_t nthere = 0;
     for (int64_t i = 0; i < c->ngroups; i++) {
         call_group *g = &c->groups[i];
         if (g->work == CALL_NOTHING || !push_can(c, g))
             continue;
         g->work = CALL_ON_GPU;
         devices |= (uint64_t)1 << mirror_gpu(g->target);
+        nthere++;
     }
     int rc = begin(&w, c, e);
     if (!rc)
         rc = push_there(&w, devices, e);
     release(&w);
-    *all = true;
-    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+    *all = nthere == c->ngroups;
+    for (int64_t i = 0; i < c->ngroups && !*all && !rc; i++) {
         const call_group *g = &c->groups[i];
         if (is_there(g))
             continue;
-        *all = false;
         if (c->compress.state)
             rc = compress_bring(c, g, e);
         if (!rc)

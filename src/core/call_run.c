@@ -173,16 +173,13 @@ static void cut(cutter *k, int64_t item, int64_t from)
     k->bytes = 0;
 }
 
-/* Bytes that are written for one element. */
+/* Bytes that are written for one element; of a pushpull those to the key alone, for its outs are
+ * written in the same pass, and parts of few bytes of each array cost more. */
 static int64_t bytes_each(const call *c, const call_group *g)
 {
     int64_t each = 0;
-    if (!c->pulls) {
-        each = kv_dtype_bytes((kv_dtype)g->target->dtype);
-        for (int64_t i = 0; i < g->nouts; i++)
-            each += kv_dtype_bytes((kv_dtype)c->outs[g->first_out + i]->dtype);
-        return each;
-    }
+    if (!c->pulls)
+        return kv_dtype_bytes((kv_dtype)g->target->dtype);
     for (int64_t i = 0; i < g->n; i++)
         each += kv_dtype_bytes((kv_dtype)c->values[g->first + i]->dtype);
     return each;

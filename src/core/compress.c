@@ -378,14 +378,37 @@ static const group *group_of(const work *w, const call *c, const call_group *of)
     return &w->groups[of - c->groups];
 }
 
-/* Elements a block: gradient, residual and sum share the first caches. A part is what one thread
- * takes: large enough to be worth waking another one. */
+/* Elements of a block, where a sum takes several steps: gradient, residual and sum share the first
+ * caches. A part is what one thread takes: large enough to be worth waking another one. */
 enum { BLOCK = 4096, PART = 16 * BLOCK };
 
-/* n elements from `from` of a value, as float32. */
-static const float *gradient_at(float piece[BLOCK], const kv_array *value, int64_t from, int64_t n)
+/* Values that one step takes. */
+enum { STEP_VALUES = 16 };
+
+/* Returns true if a value and its residual are read where they are. */
+static bool is_plain(const pushed *v)
 {
+    return v->value->dtype == KV_FLOAT32 && !v->old;
+}
+
+/* The number of values from number j on that one step takes. */
+static int64_t step_values(const group *g, int64_t j)
+{
+    int64_t n = 1;
+    while (j + n < g->n && n < STEP_VALUES && is_plain(&g->values[j]) &&
+           is_plain(&g->values[j + n]))
+        n++;
+    return n;
+}
+
+/* n elements from `from` of a value, as float32; its residual begins as what it had before. */
+static const float *begin_value(float piece[BLOCK], const pushed *v, int64_t from, int64_t n)
+{
+    const kv_array *value = v->value;
     const void *src = (const char *)value->data + from * kv_dtype_bytes(value->dtype);
+    if (v->old)
+        memcpy((float *)v->residual->data + from, (const float *)v->old->data + from,
+               (size_t)n * sizeof(float));
     if (value->dtype == KV_FLOAT32)
         return src;
     convert_elements(piece, KV_FLOAT32, src, value->dtype, n);
@@ -393,18 +416,20 @@ static const float *gradient_at(float piece[BLOCK], const kv_array *value, int64
 }
 
 /* n elements from `from` of all values: into the residuals and the sum. Where the sum is the result
- * it is made in a block of its own, and the last value takes it to where it may be far. */
+ * it is made in a block of its own, and the last step takes it to where it may be far. */
 static void run_block(const work *w, const group *g, int64_t from, int64_t n, bool far)
 {
     float piece[BLOCK], block[BLOCK];
     float *out = (float *)g->sum->data + from, *sum = w->direct ? block : out;
-    memset(sum, 0, (size_t)n * sizeof *sum);
-    for (int64_t j = 0; j < g->n; j++) {
-        const pushed *v = &g->values[j];
-        float *residual = (float *)v->residual->data + from;
-        if (v->old)
-            memcpy(residual, (const float *)v->old->data + from, (size_t)n * sizeof *residual);
-        quantise_sum(j + 1 < g->n ? sum : out, sum, residual, gradient_at(piece, v->value, from, n),
+    for (int64_t j = 0, m; j < g->n; j += m) {
+        const float *src[STEP_VALUES];
+        float *residual[STEP_VALUES];
+        m = step_values(g, j);
+        for (int64_t i = 0; i < m; i++) {
+            src[i] = begin_value(piece, &g->values[j + i], from, n);
+            residual[i] = (float *)g->values[j + i].residual->data + from;
+        }
+        quantise_sum(j + m < g->n ? sum : out, j > 0 ? sum : NULL, residual, src, m,
                      (quantise_code)w->how.code, w->how.threshold, n, far);
     }
 }
@@ -414,9 +439,10 @@ void compress_part(const call *c, const call_group *of, int64_t from, int64_t n)
     const work *w = c->compress.state;
     const group *g = group_of(w, c, of);
     int64_t begin = call_trace_begin(c);
-    bool far = call_is_far(c, n);
-    for (int64_t i = 0; i < n; i += BLOCK)
-        run_block(w, g, from + i, n - i < BLOCK ? n - i : BLOCK, far);
+    bool far = call_is_far(c, n), one = is_plain(&g->values[0]) && step_values(g, 0) == g->n;
+    int64_t block = one ? n : BLOCK;
+    for (int64_t i = 0; i < n; i += block)
+        run_block(w, g, from + i, n - i < block ? n - i : block, far);
     call_trace_part(c, begin, "compress", &of->key, g->sum, from, n);
 }
 

@@ -135,7 +135,7 @@ static void update_range(call *c, const call_group *g, int64_t from, int64_t n, 
 {
     apply_values v = values_of(c, g);
     int64_t block = g->nouts > 0 ? SPREAD_CHUNKS * PLAN_CHUNK : n;
-    plan_arrays a;
+    plan_arrays a = {0};
     updater_plan_arrays(c, g, &a);
     for (int64_t i = from, end = from + n, m; i < end; i += m) {
         m = end - i < block ? end - i : block;
@@ -152,7 +152,7 @@ static void update_range(call *c, const call_group *g, int64_t from, int64_t n, 
 static void run_rule(call *c, call_group *g, int worker)
 {
     apply_values v = values_of(c, g);
-    plan_arrays a;
+    plan_arrays a = {0};
     if (g->source)
         sparse_move(g->target, g->source);
     if (!g->update->plan)

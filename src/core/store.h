@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "base/mem.h"
+#include "core/call_direct.h"
 #include "core/compress.h"
 #include "core/slot.h"
 #include "core/transaction.h"
@@ -41,7 +42,9 @@ struct kv {
     checkpoint_text *remark;
     int64_t nremarks, remarks_cap;
     bool foreign;     /* the store was made of another tool's file */
+    bool pulled_dense; /* the pull under way found no row_sparse out, which it would ignore */
     call_pool calls;      /* the pending operations */
+    direct_lists direct;
     engine_var callbacks; /* of the updater, of which one runs at a time */
     printed_to print;
 };

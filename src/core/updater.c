@@ -187,13 +187,13 @@ void updater_plan_arrays(const call *c, const call_group *g, plan_arrays *a)
     const updater_part *p = c->update.state;
     const optimizer_step *step = updater_step(c, g);
     kv_array *held = step && step->weight_master ? step->weight_master : g->target;
-    *a = (plan_arrays){.stored = held->data,
-                       .stored_dtype = kv_array_dtype(held),
-                       .weight = g->target->data,
-                       .weight_dtype = kv_array_dtype(g->target),
-                       .far = call_is_far(c, g->target->size),
-                       .seed = p->updater.optimizer->seed ^ slot_hash(&g->key),
-                       .t = step ? step->t : g->t};
+    a->stored = held->data;
+    a->stored_dtype = (kv_dtype)held->dtype;
+    a->weight = g->target->data;
+    a->weight_dtype = (kv_dtype)g->target->dtype;
+    a->far = call_is_far(c, g->target->size);
+    a->seed = p->updater.optimizer->seed ^ slot_hash(&g->key);
+    a->t = step ? step->t : g->t;
     if (!step)
         return;
     for (int i = 0; i < step->nstates; i++)
@@ -207,13 +207,10 @@ bool updater_rule_arrays(const call *c, const call_group *g, updater_arrays *out
     if (!p || p->updater.kind != UPDATER_RULE || !g->update || !g->update->plan)
         return false;
     const optimizer_step *step = updater_step(c, g);
-    *out = (updater_arrays){.held = g->target};
-    updater_plan_arrays(c, g, &out->plan);
-    if (!step)
-        return true;
-    out->held = step->weight_master ? step->weight_master : g->target;
-    out->prints = step->printed.n > 0;
-    for (int i = 0; i < step->nstates; i++) {
+    out->held = step && step->weight_master ? step->weight_master : g->target;
+    out->prints = step && step->printed.n > 0;
+    out->n = 0;
+    for (int i = 0; step && i < step->nstates; i++) {
         if (!step->states[i].array)
             continue;
         out->items[out->n] = step->states[i].array;

@@ -60,7 +60,7 @@ bool updater_commit(call *c);
 /* Prints the lines of all groups, behind the operation. Error: that of a printer. */
 int updater_print(const call *c, kv_err *e);
 
-/* The arrays that a rule works on for a group, in host memory. */
+/* The arrays that a rule works on for a group, in host memory; *a is all zero before. */
 void updater_plan_arrays(const call *c, const call_group *g, plan_arrays *a);
 
 /* The arrays that a rule works on for a group, beside its values. */
@@ -69,8 +69,7 @@ typedef struct updater_arrays {
     kv_array *items[PLAN_MAX_STATES];
     int number[PLAN_MAX_STATES]; /* which state each of them is */
     int n;
-    bool prints;      /* it prints arrays, which lie in host memory */
-    plan_arrays plan; /* the same for the host */
+    bool prints; /* it prints arrays, which lie in host memory */
 } updater_arrays;
 
 /* Fills in the arrays of a group of a push that was committed; false where no rule

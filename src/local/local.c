@@ -10,6 +10,7 @@
 #include "base/kv_assert.h"
 #include "base/map.h"
 #include "core/call_batch.h"
+#include "core/call_direct.h"
 #include "core/call_trace.h"
 #include "core/pull.h"
 #include "core/push.h"
@@ -92,7 +93,9 @@ int local_push(void *self, const kv_pairs *values, const kv_call *how, kv_err *e
     kv *s = self;
     call *c;
     bool did;
-    int rc = call_in_batches(s, &push_ops, values, false, &did, e);
+    int rc = call_direct_push(s, values, &did, e);
+    if (!rc && !did)
+        rc = call_in_batches(s, &push_ops, values, false, &did, e);
     if (rc || did)
         return rc;
     rc = call_new(&c, s, &push_ops, values, e);
@@ -113,10 +116,14 @@ int local_pull(void *self, const kv_pairs *outs, const kv_call *how, kv_err *e)
 {
     kv *s = self;
     call *c;
-    bool did, fills = how && how->flags & KV_FILL_SPARSE && has_sparse(outs);
-    int rc = call_in_batches(s, &pull_ops, outs, false, &did, e);
+    bool did;
+    int rc = call_direct_pull(s, outs, &did, e);
+    if (!rc && !did)
+        rc = call_in_batches(s, &pull_ops, outs, false, &did, e);
+    s->pulled_dense |= did; /* both take default arrays alone */
     if (rc || did)
         return rc;
+    bool fills = how && how->flags & KV_FILL_SPARSE && has_sparse(outs);
     rc = call_new(&c, s, fills ? &row_pull_all_ops : &pull_ops, outs, e);
     if (!rc)
         rc = call_prepare(c, e);

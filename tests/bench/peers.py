@@ -542,11 +542,11 @@ def compare(peer, number, case, runs, quick):
 def row_fractions(kvctl, quick):
     """W6, whose loops are a program of their own: make bench-rows."""
     program = os.path.join(os.path.dirname(kvctl), "bench_rows")
-    ran = subprocess.run([program] + (["10000", "1000", "3"] if quick else []), capture_output=True,
-                         text=True)
+    size = ["160000", "10", "3", "16"] if quick else ["160000000", "10", "5", "16"]
+    ran = subprocess.run([program] + size, capture_output=True, text=True)
     if ran.returncode:
         print(f"W6, bench_rows: {ran.stderr.strip()}")
-    rows = re.findall(r"^(\w+) of (\d+) .* ([\d.]+)$", ran.stdout, re.MULTILINE)
+    rows = re.findall(r"^(\w+) of (\d+), .* ascending .* ([\d.]+)$", ran.stdout, re.MULTILINE)
     return {("W6", "row_sparse", op, int(n)): float(fraction) for op, n, fraction in rows}
 
 

@@ -1,26 +1,38 @@
-/* row_sparse values beside loops that gather, add and scatter the same rows, in turn, so that the
- * ratio holds on a busy machine: the sum of values beside a plain loop in one thread, and W6, calls
- * of a store whose keys are such rows, beside loops with the store's threads.
+/* Calls of a store whose key is row_sparse, beside loops that gather, add and scatter the same rows
+ * with as many threads, in turn, so that the ratio holds on a busy machine. Of the project only the
+ * public header is used.
  *
- *     rows [ROWS [HELD [ROUNDS]]]     a value holds HELD of ROWS rows of 16 float32, at random
+ *     rows [ELEMENTS [EVERY [ROUNDS [WIDTH...]]]]
+ *
+ * A key of ELEMENTS float32 is made of rows of WIDTH; one of EVERY rows, at random, is in the
+ * values and in the outs. Row ids of a value ascend. Those of a pull ascend too, or come in any
+ * order, in which the loop takes them. Loops count what cannot be avoided: one that makes an array
+ * writes its row ids as well.
  */
 #include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <time.h>
 
-#include "array/sparse.h"
-#include "base/mem.h"
-#include "bench/bench_stream.h"
-#include "engine/pool.h"
 #include "kvstore.h"
 
-enum { ROW = 16, MOST = 8, STORED = 2, MAX_ROUNDS = 99, PART = 4096 };
+enum { STORED = 2, MAX_ROUNDS = 99, MAX_THREADS = 256, PART = 1 << 16 };
 
 static const kv_key key = {6, NULL};
-static int64_t rows = 10000000, held = 1000000;
-static int rounds = 5;
-static float *table; /* rows x ROW, what the loops gather from and scatter to */
+static const float rate = 0.01f, beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;
+
+/* The size of everything: rows of `row` elements, of which `held` are worked on. */
+static int64_t rows, row, held;
+static int rounds = 9, nthreads;
+static float *table, *mean, *variance; /* rows x row: what the loops gather from and scatter to */
+static float *made[STORED];            /* held x row: what they make, with these ids */
+static int64_t *made_ids[STORED];
 
 static void must(int code, const kv_err *e)
 {
@@ -30,12 +42,32 @@ static void must(int code, const kv_err *e)
     exit(1);
 }
 
+/* Zeros, in large pages as those of the library's arrays. */
+static void *memory(int64_t n, size_t size)
+{
+    void *block = NULL;
+    if (posix_memalign(&block, 2 << 20, (size_t)n * size + 1)) {
+        fprintf(stderr, "rows: out of memory\n");
+        exit(1);
+    }
+    madvise(block, (size_t)n * size, MADV_HUGEPAGE);
+    memset(block, 0, (size_t)n * size);
+    return block;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 /* ---- Arrays ---- */
 
 /* Element j of row i of every value. */
-static float element(int64_t i, int j)
+static float element(int64_t i, int64_t j)
 {
-    return (float)((i * ROW + j) % 1000) / 8;
+    return (float)((i * row + j) % 1000) / 8;
 }
 
 /* A value with these rows: as element says, or with `all` in every place. */
@@ -44,237 +76,326 @@ static kv_array *make_value(const int64_t *ids, int64_t n, float all)
     kv_err e = {0};
     kv_array *a = NULL;
     void *data;
-    must(kv_array_new_sparse(&a, KV_FLOAT32, 2, (int64_t[]){rows, ROW}, n, ids, (kv_ctx){0}, &e),
-         &e);
+    int64_t shape[] = {rows, row};
+    must(kv_array_new_sparse(&a, KV_FLOAT32, 2, shape, n, ids, (kv_ctx){0}, &e), &e);
     must(kv_array_write_rows(a, &data, &e), &e);
-    for (int64_t i = 0; i < n * ROW; i++)
-        ((float *)data)[i] = all != 0 ? all : element(ids[i / ROW], (int)(i % ROW));
+    for (int64_t k = 0; k < n; k++)
+        for (int64_t j = 0; j < row; j++)
+            ((float *)data)[k * row + j] = all != 0 ? all : element(ids[k], j);
     return a;
+}
+
+static kv_array *make_ids_array(const int64_t *ids)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    void *data;
+    must(kv_array_new(&a, KV_INT64, 1, &held, (kv_ctx){0}, &e), &e);
+    must(kv_array_write(a, &data, &e), &e);
+    memcpy(data, ids, (size_t)held * sizeof *ids);
+    return a;
+}
+
+static uint64_t random_number(uint64_t *seed)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return *seed >> 33;
 }
 
 /* held of rows, ascending, each once: every row is taken with the chance that is left. */
 static int64_t *make_ids(uint64_t seed)
 {
-    kv_err e = {0};
-    int64_t *ids = mem_alloc(held, sizeof *ids, &e), n = 0;
-    must(e.code, &e);
-    for (int64_t i = 0; i < rows && n < held; i++) {
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        if ((int64_t)((seed >> 33) % (uint64_t)(rows - i)) < held - n)
+    int64_t *ids = memory(held, sizeof *ids), n = 0;
+    for (int64_t i = 0; i < rows && n < held; i++)
+        if ((int64_t)(random_number(&seed) % (uint64_t)(rows - i)) < held - n)
             ids[n++] = i;
-    }
     return ids;
 }
 
-static void show(const char *name, double *ours, double *loop)
+static int64_t *shuffled(const int64_t *ids)
 {
-    double ratio = stream_ratio(ours, loop, rounds); /* the medians sort the pairs */
-    printf("%-32s %9.1f %9.1f  %.2f\n", name, stream_median(ours, rounds) * 1e3,
-           stream_median(loop, rounds) * 1e3, ratio);
-}
-
-/* ---- Sums ---- */
-
-/* total[ids[k]] += value[k] */
-static void plain_loop(float *restrict total, const int64_t *restrict ids,
-                       const float *restrict value, int64_t n)
-{
-    for (int64_t k = 0; k < n; k++)
-        for (int j = 0; j < ROW; j++)
-            total[ids[k] * ROW + j] += value[k * ROW + j];
-}
-
-static double time_plain(kv_array *const *values, int n)
-{
-    double t = stream_now();
-    for (int i = 0; i < n; i++)
-        plain_loop(table, values[i]->rows, values[i]->data, values[i]->nrows);
-    return stream_now() - t;
-}
-
-static double time_sum(kv_array *const *values, int n)
-{
-    kv_err e = {0};
-    kv_array *sum;
-    double t = stream_now();
-    must(sparse_sum(&sum, values, n, KV_FLOAT32, (kv_ctx){0}, &e), &e);
-    t = stream_now() - t;
-    kv_array_unref(sum);
-    return t;
-}
-
-static void measure_sums(kv_array *const *values)
-{
-    for (int n = 2; n <= MOST; n *= 2) {
-        double ours[MAX_ROUNDS], loop[MAX_ROUNDS];
-        char name[64];
-        time_sum(values, n);
-        for (int i = 0; i < rounds; i++) {
-            ours[i] = time_sum(values, n);
-            loop[i] = time_plain(values, n);
-        }
-        snprintf(name, sizeof name, "%d values, %lld of %lld rows", n, (long long)held,
-                 (long long)rows);
-        show(name, ours, loop);
+    uint64_t seed = 9;
+    int64_t *out = memory(held, sizeof *out);
+    memcpy(out, ids, (size_t)held * sizeof *out);
+    for (int64_t k = held - 1; k > 0; k--) {
+        int64_t other = (int64_t)(random_number(&seed) % (uint64_t)(k + 1)), id = out[k];
+        out[k] = out[other];
+        out[other] = id;
     }
+    return out;
 }
 
-/* ---- Calls of a store ---- */
+/* ---- The loops ---- */
 
-typedef struct w6 {
+/* A case: what a call of the store does, and the loop beside it. */
+typedef struct work {
     const char *name;
-    int nvalues, nouts; /* n values are pushed, or n outs pulled */
-    bool optimizer;
+    void (*loop)(const struct work *w, int64_t from, int64_t to);
+    int nvalues, nouts; /* so many values are pushed, or outs pulled */
+    const char *optimizer;
+    const int64_t *ids;
+    bool any_order;
     kv *store;
-    kv_array *values[STORED], *outs[STORED], *ids[STORED];
+    kv_array *values[STORED], *outs[STORED], *wanted[STORED];
+    const float *data[STORED]; /* of the values */
     int pushes;
-} w6;
+} work;
 
-/* One part of the loop: rows of the values are added up into those of the table, or rows of the
- * table copied to the outs. A push of one value without an optimizer only copies. */
-static void loop_part(void *arg, int64_t part, int worker)
+static void copy_values(const work *w, int64_t from, int64_t to)
 {
-    const w6 *w = arg;
-    const int64_t *ids = w->values[0]->rows;
-    int64_t from = part * PART, to = from + PART < held ? from + PART : held;
-    bool copies = w->nvalues == 1 && !w->optimizer;
-    (void)worker;
+    memcpy(made_ids[0] + from, w->ids + from, (size_t)(to - from) * sizeof *w->ids);
+    memcpy(made[0] + from * row, w->data[0] + from * row, (size_t)((to - from) * row) * 4);
+}
+
+static void add_values(const work *w, int64_t from, int64_t to)
+{
     for (int64_t k = from; k < to; k++) {
-        float *at = table + ids[k] * ROW, sum[ROW] = {0};
-        for (int v = 0; v < w->nvalues; v++)
-            for (int j = 0; j < ROW; j++)
-                sum[j] += ((float *)w->values[v]->data)[k * ROW + j];
-        if (copies)
-            at = (float *)w->outs[0]->data + k * ROW;
-        for (int j = 0; j < ROW && w->nvalues > 0; j++)
-            at[j] = copies ? sum[j] : at[j] + sum[j];
-        for (int v = 0; v < w->nouts; v++)
-            memcpy((float *)w->outs[v]->data + k * ROW, at, sizeof sum);
+        float *restrict at = table + w->ids[k] * row;
+        const float *restrict a = w->data[0] + k * row, *restrict b = w->data[1] + k * row;
+        for (int64_t j = 0; j < row; j++)
+            at[j] += a[j] + b[j];
     }
 }
 
-static double time_loop(w6 *w)
+static void gather(const work *w, int64_t from, int64_t to)
 {
-    double t = stream_now();
-    pool_run((held + PART - 1) / PART, loop_part, w);
-    return stream_now() - t;
+    for (int v = 0; v < w->nouts; v++)
+        memcpy(made_ids[v] + from, w->ids + from, (size_t)(to - from) * sizeof *w->ids);
+    for (int64_t k = from; k < to; k++)
+        for (int v = 0; v < w->nouts; v++)
+            memcpy(made[v] + k * row, table + w->ids[k] * row, (size_t)row * 4);
 }
 
-static double time_store(w6 *w)
+static void step_sgd(const work *w, int64_t from, int64_t to)
+{
+    for (int64_t k = from; k < to; k++) {
+        float *restrict at = table + w->ids[k] * row;
+        const float *restrict g = w->data[0] + k * row;
+        for (int64_t j = 0; j < row; j++)
+            at[j] -= rate * g[j];
+    }
+}
+
+static void step_adam(const work *w, int64_t from, int64_t to)
+{
+    for (int64_t k = from; k < to; k++) {
+        int64_t first = w->ids[k] * row;
+        float *restrict at = table + first, *restrict m = mean + first;
+        float *restrict v = variance + first;
+        const float *restrict g = w->data[0] + k * row;
+        for (int64_t j = 0; j < row; j++) {
+            m[j] = beta1 * m[j] + (1 - beta1) * g[j];
+            v[j] = beta2 * v[j] + (1 - beta2) * (g[j] * g[j]);
+            at[j] -= rate * m[j] / (sqrtf(v[j]) + epsilon);
+        }
+    }
+}
+
+/* Threads take parts of a loop until none is left. */
+typedef struct sharing {
+    const work *w;
+    int64_t part;
+    _Atomic int64_t next;
+} sharing;
+
+static void *take_parts(void *arg)
+{
+    sharing *s = arg;
+    for (int64_t from; (from = atomic_fetch_add(&s->next, s->part)) < held;)
+        s->w->loop(s->w, from, held - from < s->part ? held : from + s->part);
+    return NULL;
+}
+
+static double time_loop(const work *w)
+{
+    pthread_t threads[MAX_THREADS];
+    sharing s = {.w = w, .part = PART / row > 0 ? PART / row : 1};
+    int n = 0;
+    double t = now();
+    while (n + 1 < nthreads && pthread_create(&threads[n], NULL, take_parts, &s) == 0)
+        n++;
+    take_parts(&s);
+    while (n > 0)
+        pthread_join(threads[--n], NULL);
+    return now() - t;
+}
+
+/* ---- The store ---- */
+
+static double time_store(work *w)
 {
     const kv_key keys[STORED] = {key, key};
     kv_err e = {0};
-    double t = stream_now();
+    double t = now();
     if (w->nvalues > 0)
         must(kv_push(w->store, keys, w->nvalues, w->values, NULL, &e), &e);
     else
-        must(kv_row_sparse_pull(w->store, keys, w->nouts, w->ids, w->outs, NULL, &e), &e);
+        must(kv_row_sparse_pull(w->store, keys, w->nouts, w->wanted, w->outs, NULL, &e), &e);
     must(kv_wait(w->store, &e), &e);
     w->pushes += w->nvalues > 0;
-    return stream_now() - t;
+    return now() - t;
 }
 
-/* Rows begin as ones. Pushed, they are the sum of the values, or with sgd less by 0.01 of it. */
-static void check(w6 *w)
+/* What a row that began as ones holds after the pushes, in the precision of doubles. */
+static double expected(const work *w, double sum)
+{
+    double at = 1, m = 0, v = 0;
+    if (w->nvalues == 0 || !w->optimizer)
+        return w->nvalues > 0 ? sum : 1;
+    for (int t = 1; t <= w->pushes; t++) {
+        bool adam = strcmp(w->optimizer, "adam") == 0;
+        double lr = rate * sqrt(1 - pow((double)beta2, t)) / (1 - pow((double)beta1, t));
+        m = (double)beta1 * m + (1 - (double)beta1) * sum;
+        v = (double)beta2 * v + (1 - (double)beta2) * sum * sum;
+        at -= adam ? lr * m / (sqrt(v) + (double)epsilon) : rate * sum;
+    }
+    return at;
+}
+
+static void check(work *w)
 {
     kv_err e = {0};
-    must(kv_row_sparse_pull(w->store, &key, 1, w->ids, w->outs, NULL, &e), &e);
+    const void *data;
+    must(kv_row_sparse_pull(w->store, &key, 1, w->wanted, w->outs, NULL, &e), &e);
     must(kv_wait(w->store, &e), &e);
-    const float *got = w->outs[0]->data;
-    for (int64_t i = 0; i < held * ROW; i++) {
-        float sum = element(w->values[0]->rows[i / ROW], (int)(i % ROW)) * (float)w->nvalues;
-        float right = w->optimizer ? 1 - 0.01f * sum * (float)w->pushes : w->nvalues ? sum : 1;
-        if (!(fabsf(got[i] - right) <= 1e-4f * (1 + fabsf(right)))) {
-            fprintf(stderr, "rows: %s: element %lld is %g, not %g\n", w->name, (long long)i,
-                    (double)got[i], (double)right);
+    const int64_t *ids = kv_array_row_ids(w->outs[0]);
+    must(kv_array_nrows(w->outs[0]) == held ? kv_array_read_rows(w->outs[0], &data, &e) : 1, &e);
+    for (int64_t i = 0; i < held * row; i++) {
+        double sum = element(ids[i / row], i % row) * (float)w->nvalues;
+        double right = expected(w, sum), got = ((const float *)data)[i];
+        if (!(fabs(got - right) <= 1e-4 * (1 + fabs(right)))) {
+            fprintf(stderr, "rows: %s: element %lld is %g, not %g\n", w->name, (long long)i, got,
+                    right);
             exit(1);
         }
     }
 }
 
-static void measure_store(w6 w, kv_array *all)
+/* ---- Figures ---- */
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *x, int n)
+{
+    qsort(x, (size_t)n, sizeof *x, by_size);
+    return (x[(n - 1) / 2] + x[n / 2]) / 2;
+}
+
+static void measure(work w, kv_array *all)
 {
     kv_err e = {0};
-    double ours[MAX_ROUNDS], loop[MAX_ROUNDS];
+    double ours[MAX_ROUNDS], loop[MAX_ROUNDS], ratio[MAX_ROUNDS];
+    const kv_opt params[] = {{"learning_rate", "0.01"}};
     must(kv_create("local", NULL, 0, &w.store, &e), &e);
     must(kv_init(w.store, &key, 1, &all, NULL, &e), &e);
     if (w.optimizer)
-        must(kv_set_optimizer(w.store, "sgd", NULL, 0, &e), &e);
+        must(kv_set_optimizer(w.store, w.optimizer, params, 1, &e), &e);
     time_store(&w);
     time_loop(&w);
     for (int i = 0; i < rounds; i++) {
         ours[i] = time_store(&w);
         loop[i] = time_loop(&w);
+        ratio[i] = loop[i] / ours[i];
     }
     check(&w);
     kv_free(w.store);
-    show(w.name, ours, loop);
+    printf("%s, %*lld floats, %-9s %9.2f %9.2f  %.2f\n", w.name, 13 - (int)strlen(w.name),
+           (long long)row, w.any_order ? "any order" : "ascending", median(ours, rounds) * 1e3,
+           median(loop, rounds) * 1e3, median(ratio, rounds));
+    fflush(stdout);
 }
 
-static void measure_w6(const int64_t *ids)
+static kv_array *make_all(void)
 {
-    static const w6 calls[] = {{.name = "push of 1", .nvalues = 1},
-                               {.name = "push of 2", .nvalues = 2},
-                               {.name = "pull of 1", .nouts = 1},
-                               {.name = "pull of 2", .nouts = 2},
-                               {.name = "sgd of 1", .nvalues = 1, .optimizer = true}};
-    kv_err e = {0};
-    kv_array *wanted, *all;
-    void *data;
-    int64_t *every = mem_alloc(rows, sizeof *every, &e);
-    must(e.code, &e);
+    int64_t *every = memory(rows, sizeof *every);
     for (int64_t i = 0; i < rows; i++)
         every[i] = i;
-    all = make_value(every, rows, 1);
-    mem_free(every);
-    must(kv_array_new(&wanted, KV_INT64, 1, &held, (kv_ctx){0}, &e), &e);
-    must(kv_array_write(wanted, &data, &e), &e);
-    memcpy(data, ids, (size_t)held * sizeof *ids);
-    w6 w = {0};
+    kv_array *all = make_value(every, rows, 1);
+    free(every);
+    return all;
+}
+
+static void measure_width(int64_t elements, int64_t every)
+{
+    static const work works[] = {
+        {.name = "push of 1", .loop = copy_values, .nvalues = 1},
+        {.name = "push of 2", .loop = add_values, .nvalues = 2},
+        {.name = "sgd of 1", .loop = step_sgd, .nvalues = 1, .optimizer = "sgd"},
+        {.name = "adam of 1", .loop = step_adam, .nvalues = 1, .optimizer = "adam"},
+        {.name = "pull of 1", .loop = gather, .nouts = 1},
+        {.name = "pull of 2", .loop = gather, .nouts = 2},
+        {.name = "pull of 1", .loop = gather, .nouts = 1, .any_order = true},
+        {.name = "pull of 2", .loop = gather, .nouts = 2, .any_order = true}};
+    rows = elements / row;
+    held = rows / every;
+    int64_t *ids = make_ids(1), *mixed = shuffled(ids);
+    kv_array *all = make_all(), *wanted[] = {make_ids_array(ids), make_ids_array(mixed)};
+    work each = {0};
     for (int v = 0; v < STORED; v++) {
-        w.values[v] = make_value(ids, held, 0);
-        w.outs[v] = make_value(ids, held, 1);
-        w.ids[v] = wanted;
+        kv_err e = {0};
+        const void *data;
+        each.values[v] = make_value(ids, held, 0);
+        each.outs[v] = make_value(ids, held, 1);
+        must(kv_array_read_rows(each.values[v], &data, &e), &e);
+        each.data[v] = data;
     }
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        w6 call = calls[i];
-        memcpy(call.values, w.values, sizeof w.values);
-        memcpy(call.outs, w.outs, sizeof w.outs);
-        memcpy(call.ids, w.ids, sizeof w.ids);
-        measure_store(call, all);
+    for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
+        work w = works[i];
+        w.ids = w.any_order ? mixed : ids;
+        for (int v = 0; v < STORED; v++) {
+            w.values[v] = each.values[v];
+            w.data[v] = each.data[v];
+            w.outs[v] = each.outs[v];
+            w.wanted[v] = wanted[w.any_order];
+        }
+        measure(w, all);
     }
     for (int v = 0; v < STORED; v++) {
-        kv_array_unref(w.values[v]);
-        kv_array_unref(w.outs[v]);
+        kv_array_unref(each.values[v]);
+        kv_array_unref(each.outs[v]);
+        kv_array_unref(wanted[v]);
     }
-    kv_array_unref(wanted);
     kv_array_unref(all);
+    free(ids);
+    free(mixed);
 }
 
 int main(int argc, char **argv)
 {
-    kv_err e = {0};
-    kv_array *values[MOST];
-    int64_t *ids[MOST];
-    rows = argc > 1 ? atoll(argv[1]) : rows;
-    held = argc > 2 ? atoll(argv[2]) : held;
+    static const char *const usual[] = {"1", "16", "64", "512"};
+    int64_t elements = argc > 1 ? atoll(argv[1]) : 1 << 26, every = argc > 2 ? atoll(argv[2]) : 4;
     rounds = argc > 3 ? atoi(argv[3]) : rounds;
-    table = mem_alloc_data(rows * ROW * 4, &e);
-    if (!table || rounds < 1 || rounds > MAX_ROUNDS || held > rows)
-        return 1;
-    memset(table, 0, (size_t)rows * ROW * 4);
-    for (int i = 0; i < MOST; i++) {
-        ids[i] = make_ids((uint64_t)i + 1);
-        values[i] = make_value(ids[i], held, 0);
+    int nwidths = argc > 4 ? argc - 4 : 4;
+    cpu_set_t may;
+    if (elements < 1 || every < 1 || rounds < 1 || rounds > MAX_ROUNDS)
+        return 2;
+    nthreads = sched_getaffinity(0, sizeof may, &may) == 0 ? CPU_COUNT(&may) : 1;
+    nthreads = nthreads < MAX_THREADS ? nthreads : MAX_THREADS;
+    table = memory(elements, 4);
+    mean = memory(elements, 4);
+    variance = memory(elements, 4);
+    for (int v = 0; v < STORED; v++) {
+        made[v] = memory(elements / every, 4);
+        made_ids[v] = memory(elements / every, 8);
     }
     printf("%-32s %9s %9s  of the loop (medians, %d threads)\n", "row_sparse", "ours ms", "loop ms",
-           pool_workers());
-    measure_sums(values);
-    for (int i = 0; i < MOST; i++)
-        kv_array_unref(values[i]);
-    measure_w6(ids[0]);
-    for (int i = 0; i < MOST; i++)
-        mem_free(ids[i]);
-    mem_free_data(table);
+           nthreads);
+    for (int i = 0; i < nwidths; i++) {
+        row = atoll(argc > 4 ? argv[4 + i] : usual[i]);
+        if (row < 1 || row > elements / every)
+            return 2;
+        measure_width(elements, every);
+    }
+    for (int v = 0; v < STORED; v++) {
+        free(made[v]);
+        free(made_ids[v]);
+    }
+    free(variance);
+    free(mean);
+    free(table);
     return 0;
 }

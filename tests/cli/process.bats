@@ -241,3 +241,9 @@ dist_device_sync dist_device_async horovod byteps"
     run kvctl --check -f a.kv -c 'f = "x.kv"; source $f'
     assert_success
 }
+
+@test "process: only a prompt loads Readline" {
+    case $(ldd "$build/kvctl") in
+    *libreadline*) fail "a session without a prompt starts with Readline" ;;
+    esac
+}

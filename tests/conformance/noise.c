@@ -1,7 +1,9 @@
 /* A rule with noise cannot be replayed number by number, because MXNet draws from another
  * generator. What a step leaves behind the noiseless step is the noise: over all elements of all
  * records its mean is 0 and its variance the learning rate. That is asked of the recorded weights,
- * which checks our noiseless step, and of our own, which checks our noise. */
+ * which checks our noiseless step, and of our own, which checks our noise. Each run has a seed of
+ * its own: the noise of one key, count and element would else be one number in all of them, and few
+ * numbers independent. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -85,6 +87,7 @@ static void add(replay *r, sample *s, kv_array *noisy, kv_array *quiet, double s
 typedef struct trio {
     replay noisy, recorded, ours;
     sample of_record, of_ours;
+    int runs;
 } trio;
 
 /* Each of the stores takes the step s. */
@@ -127,7 +130,7 @@ static bool is_fine(const replay *r)
 
 static void run(trio *t, const cJSON *one, const kv_rule *quiet, verdict *v)
 {
-    t->noisy = (replay){.run = one};
+    t->noisy = (replay){.run = one, .seed = ++t->runs};
     t->recorded = t->ours = (replay){.run = one, .rule = quiet};
     replay *all[] = {&t->noisy, &t->recorded, &t->ours};
     if (!is_fine(&t->noisy)) {

@@ -284,6 +284,9 @@ int replay_try_optimizer(replay *r)
     add_pairs(p, "names", replay_get(r->run, "idx2name"));
     add_pairs(p, "lr_mult", replay_get(r->run, "lr_mult"));
     add_pairs(p, "wd_mult", replay_get(r->run, "wd_mult"));
+    char seed[12];
+    snprintf(seed, sizeof seed, "%d", r->seed);
+    add_param(p, "seed", seed);
     const char *name = replay_get(r->run, "optimizer")->valuestring;
     int rc = r->rule ? kv_set_rule(r->store, r->rule, p->opt, p->n, &r->e)
                      : kv_set_optimizer(r->store, name, p->opt, p->n, &r->e);

@@ -18,6 +18,7 @@ typedef struct replay {
     const cJSON *run;
     kv *store;
     const kv_rule *rule; /* in the place of the run's optimizer, or NULL */
+    int seed;            /* of the optimizer's noise */
     kv_err e;
     double ulp, abs; /* the tolerance of the run */
     bool exact;      /* so far */

@@ -232,16 +232,18 @@ static int host_compile(int id, const char *text, const gpu_rule **out, kv_err *
 static int host_apply(int id, const gpu_rule *rule, const gpu_job *jobs, int64_t n, kv_err *e)
 {
     job_item items[KEYS];
-    int64_t tiles = 0;
+    int64_t tiles = 0, nitems = 0;
     (void)id, (void)e;
     launches++;
     for (int64_t i = 0; i < n; i++) {
         const gpu_job *j = &jobs[i];
-        items[i] = (job_item){.src = j->src, .more = j->more, .numbers = j->numbers, .n = j->n,
-                              .nsrc = j->nsrc, .first = tiles};
+        if (j->n == 0)
+            continue;
+        items[nitems++] = (job_item){.src = j->src, .more = j->more, .numbers = j->numbers,
+                                     .n = j->n, .nsrc = j->nsrc, .first = tiles};
         tiles += (j->n + JOB_TILE - 1) / JOB_TILE;
     }
-    rule->run(&(job_list){items, n, tiles, JOB_TILE}, 2, 64);
+    rule->run(&(job_list){items, nitems, tiles, JOB_TILE}, 2, 64);
     return KV_OK;
 }
 

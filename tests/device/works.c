@@ -208,7 +208,7 @@ static bool try_gather(kv_dtype dtype, int64_t n, int64_t row)
         at[k] = (int64_t)(draw() % 101) - 1;
     gpu_job job = {.dst = place_of(&dst), .n = n * row, .src = &place, .nsrc = 1, .to = dtype,
                    .row = row, .index = at, .nindex = n};
-    gather_rows(host_of(&dst), dtype, host_of(&src), dtype, at, n, row, false);
+    gather_rows(host_of(&dst), dtype, host_of(&src), dtype, at, n, 0, row, false);
     must(gpu->run(device, GPU_GATHER_ROWS, &job, 1, &e), &e);
     bool ok = same(&dst);
     pair_free(&src);
@@ -301,9 +301,10 @@ static bool try_quantise_sum(quantise_code code, int64_t n)
     kv_err e = {0};
     pair src[N], residual[N], dst = pair_new(n * 4, 4);
     const void *from[N];
+    const float *host_src[N];
+    float *host_residual[N];
     void *more[N];
     send(&dst);
-    memset(host_of(&dst), 0, (size_t)n * 4);
     for (int s = 0; s < N; s++) {
         src[s] = pair_new(n * 4, 4 * s);
         residual[s] = pair_new(n * 4, 4);
@@ -312,9 +313,10 @@ static bool try_quantise_sum(quantise_code code, int64_t n)
         send(&src[s]), send(&residual[s]);
         from[s] = place_of(&src[s]);
         more[s] = place_of(&residual[s]);
-        quantise_sum(host_of(&dst), host_of(&dst), host_of(&residual[s]), host_of(&src[s]), code,
-                     0.5f, n, false);
+        host_src[s] = host_of(&src[s]);
+        host_residual[s] = host_of(&residual[s]);
     }
+    quantise_sum(host_of(&dst), NULL, host_residual, host_src, N, code, 0.5f, n, false);
     gpu_job job = {.dst = place_of(&dst), .n = n, .src = from, .nsrc = N, .more = more, .nmore = N,
                    .threshold = 0.5f, .code = code};
     must(gpu->run(device, GPU_QUANTISE_SUM, &job, 1, &e), &e);

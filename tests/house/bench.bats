@@ -25,13 +25,16 @@ load ../cli/help
         fail "$output"
 }
 
-@test "bench-rows: sums of rows, and W6, whose stored rows are what they should be" {
+@test "bench-rows: calls of a store whose rows are what they should be" {
     make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ *readline=.*//' "$build/flags")" \
         "$build/bench_rows"
-    run "$build/bench_rows" 10000 1000 2
+    run "$build/bench_rows" 40000 10 2 1 16
     assert_success
-    for what in "2 values, 1000 of 10000 rows" "push of 1" "push of 2" "pull of 1" "pull of 2" "sgd of 1"; do
-        assert_line --regexp "^$what +[0-9.]+ +[0-9.]+ +[0-9.]+\$"
+    for width in 1 16; do
+        for what in "push of 1" "push of 2" "sgd of 1" "adam of 1" "pull of 1" "pull of 2"; do
+            assert_line --regexp "^$what, +$width floats, ascending +[0-9.]+ +[0-9.]+ +[0-9.]+\$"
+        done
+        assert_line --regexp "^pull of 1, +$width floats, any order +[0-9.]+ +[0-9.]+ +[0-9.]+\$"
     done
 }
 
@@ -45,4 +48,17 @@ load ../cli/help
     assert_line --regexp '^10000 keys '
     assert_line --regexp '^time grows with bytes to the power of -?[0-9.]+, that of the loop with -?[0-9.]+: (faster than )?linear$'
     assert_line --regexp '^time grows with keys to the power of [0-9.]+, that of the loop with [0-9.]+: (faster than )?linear$'
+}
+
+@test "bench-small: calls of many keys and of one, whose sums are what they should be" {
+    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ *readline=.*//' "$build/flags")" \
+        "$build/bench_small"
+    run "$build/bench_small" --quick
+    assert_success
+    for what in "push of 2" "pull to 2" "push of 2, arrays all over the memory" "pull to 2, arrays all over the memory"; do
+        assert_line --regexp "^$what +[0-9.]+ ns a key +[0-9.]+ in the loop on (one thread|all threads) +[0-9.]+ of its speed\$"
+    done
+    for what in "push of one key" "pull of one key" "push of one text key" "pull of one text key"; do
+        assert_line --regexp "^$what +[0-9.]+ ns a call +[0-9.]+ million a second\$"
+    done
 }

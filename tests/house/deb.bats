@@ -30,7 +30,7 @@ Architecture: $(dpkg --print-architecture)"
         assert_output --regexp "(^|, )$package "
     done
     refute_output --partial kvctl
-    if ldd "$build/kvctl" | grep -q libreadline; then
+    if grep -aq 'libreadline\.so' "$build/kvctl"; then
         assert_output --partial libreadline8
     fi
     refute_output --partial libopenmpi
@@ -55,6 +55,7 @@ Architecture: $(dpkg --print-architecture)"
         ./usr/share/fish/vendor_completions.d/kvctl.fish ./usr/share/doc/kvctl/copyright; do
         assert_output --partial " $file"
     done
+    [ ! -e "$build/python" ] || assert_output --partial " ./usr/lib/python3/dist-packages/kvstore/_kvstore.abi3.so"
     dpkg-deb -x "$DEB" root
     run grep -rlF "$top" root
     assert_output ""

@@ -17,6 +17,8 @@ setup_file()
 @test "install: headers, both libraries, kvctl, pkg-config, manual pages, completions" {
     run find "$STAGE" ! -type d ! -name 'kv_*.3' -printf '%P\n'
     assert_success
+    local module=opt/kv/lib/python3.X/site-packages/kvstore
+    output=$(sed 's|/python3\.[0-9]*/|/python3.X/|' <<<"$output")
     assert_equal "$(sort <<<"$output")" "$(grep . <<END | sort
 opt/kv/bin/kvctl
 opt/kv/include/kv_array.h
@@ -33,6 +35,7 @@ opt/kv/share/man/man1/kvctl.1
 opt/kv/share/man/man3/kvstore.3
 opt/kv/share/man/man7/kvctl-language.7
 opt/kv/share/zsh/site-functions/_kvctl
+$([ ! -e "$build/python" ] || { echo $module/_kvstore.abi3.so; cd "$top/src/python/kvstore" && printf "$module/%s\n" *.py* py.typed | sort -u; })
 $([ ! -e "$build/kvstore_cuda.so" ] || echo opt/kv/lib/kvstore_cuda.so)
 $([ ! -e "$build/kvstore_mpi.so" ] || echo opt/kv/lib/kvstore_mpi.so)
 END

@@ -167,6 +167,21 @@ static void signum(const truth_update *u, truth_key *k)
     }
 }
 
+/* What normal(1) draws, by the formula; the bound of float32 is that of lib/vm/noise.h. */
+static bounded noise(const truth_update *u, const truth_key *k, int64_t i)
+{
+    uint64_t draw = (uint64_t)k->count * 4; /* a rule draws up to four times */
+    uint64_t block = (uint64_t)(i / 64 * 16 + i % 16);
+    int quarter = (int)(i / 16 % 4), first = quarter / 2 * 2;
+    if (u->type == KV_FLOAT64)
+        return exactly(philox_normal(philox_at(k->noise, PHILOX_RULES, draw, (uint64_t)i)));
+    philox p = philox_at(k->noise, PHILOX_RULES, draw, block);
+    float u_of_word = (float)(p.word[first] >> 1) * 0x1p-31f + 0x1p-32f;
+    long double r = sqrtl(-2 * logl((long double)u_of_word));
+    long double t = 6.283185307179586476925L * p.word[first + 1] / 0x1p32L;
+    return (bounded){r * (quarter % 2 ? sinl(t) : cosl(t)), r * 0x1p-22L};
+}
+
 static void sgld(const truth_update *u, truth_key *k)
 {
     bounded r = num(u, TP_RESCALE_GRAD), wd = number(u->wd, u->type);
@@ -176,11 +191,9 @@ static void sgld(const truth_update *u, truth_key *k)
     in_type(u);
     EACH(i, false)
     {
-        uint64_t draw = (uint64_t)k->count * 4; /* a rule draws up to four times */
-        double z = philox_normal(philox_at(k->noise, PHILOX_RULES, draw, (uint64_t)i));
         bounded g = array_clip(u, mul(k->g[i], r));
         k->w[i] = add(k->w[i], mul(add(g, mul(k->w[i], wd)), half));
-        k->w[i] = add(k->w[i], mul(number(z, u->type), sigma));
+        k->w[i] = add(k->w[i], mul(noise(u, k, i), sigma));
     }
 }
 

@@ -245,6 +245,44 @@ TEST(compress_converts)
     kv_free(same);
 }
 
+/* Many values, some of which are converted first, and residuals that a transaction holds: the sum
+ * takes several steps, and is that of the model. */
+TEST(compress_many_values)
+{
+    enum { MANY = 37, LENGTH = 9001 };
+    kv_err e = {0};
+    kv *s = make_sized(LENGTH);
+    kv_key keys[MANY];
+    kv_array *values[MANY];
+    float *residual = mem_zalloc(MANY * LENGTH, sizeof *residual, &e);
+    CHECK(residual != NULL);
+    set(s, two_bits);
+    for (int j = 0; j < MANY; j++)
+        keys[j] = key;
+    for (int step = 0; step < 3; step++) {
+        for (int j = 0; j < MANY; j++)
+            values[j] =
+                array_of(j % 19 == 17 ? KV_FLOAT64 : KV_FLOAT32, LENGTH, step + j + 1, (kv_ctx){0});
+        if (step == 1)
+            CHECK_OK(kv_begin(s, &e));
+        CHECK_OK(kv_push(s, keys, MANY, values, NULL, &e));
+        if (step == 1)
+            CHECK_OK(kv_commit(s, &e));
+        kv_array *got = pulled(s, key, LENGTH);
+        for (int64_t i = 0; i < LENGTH; i++) {
+            float sum = 0;
+            for (int j = 0; j < MANY; j++)
+                sum += model(&residual[j * LENGTH + i], gradient(i, step + j + 1), false, 0.5f);
+            CHECK(elements(got)[i] == sum);
+        }
+        kv_array_unref(got);
+        for (int j = 0; j < MANY; j++)
+            kv_array_unref(values[j]);
+    }
+    mem_free(residual);
+    kv_free(s);
+}
+
 /* A residual follows the values of its position to another device. */
 TEST(compress_contexts)
 {

@@ -12,7 +12,8 @@
 
 enum { N = 700, SOURCES = 11, ROOM = (N + 8) * 8 };
 
-static _Alignas(64) char source[SOURCES][ROOM], result[ROOM], wanted[ROOM];
+static _Alignas(64) char source[SOURCES][ROOM], result[ROOM], second[ROOM], third[ROOM],
+    wanted[ROOM];
 static bool unsettled[N]; /* two nan met in element i, and which of them stays is open */
 
 static const kv_dtype dtypes[] = {
@@ -137,12 +138,18 @@ static bool has_loop(kv_dtype dtype)
 static void check(int bits, kv_dtype dtype, const void *const *src, int nsrc, int64_t n, bool far)
 {
     int64_t bytes = kv_dtype_bytes(dtype);
-    memset(result, 0x55, sizeof result);
-    int64_t done = lines_sum_bits(bits, result, src, nsrc, dtype, n, far);
+    void *places[] = {result, second, third};
+    int64_t nplaces = 1 + n % 3;
+    for (int j = 0; j < 3; j++)
+        memset(places[j], 0x55, sizeof result);
+    int64_t done = lines_sum_bits(bits, places, nplaces, src, nsrc, dtype, n, far);
     CHECK(done >= 0 && done <= n && (n - done < 512 / bytes || (done == 0 && !has_loop(dtype))));
     for (int64_t i = 0; i < done; i++)
         CHECK(unsettled[i] || memcmp(result + i * bytes, wanted + i * bytes, (size_t)bytes) == 0);
-    CHECK_INT(result[done * bytes], 0x55);
+    for (int64_t j = 0; j < nplaces; j++)
+        CHECK(memcmp(places[j], result, (size_t)(done * bytes)) == 0);
+    for (int j = 0; j < 3; j++)
+        CHECK_INT(((char *)places[j])[j < nplaces ? done * bytes : 0], 0x55);
 }
 
 TEST(lines_sum_as_one_after_another)
@@ -172,8 +179,10 @@ TEST(lines_sum_in_place)
         const void *src[] = {result, source[1], source[2]};
         memcpy(result, source[0], sizeof result);
         make_wanted(KV_BFLOAT16, src, 3);
-        int64_t done = lines_sum_bits(w, result, src, 3, KV_BFLOAT16, N, false);
+        void *places[] = {result, source[2]};
+        int64_t done = lines_sum_bits(w, places, 2, src, 3, KV_BFLOAT16, N, false);
         for (int64_t i = 0; i < done; i++)
             CHECK(unsettled[i] || memcmp(result + i * 2, wanted + i * 2, 2) == 0);
+        CHECK(memcmp(result, source[2], (size_t)done * 2) == 0);
     }
 }

@@ -37,7 +37,7 @@ TEST(mem_data_is_aligned)
     }
 }
 
-TEST(mem_keeps_one_large_block)
+TEST(mem_keeps_two_large_blocks)
 {
     enum { LARGE = 32 << 20 };
     kv_err e = {0};
@@ -46,11 +46,21 @@ TEST(mem_keeps_one_large_block)
     memset(one, 1, LARGE);
     memset(two, 2, LARGE);
     mem_free_data(one);
-    mem_free_data(two); /* the newer one is kept */
-    char *again = mem_alloc_data(LARGE - 1000, &e);
-    CHECK(again == two);
+    mem_free_data(two); /* both are kept, the newer one in front */
+    char *again = mem_alloc_data(LARGE - 1000, &e), *other = mem_alloc_data(LARGE, &e);
+    CHECK(again == two && other == one);
     memset(again, 3, LARGE - 1000);
     mem_free_data(again);
+
+    /* elements and their row ids: blocks of two sizes in turn */
+    char *ids = mem_alloc_data(2 * LARGE, &e);
+    CHECK(ids != NULL);
+    mem_free_data(ids);
+    mem_free_data(other);
+    CHECK(mem_alloc_data(2 * LARGE, &e) == ids);
+    CHECK(mem_alloc_data(LARGE, &e) == other);
+    mem_free_data(ids);
+    mem_free_data(other);
 
     char *small = mem_alloc_data(LARGE / 2, &e); /* would waste half of it */
     CHECK(small != NULL);

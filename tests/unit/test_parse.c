@@ -812,8 +812,8 @@ TEST(parse_words_of_the_language)
         CHECK(parse_is_reserved(reserved[i]));
     CHECK(!parse_is_reserved("by") && !parse_is_reserved("inf") && !parse_is_reserved("If"));
     CHECK(!parse_is_reserved("updater")); /* pages of MXNet have a variable of this name */
-    CHECK(parse_is_constant("inf", &x) && isinf(x));
-    CHECK(parse_is_constant("nan", &x) && isnan(x));
-    CHECK(parse_is_constant("pi", &x) && x > 3.14 && x < 3.15);
-    CHECK(!parse_is_constant("e", &x));
+    CHECK(parse_is_constant("inf", 3, &x) && isinf(x));
+    CHECK(parse_is_constant("nan", 3, &x) && isnan(x));
+    CHECK(parse_is_constant("pi", 2, &x) && x > 3.14 && x < 3.15);
+    CHECK(!parse_is_constant("e", 1, &x));
 }

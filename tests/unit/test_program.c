@@ -686,21 +686,29 @@ TEST(program_wide_kernels)
     CHECK(n > 10);
 }
 
+/* Sums of terms and of squares, several at a time, whole lines of a cache or not. */
 TEST(program_kernel_sums)
 {
-    enum { N = 64, STRIDE = 71 };
-    static float terms[KERNEL_LANES * STRIDE];
-    for (int i = 0; kernel_tables(i); i++) {
-        float got[KERNEL_LANES], want[KERNEL_LANES];
-        for (int l = 0; l < KERNEL_LANES * STRIDE; l++)
-            terms[l] = (float)((int)draw(20001) - 10000) / (float)(1 + draw(3000));
-        for (int l = 0; l < KERNEL_LANES; l++) {
-            got[l] = want[l] = (float)draw(100);
-            for (int j = 0; j < N; j++)
-                want[l] += terms[l * STRIDE + j];
+    enum { STRIDE = 71 };
+    static float x[KERNEL_SUMS][KERNEL_LANES * STRIDE];
+    for (int i = 0, round = 0; kernel_tables(i); i += ++round % 20 == 0) {
+        float got[KERNEL_SUMS][KERNEL_LANES], want[KERNEL_SUMS][KERNEL_LANES];
+        kernel_terms terms[KERNEL_SUMS];
+        int count = 1 + (int)draw(KERNEL_SUMS), n = KERNEL_LANES * (int)(1 + draw(8));
+        for (int s = 0; s < count; s++) {
+            terms[s] = (kernel_terms){got[s], x[s], STRIDE, draw(2) * 16, draw(2)};
+            for (int l = 0; l < KERNEL_LANES * STRIDE; l++)
+                x[s][l] = (float)((int)draw(20001) - 10000) / (float)(1 + draw(3000));
+            for (int l = 0; l < KERNEL_LANES; l++) {
+                got[s][l] = want[s][l] = (float)draw(100);
+                for (int j = 0; j < n; j++) {
+                    float y = x[s][l * STRIDE + j];
+                    want[s][l] += terms[s].squares ? y * y : y;
+                }
+            }
         }
-        kernel_tables(i)->sum(got, terms, STRIDE, N);
-        CHECK(memcmp(got, want, sizeof got) == 0);
+        kernel_tables(i)->sum(terms, count, n);
+        CHECK(memcmp(got, want, (size_t)count * sizeof *got) == 0);
     }
 }
 

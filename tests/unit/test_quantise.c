@@ -156,44 +156,80 @@ static void compare(room *w, quantise_code code, float t, int64_t n, int64_t shi
     }
 }
 
-/* The sum of two values: the first into a block, the second from there to d, which may be another
- * place. sum is what encoding and decoding give. */
-static void compare_sum(room *w, quantise_code code, float t, int64_t n, int64_t shift, bool far)
+enum { SOURCES = 19 };
+
+/* nsrc gradients and residuals, each one element apart in its own memory, and their sum. */
+typedef struct many {
+    float g[SOURCES][N + SOURCES], r[SOURCES][N + 16 + SOURCES], plain_r[SOURCES][N];
+    float d[N + 16], sum[N + 16], total[N];
+    uint8_t codes[N];
+} many;
+
+/* What encoding and decoding give, one gradient after the other. begin: NULL is zeros. */
+static void sum_by_codes(many *w, const float *begin, int64_t nsrc, quantise_code code, float t,
+                         const float *const *src, int64_t n)
 {
-    float *d = w->d + shift, *r = w->r + shift, *total = w->plain_d;
-    memset(w->r, 0, sizeof w->r);
-    memset(w->plain_r, 0, sizeof w->plain_r);
-    for (int step = 0; step < 3; step++) {
-        float sum[N] = {0}, plain_sum[N] = {0};
-        for (int64_t i = 0; i < n; i++)
-            w->g[i] = i % 97 == 96 ? special[i / 97 % 5] : gradient(i, step);
-        quantise_sum(sum, sum, r, w->g, code, t, n, far);
-        quantise_encode_plain(w->plain_c, w->plain_r, w->g, code, t, n);
-        quantise_decode_add_plain(plain_sum, w->plain_c, code, t, n);
-        CHECK(memcmp(r, w->plain_r, (size_t)n * 4) == 0);
-        CHECK(memcmp(sum, plain_sum, (size_t)n * 4) == 0);
-        for (int64_t i = 0; i < n; i++)
-            w->g[i] = gradient(i, step + 7);
-        quantise_sum(d, sum, r, w->g, code, t, n, far);
-        quantise_sum_plain(total, plain_sum, w->plain_r, w->g, code, t, n);
-        CHECK(memcmp(r, w->plain_r, (size_t)n * 4) == 0);
-        CHECK(memcmp(d, total, (size_t)n * 4) == 0);
-        CHECK(memcmp(sum, plain_sum, (size_t)n * 4) == 0);
+    for (int64_t i = 0; i < n; i++)
+        w->total[i] = begin ? begin[i] : 0;
+    for (int64_t j = 0; j < nsrc; j++) {
+        quantise_encode_plain(w->codes, w->plain_r[j], src[j], code, t, n);
+        quantise_decode_add_plain(w->total, w->codes, code, t, n);
     }
 }
 
+/* Three pushes: into d, onto what sum holds into d, and onto d itself. shift: of d and residuals
+ * against whole lines. */
+static void compare_sums(many *w, int64_t nsrc, quantise_code code, float t, int64_t n,
+                         int64_t shift, bool far)
+{
+    const float *src[SOURCES];
+    float *residual[SOURCES], *plain[SOURCES], *d = w->d + shift, before[N];
+    memset(w->plain_r, 0, sizeof w->plain_r);
+    for (int j = 0; j < SOURCES; j++) {
+        src[j] = w->g[j] + j;
+        residual[j] = w->r[j] + (shift > 1 ? j : shift);
+        plain[j] = w->plain_r[j];
+        memset(w->r[j], 0, sizeof w->r[j]);
+    }
+    for (int step = 0; step < 3; step++) {
+        const float *sum = step == 0 ? NULL : step == 1 ? w->sum : d;
+        for (int64_t j = 0; j < nsrc; j++)
+            for (int64_t i = 0; i < n; i++)
+                w->g[j][j + i] = i % 97 == 96 ? special[i / 97 % 5] : gradient(i + j * 31, step);
+        for (int64_t i = 0; i < n; i++)
+            w->sum[i] = gradient(i, 9);
+        memcpy(before, d, sizeof before);
+        sum_by_codes(w, step < 2 ? sum : before, nsrc, code, t, src, n);
+        d[n] = 77;
+        quantise_sum(d, sum, residual, src, nsrc, code, t, n, far);
+        CHECK(memcmp(d, w->total, (size_t)n * 4) == 0);
+        CHECK(d[n] == 77);
+        for (int64_t j = 0; j < nsrc; j++)
+            CHECK(memcmp(residual[j], w->plain_r[j], (size_t)n * 4) == 0);
+    }
+    quantise_sum_plain(w->total, NULL, plain, src, nsrc, code, t, n);
+    quantise_sum(d, NULL, residual, src, nsrc, code, t, n, far);
+    CHECK(memcmp(d, w->total, (size_t)n * 4) == 0);
+    for (int64_t j = 0; j < nsrc; j++)
+        CHECK(memcmp(residual[j], w->plain_r[j], (size_t)n * 4) == 0);
+}
+
+/* All gradients in one pass give the bits of one after the other. */
 TEST(quantise_sum_every_length)
 {
+    static const int64_t counts[] = {1, 2, 3, 4, 8, SOURCES};
     kv_err e = {0};
-    room *w = mem_alloc_data(sizeof *w, &e); /* aligned */
+    many *w = mem_alloc_data(sizeof *w, &e); /* aligned */
     CHECK(w != NULL);
+    memset(w, 0, sizeof *w);
     for (int k = 0; k < 4; k++) {
         for (int64_t n = 0; n < 200; n++)
-            compare_sum(w, codes_of[k % 2], 0.5f, n, n % 2, k / 2);
-        for (int64_t shift = 0; shift < 2; shift++)
-            compare_sum(w, codes_of[k % 2], 0.1f, N - 1, shift, k / 2);
+            compare_sums(w, counts[n % 6], codes_of[k % 2], 0.5f, n, n % 3, k / 2);
+        for (int64_t shift = 0; shift < 3; shift++)
+            for (int c = 0; c < 6; c += 2)
+                compare_sums(w, counts[c], codes_of[k % 2], 0.1f, N - 1, shift, k / 2);
     }
-    compare_sum(w, QUANTISE_1BIT, -0.5f, 777, 0, false);
+    compare_sums(w, 2, QUANTISE_1BIT, -0.5f, 777, 0, false);
     mem_free_data(w);
 }
 

@@ -690,6 +690,7 @@ static void run_update(keeper *k, world *w, memory_of *m)
                      .row = w->row,
                      .input = input_at,
                      .input_dtype = w->narrow ? KV_FLOAT32 : KV_FLOAT64,
+                     .input_lies = draw(2) ? m->input : NULL,
                      .rows = u.rows_present ? w->rows : NULL,
                      .nrows = u.rows_present ? w->npresent : 0,
                      .input_rows = rows_at,

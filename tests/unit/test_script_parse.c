@@ -605,7 +605,7 @@ TEST(script_parse_no_memory)
         CHECK(body ? t.e.code == KV_OK : t.e.code == KV_E_MEMORY);
         lang_end(&t);
         if (body) {
-            CHECK(n > 20);
+            CHECK(n > 10);
             break;
         }
     }

@@ -103,3 +103,38 @@ TEST(stream_spreads_to_every_place)
         }
     }
 }
+
+/* One pass gives each place the sum, be it a source; places that begin at different bytes of a line
+ * are refused. */
+TEST(stream_sums_to_every_place)
+{
+    enum { ROOM = (MOST + 128) * 8 };
+    static _Alignas(64) char src[3][ROOM], got[STREAM_PLACES][ROOM], want[ROOM];
+    for (int a = 0; a < NDTYPES; a++) {
+        int64_t wide = kv_dtype_bytes(dtypes[a]);
+        for (int l = 0; l < NLENGTHS; l++) {
+            int64_t n = lengths[l], shift = l % 3 * wide;
+            int nplaces = l % 4 < 3 ? 1 + l % 4 : STREAM_PLACES;
+            const void *from[3];
+            void *to[STREAM_PLACES];
+            memset(got, 0xAB, sizeof got);
+            for (int j = 0; j < 3; j++) {
+                memset(src[j], 0xAB, ROOM);
+                fill(src[j] + shift, dtypes[a], j, n);
+                from[j] = src[j] + shift;
+            }
+            for (int j = 0; j < nplaces; j++)
+                to[j] = got[j] + shift;
+            if (nplaces > 1)
+                to[1] = src[2] + shift;
+            sum_elements(want, from, 3, dtypes[a], n);
+            CHECK(stream_sums(to, nplaces, from, 3, dtypes[a], n));
+            for (int j = 0; j < nplaces; j++)
+                check(to[j], want, n * wide, n * wide + 64);
+        }
+    }
+    void *apart[] = {got[0], got[1] + 4};
+    const void *from[] = {src[0], src[1]};
+    CHECK(!stream_sums(apart, 2, from, 2, KV_FLOAT32, 100));
+    CHECK(!stream_sums(apart, 1, from, 1, KV_FLOAT32, 100));
+}

@@ -123,8 +123,8 @@ TEST(sum_rows_in_several_parts)
 TEST(sum_rows_of_the_same_ids)
 {
     static const form forms[] = {
-        {200000, 70001, 16, 2, 2}, {200000, 70001, 16, 3, 2}, {40000, 39000, 31, 4, 4},
-        {1 << 16, 1 << 15, 3, 3, 3}, {9, 9, 5000, 2, 2}, {600, 500, 2500, 2, 2},
+        {200000, 70001, 16, 2, 2},   {200000, 70001, 16, 3, 2}, {40000, 39000, 31, 4, 4},
+        {1 << 16, 1 << 15, 3, 3, 3}, {9, 9, 5000, 2, 2},        {600, 500, 2500, 2, 2},
     };
     uint64_t state = 11;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
@@ -150,7 +150,9 @@ static void check_gather(kv_dtype to, kv_dtype from, int64_t row, int64_t offset
     for (int64_t k = 0; k < N; k++)
         at[k] = k % 40 < 9 ? k % 40 : (int64_t)(io_random(&state) % (ROWS + 1)) - 1;
     memset(block, 77, (size_t)(N * wide + 64));
-    gather_rows(got, to, src->data, from, at, N, row, far);
+    gather_rows(got, to, src->data, from, at, N - 7, 7, row, far);
+    gather_rows((char *)got + (N - 7) * row * kv_dtype_bytes(to), to, src->data, from, at + N - 7,
+                7, 0, row, false);
     for (int64_t k = 0; k < N; k++) {
         memset(want, 0, (size_t)wide);
         if (at[k] >= 0)

@@ -1,0 +1,200 @@
+/* Rows by number: gathered one behind the other, and scattered back.
+ *
+ * Numbers of rows are known ahead, so the memory is asked for a row some rows before it is copied.
+ * Rows of a few bytes are moved by loops of their own: a call of memcpy for each would take longer
+ * than the memory does.
+ */
+#include <string.h>
+
+#include "base/clones.h"
+#include "cpu/cpu.h"
+#include "cpu/lines.h"
+
+/* The memory is asked that many rows ahead, for that many bytes of each. */
+enum { AHEAD = 24, AHEAD_BYTES = 256, LINE = 64 };
+
+static inline void ask_for(const char *src, int64_t at, int64_t bytes)
+{
+    int64_t some = bytes < AHEAD_BYTES ? bytes : AHEAD_BYTES;
+    for (int64_t i = 0; at >= 0 && i < some; i += LINE)
+        __builtin_prefetch(src + at * bytes + i);
+}
+
+/* The number of the first n numbers that count up by one. */
+static int64_t run_length(const int64_t *at, int64_t n)
+{
+    int64_t i = 1;
+    while (i < n && at[i] == at[0] + i && at[0] >= 0)
+        i++;
+    return i;
+}
+
+/* Rows that are whole lines, one by one: their addresses are what takes time. known: how many
+ * numbers there are, of which the first n are gathered. */
+static void gather_far_lines(char *dst, const char *src, const int64_t *at, int64_t n,
+                             int64_t known, int64_t bytes)
+{
+    for (int64_t k = 0; k < n; k++) {
+        if (k + AHEAD < known)
+            ask_for(src, at[k + AHEAD], bytes);
+        if (at[k] >= 0)
+            lines_copy(dst + k * bytes, src + at[k] * bytes, bytes);
+        else
+            memset(dst + k * bytes, 0, (size_t)bytes);
+    }
+    lines_fence();
+}
+
+/* Rows of one word. */
+static bool is_word(int64_t bytes)
+{
+    return bytes == 4 || bytes == 8;
+}
+
+#define WORDS(name, type)                                                                          \
+    static void gather_##name(void *dst, const void *src, const int64_t *at, int64_t n,            \
+                              int64_t known)                                                       \
+    {                                                                                              \
+        type *d = dst;                                                                             \
+        const type *s = src;                                                                       \
+        int64_t k = 0;                                                                             \
+        for (; k < n && k + AHEAD < known; k++) {                                                  \
+            __builtin_prefetch(s + (at[k + AHEAD] >= 0 ? at[k + AHEAD] : 0));                      \
+            d[k] = at[k] >= 0 ? s[at[k]] : 0;                                                      \
+        }                                                                                          \
+        for (; k < n; k++)                                                                         \
+            d[k] = at[k] >= 0 ? s[at[k]] : 0;                                                      \
+    }                                                                                              \
+                                                                                                   \
+    static void scatter_##name(void *dst, const void *src, const int64_t *at, int64_t n)           \
+    {                                                                                              \
+        for (int64_t k = 0; k < n; k++)                                                            \
+            ((type *)dst)[at[k]] = ((const type *)src)[k];                                         \
+    }
+
+WORDS(32, uint32_t)
+WORDS(64, uint64_t)
+
+/* A line, which may begin at any byte. */
+typedef uint64_t line __attribute__((vector_size(LINE), aligned(1), may_alias));
+
+#define COPY_LINE(i) (((line *)(void *)dst)[i] = ((const line *)(const void *)src)[i])
+
+/* Copies one row. No loop copies the lines of a short one, for compilers take it for memcpy. */
+static inline __attribute__((always_inline)) void copy_row(char *dst, const char *src,
+                                                           int64_t bytes)
+{
+    if (bytes % LINE != 0 || bytes > 4 * LINE || bytes == 0) {
+        memcpy(dst, src, (size_t)bytes);
+        return;
+    }
+    COPY_LINE(0);
+    if (bytes > LINE)
+        COPY_LINE(1);
+    if (bytes > 2 * LINE)
+        COPY_LINE(2);
+    if (bytes > 3 * LINE)
+        COPY_LINE(3);
+}
+
+/* Rows of one dtype, at numbers that may be negative. */
+CPU_CLONES static void gather_same(char *dst, const char *src, const int64_t *at, int64_t n,
+                                   int64_t known, int64_t bytes)
+{
+    for (int64_t k = 0; k < n; k++) {
+        if (k + AHEAD < known)
+            ask_for(src, at[k + AHEAD], bytes);
+        if (at[k] >= 0)
+            copy_row(dst + k * bytes, src + at[k] * bytes, bytes);
+        else
+            memset(dst + k * bytes, 0, (size_t)bytes);
+    }
+}
+
+CPU_CLONES static void scatter(char *dst, const char *src, const int64_t *at, int64_t n,
+                               int64_t bytes)
+{
+    for (int64_t k = 0; k < n; k++)
+        copy_row(dst + at[k] * bytes, src + k * bytes, bytes);
+}
+
+void gather_rows(void *dst, kv_dtype to, const void *src, kv_dtype from, const int64_t *at,
+                 int64_t n, int64_t more, int64_t row, bool far)
+{
+    int64_t wide = row * kv_dtype_bytes(to), bytes = row * kv_dtype_bytes(from), known = n + more;
+    bool same = to == from && to != KV_BOOL;
+    if (far && same && bytes % LINE == 0 && (uintptr_t)dst % LINE == 0) {
+        gather_far_lines(dst, src, at, n, known, bytes);
+        return;
+    }
+    if (same && bytes == 4) {
+        gather_32(dst, src, at, n, known);
+        return;
+    }
+    if (same && bytes == 8) {
+        gather_64(dst, src, at, n, known);
+        return;
+    }
+    if (same) {
+        gather_same(dst, src, at, n, known, bytes);
+        return;
+    }
+    for (int64_t k = 0, m; k < n; k += m) {
+        char *d = (char *)dst + k * wide;
+        m = run_length(at + k, n - k);
+        if (k + AHEAD < known)
+            ask_for(src, at[k + AHEAD], bytes);
+        if (at[k] < 0)
+            memset(d, 0, (size_t)wide);
+        else
+            convert_elements(d, to, (const char *)src + at[k] * bytes, from, m * row);
+    }
+}
+
+/* Rows of several arrays, one row of each in turn: their memory, and that of what is read beside
+ * them, comes at the same time. Rows that are words are left to others. */
+CPU_CLONES static void gather_wide(const row_move *moves, int64_t nmoves, const int64_t *at,
+                                   int64_t n, int64_t known, const char *beside,
+                                   int64_t beside_bytes)
+{
+    for (int64_t k = 0; k < n; k++) {
+        for (int64_t i = 0; i < beside_bytes; i += LINE)
+            __builtin_prefetch(beside + k * beside_bytes + i);
+        for (int64_t j = 0; j < nmoves; j++) {
+            const row_move *x = &moves[j];
+            int64_t ahead = x->bytes > 4 * LINE ? 4 : AHEAD;
+            if (is_word(x->bytes))
+                continue;
+            if (k + ahead < known)
+                ask_for(x->array, at[k + ahead], x->bytes);
+            copy_row((char *)x->room + k * x->bytes, (const char *)x->array + at[k] * x->bytes,
+                     x->bytes);
+        }
+    }
+}
+
+void gather_each(const row_move *moves, int64_t nmoves, const int64_t *at, int64_t n, int64_t more,
+                 const void *beside, int64_t beside_bytes)
+{
+    bool wide = false;
+    for (int64_t j = 0; j < nmoves; j++) {
+        const row_move *x = &moves[j];
+        wide |= !is_word(x->bytes);
+        if (x->bytes == 4)
+            gather_32(x->room, x->array, at, n, n + more);
+        else if (x->bytes == 8)
+            gather_64(x->room, x->array, at, n, n + more);
+    }
+    if (wide)
+        gather_wide(moves, nmoves, at, n, n + more, beside, beside ? beside_bytes : 0);
+}
+
+void scatter_rows(void *dst, const void *src, const int64_t *at, int64_t n, int64_t bytes)
+{
+    if (bytes == 4)
+        scatter_32(dst, src, at, n);
+    else if (bytes == 8)
+        scatter_64(dst, src, at, n);
+    else
+        scatter(dst, src, at, n, bytes);
+}

@@ -1,0 +1,124 @@
+/* The rows of a pass, gathered and scattered. Which arrays a program reads and writes its
+ * instructions say. */
+#include "vm/plan_gather.h"
+
+/* Elements of a block, of each array: two of the blocks that programs work on. */
+enum { GATHER = 1024 };
+
+/* The array of the key behind a slot of present rows, or NULL for what is no such array. */
+static void **array_of(plan_arrays *a, int slot)
+{
+    int kind = slot - PLAN_PRESENT;
+    if (kind == PLAN_STORED)
+        return &a->stored;
+    if (kind == PLAN_WEIGHT)
+        return &a->weight;
+    return kind >= PLAN_STATE && kind < PLAN_WEIGHT ? &a->states[kind - PLAN_STATE] : NULL;
+}
+
+/* Returns true if gathered rows can take the place of a slot's, or it does not depend on them: the
+ * input and what is printed have the present rows end to end. */
+static bool can_gather(int slot)
+{
+    int kind = slot - PLAN_PRESENT;
+    if (slot >= PLAN_PRIVATE)
+        return true;
+    return kind >= 0 && (kind <= PLAN_WEIGHT || (kind >= PLAN_PRINT && slot < PLAN_ROW_STATE));
+}
+
+static bool reads(const prog *p, int slot)
+{
+    int place = p->nregs + slot;
+    for (int32_t i = 0; i < p->ninsts; i++)
+        if (p->insts[i].a == place || p->insts[i].b == place || p->insts[i].c == place)
+            return true;
+    return false;
+}
+
+static bool writes(const prog *p, int slot)
+{
+    int place = p->nregs + slot;
+    for (int32_t i = 0; i < p->ninsts; i++)
+        if (p->insts[i].dst == place)
+            return true;
+    return false;
+}
+
+/* Lists the arrays that the program reads, or those that it only writes. */
+static void list_arrays(plan_gather *g, const runner *r, const plan_pass *pass, bool read)
+{
+    const prog *p = pass->elements;
+    plan_arrays a = *r->a;
+    for (int s = 0; s < pass->nslots; s++) {
+        void **array = array_of(&a, pass->slot[s]);
+        if (!array || reads(p, s) != read)
+            continue;
+        g->writes[g->n] = writes(p, s);
+        g->list[g->n++] = (row_move){.array = *array, .bytes = a.row * p->slot_bytes[s]};
+    }
+}
+
+/* Rows that fit the room, each array at a line of its own. */
+static int64_t count_rows(const plan_gather *g, int64_t row)
+{
+    int64_t bytes = 0, most = GATHER / row;
+    for (int i = 0; i < g->n; i++)
+        bytes += g->list[i].bytes;
+    int64_t fit = ((int64_t)sizeof g->room - g->n * MEM_ALIGN) / (bytes > 0 ? bytes : 1);
+    return fit < most ? fit : most;
+}
+
+/* The arrays that the program runs on: rooms instead of what is listed. */
+static void place_rooms(plan_gather *g, const plan_pass *pass)
+{
+    char *room = g->room;
+    for (int i = 0; i < g->n; i++) {
+        g->list[i].room = room;
+        room += mem_aligned(g->rows * g->list[i].bytes);
+    }
+    for (int s = 0; s < pass->nslots; s++) {
+        void **array = array_of(&g->arrays, pass->slot[s]);
+        for (int i = 0; array && i < g->n; i++)
+            if (g->list[i].array == *array) {
+                *array = g->list[i].room;
+                break;
+            }
+    }
+}
+
+void plan_gather_init(plan_gather *g, const runner *r, const plan_pass *pass)
+{
+    bool can = pass->nsums == 0;
+    g->n = 0;
+    g->rows = 0;
+    g->arrays = *r->a;
+    g->arrays.far = false;
+    for (int s = 0; s < pass->nslots; s++)
+        can &= can_gather(pass->slot[s]);
+    if (!can)
+        return;
+    list_arrays(g, r, pass, true);
+    g->nread = g->n;
+    list_arrays(g, r, pass, false);
+    int64_t rows = count_rows(g, r->a->row);
+    if (rows < 2)
+        return;
+    g->rows = rows;
+    place_rooms(g, pass);
+}
+
+void plan_gather_run(plan_gather *g, runner *r, const plan_pass *pass, int64_t k, int64_t n,
+                     int64_t more)
+{
+    const plan_arrays *a = r->a;
+    const int64_t *rows = a->rows + k;
+    int64_t at = k * a->row, m = n * a->row;
+    const void *in = pass->reads_input ? a->input_rows(a->arg, at, m, r->input) : NULL;
+    gather_each(g->list, g->nread, rows, n, more, in, a->row * kv_dtype_bytes(a->input_dtype));
+    r->a = &g->arrays;
+    plan_work_chunk(r, pass, &(chunk){0, at, m, in, 0});
+    r->a = a;
+    for (int i = 0; i < g->n; i++)
+        if (g->writes[i])
+            scatter_rows(g->list[i].array, g->list[i].room, rows, n, g->list[i].bytes);
+}

@@ -1,0 +1,408 @@
+/* What each pass of a plan computes.
+ *
+ * Every node has a level: how many reductions must have ended before it can be computed. A number
+ * is a node that is the same for all elements. Stores and sums are what passes are for; everything
+ * else is computed again in each pass that needs it, except
+ *
+ * - what an earlier pass stored in an array of the key, and
+ * - values that take long to compute, which an earlier pass keeps in memory of its own.
+ *
+ * A sum that no pass but a later one needs waits for it, if that one loads the sum's operands
+ * anyway.
+ */
+#include <string.h>
+
+#include "vm/plan_maker.h"
+
+/* ---- Costs ----------------------------------------------------------------------------------- */
+
+/* What an operation costs, in divisions of float32. */
+static int32_t cost_of(const node *n)
+{
+    int32_t one = n->type == PROG_F64 ? 4 : 1;
+    switch ((int)n->op) {
+    case PROG_DIV:
+    case PROG_SQRT:
+        return one;
+    case PROG_FLOORDIV:
+    case PROG_MOD:
+    case PROG_POW:
+    case PROG_EXP:
+    case PROG_LOG:
+    case PROG_TANH:
+    case PROG_SIN:
+    case PROG_COS:
+    case PROG_ASIN:
+    case PROG_ACOS:
+        return 8;
+    default:
+        return 0;
+    }
+}
+
+/* ---- Levels ---------------------------------------------------------------------------------- */
+
+/* The level at which a whole array is written, before the present rows of it, which are `slot`, are
+ * read and written. */
+static int32_t begin_level(const plan_maker *m, int slot)
+{
+    for (int64_t s = 0; s < m->b->nstores && slot < PLAN_ROW_STATE; s++)
+        if (m->b->stores[s].slot + PLAN_PRESENT == slot)
+            return m->level[m->b->stores[s].value];
+    return 0;
+}
+
+static void find_levels(plan_maker *m)
+{
+    for (int64_t i = 0; i < m->n; i++) {
+        const node *n = &m->b->nodes[i];
+        bool leaf = plan_graph_kids(n) == 0;
+        m->level[i] = n->op == NODE_LOAD ? begin_level(m, n->kid[0]) : 0;
+        m->number[i] =
+            n->op == NODE_CONST || n->op == NODE_SUM || plan_maker_is_row_state(n) || !leaf;
+        m->index[i] = -1;
+        for (int j = 0; j < plan_graph_kids(n); j++) {
+            int32_t kid = n->kid[j];
+            if (m->level[kid] > m->level[i])
+                m->level[i] = m->level[kid];
+            if (n->op != NODE_SUM)
+                m->number[i] &= m->number[kid];
+        }
+        if (n->op == NODE_SUM)
+            m->level[i]++;
+    }
+    for (int64_t s = 0; s < m->b->nstores; s++) {
+        const node_store *st = &m->b->stores[s];
+        int32_t begin = begin_level(m, st->slot), level = m->level[st->value];
+        m->store_level[s] = level > begin ? level : begin;
+    }
+}
+
+/* Marks the nodes that the stores need, with the sums that they depend on; the rest is dead. */
+static void find_live(plan_maker *m)
+{
+    memset(m->live, 0, (size_t)m->n * sizeof *m->live);
+    for (int64_t s = 0; s < m->b->nstores; s++)
+        m->live[m->b->stores[s].value] = true;
+    for (int64_t i = m->n - 1; i >= 0; i--)
+        for (int j = 0; m->live[i] && j < plan_graph_kids(&m->b->nodes[i]); j++)
+            m->live[m->b->nodes[i].kid[j]] = true;
+}
+
+static bool is_const(const plan_maker *m, int64_t i)
+{
+    return m->b->nodes[i].op == NODE_CONST;
+}
+
+void plan_levels_number(plan_maker *m)
+{
+    for (int64_t i = 0; i < m->n; i++) {
+        const node *n = &m->b->nodes[i];
+        if (!m->live[i])
+            continue;
+        if (n->op == NODE_SUM || plan_maker_is_row_state(n))
+            m->index[i] = m->p->nnumbers++;
+        for (int j = 0; j < plan_graph_kids(n); j++) {
+            int32_t kid = n->kid[j];
+            bool read = (!m->number[i] || n->op == NODE_SUM) && m->number[kid] && !is_const(m, kid);
+            if (read && m->index[kid] < 0)
+                m->index[kid] = m->p->nnumbers++;
+        }
+    }
+    for (int64_t s = 0; s < m->b->nstores; s++) {
+        const node_store *st = &m->b->stores[s];
+        int32_t v = st->value;
+        if (!plan_maker_is_row_store(st) && m->number[v] && !is_const(m, v) && m->index[v] < 0)
+            m->index[v] = m->p->nnumbers++;
+    }
+}
+
+/* ---- The nodes of a pass --------------------------------------------------------------------- */
+
+/* Returns true if some rows of a slot's array are written later. */
+static bool is_begun(const plan_maker *m, int slot)
+{
+    bool begun = false;
+    for (int64_t s = 0; s < m->b->nstores; s++)
+        begun |= m->b->stores[s].slot == slot + PLAN_PRESENT;
+    return begun;
+}
+
+static bool is_print(int slot)
+{
+    return slot < PLAN_ROW_STATE && slot % PLAN_PRESENT >= PLAN_PRINT;
+}
+
+/* Arrays to be printed change nothing in how the rest is computed. */
+int plan_levels_stored(const plan_maker *m, int64_t i, int32_t level)
+{
+    const node *n = &m->b->nodes[i];
+    for (int64_t s = 0; s < m->b->nstores; s++) {
+        const node_store *st = &m->b->stores[s];
+        if (st->value == i && m->store_level[s] < level && !plan_maker_is_row_store(st) &&
+            !is_print(st->slot) && !m->number[i] && st->dtype == prog_dtype((prog_type)n->type) &&
+            !is_begun(m, st->slot))
+            return st->slot;
+    }
+    return -1;
+}
+
+bool plan_levels_stores(const plan_maker *m, int64_t s, int32_t level, bool present)
+{
+    const node_store *st = &m->b->stores[s];
+    return m->store_level[s] == level && !plan_maker_is_row_store(st) &&
+           (st->slot >= PLAN_PRESENT) == present;
+}
+
+/* Returns true if pass `level` does not compute node i, since it is there. */
+static bool is_there(const plan_maker *m, int64_t i, int32_t level)
+{
+    return m->number[i] || plan_levels_stored(m, i, level) >= 0 ||
+           (m->lean && m->kept[i] >= 0 && m->kept_level[i] < level);
+}
+
+/* The slot of the same array without regard to which rows are present. */
+static int array_slot(int slot)
+{
+    int whole = slot < PLAN_ROW_STATE ? slot % PLAN_PRESENT : slot;
+    return whole < PLAN_STATE + PLAN_MAX_STATES ? whole : -1;
+}
+
+/* The array that holds value i when pass `level` has worked on it, or -1. */
+static int array_of(const plan_maker *m, int64_t i, int32_t level)
+{
+    const node *n = &m->b->nodes[i];
+    int load = n->op == NODE_LOAD ? array_slot(n->kid[0]) : -1;
+    if (m->number[i] || n->type == PROG_I64)
+        return -1;
+    if (m->kept[i] >= 0 && m->kept_level[i] <= level)
+        return PLAN_KEPT + m->kept[i];
+    for (int64_t s = 0; s < m->b->nstores; s++) {
+        const node_store *st = &m->b->stores[s];
+        int slot = array_slot(st->slot);
+        if (slot < 0 || m->store_level[s] > level)
+            continue;
+        if (slot == load)
+            return -1; /* it holds something else then */
+        if (st->value == i && st->dtype == prog_dtype((prog_type)n->type) && !is_begun(m, st->slot))
+            return slot;
+    }
+    return n->dtype == prog_dtype((prog_type)n->type) ? load : -1;
+}
+
+int plan_levels_terms(const plan_maker *m, int64_t i, int32_t level, bool *squares)
+{
+    int64_t x = m->b->nodes[i].kid[0];
+    const node *terms = &m->b->nodes[x];
+    *squares = terms->op == PROG_MUL && terms->kid[0] == terms->kid[1];
+    return m->direct ? array_of(m, *squares ? terms->kid[0] : x, level) : -1;
+}
+
+/* Values that the program of a pass leaves in memory. */
+static bool need_roots(plan_maker *m, int32_t level, bool present)
+{
+    bool any = false, squares;
+    for (int64_t s = 0; s < m->b->nstores; s++)
+        if (plan_levels_stores(m, s, level, present))
+            any = m->needed[m->b->stores[s].value] = true;
+    for (int64_t i = 0; i < m->n; i++) {
+        if (plan_maker_sums(m, i, level, present)) {
+            any = true;
+            m->needed[m->b->nodes[i].kid[0]] |= plan_levels_terms(m, i, level, &squares) < 0;
+        }
+        if (m->lean && !present && m->kept[i] >= 0 && m->kept_level[i] == level)
+            any = m->needed[i] = true;
+    }
+    return any;
+}
+
+bool plan_levels_need(plan_maker *m, int32_t level, bool present)
+{
+    memset(m->needed, 0, (size_t)m->n * sizeof *m->needed);
+    bool any = need_roots(m, level, present);
+    for (int64_t i = m->n - 1; i >= 0; i--)
+        for (int j = 0; m->needed[i] && j < plan_graph_kids(&m->b->nodes[i]); j++) {
+            if (is_there(m, i, level))
+                break;
+            m->needed[m->b->nodes[i].kid[j]] = true;
+        }
+    return any;
+}
+
+/* Returns whether a store was put off. */
+static bool delay_stores(plan_maker *m, int32_t level)
+{
+    bool delayed = false;
+    for (int64_t i = 0; i < m->n; i++) {
+        const node *n = &m->b->nodes[i];
+        if (!m->needed[i] || n->op != NODE_LOAD || plan_maker_is_row_state(n))
+            continue;
+        for (int64_t s = 0; s < m->b->nstores; s++) {
+            int slot = m->b->stores[s].slot;
+            /* the whole of a state is written before its present rows are read: see plan.h */
+            bool same = slot == n->kid[0] || slot == n->kid[0] + PLAN_PRESENT;
+            if (same && m->store_level[s] < level) {
+                m->store_level[s] = level;
+                delayed = true;
+            }
+        }
+    }
+    return delayed;
+}
+
+void plan_levels_settle(plan_maker *m)
+{
+    bool again = true;
+    while (again) {
+        again = false;
+        for (int32_t level = 1; level < m->levels; level++)
+            for (int present = 0; present < 2; present++)
+                if (plan_levels_need(m, level, present))
+                    again |= delay_stores(m, level);
+    }
+}
+
+/* ---- Sums that wait -------------------------------------------------------------------------- */
+
+/* Returns true if the terms of a sum cost nothing once what they are made of is loaded, and pass
+ * `level` loads that without the sum. marks: room for a number for each node. */
+static bool is_loaded(plan_maker *m, int32_t sum, int32_t level, int32_t *marks)
+{
+    bool loaded = true;
+    m->live[sum] = false;
+    plan_levels_need(m, level, false);
+    m->live[sum] = true;
+    memset(marks, 0, (size_t)m->n * sizeof *marks);
+    marks[m->b->nodes[sum].kid[0]] = 1;
+    for (int32_t i = sum - 1; i >= 0 && loaded; i--) {
+        const node *n = &m->b->nodes[i];
+        if (!marks[i] || m->number[i])
+            continue;
+        loaded = n->op == NODE_LOAD ? m->needed[i] : cost_of(n) == 0;
+        for (int j = 0; j < plan_graph_kids(n); j++)
+            marks[n->kid[j]] = 1;
+    }
+    return loaded;
+}
+
+/* Where a sum that is known at level `most` at the latest costs no loads, or where it is. */
+static int32_t cheapest_level(plan_maker *m, int32_t sum, int32_t most, int32_t *marks)
+{
+    for (int32_t level = m->level[sum]; level <= most; level++)
+        if (is_loaded(m, sum, level - 1, marks))
+            return level;
+    return m->level[sum];
+}
+
+static void lower(int32_t *x, int32_t most)
+{
+    *x = *x < most ? *x : most;
+}
+
+/* Norms of an array in the pass that reads it anyway. m->room[i] is the level at which node i must
+ * be known at the latest. */
+static void delay_sums(plan_maker *m)
+{
+    for (int64_t i = 0; i < m->n; i++)
+        m->room[i] = m->levels;
+    for (int64_t s = 0; s < m->b->nstores; s++) {
+        const node_store *st = &m->b->stores[s];
+        int32_t own = m->level[st->value];
+        lower(&m->room[st->value], plan_maker_is_row_store(st) ? own : m->store_level[s]);
+    }
+    for (int64_t i = m->n - 1; i >= 0; i--) {
+        const node *n = &m->b->nodes[i];
+        int32_t most = m->room[i];
+        if (!m->live[i])
+            continue;
+        if (n->op == NODE_SUM && !n->dtype && most > m->level[i])
+            m->level[i] = cheapest_level(m, (int32_t)i, most, m->kept_level);
+        for (int j = 0; j < plan_graph_kids(n); j++)
+            lower(&m->room[n->kid[j]], n->op == NODE_SUM ? m->level[i] - 1 : most);
+    }
+    for (int64_t i = 0; i < m->n; i++)
+        for (int j = 0; j < plan_graph_kids(&m->b->nodes[i]); j++) {
+            int32_t least = m->level[m->b->nodes[i].kid[j]];
+            if (m->level[i] < least)
+                m->level[i] = least;
+        }
+}
+
+void plan_levels_find(plan_maker *m)
+{
+    find_levels(m);
+    find_live(m);
+    m->levels = 1;
+    for (int64_t i = 0; i < m->n; i++)
+        if (m->live[i] && m->level[i] >= m->levels)
+            m->levels = m->level[i] + 1;
+    if (m->levels > 2 && !m->by_rows)
+        delay_sums(m);
+}
+
+/* ---- Values that are kept -------------------------------------------------------------------- */
+
+/* To write a value and to read it takes about as long as two divisions. */
+enum { KEEP_COST = 2, MOST_COST = 1 << 20 };
+
+/* Fills m->room with what computing each node costs in pass `level`, 0 for what it does not
+ * compute. */
+static void find_costs(plan_maker *m, int32_t level)
+{
+    for (int64_t i = 0; i < m->n; i++) {
+        const node *n = &m->b->nodes[i];
+        int32_t cost = cost_of(n);
+        m->room[i] = 0;
+        if (!m->needed[i] || is_there(m, i, level))
+            continue;
+        for (int j = 0; j < plan_graph_kids(n); j++)
+            cost += m->room[n->kid[j]];
+        m->room[i] = cost < MOST_COST ? cost : MOST_COST;
+    }
+}
+
+/* The first pass that computes node i, in m->kept_level; levels where none does. */
+static void find_first(plan_maker *m)
+{
+    for (int64_t i = 0; i < m->n; i++)
+        m->kept_level[i] = m->levels;
+    for (int32_t level = m->levels - 1; level >= 0; level--)
+        if (plan_levels_need(m, level, false))
+            for (int64_t i = 0; i < m->n; i++)
+                if (m->needed[i] && !is_there(m, i, level))
+                    m->kept_level[i] = level;
+}
+
+/* Whatever costs enough and was computed before is marked first; of these, the ones that the pass
+ * still comes to are kept. */
+static void keep_for(plan_maker *m, int32_t level)
+{
+    if (!plan_levels_need(m, level, false))
+        return;
+    find_costs(m, level);
+    for (int64_t i = 0; i < m->n; i++)
+        if (m->kept[i] < 0 && m->room[i] >= KEEP_COST && m->kept_level[i] < level &&
+            m->b->nodes[i].type != PROG_I64)
+            m->kept[i] = PLAN_MAX_KEPT;
+    m->lean = true;
+    plan_levels_need(m, level, false);
+    m->lean = false;
+    for (int64_t i = 0; i < m->n; i++) {
+        if (m->kept[i] != PLAN_MAX_KEPT)
+            continue;
+        m->kept[i] = m->needed[i] && m->p->nkept < PLAN_MAX_KEPT ? m->p->nkept++ : -1;
+        if (m->kept[i] >= 0 && m->b->nodes[i].type == PROG_F64)
+            m->p->wide_kept = true;
+    }
+}
+
+void plan_levels_keep(plan_maker *m)
+{
+    for (int64_t i = 0; i < m->n; i++)
+        m->kept[i] = -1;
+    if (!m->leans || m->by_rows)
+        return;
+    find_first(m);
+    for (int32_t level = 1; level < m->levels; level++)
+        keep_for(m, level);
+}

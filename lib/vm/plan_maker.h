@@ -1,0 +1,76 @@
+/* The making of plans from inside: plan_levels.c decides in which pass each node of a rule's graph
+ * is computed, plan_make.c writes the programs.
+ */
+#ifndef VM_PLAN_MAKER_H
+#define VM_PLAN_MAKER_H
+
+#include "vm/plan_graph.h"
+#include "vm/plan_pass.h"
+
+/* The graph, with the facts about its nodes that passes are made from. */
+typedef struct plan_maker {
+    prog_builder *b;
+    plan *p;
+    int64_t n; /* nodes */
+    bool by_rows;
+    bool leans; /* passes have lean programs, too */
+    int32_t levels;
+    int32_t *level; /* of a sum: that at which it is known */
+    bool *live;
+    bool *number;   /* the same for all elements */
+    int32_t *index; /* of a number that programs read: its place among the plan's, or -1 */
+    bool *needed;   /* in the program that is being made */
+    prog_value *emitted;
+    int32_t *store_level; /* of each store: the pass that does it */
+    int32_t *kept;        /* the place among the values that are kept, or -1 */
+    int32_t *kept_level;  /* the pass that keeps it */
+    bool lean;            /* the program that is being made uses what was kept … */
+    bool direct;          /* … and leaves it to sums to read arrays */
+    int32_t *room;        /* one for each node, for plan_levels.c */
+    kv_err *e;
+} plan_maker;
+
+static inline bool plan_maker_is_row_state(const node *n)
+{
+    return n->op == NODE_LOAD && n->kid[0] >= PLAN_ROW_STATE && n->kid[0] < PLAN_PRIVATE;
+}
+
+static inline bool plan_maker_is_row_store(const node_store *s)
+{
+    return s->slot >= PLAN_ROW_STATE;
+}
+
+/* A sum of all elements, or of those of the present rows, that pass `level` makes. */
+static inline bool plan_maker_sums(const plan_maker *m, int64_t i, int32_t level, bool present)
+{
+    const node *n = &m->b->nodes[i];
+    return m->live[i] && n->op == NODE_SUM && m->level[i] == level + 1 && n->dtype == present;
+}
+
+/* Finds the level of each node and store, which nodes are live, and how many levels there are. */
+void plan_levels_find(plan_maker *m);
+
+/* Gives places to the numbers that sums fill, that row states begin with, and that programs over
+ * elements read. */
+void plan_levels_number(plan_maker *m);
+
+/* Stores wait for the last pass that reads what their array held before. */
+void plan_levels_settle(plan_maker *m);
+
+/* Marks the nodes that the program of a pass computes or loads. False when there are none. */
+bool plan_levels_need(plan_maker *m, int32_t level, bool present);
+
+/* The slot whose array holds node i already when pass `level` runs, or -1. */
+int plan_levels_stored(const plan_maker *m, int64_t i, int32_t level);
+
+/* Returns true if pass `level` writes store s, to whole arrays or (present) to present rows. */
+bool plan_levels_stores(const plan_maker *m, int64_t s, int32_t level, bool present);
+
+/* Lean programs: the slot of an array of the key that holds the terms of sum i of pass `level`, or
+ * (*squares) numbers of which they are the squares, when the pass has worked on them; or -1. */
+int plan_levels_terms(const plan_maker *m, int64_t i, int32_t level, bool *squares);
+
+/* Chooses the values that an earlier pass keeps for later ones. */
+void plan_levels_keep(plan_maker *m);
+
+#endif

@@ -1,0 +1,64 @@
+"""A key-value store of arrays, with the names of MXNet's KVStore.
+
+    import kvstore as mx
+    kv = mx.kv.create("local")
+    kv.init("w", numpy.zeros((2, 3), "float32"))
+    kv.push("w", [gradient_0, gradient_1])          # summed, then the updater
+    kv.pull("w", out=weight)                        # newest value
+
+Arrays are NumPy's, or tensors of PyTorch, CuPy and JAX, and are neither copied nor converted on the way in and out.
+"""
+import atexit
+import os
+import sys
+
+import numpy
+
+from . import _plugins  # noqa: F401  before the library looks for plugins
+from . import _kvstore, adopt as _adopt
+from .array import NDArray, RowSparseNDArray
+from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus, set_virtual_gpus
+from .errors import CopyWarning, KVError
+
+
+class _Configuration:
+    """What the extension needs of Python."""
+
+    error, handed, handed_sparse, ndarray = KVError, NDArray, RowSparseNDArray, numpy.ndarray
+    adopt, copy_back = staticmethod(_adopt.adopt), staticmethod(_adopt.copy_back)
+    dtypes = _adopt.known_dtypes()
+
+    @staticmethod
+    def log(text):
+        """A warning of the library."""
+        import logging
+        logging.getLogger("kvstore").warning("%s", text)
+
+    @staticmethod
+    def write(line):
+        """A line that a rule prints."""
+        print(line)
+
+
+_probe = numpy.zeros((2, 3), "int32")
+_kvstore.configure(_Configuration, _probe, _probe.ctypes.data)
+os.register_at_fork(before=_kvstore.before_fork, after_in_child=_kvstore.after_fork)
+atexit.register(_kvstore.end)
+
+from . import checkpoint, kv, lr_scheduler, nd, np, npx, optimizer  # noqa: E402
+from .checkpoint import open, plot  # noqa: E402,A004
+from .kv import KVStore, KVStoreBase, create, load, register  # noqa: E402
+
+kvstore = kv
+ndarray = nd
+MXNetError = KVError
+base = sys.modules[__name__ + ".base"]
+base.MXNetError = KVError
+context = sys.modules[__name__ + ".context"]
+__version__ = _kvstore.version
+describe = _kvstore.describe
+load_plugin = _kvstore.load_plugin
+
+__all__ = ["KVError", "KVStore", "KVStoreBase", "NDArray", "RowSparseNDArray", "Context", "CopyWarning", "MXNetError",
+           "create", "load", "register", "describe", "load_plugin", "cpu", "gpu", "cpu_pinned", "current_context",
+           "num_gpus", "set_virtual_gpus", "kv", "kvstore", "nd", "ndarray", "np", "npx", "optimizer", "lr_scheduler", "checkpoint", "plot"]

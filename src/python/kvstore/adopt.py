@@ -1,0 +1,137 @@
+"""Arrays of others for the store: NumPy's, tensors that know DLPack, and whatever has the buffer protocol.
+
+The extension wraps a dense array of NumPy by itself. All others come to adopt(), which says how they are wrapped.
+Nothing is copied but what does not lie dense in memory, and of that CopyWarning tells.
+"""
+import warnings
+
+import numpy
+
+from .context import gpus_are_virtual
+from .errors import CopyWarning, KVError
+
+# The numbers of dtypes are those of kv_dtype.h.
+DTYPES = {0: "float32", 1: "float64", 2: "float16", 3: "uint8", 4: "int32", 5: "int8", 6: "int64", 7: "bool"}
+BFLOAT16 = 12
+
+try:
+    from ml_dtypes import bfloat16
+    bfloat16 = numpy.dtype(bfloat16)
+except ImportError:
+    bfloat16 = None  # arrays of bfloat16 show their bits, uint16
+
+
+def known_dtypes():
+    """{number: dtype of NumPy} of those that the store has."""
+    known = {number: numpy.dtype(name) for number, name in DTYPES.items()}
+    if bfloat16 is not None:
+        known[BFLOAT16] = bfloat16
+    return known
+
+
+_CANONICAL = {(d.kind, d.itemsize): d for d in known_dtypes().values()}
+
+
+def dtype_name(dtype):
+    """The store's name of a dtype, which may be given as a name, a type or a dtype of NumPy."""
+    if dtype is None:
+        return "float32"
+    if isinstance(dtype, str) and dtype == "bfloat16":
+        return dtype
+    try:
+        return numpy.dtype(dtype).name
+    except TypeError:
+        raise KVError(f"{dtype!r} is no dtype", "dtype") from None
+
+
+def numpy_dtype(name):
+    """NumPy's dtype for a name of the store's; bits of bfloat16 are uint16 where ml_dtypes is not installed."""
+    if name == "bfloat16":
+        return bfloat16 if bfloat16 is not None else numpy.dtype("uint16")
+    return numpy.dtype(name)
+
+
+def adopt(value, write):
+    """What the extension wraps in the place of `value`, see py_pairs.h. write: results go into it."""
+    if isinstance(value, numpy.ndarray):
+        return _numpy(value, write)
+    if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
+        return _dlpack(value, write)
+    if isinstance(value, numpy.generic) and not write:
+        return _numpy(numpy.asarray(value), False)
+    try:
+        view = memoryview(value)
+    except TypeError:
+        raise KVError(f"a {type(value).__name__} is no array", "usage",
+                      "numpy.asarray(x, dtype='float32') makes one of numbers and lists") from None
+    return _numpy(numpy.asarray(view), write)
+
+
+def _canonical(array):
+    """The dtype object by which the extension knows the dtype of an array."""
+    dtype = array.dtype
+    known = bfloat16 if dtype == bfloat16 and bfloat16 is not None else \
+        _CANONICAL.get((dtype.kind, dtype.itemsize)) if dtype.kind in "fiub" else None
+    if known is None:
+        raise KVError(f"the store has no dtype {dtype}", "dtype", "it has " + ", ".join([*DTYPES.values(), "bfloat16"]))
+    return known
+
+
+def _note(array, why):
+    warnings.warn(f"an array of shape {array.shape} {why} is copied", CopyWarning, stacklevel=4)
+
+
+def _numpy(array, write):
+    dtype = _canonical(array)
+    swapped = not array.dtype.isnative
+    dense = array.flags.c_contiguous and array.flags.aligned and not swapped
+    if write and not array.flags.writeable:
+        raise KVError(f"an out of shape {array.shape} is read-only", "usage")
+    if dense:
+        return array.view(numpy.ndarray).view(dtype)
+    _note(array, "and the other byte order" if swapped else f"with strides {array.strides}")
+    if write:
+        return numpy.empty(array.shape, dtype), array
+    return numpy.array(array, dtype, order="C", subok=False)
+
+
+def copy_back(temporary, out):
+    """The end of a call whose out was not dense."""
+    out[...] = temporary
+
+
+# DLPack's numbers of devices.
+_CPU, _GPU, _PINNED = 1, 2, 3
+
+
+def _dlpack(tensor, write):
+    device, number = (int(x) for x in tensor.__dlpack_device__())
+    library = type(tensor).__module__.partition(".")[0]
+    if write and library in ("jax", "jaxlib"):
+        raise KVError("an array of JAX is never written", "usage", "kv[key] gives a new array, jax.numpy.asarray takes it")
+    if getattr(tensor, "requires_grad", False):
+        tensor = tensor.detach()
+    if hasattr(tensor, "is_contiguous") and not tensor.is_contiguous() and not write:
+        warnings.warn(f"a tensor of shape {tuple(tensor.shape)} that is not contiguous is copied", CopyWarning, stacklevel=3)
+        tensor = tensor.contiguous()
+    if device == _GPU:
+        if gpus_are_virtual():
+            raise KVError("a tensor of a GPU, where gpu(i) is memory of the CPU", "unsupported",
+                          "kvstore.set_virtual_gpus(0) ends that, where kvstore has its plugin for GPUs")
+        _finish(tensor, library)
+        return tensor.__dlpack__(stream=-1), device, number
+    return tensor.__dlpack__(), device, number
+
+
+def _finish(tensor, library):
+    """Waits for the work of another library on the GPU of a tensor."""
+    if library == "torch":
+        import torch
+        torch.cuda.synchronize(tensor.device)
+    elif library == "cupy":
+        tensor.device.synchronize()
+    elif library in ("jax", "jaxlib"):
+        tensor.block_until_ready()
+    else:
+        raise KVError(f"kvstore does not know how {library} is waited for", "unsupported",
+                      "tensors of PyTorch, CuPy and JAX on a GPU are taken")

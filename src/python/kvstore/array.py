@@ -1,0 +1,274 @@
+"""NDArray: arrays of the store's own, as MXNet's mx.nd and mx.np have them, as far as a store needs them.
+
+Arithmetic is NumPy's, on the elements where they lie. numpy.asarray(a) is a view of them.
+"""
+import operator
+
+import numpy
+
+from . import _kvstore
+from .adopt import dtype_name, numpy_dtype
+from .context import Context, pair
+from .errors import KVError
+
+
+def _plain(x):
+    """NumPy's view of an operand."""
+    return x._view(False) if isinstance(x, NDArray) else x
+
+
+def _binary(op, swapped=False):
+    def method(self, other):
+        if isinstance(other, (str, bytes, list, tuple, dict)) or other is None:
+            return NotImplemented
+        a, b = self._view(False), _plain(other)
+        return self._make(op(b, a) if swapped else op(a, b))
+    return method
+
+
+def _in_place(op):
+    def method(self, other):
+        other = _plain(other)
+        view = self._view(True)
+        op(view, other, out=view, casting="same_kind")
+        return self
+    return method
+
+
+class NDArray(_kvstore.Array):
+    """An array of the store: shape, dtype, context and elements."""
+
+    __slots__ = ()
+    __array_ufunc__ = None  # numpy's operators leave mixed operands to ours
+    __hash__ = object.__hash__
+
+    # ---- Making ----
+
+    @classmethod
+    def _copy_of(cls, values, dtype=None, ctx=None):
+        """A new array with the elements of an array, list or number."""
+        if isinstance(values, _kvstore.Array):
+            return values.as_in_context(ctx or values.context)._as(cls) if dtype is None else \
+                values._dup(dtype_name(dtype), pair(ctx or values.context))._as(cls)
+        if dtype is not None and dtype_name(dtype) == "bfloat16":
+            if numpy_dtype("bfloat16").kind == "u":  # without ml_dtypes the store converts
+                values = _kvstore.array(cls, numpy.array(values, "float32", order="C"), None)
+                return values._dup("bfloat16", pair(ctx))
+        values = numpy.array(values, None if dtype is None else numpy_dtype(dtype_name(dtype)), order="C")
+        return _kvstore.array(cls, values, pair(ctx))
+
+    def _make(self, values):
+        return type(self)._copy_of(values, None, self.context)
+
+    def _view(self, write):
+        """The elements as an array of NumPy, without a copy. Waits for what the store does with them."""
+        view = numpy.asarray(self._host(write))
+        return view.view(numpy_dtype("bfloat16")) if self._dtype == "bfloat16" else view
+
+    # ---- What it is ----
+
+    @property
+    def dtype(self):
+        """The dtype as NumPy has it; it is equal to numpy.float32, where MXNet gives that itself."""
+        return numpy_dtype(self._dtype)
+
+    @property
+    def context(self):
+        """The context that holds the elements."""
+        return Context(*self._ctx)
+
+    ctx = context
+    device = context
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("an array without axes has no length")
+        return self.shape[0]
+
+    def __repr__(self):
+        return f"<{type(self).__name__} {'x'.join(map(str, self.shape))} @{self.context}>"
+
+    def __str__(self):
+        return f"\n{self.asnumpy()}\n{self!r}"
+
+    # ---- Elements ----
+
+    def asnumpy(self):
+        """A copy of the elements as an array of NumPy."""
+        return self._view(False).copy()
+
+    def __array__(self, dtype=None, copy=None):
+        view = self._view(True)
+        if copy or (dtype is not None and numpy.dtype(dtype) != view.dtype):
+            return view.astype(dtype or view.dtype)
+        return view
+
+    def item(self):
+        """The number of an array of one element."""
+        return self._view(False).item()
+
+    asscalar = item
+
+    def tolist(self):
+        """The elements as lists of numbers."""
+        return self._view(False).tolist()
+
+    def __float__(self):
+        return float(self.item())
+
+    def __int__(self):
+        return int(self.item())
+
+    def __bool__(self):
+        return bool(self._view(False))
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index):
+        """A copy of the elements at an index, as NumPy has it."""
+        return self._make(self._view(False)[_plain(index)])
+
+    def __setitem__(self, index, value):
+        self._view(True)[_plain(index)] = _plain(value)
+
+    # ---- Other arrays ----
+
+    def copy(self):
+        """A new array with the same elements."""
+        return self._dup(self._dtype, pair(self.context))
+
+    def copyto(self, other):
+        """Fills the array `other`, or gives a new array in the context `other`."""
+        if isinstance(other, Context):
+            return self._dup(self._dtype, pair(other))
+        other._copy_from(self)
+        return other
+
+    def astype(self, dtype, copy=True):
+        """A new array with the elements in another dtype, converted as the store does."""
+        name = dtype_name(dtype)
+        return self if name == self._dtype and not copy else self._dup(name, pair(self.context))
+
+    def as_in_context(self, ctx):
+        """This array, if it is in that context, else a copy there."""
+        return self if ctx == self.context else self._dup(self._dtype, pair(ctx))
+
+    as_in_ctx = to_device = as_in_context
+
+    def reshape(self, *shape):
+        """A copy of the elements under another shape."""
+        return self._make(self._view(False).reshape(*shape))
+
+    def tostype(self, stype):
+        """The same array in another storage, "default" or "row_sparse"."""
+        if stype == self.stype:
+            return self
+        if stype == "row_sparse":
+            return self._sparse()._as(RowSparseNDArray)
+        if stype == "default":
+            return self._dense()._as(NDArray)
+        raise KVError(f"an array is default or row_sparse, not {stype!r}", "value")
+
+    def as_nd_ndarray(self):
+        """This array as one of mx.nd."""
+        return self._as(NDArray)
+
+    def as_np_ndarray(self):
+        """This array as one of mx.np."""
+        return self._as(ndarray)
+
+    @property
+    def T(self):
+        """A copy with the axes in the other order."""
+        return self._make(self._view(False).T)
+
+    def sum(self, axis=None):
+        """The sum over an axis, or of all elements."""
+        return self._make(self._view(False).sum(axis=axis, dtype=self._view(False).dtype))
+
+    def mean(self, axis=None):
+        """The mean over an axis, or of all elements."""
+        return self._make(self._view(False).mean(axis=axis))
+
+    def __neg__(self):
+        return self._make(-self._view(False))
+
+    def __abs__(self):
+        return self._make(abs(self._view(False)))
+
+
+for _name in "add sub mul truediv floordiv mod pow matmul".split():
+    _op = getattr(operator, _name)
+    setattr(NDArray, f"__{_name}__", _binary(_op))
+    setattr(NDArray, f"__r{_name}__", _binary(_op, swapped=True))
+for _name in "eq ne lt le gt ge".split():
+    setattr(NDArray, f"__{_name}__", _binary(getattr(operator, _name)))
+for _name, _ufunc in {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide"}.items():
+    setattr(NDArray, f"__i{_name}__", _in_place(getattr(numpy, _ufunc)))
+
+
+class ndarray(NDArray):
+    """An array that is shown as mx.np shows it."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        text = repr(self.asnumpy()).replace(", dtype=float32", "")  # the default here, where NumPy's is float64
+        if self._dtype == "float64":
+            text = text[:-1] + ", dtype=float64)"
+        return text if self.context.device_type == "cpu" else f"{text[:-1]}, ctx={self.context})"
+
+    def __str__(self):
+        return str(self.asnumpy())
+
+
+class RowSparseNDArray(NDArray):
+    """An array that holds some rows, `indices`; all others are zeros."""
+
+    __slots__ = ()
+
+    def _view(self, write):
+        """Of an array that holds all its rows as of any other; else a copy, to read."""
+        if not write and self._nrows < self.shape[0]:
+            return self._dense()._as(NDArray)._view(False)
+        return super()._view(write)
+
+    def _make(self, values):
+        return NDArray._copy_of(values, None, self.context)
+
+    @property
+    def indices(self):
+        """The ids of the rows that it holds, ascending: an array of int64."""
+        return NDArray._copy_of(numpy.frombuffer(self._rows()[0], "int64"), ctx=self.context)
+
+    @property
+    def data(self):
+        """The rows that it holds, in the order of `indices`."""
+        rows = numpy.frombuffer(self._rows()[1], numpy_dtype(self._dtype)).reshape(-1, *self.shape[1:])
+        return NDArray._copy_of(rows, self._dtype if rows.dtype.kind != "u" else None, self.context)
+
+    __str__ = NDArray.__repr__
+
+    def copyto(self, other):
+        return other._copy_from(self) or other if isinstance(other, _kvstore.Array) else super().copyto(other)
+
+    def astype(self, dtype, copy=True):
+        return self._dup(dtype_name(dtype), pair(self.context))
+
+    def __array__(self, dtype=None, copy=None):
+        view = self._view(False)
+        return view.astype(dtype) if dtype else view
+
+
+def row_sparse(rows, indices, shape, dtype="float32", ctx=None):
+    """A row_sparse array: rows[i] is its row indices[i]; the ids may come in any order, each once."""
+    ids = numpy.asarray(_plain(indices)).astype("int64")
+    order = numpy.argsort(ids, kind="stable")
+    if rows is None:
+        data = None
+    elif dtype == "bfloat16" and numpy_dtype("bfloat16").kind == "u":
+        data = NDArray._copy_of(_plain(rows), dtype)._host(False).tobytes()
+    else:
+        data = numpy.ascontiguousarray(numpy.asarray(_plain(rows), numpy_dtype(dtype))[order]).tobytes()
+    return _kvstore.sparse(RowSparseNDArray, tuple(shape), dtype, pair(ctx), ids[order].tobytes(), data)

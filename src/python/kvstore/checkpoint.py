@@ -1,0 +1,168 @@
+"""Checkpoints: safetensors of one file or of shards with an index, npz, and GGUF to read.
+
+    model = kvstore.open("m/")                # reads the header alone
+    model["layer.0.weight"]                   # one tensor, an array of NumPy
+    kvstore.checkpoint.diff("a.safetensors", "b.safetensors", rtol=1e-3)
+    kvstore.checkpoint.merge("ties", "a.safetensors", "b.safetensors", base="c.safetensors", out="m.safetensors")
+
+kvctl does the work, piece by piece, so models may be larger than memory; its pages (kvctl help checkpoints, help merge)
+say what every option means. Paths are str or os.PathLike, options have the names of kvctl's with _ for -.
+"""
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from typing import Any, Union
+
+import numpy
+
+from . import adopt, tool
+from .errors import KVError
+from .table import Table
+
+Path = Union[str, os.PathLike]
+
+_DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "I64": "int64", "I32": "int32", "I16": "int16",
+           "I8": "int8", "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8", "BOOL": "bool",
+           "C64": "complex64"}
+
+
+def _dtype(name):
+    """NumPy's dtype for one of safetensors; of bfloat16 the bits where ml_dtypes is not installed."""
+    if name == "BF16":
+        return adopt.numpy_dtype("bfloat16")
+    if name in _DTYPES:
+        return numpy.dtype(_DTYPES[name])
+    raise KVError(f"NumPy has no dtype for {name}", "dtype", "convert(path, out, dtype='f32') makes a file that it has one for")
+
+
+def _glob(key):
+    """The pattern that a key alone fits."""
+    return re.sub(r"([*?\[])", r"[\1]", key)
+
+
+class Checkpoint(Mapping):
+    """The tensors of a checkpoint by name. A tensor is read when it is asked for."""
+
+    def __init__(self, path: Path):
+        self.path = os.path.abspath(os.fspath(path))
+        self._entries = {row["key"]: row for row in tool.run("ls", self.path)["entries"]}
+
+    def info(self) -> Table:
+        """A row for each tensor: key, dtype, shape, bytes."""
+        return Table(dict(row, shape=tuple(row["shape"])) for row in self._entries.values())
+
+    def read(self, *keys: str) -> dict[str, numpy.ndarray]:
+        """Some tensors at once, all of them without keys. Their memory is their own."""
+        for key in keys:
+            if key not in self._entries:
+                raise KVError(f'"{self.path}" has no key "{key}"', "key")
+        keys = keys or tuple(self._entries)
+        types = {key: _dtype(self._entries[key]["dtype"]) for key in keys}
+        if not keys:
+            return {}
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, "part.safetensors")
+            tool.run("convert", self.path, out, *map(_glob, keys))
+            with open_file(out, "rb") as f:
+                header = int.from_bytes(f.read(8), "little")
+                about = json.loads(f.read(header))
+            # the file goes with its folder, its pages when the last array does
+            data = numpy.memmap(out, "uint8", "c", 8 + header) if any(self._entries[k]["bytes"] for k in keys) else None
+        made = {}
+        for key in keys:
+            begin, end = about[key]["data_offsets"]
+            flat = numpy.asarray(data)[begin:end] if end > begin else numpy.zeros(0, "uint8")
+            made[key] = flat.view(types[key]).reshape(about[key]["shape"])
+        return made
+
+    def __getitem__(self, key: str) -> numpy.ndarray:
+        if key not in self._entries:
+            raise KeyError(key)
+        return self.read(key)[key]
+
+    def __iter__(self):
+        return iter(self._entries)
+
+    def __len__(self):
+        return len(self._entries)
+
+    def __repr__(self):
+        return f"<Checkpoint {self.path}: {len(self)} keys>"
+
+    def _repr_html_(self):
+        return f"<p><code>{self.path}</code></p>{self.info()._repr_html_()}"
+
+
+open_file = open
+
+
+def open(path: Path) -> Checkpoint:  # noqa: A001  kvstore.open reads as it should
+    """The tensors of a checkpoint, by name; only the header is read."""
+    return Checkpoint(path)
+
+
+def _rows(record):
+    return Table(record.get("entries", []))
+
+
+def diff(a: Path, b: Path, *globs: str, **options: Any) -> Table:
+    """The keys in which two checkpoints differ, the worst first; no rows: they agree. rtol, atol, ulps: how far numbers
+    may differ."""
+    return _rows(tool.run("diff", tool.word(a), tool.word(b), *globs, *tool.options(options), answers=True))
+
+
+def hash(path: Path) -> dict[str, str]:  # noqa: A001
+    """The hash of each key, of its dtype, shape and bytes: equal in every format."""
+    return {row["key"]: row["hash"] for row in tool.run("hash", tool.word(path))["entries"]}
+
+
+def stat(path: Path) -> Table:
+    """Least, largest, mean, deviation, zeros, nan and inf of each key."""
+    return _rows(tool.run("stat", tool.word(path)))
+
+
+def check(path: Path, **options: Any) -> Table:
+    """What is wrong with a checkpoint, a row a finding; no rows: nothing. like: another whose names and shapes it has."""
+    return _rows(tool.run("check", tool.word(path), *tool.options(options), answers=True))
+
+
+def convert(*paths: Path, globs: tuple[str, ...] = (), **options: Any) -> None:
+    """Writes one checkpoint, the last path, of others: some keys, another dtype or form. force: also over a file."""
+    tool.run("convert", *map(tool.word, paths), *globs, *tool.options(options))
+
+
+def merge(rule: str, *models: Path, out: Path, **options: Any) -> Checkpoint:
+    """Writes one checkpoint of several, by a rule: "average", "slerp", "ties", ... or one of your own in braces. weights,
+    base and the parameters of the rule are options. Gives the result."""
+    tool.run("merge", rule, *map(tool.word, models), "--out", tool.word(out), *tool.options(options))
+    return Checkpoint(out)
+
+
+class Svg(str):
+    """A picture; notebooks show it."""
+
+    def _repr_svg_(self):
+        return str(self)
+
+    def save(self, path: Path) -> None:
+        """Writes the picture to a file."""
+        with open_file(path, "w") as f:
+            f.write(self)
+
+
+def plot(*values: Any, kind: str = "line") -> Svg:
+    """A picture of arrays: kind "line", "heat" or "hist". gnuplot draws."""
+    if kind not in ("line", "heat", "hist"):
+        raise KVError(f'"{kind}" is no kind of picture', "value", "line, heat, hist")
+    with tempfile.TemporaryDirectory() as folder:
+        names = [f"a{i}" for i in range(len(values))]
+        for name, value in zip(names, values):
+            array = numpy.asarray(value)
+            numpy.save(os.path.join(folder, name + ".npy"), array.astype("float32") if array.dtype.kind not in "fiub" else array)
+        read = "".join(f"{name} = @{name}.npy; " for name in names)
+        flag = "" if kind == "line" else f" --{kind}"
+        tool.run("-c", f"{read}plot {' '.join(names)}{flag} > picture.svg", cwd=folder)
+        with open_file(os.path.join(folder, "picture.svg")) as f:
+            return Svg(f.read())

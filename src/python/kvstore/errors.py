@@ -1,0 +1,29 @@
+"""What goes wrong: one class of exceptions, with the fields that the library gives."""
+
+
+class KVError(RuntimeError):
+    """An error of the store. Nothing was changed by the call that raised it.
+
+    code   a word: "key", "shape", "dtype", "value", "usage", "unsupported", "io", "peer", ...
+    text   what is wrong, a sentence
+    hint   what to do about it, or ""
+    key    the key that it is about, or None
+    rank   the rank that it is about, or None
+    place  (file, line, column, end) in the text of a rule, or None
+    """
+
+    def __init__(self, text, code="value", hint="", key=None, rank=None, place=None):
+        super().__init__(text)
+        self.text, self.code, self.hint = text, code, hint
+        self.key, self.rank, self.place = key, rank, place
+
+    def __str__(self):
+        at = ":".join(str(x) for x in self.place[:3] if x != "") + ": " if self.place else ""
+        return at + self.text + (f"\nhint: {self.hint}" if self.hint else "")
+
+    def __reduce__(self):
+        return KVError, (self.text, self.code, self.hint, self.key, self.rank, self.place)
+
+
+class CopyWarning(UserWarning):
+    """An array whose elements do not lie one behind the other was copied."""

@@ -1,0 +1,175 @@
+"""KVStore: a store, with the methods of MXNet's and those that this library adds."""
+import os
+import weakref
+from typing import Any, Callable, Iterator, Union
+
+from . import _kvstore
+from .array import NDArray, RowSparseNDArray
+from .base import KVStoreBase
+from .context import Context
+from .errors import KVError
+from .explain import explain
+from .optimizer import Optimizer, option_text, options
+from .table import Table
+
+_open = weakref.WeakSet()
+
+
+def open_stores():
+    """The stores of this process that are open."""
+    return [store for store in _open if not store.closed]
+
+
+class KVStore(_kvstore.Store, KVStoreBase):
+    """A store of arrays by key: kvstore.create() makes one.
+
+    A key is an int or a str, one kind a store. Arrays are NumPy's, tensors of PyTorch, CuPy and JAX, or NDArrays. Calls
+    return when they are done with the arrays of others; threads may share a store, and the GIL is free while it works.
+    """
+
+    __slots__ = ("__weakref__",)
+
+    # ---- Updaters ----
+
+    def set_updater(self, rule: Union[str, Callable[[Any, NDArray, NDArray], Any], None], **params: Any) -> None:
+        """Sets what a push does with the sum: a rule as text, "stored += input * 2", with its parameters by name, or a
+        function(key, input, stored). A rule runs in the library, on all processors. None: a push stores the sum."""
+        if rule is None or callable(rule):
+            if params:
+                raise KVError("parameters are those of a rule", "usage")
+            return self._set_updater(rule)
+        text = rule.strip()
+        if not text.startswith(("{", "updater", "def ")):
+            text = "{ " + text + " }"
+        return self._set("rule", text, options(params))
+
+    def set_optimizer(self, optimizer: Union[Optimizer, str], **params: Any) -> None:
+        """Sets an optimizer, an object such as mx.optimizer.SGD(learning_rate=0.1), or its name and parameters."""
+        if isinstance(optimizer, Optimizer):
+            if params:
+                raise KVError("the parameters of an optimizer stand in its own call", "usage")
+            return self._set("optimizer", optimizer.name, optimizer.options())
+        if not isinstance(optimizer, str):
+            raise KVError(f"{optimizer!r} is no optimizer", "usage", "mx.optimizer.SGD(learning_rate=0.1), or a name and parameters")
+        return self._set("optimizer", optimizer, options(params))
+
+    def update_optimizer(self, **params: Any) -> None:
+        """Changes parameters of the optimizer or rule in use; its states and counts stay."""
+        return self._set("update", "", options(params))
+
+    def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
+        """Compresses what is pushed: {"type": "2bit", "threshold": 0.5}, or "1bit", or "none"."""
+        return self._set("compression", "", options(dict(compression_params)))
+
+    # ---- Files ----
+
+    def save_optimizer_states(self, fname: Union[str, os.PathLike], dump_optimizer: bool = False) -> None:
+        """Writes what the optimizer keeps to a safetensors file; with dump_optimizer also its parameters."""
+        self._file("save_optimizer" if dump_optimizer else "save_states", os.fspath(fname))
+
+    def load_optimizer_states(self, fname: Union[str, os.PathLike]) -> None:
+        """Reads what save_optimizer_states wrote: training goes on as if it had not stopped."""
+        self._file("load_states", os.fspath(fname))
+
+    def save(self, path: Union[str, os.PathLike], arrays_only: bool = False) -> None:
+        """Writes the whole store to a safetensors file, which appears whole or not at all. arrays_only: the keys alone,
+        as another tool's file."""
+        self._file("save_arrays" if arrays_only else "save", os.fspath(path))
+
+    # ---- Order and others ----
+
+    def barrier(self) -> None:
+        """Waits until every worker has called it."""
+        self._do("barrier")
+
+    _barrier = barrier
+
+    def done(self) -> None:
+        """Says that this worker pushes no more: rounds of the others are complete without it."""
+        self._do("done")
+
+    def begin(self) -> None:
+        """Opens a transaction: commit() keeps what follows, rollback() takes it back."""
+        self._do("begin")
+
+    def commit(self) -> None:
+        """Keeps what happened since begin()."""
+        self._do("commit")
+
+    def rollback(self) -> None:
+        """Puts the store back to where it was at begin()."""
+        self._do("rollback")
+
+    # ---- What there is ----
+
+    def info(self) -> Table:
+        """A row for each key: key, dtype, shape, ctx, bytes, pushes, pending, stype."""
+        return Table(dict(row, ctx=repr(Context(*row["ctx"]))) for row in self._keys())
+
+    def explain(self, call: str, key: Union[int, str], value: Any = None) -> str:
+        """What a "push", "pull" or "pushpull" of a key would do, step by step, in words; nothing is changed. kvctl tells it
+        of a copy of the store, so one whose updater is a function of Python, or of several machines, is refused."""
+        return explain(self, call, key, value)
+
+    def rounds(self) -> int:
+        """How often the key that is pushed most was pushed: where a job that begins again from a checkpoint goes on."""
+        return max((row["pushes"] for row in self._keys()), default=0)
+
+    def keys(self) -> list[Union[int, str]]:
+        """The keys, in the order of updates."""
+        return [row["key"] for row in self._keys()]
+
+    def __len__(self) -> int:
+        return len(self._keys())
+
+    def __bool__(self):
+        return True
+
+    def __iter__(self) -> Iterator[Union[int, str]]:
+        return iter(self.keys())
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self.keys()
+
+    def __getitem__(self, key: Union[int, str]) -> NDArray:
+        """A new array with the value of a key."""
+        about = self._find(key)
+        sparse = about["stype"] == "row_sparse"
+        if sparse:
+            out = _kvstore.sparse(RowSparseNDArray, about["shape"], about["dtype"], None, b"", b"")
+        else:
+            out = _kvstore.zeros(NDArray, about["shape"], about["dtype"], None)
+        self.pull(key, out, 0, not sparse)
+        return out
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+    def __repr__(self):
+        return "<KVStore, closed>" if self.closed else f"<KVStore {self.type}>"
+
+    def _repr_html_(self):
+        return f"<p>KVStore <code>{self.type}</code>, worker {self.rank} of {self.num_workers}</p>{self.info()._repr_html_()}"
+
+
+def create(name: str = "local", **opts: Any) -> KVStore:
+    """A new store. name: "local", "device", "nccl", "teststore"; "dist_sync", "dist_async", "dist_device_sync",
+    "dist_device_async", "horovod", "byteps" in a job of several ranks; or a registered class, in any case."""
+    if not isinstance(name, str):
+        raise TypeError("the name of a store type is a str")
+    klass = KVStoreBase.kv_registry.get(name.lower())
+    if klass:
+        return klass(**opts)
+    store = _kvstore.create(KVStore, name, {k: option_text(v) for k, v in opts.items()})
+    _open.add(store)
+    return store
+
+
+def load(path: Union[str, os.PathLike]) -> KVStore:
+    """A store of a file of KVStore.save, with its updater and states, or of the tensors of any safetensors file."""
+    store = _kvstore.load(KVStore, os.fspath(path))
+    _open.add(store)
+    return store

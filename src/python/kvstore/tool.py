@@ -1,0 +1,60 @@
+"""kvctl, the tool beside the library, which works on checkpoints and draws: run with --json, whose records are read."""
+import json
+import os
+import shutil
+import subprocess
+
+from .errors import KVError
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_WORDS = {1: "assert", 2: "usage", 3: "value", 4: "unsupported", 5: "io", 6: "timeout"}
+
+
+def path():
+    """The kvctl of this build or installation, else the one on $PATH."""
+    from . import _kvstore
+    library = os.path.dirname(os.path.abspath(_kvstore.__file__))
+    for place in (os.path.join(library, "../../kvctl"), os.path.join(library, "../../../../bin/kvctl")):
+        if os.access(place, os.X_OK):
+            return os.path.normpath(place)
+    found = shutil.which("kvctl")
+    if not found:
+        raise KVError("there is no kvctl, which works on checkpoints", "unsupported",
+                      "make install puts it beside the module; a wheel has none, $PATH finds one")
+    return found
+
+
+def word(value):
+    """A word of a command line for a value of Python."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(word, value))
+    if isinstance(value, float):
+        return repr(value)
+    text = os.fspath(value) if hasattr(value, "__fspath__") else str(value)
+    return "./" + text if text.startswith("-") else text
+
+
+def options(params):
+    """--name value, of parameters; True stands for a flag, and None is left out."""
+    words = []
+    for name, value in params.items():
+        option = "--" + name.replace("_", "-")
+        if value is True:
+            words.append(option)
+        elif value is not None and value is not False:
+            words += [option, repr(value) if isinstance(value, (int, float)) else word(value)]
+    return words
+
+
+def run(*words, answers=False, cwd=None):
+    """Runs a command of kvctl and gives its record, the last line. answers: an exit status of 1 is the answer no."""
+    done = subprocess.run([path(), "--json", *words], capture_output=True, text=True, cwd=cwd, stdin=subprocess.DEVNULL)
+    lines = done.stdout.splitlines()
+    record = json.loads(lines[-1]) if lines else {}
+    if done.returncode == 0 or (answers and done.returncode == 1):
+        return record
+    error = record.get("error") or {}
+    text = error.get("message") or done.stderr.strip() or f"kvctl ended with exit status {done.returncode}"
+    raise KVError(text, error.get("code") or _WORDS.get(done.returncode, "internal"), error.get("hint") or "")

@@ -1,0 +1,44 @@
+/* The objects whose memory one call of the store uses: arrays of NumPy, PyTorch and others that the
+ * call has wrapped without a copy.
+ *
+ * The library says by `done` that it is finished with an array, perhaps on a thread of its own and
+ * without the GIL, so that only counts. A caller that waits then releases the objects itself; when
+ * nobody waits, the last `done` hands the batch to py_drain. An object is never released while the
+ * store may still touch its memory.
+ */
+#ifndef PYTHON_PY_BATCH_H
+#define PYTHON_PY_BATCH_H
+
+#include "py_state.h"
+
+typedef struct py_batch {
+    int64_t left;            /* wrapped arrays that are in use, and one for the caller; atomic */
+    bool left_alone;         /* nobody waits any more */
+    bool ended;              /* left is 0, and the last `done` is finished with this */
+    py_later later;
+    PyObject **objects;      /* n, each with a reference */
+    Py_ssize_t n, cap;
+    PyObject *copies;        /* list of pairs (temporary, out), or NULL: to copy at the end */
+    PyObject *inside[8];     /* objects of small calls */
+} py_batch;
+
+/* NULL with an exception. */
+py_batch *py_batch_new(void);
+
+/* Keeps a new reference to o. Returns false with an exception. */
+bool py_batch_keep(py_batch *b, PyObject *o);
+
+/* `done` of a wrapped array, which py_batch_wrapped has counted. */
+void py_batch_wrapped(py_batch *b);
+void py_batch_done(void *batch);
+
+/* The call that made b is over. wait: until the store is done with all of it, with the GIL
+ * released; a signal whose handler raises ends that early. Then, or later when wait is false,
+ * everything is released. b is gone for the caller. Returns false with an exception (of the
+ * handler, of a copy). */
+bool py_batch_end(py_batch *b, bool wait);
+
+/* How many batches the store is not done with and nobody waits for. */
+int64_t py_batch_open(void);
+
+#endif

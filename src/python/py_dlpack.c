@@ -1,0 +1,152 @@
+/* Tensors of other libraries, and ours for them. */
+#include "py_dlpack.h"
+
+#include "py_array.h"
+
+enum { DL_CPU = 1, DL_GPU = 2, DL_PINNED = 3 };
+enum { DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_BOOL = 6 };
+
+typedef struct dl_tensor {
+    void *data;
+    int32_t device, device_id;
+    int32_t ndim;
+    uint8_t code, bits;
+    uint16_t lanes;
+    int64_t *shape, *strides; /* strides in elements; NULL: dense */
+    uint64_t byte_offset;
+} dl_tensor;
+
+typedef struct dl_managed {
+    dl_tensor tensor;
+    void *context;
+    void (*deleter)(struct dl_managed *self);
+} dl_managed;
+
+static const struct dl_type {
+    kv_dtype dtype;
+    uint8_t code, bits;
+} types[] = {
+    {KV_FLOAT32, DL_FLOAT, 32}, {KV_FLOAT64, DL_FLOAT, 64}, {KV_FLOAT16, DL_FLOAT, 16},
+    {KV_UINT8, DL_UINT, 8},     {KV_INT32, DL_INT, 32},     {KV_INT8, DL_INT, 8},
+    {KV_INT64, DL_INT, 64},     {KV_BOOL, DL_BOOL, 8},      {KV_BFLOAT16, DL_BFLOAT, 16},
+};
+enum { NTYPES = sizeof types / sizeof *types };
+
+static bool is_dense(const dl_tensor *t)
+{
+    int64_t step = 1;
+    for (int i = t->ndim - 1; i >= 0 && t->strides; i--) {
+        if (t->shape[i] == 0)
+            return true;
+        if (t->shape[i] != 1 && t->strides[i] != step)
+            return false;
+        step *= t->shape[i];
+    }
+    return true;
+}
+
+bool py_dlpack_take(PyObject *tuple, py_batch *b, kv_array **out)
+{
+    PyObject *capsule = PyTuple_GetItem(tuple, 0);
+    dl_managed *m = PyCapsule_GetPointer(capsule, "dltensor");
+    kv_err e = {0};
+    int i = 0;
+    if (!m)
+        return false;
+    const dl_tensor *t = &m->tensor;
+    while (i < NTYPES && (types[i].code != t->code || types[i].bits != t->bits || t->lanes != 1))
+        i++;
+    if (i == NTYPES)
+        return py_fail(KV_E_DTYPE, "", "the store has no elements of DLPack's type %d with %d bits",
+                       t->code, t->bits);
+    if (t->device != DL_CPU && t->device != DL_PINNED && t->device != DL_GPU)
+        return py_fail(KV_E_UNSUPPORTED, "", "the store reads no memory of DLPack's device %d",
+                       t->device);
+    if (!is_dense(t))
+        return py_fail(KV_E_VALUE, "contiguous() of PyTorch gives a dense one",
+                       "the elements of this tensor do not lie one behind the other");
+    kv_ctx ctx = {.device = t->device == DL_GPU ? KV_GPU : KV_CPU,
+                  .id = t->device == DL_GPU ? t->device_id : 0};
+    static const char none = 0;
+    void *data = t->data ? (char *)t->data + t->byte_offset : (void *)&none;
+    /* The memory stays until the capsule goes, which nobody else takes the tensor out of. */
+    if (!py_batch_keep(b, capsule))
+        return false;
+    if (kv_array_wrap(out, data, types[i].dtype, t->ndim, t->shape, ctx, py_batch_done, b, &e))
+        return py_raise(&e);
+    py_batch_wrapped(b);
+    return true;
+}
+
+/* ---- Ours ---- */
+
+typedef struct given {
+    dl_managed managed;
+    Py_buffer view;
+    int64_t sizes[]; /* shape, then strides */
+} given;
+
+/* Any thread of another library may call it. */
+static void delete(dl_managed *m)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    given *g = m->context;
+    PyBuffer_Release(&g->view);
+    PyMem_Free(g);
+    PyGILState_Release(gil);
+}
+
+/* Of a capsule that nobody took. */
+static void drop(PyObject *capsule)
+{
+    dl_managed *m =
+        PyCapsule_IsValid(capsule, "dltensor") ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
+    if (m)
+        m->deleter(m);
+}
+
+PyObject *py_dlpack_give(PyObject *self, PyObject *args, PyObject *kw)
+{
+    (void)args; /* stream: the memory of the CPU has none; max_version: this is the oldest */
+    (void)kw;
+    kv_array *a = ((py_array *)self)->a;
+    if (a && kv_array_ctx(a).device == KV_GPU) {
+        PyErr_SetString(
+            PyExc_BufferError,
+            "the elements of a GPU leave it by a copy: asnumpy(), as_in_context(cpu()), "
+            "or a pull into a tensor of that GPU");
+        return NULL;
+    }
+    int ndim = a ? kv_array_ndim(a) : 0, i = 0;
+    given *g = PyMem_Malloc(sizeof *g + (size_t)(2 * ndim) * sizeof *g->sizes);
+    if (!g)
+        return PyErr_NoMemory();
+    if (PyObject_GetBuffer(self, &g->view, PyBUF_WRITABLE | PyBUF_STRIDES)) {
+        PyMem_Free(g);
+        return NULL;
+    }
+    while (i < NTYPES && types[i].dtype != kv_array_dtype(a))
+        i++;
+    int64_t step = 1;
+    for (int axis = ndim - 1; axis >= 0; axis--) {
+        g->sizes[axis] = kv_array_shape(a)[axis];
+        g->sizes[ndim + axis] = step;
+        step *= g->sizes[axis];
+    }
+    g->managed = (dl_managed){.tensor = {.data = g->view.buf, .device = DL_CPU, .ndim = ndim,
+                                         .code = types[i].code, .bits = types[i].bits, .lanes = 1,
+                                         .shape = g->sizes, .strides = g->sizes + ndim},
+                              .context = g,
+                              .deleter = delete};
+    PyObject *capsule = PyCapsule_New(&g->managed, "dltensor", drop);
+    if (!capsule)
+        delete(&g->managed);
+    return capsule;
+}
+
+PyObject *py_dlpack_device(PyObject *self, PyObject *none)
+{
+    (void)self;
+    (void)none;
+    return Py_BuildValue("(ii)", DL_CPU, 0);
+}

@@ -1,0 +1,18 @@
+/* DLPack, the exchange of tensors between libraries of Python, in both directions.
+ *
+ * https://dmlc.github.io/dlpack: a capsule holds a DLManagedTensor, whose layout the standard
+ * fixes.
+ */
+#ifndef PYTHON_PY_DLPACK_H
+#define PYTHON_PY_DLPACK_H
+
+#include "py_batch.h"
+
+/* Wraps the tensor of (capsule, device, id) without a copy. Returns false with an exception. */
+bool py_dlpack_take(PyObject *tuple, py_batch *b, kv_array **out);
+
+/* Array.__dlpack__ and __dlpack_device__. */
+PyObject *py_dlpack_give(PyObject *self, PyObject *args, PyObject *kw);
+PyObject *py_dlpack_device(PyObject *self, PyObject *none);
+
+#endif

@@ -1,0 +1,219 @@
+/* The state of the module, errors, arguments, and what threads without the GIL leave behind. */
+#include "py_state.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <string.h>
+
+py_state py;
+
+/* ---- Errors ---- */
+
+/* The exception of a code with its texts. */
+static PyObject *raise(const char *code, const char *hint, PyObject *text, PyObject *key,
+                       PyObject *rank, PyObject *place)
+{
+    PyObject *error =
+        text && key && rank && place
+            ? PyObject_CallFunction(py.error, "OssOOO", text, code, hint, key, rank, place)
+            : NULL;
+    if (error)
+        PyErr_SetObject(py.error, error);
+    Py_XDECREF(error);
+    Py_XDECREF(text);
+    Py_XDECREF(key);
+    Py_XDECREF(rank);
+    Py_XDECREF(place);
+    return NULL;
+}
+
+static PyObject *text_of(const char *bytes)
+{
+    return PyUnicode_DecodeUTF8(bytes, (Py_ssize_t)strlen(bytes), "replace");
+}
+
+PyObject *py_raise(const kv_err *e)
+{
+    if (PyErr_Occurred())
+        return NULL;
+    PyObject *key = !e->has_key      ? Py_NewRef(Py_None)
+                    : e->key_is_text ? text_of(e->key_name)
+                                     : PyLong_FromLongLong(e->key_id);
+    PyObject *place =
+        e->line ? Py_BuildValue("(siii)", e->file, e->line, e->col, e->end) : Py_NewRef(Py_None);
+    return raise(kv_code_name(e->code), e->hint, text_of(e->text), key,
+                 e->has_rank ? PyLong_FromLong(e->rank) : Py_NewRef(Py_None), place);
+}
+
+PyObject *py_fail(kv_code code, const char *hint, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    PyObject *text = PyUnicode_FromFormatV(fmt, args);
+    va_end(args);
+    return raise(kv_code_name(code), hint, text, Py_NewRef(Py_None), Py_NewRef(Py_None),
+                 Py_NewRef(Py_None));
+}
+
+/* ---- Arguments ---- */
+
+bool py_args(const char *call, const char *const *names, int required, PyObject *const *args,
+             Py_ssize_t n, PyObject *kw, PyObject **into)
+{
+    int nnames = 0;
+    while (names[nnames])
+        into[nnames++] = NULL;
+    if (n > nnames) {
+        PyErr_Format(PyExc_TypeError, "%s() takes %d arguments, not %zd", call, nnames, n);
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < n; i++)
+        into[i] = args[i];
+    Py_ssize_t nkw = kw ? PyTuple_Size(kw) : 0;
+    for (Py_ssize_t i = 0; i < nkw; i++) {
+        PyObject *name = PyTuple_GetItem(kw, i);
+        int at = 0;
+        while (at < nnames && PyUnicode_CompareWithASCIIString(name, names[at]))
+            at++;
+        if (at == nnames || into[at]) {
+            PyErr_Format(PyExc_TypeError,
+                         at == nnames ? "%s() has no argument %R" : "%s() got %R twice", call,
+                         name);
+            return false;
+        }
+        into[at] = args[n + i];
+    }
+    for (int i = 0; i < required; i++) {
+        if (!into[i]) {
+            PyErr_Format(PyExc_TypeError, "%s() needs the argument '%s'", call, names[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool py_class(PyObject *o, PyTypeObject *base, PyTypeObject **class)
+{
+    *class = (PyTypeObject *)o;
+    return (PyType_Check(o) && PyType_IsSubtype(*class, base)) ||
+           py_fail(KV_E_USAGE, "", "%R does not inherit from %R", o, base);
+}
+
+bool py_ctx(PyObject *pair, kv_ctx *ctx)
+{
+    *ctx = (kv_ctx){0};
+    if (!pair || pair == Py_None)
+        return true;
+    PyObject *name = PyTuple_Check(pair) ? PyTuple_GetItem(pair, 0) : NULL;
+    PyObject *id = name ? PyTuple_GetItem(pair, 1) : NULL;
+    if (!id || !PyUnicode_Check(name))
+        return py_fail(KV_E_USAGE, "cpu(i) or gpu(i)", "%R is no context", pair);
+    long i = PyLong_AsLong(id);
+    if (i == -1 && PyErr_Occurred())
+        return false;
+    if (i < 0 || i > KV_CTX_MAX)
+        return py_fail(KV_E_VALUE, "", "contexts are numbered from 0 to %d, not %ld", KV_CTX_MAX,
+                       i);
+    ctx->device = PyUnicode_CompareWithASCIIString(name, "gpu") ? KV_CPU : KV_GPU;
+    ctx->id = (int32_t)i;
+    return true;
+}
+
+bool py_dtype(PyObject *name, kv_dtype *dtype)
+{
+    kv_err e = {0};
+    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+    return text && (!kv_dtype_parse(dtype, text, &e) || py_raise(&e));
+}
+
+/* ---- What is left for the GIL ---- */
+
+static struct left {
+    pthread_mutex_t lock;
+    py_later *list;
+} left = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int drain_pending(void *arg)
+{
+    (void)arg;
+    py_drain();
+    return 0;
+}
+
+static void drain_soon(void)
+{
+    /* Where there is no room for it, the next call of the module drains. */
+    if (!py.ending)
+        (void)Py_AddPendingCall(drain_pending, NULL);
+}
+
+void py_leave(py_later *later)
+{
+    pthread_mutex_lock(&left.lock);
+    later->next = left.list;
+    left.list = later;
+    pthread_mutex_unlock(&left.lock);
+    drain_soon();
+}
+
+static void act_on_left(void)
+{
+    if (!__atomic_load_n(&left.list, __ATOMIC_RELAXED))
+        return;
+    pthread_mutex_lock(&left.lock);
+    py_later *list = left.list;
+    left.list = NULL;
+    pthread_mutex_unlock(&left.lock);
+    for (py_later *next; list; list = next) {
+        next = list->next;
+        list->act(list->arg);
+    }
+}
+
+/* ---- Notes ---- */
+
+enum { NOTES = 16, NOTE_BYTES = 512 };
+
+/* What the library has logged. The lock of the library that it may hold is not ours. */
+static struct notes {
+    pthread_mutex_t lock;
+    int n;
+    char text[NOTES][NOTE_BYTES];
+} notes = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void py_note(void *arg, const char *text)
+{
+    (void)arg;
+    pthread_mutex_lock(&notes.lock);
+    if (notes.n < NOTES) {
+        size_t n = strlen(text) < NOTE_BYTES ? strlen(text) : NOTE_BYTES - 1;
+        memcpy(notes.text[notes.n], text, n);
+        notes.text[notes.n++][n] = '\0';
+    }
+    pthread_mutex_unlock(&notes.lock);
+    drain_soon();
+}
+
+static void tell_notes(void)
+{
+    char text[NOTE_BYTES];
+    while (__atomic_load_n(&notes.n, __ATOMIC_RELAXED) > 0) {
+        pthread_mutex_lock(&notes.lock);
+        memcpy(text, notes.text[0], sizeof text);
+        notes.n--;
+        memmove(notes.text[0], notes.text[1], (size_t)notes.n * NOTE_BYTES);
+        pthread_mutex_unlock(&notes.lock);
+        PyObject *o = text_of(text),
+                 *done = o ? PyObject_CallFunctionObjArgs(py.log, o, NULL) : NULL;
+        if (!done)
+            PyErr_WriteUnraisable(NULL);
+        Py_XDECREF(done);
+        Py_XDECREF(o);
+    }
+}
+
+void py_drain(void)
+{
+    act_on_left();
+    tell_notes();
+}

@@ -1,0 +1,50 @@
+/* _kvstore.Store: a store of the library as a Python object; kvstore/store.py inherits from it.
+ *
+ * Methods that move arrays are here, in the order and with the names that MXNet's have, because
+ * what Python adds to a call of C is part of the cost of a step.
+ */
+#ifndef PYTHON_PY_STORE_H
+#define PYTHON_PY_STORE_H
+
+#include "py_small.h"
+
+typedef struct py_store {
+    PyObject_HEAD
+    kv *kv;           /* NULL once it is closed */
+    int calls;        /* that threads are in */
+    bool runs_python; /* its updater is a function of Python: calls wait for it */
+    bool is_shared;   /* of several machines: a forked child has no part in it */
+    bool told_ignored; /* that row_sparse outs are ignored */
+    bool forked;      /* this process is such a child */
+    PyObject
+        *function; /* that is its updater now, for the collector; the library has the reference */
+    PyObject *raised; /* the first exception of an updater that no call has raised yet */
+    py_small small;   /* see py_small.h */
+    bool raised_early; /* an exception was raised before the library told its error */
+    kv_err late;      /* an error that was found when a fork waited; kv_wait would have told it */
+    struct py_store *next, **link; /* in the list of all open stores */
+} py_store;
+
+extern PyMethodDef py_store_functions[]; /* of the module */
+
+/* Checks that s is open and of this process, and acts on what callbacks have left. Then a call may
+ * use it until py_store_leave. Returns false with an exception. */
+bool py_store_enter(py_store *s);
+void py_store_leave(py_store *s);
+
+/* What the library's error says when an updater has raised an exception. */
+#define PY_STORE_RAISED "the updater raised an exception"
+
+/* The result of a call whose code is rc: None, or NULL with the exception that an updater raised,
+ * else with e. */
+PyObject *py_store_result(py_store *s, int rc, const kv_err *e);
+
+/* close(), and the end of the object. */
+PyObject *py_store_close(PyObject *self, PyObject *none);
+void py_store_dealloc(PyObject *self);
+
+/* For the collector: a store and a function that knows it hold each other. */
+int py_store_traverse(PyObject *self, visitproc visit, void *arg);
+int py_store_clear(PyObject *self);
+
+#endif

@@ -1,0 +1,382 @@
+/* The class of stores. */
+#include "py_type.h"
+
+#include "py_ask.h"
+#include "py_calls.h"
+#include "py_pairs.h"
+#include "py_store.h"
+#include "py_updater.h"
+
+/* How a store is told of a name with options. */
+typedef int (*set_named)(kv *store, const char *name, const kv_opt *params, int nparams, kv_err *e);
+
+static int set_rule(kv *store, const char *text, const kv_opt *params, int n, kv_err *e)
+{
+    kv_rule *rule = NULL;
+    int rc = kv_rule_new(&rule, text, "rule", 1, 1, e);
+    if (!rc)
+        rc = kv_set_rule(store, rule, params, n, e);
+    kv_rule_free(rule);
+    return rc;
+}
+
+static int update_optimizer(kv *store, const char *name, const kv_opt *params, int n, kv_err *e)
+{
+    (void)name;
+    return kv_update_optimizer(store, params, n, e);
+}
+
+static int set_compression(kv *store, const char *name, const kv_opt *params, int n, kv_err *e)
+{
+    (void)name;
+    return kv_set_gradient_compression(store, params, n, e);
+}
+
+static const struct py_setting {
+    const char *name;
+    set_named set;
+    bool replaces; /* the updater */
+} settings[] = {{"optimizer", kv_set_optimizer, true},
+                {"rule", set_rule, true},
+                {"update", update_optimizer, false},
+                {"compression", set_compression, false}};
+
+/* _set(what, text, options as a dict of texts) */
+static PyObject *set(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    py_store *s = (py_store *)self;
+    const struct py_setting *what = settings;
+    kv_opt *opts = NULL;
+    kv_err e = {0};
+    int nopts = 0, rc = KV_OK;
+    const char *text = n == 3 ? PyUnicode_AsUTF8AndSize(args[1], NULL) : NULL;
+    if (!text || !py_store_enter(s))
+        return NULL;
+    while (PyUnicode_CompareWithASCIIString(args[0], what->name))
+        what++;
+    py_batch *b = py_batch_new();
+    bool good = b && py_pairs_options(args[2], &opts, &nopts, b);
+    if (good) {
+        PyThreadState *gil = PyEval_SaveThread();
+        rc = what->set(s->kv, text, opts, nopts, &e);
+        PyEval_RestoreThread(gil);
+        if (!rc && what->replaces)
+            py_updater_gone(s);
+    }
+    PyMem_Free(opts);
+    if (b)
+        py_batch_end(b, true);
+    PyObject *result = good ? py_store_result(s, rc, &e) : NULL;
+    py_store_leave(s);
+    py_drain();
+    return result;
+}
+
+/* Calls of the store alone, by name: _do(name). */
+static const struct py_act {
+    const char *name;
+    int (*act)(kv *store, kv_err *e);
+} acts[] = {{"barrier", kv_barrier}, {"done", kv_done},     {"begin", kv_begin},
+            {"commit", kv_commit},   {"rollback", kv_rollback}, {"check", kv_check}};
+
+static PyObject *act(PyObject *self, PyObject *name)
+{
+    py_store *s = (py_store *)self;
+    const struct py_act *what = acts;
+    kv_err e = {0};
+    int rc;
+    if (!py_store_enter(s))
+        return NULL;
+    while (PyUnicode_CompareWithASCIIString(name, what->name))
+        what++;
+    PyThreadState *gil = PyEval_SaveThread();
+    rc = what->act(s->kv, &e);
+    PyEval_RestoreThread(gil);
+    if (!rc && what->act == kv_rollback)
+        py_updater_look(s); /* perhaps the one of before is back */
+    PyObject *result = py_store_result(s, rc, &e);
+    py_store_leave(s);
+    return result;
+}
+
+static PyObject *wait_method(PyObject *self, PyObject *none)
+{
+    (void)none;
+    py_store *s = (py_store *)self;
+    kv_err e = {0};
+    int rc;
+    if (!py_store_enter(s))
+        return NULL;
+    PyThreadState *gil = PyEval_SaveThread();
+    rc = kv_wait(s->kv, &e);
+    PyEval_RestoreThread(gil);
+    if (s->late.code) { /* it came first */
+        e = s->late;
+        rc = e.code;
+        s->late = (kv_err){0};
+    }
+    py_drain();
+    PyObject *result = py_store_result(s, rc, &e);
+    py_store_leave(s);
+    return result;
+}
+
+/* Calls with a path: _file(name, path). */
+static int save_states(kv *store, const char *path, kv_err *e)
+{
+    return kv_save_states(store, path, 0, e);
+}
+
+static int save_optimizer(kv *store, const char *path, kv_err *e)
+{
+    return kv_save_states(store, path, KV_DUMP_OPTIMIZER, e);
+}
+
+static const struct py_file {
+    const char *name;
+    int (*use)(kv *store, const char *path, kv_err *e);
+} files[] = {{"save", kv_save},
+             {"save_arrays", kv_save_arrays},
+             {"save_states", save_states},
+             {"save_optimizer", save_optimizer},
+             {"load_states", kv_load_states}};
+
+static PyObject *file(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    py_store *s = (py_store *)self;
+    const struct py_file *what = files;
+    kv_err e = {0};
+    int rc;
+    const char *path = n == 2 ? PyUnicode_AsUTF8AndSize(args[1], NULL) : NULL;
+    if (!path || !py_store_enter(s))
+        return NULL;
+    while (PyUnicode_CompareWithASCIIString(args[0], what->name))
+        what++;
+    PyThreadState *gil = PyEval_SaveThread();
+    rc = what->use(s->kv, path, &e);
+    PyEval_RestoreThread(gil);
+    PyObject *result = py_store_result(s, rc, &e);
+    py_store_leave(s);
+    return result;
+}
+
+static PyObject *send_command(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    py_store *s = (py_store *)self;
+    kv_err e = {0};
+    int rc;
+    long head = n == 2 ? PyLong_AsLong(args[0]) : -1;
+    const char *body = n == 2 && !PyErr_Occurred() ? PyUnicode_AsUTF8AndSize(args[1], NULL) : NULL;
+    if (n != 2)
+        return py_fail(KV_E_USAGE, "", "_send_command_to_servers() takes a number and a text");
+    if (!body || !py_store_enter(s))
+        return NULL;
+    PyThreadState *gil = PyEval_SaveThread();
+    rc = kv_send_command(s->kv, (int)head, body, &e);
+    PyEval_RestoreThread(gil);
+    PyObject *result = py_store_result(s, rc, &e);
+    py_store_leave(s);
+    return result;
+}
+
+/* delete(keys), rename(from, to) */
+static PyObject *delete(PyObject *self, PyObject *keys)
+{
+    py_store *s = (py_store *)self;
+    kv_err e = {0};
+    int rc = KV_OK;
+    bool list = PyList_Check(keys) || PyTuple_Check(keys);
+    Py_ssize_t n = list ? PySequence_Size(keys) : 1;
+    if (!py_store_enter(s))
+        return NULL;
+    kv_key *k = PyMem_Malloc((size_t)(n + 1) * sizeof *k);
+    py_batch *b = py_batch_new();
+    bool good = k && b;
+    for (Py_ssize_t i = 0; i < n && good; i++) {
+        PyObject *key = list ? PySequence_GetItem(keys, i) : keys;
+        good = key && py_pairs_key(key, &k[i], b);
+        if (list)
+            Py_XDECREF(key);
+    }
+    if (good) {
+        PyThreadState *gil = PyEval_SaveThread();
+        rc = kv_delete(s->kv, k, n, &e);
+        PyEval_RestoreThread(gil);
+    }
+    PyMem_Free(k);
+    if (b)
+        py_batch_end(b, true);
+    PyObject *result = good ? py_store_result(s, rc, &e) : NULL;
+    py_store_leave(s);
+    return result;
+}
+
+static PyObject *rename_key(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    py_store *s = (py_store *)self;
+    kv_key from, to;
+    kv_err e = {0};
+    int rc = KV_OK;
+    if (n != 2)
+        return py_fail(KV_E_USAGE, "", "rename() takes two keys");
+    if (!py_store_enter(s))
+        return NULL;
+    py_batch *b = py_batch_new();
+    bool good = b && py_pairs_key(args[0], &from, b) && py_pairs_key(args[1], &to, b);
+    if (good) {
+        PyThreadState *gil = PyEval_SaveThread();
+        rc = kv_rename(s->kv, &from, &to, &e);
+        PyEval_RestoreThread(gil);
+    }
+    if (b)
+        py_batch_end(b, true);
+    PyObject *result = good ? py_store_result(s, rc, &e) : NULL;
+    py_store_leave(s);
+    return result;
+}
+
+/* ---- Attributes ---- */
+
+static PyObject *get_type(PyObject *self, void *closure)
+{
+    (void)closure;
+    py_store *s = (py_store *)self;
+    return s->kv ? PyUnicode_FromString(kv_type(s->kv))
+                 : py_fail(KV_E_USAGE, "", "this store is closed");
+}
+
+static PyObject *get_rank(PyObject *self, void *closure)
+{
+    (void)closure;
+    py_store *s = (py_store *)self;
+    return s->kv ? PyLong_FromLong(kv_rank(s->kv))
+                 : py_fail(KV_E_USAGE, "", "this store is closed");
+}
+
+static PyObject *get_num_workers(PyObject *self, void *closure)
+{
+    (void)closure;
+    py_store *s = (py_store *)self;
+    return s->kv ? PyLong_FromLong(kv_num_workers(s->kv))
+                 : py_fail(KV_E_USAGE, "", "this store is closed");
+}
+
+static PyObject *get_closed(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(!((py_store *)self)->kv);
+}
+
+static PyObject *get_in_transaction(PyObject *self, void *closure)
+{
+    (void)closure;
+    py_store *s = (py_store *)self;
+    return PyBool_FromLong(s->kv && kv_in_transaction(s->kv));
+}
+
+/* ---- The type ---- */
+
+#define FAST(f) (PyCFunction)(void (*)(void))f, METH_FASTCALL
+#define FAST_KW(f) (PyCFunction)(void (*)(void))f, METH_FASTCALL | METH_KEYWORDS
+
+static PyMethodDef methods[] = {
+    {"init", FAST_KW(py_calls_init),
+     "init($self, key, value)\n--\n\nPuts a copy of `value` under a key that is new; lists put "
+     "several. Key: "
+     "int or str, one kind "
+     "a store.\nThe key keeps shape, dtype and storage of the value. On several machines the value "
+     "of rank 0 counts."},
+    {"push", FAST_KW(py_calls_push),
+     "push($self, key, value, priority=0, wait=True)\n--\n\nSums the arrays of each key, left to "
+     "right, in "
+     "the dtype of the key, and "
+     "hands the sum to the updater;\nwithout one the sum becomes the value. `value`: an array of "
+     "the key's shape, or a "
+     "list of them; for a list\nof keys a list of these. Arrays of NumPy, PyTorch, CuPy, JAX, and "
+     "whatever has the buffer "
+     "protocol or DLPack,\nare read without a copy.\n\nThe call returns when the store has read "
+     "them. With wait=False it "
+     "returns at once: then do not change or\nresize them before kv.wait(). A larger priority is "
+     "sooner."},
+    {"pull", FAST_KW(py_calls_pull),
+     "pull($self, key, out=None, priority=0, ignore_sparse=True, wait=True)\n--\n\nWrites the "
+     "newest value of a "
+     "key into `out`, an array "
+     "of the key's shape or a list of them, converted to\nits dtype. With wait=False it returns "
+     "before the elements are "
+     "there, which kv.wait() waits for.\nrow_sparse outs are left as they are unless ignore_sparse "
+     "is False."},
+    {"pushpull", FAST_KW(py_calls_pushpull),
+     "pushpull($self, key, value, out=None, priority=0, wait=True)\n--\n\npush, then pull, in one "
+     "call. "
+     "Without `out` the results go "
+     "into `value`."},
+    {"broadcast", FAST_KW(py_calls_broadcast),
+     "broadcast($self, key, value, out=None, priority=0)\n--\n\ninit, then pull: every worker gets "
+     "the value "
+     "of rank 0. A key can be "
+     "broadcast once."},
+    {"row_sparse_pull", FAST_KW(py_calls_row_sparse_pull),
+     "row_sparse_pull($self, key, out=None, priority=0, row_ids=None)\n--\n\nWrites the rows "
+     "`row_ids` of a row_sparse "
+     "key into row_sparse "
+     "`out`, which then holds these rows, ascending\nand each once. row_ids: an array of whole "
+     "numbers from 0 to rows - 1, "
+     "one for all outs or one each."},
+    {"wait", wait_method, METH_NOARGS,
+     "Waits for all that was scheduled, and raises the first error of it that no call has raised."},
+    {"close", py_store_close, METH_NOARGS,
+     "Waits for all that was scheduled and releases the store."},
+    {"delete", delete, METH_O,
+     "delete(keys): takes keys out, with their counts and states; all or none."},
+    {"rename", FAST(rename_key), "rename(key, to): gives a key another name."},
+    {"describe", py_ask_describe, METH_O,
+     "describe(topic): the rows of \"store\", \"rounds\", \"cluster\", \"rule\", \"optimizer\", "
+     "\"states\" or\n"
+     "\"metadata\", a dict each; kvstore.h lists their fields."},
+    {"is_capable", py_ask_capable, METH_O,
+     "is_capable(name): whether stores of this type have \"optimizer\", \"row_sparse\", ..."},
+    {"_set_updater", py_updater_set, METH_O,
+     "_set_updater($self, function)\n--\n\nfunction(key, input, stored) runs at each push, in key "
+     "order: it "
+     "changes `stored` in "
+     "place, by `input`, the\nsum that was pushed, which is only read. An exception keeps the old "
+     "value of that key, and "
+     "the push raises\nit. None: without an updater a push stores the sum."},
+    {"_send_command_to_servers", FAST(send_command),
+     "_send_command_to_servers(head, body): a number and a text, carried out by every server."},
+    {"_set", FAST(set), NULL},
+    {"_do", act, METH_O, NULL},
+    {"_file", FAST(file), NULL},
+    {"_keys", py_ask_keys, METH_NOARGS, NULL},
+    {"_find", py_ask_find, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef attributes[] = {
+    {"type", get_type, NULL, "The name of the type, such as \"local\".", NULL},
+    {"rank", get_rank, NULL, "The number of this worker, from 0.", NULL},
+    {"num_workers", get_num_workers, NULL, "How many workers there are.", NULL},
+    {"closed", get_closed, NULL, "Whether close() was called.", NULL},
+    {"in_transaction", get_in_transaction, NULL, "Whether begin() was called, and no end of it.",
+     NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "A store; kvstore.KVStore is the class that is used."},
+    {Py_tp_dealloc, py_store_dealloc},
+    {Py_tp_traverse, py_store_traverse},
+    {Py_tp_clear, py_store_clear},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, attributes},
+    {0, NULL},
+};
+
+PyType_Spec py_type_store = {
+    .name = "kvstore._kvstore.Store",
+    .basicsize = sizeof(py_store),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC |
+             Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = slots,
+};

@@ -1,0 +1,162 @@
+/* Python in the middle of a push. */
+#include "py_updater.h"
+
+#include <string.h>
+
+#include "py_array.h"
+
+typedef struct updater {
+    PyObject *function;
+    py_store *store; /* outlives the updater: it is closed before it goes */
+    py_later later;
+} updater;
+
+static void release(void *arg)
+{
+    updater *u = arg;
+    Py_DECREF(u->function);
+    PyMem_Free(u);
+}
+
+/* `done`, on a thread that may not have the GIL. */
+static void give_back(void *arg)
+{
+    py_leave(&((updater *)arg)->later);
+}
+
+/* An array as the updater sees it: the store's own reference, so that it can be written. */
+static PyObject *lend(kv_array *a, bool read_only)
+{
+    bool sparse = kv_array_storage(a) == KV_ROW_SPARSE;
+    kv_array_ref(a); /* which py_array_new gives back when it fails */
+    PyObject *o = py_array_new(sparse ? py.handed_sparse : py.handed, a);
+    if (o) {
+        kv_array_unref(a);
+        ((py_array *)o)->lent = true;
+        ((py_array *)o)->read_only = read_only;
+    }
+    return o;
+}
+
+/* What the updater keeps, the object or a view of its elements, stays valid. */
+static void take_back(PyObject *o)
+{
+    py_array *a = (py_array *)o;
+    if (!o)
+        return;
+    if (Py_REFCNT(o) > 1 || a->buffers > 0) {
+        kv_array_ref(a->a);
+        a->lent = false;
+    }
+    Py_DECREF(o);
+}
+
+/* Keeps the exception that is set: the first one is raised by the call that waits. */
+static int refuse(updater *u, const kv_key *key, kv_err *e)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (trace && value)
+        PyException_SetTraceback(value, trace);
+    PyObject *note =
+        key->name
+            ? PyUnicode_FromFormat("the updater of key \"%s\" raised this; the key keeps its value",
+                                   key->name)
+            : PyUnicode_FromFormat("the updater of key %lld raised this; the key keeps its value",
+                                   (long long)key->id);
+    PyObject *added = note && value ? PyObject_CallMethod(value, "add_note", "O", note) : NULL;
+    Py_XDECREF(added);
+    Py_XDECREF(note);
+    PyErr_Clear();
+    if (!u->store->raised && value) {
+        Py_INCREF(value);
+        u->store->raised = value;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return kv_err_set(e, KV_E_VALUE, PY_STORE_RAISED);
+}
+
+static int call(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
+{
+    updater *u = arg;
+    if (py.ending)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "the interpreter of the updater has ended");
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *k = key->name ? PyUnicode_FromString(key->name) : PyLong_FromLongLong(key->id);
+    PyObject *in = lend(input, true), *to = lend(stored, false);
+    PyObject *result =
+        k && in && to ? PyObject_CallFunctionObjArgs(u->function, k, in, to, NULL) : NULL;
+    int rc =
+        result ? KV_OK : refuse(u, key, e); /* its traceback holds in and to: they stay valid */
+    Py_XDECREF(result);
+    take_back(in);
+    take_back(to);
+    Py_XDECREF(k);
+    PyGILState_Release(gil);
+    return rc;
+}
+
+PyObject *py_updater_set(PyObject *self, PyObject *function)
+{
+    py_store *s = (py_store *)self;
+    kv_err e = {0};
+    int rc;
+    bool none = function == Py_None;
+    if (!none && !PyCallable_Check(function))
+        return py_fail(KV_E_USAGE, "set_updater() takes a rule as text",
+                       "%R is no function(key, input, stored)", function);
+    updater *u = none ? NULL : PyMem_Malloc(sizeof *u);
+    if (!none && !u)
+        return PyErr_NoMemory();
+    if (!py_store_enter(s)) {
+        PyMem_Free(u);
+        return NULL;
+    }
+    if (u) {
+        Py_INCREF(function);
+        *u = (updater){.function = function, .store = s, .later = {.act = release, .arg = u}};
+    }
+    PyThreadState *gil = PyEval_SaveThread();
+    rc = kv_set_updater(s->kv, u ? call : NULL, u, u ? give_back : NULL, &e);
+    PyEval_RestoreThread(gil);
+    if (rc && u) {
+        Py_DECREF(function);
+        PyMem_Free(u);
+    }
+    if (!rc) {
+        s->runs_python = u != NULL;
+        s->function = u ? function : NULL;
+    }
+    PyObject *result = py_store_result(s, rc, &e);
+    py_store_leave(s);
+    py_drain();
+    return result;
+}
+
+void py_updater_gone(py_store *s)
+{
+    s->runs_python = false;
+    s->function = NULL;
+}
+
+static int see_updater(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    py_store *s = arg;
+    (void)e;
+    for (int i = 0; i < n; i++)
+        if (!strcmp(fields[i].name, "updater"))
+            s->runs_python = fields[i].text && !strcmp(fields[i].text, "callback");
+    return KV_OK;
+}
+
+void py_updater_look(py_store *s)
+{
+    kv_err e = {0};
+    PyThreadState *gil = PyEval_SaveThread();
+    kv_describe(s->kv, "store", see_updater, s, &e);
+    PyEval_RestoreThread(gil);
+    s->function = NULL; /* which it was is not known: it is kept, and not collected */
+}

@@ -1,0 +1,83 @@
+# The module for Python as others get it: a wheel in an environment of its own, and make install.
+
+load ../cli/help
+
+setup_file() { file_needs /usr/bin/python3 || return 0; }
+
+needs_module()
+{
+    [ -e "$build/python/kvstore/_kvstore.abi3.so" ] || skip "this build has no module for Python"
+    ! grep -q fsanitize "$build/flags" || skip "a sanitizer's build is not installed"
+    /usr/bin/python3 -c 'import numpy' || skip "there is no NumPy: make setup"
+    opt=$(sed 's/^[^ ]* //; s/ *readline=.*//' "$build/flags")
+}
+
+program='import numpy as np, kvstore as mx
+kv = mx.kv.create("local")
+kv.init("w", np.zeros(3, "float32"))
+kv.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))
+kv.push("w", [np.ones(3, "float32")] * 2)
+print(mx.__version__, kv["w"].asnumpy(), mx.__file__)'
+
+@test "wheel: pip installs it into a fresh environment, and it runs there" {
+    needs_module
+    /usr/bin/python3 -c 'import venv, ensurepip' || skip "there is no venv: make setup"
+    make -s -C "$top" BUILD="$build" OPT="$opt" wheel >log 2>&1 || { cat log; false; }
+    wheel=$(sed -n 's/^ *\(.*\.whl\)$/\1/p' log)
+    case $wheel in /*) ;; *) wheel=$top/$wheel ;; esac
+    /usr/bin/python3 -m venv --system-site-packages fresh
+    fresh/bin/pip -q install --no-index --disable-pip-version-check "$wheel"
+    run env -u PYTHONPATH fresh/bin/python -c "$program"
+    assert_success
+    assert_output --regexp '^0\.1\.0 \[-1\. -1\. -1\.\] .*/fresh/lib/python3\.[0-9]+/site-packages/kvstore/__init__\.py$'
+    # its own library, and nothing of this build
+    run env -u PYTHONPATH fresh/bin/python -c 'import kvstore; print(open("/proc/self/maps").read())'
+    assert_output --partial /fresh/lib/
+    refute_output --partial "$build"
+    run grep -rlF "$top" fresh/lib/python3*/site-packages/kvstore --include='*.so*' --include='*.py'
+    assert_output ""
+    fresh/bin/pip -q uninstall -y --disable-pip-version-check kvstore
+    [ ! -e fresh/lib/python3*/site-packages/kvstore ]
+}
+
+@test "wheel: two builds of it are the same, byte by byte" {
+    needs_module
+    make -s -C "$top" BUILD="$build" OPT="$opt" wheel >log 2>&1 || { cat log; false; }
+    wheel=$(sed -n 's/^ *\(.*\.whl\)$/\1/p' log)
+    case $wheel in /*) ;; *) wheel=$top/$wheel ;; esac
+    cp "$wheel" one.whl
+    make -s -C "$top" BUILD="$build" OPT="$opt" wheel
+    cmp one.whl "$wheel"
+}
+
+@test "install: the module finds the installed library" {
+    needs_module
+    make -s -C "$top" BUILD="$build" OPT="$opt" PREFIX="$PWD/stage" install
+    folder=$(/usr/bin/python3 "$top/scripts/wheel" --folder "$PWD/stage")
+    run env PYTHONPATH="$folder" /usr/bin/python3 -c "$program; print(open('/proc/self/maps').read())"
+    assert_success
+    assert_output --partial "[-1. -1. -1.] $folder/kvstore/__init__.py"
+    assert_output --partial "$PWD/stage/lib/libkvstore.so.0"
+    make -s -C "$top" BUILD="$build" PREFIX="$PWD/stage" uninstall
+    [ ! -e "$folder/kvstore" ]
+}
+
+@test "install: modules lie where Python looks" {
+    run /usr/bin/python3 "$top/scripts/wheel" --folder /usr
+    assert_output --regexp '^/usr/lib/python3(\.[0-9]+)?/(dist|site)-packages$'
+    run env HOME="$PWD" /usr/bin/python3 "$top/scripts/wheel" --folder "$PWD/.local"
+    assert_output --regexp "^$PWD/\.local/lib/python3\.[0-9]+/site-packages\$"
+}
+
+@test "PYTHON=0 leaves the module out, without headers the build says so" {
+    run make -s -C "$top" -n BUILD="$PWD/b" PYTHON=0 all
+    assert_success
+    refute_output --partial _kvstore
+    assert_output --partial "Python: left out"
+    run make -s -C "$top" -n BUILD="$PWD/b" PYTHON3=/bin/false all
+    refute_output --partial _kvstore
+    assert_output --partial "Python: not found"
+    run make -s -C "$top" BUILD="$PWD/b" PYTHON3=/bin/false PYTHON=1 all
+    assert_failure
+    assert_output --partial "Python 3.11"
+}

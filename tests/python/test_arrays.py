@@ -1,0 +1,328 @@
+"""Arrays in and out: memory that is shared, dtypes, strides, other libraries."""
+import array
+import ctypes
+import gc
+import importlib.util
+import sys
+import unittest
+import warnings
+import weakref
+
+import numpy as np
+
+import kvstore as mx
+from case import Case
+from kvstore import _kvstore, adopt
+
+DTYPES = ["float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool"]
+
+
+class Arrays(Case):
+    def setUp(self):
+        self.kv = mx.kv.create()
+
+    def test_every_dtype_goes_in_and_out(self):
+        for i, name in enumerate(DTYPES):
+            with self.subTest(name):
+                value = (np.arange(12).reshape(3, 4) % 2).astype(name)
+                self.kv.init(i, value)
+                out = np.zeros_like(value)
+                self.kv.pull(i, out)
+                self.assertTrue((out == value).all())
+                self.assertEqual(self.kv[i].asnumpy().dtype, value.dtype)
+                self.assertEqual(self.kv[i].dtype, value.dtype.type)
+
+    def test_pull_converts(self):
+        self.kv.init(0, np.array([1.9, -1.9, 300], "float32"))
+        for name, expected in (("int8", [1, -1, 127]), ("float64", [np.float32(1.9), np.float32(-1.9), 300])):
+            out = np.zeros(3, name)
+            self.kv.pull(0, out)
+            self.assertEqual(out.tolist(), expected)
+
+    def test_dtypes_of_other_names(self):
+        for value in (np.ones(2, "longlong"), np.ones(2, "<f4"), np.ones(2, np.dtype("f4", metadata={"a": 1}))):
+            kv = mx.kv.create()
+            kv.init(0, value)
+            kv.push(0, [value] * 2)
+            self.assertEqual(kv[0].asnumpy().tolist(), [2, 2])
+
+    def test_dtypes_that_the_store_lacks(self):
+        for name in ("uint16", "complex64", "U3", "O", "M8[s]", "f4,i4"):
+            with self.subTest(name):
+                self.assertIn("float32", self.fails("dtype", self.kv.init, 0, np.zeros(2, name)).hint)
+        self.fails("dtype", mx.nd.zeros, 2, dtype="uint16")
+        self.fails("dtype", mx.nd.zeros, 2, dtype="quux")
+
+    def test_the_other_byte_order_is_copied(self):
+        with self.assertWarns(mx.CopyWarning):
+            self.kv.init(0, np.array([1, 2], ">f4"))
+        out = np.zeros(2, ">f4")
+        with self.assertWarns(mx.CopyWarning):
+            self.kv.pull(0, out)
+        self.assertEqual(out.tolist(), [1, 2])
+
+    def test_strides(self):
+        base = np.arange(24, dtype="float32").reshape(4, 6)
+        for view in (base.T, base[::2], base[:, ::3], base[::-1], base[1:3, 2:4], np.broadcast_to(base[0], (3, 6)),
+                     np.ones((2, 3), "float32", order="F")):
+            kv = mx.kv.create()
+            with self.assertWarns(mx.CopyWarning):
+                kv.init(0, view)
+            self.assertTrue((kv[0].asnumpy() == view).all())
+            if view.flags.writeable:
+                out = np.zeros((view.shape[0] * 2, view.shape[1]), "float32")[::2]
+                with self.assertWarns(mx.CopyWarning):
+                    kv.pull(0, out)
+                self.assertTrue((out == view).all())
+                with self.assertWarns(mx.CopyWarning):
+                    self.fails("usage", kv.pull, 0, out, wait=False)
+
+    def test_dense_views_are_not_copied(self):
+        base = np.zeros((4, 6), "float32")
+        self.kv.init(0, np.ones((2, 6), "float32"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.kv.pull(0, base[1:3])
+            self.kv.push(0, base[:2].reshape(6, 2).reshape(2, 6))
+            self.kv.init(1, np.ones((3, 1), "float32")[:, :1])
+        self.assertEqual(base.sum(), 12)
+
+    def test_shapes_without_axes_and_without_elements(self):
+        for shape in ((), (0,), (2, 0, 3), (1,) * 32):
+            kv, out = mx.kv.create(), np.zeros(shape, "float32")
+            kv.init(0, np.ones(shape, "float32"))
+            kv.push(0, [np.ones(shape, "float32")] * 3)
+            kv.pull(0, out)
+            self.assertTrue((out == 3).all())
+            self.assertEqual(kv[0].asnumpy().shape, shape)
+
+    def test_read_only_arrays_are_values_and_no_outs(self):
+        value = np.ones(1000, "float32")
+        value.flags.writeable = False
+        self.kv.init(0, value)
+        self.kv.push(0, value)
+        self.fails("usage", self.kv.pull, 0, value)
+        self.fails("usage", self.kv.pull, 0, b"\0" * 4000)
+        self.assertTrue((value == 1).all())
+
+    def test_subclasses_of_numpys_array(self):
+        class Mine(np.ndarray):
+            pass
+        self.kv.init(0, np.ones((2, 2), "float32").view(Mine))
+        out = np.zeros((2, 2), "float32").view(Mine)
+        self.kv.pull(0, out)
+        self.assertEqual(out.sum(), 4)
+
+    def test_the_buffer_protocol(self):
+        self.kv.init(0, array.array("f", [1, 2, 3]))
+        out = array.array("f", [0, 0, 0])
+        self.kv.pull(0, out)
+        self.assertEqual(out.tolist(), [1, 2, 3])
+        raw = bytearray(12)
+        self.kv.pull(0, memoryview(raw).cast("f"))
+        self.assertEqual(memoryview(raw).cast("f").tolist(), [1, 2, 3])
+        c = (ctypes.c_float * 3)()
+        self.kv.pull(0, c)
+        self.assertEqual(list(c), [1, 2, 3])
+
+    def test_scalars_of_numpy(self):
+        self.kv.init(0, np.float32(3))
+        self.kv.push(0, [np.float32(3), np.float32(4)])
+        self.assertEqual(self.kv[0].item(), 7)
+
+    def test_large_values_are_shared_until_the_call_is_over(self):
+        value = np.ones(1 << 18, "float32")
+        count = sys.getrefcount(value)
+        self.kv.init(0, value)
+        for _ in range(5):
+            self.kv.push(0, [value, value])
+        self.assertEqual(sys.getrefcount(value), count)
+        self.assertEqual(self.kv[0].asnumpy()[-1], 2)
+
+    def test_without_waiting(self):
+        values, outs = [np.full(1 << 18, i, "float32") for i in range(20)], [np.zeros(1 << 18, "float32") for _ in range(20)]
+        self.kv.init(0, values[0])
+        for v, o in zip(values, outs):
+            self.kv.push(0, v, wait=False)
+            self.kv.pull(0, o, wait=False)
+        alive = [weakref.ref(x) for x in values]
+        del values, v
+        self.kv.wait()
+        self.assertEqual([o[7] for o in outs], list(range(20)))
+        while _kvstore.open_calls():
+            pass
+        gc.collect()
+        self.assertEqual([r() for r in alive], [None] * 20)
+
+    def test_out_is_written_where_it_lies(self):
+        out = np.zeros(1 << 16, "float32")
+        before = out.ctypes.data
+        self.kv.init(0, np.ones(1 << 16, "float32"))
+        self.kv.pull(0, out)
+        self.assertEqual((out.ctypes.data, out[5]), (before, 1))
+
+
+class Ours(unittest.TestCase):
+    def test_numpy_sees_the_elements_without_a_copy(self):
+        a = mx.nd.zeros((2, 3))
+        view = np.asarray(a)
+        view[1, 2] = 5
+        self.assertEqual(a[1, 2].item(), 5)
+        self.assertTrue(np.shares_memory(view, np.asarray(a)))
+        self.assertFalse(np.shares_memory(view, a.asnumpy()))
+        self.assertEqual(memoryview(a).format, "f")
+        self.assertEqual(np.from_dlpack(a)[1, 2], 5)
+
+    def test_a_view_keeps_the_array(self):
+        views = [np.asarray(mx.nd.ones(1000)), np.from_dlpack(mx.nd.ones(1000))]
+        gc.collect()
+        for v in views:
+            self.assertEqual(v.sum(), 1000)
+
+    def test_a_capsule_that_nobody_takes(self):
+        a = mx.nd.ones(10)
+        for _ in range(100):
+            a.__dlpack__()
+        self.assertEqual(sys.getrefcount(a), 2)
+
+    def test_arithmetic(self):
+        a, b = mx.nd.array([[1, 2], [3, 4]]), np.array([[1, 1], [2, 2]], "float32")
+        for got, expected in ((a + b, [[2, 3], [5, 6]]), (b + a, [[2, 3], [5, 6]]), (2 - a, [[1, 0], [-1, -2]]),
+                              (a * 2, [[2, 4], [6, 8]]), (a / 2, [[0.5, 1], [1.5, 2]]), (a ** 2, [[1, 4], [9, 16]]),
+                              (-a, [[-1, -2], [-3, -4]]), (a @ a, [[7, 10], [15, 22]]), (a == 2, [[0, 1], [0, 0]]),
+                              (a[0], [1, 2]), (a.T, [[1, 3], [2, 4]]), (a.sum(axis=0), [4, 6]), (a.reshape(4), [1, 2, 3, 4])):
+            self.assertIsInstance(got, mx.NDArray)
+            self.assertEqual(got.asnumpy().tolist(), expected)
+        a += 1
+        a *= b
+        a[0] = 7
+        a[1, 1] = 0
+        self.assertEqual(a.asnumpy().tolist(), [[7, 7], [8, 0]])
+        self.assertEqual((float(a[0, 0]), len(a), a.size, a.ndim, a.nbytes), (7.0, 2, 4, 2, 16))
+        with self.assertRaises(TypeError):
+            a + "x"
+
+    def test_what_makes_arrays(self):
+        self.assertEqual(mx.nd.array([1, 2]).dtype, np.float32)
+        self.assertEqual(mx.nd.array(np.array([1, 2], "int64"), dtype="int64").dtype, np.int64)
+        self.assertEqual(mx.nd.full((2,), 3, dtype="int32").asnumpy().tolist(), [3, 3])
+        self.assertEqual(mx.nd.arange(2, 8, 2).asnumpy().tolist(), [2, 4, 6])
+        a = mx.nd.ones((2, 2), mx.cpu(1), dtype="float16")
+        self.assertEqual((a.context, mx.nd.zeros_like(a).dtype, a.astype("int8").dtype), (mx.cpu(1), np.float16, np.int8))
+        self.assertEqual(a.as_in_context(mx.cpu(2)).context, mx.cpu(2))
+        b = mx.nd.zeros((2, 2))
+        a.copyto(b)
+        self.assertEqual(b.asnumpy().sum(), 4)
+        with self.assertRaises(AttributeError):
+            mx.np.linspace
+        with self.assertRaises(mx.KVError):
+            mx.nd.zeros((2, -1))
+
+    def test_how_they_are_shown(self):
+        self.assertEqual(repr(mx.nd.ones((2, 3), mx.cpu(1))), "<NDArray 2x3 @cpu(1)>")
+        self.assertEqual(str(mx.nd.ones(2)), "\n[1. 1.]\n<NDArray 2 @cpu(0)>")
+        self.assertEqual(repr(mx.np.ones((1, 2))), "array([[1., 1.]])")
+        self.assertEqual(repr(mx.np.ones(2, dtype="float64")), "array([1., 1.], dtype=float64)")
+        self.assertEqual(repr(mx.np.ones(2, dtype="int8")), "array([1, 1], dtype=int8)")
+
+    def test_row_sparse(self):
+        a = mx.nd.sparse.row_sparse_array(([[3, 4], [1, 2]], [2, 0]), shape=(4, 2))
+        self.assertEqual(a.asnumpy().tolist(), [[1, 2], [0, 0], [3, 4], [0, 0]])
+        self.assertEqual((a.indices.asnumpy().tolist(), a.data.asnumpy().tolist(), a.stype), ([0, 2], [[1, 2], [3, 4]], "row_sparse"))
+        self.assertEqual(a.tostype("default").tostype("row_sparse").indices.asnumpy().tolist(), [0, 2])
+        with self.assertRaises(mx.KVError):
+            a[0] = 1
+        with self.assertRaises(mx.KVError):
+            mx.nd.sparse.row_sparse_array(([[1.0]], [5]), shape=(2, 1))
+        with self.assertRaises(mx.KVError):
+            mx.nd.sparse.zeros("csr", (2, 2))
+
+    def test_bfloat16(self):
+        a = mx.nd.array([1, 2.5, -3], dtype="bfloat16")
+        self.assertEqual(a.astype("float32").asnumpy().tolist(), [1, 2.5, -3])
+        kv = mx.kv.create()
+        kv.init(0, a)
+        kv.push(0, [a, a])
+        self.assertEqual(kv[0].astype("float32").asnumpy().tolist(), [2, 5, -6])
+        raw = a.asnumpy()
+        if adopt.bfloat16 is None:
+            self.assertEqual((raw.dtype, hex(raw[0])), ("uint16", "0x3f80"))
+        else:
+            self.assertEqual(raw.dtype, adopt.bfloat16)
+            kv.push(0, raw)
+
+    def test_contexts(self):
+        self.assertEqual(repr([mx.gpu(1), mx.cpu()]), "[gpu(1), cpu(0)]")
+        self.assertEqual(len({mx.cpu(0), mx.cpu(), mx.cpu(1)}), 2)
+        with self.assertRaises(mx.KVError):
+            mx.nd.zeros(2, mx.cpu(1 << 20))
+
+
+class Tensors(Case):
+    """Libraries that may not be here."""
+
+    def needs(self, name):
+        if importlib.util.find_spec(name) is None:
+            self.skipTest(f"there is no {name}")
+        return importlib.import_module(name)
+
+    def test_a_producer_of_dlpack(self):
+        class Tensor:
+            """As much of a tensor as DLPack asks for."""
+
+            def __init__(self, a):
+                self.a = a
+
+            def __dlpack__(self, stream=None):
+                return self.a.__dlpack__()
+
+            def __dlpack_device__(self):
+                return self.a.__dlpack_device__()
+
+        value, out, kv = np.ones((300, 4), "float64"), np.zeros((300, 4), "float64"), mx.kv.create()
+        kv.init(0, Tensor(value))
+        kv.push(0, [Tensor(value), Tensor(value)])
+        kv.pull(0, Tensor(out))
+        self.assertEqual(out.sum(), 2400)
+        self.assertEqual(sys.getrefcount(value), 2)
+        with self.assertRaises(mx.KVError):
+            kv.push(0, Tensor(np.ones((4, 300), "float64").T))
+        with self.assertRaises(mx.KVError):
+            kv.push(0, Tensor(np.ones((300, 4), "complex64")))
+
+    def test_a_tensor_of_a_gpu_where_gpus_are_virtual(self):
+        class Tensor:
+            def __dlpack__(self, stream=None):
+                raise AssertionError("its memory is none of the CPU")
+
+            def __dlpack_device__(self):
+                return 2, 0
+        kv = mx.kv.create()
+        kv.init(0, np.ones(2))
+        mx.set_virtual_gpus(2)
+        self.addCleanup(mx.set_virtual_gpus, 8)
+        self.fails("unsupported", kv.push, 0, Tensor())
+
+    def test_pytorch(self):
+        torch = self.needs("torch")
+        kv, w = mx.kv.create(), torch.zeros(300, 4, requires_grad=True)
+        kv.init(0, w)
+        kv.push(0, [torch.ones(300, 4), torch.ones(300, 4).bfloat16()])
+        kv.pull(0, out=w)
+        self.assertEqual(w.sum().item(), 2400)
+        with self.assertWarns(mx.CopyWarning):
+            kv.push(0, torch.ones(4, 300).T)
+        self.assertEqual(torch.from_dlpack(kv[0]).sum().item(), 1200)
+
+    def test_jax(self):
+        jax = self.needs("jax")
+        kv = mx.kv.create()
+        kv.init(0, jax.numpy.ones((300, 4)))
+        kv.push(0, [jax.numpy.ones((300, 4))] * 2)
+        self.assertEqual(jax.numpy.asarray(kv[0]).sum(), 2400)
+        with self.assertRaises(mx.KVError):
+            kv.pull(0, out=jax.numpy.ones((300, 4)))
+
+
+if __name__ == "__main__":
+    unittest.main()

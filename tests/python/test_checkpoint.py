@@ -1,0 +1,101 @@
+"""Checkpoints and pictures, by the tool."""
+import os
+import pathlib
+import pickle
+import shutil
+import tempfile
+import unittest
+
+import numpy as np
+
+import kvstore as mx
+from case import Case
+from kvstore import adopt, checkpoint
+
+
+class Checkpoints(Case):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.a, self.b = (os.path.join(self.folder.name, n) for n in ("a.safetensors", "b.safetensors"))
+        self.values = {"w": np.arange(6, dtype="float32").reshape(2, 3), "odd [*] ? name": np.ones(3, "int64"),
+                       "number": np.array(4, "float64"), "none": np.zeros((0, 2), "float32")}
+        for path, more in ((self.a, 0), (self.b, 1)):
+            kv = mx.kv.create()
+            kv.init(list(self.values), [v + np.asarray(more, v.dtype) for v in self.values.values()])
+            kv.save(path, arrays_only=True)
+
+    def test_tensors_by_name(self):
+        m = mx.open(self.a)
+        self.assertEqual(list(m), list(self.values))
+        for key, value in self.values.items():
+            self.assertTrue(np.array_equal(m[key], value) and m[key].dtype == value.dtype, key)
+        self.assertEqual((len(m), "w" in m, "x" in m), (4, True, False))
+        with self.assertRaises(KeyError):
+            m["x"]
+        self.fails("key", m.read, "w", "x")
+        every = m.read()
+        every["w"][0, 0] = 9  # memory of its own
+        self.assertEqual((m["w"][0, 0], every["w"].sum()), (0, 24))
+        self.assertEqual(m.info()[0], {"key": "w", "dtype": "F32", "shape": (2, 3), "bytes": 24})
+        self.assertIn("<td>(2, 3)</td>", m._repr_html_())
+        self.assertIn("4 keys", repr(m))
+
+    def test_what_is_read_goes_into_a_store(self):
+        kv = mx.kv.create()
+        tensors = mx.open(pathlib.Path(self.a)).read("w", "number")
+        kv.init(list(tensors), list(tensors.values()))
+        kv.push("w", [tensors["w"]] * 2)
+        self.assertEqual(kv["w"].asnumpy().sum(), 30)
+
+    def test_other_forms_and_dtypes(self):
+        half, npz = os.path.join(self.folder.name, "half"), os.path.join(self.folder.name, "m.npz")
+        os.mkdir(half)
+        checkpoint.convert(self.a, half + "/", dtype="bf16", force=True)
+        w = mx.open(half)["w"]
+        if adopt.bfloat16 is None:
+            w = (w.astype("uint32") << 16).view("float32")
+        self.assertEqual(w.astype("float32").tolist(), self.values["w"].tolist())
+        checkpoint.convert(self.a, npz, globs=("w",))
+        self.assertEqual(list(mx.open(npz)), ["w"])
+        self.assertEqual(np.load(npz)["w"].sum(), 15)
+
+    def test_diff_hash_stat_check_merge(self):
+        self.assertEqual(checkpoint.diff(self.a, self.a), [])
+        rows = checkpoint.diff(self.a, self.b)
+        self.assertEqual({row["key"] for row in rows}, {"w", "odd [*] ? name", "number"})
+        self.assertEqual(checkpoint.diff(self.a, self.b, atol=1.5), [])
+        one, two = checkpoint.hash(self.a), checkpoint.hash(self.b)
+        self.assertEqual((one["none"] == two["none"], one["w"] == two["w"]), (True, False))
+        self.assertEqual(checkpoint.stat(self.a)[0]["max"], 5)
+        self.assertEqual([row["key"] for row in checkpoint.check(self.a)], [])
+        out = os.path.join(self.folder.name, "m.safetensors")
+        m = checkpoint.merge("linear", self.a, self.b, out=out, weights=[0.25, 0.75], exclude="odd*")
+        self.assertEqual(m["w"].tolist(), (self.values["w"] + 0.75).tolist())
+
+    def test_errors(self):
+        self.assertIn("No such file", str(self.fails("io", mx.open, os.path.join(self.folder.name, "none"))))
+        e = self.fails("usage", checkpoint.merge, "averag", self.a, self.b, out=self.b)
+        self.assertEqual(pickle.loads(pickle.dumps(e)).text, e.text)
+        self.fails("io", checkpoint.diff, self.a, "-c")
+        with open(self.a, "r+b") as f:
+            f.truncate(50)
+        self.fails("format", mx.open, self.a)
+
+    def test_without_the_tool(self):
+        from unittest import mock
+        from kvstore import tool
+        with mock.patch("os.access", return_value=False), mock.patch("shutil.which", return_value=None):
+            self.assertEqual(self.fails("unsupported", mx.open, self.a).text, "there is no kvctl, which works on checkpoints")
+        self.assertTrue(tool.path().endswith("kvctl"))
+
+    def test_pictures(self):
+        if not shutil.which("gnuplot"):
+            self.skipTest("there is no gnuplot")
+        for kind, values in (("line", [np.arange(9), [3, 2, 1]]), ("heat", [np.ones((3, 4))]), ("hist", [np.ones(50)])):
+            self.assertIn("</svg>", mx.plot(*values, kind=kind)._repr_svg_())
+        self.fails("value", mx.plot, [1], kind="pie")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,174 @@
+"""Programs of Python as workers of jobs, and the examples."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOP = pathlib.Path(__file__).parents[2]
+BUILD = pathlib.Path(os.environ.get("KVCTL_BUILD", TOP / "build"))
+
+
+def run(*words, cwd=None, code=0, test=None, **variables):
+    """What the words print. python3 is the one of these tests, kvctl that of the build folder."""
+    with tempfile.TemporaryDirectory() as path:
+        os.symlink(sys.executable, os.path.join(path, "python3"))
+        env = {**os.environ, "PATH": f"{path}:{BUILD}:{os.environ['PATH']}", "PYTHONWARNINGS": "ignore",
+               "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **variables}
+        done = subprocess.run(words, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=120, stdin=subprocess.DEVNULL)
+    if test:
+        test.assertEqual(done.returncode, code, done.stdout)
+    return done.stdout
+
+
+class Examples(unittest.TestCase):
+    def test_train_in_one_process_has_the_loss_of_the_script(self):
+        ours = run("python3", "train.py", cwd=TOP / "examples", test=self)
+        script = run("kvctl", "-q", "train.kv", cwd=TOP / "examples", test=self)
+        self.assertEqual(ours, "loss 5.3803 with 1 workers\n")
+        self.assertIn("loss 5.3803\n", script)
+
+    def test_federated(self):
+        self.assertIn("common model: 5.51;", run("python3", "federated.py", cwd=TOP / "examples", test=self))
+
+
+@unittest.skipUnless(shutil.which("mpirun") and (BUILD / "kvstore_mpi.so").exists(), "there is no Open MPI")
+class Jobs(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def program(self, text):
+        path = pathlib.Path(self.folder.name, "job.py")
+        path.write_text("import sys, numpy as np, kvstore as mx\n" + text)
+        return str(path)
+
+    def job(self, *words, code=0, **more):
+        return run("kvctl", "launch", *words, cwd=self.folder.name, code=code, test=self, **more)
+
+    def test_train_as_a_job_has_the_loss_of_the_script(self):
+        ours = run("kvctl", "launch", "-n", "4", "-s", "2", "--python", "train.py", cwd=TOP / "examples", test=self)
+        script = run("kvctl", "launch", "-n", "4", "-s", "2", "train-dist.kv", cwd=TOP / "examples", test=self)
+        self.assertEqual(ours, "[0] loss 5.3803 with 4 workers\n")
+        self.assertEqual(ours, script)
+
+    def test_train_goes_on_from_a_checkpoint(self):
+        for name in ("train.py", "data"):
+            os.symlink(TOP / "examples" / name, os.path.join(self.folder.name, name))
+        words = ["-n", "2", "--checkpoint", "c.kvs", "--checkpoint-every", "50", "--max-restarts", "1", "--python", "train.py"]
+        for _ in range(2):  # the second has no rounds left
+            self.assertIn("[0] loss 5.3803 with 2 workers\n", self.job(*words))
+
+    def test_federated_as_a_job(self):
+        self.assertIn("common model: 5.51;",
+                      run("kvctl", "launch", "-n", "5", "--python", "federated.py", cwd=TOP / "examples", test=self))
+
+    def test_mpirun_alone(self):
+        out = run("mpirun", "--oversubscribe", "-n", "3", "python3", "train.py", cwd=TOP / "examples", test=self)
+        self.assertEqual(out, "loss 5.3803 with 3 workers\n")
+
+    def test_sums_of_workers_and_arguments(self):
+        path = self.program("""
+kv = mx.kv.create("dist_sync")
+kv.init(["a", "b"], [np.zeros(3, "float32"), np.zeros((1200, 1200), "float32")])
+outs = [np.zeros(3, "float32"), np.zeros((1200, 1200), "float32")]
+for i in range(3):
+    kv.push(["a", "b"], [np.full(3, kv.rank + 1, "float32"), np.full((1200, 1200), kv.rank + 1, "float32")])
+    kv.pull(["a", "b"], outs)
+assert all((o == 6).all() for o in outs), outs
+kv.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))
+kv.push("a", np.ones(3, "float32"))
+kv.pull("a", outs[0])
+assert (outs[0] == 4.5).all(), outs[0]
+kv.barrier()
+print(kv.type, kv.num_workers, sys.argv[1:], sorted(row["rank"] for row in kv.describe("cluster")))
+""")
+        out = self.job("-n", "3", "-s", "1", "--python", path, "x", "--y")
+        self.assertEqual(sorted(out.splitlines()), [f"[{i}] dist_sync 3 ['x', '--y'] [0, 1, 2, 3]" for i in range(3)])
+
+    def test_row_sparse_and_broadcast(self):
+        path = self.program("""
+kv = mx.kv.create("dist_sync")
+out = np.zeros(4, "float32")
+kv.broadcast("w", np.full(4, 7 + kv.rank, "float32"), out=out)
+assert (out == 7).all(), out
+kv.init("e", mx.nd.ones((6, 2)).tostype("row_sparse"))
+kv.push("e", mx.nd.sparse.row_sparse_array(([[1, 1]], [kv.rank]), shape=(6, 2)))
+rows = mx.nd.sparse.zeros("row_sparse", (6, 2))
+kv.row_sparse_pull("e", out=rows, row_ids=np.array([0, 1, 5]))
+print(rows.asnumpy()[:, 0].tolist())
+""")
+        self.assertEqual({line[4:] for line in self.job("-n", "2", "--python", path).splitlines()},
+                         {"[1.0, 1.0, 0.0, 0.0, 0.0, 0.0]"})
+
+    def test_a_function_is_no_updater_of_several_machines(self):
+        path = self.program("""
+kv = mx.kv.create("dist_sync")
+kv.init("w", np.zeros(4, "float32"))
+try:
+    kv._set_updater(lambda key, input, stored: None)
+except mx.KVError as e:
+    print(e.code)
+""")
+        self.assertEqual(set(self.job("-n", "2", "--python", path).splitlines()), {"[0] unsupported", "[1] unsupported"})
+
+    def test_a_worker_that_raises_ends_the_job(self):
+        path = self.program("""
+kv = mx.kv.create("dist_sync")
+kv.init("w", np.zeros(4, "float32"))
+if kv.rank == 1:
+    raise ValueError("one")
+kv.push("w", np.zeros(4, "float32"))
+kv.pull("w", np.zeros(4, "float32"))
+""")
+        out = self.job("-n", "2", "-s", "1", "--python", path, code=1)
+        self.assertIn("kvctl: rank 1 (worker) ended with exit code 1\n", out)
+        self.assertIn("[1] ValueError: one\n", out)
+        self.assertIn("[0] kvstore.errors.KVError: rank 1 (worker) ended with exit code 1\n", out)
+
+    def test_a_worker_that_is_killed_ends_the_job(self):
+        path = self.program("""
+import os, signal
+kv = mx.kv.create("dist_sync")
+kv.init("w", np.zeros(4, "float32"))
+if kv.rank == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+kv.push("w", np.zeros(4, "float32"))
+kv.barrier()
+""")
+        self.assertIn("rank 1 (worker) was killed by signal 9", self.job("-n", "2", "--python", path, code=6))
+
+    def test_a_child_that_was_forked_has_no_part_in_the_job(self):
+        path = self.program("""
+import os
+kv = mx.kv.create("dist_sync")
+kv.init("w", np.zeros(4, "float32"))
+pid = os.fork()
+if pid == 0:
+    try:
+        kv.push("w", np.zeros(4, "float32"))
+    except mx.KVError as e:
+        os._exit(7 if e.code == "unsupported" and "forked" in str(e) else 8)
+    os._exit(9)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+kv.push("w", np.ones(4, "float32"))
+print(kv["w"].asnumpy())
+""")
+        self.assertEqual(self.job("-n", "2", "--python", path).count("[2. 2. 2. 2.]"), 2)
+
+    def test_what_launch_refuses(self):
+        self.assertIn("kvctl: /no/python cannot be started: No such file or directory",
+                      self.job("-n", "1", "--python", self.program(""), code=4, KVCTL_PYTHON="/no/python"))
+        self.assertEqual(self.job("-n", "2", "--python", "none.py", code=5), 'kvctl: launch: cannot read "none.py"\n')
+        self.assertIn("launch: --python needs a FILE, not \"-c\"\n", self.job("-n", "2", "--python", "-c", "x", code=2))
+        self.assertIn("--python is for the launchers local, mpi and ssh, and this is slurm\n",
+                      self.job("-n", "2", "--launcher", "slurm", "--python", "x.py", code=2))
+        self.assertIn("kvctl launch-rank --python job.py a\n",
+                      self.job("-n", "2", "--dry-run", "--python", os.path.basename(self.program("")), "a"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,171 @@
+/* Calls of small arrays that run at once, on the caller's thread: what they refuse to take goes the
+ * way of an operation, with the same results. */
+#include "array/device.h"
+
+#include <string.h>
+
+#include "kvstore.h"
+#include "test.h"
+
+static const kv_ctx cpu0 = {KV_CPU, 0};
+static const kv_key keys[] = {{.id = 1}, {.id = 2}, {.id = 3}};
+
+static kv_array *filled(kv_dtype dtype, int64_t n, float x)
+{
+    kv_array *exact = NULL, *a = NULL;
+    void *data = NULL;
+    CHECK(kv_array_new(&exact, KV_FLOAT32, 1, &n, cpu0, NULL) == KV_OK);
+    CHECK(kv_array_write(exact, &data, NULL) == KV_OK);
+    for (int64_t i = 0; i < n; i++)
+        ((float *)data)[i] = x;
+    CHECK(kv_array_dup(&a, exact, dtype, cpu0, NULL) == KV_OK);
+    kv_array_unref(exact);
+    return a;
+}
+
+static float first_of(kv_array *a)
+{
+    const void *data = NULL;
+    CHECK(kv_array_read(a, &data, NULL) == KV_OK);
+    return *(const float *)data;
+}
+
+static void check_holds(kv *s, int key, float x)
+{
+    kv_err e = {0};
+    kv_array *out = filled(KV_FLOAT32, 4, -1);
+    CHECK_OK(kv_pull(s, &keys[key], 1, &out, NULL, &e));
+    CHECK(first_of(out) == x);
+    kv_array_unref(out);
+}
+
+/* Keys 1 to 3 hold 1 to 3. */
+static kv *store_of_three(void)
+{
+    kv *s = NULL;
+    kv_err e = {0};
+    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    for (int i = 0; i < 3; i++) {
+        kv_array *a = filled(KV_FLOAT32, 4, (float)(i + 1));
+        CHECK_OK(kv_init(s, &keys[i], 1, &a, NULL, &e));
+        kv_array_unref(a);
+    }
+    return s;
+}
+
+static int64_t pushes_of(kv *s, int key)
+{
+    kv_info info;
+    kv_err e = {0};
+    CHECK_OK(kv_find(s, &keys[key], &info, &e));
+    return info.pushes;
+}
+
+/* A mistake in the last pair leaves the keys before it as they were. */
+TEST(direct_changes_all_or_nothing)
+{
+    kv *s = store_of_three();
+    kv_array *small = filled(KV_FLOAT32, 4, 8), *large = filled(KV_FLOAT32, 5, 8);
+    kv_array *values[] = {small, small, large}, *outs[] = {small, small, large};
+    kv_err e = {0};
+    uint64_t before = kv_changes(s);
+    CHECK_INT(kv_push(s, keys, 3, values, NULL, &e), KV_E_SHAPE);
+    CHECK_TEXT(e.text, "key 3 holds (4,), this value has shape (5,)");
+    check_holds(s, 0, 1);
+    check_holds(s, 1, 2);
+    CHECK_INT(pushes_of(s, 0), 0);
+    CHECK(kv_changes(s) == before);
+    e = (kv_err){0};
+    CHECK_INT(kv_pull(s, keys, 3, outs, NULL, &e), KV_E_SHAPE);
+    CHECK(first_of(small) == 8);
+    kv_array_unref(small);
+    kv_array_unref(large);
+    kv_free(s);
+}
+
+/* A key that stands in the call twice, with another between, is one sum. */
+TEST(direct_sums_keys_in_disorder)
+{
+    kv *s = store_of_three();
+    kv_array *values[] = {filled(KV_FLOAT32, 4, 10), filled(KV_FLOAT32, 4, 20),
+                          filled(KV_FLOAT32, 4, 40)};
+    const kv_key order[] = {keys[1], keys[0], keys[1]}, down[] = {keys[2], keys[1], keys[0]};
+    kv_err e = {0};
+    CHECK_OK(kv_push(s, order, 3, values, NULL, &e));
+    check_holds(s, 0, 20);
+    check_holds(s, 1, 50);
+    CHECK_INT(pushes_of(s, 1), 1);
+    CHECK_OK(kv_push(s, down, 3, values, NULL, &e));
+    check_holds(s, 0, 40);
+    check_holds(s, 2, 10);
+    for (int i = 0; i < 3; i++)
+        kv_array_unref(values[i]);
+    kv_free(s);
+}
+
+TEST(direct_pulls_an_array_twice)
+{
+    kv *s = store_of_three();
+    kv_array *out = filled(KV_FLOAT32, 4, -1), *outs[] = {out, out, out};
+    kv_err e = {0};
+    CHECK_OK(kv_pull(s, keys, 3, outs, NULL, &e));
+    CHECK(first_of(out) == 3);
+    kv_array_unref(out);
+    kv_free(s);
+}
+
+/* Values of another dtype are converted first, which an operation does. */
+TEST(direct_leaves_other_dtypes_to_an_operation)
+{
+    kv *s = store_of_three();
+    kv_array *values[] = {filled(KV_FLOAT32, 4, 10), filled(KV_INT32, 4, 20)};
+    const kv_key twice[] = {keys[0], keys[0]};
+    kv_err e = {0};
+    CHECK_OK(kv_push(s, twice, 2, values, NULL, &e));
+    check_holds(s, 0, 30);
+    kv_array_unref(values[0]);
+    kv_array_unref(values[1]);
+    kv_free(s);
+}
+
+/* What a transaction has kept is not overwritten. */
+TEST(direct_keeps_what_others_hold)
+{
+    kv *s = store_of_three();
+    kv_array *value = filled(KV_FLOAT32, 4, 10);
+    kv_err e = {0};
+    CHECK_OK(kv_begin(s, &e));
+    CHECK_OK(kv_push(s, keys, 1, &value, NULL, &e));
+    check_holds(s, 0, 10);
+    CHECK_OK(kv_rollback(s, &e));
+    check_holds(s, 0, 1);
+    kv_array_unref(value);
+    kv_free(s);
+}
+
+static int end_nothing(engine_op *op, kv_err *e)
+{
+    (void)op;
+    (void)e;
+    return KV_OK;
+}
+
+/* An array that an operation uses makes the call an operation behind it. */
+TEST(direct_waits_for_what_is_pending)
+{
+    kv *s = store_of_three();
+    kv_array *a = filled(KV_FLOAT32, 4, 10);
+    engine_use use = {.var = array_var(a), .write = true};
+    engine_op busy = {.run = end_nothing, .uses = &use, .nuses = 1};
+    kv_err e = {0};
+    CHECK(engine_try(&busy));
+    CHECK_OK(kv_push(s, keys, 1, &a, NULL, &e));
+    CHECK_INT(kv_num_keys(s), 3);
+    CHECK(engine_pending(array_var(a)) == 2);
+    a->data = memcpy(a->data, (float[]){7, 7, 7, 7}, 16); /* the writer ends only now */
+    engine_finish(&busy);
+    CHECK_OK(kv_wait(s, &e));
+    check_holds(s, 0, 7);
+    kv_array_unref(a);
+    kv_free(s);
+}

@@ -1,0 +1,157 @@
+/* Rows of several arrays gathered and scattered, and rules on rows that lie apart, which work on
+ * gathered rows: the bits of rules on whole arrays. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "cpu/cpu.h"
+#include "store_help.h"
+
+/* ---- Rows ---- */
+
+enum { ROWS = 301, N = 101, ARRAYS = 3 };
+
+/* n rows of three arrays, whose rows have these bytes, to rooms and changed back. */
+static void check_each(const int64_t bytes[ARRAYS], int64_t n)
+{
+    kv_err e = {0};
+    row_move moves[ARRAYS];
+    int64_t at[N];
+    char *beside = mem_zalloc(N, 100, &e);
+    for (int64_t k = 0; k < N; k++)
+        at[k] = 3 * k - (k % 7 == 6);
+    for (int j = 0; j < ARRAYS; j++) {
+        int64_t size = ROWS * bytes[j];
+        char *array = mem_alloc(size, 1, &e);
+        for (int64_t i = 0; i < size; i++)
+            array[i] = (char)(i * 31 + i / 251 + j);
+        moves[j] = (row_move){array, mem_zalloc(n * bytes[j] + 1, 1, &e), bytes[j]};
+    }
+    gather_each(moves, ARRAYS, at, n, N - n, beside, 100);
+    for (int j = 0; j < ARRAYS; j++) {
+        char *array = moves[j].array, *room = moves[j].room;
+        int64_t size = bytes[j];
+        for (int64_t k = 0; k < n; k++)
+            CHECK(memcmp(room + k * size, array + at[k] * size, (size_t)size) == 0);
+        CHECK_INT(room[n * size], 0);
+        char *want = mem_alloc(ROWS * size, 1, &e);
+        memcpy(want, array, (size_t)(ROWS * size));
+        for (int64_t i = 0; i < n * size; i++)
+            room[i] ^= 85;
+        for (int64_t k = 0; k < n; k++)
+            memcpy(want + at[k] * size, room + k * size, (size_t)size);
+        scatter_rows(array, room, at, n, size);
+        CHECK(memcmp(array, want, (size_t)(ROWS * size)) == 0);
+        mem_free(want);
+        mem_free(array);
+        mem_free(room);
+    }
+    mem_free(beside);
+}
+
+TEST(gather_each_and_scatter)
+{
+    static const int64_t sizes[] = {1, 2, 4, 8, 12, 64, 100, 128, 192, 256, 320, 1000};
+    enum { NSIZES = sizeof sizes / sizeof *sizes };
+    for (int i = 0; i < NSIZES; i++)
+        for (int64_t n = 1; n <= N; n += 50)
+            check_each((const int64_t[]){sizes[i], sizes[(i + 3) % NSIZES], sizes[i]}, n);
+}
+
+/* ---- Rules ---- */
+
+#define STEPS                                                                                      \
+    "state a, b, c; a = a * 0.9 + input; b += a * a; c = input; "                                  \
+    "stored -= a / (sqrt(b) + 1) + 0.01 * stored }"
+
+static kv_array *numbers(kv_dtype dtype, int64_t rows, int64_t row, int seed)
+{
+    kv_err e = {0};
+    kv_array *wide = array_full(KV_FLOAT64, 2, (int64_t[]){rows, row}, 0, cpu0), *a = NULL;
+    void *data = NULL;
+    CHECK_OK(kv_array_write(wide, &data, &e));
+    for (int64_t i = 0; i < rows * row; i++)
+        ((double *)data)[i] = (double)((i * 7919 + seed * 104729) % 2003 - 1001) / 512;
+    CHECK_OK(kv_array_dup(&a, wide, dtype, cpu0, &e));
+    kv_array_unref(wide);
+    return a;
+}
+
+/* Which rows a value holds: mostly some that lie apart, and now and then a run. */
+static bool holds(int64_t r, int step)
+{
+    return (r * 7 + step) % 5 == 0 || r / 40 % 3 == step;
+}
+
+/* A row_sparse array of the rows of `value` that it holds; the others become zeros in `value`. */
+static kv_array *some_rows(kv_array *value, int step)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    void *data = NULL, *to = NULL;
+    const int64_t *shape = kv_array_shape(value);
+    int64_t *ids = mem_alloc(shape[0], sizeof *ids, &e), n = 0;
+    int64_t bytes = kv_array_bytes(value) / shape[0];
+    CHECK_OK(kv_array_write(value, &data, &e));
+    for (int64_t r = 0; r < shape[0]; r++) {
+        if (holds(r, step))
+            ids[n++] = r;
+        else
+            memset((char *)data + r * bytes, 0, (size_t)bytes);
+    }
+    CHECK_OK(kv_array_new_sparse(&a, kv_array_dtype(value), 2, shape, n, ids, cpu0, &e));
+    CHECK_OK(kv_array_write_rows(a, &to, &e));
+    for (int64_t k = 0; k < n; k++)
+        memcpy((char *)to + k * bytes, (char *)data + ids[k] * bytes, (size_t)bytes);
+    mem_free(ids);
+    return a;
+}
+
+/* Rows that are in all values get the bits of the rule on whole arrays, those in none stay as they
+ * were. */
+static void check_lazy(kv_dtype dtype, int64_t rows, int64_t row)
+{
+    kv_err e = {0};
+    kv *lazy = make("local"), *whole = make("local");
+    kv_key key = id(3);
+    kv_array *first = numbers(dtype, rows, row, 1), *out = NULL, *want = NULL;
+    kv_array *full = NULL;
+    int64_t bytes = kv_array_bytes(first) / rows;
+    CHECK_OK(kv_array_to_sparse(&full, first, &e));
+    CHECK_OK(kv_init(lazy, &key, 1, &full, NULL, &e));
+    CHECK_OK(kv_init(whole, &key, 1, &first, NULL, &e));
+    set_rule(lazy, "{ rows present; " STEPS);
+    set_rule(whole, "{ " STEPS);
+    for (int t = 0; t < 3; t++) {
+        kv_array *value = numbers(dtype, rows, row, t + 5), *sparse = some_rows(value, 1);
+        CHECK_OK(kv_push(lazy, &key, 1, &sparse, NULL, &e));
+        CHECK_OK(kv_push(whole, &key, 1, &value, NULL, &e));
+        kv_array_unref(sparse);
+        kv_array_unref(value);
+    }
+    CHECK_OK(kv_array_dup(&out, first, dtype, cpu0, &e));
+    CHECK_OK(kv_array_dup(&want, first, dtype, cpu0, &e));
+    CHECK_OK(kv_pull(lazy, &key, 1, &out, NULL, &e));
+    CHECK_OK(kv_pull(whole, &key, 1, &want, NULL, &e));
+    const char *got = array_elements(out), *changed = array_elements(want);
+    const char *before = array_elements(first);
+    for (int64_t r = 0; r < rows; r++)
+        CHECK(memcmp(got + r * bytes, (holds(r, 1) ? changed : before) + r * bytes,
+                     (size_t)bytes) == 0);
+    kv_array_unref(full);
+    kv_array_unref(first);
+    kv_array_unref(out);
+    kv_array_unref(want);
+    kv_free(lazy);
+    kv_free(whole);
+}
+
+TEST(gather_for_rules)
+{
+    static const int64_t widths[] = {1, 2, 3, 16, 31, 64, 65, 256, 511, 512, 1025};
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        check_lazy(KV_FLOAT32, 1300, widths[i]);
+        check_lazy(KV_FLOAT64, 700, widths[i]);
+        check_lazy(KV_FLOAT16, 700, widths[i]);
+    }
+    check_lazy(KV_FLOAT32, 700001, 1); /* several threads */
+}
