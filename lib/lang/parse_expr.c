@@ -304,8 +304,6 @@ static ast *primary(parser *p)
         if (t->sign == SIGN1('(') || t->sign == SIGN1('[') ||
             (t->sign == SIGN1('{') && !begins_block(p, t->end)))
             return parse_display(p);
-        if (t->sign == SIGN1('*') || t->sign == SIGN2('*', '*'))
-            return parse_starred(p);
         if (t->sign == SIGN1('$'))
             return dollar(p);
         if (t->sign == SIGN1('@'))
@@ -677,6 +675,8 @@ static ast *choice(parser *p, ast *chosen)
 
 ast *parse_expression(parser *p)
 {
+    if (parse_is_sign(p, SIGN1('*')) || parse_is_sign(p, SIGN2('*', '*')))
+        return parse_starred(p);
     ast *node = disjunction(p);
     if (node && parse_accept_word(p, "if"))
         node = choice(p, node);

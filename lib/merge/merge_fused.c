@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clones.h"
+#include "base/mem.h"
 #include "base/no_carry.h"
 
 enum { TILE = MERGE_FUSED_TILE, REGISTERS = 24, OPS = 192, OPERANDS = 3 };
@@ -34,7 +35,22 @@ enum { TILE = MERGE_FUSED_TILE, REGISTERS = 24, OPS = 192, OPERANDS = 3 };
     X(KERNEL_WHERE_VK, a[i] != 0 ? b[i] : k0) \
     X(KERNEL_WHERE_KV, a[i] != 0 ? k0 : b[i]) \
     X(KERNEL_WHERE_KK, a[i] != 0 ? k0 : k1)
+
+/* Those that read operands of BF16 as they are: which, as bits, and the expression. A widened tile
+ * costs as many stores as the operation itself. */
+#define NARROW_KERNELS(X) \
+    X(PROG_ADD,    3, wide(a, i) + wide(b, i)) \
+    X(PROG_SUB,    3, wide(a, i) - wide(b, i)) \
+    X(PROG_MUL,    1, wide(a, i) * b[i]) \
+    X(KERNEL_LIN1, 1, wide(a, i) * k0 + k1) \
+    X(KERNEL_LIN2, 3, wide(a, i) * k0 + wide(b, i) * k1) \
+    X(KERNEL_LIN2, 2, a[i] * k0 + wide(b, i) * k1) \
+    X(KERNEL_LIN3, 7, (wide(a, i) * k0 + wide(b, i) * k1) + wide(c, i) * k2) \
+    X(KERNEL_LIN3, 6, (a[i] * k0 + wide(b, i) * k1) + wide(c, i) * k2)
 /* clang-format on */
+
+/* A kernel with the operands that it reads as BF16. */
+#define NARROW(kernel, which) ((kernel) << OPERANDS | (which))
 
 typedef struct op {
     int kernel, narrays;
@@ -85,41 +101,126 @@ merge_fused *merge_fused_make(void *memory, const prog *p)
     return f;
 }
 
-#define RUN(kernel, expression)                                                                    \
-    case kernel:                                                                                   \
-        NO_CARRY for (int i = 0; i < TILE; i++) to[i] = (expression);                              \
-        break;
+/* ---- Runs ------------------------------------------------------------------------------------ */
+
+enum { WIDEN = -1 }; /* the kernel of a step that widens a tile of BF16 */
+
+/* An operation of one run, or the widening of an operand, with its arrays: what it writes, then
+ * what it reads. */
+typedef struct step {
+    int kernel; /* NARROW of it */
+    float k[OPERANDS];
+    char *at[1 + OPERANDS];
+    int64_t width[1 + OPERANDS]; /* bytes of an element; 0: the same array for all tiles */
+} step;
+
+typedef struct tiles {
+    float reg[REGISTERS][TILE], widened[OPERANDS][TILE];
+} tiles;
+
+static bool reads_narrow(int kernel, int which)
+{
+    switch (NARROW(kernel, which)) {
+#define CASE(kernel, which, expression) case NARROW(kernel, which):
+        NARROW_KERNELS(CASE)
+#undef CASE
+        return true;
+    default:
+        return false;
+    }
+}
+
+static const merge_fused_array *operand_of(const merge_fused *f, const op *o, int j,
+                                           const merge_fused_array *arrays)
+{
+    return o->operand[j] < f->nregs ? NULL : &arrays[o->operand[j] - f->nregs];
+}
+
+/* The operands of BF16, as bits. */
+static int narrow_operands(const merge_fused *f, const op *o, const merge_fused_array *arrays)
+{
+    int which = 0;
+    for (int j = 0; j < o->narrays; j++) {
+        const merge_fused_array *a = operand_of(f, o, j, arrays);
+        which |= (a && a->kind == MERGE_FUSED_BF16) << j;
+    }
+    return which;
+}
+
+static const int widths[] = {[MERGE_FUSED_F32] = sizeof(float),
+                             [MERGE_FUSED_BF16] = sizeof(uint16_t),
+                             [MERGE_FUSED_NUMBER] = 0};
+
+/* Makes the steps of a run; returns their number. An operand that was widened for the same place of
+ * an operation before is not widened again. */
+static int make_steps(step *steps, tiles *t, const merge_fused *f, const merge_fused_array *arrays)
+{
+    const merge_fused_array *held[OPERANDS] = {NULL}; /* that is widened there */
+    int n = 0;
+    for (const op *o = f->ops; o < f->ops + f->nops; o++) {
+        bool stores = o->dst >= f->nregs;
+        int which = narrow_operands(f, o, arrays);
+        bool as_is = reads_narrow(o->kernel, which);
+        step s = {.kernel = NARROW(o->kernel, as_is ? which : 0),
+                  .at = {stores ? arrays[o->dst - f->nregs].at : (char *)t->reg[o->dst],
+                         (char *)t->widened[0], (char *)t->widened[1], (char *)t->widened[2]},
+                  .width = {stores ? widths[MERGE_FUSED_F32] : 0}};
+        memcpy(s.k, o->k, sizeof s.k);
+        for (int j = 0; j < o->narrays; j++) {
+            const merge_fused_array *a = operand_of(f, o, j, arrays);
+            if (!a) {
+                s.at[1 + j] = (char *)t->reg[o->operand[j]];
+            } else if (a->kind != MERGE_FUSED_BF16 || as_is) {
+                s.at[1 + j] = a->at;
+                s.width[1 + j] = widths[a->kind];
+            } else if (held[j] != a) {
+                char *narrow = a->at;
+                steps[n++] = (step){.kernel = WIDEN,
+                                    .at = {(char *)t->widened[j], narrow, narrow, narrow},
+                                    .width = {0, widths[MERGE_FUSED_BF16]}};
+                held[j] = a;
+            }
+        }
+        steps[n++] = s;
+    }
+    return n;
+}
+
+static inline __attribute__((always_inline)) float wide(const float *bf16, int i)
+{
+    uint16_t upper;
+    memcpy(&upper, (const char *)bf16 + i * (int64_t)sizeof upper, sizeof upper);
+    uint32_t bits = (uint32_t)upper << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* clang-format off */
+#define OVER_TILE NO_CARRY for (int i = 0; i < TILE; i++)
+#define RUN(kernel, expression) RUN_NARROW(kernel, 0, expression)
+#define RUN_NARROW(kernel, which, expression) \
+    case NARROW(kernel, which): OVER_TILE to[i] = (expression); break;
+/* clang-format on */
 
 CPU_CLONES void merge_fused_run(const merge_fused *f, const merge_fused_array *arrays, int64_t n)
 {
-    float reg[REGISTERS][TILE], widened[OPERANDS][TILE];
+    step steps[OPS * (1 + OPERANDS)];
+    _Alignas(MEM_ALIGN) tiles t; /* else vectors cross lines of the cache */
+    const step *end = steps + make_steps(steps, &t, f, arrays);
     for (int64_t at = 0; at < n; at += TILE) {
-        for (const op *o = f->ops; o < f->ops + f->nops; o++) {
-            const float *x[OPERANDS] = {widened[0], widened[0], widened[0]};
-            for (int j = 0; j < o->narrays; j++) {
-                int slot = o->operand[j] - f->nregs;
-                const merge_fused_array *a = &arrays[slot < 0 ? 0 : slot];
-                if (slot < 0) {
-                    x[j] = reg[o->operand[j]];
-                } else if (a->kind == MERGE_FUSED_BF16) {
-                    const uint16_t *from = (const uint16_t *)a->at + at;
-                    float *to = widened[j];
-                    NO_CARRY for (int i = 0; i < TILE; i++)
-                    {
-                        uint32_t bits = (uint32_t)from[i] << 16;
-                        memcpy(&to[i], &bits, sizeof bits);
-                    }
-                    x[j] = to;
-                } else {
-                    x[j] = (const float *)a->at + (a->kind == MERGE_FUSED_F32 ? at : 0);
-                }
-            }
-            const float *a = x[0], *b = x[1], *c = x[2];
-            float k0 = o->k[0], k1 = o->k[1], k2 = o->k[2];
-            float *to =
-                o->dst < f->nregs ? reg[o->dst] : (float *)arrays[o->dst - f->nregs].at + at;
-            switch (o->kernel) {
+        for (const step *s = steps; s < end; s++) {
+            float *to = (float *)(void *)(s->at[0] + at * s->width[0]);
+            const float *a = (const float *)(void *)(s->at[1] + at * s->width[1]);
+            const float *b = (const float *)(void *)(s->at[2] + at * s->width[2]);
+            const float *c = (const float *)(void *)(s->at[3] + at * s->width[3]);
+            float k0 = s->k[0], k1 = s->k[1], k2 = s->k[2];
+            switch (s->kernel) {
                 KERNELS(RUN)
+                NARROW_KERNELS(RUN_NARROW)
+            case WIDEN:
+                OVER_TILE to[i] = wide(a, i);
+                break;
             default:
                 break;
             }

@@ -107,6 +107,9 @@ TEST(merge_run_largest)
     X("a - b", a - b)                                                                              \
     X("a * b", a * b)                                                                              \
     X("a / b", a / b)                                                                              \
+    X("a * abs(b)", a * fabsf(b))                                                                  \
+    X("abs(a) * 3 + b * 0.7", fabsf(a) * 3 + b * 0.7f)                                             \
+    X("abs(a) * 3 + b * 0.7 + c * 5", fabsf(a) * 3 + b * 0.7f + c * 5)                             \
     X("abs(a)", fabsf(a))                                                                          \
     X("a < b", (float)(a < b))                                                                     \
     X("where(a < b, b, c)", a < b ? b : c)                                                         \
@@ -126,8 +129,17 @@ TEST(merge_run_largest)
     X("where(a > 0.5, 4, b)", a > 0.5f ? 4 : b)                                                    \
     X("where(a > 0.5, 4, 2)", (float)(a > 0.5f ? 4 : 2))
 
-/* SIZE is no multiple of a tile: the last elements take the way of all other rules. */
-TEST(merge_run_tiles)
+static uint16_t *upper_halves(const float *x)
+{
+    uint16_t *y = malloc(SIZE * sizeof *y);
+    for (int64_t i = 0; i < SIZE; i++)
+        memcpy(&y[i], (const char *)&x[i] + sizeof *y, sizeof *y);
+    return y;
+}
+
+/* SIZE is no multiple of a tile: the last elements take the way of all other rules. The models are
+ * numbers that BF16 holds. */
+static void check_tiles(tensor_type type)
 {
     enter_folder();
     buf files[3];
@@ -136,14 +148,19 @@ TEST(merge_run_tiles)
         x[m] = numbers(SIZE, 30 + (uint64_t)m);
         for (int i = 0; i < SIZE; i++)
             x[m][i] = floorf(x[m][i] * 8) / 8 + 0.0625f * (float)m;
-        files[m] = tensor_file(&(tensor_given){"w", TENSOR_F32, SIZE, 0, x[m]}, 1);
+        uint16_t *narrow = upper_halves(x[m]);
+        const void *data = type == TENSOR_BF16 ? (const void *)narrow : x[m];
+        files[m] = tensor_file(&(tensor_given){"w", type, SIZE, 0, data}, 1);
+        free(narrow);
     }
     float *y;
     int differ;
 #define CHECK_TILED(text, expression)                                                              \
     y = merged(&(merge_case){                                                                      \
-        .rule = "{ a = models[0]; b = models[1]; c = models[2]; merged = " text " }",        \
-        .files = files, .nmodels = 3, .type = TENSOR_TYPE_END});                                   \
+        .rule = "{ a = models[0]; b = models[1]; c = models[2]; merged = " text " }",              \
+        .files = files,                                                                            \
+        .nmodels = 3,                                                                              \
+        .type = TENSOR_F32});                                                                      \
     differ = 0;                                                                                    \
     for (int i = 0; i < SIZE; i++) {                                                               \
         float a = x[0][i], b = x[1][i], c = x[2][i], want = (expression);                          \
@@ -155,6 +172,16 @@ TEST(merge_run_tiles)
     TILED(CHECK_TILED)
     release_files(files, x, 3);
     leave_folder("out.safetensors", NULL);
+}
+
+TEST(merge_run_tiles)
+{
+    check_tiles(TENSOR_F32);
+}
+
+TEST(merge_run_tiles_bf16)
+{
+    check_tiles(TENSOR_BF16);
 }
 
 /* ---- Equal bits ------------------------------------------------------------------------------ */
@@ -600,8 +627,8 @@ TEST(merge_run_largest_of_nan)
     x[at[2]] = INFINITY;
     buf file = tensor_file(&(tensor_given){"w", TENSOR_F32, SIZE, 0, x}, 1);
     for (int k = 0; k < 3; k++) {
-        float *y = merged(&(merge_case){
-            .rule = texts[k], .files = &file, .nmodels = 1, .type = TENSOR_TYPE_END});
+        float *y = merged(
+            &(merge_case){.rule = texts[k], .files = &file, .nmodels = 1, .type = TENSOR_TYPE_END});
         for (int i = 0; i < SIZE; i++) {
             bool in = false;
             for (int a = 0; a <= k; a++)

@@ -564,6 +564,8 @@ TEST(parse_errors_of_expressions)
          "a list: [x for x in l]"},
         {"{1, 2}", KV_E_UNSUPPORTED, "1:1-2", "there are no sets",
          "a list: [1, 2]; a dict: {'a': 1, 'b': 2}"},
+        {"a +* 2", KV_E_SYNTAX, "1:4-5", "`*` stands where a value is needed", NULL},
+        {"a * ** b", KV_E_SYNTAX, "1:5-7", "`**` stands where a value is needed", NULL},
         {"f(*a)", KV_E_UNSUPPORTED, "1:3-4", "`*` unpacks nothing here",
          "name each item, or take a slice: first = l[0]; rest = l[1:]"},
         {"a if b", KV_E_SYNTAX, "1:7-8", "the text ends where `else` is needed", ""},
