@@ -63,7 +63,7 @@ breaks()
     small_house
     printf '/* Head. */\n#include <readline/readline.h>\n' >cli/term/other.c
     breaks "libraries have one door" \
-        "cli/term/other.c:2:#include <readline/readline.h>  (only cli/term/line.c may)"
+        "cli/term/other.c:2:#include <readline/readline.h>  (only cli/term/lazy_readline.h may)"
 }
 
 @test "lint: a library that prints or ends the process" {
