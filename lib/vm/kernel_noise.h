@@ -95,8 +95,8 @@ static void normals(float *to, uint64_t seed, uint64_t draw, uint64_t from, int6
         int64_t skip = (int64_t)(from % NOISE_GROUP), m = NOISE_GROUP - skip;
         m = m < n ? m : n;
         noise_group(m == NOISE_GROUP ? to : group, seed, draw, from / NOISE_GROUP);
-        if (m < NOISE_GROUP)
-            memcpy(to, group + skip, (size_t)m * sizeof *to);
+        for (int64_t i = 0; i < m && m < NOISE_GROUP; i++)
+            to[i] = group[skip + i];
         to += m;
         from += (uint64_t)m;
         n -= m;
