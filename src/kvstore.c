@@ -126,8 +126,7 @@ int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
     kv_err unused;
     e = args_err(e, &unused);
     int rc = enter_with_values(store, CAN_INIT, &pairs, how, e);
-    return rc || n == 0 ? rc
-                        : store_leave(store, store->ops->init(store->self, &pairs, how, e), e);
+    return rc || n == 0 ? rc : store_leave(store, store->ops->init(store->self, &pairs, how, e), e);
 }
 
 /* ---- clip_global_norm: see core/clip_norm.h ---- */
@@ -236,8 +235,7 @@ static int enter_to_pull(kv *store, kv_err *e)
 }
 
 /* Leaves after a pull: says which outs were ignored. */
-static int leave_pulled(kv *store, const kv_pairs *outs, const kv_call *how, int rc,
-                        kv_err *e)
+static int leave_pulled(kv *store, const kv_pairs *outs, const kv_call *how, int rc, kv_err *e)
 {
     char text[SLOT_KEY_TEXT];
     int64_t ignored = 0, told = -1;
@@ -373,8 +371,7 @@ int kv_peek(kv *store, const kv_key *key, kv_array **out, int64_t rounds[2], kv_
     if (store->ops->peek)
         return kv_assert_check(store->ops->peek(store->self, key, out, rounds, e), e);
     if (!store->in_slots)
-        return kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" keep no values",
-                          store->type);
+        return kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" keep no values", store->type);
     return peek_slot(store, key, out, rounds, e);
 }
 
@@ -401,8 +398,7 @@ static int enter_with_both(kv *store, uint32_t what, const kv_pairs *values, con
                            const kv_call *how, kv_err *e)
 {
     int rc = args_flags(how, 0, e);
-    if (rc || (rc = args_can(store, what, e)) ||
-        (rc = args_pairs(values, "keys", "values", e)) ||
+    if (rc || (rc = args_can(store, what, e)) || (rc = args_pairs(values, "keys", "values", e)) ||
         (outs != values && (rc = args_pairs(outs, "okeys", "outs", e))))
         return rc;
     if (values->n == 0 && outs->n > 0)
@@ -579,6 +575,27 @@ int kv_info_at(kv *store, int64_t i, kv_info *info, kv_err *e)
     return store_leave(store, rc, e);
 }
 
+int kv_visit_keys(kv *store, const kv_key *key,
+                  int (*visit)(void *arg, const kv_info *info, kv_err *e), void *arg, kv_err *e)
+{
+    kv_err unused;
+    e = args_err(e, &unused);
+    int rc = args_store(store, e);
+    if (rc || (rc = arg_given(visit, "visit", e)) || (rc = store_enter(store, e)))
+        return rc;
+    slot_table *slots = &store->slots;
+    for (int64_t i = 0; i < (key ? 1 : slots->n) && rc == KV_OK; i++) {
+        int64_t number;
+        kv_info info;
+        rc = key ? call_find(slots, key, -1, &number, e) : slot_in_order(slots, i, &number, e);
+        if (rc)
+            break;
+        fill_info(&info, &slots->items[number]);
+        rc = visit(arg, &info, e);
+    }
+    return store_leave(store, rc, e);
+}
+
 /* ---- Updaters ---- */
 
 /* Puts next in the place of the updater, whose counts start again. The old one is released when the
@@ -608,9 +625,8 @@ static int tell_type(const kv *store, const char *kind, const char *text, const 
                      int nparams, kv_err *e)
 {
     const kv_type_ops *ops = store->ops;
-    return ops->set_optimizer
-               ? ops->set_optimizer(store->self, kind, text, params, nparams, e)
-               : KV_OK;
+    return ops->set_optimizer ? ops->set_optimizer(store->self, kind, text, params, nparams, e)
+                              : KV_OK;
 }
 
 /* Values that servers keep are out of reach of a C function of this process. */

@@ -321,6 +321,14 @@ int64_t kv_num_keys(const kv *store);
 /* The i-th key in the order of updates (see kv_push). Errors: index; usage, inside an updater. */
 int kv_info_at(kv *store, int64_t i, kv_info *info, kv_err *e);
 
+/* Gives `visit` the description of one key, or with key NULL of each in the order of updates, while
+ * no other thread can change the store: for stores that threads share, since what kv_info points to
+ * stays there until visit returns. visit must not call the store; a result other than KV_OK ends
+ * the visit and is returned, and e then says why. Errors: key (not there, or of the other kind),
+ * usage (inside an updater), memory, those of visit. */
+int kv_visit_keys(kv *store, const kv_key *key,
+                  int (*visit)(void *arg, const kv_info *info, kv_err *e), void *arg, kv_err *e);
+
 /* ---- Updaters -------------------------------------------------------------------------------- */
 
 /* Combines `input`, the sum pushed to `key`, with `stored` and writes the result into `stored` with

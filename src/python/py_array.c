@@ -40,8 +40,8 @@ static kv_array *elements(PyObject *self)
 /* ---- The buffer protocol ---- */
 
 static char *const formats[KV_DTYPE_END] = {
-    [KV_FLOAT32] = "f", [KV_FLOAT64] = "d", [KV_FLOAT16] = "e", [KV_UINT8] = "B",
-    [KV_INT32] = "i",   [KV_INT8] = "b",    [KV_INT64] = "q",   [KV_BOOL] = "?",
+    [KV_FLOAT32] = "f",  [KV_FLOAT64] = "d", [KV_FLOAT16] = "e", [KV_UINT8] = "B",
+    [KV_INT32] = "i",    [KV_INT8] = "b",    [KV_INT64] = "q",   [KV_BOOL] = "?",
     [KV_BFLOAT16] = "H", /* the protocol has no letter for it */
 };
 
@@ -229,17 +229,20 @@ static PyObject *rows(PyObject *self, PyObject *none)
     kv_array *a = elements(self);
     const void *data = NULL;
     kv_err e = {0};
+    const int64_t *row_ids = NULL;
     int64_t n = 0;
     if (!a)
         return NULL;
     PyThreadState *gil = PyEval_SaveThread();
     kv_array_read_rows(a, &data, &e);
     n = e.code ? 0 : kv_array_nrows(a);
+    if (n)
+        row_ids = kv_array_row_ids(a);
     PyEval_RestoreThread(gil);
     if (e.code)
         return py_raise(&e);
     int64_t ids = n * (int64_t)sizeof(int64_t);
-    return Py_BuildValue("(y#y#)", n ? (const char *)kv_array_row_ids(a) : "", (Py_ssize_t)ids,
+    return Py_BuildValue("(y#y#)", n ? (const char *)row_ids : "", (Py_ssize_t)ids,
                          n ? (const char *)data : "", (Py_ssize_t)(kv_array_bytes(a) - ids));
 }
 
@@ -439,7 +442,7 @@ static PyObject *virtual_gpus(PyObject *module, PyObject *n)
     return Py_NewRef(Py_None);
 }
 
-#define FAST(f) (PyCFunction)(void (*)(void))f, METH_FASTCALL
+#define FAST(f) (PyCFunction)(void (*)(void)) f, METH_FASTCALL
 
 PyMethodDef py_array_functions[] = {
     {"zeros", FAST(zeros), NULL},

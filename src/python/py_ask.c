@@ -10,7 +10,7 @@ PyObject *py_ask_capable(PyObject *self, PyObject *what)
     kv_err e = {0};
     bool yes = false;
     int rc;
-    const char *text = PyUnicode_AsUTF8AndSize(what, NULL);
+    const char *text = py_text(what);
     if (!text || !py_store_enter(s))
         return NULL;
     PyThreadState *gil = PyEval_SaveThread();
@@ -39,54 +39,61 @@ static PyObject *info_dict(const kv_info *i)
                          (long long)i->pending, "stype", kv_storage_name(i->storage));
 }
 
+/* For kv_visit_keys, since another thread may delete the key behind it: appends a dict to a list.
+ */
+static int visit_key(void *list, const kv_info *info, kv_err *e)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *dict = info_dict(info);
+    bool good = dict && !PyList_Append(list, dict);
+    Py_XDECREF(dict);
+    PyErr_Clear();
+    PyGILState_Release(gil);
+    return good ? KV_OK : kv_err_set(e, KV_E_MEMORY, "no memory for the description of a key");
+}
+
 /* _keys(): a dict for each key, in the order of updates. */
 PyObject *py_ask_keys(PyObject *self, PyObject *none)
 {
     (void)none;
     py_store *s = (py_store *)self;
-    if (!py_store_enter(s))
-        return NULL;
+    kv_err e = {0};
     PyObject *list = PyList_New(0);
-    for (int64_t i = 0; list; i++) {
-        kv_info info;
-        kv_err e = {0};
-        int rc;
-        bool none_left;
-        PyThreadState *gil = PyEval_SaveThread();
-        none_left = i >= kv_num_keys(s->kv);
-        rc = none_left ? KV_OK : kv_info_at(s->kv, i, &info, &e);
-        PyEval_RestoreThread(gil);
-        if (none_left)
-            break;
-        PyObject *dict = rc ? py_raise(&e) : info_dict(&info);
-        if (!dict || PyList_Append(list, dict)) {
-            Py_DECREF(list);
-            list = NULL;
-        }
-        Py_XDECREF(dict);
+    if (!list || !py_store_enter(s)) {
+        Py_XDECREF(list);
+        return NULL;
     }
+    PyThreadState *gil = PyEval_SaveThread();
+    int rc = kv_visit_keys(s->kv, NULL, visit_key, list, &e);
+    PyEval_RestoreThread(gil);
     py_store_leave(s);
-    return list;
+    if (!rc)
+        return list;
+    Py_DECREF(list);
+    return py_raise(&e);
 }
 
 /* _find(key): the same of one key. */
 PyObject *py_ask_find(PyObject *self, PyObject *key)
 {
     py_store *s = (py_store *)self;
-    kv_info info;
+    kv_info unused;
     kv_key k;
     kv_err e = {0};
     int rc = KV_OK;
     if (!py_store_enter(s))
         return NULL;
-    py_batch *b = py_batch_new();
+    PyObject *list = PyList_New(0);
+    py_batch *b = list ? py_batch_new() : NULL;
     bool good = b && py_pairs_key(key, &k, b);
     if (good) {
         PyThreadState *gil = PyEval_SaveThread();
-        rc = kv_await_key(s->kv, &k, &info, &e);
+        if (!(rc = kv_await_key(s->kv, &k, &unused, &e)))
+            rc = kv_visit_keys(s->kv, &k, visit_key, list, &e);
         PyEval_RestoreThread(gil);
     }
-    PyObject *result = !good ? NULL : rc ? py_raise(&e) : info_dict(&info);
+    PyObject *result = !good ? NULL : rc ? py_raise(&e) : Py_NewRef(PyList_GetItem(list, 0));
+    Py_XDECREF(list);
     if (b)
         py_batch_end(b, true);
     py_store_leave(s);
@@ -115,7 +122,7 @@ static PyObject *describe(kv *store, PyObject *topic)
 {
     kv_err e = {0};
     int rc;
-    const char *text = PyUnicode_AsUTF8AndSize(topic, NULL);
+    const char *text = py_text(topic);
     PyObject *list = text ? PyList_New(0) : NULL;
     if (!list)
         return NULL;

@@ -12,7 +12,7 @@ enum { LOOK_NS = 50 * 1000 * 1000 }; /* between two looks for signals */
 static struct batches {
     pthread_mutex_t lock;
     pthread_cond_t ended;
-    int64_t open;   /* left alone and not ended */
+    int64_t open; /* left alone and not ended */
 } batches = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
 
 static void release(py_batch *b)

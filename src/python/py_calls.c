@@ -22,7 +22,10 @@ static bool begin(call *c, PyObject *self, PyObject *priority, PyObject *wait)
     c->how = (kv_call){0};
     c->e = (kv_err){0};
     c->rc = KV_OK;
-    c->wait = !wait || PyObject_IsTrue(wait) == 1;
+    int waits = wait ? PyObject_IsTrue(wait) : 1;
+    if (waits < 0)
+        return false;
+    c->wait = waits;
     py_pairs_init(&c->values);
     py_pairs_init(&c->outs);
     c->small = (py_small){0};
@@ -175,9 +178,10 @@ PyObject *py_calls_pull(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
     if (!in[1] || in[1] == Py_None)
         return py_fail(KV_E_USAGE, "kv[key] gives a new array",
                        "pull() needs an array to write into: out=");
-    if (!begin(&c, self, in[2], in[4]))
+    int ignores = in[3] ? PyObject_IsTrue(in[3]) : 1;
+    if (ignores < 0 || !begin(&c, self, in[2], in[4]))
         return NULL;
-    if (in[3] && PyObject_IsTrue(in[3]) == 0)
+    if (!ignores)
         c.how.flags = KV_FILL_SPARSE;
     int64_t ignored = 0;
     c.how.ignored = &ignored;
@@ -271,4 +275,3 @@ PyObject *py_calls_row_sparse_pull(PyObject *self, PyObject *const *args, Py_ssi
     py_pairs_release(&ids);
     return end(&c);
 }
-

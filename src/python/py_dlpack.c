@@ -87,7 +87,7 @@ typedef struct given {
 } given;
 
 /* Any thread of another library may call it. */
-static void delete(dl_managed *m)
+static void delete (dl_managed *m)
 {
     PyGILState_STATE gil = PyGILState_Ensure();
     given *g = m->context;
@@ -133,14 +133,19 @@ PyObject *py_dlpack_give(PyObject *self, PyObject *args, PyObject *kw)
         g->sizes[ndim + axis] = step;
         step *= g->sizes[axis];
     }
-    g->managed = (dl_managed){.tensor = {.data = g->view.buf, .device = DL_CPU, .ndim = ndim,
-                                         .code = types[i].code, .bits = types[i].bits, .lanes = 1,
-                                         .shape = g->sizes, .strides = g->sizes + ndim},
+    g->managed = (dl_managed){.tensor = {.data = g->view.buf,
+                                         .device = DL_CPU,
+                                         .ndim = ndim,
+                                         .code = types[i].code,
+                                         .bits = types[i].bits,
+                                         .lanes = 1,
+                                         .shape = g->sizes,
+                                         .strides = g->sizes + ndim},
                               .context = g,
                               .deleter = delete};
     PyObject *capsule = PyCapsule_New(&g->managed, "dltensor", drop);
     if (!capsule)
-        delete(&g->managed);
+        delete (&g->managed);
     return capsule;
 }
 

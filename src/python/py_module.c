@@ -34,8 +34,8 @@ static PyObject *configure(PyObject *module, PyObject *const *args, Py_ssize_t n
     if (n != 3 || !take(args[0], "error", &py.error) || !take(args[0], "adopt", &py.adopt) ||
         !take(args[0], "copy_back", &py.copy_back) || !take(args[0], "log", &py.log) ||
         !take(args[0], "write", &py.write) || !take(args[0], "handed", &handed) ||
-        !take(args[0], "handed_sparse", &sparse) ||
-        !take(args[0], "ndarray", &ndarray) || !take(args[0], "dtypes", &dtypes))
+        !take(args[0], "handed_sparse", &sparse) || !take(args[0], "ndarray", &ndarray) ||
+        !take(args[0], "dtypes", &dtypes))
         return NULL;
     py.handed = (PyTypeObject *)handed;
     py.handed_sparse = (PyTypeObject *)sparse;
@@ -75,8 +75,8 @@ static PyObject *register_name(PyObject *module, PyObject *const *args, Py_ssize
 {
     (void)module;
     kv_err e = {0};
-    const char *name = n == 2 ? PyUnicode_AsUTF8AndSize(args[0], NULL) : NULL;
-    const char *base = name ? PyUnicode_AsUTF8AndSize(args[1], NULL) : NULL;
+    const char *name = n == 2 ? py_text(args[0]) : NULL;
+    const char *base = name ? py_text(args[1]) : NULL;
     if (!base)
         return NULL;
     return kv_register_name(name, base, &e) ? py_raise(&e) : Py_NewRef(Py_None);
@@ -87,7 +87,7 @@ static PyObject *load_plugin(PyObject *module, PyObject *path)
     (void)module;
     kv_err e = {0};
     int rc;
-    const char *text = PyUnicode_AsUTF8AndSize(path, NULL);
+    const char *text = py_text(path);
     if (!text)
         return NULL;
     PyThreadState *gil = PyEval_SaveThread();

@@ -10,8 +10,7 @@
  * the same from NumPy 1.7 to 2. py_pairs_know compares these fields of an array with what its
  * attributes say. Reading them takes 5 ns where the buffer protocol takes 150. */
 typedef struct numpy_array {
-    PyObject_HEAD
-    char *data;
+    PyObject_HEAD char *data;
     int ndim;
     Py_ssize_t *shape, *strides;
     PyObject *base, *descr;
@@ -276,9 +275,9 @@ static bool add_values(py_pairs *p, PyObject *key, PyObject *values, bool write,
 
 /* Of very many arrays none is in the caches: their heads and then what they point to are asked for
  * some items before they are needed. */
-static void look_ahead(PyObject *values, Py_ssize_t i, Py_ssize_t n)
+static void look_ahead(PyObject *values, Py_ssize_t i)
 {
-    if (!PyList_Check(values) || i + 16 >= n)
+    if (!PyList_Check(values) || i + 16 >= PyList_Size(values)) /* keys may shorten it */
         return;
     const char *head = (const char *)PyList_GetItem(values, i + 16);
     __builtin_prefetch(head);
@@ -300,16 +299,18 @@ bool py_pairs_add(py_pairs *p, PyObject *key, PyObject *value, bool write, py_ba
                        "a list of keys takes a list with an array, or a list of them, for each",
                        is_list(value) ? "%zd keys and %zd values" : "%zd keys and one value", n,
                        is_list(value) ? length(value) : (Py_ssize_t)1);
-    for (Py_ssize_t i = 0; i < n; i++) {
-        look_ahead(value, i, n);
+    bool good = !Py_EnterRecursiveCall(" in a list of keys");
+    if (!good)
+        return false;
+    for (Py_ssize_t i = 0; i < n && good; i++) {
+        look_ahead(value, i);
         PyObject *k = item(key, i), *v = k ? item(value, i) : NULL;
-        bool good = v && py_pairs_add(p, k, v, write, b);
+        good = v && py_pairs_add(p, k, v, write, b);
         Py_XDECREF(k);
         Py_XDECREF(v);
-        if (!good)
-            return false;
     }
-    return true;
+    Py_LeaveRecursiveCall();
+    return good;
 }
 
 /* ---- Options ---- */
@@ -324,7 +325,7 @@ bool py_pairs_options(PyObject *dict, kv_opt **opts, int *n, py_batch *b)
         return false;
     }
     while (PyDict_Next(dict, &at, &key, &value)) {
-        kv_opt o = {PyUnicode_AsUTF8AndSize(key, NULL), PyUnicode_AsUTF8AndSize(value, NULL)};
+        kv_opt o = {py_text(key), py_text(value)};
         if (!o.name || !o.value || !py_batch_keep(b, key) || !py_batch_keep(b, value))
             return false;
         (*opts)[(*n)++] = o;

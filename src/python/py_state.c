@@ -119,10 +119,21 @@ bool py_ctx(PyObject *pair, kv_ctx *ctx)
     return true;
 }
 
+const char *py_text(PyObject *o)
+{
+    Py_ssize_t n;
+    const char *text = PyUnicode_AsUTF8AndSize(o, &n);
+    if (text && strlen(text) != (size_t)n) {
+        py_fail(KV_E_VALUE, "", "a text holds a NUL, which no name and no path can");
+        return NULL;
+    }
+    return text;
+}
+
 bool py_dtype(PyObject *name, kv_dtype *dtype)
 {
     kv_err e = {0};
-    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+    const char *text = py_text(name);
     return text && (!kv_dtype_parse(dtype, text, &e) || py_raise(&e));
 }
 

@@ -49,6 +49,10 @@ bool py_args(const char *call, const char *const *names, int required, PyObject 
 /* Checks that o is a class that is base or inherits from it. Returns false with an exception. */
 bool py_class(PyObject *o, PyTypeObject *base, PyTypeObject **class);
 
+/* The UTF-8 of a str, borrowed from it. Returns NULL with an exception, also where a NUL would end
+ * it too soon. */
+const char *py_text(PyObject *o);
+
 /* Parses "cpu(1)"-like pairs (name, id), as Python keeps contexts. NULL or None: cpu(0). Returns
  * false with an exception. */
 bool py_ctx(PyObject *pair, kv_ctx *ctx);

@@ -165,9 +165,7 @@ static PyObject *create(PyObject *module, PyObject *const *args, Py_ssize_t n)
     kv *store = NULL;
     kv_err e = {0};
     int nopts = 0, rc = KV_OK;
-    const char *type = n == 3 && py_class(args[0], py.store, &class)
-                           ? PyUnicode_AsUTF8AndSize(args[1], NULL)
-                           : NULL;
+    const char *type = n == 3 && py_class(args[0], py.store, &class) ? py_text(args[1]) : NULL;
     py_batch *b = type ? py_batch_new() : NULL;
     if (!b)
         return NULL;
@@ -191,9 +189,7 @@ static PyObject *load(PyObject *module, PyObject *const *args, Py_ssize_t n)
     kv *store = NULL;
     kv_err e = {0};
     int rc;
-    const char *path = n == 2 && py_class(args[0], py.store, &class)
-                           ? PyUnicode_AsUTF8AndSize(args[1], NULL)
-                           : NULL;
+    const char *path = n == 2 && py_class(args[0], py.store, &class) ? py_text(args[1]) : NULL;
     if (!path)
         return NULL;
     PyThreadState *gil = PyEval_SaveThread();
@@ -248,7 +244,7 @@ static PyObject *end_all(PyObject *module, PyObject *none)
     return Py_NewRef(Py_None);
 }
 
-#define FAST(f) (PyCFunction)(void (*)(void))f, METH_FASTCALL
+#define FAST(f) (PyCFunction)(void (*)(void)) f, METH_FASTCALL
 
 PyMethodDef py_store_functions[] = {
     {"create", FAST(create), NULL},
@@ -258,4 +254,3 @@ PyMethodDef py_store_functions[] = {
     {"end", end_all, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
-

@@ -49,7 +49,7 @@ static PyObject *set(PyObject *self, PyObject *const *args, Py_ssize_t n)
     kv_opt *opts = NULL;
     kv_err e = {0};
     int nopts = 0, rc = KV_OK;
-    const char *text = n == 3 ? PyUnicode_AsUTF8AndSize(args[1], NULL) : NULL;
+    const char *text = n == 3 ? py_text(args[1]) : NULL;
     if (!text || !py_store_enter(s))
         return NULL;
     while (PyUnicode_CompareWithASCIIString(args[0], what->name))
@@ -76,7 +76,7 @@ static PyObject *set(PyObject *self, PyObject *const *args, Py_ssize_t n)
 static const struct py_act {
     const char *name;
     int (*act)(kv *store, kv_err *e);
-} acts[] = {{"barrier", kv_barrier}, {"done", kv_done},     {"begin", kv_begin},
+} acts[] = {{"barrier", kv_barrier}, {"done", kv_done},         {"begin", kv_begin},
             {"commit", kv_commit},   {"rollback", kv_rollback}, {"check", kv_check}};
 
 static PyObject *act(PyObject *self, PyObject *name)
@@ -147,7 +147,7 @@ static PyObject *file(PyObject *self, PyObject *const *args, Py_ssize_t n)
     const struct py_file *what = files;
     kv_err e = {0};
     int rc;
-    const char *path = n == 2 ? PyUnicode_AsUTF8AndSize(args[1], NULL) : NULL;
+    const char *path = n == 2 ? py_text(args[1]) : NULL;
     if (!path || !py_store_enter(s))
         return NULL;
     while (PyUnicode_CompareWithASCIIString(args[0], what->name))
@@ -166,7 +166,7 @@ static PyObject *send_command(PyObject *self, PyObject *const *args, Py_ssize_t 
     kv_err e = {0};
     int rc;
     long head = n == 2 ? PyLong_AsLong(args[0]) : -1;
-    const char *body = n == 2 && !PyErr_Occurred() ? PyUnicode_AsUTF8AndSize(args[1], NULL) : NULL;
+    const char *body = n == 2 && !PyErr_Occurred() ? py_text(args[1]) : NULL;
     if (n != 2)
         return py_fail(KV_E_USAGE, "", "_send_command_to_servers() takes a number and a text");
     if (!body || !py_store_enter(s))
@@ -180,7 +180,7 @@ static PyObject *send_command(PyObject *self, PyObject *const *args, Py_ssize_t 
 }
 
 /* delete(keys), rename(from, to) */
-static PyObject *delete(PyObject *self, PyObject *keys)
+static PyObject *delete (PyObject *self, PyObject *keys)
 {
     py_store *s = (py_store *)self;
     kv_err e = {0};
@@ -271,13 +271,20 @@ static PyObject *get_in_transaction(PyObject *self, void *closure)
 {
     (void)closure;
     py_store *s = (py_store *)self;
-    return PyBool_FromLong(s->kv && kv_in_transaction(s->kv));
+    if (!s->kv)
+        return PyBool_FromLong(0);
+    s->calls++;
+    PyThreadState *gil = PyEval_SaveThread(); /* it waits for the calls of other threads */
+    bool open = kv_in_transaction(s->kv);
+    PyEval_RestoreThread(gil);
+    s->calls--;
+    return PyBool_FromLong(open);
 }
 
 /* ---- The type ---- */
 
-#define FAST(f) (PyCFunction)(void (*)(void))f, METH_FASTCALL
-#define FAST_KW(f) (PyCFunction)(void (*)(void))f, METH_FASTCALL | METH_KEYWORDS
+#define FAST(f)    (PyCFunction)(void (*)(void)) f, METH_FASTCALL
+#define FAST_KW(f) (PyCFunction)(void (*)(void)) f, METH_FASTCALL | METH_KEYWORDS
 
 static PyMethodDef methods[] = {
     {"init", FAST_KW(py_calls_init),

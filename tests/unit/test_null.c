@@ -31,6 +31,12 @@ static int see(void *arg, const kv_field *fields, int n, kv_err *e)
     return KV_OK;
 }
 
+static int see_key(void *arg, const kv_info *info, kv_err *e)
+{
+    (void)arg, (void)info, (void)e;
+    return KV_OK;
+}
+
 static kv *store_of_two(kv_array *const *a)
 {
     kv_err e = {0};
@@ -70,6 +76,7 @@ TEST(null_store)
     REFUSED(KV_E_USAGE, NO_STORE, kv_find(NULL, keys, &info, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_await_key(NULL, keys, &info, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_info_at(NULL, 0, &info, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_visit_keys(NULL, NULL, see_key, NULL, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_set_updater(NULL, NULL, NULL, NULL, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_set_optimizer(NULL, "sgd", NULL, 0, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_update_optimizer(NULL, NULL, 0, e));
@@ -188,6 +195,7 @@ TEST(null_names_and_results)
     REFUSED(KV_E_USAGE, NO("key"), kv_await_key(s, NULL, &info, e));
     REFUSED(KV_E_USAGE, NO("info"), kv_await_key(s, keys, NULL, e));
     REFUSED(KV_E_USAGE, NO("info"), kv_info_at(s, 0, NULL, e));
+    REFUSED(KV_E_USAGE, NO("visit"), kv_visit_keys(s, NULL, NULL, NULL, e));
     REFUSED(KV_E_USAGE, NO("rule"), kv_rule_new(NULL, "{ }", NULL, 0, 0, e));
     REFUSED(KV_E_USAGE, NO("text"), kv_rule_new(&rule, NULL, NULL, 0, 0, e));
     REFUSED(KV_E_USAGE, NO("rule"), kv_set_rule(s, NULL, NULL, 0, e));

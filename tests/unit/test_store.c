@@ -288,8 +288,7 @@ TEST(store_types)
               "the type \"dist_sync\" needs the MPI plugin, which the static library cannot load");
     CHECK_ERR(kv_create("NCCL", NULL, 0, &s, &e), KV_E_UNSUPPORTED,
               "the type \"nccl\" needs the CUDA plugin, which the static library cannot load");
-    CHECK_ERR(kv_save(NULL, "never.kvs", &e), KV_E_USAGE,
-              "there is no store: the pointer is NULL");
+    CHECK_ERR(kv_save(NULL, "never.kvs", &e), KV_E_USAGE, "there is no store: the pointer is NULL");
     kv_create("locla", NULL, 0, &s, &e);
     CHECK(strncmp(e.hint, "did you mean local? types: ", 27) == 0);
     e = (kv_err){0};
@@ -546,6 +545,40 @@ TEST(store_updates_run_in_key_order)
     kv_array_unref(a);
     kv_free(s);
     kv_free(u);
+}
+
+/* Notes the names that are visited; refuses the one that `arg` ends with already. */
+static int visit_name(void *arg, const kv_info *info, kv_err *e)
+{
+    char *seen = arg;
+    size_t n = strlen(seen);
+    if (n && seen[n - 1] == *info->key.name)
+        return kv_err_set(e, KV_E_VALUE, "seen already");
+    seen[n] = *info->key.name;
+    seen[n + 1] = 0;
+    return info->ndim == 2 && info->shape[0] == 4 ? KV_OK : KV_E_SHAPE;
+}
+
+TEST(store_visit_keys)
+{
+    static const char *const names[] = {"z", "b", "m"};
+    char seen[8] = "";
+    kv_err e = {0};
+    kv *s = make("local");
+    for (int i = 0; i < 3; i++)
+        init_with(s, name(names[i]), filled(1));
+    CHECK_OK(kv_visit_keys(s, NULL, visit_name, seen, &e));
+    CHECK_TEXT(seen, "zbm");
+    CHECK_OK(kv_visit_keys(s, &(kv_key){0, "b"}, visit_name, seen, &e));
+    CHECK_TEXT(seen, "zbmb");
+    CHECK_ERR(kv_visit_keys(s, &(kv_key){0, "b"}, visit_name, seen, &e), KV_E_VALUE,
+              "seen already");
+    CHECK(kv_visit_keys(s, &(kv_key){0, "x"}, visit_name, seen, &e) == KV_E_KEY);
+    e = (kv_err){0};
+    CHECK_OK(
+        kv_visit_keys(s, &(kv_key){0, "m"}, visit_name, seen, &e)); /* the lock is free again */
+    CHECK_TEXT(seen, "zbmbm");
+    kv_free(s);
 }
 
 TEST(store_refused_update_keeps_the_old_value)
