@@ -41,6 +41,15 @@ class Checkpoints(Case):
         self.assertIn("<td>(2, 3)</td>", m._repr_html_())
         self.assertIn("4 keys", repr(m))
 
+    def test_names_that_look_like_options_and_patterns(self):
+        names = ["-x", "--all", "a\\b", "[-a]", "\\*", "-"]
+        kv = mx.kv.create()
+        kv.init(names, [np.full(2, i, "float32") for i in range(len(names))])
+        kv.save(self.a, arrays_only=True)
+        m = mx.open(self.a)
+        self.assertEqual([m[name][0] for name in names], list(range(len(names))))
+        self.assertEqual(list(m.read()), names)
+
     def test_what_is_read_goes_into_a_store(self):
         kv = mx.kv.create()
         tensors = mx.open(pathlib.Path(self.a)).read("w", "number")

@@ -30,6 +30,34 @@ class StoreCase(Case):
         return self.kv[key].asnumpy()
 
 
+class Arrays(Case):
+    def test_operators_in_place(self):
+        a = mx.nd.ones(SHAPE) * 7
+        same = a
+        a %= 4
+        a **= 2
+        a //= 2
+        self.assertIs(a, same)
+        self.assertEqual(a.asnumpy()[0, 0], 4)
+
+    def test_how_many_are_equal(self):
+        self.assertEqual((mx.nd.ones(SHAPE) == 1).sum().asscalar(), 6)
+
+    def test_bits_are_no_numbers(self):
+        a = mx.nd.array([1, 2], dtype="bfloat16")
+        self.assertEqual(a.astype("float32").asnumpy().tolist(), [1, 2])
+        if a.dtype == np.uint16:
+            for wrong in (lambda: a / 2, lambda: a + a, a.sum, a.tolist, lambda: a[0], lambda: a.__setitem__(0, 5)):
+                self.fails("unsupported", wrong)
+
+    def test_rows_that_have_no_id(self):
+        rows = np.arange(6.0).reshape(2, 3)
+        make = mx.nd.sparse.row_sparse_array
+        self.fails("shape", make, (rows, [3]), shape=(5, 3))
+        self.fails("shape", make, (rows, [1, 2, 3]), shape=(5, 3))
+        self.fails("value", make, (rows, [1.5, 2]), shape=(5, 3))
+
+
 class Store(StoreCase):
     def test_push_sums_and_pull_fills(self):
         self.kv.push(3, [ones(1), ones(2), ones(4)])
@@ -53,6 +81,80 @@ class Store(StoreCase):
         self.assertTrue((out == 3).all() and (a == 1).all())
         self.kv.pushpull(3, [a, b])
         self.assertTrue((a == 3).all() and (b == 3).all())
+
+    def test_keys_that_others_delete_while_they_are_listed(self):
+        kv, end, wrong = mx.kv.create("local"), threading.Event(), []
+
+        def make(name):
+            while not end.is_set():
+                kv.init(name, ones())
+                kv.delete(name)
+
+        threads = [threading.Thread(target=make, args=(c * 300,)) for c in "ab"]
+        for t in threads:
+            t.start()
+        for _ in range(300):
+            wrong += [k for k in kv.keys() if k not in ("a" * 300, "b" * 300)]
+        end.set()
+        for t in threads:
+            t.join()
+        self.assertEqual(wrong, [])
+
+    def test_a_question_while_an_updater_runs(self):
+        begun = threading.Event()
+
+        def slow(key, pushed, stored):
+            begun.set()
+            end = threading.Event()
+            end.wait(0.1)
+
+        self.kv.set_updater(slow)
+        t = threading.Thread(target=self.kv.push, args=(3, ones()))
+        t.start()
+        begun.wait()
+        self.assertFalse(self.kv.in_transaction)
+        t.join()
+
+    def test_lists_that_change_or_hold_themselves(self):
+        values = [ones() for _ in range(40)]
+
+        class Key:
+            def __init__(self, i):
+                self.i = i
+
+            def __index__(self):
+                del values[5:]
+                return self.i
+
+        with self.assertRaises(IndexError):
+            self.kv.init([Key(100 + i) for i in range(40)], values)
+        keys = []
+        keys.append(keys)
+        with self.assertRaises(RecursionError):
+            self.kv.init(keys, keys)
+        self.assertEqual(self.kv.keys(), [3])
+
+    def test_flags_and_texts_are_looked_at_first(self):
+        for name in "wait", "priority":
+            with self.assertRaises((ValueError, TypeError)):
+                self.kv.push(3, ones(5), **{name: np.array([1, 2])})
+        with self.assertRaises(ValueError):
+            self.kv.pull(3, out=ones(), ignore_sparse=np.array([1, 2]))
+        self.assertEqual(self.value()[0, 0], 2)
+        self.fails("value", mx.kv.create, "local\0zz")
+        self.fails("value", self.kv.save, "x\0y")
+        self.fails("value", self.kv.set_updater, "stored += input\0")
+
+    def test_what_is_no_updater_no_optimizer_no_compression(self):
+        class Own(mx.optimizer.Optimizer):
+            pass
+
+        self.fails("usage", self.kv.set_updater, 3)
+        self.fails("unsupported", self.kv.set_optimizer, Own())
+        self.fails("usage", self.kv.set_gradient_compression, "2bit")
+        self.fails("usage", mx.optimizer.SGD, lr_scheduler=lambda n: 0.1)
+        self.fails("usage", mx.nd.zeros, SHAPE, ctx="cpu")
+        self.fails("usage", self.kv.init, 9, 1)
 
     def test_broadcast(self):
         out = [ones(0), ones(0)]

@@ -6,7 +6,8 @@
     kv.push("w", [gradient_0, gradient_1])          # summed, then the updater
     kv.pull("w", out=weight)                        # newest value
 
-Arrays are NumPy's, or tensors of PyTorch, CuPy and JAX, and are neither copied nor converted on the way in and out.
+Arrays are NumPy's, or tensors of PyTorch, CuPy and JAX. Dense ones are read and written where they lie; another dtype is
+converted to that of the key. Masks of numpy.ma are not looked at.
 """
 import atexit
 import os

@@ -62,7 +62,7 @@ def adopt(value, write):
     try:
         view = memoryview(value)
     except TypeError:
-        raise KVError(f"a {type(value).__name__} is no array", "usage",
+        raise KVError(f"an object of type {type(value).__name__} is no array", "usage",
                       "numpy.asarray(x, dtype='float32') makes one of numbers and lists") from None
     return _numpy(numpy.asarray(view), write)
 

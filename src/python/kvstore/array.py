@@ -14,14 +14,14 @@ from .errors import KVError
 
 def _plain(x):
     """NumPy's view of an operand."""
-    return x._view(False) if isinstance(x, NDArray) else x
+    return x._numbers(False) if isinstance(x, NDArray) else x
 
 
 def _binary(op, swapped=False):
     def method(self, other):
         if isinstance(other, (str, bytes, list, tuple, dict)) or other is None:
             return NotImplemented
-        a, b = self._view(False), _plain(other)
+        a, b = self._numbers(False), _plain(other)
         return self._make(op(b, a) if swapped else op(a, b))
     return method
 
@@ -29,7 +29,7 @@ def _binary(op, swapped=False):
 def _in_place(op):
     def method(self, other):
         other = _plain(other)
-        view = self._view(True)
+        view = self._numbers(True)
         op(view, other, out=view, casting="same_kind")
         return self
     return method
@@ -65,6 +65,13 @@ class NDArray(_kvstore.Array):
         view = numpy.asarray(self._host(write))
         return view.view(numpy_dtype("bfloat16")) if self._dtype == "bfloat16" else view
 
+    def _numbers(self, write):
+        """The same for what computes, which bits cannot."""
+        if self._dtype == "bfloat16" and numpy_dtype("bfloat16").kind == "u":
+            raise KVError("without ml_dtypes NumPy has no numbers of bfloat16", "unsupported",
+                          "astype('float32') gives them, and so does pip install ml_dtypes")
+        return self._view(write)
+
     # ---- What it is ----
 
     @property
@@ -94,7 +101,7 @@ class NDArray(_kvstore.Array):
     # ---- Elements ----
 
     def asnumpy(self):
-        """A copy of the elements as an array of NumPy."""
+        """A copy of the elements as an array of NumPy; of bfloat16 the bits, uint16, where ml_dtypes is not installed."""
         return self._view(False).copy()
 
     def __array__(self, dtype=None, copy=None):
@@ -105,13 +112,13 @@ class NDArray(_kvstore.Array):
 
     def item(self):
         """The number of an array of one element."""
-        return self._view(False).item()
+        return self._numbers(False).item()
 
     asscalar = item
 
     def tolist(self):
         """The elements as lists of numbers."""
-        return self._view(False).tolist()
+        return self._numbers(False).tolist()
 
     def __float__(self):
         return float(self.item())
@@ -120,17 +127,17 @@ class NDArray(_kvstore.Array):
         return int(self.item())
 
     def __bool__(self):
-        return bool(self._view(False))
+        return bool(self._numbers(False))
 
     def __iter__(self):
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index):
         """A copy of the elements at an index, as NumPy has it."""
-        return self._make(self._view(False)[_plain(index)])
+        return self._make(self._numbers(False)[_plain(index)])
 
     def __setitem__(self, index, value):
-        self._view(True)[_plain(index)] = _plain(value)
+        self._numbers(True)[_plain(index)] = _plain(value)
 
     # ---- Other arrays ----
 
@@ -158,7 +165,7 @@ class NDArray(_kvstore.Array):
 
     def reshape(self, *shape):
         """A copy of the elements under another shape."""
-        return self._make(self._view(False).reshape(*shape))
+        return self._make(self._numbers(False).reshape(*shape))
 
     def tostype(self, stype):
         """The same array in another storage, "default" or "row_sparse"."""
@@ -181,21 +188,22 @@ class NDArray(_kvstore.Array):
     @property
     def T(self):
         """A copy with the axes in the other order."""
-        return self._make(self._view(False).T)
+        return self._make(self._numbers(False).T)
 
     def sum(self, axis=None):
-        """The sum over an axis, or of all elements."""
-        return self._make(self._view(False).sum(axis=axis, dtype=self._view(False).dtype))
+        """The sum over an axis, or of all elements; of bool how many are True."""
+        view = self._numbers(False)
+        return self._make(view.sum(axis=axis, dtype="int64" if view.dtype == bool else view.dtype))
 
     def mean(self, axis=None):
         """The mean over an axis, or of all elements."""
-        return self._make(self._view(False).mean(axis=axis))
+        return self._make(self._numbers(False).mean(axis=axis))
 
     def __neg__(self):
-        return self._make(-self._view(False))
+        return self._make(-self._numbers(False))
 
     def __abs__(self):
-        return self._make(abs(self._view(False)))
+        return self._make(abs(self._numbers(False)))
 
 
 for _name in "add sub mul truediv floordiv mod pow matmul".split():
@@ -204,7 +212,8 @@ for _name in "add sub mul truediv floordiv mod pow matmul".split():
     setattr(NDArray, f"__r{_name}__", _binary(_op, swapped=True))
 for _name in "eq ne lt le gt ge".split():
     setattr(NDArray, f"__{_name}__", _binary(getattr(operator, _name)))
-for _name, _ufunc in {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide"}.items():
+for _name, _ufunc in {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide",
+                       "floordiv": "floor_divide", "mod": "remainder", "pow": "power"}.items():
     setattr(NDArray, f"__i{_name}__", _in_place(getattr(numpy, _ufunc)))
 
 
@@ -263,7 +272,12 @@ class RowSparseNDArray(NDArray):
 
 def row_sparse(rows, indices, shape, dtype="float32", ctx=None):
     """A row_sparse array: rows[i] is its row indices[i]; the ids may come in any order, each once."""
-    ids = numpy.asarray(_plain(indices)).astype("int64")
+    given = numpy.asarray(_plain(indices))
+    ids = given.astype("int64")
+    if ids.ndim != 1 or (ids != given).any():
+        raise KVError("row ids are whole numbers, in one axis", "value")
+    if rows is not None and len(rows) != len(ids):
+        raise KVError(f"{len(rows)} rows and {len(ids)} row ids", "shape")
     order = numpy.argsort(ids, kind="stable")
     if rows is None:
         data = None

@@ -39,7 +39,7 @@ def _dtype(name):
 
 def _glob(key):
     """The pattern that a key alone fits."""
-    return re.sub(r"([*?\[])", r"[\1]", key)
+    return re.sub(r"^-|[*?\[]", r"[\g<0>]", key.replace("\\", "\\\\"))
 
 
 class Checkpoint(Mapping):

@@ -2,6 +2,7 @@
 import warnings
 
 from . import _kvstore
+from .errors import KVError
 
 VIRTUAL_GPUS = 8  # where the machine has none, as kvctl has it
 
@@ -69,6 +70,8 @@ def pair(ctx):
     global _announced
     if ctx is None:
         return None
+    if isinstance(ctx, str):
+        raise KVError(f"a context is cpu(i) or gpu(i), not {ctx!r}", "usage")
     ctx = Context(ctx) if isinstance(ctx, Context) else Context(*ctx)
     if ctx.device_type == "gpu" and not _announced:
         usable = any(row.get("usable") for row in _kvstore.describe("gpus"))

@@ -43,6 +43,9 @@ class Optimizer:
         self.params = {("names" if k == "param_idx2name" else k): v for k, v in params.items() if k != "param_dict" or v}
         if "param_dict" in self.params:
             raise KVError("the store has no param_dict", "unsupported", "lr_mult and wd_mult take {key: factor}")
+        scheduler = params.get("lr_scheduler")
+        if not isinstance(scheduler, (LRScheduler, str, type(None))):
+            raise KVError(f"{scheduler!r} is no schedule", "usage", "mx.lr_scheduler.FactorScheduler(...), or its text")
 
     def set_lr_mult(self, args):
         """Multipliers of the learning rate, {key or name: factor}."""

@@ -38,6 +38,9 @@ class KVStore(_kvstore.Store, KVStoreBase):
             if params:
                 raise KVError("parameters are those of a rule", "usage")
             return self._set_updater(rule)
+        if not isinstance(rule, str):
+            raise KVError(f"{rule!r} is no updater", "usage",
+                          'a rule as text, "stored += input", or a function(key, input, stored)')
         text = rule.strip()
         if not text.startswith(("{", "updater", "def ")):
             text = "{ " + text + " }"
@@ -48,6 +51,9 @@ class KVStore(_kvstore.Store, KVStoreBase):
         if isinstance(optimizer, Optimizer):
             if params:
                 raise KVError("the parameters of an optimizer stand in its own call", "usage")
+            if optimizer.name is None:
+                raise KVError(f"{type(optimizer).__name__} is no optimizer of the library", "unsupported",
+                              "set_updater takes a rule, or a function(key, input, stored)")
             return self._set("optimizer", optimizer.name, optimizer.options())
         if not isinstance(optimizer, str):
             raise KVError(f"{optimizer!r} is no optimizer", "usage", "mx.optimizer.SGD(learning_rate=0.1), or a name and parameters")
@@ -59,22 +65,24 @@ class KVStore(_kvstore.Store, KVStoreBase):
 
     def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
         """Compresses what is pushed: {"type": "2bit", "threshold": 0.5}, or "1bit", or "none"."""
-        return self._set("compression", "", options(dict(compression_params)))
+        if not isinstance(compression_params, dict):
+            raise KVError("the parameters of a compression are a dict", "usage", '{"type": "2bit", "threshold": 0.5}')
+        return self._set("compression", "", options(compression_params))
 
     # ---- Files ----
 
     def save_optimizer_states(self, fname: Union[str, os.PathLike], dump_optimizer: bool = False) -> None:
         """Writes what the optimizer keeps to a safetensors file; with dump_optimizer also its parameters."""
-        self._file("save_optimizer" if dump_optimizer else "save_states", os.fspath(fname))
+        self._file("save_optimizer" if dump_optimizer else "save_states", os.fsdecode(fname))
 
     def load_optimizer_states(self, fname: Union[str, os.PathLike]) -> None:
         """Reads what save_optimizer_states wrote: training goes on as if it had not stopped."""
-        self._file("load_states", os.fspath(fname))
+        self._file("load_states", os.fsdecode(fname))
 
     def save(self, path: Union[str, os.PathLike], arrays_only: bool = False) -> None:
         """Writes the whole store to a safetensors file, which appears whole or not at all. arrays_only: the keys alone,
         as another tool's file."""
-        self._file("save_arrays" if arrays_only else "save", os.fspath(path))
+        self._file("save_arrays" if arrays_only else "save", os.fsdecode(path))
 
     # ---- Order and others ----
 
@@ -170,6 +178,6 @@ def create(name: str = "local", **opts: Any) -> KVStore:
 
 def load(path: Union[str, os.PathLike]) -> KVStore:
     """A store of a file of KVStore.save, with its updater and states, or of the tensors of any safetensors file."""
-    store = _kvstore.load(KVStore, os.fspath(path))
+    store = _kvstore.load(KVStore, os.fsdecode(path))
     _open.add(store)
     return store
