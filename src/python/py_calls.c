@@ -1,6 +1,8 @@
 /* Calls that move arrays. */
 #include "py_calls.h"
 
+#include <string.h>
+
 #include "py_pairs.h"
 #include "py_store.h"
 
@@ -241,6 +243,17 @@ PyObject *py_calls_broadcast(PyObject *self, PyObject *const *args, Py_ssize_t n
     return in_and_out(&c, kv_broadcast, in[0], in[1], in[2], false);
 }
 
+/* Returns true if each array of ids is for the key of its out. */
+static bool ids_fit(const py_pairs *outs, const py_pairs *ids)
+{
+    bool fit = ids->n == outs->n;
+    for (int64_t i = 0; i < ids->n && fit; i++) {
+        const kv_key *a = &outs->keys[i], *b = &ids->keys[i];
+        fit = a->name && b->name ? strcmp(a->name, b->name) == 0 : a->id == b->id;
+    }
+    return fit;
+}
+
 PyObject *py_calls_row_sparse_pull(PyObject *self, PyObject *const *args, Py_ssize_t n,
                                    PyObject *kw)
 {
@@ -261,8 +274,9 @@ PyObject *py_calls_row_sparse_pull(PyObject *self, PyObject *const *args, Py_ssi
     bool shared = c.good && ids.n == 1 && c.outs.n > 1;
     while (c.good && shared && c.values.n < c.outs.n)
         c.good = py_pairs_add(&c.values, in[0], in[3], false, c.batch);
-    if (c.good && !shared && ids.n != c.outs.n)
-        c.good = py_fail(KV_E_USAGE, "", "%lld outs and %lld arrays of row ids",
+    if (c.good && !shared && !ids_fit(&c.outs, &ids))
+        c.good = py_fail(KV_E_USAGE, "each out of a key takes an array of ids",
+                         "%lld outs and %lld arrays of row ids do not fit key by key",
                          (long long)c.outs.n, (long long)ids.n);
     if (c.good) {
         PyThreadState *gil = PyEval_SaveThread();

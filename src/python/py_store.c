@@ -235,10 +235,16 @@ static PyObject *end_all(PyObject *module, PyObject *none)
 {
     (void)module;
     (void)none;
-    for (py_store *s = open_stores, *next; s; s = next) {
-        next = s->next;
-        if (s->calls == 0)
-            close_store(s); /* a thread that is in the others will not come back */
+    py_store *s = open_stores;
+    while (s) {
+        if (s->calls > 0) { /* a thread that is in it will not come back */
+            s = s->next;
+            continue;
+        }
+        Py_INCREF((PyObject *)s);
+        close_store(s); /* leaves the list, which others may change meanwhile */
+        Py_DECREF((PyObject *)s);
+        s = open_stores;
     }
     py.ending = true;
     return Py_NewRef(Py_None);

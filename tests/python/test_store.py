@@ -50,6 +50,16 @@ class Arrays(Case):
             for wrong in (lambda: a / 2, lambda: a + a, a.sum, a.tolist, lambda: a[0], lambda: a.__setitem__(0, 5)):
                 self.fails("unsupported", wrong)
 
+    def test_ids_are_those_of_their_key(self):
+        kv = mx.kv.create()
+        a, b, c = (mx.nd.sparse.zeros("row_sparse", (5, 2)) for _ in range(3))
+        for key in "r", "s":
+            kv.init(key, mx.nd.sparse.row_sparse_array((np.ones((5, 2), "float32"), range(5)), shape=(5, 2)))
+        one, two, three = (mx.nd.array([i], dtype="int64") for i in range(3))
+        kv.row_sparse_pull(["r", "s"], out=[[a, b], c], row_ids=[[one, two], three])
+        self.assertEqual([x.indices.asnumpy()[0] for x in (a, b, c)], [0, 1, 2])
+        self.fails("usage", kv.row_sparse_pull, ["r", "s"], out=[[a, b], c], row_ids=[one, [two, three]])
+
     def test_rows_that_have_no_id(self):
         rows = np.arange(6.0).reshape(2, 3)
         make = mx.nd.sparse.row_sparse_array
