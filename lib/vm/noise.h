@@ -70,7 +70,8 @@ ARITH float noise_normal(arith_bits seed, arith_bits draw, arith_bits element)
     philox x = philox_counter(PHILOX_RULES, draw, block);
     x = philox_rounds(x, (unsigned)seed, (unsigned)(seed >> 32));
     float even, odd;
-    noise_pair(x.word[quarter & 2 ? 2 : 0], x.word[quarter & 2 ? 3 : 1], &even, &odd);
+    unsigned second = quarter & 2; /* not an index: a GPU would keep the words in memory for it */
+    noise_pair(second ? x.word[2] : x.word[0], second ? x.word[3] : x.word[1], &even, &odd);
     return quarter & 1 ? odd : even;
 }
 
