@@ -348,8 +348,8 @@ static bool host_answers(const job *j, const char *host)
 }
 
 /* mpirun is gone, or has ended ranks by itself, as it does when it loses a host: those of the other
- * hosts still told that, unless they had ended before, and then the host is silent. What mpirun says
- * is about the start of a job. */
+ * hosts still told that, unless they had ended before, and then the host is silent. What mpirun
+ * says is about the start of a job. */
 static void lose_mpirun(job *j, const char *why)
 {
     for (int i = 0; i < j->n; i++) {

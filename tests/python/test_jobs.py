@@ -1,4 +1,5 @@
 """Programs of Python as workers of jobs, and the examples."""
+import importlib.util
 import os
 import pathlib
 import shutil
@@ -30,6 +31,10 @@ class Examples(unittest.TestCase):
         script = run("kvctl", "-q", "train.kv", cwd=TOP / "examples", test=self)
         self.assertEqual(ours, "loss 5.3803 with 1 workers\n")
         self.assertIn("loss 5.3803\n", script)
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "there is no torch")
+    def test_train_a_model_of_pytorch(self):
+        self.assertEqual(run("python3", "train_torch.py", cwd=TOP / "examples", test=self), "loss 5.3803 with 1 workers\n")
 
     def test_federated(self):
         self.assertIn("common model: 5.51;", run("python3", "federated.py", cwd=TOP / "examples", test=self))
