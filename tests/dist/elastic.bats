@@ -7,6 +7,7 @@
 # More than a few losses: KILLS=200 bats -f "one after the other" tests/dist/elastic.bats
 
 load ../cli/help
+load jobs
 
 setup_file()
 {
@@ -22,18 +23,6 @@ has_ulfm()
 needs_ulfm()
 {
     has_ulfm || skip "Open MPI has no ULFM here"
-}
-
-# job ARGUMENTS...: runs kvctl launch, whose output is then $output, and looks that it left nothing.
-job()
-{
-    local found
-    export TMPDIR=$BATS_TEST_TMPDIR
-    run timeout "${LIMIT:-100}" kvctl launch "$@"
-    found=$(grep -lzs "^KVSTORE_RUN_DIR=$TMPDIR" /proc/[0-9]*/environ || true)
-    assert_equal "processes left: $found" "processes left: "
-    found=$(find "$TMPDIR" -maxdepth 1 -name 'kvctl-*')
-    assert_equal "folders left: $found" "folders left: "
 }
 
 # assert_told RANK SENTENCE: the others were told once each, workers 0 to $1 of which RANK is none.

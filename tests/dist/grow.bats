@@ -2,6 +2,7 @@
 # tests that also lose workers take one, see elastic.bats.
 
 load ../cli/help
+load jobs
 
 setup_file()
 {
@@ -11,18 +12,6 @@ setup_file()
 needs_ulfm()
 {
     kvctl launch --elastic -n 1 -s 1 --dry-run -c 'print 1' >/dev/null 2>&1 || skip "Open MPI has no ULFM here"
-}
-
-# job ARGUMENTS...: runs kvctl launch, whose output is then $output, and looks that it left nothing.
-job()
-{
-    local found
-    export TMPDIR=$BATS_TEST_TMPDIR KVCTL_JOBS=$BATS_TEST_TMPDIR/jobs
-    run timeout 100 kvctl launch "$@"
-    found=$(grep -lzs "^KVSTORE_RUN_DIR=$TMPDIR" /proc/[0-9]*/environ || true)
-    assert_equal "processes left: $found" "processes left: "
-    found=$(find "$TMPDIR" -maxdepth 1 -name 'kvctl-*')
-    assert_equal "folders left: $found" "folders left: "
 }
 
 # Before round $1 worker 0 asks for one worker more, $2 of them; the job has it, or them, when the

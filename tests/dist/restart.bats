@@ -2,22 +2,11 @@
 # bits of one that nothing happened to.
 
 load ../cli/help
+load jobs
 
 setup_file()
 {
     file_needs mpi || true
-}
-
-# job ARGUMENTS...: runs kvctl launch, whose output is then $output, and looks that it left nothing.
-job()
-{
-    local found
-    export TMPDIR=$BATS_TEST_TMPDIR
-    run timeout 100 kvctl launch "$@"
-    found=$(grep -lzs "^KVSTORE_RUN_DIR=$TMPDIR" /proc/[0-9]*/environ || true)
-    assert_equal "processes left: $found" "processes left: "
-    found=$(find "$TMPDIR" -maxdepth 1 -name 'kvctl-*')
-    assert_equal "folders left: $found" "folders left: "
 }
 
 # once ROUND RANK COMMAND: a rank runs a shell command before a round, unless it did it already.
