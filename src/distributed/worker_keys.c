@@ -100,7 +100,7 @@ static bool is_key(const worker *w, const ask_key *k, const slot *s)
     const kv_array *a = s ? s->stored : NULL;
     bool same = !a || (k->dtype == a->dtype && k->storage == a->storage && k->ndim == a->ndim &&
                        memcmp(k->shape, a->shape, a->ndim * sizeof *a->shape) == 0);
-    return same && place_is_valid(&k->place, k->ndim, k->shape, w->how.servers);
+    return same && place_is_valid(&k->place, k->storage, k->ndim, k->shape, w->how.servers);
 }
 
 int64_t worker_know(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
@@ -123,7 +123,7 @@ int64_t worker_know(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
 /* Adds the keys that a call lists, each followed by its place. */
 static int add_keys(worker *w, const char *at, int64_t bytes, kv_err *e)
 {
-    const char *end = at + bytes;
+    const char *end = at ? at + bytes : NULL; /* no bytes: the list has no address */
     while (at < end) {
         kv_key key;
         const ask_key *k = ask_get_key(&at, end, &key);
