@@ -16,6 +16,36 @@
 static ast *statement(parser *p);
 static ast *block(parser *p, uint32_t header);
 
+typedef ast *parse_keyword(parser *p, uint32_t pos);
+static parse_keyword if_statement, for_statement, while_statement, repeat_statement, def_statement,
+    return_statement, break_statement, continue_statement, pass_statement;
+
+/* The words that begin a statement, and what follows each. Those without a parser have a rule of
+ * their own in keyword(). */
+static const struct {
+    const char *word;
+    parse_keyword *parse;
+    const char *rest;
+} keywords[] = {{"if", if_statement, "EXPR { ... } [else { ... }]"},
+                {"for", for_statement, "NAME in EXPR { ... }"},
+                {"while", while_statement, "EXPR { ... }"},
+                {"repeat", repeat_statement, "N STATEMENT | { ... }"},
+                {"def", def_statement, "NAME(A, B) { ... }"},
+                {"updater", NULL, "NAME(PARAM = 0.1) { stored += input }"},
+                {"return", return_statement, ""},
+                {"break", break_statement, ""},
+                {"continue", continue_statement, ""},
+                {"pass", pass_statement, ""},
+                {"elif", NULL, ""},
+                {"else", NULL, ""},
+                {NULL, NULL, NULL}};
+
+const char *statement_keyword(int i, const char **rest)
+{
+    *rest = keywords[i].rest;
+    return keywords[i].word;
+}
+
 /* Hints at the command for a word that other stores and shells have for it. Returns whether it is
  * such a word. */
 static bool hint_other_word(const char *text, size_t n, kv_err *e)
@@ -61,6 +91,8 @@ static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
     suggest near = {.word = parse_intern(p, name, end - pos)};
     for (const command *c = registry.commands; near.word && c->name; c++)
         suggest_add(&near, c->name);
+    for (int i = 0; near.word && keywords[i].word; i++)
+        suggest_add(&near, keywords[i].word);
     suggest_done(&near, p->e);
     kv_err_hint(p->e, "`help` lists the commands");
     return NULL;
@@ -76,8 +108,13 @@ static bool one_more(parser *p, ast_list *list)
 /* header: where the line begins that the block belongs to. */
 static ast *block(parser *p, uint32_t header)
 {
-    return parse_is_sign(p, SIGN1(':')) ? parse_indented(p, header, one_more)
-                                        : parse_braced(p, one_more);
+    if (parse_is_sign(p, SIGN1(':')))
+        return parse_indented(p, header, one_more);
+    bool begins = parse_is_sign(p, SIGN1('{'));
+    ast *node = parse_braced(p, one_more);
+    if (!begins && !p->cursor)
+        kv_err_hint(p->e, "a block is { … }, or lines indented below a `:`");
+    return node;
 }
 
 /* The expression before a block. When the parser recovers from an error in it, the block is read
@@ -92,8 +129,6 @@ static ast *head(parser *p, ast *(*parse)(parser *p, bool angles_redirect))
         expr = parse_node_of(p, AST_NONE, p->last, NULL, 0);
     return expr;
 }
-
-static ast *if_statement(parser *p, uint32_t pos);
 
 /* The `if` of an elif or else if, which nests the tree. */
 static ast *else_if(parser *p, uint32_t pos)
@@ -352,7 +387,10 @@ static ast *command_as_value(parser *p, const ast *node)
     const command *c = command_find(name, strlen(name));
     parse_fail(p, node->pos, node->end, KV_E_SYNTAX, "`%s` is a command, and begins a statement",
                name);
-    if (c->method || command_can_be_called(c))
+    if (c->flags & COMMAND_GIVES)
+        kv_err_hint(p->e, "%s … -> x keeps what it gives; in an expression it is kv.%s(…)", name,
+                    name);
+    else if (c->method || command_can_be_called(c))
         kv_err_hint(p->e, "a store's method gives a value: kv.%s(…)", name);
     return NULL;
 }
@@ -416,22 +454,14 @@ static ast *assignment(parser *p)
 
 static ast *keyword(parser *p, bool *known)
 {
-    static const struct {
-        const char *word;
-        ast *(*parse)(parser *, uint32_t);
-    } words[] = {{"if", if_statement},       {"for", for_statement},
-                 {"while", while_statement}, {"repeat", repeat_statement},
-                 {"def", def_statement},     {"return", return_statement},
-                 {"break", break_statement}, {"continue", continue_statement},
-                 {"pass", pass_statement}};
     token t = *parse_peek(p);
     /* `repeat(a, 2)` is the function; the statement has a blank before its count */
     *known = !(parse_is_word(p, "repeat") && parse_char(p, t.end) == '(');
     if (!*known)
         return NULL;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (parse_accept_word(p, words[i].word))
-            return words[i].parse(p, t.pos);
+    for (int i = 0; keywords[i].word; i++)
+        if (keywords[i].parse && parse_accept_word(p, keywords[i].word))
+            return keywords[i].parse(p, t.pos);
     /* else it is a name: updater = mx.optimizer.get_updater(opt) */
     uint32_t behind = t.end;
     while (lex_is_blank(parse_char(p, behind)))

@@ -314,6 +314,8 @@ TEST(script_parse_control)
     LANG_TREES(cases, script);
 }
 
+#define BLOCK "a block is { … }, or lines indented below a `:`" /* a hint */
+
 TEST(script_parse_errors)
 {
     static const lang_error cases[] = {
@@ -382,14 +384,14 @@ TEST(script_parse_errors)
         {"set-updater {", KV_E_SYNTAX, "1:13-14", "the `{` that opens here is not closed", NULL},
         {"!", KV_E_SYNTAX, "1:2-3", "the text ends where a shell command is needed", NULL},
         /* control */
-        {"if a", KV_E_SYNTAX, "1:5-6", "the text ends where `{` is needed", NULL},
-        {"if a\n{ }", KV_E_SYNTAX, "1:5-6", "the statement ends where `{` is needed", NULL},
+        {"if a", KV_E_SYNTAX, "1:5-6", "the text ends where `{` is needed", BLOCK},
+        {"if a\n{ }", KV_E_SYNTAX, "1:5-6", "the statement ends where `{` is needed", BLOCK},
         {"if { }", KV_E_SYNTAX, "1:4-5", "`{` stands where a value is needed", NULL},
         {"if a {\n b = (1\n", KV_E_SYNTAX, "2:6-7", "the `(` that opens here is not closed", NULL},
         {"if a {\n type\n", KV_E_SYNTAX, "1:6-7", "the `{` that opens here is not closed", NULL},
         {"if a { type } rank", KV_E_SYNTAX, "1:15-19",
          "`rank` stands where the end of the statement is needed", NULL},
-        {"if a { } else b { }", KV_E_SYNTAX, "1:15-16", "`b` stands where `{` is needed", NULL},
+        {"if a { } else b { }", KV_E_SYNTAX, "1:15-16", "`b` stands where `{` is needed", BLOCK},
         {"for 3 in a { }", KV_E_SYNTAX, "1:5-6",
          "`3` stands where the name of a variable is needed", NULL},
         {"for i of a { }", KV_E_SYNTAX, "1:7-9", "`of` stands where `in` is needed", NULL},
