@@ -9,7 +9,7 @@
 #include "syntax/safe.h"
 #include "term/progress.h"
 
-/* What the words say. */
+/* The words of the command, read. */
 typedef struct request {
     words all;      /* patches, and behind them the checkpoint */
     word base;      /* that */

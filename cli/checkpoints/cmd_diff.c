@@ -1,5 +1,5 @@
-/* What differs between two checkpoints: keys that one lacks, other shapes and dtypes, and numbers,
- * the worst first. */
+/* `diff`: the differences between two checkpoints (keys that one lacks, other shapes and dtypes,
+ * and numbers), the worst first. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

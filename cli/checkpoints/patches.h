@@ -1,4 +1,4 @@
-/* What the commands on patches share. */
+/* Helpers of the commands on patches. */
 #ifndef CHECKPOINTS_PATCHES_H
 #define CHECKPOINTS_PATCHES_H
 

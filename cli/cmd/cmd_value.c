@@ -17,7 +17,7 @@
 #include "syntax/read_unit.h"
 #include "run/run.h"
 
-/* What stands between the values that print shows, and behind them. */
+/* The texts between the values that print shows, and behind the last one. */
 typedef struct print_ends {
     value sep, end;
 } print_ends;

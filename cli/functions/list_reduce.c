@@ -75,7 +75,7 @@ int list_sum(function_args *args, value *out, kv_err *e)
     return rc ? rc : value_from_host(out, sum, e);
 }
 
-/* Whether an item has this truth. */
+/* Sets *found if an item has the truth `wanted`. */
 static int find_truth(function_args *args, bool wanted, bool *found, kv_err *e)
 {
     value items;

@@ -1,4 +1,4 @@
-/* What the job and its workers do with entries and answers. */
+/* Entries and answers of a job and its workers. */
 #include "launch/launch_entries.h"
 
 #include <errno.h>

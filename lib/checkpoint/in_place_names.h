@@ -1,5 +1,5 @@
-/* What the files around a change in place are called, who holds them, and what is said when they
- * cannot be had. Private to in_place.c and in_place_recover.c. */
+/* The names and locks of the files around a change in place, and the messages when they cannot
+ * be had. Private to in_place.c and in_place_recover.c. */
 #ifndef CHECKPOINT_IN_PLACE_NAMES_H
 #define CHECKPOINT_IN_PLACE_NAMES_H
 

@@ -19,7 +19,7 @@ typedef struct stat_lanes {
     int64_t zeros;
 } stat_lanes;
 
-/* Whether all of n numbers are finite. */
+/* Returns true if all of n numbers are finite. */
 int stat_finite_f32(const float *x, int64_t n);
 int stat_finite_f64(const double *x, int64_t n);
 

@@ -52,7 +52,7 @@ static layout layout_of(tensor_type t)
 
 /* ---- One piece ------------------------------------------------------------------------------- */
 
-/* What the words of a piece have in common. */
+/* A first look at a piece, by words. */
 typedef struct glance {
     bool nonzero; /* some word is */
     bool special; /* some word is NaN or Inf */

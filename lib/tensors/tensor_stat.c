@@ -11,7 +11,7 @@
 #include "tensors/stat_loops.h"
 #include "tensors/walk.h"
 
-/* What a piece gives, and several of them joined. */
+/* The statistics of a piece, or of several joined. */
 typedef struct part {
     int64_t finite, zeros, nan, inf;
     double low, high;
