@@ -20,7 +20,7 @@
 #include "syntax/file_kind.h"
 #include "syntax/function.h"
 #include "syntax/optimizer_param.h"
-#include "syntax/statement.h"
+#include "syntax/parse_control.h"
 #include "vm/element.h"
 
 /* ---- Rules ---- */
@@ -102,8 +102,7 @@ static const char *parameter_here(const parse_cursor *at)
     return NULL;
 }
 
-/* Values of parameters that mean the same in every function. Returns false when the parameter is
- * none of them. */
+/* Offers values of parameters that mean the same in every function. Returns false for others. */
 static bool offer_parameter(complete_request *r, const char *name)
 {
     static const char *const truths[] = {"true", "false", NULL};

@@ -5,7 +5,7 @@
 
 #include "complete/offer.h"
 #include "syntax/function.h"
-#include "syntax/statement.h"
+#include "syntax/parse_control.h"
 
 /* Adds what follows the n bytes at word, if they are a keyword. */
 static void keyword_hint(const char *word, size_t n, buf *out)

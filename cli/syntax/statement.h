@@ -44,8 +44,8 @@ typedef enum redirect_kind {
     REDIRECT_PIPE      /* | shell text */
 } redirect_kind;
 
-/* The i-th keyword, from 0, and what follows it, "" for nothing; NULL behind the last. */
-const char *statement_keyword(int i, const char **rest);
+/* Parses the next statement; NULL on an error. */
+ast *parse_statement(parser *p);
 
 /* Parses a whole text into an AST_BLOCK of statements; NULL on an error. */
 ast *statement_parse_all(parser *p);
