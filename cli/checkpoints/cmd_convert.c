@@ -1,4 +1,4 @@
-/* Checkpoints into another one: other names, other types, another container, some of the keys. */
+/* `convert`: checkpoints into another one, with other names, types or container, or some keys. */
 #include <string.h>
 
 #include "base/mem.h"

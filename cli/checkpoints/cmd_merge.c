@@ -1,5 +1,5 @@
-/* Checkpoints into another one, by a rule: words, options and keys of the command. merge/merge.h
- * does the work. */
+/* `merge`: checkpoints into another one, by a rule. Words, options and keys of the command are
+ * here; merge/merge.h does the work. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>

@@ -98,9 +98,6 @@ static int patch_words(session *s, const ast *call, rows *table, result *out, kv
 
 int cmd_patch(session *s, const ast *call, result *out, kv_err *e)
 {
-    buf text = {0};
     rows table = patches_table();
-    int code = patch_words(s, call, &table, out, e);
-    return table.n == 0 ? result_text(out, &text, code, e)
-                        : result_table(out, &text, &table, code, e);
+    return patches_end(&table, patch_words(s, call, &table, out, e), out, e);
 }

@@ -26,4 +26,7 @@ int patches_refuse(const patch_misfits *wrong, rows *table, int code, result *ou
 /* The columns of that table. */
 rows patches_table(void);
 
+/* Ends a command with its table, or without a text where the table is empty. */
+int patches_end(rows *table, int code, result *out, kv_err *e);
+
 #endif

@@ -220,7 +220,7 @@ static int over_arrays(session *s, const ast *node, const value *args, value *ou
     return code == KV_OK ? KV_OK : unit_at(s, node, e);
 }
 
-/* One operator over lists or tuples, of which there is at least one, as in Python. */
+/* An operator with a list or tuple on one side at least, as in Python. */
 static int over_sequences(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
     bool first = value_is_sequence(args[0]), alike = args[0].kind == args[1].kind, holds = false;

@@ -125,13 +125,7 @@ static bool is_side_by_side(const session *s, const ast *node, bool *counts)
 static int first_count(session *s, const ast *node, int64_t *first, kv_err *e)
 {
     const ast *given = node->kind == AST_ARG ? node->kid[0] : node;
-    value v;
-    int code = eval(s, given, &v, e);
-    if (code)
-        return code;
-    code = function_int(v, "the start of enumerate()", first, e);
-    value_release(&v);
-    return code ? unit_at(s, given, e) : KV_OK;
+    return eval_int(s, given, "the start of enumerate()", first, e);
 }
 
 /* d.items() and d.values() are walked in the dict itself, for the same reason. */

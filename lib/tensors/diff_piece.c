@@ -279,7 +279,7 @@ static void add_bits(diff_sums *p, const blocks *x)
 
 __extension__ typedef __int128 i128;
 
-/* Of U64, the bits. */
+/* Decodes integers; those of U64 as their bits. */
 static void decode_integers(int64_t *out, tensor_type t, const void *data, int64_t n)
 {
     if (t == TENSOR_U64)
@@ -375,16 +375,6 @@ static void add_numbers(diff_sums *p, diff_lanes *lanes, const diff_options *o, 
                 place_of(x, first_unequal(x->data[0], x->data[1], (x->n * bits + 7) / 8, bits));
     }
     p->unequal += unequal;
-}
-
-static double total(const double *lanes)
-{
-    double x[DIFF_LANES];
-    memcpy(x, lanes, sizeof x);
-    for (int half = DIFF_LANES / 2; half > 0; half /= 2)
-        for (int j = 0; j < half; j++)
-            x[j] += x[j + half];
-    return x[0];
 }
 
 /* ---- Words ----------------------------------------------------------------------------------- */
@@ -514,10 +504,10 @@ void diff_piece(diff_sums *p, const diff_options *o, const tensor_type *t, const
         add_block(&c);
     }
     add_waiting(&c);
-    p->differences += total(c.lanes.differences);
-    p->a += total(c.lanes.a);
-    p->b += total(c.lanes.b);
-    p->product += total(c.lanes.product);
+    p->differences += stat_total(c.lanes.differences);
+    p->a += stat_total(c.lanes.a);
+    p->b += stat_total(c.lanes.b);
+    p->product += stat_total(c.lanes.product);
 }
 
 bool diff_same_bytes(const tensor_type *t, const walk_piece *p)

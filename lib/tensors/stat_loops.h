@@ -43,6 +43,9 @@ void stat_add_bf16(stat_lanes *s, const void *codes, int64_t n, double near);
 void stat_add_f32(stat_lanes *s, const float *x, int64_t n, double near);
 void stat_add_f64(stat_lanes *s, const double *x, int64_t n, double near, double scale);
 
+/* The lanes as one sum, in a fixed order. */
+double stat_total(const double lanes[STAT_LANES]);
+
 /* The least and the largest of n >= 1 integers. */
 void stat_range_i64(int64_t *lowest, int64_t *highest, const int64_t *x, int64_t n);
 void stat_range_u64(uint64_t *lowest, uint64_t *highest, const uint64_t *x, int64_t n);

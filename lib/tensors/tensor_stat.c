@@ -139,21 +139,10 @@ static bool add_bf16(adding *a, const void *codes, int64_t n)
     return true;
 }
 
-/* The lanes as one sum, in a fixed order. */
-static double total(const double *lanes)
-{
-    double x[STAT_LANES];
-    memcpy(x, lanes, sizeof x);
-    for (int half = STAT_LANES / 2; half > 0; half /= 2)
-        for (int j = 0; j < half; j++)
-            x[j] += x[j + half];
-    return x[0];
-}
-
 static void end_piece(adding *a)
 {
     part *p = &a->p;
-    double n = (double)p->finite, sum = total(a->lanes.sum);
+    double n = (double)p->finite, sum = stat_total(a->lanes.sum);
     p->zeros = a->lanes.zeros;
     p->low = a->lanes.lowest;
     p->high = a->lanes.highest;
@@ -162,7 +151,7 @@ static void end_piece(adding *a)
     p->near = a->near * a->scale;
     p->sum = p->near * n + sum; /* exact for small integers, as the sum of deviations is */
     p->rest = sum / n;
-    p->squares = total(a->lanes.squares) - sum * (sum / n);
+    p->squares = stat_total(a->lanes.squares) - sum * (sum / n);
     if (p->squares < 0)
         p->squares = 0;
 }

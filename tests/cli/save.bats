@@ -116,7 +116,7 @@ END
     done <<'END'
 save s.kvs|3|error[value]: the store holds no keys
 init 3 1; commit --disk; save w.kvs|2|"w.kvs" is the file of -s
-init 4 1; save -|2|a store stands in a file, not in stdout
+init 4 1; save -|2|a store stands in a file, not in a stream
 init 4 1; save no/s.kvs|5|cannot write "no/s.kvs"
 create --name b; commit --disk|3|"w.kvs" keeps the store kv, and b is in use
 END

@@ -1,5 +1,5 @@
-/* Folders with files of a few bytes, and all arrays of a checkpoint, for the tests of the readers of
- * checkpoints. */
+/* For the tests of the readers of checkpoints: folders with files of a few bytes, and all arrays of
+ * a checkpoint. */
 #ifndef UNIT_TEST_CHECKPOINT_H
 #define UNIT_TEST_CHECKPOINT_H
 
