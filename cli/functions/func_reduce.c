@@ -42,7 +42,7 @@ static int reduce_as(function_args *args, kv_array *a, reduce_op op, value *out,
     return function_give(out, made, rc, e);
 }
 
-/* The same of the first argument, which dtype= converts first. */
+/* The same for the first argument, which dtype= converts first. */
 static int reduce(function_args *args, reduce_op op, value *out, kv_err *e)
 {
     value dtype = argument(args, "dtype");
@@ -157,8 +157,8 @@ int func_norm(function_args *args, value *out, kv_err *e)
     return rc;
 }
 
-/* Of one array a reduction; of lists and numbers what Python gives. Of several arrays the largest
- * is taken element by element, which is arithmetic and does not come here. */
+/* One array: a reduction. Lists and numbers: as in Python. Several arrays are compared element
+ * by element, which is arithmetic and does not come here. */
 static int extreme(function_args *args, reduce_op op, value *out, kv_err *e)
 {
     if (list_is_plain(args))

@@ -1,4 +1,5 @@
-/* Where Python and NumPy give one name two meanings, as max of a list of lists, there is none. */
+/* A call that means one thing in Python and another in NumPy, such as max of a list of lists, is
+ * refused. */
 #include "functions/list_reduce.h"
 
 #include <string.h>

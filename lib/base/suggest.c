@@ -61,7 +61,8 @@ static char lower(char c)
 static bool abbreviates(const char *word, const char *name)
 {
     size_t n = strlen(word), whole = strlen(name), first = 0, initials = 0;
-    bool last = whole > n && joins_words(name[whole - n - 1]) && strcmp(name + whole - n, word) == 0;
+    bool last = whole > n && joins_words(name[whole - n - 1]) &&
+                strcmp(name + whole - n, word) == 0;
     bool in_initials = true;
     while (first < n && (lower(word[first]) == lower(name[first]) ||
                          (joins_words(word[first]) && joins_words(name[first]))))

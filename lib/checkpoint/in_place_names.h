@@ -43,7 +43,7 @@ typedef enum lock_result {
     NO_LOCKS   /* the file system has none, or none for a file that is open for reading only */
 } lock_result;
 
-/* Of the journal, and of the file (F_RDLCK, F_WRLCK, F_UNLCK). */
+/* Lock the journal, or the file (F_RDLCK, F_WRLCK, F_UNLCK). */
 lock_result in_place_lock_whole(int fd);
 lock_result in_place_lock_file(int fd, short kind);
 

@@ -163,7 +163,7 @@ bool parse_expect(parser *p, uint32_t sign, const char *why);
 enum { PARSE_PLAIN = -1, PARSE_NO_ASSIGN = -2 };
 int parse_assign_op(parser *p);
 
-/* Of a statement: NEWLINE, END or }. */
+/* Returns true at the end of a statement: NEWLINE, END or }. */
 static inline bool parse_at_end(parser *p)
 {
     const token *t = parse_peek(p);

@@ -16,7 +16,7 @@ typedef struct visit {
     int64_t at[2]; /* the numbers of the tensors in a and b; -1: not in this visit */
 } visit;
 
-/* Of the keys of the patch. */
+/* A key of the patch: its tensors in A and B, and their hashes. */
 typedef struct pair {
     int64_t at[2]; /* -1: there is none */
     int64_t changes;
