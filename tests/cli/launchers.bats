@@ -41,6 +41,13 @@ root()
     assert_output "KVSTORE_SERVERS=2 KVCTL_ENV_a_A=1 KVCTL_ENV_w_B=2 KVCTL_ENV_s_C=3 mpirun $(root)--bind-to none --mca plm rsh --mca plm_rsh_agent '$self launch-ssh ssh -x -o BatchMode=yes -o ConnectTimeout=11' --enable-recovery --map-by node $ssh -x KVCTL_ENV_w_B -n 4 $self launch-rank train.kv one : $ssh -x KVCTL_ENV_s_C -n 2 $self launch-rank serve"
 }
 
+@test "launchers: a host instead of a file of hosts gets a hint" {
+    : >train.kv
+    run kvctl launch -n 2 -H localhost --dry-run train.kv
+    assert_failure 5
+    assert_line --partial '-H takes a file with a host in each line'
+}
+
 @test "launchers: hosts without slots take turns; a port, and a folder to copy" {
     prepare
     printf 'n1:2222\nn2:2222 # slow\nn3:2222\n' >hosts
