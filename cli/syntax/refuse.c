@@ -79,7 +79,7 @@ bool refuse_import(parser *p)
     parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "there is no module `%s`", name);
     const char *file = p->lx.src->name, *dot = file ? strrchr(file, '.') : NULL;
     if (dot && strcmp(dot, ".py") == 0)
-        kv_err_hint(p->e, "python3 runs a program of Python, kvctl launch --python one on each rank");
+        kv_err_hint(p->e, "python3 runs a program of Python; kvctl launch --python, one a rank");
     for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
         if (strcmp(modules[i].word, name) == 0)
             kv_err_hint(p->e, "%s", modules[i].hint);
