@@ -22,7 +22,7 @@
 #include "syntax/optimizer_param.h"
 #include "syntax/safe.h"
 #include "syntax/statement.h"
-#include "tensors/convert.h"
+#include "tensors/conversion.h"
 #include "term/progress.h"
 #include "vm/rule.h"
 
@@ -406,7 +406,7 @@ static int merge_all(merging *m, kv_err *e)
         names[i] = m->params.opts[i].name;
         texts[i] = m->params.opts[i].value;
     }
-    if (convert_metadata(&m->texts, &m->ntexts, from, 1,
+    if (conversion_metadata(&m->texts, &m->ntexts, from, 1,
                          command_option_of(m->call, "drop-metadata") != NULL, m->metadata.items,
                          m->metadata.n, e))
         return e->code;

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "tensors/diff_piece.h"
-#include "tensors/gather.h"
+#include "tensors/walk_results.h"
 #include "tensors/walk.h"
 
 typedef struct diffs {
@@ -17,7 +17,7 @@ typedef struct diffs {
     atomic_bool *found; /* of each pair, with brief: it differs */
     bool *partly;       /* of each pair: it differs and has equal pieces */
     diff_sums *sums;         /* of each pair: those so far */
-    gather *parts;
+    walk_results *parts;
 } diffs;
 
 /* ---- Pieces ---------------------------------------------------------------------------------- */
@@ -41,7 +41,7 @@ static int add_piece(void *arg, const walk_piece *piece, int worker, kv_err *e)
         diff_piece(&p, d->o, t, piece);
     if (d->o->brief && p.unequal)
         atomic_store_explicit(&d->found[piece->tensor], true, memory_order_relaxed);
-    return d->o->brief ? KV_OK : gather_put(d->parts, piece, a->elements, &p, e);
+    return d->o->brief ? KV_OK : walk_results_put(d->parts, piece, a->elements, &p, e);
 }
 
 /* Equal pieces of keys that differ: only their sums are missing. */
@@ -54,7 +54,7 @@ static int add_same(void *arg, const walk_piece *piece, int worker, kv_err *e)
     (void)worker;
     if (diff_same_bytes(t, piece))
         diff_piece(&p, d->o, t, piece);
-    return gather_put(d->parts, piece, a->elements, &p, e);
+    return walk_results_put(d->parts, piece, a->elements, &p, e);
 }
 
 /* The parts of a key, in order. A second walk adds to what the first one found. */
@@ -109,7 +109,7 @@ static int walk_pairs(diffs *d, int64_t n, bool again,
         tensors[i].at[1] = take ? d->pairs[i].b : -1;
     }
     if (code == KV_OK)
-        code = gather_new(&d->parts, n, sizeof(diff_sums), end_tensor, d, e);
+        code = walk_results_new(&d->parts, n, sizeof(diff_sums), end_tensor, d, e);
     if (code == KV_OK) {
         const walk w = {.inputs = d->inputs,
                         .ninputs = 2,
@@ -121,7 +121,7 @@ static int walk_pairs(diffs *d, int64_t n, bool again,
                         .progress_arg = arg};
         code = walk_run(&w, e);
     }
-    gather_free(d->parts);
+    walk_results_free(d->parts);
     d->parts = NULL;
     mem_free(tensors);
     return code;

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "checkpoint/tensor_codec.h"
-#include "tensors/gather.h"
+#include "tensors/walk_results.h"
 #include "tensors/stat_loops.h"
 #include "tensors/walk.h"
 
@@ -27,7 +27,7 @@ typedef struct stats {
     const int64_t *tensors;
     const double *scale; /* of each tensor, a power of 2; NULL: 1 */
     tensor_stat *out;
-    gather *parts;
+    walk_results *parts;
 } stats;
 
 /* A piece while it is added up. */
@@ -213,7 +213,7 @@ static int add_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
         add_data(&a, t->type, (const char *)p->data[0] + tensor_type_bytes(t->type, i), n, i == 0);
     }
     end_piece(&a);
-    return gather_put(s->parts, p, t->elements, &a.p, e);
+    return walk_results_put(s->parts, p, t->elements, &a.p, e);
 }
 
 /* ---- A tensor -------------------------------------------------------------------------------- */
@@ -316,7 +316,7 @@ static int walk_some(stats *s, int64_t n, void (*progress)(void *arg, int64_t do
         tensors[i].at[0] = can ? s->tensors[i] : -1;
     }
     if (code == KV_OK)
-        code = gather_new(&s->parts, n, sizeof(part), end_tensor, s, e);
+        code = walk_results_new(&s->parts, n, sizeof(part), end_tensor, s, e);
     if (code == KV_OK) {
         const walk w = {.inputs = &s->c,
                         .ninputs = 1,
@@ -328,7 +328,7 @@ static int walk_some(stats *s, int64_t n, void (*progress)(void *arg, int64_t do
                         .progress_arg = arg};
         code = walk_run(&w, e);
     }
-    gather_free(s->parts);
+    walk_results_free(s->parts);
     s->parts = NULL;
     mem_free(tensors);
     return code;
