@@ -350,7 +350,7 @@ static int check_patterns(merging *m, kv_err *e)
         }
         if (looks_like_path(w->text) && !strpbrk(w->text, "*?["))
             return no_file(m, w, e);
-        choose_check(m->s, &m->chosen, e);
+        unit_err(m->s, w->at, e, KV_E_KEY, "no name matches \"%s\"", w->text);
         return strpbrk(w->text, "*?[") ? e->code
                                        : kv_err_hint(e, "there is no file of this name, either");
     }
