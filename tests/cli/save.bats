@@ -160,15 +160,15 @@ assert 1 == 2'
 @test "save: no change of several processes that commit is lost" {
     local p
     kvctl -s w.kvs -c 'init 3 1; set-updater { stored += input }'
-    for p in 1 2 3 4; do
-        (for _ in {1..4}; do
+    for p in {1..8}; do
+        (for _ in {1..8}; do
             kvctl -s w.kvs -c 'repeat 3 { push 3 1; commit --disk }' || touch failed
         done) 3>&- &
     done
     wait
     assert [ ! -e failed ]
     run kvctl -s w.kvs -c 'pull 3'
-    assert_output 49.0
+    assert_output 193.0
 }
 
 @test "save: kill -9 at any moment leaves the old file or the new one" {
