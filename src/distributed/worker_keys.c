@@ -13,9 +13,9 @@
 #include "distributed/server_ranks.h"
 #include "distributed/types.h"
 
-/* Keys of a call that every worker makes, at most. The coordinator keeps such calls while they wait,
- * and their replies until they are sent, for all workers at once: what it keeps of a worker must not
- * grow with the keys. A call of so many is about 300 KB. */
+/* Keys of a call that every worker makes, at most. The coordinator keeps such calls while they
+ * wait, and their replies until they are sent, for all workers at once: what it keeps of a worker
+ * must not grow with the keys. A call of so many is about 300 KB. */
 enum { KEYS_TOGETHER = 1024 };
 
 /* ---- Calls ---- */
