@@ -32,7 +32,9 @@ static void add_mpirun(launch_command *c, const launch_options *o, const launch_
         if (self && !strchr(self, ' '))
             buf_printf(&agent, "%s launch-ssh ", self);
         hosts_ssh(h, o, &agent);
-        launch_add_filled(c, "--mca plm rsh --mca plm_rsh_agent {agent}",
+        /* Within a job of a queue too. What is left is called rsh in 4.1 and ssh in 5.0, which both
+         * read the agent. */
+        launch_add_filled(c, "--mca plm ^slurm,tm,lsf,alps,pals --mca plm_rsh_agent {agent}",
                           (launch_hole[]){{"agent", buf_text(&agent)}, {NULL, NULL}});
         buf_release(&agent);
     }

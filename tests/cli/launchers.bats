@@ -38,7 +38,7 @@ root()
     run kvctl launch -n 4 -s 2 -H hosts --env A=1 --env-worker B:2 --env-server C=3 --dry-run train.kv one
     assert_success
     local ssh="--host n1:4,n2:2 -x KVSTORE_SERVERS -x KVCTL_ENV_a_A" self=$build/kvctl
-    assert_output "KVSTORE_SERVERS=2 KVCTL_ENV_a_A=1 KVCTL_ENV_w_B=2 KVCTL_ENV_s_C=3 mpirun $(root)--mca osc '^ucx' --bind-to none --mca plm rsh --mca plm_rsh_agent '$self launch-ssh ssh -x -o BatchMode=yes -o ConnectTimeout=11' --enable-recovery --map-by node $ssh -x KVCTL_ENV_w_B -n 4 $self launch-rank train.kv one : $ssh -x KVCTL_ENV_s_C -n 2 $self launch-rank serve"
+    assert_output "KVSTORE_SERVERS=2 KVCTL_ENV_a_A=1 KVCTL_ENV_w_B=2 KVCTL_ENV_s_C=3 mpirun $(root)--mca osc '^ucx' --bind-to none --mca plm '^slurm,tm,lsf,alps,pals' --mca plm_rsh_agent '$self launch-ssh ssh -x -o BatchMode=yes -o ConnectTimeout=11' --enable-recovery --map-by node $ssh -x KVCTL_ENV_w_B -n 4 $self launch-rank train.kv one : $ssh -x KVCTL_ENV_s_C -n 2 $self launch-rank serve"
 }
 
 @test "launchers: hosts without slots take turns; a port, and a folder to copy" {
