@@ -268,8 +268,7 @@ static int ask_keys(worker *w, const kv_key *keys, int64_t n, bool any, kv_err *
     return rc;
 }
 
-/* Asks for keys that the first worker makes; any: or another worker, by a push. Where one of them
- * is refused, this rank may know some of the others. */
+/* Asks for keys that the first worker makes; any: or another worker, by a push. */
 int worker_ask_keys(worker *w, const kv_key *keys, int64_t n, bool any, kv_err *e)
 {
     int rc = KV_OK;
