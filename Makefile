@@ -268,7 +268,7 @@ $(tool_obj): ALL_CFLAGS += -fvisibility=hidden
 archives  = $(foreach l,csv $(zlib) $(xxhash) $(zstd),$(or $(filter /%,$(shell $(CC) -print-file-name=lib$(l).a)),-l$(l)))
 # Fewer bytes for what the linker adds the program's address to, where the C library knows that form.
 relative  = $(if $(shell grep -qs GLIBC_ABI_DT_RELR "$$($(CC) -print-file-name=libc.so.6)" && echo 1),-Wl$(comma)-z$(comma)pack-relative-relocs)
-link_tool = $(CC) $(ALL_CFLAGS) $(PIE) $(LDFLAGS) $(relative) -rdynamic -Wl,-soname,$(SONAME) -Wl,--exclude-libs,ALL -o $@ \
+link_tool = $(CC) $(ALL_CFLAGS) $(PIE) $(LDFLAGS) $(relative) -rdynamic -Wl,-soname,$(SONAME) -Wl,--exclude-libs,ALL -Wl,--as-needed -o $@ \
             $(filter %.o,$^) $(1) $(LDLIBS_CLI) $(LDLIBS_LIB)
 $(BUILD)/kvctl: $(tool_obj) $(lib_obj)
 	$(call say,LD)$(call link_tool,$(archives))
