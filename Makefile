@@ -188,6 +188,9 @@ $(BUILD)/lib/checkpoint/inflate.o: ALL_CFLAGS += $(if $(zlib),-DHAVE_ZLIB)
 $(BUILD)/lib/checkpoint/digest.o: ALL_CFLAGS += $(if $(xxhash),-DHAVE_XXHASH) $(if $(crypto),-DHAVE_CRYPTO)
 $(BUILD)/lib/patch/patch_zstd.o: ALL_CFLAGS += $(if $(zstd),-DHAVE_ZSTD)
 
+# The name that plugins ask for, and the folder of Debian's libraries below /usr/lib.
+$(BUILD)/src/plugin.o: ALL_CFLAGS += -DLIBRARY='"$(SONAME)"' -DMULTIARCH='"$(shell $(CC) -print-multiarch 2>/dev/null)"'
+
 $(BUILD)/cli/term/line.o: ALL_CFLAGS += $(if $(have_readline),-DHAVE_READLINE)
 
 # The loops over elements are written for the vectoriser, which works from -O3 on and may assume that
@@ -258,15 +261,21 @@ $(BUILD)/$(SONAME): $(lib_obj)
 $(BUILD)/libkvstore.so: $(BUILD)/$(SONAME)
 	@ln -sf $(SONAME) $@
 
-# kvctl finds the library beside itself, and in ../lib once both are installed.
-link_tool = $(CC) $(ALL_CFLAGS) $(PIE) $(LDFLAGS) -o $@ $(tool_obj) -L$(BUILD) -lkvstore $(1) $(LDLIBS_CLI) $(LDLIBS_LIB)
-$(BUILD)/kvctl: $(tool_obj) $(BUILD)/libkvstore.so
-	$(call say,LD)$(call link_tool,-Wl$(comma)-rpath$(comma)'$$ORIGIN:$$ORIGIN/../lib')
+# kvctl holds the library and has its name, so that a plugin which asks for the library gets this one: when kvctl
+# starts, no function is looked up between the two. A package takes the libraries that have archives from other
+# packages, which may be updated alone.
+$(tool_obj): ALL_CFLAGS += -fvisibility=hidden
+archives  = $(foreach l,csv $(zlib) $(xxhash) $(zstd),$(or $(filter /%,$(shell $(CC) -print-file-name=lib$(l).a)),-l$(l)))
+# Fewer bytes for what the linker adds the program's address to, where the C library knows that form.
+relative  = $(if $(shell grep -qs GLIBC_ABI_DT_RELR "$$($(CC) -print-file-name=libc.so.6)" && echo 1),-Wl$(comma)-z$(comma)pack-relative-relocs)
+link_tool = $(CC) $(ALL_CFLAGS) $(PIE) $(LDFLAGS) $(relative) -rdynamic -Wl,-soname,$(SONAME) -Wl,--exclude-libs,ALL -Wl,--as-needed -o $@ \
+            $(filter %.o,$^) $(1) $(LDLIBS_CLI) $(LDLIBS_LIB)
+$(BUILD)/kvctl: $(tool_obj) $(lib_obj)
+	$(call say,LD)$(call link_tool,$(archives))
 
-# In a package the library lies where the system looks.
-$(BUILD)/packaged/kvctl: $(tool_obj) $(BUILD)/libkvstore.so
+$(BUILD)/packaged/kvctl: $(tool_obj) $(lib_obj)
 	@mkdir -p $(@D)
-	$(call say,LD)$(call link_tool,)
+	$(call say,LD)$(call link_tool)
 
 # The plugin of several machines. Only one of its files names MPI.
 $(BUILD)/src/distributed/mpi.o: ALL_CFLAGS += $(shell mpicc --showme:compile 2>/dev/null)

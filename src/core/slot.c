@@ -10,15 +10,6 @@
 #include "base/utf8.h"
 #include "core/slot_state.h"
 
-int64_t slot_find(const slot_table *t, const kv_key *key, int64_t guess)
-{
-    for (int64_t i = guess; i >= guess - 1; i--) {
-        if (i >= 0 && i < t->n && map_same_key(&t->items[i].key, key))
-            return i;
-    }
-    return map_get(&t->index, *key);
-}
-
 int slot_check_kind(const slot_table *t, const kv_key *key, kv_err *e)
 {
     char text[SLOT_KEY_TEXT];
