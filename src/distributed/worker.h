@@ -14,6 +14,7 @@
 typedef struct worker_key {
     place place;
     int64_t pushes, pulls;
+    kv_dtype dtype;
     bool inited;        /* by this rank's own call */
 } worker_key;
 
@@ -31,6 +32,8 @@ typedef struct worker {
     job_checkpoint checkpoint;
     int64_t ahead;   /* bytes that it may push ahead of the others, see backpressure.h */
     int64_t pushing; /* bytes of pushes that have not ended; atomic */
+    struct request *spares; /* blocks of requests that have ended (request_memory.c) */
+    int nspares;
 } worker;
 
 /* *out becomes an array like the one that the servers keep for a slot, row_sparse ones with their
