@@ -2,9 +2,9 @@
  * answered. It has an item for each key, a chunk for each part of these, and a send queue for each
  * server.
  *
- * request_memory.c makes requests; request.c starts, sends and ends them. request_push.c has pushes, request_pull.c
- * pulls, request_sum.c the sums of the types that keep nothing. request_gpu.c copies from and to
- * GPUs, request_direct.c lets MPI read the memory of GPUs.
+ * request_memory.c makes requests; request.c starts, sends and ends them. request_push.c has
+ * pushes, request_pull.c pulls, request_sum.c the sums of the types that keep nothing.
+ * request_gpu.c copies from and to GPUs, request_direct.c lets MPI read the memory of GPUs.
  */
 #ifndef DISTRIBUTED_REQUEST_H
 #define DISTRIBUTED_REQUEST_H
@@ -92,7 +92,7 @@ typedef struct request {
     push_codes codes;
     uint64_t token;
     bool usual;           /* its block has room for REQUEST_PAIRS, and is used again */
-    struct request *next; /* of those under way, or of the spares */
+    struct request *next; /* of those under way */
     kv_err error;
     int32_t priority;
     int64_t begun; /* for a profile: when its turn came */

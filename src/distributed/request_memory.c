@@ -6,18 +6,12 @@
  * ones are made. A call reserves all of its blocks before its first request begins, because it must
  * not fail half-way; memory that is reserved but never written costs little.
  */
-#include <pthread.h>
 #include <string.h>
 
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "distributed/request.h"
 #include "engine/trace.h"
-
-enum { MOST_SPARES = 8 };
-
-/* Covers the spares of all workers: requests end on the thread that drives. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* The lengths of the lists of a request. */
 typedef struct room {
@@ -80,13 +74,9 @@ static request *reserve(worker *w, room x, kv_err *e)
 
 static request *take_spare(worker *w)
 {
-    pthread_mutex_lock(&lock);
-    request *rq = w->spares;
-    if (rq) {
-        w->spares = rq->next;
-        w->nspares--;
-    }
-    pthread_mutex_unlock(&lock);
+    request *rq = NULL;
+    for (int i = 0; i < WORKER_SPARES && !rq; i++)
+        rq = __atomic_exchange_n(&w->spares[i], NULL, __ATOMIC_ACQUIRE);
     return rq;
 }
 
@@ -106,17 +96,13 @@ static request *warm(request *rq)
 
 void request_release_memory(request *rq)
 {
-    worker *w = rq->w;
-    pthread_mutex_lock(&lock);
-    bool keeps = rq->usual && w->nspares < MOST_SPARES;
-    if (keeps) {
-        rq->next = w->spares;
-        w->spares = rq;
-        w->nspares++;
+    for (int i = 0; i < WORKER_SPARES && rq->usual; i++) {
+        request *none = NULL;
+        if (__atomic_compare_exchange_n(&rq->w->spares[i], &none, rq, false, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED))
+            return;
     }
-    pthread_mutex_unlock(&lock);
-    if (!keeps)
-        mem_free(rq);
+    mem_free(rq);
 }
 
 void request_free_spares(worker *w)
@@ -209,7 +195,9 @@ request *request_next(request_list *l, const kv_call *how)
 
 void request_release_list(request_list *l)
 {
-    while (l->at < l->n)
-        request_free(l->items[l->at++]);
+    for (; l->at < l->n; l->at++) {
+        mem_free(l->items[l->at]->op.trace);
+        mem_free(l->items[l->at]);
+    }
     mem_free(l->items);
 }

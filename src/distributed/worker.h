@@ -18,6 +18,8 @@ typedef struct worker_key {
     bool inited;        /* by this rank's own call */
 } worker_key;
 
+enum { WORKER_SPARES = 8 };
+
 typedef struct worker {
     kv *store;
     int number; /* of the store in every process */
@@ -32,8 +34,8 @@ typedef struct worker {
     job_checkpoint checkpoint;
     int64_t ahead;   /* bytes that it may push ahead of the others, see backpressure.h */
     int64_t pushing; /* bytes of pushes that have not ended; atomic */
-    struct request *spares; /* blocks of requests that have ended (request_memory.c) */
-    int nspares;
+    struct request *spares[WORKER_SPARES]; /* blocks of requests that have ended, or NULL; atomic
+                                              (request_memory.c) */
 } worker;
 
 /* *out becomes an array like the one that the servers keep for a slot, row_sparse ones with their
