@@ -497,14 +497,12 @@ static bool progress(void)
     return any;
 }
 
-/* For threads that wait: drives if no other thread does. The net's thread leaves the driving to it:
- * a thread that takes the record that it waits for goes on at once, and one that sleeps must first
- * get a processor, of which there may be none while its own net and a server work. */
+/* For threads that wait: drives if no other thread does. */
 static bool drive(void)
 {
     bool any = false;
-    __atomic_store_n(&net.driven_us, net_now_us(), __ATOMIC_RELAXED);
     if (pthread_mutex_trylock(&net.drive) == 0) {
+        __atomic_store_n(&net.driven_us, net_now_us(), __ATOMIC_RELAXED);
         any = progress();
         pthread_mutex_unlock(&net.drive);
     }
