@@ -200,4 +200,5 @@ void request_release_list(request_list *l)
         mem_free(l->items[l->at]);
     }
     mem_free(l->items);
+    *l = (request_list){0};
 }

@@ -291,8 +291,8 @@ static int check_push(worker *w, const kv_pairs *values, int64_t *numbers, bool 
 }
 
 /* Makes one request of all pairs: their values are coded, or summed first, or an updater has a host
- * step for each. */
-static int push_whole(worker *w, const kv_pairs *values, const int64_t *numbers,
+ * step for each. It only needs to be submitted then. */
+static int make_whole(request **out, worker *w, const kv_pairs *values, const int64_t *numbers,
                       const request_pair *r, const kv_call *how, kv_err *e)
 {
     request *rq = NULL;
@@ -322,10 +322,9 @@ static int push_whole(worker *w, const kv_pairs *values, const int64_t *numbers,
     for (int64_t i = 0; steps && i < rq->nitems; i++)
         optimizer_release_step(&steps[i]);
     mem_free(steps);
-    if (!rc)
-        request_submit(rq, &w->store->calls.group);
-    else if (rq)
+    if (rc && rq)
         request_free(rq);
+    *out = rc ? NULL : rq;
     return rc;
 }
 
@@ -338,42 +337,47 @@ static bool is_apart(const int64_t *numbers, const request_pair *r, int64_t n)
     return apart;
 }
 
-/* Pushes arrays as they are: the first requests are on their way while the last ones are made. The
- * worker waits for its turn once, as for one request. */
-static int push_plain(worker *w, const kv_pairs *values, const int64_t *numbers,
-                      const request_pair *r, const kv_call *how, kv_err *e)
+/* Reserves requests of arrays that are sent as they are. The worker waits for its turn once, as for
+ * one request. */
+static int begin_plain(request_list *l, worker *w, const int64_t *numbers, const request_pair *r,
+                       int64_t n, kv_err *e)
 {
-    request_list l;
-    int64_t n = values->n, bytes = 0;
-    int rc = request_reserve(&l, w, numbers, r, n, n > REQUEST_PAIRS ? PUSHED_TOGETHER : INT64_MAX,
+    int64_t bytes = 0;
+    int rc = request_reserve(l, w, numbers, r, n, n > REQUEST_PAIRS ? PUSHED_TOGETHER : INT64_MAX,
                              e);
-    if (rc)
-        return rc;
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n && !rc; i++)
         bytes += w->keys[numbers[i]].place.size * kv_dtype_bytes(w->keys[numbers[i]].dtype);
-    backpressure_wait(w, bytes);
-    for (request *rq; (rq = request_next(&l, how));) {
-        rq->plain = true;
-        rq->name = "push";
-        rq->step = send_elements;
-        for (int64_t i = 0; i < rq->nitems; i++) {
-            rq->items[i].source = values->arrays[l.from[i].i];
-            rq->items[i].held = true;
-            array_hold(rq->items[i].source);
-        }
-        request_lay_out(rq);
-        request_count_bytes(rq, request_bytes(rq));
-        commit_push(rq, NULL, NULL);
-        request_submit(rq, &w->store->calls.group);
+    if (!rc)
+        backpressure_wait(w, bytes);
+    return rc;
+}
+
+/* Makes the next of them, which only needs to be submitted then; NULL: that was all. */
+static request *next_plain(request_list *l, const kv_pairs *values, const kv_call *how)
+{
+    request *rq = request_next(l, how);
+    if (!rq)
+        return NULL;
+    rq->plain = true;
+    rq->name = "push";
+    rq->step = send_elements;
+    for (int64_t i = 0; i < rq->nitems; i++) {
+        rq->items[i].source = values->arrays[l->from[i].i];
+        rq->items[i].held = true;
+        array_hold(rq->items[i].source);
     }
-    request_release_list(&l);
-    return KV_OK;
+    request_lay_out(rq);
+    request_count_bytes(rq, request_bytes(rq));
+    commit_push(rq, NULL, NULL);
+    return rq;
 }
 
 int worker_push(void *self, const kv_pairs *values, const kv_call *how, kv_err *e)
 {
     worker *w = self;
+    request_list l = {0};
     request_pair *r = NULL;
+    request *rq = NULL;
     bool plain = false;
     if (alive_is_lost(e))
         return KV_E_PEER;
@@ -386,9 +390,14 @@ int worker_push(void *self, const kv_pairs *values, const kv_call *how, kv_err *
         rc = request_sort(w, numbers, n, &r, e);
     if (!rc) {
         plain &= !has_host_steps(w) && is_apart(numbers, r, n);
-        rc = plain ? push_plain(w, values, numbers, r, how, e)
-                   : push_whole(w, values, numbers, r, how, e);
+        rc = plain ? begin_plain(&l, w, numbers, r, n, e)
+                   : make_whole(&rq, w, values, numbers, r, how, e);
     }
+    while (!rc && (rq || (rq = next_plain(&l, values, how)))) {
+        request_submit(rq, &w->store->calls.group);
+        rq = NULL;
+    }
+    request_release_list(&l);
     mem_free(r);
     mem_free(numbers);
     return rc;

@@ -641,7 +641,10 @@ TEST(requests_lack_memory)
 
 /* ---- Calls of many parts ---- */
 
-enum { MANY = MOST_PARTS, TOGETHER = 512 / MANY /* keys of so many parts that one request takes */ };
+enum {
+    MANY = MOST_PARTS,
+    TOGETHER = 512 / MANY /* keys of so many parts that one request takes */
+};
 
 static kv_key many_keys[KEYS];
 static kv_array *many[KEYS];
