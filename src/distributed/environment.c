@@ -11,6 +11,7 @@
 static struct {
     bool is_read;
     const char *values[ENV_VARIABLES];
+    int counts[ENV_VARIABLES]; /* parsed once: every request asks for the number of servers */
 } here;
 
 void environment_read(void)
@@ -20,14 +21,21 @@ void environment_read(void)
         VARIABLES(VARIABLE_NAME)
 #undef VARIABLE_NAME
     };
-    for (int i = 0; i < ENV_VARIABLES && !here.is_read; i++)
+    for (int i = 0; i < ENV_VARIABLES && !here.is_read; i++) {
         here.values[i] = getenv(names[i]);
+        here.counts[i] = here.values[i] ? atoi(here.values[i]) : 0;
+    }
     here.is_read = true;
 }
 
 const char *environment(variable v)
 {
     return here.values[v];
+}
+
+int environment_count(variable v)
+{
+    return here.counts[v];
 }
 
 double environment_number(variable v, double otherwise)

@@ -32,6 +32,9 @@ void environment_read(void);
 /* A value, or NULL. */
 const char *environment(variable v);
 
+/* The whole number that a value begins with; 0: there is none. */
+int environment_count(variable v);
+
 /* The number that the variable holds, or the default where it holds none. */
 double environment_number(variable v, double otherwise);
 

@@ -234,8 +234,7 @@ typedef struct near_ranks {
  * job. */
 static near_ranks find_near(void)
 {
-    const char *text = environment(ENV_SERVERS);
-    int servers = text ? atoi(text) : 0, first = net.size - servers;
+    int servers = environment_count(ENV_SERVERS), first = net.size - servers;
     near_ranks r = {0};
     MPI_Comm_size(net.near, &r.n);
     first = servers > 0 && first > 0 ? first : 0;

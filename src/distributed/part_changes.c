@@ -17,7 +17,7 @@ struct part_changes {
 /* The elements, or NULL where the part is not a default array, in which nothing is compared. */
 static const char *elements_of(const server_state *s, const part *p)
 {
-    const kv_array *a = s->store->slots.items[p->slot].stored;
+    const kv_array *a = server_stored(s, p);
     return a->storage == KV_DEFAULT && a->size == p->count ? a->data : NULL;
 }
 

@@ -19,9 +19,9 @@ void parts_touch(server_state *s, part *p)
     if (p->touched)
         return;
     p->touched = true;
-    p->next_touched = NULL;
-    *s->touched_end = p;
-    s->touched_end = &p->next_touched;
+    kv_assert(s->ntouched < s->touched_cap, "%lld parts of %lld have news",
+              (long long)s->ntouched + 1, (long long)s->nparts);
+    s->touched[s->ntouched++] = p;
 }
 
 /* A value takes the place of that with which a push made the part: no round was applied yet, since
@@ -47,18 +47,24 @@ static int put_value(const server_state *s, part *p, const ask_slot *in, const c
 #define PARTS_MOST ((int64_t)1 << 26)
 
 /* One with a number alone, which is not in the list yet. */
-static part *make_part(server_state *s, int64_t id, kv_err *e)
+static part *make_part(server_state *s, int64_t id, int ndim, kv_err *e)
 {
+    int64_t had = s->parts_cap, workers = s->how.workers;
     if (mem_grow(&s->parts, &s->parts_cap, id + 1, sizeof *s->parts, e))
         return NULL;
-    while (s->nparts <= id)
-        s->parts[s->nparts++] = NULL;
-    kv_assert(!s->parts[id], "part %lld is made twice", (long long)id);
-    for (int64_t i = s->nparts; i < s->parts_cap; i++)
+    for (int64_t i = had; i < s->parts_cap; i++)
         s->parts[i] = NULL;
-    part *p = mem_zalloc(1, sizeof *p + (size_t)s->how.workers * sizeof *p->workers, e);
-    if (p)
-        p->id = id;
+    kv_assert(!s->parts[id], "part %lld is made twice", (long long)id);
+    s->nparts = s->nparts > id ? s->nparts : id + 1;
+    if (mem_grow(&s->touched, &s->touched_cap, s->nparts, sizeof *s->touched, e))
+        return NULL;
+    part *p = mem_zalloc(1, sizeof *p + (size_t)workers * sizeof *p->workers +
+                                (size_t)ndim * sizeof *p->shape, e);
+    if (!p)
+        return NULL;
+    p->id = id;
+    p->ndim = ndim;
+    p->shape = (int64_t *)(void *)(p->workers + workers);
     return p;
 }
 
@@ -68,7 +74,7 @@ part *parts_of_sum(server_state *s, int64_t id, kv_err *e)
     if (id < 0 || id >= PARTS_MOST)
         ask_malformed(e);
     else if (!p)
-        p = make_part(s, id, e);
+        p = make_part(s, id, 0, e);
     if (p)
         s->parts[id] = p;
     return p;
@@ -89,7 +95,7 @@ static int new_part(server_state *s, const ask_slot *in, const kv_key *key, part
     int ndim = place_shape(cut, in->count, in->key.ndim, in->key.shape, shape);
     if (in->part >= PARTS_MOST || s->how.sums || product(ndim, shape) != in->count)
         return ask_malformed(e);
-    part *p = make_part(s, in->part, e);
+    part *p = make_part(s, in->part, ndim, e);
     if (!p)
         return KV_E_MEMORY;
     p->keeps = true;
@@ -102,7 +108,6 @@ static int new_part(server_state *s, const ask_slot *in, const kv_key *key, part
     p->storage = (kv_storage)in->key.storage;
     p->from = in->from;
     p->count = in->count;
-    p->ndim = ndim;
     memcpy(p->shape, shape, (size_t)ndim * sizeof *shape);
     p->bytes = in->count * kv_dtype_bytes(p->dtype);
     p->origin.key = p->key;

@@ -102,18 +102,6 @@ static void leave(const request *rq)
 
 /* ---- For a profile ---- */
 
-static int new_trace(request *rq, kv_err *e)
-{
-    if (!trace_on())
-        return KV_OK;
-    trace_op *t = mem_alloc(1, sizeof *t, e);
-    if (!t)
-        return KV_E_MEMORY;
-    *t = (trace_op){.number = trace_number(), .begun = trace_now()};
-    rq->op.trace = t;
-    return KV_OK;
-}
-
 static void add_trace(const request *rq, trace_event ev)
 {
     kv_key keys[TRACE_KEYS];
@@ -153,7 +141,9 @@ void request_give_source(request_item *c, kv_array *a)
 void request_free(request *rq)
 {
     mem_free(rq->op.trace);
-    for (int64_t i = 0; i < rq->nitems; i++) {
+    for (int64_t i = 0; i < rq->nitems && rq->plain; i++)
+        array_drop(rq->items[i].source);
+    for (int64_t i = 0; i < rq->nitems && !rq->plain && !rq->pulls; i++) {
         request_give_source(&rq->items[i], NULL);
         mem_free(rq->items[i].blob);
         mem_free(rq->items[i].starts);
@@ -164,14 +154,9 @@ void request_free(request *rq)
     for (int64_t i = 0; i < rq->nouts; i++)
         array_drop(rq->outs[i]);
     buf_release(&rq->host);
-    mem_free(rq->items);
-    mem_free(rq->chunks);
-    mem_free(rq->queues);
-    mem_free(rq->outs);
     mem_free(rq->blocks);
     mem_free(rq->staged);
-    mem_free(rq->uses);
-    mem_free(rq);
+    request_release_memory(rq);
 }
 
 static void done(engine_op *op)
@@ -266,20 +251,19 @@ static int post_queues(engine_op *op, kv_err *e)
     return KV_OK;
 }
 
-static void count_bytes(request *rq, int64_t bytes)
+void request_count_bytes(request *rq, int64_t bytes)
 {
     rq->bytes += bytes;
     __atomic_add_fetch(&rq->w->pushing, bytes, __ATOMIC_ACQ_REL);
 }
 
-void request_backpressure(request *rq)
+int64_t request_bytes(const request *rq)
 {
     int64_t bytes = 0;
-    for (int64_t i = 0; i < rq->nitems && !rq->pulls; i++)
-        if (rq->items[i].source->storage == KV_DEFAULT)
+    for (int64_t i = 0; i < rq->nitems; i++)
+        if (rq->plain || rq->items[i].source->storage == KV_DEFAULT)
             bytes += rq->items[i].place.size * kv_dtype_bytes(rq->items[i].dtype);
-    backpressure_wait(rq->w, bytes);
-    count_bytes(rq, bytes);
+    return bytes;
 }
 
 /* Brings the sources to host memory and codes them, before they are sent or while they are. */
@@ -293,7 +277,7 @@ static int prepare_sources(request *rq, kv_err *e)
             rc = mirror_host(c->source, MIRROR_READ, e);
         if (!rc && rq->encode)
             rc = rq->encode(rq, c, e);
-        count_bytes(rq, c->blob_bytes);
+        request_count_bytes(rq, c->blob_bytes);
     }
     return rc;
 }
@@ -347,7 +331,7 @@ static bool is_coded(const request *rq)
 void request_submit(request *rq, engine_group *g)
 {
     kv_err e = {0};
-    bool away = request_has_gpus(rq), prepared = away || is_coded(rq);
+    bool away = !rq->plain && request_has_gpus(rq), prepared = away || (!rq->plain && is_coded(rq));
     kv_assert(rq->op.nuses > 0 && rq->waiting > 0, "a request of %lld keys waits for %lld parts",
               (long long)rq->nitems, (long long)rq->waiting);
     rq->op.run = prepared ? start_prepared : post_queues;
@@ -373,20 +357,17 @@ void request_submit(request *rq, engine_group *g)
 
 /* ---- Laying out ---- */
 
-int request_lay_out(request *rq, kv_err *e)
+void request_lay_out(request *rq)
 {
     int servers = server_count();
     int64_t n = 0;
-    for (int64_t i = 0; i < rq->nitems; i++)
-        n += rq->items[i].place.nparts;
-    rq->chunks = mem_alloc(n, sizeof *rq->chunks, e);
-    rq->queues = mem_zalloc(servers, sizeof *rq->queues, e);
-    if (!rq->chunks || !rq->queues)
-        return KV_E_MEMORY;
+    for (int64_t i = 0; i < rq->nitems; i++) {
+        const place *cut = &rq->items[i].place;
+        n += cut->nparts;
+        for (int32_t p = 0; p < cut->nparts; p++)
+            rq->queues[place_server(cut, p, servers)].end++;
+    }
     rq->waiting = n;
-    for (int64_t i = 0; i < rq->nitems; i++)
-        for (int32_t p = 0; p < rq->items[i].place.nparts; p++)
-            rq->queues[place_server(&rq->items[i].place, p, servers)].end++;
     int64_t at = 0;
     for (int s = 0; s < servers; s++) {
         send_queue *q = &rq->queues[s];
@@ -407,7 +388,6 @@ int request_lay_out(request *rq, kv_err *e)
     }
     kv_assert(at == n && rq->queues[servers - 1].end == n, "%lld parts make %lld chunks",
               (long long)n, (long long)rq->queues[servers - 1].end);
-    return KV_OK;
 }
 
 /* ---- Grouping ---- */
@@ -434,36 +414,6 @@ int request_sort(const worker *w, const int64_t *numbers, int64_t n, request_pai
     if (!sorted)
         qsort(r, (size_t)n, sizeof *r, by_order);
     *out = r;
-    return KV_OK;
-}
-
-int request_new(request **out, worker *w, const int64_t *numbers, const request_pair *r, int64_t n,
-                int64_t nuses, const kv_call *how, kv_err *e)
-{
-    request *rq = mem_zalloc(1, sizeof *rq, e);
-    if (!rq)
-        return KV_E_MEMORY;
-    rq->w = w;
-    rq->priority = how ? how->priority : 0;
-    rq->items = mem_zalloc(n, sizeof *rq->items, e);
-    rq->uses = mem_zalloc(nuses, sizeof *rq->uses, e);
-    if (!rq->items || !rq->uses || new_trace(rq, e)) {
-        request_free(rq);
-        return KV_E_MEMORY;
-    }
-    for (int64_t i = 0; i < n; i++) {
-        int64_t number = numbers[r[i].i];
-        request_item *c = rq->nitems ? &rq->items[rq->nitems - 1] : NULL;
-        if (!c || c->slot != number) {
-            const slot *s = &w->store->slots.items[number];
-            c = &rq->items[rq->nitems++];
-            *c = (request_item){.slot = number, .key = s->key, .place = w->keys[number].place,
-                                .dtype = (kv_dtype)s->stored->dtype, .first = i,
-                                .here = INT64_MAX};
-        }
-        c->n++;
-    }
-    *out = rq;
     return KV_OK;
 }
 

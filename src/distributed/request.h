@@ -2,9 +2,9 @@
  * answered. It has an item for each key, a chunk for each part of these, and a send queue for each
  * server.
  *
- * request.c makes, starts, sends and ends all requests. request_push.c has pushes, request_pull.c
- * pulls, request_sum.c the sums of the types that keep nothing. request_gpu.c copies from and to
- * GPUs, request_direct.c lets MPI read the memory of GPUs.
+ * request_memory.c makes requests; request.c starts, sends and ends them. request_push.c has
+ * pushes, request_pull.c pulls, request_sum.c the sums of the types that keep nothing.
+ * request_gpu.c copies from and to GPUs, request_direct.c lets MPI read the memory of GPUs.
  */
 #ifndef DISTRIBUTED_REQUEST_H
 #define DISTRIBUTED_REQUEST_H
@@ -68,10 +68,12 @@ typedef struct request {
      * instead of its elements. Errors: memory, those of a device. */
     int (*encode)(struct request *rq, request_item *c, kv_err *e);
     bool pulls;
+    bool plain;            /* it pushes arrays of the caller in host memory, as they are */
     bool changes;          /* it pulls only elements that changed */
     int64_t *moved;        /* NULL, or counts the bytes that came: the caller's */
     bool posted;           /* the net has its queues, or will have them; atomic */
     bool sums, broadcasts; /* see request_sum.c */
+    int64_t npairs; /* of the call */
     int64_t nitems;
     request_item *items;
     chunk *chunks;
@@ -89,6 +91,7 @@ typedef struct request {
     int64_t bytes;   /* that it pushes */
     push_codes codes;
     uint64_t token;
+    bool usual;           /* its block has room for REQUEST_PAIRS, and is used again */
     struct request *next; /* of those under way */
     kv_err error;
     int32_t priority;
@@ -118,9 +121,42 @@ typedef struct request_pair {
 /* The pairs of a call in the order of updates: all pairs of a key are neighbours. */
 int request_sort(const worker *w, const int64_t *numbers, int64_t n, request_pair **out, kv_err *e);
 
-/* Makes a request with an item for each key of sorted pairs, and memory for nuses uses. */
+/* ---- Their memory: request_memory.c ---- */
+
+enum { REQUEST_PAIRS = 512 };
+
+/* Makes a request with an item for each key of n sorted pairs, and room for uses and outs. Error:
+ * memory. */
 int request_new(request **out, worker *w, const int64_t *numbers, const request_pair *r, int64_t n,
-                int64_t nuses, const kv_call *how, kv_err *e);
+                int64_t nuses, int64_t nouts, const kv_call *how, kv_err *e);
+
+/* The requests of one call that has many pairs, each with room for a use and an out a pair. */
+typedef struct request_list {
+    request **items;
+    int64_t n, cap, at;         /* at: of the next one */
+    const int64_t *numbers;     /* of all pairs of the call; the caller's, like the next two */
+    const request_pair *pairs;  /* of the next one */
+    const request_pair *from;   /* of the one that request_next returned */
+} request_list;
+
+/* Reserves the requests of n sorted pairs: whole keys, up to REQUEST_PAIRS pairs each, and no
+ * further key behind so many bytes. Error: memory. */
+int request_reserve(request_list *l, worker *w, const int64_t *numbers, const request_pair *r,
+                    int64_t n, int64_t bytes, kv_err *e);
+
+/* The next of them, with its items; NULL: there is none. It cannot fail. */
+request *request_next(request_list *l, const kv_call *how);
+
+/* Releases those that were not taken. */
+void request_release_list(request_list *l);
+
+/* Gives a request's block back. For request_free, which releases all else. */
+void request_release_memory(request *rq);
+
+/* Before the worker goes. */
+void request_free_spares(worker *w);
+
+/* ---- Parts of a call ---- */
 
 /* Sets the source of each item: its value, or the sum of its values. */
 int request_sum_values(request *rq, const kv_pairs *values, const request_pair *r, kv_err *e);
@@ -138,10 +174,12 @@ net_step request_next_chunk(send_queue *q);
 void request_give_source(request_item *c, kv_array *a);
 
 /* Makes the chunks of all items, and a queue of them for each server; `step` is set before. */
-int request_lay_out(request *rq, kv_err *e);
+void request_lay_out(request *rq);
 
-/* Waits while this rank is too far ahead (backpressure.h); called before its pushes are counted. */
-void request_backpressure(request *rq);
+/* The bytes of the arrays that it pushes; counts bytes that it pushes until it ends, for
+ * backpressure.h. */
+int64_t request_bytes(const request *rq);
+void request_count_bytes(request *rq, int64_t bytes);
 
 /* Starts it when its turn has come. Nothing fails from here on. */
 void request_submit(request *rq, engine_group *g);

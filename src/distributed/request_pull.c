@@ -2,6 +2,7 @@
 #include "array/device.h"
 #include "base/mem.h"
 #include "core/call.h"
+#include "distributed/backpressure.h"
 #include "distributed/request.h"
 #include "distributed/types.h"
 #include "distributed/worker_keys.h"
@@ -52,56 +53,9 @@ static void add_rounds(request *rq, const request_pair *r, const pull_rounds *x)
     }
 }
 
-/* One request for some pairs of a call. rounds: NULL, or of a pull of changes. */
-static int make_pull(request **out, worker *w, const int64_t *numbers, const request_pair *r,
-                     int64_t n, kv_array *const *outs, const pull_rounds *rounds,
-                     const kv_call *how, kv_err *e)
-{
-    request *rq = NULL;
-    int rc = request_new(&rq, w, numbers, r, n, n, how, e);
-    if (rc)
-        return rc;
-    rq->pulls = true;
-    rq->name = "pull";
-    rq->step = send_pull;
-    rq->outs = mem_alloc(n, sizeof *rq->outs, e);
-    rc = rq->outs ? request_lay_out(rq, e) : KV_E_MEMORY;
-    if (rc) {
-        request_free(rq);
-        return rc;
-    }
-    for (int64_t i = 0; i < n; i++) {
-        rq->outs[rq->nouts++] = outs[r[i].i];
-        array_hold(outs[r[i].i]);
-        rq->uses[i] = (engine_use){.var = array_var(outs[r[i].i]), .write = true};
-    }
-    rq->op.nuses = n;
-    if (rounds)
-        add_rounds(rq, r, rounds);
-    *out = rq;
-    return KV_OK;
-}
-
-/* The number of pairs that go in one request: whole keys of few bytes, so that the elements that
- * are pulled into the values of a push begin to come while the push is still being sent. */
-static int64_t pull_together(const worker *w, const int64_t *numbers, const request_pair *r,
-                             int64_t n)
-{
-    int64_t i = 0;
-    for (int64_t bytes = 0; i < n; i++) {
-        const kv_array *a = w->store->slots.items[numbers[r[i].i]].stored;
-        bool same = i > 0 && numbers[r[i].i] == numbers[r[i - 1].i];
-        if (!same && bytes >= PULLED_TOGETHER)
-            break;
-        bytes += same ? 0 : a->size * kv_dtype_bytes((kv_dtype)a->dtype);
-    }
-    return i;
-}
-
 static void commit_pull(request *rq)
 {
     worker *w = rq->w;
-    request_backpressure(rq);
     for (int64_t i = 0; i < rq->nitems; i++) {
         worker_key *k = &w->keys[rq->items[i].slot];
         rq->items[i].round = k->pushes;
@@ -110,26 +64,49 @@ static void commit_pull(request *rq)
     request_submit(rq, &w->store->calls.group);
 }
 
+/* Sorts the pairs of default arrays; row_sparse ones stay as they are. */
+static int sort_default(const worker *w, const int64_t *numbers, const kv_pairs *outs,
+                        request_pair **r, int64_t *n, kv_err *e)
+{
+    int rc = request_sort(w, numbers, outs->n, r, e);
+    *n = 0;
+    for (int64_t i = 0; i < outs->n && !rc; i++)
+        if (outs->arrays[(*r)[i].i]->storage == KV_DEFAULT)
+            (*r)[(*n)++] = (*r)[i];
+    return rc;
+}
+
+/* A request takes keys of few bytes, so that the elements that are pulled into the values of a push
+ * begin to come while the push is still being sent. rounds: NULL, or of a pull of changes. */
 static int pull_found(worker *w, const int64_t *numbers, const kv_pairs *outs,
                       const pull_rounds *rounds, const kv_call *how, kv_err *e)
 {
-    request **list = NULL;
+    request_list l = {0};
     request_pair *r = NULL;
-    int64_t nlist = 0, cap = 0, n = 0;
-    int rc = request_sort(w, numbers, outs->n, &r, e);
-    for (int64_t i = 0; i < outs->n && !rc; i++) /* row_sparse ones stay as they are */
-        if (outs->arrays[r[i].i]->storage == KV_DEFAULT)
-            r[n++] = r[i];
-    for (int64_t at = 0, some; at < n && !rc; at += some) {
-        some = pull_together(w, numbers, r + at, n - at);
-        rc = mem_grow(&list, &cap, nlist + 1, sizeof *list, e);
-        if (!rc)
-            rc = make_pull(&list[nlist], w, numbers, r + at, some, outs->arrays, rounds, how, e);
-        nlist += rc == KV_OK;
+    int64_t n;
+    int rc = sort_default(w, numbers, outs, &r, &n, e);
+    if (!rc)
+        rc = request_reserve(&l, w, numbers, r, n, PULLED_TOGETHER, e);
+    if (!rc)
+        backpressure_wait(w, 0);
+    for (request *rq; !rc && (rq = request_next(&l, how));) {
+        rq->pulls = true;
+        rq->name = "pull";
+        rq->step = send_pull;
+        request_lay_out(rq);
+        for (int64_t i = 0; i < rq->npairs; i++) {
+            kv_array *out = outs->arrays[l.from[i].i];
+            rq->outs[rq->nouts++] = out;
+            array_hold(out);
+            rq->uses[i] = (engine_use){.var = array_var(out), .write = true};
+        }
+        rq->op.nuses = rq->npairs;
+        if (rounds)
+            add_rounds(rq, l.from, rounds);
+        commit_pull(rq);
     }
-    for (int64_t i = 0; i < nlist; i++)
-        rc ? request_free(list[i]) : commit_pull(list[i]);
-    mem_free(list);
+    if (!rc)
+        request_release_list(&l);
     mem_free(r);
     return rc;
 }

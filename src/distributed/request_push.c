@@ -7,6 +7,7 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/call.h"
+#include "distributed/backpressure.h"
 #include "distributed/grow.h"
 #include "distributed/newcomer.h"
 #include "distributed/rank_residuals.h"
@@ -14,7 +15,7 @@
 #include "distributed/types.h"
 #include "distributed/worker_keys.h"
 
-enum { CODES_AT_ONCE = 1 << 19 };
+enum { CODES_AT_ONCE = 1 << 19, PUSHED_TOGETHER = 1 << 20 /* bytes, about, of one request */ };
 
 /* ---- Sending ---- */
 
@@ -151,6 +152,13 @@ static int encode(request *rq, request_item *c, kv_err *e)
 
 /* ---- Calls ---- */
 
+/* Returns true if the array can be sent from host memory as it is. */
+static bool is_plain(const worker *w, int64_t number, const kv_array *a)
+{
+    return a->storage == KV_DEFAULT && (kv_dtype)a->dtype == w->keys[number].dtype &&
+           w->store->slots.items[number].stored->storage == KV_DEFAULT && !mirror_has(a);
+}
+
 static int check_value(const worker *w, int64_t number, const kv_array *a, kv_err *e)
 {
     const slot *s = &w->store->slots.items[number];
@@ -160,6 +168,12 @@ static int check_value(const worker *w, int64_t number, const kv_array *a, kv_er
     if (!rc && w->store->compression.code) /* another rank made the key, perhaps without codes */
         rc = compression_check(&s->key, s->stored, e);
     return rc;
+}
+
+/* Returns true if an updater runs on the servers whose host side runs here. */
+static bool has_host_steps(const worker *w)
+{
+    return w->store->updater.kind == UPDATER_RULE && !w->how.is_async;
 }
 
 /* Runs the host side of every update here; the servers use its numbers. */
@@ -254,8 +268,10 @@ static void commit_push(request *rq, const optimizer_draft *d, optimizer_step *s
     w->store->changes++;
 }
 
-static int check_push(worker *w, const kv_pairs *values, int64_t *numbers, kv_err *e)
+/* *plain becomes true if all values can be sent from host memory as they are. */
+static int check_push(worker *w, const kv_pairs *values, int64_t *numbers, bool *plain, kv_err *e)
 {
+    *plain = !w->store->compression.code;
     if (w->done)
         return kv_err_set(e, KV_E_VALUE, "this worker is done: it pushes no more");
     bool makes = w->store->updater.kind == UPDATER_ASSIGN && (!w->how.is_async || w->how.sums);
@@ -265,61 +281,124 @@ static int check_push(worker *w, const kv_pairs *values, int64_t *numbers, kv_er
         return kv_err_hint(e, "set-optimizer sets one"), KV_E_VALUE;
     }
     int rc = worker_find(w, values, makes, numbers, e);
-    for (int64_t i = 0; i < values->n && !rc; i++)
+    for (int64_t i = 0; i < values->n && !rc; i++) {
+        if (i + CALL_AHEAD < values->n)
+            call_prefetch(values->arrays[i + CALL_AHEAD]);
         rc = check_value(w, numbers[i], values->arrays[i], e);
+        *plain &= !rc && is_plain(w, numbers[i], values->arrays[i]);
+    }
     return rc;
 }
 
-static int make_push(request **out, worker *w, const kv_pairs *values, const int64_t *numbers,
-                     const kv_call *how, kv_err *e)
+/* Makes one request of all pairs: their values are coded, or summed first, or an updater has a host
+ * step for each. It only needs to be submitted then. */
+static int make_whole(request **out, worker *w, const kv_pairs *values, const int64_t *numbers,
+                      const request_pair *r, const kv_call *how, kv_err *e)
 {
-    request_pair *r = NULL;
-    int rc = request_sort(w, numbers, values->n, &r, e);
-    if (!rc)
-        rc = request_new(out, w, numbers, r, values->n, 3 * values->n, how, e);
-    if (!rc)
-        rc = request_sum_values(*out, values, r, e);
-    mem_free(r);
-    return rc;
-}
-
-int worker_push(void *self, const kv_pairs *values, const kv_call *how, kv_err *e)
-{
-    worker *w = self;
     request *rq = NULL;
     optimizer_step *steps = NULL;
     optimizer_draft d;
-    if (alive_is_lost(e))
-        return KV_E_PEER;
-    int64_t *numbers = mem_alloc(values->n, sizeof *numbers, e);
-    int rc = numbers ? check_push(w, values, numbers, e) : KV_E_MEMORY;
+    int64_t n = values->n;
+    int rc = request_new(&rq, w, numbers, r, n, 3 * n, 0, how, e);
     if (!rc)
-        newcomer_push(w);
-    if (!rc && (rc = job_checkpoint_push(w, numbers, values->n, e)) == KV_OK &&
-        (rc = grow_push(w, numbers, values->n, e)) == KV_OK)
-        rc = make_push(&rq, w, values, numbers, how, e);
-    if (!rc && w->store->updater.kind == UPDATER_RULE && !w->how.is_async) {
+        rc = request_sum_values(rq, values, r, e);
+    if (!rc && has_host_steps(w)) {
         steps = mem_zalloc(rq->nitems, sizeof *steps, e);
         optimizer_begin(w->store->updater.optimizer, &d);
         rc = steps ? run_host(rq, &d, steps, e) : KV_E_MEMORY;
     }
-    if (!rc && (rc = find_residuals(rq, e)) == KV_OK) {
+    if (!rc)
+        rc = find_residuals(rq, e);
+    if (!rc) {
         rq->name = "push";
         rq->step = rq->codes.code ? send_codes : send_elements;
         rq->encode = encode;
-        rc = request_lay_out(rq, e);
-    }
-    if (!rc) {
-        request_backpressure(rq);
+        request_lay_out(rq);
+        int64_t bytes = request_bytes(rq);
+        backpressure_wait(w, bytes);
+        request_count_bytes(rq, bytes);
         commit_push(rq, &d, steps);
     }
     for (int64_t i = 0; steps && i < rq->nitems; i++)
         optimizer_release_step(&steps[i]);
     mem_free(steps);
-    mem_free(numbers);
-    if (!rc)
-        request_submit(rq, &w->store->calls.group);
-    else if (rq)
+    if (rc && rq)
         request_free(rq);
+    *out = rc ? NULL : rq;
+    return rc;
+}
+
+/* Returns true if no key stands twice in a call, whose pairs are sorted. */
+static bool is_apart(const int64_t *numbers, const request_pair *r, int64_t n)
+{
+    bool apart = true;
+    for (int64_t i = 1; i < n && apart; i++)
+        apart = numbers[r[i].i] != numbers[r[i - 1].i];
+    return apart;
+}
+
+/* Reserves requests of arrays that are sent as they are. The worker waits for its turn once, as for
+ * one request. */
+static int begin_plain(request_list *l, worker *w, const int64_t *numbers, const request_pair *r,
+                       int64_t n, kv_err *e)
+{
+    int64_t bytes = 0;
+    int rc = request_reserve(l, w, numbers, r, n, n > REQUEST_PAIRS ? PUSHED_TOGETHER : INT64_MAX,
+                             e);
+    for (int64_t i = 0; i < n && !rc; i++)
+        bytes += w->keys[numbers[i]].place.size * kv_dtype_bytes(w->keys[numbers[i]].dtype);
+    if (!rc)
+        backpressure_wait(w, bytes);
+    return rc;
+}
+
+/* Makes the next of them, which only needs to be submitted then; NULL: that was all. */
+static request *next_plain(request_list *l, const kv_pairs *values, const kv_call *how)
+{
+    request *rq = request_next(l, how);
+    if (!rq)
+        return NULL;
+    rq->plain = true;
+    rq->name = "push";
+    rq->step = send_elements;
+    for (int64_t i = 0; i < rq->nitems; i++) {
+        rq->items[i].source = values->arrays[l->from[i].i];
+        rq->items[i].held = true;
+        array_hold(rq->items[i].source);
+    }
+    request_lay_out(rq);
+    request_count_bytes(rq, request_bytes(rq));
+    commit_push(rq, NULL, NULL);
+    return rq;
+}
+
+int worker_push(void *self, const kv_pairs *values, const kv_call *how, kv_err *e)
+{
+    worker *w = self;
+    request_list l = {0};
+    request_pair *r = NULL;
+    request *rq = NULL;
+    bool plain = false;
+    if (alive_is_lost(e))
+        return KV_E_PEER;
+    int64_t n = values->n, *numbers = mem_alloc(n, sizeof *numbers, e);
+    int rc = numbers ? check_push(w, values, numbers, &plain, e) : KV_E_MEMORY;
+    if (!rc)
+        newcomer_push(w);
+    if (!rc && (rc = job_checkpoint_push(w, numbers, n, e)) == KV_OK &&
+        (rc = grow_push(w, numbers, n, e)) == KV_OK)
+        rc = request_sort(w, numbers, n, &r, e);
+    if (!rc) {
+        plain &= !has_host_steps(w) && is_apart(numbers, r, n);
+        rc = plain ? begin_plain(&l, w, numbers, r, n, e)
+                   : make_whole(&rq, w, values, numbers, r, how, e);
+    }
+    while (!rc && (rq || (rq = next_plain(&l, values, how)))) {
+        request_submit(rq, &w->store->calls.group);
+        rq = NULL;
+    }
+    request_release_list(&l);
+    mem_free(r);
+    mem_free(numbers);
     return rc;
 }

@@ -12,6 +12,7 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/call.h"
+#include "distributed/backpressure.h"
 #include "distributed/request.h"
 #include "distributed/rounds.h"
 #include "distributed/types.h"
@@ -189,7 +190,9 @@ static int copy_shared(request *rq, kv_err *e)
 static void commit(request *rq)
 {
     worker *w = rq->w;
-    request_backpressure(rq);
+    int64_t bytes = request_bytes(rq);
+    backpressure_wait(w, bytes);
+    request_count_bytes(rq, bytes);
     for (int64_t i = 0; i < rq->nouts; i++) {
         array_hold(rq->outs[i]);
         rq->uses[i] = (engine_use){.var = array_var(rq->outs[i]), .write = true};
@@ -215,21 +218,17 @@ static int make_request(worker *w, const kv_pairs *values, const int64_t *number
     if (!rc)
         rc = request_sort(w, onumbers, outs->n, &or, e);
     if (!rc)
-        rc = request_new(&rq, w, numbers, r, n, n + outs->n, how, e);
+        rc = request_new(&rq, w, numbers, r, n, n + outs->n, outs->n, how, e);
     if (!rc && broadcasts && rq->nitems < n)
         rc = kv_err_set(e, KV_E_KEY, "a key stands twice in the call");
     if (!rc)
         rc = request_sum_values(rq, values, r, e);
-    if (!rc && !(rq->outs = mem_alloc(outs->n, sizeof(kv_array *), e)))
-        rc = KV_E_MEMORY;
     if (!rc)
         rc = give_outs(rq, outs, onumbers, or, e);
     if (!rc) {
         rq->name = "pushpull";
         rq->step = send_add;
-        rc = request_lay_out(rq, e);
-    }
-    if (!rc) {
+        request_lay_out(rq);
         rq->sums = true;
         rq->broadcasts = broadcasts;
         rq->nouts = outs->n;

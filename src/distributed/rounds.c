@@ -25,10 +25,15 @@ static round *new_round(server_state *s, part *p, int64_t number, int worker)
         s->spare = x->next;
     else if (!(x = mem_alloc(1, sizeof *x + (size_t)n * sizeof *x->by, &unused)))
         return NULL;
+    else
+        x->step = NULL;
+    host_step *step = x->step;
     memset(x, 0, sizeof *x + (size_t)n * sizeof *x->by);
+    x->step = step;
     x->number = number;
     x->worker = worker;
-    x->since_us = net_now_us();
+    s->now_us = s->now_us ? s->now_us : net_now_us();
+    x->since_us = s->now_us;
     round **at = &p->rounds; /* by number */
     while (*at && (*at)->number <= number)
         at = &(*at)->next;
@@ -46,23 +51,27 @@ static round *find_round(server_state *s, part *p, int64_t number, int worker)
 }
 
 /* Reads the host step of an update, which stands in front of a push. The round keeps that of the
- * lowest rank, because all ranks must apply the same one. Returns the address behind it; NULL:
- * malformed. */
-static const char *take_host(round *x, const char *data, const char *end, bool is_lowest)
+ * lowest rank, because all ranks must apply the same one. Returns the address behind it; NULL, with
+ * an error: internal (malformed), memory. */
+static const char *take_host(round *x, const char *data, const char *end, bool is_lowest, kv_err *e)
 {
     int64_t n;
-    const size_t head = sizeof x->host_step + sizeof n;
+    host_step *to = x->step;
+    const size_t head = sizeof to->given + sizeof n;
     if ((size_t)(end - data) < head)
-        return NULL;
-    memcpy(&n, data + sizeof x->host_step, sizeof n);
+        return ask_malformed(e), NULL;
+    memcpy(&n, data + sizeof to->given, sizeof n);
     const char *numbers = data + head;
-    if (n < 0 || n > PLAN_MAX_STATES || n * (int64_t)sizeof *x->numbers > end - numbers)
+    if (n < 0 || n > PLAN_MAX_STATES || n * (int64_t)sizeof *to->numbers > end - numbers)
+        return ask_malformed(e), NULL;
+    size_t bytes = (size_t)n * sizeof *to->numbers;
+    if (!to && !(to = x->step = mem_alloc(1, sizeof *to, e)))
         return NULL;
-    size_t bytes = (size_t)n * sizeof *x->numbers;
-    if (is_lowest || !x->has_host_step) {
-        memcpy(&x->host_step, data, sizeof x->host_step);
-        memcpy(x->numbers, numbers, bytes);
-        x->has_host_step = true;
+    if (is_lowest || !x->has_step) {
+        memcpy(&to->given, data, sizeof to->given);
+        memset(to->numbers, 0, sizeof to->numbers);
+        memcpy(to->numbers, numbers, bytes);
+        x->has_step = true;
     }
     return numbers + bytes;
 }
@@ -201,16 +210,30 @@ static void refuse(int rank, const link_rec *r, const kv_err *e)
         net_cannot_serve(e);
 }
 
+/* Asks for the parts that the next records are likely to name: those of one call mostly have
+ * consecutive numbers. */
+static void expect_next(const server_state *s, int64_t id)
+{
+    enum { PARTS = 12 };
+    const part *p = s && id >= 0 && id < s->nparts - PARTS ? s->parts[id + PARTS] : NULL;
+    if (!p)
+        return;
+    __builtin_prefetch(p, 1);
+    __builtin_prefetch(&p->rounds, 1);
+    __builtin_prefetch(p->workers, 1);
+}
+
 void rounds_push(int rank, const link_rec *r)
 {
     kv_err e = {0};
     const char *data = (const char *)(r + 1), *end = data + r->bytes;
     server_state *s = server_store_of(rank, r, &e);
     part *p = s ? parts_find(s, r->part) : NULL;
+    expect_next(s, r->part);
     round *x = s ? find_pushed(s, p, rank, r, &e) : NULL;
     contribution *c = x ? &x->by[s->how.is_async ? 0 : rank] : NULL;
-    if (c && r->flags & LINK_HOST && !(data = take_host(x, data, end, rank == lowest(s))))
-        ask_malformed(&e);
+    if (c && r->flags & LINK_HOST)
+        data = take_host(x, data, end, rank == lowest(s), &e);
     bool stays = r->flags & LINK_LAST && rank != net_rank();
     bool plain = c && !c->data && !(r->flags & (LINK_CODES | LINK_SPARSE | LINK_PACKED));
     if (e.code)
@@ -446,8 +469,8 @@ static void add_to_batch(server_state *s, part *p, round *x)
     kv_assert(p->replies == 0, "part %lld is updated while %d workers are sent its values",
               (long long)p->id, p->replies);
     parts_drop_codes(p);
-    p->origin.given = x->has_host_step ? &x->host_step : NULL;
-    p->origin.numbers = x->numbers;
+    p->origin.given = x->has_step ? &x->step->given : NULL;
+    p->origin.numbers = x->has_step ? x->step->numbers : NULL;
     p->applying = x;
     part_changes_begin_round(s, p);
     s->batch[s->nbatch++] = p;
@@ -482,6 +505,7 @@ void rounds_pull(int rank, const link_rec *r)
     const server_pull x = {.rank = rank, .request = r->request, .round = r->pull.round,
                            .index = r->pull.chunk, .priority = r->pull.priority,
                            .changes = r->flags & LINK_CHANGES, .since = r->pull.since};
+    expect_next(s, r->part);
     if (!s || add_pull(s, r->part, &x, &e))
         server_fail(rank, r->request, r->store, r->part, &e);
 }
@@ -677,6 +701,17 @@ static round *ready(server_state *s, part *p)
     return s->how.is_async ? ready_async(s, p) : ready_sync(s, p);
 }
 
+/* Of many small parts, each lies in cache lines of its own that were not read since the last round:
+ * settling asks for the next ones, in steps, since each address is read from the line before. */
+static void look_ahead(const server_state *s, int64_t i)
+{
+    enum { ARRAYS = 8, ELEMENTS = 4 };
+    if (i + ARRAYS < s->ntouched && s->touched[i + ARRAYS]->keeps)
+        __builtin_prefetch(server_stored(s, s->touched[i + ARRAYS]));
+    if (i + ELEMENTS < s->ntouched && s->touched[i + ELEMENTS]->keeps)
+        __builtin_prefetch(server_stored(s, s->touched[i + ELEMENTS])->data, 1);
+}
+
 static void apply_all(server_state *s)
 {
     if (s->nbatch)
@@ -690,30 +725,30 @@ static bool go_on(server_state *s)
 {
     bool more = false;
     apply_all(s);
-    for (part *p = s->touched; p; p = p->next_touched)
+    for (int64_t i = 0; i < s->ntouched; i++) {
+        part *p = s->touched[i];
         if (p->pulls && answer_pulls(s, p))
             more |= p->rounds != NULL;
+    }
     return more | rounds_set_optimizers(s);
 }
 
 static void forget_touched(server_state *s)
 {
-    for (part *p = s->touched, *next; p; p = next) {
-        next = p->next_touched;
-        p->touched = false;
-        p->next_touched = NULL;
-    }
-    s->touched = NULL;
-    s->touched_end = &s->touched;
+    for (int64_t i = 0; i < s->ntouched; i++)
+        s->touched[i]->touched = false;
+    s->ntouched = 0;
 }
 
 void rounds_settle(void)
 {
     for (server_state *s = server_stores; s; s = s->next) {
-        bool any = s->touched || s->optimizers;
-        for (bool more = any; more; more &= s->touched != NULL) {
+        bool any = s->ntouched > 0 || s->optimizers;
+        for (bool more = any; more; more &= s->ntouched > 0) {
             more = false;
-            for (part *p = s->touched; p; p = p->next_touched) {
+            for (int64_t i = 0; i < s->ntouched; i++) { /* ends of rounds may add parts */
+                part *p = s->touched[i];
+                look_ahead(s, i);
                 round *x = ready(s, p);
                 if (x && p->keeps && !server_is_sum(s, p, x)) {
                     add_to_batch(s, p, x);
@@ -734,6 +769,7 @@ void rounds_settle(void)
             server_flush(s);
             keep_lent(s);
             forget_touched(s);
+            s->now_us = 0;
         }
     }
 }
@@ -742,6 +778,7 @@ void rounds_free_spare(server_state *s)
 {
     for (round *x = s->spare, *next; x; x = next) {
         next = x->next;
+        mem_free(x->step);
         mem_free(x);
     }
     for (server_pull *x = s->spare_pulls, *next; x; x = next) {

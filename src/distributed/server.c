@@ -35,6 +35,7 @@ static void free_store(server_state *s)
     }
     kv_free(s->store);
     mem_free(s->parts);
+    mem_free(s->touched);
     mem_free(s->values);
     mem_free(s->keys);
     mem_free(s->batch);
@@ -63,7 +64,6 @@ static server_state *new_store(int number, const ask_store *how, kv_err *e)
     s->number = number;
     s->created_us = net_now_us();
     s->how = *how;
-    s->touched_end = &s->touched;
     s->workers = mem_zalloc(how->workers, sizeof *s->workers, e);
     s->news = mem_alloc(how->workers, sizeof *s->news, e);
     s->sources = mem_alloc(how->workers, sizeof *s->sources, e);

@@ -2,15 +2,12 @@
  * only serve; these have the highest numbers. */
 #include "distributed/server_ranks.h"
 
-#include <stdlib.h>
-
 #include "distributed/environment.h"
 #include "distributed/link.h"
 
 int server_dedicated(void)
 {
-    const char *text = environment(ENV_SERVERS);
-    int n = text ? atoi(text) : 0;
+    int n = environment_count(ENV_SERVERS);
     return n > 0 && n < link_size() ? n : 0;
 }
 
@@ -21,8 +18,7 @@ int server_workers(void)
 
 int server_spares(void)
 {
-    const char *text = environment(ENV_SPARES);
-    int n = text && server_dedicated() ? atoi(text) : 0;
+    int n = server_dedicated() ? environment_count(ENV_SPARES) : 0;
     return n > 0 && n < server_workers() ? n : 0;
 }
 

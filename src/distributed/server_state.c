@@ -78,11 +78,6 @@ typedef struct server_replies {
     int64_t offset; /* bytes of the one at `at` that were sent; elements of codes and changes */
 } server_replies;
 
-static const kv_array *stored(const server_state *s, const part *p)
-{
-    return s->store->slots.items[p->slot].stored;
-}
-
 void server_end_sum(server_state *s, part *p, round *x)
 {
     const contribution *own = &x->by[x->own.ended ? net_rank() : 0];
@@ -158,7 +153,7 @@ static net_step send_changes(server_replies *r)
     link_rec *to = net_reserve_by(&r->item, room, false);
     if (!to)
         return NET_FULL;
-    int64_t n = part_changes_put(p, stored(r->s, p)->data, x->since, &at, to + 1, room);
+    int64_t n = part_changes_put(p, server_stored(r->s, p)->data, x->since, &at, to + 1, room);
     *to = (link_rec){.bytes = (uint32_t)n,
                      .kind = LINK_VALUE,
                      .flags = (uint8_t)(LINK_CHANGES | (at == p->count ? LINK_LAST : 0)),
@@ -175,7 +170,7 @@ static net_step send_changes(server_replies *r)
 static bool put_value(server_state *s, const net_item *i, uint64_t request, const reply *x,
                       int64_t offset, int64_t n)
 {
-    const char *data = x->round ? x->round->sum : stored(s, x->part)->data;
+    const char *data = x->round ? x->round->sum : server_stored(s, x->part)->data;
     link_rec *to = net_reserve_by(i, n, n == x->part->bytes);
     if (!to)
         return false;
@@ -270,7 +265,7 @@ static void send_dense(server_state *s, part *p, const server_pull *x)
 {
     kv_array *dense = NULL;
     kv_err e = {0};
-    kv_array *a = s->store->slots.items[p->slot].stored;
+    kv_array *a = server_stored(s, p);
     int64_t at = 0;
     if (kv_array_to_dense(&dense, a, &e)) {
         link_rec r = {.bytes = sizeof e, .kind = LINK_FAILED, .store = (uint16_t)s->number,
@@ -292,7 +287,7 @@ static void send_dense(server_state *s, part *p, const server_pull *x)
 
 void server_send(server_state *s, part *p, const server_pull *x)
 {
-    if (stored(s, p)->storage == KV_ROW_SPARSE) {
+    if (server_stored(s, p)->storage == KV_ROW_SPARSE) {
         send_dense(s, p, x);
         return;
     }
@@ -458,7 +453,7 @@ static int find_sum(server_state *s, part *p, round *x, void **to, kv_err *e)
     kv_assert(!p->keeps || p->replies == 0, "part %lld is summed while %d workers are sent it",
               (long long)p->id, p->replies);
     if (p->keeps) {
-        int rc = kv_array_write(s->store->slots.items[p->slot].stored, to, e);
+        int rc = kv_array_write(server_stored(s, p), to, e);
         return rc ? rc : reserve_codes(p, &how, e);
     }
     if (x->broadcasts && x->broadcasts < x->have)

@@ -5,7 +5,7 @@
 #ifndef DISTRIBUTED_SERVER_STATE_H
 #define DISTRIBUTED_SERVER_STATE_H
 
-#include "core/slot.h"
+#include "core/store.h"
 #include "distributed/asks.h"
 #include "distributed/net.h"
 #include "distributed/server.h"
@@ -33,6 +33,12 @@ typedef struct own_add {
     void (*ended)(uint64_t request, int64_t chunk, const char *sum);
 } own_add;
 
+/* The host step of an update, as the worker of the lowest rank says it. */
+typedef struct host_step {
+    rule_given given; /* counts and rates */
+    host numbers[PLAN_MAX_STATES];
+} host_step;
+
 typedef struct round {
     int64_t number; /* from 1; dist_async: of this worker's pushes */
     int worker;     /* dist_async */
@@ -40,9 +46,8 @@ typedef struct round {
     int64_t optimizer; /* the optimizers that were set when the lowest rank contributed */
     bool counted;      /* in open_rounds */
     int64_t since_us;  /* when it was opened */
-    bool has_host_step;
-    rule_given host_step; /* counts and rates of the update, as that rank says them */
-    host numbers[PLAN_MAX_STATES];
+    bool has_step;
+    host_step *step; /* NULL: there never was one; it stays with a spare round */
 
     /* Of a part that keeps nothing. */
     int broadcasts; /* contributions that ask for the elements of rank 0 */
@@ -74,31 +79,33 @@ typedef struct part_worker {
 
 typedef struct part_changes part_changes;
 
+/* The fields that every round reads come first: with many small keys the time of a round is that
+ * of the cache lines it touches. */
 typedef struct part {
     int64_t id;
-    bool keeps; /* false: nothing is stored, each push is answered by the sum of its round */
-    kv_key key; /* of the key that it is a part of; none where nothing is kept */
+    int64_t slot; /* its number in the store */
+    int64_t count, bytes;
+    int64_t begun;    /* the round that its first value is, of the key */
+    int64_t applied;  /* rounds, behind that */
+    push_codes coded; /* the stored elements are those of `codes`, or code is 0 */
     kv_dtype dtype;
     kv_storage storage;
-    int ndim;
-    int64_t shape[KV_MAX_NDIM];
-    int64_t from, count, bytes;
-    int64_t slot;      /* its number in the store */
-    slot_part origin;  /* rules see this in place of the slot */
-    int64_t begun;     /* the round that its first value is, of the key */
-    int64_t applied;   /* rounds, behind that */
-    part_changes *changes; /* see part_changes.h; NULL: no worker asks for them */
-    int64_t copy;          /* the offset in `copies` of its elements before the round */
-    push_codes coded;  /* the stored elements are those of `codes`, or code is 0 */
-    char *codes;
-    float *residual;   /* by element: the error that codes have not carried yet; or NULL */
-    int replies;       /* being sent from the array, which must not change meanwhile */
-    int contributors;  /* of the last round */
     round *rounds;
-    round *applying; /* of a batch */
     server_pull *pulls;
+    part_changes *changes; /* see part_changes.h; NULL: no worker asks for them */
+    int replies;           /* being sent from the array, which must not change meanwhile */
+    int contributors;      /* of the last round */
+    bool keeps; /* false: nothing is stored, each push is answered by the sum of its round */
     bool touched;
-    struct part *next_touched;
+    int ndim;
+    kv_key key;       /* of the key that it is a part of; none where nothing is kept */
+    int64_t *shape;   /* ndim sizes, behind `workers` */
+    int64_t from;     /* its first element in the key */
+    slot_part origin; /* rules see this in place of the slot */
+    round *applying;  /* of a batch */
+    int64_t copy;     /* the offset in `copies` of its elements before the round */
+    char *codes;
+    float *residual; /* by element: the error that codes have not carried yet; or NULL */
     part_worker workers[];
 } part;
 
@@ -137,8 +144,10 @@ typedef struct server_state {
     int64_t created_us;
     kv_err refusal;   /* why it was not made */
 
-    part *touched, **touched_end; /* parts with news */
+    part **touched; /* parts with news: ntouched, with room for all parts */
+    int64_t ntouched, touched_cap;
     contribution *lent;           /* whose data lie in the link's memory */
+    int64_t now_us; /* when the first round of this settling was opened; 0: none was */
     round *spare;
     server_pull *spare_pulls;
     const void **sources; /* of a sum */
@@ -207,6 +216,12 @@ void server_refuse(int rank, uint64_t request, const kv_err *e);
 /* The stores that this rank serves, and one of them; NULL: there is none of that number. */
 extern server_state *server_stores;
 server_state *server_store(int number);
+
+/* The stored array of a part that keeps one. */
+static inline kv_array *server_stored(const server_state *s, const part *p)
+{
+    return s->store->slots.items[p->slot].stored;
+}
 
 /* The store to which a worker's PUSH, PULL or ADD belongs; NULL, with an error: internal. */
 server_state *server_store_of(int rank, const link_rec *r, kv_err *e);

@@ -100,6 +100,7 @@ void worker_close(void *self)
     job_checkpoint_close(w);
     worker_call_all(w, (net_call){.what = ASK_FREE}, &unused);
     newcomer_release(w);
+    request_free_spares(w);
     kv_free(w->sums);
     mem_free(w->keys);
     mem_free(w);

@@ -14,8 +14,11 @@
 typedef struct worker_key {
     place place;
     int64_t pushes, pulls;
+    kv_dtype dtype;
     bool inited;        /* by this rank's own call */
 } worker_key;
+
+enum { WORKER_SPARES = 8 };
 
 typedef struct worker {
     kv *store;
@@ -31,6 +34,8 @@ typedef struct worker {
     job_checkpoint checkpoint;
     int64_t ahead;   /* bytes that it may push ahead of the others, see backpressure.h */
     int64_t pushing; /* bytes of pushes that have not ended; atomic */
+    struct request *spares[WORKER_SPARES]; /* blocks of requests that have ended, or NULL; atomic
+                                              (request_memory.c) */
 } worker;
 
 /* *out becomes an array like the one that the servers keep for a slot, row_sparse ones with their

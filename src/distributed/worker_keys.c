@@ -91,7 +91,7 @@ static int add_key(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
     if (!rc && (rc = slot_add(t, key, shape, e)))
         kv_array_unref(shape);
     if (!rc) {
-        w->keys[t->n - 1] = (worker_key){.place = k->place};
+        w->keys[t->n - 1] = (worker_key){.place = k->place, .dtype = (kv_dtype)k->dtype};
         checkpoint_know(w, t->n - 1);
         newcomer_know(w, t->n - 1);
     }

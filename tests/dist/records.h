@@ -18,7 +18,7 @@
 #include "server_alone.h"
 #include "../unit/test.h"
 
-enum { WORKERS = 2, SERVER = 2, RANKS = 3, MOST = 256, STORE = 5, N = 8 /* elements of a part */ };
+enum { WORKERS = 2, SERVER = 2, RANKS = 3, MOST = 1024, STORE = 5, N = 8 /* elements of a part */ };
 enum { BYTES = N * (int)sizeof(float) };
 
 /* ---- What the server sends, and what lies in the link ---- */

@@ -639,6 +639,92 @@ TEST(requests_lack_memory)
     end_worker(s);
 }
 
+/* ---- Calls of many parts ---- */
+
+enum {
+    MANY = MOST_PARTS,
+    TOGETHER = 512 / MANY /* keys of so many parts that one request takes */
+};
+
+static kv_key many_keys[KEYS];
+static kv_array *many[KEYS];
+
+static int push_many(kv *s, kv_err *e)
+{
+    return kv_push(s, many_keys, KEYS, many, NULL, e);
+}
+
+static int pull_many(kv *s, kv_err *e)
+{
+    return kv_pull(s, many_keys, KEYS, many, NULL, e);
+}
+
+/* The records of such a call: of two requests, whose numbers go to token. */
+static void sent_in_two(link_kind kind, uint64_t token[2])
+{
+    int n[2] = {0};
+    alone_send_all();
+    CHECK_INT(nsent - nread, KEYS * MANY);
+    token[0] = all[nread].r.request;
+    for (int i = nread; i < nsent; i++) {
+        const link_rec *r = &all[i].r;
+        int which = r->part / 100 >= TOGETHER;
+        CHECK_INT(r->kind, kind);
+        token[which] = which && !n[1] ? r->request : token[which];
+        CHECK_INT(r->request, token[which]);
+        n[which]++;
+    }
+    CHECK(token[0] != token[1]);
+    CHECK_INT(n[0], TOGETHER * MANY);
+}
+
+/* They make several requests. Where memory lacks for one of these, none begins. */
+TEST(requests_of_many_parts)
+{
+    kv_err e = {0};
+    uint64_t token[2];
+    elements = MANY * STEP;
+    kv *s = open_worker("dist_sync", SERVERS);
+    init_keys(s, KEYS);
+    for (int i = 0; i < KEYS; i++) {
+        many_keys[i] = key_of(i);
+        many[i] = array_from(KV_FLOAT32, i);
+    }
+    forget_sent();
+    for (int64_t n = 1;; n++) {
+        e = (kv_err){0};
+        mem_fail_at(n);
+        int rc = push_many(s, &e);
+        if (mem_fail_at(0) < n)
+            break;
+        CHECK_INT(rc, KV_E_MEMORY);
+        alone_send_all();
+        no_more();
+    }
+    sent_in_two(LINK_PUSH, token);
+    give_done(token[1], (KEYS - TOGETHER) * MANY);
+    settle();
+    void *data;
+    CHECK_OK(kv_array_write(many[KEYS - 1], &data, &e)); /* the second one has ended, alone */
+    give_done(token[0], TOGETHER * MANY);
+    settle();
+    CHECK_OK(kv_wait(s, &e));
+    forget_sent();
+    for (int i = 0; i < 3; i++) { /* in blocks that are used again */
+        CHECK_OK(pull_many(s, &e));
+        sent_in_two(LINK_PULL, token);
+        for (; nread < nsent; nread++)
+            give_part(&all[nread].r, 2 * i);
+        settle();
+        for (int k = 0; k < KEYS; k++)
+            holds(many[k], 2 * i);
+        forget_sent();
+    }
+    for (int i = 0; i < KEYS; i++)
+        kv_array_unref(many[i]);
+    end_worker(s);
+}
+
 /* The codes and the rows of a push are made when its turn has come: it cannot be called back, and
  * other ranks wait for it. */
 TEST(requests_lack_memory_for_codes)

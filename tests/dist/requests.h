@@ -7,7 +7,7 @@
 
 #include "records.h"
 
-enum { KEYS = 40, SERVERS = 2, ELEMENTS = 40, STEP = 16, PARTS = 3 };
+enum { KEYS = 40, SERVERS = 2, ELEMENTS = 40, STEP = 16, PARTS = 3, MOST_PARTS = 16 };
 
 int kv_plugin_init(const kv_host *host, kv_err *e);
 
@@ -15,7 +15,7 @@ static ask_key made[KEYS]; /* as they were placed */
 static kv_storage storage; /* of the keys that are made, */
 static kv_dtype dtype = KV_FLOAT32;
 static int64_t elements = ELEMENTS, step = STEP, row; /* and their places; row: of two axes */
-static int rank_of[PARTS] = {0, 0, 1};                /* the server of each part */
+static int rank_of[MOST_PARTS] = {0, 0, 1};           /* the server of each part */
 
 static inline void *reply_to(const net_call *c, int64_t *bytes)
 {
