@@ -99,6 +99,12 @@ void scatter_rows(void *dst, const void *src, const int64_t *at, int64_t n, int6
 void sum_rows(void *dst, const int64_t *ids, int64_t ndst, const sparse_rows *src, int64_t nsrc,
               kv_dtype dtype, int64_t row, void *room);
 
+/* The same sum of sources of one length, row > 0, whose ids are expected to be the same: they are
+ * copied to ids, which has room for those of a source, as dst has for its rows. Returns false if
+ * the ids differ; dst and ids are undefined then. room: nsrc + 1 pointers a worker. */
+bool sum_same_rows(void *dst, int64_t *ids, const sparse_rows *src, int64_t nsrc, kv_dtype dtype,
+                   int64_t row, void *room);
+
 /* ---- Gradient compression -------------------------------------------------------------------- */
 
 /* Codes of compressed gradients, by their bits. Element 0 is in the highest bits of byte 0; codes
