@@ -74,7 +74,7 @@ static const char *text_of(const char *optimizer)
 }
 
 /* The third update of a float32 key that has all states, weight decay included. */
-static void make_update(rule_update *u, const sample *s)
+static void make_update_of(rule_update *u, const sample *s, bool sparse_input)
 {
     const char *rule = text_of(s->name);
     source text = {
@@ -94,8 +94,14 @@ static void make_update(rule_update *u, const sample *s)
                         .row = 1,
                         .size = SIZE,
                         .have = 0xffff,
+                        .sparse_input = sparse_input,
                         .numbers = numbers};
     CHECK_OK(rule_update_make(&(rule_binding){r, &text, values}, &given, u, &e));
+}
+
+static void make_update(rule_update *u, const sample *s)
+{
+    make_update_of(u, s, false);
 }
 
 /* Numbers of all sizes and signs, zeros, infinities and nans. */
@@ -156,6 +162,24 @@ TEST(whole_optimizers)
         }
         rule_update_release(&u);
     }
+    arena_release(&memory);
+}
+
+/* The program over the present rows is the one over whole arrays. */
+TEST(whole_optimizers_of_rows)
+{
+    int of_rows = 0;
+    for (int s = 0; s < SAMPLES; s++) {
+        rule_update u = {0}, whole = {0};
+        make_update_of(&u, &samples[s], true);
+        make_update(&whole, &samples[s]);
+        of_rows += u.rows_present;
+        CHECK(u.plan->npasses == 1 && u.plan->pass[0].elements->whole);
+        CHECK(u.plan->pass[0].elements->whole == whole.plan->pass[0].elements->whole);
+        rule_update_release(&u);
+        rule_update_release(&whole);
+    }
+    CHECK(of_rows > 0);
     arena_release(&memory);
 }
 
