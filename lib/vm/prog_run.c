@@ -92,7 +92,7 @@ static void run_blocks(const prog *p, void *const *arrays, int64_t n, void *scra
     }
     char **place = scratch, *registers = (char *)scratch + places_bytes(p);
     char *aside = registers + (int64_t)p->reg_bytes * p->nregs;
-    int64_t block = p->single || n < p->block ? n : p->block;
+    int64_t block = (p->single && !far) || n < p->block ? n : p->block;
     for (int32_t r = 0; r < p->nregs; r++)
         place[r] = registers + (int64_t)p->reg_bytes * r;
     for (int32_t s = 0; s < p->nslots; s++)
@@ -101,7 +101,7 @@ static void run_blocks(const prog *p, void *const *arrays, int64_t n, void *scra
         run_inst(p, &p->insts[i], place, aside, block);
     for (int64_t left = n; left > 0; left -= block) {
         int64_t m = left < block ? left : block;
-        run_block(p, place, aside, m, far && !p->single);
+        run_block(p, place, aside, m, far);
         for (int32_t s = 0; s < p->nslots; s++)
             place[p->nregs + s] += p->slot_bytes[s] * block;
     }
@@ -115,6 +115,11 @@ void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch)
 void prog_run_far(const prog *p, void *const *arrays, int64_t n, void *scratch)
 {
     run_blocks(p, arrays, n, scratch, !p->single);
+}
+
+void prog_run_far_piece(const prog *p, void *const *arrays, int64_t n, void *scratch)
+{
+    run_blocks(p, arrays, n, scratch, true);
 }
 
 /* ---- Text ------------------------------------------------------------------------------------ */
