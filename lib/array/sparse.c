@@ -234,8 +234,8 @@ static int64_t find_run(const filling *f, int64_t k, int64_t n, int64_t *cursor)
         return ids[n - 1] - ids[0] == n - 1 ? ids[0] : -1;
     int64_t at = *cursor = row_ids_find(src->rows, *cursor, src->nrows, ids[0]);
     const int64_t *there = src->rows + at;
-    bool same = there == ids ||
-                (src->nrows - at >= n && memcmp(there, ids, (size_t)n * sizeof *ids) == 0);
+    bool same =
+        there == ids || (src->nrows - at >= n && memcmp(there, ids, (size_t)n * sizeof *ids) == 0);
     return same ? at : -1;
 }
 
@@ -426,7 +426,7 @@ void sparse_retain(kv_array *const *a, int64_t n, const kv_array *src)
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
-/* Returns true if all sources may hold the same rows: their number and the last one are the same. */
+/* Returns true if all sources may hold the same rows: as many, and the same last one. */
 static bool look_alike(const sparse_rows *src, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)

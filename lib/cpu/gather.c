@@ -69,7 +69,7 @@ static bool is_word(int64_t bytes)
 WORDS(32, uint32_t)
 WORDS(64, uint64_t)
 
-/* Words of up to MOST_WORDS arrays, from their rooms if `back`: each number is read once for all. */
+/* Words of up to MOST_WORDS arrays, or back from their rooms: a number is read once for all. */
 enum { MOST_WORDS = 3 };
 
 #define MOVE_WORDS(name, type)                                                                     \

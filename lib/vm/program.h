@@ -103,8 +103,8 @@ void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch);
 /* Several arrays of so many elements are larger than the caches next to a processor. */
 #define PROG_FAR_SIZE (1 << 19)
 
-/* The same, for (n elements of) arrays that no such cache holds: asks for elements ahead, unless the
- * program is one instruction, for whose arrays the processor asks by itself. */
+/* The same, for (n elements of) arrays that no such cache holds: asks for elements ahead, unless
+ * the program is one instruction, for whose arrays the processor asks by itself. */
 void prog_run_far(const prog *p, void *const *arrays, int64_t n, void *scratch);
 
 /* The same, for a piece of such arrays when other programs run between two pieces: the processor

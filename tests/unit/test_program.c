@@ -599,9 +599,7 @@ static void one_program(int64_t n)
     for (int s = 0; s < NSLOTS; s++)
         arrays[s] = memory[s];
     uint32_t way = draw(3);
-    (way == 0   ? prog_run
-     : way == 1 ? prog_run_far
-                : prog_run_far_piece)(p, arrays, n, scratch);
+    (way == 0 ? prog_run : way == 1 ? prog_run_far : prog_run_far_piece)(p, arrays, n, scratch);
     for (int s = 0; s < NSLOTS; s++)
         check_array(memory[s], want[s], dtype[s], n);
     mem_free(scratch);
