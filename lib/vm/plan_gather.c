@@ -118,7 +118,7 @@ void plan_gather_run(plan_gather *g, runner *r, const plan_pass *pass, int64_t k
     const void *in = pass->reads_input ? a->input_rows(a->arg, at, m, r->input) : NULL;
     gather_each(g->list, g->nread, rows, n, more, in, a->row * kv_dtype_bytes(a->input_dtype));
     r->a = &g->arrays;
-    plan_work_chunk(r, pass, &(chunk){0, at, m, in, 0});
+    plan_work_chunk(r, pass, &(chunk){0, at, m, in, 0, NULL});
     r->a = a;
     scatter_each(g->written, g->nwritten, rows, n);
 }

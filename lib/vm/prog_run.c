@@ -71,7 +71,7 @@ static void run_block(const prog *p, char *const *place, char *aside, int64_t n,
     }
 }
 
-static void run_whole(const prog *p, void *const *arrays, int64_t n)
+void prog_run_whole(const prog *p, void *const *arrays, const float *more, int64_t n)
 {
     float *array[WHOLE_ARRAYS];
     const float *numbers[WHOLE_STEPS];
@@ -79,7 +79,7 @@ static void run_whole(const prog *p, void *const *arrays, int64_t n)
         numbers[i] = (const float *)(const void *)(p->pool + p->insts[i].k);
     for (int32_t s = 0; s < WHOLE_ARRAYS; s++)
         array[s] = arrays[s < p->nslots ? s : 0];
-    p->whole(array, numbers, p->ninsts, n);
+    p->whole(array, more, numbers, p->ninsts, n);
 }
 
 static void run_blocks(const prog *p, void *const *arrays, int64_t n, void *scratch, bool far)
@@ -87,7 +87,7 @@ static void run_blocks(const prog *p, void *const *arrays, int64_t n, void *scra
     if (n <= 0)
         return;
     if (p->whole) {
-        run_whole(p, arrays, n);
+        prog_run_whole(p, arrays, NULL, n);
         return;
     }
     char **place = scratch, *registers = (char *)scratch + places_bytes(p);

@@ -141,6 +141,28 @@ static int count_different(const run *x, const run *y)
     return wrong;
 }
 
+/* The same with an array 1 that is a sum: of two arrays as they are read, or made before. */
+static void run_sum(run *r, const prog *p, int64_t n, bool as_read)
+{
+    static float more[SIZE];
+    void *arrays[WHOLE_ARRAYS], *scratch = mem_alloc_data(prog_scratch_bytes(p), &e);
+    CHECK(scratch != NULL);
+    for (int a = 0; a < WHOLE_ARRAYS; a++) {
+        arrays[a] = r->array[a];
+        for (int i = 0; i < SIZE; i++)
+            r->array[a][i] = some_number((uint64_t)(a * SIZE + i));
+    }
+    for (int i = 0; i < SIZE; i++)
+        more[i] = some_number((uint64_t)(WHOLE_ARRAYS * SIZE + i));
+    if (as_read)
+        prog_run_whole(p, arrays, more, n);
+    for (int i = 0; i < SIZE; i++)
+        r->array[1][i] += more[i];
+    if (!as_read)
+        prog_run(p, arrays, n, scratch);
+    mem_free(scratch);
+}
+
 TEST(whole_optimizers)
 {
     static run one_by_one, whole;
@@ -157,6 +179,14 @@ TEST(whole_optimizers)
                 p->kernels = kernel_tables(k);
                 p->whole = prog_whole(p);
                 run_program(&whole, p, lengths[l]);
+                CHECK_INT(count_different(&one_by_one, &whole), 0);
+            }
+            p->whole = NULL;
+            run_sum(&one_by_one, p, lengths[l], false);
+            for (int k = 0; kernel_tables(k); k++) {
+                p->kernels = kernel_tables(k);
+                p->whole = prog_whole(p);
+                run_sum(&whole, p, lengths[l], true);
                 CHECK_INT(count_different(&one_by_one, &whole), 0);
             }
         }
