@@ -233,7 +233,9 @@ static int64_t find_run(const filling *f, int64_t k, int64_t n, int64_t *cursor)
     if (sparse_is_full(src))
         return ids[n - 1] - ids[0] == n - 1 ? ids[0] : -1;
     int64_t at = *cursor = row_ids_find(src->rows, *cursor, src->nrows, ids[0]);
-    bool same = src->nrows - at >= n && memcmp(src->rows + at, ids, (size_t)n * sizeof *ids) == 0;
+    const int64_t *there = src->rows + at;
+    bool same =
+        there == ids || (src->nrows - at >= n && memcmp(there, ids, (size_t)n * sizeof *ids) == 0);
     return same ? at : -1;
 }
 
@@ -263,8 +265,6 @@ static void fill_block(const filling *f, int64_t k, int64_t n, int64_t *cursor)
     for (int64_t i = 0; i < f->n; i++) {
         kv_array *a = f->to[i];
         char *to = (char *)a->data + k * f->row * kv_dtype_bytes(a->dtype);
-        if (a->rows != f->ids)
-            memcpy(a->rows + k, f->ids + k, (size_t)n * sizeof *a->rows);
         if (at)
             gather_rows(to, a->dtype, src->data, src->dtype, at, n,
                         at == room ? 0 : f->nids - k - n, f->row, f->far);
@@ -277,9 +277,14 @@ static void fill_block(const filling *f, int64_t k, int64_t n, int64_t *cursor)
 static void fill_part(void *arg, int64_t part, int worker)
 {
     const filling *f = arg;
-    int64_t end = f->nids - part * f->part < f->part ? f->nids : (part + 1) * f->part, cursor = 0;
+    int64_t from = part * f->part, end = f->nids - from < f->part ? f->nids : from + f->part;
+    int64_t cursor = 0;
     (void)worker;
-    for (int64_t k = part * f->part; k < end; k += f->block)
+    for (int64_t i = 0; i < f->n; i++)
+        if (f->to[i]->rows != f->ids)
+            (f->far ? stream_convert : convert_elements)(f->to[i]->rows + from, KV_INT64,
+                                                         f->ids + from, KV_INT64, end - from);
+    for (int64_t k = from; k < end; k += f->block)
         fill_block(f, k, end - k < f->block ? end - k : f->block, &cursor);
 }
 
@@ -421,18 +426,46 @@ void sparse_retain(kv_array *const *a, int64_t n, const kv_array *src)
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
+/* Returns true if all sources may hold the same rows: as many, and the same last one. */
+static bool look_alike(const sparse_rows *src, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (src[i].n == 0 || src[i].n != src->n || src[i].ids[src->n - 1] != src->ids[src->n - 1])
+            return false;
+    return true;
+}
+
+/* The sum of sources that have the dtype of the result, if they hold the same rows; else *out stays
+ * NULL. */
+static int add_up_same(kv_array **out, const kv_array *like, const sparse_rows *src, int64_t n,
+                       kv_dtype dtype, kv_ctx ctx, void *room, kv_err *e)
+{
+    kv_array *a;
+    int64_t row = sparse_row(like);
+    if (row == 0 || !look_alike(src, n))
+        return KV_OK;
+    int rc = make_rows(&a, dtype, like->ndim, like->shape, src->n, new_ids(src->n, e), ctx, e);
+    if (rc)
+        return rc;
+    if (sum_same_rows(a->data, a->rows, src, n, dtype, row, room))
+        *out = a;
+    else
+        kv_array_unref(a);
+    return KV_OK;
+}
+
 /* The sum of sources that have the dtype of the result. */
 static int add_up(kv_array **out, const kv_array *like, const sparse_rows *src, int64_t n,
-                  kv_dtype dtype, kv_ctx ctx, kv_err *e)
+                  kv_dtype dtype, kv_ctx ctx, void *room, kv_err *e)
 {
     int64_t *ids, count;
-    int64_t *room = mem_alloc(n, (size_t)pool_workers() * sizeof *room, e);
-    int rc = room ? row_ids_unite(&ids, &count, src, n, like->shape[0], e) : KV_E_MEMORY;
-    if (rc == KV_OK)
-        rc = make_rows(out, dtype, like->ndim, like->shape, count, ids, ctx, e);
+    *out = NULL;
+    int rc = add_up_same(out, like, src, n, dtype, ctx, room, e);
+    if (rc || *out || (rc = row_ids_unite(&ids, &count, src, n, like->shape[0], e)))
+        return rc;
+    rc = make_rows(out, dtype, like->ndim, like->shape, count, ids, ctx, e);
     if (rc == KV_OK)
         sum_rows((*out)->data, ids, count, src, n, dtype, sparse_row(like), room);
-    mem_free(room);
     return rc;
 }
 
@@ -443,7 +476,8 @@ int sparse_sum(kv_array **out, kv_array *const *values, int64_t n, kv_dtype dtyp
         return to_sparse(out, values[0], dtype, ctx, e);
     kv_array **own = mem_zalloc(n, sizeof *own, e);
     sparse_rows *src = own ? mem_alloc(n, sizeof *src, e) : NULL;
-    int rc = src ? KV_OK : KV_E_MEMORY;
+    int64_t *room = src ? mem_alloc(n + 1, (size_t)pool_workers() * sizeof *room, e) : NULL;
+    int rc = room ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < n && rc == KV_OK; i++) {
         if ((rc = mirror_host(values[i], MIRROR_READ, e)))
             break;
@@ -454,9 +488,10 @@ int sparse_sum(kv_array **out, kv_array *const *values, int64_t n, kv_dtype dtyp
             src[i] = (sparse_rows){own[i]->rows, own[i]->nrows, own[i]->data};
     }
     if (rc == KV_OK)
-        rc = add_up(out, values[0], src, n, dtype, ctx, e);
+        rc = add_up(out, values[0], src, n, dtype, ctx, room, e);
     for (int64_t i = 0; own && i < n; i++)
         kv_array_unref(own[i]);
+    mem_free(room);
     mem_free(src);
     mem_free(own);
     return rc;

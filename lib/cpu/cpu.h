@@ -89,8 +89,8 @@ typedef struct row_move {
 void gather_each(const row_move *moves, int64_t nmoves, const int64_t *at, int64_t n, int64_t more,
                  const void *beside, int64_t beside_bytes);
 
-/* Row at[k] of dst = row k of src, for n rows of that many bytes. */
-void scatter_rows(void *dst, const void *src, const int64_t *at, int64_t n, int64_t bytes);
+/* The way back: row at[k] of each array = row k of its room. */
+void scatter_each(const row_move *moves, int64_t nmoves, const int64_t *at, int64_t n);
 
 /* The sum of nsrc >= 1 row_sparse arrays with rows of `row` elements. dst has ndst rows, whose ids
  * (ascending) are those of all sources together. Each is 0, to which the sources that hold the row
@@ -98,6 +98,12 @@ void scatter_rows(void *dst, const void *src, const int64_t *at, int64_t n, int6
  * a worker of the thread pool. */
 void sum_rows(void *dst, const int64_t *ids, int64_t ndst, const sparse_rows *src, int64_t nsrc,
               kv_dtype dtype, int64_t row, void *room);
+
+/* The same sum of sources of one length, row > 0, whose ids are expected to be the same: they are
+ * copied to ids, which has room for those of a source, as dst has for its rows. Returns false if
+ * the ids differ; dst and ids are undefined then. room: nsrc + 1 pointers a worker. */
+bool sum_same_rows(void *dst, int64_t *ids, const sparse_rows *src, int64_t nsrc, kv_dtype dtype,
+                   int64_t row, void *room);
 
 /* ---- Gradient compression -------------------------------------------------------------------- */
 

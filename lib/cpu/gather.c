@@ -64,16 +64,54 @@ static bool is_word(int64_t bytes)
         }                                                                                          \
         for (; k < n; k++)                                                                         \
             d[k] = at[k] >= 0 ? s[at[k]] : 0;                                                      \
-    }                                                                                              \
-                                                                                                   \
-    static void scatter_##name(void *dst, const void *src, const int64_t *at, int64_t n)           \
-    {                                                                                              \
-        for (int64_t k = 0; k < n; k++)                                                            \
-            ((type *)dst)[at[k]] = ((const type *)src)[k];                                         \
     }
 
 WORDS(32, uint32_t)
 WORDS(64, uint64_t)
+
+/* Words of up to MOST_WORDS arrays, or back from their rooms: a number is read once for all. */
+enum { MOST_WORDS = 3 };
+
+#define MOVE_WORDS(name, type)                                                                     \
+    static inline __attribute__((always_inline)) void some_##name(                                 \
+        const row_move *moves, int count, const int64_t *at, int64_t n, bool back)                 \
+    {                                                                                              \
+        for (int64_t k = 0; k < n; k++)                                                            \
+            for (int j = 0; j < count; j++) {                                                      \
+                type *x = (type *)moves[j].array + at[k], *room = (type *)moves[j].room + k;       \
+                *(back ? x : room) = *(back ? room : x);                                           \
+            }                                                                                      \
+    }                                                                                              \
+                                                                                                   \
+    static void name(const row_move *moves, int64_t count, const int64_t *at, int64_t n,           \
+                     bool back)                                                                    \
+    {                                                                                              \
+        if (count == 3)                                                                            \
+            back ? some_##name(moves, 3, at, n, true) : some_##name(moves, 3, at, n, false);       \
+        else if (count == 2)                                                                       \
+            back ? some_##name(moves, 2, at, n, true) : some_##name(moves, 2, at, n, false);       \
+        else                                                                                       \
+            back ? some_##name(moves, 1, at, n, true) : some_##name(moves, 1, at, n, false);       \
+    }
+
+MOVE_WORDS(words_32, uint32_t)
+MOVE_WORDS(words_64, uint64_t)
+
+/* Moves the words among the rows. */
+static void move_words(const row_move *moves, int64_t nmoves, const int64_t *at, int64_t n,
+                       bool back)
+{
+    for (int64_t j = 0, count; j < nmoves; j += count) {
+        int64_t bytes = moves[j].bytes;
+        count = 1;
+        while (count < MOST_WORDS && j + count < nmoves && moves[j + count].bytes == bytes)
+            count++;
+        if (bytes == 4)
+            words_32(moves + j, count, at, n, back);
+        else if (bytes == 8)
+            words_64(moves + j, count, at, n, back);
+    }
+}
 
 /* A line, which may begin at any byte. */
 typedef uint64_t line __attribute__((vector_size(LINE), aligned(1), may_alias));
@@ -177,24 +215,17 @@ void gather_each(const row_move *moves, int64_t nmoves, const int64_t *at, int64
                  const void *beside, int64_t beside_bytes)
 {
     bool wide = false;
-    for (int64_t j = 0; j < nmoves; j++) {
-        const row_move *x = &moves[j];
-        wide |= !is_word(x->bytes);
-        if (x->bytes == 4)
-            gather_32(x->room, x->array, at, n, n + more);
-        else if (x->bytes == 8)
-            gather_64(x->room, x->array, at, n, n + more);
-    }
+    for (int64_t j = 0; j < nmoves; j++)
+        wide |= !is_word(moves[j].bytes);
+    move_words(moves, nmoves, at, n, false);
     if (wide)
         gather_wide(moves, nmoves, at, n, n + more, beside, beside ? beside_bytes : 0);
 }
 
-void scatter_rows(void *dst, const void *src, const int64_t *at, int64_t n, int64_t bytes)
+void scatter_each(const row_move *moves, int64_t nmoves, const int64_t *at, int64_t n)
 {
-    if (bytes == 4)
-        scatter_32(dst, src, at, n);
-    else if (bytes == 8)
-        scatter_64(dst, src, at, n);
-    else
-        scatter(dst, src, at, n, bytes);
+    move_words(moves, nmoves, at, n, true);
+    for (int64_t j = 0; j < nmoves; j++)
+        if (!is_word(moves[j].bytes))
+            scatter(moves[j].array, moves[j].room, at, n, moves[j].bytes);
 }

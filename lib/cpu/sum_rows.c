@@ -13,7 +13,11 @@
  * Far apart ids make a block of few rows, down to one. The half types are added in a block of
  * float32 and rounded once. Blocks do not depend on each other, so several threads give the same
  * bits as one.
+ *
+ * Where all sources hold the same rows, as the gradients of one batch often do, nothing is matched:
+ * the elements of a part are added in one pass, behind a comparison of its ids.
  */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/clones.h"
@@ -196,6 +200,16 @@ static void run_part(void *arg, int64_t part, int worker)
     }
 }
 
+static bool is_far(int64_t n, int64_t bytes)
+{
+    return n > FAR_BYTES / bytes;
+}
+
+static int64_t rows_of_part(int64_t bytes)
+{
+    return bytes < PART_BYTES ? PART_BYTES / bytes : 1;
+}
+
 void sum_rows(void *dst, const int64_t *ids, int64_t ndst, const sparse_rows *src, int64_t nsrc,
               kv_dtype dtype, int64_t row, void *room)
 {
@@ -210,7 +224,71 @@ void sum_rows(void *dst, const int64_t *ids, int64_t ndst, const sparse_rows *sr
              .cursors = room};
     if (ndst == 0 || row == 0)
         return;
-    j.far = ndst > FAR_BYTES / j.bytes;
-    j.part = j.bytes < PART_BYTES ? PART_BYTES / j.bytes : 1;
+    j.far = is_far(ndst, j.bytes);
+    j.part = rows_of_part(j.bytes);
     pool_run((ndst + j.part - 1) / j.part, run_part, &j);
+}
+
+/* ---- The same rows --------------------------------------------------------------------------- */
+
+typedef struct same_job {
+    char *dst;
+    int64_t *ids;
+    const sparse_rows *src;
+    int64_t nsrc, part; /* sources; rows of a part */
+    kv_dtype dtype;
+    int64_t row, bytes; /* elements and bytes of a row */
+    bool far;
+    const void **terms; /* nsrc + 1 a worker */
+    atomic_bool differ; /* a source has other ids */
+} same_job;
+
+static bool are_same(const same_job *j, int64_t first, int64_t n)
+{
+    const int64_t *ids = j->src->ids;
+    for (int64_t i = 1; i < j->nsrc; i++)
+        if (j->src[i].ids != ids &&
+            memcmp(j->src[i].ids + first, ids + first, (size_t)n * sizeof *ids) != 0)
+            return false;
+    return true;
+}
+
+/* The first term of every sum is 0, as in sum_block: -0 plus -0 would be -0. */
+static void sum_same_part(void *arg, int64_t part, int worker)
+{
+    same_job *j = arg;
+    int64_t first = part * j->part, left = j->src->n - first, n = left < j->part ? left : j->part;
+    const void **terms = j->terms + worker * (j->nsrc + 1);
+    char zeros[BLOCK * 8] = {0};
+    if (j->differ || !are_same(j, first, n)) {
+        j->differ = true;
+        return;
+    }
+    (j->far ? stream_convert : convert_elements)(j->ids + first, KV_INT64, j->src->ids + first,
+                                                 KV_INT64, n);
+    terms[0] = zeros;
+    for (int64_t at = 0, m; at < n * j->row; at += m) {
+        int64_t offset = first * j->bytes + at * kv_dtype_bytes(j->dtype);
+        m = n * j->row - at < BLOCK ? n * j->row - at : BLOCK;
+        for (int64_t i = 0; i < j->nsrc; i++)
+            terms[i + 1] = (const char *)j->src[i].data + offset;
+        (j->far ? stream_sum : sum_elements)(j->dst + offset, terms, j->nsrc + 1, j->dtype, m);
+    }
+}
+
+bool sum_same_rows(void *dst, int64_t *ids, const sparse_rows *src, int64_t nsrc, kv_dtype dtype,
+                   int64_t row, void *room)
+{
+    same_job j = {.dst = dst,
+                  .ids = ids,
+                  .src = src,
+                  .nsrc = nsrc,
+                  .dtype = dtype,
+                  .row = row,
+                  .bytes = row * kv_dtype_bytes(dtype),
+                  .terms = room};
+    j.far = is_far(src->n, j.bytes);
+    j.part = rows_of_part(j.bytes);
+    pool_run((src->n + j.part - 1) / j.part, sum_same_part, &j);
+    return !j.differ;
 }

@@ -66,9 +66,10 @@ enum { KERNEL_SUMS = 4 };
 typedef void kernel_sum(const kernel_terms *terms, int count, int64_t n);
 
 /* All instructions of a program (whole_list.h) on n elements of its arrays, five pointers of which
- * those behind the last array are any that can be read; numbers[i]: the constants of each of the
- * count instructions. */
-typedef void kernel_whole(float *const *arrays, const float *const *numbers, int count, int64_t n);
+ * those behind the last array are any that can be read; more: NULL, or what is added to array 1 as
+ * it is read; numbers[i]: the constants of each of the count instructions. */
+typedef void kernel_whole(float *const *arrays, const float *more, const float *const *numbers,
+                          int count, int64_t n);
 
 /* to[i] = noise_normal(seed, draw, from + i) of noise.h, for n elements. */
 typedef void kernel_normals(float *to, uint64_t seed, uint64_t draw, uint64_t from, int64_t n);

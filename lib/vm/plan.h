@@ -142,8 +142,9 @@ typedef struct plan_arrays {
      * rows are zeros. `room` is memory for n of them, to be used or not. */
     const void *(*input)(void *arg, int64_t from, int64_t n, void *room);
     kv_dtype input_dtype;
-    const void *input_lies; /* all of the input, if it lies in memory as it is; or NULL */
-    int64_t room_bytes;     /* of room, beside n elements of 8 bytes each */
+    const void *input_lies;      /* all of the input, if it lies in memory as it is; or NULL */
+    const float *input_terms[2]; /* two float32 arrays whose sum the input is; or NULL */
+    int64_t room_bytes;          /* of room, beside n elements of 8 bytes each */
 
     /* With `rows present` and a row_sparse input: the ids of its rows, ascending, and the elements
      * from … of those rows laid end to end. rows NULL: every row is present. */

@@ -75,6 +75,8 @@ static void place_rooms(plan_gather *g, const plan_pass *pass)
     for (int i = 0; i < g->n; i++) {
         g->list[i].room = room;
         room += mem_aligned(g->rows * g->list[i].bytes);
+        if (g->writes[i])
+            g->written[g->nwritten++] = g->list[i];
     }
     for (int s = 0; s < pass->nslots; s++) {
         void **array = array_of(&g->arrays, pass->slot[s]);
@@ -89,7 +91,7 @@ static void place_rooms(plan_gather *g, const plan_pass *pass)
 void plan_gather_init(plan_gather *g, const runner *r, const plan_pass *pass)
 {
     bool can = pass->nsums == 0;
-    g->n = 0;
+    g->n = g->nwritten = 0;
     g->rows = 0;
     g->arrays = *r->a;
     g->arrays.far = false;
@@ -116,9 +118,7 @@ void plan_gather_run(plan_gather *g, runner *r, const plan_pass *pass, int64_t k
     const void *in = pass->reads_input ? a->input_rows(a->arg, at, m, r->input) : NULL;
     gather_each(g->list, g->nread, rows, n, more, in, a->row * kv_dtype_bytes(a->input_dtype));
     r->a = &g->arrays;
-    plan_work_chunk(r, pass, &(chunk){0, at, m, in, 0});
+    plan_work_chunk(r, pass, &(chunk){0, at, m, in, 0, NULL});
     r->a = a;
-    for (int i = 0; i < g->n; i++)
-        if (g->writes[i])
-            scatter_rows(g->list[i].array, g->list[i].room, rows, n, g->list[i].bytes);
+    scatter_each(g->written, g->nwritten, rows, n);
 }

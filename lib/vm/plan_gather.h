@@ -15,7 +15,8 @@ typedef struct plan_gather {
     plan_arrays arrays; /* those of the key, but of the gathered rows where an array is listed */
     row_move list[PLAN_MAX_STATES + 2]; /* first those that are read */
     bool writes[PLAN_MAX_STATES + 2];
-    int n, nread;
+    row_move written[PLAN_MAX_STATES + 2];
+    int n, nread, nwritten;
     _Alignas(64) char room[64 << 10];
 } plan_gather;
 

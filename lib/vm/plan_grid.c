@@ -130,7 +130,7 @@ static void *slot_at(const sweep *w, runner *own, char *room, int64_t s, const p
     if (slot->place == GRID_ARRAY && slot->index < PLAN_ROW_STATE) {
         bool input = slot->index == PLAN_INPUT;
         const void *in = input ? a->input(a->arg, from, n, own->input) : NULL;
-        return plan_work_array(own, slot->index, &(chunk){from, from, n, in, 0});
+        return plan_work_array(own, slot->index, &(chunk){from, from, n, in, 0, NULL});
     }
     char *array = slot->place == GRID_ARRAY ? vector_at(a, slot->index)
                                             : buffer_at(&w->r, slot->index);

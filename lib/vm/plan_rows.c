@@ -223,7 +223,7 @@ static void run_piece(runner *r, const plan_pass *pass, int64_t j, int64_t skip,
     bool present = pass->present && a->rows;
     int64_t from = r->batch.row[j] * a->row + skip;
     int64_t at = present ? r->batch.k[j] * a->row + skip : from;
-    chunk c = {from, at, n, NULL, term};
+    chunk c = {from, at, n, NULL, term, NULL};
     if (pass->reads_input)
         c.input =
             present ? a->input_rows(a->arg, at, n, r->input) : a->input(a->arg, from, n, r->input);

@@ -198,7 +198,7 @@ static void run_group(runner *r, const plan_pass *pass, int64_t first)
         int64_t from = (first + lane) * PLAN_CHUNK;
         int64_t n = size - from < PLAN_CHUNK ? size - from : PLAN_CHUNK;
         int64_t term = whole ? lane * PLAN_CHUNK : 0;
-        chunk c = {from, from, n, input_of(r, pass, from, n), term};
+        chunk c = {from, from, n, input_of(r, pass, from, n), term, NULL};
         plan_work_chunk(r, pass, &c);
         for (int s = 0; s < pass->nsums && !whole; s++)
             r->s->blocks[s * r->s->nchunks + first + lane] = sum_chunk(r, pass, s, &c);
@@ -298,7 +298,7 @@ static void run_present(runner *r, const plan_pass *pass, int64_t k, int64_t end
             int64_t m = n - i < PLAN_CHUNK ? n - i : PLAN_CHUNK;
             int64_t at = k * a->row + i;
             const void *in = input ? a->input_rows(a->arg, at, m, r->input) : NULL;
-            plan_work_chunk(r, pass, &(chunk){a->rows[k] * a->row + i, at, m, in, 0});
+            plan_work_chunk(r, pass, &(chunk){a->rows[k] * a->row + i, at, m, in, 0, NULL});
             add_terms(r, pass, m);
         }
         k = next;
@@ -381,6 +381,13 @@ bool plan_splits(const plan *p, const int64_t *rows)
            !(pass->present && rows);
 }
 
+/* Returns true if the program of a pass can read the input as a sum of two arrays. */
+static bool adds_terms(const plan_pass *pass)
+{
+    bool input = pass->slot[1] == PLAN_INPUT || pass->slot[1] == PLAN_PRESENT + PLAN_INPUT;
+    return pass->elements->whole && input;
+}
+
 void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n, void *scratch)
 {
     shared *s = plan_work_make_shared(p, a, scratch);
@@ -391,9 +398,13 @@ void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n,
     if (!pass->elements)
         return;
     copy_numbers(s, pass);
+    bool adds = a->input_terms[0] && adds_terms(pass);
     for (int64_t i = from, end = from + n; i < end; i += PLAN_CHUNK) {
         int64_t m = end - i < PLAN_CHUNK ? end - i : PLAN_CHUNK;
-        plan_work_chunk(r, pass, &(chunk){i, i, m, input_of(r, pass, i, m), 0});
+        chunk c = {i, i, m, adds ? a->input_terms[0] + i : input_of(r, pass, i, m), 0, NULL};
+        if (adds)
+            c.more = a->input_terms[1] + i;
+        plan_work_chunk(r, pass, &c);
     }
 }
 

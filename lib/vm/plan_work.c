@@ -263,8 +263,10 @@ void plan_work_chunk(runner *r, const plan_pass *pass, const chunk *c)
         return;
     for (int s = 0; s < pass->nslots; s++)
         arrays[s] = slot_at(r, pass, pass->slot[s], c);
-    if (r->a->far)
-        prog_run_far(pass->elements, arrays, c->n, r->scratch);
+    if (c->more)
+        prog_run_whole(pass->elements, arrays, c->more, c->n);
     else
-        prog_run(pass->elements, arrays, c->n, r->scratch);
+        (!r->a->far      ? prog_run
+         : r->p->by_rows ? prog_run_far_piece
+                         : prog_run_far)(pass->elements, arrays, c->n, r->scratch);
 }

@@ -63,6 +63,7 @@ typedef struct chunk {
     int64_t from, at, n;
     const void *input;
     int64_t term;
+    const float *more; /* NULL, or to be added to input, which is array 1 of a whole program */
 } chunk;
 
 /* Of one element of number i. */

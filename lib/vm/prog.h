@@ -40,7 +40,7 @@ typedef struct node {
                        unused: -1 */
     int32_t uses;   /* by live nodes and stores, once prog_finish has counted them */
     prog_extent extent;
-    prog_number k;  /* NODE_CONST; those of plan.h: what it does, an integer */
+    prog_number k; /* NODE_CONST; those of plan.h: what it does, an integer */
 } node;
 
 typedef struct node_store {
@@ -105,6 +105,9 @@ prog_value prog_intern(prog_builder *b, const node *x);
 
 /* The loop of prog.whole. */
 kernel_whole *prog_whole(const prog *p);
+
+/* Runs that loop. more: NULL, or n numbers: the program reads array 1 as its sum with them. */
+void prog_run_whole(const prog *p, void *const *arrays, const float *more, int64_t n);
 
 /* Bytes of a block that a register holds: half a page, so that the blocks of several arrays and
  * registers share the L1 cache. Measured on 16M float32 with five operators: 2 KB 0.82 of a fused

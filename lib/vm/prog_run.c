@@ -71,7 +71,7 @@ static void run_block(const prog *p, char *const *place, char *aside, int64_t n,
     }
 }
 
-static void run_whole(const prog *p, void *const *arrays, int64_t n)
+void prog_run_whole(const prog *p, void *const *arrays, const float *more, int64_t n)
 {
     float *array[WHOLE_ARRAYS];
     const float *numbers[WHOLE_STEPS];
@@ -79,7 +79,7 @@ static void run_whole(const prog *p, void *const *arrays, int64_t n)
         numbers[i] = (const float *)(const void *)(p->pool + p->insts[i].k);
     for (int32_t s = 0; s < WHOLE_ARRAYS; s++)
         array[s] = arrays[s < p->nslots ? s : 0];
-    p->whole(array, numbers, p->ninsts, n);
+    p->whole(array, more, numbers, p->ninsts, n);
 }
 
 static void run_blocks(const prog *p, void *const *arrays, int64_t n, void *scratch, bool far)
@@ -87,12 +87,12 @@ static void run_blocks(const prog *p, void *const *arrays, int64_t n, void *scra
     if (n <= 0)
         return;
     if (p->whole) {
-        run_whole(p, arrays, n);
+        prog_run_whole(p, arrays, NULL, n);
         return;
     }
     char **place = scratch, *registers = (char *)scratch + places_bytes(p);
     char *aside = registers + (int64_t)p->reg_bytes * p->nregs;
-    int64_t block = p->single || n < p->block ? n : p->block;
+    int64_t block = (p->single && !far) || n < p->block ? n : p->block;
     for (int32_t r = 0; r < p->nregs; r++)
         place[r] = registers + (int64_t)p->reg_bytes * r;
     for (int32_t s = 0; s < p->nslots; s++)
@@ -101,7 +101,7 @@ static void run_blocks(const prog *p, void *const *arrays, int64_t n, void *scra
         run_inst(p, &p->insts[i], place, aside, block);
     for (int64_t left = n; left > 0; left -= block) {
         int64_t m = left < block ? left : block;
-        run_block(p, place, aside, m, far && !p->single);
+        run_block(p, place, aside, m, far);
         for (int32_t s = 0; s < p->nslots; s++)
             place[p->nregs + s] += p->slot_bytes[s] * block;
     }
@@ -115,6 +115,11 @@ void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch)
 void prog_run_far(const prog *p, void *const *arrays, int64_t n, void *scratch)
 {
     run_blocks(p, arrays, n, scratch, !p->single);
+}
+
+void prog_run_far_piece(const prog *p, void *const *arrays, int64_t n, void *scratch)
+{
+    run_blocks(p, arrays, n, scratch, true);
 }
 
 /* ---- Text ------------------------------------------------------------------------------------ */

@@ -8,8 +8,8 @@
 
 /* Of updaters; a merge has its own (vm/merge_lists.h). */
 static const rule_given_name given[] = {
+    {"stored", RULE_NAME_STORED, true, PLAN_STORED}, /* loaded in this order (vm/whole_list.h) */
     {"input", RULE_NAME_GIVEN, true, PLAN_INPUT},
-    {"stored", RULE_NAME_STORED, true, PLAN_STORED},
     {"key", RULE_NAME_GIVEN, false, -1},
     {"name", RULE_NAME_GIVEN, false, -1},
     {"t", RULE_NAME_GIVEN, false, -1},

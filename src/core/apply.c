@@ -272,6 +272,9 @@ static void fill_arrays(plan_arrays *a, input *in, const kv_array *stored)
     a->input_lies = in->values->sum || in->values->n > 1 || !in->values->same_dtype
                         ? NULL
                         : in->values->items[0]->data;
+    bool adds = !in->values->sum && in->values->n == 2 && in->values->same_dtype;
+    for (int i = 0; i < 2; i++)
+        a->input_terms[i] = adds && in->dtype == KV_FLOAT32 ? in->values->items[i]->data : NULL;
     a->room_bytes = sum_bytes(in->values->n);
     a->input_rows = rows_at;
     a->arg = in;

@@ -110,10 +110,6 @@ static bool commit(call *c)
 
 /* ---- The elements ---- */
 
-/* Chunks of a rule's work between two copies to the outs: with values and states they are small
- * beside the cache next to a processor, and many beside what a plan costs to set up. */
-enum { SPREAD_CHUNKS = 4 };
-
 static apply_values values_of(const call *c, const call_group *g)
 {
     return (apply_values){c->values + g->first, c->data + g->first, g->n, g->same_dtype, g->sum};
@@ -131,11 +127,11 @@ static void sum_range(call *c, const call_group *g, int64_t from, int64_t n, int
     apply_sum_spread(g->target, &outs, &v, from, n, far, &c->work, worker);
 }
 
-/* Outs are filled while the elements are in the caches. */
+/* Outs are filled chunk by chunk, while the elements are in the caches. */
 static void update_range(call *c, const call_group *g, int64_t from, int64_t n, int worker)
 {
     apply_values v = values_of(c, g);
-    int64_t block = g->nouts > 0 ? SPREAD_CHUNKS * PLAN_CHUNK : n;
+    int64_t block = g->nouts > 0 ? PLAN_CHUNK : n;
     plan_arrays a = {0};
     updater_plan_arrays(c, g, &a);
     for (int64_t i = from, end = from + n, m; i < end; i += m) {

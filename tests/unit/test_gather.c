@@ -8,13 +8,14 @@
 
 /* ---- Rows ---- */
 
-enum { ROWS = 301, N = 101, ARRAYS = 3 };
+enum { ROWS = 301, N = 101, ARRAYS = 5 };
 
-/* n rows of three arrays, whose rows have these bytes, to rooms and changed back. */
+/* n rows of some arrays, whose rows have these bytes, to rooms and changed back. */
 static void check_each(const int64_t bytes[ARRAYS], int64_t n)
 {
     kv_err e = {0};
     row_move moves[ARRAYS];
+    char *want[ARRAYS];
     int64_t at[N];
     char *beside = mem_zalloc(N, 100, &e);
     for (int64_t k = 0; k < N; k++)
@@ -24,6 +25,8 @@ static void check_each(const int64_t bytes[ARRAYS], int64_t n)
         char *array = mem_alloc(size, 1, &e);
         for (int64_t i = 0; i < size; i++)
             array[i] = (char)(i * 31 + i / 251 + j);
+        want[j] = mem_alloc(size, 1, &e);
+        memcpy(want[j], array, (size_t)size);
         moves[j] = (row_move){array, mem_zalloc(n * bytes[j] + 1, 1, &e), bytes[j]};
     }
     gather_each(moves, ARRAYS, at, n, N - n, beside, 100);
@@ -33,17 +36,17 @@ static void check_each(const int64_t bytes[ARRAYS], int64_t n)
         for (int64_t k = 0; k < n; k++)
             CHECK(memcmp(room + k * size, array + at[k] * size, (size_t)size) == 0);
         CHECK_INT(room[n * size], 0);
-        char *want = mem_alloc(ROWS * size, 1, &e);
-        memcpy(want, array, (size_t)(ROWS * size));
         for (int64_t i = 0; i < n * size; i++)
-            room[i] ^= 85;
+            room[i] ^= (char)(85 + j);
         for (int64_t k = 0; k < n; k++)
-            memcpy(want + at[k] * size, room + k * size, (size_t)size);
-        scatter_rows(array, room, at, n, size);
-        CHECK(memcmp(array, want, (size_t)(ROWS * size)) == 0);
-        mem_free(want);
-        mem_free(array);
-        mem_free(room);
+            memcpy(want[j] + at[k] * size, room + k * size, (size_t)size);
+    }
+    scatter_each(moves, ARRAYS, at, n);
+    for (int j = 0; j < ARRAYS; j++) {
+        CHECK(memcmp(moves[j].array, want[j], (size_t)(ROWS * bytes[j])) == 0);
+        mem_free(want[j]);
+        mem_free(moves[j].array);
+        mem_free(moves[j].room);
     }
     mem_free(beside);
 }
@@ -53,8 +56,11 @@ TEST(gather_each_and_scatter)
     static const int64_t sizes[] = {1, 2, 4, 8, 12, 64, 100, 128, 192, 256, 320, 1000};
     enum { NSIZES = sizeof sizes / sizeof *sizes };
     for (int i = 0; i < NSIZES; i++)
-        for (int64_t n = 1; n <= N; n += 50)
-            check_each((const int64_t[]){sizes[i], sizes[(i + 3) % NSIZES], sizes[i]}, n);
+        for (int64_t n = 1; n <= N; n += 50) {
+            int64_t size = sizes[i], other = sizes[(i + 3) % NSIZES];
+            check_each((const int64_t[]){size, other, size, size, other}, n);
+            check_each((const int64_t[]){size, size, size, size, size}, n);
+        }
 }
 
 /* ---- Rules ---- */

@@ -598,7 +598,8 @@ static void one_program(int64_t n)
     void *arrays[NSLOTS];
     for (int s = 0; s < NSLOTS; s++)
         arrays[s] = memory[s];
-    (draw(2) ? prog_run : prog_run_far)(p, arrays, n, scratch);
+    uint32_t way = draw(3);
+    (way == 0 ? prog_run : way == 1 ? prog_run_far : prog_run_far_piece)(p, arrays, n, scratch);
     for (int s = 0; s < NSLOTS; s++)
         check_array(memory[s], want[s], dtype[s], n);
     mem_free(scratch);

@@ -178,25 +178,63 @@ TEST(gather_rows_every_dtype)
             }
 }
 
-/* A sum begins at zero: minus zero becomes zero, as in a default array. */
-TEST(sum_rows_of_minus_zeros)
+/* As many ids and the same last one, but another one in the middle. */
+TEST(sum_rows_of_ids_that_look_alike)
+{
+    enum { N = 300000, MIDDLE = N / 2 };
+    kv_err e = {0};
+    kv_array *src[2], *sum = NULL;
+    int64_t *ids = mem_alloc(N, sizeof *ids, &e);
+    void *data;
+    const void *got;
+    for (int i = 0; i < 2; i++) {
+        for (int64_t k = 0; k < N; k++)
+            ids[k] = 2 * k + (i == 1 && k == MIDDLE);
+        CHECK_OK(kv_array_new_sparse(&src[i], KV_FLOAT32, 1, (int64_t[]){2 * N}, N, ids, cpu0, &e));
+        CHECK_OK(kv_array_write_rows(src[i], &data, &e));
+        for (int64_t k = 0; k < N; k++)
+            ((float *)data)[k] = (float)(i + 1);
+    }
+    CHECK_OK(sparse_sum(&sum, src, 2, KV_FLOAT32, cpu0, &e));
+    CHECK_OK(kv_array_read_rows(sum, &got, &e));
+    CHECK_INT(sum->nrows, N + 1);
+    for (int64_t k = 0; k < sum->nrows; k++) {
+        CHECK_INT(sum->rows[k], k <= MIDDLE ? 2 * k : k == MIDDLE + 1 ? 2 * k - 1 : 2 * (k - 1));
+        CHECK(((const float *)got)[k] == (k == MIDDLE ? 1 : k == MIDDLE + 1 ? 2 : 3));
+    }
+    kv_array_unref(src[0]);
+    kv_array_unref(src[1]);
+    kv_array_unref(sum);
+    mem_free(ids);
+}
+
+/* Two arrays of two rows of -0; the ids of array i are first[i] and 2. */
+static void check_minus_zeros(const int64_t first[2], int64_t nrows)
 {
     kv_err e = {0};
     kv_array *src[2], *sum = NULL;
     void *data;
     const void *got;
     for (int i = 0; i < 2; i++) {
-        CHECK_OK(kv_array_new_sparse(&src[i], KV_FLOAT32, 1, (int64_t[]){4}, 2, (int64_t[]){i, 2},
-                                     cpu0, &e));
+        CHECK_OK(kv_array_new_sparse(&src[i], KV_FLOAT32, 1, (int64_t[]){4}, 2,
+                                     (int64_t[]){first[i], 2}, cpu0, &e));
         CHECK_OK(kv_array_write_rows(src[i], &data, &e));
         memcpy(data, (float[]){-0.0f, -0.0f}, 8);
     }
     CHECK_OK(sparse_sum(&sum, src, 2, KV_FLOAT32, cpu0, &e));
     CHECK_OK(kv_array_read_rows(sum, &got, &e));
-    CHECK(memcmp(got, (float[3]){0, 0, 0}, 12) == 0);
+    CHECK_INT(sum->nrows, nrows);
+    CHECK(memcmp(got, (float[3]){0, 0, 0}, (size_t)nrows * 4) == 0);
     kv_array_unref(src[0]);
     kv_array_unref(src[1]);
     kv_array_unref(sum);
+}
+
+/* A sum begins at zero: minus zero becomes zero, as in a default array. */
+TEST(sum_rows_of_minus_zeros)
+{
+    check_minus_zeros((int64_t[]){0, 1}, 3);
+    check_minus_zeros((int64_t[]){1, 1}, 2);
 }
 
 /* Rows without elements, and no rows: nothing is written. */

@@ -74,7 +74,7 @@ static const char *text_of(const char *optimizer)
 }
 
 /* The third update of a float32 key that has all states, weight decay included. */
-static void make_update(rule_update *u, const sample *s)
+static void make_update_of(rule_update *u, const sample *s, bool sparse_input)
 {
     const char *rule = text_of(s->name);
     source text = {
@@ -94,8 +94,14 @@ static void make_update(rule_update *u, const sample *s)
                         .row = 1,
                         .size = SIZE,
                         .have = 0xffff,
+                        .sparse_input = sparse_input,
                         .numbers = numbers};
     CHECK_OK(rule_update_make(&(rule_binding){r, &text, values}, &given, u, &e));
+}
+
+static void make_update(rule_update *u, const sample *s)
+{
+    make_update_of(u, s, false);
 }
 
 /* Numbers of all sizes and signs, zeros, infinities and nans. */
@@ -135,6 +141,28 @@ static int count_different(const run *x, const run *y)
     return wrong;
 }
 
+/* The same with an array 1 that is a sum: of two arrays as they are read, or made before. */
+static void run_sum(run *r, const prog *p, int64_t n, bool as_read)
+{
+    static float more[SIZE];
+    void *arrays[WHOLE_ARRAYS], *scratch = mem_alloc_data(prog_scratch_bytes(p), &e);
+    CHECK(scratch != NULL);
+    for (int a = 0; a < WHOLE_ARRAYS; a++) {
+        arrays[a] = r->array[a];
+        for (int i = 0; i < SIZE; i++)
+            r->array[a][i] = some_number((uint64_t)(a * SIZE + i));
+    }
+    for (int i = 0; i < SIZE; i++)
+        more[i] = some_number((uint64_t)(WHOLE_ARRAYS * SIZE + i));
+    if (as_read)
+        prog_run_whole(p, arrays, more, n);
+    for (int i = 0; i < SIZE; i++)
+        r->array[1][i] += more[i];
+    if (!as_read)
+        prog_run(p, arrays, n, scratch);
+    mem_free(scratch);
+}
+
 TEST(whole_optimizers)
 {
     static run one_by_one, whole;
@@ -153,9 +181,35 @@ TEST(whole_optimizers)
                 run_program(&whole, p, lengths[l]);
                 CHECK_INT(count_different(&one_by_one, &whole), 0);
             }
+            p->whole = NULL;
+            run_sum(&one_by_one, p, lengths[l], false);
+            for (int k = 0; kernel_tables(k); k++) {
+                p->kernels = kernel_tables(k);
+                p->whole = prog_whole(p);
+                run_sum(&whole, p, lengths[l], true);
+                CHECK_INT(count_different(&one_by_one, &whole), 0);
+            }
         }
         rule_update_release(&u);
     }
+    arena_release(&memory);
+}
+
+/* The program over the present rows is the one over whole arrays. */
+TEST(whole_optimizers_of_rows)
+{
+    int of_rows = 0;
+    for (int s = 0; s < SAMPLES; s++) {
+        rule_update u = {0}, whole = {0};
+        make_update_of(&u, &samples[s], true);
+        make_update(&whole, &samples[s]);
+        of_rows += u.rows_present;
+        CHECK(u.plan->npasses == 1 && u.plan->pass[0].elements->whole);
+        CHECK(u.plan->pass[0].elements->whole == whole.plan->pass[0].elements->whole);
+        rule_update_release(&u);
+        rule_update_release(&whole);
+    }
+    CHECK(of_rows > 0);
     arena_release(&memory);
 }
 
