@@ -94,6 +94,7 @@ static gpu_ops table = {
     .group_find = group_find,
     .group_sum = group_sum,
     .group_copy = group_copy,
+    .copy_in_beside = device_copy_in_beside,
 };
 
 /* The library's functions for plugins (kvstore.h); GPUs are no store types and need none. */

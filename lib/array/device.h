@@ -158,6 +158,10 @@ typedef struct gpu_ops {
     int (*group_find)(int *version, kv_err *e);
     int (*group_sum)(const int *set, int nset, const gpu_group_job *jobs, int64_t n, kv_err *e);
     int (*group_copy)(const int *set, int nset, const gpu_group_job *jobs, int64_t n, kv_err *e);
+
+    /* copy_in where no work that was given before uses dst: the copy does not wait for that work,
+     * so it goes on beside it. */
+    int (*copy_in_beside)(int id, void *dst, const void *host, int64_t bytes, kv_err *e);
 } gpu_ops;
 
 /* The GPUs of this machine, or NULL with the reason in e (unsupported): not in this build, or no

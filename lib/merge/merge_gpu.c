@@ -226,8 +226,9 @@ int merge_gpu_room(merge_gpu *g, const merge_room *room, int *nworkers, kv_err *
             return code;
         g->block = block;
         g->bytes = *nworkers * each;
+        code = g->ops->wait(g->id, e); /* work of who had the memory before */
     }
-    return KV_OK;
+    return code;
 }
 
 char *merge_gpu_memory(const merge_gpu *g, const merge_room *room, int worker)
@@ -286,7 +287,7 @@ static int send_bytes(piece *c, int i, tensor_type type, kv_dtype dtype, kv_err 
     bool raw = dtype != own_dtype(c->j);
     int code = read_bytes(c, i, type, &data, e);
     if (!code)
-        code = c->g->ops->copy_in(c->g->id, raw ? raw_at(c, i) : array_at(c, i), data,
+        code = c->g->ops->copy_in_beside(c->g->id, raw ? raw_at(c, i) : array_at(c, i), data,
                                   tensor_type_bytes(type, c->p->n), e);
     if (code || !raw)
         return code;
@@ -313,7 +314,7 @@ static int send_decoded(piece *c, int i, tensor_type type, kv_err *e)
         tensor_decode_f64(to, type, data, c->p->n);
     else
         tensor_decode_f32(to, type, data, c->p->n);
-    return c->g->ops->copy_in(c->g->id, array_at(c, i), to, c->p->n * c->j->width, e);
+    return c->g->ops->copy_in_beside(c->g->id, array_at(c, i), to, c->p->n * c->j->width, e);
 }
 
 /* The input that a slot reads, or -1. */
@@ -350,7 +351,7 @@ static int send_numbers(const piece *c, void *to, kv_err *e)
     int64_t bytes = c->j->plan->plan->nnumbers * (int64_t)sizeof *c->j->number;
     if (bytes == 0 || (w->copied == c->j && w->copied_pass == c->j->pass))
         return KV_OK;
-    int code = c->g->ops->copy_in(c->g->id, to, c->j->number, bytes, e);
+    int code = c->g->ops->copy_in_beside(c->g->id, to, c->j->number, bytes, e);
     w->copied = code ? NULL : c->j;
     w->copied_pass = c->j->pass;
     return code;

@@ -6,8 +6,8 @@
  * sums are made in the order of the CPU. Numbers are computed on the host, between passes.
  *
  * Each worker has buffers of the device for a piece. A piece needs one copy for each input, three
- * launches and one copy back, which alone waits; other workers read their files and fill pinned
- * memory meanwhile.
+ * launches and one copy back, which waits for them; so no work uses the buffers when the next piece
+ * begins, and its copies go on beside the kernels of other workers.
  */
 #ifndef MERGE_MERGE_GPU_H
 #define MERGE_MERGE_GPU_H

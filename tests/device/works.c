@@ -485,6 +485,10 @@ static void test_copies(void)
     must(gpu->zero(device, p.block, p.bytes, &e), &e);
     must(gpu->copy(device, p.block, other, there, p.bytes, &e), &e);
     ok &= same(&p);
+    for (int64_t i = 0; i < p.bytes; i++)
+        p.host[i] = (char)(i * 37 >> 2);
+    must(gpu->copy_in_beside(device, p.block, p.host, p.bytes, &e), &e);
+    ok &= same(&p);
     gpu->free(other, there);
     pair_free(&p);
     verdict(ok, "copies of more than a piece, and by way of gpu(%d)", other);
