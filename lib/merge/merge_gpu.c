@@ -10,8 +10,6 @@
 #include "vm/kernel_fold.h"
 #include "vm/plan_text.h"
 
-#define PLACE_BYTES ((int64_t)256) /* what buffers of the device are aligned to */
-
 /* ---- Checks ---------------------------------------------------------------------------------- */
 
 bool merge_gpu_wanted(const merge *m)
@@ -125,11 +123,6 @@ int merge_gpu_compile(const merge_gpu *g, merge_job *j, const merge_job *before,
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-static int64_t whole(int64_t bytes)
-{
-    return (bytes + PLACE_BYTES - 1) / PLACE_BYTES * PLACE_BYTES;
-}
-
 static void grow(int64_t *most, int64_t n)
 {
     *most = n > *most ? n : *most;
@@ -162,20 +155,20 @@ void merge_gpu_room_add(merge_room *room, const merge_job *j, const tensor_type 
     int64_t n = j->piece < j->like->elements ? j->piece : j->like->elements;
     const plan *p = j->plan->plan;
     kv_dtype unused;
-    grow(&room->gpu_array_bytes, whole(n * j->width));
+    grow(&room->gpu_array_bytes, mem_aligned(n * j->width));
     for (int i = 0; i <= ntypes; i++) {
         tensor_type t = i < ntypes ? types[i] : j->type;
         if (device_dtype(t, &unused))
-            grow(&room->gpu_raw_bytes, whole(tensor_type_bytes(t, n)));
+            grow(&room->gpu_raw_bytes, mem_aligned(tensor_type_bytes(t, n)));
         else
             grow(&room->staging_bytes, n * j->width);
     }
     for (int i = 0; i < p->npasses; i++) {
         int64_t terms = 0, lanes = p->pass[i].nsums * lanes_of(n) * (int64_t)sizeof(double);
         for (int s = 0; s < p->pass[i].nsums; s++)
-            terms += whole(n * term_bytes(p, &p->pass[i].sum[s]));
+            terms += mem_aligned(n * term_bytes(p, &p->pass[i].sum[s]));
         grow(&room->gpu_terms_bytes, terms);
-        grow(&room->gpu_lanes_bytes, whole(lanes));
+        grow(&room->gpu_lanes_bytes, mem_aligned(lanes));
         grow(&room->staging_bytes, lanes);
     }
 }
@@ -202,7 +195,7 @@ static int64_t numbers_place(const merge_room *room)
 
 static int64_t worker_bytes(const merge_room *room)
 {
-    return numbers_place(room) + whole(room->numbers * (int64_t)sizeof(uint64_t));
+    return numbers_place(room) + mem_aligned(room->numbers * (int64_t)sizeof(uint64_t));
 }
 
 int merge_gpu_room(merge_gpu *g, const merge_room *room, int *nworkers, kv_err *e)
@@ -269,7 +262,7 @@ static char *terms_at(const piece *c, int sum)
 {
     char *at = c->w->device + terms_place(c->w->room);
     for (int s = 0; s < sum; s++)
-        at += whole(c->p->n * term_bytes(c->j->plan->plan, &c->pass->sum[s]));
+        at += mem_aligned(c->p->n * term_bytes(c->j->plan->plan, &c->pass->sum[s]));
     return at;
 }
 
