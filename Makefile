@@ -634,6 +634,13 @@ $(BUILD)/tests/bench/dist.o: ALL_CFLAGS += $(shell mpicc --showme:compile 2>/dev
 $(BUILD)/bench_dist: $(call obj,tests/bench/dist.c cli/bench/bench_workload.c) $(BUILD)/libkvstore.so
 	$(link_shared) $(shell mpicc --showme:link 2>/dev/null)
 
+bench-growth: all $(BUILD)/growth_mpi ## how time, memory and connections of a rank grow with ranks, keys and bytes
+	@BUILD=$(BUILD) tests/bench/growth
+
+# Nothing of ours, so that what MPI takes can be told apart.
+$(BUILD)/growth_mpi: tests/bench/growth_mpi.c $(BUILD)/flags | libraries
+	$(call say,LD)$(CC) -std=c17 -D_GNU_SOURCE -O2 $(WARN) $(shell mpicc --showme:compile 2>/dev/null) -o $@ $< $(shell mpicc --showme:link 2>/dev/null)
+
 # Not part of any other word: it downloads what is not there yet.
 peers: all $(BUILD)/bench_rows ## the store beside PyTorch, MXNet and NumPy, in turns
 	@BUILD=$(BUILD) scripts/peers
@@ -771,5 +778,5 @@ $(absolute): $(CURDIR)/%: % ;
             $(sim_launch:$(BUILD)/%.o=%.c) $(wildcard tests/fuzz/*.c) $(FUZZ:%=replay/fuzz_%.c) \
             $(wildcard src/python/*.c) examples/sum.c examples/average.c))
 .PHONY: all chosen libraries python examples demo test tests faults fuzz test-gpu test-launch setup check unit golden coverage asan ubsan tsan valgrind lint analyze format headers readme-check size truth mutants sim \
-        bench bench-checkpoints bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-small bench-dist bench-gpu gpu-dry peers manual install uninstall deb wheel clean help force
+        bench bench-checkpoints bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-small bench-dist bench-growth bench-gpu gpu-dry peers manual install uninstall deb wheel clean help force
 .SECONDARY:
