@@ -87,16 +87,6 @@ static int take_word(session *s, const ast *call, const char *name, const char *
     return code;
 }
 
-/* Figures of virtual GPUs say nothing of GPUs, so they are only given on demand. */
-static int check_device(session *s, const ast *node, kv_ctx ctx, kv_err *e)
-{
-    kv_err why = {0};
-    if (ctx.device != KV_GPU || s->gpus_wanted || gpu_find(&why))
-        return session_ctx(s, ctx, e) || ctx_check(ctx, e) ? unit_at(s, node, e) : KV_OK;
-    unit_err(s, node, e, KV_E_UNSUPPORTED, "there is no gpu(%d) to measure: %s", ctx.id, why.text);
-    return kv_err_hint(e, "--gpus %d measures virtual ones, which are host memory", ctx.id + 1);
-}
-
 static int take_devices(session *s, const ast *node, const value *where, bench_place *p, kv_err *e)
 {
     int64_t n;
@@ -109,7 +99,7 @@ static int take_devices(session *s, const ast *node, const value *where, bench_p
         if (i > 0 && ctx.device != p->ctx[0].device)
             return unit_err(s, node, e, KV_E_USAGE,
                             "the values of a benchmark lie on cpus or on gpus, not on both");
-        if (check_device(s, node, ctx, e))
+        if (eval_check_device(s, node, ctx, e)) /* figures of virtual GPUs say nothing of GPUs */
             return e->code;
         p->ctx[p->n++] = ctx;
     }

@@ -47,6 +47,7 @@ typedef struct merging {
     checkpoint_text *texts;
     int64_t ntexts;
     checkpoint_out_options options;
+    kv_ctx ctx; /* where the rule runs */
 } merging;
 
 static void merging_release(merging *m, bool failed)
@@ -264,6 +265,26 @@ static int check_output(const merging *m, kv_err *e)
     return safe_write(m->s, path, e) ? unit_at(m->s, m->to.at, e) : KV_OK;
 }
 
+static int read_ctx(merging *m, kv_err *e)
+{
+    const ast *given = command_option_of(m->call, "ctx");
+    value where;
+    int64_t n;
+    if (!given)
+        return KV_OK;
+    int code = eval_devices(m->s, given, &where, e);
+    if (code)
+        return code;
+    const value *items = value_items(&where, &n);
+    if (n == 1)
+        code = eval_check_device(m->s, given, m->ctx = items->u.ctx, e);
+    else
+        code = unit_err(m->s, given, e, KV_E_USAGE, "a merge runs on one device, not on %lld",
+                        (long long)n);
+    value_release(&where);
+    return code;
+}
+
 static int read_words(merging *m, kv_err *e)
 {
     words all = {0};
@@ -282,6 +303,8 @@ static int read_words(merging *m, kv_err *e)
         code = metadata_read(m->s, m->call, m->out, &m->metadata, e);
     if (code == KV_OK)
         code = out_options_read(m->s, m->call, m->to.text, m->out, &m->options, e);
+    if (code == KV_OK)
+        code = read_ctx(m, e);
     return code ? code : check_output(m, e);
 }
 
@@ -395,7 +418,11 @@ static int at_word(merging *m, kv_err *e)
         e->file[0] = '\0';
     }
     bool of_rule = in_library || e->code == KV_E_USAGE || e->code == KV_E_VALUE;
-    return unit_at(m->s, model ? model : of_rule ? m->call->kid[0] : m->call, e);
+    bool of_ctx = e->code == KV_E_UNSUPPORTED && m->ctx.device == KV_GPU;
+    const ast *other = of_ctx    ? command_option_of(m->call, "ctx")
+                       : of_rule ? m->call->kid[0]
+                                 : m->call;
+    return unit_at(m->s, model ? model : other, e);
 }
 
 static int merge_all(merging *m, kv_err *e)
@@ -425,6 +452,7 @@ static int merge_all(merging *m, kv_err *e)
                  .nkeys = m->nkeys,
                  .metadata = m->texts,
                  .nmetadata = m->ntexts,
+                 .ctx = m->ctx,
                  .progress = progress_bytes};
     if (merge_check(&all, e))
         return at_word(m, e);

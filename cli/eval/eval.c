@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "array/arrange.h"
+#include "array/mirror.h"
 #include "array/slice.h"
 #include "base/kv_assert.h"
 #include "base/stop.h"
@@ -282,6 +283,21 @@ int eval_devices(session *s, const ast *node, value *out, kv_err *e)
         }
     }
     return KV_OK;
+}
+
+int eval_check_device(session *s, const ast *node, kv_ctx ctx, kv_err *e)
+{
+    bool real = ctx.device == KV_GPU && !s->gpus_wanted;
+    kv_err why = {0};
+    if (!real || gpu_find(&why)) {
+        if (session_ctx(s, ctx, e) || ctx_check(ctx, e))
+            return unit_at(s, node, e);
+        if (!real || mirror_needed(ctx))
+            return KV_OK;
+        kv_err_set(&why, KV_E_UNSUPPORTED, "it cannot be used (doctor says why)");
+    }
+    unit_err(s, node, e, KV_E_UNSUPPORTED, "there is no gpu(%d): %s", ctx.id, why.text);
+    return kv_err_hint(e, "--gpus %d makes virtual ones, which are host memory", ctx.id + 1);
 }
 
 int eval_contexts(session *s, const ast *node, value *out, kv_err *e)

@@ -33,7 +33,7 @@ int dev_virtual_gpus(void);
 
 /* The library takes a table of this version and of its own size: plugins come with it. New entries
  * show in the size; the version counts changes of what is there that the size does not show. */
-#define GPU_TABLE_VERSION 3
+#define GPU_TABLE_VERSION 4
 
 /* The most devices that are used: a set of them is the bits of a uint64_t. */
 enum { GPU_MOST = 64 };
@@ -54,6 +54,11 @@ typedef enum gpu_work {
                            src[0] in its chunk c of 4096; n chunks of `row` elements in all, of
                            dtype `to`: float32 or float64 */
     GPU_SUM_ALL,        /* dst[0] = the same of all `row` elements; n is 1 */
+    GPU_FOLD_SUM,       /* element 32 * c + l of dst, of float64 = the sum of elements l, l + 32, …
+                           of chunk c of 2048 of src[0]; src[0] has `row` elements in all, of dtype
+                           `to`: float32 or float64; n is 32 for each chunk */
+    GPU_FOLD_MAX,       /* the same, the largest: -inf of none, nan if one is */
+    GPU_FOLD_MIN,       /* the smallest: inf of none */
     GPU_NWORKS
 } gpu_work;
 
@@ -153,6 +158,10 @@ typedef struct gpu_ops {
     int (*group_find)(int *version, kv_err *e);
     int (*group_sum)(const int *set, int nset, const gpu_group_job *jobs, int64_t n, kv_err *e);
     int (*group_copy)(const int *set, int nset, const gpu_group_job *jobs, int64_t n, kv_err *e);
+
+    /* copy_in where no work that was given before uses dst: the copy does not wait for that work,
+     * so it goes on beside it. */
+    int (*copy_in_beside)(int id, void *dst, const void *host, int64_t bytes, kv_err *e);
 } gpu_ops;
 
 /* The GPUs of this machine, or NULL with the reason in e (unsupported): not in this build, or no

@@ -92,13 +92,34 @@ static int make_rule_job(merging *r, merge_job *j, kv_err *e)
     for (int i = 0; i < p->ndraws; i++)
         j->draw[i] = merge_draw_key_of(p->draw[i].seed, j->like->name, p->draw[i].stream);
     const plan_pass *last = &p->plan->pass[p->plan->npasses - 1];
-    int64_t fused =
-        last->elements && !j->wide && last->nsums == 0 ? merge_fused_bytes(last->elements) : 0;
+    bool fuses = last->elements && !j->wide && last->nsums == 0 && !r->gpu.ops;
+    int64_t fused = fuses ? merge_fused_bytes(last->elements) : 0;
     void *memory = fused ? arena_alloc(&r->memory, (size_t)fused, e) : NULL;
     if (fused && !memory)
         return KV_E_MEMORY;
     j->fused = fused ? merge_fused_make(memory, last->elements) : NULL;
     return make_selections(r, j, e);
+}
+
+/* The job of a rule before this one in the batch, or NULL. */
+static const merge_job *rule_before(const merging *r, const merge_job *j)
+{
+    while (j > r->jobs)
+        if ((--j)->kernel)
+            return j;
+    return NULL;
+}
+
+/* Compiles the kernels of a job, and makes room for it on the GPU. */
+static int make_gpu_job(merging *r, merge_job *j, kv_err *e)
+{
+    tensor_type types[MERGE_INPUTS];
+    int n = 0, code = merge_gpu_compile(&r->gpu, j, rule_before(r, j), &r->memory, e);
+    for (int i = 0; i < r->ninputs; i++)
+        if (j->at[i] >= 0)
+            types[n++] = checkpoint_at(r->inputs[i], j->at[i])->type;
+    merge_gpu_room_add(&r->room, j, types, n);
+    return code;
 }
 
 void merge_batch_release(merging *r)
@@ -135,6 +156,8 @@ static int add_job(merging *r, kv_err *e)
         code = read_factors(r, j, factors, e);
     if (!code)
         merge_room_add(&r->room, j, r->ninputs);
+    if (!code && rule && r->gpu.ops)
+        code = make_gpu_job(r, j, e);
     return code;
 }
 
@@ -169,6 +192,9 @@ int merge_batch_workers(merging *r, kv_err *e)
     r->nworkers = pool_workers();
     if (r->nworkers > most)
         r->nworkers = most < 1 ? 1 : (int)most;
+    int code = r->gpu.ops ? merge_gpu_room(&r->gpu, &r->room, &r->nworkers, e) : KV_OK;
+    if (code)
+        return code;
     if (bytes * r->nworkers > r->worker_bytes) {
         mem_free_data(r->worker_memory);
         r->worker_bytes = bytes * r->nworkers;
@@ -176,7 +202,9 @@ int merge_batch_workers(merging *r, kv_err *e)
     }
     if (!r->worker_memory)
         return KV_E_MEMORY;
-    for (int i = 0; i < r->nworkers; i++)
+    for (int i = 0; i < r->nworkers; i++) {
         merge_worker_init(&r->workers[i], &r->room, r->worker_memory + i * bytes);
+        r->workers[i].device = merge_gpu_memory(&r->gpu, &r->room, i);
+    }
     return KV_OK;
 }

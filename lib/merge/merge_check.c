@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "merge/merge_gpu.h"
 #include "merge/merge_job.h"
 #include "merge/merge_plans.h"
 #include "merge/row_ranks.h"
@@ -225,6 +226,8 @@ static int check_key(const merge *m, merge_plans *plans, int64_t key, kv_err *e)
     code = merge_plans_get(plans, &j.plan, &j.own, j.like, j.wide, factors, e);
     if (!code)
         code = merge_job_cut(&j, e);
+    if (!code && merge_gpu_wanted(m))
+        code = merge_gpu_check(m, j.plan, e);
     merge_plan_release(&j.own);
     return code;
 }
@@ -233,6 +236,8 @@ int merge_check(const merge *m, kv_err *e)
 {
     merge_plans *plans = NULL;
     int code = check_inputs(m, e);
+    if (!code)
+        code = ctx_check(m->ctx, e);
     if (!code)
         code = merge_plans_new(&plans, m, e);
     if (!code)

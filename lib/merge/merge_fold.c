@@ -4,20 +4,18 @@
 #include "base/clones.h"
 #include "vm/kernel_fold.h"
 
-enum { LANES = 32 };
-
 /* Whole groups of lanes. */
 #define LOOP(suffix, T, JOIN)                                                                      \
     CPU_CLONES static void fold_##suffix(double *restrict lane, const void *terms, int64_t n)      \
     {                                                                                              \
         const T *x = terms;                                                                        \
-        double own[LANES];                                                                         \
-        for (int l = 0; l < LANES; l++)                                                            \
+        double own[MERGE_LANES];                                                                   \
+        for (int l = 0; l < MERGE_LANES; l++)                                                      \
             own[l] = lane[l];                                                                      \
-        for (int64_t i = 0; i < n; i += LANES)                                                     \
-            for (int l = 0; l < LANES; l++)                                                        \
+        for (int64_t i = 0; i < n; i += MERGE_LANES)                                               \
+            for (int l = 0; l < MERGE_LANES; l++)                                                  \
                 own[l] = JOIN(own[l], (double)x[i + l]);                                           \
-        for (int l = 0; l < LANES; l++)                                                            \
+        for (int l = 0; l < MERGE_LANES; l++)                                                      \
             lane[l] = own[l];                                                                      \
     }
 
@@ -33,18 +31,24 @@ typedef void loop(double *restrict lane, const void *terms, int64_t n);
 static loop *const loops[][PLAN_FOLDS] = {{fold_sum_f32, fold_max_f32, fold_min_f32},
                                           {fold_sum_f64, fold_max_f64, fold_min_f64}};
 
+double merge_fold_lanes(plan_fold fold, const double *lanes)
+{
+    double all = lanes[0];
+    for (int l = 1; l < MERGE_LANES; l++)
+        all = kernel_fold_join(fold, all, lanes[l]);
+    return all;
+}
+
 double merge_fold_chunk(plan_fold fold, bool wide, const void *terms, int64_t n)
 {
-    double lane[LANES];
-    int64_t whole = n - n % LANES;
-    for (int l = 0; l < LANES; l++)
+    double lane[MERGE_LANES];
+    int64_t whole = n - n % MERGE_LANES;
+    for (int l = 0; l < MERGE_LANES; l++)
         lane[l] = kernel_fold_begin(fold);
     loops[wide][fold](lane, terms, whole);
     for (int64_t i = whole; i < n; i++)
         lane[i - whole] =
             kernel_fold_join(fold, lane[i - whole],
                             wide ? ((const double *)terms)[i] : (double)((const float *)terms)[i]);
-    for (int l = 1; l < LANES; l++)
-        lane[0] = kernel_fold_join(fold, lane[0], lane[l]);
-    return lane[0];
+    return merge_fold_lanes(fold, lane);
 }

@@ -5,8 +5,12 @@
 
 #include "vm/plan.h"
 
-/* n terms, float32 or float64, reduced to one: term i goes to lane i % 32, then the lanes are
- * joined from the first to the last. fold: below PLAN_FOLDS. */
+/* n terms, float32 or float64, reduced to one: term i goes to lane i % MERGE_LANES, then the lanes
+ * are joined from the first to the last. fold: below PLAN_FOLDS. */
 double merge_fold_chunk(plan_fold fold, bool wide, const void *terms, int64_t n);
+
+/* The second half of it: MERGE_LANES lanes joined from the first to the last. */
+#define MERGE_LANES 32
+double merge_fold_lanes(plan_fold fold, const double *lanes);
 
 #endif

@@ -124,27 +124,21 @@ static void reduce_chunk(const merge_worker *w, const merge_job *j, double *sums
     }
 }
 
-/* Rounds the numbers of the chunk, the elements from `at` on of the piece, to the key's type. */
-static int encode_chunk(const merging *r, merge_worker *w, const merge_job *j, int64_t at,
-                        kv_err *e)
+/* Rounds n numbers, the elements from `first` on of the key, to its type. */
+static int encode(const merging *r, const merge_job *j, void *to, const void *numbers,
+                  int64_t first, int64_t n, kv_err *e)
 {
-    char *to = w->out + tensor_type_bytes(j->type, at);
-    int64_t bad = j->wide ? tensor_encode_f64(to, j->type, (double *)(void *)w->merged, w->n)
-                          : tensor_encode_f32(to, j->type, (float *)(void *)w->merged, w->n);
+    int64_t bad = j->wide ? tensor_encode_f64(to, j->type, numbers, n)
+                          : tensor_encode_f32(to, j->type, numbers, n);
     return bad < 0 ? KV_OK
-                   : refuse_number(r, j, w->first, bad, j->wide ? TENSOR_F64 : TENSOR_F32,
-                                   w->merged, e);
+                   : refuse_number(r, j, first, bad, j->wide ? TENSOR_F64 : TENSOR_F32, numbers, e);
 }
 
-static int rule_piece(const merging *r, merge_worker *w, const merge_job *j, const walk_piece *p,
-                      kv_err *e)
+/* The elements of a piece, chunk by chunk. */
+static int rule_chunks(const merging *r, merge_worker *w, const merge_job *j, const walk_piece *p,
+                       bool stores, double *sums, kv_err *e)
 {
-    const plan_pass *pass = &j->plan->plan->pass[j->pass];
-    double sums[PLAN_MAX_NUMBERS];
-    bool stores = merge_job_stores(j, j->pass) && !j->again;
     bool direct = j->type == (j->wide ? TENSOR_F64 : TENSOR_F32);
-    for (int i = 0; i < pass->nsums; i++)
-        sums[i] = pass->sum[i].fold < PLAN_FOLDS ? kernel_fold_begin(pass->sum[i].fold) : 0;
     int code = merge_worker_piece(w, j, p, e);
     int64_t chunk = p->number * j->chunks;
     for (int64_t at = 0; at < p->n && !code; at += MERGE_CHUNK, chunk++) {
@@ -154,10 +148,31 @@ static int rule_piece(const merging *r, merge_worker *w, const merge_job *j, con
         bool fused = j->fused && j->pass == j->plan->plan->npasses - 1 && n % MERGE_FUSED_TILE == 0;
         code = fused ? merge_worker_fuse(w, j->pass, to, e) : merge_worker_run(w, j->pass, to, e);
         if (!code && stores && !direct)
-            code = encode_chunk(r, w, j, at, e);
+            code = encode(r, j, w->out + tensor_type_bytes(j->type, at), w->merged, w->first, n, e);
         if (!code)
             reduce_chunk(w, j, sums);
     }
+    return code;
+}
+
+static int gpu_elements(const merging *r, merge_worker *w, const merge_job *j, const walk_piece *p,
+                        double *sums, kv_err *e)
+{
+    const void *numbers;
+    int code = merge_gpu_piece(&r->gpu, w, j, p, w->out, &numbers, sums, e);
+    return code || !numbers ? code : encode(r, j, w->out, numbers, p->first, p->n, e);
+}
+
+static int rule_piece(const merging *r, merge_worker *w, const merge_job *j, const walk_piece *p,
+                      kv_err *e)
+{
+    const plan_pass *pass = &j->plan->plan->pass[j->pass];
+    double sums[PLAN_MAX_NUMBERS];
+    bool stores = merge_job_stores(j, j->pass) && !j->again;
+    for (int i = 0; i < pass->nsums; i++)
+        sums[i] = pass->sum[i].fold < PLAN_FOLDS ? kernel_fold_begin(pass->sum[i].fold) : 0;
+    int code = j->kernel ? gpu_elements(r, w, j, p, sums, e)
+                         : rule_chunks(r, w, j, p, stores, sums, e);
     if (!code && stores)
         code = put_piece(r, j, p, w->out, e);
     if (!code && !j->again && pass->nsums > 0)

@@ -140,10 +140,11 @@ static int walk_active(merging *r, kv_err *e)
         const merge_job *j = r->active[i];
         for (int k = 0; k < r->ninputs; k++) {
             r->at[i * r->ninputs + k] = j->at[k];
+            int64_t elements = r->gpu.ops ? WALK_PIECE : MERGE_BLOCK;
             int64_t n =
                 j->at[k] < 0
                     ? 0
-                    : tensor_type_bytes(checkpoint_at(r->inputs[k], j->at[k])->type, MERGE_BLOCK);
+                    : tensor_type_bytes(checkpoint_at(r->inputs[k], j->at[k])->type, elements);
             block = n > block ? n : block;
         }
         r->pieces[i] = j->piece;
@@ -235,6 +236,7 @@ static int make_memory(merging *r, kv_err *e)
 static void release(merging *r)
 {
     merge_plans_free(r->plans);
+    merge_gpu_release(&r->gpu);
     mem_free(r->jobs);
     mem_free(r->active);
     mem_free(r->at);
@@ -253,6 +255,8 @@ int merge_run(const merge *m, const char *path, const checkpoint_out_options *o,
     int code = make_memory(&r, e);
     if (!code)
         code = merge_plans_new(&r.plans, m, e);
+    if (!code)
+        code = merge_gpu_open(&r.gpu, m, e);
     if (!code)
         code = open_out(&r, path, o, e);
     while (!code && r.next < m->nkeys)

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "engine/pool.h"
+#include "merge/merge_gpu.h"
 #include "merge/merge_job.h"
 #include "merge/merge_plans.h"
 
@@ -22,6 +23,7 @@ typedef struct merging {
     checkpoint *inputs[MERGE_INPUTS];
     int ninputs;
     merge_plans *plans;
+    merge_gpu gpu;
     checkpoint_out *out;
     int64_t next; /* the first key that no batch had yet */
 
@@ -55,7 +57,7 @@ typedef struct merging {
 int64_t merge_input_bytes(const merging *r, const merge_job *j);
 
 /* Makes the jobs of the next batch, then workers with room for any of them; release frees the jobs.
- * Errors: those of merge_check, memory. */
+ * Errors: those of merge_check, memory, those of a device. */
 int merge_batch_fill(merging *r, kv_err *e);
 int merge_batch_workers(merging *r, kv_err *e);
 void merge_batch_release(merging *r);

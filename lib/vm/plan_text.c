@@ -9,7 +9,7 @@
 #include "vm/prog_text.h"
 
 /* Elements of a pack: no more, so that what a thread holds of them stays in registers. */
-enum { MOST = 8, ACCESS_BYTES = 16 };
+enum { MOST = 8, ACCESS_BYTES = 16, HELD = 64 /* elements of all packs */ };
 
 /* The kinds of slots in a text. */
 typedef enum kind { NUMBER, TERMS, DRAW, INPUT, ARRAY } kind;
@@ -89,6 +89,9 @@ static kind kind_of(const plan *p, int program, int slot, int *index)
     if (is_of_numbers(program)) /* slot i is number i */
         return NUMBER;
     slot = pass_of(p, program)->slot[slot];
+    *index = slot;
+    if (slot >= PLAN_MERGE)
+        return ARRAY;
     *index = slot - PLAN_PRIVATE;
     if (*index >= PLAN_MAX_NUMBERS) {
         *index -= PLAN_MAX_NUMBERS;
@@ -170,6 +173,14 @@ static void write_statements(writer *w, buf *out)
     prog_text(out, prog_of(w->p, w->program), &slots);
 }
 
+const char *plan_text_inexact(const plan *p)
+{
+    const char *name = NULL;
+    for (int i = 0; i < p->npasses && !name; i++)
+        name = p->pass[i].elements ? prog_text_inexact(p->pass[i].elements) : NULL;
+    return name;
+}
+
 /* ---- Words ---- */
 
 /* The first word of a program; for the number behind the last program, the first word of draws. */
@@ -223,15 +234,19 @@ static void write_draws(buf *out, const plan *p, int kernel, const char *words)
 
 /* ---- A thread for a pack of elements ---- */
 
-/* As many elements as 16 bytes hold of the widest array. What draws computes for longer than it
- * waits for memory, and rows begin anywhere. */
+/* As many elements as 16 bytes hold of the widest array, fewer of many arrays. What draws computes
+ * for longer than it waits for memory, and rows begin anywhere. */
 static int pack_of(const writer *w)
 {
-    int n = MOST;
-    for (int s = 0; s < PLAN_MAX_SLOTS; s++)
-        while ((w->use[s].reads || w->use[s].writes) &&
-               n * kv_dtype_bytes(w->use[s].dtype) > ACCESS_BYTES)
+    int n = MOST, arrays = 0;
+    for (int s = 0; s < PLAN_MAX_SLOTS; s++) {
+        bool used = w->use[s].reads || w->use[s].writes;
+        arrays += used;
+        while (used && n * kv_dtype_bytes(w->use[s].dtype) > ACCESS_BYTES)
             n /= 2;
+    }
+    while (n > 1 && n * arrays > HELD)
+        n /= 2;
     bool single = is_of_numbers(w->program) || has_draws(w->p, w->program);
     return single || w->form != PLAN_ROWS_ALL ? 1 : n;
 }

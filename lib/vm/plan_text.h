@@ -101,6 +101,10 @@ int plan_text_slots(const plan *p, int kernel, int16_t *slots);
 /* Returns true if all texts of both plans are equal, without writing them. */
 bool plan_text_same(const plan *p, const plan *q);
 
+/* The first function of the element programs that devices may round otherwise than the CPU, or
+ * NULL: see prog_text_inexact. */
+const char *plan_text_inexact(const plan *p);
+
 /* The words that a job needs: the constants of its programs, then the seed and the count that
  * normal() draws from, where it draws. */
 int64_t plan_text_words(const plan *p, int kernel);

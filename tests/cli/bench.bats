@@ -161,8 +161,8 @@ on_gpus()
 @test "bench: virtual GPUs only when --gpus asks for them, and the output says what they are" {
     run kvctl bench --quick --ctx 'gpu(0)'
     assert_failure 4
-    assert_output --partial 'error[unsupported]: there is no gpu(0) to measure: '
-    assert_output --partial 'hint: --gpus 1 measures virtual ones, which are host memory'
+    assert_output --partial 'error[unsupported]: there is no gpu(0): '
+    assert_output --partial 'hint: --gpus 1 makes virtual ones, which are host memory'
     run --separate-stderr kvctl bench W1 --quick --runs 1 --op push,pull --values 2 --gpus 2 --ctx 'gpu(0..1)'
     assert_success
     assert_equal "$stderr" "note: gpu(0) to gpu(1) are virtual, in the memory of the CPU"

@@ -387,6 +387,47 @@ static bool try_chunks(kv_dtype dtype, int64_t n)
     return ok;
 }
 
+/* Element i of p, of float32 or float64. */
+static double number_of(const pair *p, kv_dtype dtype, int64_t i)
+{
+    return dtype == KV_FLOAT32 ? ((const float *)host_of(p))[i] : ((const double *)host_of(p))[i];
+}
+
+/* Of each of several arrays the lanes of its chunks. */
+static bool try_fold(gpu_work work, kv_dtype dtype, int64_t n)
+{
+    enum { CHUNK = 2048, LANES = 32 };
+    kv_err e = {0};
+    pair src[JOBS], lanes[JOBS];
+    const void *from[JOBS];
+    gpu_job jobs[JOBS];
+    bool ok = true;
+    for (int j = 0; j < JOBS; j++) {
+        int64_t m = n > j * 100 ? n - j * 100 : 0, count = (m + CHUNK - 1) / CHUNK * LANES;
+        src[j] = pair_new(m * 8, odd_of(j, dtype));
+        lanes[j] = pair_new(count * 8, 8);
+        fill(&src[j], dtype, m);
+        double *lane = host_of(&lanes[j]);
+        for (int64_t i = 0; i < count; i++)
+            lane[i] = work == GPU_FOLD_SUM ? 0 : work == GPU_FOLD_MAX ? -INFINITY : INFINITY;
+        send(&src[j]), send(&lanes[j]);
+        for (int64_t i = 0; i < m; i++) {
+            double x = number_of(&src[j], dtype, i), *to = &lane[i / CHUNK * LANES + i % LANES];
+            bool takes = work == GPU_FOLD_MAX ? x > *to : x < *to;
+            *to = work == GPU_FOLD_SUM ? *to + x : takes ? x : *to;
+        }
+        from[j] = place_of(&src[j]);
+        jobs[j] = (gpu_job){.dst = place_of(&lanes[j]), .n = count, .row = m, .src = &from[j],
+                            .nsrc = 1, .to = dtype};
+    }
+    must(gpu->run(device, work, jobs, JOBS, &e), &e);
+    for (int j = 0; j < JOBS; j++) {
+        ok &= same(&lanes[j]);
+        pair_free(&src[j]), pair_free(&lanes[j]);
+    }
+    return ok;
+}
+
 /* ---- Lists of them ---- */
 
 static void test_works(void)
@@ -420,6 +461,12 @@ static void test_works(void)
     for (int64_t n = 1; n < 300000; n = n * 3 + 1)
         ok &= try_chunks(KV_FLOAT32, n) && try_chunks(KV_FLOAT64, n);
     verdict(ok, "sums of chunks, and of all elements");
+    ok = true;
+    for (int64_t n = 1; n < 300000; n = n * 3 + 1)
+        for (int work = GPU_FOLD_SUM; work <= GPU_FOLD_MIN; work++)
+            ok &= try_fold((gpu_work)work, KV_FLOAT32, n) &&
+                  try_fold((gpu_work)work, KV_FLOAT64, n);
+    verdict(ok, "lanes of sums, largest and smallest");
 }
 
 /* Longer than the pieces in pinned memory, and from one device to another. */
@@ -437,6 +484,10 @@ static void test_copies(void)
     must(gpu->copy(other, there, device, p.block, p.bytes, &e), &e);
     must(gpu->zero(device, p.block, p.bytes, &e), &e);
     must(gpu->copy(device, p.block, other, there, p.bytes, &e), &e);
+    ok &= same(&p);
+    for (int64_t i = 0; i < p.bytes; i++)
+        p.host[i] = (char)(i * 37 >> 2);
+    must(gpu->copy_in_beside(device, p.block, p.host, p.bytes, &e), &e);
     ok &= same(&p);
     gpu->free(other, there);
     pair_free(&p);

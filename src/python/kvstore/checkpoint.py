@@ -135,7 +135,7 @@ def convert(*paths: Path, globs: tuple[str, ...] = (), **options: Any) -> None:
 
 def merge(rule: str, *models: Path, out: Path, **options: Any) -> Checkpoint:
     """Writes one checkpoint of several, by a rule: "average", "slerp", "ties", ... or one of your own in braces. weights,
-    base and the parameters of the rule are options. Gives the result."""
+    base, ctx ("gpu(0)": the rule runs there) and the parameters of the rule are options. Gives the result."""
     tool.run("merge", rule, *map(tool.word, models), "--out", tool.word(out), *tool.options(options))
     return Checkpoint(out)
 
