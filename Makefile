@@ -541,9 +541,9 @@ $(BUILD)/served.a: $(call obj,$(filter-out %/mpi.c %/net.c,$(dist_src)))
 $(BUILD)/dist_records: $(BUILD)/records/run.o $(call obj,$(records_src) tests/dist/server_alone.c tests/dist/link_plain.c) $(BUILD)/served.a $(BUILD)/libkvstore.a
 	$(link) $(LDLIBS_LIB)
 
-fuzz: ## fuzz every reader, T=60 seconds each, with clang (ONLY=name)
+fuzz: ## fuzz every reader, T=60 seconds each, with clang (ONLY=name, SEED=1)
 	@scripts/setup fuzz || true
-	@MAKE='$(MAKE)' JOBS='$(JOBS)' tests/fuzz/run '$(or $(T),60)' $(ONLY)
+	@MAKE='$(MAKE)' JOBS='$(JOBS)' SEED='$(SEED)' tests/fuzz/run '$(or $(T),60)' $(ONLY)
 
 # The programs that the suites run.
 tests: all examples $(BUILD)/unit $(BUILD)/conformance $(BUILD)/differential $(TRUTH_TESTS) $(SIM_TESTS) $(BUILD)/dist_records $(FAULT_TESTS) $(BUILD)/fuzz_replay $(DIST_TESTS) $(GPU_TESTS)

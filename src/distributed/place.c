@@ -51,7 +51,7 @@ place place_new(kv_dtype dtype, kv_storage storage, int ndim, const int64_t *sha
     return need == PLACE_BY_ROWS ? cut(size, size, row) : place_in_records(size, dtype);
 }
 
-bool place_is_valid(const place *p, int ndim, const int64_t *shape, int servers)
+bool place_is_valid(const place *p, kv_storage storage, int ndim, const int64_t *shape, int servers)
 {
     int64_t row = 1;
     for (int i = 1; i < ndim; i++)
@@ -62,8 +62,9 @@ bool place_is_valid(const place *p, int ndim, const int64_t *shape, int servers)
         return false;
     if (p->nparts == 1)
         return size <= p->step && (p->row == 0 || p->row == row);
+    bool cuts_rows = p->row == 0 && storage != KV_ROW_SPARSE;
     return p->nparts == (size - 1) / p->step + 1 && p->step % ALIGNED == 0 &&
-           (p->row == 0 || (p->row == row && p->step % row == 0));
+           (cuts_rows || (p->row == row && p->step % row == 0));
 }
 
 int place_shape(const place *p, int64_t count, int ndim, const int64_t *shape,

@@ -45,8 +45,9 @@ place place_new(kv_dtype dtype, kv_storage storage, int ndim, const int64_t *sha
 place place_in_records(int64_t size, kv_dtype dtype);
 
 /* Returns true if a place that another rank sent is one of an array of this shape, for so many
- * servers. */
-bool place_is_valid(const place *p, int ndim, const int64_t *shape, int servers);
+ * servers. Parts of row_sparse arrays never cut a row. */
+bool place_is_valid(const place *p, kv_storage storage, int ndim, const int64_t *shape,
+                    int servers);
 
 /* The shape of a part of this many elements: whole rows of the key's shape, or one axis where parts
  * cut rows. Returns how many axes. */

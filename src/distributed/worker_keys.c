@@ -100,7 +100,7 @@ static bool is_key(const worker *w, const ask_key *k, const slot *s)
     const kv_array *a = s ? s->stored : NULL;
     bool same = !a || (k->dtype == a->dtype && k->storage == a->storage && k->ndim == a->ndim &&
                        memcmp(k->shape, a->shape, a->ndim * sizeof *a->shape) == 0);
-    return same && place_is_valid(&k->place, k->ndim, k->shape, w->how.servers);
+    return same && place_is_valid(&k->place, k->storage, k->ndim, k->shape, w->how.servers);
 }
 
 int64_t worker_know(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
@@ -123,7 +123,7 @@ int64_t worker_know(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
 /* Adds the keys that a call lists, each followed by its place. */
 static int add_keys(worker *w, const char *at, int64_t bytes, kv_err *e)
 {
-    const char *end = at + bytes;
+    const char *end = at ? at + bytes : NULL; /* no bytes: the list has no address */
     while (at < end) {
         kv_key key;
         const ask_key *k = ask_get_key(&at, end, &key);
@@ -164,7 +164,9 @@ int worker_place_keys(worker *w, const kv_key *keys, int64_t n, ask_key *list, b
         rc = ask_malformed(e);
     for (int64_t i = 0; i < n && !rc; i++) {
         list[i].place = ((const place *)reply)[i];
-        if (list[i].place.first != -1 && !is_key(w, &list[i], NULL))
+        if (list[i].place.first == -1)
+            list[i].place = (place){.first = -1}; /* the rest means nothing, its parts neither */
+        else if (!is_key(w, &list[i], NULL))
             rc = ask_malformed(e);
     }
     mem_free(reply);
@@ -184,9 +186,8 @@ int worker_send_values(const worker *w, const kv_pairs *pairs, const ask_key *li
         rc = KV_E_MEMORY;
     for (int64_t i = 0; i < pairs->n && !rc; i++)
         for (int32_t p = 0; p < list[i].place.nparts && !rc; p++)
-            if (list[i].place.first >= 0)
-                rc = ask_put_slot(&b[place_server(&list[i].place, p, servers)], &list[i],
-                                  pairs->keys[i].name, p, pairs->arrays[i], e);
+            rc = ask_put_slot(&b[place_server(&list[i].place, p, servers)], &list[i],
+                              pairs->keys[i].name, p, pairs->arrays[i], e);
     for (int s = 0; s < servers && !rc; s++) {
         if (!b[s].len)
             continue;

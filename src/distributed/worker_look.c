@@ -134,7 +134,8 @@ static int find_key(const worker *w, const kv_key *key, ask_key *out, kv_err *e)
         char text[SLOT_KEY_TEXT];
         kv_err_set(e, KV_E_KEY, "there is no key %s", slot_key_text(text, key));
         rc = kv_err_key(e, key);
-    } else if (!rc && (!k || !place_is_valid(&k->place, k->ndim, k->shape, w->how.servers))) {
+    } else if (!rc && (!k || !place_is_valid(&k->place, k->storage, k->ndim, k->shape,
+                                             w->how.servers))) {
         rc = ask_malformed(e);
     } else if (!rc) {
         *out = *k;

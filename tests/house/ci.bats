@@ -27,7 +27,7 @@ last_lines()
     assert_equal "$(last_lines 6)" "on a bare machine: scripts/bare make demo: exit status 0
 on a bare machine: scripts/bare make test: exit status 0
 here: make SUITES=device test: exit status 0
-here: make fuzz T=10: exit status 0
+here: make fuzz T=10 SEED=1: exit status 0
 here: make sim N=10000: exit status 0
 67 passed, 0 failed"
 }
@@ -38,7 +38,7 @@ here: make sim N=10000: exit status 0
     assert_success
     assert_equal "$(last_lines 5)" "no bare machine: bare: debootstrap failed
 here: make test: exit status 0
-here: make fuzz T=10: exit status 0
+here: make fuzz T=10 SEED=1: exit status 0
 here: make sim N=10000: exit status 0
 36 passed, 0 failed"
     printf '#!/bin/sh\necho "setup: apt-get failed"; exit 100\n' >scripts/setup

@@ -72,30 +72,31 @@ TEST(place_hostile)
     int64_t shape[] = {300, 500}, empty[] = {0, 5};
     place good = place_new(KV_FLOAT32, KV_DEFAULT, 2, shape, PLACE_ANYWHERE, 3), p = good;
     good.first = 7;
-    CHECK(good.nparts > 1 && place_is_valid(&good, 2, shape, 3));
+    CHECK(good.nparts > 1 && place_is_valid(&good, KV_DEFAULT, 2, shape, 3));
     p = place_new(KV_FLOAT32, KV_DEFAULT, 2, empty, PLACE_ANYWHERE, 3);
-    CHECK(place_is_valid(&p, 2, empty, 3));
+    CHECK(place_is_valid(&p, KV_DEFAULT, 2, empty, 3));
     p = place_new(KV_FLOAT32, KV_DEFAULT, 0, NULL, PLACE_ANYWHERE, 3);
-    CHECK(place_is_valid(&p, 0, NULL, 3));
+    CHECK(place_is_valid(&p, KV_DEFAULT, 0, NULL, 3));
     p = place_in_records(150000, KV_FLOAT64);
-    CHECK(place_is_valid(&p, 2, shape, 3));
+    CHECK(place_is_valid(&p, KV_DEFAULT, 2, shape, 3) &&
+          !place_is_valid(&p, KV_ROW_SPARSE, 2, shape, 3));
     static const int64_t odd[] = {-1, 1, 17, INT64_MAX, INT64_MIN};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         p = good, p.size = odd[i];
-        CHECK(!place_is_valid(&p, 2, shape, 3));
+        CHECK(!place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
         p = good, p.step = odd[i];
-        CHECK(!place_is_valid(&p, 2, shape, 3));
+        CHECK(!place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
         p = good, p.row = odd[i];
-        CHECK(!place_is_valid(&p, 2, shape, 3));
+        CHECK(!place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
         p = good, p.nparts = (int32_t)odd[i];
-        CHECK(!place_is_valid(&p, 2, shape, 3));
+        CHECK(!place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
     }
     p = good, p.first = -1;
-    CHECK(!place_is_valid(&p, 2, shape, 3));
+    CHECK(!place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
     p = good, p.first = INT64_MAX;
-    CHECK(!place_is_valid(&p, 2, shape, 3));
+    CHECK(!place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
     p = good, p.server = 3;
-    CHECK(!place_is_valid(&p, 2, shape, 3));
+    CHECK(!place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
     p = good, p.server = -2;
-    CHECK(!place_is_valid(&p, 2, shape, 3));
+    CHECK(!place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
 }
