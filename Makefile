@@ -188,6 +188,9 @@ $(BUILD)/lib/checkpoint/inflate.o: ALL_CFLAGS += $(if $(zlib),-DHAVE_ZLIB)
 $(BUILD)/lib/checkpoint/digest.o: ALL_CFLAGS += $(if $(xxhash),-DHAVE_XXHASH) $(if $(crypto),-DHAVE_CRYPTO)
 $(BUILD)/lib/patch/patch_zstd.o: ALL_CFLAGS += $(if $(zstd),-DHAVE_ZSTD)
 
+# The name that plugins ask for, and the folder of Debian's libraries below /usr/lib.
+$(BUILD)/src/plugin.o: ALL_CFLAGS += -DLIBRARY='"$(SONAME)"' -DMULTIARCH='"$(shell $(CC) -print-multiarch 2>/dev/null)"'
+
 $(BUILD)/cli/term/line.o: ALL_CFLAGS += $(if $(have_readline),-DHAVE_READLINE)
 
 # The loops over elements are written for the vectoriser, which works from -O3 on and may assume that
@@ -258,15 +261,21 @@ $(BUILD)/$(SONAME): $(lib_obj)
 $(BUILD)/libkvstore.so: $(BUILD)/$(SONAME)
 	@ln -sf $(SONAME) $@
 
-# kvctl finds the library beside itself, and in ../lib once both are installed.
-link_tool = $(CC) $(ALL_CFLAGS) $(PIE) $(LDFLAGS) -o $@ $(tool_obj) -L$(BUILD) -lkvstore $(1) $(LDLIBS_CLI) $(LDLIBS_LIB)
-$(BUILD)/kvctl: $(tool_obj) $(BUILD)/libkvstore.so
-	$(call say,LD)$(call link_tool,-Wl$(comma)-rpath$(comma)'$$ORIGIN:$$ORIGIN/../lib')
+# kvctl holds the library and has its name, so that a plugin which asks for the library gets this one: when kvctl
+# starts, no function is looked up between the two. A package takes the libraries that have archives from other
+# packages, which may be updated alone.
+$(tool_obj): ALL_CFLAGS += -fvisibility=hidden
+archives  = $(foreach l,csv $(zlib) $(xxhash) $(zstd),$(or $(filter /%,$(shell $(CC) -print-file-name=lib$(l).a)),-l$(l)))
+# Fewer bytes for what the linker adds the program's address to, where the C library knows that form.
+relative  = $(if $(shell grep -qs GLIBC_ABI_DT_RELR "$$($(CC) -print-file-name=libc.so.6)" && echo 1),-Wl$(comma)-z$(comma)pack-relative-relocs)
+link_tool = $(CC) $(ALL_CFLAGS) $(PIE) $(LDFLAGS) $(relative) -rdynamic -Wl,-soname,$(SONAME) -Wl,--exclude-libs,ALL -Wl,--as-needed -o $@ \
+            $(filter %.o,$^) $(1) $(LDLIBS_CLI) $(LDLIBS_LIB)
+$(BUILD)/kvctl: $(tool_obj) $(lib_obj)
+	$(call say,LD)$(call link_tool,$(archives))
 
-# In a package the library lies where the system looks.
-$(BUILD)/packaged/kvctl: $(tool_obj) $(BUILD)/libkvstore.so
+$(BUILD)/packaged/kvctl: $(tool_obj) $(lib_obj)
 	@mkdir -p $(@D)
-	$(call say,LD)$(call link_tool,)
+	$(call say,LD)$(call link_tool)
 
 # The plugin of several machines. Only one of its files names MPI.
 $(BUILD)/src/distributed/mpi.o: ALL_CFLAGS += $(shell mpicc --showme:compile 2>/dev/null)
@@ -634,6 +643,13 @@ $(BUILD)/tests/bench/dist.o: ALL_CFLAGS += $(shell mpicc --showme:compile 2>/dev
 $(BUILD)/bench_dist: $(call obj,tests/bench/dist.c cli/bench/bench_workload.c) $(BUILD)/libkvstore.so
 	$(link_shared) $(shell mpicc --showme:link 2>/dev/null)
 
+bench-growth: all $(BUILD)/growth_mpi ## how time, memory and connections of a rank grow with ranks, keys and bytes
+	@BUILD=$(BUILD) tests/bench/growth
+
+# Nothing of ours, so that what MPI takes can be told apart.
+$(BUILD)/growth_mpi: tests/bench/growth_mpi.c $(BUILD)/flags | libraries
+	$(call say,LD)$(CC) -std=c17 -D_GNU_SOURCE -O2 $(WARN) $(shell mpicc --showme:compile 2>/dev/null) -o $@ $< $(shell mpicc --showme:link 2>/dev/null)
+
 # Not part of any other word: it downloads what is not there yet.
 peers: all $(BUILD)/bench_rows ## the store beside PyTorch, MXNet and NumPy, in turns
 	@BUILD=$(BUILD) scripts/peers
@@ -771,5 +787,5 @@ $(absolute): $(CURDIR)/%: % ;
             $(sim_launch:$(BUILD)/%.o=%.c) $(wildcard tests/fuzz/*.c) $(FUZZ:%=replay/fuzz_%.c) \
             $(wildcard src/python/*.c) examples/sum.c examples/average.c))
 .PHONY: all chosen libraries python examples demo test tests faults fuzz test-gpu test-launch setup check unit golden coverage asan ubsan tsan valgrind lint analyze format headers readme-check size truth mutants sim \
-        bench bench-checkpoints bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-small bench-dist bench-gpu gpu-dry peers manual install uninstall deb wheel clean help force
+        bench bench-checkpoints bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-small bench-dist bench-growth bench-gpu gpu-dry peers manual install uninstall deb wheel clean help force
 .SECONDARY:

@@ -5,7 +5,7 @@
 #include "syntax/command.h"
 #include "syntax/function.h"
 
-/* As help lists them; an entry without a name ends it. */
+/* The commands in the order of help; an entry without a name ends the table. */
 extern const command command_table[];
 
 /* Sorted by name; an entry without a name ends it. */

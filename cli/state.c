@@ -314,20 +314,37 @@ int state_save(state *st, session *s, kv_err *e)
     return has_changed(st, entry) ? write_file(st, s, entry, e) : KV_OK;
 }
 
+static bool is_later(struct timespec a, struct timespec b)
+{
+    return a.tv_sec > b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec > b.tv_nsec);
+}
+
 /* The lock of the file that was just written, beside that of the file before, for which other
  * processes wait. *overtaken: one that opened the new file at this moment was faster, and has
- * changed it. */
+ * changed it.
+ *
+ * That process may even have put its file at the path before this one looks there. The file before
+ * tells: it lost its name when ours got it, which set its ctime, so data of a later time are those
+ * of another. The file that is found stays open until it is locked, so that its number means no
+ * other file. */
 static int lock_written(state *st, session *s, bool *overtaken, kv_err *e)
 {
-    struct stat written, locked;
-    int before = st->lock, code = stat(st->path, &written) ? file_error(e, "read", st->path, errno)
-                                                           : lock_file(st, s, e);
+    struct stat old, written, locked;
+    int before = st->lock, code = KV_OK, found = open(st->path, O_RDONLY | O_CLOEXEC);
+    st->lock = -1;
+    if (found < 0 || fstat(found, &written) || fstat(before, &old))
+        code = file_error(e, "read", st->path, errno);
+    if (code == KV_OK)
+        code = lock_file(st, s, e);
     close(before);
     if (code == KV_OK && st->lock < 0)
         code = kv_err_set(e, KV_E_BUSY, "\"%s\" was removed by another process", st->path);
     if (code == KV_OK && fstat(st->lock, &locked))
         code = file_error(e, "read", st->path, errno);
-    *overtaken = code == KV_OK && locked.st_ino != written.st_ino;
+    *overtaken = code == KV_OK && (locked.st_ino != written.st_ino ||
+                                   is_later(written.st_mtim, old.st_ctim));
+    if (found >= 0)
+        close(found);
     return code;
 }
 

@@ -51,7 +51,7 @@ static size_t blanks_at(const char *text, size_t n)
     return i;
 }
 
-/* Of the indentation of the fence, what the line at `at` has. */
+/* The part of the fence's indentation that the line at `at` has. */
 static size_t indentation(const verifier *v)
 {
     size_t has = blanks_at(v->at, line_length(v));

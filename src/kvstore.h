@@ -766,8 +766,9 @@ int kv_register_name(const char *name, const char *base, kv_err *e);
 /* A plugin is a shared object that exports one function, kv_plugin_init. It is called once after
  * loading, on the thread that loads, and registers types; what it registers is taken back when it
  * fails. kv_create looks for the plugin of a type that it knows but does not have in the
- * directories of $KVSTORE_PLUGINS (separated by colons), then beside the library; a plugin that
- * cannot load makes its types unavailable, with the reason. Plugins are never unloaded. */
+ * directories of $KVSTORE_PLUGINS (separated by colons), then beside the library (kvctl: in its own
+ * directory and ../lib); a plugin that cannot load makes its types unavailable, with the reason.
+ * Plugins are never unloaded. */
 typedef struct kv_host {
     uint32_t size;       /* sizeof (kv_host) of the library: what is beyond it is not there */
     uint32_t version;    /* KV_TYPE_VERSION of the library */

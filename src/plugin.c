@@ -1,12 +1,14 @@
 /* Finding plugins and opening their files.
  *
- * A plugin calls kv_* functions, which only the shared library offers to it; a program that holds
- * the static one would give it none, or those of another copy with types of its own. So the library
- * first finds out which of the two it is.
+ * A plugin is linked with the shared library and calls its functions. In kvctl these are those of
+ * the program, which has the library's name. Any other program that holds the static library would
+ * give a plugin none, or those of another copy with types of its own. So the library first finds
+ * out where it is.
  */
 #include "plugin.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,22 +18,21 @@
 
 /* ---- The folder of plugins ---- */
 
-/* The file of the shared library, or NULL in a program that was linked with the static one: then
- * the code belongs to the program, which dlopen does not give out by its name. */
+/* The file of the library: its path, or "" if that is the program. NULL if a plugin, which asks for
+ * the library by its name, would not get this copy. */
 static const char *library_file(void)
 {
-    Dl_info here;
     union {
         bool (*function)(void);
         void *address;
     } self = {plugin_possible};
-    if (!dladdr(self.address, &here) || !here.dli_fname || !strchr(here.dli_fname, '/'))
-        return NULL;
-    void *handle = dlopen(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    bool found = handle && dlsym(handle, "plugin_possible") == self.address;
+    struct link_map *map;
+    void *handle = dlopen(LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
+    bool found = handle && dlsym(handle, "plugin_possible") == self.address &&
+                 dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0;
     if (handle)
         dlclose(handle);
-    return found ? here.dli_fname : NULL;
+    return found ? map->l_name : NULL;
 }
 
 bool plugin_possible(void)
@@ -45,6 +46,28 @@ static bool is_file(char *path, size_t size, const char *folder, size_t n, const
     return n > 0 && len > 0 && (size_t)len < size && access(path, F_OK) == 0;
 }
 
+/* The number of bytes in front of the last slash. */
+static size_t folder_length(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    return slash ? (size_t)(slash - file) : 0;
+}
+
+/* Looks in the folder of the program, and in those beside it where `make install` puts plugins. */
+static bool find_for_program(char *path, size_t size, const char *file)
+{
+    static const char *const from[] = {"", "../lib/", "../lib64/", "../lib/" MULTIARCH "/"};
+    char program[4096], there[256];
+    ssize_t len = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[len > 0 ? len : 0] = '\0';
+    for (size_t i = 0; i < sizeof from / sizeof *from; i++) {
+        snprintf(there, sizeof there, "%s%s", from[i], file);
+        if (is_file(path, size, program, folder_length(program), there))
+            return true;
+    }
+    return false;
+}
+
 bool plugin_find(char *path, size_t size, const char *file)
 {
     const char *library = library_file(), *at = secure_getenv("KVSTORE_PLUGINS");
@@ -55,7 +78,8 @@ bool plugin_find(char *path, size_t size, const char *file)
         if (is_file(path, size, at, n, file))
             return true;
     }
-    return is_file(path, size, library, (size_t)(strrchr(library, '/') - library), file);
+    return *library ? is_file(path, size, library, folder_length(library), file)
+                    : find_for_program(path, size, file);
 }
 
 /* ---- Opening ---- */

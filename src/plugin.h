@@ -7,11 +7,13 @@
 
 #include "kvstore.h"
 
-/* Returns true if this copy of the library can load plugins: only the shared one can. */
+/* Returns true if this copy of the library can load plugins: the shared one can, and the one in
+ * kvctl. */
 bool plugin_possible(void);
 
-/* Looks for a plugin by its file name in $KVSTORE_PLUGINS, then beside the library. Writes its path
- * and says whether it is there; nothing is opened. */
+/* Looks for a plugin by its file name in $KVSTORE_PLUGINS, then beside the library; for kvctl
+ * also in ../lib and such folders. Writes its path and says whether it is there; nothing is
+ * opened. */
 bool plugin_find(char *path, size_t size, const char *file);
 
 /* Opens the file of a plugin. Out: *handle, closed with dlclose, and *init, the function that

@@ -1,4 +1,4 @@
-/* What a guest may run stands in one table; every other command is refused. */
+/* One table lists the commands that a guest may run; all others are refused. */
 #include "attach/attach_guest.h"
 
 #include <errno.h>

@@ -22,7 +22,8 @@ typedef struct job_list {
 int attach_jobs(job_list *list, kv_err *e);
 void attach_jobs_release(job_list *list);
 
-/* What a job has told under that name: "" for nothing. The text is borrowed. *n: its bytes. */
+/* The value that a job told under a name: "" if it told none. The text is borrowed. *n: its
+ * bytes. */
 const char *attach_job_field(const job_entry *x, const char *name, int *n);
 
 /* *name becomes the job of that name; NULL: the only one. Error: name, with a hint. */

@@ -55,7 +55,7 @@ static void take_client(attach_server *a, int from)
     close(fd);
 }
 
-/* What a worker tells that is listed itself. Its launcher knows more. */
+/* Tells a client about this worker; where the worker itself is listed, also about the job. */
 static void tell(const attach_server *a, int fd)
 {
     const char *launcher = getenv("KVSTORE_JOB_HOST"), *size = getenv("OMPI_COMM_WORLD_SIZE"),

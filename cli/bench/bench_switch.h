@@ -1,4 +1,4 @@
-/* What it costs a machine to change threads, as jobs do that have more ranks than processors. */
+/* The cost of a switch between threads, which jobs with more ranks than processors pay. */
 #ifndef BENCH_BENCH_SWITCH_H
 #define BENCH_BENCH_SWITCH_H
 

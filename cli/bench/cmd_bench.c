@@ -138,7 +138,7 @@ static int take_runs(session *s, const ast *call, int *out, kv_err *e)
 {
     const ast *runs = command_option_of(call, "runs");
     int32_t n = 9;
-    if (runs && eval_int(s, runs, "a count of runs", &n, e))
+    if (runs && eval_int32(s, runs, "a count of runs", &n, e))
         return e->code;
     *out = n;
     if (n < 1 || n > STREAM_PAIRS)

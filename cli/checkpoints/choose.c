@@ -2,6 +2,7 @@
 #include "checkpoints/choose.h"
 
 #include <fnmatch.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "eval/eval.h"
@@ -35,8 +36,12 @@ int choose_check(const session *s, const choice *c, kv_err *e)
 {
     for (int64_t i = 0; i < c->globs.n; i++) {
         const word *w = &c->globs.items[i];
-        if (!c->matched[i])
-            return unit_err(s, w->at, e, KV_E_KEY, "no name matches \"%s\"", w->text);
+        if (c->matched[i])
+            continue;
+        unit_err(s, w->at, e, KV_E_KEY, "no name matches \"%s\"", w->text);
+        return strpbrk(w->text, "*?[") ? e->code
+                                       : kv_err_hint(e, "a pattern matches whole names: *%s*",
+                                                     w->text);
     }
     return KV_OK;
 }

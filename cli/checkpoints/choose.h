@@ -1,4 +1,4 @@
-/* Which keys of checkpoints a command works on: its GLOBs, and those of --exclude. */
+/* The keys that a command on checkpoints works on: its GLOBs, less those of --exclude. */
 #ifndef CHECKPOINTS_CHOOSE_H
 #define CHECKPOINTS_CHOOSE_H
 

@@ -1,4 +1,4 @@
-/* Patches applied to a checkpoint: into another one, or in its place. */
+/* `apply`: patches applied to a checkpoint, into another one or in its place. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -9,7 +9,7 @@
 #include "syntax/safe.h"
 #include "term/progress.h"
 
-/* What the words say. */
+/* The words of the command, read. */
 typedef struct request {
     words all;      /* patches, and behind them the checkpoint */
     word base;      /* that */
@@ -123,9 +123,6 @@ static int apply_words(session *s, const ast *call, rows *table, result *out, kv
 
 int cmd_apply(session *s, const ast *call, result *out, kv_err *e)
 {
-    buf text = {0};
     rows table = patches_table();
-    int code = apply_words(s, call, &table, out, e);
-    return table.n == 0 ? result_text(out, &text, code, e)
-                        : result_table(out, &text, &table, code, e);
+    return patches_end(&table, apply_words(s, call, &table, out, e), out, e);
 }

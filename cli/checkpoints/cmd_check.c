@@ -1,4 +1,4 @@
-/* Whether a checkpoint is whole and sane: every fault of its files, and what its data show. */
+/* `check`: every fault of the files of a checkpoint, and of its data. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -16,7 +16,7 @@
 /* A file of lies may have millions of faults: so many are listed, the others counted. */
 #define LISTED_MAX 100000
 
-/* What was found so far: cells for --json, and lines. */
+/* The findings so far: cells for --json, and lines. */
 typedef struct findings {
     rows *cells;
     buf *lines;

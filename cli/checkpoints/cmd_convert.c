@@ -1,4 +1,4 @@
-/* Checkpoints into another one: other names, other types, another container, some of the keys. */
+/* `convert`: checkpoints into another one, with other names, types or container, or some keys. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -8,7 +8,7 @@
 #include "checkpoints/renames.h"
 #include "session/unit.h"
 #include "syntax/safe.h"
-#include "tensors/convert.h"
+#include "tensors/conversion.h"
 #include "term/progress.h"
 
 /* A conversion while its words are read and its keys are chosen. */
@@ -22,7 +22,7 @@ typedef struct plan {
     checkpoint **files;
     type_rules types;
     renames names;
-    convert_key *keys;
+    conversion_key *keys;
     int64_t nkeys, cap;
     metadata_list metadata;
     checkpoint_text *texts;
@@ -107,7 +107,7 @@ static int add_key(plan *p, int input, int64_t at, kv_err *e)
     if (!name)
         return e->code;
     tensor_type type = type_rules_of(&p->types, t->name, t->type);
-    p->keys[p->nkeys++] = (convert_key){input, at, name, type};
+    p->keys[p->nkeys++] = (conversion_key){input, at, name, type};
     return KV_OK;
 }
 
@@ -139,19 +139,19 @@ static int choose_all(plan *p, kv_err *e)
 
 static int convert_all(plan *p, kv_err *e)
 {
-    convert c = {.inputs = p->files,
+    conversion c = {.inputs = p->files,
                  .ninputs = (int)p->inputs.n,
                  .keys = p->keys,
                  .nkeys = p->nkeys,
                  .metadata = p->texts,
                  .nmetadata = p->ntexts,
                  .progress = progress_bytes};
-    if (convert_check(&c, e))
+    if (conversion_check(&c, e))
         return unit_at(p->s, p->call, e);
     if (session_would(p->s, "write", p->to.text))
         return KV_OK;
     progress_begin("convert", 0, PROGRESS_BYTES);
-    int code = convert_run(&c, p->to.text, &p->options, e);
+    int code = conversion_run(&c, p->to.text, &p->options, e);
     progress_end();
     return code ? unit_at(p->s, p->to.at, e) : KV_OK;
 }
@@ -165,7 +165,7 @@ int cmd_convert(session *s, const ast *call, result *out, kv_err *e)
     if (code == KV_OK)
         code = choose_all(&p, e);
     if (code == KV_OK)
-        code = convert_metadata(&p.texts, &p.ntexts, p.files, (int)p.inputs.n,
+        code = conversion_metadata(&p.texts, &p.ntexts, p.files, (int)p.inputs.n,
                                 command_option_of(call, "drop-metadata") != NULL, p.metadata.items,
                                 p.metadata.n, e);
     if (code == KV_OK)

@@ -1,5 +1,5 @@
-/* What differs between two checkpoints: keys that one lacks, other shapes and dtypes, and numbers,
- * the worst first. */
+/* `diff`: the differences between two checkpoints (keys that one lacks, other shapes and dtypes,
+ * and numbers), the worst first. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static int read_count(session *s, const ast *call, const char *option, int32_t l
     *there = at != NULL;
     if (!at)
         return KV_OK;
-    if (eval_int(s, at, "a count", x, e))
+    if (eval_int32(s, at, "a count", x, e))
         return e->code;
     return *x >= least ? KV_OK
                        : unit_err(s, at, e, KV_E_VALUE, "--%s takes a count from %d on", option,
@@ -164,7 +164,7 @@ static int compare(both *x, const diff_options *o, kv_err *e)
     return code;
 }
 
-/* Of those that matter as much the first in the order of the files. */
+/* Orders differences by their weight; equal ones stay in the order of the files. */
 static int by_order(const void *x, const void *y)
 {
     const tensor_difference *a = *(const tensor_difference *const *)x;

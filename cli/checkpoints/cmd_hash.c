@@ -1,4 +1,4 @@
-/* The hash of each key of a checkpoint: to write down, or to compare with what was written down. */
+/* `hash`: the hash of each key of a checkpoint, to write down or to compare with a list. */
 #include <string.h>
 
 #include "base/mem.h"

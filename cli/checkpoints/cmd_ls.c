@@ -1,4 +1,4 @@
-/* What is in a checkpoint: names, dtypes, shapes and bytes, from its headers alone. */
+/* `ls`: names, dtypes, shapes and bytes of a checkpoint, from its headers alone. */
 #include <stdio.h>
 #include <string.h>
 
@@ -75,7 +75,7 @@ static void fold(buf *out, const char *name)
     }
 }
 
-/* What the tensors of a group have in common, as one text: "BF16 2x3 model.#.weight". */
+/* The text that the tensors of a group share: "BF16 2x3 model.#.weight". */
 static int group_text(buf *out, const tensor_info *t, kv_err *e)
 {
     buf_clear(out);

@@ -1,5 +1,5 @@
-/* Checkpoints into another one, by a rule: words, options and keys of the command. merge/merge.h
- * does the work. */
+/* `merge`: checkpoints into another one, by a rule. Words, options and keys of the command are
+ * here; merge/merge.h does the work. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -22,7 +22,7 @@
 #include "syntax/optimizer_param.h"
 #include "syntax/safe.h"
 #include "syntax/statement.h"
-#include "tensors/convert.h"
+#include "tensors/conversion.h"
 #include "term/progress.h"
 #include "vm/rule.h"
 
@@ -350,7 +350,7 @@ static int check_patterns(merging *m, kv_err *e)
         }
         if (looks_like_path(w->text) && !strpbrk(w->text, "*?["))
             return no_file(m, w, e);
-        choose_check(m->s, &m->chosen, e);
+        unit_err(m->s, w->at, e, KV_E_KEY, "no name matches \"%s\"", w->text);
         return strpbrk(w->text, "*?[") ? e->code
                                        : kv_err_hint(e, "there is no file of this name, either");
     }
@@ -406,7 +406,7 @@ static int merge_all(merging *m, kv_err *e)
         names[i] = m->params.opts[i].name;
         texts[i] = m->params.opts[i].value;
     }
-    if (convert_metadata(&m->texts, &m->ntexts, from, 1,
+    if (conversion_metadata(&m->texts, &m->ntexts, from, 1,
                          command_option_of(m->call, "drop-metadata") != NULL, m->metadata.items,
                          m->metadata.n, e))
         return e->code;

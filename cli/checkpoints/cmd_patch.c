@@ -1,4 +1,4 @@
-/* What turns one checkpoint into another, as a file; and several of them as one. */
+/* `patch`: the differences between two checkpoints as a file, or several such files as one. */
 #include "base/mem.h"
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/patches.h"
@@ -6,7 +6,7 @@
 #include "syntax/safe.h"
 #include "term/progress.h"
 
-/* What was made, as one row. */
+/* Adds the row that describes the patch. */
 static int add_summary(rows *table, const patch_summary *made, kv_err *e)
 {
     static const rows_column columns[] = {{"changed", "changed"},   {"new", "new"},
@@ -98,9 +98,6 @@ static int patch_words(session *s, const ast *call, rows *table, result *out, kv
 
 int cmd_patch(session *s, const ast *call, result *out, kv_err *e)
 {
-    buf text = {0};
     rows table = patches_table();
-    int code = patch_words(s, call, &table, out, e);
-    return table.n == 0 ? result_text(out, &text, code, e)
-                        : result_table(out, &text, &table, code, e);
+    return patches_end(&table, patch_words(s, call, &table, out, e), out, e);
 }

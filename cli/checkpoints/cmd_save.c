@@ -1,5 +1,5 @@
-/* The store into a file in the middle of a run: whole, as -s keeps it; the values of its keys as
- * other tools take them; or what turns a checkpoint into these, as a patch. */
+/* `save`: the store into a file in the middle of a run: whole, as -s keeps it; the values of its
+ * keys, as other tools take them; or the patch from a checkpoint to these values. */
 #include <string.h>
 
 #include "base/file.h"
@@ -17,17 +17,6 @@
 #include "tensors/tensor_put.h"
 #include "term/progress.h"
 
-/* FILE, or NULL after an error. */
-static const char *path_of(session *s, const ast *node, result *out, kv_err *e)
-{
-    const char *path = eval_word(s, node, "a file name", out, e);
-    if (!path || strcmp(path, "-") != 0)
-        return path;
-    unit_err(s, node, e, KV_E_USAGE, "a store stands in a file, not in stdout");
-    kv_err_hint(e, "pull * > - shows its values; a file of that name is ./-");
-    return NULL;
-}
-
 /* ---- The whole store ------------------------------------------------------------------------- */
 
 /* Receives the topic "store" of kv_describe: *arg becomes true if the store keeps an updater. */
@@ -40,7 +29,7 @@ static int look_at_updater(void *arg, const kv_field *fields, int n, kv_err *e)
     return KV_OK;
 }
 
-/* As -s would write it: what came from another tool's file stays one while it only holds values. */
+/* Saves as -s does: a file of another tool stays one while it only holds values. */
 static int save_store(kv *store, const char *path, kv_err *e)
 {
     bool updates = false;
@@ -362,7 +351,8 @@ int cmd_save(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
     const char *path;
-    if (session_store(s, &store, e) || !(path = path_of(s, call->kid[0], out, e)))
+    if (session_store(s, &store, e) ||
+        !(path = eval_file(s, call->kid[0], "a store stands", out, e)))
         return e->code;
     int code = safe_write(s, path, e);
     if (code == KV_OK && kv_num_keys(store) == 0) {

@@ -1,4 +1,4 @@
-/* Statistics of the keys of a checkpoint, one row a key. */
+/* `stat`: statistics of the keys of a checkpoint, one row a key. */
 #include <fnmatch.h>
 
 #include "base/mem.h"

@@ -175,7 +175,8 @@ void merge_found_release(session *s, merge_found *f, bool failed)
         unit_drop(s, f->unit);
 }
 
-const char *merge_found_name(const merge_found *f)
+/* The rule as messages call it: "ties", "the rule". */
+static const char *name_of(const merge_found *f)
 {
     return f->library ? f->library : f->rule->nnames > 0 ? f->rule->names[0] : "the rule";
 }
@@ -202,7 +203,7 @@ static int unknown_param(const source *src, const ast *call, const ast *option,
     const command *c = call->u.other;
     suggest near = {.word = option->u.text};
     source_err(src, option->pos, option->end, e, KV_E_USAGE, "%s has no parameter `%s`",
-               merge_found_name(f), option->u.text);
+               name_of(f), option->u.text);
     for (int i = 0; i < f->rule->nparams; i++)
         suggest_add(&near, f->rule->params[i].name);
     merge_names_each(f->rule, suggest_free, &near, NULL);
@@ -308,7 +309,7 @@ static int check_given(const source *src, const ast *call, const merge_found *f,
                           "a merge of adapters reads lora_A and lora_B, not `models`");
     if (weights && !rule_reader(f->rule, "weights"))
         return source_err(src, weights->pos, weights->end, e, KV_E_USAGE, "%s reads no weights",
-                          merge_found_name(f));
+                          name_of(f));
     return KV_OK;
 }
 

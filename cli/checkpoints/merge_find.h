@@ -26,9 +26,6 @@ int merge_find(session *s, const ast *call, merge_found *f, kv_err *e);
 /* failed: the text stays, since the report of the error shows its lines. */
 void merge_found_release(session *s, merge_found *f, bool failed);
 
-/* The rule as messages call it: "ties", "the rule". */
-const char *merge_found_name(const merge_found *f);
-
 /* Checks the words that need no models: that each option which is none of the command's is a
  * parameter, that literal ones have values which it takes, that the command does not hide one, that
  * base and weights are there for a rule that reads them, and only then. Errors: usage, value,

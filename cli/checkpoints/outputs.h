@@ -1,5 +1,5 @@
-/* What the options of a command say of the checkpoint that it writes: the types that tensors get
- * (--dtype T, --dtype GLOB=T), the metadata (--metadata NAME=TEXT), and how it comes into its place
+/* The options of commands that write a checkpoint: the types that tensors get (--dtype T,
+ * --dtype GLOB=T), the metadata (--metadata NAME=TEXT), and how the output comes into its place
  * (--shard-size, --force). */
 #ifndef CHECKPOINTS_OUTPUTS_H
 #define CHECKPOINTS_OUTPUTS_H

@@ -43,6 +43,13 @@ rows patches_table(void)
     return (rows){columns, 2, NULL, 0, 0};
 }
 
+int patches_end(rows *table, int code, result *out, kv_err *e)
+{
+    buf text = {0};
+    return table->n == 0 ? result_text(out, &text, code, e)
+                         : result_table(out, &text, table, code, e);
+}
+
 /* "…: 3 of 120 keys differ, such as "w"": which file it is stands in front. */
 static int answer(const patch_misfits *wrong, result *out, kv_err *e)
 {

@@ -1,4 +1,4 @@
-/* What the commands on patches share. */
+/* Helpers of the commands on patches. */
 #ifndef CHECKPOINTS_PATCHES_H
 #define CHECKPOINTS_PATCHES_H
 
@@ -25,5 +25,8 @@ int patches_refuse(const patch_misfits *wrong, rows *table, int code, result *ou
 
 /* The columns of that table. */
 rows patches_table(void);
+
+/* Ends a command with its table, or without a text where the table is empty. */
+int patches_end(rows *table, int code, result *out, kv_err *e);
 
 #endif

@@ -16,8 +16,8 @@ typedef struct renames {
 int renames_read(session *s, const ast *call, result *out, renames *r, kv_err *e);
 void renames_release(renames *r);
 
-/* What becomes of the name of a key; kept by names, or the name itself where there is no --rename.
- * NULL after an error: key (nothing is left of it), memory. */
+/* The new name of a key, kept by names; the name itself where there is no --rename. NULL after
+ * an error: key (nothing is left of it), memory. */
 const char *renames_apply(const renames *r, const session *s, const char *name, arena *names,
                           kv_err *e);
 

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* What the command asks for: a word or, as MXNet has it, a dict in a variable, and the options. */
+/* The compression that is asked for: a word or, as MXNet has it, a dict in a variable, and the
+ * options. */
 typedef struct compression {
     value type, threshold; /* none: not given */
     bool pull;

@@ -68,7 +68,7 @@ int cmd_history(session *s, const ast *call, result *out, kv_err *e)
     char *text = NULL;
     size_t n;
     int32_t most = INT32_MAX;
-    if (call->kid[0] && eval_int(s, call->kid[0], "a count of entries", &most, e))
+    if (call->kid[0] && eval_int32(s, call->kid[0], "a count of entries", &most, e))
         return e->code;
     if (most < 0)
         return unit_err(s, call->kid[0], e, KV_E_VALUE, "a count of entries is at least 0, not %d",

@@ -23,12 +23,8 @@ int cmd_profile_end(session *s, kv_err *e)
     return code ? code : stopped;
 }
 
-static int begin(session *s, const ast *file, const char *name, kv_err *e)
+static int begin(session *s, const char *name, kv_err *e)
 {
-    if (strcmp(name, "-") == 0) {
-        unit_err(s, file, e, KV_E_USAGE, "a profile stands in a file, not in stdout");
-        return kv_err_hint(e, "a file of that name is ./-");
-    }
     int code = safe_write(s, name, e);
     visit_end_profile(s);
     if (code || session_would(s, "write", name))
@@ -52,13 +48,13 @@ static int end(session *s, kv_err *e)
 
 int cmd_profile(session *s, const ast *call, result *out, kv_err *e)
 {
-    const char *name = eval_word(s, call->kid[0], "a file name", out, e);
+    const char *name = eval_file(s, call->kid[0], "a profile stands", out, e);
     if (!name)
         return e->code;
     if (s->guest) {
         s->guest->profile(s->guest->arg, strcmp(name, "off") == 0 ? NULL : name, e);
         return unit_at(s, call->kid[0], e);
     }
-    int code = strcmp(name, "off") == 0 ? end(s, e) : begin(s, call->kid[0], name, e);
+    int code = strcmp(name, "off") == 0 ? end(s, e) : begin(s, name, e);
     return code ? unit_at(s, call->kid[0], e) : KV_OK;
 }

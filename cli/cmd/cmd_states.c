@@ -9,17 +9,6 @@
 
 /* ---- Files ---- */
 
-/* FILE, or NULL after an error. States are no text, so they go to files only. */
-static const char *path_of(session *s, const ast *node, result *out, kv_err *e)
-{
-    const char *path = eval_word(s, node, "a file name", out, e);
-    if (!path || strcmp(path, "-") != 0)
-        return path;
-    unit_err(s, node, e, KV_E_USAGE, "states stand in a file, not in stdin or stdout");
-    kv_err_hint(e, "a file of that name is ./-");
-    return NULL;
-}
-
 static int ignore(void *arg, const kv_field *fields, int n, kv_err *e)
 {
     (void)arg, (void)fields, (void)n, (void)e;
@@ -39,7 +28,8 @@ int cmd_save_states(session *s, const ast *call, result *out, kv_err *e)
     kv *store;
     const char *name;
     uint32_t flags = command_option_of(call, "dump-optimizer") ? KV_DUMP_OPTIMIZER : 0;
-    if (session_store(s, &store, e) || !(name = path_of(s, call->kid[0], out, e)))
+    if (session_store(s, &store, e) ||
+        !(name = eval_file(s, call->kid[0], "states stand", out, e)))
         return e->code;
     /* a dry run finds the errors that do not need the file */
     int code = safe_write(s, name, e);
@@ -54,7 +44,8 @@ int cmd_load_states(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
     const char *name;
-    if (session_store(s, &store, e) || !(name = path_of(s, call->kid[0], out, e)))
+    if (session_store(s, &store, e) ||
+        !(name = eval_file(s, call->kid[0], "states stand", out, e)))
         return e->code;
     return kv_load_states(store, name, e) ? placed(s, call, store, e) : KV_OK;
 }

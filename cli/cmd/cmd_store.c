@@ -31,7 +31,7 @@ int cmd_create(session *s, const ast *call, result *out, kv_err *e)
     char number[NUM_TEXT_MAX];
     kv_opt staleness = {"staleness", number};
     int32_t most = 0;
-    int code = bound ? eval_int(s, bound, "the staleness", &most, e) : KV_OK;
+    int code = bound ? eval_int32(s, bound, "the staleness", &most, e) : KV_OK;
     number[num_int(number, most)] = '\0';
     if (code)
         return code;

@@ -53,7 +53,7 @@ int cmd_time(session *s, const ast *call, result *out, kv_err *e)
     int32_t runs = 1;
     int done = 0, code = KV_OK;
     (void)out;
-    if (option && (code = eval_int(s, option, "a count of runs", &runs, e)))
+    if (option && (code = eval_int32(s, option, "a count of runs", &runs, e)))
         return code;
     if (runs < 1 || runs > RUNS_MAX)
         return unit_err(s, option, e, KV_E_VALUE, "the runs lie in 1 .. %d, %d does not", RUNS_MAX,

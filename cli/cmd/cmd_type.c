@@ -95,7 +95,7 @@ int cmd_send_command(session *s, const ast *call, result *out, kv_err *e)
     const char *body;
     int32_t head;
     if (session_store(s, &store, e) ||
-        eval_int(s, call->kid[0], "the head of a command", &head, e) ||
+        eval_int32(s, call->kid[0], "the head of a command", &head, e) ||
         !(body = eval_word(s, call->kid[1], "the body of a command", out, e)))
         return e->code;
     return kv_send_command(store, head, body, e);

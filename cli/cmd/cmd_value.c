@@ -17,7 +17,7 @@
 #include "syntax/read_unit.h"
 #include "run/run.h"
 
-/* What stands between the values that print shows, and behind them. */
+/* The texts between the values that print shows, and behind the last one. */
 typedef struct print_ends {
     value sep, end;
 } print_ends;
@@ -385,7 +385,7 @@ int cmd_quit(session *s, const ast *call, result *out, kv_err *e)
     const ast *given = call->kid[0];
     if (given && given->kind == AST_TUPLE && given->n == 0) /* quit() */
         given = NULL;
-    if (given && eval_int(s, given, "an exit code", &code, e))
+    if (given && eval_int32(s, given, "an exit code", &code, e))
         return e->code;
     if (code < 0 || code > 255)
         return unit_err(s, call->kid[0], e, KV_E_VALUE,

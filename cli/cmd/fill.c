@@ -63,7 +63,7 @@ bool pairs_are_held(value v, bool held)
 
 /* ---- --out ---- */
 
-/* What is filled, from the outermost list on. */
+/* The lists and arrays that are filled, from the outermost list on. */
 typedef struct filling {
     session *s;
     const ast *node;

@@ -69,22 +69,17 @@ typedef struct metrics {
     int64_t rank;
 } metrics;
 
-void metrics_label(buf *out, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '\\' || *text == '"')
-            buf_char(out, '\\');
-        if (*text == '\n')
-            buf_add(out, "\\n");
-        else
-            buf_char(out, *text);
-    }
-}
-
 static void add_label(buf *b, const char *name, const char *text)
 {
     buf_printf(b, ",%s=\"", name);
-    metrics_label(b, text);
+    for (; *text; text++) {
+        if (*text == '\\' || *text == '"')
+            buf_char(b, '\\');
+        if (*text == '\n')
+            buf_add(b, "\\n");
+        else
+            buf_char(b, *text);
+    }
     buf_char(b, '"');
 }
 

@@ -12,7 +12,4 @@
  * place of what this rank counts. Errors: those of kv_describe and kv_find. */
 int metrics_text(buf *out, session *s, const key_list *keys, bool cluster, kv_err *e);
 
-/* The value of a label between its quotes: \, " and newlines are escaped. */
-void metrics_label(buf *out, const char *text);
-
 #endif

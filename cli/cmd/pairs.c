@@ -105,5 +105,5 @@ int command_priority(session *s, const ast *call, kv_call *out, kv_err *e)
 {
     const ast *node = command_option_of(call, "priority");
     *out = (kv_call){0};
-    return node ? eval_int(s, node, "a priority", &out->priority, e) : KV_OK;
+    return node ? eval_int32(s, node, "a priority", &out->priority, e) : KV_OK;
 }

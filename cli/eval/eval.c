@@ -160,14 +160,9 @@ static int eval_range(session *s, const ast *node, value *out, kv_err *e)
 {
     int64_t part[3] = {0, 0, 1};
     for (uint32_t i = 0; i < node->n; i++) {
-        value v;
-        int code = eval(s, node->kid[i], &v, e);
+        int code = eval_int(s, node->kid[i], "a bound of a range", &part[i], e);
         if (code)
             return code;
-        code = function_int(v, "a bound of a range", &part[i], e);
-        value_release(&v);
-        if (code)
-            return unit_at(s, node->kid[i], e);
     }
     if (part[2] == 0)
         return unit_err(s, node->kid[2], e, KV_E_VALUE, "a range cannot go by 0");
@@ -205,7 +200,7 @@ static int eval_copies(session *s, const ast *node, value *out, kv_err *e)
     int32_t n;
     value_stack l = {0};
     scope own = {0};
-    int code = eval_int(s, node->kid[1], "a count of devices", &n, e);
+    int code = eval_int32(s, node->kid[1], "a count of devices", &n, e);
     eval_enter(s, &own);
     for (int32_t i = 0; i < n && code == KV_OK; i++) {
         value v, moved, ctx = value_ctx((kv_ctx){node->op ? KV_GPU : KV_CPU, i});
@@ -341,17 +336,33 @@ const char *eval_word(session *s, const ast *node, const char *what, result *out
     return word;
 }
 
-int eval_int(session *s, const ast *node, const char *what, int32_t *out, kv_err *e)
+const char *eval_file(session *s, const ast *node, const char *what, result *out, kv_err *e)
+{
+    const char *path = eval_word(s, node, "a file name", out, e);
+    if (!path || strcmp(path, "-") != 0)
+        return path;
+    unit_err(s, node, e, KV_E_USAGE, "%s in a file, not in a stream", what);
+    kv_err_hint(e, "a file of that name is ./-");
+    return NULL;
+}
+
+int eval_int(session *s, const ast *node, const char *what, int64_t *out, kv_err *e)
 {
     value v;
-    int64_t wide = 0;
     int code = eval(s, node, &v, e);
     if (code)
         return code;
-    code = function_int(v, what, &wide, e);
+    code = function_int(v, what, out, e);
     value_release(&v);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
+int eval_int32(session *s, const ast *node, const char *what, int32_t *out, kv_err *e)
+{
+    int64_t wide = 0;
+    int code = eval_int(s, node, what, &wide, e);
     if (code)
-        return unit_at(s, node, e);
+        return code;
     if (wide < INT32_MIN || wide > INT32_MAX)
         return unit_err(s, node, e, KV_E_VALUE, "%s lies in %d .. %d, %lld does not", what,
                         INT32_MIN, INT32_MAX, (long long)wide);

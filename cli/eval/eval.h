@@ -27,8 +27,14 @@ int eval_text(session *s, const ast *node, const char *what, value *out, kv_err 
 /* The same for the code of a command: the text lives as long as its result. NULL after an error. */
 const char *eval_word(session *s, const ast *node, const char *what, result *out, kv_err *e);
 
-/* An integer in the range of int32. */
-int eval_int(session *s, const ast *node, const char *what, int32_t *out, kv_err *e);
+/* The path of a file, where `-` is none: "WHAT in a file, not in a stream" (usage). */
+const char *eval_file(session *s, const ast *node, const char *what, result *out, kv_err *e);
+
+/* An integer; what names it in errors. */
+int eval_int(session *s, const ast *node, const char *what, int64_t *out, kv_err *e);
+
+/* The same in the range of int32. */
+int eval_int32(session *s, const ast *node, const char *what, int32_t *out, kv_err *e);
 
 /* One context or a list of them. Out: a context, or a list of contexts, which need not be there. */
 int eval_devices(session *s, const ast *node, value *out, kv_err *e);

@@ -7,9 +7,9 @@
 
 /* part is one of whole, made at node, whose first child gave whole. */
 void eval_is_part(session *s, const ast *node, value whole, value part);
-/* The same of all arrays in the result of a call, whose arguments are n wholes. */
+/* The same for all arrays in the result of a call, whose arguments are n wholes. */
 void eval_are_parts(session *s, const ast *node, const value *wholes, int64_t n, value parts);
-/* The same of a row that is taken out of the value of node. */
+/* The same for a row that is taken out of the value of node. */
 void eval_is_row(session *s, const ast *node, value whole, value row);
 
 /* Warns before v, the value of node, is changed in place, where it holds such parts. */

@@ -17,15 +17,7 @@
 static int slice_part(session *s, const ast *node, bool *given, int64_t *out, kv_err *e)
 {
     *given = node != NULL;
-    if (!node)
-        return KV_OK;
-    value v;
-    int code = eval(s, node, &v, e);
-    if (code)
-        return code;
-    code = function_int(v, "an index", out, e);
-    value_release(&v);
-    return code ? unit_at(s, node, e) : KV_OK;
+    return node ? eval_int(s, node, "an index", out, e) : KV_OK;
 }
 
 static void release_ranges(array_range *r, int n)

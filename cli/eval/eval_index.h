@@ -1,4 +1,4 @@
-/* What an index means, found once: `l[f()] += 1` reads and writes it, and calls f once. */
+/* An index, evaluated once: `l[f()] += 1` reads and writes the item, and calls f once. */
 #ifndef EVAL_EVAL_INDEX_H
 #define EVAL_EVAL_INDEX_H
 

@@ -98,6 +98,8 @@ static int no_operator(session *s, const ast *node, const value *args, kv_err *e
     else
         unit_err(s, node, e, KV_E_DTYPE, "`%s` does not join %s and %s", ast_op_text(node->op),
                  value_kind_name(args[0]), value_kind_name(args[1]));
+    if (node->op == OP_ADD && node->n == 2 && args[0].kind == VALUE_TEXT)
+        return kv_err_hint(e, "a value in a text: f\"w = {w}\"");
     return hint_array(s, node, args, e);
 }
 
@@ -220,7 +222,7 @@ static int over_arrays(session *s, const ast *node, const value *args, value *ou
     return code == KV_OK ? KV_OK : unit_at(s, node, e);
 }
 
-/* One operator over lists or tuples, of which there is at least one, as in Python. */
+/* An operator with a list or tuple on one side at least, as in Python. */
 static int over_sequences(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
     bool first = value_is_sequence(args[0]), alike = args[0].kind == args[1].kind, holds = false;

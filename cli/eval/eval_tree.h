@@ -14,7 +14,7 @@ bool eval_is_inner(const session *s, const ast *node);
 /* The value of a tree whose root is an inner node. */
 int eval_tree(session *s, const ast *node, value *out, kv_err *e);
 
-/* The same of a binary operator whose left side, a leaf, has the value left already. */
+/* The same for a binary operator whose left side, a leaf, has the value left already. */
 int eval_combine(session *s, const ast *node, value left, value *out, kv_err *e);
 
 /* One operator or element-wise function, node, over values of any kind, one for each child. */

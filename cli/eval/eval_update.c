@@ -26,7 +26,8 @@ static int kind_of(kv_dtype dtype)
     return kv_dtype_is_float(dtype) ? 3 : dtype == KV_BOOL ? 0 : dtype == KV_UINT8 ? 1 : 2;
 }
 
-/* The hint for a result that an array cannot have; where a part of it should, there is none. */
+/* Hints at a new variable for a result that an array cannot hold; a part of an array gets no
+ * hint. */
 static int hint_new(const session *s, const ast *node, kv_err *e)
 {
     char text[UNIT_TEXT];

@@ -27,8 +27,10 @@ static int count_items(value v, int64_t *n, kv_err *e)
         *n = (int64_t)strlen(v.u.text);
     else if (v.kind == VALUE_ARRAY && kv_array_ndim(v.u.box->array) > 0)
         *n = kv_array_shape(v.u.box->array)[0];
-    else
-        return kv_err_set(e, KV_E_DTYPE, "%s has no items to go through", value_kind_name(v));
+    else {
+        kv_err_set(e, KV_E_DTYPE, "%s has no items to go through", value_kind_name(v));
+        return v.kind == VALUE_INT ? kv_err_hint(e, "for i in range(n); for i in 1..3") : e->code;
+    }
     return KV_OK;
 }
 
@@ -40,8 +42,8 @@ static int row_of(kv_array *a, int64_t i, value *out, kv_err *e)
     return code ? code : value_result(out, row, e);
 }
 
-/* What goes through a value: the next item, counted from 0, and of a text the byte where it begins.
- * keys: how many a dict had at first. */
+/* A walk over the items of a value: the next item, counted from 0, and for a text the byte where
+ * it begins. keys: how many a dict had at first. */
 typedef enum dict_view { VIEW_KEYS, VIEW_VALUES, VIEW_ITEMS } dict_view;
 
 typedef struct walk {
@@ -95,8 +97,9 @@ static int next_item(walk *w, bool *more, value *out, kv_err *e)
     return KV_OK;
 }
 
-/* What a loop goes through: one value, or the arguments of zip() or enumerate() side by side. Those
- * are not made a list of first, since the body may change them, which Python then sees. */
+/* The values that a loop walks over: one, or the arguments of zip() or enumerate() side by side.
+ * These are not copied into a list first: the body may change them, and Python then sees the
+ * change. */
 typedef struct stream {
     walk whole, *columns; /* columns: of zip and enumerate, else NULL */
     int64_t n, first; /* first: where enumerate() begins to count */
@@ -122,13 +125,7 @@ static bool is_side_by_side(const session *s, const ast *node, bool *counts)
 static int first_count(session *s, const ast *node, int64_t *first, kv_err *e)
 {
     const ast *given = node->kind == AST_ARG ? node->kid[0] : node;
-    value v;
-    int code = eval(s, given, &v, e);
-    if (code)
-        return code;
-    code = function_int(v, "the start of enumerate()", first, e);
-    value_release(&v);
-    return code ? unit_at(s, given, e) : KV_OK;
+    return eval_int(s, given, "the start of enumerate()", first, e);
 }
 
 /* d.items() and d.values() are walked in the dict itself, for the same reason. */

@@ -1,4 +1,4 @@
-/* What an optimizer has not been given it does not hold: opt.wd looks up the default then. */
+/* An optimizer holds only the parameters that it was given; opt.wd looks up the default. */
 #include "eval/optimizer_value.h"
 
 #include <string.h>

@@ -10,7 +10,7 @@
 #include "syntax/optimizer_param.h"
 #include "syntax/statement.h"
 
-/* Which parameters are texts. */
+/* The parameters that are texts. */
 typedef struct text_params {
     bool (*takes_text)(void *arg, const char *param);
     void *arg;

@@ -63,6 +63,8 @@ static int refuse_missing(session *s, const rule_text *r, const rule_param *p, k
                p->name);
     if (map_get(&s->functions, (kv_key){0, p->name}) >= 0)
         return kv_err_hint(e, "`%s` is a function, and a rule reads numbers", p->name);
+    if (rule_hint_other_word(r->rule, p->name, e))
+        return e->code;
     for (int64_t i = 0; i < s->globals.n; i++)
         suggest_add(&near, s->globals.items[i].name);
     rule_suggest(r->rule, &near);

@@ -15,7 +15,7 @@
 /* Bytes that are read at a time. */
 #define PIECE 65536
 
-/* As read(2), but not ended by signals other than those that interrupt the session. */
+/* Reads as read(2) does, but only signals that interrupt the session end it. */
 static ssize_t read_some(datafile *d, char *out, size_t n)
 {
     for (;;) {

@@ -153,7 +153,7 @@ static void show_choice(buf *hint, const checkpoint *f, const char *path)
                    is_stdin ? ", format=\"safetensors\"" : "", name);
 }
 
-/* Which array of f is meant. */
+/* Finds the array of f that is meant. */
 static int choose_tensor(const checkpoint *f, const char *path, const char *name, int64_t *at,
                          kv_err *e)
 {

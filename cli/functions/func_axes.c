@@ -8,7 +8,7 @@
 #include "array/promote.h"
 #include "array/slice.h"
 #include "base/mem.h"
-#include "eval/apply.h"
+#include "eval/eval_op.h"
 
 int func_ndim(function_args *args, value *out, kv_err *e)
 {
@@ -224,7 +224,7 @@ int func_outer(function_args *args, value *out, kv_err *e)
         (rc = arrange_reshape(&column, a, 2, (int64_t[]){kv_array_size(a), 1}, e)) ||
         (rc = arrange_reshape(&row, b, 2, (int64_t[]){1, kv_array_size(b)}, e)))
         goto out;
-    rc = apply_binary(&made, OP_MUL, column, row, e);
+    rc = eval_op_binary(&made, OP_MUL, column, row, e);
 out:
     kv_array_unref(row);
     kv_array_unref(column);

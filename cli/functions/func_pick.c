@@ -10,7 +10,7 @@
 #include "array/strided.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"
-#include "eval/apply.h"
+#include "eval/eval_op.h"
 #include "eval/eval.h"
 
 /* ---- take ---- */
@@ -25,9 +25,9 @@ static int bring_inside(kv_array **ids, const char *mode, int64_t len, kv_err *e
     if (len == 0)
         return kv_err_set(e, KV_E_INDEX, "an axis of 0 has no element to take");
     if (strcmp(mode, "clip") == 0)
-        rc = apply_call(&inside, "clip", *ids, (int64_t[]){0, len - 1}, e);
+        rc = eval_op_call(&inside, "clip", *ids, (int64_t[]){0, len - 1}, e);
     else if (strcmp(mode, "wrap") == 0)
-        rc = apply_number(&inside, OP_MOD, *ids, host_int(len), e);
+        rc = eval_op_number(&inside, OP_MOD, *ids, host_int(len), e);
     else
         return kv_err_set(e, KV_E_VALUE, "mode is raise, clip or wrap, not %s", mode);
     if (rc)
@@ -203,7 +203,7 @@ int func_one_hot(function_args *args, value *out, kv_err *e)
         goto out;
     for (int64_t i = 0; i < depth && !(rc = stop_check_at(i, e)); i++)
         ((int64_t *)to)[i] = i;
-    if (!rc && !(rc = apply_binary(&same, OP_EQ, column, range, e)))
+    if (!rc && !(rc = eval_op_binary(&same, OP_EQ, column, range, e)))
         rc = arrange_copy(&hot, same, dtype, kv_array_ctx(args->array), e);
 out:
     kv_array_unref(same);

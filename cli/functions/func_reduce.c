@@ -11,7 +11,7 @@
 #include "array/reduce.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"
-#include "eval/apply.h"
+#include "eval/eval_op.h"
 
 /* The argument of a parameter, none where it was not given or the function has none. */
 static value argument(const function_args *args, const char *name)
@@ -42,7 +42,7 @@ static int reduce_as(function_args *args, kv_array *a, reduce_op op, value *out,
     return function_give(out, made, rc, e);
 }
 
-/* The same of the first argument, which dtype= converts first. */
+/* The same for the first argument, which dtype= converts first. */
 static int reduce(function_args *args, reduce_op op, value *out, kv_err *e)
 {
     value dtype = argument(args, "dtype");
@@ -143,7 +143,7 @@ int func_norm(function_args *args, value *out, kv_err *e)
         !(rc = arrange_copy(&sizes, real, kv_dtype_is_float(dtype) ? dtype : KV_FLOAT32,
                             kv_array_ctx(real), e))) {
         kv_array_unref(real);
-        rc = apply_call(&real, "abs", sizes, NULL, e);
+        rc = eval_op_call(&real, "abs", sizes, NULL, e);
         real = rc ? NULL : real;
     }
     if (!rc)
@@ -157,8 +157,8 @@ int func_norm(function_args *args, value *out, kv_err *e)
     return rc;
 }
 
-/* Of one array a reduction; of lists and numbers what Python gives. Of several arrays the largest
- * is taken element by element, which is arithmetic and does not come here. */
+/* One array: a reduction. Lists and numbers: as in Python. Several arrays are compared element
+ * by element, which is arithmetic and does not come here. */
 static int extreme(function_args *args, reduce_op op, value *out, kv_err *e)
 {
     if (list_is_plain(args))
@@ -217,9 +217,9 @@ static int weigh(kv_array **out, kv_array *a, kv_array *weights, const int64_t *
         goto out;
     if (!*(const bool *)some)
         rc = kv_err_set(e, KV_E_VALUE, "the weights of an average add up to 0");
-    if (!rc && !(rc = apply_binary(&part, OP_MUL, a, w, e)) &&
+    if (!rc && !(rc = eval_op_binary(&part, OP_MUL, a, w, e)) &&
         !(rc = reduce_array(&top, part, REDUCE_SUM, axes, naxes, how, e)))
-        rc = apply_binary(out, OP_DIV, top, below, e);
+        rc = eval_op_binary(out, OP_DIV, top, below, e);
 out:
     kv_array_unref(zero);
     kv_array_unref(below);
@@ -258,8 +258,8 @@ int func_isinf(function_args *args, value *out, kv_err *e)
     if (!kv_dtype_is_float(dtype))
         rc = arrange_zeros(&made, KV_BOOL, kv_array_ndim(args->array), kv_array_shape(args->array),
                            kv_array_ctx(args->array), e);
-    else if (!(rc = apply_call(&size, "abs", args->array, NULL, e)))
-        rc = apply_number(&made, OP_EQ, size, host_float((double)INFINITY), e);
+    else if (!(rc = eval_op_call(&size, "abs", args->array, NULL, e)))
+        rc = eval_op_number(&made, OP_EQ, size, host_float((double)INFINITY), e);
     kv_array_unref(size);
     return function_give(out, made, rc, e);
 }
@@ -366,7 +366,7 @@ int func_array_equal(function_args *args, value *out, kv_err *e)
     int rc = read_pair(args, &a, &b, e);
     if (rc)
         return rc;
-    if (kv_array_same_shape(a, b) && !(rc = apply_binary(&same, OP_EQ, a, b, e)) &&
+    if (kv_array_same_shape(a, b) && !(rc = eval_op_binary(&same, OP_EQ, a, b, e)) &&
         !(rc = reduce_array(&all, same, REDUCE_ALL, NULL, 0, NULL, e)) &&
         !(rc = kv_array_read(all, &data, e)))
         equal = *(const bool *)data;

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"
-#include "eval/apply.h"
+#include "eval/eval_op.h"
 
 /* The array to work on along an axis: the argument, or where the axis is none its elements in a
  * line. The caller lets *a go. absent: the axis where none was given, or FLAT. */
@@ -78,7 +78,7 @@ static int mask_of(kv_array **out, kv_array *order, int64_t axis, int64_t k, kv_
 {
     kv_array *rank = NULL, *first = NULL;
     int rc = sort_array(&rank, order, SORT_INDICES, axis, false, e);
-    if (!rc && !(rc = apply_number(&first, OP_LT, rank, host_int(k), e)))
+    if (!rc && !(rc = eval_op_number(&first, OP_LT, rank, host_int(k), e)))
         rc = arrange_copy(out, first, dtype, kv_array_ctx(first), e);
     kv_array_unref(rank);
     kv_array_unref(first);
@@ -281,7 +281,7 @@ int func_diff(function_args *args, value *out, kv_err *e)
         sooner[axis] = (array_range){.has_to = true, .to = -1};
         if (!(rc = array_slice(&x, a, later, (int)axis + 1, e)) &&
             !(rc = array_slice(&y, a, sooner, (int)axis + 1, e)))
-            rc = apply_binary(&less, kv_array_dtype(a) == KV_BOOL ? OP_NE : OP_SUB, x, y, e);
+            rc = eval_op_binary(&less, kv_array_dtype(a) == KV_BOOL ? OP_NE : OP_SUB, x, y, e);
         kv_array_unref(x);
         kv_array_unref(y);
         kv_array_unref(a);

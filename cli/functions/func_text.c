@@ -144,7 +144,7 @@ int text_count(function_args *args, value *out, kv_err *e)
     return KV_OK;
 }
 
-/* Whether a text begins or ends with one of several, which may also stand in a tuple. */
+/* True if a text begins or ends with one of several texts, which may stand in a tuple. */
 static int has_end(function_args *args, bool last, value *out, kv_err *e)
 {
     piece text, end;
@@ -213,7 +213,7 @@ int func_replace(function_args *args, value *out, kv_err *e)
     return value_text_take(out, &made, KV_OK, e);
 }
 
-/* Whether the character at `at` is one of those to strip: blanks, or those of a text. */
+/* Returns true if the character at `at` is to be stripped: a blank, or one of chars. */
 static bool is_stripped(piece text, int64_t at, const piece *chars)
 {
     int64_t bytes;

@@ -1,4 +1,5 @@
-/* Where Python and NumPy give one name two meanings, as max of a list of lists, there is none. */
+/* A call that means one thing in Python and another in NumPy, such as max of a list of lists, is
+ * refused. */
 #include "functions/list_reduce.h"
 
 #include <string.h>
@@ -75,7 +76,7 @@ int list_sum(function_args *args, value *out, kv_err *e)
     return rc ? rc : value_from_host(out, sum, e);
 }
 
-/* Whether an item has this truth. */
+/* Sets *found if an item has the truth `wanted`. */
 static int find_truth(function_args *args, bool wanted, bool *found, kv_err *e)
 {
     value items;

@@ -13,7 +13,7 @@ typedef struct attach_options {
 
 extern const shell_table attach_table;
 
-/* What `help attach` and `kvctl attach --help` show, and the same of jobs. */
+/* The texts of `help attach` and `help jobs`, also shown by --help. */
 void attach_help(buf *out);
 void jobs_help(buf *out);
 

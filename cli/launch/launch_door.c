@@ -1,5 +1,5 @@
-/* What clients ask is small, and so are the answers: a client that does not take its answer at once
- * gets none. */
+/* Requests of clients and the answers are small, so a client that does not take its answer at
+ * once gets none. */
 #include "launch/launch_door.h"
 
 #include <errno.h>

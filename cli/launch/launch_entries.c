@@ -1,4 +1,4 @@
-/* What the job and its workers do with entries and answers. */
+/* Entries and answers of a job and its workers. */
 #include "launch/launch_entries.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 /* ---- Answers ---- */
 
-/* As in the wire of launch, bytes that no text of a worker begins with. */
+/* No text of a worker begins with these bytes; see launch_wire.h. */
 #define ANSWER "\1\2kvdone "
 
 long prompt_answer_find(const char *line, size_t n, int *code)

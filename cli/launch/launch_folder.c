@@ -120,7 +120,7 @@ void folder_sweep(const char *folder)
 {
     static const char start[] = "kvctl-";
     const char *name = strrchr(folder, '/') + 1;
-    char parent[FOLDER_PATH], beside[FOLDER_PATH];
+    char parent[4096], beside[FOLDER_PATH];
     const struct dirent *one;
     snprintf(parent, sizeof parent, "%.*s", (int)(name - folder), folder);
     DIR *dir = opendir(parent);

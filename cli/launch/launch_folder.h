@@ -26,7 +26,7 @@
 
 #include "kv_err.h"
 
-enum { FOLDER_PATH = 4200 };
+enum { FOLDER_PATH = 4096 + 256 }; /* of a folder, and of a name in it */
 
 void folder_path(const char *folder, char path[FOLDER_PATH], const char *name);
 

@@ -138,7 +138,7 @@ int hosts_read(launch_hosts *h, const launch_options *o, kv_err *e)
     size_t n;
     int line = 0, rc = file_read_text(o->hostfile, &text, &n, e);
     if (rc)
-        return rc;
+        return kv_err_hint(e, "-H takes a file with a host in each line: HOST[:PORT] [slots=N]");
     rest = text;
     if (strlen(text) < n) {
         for (const char *at = text; at; at = strchr(at + 1, '\n'))

@@ -24,7 +24,7 @@ enum {
     HOSTS_SECONDS = 600     /* until all pods answer, unless --queue-timeout says it */
 };
 
-/* What a pod sees of the ConfigMap, and what the operator puts there. */
+/* Where a pod finds the ConfigMap, and what the operator puts there. */
 #define MOUNTED   "/mnt/kvctl"
 #define KEYS      "/root/.ssh"
 #define HOST_FILE "/etc/mpi/hostfile"

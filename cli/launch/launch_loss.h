@@ -13,7 +13,7 @@
  * stood still, nobody is silent because launch has heard nothing. */
 void loss_tick(job *j, bool full);
 
-/* Of a rank that is said to be silent: whether its whole host is. */
+/* Returns true if the whole host of a silent rank is silent. */
 bool loss_is_host(const job *j, int number);
 
 /* A rank that has not ended and whose host is silent: for half of the deadline when an ssh has

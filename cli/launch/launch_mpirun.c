@@ -19,11 +19,12 @@ static void add_mpirun(launch_command *c, const launch_options *o, const launch_
     if (geteuid() == 0)
         launch_add(c, "--allow-run-as-root"); /* mpirun refuses root without it */
     /* Ranks of one machine share memory: they listen at no port. mpirun still does, Open MPI has
-     * no option for that. Some builds of 5.0 with UCX write an error of osc/ucx at each start. */
+     * no option for that. */
     if (o->by == LAUNCH_LOCAL)
-        launch_add_filled(c, "--oversubscribe --mca pml ob1 --mca btl ^tcp,ofi --mca osc ^ucx",
-                          NULL);
-    launch_add_filled(c, "--bind-to none", NULL);
+        launch_add_filled(c, "--oversubscribe --mca pml ob1 --mca btl ^tcp,ofi", NULL);
+    /* Some builds of 5.0 with UCX write an error of osc/ucx at each start. Windows are of shared
+     * memory alone, for which there is another component. */
+    launch_add_filled(c, "--mca osc ^ucx --bind-to none", NULL);
     if (o->losses != LOSSES_END)
         launch_add_filled(c, "--with-ft ulfm", NULL);
     if (o->by == LAUNCH_SSH) {
@@ -31,7 +32,9 @@ static void add_mpirun(launch_command *c, const launch_options *o, const launch_
         if (self && !strchr(self, ' '))
             buf_printf(&agent, "%s launch-ssh ", self);
         hosts_ssh(h, o, &agent);
-        launch_add_filled(c, "--mca plm rsh --mca plm_rsh_agent {agent}",
+        /* Within a job of a queue too. What is left is called rsh in 4.1 and ssh in 5.0, which both
+         * read the agent. */
+        launch_add_filled(c, "--mca plm ^slurm,tm,lsf,alps,pals --mca plm_rsh_agent {agent}",
                           (launch_hole[]){{"agent", buf_text(&agent)}, {NULL, NULL}});
         buf_release(&agent);
     }

@@ -26,7 +26,7 @@ typedef enum launcher {
         LAUNCHER_NONE
 } launcher;
 
-/* What the loss of a worker means. */
+/* The meaning of a lost worker. */
 typedef enum launch_losses {
     LOSSES_END,   /* the job ends, or begins again */
     LOSSES_ASYNC, /* the others go on where no round waits for all workers */

@@ -1,4 +1,4 @@
-/* Whether the hosts of a job can be used. */
+/* Checks that the hosts of a job can be used. */
 #ifndef LAUNCH_LAUNCH_SURVEY_H
 #define LAUNCH_LAUNCH_SURVEY_H
 

@@ -1,4 +1,4 @@
-/* Of the ways in which YAML writes a text two are used: the literal block, which people can read,
+/* YAML has several ways to write a text. Two are used: the literal block, which people can read,
  * and double quotes, which can hold every character. */
 #include "launch/launch_yaml.h"
 

@@ -327,7 +327,7 @@ static void add_range(buf *out, const range *r)
     add_number(out, r->high);
 }
 
-/* Which of `levels` levels of the range x is on. */
+/* The level of x, of `levels` levels of the range. */
 static int level_of(double x, const range *r, int levels)
 {
     int level = r->high > r->low ? (int)((x - r->low) / (r->high - r->low) * levels) : 0;

@@ -58,7 +58,4 @@ void record_error(session *s, const ast *node, const kv_err *e);
 /* With --json notes the keys that a command works on. */
 int record_keys(session *s, result *out, const kv_key *keys, int64_t n, kv_err *e);
 
-/* The line of a node of the unit that runs. Fast when asked in the order of the text. */
-int record_line(session *s, const ast *node);
-
 #endif

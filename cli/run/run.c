@@ -381,16 +381,11 @@ static int run_for(session *s, const ast *node, run_flow *f, kv_err *e)
 
 static int run_repeat(session *s, const ast *node, run_flow *f, kv_err *e)
 {
-    value v;
     int64_t n = 0;
     bool on = true;
-    int code = eval(s, node->kid[0], &v, e);
+    int code = eval_int(s, node->kid[0], "a count", &n, e);
     if (code)
         return code;
-    code = function_int(v, "a count", &n, e);
-    value_release(&v);
-    if (code)
-        return unit_at(s, node->kid[0], e);
     if (n < 0)
         return unit_err(s, node->kid[0], e, KV_E_VALUE, "a count is at least 0, not %lld",
                         (long long)n);

@@ -1,4 +1,4 @@
-/* What a def has beside its text. The calls that run share it with the definition. */
+/* Values of a def beside its text. The calls that run share them with the definition. */
 #ifndef SESSION_DEF_VALUES_H
 #define SESSION_DEF_VALUES_H
 

@@ -304,7 +304,7 @@ int list_sort(value list, bool reverse, kv_err *e)
     return code;
 }
 
-/* ---- Values of which there may be more ---- */
+/* ---- Stacks of values ---- */
 
 int value_stack_add(value_stack *s, value v, kv_err *e)
 {

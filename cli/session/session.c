@@ -236,7 +236,7 @@ static void print_line(void *arg, const char *line)
     session_out(s, "\n", 1, &unused);
 }
 
-/* As the command print would show it. */
+/* Prints an array as the command print does. */
 static int print_array_text(void *arg, kv_array *a,
                             void (*add)(void *to, const char *text, size_t n), void *to, kv_err *e)
 {

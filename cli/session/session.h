@@ -114,8 +114,8 @@ struct session;
 struct ast;
 struct plot;
 
-/* What a guest does in another way than the session of a script: see attach/attach_guest.h. arg
- * is the guest's. */
+/* Functions that a guest replaces in the session of a script: see attach/attach_guest.h. arg is
+ * the guest's. */
 typedef struct guest_ops {
     void *arg;
     /* Returns an error, at the node, for what would change something or read a file; of calls,

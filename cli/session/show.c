@@ -264,7 +264,7 @@ static int show_keyed_json(buf *out, const result *r, kv_err *e)
     return code;
 }
 
-/* v as a default array; what is none stays as it is. */
+/* v as a default array; other values stay as they are. */
 static int to_dense(value *out, value v, kv_err *e)
 {
     kv_array *a;

@@ -193,7 +193,7 @@ void value_drop(value v)
 
 /* ---- Kinds of values ---- */
 
-/* Of a name such as SGD, FactorScheduler or <KVStore local>. */
+/* The kind of an object by its name, such as SGD, FactorScheduler or <KVStore local>. */
 static const char *object_kind_name(const char *name)
 {
     return *name == '<' && name[1] == 'K' ? "a store"

@@ -124,8 +124,8 @@ double value_number(value v); /* of a number */
  * value. */
 int value_check_cycle(value v, const value_list *list, kv_err *e);
 
-/* For what walks through lists by recursion, since they may be nested to any depth. Error: value
- * (the stack allows no deeper one). */
+/* To be called before each recursion into a list, since lists may be nested to any depth. Error:
+ * value (the stack allows no deeper one). */
 int value_descend(kv_err *e);
 
 /* An array from an array (another reference), a number (shape ()) or nested lists and tuples of

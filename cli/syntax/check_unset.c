@@ -98,6 +98,8 @@ static int tell(names *n, const char *name, uint32_t pos, uint32_t end, const ru
                name);
     if (function_find(name) || map_get(&n->functions, (kv_key){0, name}) >= 0)
         kv_err_hint(&found, "`%s` is a function: %s(…)", name, name);
+    if (rule)
+        rule_hint_other_word(rule, name, &found);
     suggest near = {.word = name};
     for (int64_t i = 0; i < n->set.cap; i++)
         if (n->set.entries[i].hash)

@@ -10,7 +10,8 @@
  * a file whose name is computed. */
 bool effect_changes_store(const unit *u);
 
-/* What texts do to the store kv, as far as it can be known before they run. All zero at first. */
+/* The effects of texts on the store kv, as far as they are known before the texts run. All zero
+ * at first. */
 typedef struct effect_keys {
     map keys;       /* that commands name, to 0; texts are those of the trees */
     bool replaces;  /* a `create` surely makes another store */

@@ -14,7 +14,7 @@ static const struct {
 } kinds[] = {
     {"csv", FILE_CSV},       {"tsv", FILE_TSV}, {"json", FILE_JSON},
     {"ndjson", FILE_NDJSON}, {"npy", FILE_NPY}, {"safetensors", FILE_SAFETENSORS},
-    {"txt", FILE_TEXT},
+    {"txt", FILE_TEXT}, /* the last one: it is not read */
 };
 
 #define NKINDS ((int)(sizeof kinds / sizeof *kinds))
@@ -56,7 +56,7 @@ const char *file_kind_title(file_kind kind)
     return titles[kind];
 }
 
-bool file_kind_grows(file_kind kind)
+static bool grows(file_kind kind)
 {
     return kind == FILE_CSV || kind == FILE_TSV || kind == FILE_NDJSON || kind == FILE_TEXT;
 }
@@ -67,27 +67,29 @@ static void add_endings(buf *out, bool growing)
     const char *chosen[NKINDS];
     int n = 0;
     for (int i = 0; i < NKINDS; i++)
-        if (!growing || file_kind_grows(kinds[i].kind))
+        if (!growing || grows(kinds[i].kind))
             chosen[n++] = kinds[i].name;
     for (int i = 0; i < n; i++)
         buf_printf(out, "%s.%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", chosen[i]);
 }
 
+const char *file_kind_format(int i)
+{
+    return i + 1 < NKINDS ? kinds[i].name : NULL;
+}
+
 int file_kind_parse(file_kind *out, const char *name, kv_err *e)
 {
-    const char *names[NKINDS];
-    int n = 0;
-    for (int i = 0; i < NKINDS; i++) {
-        if (kinds[i].kind == FILE_TEXT)
-            continue; /* not read */
+    suggest near = {.word = name};
+    for (int i = 0; file_kind_format(i); i++) {
         if (strcmp(name, kinds[i].name) == 0) {
             *out = kinds[i].kind;
             return KV_OK;
         }
-        names[n++] = kinds[i].name;
+        suggest_add(&near, kinds[i].name);
     }
     kv_err_set(e, KV_E_VALUE, "there is no format \"%.80s\"", name);
-    suggest_hint(e, name, names, n);
+    suggest_done(&near, e);
     return kv_err_hint(e, "formats: csv, tsv, json, ndjson, npy, safetensors");
 }
 
@@ -100,7 +102,7 @@ int file_kind_check(const char *path, bool append, kv_err *e)
         add_endings(&endings, false);
         code = kv_err_set(e, KV_E_USAGE, "`%s` is no file name with a known ending (%s)", path,
                           buf_text(&endings));
-    } else if (append && !file_kind_grows(kind)) {
+    } else if (append && !grows(kind)) {
         add_endings(&endings, true);
         code = kv_err_set(e, KV_E_USAGE, ">> adds lines, and \"%s\" is not made of lines", path);
         kv_err_hint(e, "files that can grow end in %s", buf_text(&endings));

@@ -25,6 +25,9 @@ file_kind file_kind_of(const char *path);
  * .kvs, .npz, .gguf, .safetensors.index.json or a slash. */
 bool file_is_checkpoint(const char *path);
 
+/* The name of the i-th format that is read, from 0; NULL behind the last. */
+const char *file_kind_format(int i);
+
 /* The kind of the name of a format: "csv", …; error usage, with "did you mean". */
 int file_kind_parse(file_kind *out, const char *name, kv_err *e);
 
@@ -42,8 +45,5 @@ plot_target plot_target_of(const char *path);
 
 /* Checks a path that a picture is to be written, or added, to. Error: usage. */
 int plot_path_check(const char *path, bool append, kv_err *e);
-
-/* Returns true if >> can add to such a file, since its contents are lines. */
-bool file_kind_grows(file_kind kind);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which parameters of optimizers there are, and which of them are texts. */
+/* The parameters of optimizers, and which of them are texts. */
 #include "syntax/optimizer_param.h"
 
 #include <string.h>

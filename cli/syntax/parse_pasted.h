@@ -1,5 +1,4 @@
-/* What pages in other words begin with: a class of a store type, as Python makes one, and lines of
- * Perl. */
+/* The first lines of pages in other languages: the class of a store type in Python, and Perl. */
 #ifndef SYNTAX_PARSE_PASTED_H
 #define SYNTAX_PARSE_PASTED_H
 

@@ -14,7 +14,8 @@ static const refusal statements[] = {
     {"except", "there is no try", "expect-error CODE { … } asks that a block fails"},
     {"finally", "there is no try", "expect-error CODE { … } asks that a block fails"},
     {"with", "there is no with", "a = load(\"a.csv\") reads a file; a > a.csv writes one"},
-    {"del", "there is no del", "l.pop(0) takes an item out of a list, d.pop('k') a key of a dict"},
+    {"del", "there is no del",
+     "delete KEYS removes keys of the store, l.pop(0) an item of a list, d.pop('k') one of a dict"},
     {"global", "a function sets no variables around it", "return the new value: n = f(n)"},
     {"nonlocal", "a function sets no variables around it", "return the new value: n = f(n)"},
     {"raise", "there is no raise", "assert false, \"why\""},
@@ -76,6 +77,9 @@ bool refuse_import(parser *p)
     if (is_known)
         return p->e->code != KV_OK;
     parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "there is no module `%s`", name);
+    const char *file = p->lx.src->name, *dot = file ? strrchr(file, '.') : NULL;
+    if (dot && strcmp(dot, ".py") == 0)
+        kv_err_hint(p->e, "python3 runs a program of Python; kvctl launch --python, one a rank");
     for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
         if (strcmp(modules[i].word, name) == 0)
             kv_err_hint(p->e, "%s", modules[i].hint);

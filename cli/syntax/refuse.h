@@ -4,7 +4,7 @@
 
 #include "lang/parse.h"
 
-/* Returns true after an error: a statement of Python begins here that there is not. */
+/* Refuses a statement of Python that the language does not have; true after that error. */
 bool refuse_statement(parser *p);
 
 /* Returns true after an error: the `import` or `from` that is next names a module that is neither

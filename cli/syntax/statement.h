@@ -44,6 +44,9 @@ typedef enum redirect_kind {
     REDIRECT_PIPE      /* | shell text */
 } redirect_kind;
 
+/* Parses the next statement; NULL on an error. */
+ast *parse_statement(parser *p);
+
 /* Parses a whole text into an AST_BLOCK of statements; NULL on an error. */
 ast *statement_parse_all(parser *p);
 

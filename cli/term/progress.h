@@ -21,8 +21,9 @@ void progress_begin(const char *what, int64_t total, progress_unit unit);
 /* So much is done, counted from the beginning. */
 void progress_step(int64_t done);
 
-/* The same of bytes for work that tells at each step how many there are in all; begin with total 0.
- * A callback for walk_run and its like: arg is not used, and one thread at a time calls. */
+/* The same in bytes, for work that tells at each step how many there are in all; begin with
+ * total 0. A callback for walk_run and its like: arg is not used, and one thread at a time
+ * calls. */
 void progress_bytes(void *arg, int64_t done, int64_t all);
 
 /* Each begin has one end, also when the work failed. */

@@ -224,24 +224,30 @@ static int create_part(file_out *out, mode_t mode, int *fd, kv_err *e)
     return KV_OK;
 }
 
+int file_take_owner(int fd, const struct stat *old, const char *what, const char *name, kv_err *e)
+{
+    struct stat made;
+    if (fstat(fd, &made) != 0)
+        return file_error(e, "write", name, errno);
+    if ((made.st_uid == old->st_uid && made.st_gid == old->st_gid) ||
+        fchown(fd, old->st_uid, old->st_gid) == 0)
+        return KV_OK;
+    kv_err_set(e, KV_E_IO,
+               "cannot write \"%s\": it belongs to user %lu and group %lu, and a new %s cannot be "
+               "given to them: %s",
+               name, (unsigned long)old->st_uid, (unsigned long)old->st_gid, what,
+               strerrordesc_np(errno));
+    return kv_err_hint(e, "write another %s, or remove this one first", what);
+}
+
 /* Gives the new file the owner, the group and the mode of the old one. Until then no other user can
  * open it, because an open file can be read even if its mode forbids it later. */
 static int take_over(const file_out *out, int fd, const struct stat *old, kv_err *e)
 {
-    struct stat made;
-    if (fstat(fd, &made) != 0)
-        return file_error(e, "write", out->name, errno);
-    if ((made.st_uid != old->st_uid || made.st_gid != old->st_gid) &&
-        fchown(fd, old->st_uid, old->st_gid) != 0) {
-        kv_err_set(e, KV_E_IO,
-                   "cannot write \"%s\": it belongs to user %lu and group %lu, and a new file "
-                   "cannot be given to them: %s",
-                   out->name, (unsigned long)old->st_uid, (unsigned long)old->st_gid,
-                   strerrordesc_np(errno));
-        return kv_err_hint(e, "write another file, or remove this one first");
-    }
-    return fchmod(fd, old->st_mode & 07777) == 0 ? KV_OK
-                                                 : file_error(e, "write", out->name, errno);
+    int rc = file_take_owner(fd, old, "file", out->name, e);
+    if (!rc && fchmod(fd, old->st_mode & 07777) != 0)
+        rc = file_error(e, "write", out->name, errno);
+    return rc;
 }
 
 /* Opens what out->path names and sets out->f; about is what stands there, if anything. */

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "kv_err.h"
 
@@ -74,6 +75,9 @@ void file_out_clean(const file_out *out);
 
 /* The same in the folder that path stands in. */
 void file_clean_beside(const char *path);
+
+/* Gives a new file or folder, as `what` says, the owner and the group of the old one. Error: io. */
+int file_take_owner(int fd, const struct stat *old, const char *what, const char *name, kv_err *e);
 
 /* Returns true if both paths name one file or folder, by other links too. */
 bool file_is_same(const char *a, const char *b);

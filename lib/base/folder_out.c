@@ -133,24 +133,6 @@ static int make_temp(folder_out *out, kv_err *e)
     return KV_OK;
 }
 
-/* Gives the new folder the owner and the mode of the old one. */
-static int take_over(folder_out *out, const struct stat *old, kv_err *e)
-{
-    struct stat made;
-    out->mode = old->st_mode & 07777;
-    if (fstat(out->fd, &made) != 0)
-        return file_error(e, "write", out->name, errno);
-    if ((made.st_uid == old->st_uid && made.st_gid == old->st_gid) ||
-        fchown(out->fd, old->st_uid, old->st_gid) == 0)
-        return KV_OK;
-    kv_err_set(e, KV_E_IO,
-               "cannot write \"%s\": it belongs to user %lu and group %lu, and a new folder cannot "
-               "be given to them: %s",
-               out->name, (unsigned long)old->st_uid, (unsigned long)old->st_gid,
-               strerrordesc_np(errno));
-    return kv_err_hint(e, "write another folder, or remove this one first");
-}
-
 int folder_out_open(folder_out *out, const char *path, bool replace, kv_err *e)
 {
     struct stat old;
@@ -163,8 +145,10 @@ int folder_out_open(folder_out *out, const char *path, bool replace, kv_err *e)
     out->replaces = exists;
     if (!code)
         code = make_temp(out, e);
-    if (!code && exists)
-        code = take_over(out, &old, e);
+    if (!code && exists) {
+        out->mode = old.st_mode & 07777;
+        code = file_take_owner(out->fd, &old, "folder", out->name, e);
+    }
     if (code)
         folder_out_abandon(out);
     return code;

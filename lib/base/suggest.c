@@ -56,11 +56,13 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* Returns true if a name of several words begins with the word as one of them, or has its letters
- * as initials. One letter abbreviates too much. */
+/* Returns true if the word is the first or the last one of a name of several words, or has the
+ * initials of all. One letter abbreviates too much. */
 static bool abbreviates(const char *word, const char *name)
 {
-    size_t n = strlen(word), first = 0, initials = 0;
+    size_t n = strlen(word), whole = strlen(name), first = 0, initials = 0;
+    bool last = whole > n && joins_words(name[whole - n - 1]) &&
+                strcmp(name + whole - n, word) == 0;
     bool in_initials = true;
     while (first < n && (lower(word[first]) == lower(name[first]) ||
                          (joins_words(word[first]) && joins_words(name[first]))))
@@ -68,7 +70,8 @@ static bool abbreviates(const char *word, const char *name)
     for (size_t i = 0; name[i] && in_initials; i++)
         if (i == 0 || joins_words(name[i - 1]))
             in_initials = lower(word[initials++]) == lower(name[i]); /* unlike at the end */
-    return n > 1 && ((first == n && joins_words(name[n])) || (in_initials && initials == n));
+    return n > 1 &&
+           (last || (first == n && joins_words(name[n])) || (in_initials && initials == n));
 }
 
 /* The distance of two names that are close, 0 for an abbreviation, or -1. */

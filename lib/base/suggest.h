@@ -3,7 +3,8 @@
  * Close means an edit distance (insert, drop, replace, swap two neighbours) of at most 2, and of 1
  * where the longer name has no more than 4 letters, so that short words do not match everything.
  * Closest of all are names of several words that the word abbreviates: their first words, `f8` of
- * F8_E4M3, or their initials, `lr` of learning_rate. - and _ are the same letter.
+ * F8_E4M3, their last, `optimizer` of set-optimizer, or their initials, `lr` of learning_rate.
+ * - and _ are the same letter.
  */
 #ifndef BASE_SUGGEST_H
 #define BASE_SUGGEST_H

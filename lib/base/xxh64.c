@@ -37,7 +37,7 @@ static uint64_t fold(uint64_t sum, uint64_t lane)
     return (sum ^ add(0, lane)) * P1 + P4;
 }
 
-/* The whole steps of 32 bytes, of which there is at least one. */
+/* Hashes the whole steps of 32 bytes; there is at least one. */
 static uint64_t steps(const unsigned char *at, size_t n)
 {
     uint64_t a = P1 + P2, b = P2, c = 0, d = 0 - P1;

@@ -15,7 +15,7 @@ typedef struct byte_reader {
 /* The bytes from here to the end of the file. */
 int64_t byte_reader_left(const byte_reader *r);
 
-/* Takes n bytes, of which there are as many. Errors: io, memory. */
+/* Takes n bytes; there must be as many. Errors: io, memory. */
 int byte_reader_take(byte_reader *r, void *to, int64_t n, kv_err *e);
 
 void byte_reader_release(byte_reader *r);

@@ -1,4 +1,4 @@
-/* What a checkpoint holds: built by the readers of formats, then looked at. */
+/* The contents of a checkpoint: the readers of formats build them, others look at them. */
 #include "checkpoint/checkpoint.h"
 
 #include <stdarg.h>
@@ -166,7 +166,7 @@ static int64_t keep_inside(checkpoint *c, int64_t first)
     return all - n;
 }
 
-/* Who asked for findings, and how many were of tensors. */
+/* The receiver of findings, and how many were about tensors. */
 typedef struct counted {
     checkpoint_options asked;
     int64_t n;

@@ -91,7 +91,7 @@ int checkpoint_of_memory(checkpoint **out, const tensor_info *tensors, const voi
 
 void checkpoint_close(checkpoint *c); /* NULL is allowed */
 
-/* What it was opened as, for messages. */
+/* The name it was opened by, for messages. */
 const char *checkpoint_name(const checkpoint *c);
 
 /* Returns true if it is one safetensors file, the form in which tensors are written back. */
@@ -124,8 +124,5 @@ int checkpoint_load(kv_array **out, const checkpoint *c, int64_t i, kv_err *e);
 
 /* The tensor with this name. Also: name (there is none). */
 int checkpoint_load_name(kv_array **out, const checkpoint *c, const char *name, kv_err *e);
-
-/* All of them: arrays has room for checkpoint_count(c). After a failure there are none. */
-int checkpoint_load_all(kv_array **arrays, const checkpoint *c, kv_err *e);
 
 #endif

@@ -1,5 +1,5 @@
-/* What the readers of formats fill while a checkpoint is opened, and what tensor_reader.c reads
- * from. Nothing else looks into a checkpoint. */
+/* The struct of a checkpoint, which the readers of formats fill while it is opened and
+ * tensor_reader.c reads. Nothing else looks into a checkpoint. */
 #ifndef CHECKPOINT_CHECKPOINT_BUILD_H
 #define CHECKPOINT_CHECKPOINT_BUILD_H
 

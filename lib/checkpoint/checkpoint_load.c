@@ -81,16 +81,3 @@ int checkpoint_load_name(kv_array **out, const checkpoint *c, const char *name, 
         return file_bad(e, KV_E_NAME, c->name, "there is no tensor \"%.*s\"", SHOWN(name));
     return checkpoint_load(out, c, i, e);
 }
-
-int checkpoint_load_all(kv_array **arrays, const checkpoint *c, kv_err *e)
-{
-    for (int64_t i = 0; i < c->ntensors; i++) {
-        int code = checkpoint_load(&arrays[i], c, i, e);
-        if (code) {
-            while (i-- > 0)
-                kv_array_unref(arrays[i]);
-            return code;
-        }
-    }
-    return KV_OK;
-}

@@ -48,7 +48,7 @@ static int index_names(checkpoint *c, kv_err *e)
     return code;
 }
 
-/* Of texts with one name, which several files may have, the first stays. */
+/* Several files may have texts of the same name: the first one stays. */
 static int index_texts(checkpoint *c, kv_err *e)
 {
     int64_t n = 0;

@@ -54,7 +54,7 @@ struct checkpoint_out {
     pthread_mutex_t lock; /* of the opening of files */
 };
 
-/* What an output is laid out from. */
+/* The tensors and options that a layout is made from. */
 typedef struct layout {
     const checkpoint_entry *entries;
     int64_t n;
@@ -138,8 +138,8 @@ static int resize(int fd, const char *name, int64_t size, kv_err *e)
     return ftruncate(fd, size) == 0 ? KV_OK : file_error(e, "write", name, errno);
 }
 
-/* Whether a file is in memory. There one thread would fill its blocks with zeros, while the others
- * wait; so the room is only looked at. */
+/* Returns true if a file is in memory (tmpfs). There one thread would fill its blocks with zeros
+ * while the others wait, so the room is only checked. */
 static bool is_in_memory(int fd, int64_t size, bool *has_room)
 {
     struct statfs about;

@@ -45,7 +45,7 @@ typedef struct checkpoint_out_options {
     bool any_name;       /* a safetensors file, whatever the path ends in */
 } checkpoint_out_options;
 
-/* Whether the path ends as one of those above. */
+/* Returns true if the path ends as one of those above. */
 bool checkpoint_out_is_path(const char *path);
 
 /* Lays out n tensors, in this order, and nmetadata texts, which every shard gets; npz has none.

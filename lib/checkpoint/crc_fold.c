@@ -39,7 +39,7 @@ WITH_PCLMUL void crc_fold(unsigned char out[16], uint32_t crc, const void *data,
     __m128i x[4];
     for (int i = 0; i < 4; i++)
         x[i] = load(at + 16 * i);
-    /* What comes before is added to the first bits. */
+    /* The CRC so far is added to the first bits. */
     x[0] = _mm_xor_si128(x[0], _mm_cvtsi32_si128((int)~crc));
     for (at += 64; end - at >= 64; at += 64) {
         for (int i = 0; i < 4; i++)

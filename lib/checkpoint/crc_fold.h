@@ -8,7 +8,7 @@
 
 #define CRC_FOLD_LEAST 64 /* bytes */
 
-/* Whether this processor can do it. */
+/* Returns true if this processor can do it. */
 bool crc_fold_there(void);
 
 /* Makes 16 bytes of n, a multiple of 16 and CRC_FOLD_LEAST at least, that follow bytes whose CRC-32

@@ -129,7 +129,7 @@ static bool sha256_end(digest *d, unsigned char *out)
 
 /* ---- Both ------------------------------------------------------------------------------------ */
 
-/* What a build lacks has no functions. */
+/* Algorithms that a build lacks have no functions. */
 static const struct algorithm {
     const char *name, *library, *package;
     int bytes;

@@ -341,7 +341,7 @@ static const struct {
 };
 #define NTYPES (sizeof types / sizeof *types)
 
-/* What the header says of a tensor, but for its name. */
+/* The description of a tensor in the header, without its name. */
 typedef struct described {
     uint32_t ndim, type;
     uint64_t sizes[AXES_MAX], offset; /* sizes: the fastest first */

@@ -135,7 +135,7 @@ static int end_earlier_change(const in_place_names *n, kv_err *e)
     return code ? code : in_place_changing(n, e);
 }
 
-/* What the file is before the change; an earlier one is ended. */
+/* Notes the file as it is before the change; an earlier change was ended. */
 static int look_at_file(in_place *j, kv_err *e)
 {
     const char *name = j->names.given;

@@ -209,7 +209,7 @@ static int64_t take_number(journal_reader *r, bool *whole)
     return 0;
 }
 
-/* What stands behind the last block: nothing, and the sum of the header. */
+/* Returns true if nothing but the sum of the header follows the last block. */
 static bool ends_well(const journal_reader *r)
 {
     return r->at == r->about.bytes && r->sum == r->last_sum && r->taken == r->used;

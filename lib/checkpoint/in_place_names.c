@@ -172,7 +172,7 @@ int in_place_in_use(const in_place_names *n, kv_err *e)
     return kv_err_hint(e, "try again when that has ended");
 }
 
-/* What stands in the file is not what the journal is about. */
+/* The error for a file that the journal was not written for. */
 int in_place_not_its_file(const in_place_names *n, const char *what, kv_err *e)
 {
     file_bad(e, KV_E_FORMAT, n->given,

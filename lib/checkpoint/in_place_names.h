@@ -1,5 +1,5 @@
-/* What the files around a change in place are called, who holds them, and what is said when they
- * cannot be had. Private to in_place.c and in_place_recover.c. */
+/* The names and locks of the files around a change in place, and the messages when they cannot
+ * be had. Private to in_place.c and in_place_recover.c. */
 #ifndef CHECKPOINT_IN_PLACE_NAMES_H
 #define CHECKPOINT_IN_PLACE_NAMES_H
 
@@ -43,7 +43,7 @@ typedef enum lock_result {
     NO_LOCKS   /* the file system has none, or none for a file that is open for reading only */
 } lock_result;
 
-/* Of the journal, and of the file (F_RDLCK, F_WRLCK, F_UNLCK). */
+/* Lock the journal, or the file (F_RDLCK, F_WRLCK, F_UNLCK). */
 lock_result in_place_lock_whole(int fd);
 lock_result in_place_lock_file(int fd, short kind);
 

@@ -1,4 +1,5 @@
-/* What a reader does with a journal that it finds. */
+/* Ends a change that was cut short: its journal is written again, or dropped where it is not
+ * whole. */
 #include "checkpoint/in_place_recover.h"
 
 #include <errno.h>

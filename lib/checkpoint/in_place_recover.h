@@ -5,7 +5,7 @@
 #include "checkpoint/in_place_names.h"
 #include "checkpoint/in_place_redo.h"
 
-/* What came of a journal that stood there. */
+/* The end of a journal that stood there. */
 typedef enum journal_fate {
     JOURNAL_GONE, /* the change is ended, or it had not begun */
     JOURNAL_HELD, /* somebody works with it, or reads the file */

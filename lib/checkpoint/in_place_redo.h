@@ -31,7 +31,7 @@ int in_place_compare(in_place_state *s, bool *whole, const in_place_target *t, j
  * read to its end before. Errors: io, memory; the file may be a mixture then. */
 int in_place_redo(const in_place_target *t, journal_reader *r, kv_err *e);
 
-/* What was written is on the disk. Error: io. */
+/* Waits until the writes are on the disk. Error: io. */
 int in_place_sync(const in_place_target *t, kv_err *e);
 
 #endif

@@ -32,8 +32,8 @@ int inflate_there(kv_err *e);
 /* The CRC-32 of n bytes behind bytes whose CRC-32 is crc; 0 of none. */
 uint32_t inflate_crc(uint32_t crc, const void *data, int64_t n);
 
-/* What a piece with this CRC-32 adds, by exclusive or, to the CRC-32 of a whole in which `after`
- * bytes follow it. So pieces can be added in any order. */
+/* The share of a piece with this CRC-32 in the CRC-32 of a whole in which `after` bytes follow
+ * it. Shares are joined by exclusive or, so pieces can be added in any order. */
 uint32_t inflate_crc_shift(uint32_t crc, int64_t after);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a file is that is no checkpoint, and what to do with it. */
+/* Recognises files that are no checkpoints, and says what to do with them. */
 #ifndef CHECKPOINT_LOOKS_LIKE_H
 #define CHECKPOINT_LOOKS_LIKE_H
 

@@ -172,7 +172,7 @@ static int add(archive *a, reading *r, const zip_member *m, const source *s, kv_
     return checkpoint_add(c, &r->t, e);
 }
 
-/* Whether the header and the archive agree on the size of the member. */
+/* Checks whether the header and the archive agree on the size of the member. */
 static int check_size(const reading *r, const zip_member *m, bool *right, kv_err *e)
 {
     char text[160];

@@ -12,7 +12,7 @@
 
 #define NPZ_SUM_PIECE ((int64_t)1 << 16) /* bytes of a member's data */
 
-/* What a damaged member is called. */
+/* The message for a damaged member. */
 #define NPZ_SUM_WRONG "damaged: its checksum is another one"
 
 typedef struct npz_sum {
@@ -26,7 +26,7 @@ typedef struct npz_sum {
     _Atomic(atomic_ullong *) many; /* else; made by the first one that reads */
 } npz_sum;
 
-/* What one reader has read last. All zero is nothing. */
+/* The piece that a reader is in. All zero: none. */
 typedef struct npz_sum_run {
     int64_t tensor; /* its number + 1 */
     int64_t at;     /* the next byte */
@@ -46,7 +46,7 @@ int npz_sum_add(npz_sum *s, npz_sum_run *run, int64_t tensor, const void *data, 
 /* Returns true once all pieces have been read. */
 bool npz_sum_known(npz_sum *s);
 
-/* Whether these are the bytes of a member: its header and then data of this checksum. */
+/* Returns true if these are the bytes of a member: its header and then data of this checksum. */
 bool npz_sum_right(const npz_sum *s, uint32_t data_crc);
 
 #endif

@@ -49,7 +49,7 @@ static bool is_ascii(const char *name)
     return true;
 }
 
-/* What a member's header and its line in the directory have in common. */
+/* Appends the fields that a member's header and its line in the directory share. */
 static void put_about(buf *out, const npz_entry *t, uint32_t crc, int64_t bytes, size_t nextra)
 {
     uint64_t size = bytes < 0 ? ZIP_BESIDE : (uint64_t)bytes;

@@ -43,7 +43,7 @@ static const char *path_of(const reading *r)
 enum { PART_DTYPE, PART_SHAPE, PART_OFFSETS, NPARTS };
 static const char *const part_names[NPARTS] = {"dtype", "shape", "data_offsets"};
 
-/* What the object of a tensor says. */
+/* The JSON object of a tensor. */
 typedef struct described {
     bool seen[NPARTS], right[NPARTS]; /* right: of the kind that it has to be */
     int64_t shape[KV_MAX_NDIM], range[2];

@@ -13,7 +13,7 @@
 #include "base/utf8.h"
 #include "checkpoint/shard_index.h"
 
-/* What is read: the files of a folder by their names. */
+/* The files of a folder that are read, by their names. */
 typedef struct shards {
     checkpoint *c;
     buf folder; /* "" or with a / behind it */

@@ -49,7 +49,8 @@ void shard_name(char out[SHARD_NAME_MAX], int64_t i, int64_t nshards)
 
 /* ---- The index ------------------------------------------------------------------------------- */
 
-/* As Python's json writes a text: ASCII alone, characters beyond 16 bits as two surrogates. */
+/* Appends a text as Python's json writes it: ASCII alone, characters beyond 16 bits as two
+ * surrogates. */
 static void put_quoted(buf *out, const char *text)
 {
     static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";

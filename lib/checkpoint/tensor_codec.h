@@ -22,8 +22,8 @@
 
 #include "checkpoint/tensor_type.h"
 
-/* Whether float32 holds every number of the type; float64 holds all but those of I64 and U64 beyond
- * 2^53. */
+/* Returns true if float32 holds every number of the type; float64 holds all but those of I64 and
+ * U64 beyond 2^53. */
 bool tensor_fits_f32(tensor_type t);
 
 /* n numbers, of C64 2 n. A byte of BOOL other than 0 is 1. Numbers that do not fit are rounded. */

@@ -46,7 +46,7 @@ static int restart(tensor_deflated *d, const checkpoint *c, int64_t i, kv_err *e
     return code;
 }
 
-/* What stands behind the last byte, and the checksum. */
+/* Checks that nothing follows the last byte, and the checksum. */
 static int check_end(const tensor_deflated *d, const npz_sum *sum, kv_err *e)
 {
     char extra;

@@ -102,8 +102,8 @@ static int gather_line(tensor_fortran *f, const tensor_info *t, const box *b, in
     return code;
 }
 
-/* What is worth reading at once: all of the file that the next elements are in, if they are near
- * each other. */
+/* The bytes to read at once: the part of the file with the next elements, if they are near each
+ * other. */
 static int64_t ahead_of(const tensor_info *t, const box *b)
 {
     int64_t width = tensor_type_run_bytes(t->type), step = b->step, count = b->count;

@@ -1,4 +1,4 @@
-/* Which tensors and texts of a store's file are its keys'. */
+/* The tensors and texts of a store's file that are its keys. */
 #include "checkpoint/weights.h"
 
 #include <string.h>

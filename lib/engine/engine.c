@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "base/kv_assert.h"
+#include "base/prefetch.h"
 #include "engine/trace.h"
 
 /* Uses that are asked for ahead. */
@@ -138,7 +139,7 @@ static void end_use(engine_use *u)
 static void look_ahead(const engine_use *uses, int64_t i, int64_t n)
 {
     if (i + AHEAD < n)
-        __builtin_prefetch(uses[i + AHEAD].var, 1);
+        prefetch_write(uses[i + AHEAD].var);
 }
 
 static void end_uses(engine_use *uses, int64_t n)

@@ -30,7 +30,7 @@ void json_end(json_writer *w, char bracket);
 /* text: in quotes and escaped, bytes that are not UTF-8 as U+FFFD; NULL is null. */
 void json_text(json_writer *w, const char *name, const char *text);
 void json_bool(json_writer *w, const char *name, bool x);
-/* As json_int_text and json_float_text write numbers. */
+/* Numbers as json_int_text and json_float_text write them. */
 void json_int(json_writer *w, const char *name, int64_t x);
 void json_ints(json_writer *w, const char *name, int64_t n, const int64_t *x);
 void json_float(json_writer *w, const char *name, double x);

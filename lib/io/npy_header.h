@@ -1,5 +1,5 @@
-/* What stands before the elements in NumPy's npy format, which io/npy.h describes: what they are,
- * in which order, and the shape. Files of one array and the members of npz archives have it. */
+/* The header of NumPy's npy format, which io/npy.h describes: dtype, order and shape of the
+ * elements that follow. Files of one array and the members of npz archives have it. */
 #ifndef IO_NPY_HEADER_H
 #define IO_NPY_HEADER_H
 

@@ -215,7 +215,7 @@ static ast *ends_early(parser *p, const char *wanted)
                       "the `%c` that opens here is not closed", parse_char(p, p->open));
 }
 
-/* What a sign of Python's, that stands where it means nothing, was probably meant to do. */
+/* Hints at what a sign of Python was probably meant to do where it has no meaning here. */
 static void hint_python(const parser *p, const token *t)
 {
     uint32_t sign = t->kind == TOK_SIGN ? t->sign : 0;

@@ -163,7 +163,7 @@ bool parse_expect(parser *p, uint32_t sign, const char *why);
 enum { PARSE_PLAIN = -1, PARSE_NO_ASSIGN = -2 };
 int parse_assign_op(parser *p);
 
-/* Of a statement: NEWLINE, END or }. */
+/* Returns true at the end of a statement: NEWLINE, END or }. */
 static inline bool parse_at_end(parser *p)
 {
     const token *t = parse_peek(p);
@@ -297,12 +297,9 @@ ast *parse_disjunction(parser *p);
 /* (…), […] or {…}, which is next: a tuple, a list, a dict, or what stands in brackets. */
 ast *parse_display(parser *p);
 
-/* `for` clauses behind the body of a comprehension that began at pos. Gives AST_COMP or, of
- * `for 4 gpus`, AST_COPIES. */
-ast *parse_comprehension(parser *p, ast *body, uint32_t pos);
-
-/* The same as the only argument of a function, without brackets; an error for a function that does
- * not take in a whole list, since there are no generators. */
+/* `for` clauses behind body, which is the only argument of a function: AST_COMP or, of
+ * `for 4 gpus`, AST_COPIES. An error for a function that does not take in a whole list, since there
+ * are no generators. */
 ast *parse_generator(parser *p, const char *function, ast *body);
 
 /* Names and items that are given values, up to `in` or `=`: AST_NAME, AST_INDEX, or an AST_TUPLE of

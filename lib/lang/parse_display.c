@@ -152,7 +152,9 @@ static ast *only_clause(parser *p, uint32_t pos)
     return condition ? parse_node_of(p, AST_ONLY, pos, &condition, 1) : NULL;
 }
 
-ast *parse_comprehension(parser *p, ast *body, uint32_t pos)
+/* `for` clauses behind the body of a comprehension that began at pos. Gives AST_COMP or, of
+ * `for 4 gpus`, AST_COPIES. */
+static ast *comprehension(parser *p, ast *body, uint32_t pos)
 {
     ast_list parts = {0};
     ast *node = NULL;
@@ -192,7 +194,7 @@ static ast *list(parser *p)
         if (!parse_append(p, &items, parse_expression(p)))
             goto out;
         if (items.n == 1 && parse_is_word(p, "for")) {
-            node = parse_comprehension(p, items.items[0], b.pos);
+            node = comprehension(p, items.items[0], b.pos);
             if (!node || !parse_close(p, &b))
                 node = NULL;
             else
@@ -216,7 +218,7 @@ ast *parse_generator(parser *p, const char *function, ast *body)
     token t = *parse_peek(p);
     for (size_t i = 0; i < sizeof takers / sizeof *takers; i++)
         if (strcmp(function, takers[i]) == 0)
-            return parse_comprehension(p, body, body->pos);
+            return comprehension(p, body, body->pos);
     parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "there are no generators");
     kv_err_hint(p->e, "a list: [x for x in l]");
     return NULL;
@@ -280,7 +282,7 @@ static bool pair(parser *p, const bracket *b, ast_list *parts)
 static ast *dict_comprehension(parser *p, const ast_list *parts, uint32_t pos)
 {
     ast *body = parse_node_of(p, AST_TUPLE, parts->items[0]->pos, parts->items, 2);
-    ast *node = body ? parse_comprehension(p, body, pos) : NULL;
+    ast *node = body ? comprehension(p, body, pos) : NULL;
     if (node && node->kind == AST_COMP)
         node->op = 1;
     return node;

@@ -7,7 +7,7 @@
 
 /* ---- Escapes ---- */
 
-/* What an escape stands for when it is no character. */
+/* The meaning of an escape that is no character. */
 enum {
     ESCAPE_LINE = 0x110000, /* a backslash at a line's end: nothing */
     ESCAPE_NONE,            /* none that is known: it stays as it is */

@@ -40,7 +40,7 @@ typedef struct patch_options {
     void *progress_arg;
 } patch_options;
 
-/* What a patch holds, in keys, and how large it is. */
+/* The size of a patch, in keys and bytes. */
 typedef struct patch_summary {
     int64_t same, changed, added, gone; /* changed: also keys of another dtype or shape */
     int64_t elements;                   /* of changed keys, how many differ; of those that are
@@ -61,7 +61,6 @@ int patch_open(patch **out, const char *path, kv_err *e);
 void patch_close(patch *p); /* NULL is allowed */
 
 const char *patch_name(const patch *p);
-void patch_summarise(const patch *p, patch_summary *what);
 
 /* A key that is not as a patch expects it, with a word that says why: "differs" (its bits),
  * "dtype", "shape", "missing" (the patch has it, the checkpoint not) or "unknown" (the reverse). */

@@ -149,7 +149,8 @@ static int begin_walked(applying *r, int worker, const tensor_info *t, const pat
     return code || !k || !is_made(k) ? code : patch_maker_begin(m, k, e);
 }
 
-/* What comes out of a key that is not the right one need not be what its hash says. */
+/* Ends a key that was walked. The hash of the result is checked only if the key was the right
+ * one. */
 static int end_walked(applying *r, int worker, int64_t at, const patch_chain_key *k, kv_err *e)
 {
     const patch *first = r->chain.patches[0], *last = r->chain.patches[r->chain.n - 1];
@@ -202,7 +203,7 @@ static int apply_whole(void *arg, int64_t i, int worker, kv_err *e)
 
 /* ---- All of them ----------------------------------------------------------------------------- */
 
-/* What becomes of a tensor of A: its number in the chain, if it is made from A's blocks. */
+/* The number in the chain of a key that is made from blocks of a tensor of A, or -1. */
 static int64_t made_from(const applying *r, const tensor_info *t, const int64_t *numbers)
 {
     const patch_index *last = &r->chain.patches[r->chain.n - 1]->index;
@@ -345,7 +346,7 @@ static int make_all(applying *r, patch_misfits *wrong, kv_err *e)
     return code;
 }
 
-/* Whether A's names, types and shapes are those that the first patch was made from. */
+/* Checks whether A's names, types and shapes are those that the first patch was made from. */
 static int fits(const applying *r, bool *yes, kv_err *e)
 {
     patch_misfits other = {0};
@@ -387,7 +388,7 @@ int patch_apply(const char *path, patch *const *patches, int n, checkpoint *a,
 
 /* ---- In place -------------------------------------------------------------------------------- */
 
-/* Whether the header of the file is that of the result, too. */
+/* Returns true if the header of the file is also that of the result. */
 static bool header_stays(const checkpoint *a, const patch_index *last)
 {
     int64_t n = checkpoint_count(a), i;

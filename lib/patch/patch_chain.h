@@ -33,7 +33,7 @@ typedef struct patch_chain {
 int patch_chain_init(patch_chain *c, patch *const *patches, int n, kv_err *e);
 void patch_chain_release(patch_chain *c);
 
-/* What one worker makes keys of the result with. Begins zeroed. */
+/* The buffers with which one worker makes keys of the result. Begins zeroed. */
 typedef struct patch_maker {
     const patch_chain *chain;
     patch_cursor *cursors; /* one a patch */

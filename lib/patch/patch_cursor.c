@@ -89,7 +89,7 @@ static uint64_t gap_at(const patch_cursor *c, int64_t i, int64_t *used)
     return gap;
 }
 
-/* Whether all places of the chunk are within the tensor. */
+/* Returns true if all places of the chunk are within the tensor. */
 static bool places_fit(const patch_cursor *c)
 {
     uint64_t left = (uint64_t)(c->units - c->place), taken = 1;
@@ -124,7 +124,7 @@ static int take_gaps(patch_cursor *c, varint_reader *r, kv_err *e)
     return good ? KV_OK : damaged(c, "the places of changes cannot be read", e);
 }
 
-/* What stands in front of the values; skip: the units before the first one. */
+/* Reads the head in front of the values; skip: the units before the first one. */
 static bool take_head(varint_reader *r, patch_cursor *c, int64_t *skip)
 {
     if (r->at == r->end || *r->at > 1)

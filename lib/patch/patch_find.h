@@ -1,4 +1,4 @@
-/* Which units of two blocks differ. */
+/* Finds the units of two blocks that differ. */
 #ifndef PATCH_PATCH_FIND_H
 #define PATCH_PATCH_FIND_H
 

@@ -144,7 +144,7 @@ void patch_index_print(const patch_index *x, buf *text, buf *hashes)
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-/* What is left of an index, and of the hashes. why: what is wrong with it. */
+/* The rest of an index, and of the hashes, while they are read. why: the fault that was found. */
 typedef struct index_reader {
     varint_reader r;
     const unsigned char *hash, *hash_end;
@@ -230,7 +230,7 @@ static bool take_hashes(index_reader *in, patch_key *k)
     return true;
 }
 
-/* Whether keys of B follow those that are gone. */
+/* Returns true if keys of B follow those that are gone. */
 static bool in_order(const patch_index *x, const patch_key *k)
 {
     return x->nkeys == 0 || !patch_key_in_b(k) || patch_key_in_b(&x->keys[x->nkeys - 1]);

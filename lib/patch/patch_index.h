@@ -57,7 +57,7 @@ static inline bool patch_key_in_b(const patch_key *k)
     return k->state != PATCH_GONE;
 }
 
-/* Whether the data of a patch are all of the key. */
+/* Returns true if the patch stores the whole key. */
 static inline bool patch_key_is_whole(const patch_key *k)
 {
     return k->state == PATCH_NEW || k->state == PATCH_REFORMED;

@@ -10,13 +10,13 @@
 #include "patch/patch_zstd.h"
 #include "tensors/tensor_hash.h"
 
-/* What is walked of a key: both sides where they are compared, else one of them. */
+/* The sides of a key that are walked: both where they are compared, else one. */
 typedef struct visit {
     int64_t key;
     int64_t at[2]; /* the numbers of the tensors in a and b; -1: not in this visit */
 } visit;
 
-/* Of the keys of the patch. */
+/* A key of the patch: its tensors in A and B, and their hashes. */
 typedef struct pair {
     int64_t at[2]; /* -1: there is none */
     int64_t changes;
@@ -56,7 +56,7 @@ static bool same_shape(const making *m, const pair *p)
 
 /* ---- What is to be looked at ----------------------------------------------------------------- */
 
-/* Those of b in its order, then those that are in a alone. */
+/* Lists the keys of b in its order, then those of a alone. */
 static int pair_keys(making *m, kv_err *e)
 {
     int64_t na = checkpoint_count(m->side[0]), nb = checkpoint_count(m->side[1]);

@@ -25,12 +25,6 @@ const char *patch_name(const patch *p)
     return checkpoint_name(p->file);
 }
 
-void patch_summarise(const patch *p, patch_summary *what)
-{
-    patch_index_summarise(&p->index, what);
-    what->bytes = p->bytes;
-}
-
 static int damaged(const patch *p, const char *what, kv_err *e)
 {
     return file_bad(e, KV_E_FORMAT, patch_name(p), "a damaged patch: %s", what);
@@ -101,7 +95,8 @@ static int read_index(patch *p, kv_err *e)
 /* Bytes of the smallest chunk of a range: its length, kind, place, number, and a stream of two. */
 #define CHUNK_LEAST 6
 
-/* What a patch says to be large takes some bytes: a small file that lies does not fill a disk. */
+/* Data that a patch says to be large take some bytes in it: a small file that lies cannot fill a
+ * disk. */
 static int check_size(const patch *p, const patch_key *k, kv_err *e)
 {
     int64_t bytes = k->data < 0 ? 0 : checkpoint_at(p->file, p->data[k->data])->bytes;
@@ -159,8 +154,6 @@ int patch_open(patch **out, const char *path, kv_err *e)
         patch_close(p);
         return code;
     }
-    for (int i = 0; i < checkpoint_nfiles(p->file); i++)
-        p->bytes += checkpoint_file_bytes(p->file, i);
     *out = p;
     return KV_OK;
 }
@@ -174,7 +167,7 @@ void patch_misfits_release(patch_misfits *m)
     *m = (patch_misfits){0};
 }
 
-int patch_misfit_add(patch_misfits *m, const char *name, const char *why, kv_err *e)
+static int add_misfit(patch_misfits *m, const char *name, const char *why, kv_err *e)
 {
     const char *copy = arena_text(&m->names, name, strlen(name), e);
     int code = copy ? mem_grow(&m->items, &m->cap, m->n + 1, sizeof *m->items, e) : KV_E_MEMORY;
@@ -215,14 +208,14 @@ int patch_compare(patch_misfits *wrong, const patch *p, bool result, const check
         const unsigned char *hash = hashes ? hashes[i].bytes : NULL;
         const char *why = there ? compare(k, result, &shape, hash) : "unknown";
         wrong->keys++;
-        code = why ? patch_misfit_add(wrong, t->name, why, e) : KV_OK;
+        code = why ? add_misfit(wrong, t->name, why, e) : KV_OK;
     }
     for (int64_t i = 0; i < p->index.nkeys && !code; i++) {
         const patch_key *k = &p->index.keys[i];
         if (!has_side(k, result) || checkpoint_find(c, k->name) >= 0)
             continue;
         wrong->keys++;
-        code = patch_misfit_add(wrong, k->name, "missing", e);
+        code = add_misfit(wrong, k->name, "missing", e);
     }
     return code;
 }
@@ -239,7 +232,7 @@ static int compare_link(patch_misfits *wrong, const patch *x, const patch *y, kv
         bool there = next && patch_key_in_a(next);
         const char *why = there ? compare(next, false, &k->now, k->b) : "unknown";
         wrong->keys++;
-        code = why ? patch_misfit_add(wrong, k->name, why, e) : KV_OK;
+        code = why ? add_misfit(wrong, k->name, why, e) : KV_OK;
     }
     for (int64_t i = 0; i < y->index.nkeys && !code; i++) {
         const patch_key *k = &y->index.keys[i];
@@ -247,7 +240,7 @@ static int compare_link(patch_misfits *wrong, const patch *x, const patch *y, kv
         if (!patch_key_in_a(k) || (before && patch_key_in_b(before)))
             continue;
         wrong->keys++;
-        code = patch_misfit_add(wrong, k->name, "missing", e);
+        code = add_misfit(wrong, k->name, "missing", e);
     }
     return code;
 }

@@ -15,11 +15,7 @@ struct patch {
     checkpoint *file;
     patch_index index;
     int64_t *data; /* of each key with data: the number of its tensor in the file */
-    int64_t bytes; /* of the file */
 };
-
-/* Adds a key to a list of misfits. Error: memory. */
-int patch_misfit_add(patch_misfits *m, const char *name, const char *why, kv_err *e);
 
 /* Checks that each patch is made from what the one before it makes. Error: assert, see `wrong`. */
 int patch_check_links(patch *const *patches, int n, patch_misfits *wrong, kv_err *e);

@@ -156,8 +156,7 @@ static int put_planes(patch_pack *p, buf *to, const void *items, int64_t n, int 
     return code;
 }
 
-/* Whether values are to be packed as they stand, too: a sample of them is smaller than so many
- * bytes make likely. */
+/* The bytes that n values would take, packed as they stand, estimated from the first sixteenth. */
 static int64_t sample(patch_pack *p, const void *values, int64_t n, kv_err *e, int *code)
 {
     int64_t some = n / 16 < 256 ? 256 : n / 16;

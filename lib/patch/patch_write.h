@@ -30,7 +30,7 @@ void patch_spool_release(patch_spool *s);
  * from one thread at a time. Errors: io, memory. */
 int patch_spool_add(patch_spool *s, int64_t key, buf *out, kv_err *e);
 
-/* Whether to empty it: it is large. */
+/* Returns true if it is large and should be emptied. */
 static inline bool patch_spool_wants(const buf *out)
 {
     return out->len >= (size_t)256 << 10;

@@ -16,7 +16,7 @@ int patch_zstd_there(kv_err *e)
 
 #include <zstd.h>
 
-/* Of the library's own type; never an object of these. */
+/* Stands for the library's own type; no object has this one. */
 struct zstd_packer {
     char none;
 };

@@ -10,7 +10,7 @@
 /* An error of code unsupported in a build without libzstd. */
 int patch_zstd_there(kv_err *e);
 
-/* What one thread compresses with, and what it decompresses with. */
+/* The state with which one thread compresses or decompresses. */
 typedef struct zstd_packer zstd_packer;
 typedef struct zstd_unpacker zstd_unpacker;
 

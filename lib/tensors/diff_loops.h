@@ -8,7 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define DIFF_LANES 16
+#include "tensors/stat_loops.h"
+
+#define DIFF_LANES STAT_LANES
 #define DIFF_BLOCK 1024 /* elements: what is made of two blocks of them stays in the L1 cache */
 
 /* Sums over pairs of numbers a, b. All zero is none. */

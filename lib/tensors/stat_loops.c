@@ -63,7 +63,7 @@ CLEAN(stat_clean_f64, double, uint64_t, EXPONENT_64)
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
-/* Of lanes in memory. */
+/* Keeps the range of lanes that are in memory. */
 static void keep_range(stat_lanes *s, const double *low, const double *high, int n)
 {
     for (int j = 0; j < n; j++) {
@@ -217,8 +217,8 @@ static float bf16_of(uint16_t code)
     return x;
 }
 
-/* As integers, codes are in the order of positive numbers, and of negative ones turned round,
- * all of which have the sign bit. */
+/* Codes as integers have the order of the numbers where these are positive; those of negative
+ * numbers, which have the sign bit, have the reverse order. */
 CPU_CLONES int stat_range_bf16(float *lowest, float *highest, int64_t *zeros, const void *codes,
                                int64_t n)
 {
@@ -257,3 +257,13 @@ CPU_CLONES int stat_range_bf16(float *lowest, float *highest, int64_t *zeros, co
 
 RANGE(stat_range_i64, int64_t)
 RANGE(stat_range_u64, uint64_t)
+
+double stat_total(const double lanes[STAT_LANES])
+{
+    double x[STAT_LANES];
+    memcpy(x, lanes, sizeof x);
+    for (int half = STAT_LANES / 2; half > 0; half /= 2)
+        for (int j = 0; j < half; j++)
+            x[j] += x[j + half];
+    return x[0];
+}

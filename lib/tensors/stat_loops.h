@@ -19,7 +19,7 @@ typedef struct stat_lanes {
     int64_t zeros;
 } stat_lanes;
 
-/* Whether all of n numbers are finite. */
+/* Returns true if all of n numbers are finite. */
 int stat_finite_f32(const float *x, int64_t n);
 int stat_finite_f64(const double *x, int64_t n);
 
@@ -42,6 +42,9 @@ void stat_add_bf16(stat_lanes *s, const void *codes, int64_t n, double near);
  * when a number is not, since no square of float32 overflows in float64. */
 void stat_add_f32(stat_lanes *s, const float *x, int64_t n, double near);
 void stat_add_f64(stat_lanes *s, const double *x, int64_t n, double near, double scale);
+
+/* The lanes as one sum, in a fixed order. */
+double stat_total(const double lanes[STAT_LANES]);
 
 /* The least and the largest of n >= 1 integers. */
 void stat_range_i64(int64_t *lowest, int64_t *highest, const int64_t *x, int64_t n);

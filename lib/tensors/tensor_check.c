@@ -52,7 +52,7 @@ static layout layout_of(tensor_type t)
 
 /* ---- One piece ------------------------------------------------------------------------------- */
 
-/* What the words of a piece have in common. */
+/* A first look at a piece, by words. */
 typedef struct glance {
     bool nonzero; /* some word is */
     bool special; /* some word is NaN or Inf */
@@ -176,7 +176,8 @@ static tensor_values look(tensor_type t, const void *data, int64_t bytes)
 
 /* ---- All of them ----------------------------------------------------------------------------- */
 
-/* Of one tensor, from pieces on several threads: sums, so their order does not matter. */
+/* The counts of one tensor, from pieces on several threads: sums, so their order does not
+ * matter. */
 typedef struct counts {
     atomic_llong nans, infs, odd_bools;
     atomic_bool nonzero;

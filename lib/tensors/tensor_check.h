@@ -4,7 +4,7 @@
 
 #include "checkpoint/checkpoint.h"
 
-/* What stands in one tensor. */
+/* The numbers of one tensor, counted by kind. */
 typedef struct tensor_values {
     int64_t nans, infs; /* elements; of C64 the parts, of which an element has two */
     int64_t odd_bools;  /* bytes of BOOL data that are neither 0 nor 1 */

@@ -1,5 +1,5 @@
-/* What differs between two checkpoints, key by key, in one pass over the data of both. Where keys
- * differ in part, their equal pieces are read again, for the sums.
+/* The differences between two checkpoints, key by key, in one pass over the data of both. Where
+ * keys differ in part, their equal pieces are read again, for the sums.
  *
  * Without a tolerance elements are equal when their bits are, and of other dtypes none is compared.
  * With one, elements of any dtypes with numbers are equal when |a - b| <= atol + rtol * |b|, or,
@@ -7,9 +7,9 @@
  * nan, an infinity itself alone, -0 equals 0. Differences of integers are exact, also from floats.
  * Of C64 the parts are compared. Quantised types are compared by bits, block by block.
  *
- * The formula is computed in float64. Sums are of pairs of finite elements, in a fixed order: bits
- * do not depend on threads. They are float64, but for the squares of BF16 that are the same on both
- * sides, which are added by twos in float32: the cosine is off by less than 2^-24.
+ * The formula is computed in float64. Sums are of pairs of finite elements, in a fixed order:
+ * bits do not depend on threads. They are float64, but for the squares of BF16 that are the same
+ * on both sides, which are added by twos in float32: the cosine is off by less than 2^-24.
  */
 #ifndef TENSORS_TENSOR_DIFF_H
 #define TENSORS_TENSOR_DIFF_H

@@ -7,11 +7,11 @@
 
 #include "base/mem.h"
 #include "checkpoint/tensor_codec.h"
-#include "tensors/gather.h"
+#include "tensors/walk_results.h"
 #include "tensors/stat_loops.h"
 #include "tensors/walk.h"
 
-/* What a piece gives, and several of them joined. */
+/* The statistics of a piece, or of several joined. */
 typedef struct part {
     int64_t finite, zeros, nan, inf;
     double low, high;
@@ -27,7 +27,7 @@ typedef struct stats {
     const int64_t *tensors;
     const double *scale; /* of each tensor, a power of 2; NULL: 1 */
     tensor_stat *out;
-    gather *parts;
+    walk_results *parts;
 } stats;
 
 /* A piece while it is added up. */
@@ -139,21 +139,10 @@ static bool add_bf16(adding *a, const void *codes, int64_t n)
     return true;
 }
 
-/* The lanes as one sum, in a fixed order. */
-static double total(const double *lanes)
-{
-    double x[STAT_LANES];
-    memcpy(x, lanes, sizeof x);
-    for (int half = STAT_LANES / 2; half > 0; half /= 2)
-        for (int j = 0; j < half; j++)
-            x[j] += x[j + half];
-    return x[0];
-}
-
 static void end_piece(adding *a)
 {
     part *p = &a->p;
-    double n = (double)p->finite, sum = total(a->lanes.sum);
+    double n = (double)p->finite, sum = stat_total(a->lanes.sum);
     p->zeros = a->lanes.zeros;
     p->low = a->lanes.lowest;
     p->high = a->lanes.highest;
@@ -162,7 +151,7 @@ static void end_piece(adding *a)
     p->near = a->near * a->scale;
     p->sum = p->near * n + sum; /* exact for small integers, as the sum of deviations is */
     p->rest = sum / n;
-    p->squares = total(a->lanes.squares) - sum * (sum / n);
+    p->squares = stat_total(a->lanes.squares) - sum * (sum / n);
     if (p->squares < 0)
         p->squares = 0;
 }
@@ -224,7 +213,7 @@ static int add_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
         add_data(&a, t->type, (const char *)p->data[0] + tensor_type_bytes(t->type, i), n, i == 0);
     }
     end_piece(&a);
-    return gather_put(s->parts, p, t->elements, &a.p, e);
+    return walk_results_put(s->parts, p, t->elements, &a.p, e);
 }
 
 /* ---- A tensor -------------------------------------------------------------------------------- */
@@ -327,7 +316,7 @@ static int walk_some(stats *s, int64_t n, void (*progress)(void *arg, int64_t do
         tensors[i].at[0] = can ? s->tensors[i] : -1;
     }
     if (code == KV_OK)
-        code = gather_new(&s->parts, n, sizeof(part), end_tensor, s, e);
+        code = walk_results_new(&s->parts, n, sizeof(part), end_tensor, s, e);
     if (code == KV_OK) {
         const walk w = {.inputs = &s->c,
                         .ninputs = 1,
@@ -339,7 +328,7 @@ static int walk_some(stats *s, int64_t n, void (*progress)(void *arg, int64_t do
                         .progress_arg = arg};
         code = walk_run(&w, e);
     }
-    gather_free(s->parts);
+    walk_results_free(s->parts);
     s->parts = NULL;
     mem_free(tensors);
     return code;

@@ -26,7 +26,7 @@ typedef struct tensor_stat {
     double mean, std;             /* std: the root of the mean of the squares, ÷ n */
 } tensor_stat;
 
-/* Whether a type has numbers to look at. */
+/* Returns true if a type has numbers to look at. */
 bool tensor_stat_can(tensor_type t);
 
 /* The statistics of n tensors of c, by their numbers. progress: as in a walk, or NULL. Errors:

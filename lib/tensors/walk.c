@@ -71,7 +71,7 @@ static int64_t pieces_of(const walk *w, int64_t tensor, int64_t elements)
 
 /* ---- Parts ----------------------------------------------------------------------------------- */
 
-/* What a tensor is in the inputs together. */
+/* The size of a tensor in all inputs together. */
 typedef struct sizes {
     int64_t elements, bytes;
     bool whole; /* its pieces must be read in order */

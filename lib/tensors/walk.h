@@ -29,8 +29,8 @@ typedef struct walk_piece {
     int64_t number;               /* of the piece in its tensor, from 0 */
     int64_t first, n;             /* its elements */
     const void *data[WALK_INPUTS_MOST]; /* of each input, its bytes; NULL where there is none */
-    /* Of each input, the worker's own, to read other bytes with. Data do not live longer than to
-     * the next call on them. */
+    /* The worker's own readers, one for each input, to read other bytes with. Data live until
+     * the next call on their reader. */
     tensor_reader *const *readers;
 } walk_piece;
 

@@ -87,6 +87,10 @@ bool rule_is_given(const rule_binding *b, int i);
 /* Adds the names that the rule has, as what an unknown one may have meant. */
 void rule_suggest(const rule_ast *r, suggest *near);
 
+/* Hints at the name of what other libraries call the gradient or the weight. False: it is no such
+ * name, or the rule has names of its own. */
+bool rule_hint_other_word(const rule_ast *r, const char *name, kv_err *e);
+
 /* Every parameter has a value, or is a name that every rule has. Error with place: usage. */
 int rule_check_given(const rule_binding *b, kv_err *e);
 

@@ -250,6 +250,17 @@ void rule_suggest(const rule_ast *r, suggest *near)
     arena_release(&memory);
 }
 
+bool rule_hint_other_word(const rule_ast *r, const char *name, kv_err *e)
+{
+    bool input = strcmp(name, "grad") == 0 || strcmp(name, "gradient") == 0;
+    bool stored = strcmp(name, "weight") == 0 || strcmp(name, "param") == 0;
+    if (r->is_def || r->is_merge || (!input && !stored))
+        return false;
+    kv_err_hint(e, input ? "a rule calls the sum of a push `input`"
+                         : "a rule calls the value of a key `stored`");
+    return true;
+}
+
 int rule_check_given(const rule_binding *b, kv_err *e)
 {
     for (int i = 0; i < b->rule->nparams; i++) {
@@ -260,7 +271,8 @@ int rule_check_given(const rule_binding *b, kv_err *e)
                    p->name);
         suggest near = {.word = p->name};
         rule_suggest(b->rule, &near);
-        suggest_done(&near, e);
+        if (!rule_hint_other_word(b->rule, p->name, e))
+            suggest_done(&near, e);
         return kv_err_hint(e, "it can be a parameter: %s NAME(%s = 0.5) { … }",
                            b->rule->is_merge ? "merge" : "updater", p->name);
     }

@@ -29,6 +29,8 @@ static int has_no_value(checker *c, const ast *node)
 {
     const char *name = node->u.text;
     REFUSE(c, node, KV_E_USAGE, "`%s` has no value here", name);
+    if (rule_hint_other_word(c->rule, name, c->e))
+        return c->e->code;
     if (c->rule->is_def)
         kv_err_hint(c->e,
                     "give it one above; `state shared %s = 0` keeps a number from update to update",

@@ -9,6 +9,7 @@
 #define CORE_CALL_H
 
 #include "array/device.h"
+#include "base/prefetch.h"
 #include "core/apply.h"
 #include "core/slot.h"
 #include "kvstore.h"
@@ -78,8 +79,8 @@ enum { CALL_AHEAD = 16, CALL_AHEAD_ARRAYS = 8 };
  * and views the second one too. */
 static inline void call_prefetch(const kv_array *a)
 {
-    __builtin_prefetch(a);
-    __builtin_prefetch(&a->base);
+    prefetch(a);
+    prefetch(&a->base);
 }
 
 /* The calls of a store: how many are pending, and memory for those to come. All zero is none. */

@@ -4,6 +4,7 @@
 #include "array/device.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "base/prefetch.h"
 #include "core/store.h"
 #include "engine/trace.h"
 
@@ -31,16 +32,6 @@ typedef struct direct {
 
 /* ---- The first pass ---- */
 
-/* Keys mostly come in the order of their slots, so the slots that follow are the likely ones. */
-static void look_ahead(const direct *d, int64_t i, int64_t number)
-{
-    const slot_table *t = &d->store->slots;
-    if (i + AHEAD < d->pairs->n)
-        __builtin_prefetch(d->pairs->arrays[i + AHEAD]);
-    if (number + AHEAD < t->n)
-        __builtin_prefetch(t->items[number + AHEAD].stored);
-}
-
 /* Returns true if the elements of an array can be read or written here and now. */
 static bool is_ready(kv_array *a, bool write)
 {
@@ -62,6 +53,9 @@ static int64_t find_slot(const direct *d, int64_t i, int64_t guess)
 {
     const slot_table *t = &d->store->slots;
     const kv_key *key = &d->pairs->keys[i];
+    /* Keys mostly come in the order of their slots, so those that follow are the likely ones. */
+    if (guess + AHEAD < t->n)
+        prefetch(t->items[guess + AHEAD].stored);
     int64_t number = slot_find(t, key, guess);
     if (number < 0 || !fits(d, t->items[number].stored))
         return -1;
@@ -78,7 +72,8 @@ static int64_t list_pairs(direct *d)
     int64_t guess = 0, i;
     for (i = 0; i < d->pairs->n; i++) {
         kv_array *a = d->pairs->arrays[i];
-        look_ahead(d, i, guess);
+        if (i + AHEAD < d->pairs->n)
+            prefetch(d->pairs->arrays[i + AHEAD]);
         if (i == 0 || !map_same_key(&keys[i], &keys[i - 1])) {
             int64_t number = find_slot(d, i, guess);
             if (number < 0)
@@ -138,9 +133,9 @@ static void run_keys(const direct *d)
     for (int64_t i = 0; i < d->nkeys; i++) {
         const direct_key *k = &d->keys[i];
         if (i + AHEAD < d->nkeys)
-            __builtin_prefetch(k[AHEAD].stored, 1);
+            prefetch_write(k[AHEAD].stored);
         for (uint32_t j = 0; j < k->n && data + j + AHEAD < end; j++)
-            __builtin_prefetch(data[j + AHEAD], 1);
+            prefetch_write(data[j + AHEAD]);
         if (d->pulls)
             pull_key(k, data);
         else

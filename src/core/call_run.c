@@ -3,6 +3,7 @@
 
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "base/prefetch.h"
 #include "core/call.h"
 #include "core/call_trace.h"
 #include "core/store.h"
@@ -218,7 +219,7 @@ int call_cut_work(call *c, kv_err *e)
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         call_group *g = &c->groups[i];
         if (i + CALL_AHEAD < c->ngroups)
-            __builtin_prefetch(c->groups[i + CALL_AHEAD].target);
+            prefetch(c->groups[i + CALL_AHEAD].target);
         if (call_has_parts(g))
             g->parts = cut_group(&k, i, g);
     }
@@ -252,7 +253,7 @@ static void hold(call *c)
     c->values = c->list;
     for (int64_t i = 0; i < c->nvalues; i++) {
         if (i + CALL_AHEAD < c->nvalues)
-            __builtin_prefetch(c->list[i + CALL_AHEAD], 1);
+            prefetch_write(c->list[i + CALL_AHEAD]);
         array_hold(c->list[i]);
     }
     if (c->nouts)
@@ -270,7 +271,7 @@ static void let_go(call *c)
 {
     for (int64_t i = 0; i < c->nvalues; i++) {
         if (i + CALL_AHEAD < c->nvalues)
-            __builtin_prefetch(c->list[i + CALL_AHEAD], 1);
+            prefetch_write(c->list[i + CALL_AHEAD]);
         array_drop(c->list[i]);
     }
     for (int64_t i = 0; i < c->nouts; i++)

@@ -3,6 +3,7 @@
 
 #include "array/sparse.h"
 #include "base/kv_assert.h"
+#include "base/prefetch.h"
 #include "core/call_gpu.h"
 #include "core/call_trace.h"
 
@@ -42,9 +43,9 @@ static void look_ahead(const call *c, int64_t i, int64_t last)
     }
     if (i + CALL_AHEAD < last) {
         const call_group *g = &c->groups[i + CALL_AHEAD];
-        __builtin_prefetch(g->target->data);
+        prefetch(g->target->data);
         for (int64_t j = 0; j < g->n && j < CALL_AHEAD_ARRAYS; j++)
-            __builtin_prefetch(c->values[g->first + j]->data, 1);
+            prefetch_write(c->values[g->first + j]->data);
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include "array/sparse.h"
 #include "base/kv_assert.h"
+#include "base/prefetch.h"
 #include "core/call_batch.h"
 #include "core/call_gpu.h"
 #include "core/call_trace.h"
@@ -171,11 +172,11 @@ static void look_ahead(const call *c, int64_t i, int64_t last)
     const call_group *g = &c->groups[i + CALL_AHEAD];
     const optimizer_step *step = updater_step(c, g);
     if (g->target)
-        __builtin_prefetch(g->target->data, 1);
+        prefetch_write(g->target->data);
     for (int64_t j = 0; j < g->n && j < CALL_AHEAD_ARRAYS; j++)
-        __builtin_prefetch(c->data[g->first + j]);
+        prefetch(c->data[g->first + j]);
     for (int j = 0; step && j < step->nstates && j < UPDATER_AHEAD_STATES; j++)
-        __builtin_prefetch(step->states[j].data, 1);
+        prefetch_write(step->states[j].data);
 }
 
 static void run_part(void *arg, int64_t part, int worker)

@@ -10,15 +10,6 @@
 #include "base/utf8.h"
 #include "core/slot_state.h"
 
-int64_t slot_find(const slot_table *t, const kv_key *key, int64_t guess)
-{
-    for (int64_t i = guess; i >= guess - 1; i--) {
-        if (i >= 0 && i < t->n && map_same_key(&t->items[i].key, key))
-            return i;
-    }
-    return map_get(&t->index, *key);
-}
-
 int slot_check_kind(const slot_table *t, const kv_key *key, kv_err *e)
 {
     char text[SLOT_KEY_TEXT];
@@ -30,7 +21,8 @@ int slot_check_kind(const slot_table *t, const kv_key *key, kv_err *e)
     else
         kv_err_set(e, KV_E_KEY, "this store holds text keys, %s is an integer key", text);
     kv_err_key(e, key);
-    return KV_E_KEY;
+    return kv_err_hint(e, "the keys of a store are all integers or all texts: create --name NAME "
+                          "makes another store");
 }
 
 int slot_reserve(slot_table *t, int64_t n, kv_err *e)

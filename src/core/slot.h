@@ -46,8 +46,14 @@ typedef struct slot_table {
 
 /* The number of a key, or -1. It may well be guess, or one less: lists of keys mostly come in the
  * order of the slots, repeated or not, and a right guess needs no look into the map. Any number
- * will do. */
-int64_t slot_find(const slot_table *t, const kv_key *key, int64_t guess);
+ * will do. Here, so that it is inlined in the loops over the keys of a call. */
+static inline int64_t slot_find(const slot_table *t, const kv_key *key, int64_t guess)
+{
+    for (int64_t i = guess; i >= guess - 1; i--)
+        if (i >= 0 && i < t->n && map_same_key(&t->items[i].key, key))
+            return i;
+    return map_get(&t->index, *key);
+}
 
 /* Checks that the table takes keys of this kind. Error: key. */
 int slot_check_kind(const slot_table *t, const kv_key *key, kv_err *e);

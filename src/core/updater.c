@@ -4,6 +4,7 @@
 #include "array/sparse.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "base/prefetch.h"
 #include "core/store.h"
 
 /* ---- The updater itself ---- */
@@ -96,11 +97,11 @@ static void look_ahead_states(const call *c, int64_t i)
     if (s && s->stored)
         call_prefetch(s->stored);
     if (s && s->state)
-        __builtin_prefetch(s->state);
+        prefetch(s->state);
     s = i + CALL_AHEAD < c->ngroups ? call_slot(c, &c->groups[i + CALL_AHEAD]) : NULL;
     for (int j = 0; s && s->state && j < UPDATER_AHEAD_STATES; j++)
         if (s->state->arrays[j])
-            __builtin_prefetch(s->state->arrays[j]);
+            prefetch(s->state->arrays[j]);
 }
 
 static int prepare_rule(call *c, kv_err *e)

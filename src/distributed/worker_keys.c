@@ -13,6 +13,11 @@
 #include "distributed/server_ranks.h"
 #include "distributed/types.h"
 
+/* Keys of a call that every worker makes, at most. The coordinator keeps such calls while they
+ * wait, and their replies until they are sent, for all workers at once: what it keeps of a worker
+ * must not grow with the keys. A call of so many is about 300 KB. */
+enum { KEYS_TOGETHER = 1024 };
+
 /* ---- Calls ---- */
 
 net_call worker_call(const worker *w, int server, dist_ask what)
@@ -205,9 +210,7 @@ int worker_send_values(const worker *w, const kv_pairs *pairs, const ask_key *li
     return rc;
 }
 
-/* Makes keys that no rank has yet, with these values; where nothing is stored, with their
- * shapes. */
-int worker_make_keys(worker *w, const kv_pairs *pairs, bool inits, kv_err *e)
+static int make_keys(worker *w, const kv_pairs *pairs, bool inits, kv_err *e)
 {
     const kv_key *keys = pairs->keys;
     int64_t n = pairs->n;
@@ -234,8 +237,21 @@ int worker_make_keys(worker *w, const kv_pairs *pairs, bool inits, kv_err *e)
     return rc;
 }
 
-/* Asks for keys that the first worker makes; any: or another worker, by a push. */
-int worker_ask_keys(worker *w, const kv_key *keys, int64_t n, bool any, kv_err *e)
+/* Makes keys that no rank has yet, with these values; where nothing is stored, with their
+ * shapes. Those of an init are made together, since they all get a place or none does; only the
+ * first worker makes such. */
+int worker_make_keys(worker *w, const kv_pairs *pairs, bool inits, kv_err *e)
+{
+    int64_t n = pairs->n, step = inits ? n : KEYS_TOGETHER;
+    int rc = KV_OK;
+    for (int64_t i = 0; i < n && !rc; i += step) {
+        const kv_pairs some = {pairs->keys + i, pairs->arrays + i, n - i < step ? n - i : step};
+        rc = make_keys(w, &some, inits, e);
+    }
+    return rc;
+}
+
+static int ask_keys(worker *w, const kv_key *keys, int64_t n, bool any, kv_err *e)
 {
     buf b = {0};
     void *reply = NULL;
@@ -249,6 +265,15 @@ int worker_ask_keys(worker *w, const kv_key *keys, int64_t n, bool any, kv_err *
         rc = add_keys(w, reply, bytes, e);
     mem_free(reply);
     buf_release(&b);
+    return rc;
+}
+
+/* Asks for keys that the first worker makes; any: or another worker, by a push. */
+int worker_ask_keys(worker *w, const kv_key *keys, int64_t n, bool any, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; i < n && !rc; i += KEYS_TOGETHER)
+        rc = ask_keys(w, keys + i, n - i < KEYS_TOGETHER ? n - i : KEYS_TOGETHER, any, e);
     return rc;
 }
 

@@ -36,7 +36,8 @@ int worker_place_keys(worker *w, const kv_key *keys, int64_t n, ask_key *list, b
 int worker_send_values(const worker *w, const kv_pairs *pairs, const ask_key *list, bool inits,
                        kv_err *e);
 
-/* Waits for keys that the first worker makes; any: or another worker, by a push. */
+/* Waits for keys that the first worker makes; any: or another worker, by a push. Where one of them
+ * is refused, this rank may know some of the others. */
 int worker_ask_keys(worker *w, const kv_key *keys, int64_t n, bool any, kv_err *e);
 
 #endif

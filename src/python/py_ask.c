@@ -1,4 +1,4 @@
-/* What a store holds and is. */
+/* Questions about a store: its keys, and its description. */
 #include "py_ask.h"
 
 #include "py_pairs.h"

@@ -96,7 +96,7 @@ static void delete (dl_managed *m)
     PyGILState_Release(gil);
 }
 
-/* Of a capsule that nobody took. */
+/* Releases the tensor of a capsule that nobody took. */
 static void drop(PyObject *capsule)
 {
     dl_managed *m =

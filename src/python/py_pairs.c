@@ -273,8 +273,8 @@ static bool add_values(py_pairs *p, PyObject *key, PyObject *values, bool write,
     return true;
 }
 
-/* Of very many arrays none is in the caches: their heads and then what they point to are asked for
- * some items before they are needed. */
+/* Very many arrays are not in the caches: their heads, and then what they point to, are asked
+ * for some items before they are needed. */
 static void look_ahead(PyObject *values, Py_ssize_t i)
 {
     if (!PyList_Check(values) || i + 16 >= PyList_Size(values)) /* keys may shorten it */

@@ -185,7 +185,8 @@ static void act_on_left(void)
 
 enum { NOTES = 16, NOTE_BYTES = 512 };
 
-/* What the library has logged. The lock of the library that it may hold is not ours. */
+/* The messages that the library has logged. They have a lock of their own: the library may hold
+ * its lock meanwhile. */
 static struct notes {
     pthread_mutex_t lock;
     int n;

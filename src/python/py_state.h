@@ -1,13 +1,13 @@
-/* What the parts of the extension module share: the state of the module, and errors.
+/* State and errors that all parts of the extension module share.
  *
  * The module is `kvstore._kvstore`, C on the limited API of Python 3.11, so that one file serves
  * that Python and all later ones. It is thin: pairs of keys and arrays go into the public functions
  * of kvstore.h, and what needs no speed is Python, in the folder kvstore/.
  *
  * The GIL. Every call of the library that may wait is made without it, because a thread of the
- * library may need it to run an updater. What the library calls back on a thread of its own takes
- * the GIL only for that; a callback that may come while a lock of the library is held (the log,
- * `done` of an array) never takes it: it leaves a note, which py_drain acts on.
+ * library may need it to run an updater. What the library calls back on a thread of its own
+ * takes the GIL only for that; a callback that may come while a lock of the library is held (the
+ * log, `done` of an array) never takes it: it leaves a note, which py_drain acts on.
  */
 #ifndef PYTHON_PY_STATE_H
 #define PYTHON_PY_STATE_H
@@ -20,7 +20,7 @@
 
 typedef struct py_state {
     PyTypeObject *array, *store; /* _kvstore.Array and _kvstore.Store */
-    /* What kvstore/__init__.py gives to configure(): */
+    /* The objects that kvstore/__init__.py gives to configure(): */
     PyObject *error;       /* class KVError(text, code, hint, key, rank, place) */
     PyTypeObject *handed, *handed_sparse; /* classes of the arrays that an updater is given */
     PyObject *adopt;       /* function of other arrays, see py_pairs.h */

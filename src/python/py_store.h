@@ -32,7 +32,7 @@ extern PyMethodDef py_store_functions[]; /* of the module */
 bool py_store_enter(py_store *s);
 void py_store_leave(py_store *s);
 
-/* What the library's error says when an updater has raised an exception. */
+/* The text of the library's error when an updater has raised an exception. */
 #define PY_STORE_RAISED "the updater raised an exception"
 
 /* The result of a call whose code is rc: None, or NULL with the exception that an updater raised,

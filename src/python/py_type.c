@@ -237,28 +237,34 @@ static PyObject *rename_key(PyObject *self, PyObject *const *args, Py_ssize_t n)
 
 /* ---- Attributes ---- */
 
+/* The store, or NULL and an error after close(). */
+static kv *store_of(PyObject *self)
+{
+    kv *store = ((py_store *)self)->kv;
+    if (!store)
+        py_fail(KV_E_USAGE, "", "this store is closed");
+    return store;
+}
+
 static PyObject *get_type(PyObject *self, void *closure)
 {
     (void)closure;
-    py_store *s = (py_store *)self;
-    return s->kv ? PyUnicode_FromString(kv_type(s->kv))
-                 : py_fail(KV_E_USAGE, "", "this store is closed");
+    kv *store = store_of(self);
+    return store ? PyUnicode_FromString(kv_type(store)) : NULL;
 }
 
 static PyObject *get_rank(PyObject *self, void *closure)
 {
     (void)closure;
-    py_store *s = (py_store *)self;
-    return s->kv ? PyLong_FromLong(kv_rank(s->kv))
-                 : py_fail(KV_E_USAGE, "", "this store is closed");
+    kv *store = store_of(self);
+    return store ? PyLong_FromLong(kv_rank(store)) : NULL;
 }
 
 static PyObject *get_num_workers(PyObject *self, void *closure)
 {
     (void)closure;
-    py_store *s = (py_store *)self;
-    return s->kv ? PyLong_FromLong(kv_num_workers(s->kv))
-                 : py_fail(KV_E_USAGE, "", "this store is closed");
+    kv *store = store_of(self);
+    return store ? PyLong_FromLong(kv_num_workers(store)) : NULL;
 }
 
 static PyObject *get_closed(PyObject *self, void *closure)

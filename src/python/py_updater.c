@@ -38,7 +38,7 @@ static PyObject *lend(kv_array *a, bool read_only)
     return o;
 }
 
-/* What the updater keeps, the object or a view of its elements, stays valid. */
+/* Objects that the updater keeps, or views of their elements, stay valid. */
 static void take_back(PyObject *o)
 {
     py_array *a = (py_array *)o;

@@ -563,3 +563,12 @@ warns()
     run kvctl -c 'help rnak'
     assert_line --index 3 " hint: did you mean rank?"
 }
+
+# ---- programs ----
+
+@test "errors: a program of Python that is run as a script" {
+    printf 'import os\n' >a.py
+    run kvctl a.py
+    assert_failure 4
+    assert_line --partial 'kvctl launch --python'
+}

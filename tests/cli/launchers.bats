@@ -38,7 +38,14 @@ root()
     run kvctl launch -n 4 -s 2 -H hosts --env A=1 --env-worker B:2 --env-server C=3 --dry-run train.kv one
     assert_success
     local ssh="--host n1:4,n2:2 -x KVSTORE_SERVERS -x KVCTL_ENV_a_A" self=$build/kvctl
-    assert_output "KVSTORE_SERVERS=2 KVCTL_ENV_a_A=1 KVCTL_ENV_w_B=2 KVCTL_ENV_s_C=3 mpirun $(root)--bind-to none --mca plm rsh --mca plm_rsh_agent '$self launch-ssh ssh -x -o BatchMode=yes -o ConnectTimeout=11' --enable-recovery --map-by node $ssh -x KVCTL_ENV_w_B -n 4 $self launch-rank train.kv one : $ssh -x KVCTL_ENV_s_C -n 2 $self launch-rank serve"
+    assert_output "KVSTORE_SERVERS=2 KVCTL_ENV_a_A=1 KVCTL_ENV_w_B=2 KVCTL_ENV_s_C=3 mpirun $(root)--mca osc '^ucx' --bind-to none --mca plm '^slurm,tm,lsf,alps,pals' --mca plm_rsh_agent '$self launch-ssh ssh -x -o BatchMode=yes -o ConnectTimeout=11' --enable-recovery --map-by node $ssh -x KVCTL_ENV_w_B -n 4 $self launch-rank train.kv one : $ssh -x KVCTL_ENV_s_C -n 2 $self launch-rank serve"
+}
+
+@test "launchers: a host instead of a file of hosts gets a hint" {
+    : >train.kv
+    run kvctl launch -n 2 -H localhost --dry-run train.kv
+    assert_failure 5
+    assert_line --partial '-H takes a file with a host in each line'
 }
 
 @test "launchers: hosts without slots take turns; a port, and a folder to copy" {
@@ -58,9 +65,9 @@ root()
 @test "launchers: mpi takes hosts from a file, or from Open MPI" {
     prepare
     run kvctl launch --launcher mpi -n 2 --dry-run train.kv
-    assert_output "mpirun $(root)--bind-to none --enable-recovery -n 2 $build/kvctl launch-rank train.kv"
+    assert_output "mpirun $(root)--mca osc '^ucx' --bind-to none --enable-recovery -n 2 $build/kvctl launch-rank train.kv"
     run kvctl launch --launcher mpi -n 2 -H hosts --dry-run train.kv
-    assert_output "mpirun $(root)--bind-to none --enable-recovery --map-by node --host n1:1,n2:1 -n 2 $build/kvctl launch-rank train.kv"
+    assert_output "mpirun $(root)--mca osc '^ucx' --bind-to none --enable-recovery --map-by node --host n1:1,n2:1 -n 2 $build/kvctl launch-rank train.kv"
 }
 
 @test "launchers: variables of the store go to other hosts" {

@@ -338,8 +338,8 @@ END
     run sed -n '/^kv> pull 3/,$p' <(tac said | sed '/^kv> init 3/q' | tac)
     assert_line --index 1 "[[2. 2. 2.]"
     assert_line --index 4 --partial 'error[key]: this store holds integer keys, "mean" is a text key'
-    assert_line --index 8 --partial 'error[usage]: there is no command `nothing`'
-    assert_line --index 17 "update on key: (3"
+    assert_line --index 9 --partial 'error[usage]: there is no command `nothing`'
+    assert_line --index 18 "update on key: (3"
     assert_equal "$(grep -c 'error\[' <<<"$output")" 2
 }
 

@@ -116,7 +116,7 @@ END
     done <<'END'
 save s.kvs|3|error[value]: the store holds no keys
 init 3 1; commit --disk; save w.kvs|2|"w.kvs" is the file of -s
-init 4 1; save -|2|a store stands in a file, not in stdout
+init 4 1; save -|2|a store stands in a file, not in a stream
 init 4 1; save no/s.kvs|5|cannot write "no/s.kvs"
 create --name b; commit --disk|3|"w.kvs" keeps the store kv, and b is in use
 END
@@ -160,15 +160,15 @@ assert 1 == 2'
 @test "save: no change of several processes that commit is lost" {
     local p
     kvctl -s w.kvs -c 'init 3 1; set-updater { stored += input }'
-    for p in 1 2 3 4; do
-        (for _ in {1..4}; do
+    for p in {1..8}; do
+        (for _ in {1..8}; do
             kvctl -s w.kvs -c 'repeat 3 { push 3 1; commit --disk }' || touch failed
         done) 3>&- &
     done
     wait
     assert [ ! -e failed ]
     run kvctl -s w.kvs -c 'pull 3'
-    assert_output 49.0
+    assert_output 193.0
 }
 
 @test "save: kill -9 at any moment leaves the old file or the new one" {

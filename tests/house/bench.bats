@@ -50,6 +50,22 @@ load ../cli/help
     assert_line --regexp '^time grows with keys to the power of [0-9.]+, that of the loop with [0-9.]+: (faster than )?linear$'
 }
 
+@test "bench-growth: a row for each job, and curves" {
+    [ -e "$build/kvstore_mpi.so" ] && command -v mpirun >/dev/null || skip "built without MPI"
+    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ *readline=.*//' "$build/flags")" \
+        "$build/growth_mpi"
+    BUILD=$build run "$top/tests/bench/growth" --quick "$PWD/growth"
+    assert_success
+    run cut -d, -f1-5 growth/growth.csv
+    for row in mpi,4,0,0,163840 ranks,4,0,10,163840 workers,4,2,10,163840 keys,8,0,1000,64000 bytes,1,1,1,4194304; do
+        assert_line "$row"
+    done
+    # every field of a row is there: the last is the load
+    awk -F, 'NR > 1 && !(NF == 16 && $7 >= $8 && $8 > 0 && $9 > $10 && $10 > 0 && $13 >= 1 && $16 != "") { exit 1 }' growth/growth.csv ||
+        fail "$(cat growth/growth.csv)"
+    [ "$(find growth -name '*.svg' | wc -l)" = 8 ] || ! command -v gnuplot
+}
+
 @test "bench-small: calls of many keys and of one, whose sums are what they should be" {
     make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ *readline=.*//' "$build/flags")" \
         "$build/bench_small"

@@ -27,6 +27,9 @@ in_examples()
     run sh aggregate.sh
     assert_success
     assert_output "$(cat aggregate.out)"
+    run kvctl aggregate.kv
+    assert_failure 1
+    assert_output --partial 'which files?'
 }
 
 @test "examples: check.sh agrees with NIST, and fails readably with a mistyped measurement" {

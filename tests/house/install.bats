@@ -42,10 +42,24 @@ END
 )"
 }
 
-@test "install: kvctl finds its library in ../lib" {
-    run "$STAGE/opt/kv/bin/kvctl" -c 'print 1 + 1'
+@test "install: kvctl holds its library, and finds plugins in ../lib" {
+    cp -r "$STAGE/opt/kv" there
+    rm there/lib/libkvstore.*
+    run there/bin/kvctl -c 'print 1 + 1'
     assert_success
     assert_output 2
+    run there/bin/kvctl -V
+    [ ! -e "$build/kvstore_mpi.so" ] || assert_line --regexp '^types: .* dist_sync .*not available'
+}
+
+# Each library that the linker maps and each table that it fills in makes every start longer.
+@test "install: kvctl starts with the libraries of C and of JSON alone" {
+    for name in csv z xxhash zstd; do
+        [ -e "$(cc -print-file-name=lib$name.a)" ] || skip "no lib$name.a"
+    done
+    readelf -d "$build/kvctl" >dynamic
+    run grep -E '(NEEDED).*lib(kvstore|csv|z|xxhash|zstd|crypto|readline)\.|RUNPATH' dynamic
+    assert_output ""
 }
 
 @test "install: man kv_push shows kvstore(3), and so does every function" {

@@ -135,7 +135,7 @@ left_behind()
     done
     while read -r host; do
         for pid in $(ip netns pids "$host"); do
-            tr '\000' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep 'kvctl \|mpirun\|orted'
+            tr '\000' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep 'kvctl \|mpirun\|orted\|prte'
         done
     done <"$work/spaces"
     return 0
@@ -169,6 +169,12 @@ END
     assert_nothing_left
 }
 
+# Open MPI 5 without ULFM ends the ranks whose link to a lost one closes, before they can say why.
+ends_peers()
+{
+    [[ $(mpirun --version) =~ \(Open\ MPI\)\ [5-9] ]]
+}
+
 job_killed()
 {
     cat >killed.kv <<'END'
@@ -184,6 +190,7 @@ END
     assert_failure 6
     assert_line --regexp '^kvctl: rank 1 \(worker\) on n[12] was killed by signal 9$'
     for rank in 0 2 3; do
+        ! ends_peers || break
         assert_line --regexp "^\[$rank\] .*error\[peer\]: rank 1 \(worker\) on n[12] was killed by signal 9$"
     done
     refute_line --regexp '^\[s[01]\] kvctl: ' # servers have nothing to add

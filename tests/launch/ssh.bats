@@ -93,13 +93,14 @@ link_n2_back()
 {
     link_n2 up
     for _ in {1..300}; do
-        pgrep --ns "$(cat "$work/n2.pid")" --nslist net '^(orted|kvctl)$' >/dev/null || break
+        pgrep --ns "$(cat "$work/n2.pid")" --nslist net '^(orted|prted|kvctl)$' >/dev/null || break
         sleep 0.1
     done
 }
 
 # What lay on the host stays there until the next job.
 @test "ssh: a host that dies" {
+    ! ends_peers || skip "Open MPI 5 ends the ranks of the other host, too"
     more=()
     lose_host kill_n2
     assert_failure 6
@@ -111,6 +112,7 @@ link_n2_back()
 }
 
 @test "ssh: a job begins again when a host has died" {
+    ! ends_peers || skip "Open MPI 5 ends the ranks of the other host, too"
     more=(--checkpoint c.kvs --checkpoint-every 10 --max-restarts 1)
     lose_host kill_n2
     assert_success

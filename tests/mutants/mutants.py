@@ -26,7 +26,7 @@ SWAPS = {
     "++": ["--"], "--": ["++"],
 }
 UNARY_TOO = {"+", "-", "*", "&"}
-DEFENCE = {"kv_assert", "ALWAYS", "NEVER", "__builtin_prefetch"}
+DEFENCE = {"kv_assert", "ALWAYS", "NEVER", "__builtin_prefetch", "prefetch", "prefetch_write"}
 NO_STATEMENT = re.compile(r"(return|case|default|else|if|for|while|switch|do|goto|typedef|static|const|"
                           r"struct|enum|union|unsigned|extern|_Thread_local|_Alignas)\b")
 DECLARATION = re.compile(r"[A-Za-z_]\w*\s+\**\s*[A-Za-z_]\w*\s*(=|;|\[|,)|[A-Za-z_]\w*\s*\(\*")

@@ -1,4 +1,5 @@
-/* Folders with files of a few bytes, for the tests of the readers of checkpoints. */
+/* For the tests of the readers of checkpoints: folders with files of a few bytes, and all arrays of
+ * a checkpoint. */
 #ifndef UNIT_TEST_CHECKPOINT_H
 #define UNIT_TEST_CHECKPOINT_H
 
@@ -126,6 +127,19 @@ static inline checkpoint *folder_findings(const char *path, const char *want)
     CHECK_TEXT(buf_text(&got), want);
     buf_release(&got);
     return c;
+}
+
+/* All tensors of a checkpoint, into checkpoint_count(c) places. After a failure there are none. */
+static inline int load_all(kv_array **arrays, const checkpoint *c, kv_err *e)
+{
+    for (int64_t i = 0; i < checkpoint_count(c); i++) {
+        int code = checkpoint_load(&arrays[i], c, i, e);
+        while (code && i-- > 0)
+            kv_array_unref(arrays[i]);
+        if (code)
+            return code;
+    }
+    return KV_OK;
 }
 
 #endif

@@ -727,7 +727,7 @@ static int64_t open_with_fault(const char *path, int mode, int64_t n, int64_t te
     int fd = free_fd();
     mem_fail_at(n);
     int code = checkpoint_open(&c, path, &o, &e);
-    if (!code && (code = checkpoint_load_all(arrays, c, &e)) == KV_OK) {
+    if (!code && (code = load_all(arrays, c, &e)) == KV_OK) {
         for (int64_t i = 0; i < checkpoint_count(c); i++)
             kv_array_unref(arrays[i]);
         CHECK_INT(checkpoint_count(c), tensors);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/mem.h"
 #include "base/num.h"
 #include "lang/parse.h"
 #include "test.h"
@@ -271,6 +272,25 @@ static inline void lang_check_error(const lang_error *want, lang_parse parse)
         CHECK_TEXT(ok ? buf_text(&t.out) : "another error", want->message);
     }
     lang_end(&t);
+}
+
+/* Lets each allocation fail in turn, until the text is parsed, which takes more than `least`. */
+static inline void lang_no_memory(const char *text, lang_parse parse, int64_t least)
+{
+    bool ok = false;
+    int64_t n = 0;
+    while (!ok) {
+        lang_text t;
+        lang_begin(&t, text);
+        mem_fail_at(++n);
+        ok = parse(&t);
+        mem_fail_at(0);
+        if (!ok && t.e.code != KV_E_MEMORY)
+            printf("# allocation %lld: %d:%d: %s\n", (long long)n, t.e.line, t.e.col, t.e.text);
+        CHECK_INT(t.e.code, ok ? KV_OK : KV_E_MEMORY);
+        lang_end(&t);
+    }
+    CHECK(n > least);
 }
 
 #define LANG_TREES(table, parse)                                                                   \

@@ -769,19 +769,7 @@ TEST(parse_no_memory)
     static const char text[] =
         "f(a + 1, k=[i*2 for i in 0..3 by 2], b[1:, ...], f\"a{x:.3f}\\n\", "
         "@\"m\"#w, (1, 'a long text that is longer than the room for words'))";
-    for (int64_t n = 1;; n++) {
-        lang_text t;
-        lang_begin(&t, text);
-        mem_fail_at(n);
-        ast *node = parse_expr(&t.p, false);
-        mem_fail_at(0);
-        CHECK(node || t.e.code == KV_E_MEMORY);
-        lang_end(&t);
-        if (node) {
-            CHECK(n > 10);
-            break;
-        }
-    }
+    lang_no_memory(text, expression, 10);
 }
 
 /* ---- A whole text ---- */

@@ -236,17 +236,5 @@ TEST(parse_key_places)
 
 TEST(parse_key_no_memory)
 {
-    for (int64_t n = 1;; n++) {
-        lang_text t;
-        lang_begin(&t, "[w, $k[0], (1 + 2), 'x', 0..3, layer{0..3}, f\"{a}\"]");
-        mem_fail_at(n);
-        ast *node = parse_keys(&t.p);
-        mem_fail_at(0);
-        CHECK(node || t.e.code == KV_E_MEMORY);
-        lang_end(&t);
-        if (node) {
-            CHECK(n > 5);
-            break;
-        }
-    }
+    lang_no_memory("[w, $k[0], (1 + 2), 'x', 0..3, layer{0..3}, f\"{a}\"]", keys, 5);
 }

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "test_checkpoint.h"
 #include "test_io.h"
 
 #define NAME "x.safetensors"
@@ -94,7 +95,7 @@ TEST(safetensors_bytes)
     checkpoint *s = opened(sample);
     kv_array *back[2];
     CHECK_INT(checkpoint_count(s), 2);
-    CHECK_OK(checkpoint_load_all(back, s, &e));
+    CHECK_OK(load_all(back, s, &e));
     CHECK(io_same(back[0], on));
     CHECK(io_same(back[1], w));
     CHECK_INT(checkpoint_at(s, 1)->offset, 8 + 152);
@@ -155,7 +156,7 @@ TEST(safetensors_round)
     checkpoint *s = opened(m);
     kv_err e = {0};
     CHECK_INT(checkpoint_count(s), N);
-    CHECK_OK(checkpoint_load_all(back, s, &e));
+    CHECK_OK(load_all(back, s, &e));
     for (int i = 0; i < N; i++) {
         const tensor_info *t = checkpoint_at(s, i);
         CHECK_TEXT(t->name, items[i].name);
@@ -577,7 +578,7 @@ TEST(safetensors_unusual)
         kv_array *a[4];
         image m = made(headers[i], strlen(headers[i]), ndata[i]);
         checkpoint *s = opened(m);
-        CHECK_OK(checkpoint_load_all(a, s, &e));
+        CHECK_OK(load_all(a, s, &e));
         for (int64_t j = 0; j < checkpoint_count(s); j++)
             kv_array_unref(a[j]);
         if (i == 8)
@@ -626,7 +627,7 @@ TEST(safetensors_bools)
     checkpoint *s = opened(m);
     CHECK_ERR(checkpoint_load_name(a, s, "on", &e), KV_E_FORMAT,
               NAME ": tensor \"on\": element 1 is no bool, its byte is 2");
-    CHECK_ERR(checkpoint_load_all(a, s, &e), KV_E_FORMAT,
+    CHECK_ERR(load_all(a, s, &e), KV_E_FORMAT,
               NAME ": tensor \"on\": element 1 is no bool, its byte is 2");
     CHECK(!a[0] && !a[1]);
     checkpoint_close(s);

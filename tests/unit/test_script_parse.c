@@ -314,6 +314,8 @@ TEST(script_parse_control)
     LANG_TREES(cases, script);
 }
 
+#define BLOCK "a block is { … }, or lines indented below a `:`" /* a hint */
+
 TEST(script_parse_errors)
 {
     static const lang_error cases[] = {
@@ -382,14 +384,14 @@ TEST(script_parse_errors)
         {"set-updater {", KV_E_SYNTAX, "1:13-14", "the `{` that opens here is not closed", NULL},
         {"!", KV_E_SYNTAX, "1:2-3", "the text ends where a shell command is needed", NULL},
         /* control */
-        {"if a", KV_E_SYNTAX, "1:5-6", "the text ends where `{` is needed", NULL},
-        {"if a\n{ }", KV_E_SYNTAX, "1:5-6", "the statement ends where `{` is needed", NULL},
+        {"if a", KV_E_SYNTAX, "1:5-6", "the text ends where `{` is needed", BLOCK},
+        {"if a\n{ }", KV_E_SYNTAX, "1:5-6", "the statement ends where `{` is needed", BLOCK},
         {"if { }", KV_E_SYNTAX, "1:4-5", "`{` stands where a value is needed", NULL},
         {"if a {\n b = (1\n", KV_E_SYNTAX, "2:6-7", "the `(` that opens here is not closed", NULL},
         {"if a {\n type\n", KV_E_SYNTAX, "1:6-7", "the `{` that opens here is not closed", NULL},
         {"if a { type } rank", KV_E_SYNTAX, "1:15-19",
          "`rank` stands where the end of the statement is needed", NULL},
-        {"if a { } else b { }", KV_E_SYNTAX, "1:15-16", "`b` stands where `{` is needed", NULL},
+        {"if a { } else b { }", KV_E_SYNTAX, "1:15-16", "`b` stands where `{` is needed", BLOCK},
         {"for 3 in a { }", KV_E_SYNTAX, "1:5-6",
          "`3` stands where the name of a variable is needed", NULL},
         {"for i of a { }", KV_E_SYNTAX, "1:7-9", "`of` stands where `in` is needed", NULL},
@@ -400,7 +402,7 @@ TEST(script_parse_errors)
         {"def f(a", KV_E_SYNTAX, "1:6-7", "the `(` that opens here is not closed", NULL},
         {"def f(3) { }", KV_E_SYNTAX, "1:7-8",
          "`3` stands where the name of a parameter or `)` is needed", NULL},
-        {"def f(a) a", KV_E_SYNTAX, "1:10-11", "`a` stands where `{` is needed", NULL},
+        {"def f(a) a", KV_E_SYNTAX, "1:10-11", "`a` stands where `{` is needed", BLOCK},
         {"def if(a) = a", KV_E_SYNTAX, "1:5-7", "`if` is a word of the language", NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -593,20 +595,5 @@ TEST(script_parse_no_memory)
         "for i in 0..3 { repeat 2 break }\n def f(a, b) { return a }\nset-updater s --lr_x 3\n"
         "set-updater { if a { state m } else { print m }; stored += input }\n?push\na-b\n[i for i "
         "in a]";
-    for (int64_t n = 1;; n++) {
-        lang_text t;
-        lang_begin(&t, text);
-        mem_fail_at(n);
-        language_init();
-        const ast *body = statement_parse_all(&t.p);
-        mem_fail_at(0);
-        if (!body && t.e.code != KV_E_MEMORY)
-            printf("# allocation %lld: %d:%d: %s\n", (long long)n, t.e.line, t.e.col, t.e.text);
-        CHECK(body ? t.e.code == KV_OK : t.e.code == KV_E_MEMORY);
-        lang_end(&t);
-        if (body) {
-            CHECK(n > 10);
-            break;
-        }
-    }
+    lang_no_memory(text, script, 10);
 }

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "checkpoint/safetensors.h"
 #include "store_help.h"
+#include "test_checkpoint.h"
 
 enum { STEPS = 20 };
 
@@ -591,7 +592,7 @@ static void change(const char *name, const char *other)
     file_out out;
     save("nadam", KV_FLOAT32, NULL, 0);
     CHECK_OK(checkpoint_open(&f, path, NULL, &e));
-    CHECK_OK(checkpoint_load_all(arrays, f, &e));
+    CHECK_OK(load_all(arrays, f, &e));
     for (int64_t i = 0; i < checkpoint_count(f); i++)
         items[i] = (safetensors_item){checkpoint_at(f, i)->name, arrays[i]};
     for (int64_t i = 0; i < checkpoint_metadata_count(f); i++) {

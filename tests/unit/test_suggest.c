@@ -38,6 +38,7 @@ TEST(suggest_abbreviations)
         {"learning", "did you mean learning_rate?"},
         {"f8", "did you mean F8_E4M3, F8_E5M2 or U8?"},
         {"wd", "did you mean weight-decay?"},
+        {"decay", "did you mean weight-decay?"},
         {"weight_", ""},
         {"w", ""},
         {"lrs", "did you mean lars?"},

@@ -1,5 +1,5 @@
 /* Conversions: what every key becomes, and what cannot be said in the new type. */
-#include "tensors/convert.h"
+#include "tensors/conversion.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -44,14 +44,14 @@ static buf second_file(void)
 typedef struct given {
     buf files[2];
     checkpoint *inputs[2];
-    convert_key keys[8];
-    convert c;
+    conversion_key keys[8];
+    conversion c;
 } given;
 
 static void add(given *g, int input, const char *name, const char *to, tensor_type type)
 {
     int64_t at = checkpoint_find(g->inputs[input], name);
-    g->keys[g->c.nkeys++] = (convert_key){input, at, to, type};
+    g->keys[g->c.nkeys++] = (conversion_key){input, at, to, type};
 }
 
 static void begin(given *g)
@@ -60,7 +60,7 @@ static void begin(given *g)
     *g = (given){.files = {first_file(), second_file()}};
     g->inputs[0] = tensor_open(&g->files[0], "a.safetensors");
     g->inputs[1] = tensor_open(&g->files[1], "b.safetensors");
-    g->c = (convert){.inputs = g->inputs, .ninputs = 2, .keys = g->keys};
+    g->c = (conversion){.inputs = g->inputs, .ninputs = 2, .keys = g->keys};
 }
 
 static void end(given *g)
@@ -76,8 +76,8 @@ static checkpoint *converted(const given *g)
 {
     kv_err e = {0};
     checkpoint *c;
-    CHECK_OK(convert_check(&g->c, &e));
-    CHECK_OK(convert_run(&g->c, OUT, NULL, &e));
+    CHECK_OK(conversion_check(&g->c, &e));
+    CHECK_OK(conversion_run(&g->c, OUT, NULL, &e));
     CHECK_OK(checkpoint_open(&c, OUT, NULL, &e));
     return c;
 }
@@ -152,19 +152,19 @@ TEST(tensor_convert_refuses)
     begin(&g);
     add(&g, 0, "on", "on", TENSOR_BOOL);
     add(&g, 1, "on", "on", TENSOR_BOOL);
-    CHECK_ERR(convert_check(&g.c, &e), KV_E_KEY,
+    CHECK_ERR(conversion_check(&g.c, &e), KV_E_KEY,
               "\"on\" stands in a.safetensors and in b.safetensors");
     g.c.nkeys = 0;
     add(&g, 0, "one", "w", TENSOR_F32);
     add(&g, 1, "nans", "w", TENSOR_F32);
-    CHECK_ERR(convert_check(&g.c, &e), KV_E_KEY, "\"one\" and \"nans\" would both become \"w\"");
+    CHECK_ERR(conversion_check(&g.c, &e), KV_E_KEY, "\"one\" and \"nans\" would both become \"w\"");
     g.c.nkeys = 0;
     add(&g, 1, "pairs", "w", TENSOR_F32);
-    CHECK_ERR(convert_check(&g.c, &e), KV_E_DTYPE,
+    CHECK_ERR(conversion_check(&g.c, &e), KV_E_DTYPE,
               "b.safetensors: \"pairs\" is C64, which cannot become F32");
     g.c.nkeys = 0;
     add(&g, 0, "one", "w", TENSOR_C64);
-    CHECK_ERR(convert_check(&g.c, &e), KV_E_DTYPE,
+    CHECK_ERR(conversion_check(&g.c, &e), KV_E_DTYPE,
               "a.safetensors: \"one\" is F32, which cannot become C64");
     static const struct {
         int input;
@@ -182,8 +182,8 @@ TEST(tensor_convert_refuses)
     for (size_t i = 0; i < sizeof misfits / sizeof *misfits; i++) {
         g.c.nkeys = 0;
         add(&g, misfits[i].input, misfits[i].name, misfits[i].name, misfits[i].to);
-        CHECK_OK(convert_check(&g.c, &e));
-        CHECK_ERR(convert_run(&g.c, OUT, NULL, &e), KV_E_VALUE, misfits[i].text);
+        CHECK_OK(conversion_check(&g.c, &e));
+        CHECK_ERR(conversion_run(&g.c, OUT, NULL, &e), KV_E_VALUE, misfits[i].text);
         CHECK(access(OUT, F_OK) != 0);
     }
     end(&g);
@@ -207,7 +207,7 @@ TEST(tensor_convert_metadata)
         checkpoint_text *texts;
         int64_t n;
         buf got = {0};
-        CHECK_OK(convert_metadata(&texts, &n, inputs, 2, i >= 2, set, i % 2 ? 3 : 0, &e));
+        CHECK_OK(conversion_metadata(&texts, &n, inputs, 2, i >= 2, set, i % 2 ? 3 : 0, &e));
         for (int64_t k = 0; k < n; k++)
             buf_printf(&got, "%s=%s ", texts[k].name, texts[k].text);
         CHECK_TEXT(buf_text(&got), wanted[i]);
@@ -235,8 +235,8 @@ TEST(tensor_convert_without_memory)
     for (n = 1; made >= n && n < 500; n++) {
         checkpoint *c;
         mem_fail_at(n);
-        if (!(code = convert_check(&g.c, &e)))
-            code = convert_run(&g.c, OUT, NULL, &e);
+        if (!(code = conversion_check(&g.c, &e)))
+            code = conversion_run(&g.c, OUT, NULL, &e);
         made = mem_fail_at(0) + 1;
         failures += code != KV_OK;
         if (code)

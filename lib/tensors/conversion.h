@@ -6,23 +6,23 @@
  * and what is out of range into an integer, nan into F6 and F4, all but 0 and 1 into BOOL. A float
  * that is too large for a float becomes what tensor_codec.h says.
  */
-#ifndef TENSORS_CONVERT_H
-#define TENSORS_CONVERT_H
+#ifndef TENSORS_CONVERSION_H
+#define TENSORS_CONVERSION_H
 
 #include "checkpoint/checkpoint_write.h"
 
 /* A key of the output. */
-typedef struct convert_key {
+typedef struct conversion_key {
     int input;        /* where it comes from */
     int64_t at;       /* its number there */
     const char *name; /* it gets */
     tensor_type type;
-} convert_key;
+} conversion_key;
 
-typedef struct convert {
+typedef struct conversion {
     checkpoint *const *inputs;
     int ninputs;
-    const convert_key *keys; /* in the order of the output; those of one input stand together */
+    const conversion_key *keys; /* in the order of the output; those of one input stand together */
     int64_t nkeys;
     const checkpoint_text *metadata;
     int64_t nmetadata;
@@ -30,21 +30,22 @@ typedef struct convert {
      * have been handled, of how many. */
     void (*progress)(void *arg, int64_t done, int64_t all);
     void *progress_arg;
-} convert;
+} conversion;
 
 /* Errors: key (two keys have one name; both are named, with where they come from); dtype (quantised
  * and C64 data are only copied); memory. */
-int convert_check(const convert *c, kv_err *e);
+int conversion_check(const conversion *c, kv_err *e);
 
 /* Writes keys that were checked to path: see checkpoint_out_open, also for o. One of the inputs may
  * stand there. Errors: those of checkpoint_out_open and of walk_run; value (a number that does not
  * fit, with its key and place). After an error path is as it was. */
-int convert_run(const convert *c, const char *path, const checkpoint_out_options *o, kv_err *e);
+int conversion_run(const conversion *c, const char *path, const checkpoint_out_options *o,
+                   kv_err *e);
 
 /* The texts of an output: those of the inputs, unless drop, of one name the first; then those of
  * set, each in the place of one of its name. The caller releases *out with mem_free; the texts are
  * those of the inputs and of set. */
-int convert_metadata(checkpoint_text **out, int64_t *n, checkpoint *const *inputs, int ninputs,
+int conversion_metadata(checkpoint_text **out, int64_t *n, checkpoint *const *inputs, int ninputs,
                      bool drop, const checkpoint_text *set, int64_t nset, kv_err *e);
 
 #endif

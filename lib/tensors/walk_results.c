@@ -1,5 +1,5 @@
 /* Results of pieces that wait for the others of their tensor. */
-#include "tensors/gather.h"
+#include "tensors/walk_results.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -12,19 +12,19 @@ typedef struct waiting {
     int64_t missing;
 } waiting;
 
-struct gather {
+struct walk_results {
     pthread_mutex_t lock; /* for tensors */
     waiting *tensors;
     int64_t ntensors;
     size_t result_bytes;
-    gather_fn *combine;
+    walk_results_fn *combine;
     void *arg;
 };
 
-int gather_new(gather **out, int64_t ntensors, size_t result_bytes, gather_fn *combine, void *arg,
-               kv_err *e)
+int walk_results_new(walk_results **out, int64_t ntensors, size_t result_bytes,
+                     walk_results_fn *combine, void *arg, kv_err *e)
 {
-    gather *g = mem_zalloc(1, sizeof *g, e);
+    walk_results *g = mem_zalloc(1, sizeof *g, e);
     if (!g || !(g->tensors = mem_zalloc(ntensors, sizeof *g->tensors, e))) {
         mem_free(g);
         return KV_E_MEMORY;
@@ -38,7 +38,7 @@ int gather_new(gather **out, int64_t ntensors, size_t result_bytes, gather_fn *c
     return KV_OK;
 }
 
-void gather_free(gather *g)
+void walk_results_free(walk_results *g)
 {
     if (!g)
         return;
@@ -50,8 +50,8 @@ void gather_free(gather *g)
 }
 
 /* Keeps a result; *all becomes the results of the tensor when this was the last one. */
-static int keep(gather *g, const walk_piece *p, int64_t pieces, const void *result, char **all,
-                kv_err *e)
+static int keep(walk_results *g, const walk_piece *p, int64_t pieces, const void *result,
+                char **all, kv_err *e)
 {
     waiting *w = &g->tensors[p->tensor];
     if (!w->results) {
@@ -69,7 +69,8 @@ static int keep(gather *g, const walk_piece *p, int64_t pieces, const void *resu
     return KV_OK;
 }
 
-int gather_put(gather *g, const walk_piece *p, int64_t elements, const void *result, kv_err *e)
+int walk_results_put(walk_results *g, const walk_piece *p, int64_t elements, const void *result,
+                     kv_err *e)
 {
     int64_t pieces = walk_pieces(elements);
     char *all = NULL;

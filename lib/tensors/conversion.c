@@ -1,6 +1,6 @@
-/* See convert.h. Keys are walked input by input, so that files are read from begin to end; several
- * small inputs share a walk, which keeps all threads busy. */
-#include "tensors/convert.h"
+/* See conversion.h. Keys are walked input by input, so that files are read from begin to end;
+ * several small inputs share a walk, which keeps all threads busy. */
+#include "tensors/conversion.h"
 
 #include <string.h>
 
@@ -19,7 +19,7 @@
 #define WALK_BYTES ((int64_t)256 << 20)
 
 typedef struct run {
-    const convert *c;
+    const conversion *c;
     checkpoint_out *out;
     int64_t first;     /* the key that is the first of the walk */
     char *memory;      /* of all workers */
@@ -27,12 +27,12 @@ typedef struct run {
     int64_t done, all; /* bytes before the walk, and of everything */
 } run;
 
-static const tensor_info *info_of(const convert *c, int64_t i)
+static const tensor_info *info_of(const conversion *c, int64_t i)
 {
     return checkpoint_at(c->inputs[c->keys[i].input], c->keys[i].at);
 }
 
-static const char *file_of(const convert *c, int64_t i)
+static const char *file_of(const conversion *c, int64_t i)
 {
     return checkpoint_name(c->inputs[c->keys[i].input]);
 }
@@ -42,7 +42,7 @@ static const char *file_of(const convert *c, int64_t i)
 /* Names in messages: the first bytes. */
 #define SHOWN_BYTES 80
 
-static int check_type(const convert *c, int64_t i, kv_err *e)
+static int check_type(const conversion *c, int64_t i, kv_err *e)
 {
     const tensor_info *t = info_of(c, i);
     tensor_type to = c->keys[i].type;
@@ -55,7 +55,7 @@ static int check_type(const convert *c, int64_t i, kv_err *e)
 }
 
 /* Keys i and j get one name, i first. */
-static int refuse_pair(const convert *c, int64_t i, int64_t j, kv_err *e)
+static int refuse_pair(const conversion *c, int64_t i, int64_t j, kv_err *e)
 {
     const char *a = info_of(c, i)->name, *b = info_of(c, j)->name, *name = c->keys[i].name;
     if (strcmp(a, b) != 0) {
@@ -70,7 +70,7 @@ static int refuse_pair(const convert *c, int64_t i, int64_t j, kv_err *e)
     return kv_err_hint(e, "--exclude leaves a name out of all of them");
 }
 
-int convert_check(const convert *c, kv_err *e)
+int conversion_check(const conversion *c, kv_err *e)
 {
     map names = {0};
     int code = map_reserve(&names, c->nkeys, e);
@@ -86,7 +86,7 @@ int convert_check(const convert *c, kv_err *e)
 }
 
 /* Element i of the piece does not fit. */
-static int refuse_number(const convert *c, int64_t key, const walk_piece *p, const void *data,
+static int refuse_number(const conversion *c, int64_t key, const walk_piece *p, const void *data,
                          int64_t i, kv_err *e)
 {
     buf place = {0}, number = {0};
@@ -138,7 +138,7 @@ static void tell(void *arg, int64_t done, int64_t all)
 /* Walks the keys from r->first on, as many as one walk takes, and sets it behind them. */
 static int walk_some(run *r, kv_err *e)
 {
-    const convert *c = r->c;
+    const conversion *c = r->c;
     int64_t cap = c->nkeys - r->first < WALK_KEYS ? c->nkeys - r->first : WALK_KEYS, bytes = 0;
     int base = c->keys[r->first].input, ninputs = 1;
     walk_tensor *tensors = mem_alloc(cap, sizeof *tensors, e);
@@ -146,7 +146,7 @@ static int walk_some(run *r, kv_err *e)
         return KV_E_MEMORY;
     int64_t n = 0;
     for (; n < cap; n++) {
-        const convert_key *k = &c->keys[r->first + n];
+        const conversion_key *k = &c->keys[r->first + n];
         int input = k->input - base;
         if (input >= WALK_INPUTS || (input >= ninputs && bytes >= WALK_BYTES))
             break;
@@ -185,7 +185,7 @@ static int make_room(run *r, kv_err *e)
 
 static int open_out(run *r, const char *path, const checkpoint_out_options *o, kv_err *e)
 {
-    const convert *c = r->c;
+    const conversion *c = r->c;
     checkpoint_entry *entries = mem_alloc(c->nkeys, sizeof *entries, e);
     if (!entries)
         return KV_E_MEMORY;
@@ -199,7 +199,8 @@ static int open_out(run *r, const char *path, const checkpoint_out_options *o, k
     return code;
 }
 
-int convert_run(const convert *c, const char *path, const checkpoint_out_options *o, kv_err *e)
+int conversion_run(const conversion *c, const char *path, const checkpoint_out_options *o,
+                   kv_err *e)
 {
     run r = {.c = c};
     int code = make_room(&r, e);
@@ -230,7 +231,7 @@ static int put_text(checkpoint_text *texts, int64_t *n, map *names, const checkp
     return map_put(names, key, (*n)++, e);
 }
 
-int convert_metadata(checkpoint_text **out, int64_t *n, checkpoint *const *inputs, int ninputs,
+int conversion_metadata(checkpoint_text **out, int64_t *n, checkpoint *const *inputs, int ninputs,
                      bool drop, const checkpoint_text *set, int64_t nset, kv_err *e)
 {
     map names = {0};

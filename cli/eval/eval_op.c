@@ -1,5 +1,5 @@
 /* Trees of one operation, which vm/expr.h computes. */
-#include "eval/apply.h"
+#include "eval/eval_op.h"
 
 #include "base/mem.h"
 #include "vm/expr.h"
@@ -27,19 +27,20 @@ static int apply(kv_array **out, ast_kind kind, ast_op op, const char *name,
     return rc;
 }
 
-int apply_binary(kv_array **out, ast_op op, kv_array *a, kv_array *b, kv_err *e)
+int eval_op_binary(kv_array **out, ast_op op, kv_array *a, kv_array *b, kv_err *e)
 {
     const expr_leaf leaves[] = {{.array = a}, {.array = b}};
     return apply(out, AST_BINARY, op, NULL, leaves, 2, e);
 }
 
-int apply_number(kv_array **out, ast_op op, kv_array *a, host number, kv_err *e)
+int eval_op_number(kv_array **out, ast_op op, kv_array *a, host number, kv_err *e)
 {
     const expr_leaf leaves[] = {{.array = a}, {.number = number}};
     return apply(out, AST_BINARY, op, NULL, leaves, 2, e);
 }
 
-int apply_call(kv_array **out, const char *function, kv_array *a, const int64_t *bounds, kv_err *e)
+int eval_op_call(kv_array **out, const char *function, kv_array *a, const int64_t *bounds,
+                 kv_err *e)
 {
     expr_leaf leaves[3] = {{.array = a}};
     for (int i = 0; i < 2 && bounds; i++)

@@ -1,0 +1,239 @@
+/* See offer.h. */
+#include "complete/offer.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "lang/lex.h"
+#include "session/registry.h"
+#include "session/show.h"
+#include "syntax/file_kind.h"
+#include "syntax/function.h"
+
+/* ---- The place ---- */
+
+void complete_request_init(complete_request *r, session *s, const char *text, size_t n,
+                           line_words *out)
+{
+    *r = (complete_request){.s = s, .text = text, .out = out};
+    unit_cursor(&r->at, &r->nodes, text, n);
+    r->command = r->at.command;
+    r->typed = r->at.met ? text + r->at.word : text + n;
+}
+
+bool complete_at_file(const complete_request *r)
+{
+    const parse_cursor *at = &r->at;
+    arg_kind kind = r->command && !at->in_option ? r->command->args[at->argument].kind : ARG_END;
+    return kind == ARG_PATH || kind == ARG_PATHS || kind == ARG_MERGE ||
+           (at->first && (kind == ARG_FILE || kind == ARG_SOURCE));
+}
+
+/* ---- Words ---- */
+
+void offer_word(complete_request *r, const char *word)
+{
+    line_offer(r->out, word, r->typed);
+}
+
+void offer_all(complete_request *r, const char *const *words)
+{
+    for (; *words; words++)
+        offer_word(r, *words);
+}
+
+void offer_text(complete_request *r, const char *word)
+{
+    char quote = r->at.quote ? r->at.quote : '"';
+    buf quoted = {0};
+    buf_printf(&quoted, "%s%s%c", r->at.quote ? "" : "\"", word, quote);
+    if (strncmp(word, r->typed, strlen(r->typed)) == 0 && !buf_check(&quoted, NULL))
+        line_offer_instead(r->out, buf_text(&quoted));
+    buf_release(&quoted);
+}
+
+/* ---- Names of the session ---- */
+
+void offer_keys(complete_request *r)
+{
+    session *s = r->s;
+    kv *store = s->current >= 0 ? s->stores[s->current].store : NULL;
+    for (int64_t i = 0; store && i < kv_num_keys(store); i++) {
+        kv_info info;
+        buf word = {0};
+        if (kv_info_at(store, i, &info, NULL))
+            continue;
+        if (r->at.quote && info.key.name) {
+            show_quoted(&word, info.key.name, r->at.quote);
+            offer_text(r, buf_text(&word));
+            buf_release(&word);
+            continue;
+        }
+        show_key(&word, info.key);
+        const char *plain = info.key.name ? info.key.name : buf_text(&word);
+        if (!r->at.quote && strncmp(plain, r->typed, strlen(r->typed)) == 0)
+            line_offer_instead(r->out, buf_text(&word));
+        buf_release(&word);
+    }
+}
+
+void offer_variables(complete_request *r)
+{
+    for (int64_t i = 0; i < r->s->globals.n; i++)
+        offer_word(r, r->s->globals.items[i].name);
+}
+
+void offer_stores(complete_request *r)
+{
+    for (int64_t i = 0; i < r->s->nstores; i++)
+        offer_word(r, r->s->stores[i].name);
+}
+
+/* Returns true if name= is offered: the parameter is meant there, not a function of that name. */
+static bool is_parameter(const complete_request *r, const char *name)
+{
+    size_t n = strlen(name);
+    for (int64_t i = 0; i < r->out->n; i++)
+        if (strncmp(r->out->words[i], name, n) == 0 && r->out->words[i][n] == '=')
+            return true;
+    return false;
+}
+
+void offer_call(complete_request *r, const char *name)
+{
+    buf word = {0};
+    buf_printf(&word, "%s(", name);
+    if (!is_parameter(r, name))
+        offer_word(r, buf_text(&word));
+    buf_release(&word);
+}
+
+void offer_functions(complete_request *r)
+{
+    for (const function *f = registry.functions; f->name; f++)
+        offer_call(r, f->name);
+    for (int64_t i = 0; i < r->s->ndefs; i++)
+        offer_call(r, r->s->defs[i].name);
+}
+
+void offer_commands(complete_request *r)
+{
+    for (const command *c = registry.commands; c->name; c++)
+        offer_word(r, c->name);
+}
+
+/* ---- Words of the language ---- */
+
+void offer_dtypes(complete_request *r)
+{
+#define DTYPE_NAME(constant, number, name, bytes) offer_text(r, name);
+    KV_DTYPE_MAP(DTYPE_NAME)
+#undef DTYPE_NAME
+}
+
+void offer_formats(complete_request *r)
+{
+    for (int f = SHOW_NUMPY; f <= SHOW_JSON; f++)
+        offer_text(r, show_format_name((show_format)f));
+}
+
+void offer_codes(complete_request *r)
+{
+    for (int code = KV_OK + 1; code < KV_NCODES; code++)
+        offer_word(r, kv_code_name(code));
+}
+
+void offer_contexts(complete_request *r)
+{
+    char name[32];
+    int n = r->s->virtual_gpus < 8 ? r->s->virtual_gpus : 8;
+    offer_word(r, "cpu(0)");
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "gpu(%d)", i);
+        offer_word(r, name);
+    }
+    for (int64_t i = 0; i < r->s->globals.n; i++)
+        if (r->s->globals.items[i].v.kind == VALUE_CTX)
+            offer_word(r, r->s->globals.items[i].name);
+    r->out->joined = true;
+}
+
+void offer_operands(complete_request *r)
+{
+    static const char *const words[] = {"true", "false", "none", "not", "inf", "nan", "pi", NULL};
+    offer_variables(r);
+    offer_functions(r);
+    if (*r->typed) /* too much of what everybody knows */
+        offer_all(r, words);
+    for (int64_t i = 0; i < r->s->nstores && *r->typed; i++)
+        offer_word(r, r->s->stores[i].name);
+}
+
+/* ---- Files ---- */
+
+static bool is_plain_path(const char *path)
+{
+    while (*path && (lex_is_letter(*path) || lex_is_digit(*path) || strchr("./~+{}-", *path)))
+        path++;
+    return !*path;
+}
+
+/* Returns true if a file is of the wanted kind; a folder always is. */
+static bool is_wanted(const char *name, bool folder, wanted_files wanted)
+{
+    size_t n = strlen(name);
+    switch (wanted) {
+    case FILES_ALL:
+        return true;
+    case FILES_ARRAYS:
+        return folder || file_kind_of(name) != FILE_UNKNOWN;
+    case FILES_SCRIPTS:
+        return folder || (n > 3 && strcmp(name + n - 3, ".kv") == 0);
+    case FILES_RULES:
+        return folder || (n > 4 && strcmp(name + n - 4, ".kvu") == 0);
+    }
+    return true;
+}
+
+static void offer_path(complete_request *r, const char *path, bool folder)
+{
+    char quote = r->at.quote ? r->at.quote : is_plain_path(path) ? 0 : '"';
+    buf word = {0};
+    if (quote && !r->at.quote)
+        buf_char(&word, quote);
+    buf_add(&word, path);
+    if (folder)
+        buf_char(&word, '/');
+    else if (quote)
+        buf_char(&word, quote);
+    line_offer_instead(r->out, buf_text(&word));
+    buf_release(&word);
+}
+
+void offer_files(complete_request *r, wanted_files wanted)
+{
+    const char *slash = strrchr(r->typed, '/'), *last = slash ? slash + 1 : r->typed;
+    buf path = {0};
+    buf_put(&path, r->typed, (size_t)(last - r->typed));
+    size_t folder_length = path.len;
+    DIR *folder = opendir(folder_length ? buf_text(&path) : ".");
+    r->out->files = true;
+    for (struct dirent *one; folder && (one = readdir(folder));) {
+        struct stat about;
+        if (strncmp(one->d_name, last, strlen(last)) != 0 ||
+            (one->d_name[0] == '.' && (*last != '.' || strcmp(one->d_name, ".") == 0 ||
+                                       strcmp(one->d_name, "..") == 0)))
+            continue;
+        buf_clear(&path);
+        buf_put(&path, r->typed, folder_length);
+        buf_add(&path, one->d_name);
+        bool is_folder = stat(buf_text(&path), &about) == 0 && S_ISDIR(about.st_mode);
+        if (is_wanted(one->d_name, is_folder, wanted))
+            offer_path(r, buf_text(&path), is_folder);
+    }
+    if (folder)
+        closedir(folder);
+    buf_release(&path);
+}

@@ -1,0 +1,354 @@
+/* The parser of statements that begin with a keyword: branches, loops, functions. */
+#include "syntax/parse_control.h"
+
+#include <string.h>
+
+#include "syntax/parse_command.h"
+#include "syntax/statement.h"
+
+/* ---- Blocks ---- */
+
+static bool one_more(parser *p, ast_list *list)
+{
+    return parse_append(p, list, parse_statement(p));
+}
+
+/* header: where the line begins that the block belongs to. */
+static ast *block(parser *p, uint32_t header)
+{
+    if (parse_is_sign(p, SIGN1(':')))
+        return parse_indented(p, header, one_more);
+    bool begins = parse_is_sign(p, SIGN1('{'));
+    ast *node = parse_braced(p, one_more);
+    if (!begins && !p->cursor)
+        kv_err_hint(p->e, "a block is { … }, or lines indented below a `:`");
+    return node;
+}
+
+/* The expression before a block. When the parser recovers from an error in it, the block is read
+ * all the same. */
+static ast *head(parser *p, ast *(*parse)(parser *p, bool angles_redirect))
+{
+    parser before = *p;
+    p->before_block = true;
+    ast *expr = parse(p, false);
+    p->before_block = before.before_block;
+    if (!expr && p->recover && p->recover(p, &before, true))
+        expr = parse_node_of(p, AST_NONE, p->last, NULL, 0);
+    return expr;
+}
+
+ast *parse_block(parser *p)
+{
+    return parse_braced(p, one_more);
+}
+
+/* ---- Branches and loops ---- */
+
+static ast *if_statement(parser *p, uint32_t pos);
+
+/* The `if` of an elif or else if, which nests the tree. */
+static ast *else_if(parser *p, uint32_t pos)
+{
+    if (!parse_deeper(p, pos))
+        return NULL;
+    ast *node = if_statement(p, pos);
+    p->depth--;
+    return node;
+}
+
+/* if, elif and else if: one chain of nodes. */
+static ast *if_statement(parser *p, uint32_t pos)
+{
+    ast *part[3] = {0};
+    if (!(part[0] = head(p, parse_expr)) || !(part[1] = block(p, pos)))
+        return NULL;
+    uint32_t behind = parse_last_end(p);
+    parse_skip_newlines(p);
+    token t = *parse_peek(p);
+    bool on = parse_goes_on(p, pos, part[1]);
+    if (parse_expects(p, EXPECT_STATEMENT, 0))
+        return NULL;
+    if (on && parse_accept_word(p, "elif")) {
+        part[2] = else_if(p, t.pos);
+    } else if (on && parse_accept_word(p, "else")) {
+        token second = *parse_peek(p);
+        part[2] = parse_accept_word(p, "if") ? else_if(p, second.pos) : block(p, pos);
+    } else {
+        parse_seek(p, behind);
+        return parse_node_of(p, STMT_IF, pos, part, 2);
+    }
+    return part[2] ? parse_node_of(p, STMT_IF, pos, part, 3) : NULL;
+}
+
+static ast *for_statement(parser *p, uint32_t pos)
+{
+    ast *part[3] = {0};
+    parser before = *p;
+    part[0] = parse_targets(p);
+    if (part[0] && parse_expect_word(p, "in"))
+        part[1] = head(p, parse_exprs);
+    else if (p->recover && p->recover(p, &before, true))
+        part[0] = part[1] = parse_node_of(p, AST_NONE, p->last, NULL, 0);
+    if (!part[1] || !(part[2] = block(p, pos)))
+        return NULL;
+    return parse_node_of(p, STMT_FOR, pos, part, 3);
+}
+
+static ast *while_statement(parser *p, uint32_t pos)
+{
+    ast *part[2] = {0};
+    if (!(part[0] = head(p, parse_expr)) || !(part[1] = block(p, pos)))
+        return NULL;
+    return parse_node_of(p, STMT_WHILE, pos, part, 2);
+}
+
+static ast *repeat_statement(parser *p, uint32_t pos)
+{
+    ast *part[2] = {0};
+    bool arguments = p->arguments;
+    p->arguments = p->before_block = true; /* `repeat n [a]` is a count and a statement */
+    part[0] = parse_primary(p);
+    p->arguments = arguments;
+    p->before_block = false;
+    if (!part[0] || !parse_deeper(p, pos))
+        return NULL;
+    part[1] = parse_is_sign(p, SIGN1('{')) ? block(p, pos) : parse_statement(p);
+    p->depth--;
+    return part[1] ? parse_node_of(p, STMT_REPEAT, pos, part, 2) : NULL;
+}
+
+/* ---- Functions ---- */
+
+static bool starred_parameter(parser *p)
+{
+    token t = *parse_peek(p);
+    parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "a function takes a fixed number of arguments");
+    kv_err_hint(p->e, "give it a list: def f(items)");
+    return false;
+}
+
+/* (a, b=1) of a def, appended to list as AST_NAME, or AST_ARG with a default value. */
+static bool parameters(parser *p, ast_list *list)
+{
+    bracket b;
+    if (!parse_is_sign(p, SIGN1('(')))
+        return parse_unexpected(p, "`(`");
+    if (!parse_open(p, &b))
+        return false;
+    bool defaults = false;
+    while (!parse_is_sign(p, SIGN1(')'))) {
+        token t = *parse_peek(p);
+        if (parse_is_sign(p, SIGN1('*')) || parse_is_sign(p, SIGN2('*', '*')))
+            return starred_parameter(p);
+        const char *name = parse_new_name(p, "the name of a parameter or `)`");
+        for (uint32_t i = 1; name && i < list->n; i++) /* the first is the body's place */
+            if (strcmp(list->items[i]->u.text, name) == 0)
+                return parse_fail(p, t.pos, t.end, KV_E_USAGE, "there are two parameters `%s`",
+                                  name);
+        bool given = name && parse_accept(p, SIGN1('='));
+        ast *otherwise = given ? parse_expr(p, false) : NULL;
+        if (defaults && !given && name)
+            return parse_fail(p, t.pos, t.end, KV_E_SYNTAX,
+                              "`%s` stands behind a parameter with a default and has none", name);
+        defaults = given;
+        ast *one = given && !otherwise ? NULL
+                   : given             ? parse_node_of(p, AST_ARG, t.pos, &otherwise, 1)
+                   : name              ? parse_node(p, AST_NAME, t.pos, t.end, 0)
+                                       : NULL;
+        if (!parse_append(p, list, one))
+            return false;
+        one->u.text = name;
+        if (!parse_accept(p, SIGN1(',')))
+            break;
+    }
+    return parse_close(p, &b);
+}
+
+/* Returns true if the statement that begins at the next token changes a variable in place:
+ * `name += …` or `name[:] = …`. */
+static bool changes_in_place(parser *p, const char *name)
+{
+    if (!parse_is_word(p, name))
+        return false;
+    parse_take(p);
+    const token *t = parse_peek(p);
+    return t->kind == TOK_SIGN && (t->sign == SIGN1('[') || t->sign >> 8 == '=') &&
+           t->sign != SIGN2('=', '=');
+}
+
+/* A def whose block, which is next, is written by indentation, returns nothing and changes its last
+ * of three parameters in place is an updater as MXNet takes them, and most likely meant as one. */
+static bool is_updater(parser *p, const ast_list *parts, uint32_t pos)
+{
+    if (parts->n != 4 || !parse_is_sign(p, SIGN1(':')))
+        return false;
+    parser before = *p;
+    int indent = lex_indent(&p->lx, pos);
+    bool found = false, begins = true;
+    parse_take(p);
+    for (;;) {
+        token t = *parse_peek(p);
+        if (t.kind == TOK_END || t.kind == TOK_BAD)
+            break;
+        bool line = parse_char(p, parse_last_end(p) - 1) == '\n';
+        if (line && t.kind != TOK_NEWLINE && lex_indent(&p->lx, t.pos) <= indent)
+            break;
+        if (begins && parse_is_word(p, "return")) {
+            found = false;
+            break;
+        }
+        found |= begins && changes_in_place(p, parts->items[3]->u.text);
+        begins = t.kind == TOK_NEWLINE || (t.kind == TOK_SIGN && t.sign == SIGN1(':'));
+        if (parse_peek(p)->pos == t.pos)
+            parse_take(p);
+    }
+    parse_back(p, &before);
+    return found;
+}
+
+/* Returns true if the block, which is next, holds statements of the language. Others, such as
+ * `state m`, make it a rule; mistakes too, as those of rules have their own hints. */
+static bool reads_as_function(parser *p, uint32_t pos)
+{
+    parser before = *p;
+    kv_err unused = {0}, *e = p->e;
+    bool incomplete = p->lx.incomplete;
+    if (p->cursor)
+        return false;
+    p->e = &unused;
+    p->recover = NULL;
+    bool reads = block(p, pos) != NULL;
+    parse_back(p, &before);
+    p->e = e;
+    p->recover = before.recover;
+    p->lx.incomplete = incomplete;
+    return reads;
+}
+
+/* A function whose parameters or body cannot be read, when the parser recovers: its name is known,
+ * so that calls of it are no errors too. before: the parser behind the name. */
+static ast *broken_def(parser *p, const parser *before, uint32_t pos)
+{
+    ast *body = NULL;
+    if (!p->recover)
+        return NULL;
+    if (p->recover(p, before, true))
+        body = block(p, pos);
+    else if (p->e->code || (parse_peek(p)->kind != TOK_END && !p->recover(p, before, false)))
+        return NULL;
+    ast *node = parse_node_of(p, STMT_DEF, pos, &body, 1);
+    if (node)
+        node->op = STMT_DEF_BROKEN;
+    return node;
+}
+
+/* def NAME(a, b) { … } or def NAME(a, b) = expr */
+static ast *def_statement(parser *p, uint32_t pos)
+{
+    ast_list parts = {0};
+    ast *node = NULL;
+    const char *name = parse_new_name(p, "the name of a function");
+    if (!name)
+        return NULL;
+    parser before = *p;
+    /* the first place is the body's */
+    if (!parse_append(p, &parts, parse_node(p, AST_NONE, pos, pos, 0)) || !parameters(p, &parts))
+        goto out;
+    if (is_updater(p, &parts, pos) && !reads_as_function(p, pos)) {
+        parse_list_release(&parts);
+        parse_seek(p, pos);
+        return parse_rule_node(p);
+    }
+    bool is_expr = parse_accept(p, SIGN1('='));
+    if (!(parts.items[0] = is_expr ? parse_expr(p, false) : block(p, pos)))
+        goto out;
+    if ((node = parse_node_of(p, STMT_DEF, pos, parts.items, parts.n)))
+        node->op = is_expr;
+out:
+    if (!node)
+        node = broken_def(p, &before, pos);
+    if (node)
+        node->u.text = name;
+    parse_list_release(&parts);
+    return node;
+}
+
+static ast *return_statement(parser *p, uint32_t pos)
+{
+    ast *given = NULL;
+    if (!parse_at_end(p) && !(given = parse_exprs(p, false)))
+        return NULL;
+    return parse_node_of(p, STMT_RETURN, pos, &given, given != NULL);
+}
+
+static ast *break_statement(parser *p, uint32_t pos)
+{
+    return parse_node_of(p, STMT_BREAK, pos, NULL, 0);
+}
+
+static ast *pass_statement(parser *p, uint32_t pos)
+{
+    return parse_node_of(p, AST_BLOCK, pos, NULL, 0);
+}
+
+static ast *continue_statement(parser *p, uint32_t pos)
+{
+    return parse_node_of(p, STMT_CONTINUE, pos, NULL, 0);
+}
+
+/* ---- Keywords ---- */
+
+/* The words that begin a statement, and what follows each. Those without a parser have a rule of
+ * their own in parse_control. */
+static const struct {
+    const char *word;
+    ast *(*parse)(parser *p, uint32_t pos);
+    const char *rest;
+} keywords[] = {{"if", if_statement, "EXPR { ... } [else { ... }]"},
+                {"for", for_statement, "NAME in EXPR { ... }"},
+                {"while", while_statement, "EXPR { ... }"},
+                {"repeat", repeat_statement, "N STATEMENT | { ... }"},
+                {"def", def_statement, "NAME(A, B) { ... }"},
+                {"updater", NULL, "NAME(PARAM = 0.1) { stored += input }"},
+                {"return", return_statement, ""},
+                {"break", break_statement, ""},
+                {"continue", continue_statement, ""},
+                {"pass", pass_statement, ""},
+                {"elif", NULL, ""},
+                {"else", NULL, ""},
+                {NULL, NULL, NULL}};
+
+const char *statement_keyword(int i, const char **rest)
+{
+    *rest = keywords[i].rest;
+    return keywords[i].word;
+}
+
+ast *parse_control(parser *p, bool *known)
+{
+    token t = *parse_peek(p);
+    /* `repeat(a, 2)` is the function; the statement has a blank before its count */
+    *known = !(parse_is_word(p, "repeat") && parse_char(p, t.end) == '(');
+    if (!*known)
+        return NULL;
+    for (int i = 0; keywords[i].word; i++)
+        if (keywords[i].parse && parse_accept_word(p, keywords[i].word))
+            return keywords[i].parse(p, t.pos);
+    /* else it is a name: updater = mx.optimizer.get_updater(opt) */
+    uint32_t behind = t.end;
+    while (lex_is_blank(parse_char(p, behind)))
+        behind++;
+    bool rule = !strchr("=.([;#\n", parse_char(p, behind)) || p->cursor;
+    if (rule && parse_is_word(p, "updater"))
+        return parse_rule_node(p);
+    if (parse_is_word(p, "elif") || parse_is_word(p, "else")) {
+        parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%.*s` follows the block of its `if`",
+                   (int)(t.end - t.pos), p->lx.src->text + t.pos);
+        if (parse_is_word(p, "else"))
+            kv_err_hint(p->e, "a loop has none: set a name before `break`, and ask for it");
+        return NULL;
+    }
+    *known = false;
+    return NULL;
+}

@@ -1,0 +1,23 @@
+# What the compiler makes of the sources, read from the objects.
+
+load ../cli/help
+
+setup_file()
+{
+    file_needs objdump || return 0
+    [ "$(uname -m)" = x86_64 ] || skip_file "the instructions of another processor"
+}
+
+# gcc leaves out calls of a function that only asks for memory ahead: lib/base/prefetch.h.
+@test "compiled: each line that asks for memory ahead is an instruction" {
+    local file asked made
+    cd "$top"
+    grep -lE 'prefetch(_write)?\(' lib/*/*.c src/*.c src/*/*.c >"$BATS_TEST_TMPDIR/files"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/files")" -gt 8 ]
+    while read -r file; do
+        [ -e "$build/${file%.c}.o" ] || continue # without Python
+        asked=$(grep -cE '[^a-z]prefetch(_write)?\(|__builtin_prefetch\(' "$file") || continue
+        made=$(objdump -d "$build/${file%.c}.o" | grep -c 'prefetch') || true
+        [ "$made" -ge "$asked" ] || fail "$file asks $asked times, and its object $made times"
+    done <"$BATS_TEST_TMPDIR/files"
+}
