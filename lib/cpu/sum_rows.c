@@ -98,7 +98,7 @@ typedef struct block {
 static void begin_block(block *b, const job *j, int64_t first, int64_t end)
 {
     const int64_t *ids = j->ids + first;
-    int64_t n = end - first, most = j->row > 0 ? BLOCK / j->row : BLOCK_ROWS;
+    int64_t n = end - first, most = BLOCK / j->row;
     most = most < 1 ? 1 : most < BLOCK_ROWS ? most : BLOCK_ROWS;
     n = n < most ? n : most;
     if (ids[n - 1] - ids[0] >= SPAN)

@@ -236,6 +236,35 @@ TEST(pool_of_a_child)
     has_a_pool(0);
 }
 
+static int tasks_begun; /* atomic */
+
+/* Ends when two such tasks run, each on a thread of its own. */
+static void run_beside_another(pool_task *t)
+{
+    __atomic_add_fetch(&tasks_begun, 1, __ATOMIC_ACQ_REL);
+    while (__atomic_load_n(&tasks_begun, __ATOMIC_ACQUIRE) < 2)
+        pause_shortly();
+    signal_flag(t);
+}
+
+static void runs_two_at_a_time(int unused)
+{
+    flagged tasks[2] = {{.task.run = run_beside_another}, {.task.run = run_beside_another}};
+    (void)unused;
+    pool_submit(&tasks[0].task);
+    pool_submit(&tasks[1].task);
+    for (int i = 0; i < 2; i++) /* it does not help */
+        while (!__atomic_load_n(&tasks[i].flag.set, __ATOMIC_ACQUIRE))
+            pause_shortly();
+}
+
+TEST(pool_of_a_child_has_all_its_threads)
+{
+    setenv("KVSTORE_THREADS", "2", 1);
+    has_a_pool(0);
+    in_child_with("2", runs_two_at_a_time, 0);
+}
+
 /* ---- Waits with a limit ---- */
 
 static int64_t now_us(void)
