@@ -366,8 +366,12 @@ int session_ctx(session *s, kv_ctx ctx, kv_err *e)
     if (code)
         return code;
     s->gpus_announced = true;
-    session_note(s, "%sgpu(0) to gpu(%d) are virtual, in the memory of the CPU",
-                 asked ? "" : "no GPU here: ", s->virtual_gpus - 1);
+    if (s->virtual_gpus == 1)
+        session_note(s, "%sgpu(0) is virtual, in the memory of the CPU",
+                     asked ? "" : "no GPU here: ");
+    else
+        session_note(s, "%sgpu(0) to gpu(%d) are virtual, in the memory of the CPU",
+                     asked ? "" : "no GPU here: ", s->virtual_gpus - 1);
     return KV_OK;
 }
 

@@ -78,6 +78,9 @@ END
         assert_success
         assert_output 'note: gpu(0) to gpu(5) are virtual, in the memory of the CPU
 array([1., 1.], dtype=float32)'
+        KVSTORE_PLUGINS=$plugins FAKE_GPUS=4 run kvctl --gpus 1 -c 'a = ones(2)@gpu(0)'
+        assert_success
+        assert_output 'note: gpu(0) is virtual, in the memory of the CPU'
         KVSTORE_PLUGINS=$plugins FAKE_GPUS=4 run kvctl --gpus 2 -c 'a = ones(2)@gpu(2)'
         assert_failure 4
         assert_output --partial 'error[unsupported]: there is no gpu(2): the virtual GPUs end at gpu(1)'
