@@ -186,8 +186,7 @@ static void grow(int fd, job *j)
     if (j->o->spares == 0) {
         jobs_say(fd, JOBS_REFUSED, "it has no spare: launch --spares starts some");
     } else if (number == j->o->workers) {
-        snprintf(text, sizeof text, "none of its %d spare%s is left", j->o->spares,
-                 j->o->spares == 1 ? "" : "s");
+        snprintf(text, sizeof text, "no spare is left of the %d that it began with", j->o->spares);
         jobs_say(fd, JOBS_REFUSED, text);
     } else if (strcmp(state_of(j), "runs") != 0) {
         snprintf(text, sizeof text, "it %s, and grows while it runs", state_of(j));

@@ -102,7 +102,7 @@ END
     job --name day --spares 1 -n 1 -s 1 job.kv
     assert_success
     assert_line "[0] job day: rank 1 becomes a worker at the next round"
-    assert_line "[0] kvctl: job day: none of its 1 spare is left"
+    assert_line "[0] kvctl: job day: no spare is left of the 1 that it began with"
 }
 
 @test "grow: a worker joins at a round, and a second one" {
