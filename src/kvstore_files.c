@@ -295,9 +295,12 @@ static int describe_cluster(kv *store, kv_visitor visit, void *arg, kv_err *e)
     int rc = store_look(store, e);
     if (rc)
         return rc;
-    rc = store->ops->cluster ? store->ops->cluster(store->self, &rows, &n, e)
-                             : kv_err_set(e, KV_E_UNSUPPORTED,
-                                          "stores of type \"%s\" have one rank", store->type);
+    if (store->ops->cluster) {
+        rc = store->ops->cluster(store->self, &rows, &n, e);
+    } else {
+        rc = kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have one rank", store->type);
+        kv_err_hint(e, "a store of all ranks of a job is of type dist_sync, or another dist_…");
+    }
     rc = kv_assert_check(rc, e);
     for (int64_t i = 0; i < n && !rc; i++) {
         const kv_rank_info *r = &rows[i];

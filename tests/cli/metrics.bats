@@ -99,6 +99,7 @@ d 8'
     assert_output --partial 'the ranks of --cluster tell of all their keys together'
     run kvctl -c 'info --cluster --metrics'
     assert_output --partial 'stores of type "local" have one rank'
+    assert_output --partial 'hint: a store of all ranks of a job is of type dist_sync, or another dist_…'
 }
 
 @test "metrics: the parser finds what the format does not allow" {
