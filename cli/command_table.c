@@ -55,7 +55,7 @@ const command command_table[] = {
      {PRIORITY},
      COMMAND_PRINTS | COMMAND_CHANGES | COMMAND_EXPLAINED,
      cmd_push,
-     "sum VALUES and hand them to the updater of each key",
+     "sum VALUES for the updater of each key; without an updater the key then holds the sum",
      "push 3 ones(2,3)*8                  # one key, one value\n"
      "push 3 ones(2,3)@gpu(0..3)          # four devices, summed first\n"
      "push [5, 7, 9] [a, a, a]            # one value a key\n"

@@ -240,9 +240,11 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
         else if (c)
             command_help(&text, c);
         if (c && !json && c->args[0].kind == ARG_MERGE) {
-            buf_add(&text, "Rules, which help merge NAME shows. With --ctx gpu(0) they run on a "
-                           "GPU, but for those\nthat select by size, draw or rank, and for "
-                           "adapters:\n");
+            buf_add(&text, "With --ctx gpu(0) a GPU runs the rule. Refused there are rules that "
+                           "select by size, draw\nrandom numbers, rank, fold adapters in, or call "
+                           "what a GPU may round otherwise (exp, log,\nsin, cos and ** of arrays). "
+                           "A virtual GPU is the CPU, and runs all of them.\n"
+                           "Rules, which help merge NAME shows:\n");
             merges_list(&text);
         }
         if (f && !json)
