@@ -1,5 +1,12 @@
-/* A worker's memory of the device has a place for each input and for the merged elements, the same
- * as files have them, the terms of sums, their lanes, and the numbers of the key. */
+/* See merge_gpu.h. The memory of the device that a worker has, from its first byte on, in the sizes
+ * of merge_room (n inputs):
+ *
+ *   n + 1 of gpu_array_bytes   each input, then the merged elements: float32 or float64 of a piece
+ *   n + 1 of gpu_raw_bytes     the same in the types of their files
+ *   gpu_terms_bytes            the terms of each sum of the pass
+ *   gpu_lanes_bytes            the lanes of each sum of the pass
+ *   8 * numbers                the numbers of the key
+ */
 #include "merge/merge_gpu.h"
 
 #include <string.h>
@@ -204,7 +211,7 @@ int merge_gpu_room(merge_gpu *g, const merge_room *room, int *nworkers, kv_err *
     int code = each > 0 ? g->ops->room(g->id, &left, e) : KV_OK;
     if (code || each == 0)
         return code;
-    left = g->bytes + left / 2; /* others use the device too */
+    left = g->bytes + left / 2; /* half of what is free: other programs use the device too */
     most = (left < g->ops->scratch ? left : g->ops->scratch) / each;
     if (*nworkers > most)
         *nworkers = most < 1 ? 1 : (int)most;
@@ -219,7 +226,8 @@ int merge_gpu_room(merge_gpu *g, const merge_room *room, int *nworkers, kv_err *
             return code;
         g->block = block;
         g->bytes = *nworkers * each;
-        code = g->ops->wait(g->id, e); /* work of who had the memory before */
+        /* Earlier work may still use this memory, and copy_in_beside will not wait for it. */
+        code = g->ops->wait(g->id, e);
     }
     return code;
 }
@@ -281,7 +289,7 @@ static int send_bytes(piece *c, int i, tensor_type type, kv_dtype dtype, kv_err 
     int code = read_bytes(c, i, type, &data, e);
     if (!code)
         code = c->g->ops->copy_in_beside(c->g->id, raw ? raw_at(c, i) : array_at(c, i), data,
-                                  tensor_type_bytes(type, c->p->n), e);
+                                       tensor_type_bytes(type, c->p->n), e);
     if (code || !raw)
         return code;
     c->from[c->nconverts] = raw_at(c, i);
