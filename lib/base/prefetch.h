@@ -1,12 +1,14 @@
-/* Asking for memory ahead of time.
+/* Prefetches.
  *
- * gcc takes a function that does nothing else for one without effect, and leaves out the calls of
- * it. An empty instruction is an effect that it keeps.
+ * gcc treats a function that does nothing but prefetch as one without side effects, and removes
+ * calls of it. The empty volatile asm counts as a side effect, so the calls stay.
+ * tests/house/compiled.bats looks for the instructions.
  */
 #ifndef BASE_PREFETCH_H
 #define BASE_PREFETCH_H
 
-/* Asks for the cache line of p, which may be any address: to read it, and to write it. */
+/* Brings the cache line of p nearer, to read it or to write it. p need not point to anything: a
+ * prefetch of an invalid address does nothing. */
 static inline void prefetch(const void *p)
 {
     __builtin_prefetch(p);
