@@ -139,8 +139,8 @@ typedef struct request_list {
     const request_pair *from;   /* of the one that request_next returned */
 } request_list;
 
-/* Reserves the requests of n sorted pairs: whole keys, up to REQUEST_PAIRS pairs each, and no
- * further key behind so many bytes. Error: memory. */
+/* Reserves the requests of n sorted pairs. Each takes keys with all their pairs, REQUEST_PAIRS
+ * pairs at most, and none after it has `bytes` bytes. Error: memory. */
 int request_reserve(request_list *l, worker *w, const int64_t *numbers, const request_pair *r,
                     int64_t n, int64_t bytes, kv_err *e);
 

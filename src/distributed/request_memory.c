@@ -1,10 +1,10 @@
 /* Memory of requests: a request and its lists are one block.
  *
- * A call of many pairs makes several requests of REQUEST_PAIRS pairs at most. The blocks of such
- * requests have one size, and the worker keeps a few of those that have ended: the next request is
- * written to memory that is still in the cache, and the first ones are on their way while the last
- * ones are made. A call reserves all of its blocks before its first request begins, because it must
- * not fail half-way; memory that is reserved but never written costs little.
+ * A call of many pairs makes several requests of at most REQUEST_PAIRS pairs, so that the first are
+ * sent while the last are made. Their blocks have one size, `usual`, and the worker keeps
+ * WORKER_SPARES of those that have ended. A call must not fail half-way, so it allocates the blocks
+ * of all its requests first; when it comes to make one, it takes a spare instead if there is one,
+ * whose memory is still in the cache, and frees the block that it had reserved.
  */
 #include <string.h>
 
@@ -18,6 +18,7 @@ typedef struct room {
     int64_t pairs, uses, outs, parts;
 } room;
 
+/* The room of a block that is kept and used again. */
 static const room usual = {REQUEST_PAIRS, REQUEST_PAIRS, REQUEST_PAIRS, REQUEST_PAIRS};
 
 /* An empty request, whose lists lie behind it. */
@@ -80,7 +81,8 @@ static request *take_spare(worker *w)
     return rq;
 }
 
-/* Takes the block of a spare in the place of one that was not written yet. */
+/* Returns a spare in the place of rq, a request that is reserved and has no items yet, and frees
+ * rq; or rq itself when there is no spare. */
 static request *warm(request *rq)
 {
     request *spare = rq->usual ? take_spare(rq->w) : NULL;
@@ -111,9 +113,9 @@ void request_free_spares(worker *w)
         mem_free(rq);
 }
 
-/* Returns how many of n sorted pairs make a request: those of whole keys, `most` pairs and parts at
- * most, and no further key behind so many bytes; but at least one key. *parts becomes the number of
- * their parts. */
+/* Returns how many of the first of n sorted pairs one request takes, and in *parts how many parts
+ * their keys have. It takes keys with all their pairs: one at least, then further ones while it has
+ * fewer than `bytes` bytes and stays within `most` pairs and `most` parts. */
 static int64_t count_together(const worker *w, const int64_t *numbers, const request_pair *r,
                               int64_t n, int64_t most, int64_t bytes, int64_t *parts)
 {
