@@ -91,7 +91,8 @@ void offer_stores(complete_request *r)
         offer_word(r, r->s->stores[i].name);
 }
 
-/* Returns true if name= is offered: the parameter is meant there, not a function of that name. */
+/* Returns true if `name=`, a parameter of the call at the cursor, is offered already: a function of
+ * the same name is left out then. */
 static bool is_parameter(const complete_request *r, const char *name)
 {
     size_t n = strlen(name);
@@ -165,7 +166,7 @@ void offer_operands(complete_request *r)
     static const char *const words[] = {"true", "false", "none", "not", "inf", "nan", "pi", NULL};
     offer_variables(r);
     offer_functions(r);
-    if (*r->typed) /* too much of what everybody knows */
+    if (*r->typed) /* not on an empty word: they would only lengthen the list */
         offer_all(r, words);
     for (int64_t i = 0; i < r->s->nstores && *r->typed; i++)
         offer_word(r, r->s->stores[i].name);

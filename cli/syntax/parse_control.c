@@ -13,7 +13,8 @@ static bool one_more(parser *p, ast_list *list)
     return parse_append(p, list, parse_statement(p));
 }
 
-/* header: where the line begins that the block belongs to. */
+/* header: the position of the `if`, `for`, `def` … that the block belongs to, also for the block of
+ * an `else`. An indented block ends at the first line that is indented no further than that one. */
 static ast *block(parser *p, uint32_t header)
 {
     if (parse_is_sign(p, SIGN1(':')))
@@ -299,8 +300,9 @@ static ast *continue_statement(parser *p, uint32_t pos)
 
 /* ---- Keywords ---- */
 
-/* The words that begin a statement, and what follows each. Those without a parser have a rule of
- * their own in parse_control. */
+/* The words that begin a statement, and what follows each. parse_control itself handles those
+ * without a parser: `updater` may also be a name, and `elif` and `else` only begin a statement by
+ * mistake. */
 static const struct {
     const char *word;
     ast *(*parse)(parser *p, uint32_t pos);
@@ -335,7 +337,8 @@ ast *parse_control(parser *p, bool *known)
     for (int i = 0; keywords[i].word; i++)
         if (keywords[i].parse && parse_accept_word(p, keywords[i].word))
             return keywords[i].parse(p, t.pos);
-    /* else it is a name: updater = mx.optimizer.get_updater(opt) */
+    /* A sign or the end of the line behind `updater` makes it a name:
+     * updater = mx.optimizer.get_updater(opt). Completion takes it for the keyword always. */
     uint32_t behind = t.end;
     while (lex_is_blank(parse_char(p, behind)))
         behind++;
