@@ -533,7 +533,7 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
  *            (the GPUs whose memory it reads directly, "1 2 3"), reason (why it cannot be used). To
  *            find out what is free takes a moment for each; store may be NULL
  *   "cluster"  a row for each rank, where the type has several: rank, role (worker, server, both),
- *            host, heard_ms (since its last sign of life; -1: the two exchange no records, as
+ *            host, heard_ms (since its last heartbeat; -1: the two exchange no records, as
  *            workers where some ranks only serve), link (self, memory, messages); and of a server,
  *            else -1: keys (whose first part it has), bytes, rounds (applied to its parts),
  *            open (rounds that lack a worker), missing (which, "1 3"), stalest (dist_async: by how

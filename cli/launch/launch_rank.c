@@ -39,7 +39,7 @@ typedef struct watch {
     bool python;            /* the words are python3's */
     bool elastic;           /* workers may be gone */
     long gone_at, missed_at; /* bytes of these files that were read */
-    int64_t beat_ms, next_ms; /* between two signs of life, and when the next one is due */
+    int64_t beat_ms, next_ms; /* between two heartbeats, and when the next one is due */
 } watch;
 
 /* In the child. */

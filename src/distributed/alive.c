@@ -1,4 +1,4 @@
-/* Signs of life between ranks, and the file `lost`, in which a rank names one that is lost. The
+/* Heartbeats between ranks, and the file `lost`, in which a rank names one that is lost. The
  * file is written beside its place and linked there, so that readers never see a part of it and a
  * second loss does not replace the first. The files `gone` and `missed` get whole lines. */
 #include "distributed/alive.h"

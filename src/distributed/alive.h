@@ -1,4 +1,4 @@
-/* Liveness: the ranks that live, that have left, and that are lost. Each rank sends a sign of life
+/* Liveness: the ranks that live, that have left, and that are lost. Each rank sends a heartbeat
  * now and then to the ranks with which it exchanges records (server_ranks.h). A rank that has sent
  * nothing for the deadline is lost, and the rank that misses it tells the others. Under a launcher
  * that watches its processes a rank that has ended is known sooner: the launcher writes the
@@ -12,7 +12,7 @@
  * worker asks for it in the file `missed`. Every worker but the first may go, where the servers are
  * ranks of their own: what the others hold of it ends with it.
  *
- * Environment: KVSTORE_DEADLINE, seconds of silence, 10; 0 switches the signs of life off.
+ * Environment: KVSTORE_DEADLINE, seconds of silence, 10; 0 switches the heartbeats off.
  * KVSTORE_RUN_DIR: the launcher's folder. KVSTORE_ELASTIC, from the launcher: "all", workers may
  * go; "async", as long as all stores are of a type whose rounds are each of one worker. */
 #ifndef DISTRIBUTED_ALIVE_H
@@ -29,7 +29,7 @@ int alive_open(int64_t now_us, kv_err *e);
 int64_t alive_deadline_ms(void);
 
 /* Called by the net: a record came; it is time to look. alive_look says whether this rank should
- * send the others a sign of life. */
+ * send the others a heartbeat. */
 void alive_heard(int rank);
 bool alive_look(int64_t now_us);
 

@@ -23,7 +23,7 @@ typedef enum link_kind {
     LINK_DONE,          /* pushes were applied */
     LINK_REPLY,         /* the result of a call, or some of its bytes */
     LINK_FAILED,        /* a request or a call failed; the payload is a kv_err */
-    LINK_BEAT,          /* a sign of life */
+    LINK_BEAT,          /* a heartbeat */
     LINK_LEFT,          /* the rank needs nothing any more */
     LINK_LOST,          /* another rank is lost; the payload is a kv_err */
     LINK_GROWN,         /* a spare is a worker now (spares.h) */

@@ -440,7 +440,7 @@ static bool give_up(void)
     return false;
 }
 
-/* Sends signs of life, also to ranks that have left: they wait until all have. A rank that leaves
+/* Sends heartbeats, also to ranks that have left: they wait until all have. A rank that leaves
  * sends none, since nobody misses it. */
 static void send_beats(void)
 {

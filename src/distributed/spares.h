@@ -1,6 +1,6 @@
 /* Spares: ranks that a job has beside its workers, which are let in as workers one after the other
  * (kvctl launch --spares and --grow). They are the workers with the highest numbers, where the
- * servers are ranks of their own: they exchange signs of life with the servers, take part in
+ * servers are ranks of their own: they exchange heartbeats with the servers, take part in
  * nothing and run no script until then. To a server one is like a worker that is gone.
  *
  * The launcher asks rank 0 in the file `grow` of its folder, a line "RANK -" for each. Rank 0 lets
