@@ -81,6 +81,10 @@ array([1., 1.], dtype=float32)'
         KVSTORE_PLUGINS=$plugins FAKE_GPUS=4 run kvctl --gpus 1 -c 'a = ones(2)@gpu(0)'
         assert_success
         assert_output 'note: gpu(0) is virtual, in the memory of the CPU'
+        KVSTORE_PLUGINS=$plugins FAKE_GPUS=4 run kvctl --gpus 1 -c 'a = ones(2)@gpu(0)@gpu(1)'
+        assert_failure 4
+        assert_output --partial 'error[unsupported]: there is no gpu(1): the virtual GPUs end at gpu(0)'
+        assert_output --partial 'hint: kvctl --gpus 2 and kv_set_virtual_gpus(2) make more'
         KVSTORE_PLUGINS=$plugins FAKE_GPUS=4 run kvctl --gpus 2 -c 'a = ones(2)@gpu(2)'
         assert_failure 4
         assert_output --partial 'error[unsupported]: there is no gpu(2): the virtual GPUs end at gpu(1)'
