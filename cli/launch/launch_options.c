@@ -219,7 +219,7 @@ static const shell_option job_options[] = {
     {0, "spares", "N", "N more ranks, which wait until --grow: with -s (local)",
      COUNT(spares, 1, MOST_RANKS), .by = BY(LAUNCH_LOCAL)},
     {0, "grow", "[JOB]",
-     "alone: make a spare of a job that runs a worker, at the next\n"
+     "alone: a spare of a running job becomes a worker at the next\n"
      "round; JOB as for `kvctl attach`",
      TAKEN(refuse_grow)},
     {0, "name", "NAME", "of the job, for `kvctl jobs` and `attach` (the number of its process;\n"
