@@ -240,9 +240,8 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
         else if (c)
             command_help(&text, c);
         if (c && !json && c->args[0].kind == ARG_MERGE) {
-            buf_add(&text, "Rules, which help merge NAME shows. With --ctx gpu(0) they run on a "
-                           "GPU, but for those\nthat select by size, draw or rank, and for "
-                           "adapters:\n");
+            buf_add(&text, "Rules, which help merge NAME shows (on GPUs too, but for lora and "
+                           "those that select, draw or rank):\n");
             merges_list(&text);
         }
         if (f && !json)
