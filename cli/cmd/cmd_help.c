@@ -240,10 +240,10 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
         else if (c)
             command_help(&text, c);
         if (c && !json && c->args[0].kind == ARG_MERGE) {
-            buf_add(&text, "With --ctx gpu(0) a GPU runs the rule. Refused there are rules that "
-                           "select by size, draw\nrandom numbers, rank, fold adapters in, or call "
-                           "what a GPU may round otherwise (exp, log,\nsin, cos and ** of arrays). "
-                           "A virtual GPU is the CPU, and runs all of them.\n"
+            buf_add(&text, "On a GPU, --ctx gpu(0): all rules but those that select by size, draw "
+                           "random numbers, rank,\n  fold adapters in, or call what a GPU may "
+                           "round otherwise (exp, log, sin, cos and ** of\n  arrays). A virtual "
+                           "GPU is the CPU, and runs all of them.\n"
                            "Rules, which help merge NAME shows:\n");
             merges_list(&text);
         }

@@ -8,6 +8,7 @@
 #include "array/device.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "base/prefetch.h"
 #include "distributed/part_changes.h"
 #include "distributed/parts.h"
 
@@ -218,9 +219,9 @@ static void expect_next(const server_state *s, int64_t id)
     const part *p = s && id >= 0 && id < s->nparts - PARTS ? s->parts[id + PARTS] : NULL;
     if (!p)
         return;
-    __builtin_prefetch(p, 1);
-    __builtin_prefetch(&p->rounds, 1);
-    __builtin_prefetch(p->workers, 1);
+    prefetch_write(p);
+    prefetch_write(&p->rounds);
+    prefetch_write(p->workers);
 }
 
 void rounds_push(int rank, const link_rec *r)
@@ -707,9 +708,9 @@ static void look_ahead(const server_state *s, int64_t i)
 {
     enum { ARRAYS = 8, ELEMENTS = 4 };
     if (i + ARRAYS < s->ntouched && s->touched[i + ARRAYS]->keeps)
-        __builtin_prefetch(server_stored(s, s->touched[i + ARRAYS]));
+        prefetch(server_stored(s, s->touched[i + ARRAYS]));
     if (i + ELEMENTS < s->ntouched && s->touched[i + ELEMENTS]->keeps)
-        __builtin_prefetch(server_stored(s, s->touched[i + ELEMENTS])->data, 1);
+        prefetch_write(server_stored(s, s->touched[i + ELEMENTS])->data);
 }
 
 static void apply_all(server_state *s)

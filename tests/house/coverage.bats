@@ -58,6 +58,24 @@ END
     assert_line "coverage: $PWD/made was built again since it was run: make coverage"
 }
 
+@test "coverage: what one of several runs reached is reached" {
+    make_sample
+    for run in 1 2; do
+        if [ $run = 1 ]; then ./made/main one two || true; else ./made/main || true; fi
+        mkdir -p made/counts/$run/lib
+        mv made/lib/sample.gcda made/counts/$run/lib
+        ln made/lib/sample.gcno made/counts/$run/lib
+    done
+    run "$top/scripts/reached" "$PWD/made" lib
+    assert_success
+    assert_output "lib/sample.c              100.0 % of      4  100.0 % of      2"
+    gcc -O0 --coverage -c -o made/lib/other.o lib/sample.c
+    mv made/lib/other.gcno made/lib/sample.gcno
+    run "$top/scripts/reached" "$PWD/made"
+    assert_failure 1
+    assert_line "coverage: $PWD/made was built again since it was run: make coverage"
+}
+
 @test "coverage: there is nothing to count" {
     mkdir none
     run "$top/scripts/reached" "$PWD/none"
