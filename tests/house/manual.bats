@@ -54,6 +54,7 @@ page()
     while read -r name; do
         grep -q "^ $name(" text || fail "no function $name"
     done <names
+    grep -q '^ breadcrumbs The largest' text # the rules of merge stand on lines of their own
     grep -q '^ 130 ' text
 }
 
