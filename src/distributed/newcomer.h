@@ -1,6 +1,6 @@
-/* A worker that was a spare, and goes on from what rank 0 had counted where it let it in (grow.h).
- * That comes by mail: a newcomer_counts, and for each key an ask_key, as ask_put_key writes it,
- * with a newcomer_key behind it. */
+/* A worker that was a spare. It begins with the counts that rank 0 had when it let the spare in
+ * (grow.h), which rank 0 sends it (mail: ASK_SEND, ASK_RECEIVE): a newcomer_counts, then for each
+ * key an ask_key, as ask_put_key writes it, and a newcomer_key. */
 #ifndef DISTRIBUTED_NEWCOMER_H
 #define DISTRIBUTED_NEWCOMER_H
 
@@ -12,19 +12,25 @@ typedef struct newcomer_counts {
 } newcomer_counts;
 
 typedef struct newcomer_key {
-    int64_t first;           /* the part with which the next holds */
-    int64_t pushes;          /* to that place */
-    int64_t rounds, updates; /* see slot.h */
+    int64_t first;           /* the key's first part; another one: the key has moved since */
+    int64_t pushes;          /* to the key in that place */
+    int64_t rounds, updates; /* pushes and updates of the slot: see slot.h */
 } newcomer_key;
 
-/* Makes the worker one; the mail becomes its own. Errors: internal (malformed), memory. */
+/* Makes the worker a newcomer, from the mail, which it then owns (also after an error). Errors:
+ * internal (malformed), memory. */
 int newcomer_new(worker *w, void *mail, int64_t bytes, kv_err *e);
 
-/* It has come to know a key: which begins with the counts of that. For all workers. */
+/* Called on every worker when it has learned of a key, its number: on a newcomer the key begins
+ * with the counts of the mail. */
 void newcomer_know(worker *w, int64_t number);
 
-/* Is it a newcomer that has not pushed yet? It is none any more behind newcomer_push. */
+/* Returns true on a newcomer that has not pushed yet, so has not called newcomer_push: until then
+ * it waits at no barrier. */
 bool newcomer_catches_up(const worker *w);
+
+/* Called before each push, and before the store closes: from now on its barriers wait for the
+ * others, and its counts of them (epochs, moves) are those of the mail. */
 void newcomer_push(worker *w);
 
 void newcomer_release(worker *w);

@@ -96,7 +96,7 @@ void worker_close(void *self)
 {
     worker *w = self;
     kv_err unused = {0};
-    newcomer_push(w); /* none came: what it meets from here on it waits for */
+    newcomer_push(w); /* a newcomer that never pushed closes like any other worker */
     job_checkpoint_close(w);
     worker_call_all(w, (net_call){.what = ASK_FREE}, &unused);
     newcomer_release(w);
