@@ -5,7 +5,7 @@
     mpirun -n 4 python3 train.py                     # without launch; the workers keep the keys, too
     kvctl launch -n 4 --checkpoint c.kvs --checkpoint-every 50 --max-restarts 3 --python train.py
 
-Each worker holds the flowers whose number leaves its rank when divided by the number of workers. It pushes the
+Each worker holds the flowers whose number, divided by the number of workers, leaves its rank as remainder. It pushes the
 gradient of its part; the store adds up those of all workers and makes one step of gradient descent; a pull writes the
 same new weights into the arrays of every worker. Nothing is copied on the way: gradients and weights are arrays of NumPy.
 """

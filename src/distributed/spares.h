@@ -20,8 +20,8 @@
 /* On every rank, when it joins. Error: memory. */
 int spares_open(kv_err *e);
 
-/* Is the rank a spare that waits; was it one that was let in, as far as this rank was told? Any
- * thread. */
+/* Return true if the rank is a spare that waits; if it was one and has been let in, as far as this
+ * rank knows. Any thread. */
 bool spares_waits(int rank);
 bool spares_was(int rank);
 
@@ -34,7 +34,8 @@ int spares_await(bool *works, kv_err *e);
 /* On a server: the rank is a worker from now on. */
 void spares_let_in(int rank);
 
-/* For the net of a worker: reads the launcher's file; takes a LINK_GROWN, and says so. */
+/* For the net of a worker. look, on rank 0, reads the launcher's file; take receives a LINK_GROWN
+ * and warns that the rank has joined. */
 void spares_look(int64_t now_us);
 void spares_take(int rank, const link_rec *r);
 
