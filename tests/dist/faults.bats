@@ -24,12 +24,14 @@ job()
     [ $((SECONDS - begin)) -le "$limit" ] || fail "it took $((SECONDS - begin)) s"
 }
 
-# The sentence, once a rank that was there to say it.
+# The sentence, once a rank that was there to say it. Before a store is made, the others may still be in
+# MPI_Init, where Open MPI ends them without a word.
 assert_named()
 {
     local rank
     assert_line "kvctl: $1"
     shift
+    [ "${phase:-}" != create ] || return 0
     for rank in "$@"; do
         assert_equal "$(grep -cF "[$rank] " <<<"$(grep -F 'signal' <<<"$output")")" 1
     done
