@@ -261,7 +261,9 @@ TEST(slot_in_the_order_of_updates)
     slot_table_release(&t);
 }
 
-/* An assertion does not hold: the code says so, and the number is one all the same. */
+/* An assertion does not hold: the code says so, and the number is one all the same. Builds
+ * that count what tests reach ask no assertion. */
+#ifndef KV_COVERAGE
 TEST(assert_slot_in_order_is_one_of_them)
 {
     kv_err e = {0};
@@ -273,6 +275,7 @@ TEST(assert_slot_in_order_is_one_of_them)
     CHECK_INT(e.code, KV_E_INTERNAL);
     slot_table_release(&t);
 }
+#endif
 
 TEST(slot_forgets_the_state_alone)
 {
