@@ -270,7 +270,7 @@ static void add_if_stale(const server_state *s, const part *p, missed *m)
         if (x->worker != m->rank && x->by[0].complete && x->number - 1 - at > bound)
             waits = x->worker;
     for (const server_pull *x = p->pulls; x && waits < 0; x = x->next)
-        if (x->rank != m->rank && x->round > bound && x->round - bound > at) /* rounds are told */
+        if (x->rank != m->rank && x->round > bound && x->round - bound > at) /* may be any number */
             waits = x->rank;
     if (waits >= 0)
         add_missed(m, p->id, at + 1, waits);

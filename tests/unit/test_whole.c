@@ -117,15 +117,20 @@ typedef struct run {
     float array[WHOLE_ARRAYS][SIZE];
 } run;
 
-static void run_program(run *r, const prog *p, int64_t n)
+static void fill(run *r, void *arrays[WHOLE_ARRAYS])
 {
-    void *arrays[WHOLE_ARRAYS], *scratch = mem_alloc_data(prog_scratch_bytes(p), &e);
-    CHECK(scratch != NULL);
     for (int a = 0; a < WHOLE_ARRAYS; a++) {
         arrays[a] = r->array[a];
         for (int i = 0; i < SIZE; i++)
             r->array[a][i] = some_number((uint64_t)(a * SIZE + i));
     }
+}
+
+static void run_program(run *r, const prog *p, int64_t n)
+{
+    void *arrays[WHOLE_ARRAYS], *scratch = mem_alloc_data(prog_scratch_bytes(p), &e);
+    CHECK(scratch != NULL);
+    fill(r, arrays);
     prog_run(p, arrays, n, scratch);
     mem_free(scratch);
 }
@@ -147,11 +152,7 @@ static void run_sum(run *r, const prog *p, int64_t n, bool as_read)
     static float more[SIZE];
     void *arrays[WHOLE_ARRAYS], *scratch = mem_alloc_data(prog_scratch_bytes(p), &e);
     CHECK(scratch != NULL);
-    for (int a = 0; a < WHOLE_ARRAYS; a++) {
-        arrays[a] = r->array[a];
-        for (int i = 0; i < SIZE; i++)
-            r->array[a][i] = some_number((uint64_t)(a * SIZE + i));
-    }
+    fill(r, arrays);
     for (int i = 0; i < SIZE; i++)
         more[i] = some_number((uint64_t)(WHOLE_ARRAYS * SIZE + i));
     if (as_read)
