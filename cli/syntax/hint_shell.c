@@ -1,28 +1,39 @@
-/* One table: looking into $PATH would find names of variables there, too. */
+/* Two tables: looking into $PATH would find names of variables there, too. */
 #include "syntax/hint_shell.h"
 
 #include <string.h>
 
+/* Words with a hint of their own. Names that a variable may well have (id, env, free) are in
+ * neither table. An expression begins with `nvidia` of nvidia-smi. */
+static const char *const hints[][2] = {
+    {"cd", "kvctl stays in its folder; !cd DIR && COMMAND runs one in another"},
+    {"man", "help COMMAND is the page of a command"},
+    {"nvidia", "!nvidia-smi runs it in a shell, and doctor says which GPUs can be used"},
+    {"sudo", "! before the line runs it in a shell"}};
+
+static const char *const programs[] = {
+    "awk",        "bash", "cat",  "chmod", "cp",     "curl",    "date", "df",    "du",    "find",
+    "git",        "grep", "gzip", "head",  "htop",   "less",    "make", "mkdir", "mv",    "nano",
+    "nvidia-smi", "pip",  "ps",   "pwd",   "python", "python3", "rm",   "rmdir", "rsync", "scp",
+    "sed",        "sh",   "ssh",  "tail",  "tar",    "tmux",    "top",  "touch", "uname", "unzip",
+    "vi",         "vim",  "wc",   "wget",  "which",  "whoami",  "xargs"};
+
+static bool is_word(const char *name, const char *word, size_t n)
+{
+    return strlen(name) == n && memcmp(name, word, n) == 0;
+}
+
 bool hint_shell(const char *word, size_t n, kv_err *e)
 {
-    static const char *const words[] = {
-        "awk",  "cat",  "cp",    "date", "df",   "du",         "find", "nano", "grep",
-        "head", "htop", "less",  "make", "git",        "mkdir", "mv",
-        "ps",   "pip",  "pwd",   "rm",   "sed",  "nvidia-smi", "ssh",   "vi", "python",
-        "tail", "top",  "touch", "vim",  "wc",   "which",      "python3"};
-    if (n == 2 && memcmp(word, "cd", n) == 0) {
-        kv_err_hint(e, "kvctl stays in its folder; !cd DIR && COMMAND runs one in another");
-        return true;
-    }
-    if (n == 3 && memcmp(word, "man", n) == 0) {
-        kv_err_hint(e, "help COMMAND is the page of a command");
-        return true;
-    }
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (strlen(words[i]) == n && memcmp(words[i], word, n) == 0) {
-            kv_err_hint(e, "!%s runs it in a shell", words[i]);
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+        if (is_word(hints[i][0], word, n)) {
+            kv_err_hint(e, "%s", hints[i][1]);
             return true;
         }
-    }
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
+        if (is_word(programs[i], word, n)) {
+            kv_err_hint(e, "!%s runs it in a shell", programs[i]);
+            return true;
+        }
     return false;
 }
