@@ -61,6 +61,11 @@ static int compare(const applying *r, const tensor_hash *hashes, patch_misfits *
     patch_misfits_release(&other);
     if (code)
         return code;
+    if (wrong->is_result)
+        return kv_err_set(e, KV_E_ASSERT,
+                          "%.120s is what %.120s makes already, and not what %.120s was made from",
+                          checkpoint_name(r->a), patch_name(patches[n - 1]),
+                          patch_name(patches[0]));
     return kv_err_set(e, KV_E_ASSERT, "%.150s is not what %.150s was made from",
                       checkpoint_name(r->a), patch_name(patches[0]));
 }
