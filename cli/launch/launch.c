@@ -41,6 +41,22 @@ static int check_entries(launch_options *o, const options *each, kv_err *e)
     return KV_OK;
 }
 
+/* Hints at the option that was meant: by words of other launchers and of those that say --server,
+ * which is spelled more like --env-server than like --num-servers, else by the spelling. */
+static int hint_option(const char *word, kv_err *e)
+{
+    static const char *const meant[][2] = {
+        {"--server", "--num-servers"}, {"--worker", "--num-workers"}, {"--np", "--num-workers"},
+        {"--nproc", "--num-workers"},  {"--ranks", "--num-workers"},  {"--host", "--hostfile"},
+        {"--hosts", "--hostfile"}};
+    size_t n = strcspn(word, "=");
+    for (size_t i = 0; i < sizeof meant / sizeof *meant; i++)
+        if (strlen(meant[i][0]) == n && memcmp(word, meant[i][0], n) == 0)
+            return kv_err_hint(e, "did you mean %s?", meant[i][1]);
+    shell_option_suggest(&launch_table, word, e);
+    return kv_err_hint(e, "options of launch stand before FILE; kvctl launch --help lists them");
+}
+
 /* Refuses words that every worker would refuse, before any has started. */
 static int check_words(launch_options *o, kv_err *e)
 {
@@ -60,8 +76,7 @@ static int check_words(launch_options *o, kv_err *e)
     int rc = options_parse(&each, o->nwords + 1, o->words - 1, e);
     if (rc && strncmp(e->hint, "kvctl -h", 8) == 0) { /* which lists other options */
         e->hint[0] = '\0';
-        shell_option_suggest(&launch_table, o->words[0], e);
-        kv_err_hint(e, "options of launch stand before FILE; kvctl launch --help lists them");
+        hint_option(o->words[0], e);
     }
     if (!rc && each.ninputs == 0 && !each.interactive && !each.help && !each.version) {
         rc = kv_err_set(e, KV_E_USAGE, "launch: which script? kvctl launch -n WORKERS FILE");
@@ -140,6 +155,9 @@ static int check_losses(launch_options *o, const kv_type_ops *ops, kv_err *e)
 static int check(launch_options *o, kv_err *e)
 {
     const kv_type_ops *ops;
+    bool is_option = o->nwords > 0 && o->words[0][0] == '-';
+    if (o->workers == 0 && is_option && check_words(o, e))
+        return e->code; /* an option that is none hides -n behind it */
     if (o->workers == 0)
         return kv_err_set(e, KV_E_USAGE, "launch: how many workers? kvctl launch -n WORKERS FILE");
     if (check_words(o, e) || check_checkpoint(o, e))

@@ -76,6 +76,13 @@ kvctl-other"
     assert_failure 2
     assert_output "kvctl: there is no option --chekpoint
  hint: did you mean --checkpoint?"
+    for words in "-n 2 --server 1" "--server 1 -n 2"; do
+        # shellcheck disable=SC2086
+        run kvctl launch $words job.kv
+        assert_failure 2
+        assert_output "kvctl: there is no option --server
+ hint: did you mean --num-servers?"
+    done
     run kvctl launch -n 2 -c 'print 1' -H hosts
     assert_failure 2
     assert_output "kvctl: there is no option -H
