@@ -7,7 +7,8 @@
 #include "base/num.h"
 #include "lang/parse.h"
 
-#define PLAIN "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+."
+#define NAME  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+#define PLAIN NAME "-+."
 
 /* ---- One word ---- */
 
@@ -59,7 +60,15 @@ static void put_raw(buf *out, const char *word)
     }
 }
 
-/* An expression in brackets, which keep it one value. */
+/* Returns true if the word is one call of a function, gpu(0), which no blank or comment parts. */
+static bool is_call(const char *word, const ast *tree)
+{
+    return tree->kind == AST_CALL && tree->end == strlen(word) && !strpbrk(word, " \t\r\n#") &&
+           lex_is_letter(word[0]) && word[strspn(word, NAME)] == '(';
+}
+
+/* An expression in brackets, which keep it one value. A call needs none, and errors show it as it
+ * was typed. */
 static int put_value(buf *out, const char *word, kv_err *e)
 {
     arena nodes = {0};
@@ -72,6 +81,7 @@ static int put_value(buf *out, const char *word, kv_err *e)
                             num_parse(word, strlen(word), NUM_BINARY64, &number, NULL) ==
                                 strlen(word));
     int code = parse_expr_text(&tree, &src, &nodes, &why);
+    simple = simple || (!code && is_call(word, tree));
     arena_release(&nodes);
     if (code) {
         kv_err_set(e, code, "\"%.64s\" is no value: %s", word, why.text);
