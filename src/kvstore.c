@@ -635,7 +635,8 @@ static int need_callbacks(const kv *store, kv_err *e)
     uint32_t can = store ? store->ops->capabilities : KV_CAN_UPDATER;
     if ((can & KV_CAN_UPDATER) || !(can & KV_CAN_OPTIMIZER))
         return args_can(store, CAN_RULES, e);
-    kv_err_set(e, KV_E_UNSUPPORTED, "an updater of a store of type \"%s\" is a rule, no C function",
+    kv_err_set(e, KV_E_UNSUPPORTED,
+               "an updater of a store of type \"%s\" is a rule, no function of the program",
                store->type);
     return kv_err_hint(e, "kv_set_rule sets one");
 }

@@ -29,7 +29,7 @@ int state_file_check(const kv *store, kv_err *e)
         return KV_E_VALUE;
     case UPDATER_CALLBACK:
         return kv_err_set(e, KV_E_UNSUPPORTED,
-                          "the updater is a C function, so there are no states");
+                          "the updater is a function of the program, so there are no states");
     case UPDATER_RULE:
         return KV_OK;
     }

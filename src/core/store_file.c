@@ -95,7 +95,7 @@ static void add_updater(image *im, const updater *u, const slot_table *slots)
         break;
     case UPDATER_CALLBACK:
         kv_err_set(&im->why, KV_E_UNSUPPORTED,
-                   "a file cannot hold an updater that is a C function");
+                   "a file cannot hold an updater that is a function of the program");
         kv_err_hint(&im->why,
                     "save before kv_set_updater, or set a rule, whose text goes into the file");
         break;

@@ -3,7 +3,10 @@
 
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+
+enum { HINT_BYTES = 2 * sizeof((kv_err *)NULL)->hint };
 
 py_state py;
 
@@ -32,8 +35,34 @@ static PyObject *text_of(const char *bytes)
     return PyUnicode_DecodeUTF8(bytes, (Py_ssize_t)strlen(bytes), "replace");
 }
 
+/* A hint of the library with the names that Python has for functions of C and commands of kvctl. */
+static const char *in_python(char text[HINT_BYTES], const char *hint)
+{
+    static const char *const names[][2] = {
+        {"kv_set_virtual_gpus", "kvstore.set_virtual_gpus"},
+        {"kv_array_to_dense makes one, in kvctl dense(ids)", "tostype('default') makes one"},
+        {"kv_load, or kvctl -s,", "kv.load, or kvctl -s,"},
+        {"kv_set_rule", "set_updater"},
+        {"kv_set_updater", "set_updater"},
+        {"set-optimizer", "set_optimizer"},
+        {"create --name NAME", "create()"},
+        {"start the script with kvctl launch -n WORKERS",
+         "start the program with kvctl launch -n WORKERS --python FILE"},
+        {"set-gradient-compression without --pull", "set_gradient_compression without pull"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *at = strstr(hint, names[i][0]);
+        if (!at)
+            continue;
+        snprintf(text, HINT_BYTES, "%.*s%s%s", (int)(at - hint), hint, names[i][1],
+                 at + strlen(names[i][0]));
+        return text;
+    }
+    return hint;
+}
+
 PyObject *py_raise(const kv_err *e)
 {
+    char hint[HINT_BYTES];
     if (PyErr_Occurred())
         return NULL;
     PyObject *key = !e->has_key      ? Py_NewRef(Py_None)
@@ -41,7 +70,7 @@ PyObject *py_raise(const kv_err *e)
                                      : PyLong_FromLongLong(e->key_id);
     PyObject *place =
         e->line ? Py_BuildValue("(siii)", e->file, e->line, e->col, e->end) : Py_NewRef(Py_None);
-    return raise(kv_code_name(e->code), e->hint, text_of(e->text), key,
+    return raise(kv_code_name(e->code), in_python(hint, e->hint), text_of(e->text), key,
                  e->has_rank ? PyLong_FromLong(e->rank) : Py_NewRef(Py_None), place);
 }
 

@@ -483,8 +483,8 @@ static void check_pulled_codes(void)
     MUST(holds(s, number(1), KV_FLOAT32, 5, 3, 3.0 * workers));
     why = (kv_err){0};
     MUST(kv_set_updater(s, ignore, NULL, NULL, &why) == KV_E_UNSUPPORTED);
-    MUST(strcmp(why.text, "an updater of a store of type \"dist_sync\" is a rule, no C function") ==
-         0);
+    MUST(strcmp(why.text, "an updater of a store of type \"dist_sync\" is a rule, no function of "
+                          "the program") == 0);
     OK(kv_set_optimizer(s, "test", NULL, 0, &e));
     kv_opt again[] = {{"type", "2bit"}, {"pull", "true"}};
     why = (kv_err){0};

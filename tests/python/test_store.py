@@ -196,6 +196,20 @@ class Store(StoreCase):
         self.assertEqual(pickle.loads(pickle.dumps(e)).hint, e.hint)
         self.assertIs(mx.MXNetError, mx.KVError)
 
+    def test_hints_have_the_names_of_python(self):
+        e = self.fails("key", self.kv.init, "w", ones(1))
+        self.assertIn("create() makes another store", e.hint)
+        e = self.fails("value", self.kv.update_optimizer, learning_rate=0.1)
+        self.assertEqual(e.hint, "set_optimizer sets one")
+        self.kv.set_updater(lambda key, input, stored: None)
+        e = self.fails("unsupported", self.kv.save, "x.kvs")
+        self.assertEqual(e.text, "a file cannot hold an updater that is a function of the program")
+        self.assertEqual(e.hint, "save before set_updater, or set a rule, whose text goes into the file")
+        mx.set_virtual_gpus(2)
+        self.addCleanup(mx.set_virtual_gpus, 0)
+        e = self.fails("unsupported", mx.nd.ones, (2,), ctx=mx.gpu(2))
+        self.assertIn("kvstore.set_virtual_gpus(3) make more", e.hint)
+
     def test_a_failed_call_changes_nothing(self):
         for call in (lambda: self.kv.push([3, 4], [ones(9), ones(9, (2,))[:, None] * 1j]),
                      lambda: self.kv.push([3, "x"], [ones(9), ones(9)]),

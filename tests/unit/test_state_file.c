@@ -461,12 +461,12 @@ TEST(state_file_needs_an_optimizer)
               "no optimizer is in use, so there are no states");
     CHECK_OK(kv_set_updater(s, ignore_push, NULL, NULL, &e));
     CHECK_ERR(kv_save_states(s, path, 0, &e), KV_E_UNSUPPORTED,
-              "the updater is a C function, so there are no states");
+              "the updater is a function of the program, so there are no states");
     CHECK_ERR(kv_load_states(s, path, &e), KV_E_UNSUPPORTED,
-              "the updater is a C function, so there are no states");
+              "the updater is a function of the program, so there are no states");
     CHECK_INT(kv_load_states(s, path, NULL), KV_E_UNSUPPORTED);
     CHECK_ERR(kv_save_states(s, "/no/such/folder/x", 0, &e), KV_E_UNSUPPORTED,
-              "the updater is a C function, so there are no states");
+              "the updater is a function of the program, so there are no states");
     kv_free(s);
     leave_folder(path, NULL);
 }

@@ -186,7 +186,7 @@ TEST(store_file_refuses_callbacks)
     kv *s = make("local");
     CHECK_OK(kv_set_updater(s, ignore_push, NULL, NULL, &e));
     CHECK_ERR(kv_save(s, FILE_NAME, &e), KV_E_UNSUPPORTED,
-              "a file cannot hold an updater that is a C function");
+              "a file cannot hold an updater that is a function of the program");
     CHECK_INT(kv_save(s, FILE_NAME, &e), KV_E_UNSUPPORTED);
     CHECK_TEXT(e.hint,
                "save before kv_set_updater, or set a rule, whose text goes into the file");
