@@ -334,12 +334,13 @@ static int show_completion(session *s, const char *script)
     return code;
 }
 
-/* Prints a warning of the library, which may come on any thread. */
+/* Prints a warning or a note of the library, which may come on any thread. */
 static void warn(void *arg, const char *text)
 {
     (void)arg;
     fflush(stdout);
-    terminal_say("warning: %s", text);
+    bool is_note = strncmp(text, KV_LOG_NOTE, strlen(KV_LOG_NOTE)) == 0;
+    terminal_say(is_note ? "%s" : "warning: %s", text);
 }
 
 /* Returns true if this process was started as a rank of a job. */

@@ -586,7 +586,9 @@ void kv_set_patience(int ms);
  * meanwhile. 0 switches them off. Error: value (n outside 0 to KV_CTX_MAX + 1). */
 int kv_set_virtual_gpus(int n, kv_err *e);
 
-/* Receives warnings, one call each; NULL (the default) drops them. Process-wide. */
+/* Receives warnings, one call each; NULL (the default) drops them. What is no fault, such as a
+ * worker that joined, begins with KV_LOG_NOTE. Process-wide. */
+#define KV_LOG_NOTE "note: "
 void kv_set_log(void (*log)(void *arg, const char *text), void *arg);
 
 /* Begins a profile: from now on every operation of every store in the process is recorded, and

@@ -102,7 +102,7 @@ void spares_take(int rank, const link_rec *r)
     if (number < spares.first || number >= spares.end || !spares_waits((int)number))
         return;
     if (!spares_waits(link_rank()))
-        runtime_log("rank %lld (worker) joined at round %lld", (long long)number,
+        runtime_log(KV_LOG_NOTE "rank %lld (worker) joined at round %lld", (long long)number,
                     (long long)r->grown.round);
     spares_let_in((int)number);
 }

@@ -115,10 +115,10 @@ END
             assert_line "[$rank] all [12. 12.  8.  4.  0.  0.  0.  0.] 11.0 36.0 4"
         done
         for rank in 0 1; do
-            assert_equal "$(grep -cF "[$rank] warning: rank 2 (worker) joined at round 4" <<<"$output")" 1
+            assert_equal "$(grep -cF "[$rank] note: rank 2 (worker) joined at round 4" <<<"$output")" 1
         done
         for rank in 0 1 2; do
-            assert_equal "$(grep -cF "[$rank] warning: rank 3 (worker) joined at round 8" <<<"$output")" 1
+            assert_equal "$(grep -cF "[$rank] note: rank 3 (worker) joined at round 8" <<<"$output")" 1
         done
         assert_equal "$(grep -c "joined" <<<"$output")" 5
         assert_line --regexp '^\[0\] 2 +worker '
@@ -136,7 +136,7 @@ END
     sed "s/push c -ones(300000)/if i == 2 and me == 0 { !kvctl launch --grow; sleep 0.4\n    }\n    &/" job.kv >within.kv
     job --spares 2 -n 1 -s 2 within.kv
     assert_success
-    assert_line "[0] warning: rank 1 (worker) joined at round 3"
+    assert_line "[0] note: rank 1 (worker) joined at round 3"
     assert_line "[1] all [5. 2. 0. 0. 0. 0. 0. 0.] 3.0 7.0 2"
 }
 
@@ -181,7 +181,7 @@ END
     sed 's/ 20)/ 40)/; s/ 20,/ 40,/; s/i == 7/i == 33/' job.kv >more.kv
     job --checkpoint c.kvs --checkpoint-every 5 --spares 1 -n 2 -s 2 more.kv
     assert_success
-    assert_line "[0] warning: rank 2 (worker) joined at round 33"
+    assert_line "[0] note: rank 2 (worker) joined at round 33"
     kvctl -s c.kvs -c 'assert rounds() == 40'
 }
 
@@ -218,9 +218,9 @@ END
     sed -i '/assert x\[me\]/d' job.kv
     job --elastic --spares 3 -n 2 -s 2 job.kv
     assert_success
-    assert_line "[0] warning: rank 2 (worker) joined at round 8"
+    assert_line "[0] note: rank 2 (worker) joined at round 8"
     assert_line "[0] warning: rank 2 (worker) was killed by signal 9; the others go on"
-    assert_line "[0] warning: rank 3 (worker) joined at round 14"
+    assert_line "[0] note: rank 3 (worker) joined at round 14"
     assert_line --regexp '^\[0\] all \[16.  4.  4.  2.  0.  0.  0.  0.\] '
     assert_line "kvctl: the job went on without ranks 1 and 2, which were lost"
     # a spare that is lost while it waits is passed over
@@ -228,7 +228,7 @@ END
     }" "$(grows 4)" >job.kv
     job --elastic --spares 2 -n 1 -s 1 job.kv
     assert_success
-    assert_line "[0] warning: rank 2 (worker) joined at round 4"
+    assert_line "[0] note: rank 2 (worker) joined at round 4"
     assert_line "[2] all [8. 0. 4. 0. 0. 0. 0. 0.] 4.0 12.0 2"
     assert_line "kvctl: the job went on without rank 1, which was lost"
 }

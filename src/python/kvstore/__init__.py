@@ -31,9 +31,10 @@ class _Configuration:
 
     @staticmethod
     def log(text):
-        """A warning of the library."""
+        """A warning of the library, or a note, which is no fault."""
         import logging
-        logging.getLogger("kvstore").warning("%s", text)
+        is_note = text.startswith("note: ")
+        logging.getLogger("kvstore").log(logging.INFO if is_note else logging.WARNING, "%s", text.removeprefix("note: "))
 
     @staticmethod
     def write(line):
