@@ -14,6 +14,7 @@
 #include "syntax/command.h"
 #include "syntax/file_kind.h"
 #include "syntax/function.h"
+#include "syntax/hint_function.h"
 #include "syntax/hint_variable.h"
 #include "syntax/optimizer_param.h"
 #include "syntax/safe.h"
@@ -256,6 +257,8 @@ static int check_call(checker *c, const ast *node)
         kv_err_hint(c->e, "`%s` is a command: %s", name, buf_text(&usage));
         buf_release(&usage);
     }
+    if (!found && hint_function(name, c->e))
+        return c->e->code;
     suggest near = {.word = name};
     for (const function *one = registry.functions; one->name; one++)
         suggest_add(&near, one->name);
