@@ -62,8 +62,8 @@ static void give_spare(call_pool *p, call *c)
     free_call(c);
 }
 
-/* The lists one behind the other. Each is as long as it could get; what is not touched costs
- * address space and no memory. */
+/* Lays out the lists of a call of n pairs, one behind the other. Each has room for the most that it
+ * may hold, since what is not touched costs address space and no memory. */
 static int lay_out(call *c, int64_t n, kv_err *e)
 {
     int64_t sorting = call_bytes_a_pair();
@@ -86,7 +86,7 @@ static int lay_out(call *c, int64_t n, kv_err *e)
     return KV_OK;
 }
 
-/* A call of these pairs, with the memory that it has. */
+/* Makes c a call of these pairs. It keeps the memory that it has. */
 static void begin(call *c, kv *store, const call_ops *ops, const kv_pairs *pairs)
 {
     *c = (call){.ops = ops,

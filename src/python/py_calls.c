@@ -46,7 +46,8 @@ static bool begin(call *c, PyObject *self, PyObject *priority, PyObject *wait)
     return c->good;
 }
 
-/* Outs that the caller looks at without asking the library. Without the GIL. */
+/* Waits for outs on the CPU, whose memory the caller reads without asking the library. Runs without
+ * the GIL. */
 static void wait_for_outs(call *c, const py_pairs *outs)
 {
     const void *data;
@@ -76,7 +77,8 @@ static void work_on_values(call *c)
     }
 }
 
-/* Behind the call of the library, still without the GIL. outs: NULL, or where results go. */
+/* Waits, if the caller wants that, until the library is done with the arrays of its call, and gives
+ * them back. Runs without the GIL. outs: where results go, or NULL. */
 static void settle(call *c, const py_pairs *outs)
 {
     bool wrapped = c->batch->left > 1;
@@ -120,7 +122,7 @@ static bool add_values(call *c, PyObject *key, PyObject *value)
     return py_small_reserve(&c->small, c->values.n);
 }
 
-/* The small ones among them, without the GIL. */
+/* Copies the small values of a push. Runs without the GIL. */
 static int fill_small(call *c)
 {
     return c->values.small
