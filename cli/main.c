@@ -132,6 +132,12 @@ static void check_inputs(session *s, const input *inputs, int n)
 
 /* ---- Leaving ---- */
 
+/* Returns true if this process was started as a rank of a job. */
+static bool is_rank(void)
+{
+    return getenv("KVSTORE_RUN_DIR") || getenv("OMPI_COMM_WORLD_SIZE");
+}
+
 /* Returns true if the last value shown is true, or has at least one element and all of them are
  * true. */
 static bool last_says_yes(const session *s)
@@ -173,6 +179,16 @@ static int exit_code_of(session *s, const options *o)
     return o->check_last && !last_says_yes(s) ? EXIT_NO : EXIT_DONE;
 }
 
+/* Notes that the command of the command line, such as `kvctl push w 3`, changed a store which ends
+ * with the process. Those that also give a value are of use without a file. */
+static void note_lost(session *s, const options *o)
+{
+    const command *c = o->command.c;
+    if (c && (c->flags & COMMAND_CHANGES) && !(c->flags & (COMMAND_GIVES | COMMAND_SOURCES)) &&
+        s->nstores > 0 && !o->store && !o->interactive && !o->dry_run && !is_rank())
+        session_note(s, "this store ends here; kvctl -s FILE %s … keeps it in a file", c->name);
+}
+
 /* Saves what the session did, or says what it would save, unless it failed. prompted: somebody saw
  * the errors and went on. Returns the exit code. */
 static int leave(session *s, const options *o, state *st, bool prompted, int pending)
@@ -187,6 +203,8 @@ static int leave(session *s, const options *o, state *st, bool prompted, int pen
         report_error(s, &e);
         code = code ? code : s->failure;
     }
+    if (!code)
+        note_lost(s, o);
     return code;
 }
 
@@ -341,12 +359,6 @@ static void warn(void *arg, const char *text)
     fflush(stdout);
     bool is_note = strncmp(text, KV_LOG_NOTE, strlen(KV_LOG_NOTE)) == 0;
     terminal_say(is_note ? "%s" : "warning: %s", text);
-}
-
-/* Returns true if this process was started as a rank of a job. */
-static bool is_rank(void)
-{
-    return getenv("KVSTORE_RUN_DIR") || getenv("OMPI_COMM_WORLD_SIZE");
 }
 
 static int launch_or_grow(int argc, char **argv)

@@ -290,6 +290,9 @@ static int neither(const char *word, kv_err *e)
     suggest_add(&near, "launch"); /* these are no commands of the language */
     suggest_add(&near, "attach");
     suggest_add(&near, "jobs");
+    for (int i = 0; i < options_table.n; i++)
+        if (options_table.rows[i].name && strcmp(options_table.rows[i].name, word) == 0)
+            return kv_err_hint(e, "did you mean --%s?", word);
     suggest_done(&near, e);
     return kv_err_hint(e, "kvctl help lists the commands");
 }

@@ -156,6 +156,12 @@ while true { x = 1 }'
     run kvctl push 3 -h
     assert_output "$(<page)"
     mkdir list
+    run kvctl push w 'ones(2)' # without -s
+    assert_success
+    assert_output "note: this store ends here; kvctl -s FILE push … keeps it in a file"
+    run kvctl verify page
+    assert_failure 2
+    assert_line " hint: did you mean --verify?"
     run kvctl -s w.kvs init weight 'ones(2)' -v
     assert_output 'init weight: float32 (2,) cpu(0)'
     run kvctl list -s w.kvs --json
