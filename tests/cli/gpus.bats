@@ -232,4 +232,7 @@ kv_rule 3'
     assert_success
     run head -n 1 "$FAKE_GPU_TEXTS/0.cc"
     assert_output '// "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false", "--std=c++17"'
+    # another process keeps its own beside it
+    on_gpus -c 'create device; init 1 zeros(3); set-updater { stored -= input }; push 1 [ones(3)@gpu(0), ones(3)@gpu(1)]; wait'
+    [ "$(echo "$FAKE_GPU_TEXTS"/*.cc)" = "$FAKE_GPU_TEXTS/0.cc $FAKE_GPU_TEXTS/1.cc" ]
 }

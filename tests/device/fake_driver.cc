@@ -25,6 +25,7 @@
  *                    and how often each kernel ran, as it was given
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -597,16 +598,22 @@ static int launch_kernel(driver_kernel *k, unsigned blocks, unsigned threads,
 
 /* ---- Rules ---- */
 
-/* The number of the text is its name. */
+/* The number of the text is its name: the first one that is free, since earlier processes kept
+ * theirs in the same folder. */
 static void keep_text(const char *text)
 {
     static int number;
     char path[512];
     const char *folder = getenv("FAKE_GPU_TEXTS");
+    FILE *f = NULL;
     if (!folder)
         return;
-    snprintf(path, sizeof path, "%s/%d.cc", folder, number++);
-    FILE *f = fopen(path, "w");
+    do {
+        snprintf(path, sizeof path, "%s/%d.cc", folder, number++);
+        f = fopen(path, "wx");
+    } while (!f && errno == EEXIST);
+    if (!f)
+        return perror(path);
     fputs(text, f);
     fclose(f);
 }
