@@ -1,8 +1,9 @@
 /* Linked into each program and shared object of a build that counts what tests reach: their
  * processes add their counts also when they end by _exit, as a rank that fails does. gcc's runtime
- * does so only at exit, and has the counters of each object apart. A file of counts is written at once: gcc's
- * runtime leaves out counts of zero, so that a file of which a process that is killed has written the
- * first blocks alone fits together no more, and none could add to it ("Merge mismatch").
+ * does so only at exit, and has the counters of each object apart.
+ * A file of counts is written at once. The runtime leaves out counts of zero, so that blocks of two
+ * states do not fit together, as a process leaves them that is killed between them; then no other
+ * could add to the file ("Merge mismatch").
  */
 #include <stddef.h>
 #include <stdio.h>
