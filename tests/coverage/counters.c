@@ -1,8 +1,13 @@
 /* Linked into each program and shared object of a build that counts what tests reach: their
  * processes add their counts also when they end by _exit, as a rank that fails does. gcc's runtime
  * does so only at exit, and has the counters of each object apart.
+ * A file of counts is written at once. The runtime leaves out counts of zero, so that blocks of two
+ * states do not fit together, as a process leaves them that is killed between them; then no other
+ * could add to the file ("Merge mismatch").
  */
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
 void __gcov_dump(void); /* adds the counts of this object to its files */
 
@@ -42,4 +47,18 @@ _Noreturn void __wrap__exit(int status)
     for (counters *c = counters_list; c; c = c->next)
         c->dump();
     __real__exit(status);
+}
+
+/* Larger than any file of counts; the runtime has one open at a time. */
+static char whole_file[1 << 18];
+
+FILE *__real_fdopen(int fd, const char *mode);
+FILE *__wrap_fdopen(int fd, const char *mode);
+
+FILE *__wrap_fdopen(int fd, const char *mode)
+{
+    FILE *f = __real_fdopen(fd, mode);
+    if (f && strcmp(mode, "r+b") == 0) /* how the runtime opens them */
+        setvbuf(f, whole_file, _IOFBF, sizeof whole_file);
+    return f;
 }

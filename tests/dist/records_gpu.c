@@ -223,18 +223,18 @@ TEST(requests_push_a_value_that_a_gpu_keeps)
 static const kv_opt codes_of_2bit[] = {{"type", "2bit"}, {"threshold", "0.5"}};
 
 /* Codes are made where the value is. The residual comes to the GPU with the first value of it. */
-static void push_codes_of(kv *s, kv_array *v, float *left, const float *x)
+static void push_codes_of(kv *s, int id, kv_array *v, float *left, const float *x)
 {
     kv_err e = {0};
-    kv_key key = key_of(0);
+    kv_key key = key_of(id);
     char codes[64];
     quantise_encode(codes, left, x, QUANTISE_2BIT, 0.5f, ELEMENTS);
     alone_posted = 0;
     CHECK_OK(kv_push(s, &key, 1, &v, NULL, &e));
     await_posted(SERVERS);
-    const sent *y = request_of(LINK_PUSH, (int64_t[]){0}, 1);
+    const sent *y = request_of(LINK_PUSH, (int64_t[]){id}, 1);
     for (int i = 0; i < PARTS; i++) {
-        int64_t n = place_count(&made[0].place, i);
+        int64_t n = place_count(&made[id].place, i);
         CHECK_INT(y[i].r.bytes, (int64_t)sizeof(push_codes) + quantise_bytes(QUANTISE_2BIT, n));
         CHECK(memcmp(y[i].data + sizeof(push_codes), codes + i * STEP / 4, (size_t)n / 4) == 0);
     }
@@ -253,29 +253,31 @@ TEST(requests_push_codes_of_a_gpu)
     float x[ELEMENTS];
     for (int i = 0; i < ELEMENTS; i++)
         x[i] = (float)(i - 20);
-    push_codes_of(s, here, left, x);
-    push_codes_of(s, there, left, x);
-    push_codes_of(s, there, left, x);
-    push_codes_of(s, here, left, x);
+    push_codes_of(s, 0, here, left, x);
+    push_codes_of(s, 0, there, left, x);
+    push_codes_of(s, 0, there, left, x);
+    push_codes_of(s, 0, here, left, x);
     kv_array_unref(here);
     kv_array_unref(there);
     end_with_gpu(s);
 }
 
-/* Each allocation of the call fails in which the residual would move: it stays, and moves with the
- * next one. The value's turn does not come before. */
+/* Each allocation of the call fails in which the residuals of two keys would move: they stay, also
+ * the first when it is the second's that fails, and move with the next call. The value's turn does
+ * not come before. */
 TEST(requests_push_codes_of_a_gpu_without_memory)
 {
     kv_err e = {0};
-    float left[ELEMENTS] = {0}, x[ELEMENTS];
-    kv_key key = key_of(0);
+    float left[2][ELEMENTS] = {0}, x[ELEMENTS];
+    kv_key keys[] = {key_of(0), key_of(1)};
     kv *s = open_with_gpu("dist_sync", SERVERS);
     CHECK_OK(kv_set_gradient_compression(s, codes_of_2bit, 2, &e));
-    init_keys(s, 1);
-    kv_array *here = array_from(KV_FLOAT32, -20), *there = gpu_array(-20);
+    init_keys(s, 2);
+    kv_array *here = array_from(KV_FLOAT32, -20), *there = gpu_array(-20), *both[] = {there, there};
     for (int i = 0; i < ELEMENTS; i++)
         x[i] = (float)(i - 20);
-    push_codes_of(s, here, left, x);
+    for (int i = 0; i < 2; i++)
+        push_codes_of(s, i, here, left[i], x);
     engine_use held = {.var = array_var(there), .write = true};
     engine_op op = {.uses = &held, .nuses = 1};
     CHECK(engine_try(&op));
@@ -283,15 +285,15 @@ TEST(requests_push_codes_of_a_gpu_without_memory)
     for (int64_t n = 1; rc; n++) {
         e = (kv_err){0};
         mem_fail_at(n);
-        rc = kv_push(s, &key, 1, &there, NULL, &e);
+        rc = kv_push(s, keys, 2, both, NULL, &e);
         mem_fail_at(0);
         CHECK(rc == KV_OK || rc == KV_E_MEMORY);
     }
     engine_finish(&op);
     await_posted(SERVERS);
-    const sent *y = request_of(LINK_PUSH, (int64_t[]){0}, 1);
+    const sent *y = request_of(LINK_PUSH, (int64_t[]){0, 1}, 2);
     CHECK_INT(y->r.push.round, 2);
-    give_done(y->r.request, PARTS);
+    give_done(y->r.request, 2 * PARTS);
     CHECK_OK(kv_wait(s, &e));
     kv_array_unref(here);
     kv_array_unref(there);

@@ -1,7 +1,9 @@
 /* Pushes of a worker alone: what is in their records, and how they end. */
 #include "requests.h"
 
+#include "core/store.h"
 #include "cpu/cpu.h"
+#include "distributed/worker.h"
 #include "vm/rule.h"
 
 /* ---- Elements ---- */
@@ -535,6 +537,51 @@ TEST(requests_push_rows_to_their_parts)
     kv_array_unref(values[1]);
 }
 
+static int64_t on_their_way(const kv *s)
+{
+    return __atomic_load_n(&((const worker *)s->self)->pushing, __ATOMIC_ACQUIRE);
+}
+
+/* What a push takes counts until it has ended: the elements that are sent as they are or summed,
+ * and of rows their records. */
+TEST(requests_count_the_bytes_on_their_way)
+{
+    kv_err e = {0};
+    kv *s = open_worker("dist_sync", SERVERS);
+    kv_key keys[] = {key_of(0), key_of(1), key_of(1)};
+    init_keys(s, 2);
+    kv_array *v = array_from(KV_FLOAT32, 1), *twice[] = {v, v};
+    CHECK_OK(kv_push(s, keys, 1, &v, NULL, &e));
+    CHECK_INT(on_their_way(s), ELEMENTS * 4);
+    CHECK_OK(kv_push(s, keys + 1, 2, twice, NULL, &e));
+    CHECK_INT(on_their_way(s), 2 * ELEMENTS * 4);
+    for (int i = 0; i < 2; i++)
+        give_done(request_of(LINK_PUSH, (int64_t[]){i}, 1)->r.request, PARTS);
+    CHECK_OK(kv_wait(s, &e));
+    CHECK_INT(on_their_way(s), 0);
+    end_worker(s);
+    kv_array_unref(v);
+}
+
+TEST(requests_count_the_bytes_of_rows_on_their_way)
+{
+    kv_err e = {0};
+    kv *s = open_worker("dist_sync", SERVERS);
+    kv_key key = key_of(0);
+    row = ROW;
+    storage = KV_ROW_SPARSE;
+    init_keys(s, 1);
+    kv_array *v = rows_of(3, (int64_t[]){0, 3, 9}, 5);
+    CHECK_OK(kv_push(s, &key, 1, &v, NULL, &e));
+    const sent *x = request_of(LINK_PUSH, (int64_t[]){0}, 1);
+    CHECK_INT(on_their_way(s), PARTS * 8 + 3 * (8 + ROW * 4));
+    give_done(x->r.request, PARTS);
+    CHECK_OK(kv_wait(s, &e));
+    CHECK_INT(on_their_way(s), 0);
+    end_worker(s);
+    kv_array_unref(v);
+}
+
 /* To a key whose parts cut rows, and as one of several values, rows are sent as all elements. */
 TEST(requests_push_rows_to_a_dense_key)
 {
@@ -594,7 +641,7 @@ static void fail_each(kv *s, int (*act)(kv *s, kv_err *e), bool serves)
                 CHECK_INT(rc, KV_OK);
                 break;
             }
-            CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+            CHECK(rc == KV_OK ? e.code == KV_OK : rc == KV_E_MEMORY);
             CHECK_INT(alone_cannot_serve, begun && rc);
             CHECK(!rc || !begun || serves);
             CHECK(rc == KV_OK || e.code == KV_E_MEMORY);
@@ -637,6 +684,32 @@ TEST(requests_lack_memory)
     fail_each(s, pull_some, false);
     drop_some();
     end_worker(s);
+}
+
+/* A value of another dtype is sent as the key has it, or not at all. */
+TEST(requests_lack_memory_to_convert)
+{
+    kv_err e = {0};
+    kv *s = open_worker("dist_sync", SERVERS);
+    init_keys(s, KEYS);
+    kv_array *v = array_from(KV_FLOAT64, -3);
+    bool all_made = false;
+    for (int64_t n = 1; !all_made; n++) {
+        CHECK(n < KEYS);
+        kv_key key = key_of(n);
+        e = (kv_err){0};
+        mem_fail_at(n);
+        int rc = kv_push(s, &key, 1, &v, NULL, &e);
+        all_made = mem_fail_at(0) < n;
+        if (rc) {
+            CHECK_INT(rc, KV_E_MEMORY);
+            continue;
+        }
+        give_done(see_push((int64_t[]){n}, 1, 1, -3, 0)->r.request, PARTS);
+        CHECK_OK(kv_wait(s, &e));
+    }
+    end_worker(s);
+    kv_array_unref(v);
 }
 
 /* ---- Calls of many parts ---- */

@@ -1,6 +1,7 @@
 """The mutants of a C file: places where one operator, constant, condition, statement or result is
 changed. Only the bodies of functions and of macros with parameters are read; what stands in
-kv_assert, ALWAYS and NEVER is defence and left alone.
+kv_assert, ALWAYS and NEVER is defence and left alone. So is what cannot change what the program does:
+a prefetch that is left out, and memory for more than was asked for.
 
 A mutant keeps all lines where they are. Its name, a line before and after, does not hold a line
 number, so that it stays the same while other lines of the file change; and so does the order in
@@ -27,6 +28,9 @@ SWAPS = {
 }
 UNARY_TOO = {"+", "-", "*", "&"}
 DEFENCE = {"kv_assert", "ALWAYS", "NEVER", "__builtin_prefetch", "prefetch", "prefetch_write"}
+PREFETCH = re.compile(r"\w*prefetch\w*\s*\(")
+ALLOCATES = {"mem_alloc", "mem_zalloc", "mem_grow"}
+SHRINK = {"-", "/", "%", ">>", "&", "?", "<", "<=", ">", ">=", "==", "!=", "[", "!", "~"}
 NO_STATEMENT = re.compile(r"(return|case|default|else|if|for|while|switch|do|goto|typedef|static|const|"
                           r"struct|enum|union|unsigned|extern|_Thread_local|_Alignas)\b")
 DECLARATION = re.compile(r"[A-Za-z_]\w*\s+\**\s*[A-Za-z_]\w*\s*(=|;|\[|,)|[A-Za-z_]\w*\s*\(\*")
@@ -78,9 +82,26 @@ def tokens_of_bodies(text):
             last = t
 
 
+def sizes(tokens):
+    """The numbers in calls that allocate of which a larger one asks for more: no operator before it in its argument
+    turns that round."""
+    found, depth, name = set(), 0, ""
+    for t in tokens:
+        if depth == 0 and name in ALLOCATES and t.text == "(":
+            depth, grows = 1, True
+        elif depth > 0:
+            depth += (t.text == "(") - (t.text == ")")
+            grows = depth == 1 and t.text == "," or grows and t.text not in SHRINK
+            if t.kind == "number" and grows:
+                found.add(t)
+        name = t.text
+    return found
+
+
 def changes(text):
     """Every change as (from, to, new text)."""
     tokens = list(tokens_of_bodies(text))
+    larger = sizes(tokens)
     for i, t in enumerate(tokens):
         end = t.at + len(t.text)
         if t.kind == "op" and t.text in SWAPS:
@@ -89,7 +110,11 @@ def changes(text):
                 continue
             yield from ((t.at, end, new) for new in SWAPS[t.text])
         elif t.kind == "number" and re.fullmatch(r"\d+", t.text):
-            yield from ((t.at, end, str(n)) for n in (int(t.text) + 1, int(t.text) - 1) if n >= 0)
+            n = int(t.text)
+            if t not in larger:
+                yield t.at, end, str(n + 1)
+            if n > 0:
+                yield t.at, end, str(n - 1)
         elif t.text in ("true", "false"):
             yield t.at, end, "false" if t.text == "true" else "true"
         elif t.text in ("if", "while") and i + 1 < len(tokens) and tokens[i + 1].text == "(":
@@ -118,7 +143,7 @@ def deleted(text, tokens):
             continue
         if t.text == ";":
             statement = text[start:t.at + 1]
-            if not NO_STATEMENT.match(statement) and not DECLARATION.match(statement):
+            if not any(r.match(statement) for r in (NO_STATEMENT, DECLARATION, PREFETCH)):
                 yield start, t.at + 1, ";" + "\n" * statement.count("\n")
             start = None
         elif t.text in "{}" or header and t.text in ("else", "do", ":") or t.text == ")" and header:

@@ -261,11 +261,12 @@ TEST(slot_in_the_order_of_updates)
     slot_table_release(&t);
 }
 
-/* An assertion does not hold: the code says so, and the number is one all the same. Builds
- * that count what tests reach ask no assertion. */
-#ifndef KV_COVERAGE
+/* An assertion does not hold: the code says so, and the number is one all the same. */
 TEST(assert_slot_in_order_is_one_of_them)
 {
+#ifdef KV_COVERAGE
+    test_skip("builds that count what tests reach ask no assertion");
+#endif
     kv_err e = {0};
     slot_table t = {0};
     int64_t number = -5;
@@ -275,7 +276,6 @@ TEST(assert_slot_in_order_is_one_of_them)
     CHECK_INT(e.code, KV_E_INTERNAL);
     slot_table_release(&t);
 }
-#endif
 
 TEST(slot_forgets_the_state_alone)
 {

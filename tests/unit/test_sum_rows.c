@@ -6,6 +6,7 @@
 #include "array/sparse.h"
 #include "base/mem.h"
 #include "cpu/cpu.h"
+#include "engine/pool.h"
 #include "test_io.h"
 
 static const kv_ctx cpu0 = {KV_CPU, 0};
@@ -206,6 +207,47 @@ TEST(sum_rows_of_ids_that_look_alike)
     kv_array_unref(src[1]);
     kv_array_unref(sum);
     mem_free(ids);
+}
+
+/* Two lists of the same ids, of more elements than a block has. */
+TEST(sum_rows_sees_that_ids_are_the_same)
+{
+    enum { N = 5000 };
+    static int64_t ids[2][N], got_ids[N];
+    static double data[2][N], got[N];
+    const sparse_rows src[] = {{.ids = ids[0], .data = data[0], .n = N},
+                               {.ids = ids[1], .data = data[1], .n = N}};
+    kv_err e = {0};
+    void *room = mem_alloc(3 * pool_workers(), sizeof(void *), &e);
+    for (int64_t k = 0; k < N; k++) {
+        ids[0][k] = ids[1][k] = 3 * k;
+        data[0][k] = (double)k;
+        data[1][k] = 0.5;
+    }
+    CHECK(sum_same_rows(got, got_ids, src, 2, KV_FLOAT64, 1, room));
+    for (int64_t k = 0; k < N; k++) {
+        CHECK_INT(got_ids[k], 3 * k);
+        CHECK(got[k] == (double)k + 0.5);
+    }
+    ids[1][N - 1]++;
+    CHECK(!sum_same_rows(got, got_ids, src, 2, KV_FLOAT64, 1, room));
+    mem_free(room);
+}
+
+/* A block ends before the id that its table of places has no entry for. */
+TEST(sum_rows_as_far_apart_as_a_table)
+{
+    enum { SPAN = 16384 };
+    const int64_t ids[] = {0, 5, SPAN}, first[] = {0, SPAN}, second[] = {5, SPAN};
+    const float one[] = {1, 2}, two[] = {10, 20};
+    const sparse_rows src[] = {{.ids = first, .data = one, .n = 2},
+                               {.ids = second, .data = two, .n = 2}};
+    float got[3];
+    kv_err e = {0};
+    void *room = mem_alloc(3 * pool_workers(), sizeof(void *), &e);
+    sum_rows(got, ids, 3, src, 2, KV_FLOAT32, 1, room);
+    CHECK(got[0] == 1 && got[1] == 10 && got[2] == 22);
+    mem_free(room);
 }
 
 /* Two arrays of two rows of -0; the ids of array i are first[i] and 2. */
