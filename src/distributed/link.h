@@ -37,6 +37,10 @@ int link_size(void);
 const char *link_host(int rank);      /* its machine's name */
 bool link_shares_memory(int rank);    /* records to it go through a ring */
 
+/* The processors that the ranks of this machine may use, as all of them see it: where a launcher
+ * binds each to some, those of all together. */
+int link_processors(void);
+
 /* Reserves memory for a record of `bytes` of payload to a rank; the payload begins behind the
  * header. NULL: there is none now. At most one record is open at a time; link_commit sends it, with
  * the header's bytes as they are then, which may be fewer. */

@@ -12,7 +12,9 @@
  * A GPU-direct message is told in a frame, so that the other side receives it where there is room,
  * and told again, with its records, when it has left: they have their place in the order there.
  */
+#include <limits.h>
 #include <mpi.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -119,6 +121,7 @@ static struct {
     MPI_Comm world, near;
     MPI_Win window;
     int rank, size;
+    int processors;     /* of this machine, which its ranks share */
     int64_t ring_bytes; /* of the data of a main ring */
     wakeup *wakeup;
     peer *peers;
@@ -191,12 +194,23 @@ static void name_hosts(char *names)
                  names + (size_t)i * sizeof net.peers->host);
 }
 
-/* Returns true if this machine has more ranks than processors, as all of them see it. */
-static bool is_crowded(int ranks)
+/* A rank that may use fewer than it is bound to, by a quota or KVSTORE_THREADS, limits all. */
+static int count_processors(kv_err *e)
 {
-    int processors = pool_workers();
-    MPI_Allreduce(MPI_IN_PLACE, &processors, 1, MPI_INT, MPI_MIN, net.near);
-    return ranks > processors;
+    MPI_Comm machine;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    sched_getaffinity(0, sizeof set, &set);
+    int limit = pool_workers() < CPU_COUNT(&set) ? pool_workers() : INT_MAX;
+    int rc = MPI_Comm_split_type(net.world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
+    if (rc)
+        return refuse(rc, "find the ranks of this machine", e);
+    MPI_Allreduce(MPI_IN_PLACE, &set, sizeof set, MPI_BYTE, MPI_BOR, machine);
+    MPI_Allreduce(MPI_IN_PLACE, &limit, 1, MPI_INT, MPI_MIN, machine);
+    MPI_Comm_free(&machine);
+    int all = CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : pool_workers();
+    net.processors = all < limit ? all : limit;
+    return KV_OK;
 }
 
 /* Bytes of a main ring and the express ring behind it. */
@@ -277,7 +291,7 @@ static int open_rings(kv_err *e)
     for (int i = 0; i < here.n; i++)
         rings += count_rings(here, i);
     int64_t each = RINGS_TOGETHER / (rings > 0 ? rings : 1);
-    bool crowded = is_crowded(here.n);
+    bool crowded = here.n > net.processors;
     int64_t most = crowded ? RING_CROWDED : RING_MOST;
     each = each > most ? most : each < RING_LEAST ? RING_LEAST : each;
     each = (each + LINE - 1) / LINE * LINE;
@@ -357,6 +371,8 @@ int link_open(kv_err *e)
     }
     name_hosts(names);
     mem_free(names);
+    if ((rc = count_processors(e)))
+        return rc;
     net.reads_gpus = MPIX_Query_cuda_support && MPIX_Query_cuda_support();
     /* For tests, and where shared memory is not to be had: every rank a machine of its own. */
     const char *apart = environment(ENV_SHARED_MEMORY);
@@ -404,6 +420,11 @@ const char *link_host(int rank)
 bool link_shares_memory(int rank)
 {
     return net.peers[rank].near;
+}
+
+int link_processors(void)
+{
+    return net.processors;
 }
 
 /* ---- Sleep ---- */

@@ -839,7 +839,7 @@ static void share_processors(void)
         net.remote |= !link_shares_memory(i);
     }
     pool_share(here);
-    net.crowded = here > pool_workers();
+    net.crowded = here > link_processors();
     net.shared = net.crowded && !net.remote;
     if (net.shared)
         pool_set_spins(0);

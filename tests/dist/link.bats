@@ -9,3 +9,16 @@ load ../cli/help
     assert_success
     assert_output ""
 }
+
+# Else they would sleep where each could spin: sums of large arrays took eight times as long.
+@test "link: ranks that are bound to processors of their own share all of these" {
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    [ "$(nproc)" -ge 2 ] || skip "there is one processor"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    run timeout 60 mpirun -n 1 taskset -c 0 "$build/dist_link" 2 : -n 1 taskset -c 1 "$build/dist_link" 2
+    assert_success
+    run timeout 60 mpirun --oversubscribe --bind-to none -n 2 taskset -c 0 "$build/dist_link" 1
+    assert_success
+    run timeout 60 mpirun --oversubscribe --bind-to none -x KVSTORE_THREADS=1 -n 2 "$build/dist_link" 1
+    assert_success
+}

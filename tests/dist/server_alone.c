@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "engine/pool.h"
 #include "unit/test.h"
 
 #define HOLDS(condition, why) CHECK((condition) && (why))
@@ -255,6 +256,11 @@ const char *link_host(int rank)
 {
     (void)rank;
     return "host";
+}
+
+int link_processors(void)
+{
+    return pool_workers();
 }
 
 bool link_shares_memory(int rank)

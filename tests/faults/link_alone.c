@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <time.h>
 
+#include "engine/pool.h"
+
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t woken;
@@ -39,6 +41,11 @@ const char *link_host(int rank)
 {
     (void)rank;
     return "here";
+}
+
+int link_processors(void)
+{
+    return pool_workers();
 }
 
 bool link_shares_memory(int rank)

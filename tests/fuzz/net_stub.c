@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "engine/pool.h"
 #include "fuzz.h"
 
 /* ---- What net.c asks of the system ---- */
@@ -175,6 +176,11 @@ int link_size(void)
 const char *link_host(int rank)
 {
     return rank == own_rank ? "here" : "there";
+}
+
+int link_processors(void)
+{
+    return pool_workers();
 }
 
 bool link_shares_memory(int rank)

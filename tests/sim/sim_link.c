@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "distributed/link.h"
+#include "engine/pool.h"
 
 enum { POLL_NS = 1000 /* of a poll that finds nothing */, MEET_NS = 1000000 };
 
@@ -199,6 +200,11 @@ int link_size(void)
 const char *link_host(int rank)
 {
     return net.names[world_ranks[rank].host];
+}
+
+int link_processors(void)
+{
+    return pool_workers();
 }
 
 bool link_shares_memory(int rank)
