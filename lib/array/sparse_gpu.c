@@ -67,7 +67,7 @@ static int add_sum(gpu_list *l, kv_array **out, kv_array *const *values, int64_t
         src[i] = (sparse_rows){values[i]->rows, values[i]->nrows, NULL};
         rc = place_value(l, values[i], ctx.id, dtype, &places[i], e);
     }
-    if (rc || (rc = row_ids_unite(&ids, &count, src, n, values[0]->shape[0], e)) ||
+    if (rc || (rc = row_ids_unite(&ids, &count, src, n, array_shape(values[0])[0], e)) ||
         (rc = sparse_new_rows(out, values[0], dtype, ctx, count, ids, e)))
         return rc;
     at = find_sources(l, (*out)->rows, count, src, n, e);

@@ -133,7 +133,7 @@ void ask_put_rows(buf *b, const kv_array *a, int64_t from, int64_t to)
     int64_t first = row_ids_find(ids, 0, a->nrows, from);
     int64_t n = row_ids_find(ids, first, a->nrows, to) - first;
     for (int i = 1; i < a->ndim; i++)
-        row *= a->shape[i];
+        row *= array_shape(a)[i];
     buf_put(b, (const char *)&n, sizeof n);
     for (int64_t i = first; i < first + n; i++) {
         int64_t id = ids[i] - from;
