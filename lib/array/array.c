@@ -1,8 +1,8 @@
 /* Counted arrays.
  *
  * An array is one block: the header, its shape and, where they are few and in host memory, its own
- * elements. Such a block is a small one (base/mem_small.h): arrays that are made one after the other
- * lie one after the other, an array of 16 floats in two cache lines.
+ * elements. Such a block is a small one (base/mem_small.h): arrays that are made one after another
+ * lie side by side, an array of 16 floats in two cache lines.
  * Else its data is a second block of host memory, or the caller's (wrapped), or another array's (a
  * view). A view keeps a reference to the array that owns the memory, never to another view, and
  * shares its variable, so that operations on either keep their order.
