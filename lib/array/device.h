@@ -197,8 +197,8 @@ typedef enum array_memory {
 
 /* The first 64 bytes, one cache line, hold what a call over many arrays reads of each. The header
  * of an ARRAY_INSIDE of at most one axis ends there, and its elements follow in the next lines: a
- * program may have millions. What lies behind is read through array_shape and mirror_of, or of
- * arrays that are known to have it. */
+ * program may have millions. So what lies behind is read through array_shape, array_nrows,
+ * array_rows and mirror_of, unless an array is known to have it. */
 struct kv_array {
     engine_var var;  /* orders the operations that touch the data */
     int64_t holders; /* atomic: the references, and ARRAY_HOLD for each scheduled operation */
@@ -221,6 +221,18 @@ struct kv_array {
 static inline const int64_t *array_shape(const kv_array *a)
 {
     return a->ndim > 1 ? a->axes : &a->size;
+}
+
+/* The rows that a holds and their ids, for an array of any storage: a default array has
+ * 0 and NULL. */
+static inline int64_t array_nrows(const kv_array *a)
+{
+    return a->storage == KV_DEFAULT ? 0 : a->nrows;
+}
+
+static inline int64_t *array_rows(const kv_array *a)
+{
+    return a->storage == KV_DEFAULT ? NULL : a->rows;
 }
 
 /* The variable that orders operations on a's memory. */

@@ -143,13 +143,13 @@ void sparse_reuse(kv_array *fresh, kv_array *old, bool ids_too)
 int64_t kv_array_nrows(kv_array *a)
 {
     engine_wait_read(array_var(a));
-    return a->nrows;
+    return array_nrows(a);
 }
 
 const int64_t *kv_array_row_ids(kv_array *a)
 {
     engine_wait_read(array_var(a));
-    return a->rows;
+    return array_rows(a);
 }
 
 /* ---- Moving ---------------------------------------------------------------------------------- */
@@ -314,7 +314,7 @@ static int gather(kv_array **out, const kv_array *src, const int64_t *ids, int64
     int rc = make_rows(&a, dtype, src->ndim, array_shape(src), n, new_ids(n, e), ctx, e);
     if (rc)
         return rc;
-    if (ids == src->rows && mirror_can_copy(a, src)) {
+    if (ids == array_rows(src) && mirror_can_copy(a, src)) {
         memcpy(a->rows, ids, (size_t)n * sizeof *ids);
         rc = mirror_copy(a, src, e);
     } else if ((rc = mirror_host(src, MIRROR_READ, e)) == KV_OK) {
@@ -420,9 +420,9 @@ void sparse_retain(kv_array *const *a, int64_t n, const kv_array *src)
 {
     kv_assert(n > 0 && a[0]->size == src->size, "rows of %lld elements go to %lld arrays of %lld",
               (long long)src->size, (long long)n, (long long)(n > 0 ? a[0]->size : 0));
-    if (src->nrows > 0)
+    if (array_nrows(src) > 0)
         fill(a, n, a[0]->rows, a[0]->nrows, src);
-    for (int64_t i = 0; i < n && src->nrows == 0; i++)
+    for (int64_t i = 0; i < n && array_nrows(src) == 0; i++)
         a[i]->nrows = 0;
 }
 

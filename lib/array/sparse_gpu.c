@@ -200,9 +200,9 @@ int sparse_gpu_retain(gpu_list *l, kv_array *const *a, int64_t n, const kv_array
         if (i > 0)
             memcpy(a[i]->rows, a[0]->rows, (size_t)a[0]->nrows * sizeof *a[0]->rows);
     }
-    for (int64_t i = 0; i < n && src->nrows == 0; i++)
+    for (int64_t i = 0; i < n && array_nrows(src) == 0; i++)
         a[i]->nrows = 0;
-    if (src->nrows == 0)
+    if (array_nrows(src) == 0)
         return KV_OK;
     int rc = make_gather(l, &job, a[0], src, e);
     if (!rc && (elsewhere || converts)) {

@@ -64,19 +64,19 @@ static int join(const slot *s, const place *p, kv_array *const *list, kv_array *
     for (int i = 1; i < a->ndim; i++)
         row *= array_shape(a)[i];
     for (int32_t i = 0; i < p->nparts; i++)
-        n += list[i]->nrows;
+        n += array_nrows(list[i]);
     int64_t *ids = mem_alloc(n, sizeof *ids, e);
     if (!ids)
         return KV_E_MEMORY;
     for (int32_t i = 0; i < p->nparts; i++)
-        for (int64_t j = 0; j < list[i]->nrows; j++)
-            ids[at++] = list[i]->rows[j] + place_first_row(p, i);
+        for (int64_t j = 0; j < array_nrows(list[i]); j++)
+            ids[at++] = array_rows(list[i])[j] + place_first_row(p, i);
     int rc =
         kv_array_new_sparse(out, a->dtype, a->ndim, array_shape(a), n, ids, (kv_ctx){KV_CPU, 0}, e);
     if (!rc)
         rc = kv_array_write_rows(*out, &to, e);
     for (int32_t i = 0; i < p->nparts && !rc; i++) {
-        int64_t some = list[i]->nrows * row;
+        int64_t some = array_nrows(list[i]) * row;
         if (some)
             memcpy(to, list[i]->data, (size_t)some);
         to = (char *)to + some;
