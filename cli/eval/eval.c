@@ -40,6 +40,14 @@ static int store_object(session *s, const char *name, value *out, kv_err *e)
     return code ? code : object_store(out, kv_type(at >= 0 ? s->stores[at].store : store), e);
 }
 
+/* Returns true if the store in use has a key of this name. */
+static bool is_key(const session *s, const char *name)
+{
+    kv_info info;
+    const kv_key key = {.name = name};
+    return s->current >= 0 && kv_find(s->stores[s->current].store, &key, &info, &(kv_err){0}) == KV_OK;
+}
+
 static int eval_name(session *s, const ast *node, value *out, kv_err *e)
 {
     const char *name = node->u.text;
@@ -59,6 +67,9 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
                            name);
     }
     unit_err(s, node, e, KV_E_NAME, "there is no variable `%s`", name);
+    if (is_key(s, name))
+        return kv_err_hint(e, "`%s` is a key of the store: `pull %s` shows its value; in an "
+                              "expression it is kv.pull('%s')", name, name, name);
     if (strcmp(name, "random") == 0)
         return kv_err_hint(e, "random numbers are uniform((2, 3), low=-1, high=1), normal((2, 3)), "
                               "randint((2, 3), low=0, high=9); seed=N repeats them");

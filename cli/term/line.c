@@ -27,7 +27,7 @@ static struct {
     line_options options;
     const char *context; /* the lines before this one */
     size_t context_length;
-    bool edited; /* through Readline */
+    FILE *screen; /* where Readline edits lines; NULL: they come as the terminal or file gives them */
     char *plain; /* getline's block */
     size_t plain_size;
 } reader;
@@ -414,7 +414,7 @@ void line_forget_typed(void)
 
 void line_lend_terminal(void)
 {
-    if (!reader.edited)
+    if (!reader.screen)
         return;
     edit.closing = true;
     leave_raw_mode();
@@ -458,7 +458,7 @@ static int open_edited(kv_err *e)
         fclose(out);
         return KV_OK;
     }
-    reader.edited = true;
+    reader.screen = out;
     rl_readline_name = "kvctl";
     rl_instream = stdin;
     rl_outstream = out;
@@ -498,7 +498,7 @@ static void add_entry(const char *entry)
 int line_remember(const char *entry, kv_err *e)
 {
     const char *path = reader.options.history;
-    if (!reader.edited || *entry == ' ' || *entry == '\t' || *entry == '\0' ||
+    if (!reader.screen || *entry == ' ' || *entry == '\t' || *entry == '\0' ||
         strlen(entry) > LINE_HISTORY_MAX)
         return KV_OK;
     add_entry(entry);
@@ -513,11 +513,11 @@ int line_remember(const char *entry, kv_err *e)
 
 static void close_edited(void)
 {
-    if (!reader.edited)
+    if (!reader.screen)
         return;
     line_lend_terminal();
     clear_history();
-    fclose(rl_outstream);
+    fclose(reader.screen);
     rl_outstream = stderr;
 }
 
@@ -573,7 +573,7 @@ int line_open(const line_options *options, kv_err *e)
 line_result line_read(const char *prompt, buf *line)
 {
     buf_clear(line);
-    return reader.edited ? read_edited(prompt, line) : read_plain(prompt, line);
+    return reader.screen ? read_edited(prompt, line) : read_plain(prompt, line);
 }
 
 void line_close(void)

@@ -421,12 +421,12 @@ static prog_value unwrapped(const prog_builder *b, kv_dtype dtype, prog_value x)
     return same ? n->kid[0] : x;
 }
 
-/* Sums and products wrap alike whether their operands were wrapped before or not. */
+/* Sums and products wrap to a dtype of integers alike, whether their operands were wrapped or not. */
 static prog_value without_inner_wraps(prog_builder *b, kv_dtype dtype, prog_value x)
 {
     node n = b->nodes[x];
     bool ring = n.op == PROG_ADD || n.op == PROG_SUB || n.op == PROG_MUL;
-    if (n.type != PROG_I64 || dtype == KV_BOOL || !ring)
+    if (n.type != PROG_I64 || dtype == KV_BOOL || kv_dtype_is_float(dtype) || !ring)
         return x;
     prog_value left = unwrapped(b, dtype, n.kid[0]), right = unwrapped(b, dtype, n.kid[1]);
     return left == n.kid[0] && right == n.kid[1] ? x : apply2(b, (prog_op)n.op, left, right);

@@ -24,7 +24,7 @@ enum {
 #define STEP_R(reg, number, loop, x, y, z)  {number, reg, {x, y, z}},
 #define STEP_A(slot, number, loop, x, y, z) {number, ARRAY + slot, {x, y, z}},
 
-#define STEPS(name, steps) static const step steps_##name[] = {steps};
+#define STEPS(name, ...) static const step steps_##name[] = {__VA_ARGS__};
 WHOLE_PROGRAMS(STEPS)
 
 static const struct {
@@ -43,9 +43,7 @@ typedef struct match {
 
 static bool is_at(const match *m, int operand, int32_t place)
 {
-    if (operand >= ARRAY)
-        return operand - ARRAY + m->p->nregs == place;
-    return m->reg[operand] == place;
+    return (operand < REGISTERS ? m->reg[operand] : operand - ARRAY + m->p->nregs) == place;
 }
 
 /* What the program's register held before is gone. */

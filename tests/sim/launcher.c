@@ -272,10 +272,13 @@ void launcher_judge(bool well)
         return;
     snprintf(line, sizeof line, "%.*s", (int)strcspn(text, "\n"), text);
     bool fine = strncmp(line, "kvctl: ", 7) == 0 && strchr(text, '\n') == strrchr(text, '\n');
-    if (!fine || !check_strikes() || !fits(line + 7, &code))
+    bool may_end = check_strikes() || limit_ms;
+    if (!fine || !may_end || !fits(line + 7, &code))
         check_bad("launch ends with exit code %d, and does not say why", last->code);
     else if (code != last->code)
         check_bad("the exit code of launch is %d, not %d", last->code, code);
+    if (limit_ms && out->said_ms + out->past_ms < limit_ms)
+        check_bad("launch says it %" PRId64 " ms early", limit_ms - out->said_ms - out->past_ms);
     if (out->said_ms > latest_ms())
         check_bad("launch says it %" PRId64 " ms late", out->said_ms - latest_ms());
     if (out->ended_ms > out->said_ms + (int64_t)(j->deadline * 1000) + 2 * MPIRUN_MS + SLACK_MS)

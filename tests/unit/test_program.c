@@ -207,6 +207,26 @@ TEST(program_integers)
                            "a0 = int8(r0)\n");
 }
 
+/* -2**31 is infinite as a float16 and the least integer behind that, whose double wraps to 0. */
+TEST(program_integers_through_floats)
+{
+    kv_err e = {0};
+    prog_builder *b = begin();
+    int32_t x = INT32_MIN;
+    int64_t out = 1;
+    void *arrays[] = {&x, &out};
+    prog_value v = prog_narrow(b, KV_FLOAT16, prog_load(b, 0, KV_INT32, PROG_I64));
+    prog_store(b, 1, KV_INT64, prog_narrow(b, KV_FLOAT16, op2(b, PROG_ADD, v, v)));
+    prog *p = NULL;
+    CHECK_OK(prog_finish(b, &p, &e));
+    void *scratch = mem_alloc_data(prog_scratch_bytes(p), &e);
+    prog_run(p, arrays, 1, scratch);
+    CHECK_INT(out, 0);
+    mem_free(scratch);
+    prog_free(p);
+    prog_builder_free(b);
+}
+
 static void read_slot(void *arg, buf *out, int slot, kv_dtype dtype)
 {
     (void)arg, (void)dtype;
