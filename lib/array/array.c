@@ -1,7 +1,8 @@
 /* Counted arrays.
  *
  * An array is one block: the header, its shape and, where they are few and in host memory, its own
- * elements. So each of many small arrays is one allocation, and to touch one is to touch one page.
+ * elements. Such a block is a small one (base/mem_small.h): arrays that are made one after another
+ * lie side by side, an array of 16 floats in two cache lines.
  * Else its data is a second block of host memory, or the caller's (wrapped), or another array's (a
  * view). A view keeps a reference to the array that owns the memory, never to another view, and
  * shares its variable, so that operations on either keep their order.
@@ -15,10 +16,13 @@
 #include "array/sparse.h"
 #include "base/arg.h"
 #include "base/kv_assert.h"
-#include "base/mem.h"
+#include "base/mem_small.h"
 
 /* Elements up to these bytes lie behind their header. */
 enum { INSIDE_BYTES = 1024 };
+
+_Static_assert(sizeof(kv_array) + KV_MAX_NDIM * sizeof(int64_t) + MEM_ALIGN + INSIDE_BYTES <=
+                   MEM_SMALL_MOST, "an array with its elements inside is one small block");
 
 bool kv_ctx_same(kv_ctx a, kv_ctx b)
 {
@@ -82,10 +86,15 @@ static int shape_size(int64_t *size, kv_dtype dtype, int ndim, const int64_t *sh
     return KV_OK;
 }
 
-/* Bytes of a header and its shape: elements behind them are aligned. */
-static int64_t header_bytes(int ndim)
+_Static_assert(offsetof(kv_array, mirror) == MEM_ALIGN, "the first fields are one cache line");
+
+/* Bytes of a header and its shape. inside: elements follow, and are aligned. */
+static int64_t header_bytes(int ndim, bool inside)
 {
-    return mem_aligned((int64_t)(sizeof(kv_array) + (size_t)ndim * sizeof(int64_t)));
+    if (ndim <= 1)
+        return inside ? MEM_ALIGN : (int64_t)sizeof(kv_array);
+    int64_t bytes = (int64_t)(sizeof(kv_array) + (size_t)ndim * sizeof(int64_t));
+    return inside ? mem_aligned(bytes) : bytes;
 }
 
 /* A header. own: the elements are to be the array's own, and few ones lie behind it: memory and
@@ -101,20 +110,21 @@ static int make(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, 
         return rc;
     int64_t bytes = size * kv_dtype_bytes(dtype);
     bool small = own && !mirror_needed(ctx) && bytes <= INSIDE_BYTES;
-    kv_array *a = mem_alloc_data(header_bytes(ndim) + (small ? bytes : 0), e);
+    int64_t header = header_bytes(ndim, small);
+    kv_array *a = small ? mem_alloc_small(header + bytes, e) : mem_alloc_data(header, e);
     if (!a)
         return KV_E_MEMORY;
-    *a = (kv_array){0};
+    memset(a, 0, (size_t)header);
     a->holders = 1;
     a->size = size;
     a->dtype = (uint8_t)dtype;
     a->ctx = ctx;
     a->ndim = (uint8_t)ndim;
-    if (ndim)
-        memcpy(a->shape, shape, (size_t)ndim * sizeof *shape);
+    if (ndim > 1)
+        memcpy(a->axes, shape, (size_t)ndim * sizeof *shape);
     if (small) {
         a->memory = ARRAY_INSIDE;
-        a->data = (char *)a + header_bytes(ndim);
+        a->data = (char *)a + header;
     }
     *out = a;
     return KV_OK;
@@ -163,7 +173,7 @@ int kv_array_new(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape,
     int rc = arg_given(out, "out", e);
     if (rc || (rc = kv_array_new_raw(&a, dtype, ndim, shape, ctx, e)))
         return rc;
-    if (!a->mirror)
+    if (!mirror_of(a))
         memset(a->data, 0, (size_t)kv_array_bytes(a));
     else if ((rc = mirror_zero(a, e))) {
         kv_array_unref(a);
@@ -204,7 +214,7 @@ int kv_array_view(kv_array **out, kv_array *src, int ndim, const int64_t *shape,
         return rc;
     if (src->storage == KV_ROW_SPARSE) {
         kv_err_set(e, KV_E_UNSUPPORTED, "a row_sparse array of shape %s keeps its shape",
-                   kv_shape_text(text, sizeof text, src->ndim, src->shape));
+                   kv_shape_text(text, sizeof text, src->ndim, array_shape(src)));
         kv_err_hint(e, "a dense one can have another: dense(a)");
         return KV_E_UNSUPPORTED;
     }
@@ -214,7 +224,7 @@ int kv_array_view(kv_array **out, kv_array *src, int ndim, const int64_t *shape,
         char was[160], now[160];
         mem_free(a);
         return kv_err_set(e, KV_E_SHAPE, "an array of shape %s cannot have the shape %s",
-                          kv_shape_text(was, sizeof was, src->ndim, src->shape),
+                          kv_shape_text(was, sizeof was, src->ndim, array_shape(src)),
                           kv_shape_text(now, sizeof now, ndim, shape));
     }
     a->memory = ARRAY_VIEW;
@@ -239,6 +249,8 @@ static void release_memory(kv_array *a, int64_t left)
               (long long)a->size, (long long)-left);
     if (a->memory == ARRAY_WRAPPED)
         mirror_wait(a);
+    if (a->memory == ARRAY_INSIDE)
+        return; /* with the header, which has no mirror */
     mirror_free(a->mirror);
     switch ((array_memory)a->memory) {
     case ARRAY_INSIDE:
@@ -266,7 +278,10 @@ static void let_go(kv_array *a, int64_t holders)
     if (left > 0)
         return;
     release_memory(a, left);
-    mem_free(a);
+    if (a->memory == ARRAY_INSIDE)
+        mem_free_small(a);
+    else
+        mem_free(a);
 }
 
 void kv_array_unref(kv_array *a)
@@ -330,7 +345,7 @@ int kv_array_ndim(const kv_array *a)
 
 const int64_t *kv_array_shape(const kv_array *a)
 {
-    return a->shape;
+    return array_shape(a);
 }
 
 int64_t kv_array_size(const kv_array *a)
@@ -362,7 +377,7 @@ static int check_access(const kv_array *a, const void *data, kv_storage storage,
     int rc = arg_given(a, "a", e);
     if (rc || (rc = arg_given(data, "data", e)) || a->storage == storage)
         return rc;
-    kv_shape_text(text, sizeof text, a->ndim, a->shape);
+    kv_shape_text(text, sizeof text, a->ndim, array_shape(a));
     if (storage == KV_ROW_SPARSE)
         return kv_err_set(e, KV_E_UNSUPPORTED,
                           "an array of shape %s is no row_sparse one, it holds all its rows", text);
@@ -471,8 +486,8 @@ int kv_array_copy(kv_array *dst, kv_array *src, kv_err *e)
         return rc;
     if (!kv_array_same_shape(dst, src))
         return kv_err_set(e, KV_E_SHAPE, "an array of shape %s cannot be copied into one of %s",
-                          kv_shape_text(from, sizeof from, src->ndim, src->shape),
-                          kv_shape_text(to, sizeof to, dst->ndim, dst->shape));
+                          kv_shape_text(from, sizeof from, src->ndim, array_shape(src)),
+                          kv_shape_text(to, sizeof to, dst->ndim, array_shape(dst)));
     engine_use uses[] = {{.var = array_var(dst), .write = true}, {.var = array_var(src)}};
     copy c = {{.run = copy_run, .uses = uses, .nuses = 2}, dst, src};
     return engine_run_now(&c.op, e);
@@ -485,8 +500,8 @@ int kv_array_dup(kv_array **out, kv_array *src, kv_dtype dtype, kv_ctx ctx, kv_e
     if (rc || (rc = arg_given(src, "src", e)))
         return rc;
     rc = src->storage == KV_ROW_SPARSE
-             ? kv_array_new_sparse(&a, dtype, src->ndim, src->shape, 0, NULL, ctx, e)
-             : kv_array_new_raw(&a, dtype, src->ndim, src->shape, ctx, e);
+             ? kv_array_new_sparse(&a, dtype, src->ndim, array_shape(src), 0, NULL, ctx, e)
+             : kv_array_new_raw(&a, dtype, src->ndim, array_shape(src), ctx, e);
     if (rc)
         return rc;
     if ((rc = kv_array_copy(a, src, e))) {

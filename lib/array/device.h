@@ -192,26 +192,48 @@ typedef enum array_memory {
     ARRAY_OWN,     /* a block of its own */
     ARRAY_WRAPPED, /* the caller's */
     ARRAY_VIEW,    /* another array's */
-    ARRAY_INSIDE   /* behind the header: few elements in host memory */
+    ARRAY_INSIDE   /* behind the header in a small block: few elements in host memory */
 } array_memory;
 
-/* The first 64 bytes, one cache line, hold what a call over many arrays reads of each. */
+/* The first 64 bytes, one cache line, hold what a call over many arrays reads of each. The header
+ * of an ARRAY_INSIDE of at most one axis ends there, and its elements follow in the next lines: a
+ * program may have millions. So what lies behind is read through array_shape, array_nrows,
+ * array_rows and mirror_of, unless an array is known to have it. */
 struct kv_array {
     engine_var var;  /* orders the operations that touch the data */
     int64_t holders; /* atomic: the references, and ARRAY_HOLD for each scheduled operation */
     void *data;      /* size elements of dtype, or those of the rows held; never NULL */
     int64_t size;    /* elements of the shape */
     uint8_t dtype, storage, memory, ndim; /* kv_dtype, kv_storage, array_memory */
+    uint8_t unfilled; /* 0, or the kv_code of the failed operation that should have written it */
     kv_ctx ctx;
+
     struct array_mirror *mirror; /* on a GPU of its own memory: see array/mirror.h; else NULL */
     kv_array *base;          /* ARRAY_VIEW: whose memory it is; orders through base->var */
     void (*done)(void *arg); /* ARRAY_WRAPPED */
     void *done_arg;
     int64_t nrows; /* KV_ROW_SPARSE, which is always ARRAY_OWN: the rows held, */
     int64_t *rows; /* and their ids, ascending, in host memory; never NULL */
-    uint8_t unfilled; /* 0, or the kv_code of the failed operation that should have written it */
-    int64_t shape[];
+    int64_t axes[];  /* the shape of two axes and more: see array_shape */
 };
+
+/* The sizes of a's ndim axes. The one of a single axis is as large as the array. */
+static inline const int64_t *array_shape(const kv_array *a)
+{
+    return a->ndim > 1 ? a->axes : &a->size;
+}
+
+/* The rows that a holds and their ids, for an array of any storage: a default array has
+ * 0 and NULL. */
+static inline int64_t array_nrows(const kv_array *a)
+{
+    return a->storage == KV_DEFAULT ? 0 : a->nrows;
+}
+
+static inline int64_t *array_rows(const kv_array *a)
+{
+    return a->storage == KV_DEFAULT ? NULL : a->rows;
+}
 
 /* The variable that orders operations on a's memory. */
 static inline engine_var *array_var(kv_array *a)
@@ -225,7 +247,7 @@ static inline bool array_same_shape(const kv_array *a, const kv_array *b)
 {
     bool same = a->ndim == b->ndim && a->size == b->size;
     for (int i = 0; same && a->ndim > 1 && i < a->ndim; i++)
-        same = a->shape[i] == b->shape[i];
+        same = a->axes[i] == b->axes[i];
     return same;
 }
 

@@ -36,7 +36,9 @@ void mirror_free(array_mirror *m);
 /* a's mirror, or NULL; a view has the mirror of its base. */
 static inline array_mirror *mirror_of(const kv_array *a)
 {
-    return a->memory == ARRAY_VIEW ? a->base->mirror : a->mirror;
+    if (a->memory == ARRAY_VIEW)
+        a = a->base;
+    return a->memory == ARRAY_INSIDE ? NULL : a->mirror;
 }
 
 static inline bool mirror_has(const kv_array *a)

@@ -27,7 +27,7 @@ kv_storage kv_array_storage(const kv_array *a)
 
 int64_t sparse_row(const kv_array *a)
 {
-    return a->size > 0 && a->ndim > 0 ? a->size / a->shape[0] : a->size;
+    return a->size > 0 && a->ndim > 0 ? a->size / array_shape(a)[0] : a->size;
 }
 
 /* ---- Making ---------------------------------------------------------------------------------- */
@@ -105,9 +105,9 @@ int kv_array_new_sparse(kv_array **out, kv_dtype dtype, int ndim, const int64_t 
 int sparse_new_full(kv_array **out, const kv_array *like, kv_ctx ctx, kv_err *e)
 {
     if (like->storage == KV_DEFAULT)
-        return kv_array_new_raw(out, like->dtype, like->ndim, like->shape, ctx, e);
-    int64_t n = like->shape[0];
-    int rc = make_rows(out, like->dtype, like->ndim, like->shape, n, new_ids(n, e), ctx, e);
+        return kv_array_new_raw(out, like->dtype, like->ndim, array_shape(like), ctx, e);
+    int64_t n = array_shape(like)[0];
+    int rc = make_rows(out, like->dtype, like->ndim, array_shape(like), n, new_ids(n, e), ctx, e);
     for (int64_t i = 0; i < n && rc == KV_OK; i++)
         (*out)->rows[i] = i;
     return rc;
@@ -117,7 +117,7 @@ int sparse_new_rows(kv_array **out, const kv_array *like, kv_dtype dtype, kv_ctx
                     int64_t *row_ids, kv_err *e)
 {
     row_ids = row_ids ? row_ids : new_ids(n, e);
-    return make_rows(out, dtype, like->ndim, like->shape, n, row_ids, ctx, e);
+    return make_rows(out, dtype, like->ndim, array_shape(like), n, row_ids, ctx, e);
 }
 
 void sparse_reuse(kv_array *fresh, kv_array *old, bool ids_too)
@@ -143,13 +143,13 @@ void sparse_reuse(kv_array *fresh, kv_array *old, bool ids_too)
 int64_t kv_array_nrows(kv_array *a)
 {
     engine_wait_read(array_var(a));
-    return a->nrows;
+    return array_nrows(a);
 }
 
 const int64_t *kv_array_row_ids(kv_array *a)
 {
     engine_wait_read(array_var(a));
-    return a->rows;
+    return array_rows(a);
 }
 
 /* ---- Moving ---------------------------------------------------------------------------------- */
@@ -197,7 +197,7 @@ static bool any(const char *data, kv_dtype dtype, int64_t n)
 static int64_t find_rows(int64_t *ids, const kv_array *a)
 {
     int64_t row = sparse_row(a), bytes = row * kv_dtype_bytes(a->dtype), n = 0;
-    for (int64_t i = 0; i < a->shape[0]; i++) {
+    for (int64_t i = 0; i < array_shape(a)[0]; i++) {
         if (any((const char *)a->data + i * bytes, a->dtype, row))
             ids[n++] = i;
     }
@@ -311,10 +311,10 @@ static int gather(kv_array **out, const kv_array *src, const int64_t *ids, int64
                   kv_dtype dtype, kv_ctx ctx, kv_err *e)
 {
     kv_array *a;
-    int rc = make_rows(&a, dtype, src->ndim, src->shape, n, new_ids(n, e), ctx, e);
+    int rc = make_rows(&a, dtype, src->ndim, array_shape(src), n, new_ids(n, e), ctx, e);
     if (rc)
         return rc;
-    if (ids == src->rows && mirror_can_copy(a, src)) {
+    if (ids == array_rows(src) && mirror_can_copy(a, src)) {
         memcpy(a->rows, ids, (size_t)n * sizeof *ids);
         rc = mirror_copy(a, src, e);
     } else if ((rc = mirror_host(src, MIRROR_READ, e)) == KV_OK) {
@@ -331,7 +331,8 @@ static int to_sparse(kv_array **out, const kv_array *src, kv_dtype dtype, kv_ctx
 {
     if (src->storage == KV_ROW_SPARSE)
         return gather(out, src, src->rows, src->nrows, dtype, ctx, e);
-    int64_t *ids = mem_alloc(src->size > 0 && src->ndim > 0 ? src->shape[0] : 1, sizeof *ids, e);
+    int64_t *ids =
+        mem_alloc(src->size > 0 && src->ndim > 0 ? array_shape(src)[0] : 1, sizeof *ids, e);
     int rc = ids ? mirror_host(src, MIRROR_READ, e) : KV_E_MEMORY;
     int64_t n = !rc && src->size > 0 && src->ndim > 0 ? find_rows(ids, src) : 0;
     if (!rc)
@@ -359,7 +360,8 @@ int kv_array_to_sparse(kv_array **out, kv_array *src, kv_err *e)
     kv_array *a;
     int rc = arg_given(out, "out", e);
     if (rc || (rc = arg_given(src, "src", e)) ||
-        (rc = kv_array_new_sparse(&a, src->dtype, src->ndim, src->shape, 0, NULL, src->ctx, e)))
+        (rc = kv_array_new_sparse(&a, src->dtype, src->ndim, array_shape(src), 0, NULL, src->ctx,
+                                  e)))
         return rc;
     if ((rc = kv_array_copy(a, src, e))) {
         kv_array_unref(a);
@@ -374,7 +376,7 @@ int kv_array_to_dense(kv_array **out, kv_array *src, kv_err *e)
     kv_array *a;
     int rc = arg_given(out, "out", e);
     if (rc || (rc = arg_given(src, "src", e)) ||
-        (rc = kv_array_new_raw(&a, src->dtype, src->ndim, src->shape, src->ctx, e)))
+        (rc = kv_array_new_raw(&a, src->dtype, src->ndim, array_shape(src), src->ctx, e)))
         return rc;
     if ((rc = kv_array_copy(a, src, e))) {
         kv_array_unref(a);
@@ -393,9 +395,9 @@ int sparse_parts(kv_array **ids, kv_array **data, kv_array *a, kv_err *e)
 {
     int64_t shape[KV_MAX_NDIM];
     engine_wait_read(array_var(a));
-    memcpy(shape, a->shape, (size_t)a->ndim * sizeof *shape);
+    memcpy(shape, array_shape(a), (size_t)a->ndim * sizeof *shape);
     shape[0] = a->nrows;
-    kv_ctx ctx = a->mirror ? (kv_ctx){KV_CPU, 0} : a->ctx; /* their memory is the host's */
+    kv_ctx ctx = mirror_of(a) ? (kv_ctx){KV_CPU, 0} : a->ctx; /* their memory is the host's */
     int rc = mirror_host(a, MIRROR_READ, e);
     if (rc)
         return rc;
@@ -418,9 +420,9 @@ void sparse_retain(kv_array *const *a, int64_t n, const kv_array *src)
 {
     kv_assert(n > 0 && a[0]->size == src->size, "rows of %lld elements go to %lld arrays of %lld",
               (long long)src->size, (long long)n, (long long)(n > 0 ? a[0]->size : 0));
-    if (src->nrows > 0)
+    if (array_nrows(src) > 0)
         fill(a, n, a[0]->rows, a[0]->nrows, src);
-    for (int64_t i = 0; i < n && src->nrows == 0; i++)
+    for (int64_t i = 0; i < n && array_nrows(src) == 0; i++)
         a[i]->nrows = 0;
 }
 
@@ -444,7 +446,8 @@ static int add_up_same(kv_array **out, const kv_array *like, const sparse_rows *
     int64_t row = sparse_row(like);
     if (row == 0 || !look_alike(src, n))
         return KV_OK;
-    int rc = make_rows(&a, dtype, like->ndim, like->shape, src->n, new_ids(src->n, e), ctx, e);
+    int rc =
+        make_rows(&a, dtype, like->ndim, array_shape(like), src->n, new_ids(src->n, e), ctx, e);
     if (rc)
         return rc;
     if (sum_same_rows(a->data, a->rows, src, n, dtype, row, room))
@@ -461,9 +464,9 @@ static int add_up(kv_array **out, const kv_array *like, const sparse_rows *src, 
     int64_t *ids, count;
     *out = NULL;
     int rc = add_up_same(out, like, src, n, dtype, ctx, room, e);
-    if (rc || *out || (rc = row_ids_unite(&ids, &count, src, n, like->shape[0], e)))
+    if (rc || *out || (rc = row_ids_unite(&ids, &count, src, n, array_shape(like)[0], e)))
         return rc;
-    rc = make_rows(out, dtype, like->ndim, like->shape, count, ids, ctx, e);
+    rc = make_rows(out, dtype, like->ndim, array_shape(like), count, ids, ctx, e);
     if (rc == KV_OK)
         sum_rows((*out)->data, ids, count, src, n, dtype, sparse_row(like), room);
     return rc;

@@ -12,7 +12,7 @@ int64_t sparse_row(const kv_array *a);
  * default one. */
 static inline bool sparse_is_full(const kv_array *a)
 {
-    return a->storage == KV_DEFAULT || a->nrows == a->shape[0];
+    return a->storage == KV_DEFAULT || a->nrows == array_shape(a)[0];
 }
 
 /* A new array with memory for every element, contents undefined, of the dtype, shape and storage of

@@ -67,7 +67,7 @@ static int add_sum(gpu_list *l, kv_array **out, kv_array *const *values, int64_t
         src[i] = (sparse_rows){values[i]->rows, values[i]->nrows, NULL};
         rc = place_value(l, values[i], ctx.id, dtype, &places[i], e);
     }
-    if (rc || (rc = row_ids_unite(&ids, &count, src, n, values[0]->shape[0], e)) ||
+    if (rc || (rc = row_ids_unite(&ids, &count, src, n, array_shape(values[0])[0], e)) ||
         (rc = sparse_new_rows(out, values[0], dtype, ctx, count, ids, e)))
         return rc;
     at = find_sources(l, (*out)->rows, count, src, n, e);
@@ -200,9 +200,9 @@ int sparse_gpu_retain(gpu_list *l, kv_array *const *a, int64_t n, const kv_array
         if (i > 0)
             memcpy(a[i]->rows, a[0]->rows, (size_t)a[0]->nrows * sizeof *a[0]->rows);
     }
-    for (int64_t i = 0; i < n && src->nrows == 0; i++)
+    for (int64_t i = 0; i < n && array_nrows(src) == 0; i++)
         a[i]->nrows = 0;
-    if (src->nrows == 0)
+    if (array_nrows(src) == 0)
         return KV_OK;
     int rc = make_gather(l, &job, a[0], src, e);
     if (!rc && (elsewhere || converts)) {

@@ -1,11 +1,11 @@
-/* Checked memory. Every allocation of the project passes through `permit`, which lets tests make
- * the n-th one fail; sizes are multiplied with a check before anything is asked of the system. */
+/* Checked memory. Every allocation of the project passes through `mem_permit`, which lets tests
+ * make the n-th one fail; sizes are multiplied with a check before anything is asked of the system.
+ */
 #include "base/mem.h"
 
 #include <malloc.h>
 #include <stdalign.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,7 +23,7 @@ int64_t mem_fail_at(int64_t n)
     return before;
 }
 
-static bool permit(void)
+bool mem_permit(void)
 {
     int64_t mine = atomic_fetch_add_explicit(&made, 1, memory_order_relaxed) + 1;
     int64_t at = atomic_load_explicit(&fail_at, memory_order_relaxed);
@@ -34,6 +34,12 @@ static int out_of_memory(kv_err *e, uint64_t bytes)
 {
     return kv_err_set(e, KV_E_MEMORY, "out of memory (%llu bytes asked for)",
                       (unsigned long long)bytes);
+}
+
+void *mem_refuse(int64_t bytes, kv_err *e)
+{
+    out_of_memory(e, (uint64_t)bytes);
+    return NULL;
 }
 
 /* n * size, or an error. Sizes beyond PTRDIFF_MAX are errors too: no object can be that large. */
@@ -52,7 +58,7 @@ void *mem_alloc(int64_t n, size_t size, kv_err *e)
     size_t bytes = 0;
     if (!product(&bytes, n, size, e))
         return NULL;
-    void *block = permit() ? malloc(bytes ? bytes : 1) : NULL;
+    void *block = mem_permit() ? malloc(bytes ? bytes : 1) : NULL;
     if (!block)
         out_of_memory(e, bytes);
     return block;
@@ -63,7 +69,7 @@ void *mem_zalloc(int64_t n, size_t size, kv_err *e)
     size_t bytes = 0;
     if (!product(&bytes, n, size, e))
         return NULL;
-    void *block = permit() ? calloc(1, bytes ? bytes : 1) : NULL;
+    void *block = mem_permit() ? calloc(1, bytes ? bytes : 1) : NULL;
     if (!block)
         out_of_memory(e, bytes);
     return block;
@@ -120,7 +126,7 @@ void *mem_alloc_data(int64_t bytes, kv_err *e)
 {
     /* posix_memalign takes any size, and 0 must still give a block of its own. */
     void *block = NULL;
-    if (bytes >= 0 && permit()) {
+    if (bytes >= 0 && mem_permit()) {
         if (bytes >= LARGE_DATA)
             block = new_large((size_t)bytes);
         else if (posix_memalign(&block, MEM_ALIGN, bytes ? (size_t)bytes : 1))
@@ -158,7 +164,7 @@ int mem_grow(void *block, int64_t *cap, int64_t need, size_t size, kv_err *e)
     /* The caller's pointer may have any type, so its bytes are copied, not its value. */
     void *old;
     memcpy(&old, block, sizeof old);
-    void *grown = permit() ? realloc(old, bytes) : NULL;
+    void *grown = mem_permit() ? realloc(old, bytes) : NULL;
     if (!grown)
         return out_of_memory(e, bytes);
     memcpy(block, &grown, sizeof grown);

@@ -6,6 +6,7 @@
 #ifndef BASE_MEM_H
 #define BASE_MEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,6 +47,18 @@ char *mem_text(const char *text, size_t n, kv_err *e);
 
 /* Releases a block of any function above; NULL is allowed. */
 void mem_free(void *block);
+
+/* For a file that hands out memory of its own: mem_permit counts an allocation and returns false if
+ * it shall fail; mem_refuse fills e and returns NULL. */
+bool mem_permit(void);
+void *mem_refuse(int64_t bytes, kv_err *e);
+
+/* 1 in a build that watches each block of the C library, where memory should not be kept. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define MEM_SANITIZED 1
+#else
+#define MEM_SANITIZED 0
+#endif
 
 /* For tests: the n-th allocation from now on fails, and all that follow (n = 1: the next one). With
  * -n the n-th fails alone, which finds code that forgets an error and goes on: where all that

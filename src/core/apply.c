@@ -294,7 +294,7 @@ void apply_plan(const plan *p, kv_array *stored, const apply_values *v, bool pre
 {
     input in = {v, kv_array_dtype(stored)};
     fill_arrays(a, &in, stored);
-    a->rows = present && v->sum ? v->sum->rows : NULL;
-    a->nrows = a->rows ? v->sum->nrows : 0;
+    a->rows = present && v->sum ? array_rows(v->sum) : NULL;
+    a->nrows = a->rows ? array_nrows(v->sum) : 0;
     plan_run(p, a, worker_memory(w, worker));
 }

@@ -1,5 +1,7 @@
-/* The two passes of a direct call. */
+/* A direct call: one pass over its keys, and the way back where a pair has no place here. */
 #include "core/call_direct.h"
+
+#include <string.h>
 
 #include "array/device.h"
 #include "base/kv_assert.h"
@@ -9,28 +11,31 @@
 #include "engine/trace.h"
 
 enum {
-    SMALL_ARRAY = 512, /* bytes */
-    AHEAD = 16         /* pairs: memory is asked for so long before it is needed */
+    SMALL_ARRAY = 512,    /* bytes */
+    AHEAD = 16, NEAR = 4, /* keys or pairs: see look_ahead */
+    KEPT_MOST = 16 << 20  /* bytes of old elements for which the memory stays with the store */
 };
-
-/* A key of the call, and its pairs, which stand side by side: 16 bytes, as there may be many. */
-typedef struct direct_key {
-    void *stored;  /* the elements of the stored array */
-    uint32_t n;    /* pairs */
-    uint16_t size; /* elements */
-    uint8_t dtype; /* a kv_dtype */
-} direct_key;
 
 typedef struct direct {
     kv *store;
     const kv_pairs *pairs;
     bool pulls;
-    direct_key *keys;
-    int64_t nkeys;
-    void **data;
+    direct_lists *lists;
+    int64_t kept_bytes; /* used of lists->kept */
 } direct;
 
-/* ---- The first pass ---- */
+/* ---- Checks ---- */
+
+/* Prefetches the arrays of later keys or pairs. far: its header, and the next line, where a small
+ * array of one axis has its elements. near: its elements if they are elsewhere, since the header is
+ * there by now. */
+static void look_ahead(const kv_array *far, const kv_array *near)
+{
+    prefetch(far);
+    prefetch((const char *)far + MEM_ALIGN);
+    if ((const char *)near->data != (const char *)near + MEM_ALIGN)
+        prefetch(near->data);
+}
 
 /* Returns true if the elements of an array can be read or written here and now. */
 static bool is_ready(kv_array *a, bool write)
@@ -46,126 +51,129 @@ static bool fits(const direct *d, kv_array *stored)
            stored->size * kv_dtype_bytes((kv_dtype)stored->dtype) <= SMALL_ARRAY;
 }
 
-/* Returns the slot of the key of pair i, which is probably number `guess`, or -1 if the call must
+/* Returns the slot of the key of pair i, which is probably number `guess`, or NULL if the call must
  * be an operation. The values of a key must stand side by side in a push, which they do if the
  * ranks of keys ascend. */
-static int64_t find_slot(const direct *d, int64_t i, int64_t guess)
+static slot *find_slot(const direct *d, int64_t i, int64_t guess)
 {
     const slot_table *t = &d->store->slots;
     const kv_key *key = &d->pairs->keys[i];
     /* Keys mostly come in the order of their slots, so those that follow are the likely ones. */
     if (guess + AHEAD < t->n)
-        prefetch(t->items[guess + AHEAD].stored);
+        look_ahead(t->items[guess + AHEAD].stored, t->items[guess + NEAR].stored);
     int64_t number = slot_find(t, key, guess);
     if (number < 0 || !fits(d, t->items[number].stored))
-        return -1;
+        return NULL;
     bool ascends = i == 0 || (key->name ? number >= guess : key[-1].id < key->id);
-    return d->pulls || ascends ? number : -1;
+    return d->pulls || ascends ? &t->items[number] : NULL;
 }
 
-/* Lists the pairs up to the first that makes the call an operation; returns how many. The pushes of
- * keys are counted here, while their slots are in the caches. */
-static int64_t list_pairs(direct *d)
+/* Lists the elements of the pairs of one key, the first of which is pair i. Returns how many pairs
+ * these are, or 0 if one of them makes the call an operation. */
+static int64_t list_pairs(const direct *d, int64_t i, const kv_array *stored)
 {
-    const kv_key *keys = d->pairs->keys;
-    const kv_array *stored = NULL;
-    int64_t guess = 0, i;
-    for (i = 0; i < d->pairs->n; i++) {
-        kv_array *a = d->pairs->arrays[i];
-        if (i + AHEAD < d->pairs->n)
-            prefetch(d->pairs->arrays[i + AHEAD]);
-        if (i == 0 || !map_same_key(&keys[i], &keys[i - 1])) {
-            int64_t number = find_slot(d, i, guess);
-            if (number < 0)
-                break;
-            slot *s = &d->store->slots.items[number];
-            stored = s->stored;
-            s->pushes += !d->pulls;
-            d->keys[d->nkeys++] = (direct_key){.stored = stored->data,
-                                               .size = (uint16_t)stored->size,
-                                               .dtype = stored->dtype};
-            guess = number + 1;
-        }
+    kv_array *const *arrays = d->pairs->arrays + i;
+    const kv_key *keys = d->pairs->keys + i;
+    int64_t n = 0, left = d->pairs->n - i;
+    do {
+        kv_array *a = arrays[n];
+        if (n + AHEAD < left)
+            look_ahead(arrays[n + AHEAD], arrays[n + NEAR]);
         if (!is_ready(a, d->pulls) || a->dtype != stored->dtype || !array_same_shape(a, stored))
-            break;
-        d->data[i] = a->data;
-        d->keys[d->nkeys - 1].n++;
-    }
-    return i;
+            return 0;
+        d->lists->data[n++] = a->data;
+    } while (n < left && map_same_key(&keys[n], keys));
+    return n;
 }
 
-/* Takes back the pushes that list_pairs has counted: those of the first n + 1 pairs. */
-static void uncount(const direct *d, int64_t n)
+/* ---- Work on a key ---- */
+
+/* Keeps the elements that the work on a key will change. Error: memory. */
+static int keep(direct *d, void *const *data, int64_t n, int64_t bytes, kv_err *e)
+{
+    direct_lists *lists = d->lists;
+    int rc = mem_grow(&lists->kept, &lists->kept_cap, d->kept_bytes + n * bytes, 1, e);
+    for (int64_t j = 0; !rc && j < n; j++, d->kept_bytes += bytes)
+        memcpy(lists->kept + d->kept_bytes, data[j], (size_t)bytes);
+    return rc;
+}
+
+static void push_key(const direct *d, slot *s, int64_t n)
+{
+    kv_array *to = s->stored;
+    sum_elements(to->data, (const void *const *)d->lists->data, n, (kv_dtype)to->dtype, to->size);
+    s->pushes++;
+}
+
+static void pull_key(const direct *d, const slot *s, int64_t n)
+{
+    kv_dtype dtype = (kv_dtype)s->stored->dtype;
+    for (int64_t j = 0; j < n; j++)
+        convert_elements(d->lists->data[j], dtype, s->stored->data, dtype, s->stored->size);
+}
+
+/* Checks and does the pairs of one key, from pair i on. Returns how many they are, or 0 with none
+ * of them done: the call must be an operation, or *rc is an error. */
+static int64_t run_key(direct *d, int64_t i, int64_t *guess, int *rc, kv_err *e)
+{
+    slot *s = find_slot(d, i, *guess);
+    int64_t n = s ? list_pairs(d, i, s->stored) : 0;
+    if (n == 0)
+        return 0;
+    if (i + n < d->pairs->n) { /* behind the last key nothing can stop the call */
+        int64_t bytes = kv_array_bytes(s->stored);
+        *rc = d->pulls ? keep(d, d->lists->data, n, bytes, e)
+                       : keep(d, &s->stored->data, 1, bytes, e);
+        if (*rc)
+            return 0;
+    }
+    if (d->pulls)
+        pull_key(d, s, n);
+    else
+        push_key(d, s, n);
+    *guess = s - d->store->slots.items + 1;
+    return n;
+}
+
+/* Takes back what was done for the first n pairs, the last first: an array may be in several. */
+static void undo(const direct *d, int64_t n)
 {
     const kv_key *keys = d->pairs->keys;
-    int64_t left = d->pulls ? 0 : d->nkeys;
-    for (int64_t i = 0; i <= n && left > 0; i++) {
-        if (i > 0 && map_same_key(&keys[i], &keys[i - 1]))
-            continue;
-        int64_t number = slot_find(&d->store->slots, &keys[i], -1);
-        d->store->slots.items[number].pushes--;
-        left--;
+    const char *kept = d->lists->kept + d->kept_bytes;
+    for (int64_t i = n - 1; i >= 0; i--) {
+        kv_array *a = d->pairs->arrays[i];
+        if (!d->pulls) {
+            if (i > 0 && map_same_key(&keys[i], &keys[i - 1]))
+                continue;
+            slot *s = &d->store->slots.items[slot_find(&d->store->slots, &keys[i], -1)];
+            s->pushes--;
+            a = s->stored;
+        }
+        kept -= kv_array_bytes(a);
+        memcpy(a->data, kept, (size_t)kv_array_bytes(a));
     }
-}
-
-/* ---- The second pass ---- */
-
-static void push_key(const direct_key *k, void *const *data)
-{
-    const void *const *values = (const void *const *)data;
-    kv_dtype dtype = (kv_dtype)k->dtype;
-    if (k->n == 1)
-        convert_elements(k->stored, dtype, values[0], dtype, k->size);
-    else
-        sum_elements(k->stored, values, k->n, dtype, k->size);
-}
-
-static void pull_key(const direct_key *k, void *const *data)
-{
-    kv_dtype dtype = (kv_dtype)k->dtype;
-    for (uint32_t j = 0; j < k->n; j++)
-        convert_elements(data[j], dtype, k->stored, dtype, k->size);
-}
-
-static void run_keys(const direct *d)
-{
-    void **data = d->data, **end = data + d->pairs->n;
-    for (int64_t i = 0; i < d->nkeys; i++) {
-        const direct_key *k = &d->keys[i];
-        if (i + AHEAD < d->nkeys)
-            prefetch_write(k[AHEAD].stored);
-        for (uint32_t j = 0; j < k->n && data + j + AHEAD < end; j++)
-            prefetch_write(data[j + AHEAD]);
-        if (d->pulls)
-            pull_key(k, data);
-        else
-            push_key(k, data);
-        data += k->n;
-    }
-    kv_assert(data == end, "a call of %lld pairs worked on %lld", (long long)d->pairs->n,
-              (long long)(data - d->data));
+    kv_assert(n == 0 || kept == d->lists->kept, "%lld bytes of %lld pairs were not restored",
+              (long long)(kept - d->lists->kept), (long long)n);
 }
 
 static int run(kv *store, const kv_pairs *pairs, bool pulls, bool *did, kv_err *e)
 {
     direct_lists *lists = &store->direct;
-    int rc = mem_grow(&lists->keys, &lists->keys_cap, pairs->n, sizeof *lists->keys, e);
-    if (rc || (rc = mem_grow(&lists->data, &lists->data_cap, pairs->n, sizeof *lists->data, e)))
+    int rc = mem_grow(&lists->data, &lists->data_cap, pairs->n, sizeof *lists->data, e);
+    if (rc)
         return rc;
-    direct d = {.store = store,
-                .pairs = pairs,
-                .pulls = pulls,
-                .keys = lists->keys,
-                .data = lists->data};
+    direct d = {.store = store, .pairs = pairs, .pulls = pulls, .lists = lists};
+    int64_t done = 0, guess = 0, n;
     engine_hold();
-    int64_t listed = list_pairs(&d);
-    *did = listed == pairs->n;
-    if (*did)
-        run_keys(&d);
-    else
-        uncount(&d, listed);
+    while (done < pairs->n && (n = run_key(&d, done, &guess, &rc, e)) > 0)
+        done += n;
+    *did = done == pairs->n;
+    if (!*did)
+        undo(&d, done);
     engine_let_go();
-    return KV_OK;
+    if (lists->kept_cap > KEPT_MOST)
+        mem_shrink(&lists->kept, &lists->kept_cap, KEPT_MOST, 1);
+    return rc;
 }
 
 int call_direct_push(kv *store, const kv_pairs *values, bool *did, kv_err *e)
@@ -187,7 +195,7 @@ int call_direct_pull(kv *store, const kv_pairs *outs, bool *did, kv_err *e)
 
 void call_direct_release(direct_lists *lists)
 {
-    mem_free(lists->keys);
     mem_free(lists->data);
+    mem_free(lists->kept);
     *lists = (direct_lists){0};
 }

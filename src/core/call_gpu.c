@@ -344,8 +344,8 @@ static int make_item(work *w, const call_group *g, plan_gpu_item *out, plan_arra
 {
     *out = (plan_gpu_item){.plan = g->update->plan, .arrays = a, .input = input_of(g)};
     if (g->sum) {
-        out->ids = g->sum->rows;
-        out->nids = g->sum->nrows;
+        out->ids = array_rows(g->sum);
+        out->nids = array_nrows(g->sum);
     }
     int rc = place_inputs(w, g, &out->values, &out->nvalues, e);
     return rc ? rc : place_arrays(w->call, g, a, e);

@@ -14,12 +14,13 @@
 #ifndef CORE_CALL_GPU_H
 #define CORE_CALL_GPU_H
 
+#include "array/mirror.h"
 #include "core/call.h"
 
 /* Returns true if the array is on a GPU with memory of its own. */
 static inline bool call_is_on_gpu(const kv_array *a)
 {
-    return a->ctx.device == KV_GPU && (a->mirror || (a->memory == ARRAY_VIEW && a->base->mirror));
+    return a->ctx.device == KV_GPU && mirror_has(a);
 }
 
 /* Compiles the rules of a push that will run on GPUs, and takes memory there for values that lie

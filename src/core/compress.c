@@ -217,8 +217,10 @@ static int take_residual(pushed *v, const residuals *r, int64_t i, kv_err *e)
     v->residual = old;
     if (old && kv_array_refs(old) == 1 && kv_ctx_same(old->ctx, like->ctx))
         return KV_OK;
-    int rc = old ? kv_array_new_raw(&v->residual, KV_FLOAT32, like->ndim, like->shape, like->ctx, e)
-                 : kv_array_new(&v->residual, KV_FLOAT32, like->ndim, like->shape, like->ctx, e);
+    int rc =
+        old ? kv_array_new_raw(&v->residual, KV_FLOAT32, like->ndim, array_shape(like), like->ctx,
+                               e)
+            : kv_array_new(&v->residual, KV_FLOAT32, like->ndim, array_shape(like), like->ctx, e);
     v->made = rc == KV_OK;
     v->old = v->made ? kv_array_ref(old) : NULL;
     return rc;
@@ -230,7 +232,7 @@ static int take_sum(group *g, residuals *r, kv_ctx ctx, kv_err *e)
     const kv_array *like = g->values[0].value;
     if (!r->sum || !kv_ctx_same(r->sum->ctx, ctx)) {
         kv_array *sum;
-        int rc = kv_array_new_raw(&sum, KV_FLOAT32, like->ndim, like->shape, ctx, e);
+        int rc = kv_array_new_raw(&sum, KV_FLOAT32, like->ndim, array_shape(like), ctx, e);
         if (rc)
             return rc;
         kv_array_unref(r->sum);

@@ -19,7 +19,7 @@ static int make_one(kv_array **out, const rule_print *p, const slot *s, const kv
     if (ndim > 0)
         memcpy(shape, kv_array_shape(like), (size_t)ndim * sizeof *shape);
     if (p->present)
-        shape[0] = sum->nrows;
+        shape[0] = array_nrows(sum);
     switch (p->extent) {
     case RULE_EACH_ELEMENT:
         break;

@@ -15,7 +15,7 @@
 static call_work rule_work(const call_group *g)
 {
     const rule_update *u = g->update;
-    const int64_t *rows = u->rows_present && g->sum ? g->sum->rows : NULL;
+    const int64_t *rows = u->rows_present && g->sum ? array_rows(g->sum) : NULL;
     bool copies = g->source != NULL, full = !copies || sparse_is_full(g->source);
     if (!u->plan)
         return copies ? CALL_RULE_WHOLE : CALL_NOTHING;

@@ -48,7 +48,7 @@ static int sum_copies(kv_array **out, call *c, const call_group *g, kv_array **c
         data[i] = copies[i]->data;
     int rc = apply_reserve(&c->work, 1, g->n, 0, 0, e);
     if (!rc)
-        rc = kv_array_new_raw(out, like->dtype, like->ndim, like->shape, g->ctx, e);
+        rc = kv_array_new_raw(out, like->dtype, like->ndim, array_shape(like), g->ctx, e);
     apply_values v = {copies, data, g->n, g->same_dtype, NULL};
     if (!rc)
         apply_sum(*out, &v, 0, like->size, false, &c->work, 0);
@@ -93,7 +93,7 @@ static int sum_to_sparse(call *c, call_group *g, kv_err *e)
     if (!rc)
         rc = bring_values(v.items, g->n, e);
     if (!rc)
-        rc = kv_array_new_raw(&sum, stored->dtype, stored->ndim, stored->shape, g->ctx, e);
+        rc = kv_array_new_raw(&sum, stored->dtype, stored->ndim, array_shape(stored), g->ctx, e);
     if (rc)
         return rc;
     apply_sum(sum, &v, 0, sum->size, false, &c->work, 0);

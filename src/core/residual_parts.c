@@ -81,7 +81,7 @@ static int check_form(const reader *r, const tensor_info *t, const kv_array *sto
 {
     bool same = t->type == TENSOR_F32 && t->ndim == stored->ndim;
     for (int i = 0; i < t->ndim && same; i++)
-        same = t->shape[i] == stored->shape[i];
+        same = t->shape[i] == array_shape(stored)[i];
     return same ? KV_OK : bad(r, t->name, "not float32 in the shape of its key");
 }
 

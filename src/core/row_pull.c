@@ -136,7 +136,7 @@ static int prepare_some(call *c, kv_err *e)
             break;
         r->as_before[i] = same_as_before(c, i, ids);
         if (!r->as_before[i])
-            rc = read_ids(&read, &n, &keys[i], out->shape[0], ids[i], e);
+            rc = read_ids(&read, &n, &keys[i], array_shape(out)[0], ids[i], e);
         if (rc == KV_OK && (rc = new_array(&r->fresh[i], out, n, read, e)) == KV_OK)
             c->work_bytes += kv_array_bytes(r->fresh[i]);
     }

@@ -131,7 +131,7 @@ static int prepare_callback(call *c, kv_err *e)
         if (!rc && g->sparse)
             g->input = kv_array_ref(g->sum);
         else if (!rc)
-            rc = kv_array_new_raw(&g->input, like->dtype, like->ndim, like->shape, g->ctx, e);
+            rc = kv_array_new_raw(&g->input, like->dtype, like->ndim, array_shape(like), g->ctx, e);
         if (rc)
             return rc;
     }

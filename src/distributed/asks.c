@@ -128,12 +128,12 @@ const ask_slot *ask_get_slot(const char **at, const char *end, kv_key *key, cons
 
 void ask_put_rows(buf *b, const kv_array *a, int64_t from, int64_t to)
 {
-    const int64_t *ids = a->rows;
+    const int64_t *ids = array_rows(a);
     int64_t row = kv_dtype_bytes((kv_dtype)a->dtype);
-    int64_t first = row_ids_find(ids, 0, a->nrows, from);
-    int64_t n = row_ids_find(ids, first, a->nrows, to) - first;
+    int64_t first = row_ids_find(ids, 0, array_nrows(a), from);
+    int64_t n = row_ids_find(ids, first, array_nrows(a), to) - first;
     for (int i = 1; i < a->ndim; i++)
-        row *= a->shape[i];
+        row *= array_shape(a)[i];
     buf_put(b, (const char *)&n, sizeof n);
     for (int64_t i = first; i < first + n; i++) {
         int64_t id = ids[i] - from;

@@ -10,7 +10,7 @@ static const kv_ctx in_host = {KV_CPU, 0};
 
 static int new_residual(const slot *s, kv_ctx ctx, kv_array **out, kv_err *e)
 {
-    return kv_array_new(out, KV_FLOAT32, s->stored->ndim, s->stored->shape, ctx, e);
+    return kv_array_new(out, KV_FLOAT32, s->stored->ndim, array_shape(s->stored), ctx, e);
 }
 
 int rank_residuals_find(slot *s, kv_ctx ctx, kv_array **out, bool *anew, kv_err *e)

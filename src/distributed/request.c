@@ -432,7 +432,7 @@ static int new_sum(const worker *w, const request_item *c, const kv_array *value
     kv_array *like = NULL;
     if (slot_find(&w->sums->slots, &c->key, -1) >= 0)
         return KV_OK;
-    int rc = kv_array_new(&like, c->dtype, value->ndim, value->shape, (kv_ctx){KV_CPU, 0}, e);
+    int rc = kv_array_new(&like, c->dtype, value->ndim, array_shape(value), (kv_ctx){KV_CPU, 0}, e);
     if (!rc)
         rc = kv_init(w->sums, &c->key, 1, &like, NULL, e);
     kv_array_unref(like);

@@ -244,7 +244,7 @@ static int pull_filled(worker *w, const kv_pairs *outs, const kv_call *how, kv_e
         if (out->storage == KV_DEFAULT)
             dense[i] = kv_array_ref(out);
         else
-            rc = kv_array_new_raw(&dense[i], out->dtype, out->ndim, out->shape, out->ctx, e);
+            rc = kv_array_new_raw(&dense[i], out->dtype, out->ndim, array_shape(out), out->ctx, e);
     }
     if (!rc)
         rc = request_pull(w, &(kv_pairs){outs->keys, dense, n}, how, e);

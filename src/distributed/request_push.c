@@ -1,5 +1,5 @@
-/* Pushes: requests that send values, and the host side of the updates that servers make of them.
- */
+/* Pushes: requests that send values, and the host side of the updates that servers
+ * make of them. */
 #include <string.h>
 
 #include "array/device.h"
@@ -208,7 +208,8 @@ static int find_residual(request_item *c, slot *s, kv_err *e)
     int rc = rank_residuals_find(s, ctx, &c->residual, &c->anew, e);
     if (rc || !away || mirror_gpu(c->residual) == mirror_gpu(c->source))
         return rc;
-    return kv_array_new_raw(&c->moved, KV_FLOAT32, c->residual->ndim, c->residual->shape, ctx, e);
+    return kv_array_new_raw(&c->moved, KV_FLOAT32, c->residual->ndim, array_shape(c->residual), ctx,
+                            e);
 }
 
 /* Residuals of the keys that have none yet. */

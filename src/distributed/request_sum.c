@@ -175,7 +175,7 @@ static int copy_shared(request *rq, kv_err *e)
         if (!bsearch(&var, written, (size_t)rq->nouts, sizeof *written, by_address))
             continue;
         kv_array *copy;
-        rc = kv_array_new_raw(&copy, c->source->dtype, c->source->ndim, c->source->shape,
+        rc = kv_array_new_raw(&copy, c->source->dtype, c->source->ndim, array_shape(c->source),
                               c->source->ctx, e);
         if (!rc && (rc = kv_array_copy(copy, c->source, e)))
             kv_array_unref(copy);

@@ -226,7 +226,8 @@ static int view_add_part(kv *view, const worker *w, key_part x, bool with_states
     const slot *s = &w->store->slots.items[x.slot];
     const place *p = &w->keys[x.slot].place;
     int64_t shape[KV_MAX_NDIM];
-    int ndim = place_shape(p, place_count(p, x.number), s->stored->ndim, s->stored->shape, shape);
+    int ndim =
+        place_shape(p, place_count(p, x.number), s->stored->ndim, array_shape(s->stored), shape);
     kv_array *a;
     int rc = kv_array_wrap(&a, (void *)(uintptr_t)&nothing, kv_array_dtype(s->stored), ndim, shape,
                            (kv_ctx){KV_CPU, 0}, NULL, NULL, e);

@@ -104,7 +104,7 @@ static bool is_key(const worker *w, const ask_key *k, const slot *s)
 {
     const kv_array *a = s ? s->stored : NULL;
     bool same = !a || (k->dtype == a->dtype && k->storage == a->storage && k->ndim == a->ndim &&
-                       memcmp(k->shape, a->shape, a->ndim * sizeof *a->shape) == 0);
+                       memcmp(k->shape, array_shape(a), a->ndim * sizeof *array_shape(a)) == 0);
     return same && place_is_valid(&k->place, k->storage, k->ndim, k->shape, w->how.servers);
 }
 
@@ -146,7 +146,7 @@ ask_key worker_key_like(const worker *w, const kv_key *key, const kv_array *a)
                   .dtype = a->dtype,
                   .storage = a->storage,
                   .ndim = a->ndim};
-    memcpy(k.shape, a->shape, a->ndim * sizeof *a->shape);
+    memcpy(k.shape, array_shape(a), a->ndim * sizeof *array_shape(a));
     if (w->store->updater.kind == UPDATER_RULE)
         k.need = (uint8_t)worker_need(w, w->store->updater.optimizer->rule);
     return k;
@@ -286,9 +286,10 @@ static int make_zeros(worker *w, const kv_pairs *like, kv_err *e)
     for (int64_t i = 0; i < n && !rc; i++) {
         const kv_array *a = like->arrays[i];
         kv_ctx cpu = {KV_CPU, 0};
-        rc = a->storage == KV_ROW_SPARSE
-                 ? kv_array_new_sparse(&zeros[i], a->dtype, a->ndim, a->shape, 0, NULL, cpu, e)
-                 : kv_array_new(&zeros[i], a->dtype, a->ndim, a->shape, cpu, e);
+        rc =
+            a->storage == KV_ROW_SPARSE
+                ? kv_array_new_sparse(&zeros[i], a->dtype, a->ndim, array_shape(a), 0, NULL, cpu, e)
+                : kv_array_new(&zeros[i], a->dtype, a->ndim, array_shape(a), cpu, e);
     }
     if (!rc)
         rc = worker_make_keys(w, &(kv_pairs){like->keys, zeros, n}, false, e);

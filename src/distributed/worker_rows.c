@@ -45,7 +45,7 @@ static int read_replies(const slot *s, const place *p, void *const *replies, con
 {
     int64_t shape[KV_MAX_NDIM];
     int rc = KV_OK;
-    memcpy(shape, s->stored->shape, s->stored->ndim * sizeof *shape);
+    memcpy(shape, array_shape(s->stored), s->stored->ndim * sizeof *shape);
     for (int32_t i = 0; i < p->nparts && !rc; i++) {
         if (p->nparts > 1)
             shape[0] = place_count(p, i) / p->row;
@@ -62,20 +62,21 @@ static int join(const slot *s, const place *p, kv_array *const *list, kv_array *
     int64_t n = 0, at = 0, row = kv_dtype_bytes((kv_dtype)a->dtype);
     void *to = NULL;
     for (int i = 1; i < a->ndim; i++)
-        row *= a->shape[i];
+        row *= array_shape(a)[i];
     for (int32_t i = 0; i < p->nparts; i++)
-        n += list[i]->nrows;
+        n += array_nrows(list[i]);
     int64_t *ids = mem_alloc(n, sizeof *ids, e);
     if (!ids)
         return KV_E_MEMORY;
     for (int32_t i = 0; i < p->nparts; i++)
-        for (int64_t j = 0; j < list[i]->nrows; j++)
-            ids[at++] = list[i]->rows[j] + place_first_row(p, i);
-    int rc = kv_array_new_sparse(out, a->dtype, a->ndim, a->shape, n, ids, (kv_ctx){KV_CPU, 0}, e);
+        for (int64_t j = 0; j < array_nrows(list[i]); j++)
+            ids[at++] = array_rows(list[i])[j] + place_first_row(p, i);
+    int rc =
+        kv_array_new_sparse(out, a->dtype, a->ndim, array_shape(a), n, ids, (kv_ctx){KV_CPU, 0}, e);
     if (!rc)
         rc = kv_array_write_rows(*out, &to, e);
     for (int32_t i = 0; i < p->nparts && !rc; i++) {
-        int64_t some = list[i]->nrows * row;
+        int64_t some = array_nrows(list[i]) * row;
         if (some)
             memcpy(to, list[i]->data, (size_t)some);
         to = (char *)to + some;
@@ -147,10 +148,10 @@ static int pull_rows_of(worker *w, int64_t number, kv_array *ids, kv_array *out,
                           out->storage == KV_ROW_SPARSE ? "the key" : "this array");
     if ((rc = row_ids_read(&list, ids, e)))
         return rc;
-    int64_t outside = row_ids_outside(list, n, s->stored->shape[0]);
+    int64_t outside = row_ids_outside(list, n, array_shape(s->stored)[0]);
     if (outside >= 0)
         rc = kv_err_set(e, KV_E_INDEX, "row %lld is outside 0 to %lld", (long long)list[outside],
-                        (long long)s->stored->shape[0] - 1);
+                        (long long)array_shape(s->stored)[0] - 1);
     if (!rc)
         rc = pull_listed(w, number, list, n, out, e);
     mem_free(list);
@@ -176,7 +177,7 @@ int worker_pull_rows(void *self, kv_array *const *ids, const kv_pairs *outs, con
 static int pull_all_rows(worker *w, const slot *s, kv_array *out, kv_err *e)
 {
     kv_array *ids = NULL;
-    int rc = kv_array_new_raw(&ids, KV_INT64, 1, s->stored->shape, (kv_ctx){KV_CPU, 0}, e);
+    int rc = kv_array_new_raw(&ids, KV_INT64, 1, array_shape(s->stored), (kv_ctx){KV_CPU, 0}, e);
     if (rc)
         return rc;
     for (int64_t i = 0; i < ids->size; i++)
@@ -191,9 +192,9 @@ int worker_pull_stored(worker *w, const slot *s, kv_array **out, kv_err *e)
     const kv_array *a = s->stored;
     const kv_ctx cpu = {KV_CPU, 0};
     if (a->storage == KV_ROW_SPARSE) {
-        int rc = kv_array_new_sparse(out, a->dtype, a->ndim, a->shape, 0, NULL, cpu, e);
+        int rc = kv_array_new_sparse(out, a->dtype, a->ndim, array_shape(a), 0, NULL, cpu, e);
         return rc ? rc : pull_all_rows(w, s, *out, e);
     }
-    int rc = kv_array_new_raw(out, a->dtype, a->ndim, a->shape, cpu, e);
+    int rc = kv_array_new_raw(out, a->dtype, a->ndim, array_shape(a), cpu, e);
     return rc ? rc : request_pull(w, &(kv_pairs){&s->key, out, 1}, NULL, e);
 }

@@ -87,7 +87,7 @@ static int sum_values(kv_array **sum, const kv_pairs *p, kv_err *e)
         v.same_dtype &= p->arrays[i]->dtype == first->dtype;
     }
     if (rc == KV_OK)
-        rc = kv_array_new_raw(sum, first->dtype, first->ndim, first->shape, first->ctx, e);
+        rc = kv_array_new_raw(sum, first->dtype, first->ndim, array_shape(first), first->ctx, e);
     if (rc == KV_OK)
         apply_sum(*sum, &v, 0, first->size, false, &work, 0);
     apply_work_release(&work);

@@ -247,3 +247,22 @@ TEST(array_out_of_memory)
     fail_each_allocation(8, 1);
     fail_each_allocation(257, 2);
 }
+
+/* Their elements lie where the header of another array says which rows it holds. */
+TEST(array_of_few_elements_holds_no_row_ids)
+{
+    for (int64_t n = 0; n < 40; n++) {
+        kv_err e = {0};
+        kv_array *a = NULL;
+        void *data = NULL;
+        CHECK_OK(kv_array_new(&a, KV_INT64, 1, &n, (kv_ctx){KV_CPU, 0}, &e));
+        CHECK_OK(kv_array_write(a, &data, &e));
+        for (int64_t i = 0; i < n; i++)
+            ((int64_t *)data)[i] = 7 + i;
+        CHECK_INT(kv_array_nrows(a), 0);
+        CHECK(!kv_array_row_ids(a));
+        CHECK_INT(kv_array_shape(a)[0], n);
+        CHECK_INT(kv_array_bytes(a), n * 8);
+        kv_array_unref(a);
+    }
+}

@@ -83,6 +83,41 @@ TEST(direct_changes_all_or_nothing)
     kv_free(s);
 }
 
+/* The keys of many values and outs are restored, each with its own. */
+TEST(direct_restores_many)
+{
+    enum { KEYS = 3, EACH = 3, ALL = KEYS * EACH };
+    kv *s = store_of_three();
+    kv_array *arrays[ALL], *wrong = filled(KV_INT32, 5, 0);
+    kv_key each[ALL];
+    kv_err e = {0};
+    for (int i = 0; i < ALL; i++) {
+        arrays[i] = filled(KV_FLOAT32, 4, (float)(10 + i));
+        each[i] = keys[i / EACH];
+    }
+    for (int bad = 0; bad < ALL; bad++) {
+        kv_array *right = arrays[bad];
+        arrays[bad] = wrong;
+        CHECK_INT(kv_push(s, each, ALL, arrays, NULL, &e), KV_E_SHAPE);
+        e = (kv_err){0};
+        CHECK_INT(kv_pull(s, each, ALL, arrays, NULL, &e), KV_E_SHAPE);
+        e = (kv_err){0};
+        arrays[bad] = right;
+        for (int i = 0; i < ALL; i++)
+            CHECK(first_of(arrays[i]) == (float)(10 + i));
+        for (int k = 0; k < KEYS; k++) {
+            check_holds(s, k, (float)(k + 1));
+            CHECK_INT(pushes_of(s, k), 0);
+        }
+    }
+    CHECK_OK(kv_push(s, each, ALL, arrays, NULL, &e));
+    check_holds(s, 2, 16 + 17 + 18);
+    for (int i = 0; i < ALL; i++)
+        kv_array_unref(arrays[i]);
+    kv_array_unref(wrong);
+    kv_free(s);
+}
+
 /* A key that stands in the call twice, with another between, is one sum. */
 TEST(direct_sums_keys_in_disorder)
 {

@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "base/map.h"
-#include "base/mem.h"
+#include "base/mem_small.h"
 
 TEST(mem_sizes)
 {
@@ -72,6 +72,58 @@ TEST(mem_keeps_two_large_blocks)
     mem_fail_at(0);
     mem_free_data(mem_alloc_data(64, NULL));
     mem_free_data(NULL);
+}
+
+/* Blocks of all sizes come and go in a random order; each holds its number until it is released. */
+TEST(mem_small_blocks_do_not_overlap)
+{
+    enum { BLOCKS = 3000, STEPS = 60000 };
+    static struct { unsigned char *at; int64_t bytes; } block[BLOCKS];
+    kv_err e = {0};
+    uint64_t seed = 5;
+    for (int step = 0; step < STEPS + BLOCKS; step++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        int i = step < STEPS ? (int)(seed >> 33) % BLOCKS : step - STEPS;
+        unsigned char mark = (unsigned char)i;
+        for (int64_t b = 0; block[i].at && b < block[i].bytes; b++)
+            if (block[i].at[b] != mark)
+                CHECK_INT(block[i].at[b], mark);
+        mem_free_small(block[i].at);
+        block[i].at = NULL;
+        if (step >= STEPS || seed >> 62 == 0)
+            continue;
+        block[i].bytes = 1 + (int64_t)(seed >> 40) % MEM_SMALL_MOST;
+        block[i].at = mem_alloc_small(block[i].bytes, &e);
+        CHECK(block[i].at && (uintptr_t)block[i].at % MEM_ALIGN == 0);
+        memset(block[i].at, mark, (size_t)block[i].bytes);
+    }
+}
+
+TEST(mem_small_blocks_lie_side_by_side)
+{
+    enum { BLOCKS = 1000, BYTES = 128 };
+    char *block[BLOCKS];
+    int neighbours = 0;
+    if (MEM_SANITIZED)
+        test_skip("each block is one of the C library");
+    for (int i = 0; i < BLOCKS; i++) {
+        block[i] = mem_alloc_small(BYTES, NULL);
+        CHECK(block[i] != NULL);
+        neighbours += i > 0 && block[i] == block[i - 1] + BYTES;
+    }
+    CHECK(neighbours > BLOCKS * 9 / 10);
+    for (int i = 0; i < BLOCKS; i++)
+        mem_free_small(block[i]);
+}
+
+TEST(mem_small_fails_like_other_memory)
+{
+    kv_err e = {0};
+    mem_fail_at(1);
+    CHECK(!mem_alloc_small(100, &e));
+    CHECK_ERR(e.code, KV_E_MEMORY, "out of memory (100 bytes asked for)");
+    mem_fail_at(0);
+    mem_free_small(NULL);
 }
 
 TEST(mem_grows)

@@ -104,7 +104,7 @@ ask_key worker_key_like(const worker *of, const kv_key *key, const kv_array *a)
 {
     (void)of;
     return (ask_key){.id = key->id, .dtype = a->dtype, .ndim = a->ndim,
-                     .shape = {a->shape[0], a->shape[1]}};
+                     .shape = {array_shape(a)[0], array_shape(a)[1]}};
 }
 
 part *parts_find(const server_state *s, int64_t id)
