@@ -45,7 +45,8 @@ static bool is_key(const session *s, const char *name)
 {
     kv_info info;
     const kv_key key = {.name = name};
-    return s->current >= 0 && kv_find(s->stores[s->current].store, &key, &info, &(kv_err){0}) == KV_OK;
+    kv *store = s->current < 0 ? NULL : s->stores[s->current].store;
+    return store && kv_find(store, &key, &info, &(kv_err){0}) == KV_OK;
 }
 
 static int eval_name(session *s, const ast *node, value *out, kv_err *e)

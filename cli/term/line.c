@@ -27,7 +27,7 @@ static struct {
     line_options options;
     const char *context; /* the lines before this one */
     size_t context_length;
-    FILE *screen; /* where Readline edits lines; NULL: they come as the terminal or file gives them */
+    FILE *screen; /* where Readline edits lines; NULL: they come as stdin gives them */
     char *plain; /* getline's block */
     size_t plain_size;
 } reader;

@@ -421,7 +421,8 @@ static prog_value unwrapped(const prog_builder *b, kv_dtype dtype, prog_value x)
     return same ? n->kid[0] : x;
 }
 
-/* Sums and products wrap to a dtype of integers alike, whether their operands were wrapped or not. */
+/* Sums and products wrap to a dtype of integers alike, whether their operands were wrapped or
+ * not. */
 static prog_value without_inner_wraps(prog_builder *b, kv_dtype dtype, prog_value x)
 {
     node n = b->nodes[x];
