@@ -28,7 +28,7 @@ static struct {
     const char *context; /* the lines before this one */
     size_t context_length;
     FILE *screen; /* where Readline edits lines; NULL: they come as stdin gives them */
-    char *plain; /* getline's block */
+    char *plain;  /* getline's block */
     size_t plain_size;
 } reader;
 
