@@ -513,8 +513,12 @@ class Maker:
     def rebind(self):
         name = self.pick([n for n in self.names(lambda v: kind_of(v) in ("int", "float", "text", "bool"))
                           if n[0] != "n"])  # those count loops down
+        if name == "lr" or name[0] == "r":
+            return [f"{name} = {self.pick([0.25, 2, -1])}"]  # a rule reads numbers only
         make = {"int": self.int_, "float": self.float_, "text": self.text, "bool": self.bool_}
-        return [f"{name} = {make[kind_of(self.value(name))](2)}"]
+        new = make[kind_of(self.value(name))](2)
+        bound = kind_of(self.value(name)) == "int" and self.inner  # in a loop it may be raised again and again
+        return [f"{name} = ({new}) % 1000" if bound else f"{name} = {new}"]
 
     def alias(self):
         name = self.pick(self.names(lambda v: isinstance(v, (list, dict, np.ndarray))))
