@@ -130,6 +130,17 @@ static bool is_host(const char *line, int host)
     return true;
 }
 
+/* Nothing but the lost host is left to tell launch that mpirun ends the job, so it shows what mpirun
+ * says of that. */
+static bool is_last(const char *line, int host)
+{
+    const job *j = run.j;
+    for (int r = 0; r < j->workers + j->servers; r++)
+        if (r % j->hosts != host && check_ending(r) != WELL && check_ending(r) != FAILED)
+            return false;
+    return is(line, "mpirun ended with exit code 1");
+}
+
 static bool is_mute(const char *line, int r)
 {
     char prefix[64];
@@ -185,7 +196,7 @@ static bool fits(const char *line, int *code)
             *code = EXIT_PEER;
         return is_unheard(line, j->who) || is_mute(line, j->who);
     case MISHAP_HOST:
-        return is_host(line, j->who);
+        return is_host(line, j->who) || is_last(line, j->who);
     case MISHAP_WATCHER:
         return is(line, "%s was killed", name) || is_unheard(line, j->who) ||
                is_host(line, j->who % j->hosts) || is_silent(line, name) ||
