@@ -273,15 +273,6 @@ static void take_numbers(slot *to, const slot *from)
         memcpy(to->state->numbers, from->state->numbers, sizeof to->state->numbers);
 }
 
-/* The bits of all arrays that keys of this optimizer can have. */
-static uint32_t possible_arrays(const optimizer *o)
-{
-    uint32_t bits = 1u << PLAN_MAX_STATES; /* a master */
-    for (int i = 0; i < o->nstates; i++)
-        bits |= o->states[i].how == STATE_ARRAY || o->states[i].how == STATE_ROW ? 1u << i : 0;
-    return bits;
-}
-
 /* The numbers of the parts on a server; arrays[i] keeps the bits of arrays that all parts of slot i
  * have. there: of the parts in view, what states_give says. */
 static int take_parts(worker *w, int server, const kv *view, const uint32_t *there,
@@ -291,8 +282,6 @@ static int take_parts(worker *w, int server, const kv *view, const uint32_t *the
     for (key_part x = {0, -1}; next_part(w, server, &x); i++) {
         const slot *from = &view->slots.items[i];
         slot *to = &w->store->slots.items[x.slot];
-        if (there[i] & ~possible_arrays(w->store->updater.optimizer))
-            return ask_malformed(e);
         arrays[x.slot] &= there[i];
         if (from->state && !to->state && !(to->state = mem_zalloc(1, sizeof *to->state, e)))
             return KV_E_MEMORY;
