@@ -7,10 +7,9 @@
  * (checkpoint_writer.h); the file of one such round is complete before that of the next is begun.
  * Nobody waits for the pulls but the pushes of the same keys, which a server applies behind them;
  * and rank 0 asks alone, since no server ends a round to which it has not contributed. With
- * compression the others take part, because the residuals of their pushes are in the file. The last
- * round is written when the worker says that it is done, or when all workers release their store,
- * which kvctl does at the end of a script that did not fail, and only there; then the file is
- * complete.
+ * compression the others take part, because the residuals of their pushes are in the file. The last round is written when the worker says that it is done, or
+ * when all workers release their store, which kvctl does at the end of a script that did not fail,
+ * and only there; then the file is complete.
  *
  * By time it is the first round that begins EVERY seconds after the last such pull, when the file
  * before is complete: a disk too slow for EVERY delays files, and no round. The clock is rank 0's.

@@ -26,9 +26,8 @@ kv_array *states_array(const struct server_state *s, const struct part *p, int n
 
 /* On a server: its reply to ASK_STATES, and the states that ASK_SET_STATES brings; data are those
  * of the call. The reply says of each part which arrays there are, in bits, and has an image of all
- * that is no array; pulls bring the arrays (request_pull_state). Errors: value (no optimizer is in
- * use, or another one), internal (malformed), format (an image that cannot be read), memory;
- * nothing changed then. */
+ * that is no array; pulls bring the arrays (request_pull_state). Errors: value (no optimizer is in use, or another one), internal (malformed), format
+ * (an image that cannot be read), memory; nothing changed then. */
 int states_give(const struct server_state *s, const char *data, int64_t bytes, buf *out, kv_err *e);
 int states_take(struct server_state *s, const char *data, int64_t bytes, kv_err *e);
 
