@@ -1,7 +1,5 @@
 /* The thread that writes checkpoint files, so that rounds go on meanwhile. What it writes is an
- * image: references to arrays that nobody else changes, and copies of all else. The arrays may
- * still be coming. When all are there the thread takes a lower priority than the rest of the
- * process, as far as the system allows it: where rounds use all processors, they go first. */
+ * image: references to arrays that nobody else changes, and copies of all else. */
 #ifndef DISTRIBUTED_CHECKPOINT_WRITER_H
 #define DISTRIBUTED_CHECKPOINT_WRITER_H
 

@@ -200,7 +200,7 @@ static int take_states(worker *w, kv_err *e)
 
 /* ---- Writing ---- */
 
-/* slots becomes the store's, with values, which come while rounds go on. */
+/* slots becomes the store's, with values. */
 static int pull_all(worker *w, slot *slots, kv_err *e)
 {
     const slot_table *t = &w->store->slots;
@@ -211,7 +211,8 @@ static int pull_all(worker *w, slot *slots, kv_err *e)
     }
     for (int64_t i = 0; i < t->n && !rc; i++)
         rc = worker_pull_stored(w, &t->items[i], &slots[i].stored, e);
-    return rc;
+    engine_wait_group(&w->store->calls.group, 0);
+    return rc ? rc : engine_take_error(&w->store->calls.group, e);
 }
 
 typedef struct writing {

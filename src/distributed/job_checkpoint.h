@@ -3,11 +3,11 @@
  *
  * A round is over when a key gets its next push: the rounds of a store are the largest number of
  * pushes of a key, which every rank counts alike. Before the push that begins round k*EVERY + 1
- * rank 0 begins to pull all keys and their states, and a thread writes FILE while rounds go on
+ * rank 0 pulls all keys and gathers the states, and a thread writes FILE while rounds go on
  * (checkpoint_writer.h); the file of one such round is complete before that of the next is begun.
- * Nobody waits for the pulls but the pushes of the same keys, which a server applies behind them;
- * and rank 0 asks alone, since no server ends a round to which it has not contributed. With
- * compression the others take part, because the residuals of their pushes are in the file. The last round is written when the worker says that it is done, or
+ * Rank 0 is the only one that must wait for the pull, since no server ends a round to which rank 0
+ * has not contributed; with compression the others wait as well, because the residuals of their
+ * pushes are part of the file. The last round is written when the worker says that it is done, or
  * when all workers release their store, which kvctl does at the end of a script that did not fail,
  * and only there; then the file is complete.
  *

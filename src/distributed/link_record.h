@@ -86,7 +86,6 @@ typedef struct link_rec {
             int64_t round;
             int64_t chunk;    /* number of the part in its request, which the answers have */
             int32_t priority; /* of the answers */
-            int32_t state;    /* 0: the elements; n + 1: array n of its states (states.h) */
             int64_t since;    /* LINK_CHANGES: the round that the worker has; -1: none */
         } pull;
         struct {

@@ -70,7 +70,6 @@ typedef struct request {
     bool pulls;
     bool plain;            /* it pushes arrays of the caller in host memory, as they are */
     bool changes;          /* it pulls only elements that changed */
-    int32_t state;         /* 0; or it pulls array state - 1 of the states */
     int64_t *moved;        /* NULL, or counts the bytes that came: the caller's */
     bool posted;           /* the net has its queues, or will have them; atomic */
     bool sums, broadcasts; /* see request_sum.c */
@@ -102,10 +101,6 @@ typedef struct request {
 /* Pulls as a call of the store type does, all arrays being dense. Errors: key,
  * shape, peer, memory. */
 int request_pull(worker *w, const kv_pairs *outs, const kv_call *how, kv_err *e);
-
-/* Pulls an array of the states of slot `at`, by its number (states.h), from the servers: out has
- * the key's elements, or one for each row. Errors: peer, memory. */
-int request_pull_state(worker *w, int64_t at, int number, kv_array *out, kv_err *e);
 
 /* The pull_since of the store type. */
 int request_pull_since(worker *w, const kv_pairs *outs, int64_t *rounds, int64_t *moved,

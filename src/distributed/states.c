@@ -1,8 +1,7 @@
 /* States travel between ranks as the image that a file of states would have (core/state_file.h).
  * Each end first makes a view: a store with a slot for each key or part of the image, whose arrays
  * are shared with the real one. So one writer and one reader serve disks and ranks, and an image
- * that cannot be read changes nothing. Arrays go to the servers in such an image; from there they
- * are pulled, like the values of keys, since a worker often takes states, and large ones. */
+ * that cannot be read changes nothing. */
 #include "distributed/states.h"
 
 #include <string.h>
@@ -15,7 +14,6 @@
 #include "core/state_parts.h"
 #include "distributed/parts.h"
 #include "distributed/rank_residuals.h"
-#include "distributed/request.h"
 #include "distributed/types.h"
 #include "distributed/worker_keys.h"
 
@@ -120,32 +118,12 @@ static int view_listed(kv *view, const server_state *s, const char **at, const c
     return rc;
 }
 
-kv_array *states_array(const server_state *s, const part *p, int n)
-{
-    slot_state *x = s->store->slots.items[p->slot].state;
-    return x && n >= 0 && n <= PLAN_MAX_STATES ? *array_at(x, n) : NULL;
-}
-
-/* Leaves the arrays out, and returns which there were. */
-static uint32_t take_out_arrays(slot_state *s)
-{
-    uint32_t there = 0;
-    for (int i = 0; s && i <= PLAN_MAX_STATES; i++)
-        there |= *array_at(s, i) ? 1u << i : 0;
-    drop_arrays(s);
-    return there;
-}
-
 int states_give(const server_state *s, const char *at, int64_t bytes, buf *out, kv_err *e)
 {
     kv view;
     view_open(&view, s->store);
     int rc = view_listed(&view, s, &at, at + bytes, e);
-    for (int64_t i = 0; i < view.slots.n && !rc; i++) {
-        uint32_t there = take_out_arrays(view.slots.items[i].state);
-        buf_put(out, (const char *)&there, sizeof there);
-    }
-    if (!rc && (rc = buf_check(out, e)) == KV_OK)
+    if (!rc)
         rc = view_print(out, &view, false, e);
     slot_table_release(&view.slots);
     return rc;
@@ -219,6 +197,24 @@ static int cut(slot *to, const optimizer *o, const place *p, int32_t number, kv_
     return rc;
 }
 
+/* The arrays of a part go to their range of the key's. */
+static int join(slot *to, const optimizer *o, const place *p, int32_t number, const slot *from,
+                kv_err *e)
+{
+    int rc = KV_OK;
+    if (from->state && !to->state && !(to->state = mem_zalloc(1, sizeof *to->state, e)))
+        return KV_E_MEMORY;
+    for (int i = 0; from->state && i <= PLAN_MAX_STATES && !rc; i++) {
+        kv_array *a = *array_at(from->state, i), **whole = array_at(to->state, i);
+        optimizer_form f = a ? form_at(o, i, to) : (optimizer_form){0};
+        if (a && !*whole)
+            rc = kv_array_new_raw(whole, f.dtype, f.ndim, f.shape, (kv_ctx){KV_CPU, 0}, e);
+        if (a && !rc)
+            memcpy(begin_in(*whole, p, number), a->data, (size_t)kv_array_bytes(a));
+    }
+    return rc;
+}
+
 /* Adds a part to a view, whose key is the part's number; its array has a shape and no elements. */
 static int view_add_part(kv *view, const worker *w, key_part x, bool with_states, kv_err *e)
 {
@@ -273,26 +269,22 @@ static void take_numbers(slot *to, const slot *from)
         memcpy(to->state->numbers, from->state->numbers, sizeof to->state->numbers);
 }
 
-/* The numbers of the parts on a server; arrays[i] keeps the bits of arrays that all parts of slot i
- * have. there: of the parts in view, what states_give says. */
-static int take_parts(worker *w, int server, const kv *view, const uint32_t *there,
-                      uint32_t *arrays, kv_err *e)
+static int join_all(worker *w, int server, const kv *view, kv_err *e)
 {
     int64_t i = 0;
-    for (key_part x = {0, -1}; next_part(w, server, &x); i++) {
-        const slot *from = &view->slots.items[i];
+    int rc = KV_OK;
+    for (key_part x = {0, -1}; !rc && next_part(w, server, &x);) {
+        const slot *from = &view->slots.items[i++];
         slot *to = &w->store->slots.items[x.slot];
-        arrays[x.slot] &= there[i];
-        if (from->state && !to->state && !(to->state = mem_zalloc(1, sizeof *to->state, e)))
-            return KV_E_MEMORY;
-        if (w->how.is_async && x.number == 0)
+        rc = join(to, w->store->updater.optimizer, &w->keys[x.slot].place, x.number, from, e);
+        if (!rc && w->how.is_async && x.number == 0)
             take_numbers(to, from);
     }
-    return KV_OK;
+    return rc;
 }
 
-/* The numbers of one server; *shared becomes those that all its keys share. */
-static int ask_server(worker *w, int server, uint32_t *arrays, optimizer_draft *shared, kv_err *e)
+/* The states of one server; *shared becomes the numbers that all its keys share. */
+static int gather_from(worker *w, int server, optimizer_draft *shared, kv_err *e)
 {
     optimizer *o = w->store->updater.optimizer;
     optimizer_draft mine;
@@ -302,11 +294,9 @@ static int ask_server(worker *w, int server, uint32_t *arrays, optimizer_draft *
     int64_t bytes = 0;
     optimizer_begin(o, &mine);
     int rc = view_of_server(&view, &list, w, server, false, e);
-    int64_t head = view.slots.n * (int64_t)sizeof *arrays;
     if (!rc && (rc = call_server(w, server, ASK_STATES, &list, &reply, &bytes, e)) == KV_OK &&
-        (rc = bytes < head ? ask_malformed(e) : KV_OK) == KV_OK &&
-        (rc = view_read(&view, (char *)reply + head, bytes - head, true, e)) == KV_OK)
-        rc = take_parts(w, server, &view, reply, arrays, e);
+        (rc = view_read(&view, reply, bytes, false, e)) == KV_OK)
+        rc = join_all(w, server, &view, e);
     optimizer_begin(o, shared);
     optimizer_commit(o, &mine);
     slot_table_release(&view.slots);
@@ -315,53 +305,20 @@ static int ask_server(worker *w, int server, uint32_t *arrays, optimizer_draft *
     return rc;
 }
 
-/* The worker's own shared numbers hold, or of servers that count by themselves those of the first
- * with the largest count. */
-static int ask_servers(worker *w, uint32_t *arrays, kv_err *e)
+/* Fills the slots, from one server after the other: the ways to all of them end at this rank. The
+ * worker's own shared numbers hold, or of servers that count by themselves those of the first with
+ * the largest count. */
+static int gather(worker *w, kv_err *e)
 {
     optimizer_draft best = {0}, shared;
-    int rc = KV_OK;
+    int rc = state_file_check(w->store, e);
     for (int i = 0; i < w->how.servers && !rc; i++) {
-        rc = ask_server(w, i, arrays, &shared, e);
+        rc = gather_from(w, i, &shared, e);
         if (i == 0 || shared.num_update > best.num_update)
             best = shared;
     }
     if (!rc && w->how.is_async)
         optimizer_commit(w->store->updater.optimizer, &best);
-    return rc;
-}
-
-/* Begins to pull the arrays of a slot. */
-static int pull_arrays(worker *w, int64_t number, uint32_t arrays, kv_err *e)
-{
-    slot *s = &w->store->slots.items[number];
-    int rc = KV_OK;
-    for (int i = 0; s->state && i <= PLAN_MAX_STATES && !rc; i++) {
-        kv_array **a = array_at(s->state, i);
-        if (!(arrays >> i & 1))
-            continue;
-        optimizer_form f = form_at(w->store->updater.optimizer, i, s);
-        kv_assert(!*a, "a worker's slot holds array %d of the states that the servers keep", i);
-        rc = kv_array_new_raw(a, f.dtype, f.ndim, f.shape, (kv_ctx){KV_CPU, 0}, e);
-        if (!rc)
-            rc = request_pull_state(w, number, i, *a, e);
-    }
-    return rc;
-}
-
-/* Fills the slots. Their arrays come while others go on: who reads one waits for it. */
-static int gather(worker *w, kv_err *e)
-{
-    int64_t n = w->store->slots.n;
-    uint32_t *arrays = mem_alloc(n, sizeof *arrays, e);
-    int rc = arrays ? state_file_check(w->store, e) : KV_E_MEMORY;
-    for (int64_t i = 0; i < n && !rc; i++)
-        arrays[i] = UINT32_MAX;
-    if (!rc)
-        rc = ask_servers(w, arrays, e);
-    for (int64_t i = 0; i < n && !rc; i++)
-        rc = pull_arrays(w, i, arrays[i], e);
-    mem_free(arrays);
     return rc;
 }
 

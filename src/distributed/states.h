@@ -13,20 +13,14 @@
 #include "base/buf.h"
 #include "kvstore.h"
 
-struct part;
 struct server_state;
 
 /* See kv_type_ops. */
 int states_visit(void *self, kv_states_visit why, int (*use)(void *arg, kv_err *e), void *arg,
                  kv_err *e);
 
-/* On a server: array n of the states of a part: that of state n of the optimizer, or for
- * PLAN_MAX_STATES the master. NULL: there is none. */
-kv_array *states_array(const struct server_state *s, const struct part *p, int n);
-
 /* On a server: its reply to ASK_STATES, and the states that ASK_SET_STATES brings; data are those
- * of the call. The reply says of each part which arrays there are, in bits, and has an image of all
- * that is no array; pulls bring the arrays (request_pull_state). Errors: value (no optimizer is in use, or another one), internal (malformed), format
+ * of the call. Errors: value (no optimizer is in use, or another one), internal (malformed), format
  * (an image that cannot be read), memory; nothing changed then. */
 int states_give(const struct server_state *s, const char *data, int64_t bytes, buf *out, kv_err *e);
 int states_take(struct server_state *s, const char *data, int64_t bytes, kv_err *e);

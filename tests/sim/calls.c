@@ -264,16 +264,6 @@ int __wrap_usleep(useconds_t us)
     return 0;
 }
 
-/* Simulated threads share the processor by their virtual time alone. */
-int __wrap_setpriority(int which, id_t who, int priority);
-int __wrap_setpriority(int which, id_t who, int priority)
-{
-    (void)which;
-    (void)who;
-    (void)priority;
-    return 0;
-}
-
 int __wrap_nanosleep(const struct timespec *t, struct timespec *left);
 int __wrap_nanosleep(const struct timespec *t, struct timespec *left)
 {
