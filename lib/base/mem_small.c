@@ -1,6 +1,6 @@
 /* Slabs of small blocks.
  *
- * A slab is 16 KB of memory, aligned to its size so that a block finds it, and holds blocks of one
+ * A slab is a page of memory, so that a block finds its begin, and holds blocks of one
  * size: a multiple of a cache line. The C library would put its own header in front of each block,
  * and with it a gap of a line: of 100,000 arrays of 16 floats a third of the memory would be gaps.
  * The processor prefetches the lines that follow, so gaps also cost time: a loop over such arrays
@@ -21,7 +21,7 @@
 #include "base/kv_assert.h"
 
 enum {
-    SLAB = 16 << 10,
+    SLAB = 4 << 10, /* a page */
     FIRST = 2 * MEM_ALIGN,       /* where the first block begins */
     USED = SLAB - MEM_ALIGN,     /* what is left is for the C library's header of the next slab */
     SIZES = MEM_SMALL_MOST / MEM_ALIGN
