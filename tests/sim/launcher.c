@@ -130,8 +130,8 @@ static bool is_host(const char *line, int host)
     return true;
 }
 
-/* Nothing but the lost host is left to tell launch that mpirun ends the job, so it shows what mpirun
- * says of that. */
+/* Nothing but the lost host is left to tell launch that mpirun ends the job: it says what it sees
+ * of mpirun. */
 static bool is_last(const char *line, int host)
 {
     const job *j = run.j;
