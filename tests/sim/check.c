@@ -328,7 +328,7 @@ static bool is_to_blame(int rank)
     if (j->what == MISHAP_MEMORY && is_rank && check.why[rank].code == KV_E_MEMORY)
         return true; /* a program to which the struck rank said that it has no memory */
     if (j->what == MISHAP_HOST)
-        return is_rank && rank % j->hosts == j->who;
+        return is_rank ? rank % j->hosts == j->who : job_strikes_early(j);
     if (j->what == MISHAP_MPIRUN || j->what == MISHAP_START || j->what == MISHAP_SIGNAL ||
         (j->what == MISHAP_TIMEOUT && rank != j->who))
         return rank == -1; /* nobody is */

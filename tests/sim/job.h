@@ -92,6 +92,12 @@ static inline int64_t job_pushes_of(int w, int64_t i, int64_t n)
     return n - (n + (i + w) % 3) / 3;
 }
 
+/* Whether the mishap comes before launch can know the ranks of other hosts. */
+static inline bool job_strikes_early(const job *j)
+{
+    return j->hosts > 1 && j->when_ns < 2 * j->far.latency_ns;
+}
+
 /* One line that says what was drawn. */
 void job_describe(const job *j, char *text, size_t size);
 

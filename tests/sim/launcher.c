@@ -164,7 +164,7 @@ static bool fits(const char *line, int *code)
     const job *j = run.j;
     char name[64];
     int n = j->workers + j->servers;
-    int64_t start_ns = j->hosts > 1 ? 2 * j->far.latency_ns : 0; /* launch knows pids by then */
+    bool early = job_strikes_early(j);
     name_rank(j->who, name);
     *code = EXIT_PEER;
     switch (j->what) {
@@ -196,12 +196,13 @@ static bool fits(const char *line, int *code)
             *code = EXIT_PEER;
         return is_unheard(line, j->who) || is_mute(line, j->who);
     case MISHAP_HOST:
-        return is_host(line, j->who) || is_last(line, j->who);
+        return is_host(line, j->who) || is_last(line, j->who) ||
+               (early && is(line, "ssh ended with exit code 255 before all ranks had begun"));
     case MISHAP_WATCHER:
         return is(line, "%s was killed", name) || is_unheard(line, j->who) ||
                is_host(line, j->who % j->hosts) || is_silent(line, name) ||
-               (j->when_ns < start_ns && is_missing(line)) ||
-               (j->when_ns < start_ns && is(line, "mpirun ended with exit code 0"));
+               (early && is_missing(line)) ||
+               (early && is(line, "mpirun ended with exit code 0"));
     case MISHAP_MPIRUN:
         return is(line, "mpirun was killed by signal 9");
     case MISHAP_START:
