@@ -44,12 +44,13 @@ static bool writes(const prog *p, int slot)
     return false;
 }
 
-/* Lists the arrays that the program reads, or those that it only writes. */
+/* Lists the arrays that the program reads, or those that it only writes. It has no number for the
+ * slots of the pass behind the last one that it uses. */
 static void list_arrays(plan_gather *g, const runner *r, const plan_pass *pass, bool read)
 {
     const prog *p = pass->elements;
     plan_arrays a = *r->a;
-    for (int s = 0; s < pass->nslots; s++) {
+    for (int s = 0; s < pass->nslots && s < p->nslots; s++) {
         void **array = array_of(&a, pass->slot[s]);
         if (!array || reads(p, s) != read)
             continue;
