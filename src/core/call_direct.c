@@ -92,7 +92,8 @@ static int64_t list_pairs(const direct *d, int64_t i, const kv_array *stored)
 static int keep(direct *d, void *const *data, int64_t n, int64_t bytes, kv_err *e)
 {
     direct_lists *lists = d->lists;
-    int rc = mem_grow(&lists->kept, &lists->kept_cap, d->kept_bytes + n * bytes, 1, e);
+    int64_t room = d->kept_bytes + n * bytes + 1; /* keys without elements have some, too */
+    int rc = mem_grow(&lists->kept, &lists->kept_cap, room, 1, e);
     for (int64_t j = 0; !rc && j < n; j++, d->kept_bytes += bytes)
         memcpy(lists->kept + d->kept_bytes, data[j], (size_t)bytes);
     return rc;
@@ -135,7 +136,8 @@ static int64_t run_key(direct *d, int64_t i, int64_t *guess, int *rc, kv_err *e)
     return n;
 }
 
-/* Takes back what was done for the first n pairs, the last first: an array may be in several. */
+/* Takes back what was done for the first n pairs, one at least, the last first: an array may be in
+ * several. */
 static void undo(const direct *d, int64_t n)
 {
     const kv_key *keys = d->pairs->keys;
@@ -152,7 +154,7 @@ static void undo(const direct *d, int64_t n)
         kept -= kv_array_bytes(a);
         memcpy(a->data, kept, (size_t)kv_array_bytes(a));
     }
-    kv_assert(n == 0 || kept == d->lists->kept, "%lld bytes of %lld pairs were not restored",
+    kv_assert(kept == d->lists->kept, "%lld bytes of %lld pairs were not restored",
               (long long)(kept - d->lists->kept), (long long)n);
 }
 
@@ -168,7 +170,7 @@ static int run(kv *store, const kv_pairs *pairs, bool pulls, bool *did, kv_err *
     while (done < pairs->n && (n = run_key(&d, done, &guess, &rc, e)) > 0)
         done += n;
     *did = done == pairs->n;
-    if (!*did)
+    if (!*did && done > 0)
         undo(&d, done);
     engine_let_go();
     if (lists->kept_cap > KEPT_MOST)
