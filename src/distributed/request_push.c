@@ -1,5 +1,5 @@
-/* Pushes: requests that send values, and the host side of the updates that servers
- * make of them. */
+/* Pushes: requests that send values, and the host side of the updates that servers make of them.
+ */
 #include <string.h>
 
 #include "array/device.h"

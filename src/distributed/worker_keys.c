@@ -104,7 +104,7 @@ static bool is_key(const worker *w, const ask_key *k, const slot *s)
 {
     const kv_array *a = s ? s->stored : NULL;
     bool same = !a || (k->dtype == a->dtype && k->storage == a->storage && k->ndim == a->ndim &&
-                       memcmp(k->shape, array_shape(a), a->ndim * sizeof *array_shape(a)) == 0);
+                       memcmp(k->shape, array_shape(a), a->ndim * sizeof *k->shape) == 0);
     return same && place_is_valid(&k->place, k->storage, k->ndim, k->shape, w->how.servers);
 }
 
@@ -146,7 +146,7 @@ ask_key worker_key_like(const worker *w, const kv_key *key, const kv_array *a)
                   .dtype = a->dtype,
                   .storage = a->storage,
                   .ndim = a->ndim};
-    memcpy(k.shape, array_shape(a), a->ndim * sizeof *array_shape(a));
+    memcpy(k.shape, array_shape(a), a->ndim * sizeof *k.shape);
     if (w->store->updater.kind == UPDATER_RULE)
         k.need = (uint8_t)worker_need(w, w->store->updater.optimizer->rule);
     return k;
