@@ -65,6 +65,10 @@ enum { KERNEL_SUMS = 4 };
  * one lane alone would be slow, and one group of lanes takes about as long as two. */
 typedef void kernel_sum(const kernel_terms *terms, int count, int64_t n);
 
+/* For each of n elements the number of its row: x[0] for those of the first row, of which `skip`
+ * are left out, and so on. */
+typedef void kernel_spread(float *to, const float *x, int64_t skip, int64_t n, int64_t row);
+
 /* All instructions of a program (whole_list.h) on n elements of its arrays, five pointers of which
  * those behind the last array are any that can be read; more: NULL, or what is added to array 1 as
  * it is read; numbers[i]: the constants of each of the count instructions. */
@@ -80,6 +84,7 @@ typedef struct kernel_table {
     const char *name;
     kernel_loop *run[KERNEL_TYPES][KERNEL_END];
     kernel_sum *sum;
+    kernel_spread *spread;
     kernel_normals *normals;
     kernel_whole *const *whole; /* by number in whole_list.h */
 } kernel_table;

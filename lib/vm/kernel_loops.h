@@ -275,6 +275,16 @@ static void sum_lanes(const kernel_terms *terms, int count, int64_t n)
 }
 #endif
 
+static void spread(float *to, const float *x, int64_t skip, int64_t n, int64_t row)
+{
+    for (int64_t m; n > 0; n -= m, to += m, x++, skip = 0) {
+        const float number = *x;
+        m = n < row - skip ? n : row - skip;
+        for (int64_t i = 0; i < m; i++)
+            to[i] = number;
+    }
+}
+
 /* ---- Whole programs -------------------------------------------------------------------------- */
 
 #include "vm/kernel_whole.h"
@@ -298,6 +308,7 @@ const kernel_table KERNEL_TABLE = {
         [KERNEL_WIDE] = {PROG_OPS(ENTRY_WIDE) KERNEL_MAP(ENTRY_WIDE)},
     },
     sum_lanes,
+    spread,
     normals,
     whole_loops,
 };

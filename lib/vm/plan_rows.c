@@ -52,23 +52,7 @@ static void move_rows(const runner *r, bool write)
 
 /* ---- Batches of rows ------------------------------------------------------------------------- */
 
-/* For each of n elements the number of its row: x[0] for those of the first row, of which `skip`
- * are left out, and so on. */
-static void spread_floats(float *to, const kernel_table *kernels, const float *x, int64_t skip,
-                          int64_t n, int64_t row)
-{
-    kernel_loop *fill = kernels->run[PROG_F32][KERNEL_FILL];
-    for (int64_t m; n > 0; n -= m, to += m, x++, skip = 0) {
-        float k[KERNEL_CONSTANTS] = {*x};
-        m = n < row - skip ? n : row - skip;
-        if (m >= KERNEL_LANES)
-            fill(to, to, to, to, k, m);
-        else
-            for (int64_t i = 0; i < m; i++)
-                to[i] = *x;
-    }
-}
-
+/* As kernel_spread. */
 static void spread_words(uint64_t *to, const uint64_t *x, int64_t skip, int64_t n, int64_t row)
 {
     for (int64_t m; n > 0; n -= m, to += m, x++, skip = 0) {
@@ -91,55 +75,54 @@ static void spread_numbers(runner *r, const plan_pass *pass, int64_t j, int64_t 
         if (r->a->row == 1)
             memcpy(to, x, (size_t)n * bytes);
         else if (bytes == 4)
-            spread_floats(to, pass->elements->kernels, x, skip, n, r->a->row);
+            pass->elements->kernels->spread(to, x, skip, n, r->a->row);
         else
             spread_words(to, x, skip, n, r->a->row);
     }
 }
 
-/* A sum of some rows of the batch, from row j on: their terms, or what those are the squares of,
- * begin `stride` elements apart. */
+/* A sum of the rows of the batch: the terms of row j, or what those are the squares of, begin
+ * j * stride elements behind x. */
 typedef struct row_sum {
     const void *x;
-    int64_t j, stride;
+    int64_t stride;
     int64_t ahead; /* of kernel_terms */
     bool squares;
 } row_sum;
 
-/* Elements of a long row for which the memory is asked ahead; of shorter ones, the next groups. */
-enum { ROW_AHEAD = 256 };
+/* The memory is asked ahead for so many elements of a long row, or groups of shorter ones. */
+enum { ROW_AHEAD = 256, GROUPS_AHEAD = 4 };
 
-static row_sum sum_of(runner *r, const plan_pass *pass, int s, int64_t j, int64_t skip,
-                      int64_t stride)
+static row_sum sum_of(runner *r, const plan_pass *pass, int s, int64_t skip, int64_t stride)
 {
     /* rows are neighbours where arrays hold the terms */
     int64_t row = r->a->row;
-    chunk c = {.from = r->batch.row[j] * row + skip, .term = j * stride};
+    chunk c = {.from = r->batch.row[0] * row + skip};
     bool array = pass->sum[s].array >= 0;
-    int64_t next = row < ROW_AHEAD ? row * KERNEL_SUMS * GROUP : ROW_AHEAD;
+    int64_t next = row < ROW_AHEAD ? row * GROUPS_AHEAD * GROUP : ROW_AHEAD;
     return (row_sum){.x = plan_work_terms(r, pass, s, &c),
-                     .j = j,
                      .stride = array ? row : stride,
                      .ahead = array && r->a->far ? next : 0,
                      .squares = pass->sum[s].squares};
 }
 
-/* The same n terms further on. */
-static void add_floats(float *sums, const row_sum *own, int64_t lanes, int64_t from, int64_t n)
+/* Terms `from` to n of rows j to `end`. */
+static void add_floats(float *sums, const row_sum *own, int64_t j, int64_t end, int64_t from,
+                       int64_t n)
 {
-    for (int64_t l = 0; l < lanes; l++) {
-        const float *x = (const float *)own->x + l * own->stride;
-        float sum = sums[l];
+    for (; j < end; j++) {
+        const float *x = (const float *)own->x + j * own->stride;
+        float sum = sums[j];
         for (int64_t i = from; i < n; i++)
             sum += own->squares ? x[i] * x[i] : x[i];
-        sums[l] = sum;
+        sums[j] = sum;
     }
 }
 
-static void add_doubles(double *sums, const row_sum *own, int64_t lanes, int64_t n)
+static void add_doubles(double *sums, const row_sum *own, int64_t j, int64_t lanes, int64_t n)
 {
-    const double *x = own->x;
     int64_t stride = own->stride;
+    const double *x = (const double *)own->x + j * stride;
     for (int64_t i = 0; i < n && lanes == GROUP; i++)
         for (int l = 0; l < GROUP; l++)
             sums[l] += own->squares ? x[l * stride + i] * x[l * stride + i] : x[l * stride + i];
@@ -148,52 +131,47 @@ static void add_doubles(double *sums, const row_sum *own, int64_t lanes, int64_t
             sums[l] += own->squares ? x[l * stride + i] * x[l * stride + i] : x[l * stride + i];
 }
 
-/* Adds the blocks of n terms of up to KERNEL_SUMS groups of rows to their sums. A block begins at
- * 0: the sums that it is added to are 0 when it is the only one, so that it stays. */
-static void add_float_groups(const kernel_table *kernels, float *sums, const row_sum *own,
-                             int count, int64_t rows, int64_t n)
+/* Terms 0 to n of so many rows, a group after the other: rows are read almost in the order of the
+ * memory then, which is worth more than sums of several groups that run side by side. */
+static void add_float_rows(const kernel_table *kernels, float *sums, const row_sum *own,
+                           int64_t rows, int64_t n)
 {
-    float block[KERNEL_SUMS][GROUP] = {{0}};
-    kernel_terms terms[KERNEL_SUMS];
     int64_t done = n - n % GROUP; /* 0 for n < GROUP */
-    int whole = 0;
-    for (; whole < count && rows - own[whole].j >= GROUP; whole++)
-        terms[whole] = (kernel_terms){block[whole], own[whole].x, own[whole].stride,
-                                      own[whole].ahead, own[whole].squares};
-    if (whole > 0 && done > 0)
-        kernels->sum(terms, whole, done);
-    for (int k = 0; k < count; k++) {
-        int64_t lanes = rows - own[k].j < GROUP ? rows - own[k].j : GROUP;
-        add_floats(block[k], &own[k], lanes, k < whole ? done : 0, n);
-        for (int64_t l = 0; l < lanes; l++)
-            sums[own[k].j + l] += block[k][l];
+    int64_t whole = rows - rows % GROUP;
+    for (int64_t j = 0; j < whole; j += GROUP) {
+        kernel_terms terms = {sums + j, (const float *)own->x + j * own->stride, own->stride,
+                              own->ahead, own->squares};
+        if (done > 0)
+            kernels->sum(&terms, 1, done);
+        if (done < n)
+            add_floats(sums, own, j, j + GROUP, done, n);
     }
+    add_floats(sums, own, whole, rows, 0, n);
 }
 
-/* The blocks of n terms of all rows of the batch. */
+/* Adds the blocks of n terms of all rows of the batch to their sums. A block begins at 0, as the
+ * sums do: the first one is added up in them. Where others follow, the batch is a group. */
 static void add_blocks(runner *r, const plan_pass *pass, const kernel_table *kernels, int64_t skip,
                        int64_t stride, int64_t n)
 {
     int64_t rows = r->batch.n;
+    kv_assert(skip == 0 || rows <= GROUP, "%lld long rows", (long long)rows);
     for (int s = 0; s < pass->nsums; s++) {
         int number = pass->sum[s].number;
-        bool single = r->p->number_type[number] == PROG_F32;
-        row_sum own[KERNEL_SUMS];
-        for (int64_t j = 0; j < rows;) {
-            int count = 0;
-            for (; count < KERNEL_SUMS && j < rows; count++, j += GROUP)
-                own[count] = sum_of(r, pass, s, j, skip, stride);
-            if (single) {
-                add_float_groups(kernels, r->batch.cell[number], own, count, rows, n);
-                continue;
-            }
-            for (int k = 0; k < count; k++) {
-                int64_t lanes = rows - own[k].j < GROUP ? rows - own[k].j : GROUP;
-                double block[GROUP] = {0}, *sum = (double *)r->batch.cell[number] + own[k].j;
-                add_doubles(block, &own[k], lanes, n);
-                for (int64_t l = 0; l < lanes; l++)
-                    sum[l] += block[l];
-            }
+        row_sum own = sum_of(r, pass, s, skip, stride);
+        float *sums = r->batch.cell[number], block[GROUP] = {0};
+        if (r->p->number_type[number] == PROG_F32) {
+            add_float_rows(kernels, skip > 0 ? block : sums, &own, rows, n);
+            for (int64_t j = 0; j < rows && skip > 0; j++)
+                sums[j] += block[j];
+            continue;
+        }
+        for (int64_t j = 0; j < rows; j += GROUP) {
+            double wide[GROUP] = {0}, *sum = (double *)r->batch.cell[number] + j;
+            int64_t lanes = rows - j < GROUP ? rows - j : GROUP;
+            add_doubles(wide, &own, j, lanes, n);
+            for (int64_t l = 0; l < lanes; l++)
+                sum[l] += wide[l];
         }
     }
 }
@@ -204,14 +182,12 @@ static void add_few(runner *r, const plan_pass *pass)
     int64_t row = r->a->row;
     for (int s = 0; s < pass->nsums; s++) {
         void *cell = r->batch.cell[pass->sum[s].number];
-        row_sum own = sum_of(r, pass, s, 0, 0, row);
+        row_sum own = sum_of(r, pass, s, 0, row);
         if (r->p->number_type[pass->sum[s].number] == PROG_F32)
-            add_floats(cell, &own, r->batch.n, 0, row);
+            add_floats(cell, &own, 0, r->batch.n, 0, row);
         else
-            for (int64_t j = 0; j < r->batch.n; j++) {
-                row_sum one = sum_of(r, pass, s, j, 0, row);
-                add_doubles((double *)cell + j, &one, 1, row);
-            }
+            for (int64_t j = 0; j < r->batch.n; j++)
+                add_doubles((double *)cell + j, &own, j, 1, row);
     }
 }
 
@@ -312,9 +288,11 @@ static void fill_batch(runner *r, int64_t first, int64_t n)
               (long long)n, (long long)plan_work_batch_rows(a));
     int64_t k = a->rows && !gather ? row_ids_find(a->rows, 0, a->nrows, first) : first;
     b->n = n;
-    for (int64_t j = 0; j < n; j++) {
+    for (int64_t j = 0; j < n && !a->rows; j++)
+        b->row[j] = b->k[j] = first + j;
+    for (int64_t j = 0; j < n && a->rows; j++) {
         b->row[j] = gather ? a->rows[first + j] : first + j;
-        bool present = !a->rows || gather || (k < a->nrows && a->rows[k] == b->row[j]);
+        bool present = gather || (k < a->nrows && a->rows[k] == b->row[j]);
         b->k[j] = present ? k : -1;
         k += present;
     }

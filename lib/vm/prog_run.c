@@ -44,7 +44,7 @@ static void run_inst(const prog *p, const inst *in, char *const *place, char *as
 }
 
 /* Blocks ahead for which the memory is asked for elements. */
-enum { AHEAD = 2 };
+enum { AHEAD = 4 };
 
 /* The instructions on one block. far: while they compute, later blocks are on their way, which the
  * processor does not guess when most instructions work on registers. Requests are spread over the

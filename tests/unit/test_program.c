@@ -733,6 +733,22 @@ TEST(program_kernel_sums)
     }
 }
 
+/* The number of its row for each element, from within a row on, and nothing behind. */
+TEST(program_kernel_spread)
+{
+    static float x[KERNEL_LEN], got[KERNEL_LEN + 1];
+    for (int i = 0; i < KERNEL_LEN; i++)
+        x[i] = (float)i;
+    for (int i = 0, round = 0; kernel_tables(i); i += ++round % 20 == 0) {
+        int row = 1 + (int)draw(70), skip = (int)draw((uint64_t)row), n = (int)draw(KERNEL_LEN + 1);
+        got[n] = -1;
+        kernel_tables(i)->spread(got, x, skip, n, row);
+        for (int j = 0; j < n; j++)
+            CHECK(got[j] == x[(skip + j) / row]);
+        CHECK(got[n] == -1);
+    }
+}
+
 /* f64 of float32 arrays needs one loop and no arrays of float64. */
 TEST(program_wide_is_one_loop)
 {
