@@ -10,14 +10,16 @@
 #include "cpu/cpu.h"
 #include "cpu/lines.h"
 
-/* The memory is asked that many rows ahead, for that many bytes of each. */
+/* The memory is asked that many rows ahead, for that many bytes of each: into the L2 cache, since
+ * requests for the L1 cache take its few buffers, which copies wait for. Rows of 64 floats on an
+ * AMD EPYC: lazy sgd and adam took 1.3 times as long, pulls 1.2 times. */
 enum { AHEAD = 24, AHEAD_BYTES = 256, LINE = 64 };
 
 static inline void ask_for(const char *src, int64_t at, int64_t bytes)
 {
     int64_t some = bytes < AHEAD_BYTES ? bytes : AHEAD_BYTES;
     for (int64_t i = 0; at >= 0 && i < some; i += LINE)
-        __builtin_prefetch(src + at * bytes + i);
+        __builtin_prefetch(src + at * bytes + i, 0, 2);
 }
 
 /* The number of the first n numbers that count up by one. */
@@ -197,7 +199,7 @@ CPU_CLONES static void gather_wide(const row_move *moves, int64_t nmoves, const 
 {
     for (int64_t k = 0; k < n; k++) {
         for (int64_t i = 0; i < beside_bytes; i += LINE)
-            __builtin_prefetch(beside + k * beside_bytes + i);
+            __builtin_prefetch(beside + k * beside_bytes + i, 0, 2);
         for (int64_t j = 0; j < nmoves; j++) {
             const row_move *x = &moves[j];
             int64_t ahead = x->bytes > 4 * LINE ? 4 : AHEAD;
