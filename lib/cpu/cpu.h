@@ -89,8 +89,10 @@ typedef struct row_move {
 void gather_each(const row_move *moves, int64_t nmoves, const int64_t *at, int64_t n, int64_t more,
                  const void *beside, int64_t beside_bytes);
 
-/* The way back: row at[k] of each array = row k of its room. */
-void scatter_each(const row_move *moves, int64_t nmoves, const int64_t *at, int64_t n);
+/* The way back: row at[k] of each array = row k of its room. more: as many numbers follow those n,
+ * whose rows are gathered next. */
+void scatter_each(const row_move *moves, int64_t nmoves, const int64_t *at, int64_t n,
+                  int64_t more);
 
 /* The sum of nsrc >= 1 row_sparse arrays with rows of `row` elements. dst has ndst rows, whose ids
  * (ascending) are those of all sources together. Each is 0, to which the sources that hold the row

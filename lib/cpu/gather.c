@@ -71,29 +71,36 @@ static bool is_word(int64_t bytes)
 WORDS(32, uint32_t)
 WORDS(64, uint64_t)
 
-/* Words of up to MOST_WORDS arrays, or back from their rooms: a number is read once for all. */
+/* Words of up to MOST_WORDS arrays, or back from their rooms: a number is read once for all. On the
+ * way back, which waits for no memory, the words of the next rows are asked for, `more` at most:
+ * one array alone the processor follows by itself. */
 enum { MOST_WORDS = 3 };
 
 #define MOVE_WORDS(name, type)                                                                     \
     static inline __attribute__((always_inline)) void some_##name(                                 \
-        const row_move *moves, int count, const int64_t *at, int64_t n, bool back)                 \
+        const row_move *moves, int count, const int64_t *at, int64_t n, int64_t more, bool back)   \
     {                                                                                              \
         for (int64_t k = 0; k < n; k++)                                                            \
             for (int j = 0; j < count; j++) {                                                      \
                 type *x = (type *)moves[j].array + at[k], *room = (type *)moves[j].room + k;       \
+                if (back && count > 1 && k < more)                                                 \
+                    __builtin_prefetch((type *)moves[j].array + at[k + n], 0, 2);                  \
                 *(back ? x : room) = *(back ? room : x);                                           \
             }                                                                                      \
     }                                                                                              \
                                                                                                    \
     static void name(const row_move *moves, int64_t count, const int64_t *at, int64_t n,           \
-                     bool back)                                                                    \
+                     int64_t more, bool back)                                                      \
     {                                                                                              \
         if (count == 3)                                                                            \
-            back ? some_##name(moves, 3, at, n, true) : some_##name(moves, 3, at, n, false);       \
+            back ? some_##name(moves, 3, at, n, more, true)                                        \
+                 : some_##name(moves, 3, at, n, more, false);                                      \
         else if (count == 2)                                                                       \
-            back ? some_##name(moves, 2, at, n, true) : some_##name(moves, 2, at, n, false);       \
+            back ? some_##name(moves, 2, at, n, more, true)                                        \
+                 : some_##name(moves, 2, at, n, more, false);                                      \
         else                                                                                       \
-            back ? some_##name(moves, 1, at, n, true) : some_##name(moves, 1, at, n, false);       \
+            back ? some_##name(moves, 1, at, n, more, true)                                        \
+                 : some_##name(moves, 1, at, n, more, false);                                      \
     }
 
 MOVE_WORDS(words_32, uint32_t)
@@ -101,7 +108,7 @@ MOVE_WORDS(words_64, uint64_t)
 
 /* Moves the words among the rows. */
 static void move_words(const row_move *moves, int64_t nmoves, const int64_t *at, int64_t n,
-                       bool back)
+                       int64_t more, bool back)
 {
     for (int64_t j = 0, count; j < nmoves; j += count) {
         int64_t bytes = moves[j].bytes;
@@ -109,9 +116,9 @@ static void move_words(const row_move *moves, int64_t nmoves, const int64_t *at,
         while (count < MOST_WORDS && j + count < nmoves && moves[j + count].bytes == bytes)
             count++;
         if (bytes == 4)
-            words_32(moves + j, count, at, n, back);
+            words_32(moves + j, count, at, n, more, back);
         else if (bytes == 8)
-            words_64(moves + j, count, at, n, back);
+            words_64(moves + j, count, at, n, more, back);
     }
 }
 
@@ -219,14 +226,14 @@ void gather_each(const row_move *moves, int64_t nmoves, const int64_t *at, int64
     bool wide = false;
     for (int64_t j = 0; j < nmoves; j++)
         wide |= !is_word(moves[j].bytes);
-    move_words(moves, nmoves, at, n, false);
+    move_words(moves, nmoves, at, n, n + more, false);
     if (wide)
         gather_wide(moves, nmoves, at, n, n + more, beside, beside ? beside_bytes : 0);
 }
 
-void scatter_each(const row_move *moves, int64_t nmoves, const int64_t *at, int64_t n)
+void scatter_each(const row_move *moves, int64_t nmoves, const int64_t *at, int64_t n, int64_t more)
 {
-    move_words(moves, nmoves, at, n, true);
+    move_words(moves, nmoves, at, n, more, true);
     for (int64_t j = 0; j < nmoves; j++)
         if (!is_word(moves[j].bytes))
             scatter(moves[j].array, moves[j].room, at, n, moves[j].bytes);

@@ -2,8 +2,9 @@
  * instructions say. */
 #include "vm/plan_gather.h"
 
-/* Elements of a block, of each array: two of the blocks that programs work on. */
-enum { GATHER = 1024 };
+/* Elements of a block, of each array, as many as of the blocks that programs work on: twice as many
+ * take 1.1 to 1.2 times as long in rows of 1. */
+enum { GATHER = 512 };
 
 /* The array of the key behind a slot of present rows, or NULL for what is no such array. */
 static void **array_of(plan_arrays *a, int slot)
@@ -121,5 +122,5 @@ void plan_gather_run(plan_gather *g, runner *r, const plan_pass *pass, int64_t k
     r->a = &g->arrays;
     plan_work_chunk(r, pass, &(chunk){0, at, m, in, 0, NULL});
     r->a = a;
-    scatter_each(g->written, g->nwritten, rows, n);
+    scatter_each(g->written, g->nwritten, rows, n, more);
 }

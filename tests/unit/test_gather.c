@@ -41,7 +41,7 @@ static void check_each(const int64_t bytes[ARRAYS], int64_t n)
         for (int64_t k = 0; k < n; k++)
             memcpy(want[j] + at[k] * size, room + k * size, (size_t)size);
     }
-    scatter_each(moves, ARRAYS, at, n);
+    scatter_each(moves, ARRAYS, at, n, N - n);
     for (int j = 0; j < ARRAYS; j++) {
         CHECK(memcmp(moves[j].array, want[j], (size_t)(ROWS * bytes[j])) == 0);
         mem_free(want[j]);
