@@ -295,10 +295,12 @@ static int write_checkpoint(worker *w, kv_err *e)
     int rc = KV_OK;
     if (net_rank() == 0 || compressed) /* residuals are those of this round */
         engine_wait_group(&w->store->calls.group, 0);
-    if (net_rank() == 0)
-        rc = gather_and_write(w, compressed, e);
-    else if (compressed)
+    if (net_rank() == 0) { /* a round that has failed is in no file */
+        rc = engine_take_error(&w->store->calls.group, e);
+        rc = rc ? rc : gather_and_write(w, compressed, e);
+    } else if (compressed) {
         rc = states_visit(w, KV_STATES_SAVE, NULL, NULL, e);
+    }
     if (!rc)
         c->saved = c->rounds;
     c->last_ms = clock_ms();
