@@ -1,12 +1,14 @@
 /* Collecting tensors and texts, their checksums, and the texts of keys. */
 #include "core/image.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/file_around.h"
 #include "base/kv_assert.h"
 #include "base/num.h"
 #include "base/xxh64.h"
@@ -206,6 +208,16 @@ static void add_sums(image *im)
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
+static int write_around(const image *im, int fd, const char *path, kv_err *e)
+{
+    FILE *f;
+    int rc = file_around_open(&f, fd, path, e);
+    if (rc)
+        return rc;
+    rc = safetensors_write(f, path, im->items, im->n, im->metadata, im->nmetadata, e);
+    return fclose(f) != 0 && !rc ? file_error(e, "write", path, errno) : rc;
+}
+
 int image_write(image *im, const char *path, kv_err *e)
 {
     file_out out;
@@ -218,7 +230,10 @@ int image_write(image *im, const char *path, kv_err *e)
     if (rc || (rc = file_out_open(&out, path, e)))
         return rc;
     file_out_clean(&out);
-    rc = safetensors_write(out.f, path, im->items, im->n, im->metadata, im->nmetadata, e);
+    if (im->around && out.temp)
+        rc = write_around(im, fileno(out.f), path, e);
+    else
+        rc = safetensors_write(out.f, path, im->items, im->n, im->metadata, im->nmetadata, e);
     if (rc)
         file_out_abandon(&out);
     else if ((rc = file_out_commit(&out, e)) == KV_OK)

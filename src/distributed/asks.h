@@ -21,7 +21,7 @@ typedef enum dist_ask {
                        contributed yet */
     ASK_COMMAND,    /* head; the body with its NUL */
     ASK_ROWS,       /* rows; row ids. Reply: those rows */
-    ASK_STATES,     /* how many parts, and their numbers. Reply: an image of their states */
+    ASK_STATES,     /* how many parts, and their numbers. Reply: see states_give */
     ASK_SET_STATES, /* the same list; an image; see states.c */
     ASK_COUNTS,     /* Reply: ask_counts */
     ASK_MISSED,     /* Reply: an ask_missed for each of the first that wait for the sender */

@@ -24,6 +24,7 @@ void checkpoint_write(checkpoint_writer *x, image *im, const char *path, int64_t
 {
     checkpoint_written(x);
     x->image = *im;
+    x->image.around = true;
     *im = (image){0};
     x->path = path;
     x->round = round;

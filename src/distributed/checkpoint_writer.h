@@ -1,5 +1,6 @@
 /* The thread that writes checkpoint files, so that rounds go on meanwhile. What it writes is an
- * image: references to arrays that nobody else changes, and copies of all else. */
+ * image: references to arrays that nobody else changes, some of which may still be coming, and
+ * copies of all else. It writes around the page cache, which would take processors from rounds. */
 #ifndef DISTRIBUTED_CHECKPOINT_WRITER_H
 #define DISTRIBUTED_CHECKPOINT_WRITER_H
 

@@ -16,6 +16,7 @@
 #include "distributed/environment.h"
 #include "distributed/checkpoint_kept.h"
 #include "distributed/rank_residuals.h"
+#include "distributed/request.h"
 #include "distributed/spares.h"
 #include "distributed/states.h"
 #include "distributed/types.h"
@@ -144,6 +145,7 @@ void job_checkpoint_release(worker *w)
 {
     job_checkpoint *c = &w->checkpoint;
     checkpoint_written(&c->writer);
+    array_reuse_release(&c->arrays);
     kv_free(c->kept);
     if (c->path && c->fd >= 0)
         close(c->fd);
@@ -200,7 +202,18 @@ static int take_states(worker *w, kv_err *e)
 
 /* ---- Writing ---- */
 
-/* slots becomes the store's, with values. */
+/* *out becomes an array into which the value of a slot comes. */
+static int pull_value(worker *w, const slot *s, kv_array **out, kv_err *e)
+{
+    const kv_array *a = s->stored;
+    if (kv_array_storage(a) != KV_DEFAULT)
+        return worker_pull_stored(w, s, out, e);
+    int rc = array_reuse_get(&w->checkpoint.arrays, out, kv_array_dtype(a), kv_array_ndim(a),
+                             kv_array_shape(a), e);
+    return rc ? rc : request_pull(w, &(kv_pairs){&s->key, out, 1}, NULL, e);
+}
+
+/* slots becomes the store's, with values, which come while rounds go on. */
 static int pull_all(worker *w, slot *slots, kv_err *e)
 {
     const slot_table *t = &w->store->slots;
@@ -209,10 +222,10 @@ static int pull_all(worker *w, slot *slots, kv_err *e)
         slots[i] = t->items[i];
         slots[i].stored = NULL;
     }
+    array_reuse_begin(&w->checkpoint.arrays);
     for (int64_t i = 0; i < t->n && !rc; i++)
-        rc = worker_pull_stored(w, &t->items[i], &slots[i].stored, e);
-    engine_wait_group(&w->store->calls.group, 0);
-    return rc ? rc : engine_take_error(&w->store->calls.group, e);
+        rc = pull_value(w, &t->items[i], &slots[i].stored, e);
+    return rc;
 }
 
 typedef struct writing {
@@ -256,8 +269,15 @@ static int gather_and_write(worker *w, bool compressed, kv_err *e)
     int64_t n = w->store->slots.n;
     writing x = {.w = w, .slots = mem_zalloc(n, sizeof *x.slots, e)};
     int rc = x.slots ? pull_all(w, x.slots, e) : KV_E_MEMORY;
-    if (!rc)
-        rc = states_visit(w, compressed ? KV_STATES_SAVE : KV_STATES_LOOK, begin_file, &x, e);
+    if (!rc && compressed) {
+        rc = states_visit(w, KV_STATES_SAVE, begin_file, &x, e);
+    } else if (!rc) {
+        if (w->store->updater.kind == UPDATER_RULE)
+            rc = states_pull(w, &w->checkpoint.arrays, e);
+        if (!rc)
+            rc = begin_file(&x, e);
+        states_drop(w);
+    }
     for (int64_t i = 0; x.slots && i < n; i++)
         kv_array_unref(x.slots[i].stored);
     mem_free(x.slots);
@@ -275,10 +295,12 @@ static int write_checkpoint(worker *w, kv_err *e)
     int rc = KV_OK;
     if (net_rank() == 0 || compressed) /* residuals are those of this round */
         engine_wait_group(&w->store->calls.group, 0);
-    if (net_rank() == 0)
-        rc = gather_and_write(w, compressed, e);
-    else if (compressed)
+    if (net_rank() == 0) { /* a round that has failed is in no file */
+        rc = engine_take_error(&w->store->calls.group, e);
+        rc = rc ? rc : gather_and_write(w, compressed, e);
+    } else if (compressed) {
         rc = states_visit(w, KV_STATES_SAVE, NULL, NULL, e);
+    }
     if (!rc)
         c->saved = c->rounds;
     c->last_ms = clock_ms();

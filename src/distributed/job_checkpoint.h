@@ -3,13 +3,17 @@
  *
  * A round is over when a key gets its next push: the rounds of a store are the largest number of
  * pushes of a key, which every rank counts alike. Before the push that begins round k*EVERY + 1
- * rank 0 pulls all keys and gathers the states, and a thread writes FILE while rounds go on
+ * rank 0 begins to pull all keys and their states, and a thread writes FILE while rounds go on
  * (checkpoint_writer.h); the file of one such round is complete before that of the next is begun.
- * Rank 0 is the only one that must wait for the pull, since no server ends a round to which rank 0
- * has not contributed; with compression the others wait as well, because the residuals of their
- * pushes are part of the file. The last round is written when the worker says that it is done, or
- * when all workers release their store, which kvctl does at the end of a script that did not fail,
- * and only there; then the file is complete.
+ * Rank 0 pulls alone, since no server ends a round to which it has not contributed, and waits only
+ * until the servers have said which states there are. A later push of a key is applied when the
+ * value is on its way; a state that is not yet is copied first. With compression the others take
+ * part, and rank 0 waits for states, because the residuals of their pushes are in the file. The
+ * last round is written when the worker says that it is done, or when all workers release their
+ * store, which kvctl does at the end of a script that did not fail, and only there; then the file
+ * is complete.
+ *
+ * Rank 0 keeps the arrays of the last file, as many bytes as the file has, for the next one.
  *
  * By time it is the first round that begins EVERY seconds after the last such pull, when the file
  * before is complete: a disk too slow for EVERY delays files, and no round. The clock is rank 0's.
@@ -29,6 +33,7 @@
 #ifndef DISTRIBUTED_JOB_CHECKPOINT_H
 #define DISTRIBUTED_JOB_CHECKPOINT_H
 
+#include "distributed/array_reuse.h"
 #include "distributed/checkpoint_writer.h"
 #include "kvstore.h"
 
@@ -43,6 +48,7 @@ typedef struct job_checkpoint {
     int64_t every_ms, last_ms;
     int64_t rounds, saved; /* begun; of the last file */
     checkpoint_writer writer;
+    array_reuse arrays; /* of the last file: the next one is as large */
     kv *kept;         /* the store of the file; NULL: there was none, or all of it was taken */
     int64_t left;     /* keys of kept that this rank does not know yet */
     bool has_states;  /* of kept: they are to be taken */

@@ -45,6 +45,8 @@ static void print_pull(buf *out, const link_rec *r)
                wide(r->pull.round), wide(r->pull.chunk), r->pull.priority);
     if (r->flags & LINK_CHANGES)
         buf_printf(out, ", since %lld", wide(r->pull.since));
+    if (r->pull.state)
+        buf_printf(out, ", array %d of states", r->pull.state);
 }
 
 static void print_add(buf *out, const link_rec *r)

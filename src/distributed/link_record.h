@@ -86,6 +86,7 @@ typedef struct link_rec {
             int64_t round;
             int64_t chunk;    /* number of the part in its request, which the answers have */
             int32_t priority; /* of the answers */
+            int32_t state;    /* 0: the elements; or an array of states, see states_array */
             int64_t since;    /* LINK_CHANGES: the round that the worker has; -1: none */
         } pull;
         struct {

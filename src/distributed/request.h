@@ -70,6 +70,7 @@ typedef struct request {
     bool pulls;
     bool plain;            /* it pushes arrays of the caller in host memory, as they are */
     bool changes;          /* it pulls only elements that changed */
+    int32_t state;         /* 0; or the array of states that it pulls, see states_array */
     int64_t *moved;        /* NULL, or counts the bytes that came: the caller's */
     bool posted;           /* the net has its queues, or will have them; atomic */
     bool sums, broadcasts; /* see request_sum.c */
@@ -101,6 +102,12 @@ typedef struct request {
 /* Pulls as a call of the store type does, all arrays being dense. Errors: key,
  * shape, peer, memory. */
 int request_pull(worker *w, const kv_pairs *outs, const kv_call *how, kv_err *e);
+
+/* Pulls array `state` of the states (states_array) of n slots, as it is when the servers get to it;
+ * the outs have its form. The worker's next push of a key comes behind that. Errors: peer,
+ * memory. */
+int request_pull_states(worker *w, const int64_t *slots, kv_array *const *outs, int64_t n,
+                        int state, kv_err *e);
 
 /* The pull_since of the store type. */
 int request_pull_since(worker *w, const kv_pairs *outs, int64_t *rounds, int64_t *moved,

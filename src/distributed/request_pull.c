@@ -1,5 +1,6 @@
 /* Pulls: requests that ask for parts, and write them as they come. */
 #include "array/device.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/call.h"
 #include "distributed/backpressure.h"
@@ -24,7 +25,7 @@ static net_step send_pull(net_item *i)
                     .flags = rq->changes ? LINK_CHANGES : 0,
                     .request = rq->token,
                     .pull = {.round = c->round, .chunk = p - rq->chunks, .priority = rq->priority,
-                             .since = c->since}};
+                             .state = rq->state, .since = c->since}};
     net_commit(q->item.peer);
     return request_next_chunk(q);
 }
@@ -53,12 +54,27 @@ static void add_rounds(request *rq, const request_pair *r, const pull_rounds *x)
     }
 }
 
+/* Gives an item the form of the state that it pulls: its dtype, and where that has an element for
+ * each row, parts of as many elements as there are rows. */
+static void take_form(request_item *c, const kv_array *out)
+{
+    place *p = &c->place;
+    bool by_row = out->size < p->size;
+    c->dtype = (kv_dtype)out->dtype;
+    kv_assert(!by_row || p->nparts == 1 || p->row > 0, "a part cuts a row, which has a state");
+    if (!by_row)
+        return;
+    p->step = p->nparts > 1 && p->row > 0 ? p->step / p->row : out->size;
+    p->size = out->size;
+    p->row = 1;
+}
+
 static void commit_pull(request *rq)
 {
     worker *w = rq->w;
     for (int64_t i = 0; i < rq->nitems; i++) {
         worker_key *k = &w->keys[rq->items[i].slot];
-        rq->items[i].round = k->pushes;
+        rq->items[i].round = rq->state ? 0 : k->pushes;
         k->pulls += 1;
     }
     request_submit(rq, &w->store->calls.group);
@@ -77,9 +93,10 @@ static int sort_default(const worker *w, const int64_t *numbers, const kv_pairs 
 }
 
 /* A request takes keys of few bytes, so that the elements that are pulled into the values of a push
- * begin to come while the push is still being sent. rounds: NULL, or of a pull of changes. */
+ * begin to come while the push is still being sent. rounds: NULL, or of a pull of changes. state:
+ * as in a request. */
 static int pull_found(worker *w, const int64_t *numbers, const kv_pairs *outs,
-                      const pull_rounds *rounds, const kv_call *how, kv_err *e)
+                      const pull_rounds *rounds, int32_t state, const kv_call *how, kv_err *e)
 {
     request_list l = {0};
     request_pair *r = NULL;
@@ -103,6 +120,9 @@ static int pull_found(worker *w, const int64_t *numbers, const kv_pairs *outs,
         rq->op.nuses = rq->npairs;
         if (rounds)
             add_rounds(rq, l.from, rounds);
+        rq->state = state;
+        for (int64_t i = 0; state && i < rq->nitems; i++)
+            take_form(&rq->items[i], rq->outs[rq->items[i].first]);
         commit_pull(rq);
     }
     if (!rc)
@@ -129,9 +149,17 @@ int request_pull(worker *w, const kv_pairs *outs, const kv_call *how, kv_err *e)
     int64_t *numbers;
     int rc = find_outs(w, outs, &numbers, e);
     if (!rc)
-        rc = pull_found(w, numbers, outs, NULL, how, e);
+        rc = pull_found(w, numbers, outs, NULL, 0, how, e);
     mem_free(numbers);
     return rc;
+}
+
+int request_pull_states(worker *w, const int64_t *slots, kv_array *const *outs, int64_t n,
+                        int state, kv_err *e)
+{
+    if (alive_is_lost(e))
+        return KV_E_PEER;
+    return pull_found(w, slots, &(kv_pairs){.arrays = outs, .n = n}, NULL, state, NULL, e);
 }
 
 /* ---- Changes ---- */
@@ -185,7 +213,7 @@ int request_pull_since(worker *w, const kv_pairs *outs, int64_t *rounds, int64_t
     }
     if (!rc) {
         drop_unfilled(outs, since);
-        rc = pull_found(w, numbers, outs, &(pull_rounds){since, told, moved}, how, e);
+        rc = pull_found(w, numbers, outs, &(pull_rounds){since, told, moved}, 0, how, e);
     }
     if (!rc)
         rc = wait_for_outs(w, outs, e);

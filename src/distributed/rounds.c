@@ -505,7 +505,8 @@ void rounds_pull(int rank, const link_rec *r)
     server_state *s = server_store_of(rank, r, &e);
     const server_pull x = {.rank = rank, .request = r->request, .round = r->pull.round,
                            .index = r->pull.chunk, .priority = r->pull.priority,
-                           .changes = r->flags & LINK_CHANGES, .since = r->pull.since};
+                           .state = r->pull.state, .changes = r->flags & LINK_CHANGES,
+                           .since = r->pull.since};
     expect_next(s, r->part);
     if (!s || add_pull(s, r->part, &x, &e))
         server_fail(rank, r->request, r->store, r->part, &e);

@@ -9,6 +9,7 @@
 #include "core/store.h"
 #include "distributed/part_changes.h"
 #include "distributed/parts.h"
+#include "distributed/states.h"
 
 /* ---- Stores ---- */
 
@@ -63,7 +64,9 @@ void server_reply(int rank, uint64_t request, const void *data, int64_t bytes)
 typedef struct reply {
     part *part;
     round *round; /* its sum is sent; NULL: the stored elements */
-    int64_t index;
+    kv_array *state; /* NULL; or an array of its states is sent, a reference: the next round, which
+                        does not wait, changes a copy then */
+    int64_t id, index; /* of the part; in its request */
     bool changes; /* behind `since` alone */
     int64_t since;
 } reply;
@@ -88,12 +91,27 @@ void server_end_sum(server_state *s, part *p, round *x)
     parts_free_round(s, p, x);
 }
 
+static int64_t reply_bytes(const reply *x)
+{
+    return x->state ? kv_array_bytes(x->state) : x->part->bytes;
+}
+
+static const char *reply_data(const server_state *s, const reply *x)
+{
+    if (x->state)
+        return x->state->data;
+    return x->round ? x->round->sum : server_stored(s, x->part)->data;
+}
+
 /* A reply was sent, or a rank is lost and it never will be. A round of the part may have waited for
  * that. */
 static void end_reply(server_replies *r)
 {
     const reply *x = &r->list[r->at++];
     r->offset = 0;
+    kv_array_unref(x->state);
+    if (x->state)
+        return;
     kv_assert((x->round ? x->round->replies : x->part->replies) > 0,
               "part %lld sends a reply that was not counted", (long long)x->part->id);
     if (x->round) {
@@ -170,19 +188,19 @@ static net_step send_changes(server_replies *r)
 static bool put_value(server_state *s, const net_item *i, uint64_t request, const reply *x,
                       int64_t offset, int64_t n)
 {
-    const char *data = x->round ? x->round->sum : server_stored(s, x->part)->data;
-    link_rec *to = net_reserve_by(i, n, n == x->part->bytes);
+    int64_t all = reply_bytes(x);
+    link_rec *to = net_reserve_by(i, n, n == all);
     if (!to)
         return false;
     *to = (link_rec){.bytes = (uint32_t)n,
                      .kind = LINK_VALUE,
-                     .flags = offset + n == x->part->bytes ? LINK_LAST : 0,
+                     .flags = offset + n == all ? LINK_LAST : 0,
                      .store = (uint16_t)s->number,
-                     .part = x->part->id,
+                     .part = x->id,
                      .request = request,
                      .value = {.chunk = x->index, .offset = offset,
-                               .round = part_round(x->part)}};
-    net_copy(i->peer, to + 1, data + offset, n);
+                               .round = x->state ? 0 : part_round(x->part)}};
+    net_copy(i->peer, to + 1, reply_data(s, x) + offset, n);
     return true;
 }
 
@@ -192,11 +210,11 @@ static net_step send_next(net_item *i)
     const reply *x = &r->list[r->at];
     if (x->changes)
         return send_changes(r);
-    if (x->part->coded.code)
+    if (!x->state && x->part->coded.code)
         return send_codes(r);
-    int64_t left = x->part->bytes - r->offset;
+    int64_t left = reply_bytes(x) - r->offset;
     kv_assert(left >= 0, "part %lld of %lld bytes is sent from byte %lld on",
-              (long long)x->part->id, (long long)x->part->bytes, (long long)r->offset);
+              (long long)x->id, (long long)reply_bytes(x), (long long)r->offset);
     int64_t n = left < LINK_PAYLOAD ? left : LINK_PAYLOAD;
     return put_value(r->s, i, r->request, x, r->offset, n) ? replied(r, n, left) : NET_FULL;
 }
@@ -284,15 +302,34 @@ static void send_dense(server_state *s, part *p, const server_pull *x)
     kv_array_unref(dense);
 }
 
+/* An array of the states as it is now. */
+static void send_state(server_state *s, const part *p, const server_pull *x)
+{
+    char text[SLOT_KEY_TEXT];
+    kv_err e = {0};
+    reply r = {.id = p->id, .index = x->index, .state = states_array(s, p, x->state)};
+    if (!r.state) {
+        kv_err_set(&e, KV_E_VALUE, "key %s has no array %d of states", slot_key_text(text, &p->key),
+                   x->state);
+        server_fail(x->rank, x->request, s->number, p->id, &e);
+    } else if (add_reply(s, x->rank, x->request, x->priority, r)) {
+        kv_array_ref(r.state);
+    }
+}
+
 void server_send(server_state *s, part *p, const server_pull *x)
 {
+    if (x->state) {
+        send_state(s, p, x);
+        return;
+    }
     if (server_stored(s, p)->storage == KV_ROW_SPARSE) {
         send_dense(s, p, x);
         return;
     }
     if (x->changes)
         part_changes_ask(s, p);
-    reply part_of = {.part = p, .index = x->index, .since = x->since};
+    reply part_of = {.part = p, .id = p->id, .index = x->index, .since = x->since};
     part_of.changes = x->changes && part_changes_reach(p, x->since);
     p->replies += add_reply(s, x->rank, x->request, x->priority, part_of);
 }
@@ -304,7 +341,7 @@ void server_send_sum(server_state *s, part *p, round *x, int worker)
     if (x->own.ended && worker == net_rank())
         return;
     /* The sum is in the cache now, so it goes at once where the link takes it. */
-    reply whole = {.part = p, .round = x, .index = c->chunk};
+    reply whole = {.part = p, .round = x, .id = p->id, .index = c->chunk};
     const net_item now = {.peer = worker, .priority = c->priority};
     if (p->bytes <= LINK_PAYLOAD && put_value(s, &now, c->request, &whole, 0, p->bytes))
         net_commit(worker);

@@ -65,6 +65,7 @@ typedef struct server_pull {
     int64_t index; /* of the reply in that request */
     int64_t round; /* must have been applied before */
     int32_t priority;
+    int32_t state; /* 0, or an array of states, see states_array */
     bool changes; /* only the elements that changed behind round `since`; -1: all */
     int64_t since;
     bool rows; /* only rows `ids` of a row_sparse part */

@@ -1,7 +1,8 @@
 /* States travel between ranks as the image that a file of states would have (core/state_file.h).
  * Each end first makes a view: a store with a slot for each key or part of the image, whose arrays
  * are shared with the real one. So one writer and one reader serve disks and ranks, and an image
- * that cannot be read changes nothing. */
+ * that cannot be read changes nothing. Arrays go to the servers in such an image; from there they
+ * are pulled, like the values of keys, since a worker often takes states, and large ones. */
 #include "distributed/states.h"
 
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "core/state_parts.h"
 #include "distributed/parts.h"
 #include "distributed/rank_residuals.h"
+#include "distributed/request.h"
 #include "distributed/types.h"
 #include "distributed/worker_keys.h"
 
@@ -57,17 +59,17 @@ static int view_print(buf *out, const kv *view, bool with_rule, kv_err *e)
 }
 
 /* Reads an image into a view with its keys. The numbers that all keys share go straight into the
- * store. The image for a worker has numbers only, and may bring a rule, which is the view's alone
- * then. */
-static int view_read(kv *view, const char *at, int64_t bytes, bool for_worker, kv_err *e)
+ * store. with_rule: it may bring a rule, which is the view's alone then. */
+static int view_read(kv *view, const char *at, int64_t bytes, bool numbers_only, bool with_rule,
+                     kv_err *e)
 {
     checkpoint *f;
     updater old; /* still the store's */
     int rc = checkpoint_open_memory(&f, at, (size_t)bytes, SOURCE, e);
     if (rc)
         return rc;
-    rc = for_worker || !checkpoint_metadata(f, RULE_PART)
-             ? state_file_load(view, f, SOURCE, for_worker, &old, e)
+    rc = with_rule || !checkpoint_metadata(f, RULE_PART)
+             ? state_file_load(view, f, SOURCE, numbers_only, &old, e)
              : ask_malformed(e);
     checkpoint_close(f);
     return rc;
@@ -118,12 +120,32 @@ static int view_listed(kv *view, const server_state *s, const char **at, const c
     return rc;
 }
 
+kv_array *states_array(const server_state *s, const part *p, int n)
+{
+    slot_state *x = s->store->slots.items[p->slot].state;
+    return x && n >= 1 && n <= PLAN_MAX_STATES + 1 ? *array_at(x, n - 1) : NULL;
+}
+
+/* Leaves the arrays out, and returns which there were. */
+static uint32_t take_out_arrays(slot_state *s)
+{
+    uint32_t there = 0;
+    for (int i = 0; s && i <= PLAN_MAX_STATES; i++)
+        there |= *array_at(s, i) ? 1u << i : 0;
+    drop_arrays(s);
+    return there;
+}
+
 int states_give(const server_state *s, const char *at, int64_t bytes, buf *out, kv_err *e)
 {
     kv view;
     view_open(&view, s->store);
     int rc = view_listed(&view, s, &at, at + bytes, e);
-    if (!rc)
+    for (int64_t i = 0; i < view.slots.n && !rc; i++) {
+        uint32_t there = take_out_arrays(view.slots.items[i].state);
+        buf_put(out, (const char *)&there, sizeof there);
+    }
+    if (!rc && (rc = buf_check(out, e)) == KV_OK)
         rc = view_print(out, &view, false, e);
     slot_table_release(&view.slots);
     return rc;
@@ -136,7 +158,7 @@ int states_take(server_state *s, const char *at, int64_t bytes, kv_err *e)
     view_open(&view, s->store);
     int rc = view_listed(&view, s, &at, end, e);
     if (!rc)
-        rc = view_read(&view, at, end - at, false, e);
+        rc = view_read(&view, at, end - at, false, false, e);
     for (int64_t i = 0; i < view.slots.n && !rc; i++) {
         slot *x = &view.slots.items[i];
         view_take_slot(x, &s->store->slots.items[s->parts[x->key.id]->slot]);
@@ -197,24 +219,6 @@ static int cut(slot *to, const optimizer *o, const place *p, int32_t number, kv_
     return rc;
 }
 
-/* The arrays of a part go to their range of the key's. */
-static int join(slot *to, const optimizer *o, const place *p, int32_t number, const slot *from,
-                kv_err *e)
-{
-    int rc = KV_OK;
-    if (from->state && !to->state && !(to->state = mem_zalloc(1, sizeof *to->state, e)))
-        return KV_E_MEMORY;
-    for (int i = 0; from->state && i <= PLAN_MAX_STATES && !rc; i++) {
-        kv_array *a = *array_at(from->state, i), **whole = array_at(to->state, i);
-        optimizer_form f = a ? form_at(o, i, to) : (optimizer_form){0};
-        if (a && !*whole)
-            rc = kv_array_new_raw(whole, f.dtype, f.ndim, f.shape, (kv_ctx){KV_CPU, 0}, e);
-        if (a && !rc)
-            memcpy(begin_in(*whole, p, number), a->data, (size_t)kv_array_bytes(a));
-    }
-    return rc;
-}
-
 /* Adds a part to a view, whose key is the part's number; its array has a shape and no elements. */
 static int view_add_part(kv *view, const worker *w, key_part x, bool with_states, kv_err *e)
 {
@@ -269,22 +273,38 @@ static void take_numbers(slot *to, const slot *from)
         memcpy(to->state->numbers, from->state->numbers, sizeof to->state->numbers);
 }
 
-static int join_all(worker *w, int server, const kv *view, kv_err *e)
+/* The bits of all arrays that keys of this optimizer can have. */
+static uint32_t possible_arrays(const optimizer *o)
 {
-    int64_t i = 0;
-    int rc = KV_OK;
-    for (key_part x = {0, -1}; !rc && next_part(w, server, &x);) {
-        const slot *from = &view->slots.items[i++];
-        slot *to = &w->store->slots.items[x.slot];
-        rc = join(to, w->store->updater.optimizer, &w->keys[x.slot].place, x.number, from, e);
-        if (!rc && w->how.is_async && x.number == 0)
-            take_numbers(to, from);
-    }
-    return rc;
+    uint32_t bits = 1u << PLAN_MAX_STATES; /* a master */
+    for (int i = 0; i < o->nstates; i++)
+        bits |= o->states[i].how != STATE_KEY && o->states[i].how != STATE_SHARED ? 1u << i : 0;
+    return bits;
 }
 
-/* The states of one server; *shared becomes the numbers that all its keys share. */
-static int gather_from(worker *w, int server, optimizer_draft *shared, kv_err *e)
+/* The numbers of the parts on a server; arrays[i] keeps the bits of arrays that all parts of slot i
+ * have. there: of the parts in view, what states_give says. */
+static int take_parts(worker *w, int server, const kv *view, const uint32_t *there,
+                      uint32_t *arrays, kv_err *e)
+{
+    int64_t i = 0;
+    for (key_part x = {0, -1}; next_part(w, server, &x); i++) {
+        const slot *from = &view->slots.items[i];
+        slot *to = &w->store->slots.items[x.slot];
+        if (there[i] & ~possible_arrays(w->store->updater.optimizer))
+            return ask_malformed(e);
+        arrays[x.slot] &= there[i];
+        bool some = from->state || there[i];
+        if (some && !to->state && !(to->state = mem_zalloc(1, sizeof *to->state, e)))
+            return KV_E_MEMORY;
+        if (w->how.is_async && x.number == 0)
+            take_numbers(to, from);
+    }
+    return KV_OK;
+}
+
+/* The numbers of one server; *shared becomes those that all its keys share. */
+static int ask_server(worker *w, int server, uint32_t *arrays, optimizer_draft *shared, kv_err *e)
 {
     optimizer *o = w->store->updater.optimizer;
     optimizer_draft mine;
@@ -294,9 +314,11 @@ static int gather_from(worker *w, int server, optimizer_draft *shared, kv_err *e
     int64_t bytes = 0;
     optimizer_begin(o, &mine);
     int rc = view_of_server(&view, &list, w, server, false, e);
+    int64_t head = view.slots.n * (int64_t)sizeof *arrays;
     if (!rc && (rc = call_server(w, server, ASK_STATES, &list, &reply, &bytes, e)) == KV_OK &&
-        (rc = view_read(&view, reply, bytes, false, e)) == KV_OK)
-        rc = join_all(w, server, &view, e);
+        (rc = bytes < head ? ask_malformed(e) : KV_OK) == KV_OK &&
+        (rc = view_read(&view, (char *)reply + head, bytes - head, true, false, e)) == KV_OK)
+        rc = take_parts(w, server, &view, reply, arrays, e);
     optimizer_begin(o, shared);
     optimizer_commit(o, &mine);
     slot_table_release(&view.slots);
@@ -305,21 +327,94 @@ static int gather_from(worker *w, int server, optimizer_draft *shared, kv_err *e
     return rc;
 }
 
-/* Fills the slots, from one server after the other: the ways to all of them end at this rank. The
- * worker's own shared numbers hold, or of servers that count by themselves those of the first with
- * the largest count. */
-static int gather(worker *w, kv_err *e)
+/* The worker's own shared numbers hold, or of servers that count by themselves those of the first
+ * with the largest count. */
+static int ask_servers(worker *w, uint32_t *arrays, kv_err *e)
 {
     optimizer_draft best = {0}, shared;
-    int rc = state_file_check(w->store, e);
+    int rc = KV_OK;
     for (int i = 0; i < w->how.servers && !rc; i++) {
-        rc = gather_from(w, i, &shared, e);
+        rc = ask_server(w, i, arrays, &shared, e);
         if (i == 0 || shared.num_update > best.num_update)
             best = shared;
     }
     if (!rc && w->how.is_async)
         optimizer_commit(w->store->updater.optimizer, &best);
     return rc;
+}
+
+/* Begins to pull array i of slots from `from` to `to`, of those that have it. */
+static int pull_array(worker *w, int i, int64_t from, int64_t to, const uint32_t *arrays,
+                      array_reuse *memory, kv_err *e)
+{
+    int64_t numbers[REQUEST_PAIRS], n = 0;
+    kv_array *outs[REQUEST_PAIRS];
+    for (int64_t at = from; at < to; at++) {
+        slot *s = &w->store->slots.items[at];
+        if (!(arrays[at] >> i & 1))
+            continue;
+        kv_array **a = array_at(s->state, i);
+        optimizer_form f = form_at(w->store->updater.optimizer, i, s);
+        kv_assert(!*a, "a worker's slot holds array %d of the states that the servers keep", i);
+        int rc = array_reuse_get(memory, a, f.dtype, f.ndim, f.shape, e);
+        if (rc)
+            return rc;
+        numbers[n] = at;
+        outs[n++] = *a;
+    }
+    return n ? request_pull_states(w, numbers, outs, n, i + 1, e) : KV_OK;
+}
+
+/* Begins to pull all arrays, in the order in which the next round will change them: large keys one
+ * at a time, small ones in few requests. */
+static int pull_arrays(worker *w, const uint32_t *arrays, array_reuse *memory, kv_err *e)
+{
+    enum { TOGETHER = 1 << 18 /* elements, about */ };
+    const slot_table *t = &w->store->slots;
+    int rc = KV_OK;
+    for (int64_t from = 0, to; from < t->n && !rc; from = to) {
+        int64_t size = 0;
+        uint32_t some = 0;
+        for (to = from; to < t->n && to - from < REQUEST_PAIRS && size < TOGETHER; to++) {
+            size += w->keys[to].place.size;
+            some |= arrays[to];
+        }
+        for (int i = 0; i <= PLAN_MAX_STATES && !rc; i++)
+            if (some >> i & 1)
+                rc = pull_array(w, i, from, to, arrays, memory, e);
+    }
+    return rc;
+}
+
+int states_pull(worker *w, array_reuse *memory, kv_err *e)
+{
+    const optimizer *o = w->store->updater.optimizer;
+    int64_t n = w->store->slots.n;
+    uint32_t *arrays = mem_alloc(n, sizeof *arrays, e);
+    int rc = arrays ? state_file_check(w->store, e) : KV_E_MEMORY;
+    for (int64_t i = 0; i < n && !rc; i++)
+        arrays[i] = UINT32_MAX;
+    if (!rc)
+        rc = ask_servers(w, arrays, e);
+    for (int64_t i = 0; i < n && !rc; i++) {
+        slot_state *s = w->store->slots.items[i].state;
+        if (s && w->how.is_async) /* a part may lack what other parts have got already */
+            s->have &= arrays[i] | ~possible_arrays(o);
+    }
+    if (!rc)
+        rc = pull_arrays(w, arrays, memory, e);
+    mem_free(arrays);
+    return rc;
+}
+
+/* The same, and waits for the elements. The worker has no other operation under way. */
+static int gather(worker *w, kv_err *e)
+{
+    kv_err unused = {0};
+    int rc = states_pull(w, NULL, e);
+    engine_wait_group(&w->store->calls.group, 0);
+    int late = engine_take_error(&w->store->calls.group, rc ? &unused : e);
+    return rc ? rc : late;
 }
 
 /* Sends the states in the slots to the servers. */
@@ -339,7 +434,7 @@ static int scatter(worker *w, kv_err *e)
 }
 
 /* The slots keep no arrays but this rank's residuals. */
-static void drop(const worker *w)
+void states_drop(const worker *w)
 {
     for (int64_t i = 0; i < w->store->slots.n; i++) {
         drop_arrays(w->store->slots.items[i].state);
@@ -458,7 +553,7 @@ static int save_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg,
         rc = receive_residuals(w, i, &r.why);
     if (!rc && (rc = rank_residuals_complete(w, &r.why)) == KV_OK)
         rc = use(arg, &r.why);
-    drop(w);
+    states_drop(w);
     buf_put(&b, (const char *)&r, sizeof r);
     for (int i = 1; i < w->how.workers; i++)
         must_be_told(send_mail(w, i, MAIL_SAVED, &b, &failed), &failed);
@@ -573,7 +668,7 @@ static int take_loaded(worker *w, const char *data, int64_t bytes, kv_err *e)
     const char *states = keys + r.keys;
     view_open(&view, w->store);
     if ((rc = view_keys(&view, w, keys, states, e)) == KV_OK &&
-        (rc = view_read(&view, states, end - states, true, e)) == KV_OK)
+        (rc = view_read(&view, states, end - states, true, true, e)) == KV_OK)
         rc = take_view(w, &view, e);
     slot_table_release(&view.slots);
     return rc;
@@ -594,7 +689,7 @@ static int load_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg,
         rc = scatter(w, &why);
     for (int i = 1; i < w->how.workers; i++)
         must_be_told(send_loaded(w, i, &why, new_rule, &failed), &failed);
-    drop(w);
+    states_drop(w);
     if (rc)
         *e = why;
     return rc;
@@ -621,7 +716,7 @@ int states_visit(void *self, kv_states_visit why, int (*use)(void *arg, kv_err *
         if (w->store->updater.kind == UPDATER_RULE)
             rc = gather(w, e);
         rc = rc ? rc : use(arg, e);
-        drop(w);
+        states_drop(w);
         break;
     case KV_STATES_SAVE:
         rc = net_rank() == 0 ? save_together(w, use, arg, e) : wait_saved(w, e);

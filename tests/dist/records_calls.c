@@ -1,4 +1,5 @@
 /* Calls to a server of two workers without a net: stores, counts, optimizers. */
+#include "core/state_file.h"
 #include "records.h"
 
 /* ---- Calls ---- */
@@ -425,62 +426,90 @@ TEST(records_lines_of_a_rule)
 
 static const int64_t one_part[] = {1, 0}; /* a list of parts: how many, and their numbers */
 
-/* The states of part 0. */
-static buf states(void)
+/* Asks for array n of the states of part 0, from 1 on, after `turn` rounds. */
+static void pull_state(int n, int64_t turn)
 {
-    buf b = {0};
-    const sent *x;
-    ask(1, 6, ASK_STATES, none, one_part, sizeof one_part);
-    do {
-        x = next_to(1, LINK_REPLY, link_call_number(6));
-        buf_put(&b, x->data, x->r.bytes);
-    } while (!x->r.flags);
-    return b;
+    link_rec r = pull_head(0, turn, 12);
+    r.pull.state = n;
+    give(0, r, NULL, 0);
 }
 
-static void push_both(int64_t turn, float first)
+/* Rank 0's push comes behind so many pulls of it. */
+static void push_both(int64_t turn, float first, int64_t pulls)
 {
-    push(0, 0, turn, 11, first, 0);
+    float x[N];
+    link_rec r = push_head(0, turn, 11);
+    r.push.pulls = pulls;
+    floats(x, first, 0);
+    give(0, r, x, sizeof x);
     push(1, 0, turn, 21, first, 0);
+}
+
+static void pushed_both(void)
+{
     settle();
     done(0, 11, 1);
     done(1, 21, 1);
 }
 
-static bool same(const buf *a, const buf *b)
+/* The image of a server's states. */
+static buf image_of(const server_state *s)
 {
-    return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
+    image im;
+    buf b = {0};
+    kv_err e = {0};
+    CHECK_OK(state_file_take(&im, s->store, false, &e));
+    CHECK_OK(image_print(&b, &im, "a test", &e));
+    image_release(&im);
+    return b;
 }
 
-/* States that are given back take the place of later ones. */
+/* The reply says which arrays there are, pulls bring them as they were after their round, and
+ * states that are given back take the place of later ones. */
 TEST(records_states)
 {
-    static const char sgd[] = "optimizer\0sgd\0momentum\0000.5";
-    open_store(form("dist_sync", false, false, -1));
+    static const char sgd[] = "optimizer\0sgd\0learning_rate\0001\0momentum\0000.5";
+    uint32_t arrays;
+    server_state *s = open_store(form("dist_sync", false, false, -1));
     init_key(0, NULL, 0);
     ask(1, 6, ASK_STATES, none, one_part, sizeof one_part);
     CHECK(next_to(1, LINK_FAILED, link_call_number(6))->r.bytes > 0); /* no optimizer yet */
     ask(0, 4, ASK_OPTIMIZER, none, sgd, sizeof sgd);
     replied(0, 4);
-    push_both(1, 1);
-    buf before = states(), image = {0};
-    push_both(2, 5);
-    buf after = states();
-    CHECK(before.len > 0 && !same(&before, &after));
+    pull_state(1, 0);
+    settle();
+    failed(0, 12, KV_E_VALUE, "key 0 has no array 1 of states");
+    push_both(1, 1, 1);
+    pushed_both();
+    ask(1, 6, ASK_STATES, none, one_part, sizeof one_part);
+    memcpy(&arrays, replied(1, 6)->data, sizeof arrays);
+    CHECK_INT(arrays, 1);
     ask(1, 6, ASK_STATES, none, one_part, 8); /* the list is shorter than it says */
     malformed(1, link_call_number(6));
-    buf_put(&image, (const char *)one_part, sizeof one_part);
-    buf_put(&image, before.data, before.len);
-    ask(1, 7, ASK_SET_STATES, none, image.data, (int64_t)image.len);
-    replied(1, 7);
-    buf again = states();
-    CHECK(same(&before, &again));
+    buf given = {0}, before = image_of(s);
+    buf_put(&given, (const char *)one_part, sizeof one_part);
+    buf_put(&given, before.data, before.len);
+    pull_state(1, 1);
+    push_both(2, 5, 2); /* the round changes a copy of the state, which is still on its way */
+    pushed_both();
+    value(0, 12, 9, -2, 0);
+    pull_state(1, 2);
     settle();
+    value(0, 12, 9, -11, 0);
+    pull_state(INT32_MIN, 2);
+    pull_state(PLAN_MAX_STATES + 1, 2); /* a master, which this key has not */
+    pull_state(PLAN_MAX_STATES + 2, 2);
+    settle();
+    for (int i = 0; i < 3; i++)
+        CHECK(next_to(0, LINK_FAILED, 12)->r.bytes > 0);
+    ask(1, 7, ASK_SET_STATES, none, given.data, (int64_t)given.len);
+    replied(1, 7);
+    pull_state(1, 2);
+    settle();
+    value(0, 12, 9, -2, 0);
     no_more();
     buf_release(&before);
-    buf_release(&after);
-    buf_release(&again);
-    buf_release(&image);
+    buf_release(&given);
     give_up_store();
 }
 
@@ -498,7 +527,8 @@ TEST(records_optimizers_of_many_parameters)
         buf_put(&b, "learning_rate\0000.5", 18);
     ask(0, 4, ASK_OPTIMIZER, none, b.data, (int64_t)b.len);
     replied(0, 4);
-    push_both(1, 1);
+    push_both(1, 1, 0);
+    pushed_both();
     pull(0, 0, 1, 12);
     settle();
     value(0, 12, 9, -1, 0);
@@ -519,7 +549,8 @@ TEST(records_optimizers_without_memory)
         again = alone_cannot_serve > lost;
     }
     CHECK(lost > 2);
-    push_both(1, 1);
+    push_both(1, 1, 0);
+    pushed_both();
     pull(0, 0, 1, 12);
     settle();
     value(0, 12, 9, 20, 0);

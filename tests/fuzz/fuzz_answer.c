@@ -285,6 +285,10 @@ static void put_image(buf *b, const kv *store, bool with_rule, bool owed)
 static void put_states(buf *b, const buf *list)
 {
     kv_err e = {0};
+    for (size_t at = sizeof(int64_t); at < list->len; at += sizeof(int64_t)) {
+        uint32_t arrays = job.optimizer ? fuzz_draw(&job.in, 4) : 0;
+        buf_put(b, (const char *)&arrays, sizeof arrays);
+    }
     kv *store = NULL;
     HOLDS(kv_create("local", NULL, 0, &store, &e) == KV_OK, e.text);
     bool compresses = job.compresses;
@@ -484,6 +488,8 @@ static void send_value(int rank, const link_rec *r, int64_t number)
     link_rec head = {.kind = LINK_VALUE, .flags = LINK_LAST, .part = r->part,
                      .request = r->request, .value = {.chunk = number, .round = round}};
     buf b = {0};
+    if (r->kind == LINK_PULL && r->pull.state && each < (int64_t)sizeof(float))
+        each = sizeof(float); /* half-precision keys have states in single precision */
     char *elements = calloc((size_t)n + 1, (size_t)each);
     uint8_t marks[128] = {0};
     char room[2048];

@@ -175,6 +175,7 @@ static void draw_fields(link_rec *r, fuzz_bytes *in)
         r->pull.chunk = fuzz_number(in);
         r->pull.priority = (int)fuzz_draw(in, 3) - 1;
         r->pull.since = fuzz_number(in);
+        r->pull.state = fuzz_draw(in, 4) == 3 ? (int)fuzz_number(in) : (int)fuzz_draw(in, 3);
         break;
     case LINK_ADD:
         r->add.round = fuzz_number(in);

@@ -8,8 +8,10 @@
 
 #include "base/mem.h"
 #include "core/slot_state.h"
+#include "core/state_file.h"
 #include "core/store.h"
 #include "distributed/parts.h"
+#include "distributed/request.h"
 #include "distributed/states.h"
 #include "distributed/worker_keys.h"
 #include "distributed/types.h"
@@ -51,8 +53,10 @@ int net_call_wait(const net_call *c, void **reply, int64_t *reply_bytes, kv_err 
     }
     CHECK_INT(c->what, ASK_STATES);
     int rc = states_give(s, c->data, bytes, &b, e);
-    if (rc)
+    if (rc) {
+        buf_release(&b);
         return rc;
+    }
     *reply_bytes = (int64_t)b.len;
     damage_message(b.data, reply_bytes);
     *reply = b.data;
@@ -108,6 +112,26 @@ ask_key worker_key_like(const worker *of, const kv_key *key, const kv_array *a)
 part *parts_find(const server_state *s, int64_t id)
 {
     return id >= 0 && id < s->nparts ? s->parts[id] : NULL;
+}
+
+/* Brings the arrays at once, or says that a part has none. */
+int request_pull_states(worker *of, const int64_t *slots, kv_array *const *outs, int64_t n,
+                        int state, kv_err *e)
+{
+    for (int64_t j = 0; j < n; j++) {
+        const place *p = &of->keys[slots[j]].place;
+        for (int32_t i = 0; i < p->nparts; i++) {
+            const server_state *s = &servers[place_server(p, i, SERVERS)];
+            const kv_array *a = states_array(s, parts_find(s, p->first + i), state);
+            if (!a)
+                return kv_err_set(e, KV_E_VALUE, "there is no array %d", state);
+            CHECK_INT(a->dtype, outs[j]->dtype);
+            CHECK(place_from(p, i) + a->size <= outs[j]->size);
+            memcpy((char *)outs[j]->data + place_from(p, i) * kv_dtype_bytes((kv_dtype)a->dtype),
+                   a->data, (size_t)kv_array_bytes(a));
+        }
+    }
+    return KV_OK;
 }
 
 int64_t worker_know(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
@@ -233,12 +257,14 @@ static const slot *part_slot(int i)
     return &s->store->slots.items[s->parts[i]->slot];
 }
 
-/* All that a server would give. */
+/* An image of all that a server keeps. */
 static void print_server(int i, buf *out)
 {
     kv_err e = {0};
-    const int64_t lists[SERVERS][3] = {{2, 0, 1}, {1, 2}};
-    CHECK_OK(states_give(&servers[i], (const char *)lists[i], i == 0 ? 24 : 16, out, &e));
+    image im;
+    CHECK_OK(state_file_take(&im, servers[i].store, false, &e));
+    CHECK_OK(image_print(out, &im, "a test", &e));
+    image_release(&im);
 }
 
 /* ---- Tests ---- */
@@ -327,6 +353,49 @@ TEST(states_go_back)
     free_all();
 }
 
+/* The memory of arrays is used again, but for those that somebody holds. */
+TEST(states_into_the_same_memory)
+{
+    kv_err e = {0};
+    array_reuse memory = {0};
+    kv_array *masters[3];
+    make_all(false);
+    for (int i = 0; i < 3; i++) {
+        array_reuse_begin(&memory);
+        CHECK_OK(states_pull(&w, &memory, &e));
+        CHECK_OK(check_states(NULL, &e));
+        masters[i] = w.store->slots.items[1].state->master;
+        if (i == 1)
+            kv_array_ref(masters[i]);
+        states_drop(&w);
+        CHECK(!w.store->slots.items[1].state->master);
+        push_parts(1);
+    }
+    CHECK(masters[0] == masters[1] && masters[1] != masters[2]);
+    kv_array_unref(masters[1]);
+    array_reuse_release(&memory);
+    free_all();
+}
+
+/* Plain sgd keeps masters and no other states. */
+TEST(states_of_masters_alone)
+{
+    kv_err e = {0};
+    const kv_opt precise = {"multi_precision", "true"};
+    make_all(false);
+    CHECK_OK(kv_set_optimizer(w.store, "sgd", &precise, 1, &e));
+    for (int i = 0; i < SERVERS; i++)
+        CHECK_OK(kv_set_optimizer(servers[i].store, "sgd", &precise, 1, &e));
+    push_parts(1);
+    CHECK_OK(states_pull(&w, NULL, &e));
+    const slot_state *s = w.store->slots.items[1].state;
+    CHECK(!w.store->slots.items[0].state && s);
+    for (int i = 1; i < PARTS; i++)
+        check_range(s->master, 10 * (i - 1), part_slot(i)->state->master);
+    states_drop(&w);
+    free_all();
+}
+
 /* A damaged reply is an error, unless only elements, a number or a count differ; the worker's
  * counts stay. */
 static int damaged_look(void)
@@ -345,9 +414,10 @@ static int damaged_look(void)
 TEST(states_damaged_for_a_worker)
 {
     int refused = 0;
+    kv_err e = {0};
     buf whole = {0};
     make_all(false);
-    print_server(0, &whole);
+    CHECK_OK(states_give(&servers[0], (const char *)(const int64_t[]){2, 0, 1}, 24, &whole, &e));
     for (int64_t i = 0; i < (int64_t)whole.len; i++) {
         damage.cut = i;
         CHECK(damaged_look() != KV_OK);
