@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/store.h"
 #include "distributed/coordinator.h"
@@ -214,7 +215,9 @@ static int call_grow(server_state *s, int rank, const link_rec *r, kv_err *e)
         return ask_malformed(e);
     spares_let_in((int)number);
     server_worker *w = &s->workers[number];
-    if (w->gone && !alive_is_gone((int)number)) {
+    kv_assert(w->gone, "rank %lld is let in, and takes part in store %d", (long long)number,
+              s->number);
+    if (!alive_is_gone((int)number)) {
         s->ndone--;
         s->nfreed--;
         w->done = w->freed = w->gone = false;

@@ -2,6 +2,10 @@
  * it in, and of both behind the round at which it did. */
 #include "records.h"
 
+#include <unistd.h>
+
+#include "distributed/alive.h"
+
 enum { SPARE = 1 };
 
 static server_state *open_with_spare(const char *type, bool is_async)
@@ -103,4 +107,33 @@ TEST(records_no_spare_is_let_in_without_common_rounds)
     open_with_spare("dist_async", true);
     let_in(SPARE, 1);
     malformed(0, link_call_number(50));
+}
+
+/* The rounds go on without a spare that was lost before it is let in. */
+TEST(records_a_spare_that_is_gone_is_let_in)
+{
+    char folder[] = "/tmp/kvstore-unit-XXXXXX", file[64], why[ALIVE_WHY];
+    CHECK(mkdtemp(folder) != NULL);
+    setenv("KVSTORE_RUN_DIR", folder, 1);
+    setenv("KVSTORE_ELASTIC", "all", 1);
+    server_state *s = open_with_spare("dist_sync", false);
+    snprintf(file, sizeof file, "%s/gone", folder);
+    FILE *f = fopen(file, "w");
+    CHECK(f && fputs("1 it was killed\n", f) >= 0 && !fclose(f));
+    CHECK_INT(alive_next_gone(why), SPARE);
+    CHECK(!remove(file) && !rmdir(folder));
+    alone_taker.gone(SPARE, why);
+    init_key(0, NULL, 0);
+    let_in(SPARE, 0);
+    told(0, 0);
+    replied(0, 50);
+    CHECK_INT(s->ndone, 1);
+    push(0, 0, 1, 11, 1, 0);
+    settle();
+    done(0, 11, 1);
+    ask(0, 90, ASK_FREE, none, NULL, 0);
+    replied(0, 90);
+    settle();
+    no_more();
+    CHECK(!server_stores);
 }
