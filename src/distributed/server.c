@@ -79,7 +79,7 @@ static server_state *new_store(int number, const ask_store *how, kv_err *e)
     kv_set_print(s->store, runtime_print, NULL);
     s->next = server_stores;
     server_stores = s;
-    for (int i = 0; i < how->workers && (alive_any_gone() || server_spares() > 0); i++)
+    for (int i = 0; i < how->workers; i++)
         if (alive_is_gone(i) || spares_waits(i))
             lose_worker(s, i);
     return s;
