@@ -210,8 +210,7 @@ static int give_states(const server_state *s, int rank, const link_rec *r, kv_er
 static int call_grow(server_state *s, int rank, const link_rec *r, kv_err *e)
 {
     int64_t number = r->call.args.grow.rank;
-    if (rank != 0 || number < 0 || number >= s->how.workers || !spares_waits((int)number) ||
-        s->how.is_async)
+    if (rank != 0 || number != (int)number || !spares_waits((int)number) || s->how.is_async)
         return ask_malformed(e);
     spares_let_in((int)number);
     server_worker *w = &s->workers[number];
