@@ -281,6 +281,32 @@ TEST(records_a_part_of_a_batch_fails)
     give_up_store();
 }
 
+/* Settling asks for the memory of the next parts, and no part is behind the last one. */
+TEST(records_many_parts_at_once)
+{
+    enum { MANY = 60 };
+    int told = 0;
+    open_store(form("dist_sync", false, false, -1));
+    for (int i = 0; i < MANY; i++)
+        init_key(i, NULL, 0);
+    for (int rank = 0; rank < 2; rank++)
+        for (int i = 0; i < MANY; i++)
+            push(rank, i, 1, 11, (float)(i + rank), 1);
+    settle();
+    for (; nread < nsent; nread++) {
+        CHECK_INT(all[nread].r.kind, LINK_DONE);
+        told += (int)all[nread].r.done.pushes;
+    }
+    CHECK_INT(told, 2 * MANY);
+    for (int i = 0; i < MANY; i++) {
+        pull(0, i, 1, 12);
+        settle();
+        value(0, 12, 9, (float)(2 * i + 1), 2);
+    }
+    no_more();
+    give_up_store();
+}
+
 /* ---- Workers that are done, or have left ---- */
 
 TEST(records_rounds_without_a_worker_that_is_done)
@@ -345,6 +371,8 @@ TEST(records_rounds_go_on_behind_one_that_was_given_up)
 {
     server_state *s = open_store(form("dist_sync", false, false, -1));
     init_key(0, NULL, 4);
+    for (int i = 0; i < 2000; i++)
+        net_now_us(); /* the limit counts from the first push on, not from the start of the job */
     push(0, 0, 1, 11, 5, 0);
     pull(0, 0, 1, 12);
     pull(0, 0, 2, 13);

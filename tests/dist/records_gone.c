@@ -118,6 +118,30 @@ TEST(records_async_pushes_of_a_worker_that_is_gone)
     free_store_alone();
 }
 
+/* Those that have come whole are applied one behind the other, when the bound allows each. */
+TEST(records_async_pushes_before_a_worker_is_gone)
+{
+    server_state *s = open_store(form("dist_async", true, false, 0));
+    init_key(0, NULL, 0);
+    set_rule("{ stored += input }");
+    for (int i = 1; i <= 3; i++)
+        push(1, 0, i, 20 + (uint64_t)i, 1 << i, 0);
+    settle();
+    done(1, 21, 1);
+    no_more();
+    push(1, 0, 5, 25, 64, 0); /* behind one that never comes */
+    lose(1);
+    for (int i = 1; i <= 2; i++)
+        push(0, 0, i, 10 + (uint64_t)i, 128, 0);
+    settle();
+    CHECK(!s->parts[0]->rounds);
+    nread = nsent;
+    pull(0, 0, 2, 13);
+    settle();
+    value(0, 13, 9, 2 + 4 + 8 + 2 * 128, 0);
+    free_store_alone();
+}
+
 TEST(records_sums_without_a_worker_that_is_gone)
 {
     float x[N];

@@ -40,6 +40,7 @@ TEST(records_a_spare_is_let_in_at_a_round)
     told(0, 1);
     told(SPARE, 1);
     replied(0, 50);
+    CHECK_INT(s->ndone, 0);
     ask(SPARE, 2, ASK_CREATE, none, &how, sizeof how); /* all others have made it */
     replied(SPARE, 2);
     push(0, 0, 2, 12, 2, 0);
