@@ -562,6 +562,33 @@ TEST(records_without_memory_to_keep_a_push)
     give_up_store();
 }
 
+/* Without memory to push a round to the store it fails, and the next one does not. */
+TEST(records_without_memory_for_a_batch)
+{
+    open_store(form("dist_sync", false, false, -1));
+    init_key(0, NULL, 3);
+    set_rule("{ stored += input }");
+    for (int turn = 1; turn <= 2; turn++) {
+        push(0, 0, turn, 11, 1, 0);
+        push(1, 0, turn, 21, 1, 0);
+        mem_fail_at(turn == 1 ? -1 : 0);
+        settle();
+        mem_fail_at(0);
+        for (int rank = 0; rank < 2; rank++) {
+            const sent *x = next_to(rank, turn == 1 ? LINK_FAILED : LINK_DONE, rank ? 21 : 11);
+            kv_err e = {0};
+            if (turn == 1)
+                memcpy(&e, x->data, sizeof e);
+            CHECK_INT(e.code, turn == 1 ? KV_E_MEMORY : KV_OK);
+        }
+        pull(0, 0, turn, 12);
+        settle();
+        value(0, 12, 9, turn == 1 ? 3 : 5, 0);
+        no_more();
+    }
+    give_up_store();
+}
+
 /* Without memory for the answer to a pull this rank is lost. */
 TEST(records_without_memory_to_answer_a_pull)
 {
@@ -670,27 +697,55 @@ TEST(records_sums)
     give_up_store();
 }
 
+/* The values of a rank for part 0 in a round: all elements are `first`. */
+static void add_values(int rank, int64_t turn, uint64_t request, float first)
+{
+    float x[N];
+    floats(x, first, 0);
+    link_rec r = add_head(0, turn, request);
+    r.add.priority = rank + 6;
+    r.add.chunk = rank;
+    give(rank, r, x, sizeof x);
+}
+
+/* Later rounds do not wait for a sum that the link has no room for. */
 TEST(records_sums_wait_for_room)
 {
-    open_store(form("horovod", false, true, -1));
-    float x[N];
-    floats(x, 1, 0);
-    for (int rank = 0; rank < 2; rank++) {
-        link_rec r = add_head(0, 1, 11);
-        r.add.priority = rank + 6;
-        r.add.chunk = rank;
-        give(rank, r, x, sizeof x);
-    }
+    server_state *s = open_store(form("horovod", false, true, -1));
     alone_full = true;
-    alone_taker.settle();
+    for (int turn = 1; turn <= 2; turn++) {
+        for (int rank = 0; rank < 2; rank++)
+            add_values(rank, turn, 10 + (uint64_t)turn, (float)turn);
+        alone_taker.settle();
+        CHECK_INT(s->rounds, turn);
+    }
     alone_full = false;
     no_more();
     CHECK_INT(alone_priority, 7);
     settle();
-    value(0, 11, 0, 2, 0);
-    value(1, 11, 1, 2, 0);
+    for (int turn = 1; turn <= 2; turn++)
+        for (int rank = 0; rank < 2; rank++)
+            value(rank, 10 + (uint64_t)turn, rank, 2 * (float)turn, 0);
     no_more();
     give_up_store();
+}
+
+TEST(records_a_sum_for_one_worker_waits_for_room)
+{
+    open_store(form("horovod", false, true, -1));
+    alone_taker.gone(1, "it was killed");
+    add_values(0, 1, 11, 5);
+    alone_full = true;
+    alone_taker.settle();
+    alone_full = false;
+    no_more();
+    settle();
+    value(0, 11, 0, 5, 0);
+    no_more();
+    ask(0, 90, ASK_FREE, none, NULL, 0);
+    replied(0, 90);
+    settle();
+    CHECK(!server_stores);
 }
 
 TEST(records_sums_of_nothing)
