@@ -698,7 +698,7 @@ TEST(records_sums)
 }
 
 /* The values of a rank for part 0 in a round: all elements are `first`. */
-static void add_values(int rank, int64_t turn, uint64_t request, float first)
+static void add_floats(int rank, int64_t turn, uint64_t request, float first)
 {
     float x[N];
     floats(x, first, 0);
@@ -715,7 +715,7 @@ TEST(records_sums_wait_for_room)
     alone_full = true;
     for (int turn = 1; turn <= 2; turn++) {
         for (int rank = 0; rank < 2; rank++)
-            add_values(rank, turn, 10 + (uint64_t)turn, (float)turn);
+            add_floats(rank, turn, 10 + (uint64_t)turn, (float)turn);
         alone_taker.settle();
         CHECK_INT(s->rounds, turn);
     }
@@ -734,7 +734,7 @@ TEST(records_a_sum_for_one_worker_waits_for_room)
 {
     open_store(form("horovod", false, true, -1));
     alone_taker.gone(1, "it was killed");
-    add_values(0, 1, 11, 5);
+    add_floats(0, 1, 11, 5);
     alone_full = true;
     alone_taker.settle();
     alone_full = false;
