@@ -365,6 +365,26 @@ TEST(records_rounds_of_a_worker_that_has_left)
     give_up_store();
 }
 
+/* What it has pushed before counts, in a round that waits for another worker. */
+TEST(records_a_push_of_a_worker_that_has_left)
+{
+    open_store(form("dist_sync", false, false, -1));
+    init_key(0, NULL, 4);
+    push(0, 0, 1, 11, 5, 0);
+    settle();
+    alone_taker.left(0);
+    settle();
+    no_more();
+    push(1, 0, 1, 21, 6, 0);
+    pull(1, 0, 1, 22);
+    settle();
+    done(0, 11, 1);
+    done(1, 21, 1);
+    value(1, 22, 9, 11, 0);
+    no_more();
+    give_up_store();
+}
+
 /* Of a round that was given up the pulls were answered, with its error: what comes
  * behind goes on. */
 TEST(records_rounds_go_on_behind_one_that_was_given_up)
