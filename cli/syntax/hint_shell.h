@@ -11,4 +11,7 @@
  * whether it is one. */
 bool hint_shell(const char *word, size_t n, kv_err *e);
 
+/* The same for a statement of n bytes that begins with the path of a program, as ./run.sh does. */
+bool hint_shell_path(const char *statement, size_t n, kv_err *e);
+
 #endif

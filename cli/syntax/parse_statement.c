@@ -425,6 +425,25 @@ static bool is_file(const char *path)
     return file_kind_of(path) != FILE_UNKNOWN || plot_target_of(path) != PLOT_NOWHERE;
 }
 
+/* Returns true if the next token begins a command or an assignment. */
+static bool begins_another(parser *p)
+{
+    token t = *parse_peek(p);
+    const char *text = p->lx.src->text + t.pos, *behind = text + (t.end - t.pos);
+    return t.kind == TOK_NAME &&
+           (command_find(text, t.end - t.pos) || behind[strspn(behind, " ")] == '=');
+}
+
+/* Refuses what stands behind a statement on its line. */
+static bool refuse_rest(parser *p)
+{
+    bool another = begins_another(p);
+    parse_unexpected(p, "the end of the statement");
+    if (another && !p->cursor && !p->lx.incomplete)
+        kv_err_hint(p->e, "`;` or a new line stands between two statements");
+    return false;
+}
+
 ast *statement_parse_all(parser *p)
 {
     ast_list list = {0};
@@ -442,8 +461,9 @@ ast *statement_parse_all(parser *p)
         uint32_t begin = parse_peek(p)->pos;
         bool ok = parse_append(p, &list, parse_statement(p));
         if (ok && (parse_is_sign(p, SIGN1('}')) || !parse_at_end(p)))
-            ok = parse_unexpected(p, "the end of the statement");
-        if (!ok && p->e->code && !p->cursor)
+            ok = refuse_rest(p);
+        if (!ok && p->e->code && !p->cursor &&
+            !hint_shell_path(p->lx.src->text + begin, p->lx.limit - begin, p->e))
             parse_hint_perl(p, begin);
         bool on = ok || parse_recovered(p, &before);
         if (p->broken && !parse_append(p, &list, p->broken))

@@ -299,7 +299,8 @@ static int check_def(checker *c, const char *name)
                : KV_OK;
 }
 
-static int check_updater(checker *c, const ast *name)
+/* `what` is how the command calls it: an updater or an optimizer. */
+static int check_updater(checker *c, const ast *name, const char *what)
 {
     kv_key key = {0, name->u.text};
     suggest near = {.word = name->u.text};
@@ -310,7 +311,7 @@ static int check_updater(checker *c, const ast *name)
         map_get(&c->rules, key) >= 0 || map_get(&c->s->rules, key) >= 0 || may_be_defined(c) ||
         optimizer_text(name->u.text) || is_optimizer_variable(c, name->u.text))
         return KV_OK;
-    source_err(&c->u->src, name->pos, name->end, c->e, KV_E_USAGE, "there is no updater `%s`",
+    source_err(&c->u->src, name->pos, name->end, c->e, KV_E_USAGE, "there is no %s `%s`", what,
                name->u.text);
     for (int i = 0; kv_optimizer_text(i, &optimizer); i++)
         suggest_add(&near, optimizer);
@@ -348,7 +349,8 @@ static int check_command(checker *c, const ast *node)
     /* A run may never come to a `create`, and only some builds have all types. */
     bool types_known = c->s->check && !c->plugins && !may_be_defined(c);
     for (int i = 0; cmd->args[i].kind != ARG_END; i++)
-        if (cmd->args[i].kind == ARG_RULE && node->kid[i] && check_updater(c, node->kid[i]))
+        if (cmd->args[i].kind == ARG_RULE && node->kid[i] &&
+            check_updater(c, node->kid[i], cmd->name + strlen("set-")))
             goto failed;
     if (!cmd->check || cmd->check(&c->u->src, node, types_known ? &c->types : NULL, c->e) == KV_OK)
         return KV_OK;

@@ -182,6 +182,7 @@ void link_trace(const char *way, int rank, const link_rec *r)
     if (!environment(ENV_TRACE) || strcmp(environment(ENV_TRACE), "1") != 0)
         return;
     link_print(&text, r);
-    runtime_log("rank %d %s rank %d: %s", runtime_rank(&ranks), way, rank, buf_text(&text));
+    runtime_log(KV_LOG_NOTE "rank %d %s rank %d: %s", runtime_rank(&ranks), way, rank,
+                buf_text(&text));
     buf_release(&text);
 }

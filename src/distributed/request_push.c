@@ -69,8 +69,7 @@ static net_step send_elements(net_item *i)
                     .part = c->place.first + part,
                     .push = {.offset = q->offset, .total = total}};
     request_fill_push(rq, c, r, q->offset == 0);
-    if (n)
-        memcpy((char *)(r + 1) + prefix, data + q->offset, (size_t)n);
+    net_copy(q->item.peer, (char *)(r + 1) + prefix, data + q->offset, n);
     q->offset += n;
     net_commit(q->item.peer);
     return n == left ? request_next_chunk(q) : NET_MORE;
@@ -103,8 +102,8 @@ static net_step send_codes(net_item *i)
     if (how.back && c->anew)
         how.back = BACK_ANEW;
     memcpy(to, &how, sizeof how);
-    memcpy(to + sizeof rq->codes, (c->staged ? c->staged : c->blob) + from / 8 * (int64_t)code,
-           (size_t)bytes);
+    net_copy(q->item.peer, to + sizeof rq->codes,
+             (c->staged ? c->staged : c->blob) + from / 8 * (int64_t)code, bytes);
     q->offset += n;
     net_commit(q->item.peer);
     return n == left ? request_next_chunk(q) : NET_MORE;

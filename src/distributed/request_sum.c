@@ -91,8 +91,7 @@ static net_step send_add(net_item *i)
     if (!r)
         return NET_FULL;
     *r = record_of(rq, c, p, bytes);
-    if (bytes)
-        memcpy(r + 1, data, (size_t)bytes);
+    net_copy(q->item.peer, r + 1, data, bytes);
     net_commit(q->item.peer);
     return request_next_chunk(q);
 }

@@ -138,8 +138,8 @@ static net_step send_codes(server_replies *r)
                      .value = {.chunk = x->index, .element = r->offset, .elements = n,
                                .round = part_round(p)}};
     memcpy(to + 1, &p->coded, sizeof p->coded);
-    memcpy((char *)(to + 1) + sizeof p->coded, p->codes + r->offset / 8 * (int64_t)code,
-           (size_t)bytes);
+    net_copy(r->item.peer, (char *)(to + 1) + sizeof p->coded,
+             p->codes + r->offset / 8 * (int64_t)code, bytes);
     return replied(r, n, left);
 }
 
@@ -182,8 +182,7 @@ static bool put_value(server_state *s, const net_item *i, uint64_t request, cons
                      .request = request,
                      .value = {.chunk = x->index, .offset = offset,
                                .round = part_round(x->part)}};
-    if (n)
-        memcpy(to + 1, data + offset, (size_t)n);
+    net_copy(i->peer, to + 1, data + offset, n);
     return true;
 }
 

@@ -525,7 +525,7 @@ warns()
 }
 
 @test "errors: an unknown optimizer" {
-    refused 2 '<cmd>:1:15: error[usage]: there is no updater `foo`' 'set-optimizer foo'
+    refused 2 '<cmd>:1:15: error[usage]: there is no optimizer `foo`' 'set-optimizer foo'
 }
 
 @test "errors: names in a hint are whole, and the others are counted" {

@@ -351,7 +351,8 @@ type_page()
     while IFS= read -r line; do enter "$line"; done <page
     enter "print 6 * 7"
     row "42"
-    assert_equal "$(screen | grep -c '^<repl>.*error\[')" 2
+    # the echo of what is typed ahead may stand in front of an error
+    assert_equal "$(screen | grep -c '<repl>.*error\[')" 2
     assert_equal "$(screen | grep -cx 'the end')" 1
     last_row "kv>"
 }

@@ -1,4 +1,4 @@
-# KVSTORE_TRACE=1: a warning for each record between ranks.
+# KVSTORE_TRACE=1: a note of each record between ranks.
 
 load ../cli/help
 
@@ -17,7 +17,8 @@ traced()
 
 @test "trace: what is sent and what is received" {
     traced 1
-    assert_output --partial 'rank 0 from rank 0: call create'
+    assert_output --partial 'note: rank 0 from rank 0: call create'
+    refute_output --partial warning
     assert_output --partial 'rank 1 to rank 0: push part 0, round 1, offset 0 of 16, pulls 0'
     assert_output --partial 'rank 0 from rank 1: push part 0, round 1, offset 0 of 16, pulls 0'
     assert_output --partial 'rank 1 to rank 0: pull part 0, round 1'
