@@ -686,8 +686,8 @@ TEST(requests_lack_memory)
     end_worker(s);
 }
 
-/* A value of another dtype is sent as the key has it, or not at all. Each call has a key of its own,
- * because the first one makes its sum. */
+/* A value of another dtype is sent as the key has it, or not at all. Each call has a key of its
+ * own, because the first one makes its sum. */
 TEST(requests_lack_memory_to_convert)
 {
     kv *s = open_worker("dist_sync", SERVERS);
