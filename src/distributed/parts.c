@@ -162,12 +162,6 @@ static void drop_data(contribution *c)
     c->owned = false;
 }
 
-void parts_drop_contribution(contribution *c)
-{
-    drop_data(c);
-    *c = (contribution){0};
-}
-
 void parts_take_off(const server_state *s, part *p, round *x)
 {
     int64_t n = s->how.is_async ? 1 : s->how.workers;

@@ -29,7 +29,4 @@ part *parts_of_sum(server_state *s, int64_t id, kv_err *e);
 void parts_take_off(const server_state *s, part *p, round *x);
 void parts_free_round(server_state *s, part *p, round *x);
 
-/* Frees the data of a contribution, which begins anew. */
-void parts_drop_contribution(contribution *c);
-
 #endif

@@ -642,9 +642,6 @@ void rounds_lose_worker(server_state *s, int rank)
         p->workers[rank].pulls = INT64_MAX; /* its pushes wait for none of them */
         if (s->how.is_async)
             drop_own_rounds(s, p, rank);
-        for (round *x = p->rounds; x && !s->how.is_async; x = x->next)
-            if (!x->by[rank].complete)
-                parts_drop_contribution(&x->by[rank]);
         if (p->rounds || p->pulls)
             parts_touch(s, p);
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/store.h"
 #include "distributed/coordinator.h"
@@ -78,7 +79,7 @@ static server_state *new_store(int number, const ask_store *how, kv_err *e)
     kv_set_print(s->store, runtime_print, NULL);
     s->next = server_stores;
     server_stores = s;
-    for (int i = 0; i < how->workers && (alive_any_gone() || server_spares() > 0); i++)
+    for (int i = 0; i < how->workers; i++)
         if (alive_is_gone(i) || spares_waits(i))
             lose_worker(s, i);
     return s;
@@ -209,12 +210,13 @@ static int give_states(const server_state *s, int rank, const link_rec *r, kv_er
 static int call_grow(server_state *s, int rank, const link_rec *r, kv_err *e)
 {
     int64_t number = r->call.args.grow.rank;
-    if (rank != 0 || number < 0 || number >= s->how.workers || !spares_waits((int)number) ||
-        s->how.is_async)
+    if (rank != 0 || number != (int)number || !spares_waits((int)number) || s->how.is_async)
         return ask_malformed(e);
     spares_let_in((int)number);
     server_worker *w = &s->workers[number];
-    if (w->gone && !alive_is_gone((int)number)) {
+    kv_assert(w->gone, "rank %lld is let in, and takes part in store %d", (long long)number,
+              s->number);
+    if (!alive_is_gone((int)number)) {
         s->ndone--;
         s->nfreed--;
         w->done = w->freed = w->gone = false;

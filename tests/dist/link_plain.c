@@ -39,12 +39,6 @@ void link_direct_commit(link_direct *p)
     (void)p;
 }
 
-link_rec *link_reserve_by(int rank, int64_t bytes, int32_t priority, bool whole)
-{
-    (void)priority, (void)whole;
-    return link_reserve(rank, bytes);
-}
-
 bool link_sent_much(void)
 {
     return false;

@@ -281,6 +281,32 @@ TEST(records_a_part_of_a_batch_fails)
     give_up_store();
 }
 
+/* Settling asks for the memory of the next parts, and no part is behind the last one. */
+TEST(records_many_parts_at_once)
+{
+    enum { MANY = 60 };
+    int told = 0;
+    open_store(form("dist_sync", false, false, -1));
+    for (int i = 0; i < MANY; i++)
+        init_key(i, NULL, 0);
+    for (int rank = 0; rank < 2; rank++)
+        for (int i = 0; i < MANY; i++)
+            push(rank, i, 1, 11, (float)(i + rank), 1);
+    settle();
+    for (; nread < nsent; nread++) {
+        CHECK_INT(all[nread].r.kind, LINK_DONE);
+        told += (int)all[nread].r.done.pushes;
+    }
+    CHECK_INT(told, 2 * MANY);
+    for (int i = 0; i < MANY; i++) {
+        pull(0, i, 1, 12);
+        settle();
+        value(0, 12, 9, (float)(2 * i + 1), 2);
+    }
+    no_more();
+    give_up_store();
+}
+
 /* ---- Workers that are done, or have left ---- */
 
 TEST(records_rounds_without_a_worker_that_is_done)
@@ -339,12 +365,34 @@ TEST(records_rounds_of_a_worker_that_has_left)
     give_up_store();
 }
 
+/* What it has pushed before counts, in a round that waits for another worker. */
+TEST(records_a_push_of_a_worker_that_has_left)
+{
+    open_store(form("dist_sync", false, false, -1));
+    init_key(0, NULL, 4);
+    push(0, 0, 1, 11, 5, 0);
+    settle();
+    alone_taker.left(0);
+    settle();
+    no_more();
+    push(1, 0, 1, 21, 6, 0);
+    pull(1, 0, 1, 22);
+    settle();
+    done(0, 11, 1);
+    done(1, 21, 1);
+    value(1, 22, 9, 11, 0);
+    no_more();
+    give_up_store();
+}
+
 /* Of a round that was given up the pulls were answered, with its error: what comes
  * behind goes on. */
 TEST(records_rounds_go_on_behind_one_that_was_given_up)
 {
     server_state *s = open_store(form("dist_sync", false, false, -1));
     init_key(0, NULL, 4);
+    for (int i = 0; i < 2000; i++)
+        net_now_us(); /* the limit counts from the first push on, not from the start of the job */
     push(0, 0, 1, 11, 5, 0);
     pull(0, 0, 1, 12);
     pull(0, 0, 2, 13);
@@ -534,6 +582,33 @@ TEST(records_without_memory_to_keep_a_push)
     give_up_store();
 }
 
+/* Without memory to push a round to the store it fails, and the next one does not. */
+TEST(records_without_memory_for_a_batch)
+{
+    open_store(form("dist_sync", false, false, -1));
+    init_key(0, NULL, 3);
+    set_rule("{ stored += input }");
+    for (int turn = 1; turn <= 2; turn++) {
+        push(0, 0, turn, 11, 1, 0);
+        push(1, 0, turn, 21, 1, 0);
+        mem_fail_at(turn == 1 ? -1 : 0);
+        settle();
+        mem_fail_at(0);
+        for (int rank = 0; rank < 2; rank++) {
+            const sent *x = next_to(rank, turn == 1 ? LINK_FAILED : LINK_DONE, rank ? 21 : 11);
+            kv_err e = {0};
+            if (turn == 1)
+                memcpy(&e, x->data, sizeof e);
+            CHECK_INT(e.code, turn == 1 ? KV_E_MEMORY : KV_OK);
+        }
+        pull(0, 0, turn, 12);
+        settle();
+        value(0, 12, 9, turn == 1 ? 3 : 5, 0);
+        no_more();
+    }
+    give_up_store();
+}
+
 /* Without memory for the answer to a pull this rank is lost. */
 TEST(records_without_memory_to_answer_a_pull)
 {
@@ -642,27 +717,55 @@ TEST(records_sums)
     give_up_store();
 }
 
+/* The values of a rank for part 0 in a round: all elements are `first`. */
+static void add_floats(int rank, int64_t turn, uint64_t request, float first)
+{
+    float x[N];
+    floats(x, first, 0);
+    link_rec r = add_head(0, turn, request);
+    r.add.priority = rank + 6;
+    r.add.chunk = rank;
+    give(rank, r, x, sizeof x);
+}
+
+/* Later rounds do not wait for a sum that the link has no room for. */
 TEST(records_sums_wait_for_room)
 {
-    open_store(form("horovod", false, true, -1));
-    float x[N];
-    floats(x, 1, 0);
-    for (int rank = 0; rank < 2; rank++) {
-        link_rec r = add_head(0, 1, 11);
-        r.add.priority = rank + 6;
-        r.add.chunk = rank;
-        give(rank, r, x, sizeof x);
-    }
+    server_state *s = open_store(form("horovod", false, true, -1));
     alone_full = true;
-    alone_taker.settle();
+    for (int turn = 1; turn <= 2; turn++) {
+        for (int rank = 0; rank < 2; rank++)
+            add_floats(rank, turn, 10 + (uint64_t)turn, (float)turn);
+        alone_taker.settle();
+        CHECK_INT(s->rounds, turn);
+    }
     alone_full = false;
     no_more();
     CHECK_INT(alone_priority, 7);
     settle();
-    value(0, 11, 0, 2, 0);
-    value(1, 11, 1, 2, 0);
+    for (int turn = 1; turn <= 2; turn++)
+        for (int rank = 0; rank < 2; rank++)
+            value(rank, 10 + (uint64_t)turn, rank, 2 * (float)turn, 0);
     no_more();
     give_up_store();
+}
+
+TEST(records_a_sum_for_one_worker_waits_for_room)
+{
+    open_store(form("horovod", false, true, -1));
+    alone_taker.gone(1, "it was killed");
+    add_floats(0, 1, 11, 5);
+    alone_full = true;
+    alone_taker.settle();
+    alone_full = false;
+    no_more();
+    settle();
+    value(0, 11, 0, 5, 0);
+    no_more();
+    ask(0, 90, ASK_FREE, none, NULL, 0);
+    replied(0, 90);
+    settle();
+    CHECK(!server_stores);
 }
 
 TEST(records_sums_of_nothing)

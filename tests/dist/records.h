@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "array/device.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "core/store.h"
+#include "distributed/alive.h"
 #include "distributed/environment.h"
 #include "distributed/rounds.h"
 #include "distributed/server.h"
@@ -153,6 +155,40 @@ static inline void be_server(int rank, int size)
     alone_ranks(rank, size);
     alone_sees = see;
 }
+
+/* ---- Launchers that go on without a worker ---- */
+
+static char run_folder[] = "/tmp/kvstore-unit-XXXXXX";
+
+/* how: KVSTORE_ELASTIC. */
+static inline void be_elastic(const char *how)
+{
+    CHECK(mkdtemp(run_folder) != NULL);
+    setenv("KVSTORE_RUN_DIR", run_folder, 1);
+    setenv("KVSTORE_ELASTIC", how, 1);
+}
+
+/* The launcher says that a worker is gone. */
+static inline void say_gone(int rank)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s/gone", run_folder);
+    FILE *f = fopen(path, "a");
+    CHECK(f && fprintf(f, "%d rank %d was killed\n", rank, rank) > 0 && fclose(f) == 0);
+}
+
+static inline void end_elastic(void)
+{
+    static const char *const files[] = {"gone", "lost"};
+    for (int i = 0; i < 2; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "%s/%s", run_folder, files[i]);
+        remove(path);
+    }
+    CHECK(rmdir(run_folder) == 0);
+}
+
+/* ---- Stores ---- */
 
 static inline void open_server(void)
 {

@@ -687,3 +687,33 @@ TEST(records_ranks_of_no_number)
     for (int rank = 0; rank < 3; rank++)
         ranks_are(rank, 3, 3, 3);
 }
+
+/* ---- Which workers are spares ---- */
+
+static void spares_are(const char *servers, const char *spares, const int want[5])
+{
+    setenv("KVSTORE_SERVERS", servers, 1);
+    setenv("KVSTORE_SPARES", spares, 1);
+    environment_read();
+    for (int size = 1; size <= 5; size++) {
+        alone_ranks(0, size);
+        CHECK_INT(server_spares(), want[size - 1]);
+    }
+}
+
+/* At least one worker is none. */
+TEST(records_ranks_of_which_two_are_spares)
+{
+    spares_are("1", "2", (int[]){0, 0, 0, 2, 2});
+}
+
+TEST(records_spares_of_no_number)
+{
+    spares_are("1", "-1", (int[]){0, 0, 0, 0, 0});
+}
+
+/* A spare cannot serve, since it may never come. */
+TEST(records_no_rank_that_serves_is_a_spare)
+{
+    spares_are("0", "1", (int[]){0, 0, 0, 0, 0});
+}

@@ -62,7 +62,10 @@ TEST(records_host_steps_that_are_malformed)
     push_with_host(0, 1, 11, 1, 0, head - 1);
     push_with_host(0, 1, 11, 1, 0, 0);
     push_with_host(0, 1, 11, 1, 2, head + 2 * each - 1);
-    for (int i = 0; i < 6; i++)
+    link_rec packed = push_head(0, 1, 11);
+    packed.flags |= LINK_HOST | LINK_PACKED;
+    give(0, packed, NULL, 0); /* no message stands behind the host step */
+    for (int i = 0; i < 7; i++)
         malformed(0, 11);
     settle();
     no_more();
@@ -72,6 +75,48 @@ TEST(records_host_steps_that_are_malformed)
     done(0, 12, 1);
     done(1, 22, 1);
     no_more();
+    give_up_store();
+}
+
+/* The states that are numbers stand in the host step too. Those that it does not bring are none,
+ * whatever the step of an earlier round was. */
+TEST(records_numbers_of_a_host_step)
+{
+    static const char none_error[] = "none cannot be computed with arrays";
+    open_store(form("dist_sync", false, false, -1));
+    init_key(0, NULL, 0);
+    set_rule("{ state key n = 5; stored = input + n }");
+    for (int64_t n = 1; n >= 0; n--) {
+        char data[1024] = {0};
+        float x[N];
+        floats(x, 1, 0);
+        const rule_given given = {.t = 1, .lr = 1, .dtype = KV_FLOAT32, .row = N, .size = N,
+                                  .have = 1};
+        const host number = {.kind = HOST_FLOAT, .u.number = 70};
+        int64_t at = sizeof given, turn = 2 - n;
+        memcpy(data, &given, sizeof given);
+        memcpy(data + at, &n, sizeof n);
+        at += (int64_t)sizeof n;
+        memcpy(data + at, &number, (size_t)n * sizeof number);
+        at += n * (int64_t)sizeof number;
+        memcpy(data + at, x, sizeof x);
+        link_rec r = push_head(0, turn, 11);
+        r.flags |= LINK_HOST;
+        give(0, r, data, at + (int64_t)sizeof x);
+        push(1, 0, turn, 21, 1, 0);
+        settle();
+        if (n == 1) {
+            done(0, 11, 1);
+            done(1, 21, 1);
+        } else {
+            failed(0, 11, KV_E_DTYPE, none_error);
+            failed(1, 21, KV_E_DTYPE, none_error);
+        }
+        pull(0, 0, turn, 12);
+        settle();
+        value(0, 12, 9, 72, 0);
+        no_more();
+    }
     give_up_store();
 }
 

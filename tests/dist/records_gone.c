@@ -118,6 +118,30 @@ TEST(records_async_pushes_of_a_worker_that_is_gone)
     free_store_alone();
 }
 
+/* Those that have come whole are applied one behind the other, when the bound allows each. */
+TEST(records_async_pushes_before_a_worker_is_gone)
+{
+    server_state *s = open_store(form("dist_async", true, false, 0));
+    init_key(0, NULL, 0);
+    set_rule("{ stored += input }");
+    for (int i = 1; i <= 3; i++)
+        push(1, 0, i, 20 + (uint64_t)i, 1 << i, 0);
+    settle();
+    done(1, 21, 1);
+    no_more();
+    push(1, 0, 5, 25, 64, 0); /* behind one that never comes */
+    lose(1);
+    for (int i = 1; i <= 2; i++)
+        push(0, 0, i, 10 + (uint64_t)i, 128, 0);
+    settle();
+    CHECK(!s->parts[0]->rounds);
+    nread = nsent;
+    pull(0, 0, 2, 13);
+    settle();
+    value(0, 13, 9, 2 + 4 + 8 + 2 * 128, 0);
+    free_store_alone();
+}
+
 TEST(records_sums_without_a_worker_that_is_gone)
 {
     float x[N];
@@ -209,4 +233,63 @@ TEST(records_a_store_is_released_without_a_worker_that_is_gone)
     lose(1);
     CHECK(!server_stores);
     no_more();
+}
+
+/* It has released the store before, and counts once: the other one still uses it. */
+TEST(records_a_store_stays_behind_a_worker_that_is_gone)
+{
+    open_store(form("dist_sync", false, false, -1));
+    ask(1, 90, ASK_FREE, none, NULL, 0);
+    replied(1, 90);
+    lose(1);
+    CHECK(server_stores);
+    init_key(0, NULL, 0);
+    free_store_alone();
+}
+
+TEST(records_a_new_store_without_a_worker_that_is_gone)
+{
+    char why[ALIVE_WHY];
+    ask_store how = form("dist_sync", false, false, -1);
+    be_elastic("all");
+    open_server();
+    say_gone(1);
+    CHECK_INT(alive_next_gone(why), 1);
+    ask(0, 1, ASK_CREATE, none, &how, sizeof how);
+    replied(0, 1);
+    no_more();
+    free_store_alone();
+    end_elastic();
+}
+
+/* ---- Which stores go on ---- */
+
+/* The rounds of dist_sync need all workers, unless the launcher says otherwise. */
+static void goes_on(const char *how, const char *type, bool is_async, bool goes)
+{
+    char why[ALIVE_WHY];
+    kv_err e = {0};
+    be_elastic(how);
+    open_store(form(type, is_async, false, -1));
+    say_gone(1);
+    CHECK_INT(alive_next_gone(why), goes ? 1 : -1);
+    CHECK(alive_is_gone(1) == goes && alive_is_lost(&e) == !goes);
+    if (!goes)
+        CHECK_TEXT(e.text, "rank 1 was killed");
+    end_elastic();
+}
+
+TEST(records_dist_async_goes_on_without_a_worker)
+{
+    goes_on("1", "dist_async", true, true);
+}
+
+TEST(records_dist_sync_does_not_go_on_without_a_worker)
+{
+    goes_on("1", "dist_sync", false, false);
+}
+
+TEST(records_dist_sync_goes_on_where_all_do)
+{
+    goes_on("all", "dist_sync", false, true);
 }

@@ -14,7 +14,7 @@ static server_state *open_with_spare(const char *type, bool is_async)
     return server_store(STORE);
 }
 
-static void let_in(int rank, int64_t number)
+static void let_in(int64_t rank, int64_t number)
 {
     ask(0, 50, ASK_GROW, (link_args){.grow = {rank, number}}, NULL, 0);
 }
@@ -40,6 +40,7 @@ TEST(records_a_spare_is_let_in_at_a_round)
     told(0, 1);
     told(SPARE, 1);
     replied(0, 50);
+    CHECK_INT(s->ndone, 0);
     ask(SPARE, 2, ASK_CREATE, none, &how, sizeof how); /* all others have made it */
     replied(SPARE, 2);
     push(0, 0, 2, 12, 2, 0);
@@ -82,7 +83,7 @@ TEST(records_mail_of_a_spare)
 TEST(records_what_lets_no_spare_in)
 {
     open_with_spare("dist_sync", false);
-    const int ranks[] = {-1, 0, SERVER, RANKS, 1 << 30};
+    const int64_t ranks[] = {-1, 0, SERVER, RANKS, 1 << 30, (1ll << 32) + SPARE};
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
         let_in(ranks[i], 1);
         malformed(0, link_call_number(50));
@@ -103,4 +104,49 @@ TEST(records_no_spare_is_let_in_without_common_rounds)
     open_with_spare("dist_async", true);
     let_in(SPARE, 1);
     malformed(0, link_call_number(50));
+}
+
+/* The rounds go on without a spare that was lost before it is let in. */
+TEST(records_a_spare_that_is_gone_is_let_in)
+{
+    char why[ALIVE_WHY];
+    be_elastic("all");
+    server_state *s = open_with_spare("dist_sync", false);
+    say_gone(SPARE);
+    CHECK_INT(alive_next_gone(why), SPARE);
+    alone_taker.gone(SPARE, why);
+    init_key(0, NULL, 0);
+    let_in(SPARE, 0);
+    told(0, 0);
+    replied(0, 50);
+    CHECK_INT(s->ndone, 1);
+    push(0, 0, 1, 11, 1, 0);
+    settle();
+    done(0, 11, 1);
+    ask(0, 90, ASK_FREE, none, NULL, 0);
+    replied(0, 90);
+    settle();
+    no_more();
+    CHECK(!server_stores);
+    end_elastic();
+}
+
+/* A spare does not count for the workers that a store still waits for, before it is lost and
+ * afterwards. */
+TEST(records_a_store_without_a_spare_that_is_gone)
+{
+    enum { ALL = 3 };
+    kv_err e = {0};
+    ask_store how = form("dist_sync", false, false, -1);
+    how.workers = ALL;
+    setenv("KVSTORE_SPARES", "1", 1);
+    be_server(ALL, ALL + 1);
+    CHECK_OK(net_open(server_open, &e));
+    ask(0, 1, ASK_CREATE, none, &how, sizeof how);
+    alone_taker.gone(ALL - 1, "it was killed");
+    no_more();
+    ask(1, 2, ASK_CREATE, none, &how, sizeof how);
+    replied(0, 1);
+    replied(1, 2);
+    give_up_store();
 }

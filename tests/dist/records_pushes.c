@@ -686,27 +686,31 @@ TEST(requests_lack_memory)
     end_worker(s);
 }
 
-/* A value of another dtype is sent as the key has it, or not at all. */
+/* A value of another dtype is sent as the key has it, or not at all. Each call has a key of its
+ * own, because the first one makes its sum. */
 TEST(requests_lack_memory_to_convert)
 {
-    kv_err e = {0};
     kv *s = open_worker("dist_sync", SERVERS);
     init_keys(s, KEYS);
     kv_array *v = array_from(KV_FLOAT64, -3);
-    bool all_made = false;
-    for (int64_t n = 1; !all_made; n++) {
-        CHECK(n < KEYS);
-        kv_key key = key_of(n);
-        e = (kv_err){0};
-        mem_fail_at(n);
-        int rc = kv_push(s, &key, 1, &v, NULL, &e);
-        all_made = mem_fail_at(0) < n;
-        if (rc) {
-            CHECK_INT(rc, KV_E_MEMORY);
-            continue;
+    int64_t id = 0;
+    for (int sign = 1; sign >= -1; sign -= 2) {
+        bool all_made = false;
+        for (int64_t n = 1; !all_made; n++) {
+            CHECK(id < KEYS);
+            kv_err e = {0};
+            kv_key key = key_of(id++);
+            mem_fail_at(sign * n);
+            int rc = kv_push(s, &key, 1, &v, NULL, &e);
+            all_made = mem_fail_at(0) < n;
+            if (rc) {
+                CHECK_INT(rc, KV_E_MEMORY);
+                continue;
+            }
+            CHECK_INT(e.code, KV_OK);
+            give_done(see_push((int64_t[]){key.id}, 1, 1, -3, 0)->r.request, PARTS);
+            CHECK_OK(kv_wait(s, &e));
         }
-        give_done(see_push((int64_t[]){n}, 1, 1, -3, 0)->r.request, PARTS);
-        CHECK_OK(kv_wait(s, &e));
     }
     end_worker(s);
     kv_array_unref(v);

@@ -24,6 +24,7 @@ static net_item *first, **end = &first;
 static int64_t now_us;
 static link_rec *open_record; /* reserved, of `room` bytes of payload */
 static int64_t room;
+static bool may_overtake; /* the open record was reserved as all of its chunk */
 
 void alone_ranks(int rank, int size)
 {
@@ -55,12 +56,30 @@ link_rec *link_reserve(int rank, int64_t bytes)
     open_record = malloc(sizeof *open_record + (size_t)bytes);
     HOLDS(open_record != NULL, "memory");
     room = bytes;
+    may_overtake = false;
     return open_record;
+}
+
+link_rec *link_reserve_by(int rank, int64_t bytes, int32_t priority, bool whole)
+{
+    link_rec *r = link_reserve(rank, bytes);
+    (void)priority;
+    may_overtake = r && whole;
+    return r;
+}
+
+/* A chunk may be cut into the records of a push or of values. */
+static bool is_whole(const link_rec *r)
+{
+    if (r->kind != LINK_PUSH && r->kind != LINK_VALUE)
+        return true;
+    return r->flags & LINK_LAST && (r->kind == LINK_PUSH ? r->push.offset : r->value.offset) == 0;
 }
 
 void link_commit(int rank)
 {
     HOLDS(open_record && open_record->bytes <= room, "no more than was reserved");
+    HOLDS(!may_overtake || is_whole(open_record), "a chunk of one record");
     see(rank, open_record);
     free(open_record);
     open_record = NULL;

@@ -69,6 +69,8 @@ TEST(slot_of_the_other_kind)
     CHECK_INT(slot_check_kind(&numbers, &w, &e), KV_E_KEY);
     CHECK(e.has_key && e.key_is_text);
     CHECK_TEXT(e.key_name, "w");
+    CHECK_TEXT(e.hint, "the keys of a store are all integers or all texts: create --name NAME "
+                       "makes another store");
     CHECK_ERR(e.code, KV_E_KEY, "this store holds integer keys, \"w\" is a text key");
     CHECK_INT(slot_check_kind(&texts, &three, &e), KV_E_KEY);
     CHECK(e.has_key && !e.key_is_text);
@@ -310,6 +312,23 @@ TEST(slot_hashes_differ)
     qsort(h, 2 * MANY, sizeof *h, ascending);
     for (int i = 1; i < 2 * MANY; i++)
         CHECK(h[i] != h[i - 1]);
+}
+
+/* All types of stores refuse a key with the same words. */
+TEST(slot_refusals_name_the_key)
+{
+    kv_err e = {0};
+    kv_key three = id(3), w = name("w");
+    CHECK_INT(slot_refuse_inited(&three, &e), KV_E_KEY);
+    CHECK(e.has_key && !e.key_is_text);
+    CHECK_INT(e.key_id, 3);
+    CHECK_TEXT(e.hint, "init makes new keys; push changes this one");
+    CHECK_ERR(e.code, KV_E_KEY, "key 3 is initialised already");
+    CHECK_INT(slot_refuse_unknown(&w, &e), KV_E_KEY);
+    CHECK(e.has_key && e.key_is_text);
+    CHECK_TEXT(e.key_name, "w");
+    CHECK_TEXT(e.hint, "init it first");
+    CHECK_ERR(e.code, KV_E_KEY, "key \"w\" was never initialised");
 }
 
 TEST(slot_texts_of_keys)

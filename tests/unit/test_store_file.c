@@ -131,6 +131,21 @@ TEST(store_file_integer_keys)
     leave_folder(FILE_NAME, NULL);
 }
 
+/* Keys of the file are told from those that were made since. */
+TEST(store_file_brings_keys)
+{
+    enter_folder();
+    kv *s = make("local");
+    for (int i = 0; i < 3; i++)
+        init_number(s, id(i), i);
+    s = save_and_load(s, FILE_NAME);
+    init_number(s, id(3), 3);
+    for (int i = 0; i < 4; i++)
+        CHECK(info_at(s, i).loaded == (i < 3));
+    kv_free(s);
+    leave_folder(FILE_NAME, NULL);
+}
+
 /* Text keys are updated in the order in which they were made, also after a save. */
 TEST(store_file_text_keys_keep_their_order)
 {
@@ -308,6 +323,8 @@ TEST(store_file_of_another_tool)
     CHECK_TEXT(info_at(s, 0).key.name, "z");
     CHECK_TEXT(info_at(s, 1).key.name, "3");
     CHECK_TEXT(info_at(s, 2).key.name, "__odd");
+    for (int i = 0; i < 3; i++)
+        CHECK(info_at(s, i).loaded);
     CHECK_INT(number_of(s, name("3")), 2);
 
     /* what that tool wrote about the file stays in it */

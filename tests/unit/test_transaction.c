@@ -353,6 +353,7 @@ TEST(transaction_puts_deleted_keys_back_as_they_were)
     set_rule(s, "{ stored += input }");
     push_with(s, id(1), 5);
     s->slots.items[1].told_ignored = true;
+    s->slots.items[2].loaded = true;
     CHECK_OK(kv_begin(s, &e));
     CHECK_OK(kv_delete(s, &(kv_key){.id = 0}, 1, &e));
     push_with(s, id(1), 5);
@@ -362,6 +363,7 @@ TEST(transaction_puts_deleted_keys_back_as_they_were)
         CHECK_INT(info_of(s, id(i)).pushes, i == 1);
         CHECK_INT(s->slots.items[i].updates, i == 1);
         CHECK(s->slots.items[i].told_ignored == (i == 1));
+        CHECK(info_of(s, id(i)).loaded == (i == 2));
     }
     CHECK(!s->slots.lost_keys);
     CHECK_OK(kv_delete(s, &(kv_key){.id = 0}, 1, &e));
