@@ -6,8 +6,8 @@
 
 bool hint_function(const char *name, kv_err *e)
 {
-    static const char random[] = "uniform((2, 3), low=-1), normal((2, 3)) and randint((2, 3), "
-                                 "high=9) draw random numbers; seed=N repeats them";
+    static const char random[] = "uniform((2, 3), low=-1, high=1), normal((2, 3)) and "
+                                 "randint((2, 3), high=9) draw random numbers; seed=N repeats them";
     static const char *const hints[][2] = {
         {"absolute", "abs(x)"},
         {"avg", "mean(x)"},

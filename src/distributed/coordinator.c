@@ -662,7 +662,7 @@ bool coordinator_call(server_state *s, int rank, const link_rec *r)
         break;
     case ASK_SEND:
         if (send_mail(s, c, rank, r, &e))
-            server_refuse(rank, r->request, &e);
+            net_cannot_serve(&e); /* a rank waits for it */
         else
             server_reply(rank, r->request, NULL, 0);
         break;

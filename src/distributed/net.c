@@ -677,7 +677,8 @@ static net_step send_call(net_item *i)
                     .store = (uint16_t)c->store,
                     .request = s->request,
                     .call = {.sent = s->sent, .args = c->args, .what = c->what}};
-    net_copy(c->rank, r + 1, (const char *)c->data + s->sent, n);
+    if (n)
+        net_copy(c->rank, r + 1, (const char *)c->data + s->sent, n);
     s->sent += n;
     net_commit(c->rank);
     return last ? NET_ENDED : NET_MORE;

@@ -86,7 +86,7 @@ static inline void net_copy(int rank, void *to, const void *from, int64_t bytes)
     enum { MANY = 4 << 10 };
     if (bytes >= MANY && rank != link_rank() && link_shares_memory(rank))
         stream_copies(&to, 1, from, bytes);
-    else if (bytes > 0)
+    else
         memcpy(to, from, (size_t)bytes);
 }
 

@@ -69,7 +69,8 @@ static net_step send_elements(net_item *i)
                     .part = c->place.first + part,
                     .push = {.offset = q->offset, .total = total}};
     request_fill_push(rq, c, r, q->offset == 0);
-    net_copy(q->item.peer, (char *)(r + 1) + prefix, data + q->offset, n);
+    if (n)
+        net_copy(q->item.peer, (char *)(r + 1) + prefix, data + q->offset, n);
     q->offset += n;
     net_commit(q->item.peer);
     return n == left ? request_next_chunk(q) : NET_MORE;

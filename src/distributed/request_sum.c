@@ -91,7 +91,8 @@ static net_step send_add(net_item *i)
     if (!r)
         return NET_FULL;
     *r = record_of(rq, c, p, bytes);
-    net_copy(q->item.peer, r + 1, data, bytes);
+    if (bytes)
+        net_copy(q->item.peer, r + 1, data, bytes);
     net_commit(q->item.peer);
     return request_next_chunk(q);
 }

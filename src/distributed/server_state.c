@@ -200,7 +200,8 @@ static bool put_value(server_state *s, const net_item *i, uint64_t request, cons
                      .request = request,
                      .value = {.chunk = x->index, .offset = offset,
                                .round = x->state ? 0 : part_round(x->part)}};
-    net_copy(i->peer, to + 1, reply_data(s, x) + offset, n);
+    if (n)
+        net_copy(i->peer, to + 1, reply_data(s, x) + offset, n);
     return true;
 }
 
