@@ -173,24 +173,6 @@ TEST(records_calls_without_a_worker_that_is_gone)
     free_store_alone();
 }
 
-/* A rank waits for each mail: without memory to keep it, the coordinator's own rank is lost. */
-TEST(records_mail_without_memory)
-{
-    int lost = 0;
-    open_store(form("dist_sync", false, false, -1));
-    for (bool again = true; again; lost += again) {
-        mem_fail_at(-(lost + 1));
-        ask(1, 41, ASK_SEND, (link_args){.mail = {0, 1}}, "news", 4);
-        mem_fail_at(0);
-        again = alone_cannot_serve > lost;
-        if (again)
-            no_more(); /* the sender is not to blame */
-    }
-    CHECK(lost > 0);
-    CHECK_INT(replied(1, 41)->r.bytes, 0);
-    give_up_store();
-}
-
 /* Mail that it has sent is there, and one that waits for its mail gets an empty one. */
 TEST(records_mail_of_a_worker_that_is_gone)
 {
