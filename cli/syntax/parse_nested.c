@@ -47,7 +47,7 @@ static bool skip_block(parser *p)
     int open = 0;
     for (;;) {
         token t = *parse_peek(p);
-        if (t.kind == TOK_END)
+        if (t.kind == TOK_END || t.pos >= p->lx.limit)
             return false;
         if (t.kind == TOK_BAD) {
             parse_seek(p, t.pos + 1);
@@ -64,8 +64,9 @@ static bool skip_block(parser *p)
 ast *parse_failing_block(parser *p, const ast *code)
 {
     kv_err *outer = p->e, found = {0};
-    parse_peek(p); /* a copy of the parser begins at the same token */
-    parser before = *p;
+    if (!parse_is_sign(p, SIGN1('{')))
+        return parse_block(p); /* which says what is missing */
+    parser before = *p; /* of which the next token is the `{` */
     uint32_t pos = before.tok.pos;
     p->e = &found;
     p->recover = NULL; /* the first error is the one that is asked for */

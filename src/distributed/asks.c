@@ -197,18 +197,29 @@ static int sparse_array(kv_array **out, kv_dtype dtype, int ndim, const int64_t 
     return rc;
 }
 
+static int dense_array(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape,
+                       const char *data, int64_t bytes, kv_err *e)
+{
+    void *to;
+    int rc = kv_array_new_raw(out, dtype, ndim, shape, (kv_ctx){KV_CPU, 0}, e);
+    if (rc == KV_OK && bytes != kv_array_bytes(*out))
+        rc = ask_malformed(e);
+    if (rc == KV_OK && (rc = kv_array_write(*out, &to, e)) == KV_OK && bytes > 0)
+        memcpy(to, data, (size_t)bytes);
+    return rc;
+}
+
 int ask_array(kv_array **out, kv_storage storage, kv_dtype dtype, int ndim, const int64_t *shape,
               const char *data, int64_t bytes, kv_err *e)
 {
-    void *to;
-    if (storage == KV_ROW_SPARSE)
-        return sparse_array(out, dtype, ndim, shape, data, bytes, e);
-    int rc = kv_array_new_raw(out, dtype, ndim, shape, (kv_ctx){KV_CPU, 0}, e);
-    if (rc == KV_OK && bytes != kv_array_bytes(*out)) {
-        kv_array_unref(*out);
-        return ask_malformed(e);
+    kv_array *a = NULL;
+    int rc = storage == KV_ROW_SPARSE
+                 ? sparse_array(&a, dtype, ndim, shape, data, bytes, e)
+                 : dense_array(&a, dtype, ndim, shape, data, bytes, e);
+    if (rc) {
+        kv_array_unref(a);
+        a = NULL;
     }
-    if (rc == KV_OK && (rc = kv_array_write(*out, &to, e)) == KV_OK && bytes > 0)
-        memcpy(to, data, (size_t)bytes);
+    *out = a;
     return rc;
 }

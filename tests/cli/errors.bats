@@ -572,3 +572,11 @@ warns()
     assert_failure 4
     assert_line --partial 'kvctl launch --python'
 }
+
+@test "a block that shall fail and ends in a NUL byte is not closed" {
+    printf 'expect-error syntax { \0' >nul.kv
+    run --separate-stderr timeout 10 kvctl nul.kv
+    assert_equal "$status" 2
+    assert_equal "${stderr_lines[0]}" \
+        'nul.kv:1:21: error[syntax]: the `{` that opens here is not closed'
+}

@@ -67,6 +67,7 @@ TEST(asks_parts)
     kv_array_unref(part);
     CHECK(ask_array(&part, KV_DEFAULT, KV_FLOAT32, 1, &count, at, s->bytes - 4, &e) != KV_OK);
     CHECK_INT(e.code, KV_E_INTERNAL);
+    CHECK(!part);
     kv_array_unref(a);
     buf_release(&b);
 }
@@ -94,6 +95,7 @@ TEST(asks_rows)
     for (int64_t n = 0; n < bytes; n++) {
         e = (kv_err){0};
         CHECK(ask_array(&same, KV_ROW_SPARSE, KV_FLOAT32, 2, shape, b.data, n, &e) != KV_OK);
+        CHECK(!same);
     }
     kv_array_unref(a);
     buf_release(&b);
