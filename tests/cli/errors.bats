@@ -590,3 +590,11 @@ warns()
         assert_equal ${#lines[@]} 3
     done
 }
+
+@test "a NUL byte is no blank where statements come one by one" {
+    run bash -c "printf '\0\nexit\0\nprint 2\n' | kvctl -q -i"
+    assert_failure 2
+    assert_line '<repl>:1:1: error[syntax]: a NUL byte does not belong into a script'
+    assert_line '<repl>:2:5: error[syntax]: a NUL byte does not belong into a script'
+    assert_line 2
+}
