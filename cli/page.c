@@ -21,7 +21,7 @@ static size_t line_bytes(const char *text, size_t n)
 
 static bool is_blank_line(const char *line, size_t n)
 {
-    while (n > 0 && strchr(" \t\r\n", line[n - 1]))
+    while (n > 0 && memchr(" \t\r\n", line[n - 1], 4))
         n--;
     return n == 0;
 }
@@ -88,9 +88,9 @@ void page_prompts(buf *out, const char *text, size_t n)
 static bool same_line(const char *a, size_t n, const char *b, size_t m)
 {
     for (size_t i = 0, k = 0;; i++, k++) {
-        while (i < n && strchr(" \t\r\n", a[i]))
+        while (i < n && memchr(" \t\r\n", a[i], 4))
             i++;
-        while (k < m && strchr(" \t\r\n", b[k]))
+        while (k < m && memchr(" \t\r\n", b[k], 4))
             k++;
         if (i == n || k == m)
             return i == n && k == m;

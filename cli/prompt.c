@@ -185,7 +185,7 @@ static void run_page(prompt *p, const char *text, size_t n, int line)
 /* Returns true if the text is this word, with blanks behind it at most. */
 static bool is_word(const char *text, size_t n, const char *word)
 {
-    while (n > 0 && strchr(" \t\r\n", text[n - 1]))
+    while (n > 0 && memchr(" \t\r\n", text[n - 1], 4))
         n--;
     return n == strlen(word) && memcmp(text, word, n) == 0;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/letter.h"
+#include "base/stop.h"
 #include "base/utf8.h"
 #include "functions/piece.h"
 #include "session/text.h"
@@ -138,10 +139,10 @@ int text_count(function_args *args, value *out, kv_err *e)
     if (rc)
         return rc;
     int64_t n = what.n ? 0 : text_length(args->v[0]) + 1;
-    for (int64_t at = 0; what.n && (at = piece_find(text, what, at)) >= 0; at += what.n)
-        n++;
+    for (int64_t at = 0; what.n && !rc && (at = piece_find(text, what, at)) >= 0; at += what.n)
+        rc = stop_check_at(n++, e);
     *out = value_int(n);
-    return KV_OK;
+    return rc;
 }
 
 /* True if a text begins or ends with one of several texts, which may stand in a tuple. */
@@ -177,10 +178,13 @@ int func_endswith(function_args *args, value *out, kv_err *e)
 /* ---- Changing ---- */
 
 /* An empty `old` stands before each character and at the end. */
-static void replace_empty(buf *out, piece text, piece new, int64_t most)
+static int replace_empty(buf *out, piece text, piece new, int64_t most, kv_err *e)
 {
     int64_t at = 0, bytes;
-    while (at < text.n && most != 0) {
+    for (int64_t i = 0; at < text.n && most != 0; i++) {
+        int rc = stop_check_at(i, e);
+        if (rc)
+            return rc;
         buf_put(out, new.text, (size_t)new.n);
         piece_character(text, at, &bytes);
         buf_put(out, text.text + at, (size_t)bytes);
@@ -190,6 +194,7 @@ static void replace_empty(buf *out, piece text, piece new, int64_t most)
     if (most != 0)
         buf_put(out, new.text, (size_t)new.n);
     buf_put(out, text.text + at, (size_t)(text.n - at));
+    return KV_OK;
 }
 
 int func_replace(function_args *args, value *out, kv_err *e)
@@ -202,15 +207,16 @@ int func_replace(function_args *args, value *out, kv_err *e)
         (rc = count_of(args, 3, "count", &most, e)))
         return rc;
     if (old.n == 0)
-        replace_empty(&made, text, new, most);
-    for (; old.n && most != 0 && (next = piece_find(text, old, at)) >= 0; most -= most > 0) {
+        rc = replace_empty(&made, text, new, most, e);
+    for (int64_t i = 0; old.n && most != 0 && !(rc = stop_check_at(i, e)) &&
+                        (next = piece_find(text, old, at)) >= 0; i++, most -= most > 0) {
         buf_put(&made, text.text + at, (size_t)(next - at));
         buf_put(&made, new.text, (size_t)new.n);
         at = next + old.n;
     }
     if (old.n)
         buf_put(&made, text.text + at, (size_t)(text.n - at));
-    return value_text_take(out, &made, KV_OK, e);
+    return value_text_take(out, &made, rc, e);
 }
 
 /* Returns true if the character at `at` is to be stripped: a blank, or one of chars. */
@@ -318,12 +324,14 @@ static int change_case(function_args *args, letters how, value *out, kv_err *e)
     if (!ascii && !unicode)
         return kv_err_set(e, KV_E_UNSUPPORTED, "there are no letters beyond ASCII without the "
                                                "locale C.UTF-8");
-    for (int64_t at = 0, bytes; at < text.n && !rc; at += bytes) {
+    for (int64_t at = 0, i = 0, bytes; at < text.n && !rc; at += bytes) {
         uint32_t c = piece_character(text, at, &bytes);
         bool upper = how == LETTERS_UPPER || (how == LETTERS_TITLE && !inside);
         if (!put_cased(&made, c, upper, &inside, unicode))
             rc = kv_err_set(e, KV_E_UNSUPPORTED, "%s() has no one letter for `%.*s`",
                             args->function->name, (int)bytes, text.text + at);
+        else
+            rc = stop_check_at(i++, e);
     }
     if (unicode)
         freelocale(unicode);

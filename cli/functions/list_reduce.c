@@ -84,7 +84,7 @@ static int find_truth(function_args *args, bool wanted, bool *found, kv_err *e)
     *found = false;
     if (rc)
         return rc;
-    for (int64_t i = 0; i < items.u.list->n && !*found && !rc; i++) {
+    for (int64_t i = 0; i < items.u.list->n && !*found && !rc && !(rc = stop_check_at(i, e)); i++) {
         bool truth;
         if (value_is_sequence(items.u.list->items[i]))
             rc = unclear(args, e);

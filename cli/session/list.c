@@ -24,13 +24,7 @@ static int too_deep(kv_err *e)
 
 /* ---- New ones ---- */
 
-static void copy_items(value *to, const value *from, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = value_ref(from[i]);
-}
-
-/* The same for lists of any length: it can be interrupted. */
+/* Copies items, those of one period again and again. It can be interrupted. */
 static int fill_items(value *to, const value *from, int64_t n, int64_t period, kv_err *e)
 {
     int code = KV_OK;
@@ -116,12 +110,13 @@ int list_splice(value list, int64_t i, int64_t n, value from, kv_err *e)
         return kv_assert_report(e);
     /* the items are copied first: they may be those of the list itself */
     for (int64_t k = 0; k < m && l != from.u.list && code == KV_OK; k++)
-        code = value_check_cycle(from.u.list->items[k], l, e);
+        if ((code = stop_check_at(k, e)) == KV_OK)
+            code = value_check_cycle(from.u.list->items[k], l, e);
     if (code || (code = value_list_reserve(l, l->n - n + m, e)) ||
         (code = value_list_new(&added, VALUE_LIST, m, e)))
         return code;
-    copy_items(added.u.list->items, from.u.list->items, m);
-    if ((code = value_list_new(&gone, VALUE_LIST, n, e))) {
+    if ((code = fill_items(added.u.list->items, from.u.list->items, m, m, e)) ||
+        (code = value_list_new(&gone, VALUE_LIST, n, e))) {
         value_release(&added);
         return code;
     }
@@ -150,7 +145,7 @@ static int same_dicts(value a, value b, int depth, bool *out, kv_err *e)
     const value_list *l = a.u.list;
     int code = KV_OK;
     *out = l->n == b.u.list->n;
-    for (int64_t i = 0; i < l->n && *out && code == KV_OK; i += 2) {
+    for (int64_t i = 0; i < l->n && *out && (code = stop_check_at(i, e)) == KV_OK; i += 2) {
         const value *other;
         if ((code = dict_find(b, l->items[i], &other, e)) == KV_OK && (*out = other != NULL))
             code = same(l->items[i + 1], *other, depth + 1, out, e);
@@ -163,7 +158,8 @@ static int same_items(const value_list *a, const value_list *b, int depth, bool 
     int code = KV_OK;
     *out = a->n == b->n;
     for (int64_t i = 0; i < a->n && *out && code == KV_OK; i++)
-        code = same(a->items[i], b->items[i], depth + 1, out, e);
+        if ((code = stop_check_at(i, e)) == KV_OK)
+            code = same(a->items[i], b->items[i], depth + 1, out, e);
     return code;
 }
 
@@ -258,7 +254,7 @@ int list_compare(ast_op op, value a, value b, bool *holds, kv_err *e)
     int64_t n = a.u.list->n, m = b.u.list->n;
     for (int64_t i = 0; i < n && i < m; i++) {
         value x = a.u.list->items[i], y = b.u.list->items[i];
-        if ((code = same(x, y, 2, &equal, e)))
+        if ((code = stop_check_at(i, e)) || (code = same(x, y, 2, &equal, e)))
             return code;
         if (!equal)
             return ordered(op, x, y, holds, e);
@@ -277,7 +273,7 @@ static int merge(value *out, const value *items, int64_t from, int64_t middle, i
     int code = KV_OK;
     for (int64_t at = from; at < to && code == KV_OK; at++) {
         bool right = i == middle;
-        if (!right && k < to)
+        if ((code = stop_check_at(at, e)) == KV_OK && !right && k < to)
             code = reverse ? ordered(OP_LT, items[i], items[k], &right, e)
                            : ordered(OP_LT, items[k], items[i], &right, e);
         out[at] = right ? items[k++] : items[i++];
@@ -294,8 +290,7 @@ int list_sort(value list, bool reverse, kv_err *e)
         for (int64_t from = 0; from < l->n && code == KV_OK; from += 2 * run) {
             int64_t middle = from + run < l->n ? from + run : l->n;
             int64_t to = middle + run < l->n ? middle + run : l->n;
-            if ((code = stop_check_at(from, e)) == KV_OK)
-                code = merge(other, l->items, from, middle, to, reverse, e);
+            code = merge(other, l->items, from, middle, to, reverse, e);
         }
         if (code == KV_OK)
             memcpy(l->items, other, (size_t)l->n * sizeof *other);
@@ -308,6 +303,11 @@ int list_sort(value list, bool reverse, kv_err *e)
 
 int value_stack_add(value_stack *s, value v, kv_err *e)
 {
+    int code = stop_check_at(s->n, e);
+    if (code) {
+        value_release(&v);
+        return code;
+    }
     if (!s->items) {
         s->items = s->small;
         s->cap = (int64_t)(sizeof s->small / sizeof *s->small);

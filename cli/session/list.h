@@ -49,7 +49,7 @@ typedef struct value_stack {
     value small[8];
 } value_stack;
 
-/* Adds v, which is taken, also on failure. */
+/* Adds v, which is taken, also on failure. Errors: memory, interrupted. */
 int value_stack_add(value_stack *s, value v, kv_err *e);
 
 /* A list of the same values. */

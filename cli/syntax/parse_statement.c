@@ -8,6 +8,7 @@
 #include "syntax/hint_shell.h"
 #include "syntax/parse_command.h"
 #include "syntax/parse_control.h"
+#include "syntax/parse_import.h"
 #include "syntax/parse_method.h"
 #include "syntax/refuse.h"
 #include "syntax/parse_pasted.h"
@@ -212,33 +213,6 @@ static ast *help_call(parser *p)
     return parse_help_on(p, t.pos, word);
 }
 
-static bool begins_import(parser *p)
-{
-    return parse_is_word(p, "import") || parse_is_word(p, "from");
-}
-
-/* import x, from x import y, npx.set_np(): they do nothing, since all of it is built in. */
-static bool is_import(parser *p)
-{
-    token t = *parse_peek(p);
-    bool import = begins_import(p);
-    if (import)
-        parse_take(p);
-    else if (!parse_skip_module(p))
-        return false;
-    bool found = import ? parse_peek(p)->kind == TOK_NAME : parse_is_word(p, "set_np");
-    parse_seek(p, t.pos);
-    return found;
-}
-
-/* A statement up to its end that does nothing. */
-static ast *nothing(parser *p, uint32_t pos)
-{
-    while (!parse_at_end(p) && parse_peek(p)->kind != TOK_BAD)
-        parse_take(p);
-    return parse_node_of(p, AST_BLOCK, pos, NULL, 0);
-}
-
 /* Returns true if NAME(...) is the command with its arguments, not a function. */
 static bool reads_brackets(const command *c)
 {
@@ -328,11 +302,10 @@ static ast *word_statement(parser *p)
         return node;
     if (c && !p->cursor && is_variable(p, c, end))
         return show(p);
-    bool import = is_import(p);
-    if ((import && begins_import(p) && refuse_import(p)) || (!c && refuse_statement(p)))
+    if (parse_at_import(p))
+        return parse_import(p);
+    if (!c && refuse_statement(p))
         return NULL;
-    if (import)
-        return nothing(p, t.pos);
     if (c && ((next != '(' && next != '.') || called)) {
         parse_seek(p, end);
         return parse_command(p, c, t.pos);
@@ -459,16 +432,19 @@ ast *statement_parse_all(parser *p)
     for (parse_skip_newlines(p); parse_peek(p)->kind != TOK_END; parse_skip_newlines(p)) {
         parser before = *p;
         uint32_t begin = parse_peek(p)->pos;
-        bool ok = parse_append(p, &list, parse_statement(p));
+        bool read = parse_append(p, &list, parse_statement(p)), ok = read;
         if (ok && (parse_is_sign(p, SIGN1('}')) || !parse_at_end(p)))
             ok = refuse_rest(p);
         if (!ok && p->e->code && !p->cursor &&
             !hint_shell_path(p->lx.src->text + begin, p->lx.limit - begin, p->e))
             parse_hint_perl(p, begin);
         bool on = ok || parse_recovered(p, &before);
+        list.n -= p->broken && read; /* what can be read of a broken statement does not run */
         if (p->broken && !parse_append(p, &list, p->broken))
             goto out;
         p->broken = NULL;
+        if (on && !ok && parse_peek(p)->pos >= p->lx.limit)
+            break; /* also at a NUL byte, which is said once */
         if (on)
             continue;
         if (p->e->code || !p->recover)

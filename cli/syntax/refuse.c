@@ -65,15 +65,14 @@ bool refuse_statement(parser *p)
     return false;
 }
 
-bool refuse_import(parser *p)
+bool refuse_module(parser *p)
 {
     static const char *const known[] = {"mxnet", "mx", "numpy", "np", "nd", "d2l", "__future__"};
-    token first = parse_take(p), t = *parse_peek(p);
+    token t = *parse_peek(p);
     const char *name = t.kind == TOK_NAME ? parse_token_text(p, &t) : NULL;
     bool is_known = !name;
     for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
         is_known |= strcmp(known[i], name) == 0;
-    parse_seek(p, first.pos);
     if (is_known)
         return p->e->code != KV_OK;
     parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "there is no module `%s`", name);

@@ -7,8 +7,8 @@
 /* Refuses a statement of Python that the language does not have; true after that error. */
 bool refuse_statement(parser *p);
 
-/* Returns true after an error: the `import` or `from` that is next names a module that is neither
- * MXNet's nor NumPy's. */
-bool refuse_import(parser *p);
+/* Returns true after an error: the name that is next is that of a module which is neither MXNet's
+ * nor NumPy's. */
+bool refuse_module(parser *p);
 
 #endif

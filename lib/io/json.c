@@ -481,6 +481,22 @@ static int read_tree(kv_array **out, const source *s, const cJSON *tree, bool ha
     return rc;
 }
 
+/* The escape \u0000, behind which cJSON loses the rest of a text; NULL when there is none. */
+static const char *find_nul_escape(const char *text, size_t n)
+{
+    static const char escape[] = "\\u0000";
+    const char *at = text, *end = text + n;
+    while ((at = memmem(at, (size_t)(end - at), escape, sizeof escape - 1))) {
+        const char *begin = at;
+        while (begin > text && begin[-1] == '\\')
+            begin--;
+        if ((at - begin) % 2 == 0)
+            return at;
+        at++;
+    }
+    return NULL;
+}
+
 int json_read_line(kv_array **out, const char *text, size_t n, const char *name, int line,
                    bool has_dtype, kv_dtype dtype, kv_err *e)
 {
@@ -491,6 +507,8 @@ int json_read_line(kv_array **out, const char *text, size_t n, const char *name,
         return refuse(&s, (size_t)(nul - text), "a NUL byte");
     if ((!has_dtype || dtype == KV_FLOAT32) && json_numbers(out, text, n))
         return KV_OK;
+    if ((nul = find_nul_escape(text, n)))
+        return refuse(&s, (size_t)(nul - text), "a text with a NUL");
     const char *end = text;
     /* cJSON does not say whether it ran out of memory; malloc does. */
     errno = 0;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/stop.h"
 #include "vm/arith.h"
 #include "vm/element.h"
 #include "vm/kernel.h"
@@ -203,8 +204,14 @@ static int repeat_text(host x, int64_t times, host *out, arena *a, kv_err *e)
     char *text = arena_alloc(a, (size_t)bytes + 1, e);
     if (!text)
         return KV_E_MEMORY;
-    for (int64_t i = 0; i < bytes; i += n)
-        memcpy(text + i, x.u.text, (size_t)n);
+    int64_t most = n > 0 && n < STOP_EVERY ? STOP_EVERY / n * n : n;
+    for (int64_t done = 0, m; done < bytes; done += m) {
+        m = done == 0 ? n : done < most ? done : most; /* what is there, as often as it fits */
+        m = m < bytes - done ? m : bytes - done;
+        memcpy(text + done, done ? text : x.u.text, (size_t)m);
+        if (stop_asked())
+            return stop_error(e);
+    }
     text[bytes] = '\0';
     *out = host_text(text);
     return KV_OK;

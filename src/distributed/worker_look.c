@@ -179,12 +179,13 @@ int look_value(void *self, const kv_key *key, kv_array **out, int64_t rounds[2],
 {
     const worker *w = self;
     ask_key k;
+    kv_array *made;
     void *to;
     int rc = find_key(w, key, &k, e);
-    if (rc || (rc = kv_array_new_raw(out, (kv_dtype)k.dtype, k.ndim, k.shape, (kv_ctx){KV_CPU, 0},
+    if (rc || (rc = kv_array_new_raw(&made, (kv_dtype)k.dtype, k.ndim, k.shape, (kv_ctx){KV_CPU, 0},
                                      e)))
         return rc;
-    rc = kv_array_write(*out, &to, e);
+    rc = kv_array_write(made, &to, e);
     for (int tries = 0; tries < TRIES && !rc; tries++) {
         rounds[0] = INT64_MAX;
         rounds[1] = 0;
@@ -196,6 +197,8 @@ int look_value(void *self, const kv_key *key, kv_array **out, int64_t rounds[2],
             break;
     }
     if (rc)
-        kv_array_unref(*out);
+        kv_array_unref(made);
+    else
+        *out = made;
     return rc;
 }

@@ -580,3 +580,21 @@ warns()
     assert_equal "${stderr_lines[0]}" \
         'nul.kv:1:21: error[syntax]: the `{` that opens here is not closed'
 }
+
+@test "a NUL byte ends a script that keeps going, and is said once" {
+    printf 'print 1\nprint \0\nprint 2\n' >nul.kv
+    for option in -k --check; do
+        run bash -c "kvctl $option nul.kv 2>&1 >/dev/null"
+        assert_failure 2
+        assert_line --index 0 'nul.kv:2:7: error[syntax]: a NUL byte does not belong into a script'
+        assert_equal ${#lines[@]} 3
+    done
+}
+
+@test "a NUL byte is no blank where statements come one by one" {
+    run bash -c "printf '\0\nexit\0\nprint 2\n' | kvctl -q -i"
+    assert_failure 2
+    assert_line '<repl>:1:1: error[syntax]: a NUL byte does not belong into a script'
+    assert_line '<repl>:2:5: error[syntax]: a NUL byte does not belong into a script'
+    assert_line 2
+}

@@ -38,6 +38,12 @@ ends_by()
     gives_up 'a = [ones(3)]*10**8; b = a + a'
 }
 
+@test "interrupts: texts, and lists in lists" {
+    gives_up 'x = "abc"*10**9'
+    gives_up 'x = "ab"*10**8; y = x.split("b")'
+    gives_up 'l = [1]*10**6; m = [1]*10**6; print [l]*1000 == [m]*1000'
+}
+
 @test "interrupts: arrays that are made" {
     gives_up 'normal(shape=(10**9,))'
     gives_up 'uniform((20000,10000), dtype="float64")'

@@ -378,6 +378,32 @@ TEST(requests_pull_no_more_than_can_be_under_way)
     kv_array_unref(out);
 }
 
+/* The parts of a look come without their elements. */
+static void *look_at_nothing(const net_call *c, int64_t *bytes)
+{
+    buf b = {0};
+    if (c->what == ASK_KEYS)
+        ask_put_key(&b, &made[1], NULL);
+    *bytes = (int64_t)b.len;
+    return b.data;
+}
+
+TEST(requests_look_at_parts_without_elements)
+{
+    kv_err e = {0};
+    kv *s = open_worker("dist_sync", SERVERS);
+    kv_key key = key_of(1);
+    kv_array *seen = NULL;
+    int64_t rounds[2];
+    init_keys(s, 2);
+    alone_answers = look_at_nothing;
+    CHECK_ERR(kv_peek(s, &key, &seen, rounds, &e), KV_E_INTERNAL,
+              "a record of another rank is malformed");
+    CHECK(!seen);
+    alone_answers = reply_to;
+    end_worker(s);
+}
+
 /* The first request of a process needs memory for the lists of all. */
 TEST(requests_open_without_memory)
 {

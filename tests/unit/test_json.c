@@ -259,6 +259,10 @@ TEST(json_errors)
          "x.json:1:10: \"shape\" is a list of up to 32 sizes"},
         {"{\"shape\":[-1],\"data\":[1]}", "x.json:1:10: \"shape\" is a list of up to 32 sizes"},
         {"{\"shape\":[1.5],\"data\":[1]}", "x.json:1:10: \"shape\" is a list of up to 32 sizes"},
+        {"[\"1\\u00002\"]", "x.json:1:4: a text with a NUL"},
+        {"[1, \"nan\\\\\\u0000\"]", "x.json:1:11: a text with a NUL"},
+        {"[\"1\\\\u00002\"]", "x.json:1:2: \"1\\u00002\" is no number"},
+        {"{\"dtype\":\"float32\\u0000x\",\"data\":[1]}", "x.json:1:18: a text with a NUL"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         kv_err e = {0};
