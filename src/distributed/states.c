@@ -193,7 +193,7 @@ static optimizer_form form_at(const optimizer *o, int i, const slot *s)
     return optimizer_state_form(o, i < PLAN_MAX_STATES ? i : -1, s);
 }
 
-/* Where a part begins in an array of its key, which has the key's elements or one for each row. */
+/* Where a part begins in an array of its key, which has the key's elements, or one for each row. */
 static char *begin_in(const kv_array *whole, const place *p, int32_t number)
 {
     bool by_row = whole->size < p->size;
@@ -236,7 +236,8 @@ static int view_add_part(kv *view, const worker *w, key_part x, bool with_states
         rc = view_add(view, &(kv_key){.id = p->first + x.number}, a, with_states ? s : NULL, e);
     if (rc || !with_states)
         return rc;
-    return cut_arrays(&view->slots.items[view->slots.n - 1], view->updater.optimizer, p, x.number, e);
+    slot *part = &view->slots.items[view->slots.n - 1];
+    return cut_arrays(part, view->updater.optimizer, p, x.number, e);
 }
 
 /* A view of the parts on a server, and a list of them for a call. */
