@@ -236,8 +236,8 @@ static int view_add_part(kv *view, const worker *w, key_part x, bool with_states
         rc = view_add(view, &(kv_key){.id = p->first + x.number}, a, with_states ? s : NULL, e);
     if (rc || !with_states)
         return rc;
-    slot *part = &view->slots.items[view->slots.n - 1];
-    return cut_arrays(part, view->updater.optimizer, p, x.number, e);
+    slot *added = &view->slots.items[view->slots.n - 1];
+    return cut_arrays(added, view->updater.optimizer, p, x.number, e);
 }
 
 /* A view of the parts on a server, and a list of them for a call. */
