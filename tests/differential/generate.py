@@ -854,6 +854,16 @@ class OfOneKind(ast.NodeTransformer):
             target = copy.deepcopy(node.target)
             target.ctx = ast.Load()
             node.value = self.call(node, "__of_one_kind", target, node.value)
+        return self.kept_whole(node, node.target)
+
+    def visit_Assign(self, node):
+        self.generic_visit(node)
+        return self.kept_whole(node, node.targets[0])
+
+    def kept_whole(self, node, target):
+        if isinstance(target, ast.Subscript):
+            container = copy.deepcopy(target.value)
+            node.value = self.call(node, "__of_one_kind", container, node.value)
         return node
 
 
