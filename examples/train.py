@@ -38,6 +38,6 @@ for step in range(kv.rounds(), 400):
 
 loss = float(((x @ weight + bias - y) ** 2).sum())
 if kv.rank == 0:
-    print(f"loss {loss:.4f} with {kv.num_workers} workers")
+    print(f"loss {loss:.4f}, workers: {kv.num_workers}")
 if loss >= 5.3804:
     sys.exit("training did not reach the least squares")

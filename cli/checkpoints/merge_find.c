@@ -254,7 +254,8 @@ int merge_param_check(const source *src, const ast *option, const merge_found *f
     int code =
         !values ? KV_E_MEMORY : rule_bind(f->rule, NULL, &name, &text, 1, values, &memory, e);
     arena_release(&memory);
-    return code ? source_at(src, option->pos, option->end, e) : KV_OK;
+    const ast *at = option->n > 0 ? option->kid[0] : option;
+    return code ? source_at(src, at->pos, at->end, e) : KV_OK;
 }
 
 static int check_param(const source *src, const ast *call, const ast *option, const merge_found *f,

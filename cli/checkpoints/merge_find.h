@@ -32,7 +32,7 @@ void merge_found_release(session *s, merge_found *f, bool failed);
  * dtype, at the option or the rule. */
 int merge_words_check(const source *src, const ast *call, const merge_found *f, kv_err *e);
 
-/* Checks one value of a parameter. Errors, at the option: value (out of range), dtype (of another
+/* Checks one value of a parameter. Errors, at the value: value (out of range), dtype (of another
  * kind). */
 int merge_param_check(const source *src, const ast *option, const merge_found *f, const char *name,
                       const char *text, kv_err *e);

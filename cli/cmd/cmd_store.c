@@ -180,10 +180,12 @@ static int make_pairs(session *s, const ast *call, kv *store, key_list *keys, bo
     return code;
 }
 
-/* The place of an error that came from the store: the keys, or the values. */
+/* The place of an error that came from the store: the keys, or the values. An error in a rule has
+ * a place there already, and gets that of the call as its caller. */
 static int place_error(session *s, const ast *call, kv *store, kv_err *e)
 {
     bool of_value = e->code == KV_E_SHAPE || e->code == KV_E_DTYPE;
+    session_caller_of_rule(s, call, e);
     if (e->code == KV_E_KEY)
         pairs_suggest(store, e);
     return unit_at(s, of_value && call->n > 1 && call->kid[1] ? call->kid[1] : call->kid[0], e);

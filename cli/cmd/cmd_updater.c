@@ -140,7 +140,7 @@ static int set_named(session *s, kv *store, const ast *what, rule_params *p, kv_
                           "an updater is a rule, an optimizer or the name of one, not %s",
                           value_kind_name(v));
     value_release(&v);
-    return code ? unit_at(s, what, e) : KV_OK;
+    return code;
 }
 
 int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
@@ -158,8 +158,10 @@ int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
         code = set_rule(s, store, &(rule_text){s->unit, what->u.other, false}, &p, e);
     else
         code = set_named(s, store, what, &p, e);
-    if (what)
-        rule_options_hint(s, call, e);
+    if (code)
+        rule_options_explain(s, call, e);
+    if (code && what && what->kind != STMT_RULE)
+        unit_at(s, what, e);
     rule_params_release(&p);
     return code;
 }

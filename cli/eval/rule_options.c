@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/name.h"
 #include "eval/eval.h"
 #include "eval/optimizer_value.h"
 #include "session/unit.h"
@@ -72,13 +73,26 @@ int rule_options_read(session *s, const ast *call, bool (*takes_text)(void *arg,
     return code;
 }
 
-void rule_options_hint(session *s, const ast *call, kv_err *e)
+/* Returns true if the sentence of an error is about the value of this option's parameter: it begins
+ * with its name, "parameter momentum takes a number". */
+static bool is_about(const kv_err *e, const ast *option)
+{
+    static const char begin[] = "parameter ";
+    const char *name = e->text + sizeof begin - 1;
+    return (e->code == KV_E_DTYPE || e->code == KV_E_VALUE) &&
+           strncmp(e->text, begin, sizeof begin - 1) == 0 &&
+           name_is_word(optimizer_own_name(option->u.text), name, strcspn(name, " "));
+}
+
+void rule_options_explain(session *s, const ast *call, kv_err *e)
 {
     for (uint32_t i = 1; i < call->n; i++) {
         const ast *option = call->kid[i];
-        const ast *expr = option && option->n > 1 ? option->kid[0] : NULL;
-        if (e->code == KV_E_DTYPE && expr && expr->kind == AST_NAME &&
-            !session_find(s, expr->u.text))
+        if (!option || option->kind != STMT_OPTION || !is_about(e, option))
+            continue;
+        const ast *expr = option->n > 0 ? option->kid[0] : NULL;
+        if (option->n > 1 && expr->kind == AST_NAME && !session_find(s, expr->u.text))
             kv_err_hint(e, "there is no variable `%s`", expr->u.text);
+        unit_at(s, expr ? expr : option, e);
     }
 }

@@ -11,7 +11,8 @@
 int rule_options_read(session *s, const ast *call, bool (*takes_text)(void *arg, const char *param),
                       void *arg, rule_params *p, kv_err *e);
 
-/* Adds a hint to a dtype error: a word was taken as the value, since it is no variable. */
-void rule_options_hint(session *s, const ast *call, kv_err *e);
+/* Adds to an error about the value of a parameter the place of that value, and a hint if it is a
+ * word that was taken as a text because it is no variable. Other errors stay as they are. */
+void rule_options_explain(session *s, const ast *call, kv_err *e);
 
 #endif

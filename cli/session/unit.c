@@ -103,11 +103,33 @@ void unit_failed(session *s, unit *u)
 #define CALLER      "  in "
 #define CALLERS_MAX 10
 
-void session_caller(session *s, const struct ast *node)
+static void put_caller(session *s, const struct ast *node)
 {
     int line, col;
     source_locate(&s->unit->src, node->pos, &line, &col);
-    buf_printf(&s->detail, CALLER "%s:%d\n", s->unit->src.name, line);
+    buf_printf(&s->detail, CALLER "%s:%d", s->unit->src.name, line);
+}
+
+void session_caller(session *s, const struct ast *node)
+{
+    put_caller(s, node);
+    buf_char(&s->detail, '\n');
+}
+
+void session_caller_of_rule(session *s, const struct ast *node, const kv_err *e)
+{
+    int first, last, col;
+    source_locate(&s->unit->src, node->pos, &first, &col);
+    source_locate(&s->unit->src, node->end, &last, &col);
+    if (e->line == 0 ||
+        (strcmp(e->file, s->unit->src.name) == 0 && e->line >= first && e->line <= last))
+        return;
+    put_caller(s, node);
+    if (e->has_key && e->key_is_text)
+        buf_printf(&s->detail, ", key \"%s\"", e->key_name);
+    else if (e->has_key)
+        buf_printf(&s->detail, ", key %lld", (long long)e->key_id);
+    buf_char(&s->detail, '\n');
 }
 
 /* Appends n lines, and returns what stands behind them. */

@@ -41,6 +41,9 @@ const char *unit_text(char out[UNIT_TEXT], const unit *u, const ast *node);
 
 /* Adds to the session's details that what failed was called at node of the text that runs. */
 void session_caller(session *s, const ast *node);
+/* The same, with the key, for an error whose place is in a rule; one that has no place yet, or one
+ * in the lines of node, needs no caller. */
+void session_caller_of_rule(session *s, const ast *node, const kv_err *e);
 
 /* Appends the session's details as reports show them. */
 void session_details(const session *s, buf *out);

@@ -118,11 +118,33 @@ void command_option_usage(buf *out, const command_option *o)
         buf_add(out, "...");
 }
 
-void command_usage(buf *out, const command *c)
+static void put_arguments(buf *out, const command *c)
 {
     buf_add(out, c->name);
     for (const command_arg *a = c->args; a->kind != ARG_END; a++)
         buf_printf(out, a->optional ? " [%s]" : " %s", a->name);
+}
+
+void command_usage_hint(buf *out, const command *c)
+{
+    enum { LINE = 100 };
+    command_usage(out, c);
+    if (out->len <= LINE)
+        return;
+    buf_clear(out);
+    put_arguments(out, c);
+    for (const command_option *o = c->options; o->name; o++) {
+        if (!command_option_is_needed(o))
+            continue;
+        buf_char(out, ' ');
+        command_option_usage(out, o);
+    }
+    buf_printf(out, " [OPTIONS]; help %s lists them", c->name);
+}
+
+void command_usage(buf *out, const command *c)
+{
+    put_arguments(out, c);
     if (c->flags & COMMAND_PARAMS)
         buf_add(out, " [--PARAM V]...");
     for (const command_option *o = c->options; o->name; o++) {

@@ -134,7 +134,7 @@ ast *parse_redirect(parser *p, const command *c)
 static ast *hint_usage(parser *p, const command *c)
 {
     buf line = {0};
-    command_usage(&line, c);
+    command_usage_hint(&line, c);
     kv_err_hint(p->e, "usage: %s", buf_text(&line));
     buf_release(&line);
     return NULL;

@@ -1,5 +1,6 @@
-/* The disk takes whole blocks from aligned memory. What is written is gathered in a buffer of many
- * blocks, which stays in the processor's cache; the last bytes of a file go the usual way. */
+/* O_DIRECT: the kernel writes whole blocks straight from aligned memory. So data is gathered in a
+ * buffer of many blocks, small enough for the processor's cache. The last part of a file,
+ * which does not fill the buffer, is written through the page cache. */
 #include "base/file_around.h"
 
 #include <errno.h>
@@ -13,32 +14,33 @@
 #include "base/mem.h"
 
 enum {
-    BLOCK = 4096,    /* no disk has larger ones */
+    BLOCK = 4096,    /* what O_DIRECT needs on common disks; where it needs more, EINVAL says so */
     BUFFER = 1 << 20 /* bytes; a multiple of BLOCK */
 };
 
 typedef struct around {
     int fd;
-    bool direct;           /* writes go around the cache */
+    bool direct;           /* O_DIRECT is set */
     size_t used;           /* bytes in the buffer */
     char *memory, *buffer; /* buffer: the first block in memory */
 } around;
 
-static void go_around(around *a, bool on)
+static void set_direct(around *a, bool on)
 {
     int flags = fcntl(a->fd, F_GETFL), want = on ? flags | O_DIRECT : flags & ~O_DIRECT;
     a->direct = flags >= 0 && fcntl(a->fd, F_SETFL, want) == 0 && on;
 }
 
-/* Writes the buffer, in the usual way from where the file system refuses the other one. */
-static bool empty(around *a)
+/* Writes the buffer. Once the file system refuses a direct write, all others go through the page
+ * cache. Returns false with errno. */
+static bool write_buffer(around *a)
 {
     for (size_t at = 0; at < a->used;) {
         ssize_t n = write(a->fd, a->buffer + at, a->used - at);
         if (n > 0)
             at += (size_t)n;
         else if (n < 0 && errno == EINVAL && a->direct)
-            go_around(a, false);
+            set_direct(a, false);
         else if (n == 0 || errno != EINTR)
             return false;
     }
@@ -46,7 +48,7 @@ static bool empty(around *a)
     return true;
 }
 
-/* Returns n, or 0 with errno. */
+/* The stream's write function: returns n, or 0 with errno. */
 static ssize_t put(void *cookie, const char *data, size_t n)
 {
     around *a = cookie;
@@ -55,17 +57,18 @@ static ssize_t put(void *cookie, const char *data, size_t n)
         memcpy(a->buffer + a->used, data + at, some);
         a->used += some;
         at += some;
-        if (a->used == BUFFER && !empty(a))
+        if (a->used == BUFFER && !write_buffer(a))
             return 0;
     }
     return (ssize_t)n;
 }
 
+/* The stream's close function. */
 static int end(void *cookie)
 {
     around *a = cookie;
-    go_around(a, false);
-    bool good = empty(a);
+    set_direct(a, false);
+    bool good = write_buffer(a);
     int why = errno;
     mem_free(a->memory);
     mem_free(a);
@@ -86,7 +89,7 @@ int file_around_open(FILE **out, int fd, const char *path, kv_err *e)
         return rc;
     }
     *a = (around){.fd = fd, .memory = memory, .buffer = memory + BLOCK - (uintptr_t)memory % BLOCK};
-    go_around(a, true);
+    set_direct(a, true);
     setvbuf(*out, NULL, _IONBF, 0); /* the buffer is here */
     return KV_OK;
 }

@@ -1,6 +1,7 @@
-/* Writing large files around the page cache of the system: the cache takes fresh memory and a copy
- * for each page, which costs several times what the disk does, and holds a file that nobody is
- * about to read. A file system that cannot do it writes as usual.
+/* Writing large files around the page cache of the system. The cache would take fresh memory and a
+ * copy for each page, which costs several times as much processor time as the disk needs, and keep
+ * a file that nobody is about to read. Where the file system cannot do that, writes go through the
+ * cache as usual.
  */
 #ifndef BASE_FILE_AROUND_H
 #define BASE_FILE_AROUND_H
@@ -9,8 +10,9 @@
 
 #include "kv_err.h"
 
-/* A stream that fills fd, an empty file. What it buffers is written by fclose, which may fail, and
- * leaves fd open; nothing is synced. path is for messages. Errors: io, memory. */
+/* *out becomes a stream that writes to fd, an empty file that is open for writing. fclose writes
+ * what is still in the buffer, so its result must be checked; it leaves fd open, and syncs nothing.
+ * path is for messages. Errors: io, memory; *out is NULL then. */
 int file_around_open(FILE **out, int fd, const char *path, kv_err *e);
 
 #endif

@@ -163,7 +163,8 @@ static int check_norm(const rule_binding *b, kv_err *e)
     host norm = rule_value(b, RULE_CLIP_GLOBAL_NORM);
     return norm.kind == HOST_NONE || host_number(norm) > 0
                ? KV_OK
-               : kv_err_set(e, KV_E_VALUE, "clip_global_norm is a number above 0, or none");
+               : kv_err_set(e, KV_E_VALUE,
+                            "parameter clip_global_norm takes a number above 0, or none");
 }
 
 /* The parameters as they were given, later ones in the place of earlier ones. */

@@ -1,4 +1,5 @@
-/* What is asked for mostly is the same each time, so an array is looked for in one place alone. */
+/* Checkpoints of a job mostly ask for the same arrays in the same order, so each request looks at
+ * one array only: the one that the previous checkpoint got at this point. */
 #include "distributed/array_reuse.h"
 
 #include <string.h>

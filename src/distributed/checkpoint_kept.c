@@ -1,5 +1,5 @@
-/* Taking keys from the checkpoint file of an earlier run. Its store lies beside the worker's own
- * until every key of it was taken. */
+/* Takes keys from the checkpoint file of an earlier run. The store of the file stays in memory
+ * beside the worker's own until all its keys and states were taken. */
 #include "distributed/checkpoint_kept.h"
 
 #include "base/file.h"

@@ -22,7 +22,7 @@ static void *write_image(void *arg)
 
 void checkpoint_write(checkpoint_writer *x, image *im, const char *path, int64_t round)
 {
-    checkpoint_written(x);
+    checkpoint_wait(x);
     x->image = *im;
     x->image.around = true;
     *im = (image){0};
@@ -34,12 +34,12 @@ void checkpoint_write(checkpoint_writer *x, image *im, const char *path, int64_t
         write_image(x);
 }
 
-bool checkpoint_writes(checkpoint_writer *x)
+bool checkpoint_is_writing(checkpoint_writer *x)
 {
     return x->started && !atomic_load(&x->over);
 }
 
-void checkpoint_written(checkpoint_writer *x)
+void checkpoint_wait(checkpoint_writer *x)
 {
     if (x->started)
         pthread_join(x->thread, NULL);

@@ -1,5 +1,5 @@
-/* Writing the checkpoint file of a job and reading it back. Values come from the servers as in a
- * pull, states of optimizers as states.h brings them. */
+/* Writes the checkpoint file of a job and reads it back. Values are pulled from the servers, states
+ * of optimizers come by states.h. */
 #include "distributed/job_checkpoint.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static bool read_rounds(job_checkpoint *c, const char *text)
     return n > 0 && num_parse_int(text, n, &c->every, &over) == n && !over && c->every >= 1;
 }
 
-/* "30s" */
+/* Reads a text such as "30s". */
 static bool read_seconds(job_checkpoint *c, const char *text)
 {
     enum { MOST = 31536000 /* a year */ };
@@ -91,7 +91,7 @@ static int load(job_checkpoint *c, kv *store, kv_err *e)
     return KV_OK;
 }
 
-/* Over several hosts every rank must see the file that the launcher saw. */
+/* On several hosts each rank must see the file that the launcher saw. */
 static int check_round(const job_checkpoint *c, kv_err *e)
 {
     const char *text = environment(ENV_CHECKPOINT_ROUND);
@@ -106,7 +106,7 @@ static int check_round(const job_checkpoint *c, kv_err *e)
                       (long long)round, c->path, link_host(net_rank()), (long long)c->rounds);
 }
 
-static void tell_failure(void)
+static void warn_untold(void)
 {
     runtime_log("the number of rounds cannot be told to the launcher: %s", strerror(errno));
 }
@@ -116,7 +116,7 @@ static void tell_rounds(const job_checkpoint *c)
     char line[CHECKPOINT_LINE + 1];
     snprintf(line, sizeof line, "%*lld\n", CHECKPOINT_LINE - 1, (long long)c->rounds);
     if (c->fd >= 0 && pwrite(c->fd, line, CHECKPOINT_LINE, 0) < 0)
-        tell_failure();
+        warn_untold();
 }
 
 int job_checkpoint_open(worker *w, kv_err *e)
@@ -128,14 +128,14 @@ int job_checkpoint_open(worker *w, kv_err *e)
     int rc = read_environment(c, e);
     if (rc || !c->path || (rc = check_type(w, e)))
         return rc;
-    /* a newcomer goes on from the servers, see newcomer.h */
+    /* a newcomer takes values and counts from the servers instead: see newcomer.h */
     if (!spares_was(net_rank()) && ((rc = load(c, w->store, e)) || (rc = check_round(c, e))))
         return rc;
     if (folder) {
         snprintf(path, sizeof path, "%s/rounds.%d", folder, net_rank());
         c->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
         if (c->fd < 0)
-            tell_failure();
+            warn_untold();
         tell_rounds(c);
     }
     return KV_OK;
@@ -144,7 +144,7 @@ int job_checkpoint_open(worker *w, kv_err *e)
 void job_checkpoint_release(worker *w)
 {
     job_checkpoint *c = &w->checkpoint;
-    checkpoint_written(&c->writer);
+    checkpoint_wait(&c->writer);
     array_reuse_release(&c->arrays);
     kv_free(c->kept);
     if (c->path && c->fd >= 0)
@@ -153,7 +153,7 @@ void job_checkpoint_release(worker *w)
 
 /* ---- The states of the file ---- */
 
-/* The optimizer in use is the one of the file, its keys are there. */
+/* Checks that the file has the optimizer and compression in use, and no key that the job lacks. */
 static int check_kept(const worker *w, kv_err *e)
 {
     char text[SLOT_KEY_TEXT];
@@ -173,7 +173,7 @@ static int check_kept(const worker *w, kv_err *e)
     return KV_OK;
 }
 
-/* On rank 0, for all. */
+/* Called on rank 0: reads the states of all keys from the file. */
 static int read_states(void *arg, kv_err *e)
 {
     worker *w = arg;
@@ -202,7 +202,7 @@ static int take_states(worker *w, kv_err *e)
 
 /* ---- Writing ---- */
 
-/* *out becomes an array into which the value of a slot comes. */
+/* Begins to pull the value of a slot into a new array, *out. */
 static int pull_value(worker *w, const slot *s, kv_array **out, kv_err *e)
 {
     const kv_array *a = s->stored;
@@ -213,7 +213,7 @@ static int pull_value(worker *w, const slot *s, kv_array **out, kv_err *e)
     return rc ? rc : request_pull(w, &(kv_pairs){&s->key, out, 1}, NULL, e);
 }
 
-/* slots becomes the store's, with values, which come while rounds go on. */
+/* Makes slots a copy of the store's slots, with values, whose elements come while rounds go on. */
 static int pull_all(worker *w, slot *slots, kv_err *e)
 {
     const slot_table *t = &w->store->slots;
@@ -233,7 +233,8 @@ typedef struct writing {
     slot *slots; /* with values */
 } writing;
 
-/* While the slots hold all states: the image is that of one store of one process. */
+/* Called while the slots hold all states: begins to write the file, which looks as if one process
+ * had held the store. */
 static int begin_file(void *arg, kv_err *unused)
 {
     const writing *x = arg;
@@ -252,7 +253,7 @@ static int begin_file(void *arg, kv_err *unused)
     whole.base = NULL;
     whole.in_slots = true;
     int rc = store_file_take(&im, &whole, &why);
-    /* pushes go on; all else that the image refers to was made for it */
+    /* Pushes go on and change residuals; all else that the image refers to was made for it. */
     for (int64_t i = 0; i < whole.slots.n && !rc; i++)
         rc = rank_residuals_detach(&x->w->store->slots.items[i], &why);
     if (!rc)
@@ -263,7 +264,7 @@ static int begin_file(void *arg, kv_err *unused)
     return KV_OK;
 }
 
-/* On rank 0. */
+/* Called on rank 0. */
 static int gather_and_write(worker *w, bool compressed, kv_err *e)
 {
     int64_t n = w->store->slots.n;
@@ -293,9 +294,9 @@ static int write_checkpoint(worker *w, kv_err *e)
         return kv_err_set(e, KV_E_UNSUPPORTED,
                           "a job with checkpoints compresses gradients of an optimizer only");
     int rc = KV_OK;
-    if (net_rank() == 0 || compressed) /* residuals are those of this round */
+    if (net_rank() == 0 || compressed) /* residuals must be those of this round */
         engine_wait_group(&w->store->calls.group, 0);
-    if (net_rank() == 0) { /* a round that has failed is in no file */
+    if (net_rank() == 0) { /* a round that failed is not written */
         rc = engine_take_error(&w->store->calls.group, e);
         rc = rc ? rc : gather_and_write(w, compressed, e);
     } else if (compressed) {
@@ -307,13 +308,13 @@ static int write_checkpoint(worker *w, kv_err *e)
     return rc;
 }
 
-/* A round is about to begin. */
+/* Returns true if a checkpoint is to be written before the round that is about to begin. */
 static bool is_due(job_checkpoint *c)
 {
     if (c->every)
         return c->rounds - c->saved >= c->every;
     return c->rounds > c->saved && clock_ms() - c->last_ms >= c->every_ms &&
-           !checkpoint_writes(&c->writer);
+           !checkpoint_is_writing(&c->writer);
 }
 
 int job_checkpoint_push(worker *w, const int64_t *numbers, int64_t n, kv_err *e)
@@ -345,7 +346,7 @@ void job_checkpoint_end(worker *w)
     kv_err why = {0};
     if (c->path && c->rounds > c->saved && write_checkpoint(w, &why))
         checkpoint_missing(c->rounds, &why);
-    checkpoint_written(&c->writer);
+    checkpoint_wait(&c->writer);
 }
 
 void job_checkpoint_close(worker *w)

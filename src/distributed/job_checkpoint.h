@@ -1,30 +1,33 @@
-/* Checkpoints: the whole store in a file every some rounds or seconds, and a job that goes on from
- * such a file.
+/* Checkpoints: every few rounds or seconds the whole store is written to a file, and a job that
+ * begins again goes on from that file.
  *
- * A round is over when a key gets its next push: the rounds of a store are the largest number of
- * pushes of a key, which every rank counts alike. Before the push that begins round k*EVERY + 1
- * rank 0 begins to pull all keys and their states, and a thread writes FILE while rounds go on
- * (checkpoint_writer.h); the file of one such round is complete before that of the next is begun.
- * Rank 0 pulls alone, since no server ends a round to which it has not contributed, and waits only
- * until the servers have said which states there are. A later push of a key is applied when the
- * value is on its way; a state that is not yet is copied first. With compression the others take
- * part, and rank 0 waits for states, because the residuals of their pushes are in the file. The
- * last round is written when the worker says that it is done, or when all workers release their
- * store, which kvctl does at the end of a script that did not fail, and only there; then the file
- * is complete.
+ * Rounds: the number of rounds of a store is the largest number of pushes of any key, which every
+ * rank counts alike. A round ends when some key gets its next push.
  *
- * Rank 0 keeps the arrays of the last file, as many bytes as the file has, for the next one.
+ * Writing: before the push that begins round k*EVERY + 1, rank 0 begins to pull all keys and their
+ * states, and a thread writes FILE while rounds go on (checkpoint_writer.h). One file is complete
+ * before the next is begun. Rank 0 pulls alone: the servers end no round to which it has not
+ * contributed, so the values stay those of one round. It waits only until the servers have said
+ * which states exist. A server applies a later push of a key when the key's value has been sent; a
+ * state that has not been sent by then is copied first. With compression the other ranks take part
+ * and rank 0 waits for the states, because the residuals of all ranks belong into the file.
  *
- * By time it is the first round that begins EVERY seconds after the last such pull, when the file
- * before is complete: a disk too slow for EVERY delays files, and no round. The clock is rank 0's.
- * With compression all ranks would have to know what it says, so that goes by rounds only.
+ * The last round is written when this worker says that it is done, or when all workers release
+ * their store. kvctl does that at the end of a script that did not fail, and only there.
  *
- * The file is that of a store of type device (core/store_file.h) to which one process would have
- * pushed the values of all workers in a list, so that other commands read it.
+ * Rank 0 keeps the arrays of the last file for the next one: as much memory as the file is large.
  *
- * A job that finds FILE goes on from it: a key that it holds begins with the value and the number
- * of pushes in it, whatever init gives; the states of the optimizer follow before the first push,
- * when all keys are there. The script leaves out what was done: rounds() says how much that is.
+ * By time: a file is due at the first round that begins EVERY seconds after the last pull began, if
+ * the file before is complete. So a disk that is too slow for EVERY delays files, and no round. The
+ * clock is that of rank 0. With compression all ranks would need its answer, so there checkpoints
+ * go by rounds only.
+ *
+ * The file is the same as that of a store of type device (core/store_file.h) in one process that
+ * pushes the values of all workers in a list, so other commands read it.
+ *
+ * A job that finds FILE goes on from it: a key of the file begins with its value and number of
+ * pushes there, whatever init gives; the states of the optimizer follow before the first push, when
+ * all keys exist. The script itself leaves out what was done: rounds() says how much that is.
  *
  * Environment: KVSTORE_CHECKPOINT, the file; KVSTORE_CHECKPOINT_EVERY, rounds, "50", or seconds,
  * "30s"; KVSTORE_CHECKPOINT_ROUND, from the launcher, the round that the file holds. For it each
@@ -41,35 +44,41 @@ struct worker;
 
 enum { CHECKPOINT_LINE = 21 /* bytes of that number, with blanks in front and a newline */ };
 
-/* All zero: none is kept. */
+/* All zero: the job writes no checkpoints. */
 typedef struct job_checkpoint {
-    const char *path; /* NULL: none */
-    int64_t every;         /* rounds; 0: every_ms counts */
-    int64_t every_ms, last_ms;
-    int64_t rounds, saved; /* begun; of the last file */
+    const char *path;   /* FILE; NULL: no checkpoints */
+    int64_t every;      /* rounds; 0: every_ms counts */
+    int64_t every_ms;   /* milliseconds between two files */
+    int64_t last_ms;    /* when the last pull began, by clock_ms */
+    int64_t rounds;     /* rounds that have begun */
+    int64_t saved;      /* the round of the last file */
     checkpoint_writer writer;
     array_reuse arrays; /* of the last file: the next one is as large */
-    kv *kept;         /* the store of the file; NULL: there was none, or all of it was taken */
-    int64_t left;     /* keys of kept that this rank does not know yet */
-    bool has_states;  /* of kept: they are to be taken */
-    int fd;           /* of `rounds.RANK`; -1: none */
+    kv *kept;           /* the store in FILE; NULL: there was none, or all of it was taken */
+    int64_t left;       /* keys of kept that this rank does not know yet */
+    bool has_states;    /* kept has states that are still to be taken */
+    int fd;             /* of rounds.RANK; -1: none */
 } job_checkpoint;
 
-/* Reads the environment, and the file if there is one. Errors: unsupported (the type has no rounds,
- * or keeps nothing; a second store), value (also a file of another round than the launcher's),
- * those of kv_load. */
+/* Reads the environment, and the file if there is one. Errors: unsupported (a type without rounds
+ * or without values; a second store), value (a variable; a file of another round than the launcher
+ * saw), those of kv_load. */
 int job_checkpoint_open(struct worker *w, kv_err *e);
 
-/* The store is released: writes the last round when all workers have come to that. */
+/* Collective, unless the worker is done: waits for all workers to release their store, writes the
+ * last round, and releases all memory. What hinders the writing is a warning. */
 void job_checkpoint_close(struct worker *w);
-void job_checkpoint_release(struct worker *w); /* of one that was not made */
+/* Releases memory alone, of a worker that failed to open. */
+void job_checkpoint_release(struct worker *w);
 
-/* Before a push of these keys: takes the states of the file, writes a checkpoint. What hinders the
- * writing is a warning only. Errors: value (the file is of another optimizer or compression, or has
- * keys that are not there), io, format, peer, memory. */
+/* Called before a push of n slots: takes the states of the file before the first push, and begins a
+ * checkpoint if one is due. An error of the thread that writes is a warning only. Errors: value
+ * (the file is of another optimizer or compression, or has keys that this job has not), unsupported
+ * (compression by time, or without an optimizer), io, format, peer, memory. */
 int job_checkpoint_push(struct worker *w, const int64_t *numbers, int64_t n, kv_err *e);
 
-/* This worker makes no further round: writes the last one, unless the file has it. */
+/* Called when this worker begins no further round: writes the last one, unless the file has it, and
+ * waits until the file is complete. What hinders the writing is a warning. */
 void job_checkpoint_end(struct worker *w);
 
 #endif

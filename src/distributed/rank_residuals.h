@@ -8,8 +8,8 @@
 #include "core/slot.h"
 #include "distributed/worker.h"
 
-/* The residual of this rank for a slot, borrowed. *anew: there was none, so it is zeros in this
- * context. Errors: memory, those of a device. */
+/* *out becomes the residual of this rank for a slot, borrowed. *anew: there was none, and *out is a
+ * new one, zeros in context ctx. Errors: memory, those of a device. */
 int rank_residuals_find(slot *s, kv_ctx ctx, kv_array **out, bool *anew, kv_err *e);
 
 /* Puts another array in the place of this rank's residual, and returns the old one, the caller's.
@@ -26,10 +26,11 @@ int rank_residuals_share(residuals **out, const slot *s, int rank, kv_err *e);
 /* The first of `from` becomes the residual of a rank; from NULL: nothing changes. Error: memory. */
 int rank_residuals_take(slot *s, int rank, residuals *from, kv_err *e);
 
-/* Leaves this rank's alone. */
+/* Releases the residuals of all other ranks. */
 void rank_residuals_drop_others(slot *s);
 
-/* Zeros where a rank has none: the files hold residuals without gaps. Error: memory. */
+/* Makes residuals of zeros where a rank below the last has none: a file holds them without gaps.
+ * Error: memory. */
 int rank_residuals_complete(const worker *w, kv_err *e);
 
 /* Adds the residuals of ranks beyond the last one of this job to those of the last, so that a job

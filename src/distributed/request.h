@@ -154,13 +154,13 @@ int request_reserve(request_list *l, worker *w, const int64_t *numbers, const re
 /* The next of them, with its items; NULL: there is none. It cannot fail. */
 request *request_next(request_list *l, const kv_call *how);
 
-/* Releases those that were not taken. */
+/* Releases the list, and the requests that were not taken. */
 void request_release_list(request_list *l);
 
 /* Gives a request's block back. For request_free, which releases all else. */
 void request_release_memory(request *rq);
 
-/* Before the worker goes. */
+/* Frees the blocks that are kept for later requests; called when the worker is freed. */
 void request_free_spares(worker *w);
 
 /* ---- Parts of a call ---- */
@@ -174,7 +174,7 @@ static inline const char *request_elements(const request_item *c)
     return c->host_copy ? c->host_copy : c->staged ? c->staged : (const char *)c->source->data;
 }
 
-/* A chunk of a queue was sent: says whether there are others, for its step. */
+/* Called when a chunk of a queue was sent: returns whether others follow, as the step's result. */
 net_step request_next_chunk(send_queue *q);
 
 /* Puts an array, whose reference it takes, in the place of a source; NULL: none. */
@@ -188,10 +188,11 @@ void request_lay_out(request *rq);
 int64_t request_bytes(const request *rq);
 void request_count_bytes(request *rq, int64_t bytes);
 
-/* Starts it when its turn has come. Nothing fails from here on. */
+/* Hands a request to the engine, which starts it when earlier operations on its arrays have ended.
+ * Failures from here on are the request's own, see engine_take_error. */
 void request_submit(request *rq, engine_group *g);
 
-/* Releases one that was not submitted. */
+/* Releases a request that was not submitted. */
 void request_free(request *rq);
 
 /* Writes elements of a chunk, bytes of the key's dtype from `offset` on, into all outs of its key;
@@ -212,10 +213,10 @@ static inline void request_fail(request *rq, const chunk *p, const kv_err *why)
     kv_err_key(&rq->error, &c->key);
 }
 
-/* By its token; NULL: it has ended. */
+/* Finds a request by its token; NULL: it has ended. */
 request *request_find(uint64_t token);
 
-/* Ends it if nothing of it is on its way. */
+/* Ends a request if nothing of it is under way any more. */
 void request_look_at_end(request *rq);
 
 /* ---- Arrays on GPUs with memory of their own: request_gpu.c ---- */

@@ -56,7 +56,7 @@ static net_step send_elements(net_item *i)
         return s == NET_ENDED ? request_next_chunk(q) : s;
     }
     if (__atomic_load_n(&c->here, __ATOMIC_ACQUIRE) < 0) {
-        rq->waiting = 0; /* the servers cannot complete this round, and tell no end of it */
+        rq->waiting = 0; /* the servers cannot complete this round, so they report no end of it */
         return request_next_chunk(q);
     }
     if (!is_here(c, part, q->offset + n))
@@ -170,7 +170,7 @@ static int check_value(const worker *w, int64_t number, const kv_array *a, kv_er
     return rc;
 }
 
-/* Returns true if an updater runs on the servers whose host side runs here. */
+/* Returns true if this rank runs the host side of the updater that runs on the servers. */
 static bool has_host_steps(const worker *w)
 {
     return w->store->updater.kind == UPDATER_RULE && !w->how.is_async;
@@ -291,8 +291,8 @@ static int check_push(worker *w, const kv_pairs *values, int64_t *numbers, bool 
     return rc;
 }
 
-/* Makes one request of all pairs: their values are coded, or summed first, or an updater has a host
- * step for each. It only needs to be submitted then. */
+/* Makes one request of all pairs, ready to be submitted: for values that are coded or summed first,
+ * or whose updater has a host step for each. */
 static int make_whole(request **out, worker *w, const kv_pairs *values, const int64_t *numbers,
                       const request_pair *r, const kv_call *how, kv_err *e)
 {
@@ -353,7 +353,7 @@ static int begin_plain(request_list *l, worker *w, const int64_t *numbers, const
     return rc;
 }
 
-/* Makes the next of them, which only needs to be submitted then; NULL: that was all. */
+/* Makes the next request of the list, which is ready to be submitted; NULL: there is none. */
 static request *next_plain(request_list *l, const kv_pairs *values, const kv_call *how)
 {
     request *rq = request_next(l, how);

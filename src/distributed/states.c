@@ -1,8 +1,9 @@
 /* States travel between ranks as the image that a file of states would have (core/state_file.h).
- * Each end first makes a view: a store with a slot for each key or part of the image, whose arrays
- * are shared with the real one. So one writer and one reader serve disks and ranks, and an image
- * that cannot be read changes nothing. Arrays go to the servers in such an image; from there they
- * are pulled, like the values of keys, since a worker often takes states, and large ones. */
+ * Each end first makes a view: a store with a slot for each key or part of the image, which shares
+ * its arrays with the real store. So one writer and one reader serve both disks and ranks, and an
+ * image that cannot be read changes nothing. To the servers, arrays go in such an image. From the
+ * servers they are pulled like the values of keys, because every checkpoint takes them and they are
+ * large. */
 #include "distributed/states.h"
 
 #include <string.h>
@@ -30,8 +31,8 @@ static void view_open(kv *view, const kv *store)
     view->slots = (slot_table){0};
 }
 
-/* Adds a slot that shares the states of another one, which may be NULL; takes stored over, also on
- * an error. */
+/* Adds a slot, with shared states of the slot `like` unless that is NULL. Takes stored over, also
+ * on an error. */
 static int view_add(kv *view, const kv_key *key, kv_array *stored, const slot *like, kv_err *e)
 {
     slot_table *t = &view->slots;
@@ -58,8 +59,8 @@ static int view_print(buf *out, const kv *view, bool with_rule, kv_err *e)
     return rc;
 }
 
-/* Reads an image into a view with its keys. The numbers that all keys share go straight into the
- * store. with_rule: it may bring a rule, which is the view's alone then. */
+/* Reads an image into a view that has its keys. The numbers that all keys share go straight into
+ * the store. with_rule: the image may bring a rule, which the view alone owns then. */
 static int view_read(kv *view, const char *at, int64_t bytes, bool numbers_only, bool with_rule,
                      kv_err *e)
 {
@@ -126,7 +127,7 @@ kv_array *states_array(const server_state *s, const part *p, int n)
     return x && n >= 1 && n <= PLAN_MAX_STATES + 1 ? *array_at(x, n - 1) : NULL;
 }
 
-/* Leaves the arrays out, and returns which there were. */
+/* Removes the arrays from a view's states, and returns in bits which there were. */
 static uint32_t take_out_arrays(slot_state *s)
 {
     uint32_t there = 0;
@@ -175,7 +176,7 @@ typedef struct key_part {
     int32_t number;
 } key_part;
 
-/* Advances to the next part of which a server is the home; begins with {0, -1}. */
+/* Advances to the next part that lives on a server; the first x is {0, -1}. */
 static bool next_part(const worker *w, int server, key_part *x)
 {
     for (x->number++; x->slot < w->store->slots.n; x->slot++, x->number = 0) {
@@ -192,7 +193,7 @@ static optimizer_form form_at(const optimizer *o, int i, const slot *s)
     return optimizer_state_form(o, i < PLAN_MAX_STATES ? i : -1, s);
 }
 
-/* The begin of a part in an array of its key, which has the key's elements or one for each row. */
+/* Where a part begins in an array of its key, which has the key's elements, or one for each row. */
 static char *begin_in(const kv_array *whole, const place *p, int32_t number)
 {
     bool by_row = whole->size < p->size;
@@ -202,8 +203,8 @@ static char *begin_in(const kv_array *whole, const place *p, int32_t number)
     return (char *)whole->data + from * kv_dtype_bytes((kv_dtype)whole->dtype);
 }
 
-/* The slot shares the arrays of a key; they become those of a part of it. */
-static int cut(slot *to, const optimizer *o, const place *p, int32_t number, kv_err *e)
+/* Replaces the arrays of a whole key in a slot by those of one part of it. */
+static int cut_arrays(slot *to, const optimizer *o, const place *p, int32_t number, kv_err *e)
 {
     int rc = KV_OK;
     for (int i = 0; to->state && i <= PLAN_MAX_STATES && !rc; i++) {
@@ -235,7 +236,8 @@ static int view_add_part(kv *view, const worker *w, key_part x, bool with_states
         rc = view_add(view, &(kv_key){.id = p->first + x.number}, a, with_states ? s : NULL, e);
     if (rc || !with_states)
         return rc;
-    return cut(&view->slots.items[view->slots.n - 1], view->updater.optimizer, p, x.number, e);
+    slot *added = &view->slots.items[view->slots.n - 1];
+    return cut_arrays(added, view->updater.optimizer, p, x.number, e);
 }
 
 /* A view of the parts on a server, and a list of them for a call. */
@@ -263,7 +265,7 @@ static int call_server(const worker *w, int server, dist_ask ask, const buf *b, 
     return net_call_wait(&c, reply, bytes, e);
 }
 
-/* Servers that count by themselves say how often the key was updated, and its numbers. */
+/* Of a type whose servers count by themselves: the key's number of updates, and its numbers. */
 static void take_numbers(slot *to, const slot *from)
 {
     to->updates = from->updates;
@@ -282,8 +284,8 @@ static uint32_t possible_arrays(const optimizer *o)
     return bits;
 }
 
-/* The numbers of the parts on a server; arrays[i] keeps the bits of arrays that all parts of slot i
- * have. there: of the parts in view, what states_give says. */
+/* Takes the numbers of the parts on a server. arrays[i] keeps the bits of those arrays that all
+ * parts of slot i have. there: the bits of each part of the view, see states_give. */
 static int take_parts(worker *w, int server, const kv *view, const uint32_t *there,
                       uint32_t *arrays, kv_err *e)
 {
@@ -303,7 +305,7 @@ static int take_parts(worker *w, int server, const kv *view, const uint32_t *the
     return KV_OK;
 }
 
-/* The numbers of one server; *shared becomes those that all its keys share. */
+/* Takes the numbers of one server; *shared becomes those that all its keys share. */
 static int ask_server(worker *w, int server, uint32_t *arrays, optimizer_draft *shared, kv_err *e)
 {
     optimizer *o = w->store->updater.optimizer;
@@ -327,8 +329,8 @@ static int ask_server(worker *w, int server, uint32_t *arrays, optimizer_draft *
     return rc;
 }
 
-/* The worker's own shared numbers hold, or of servers that count by themselves those of the first
- * with the largest count. */
+/* Takes the numbers of all servers. The numbers that all keys share are the worker's own; where
+ * servers count by themselves, they are those of the server with the largest count. */
 static int ask_servers(worker *w, uint32_t *arrays, kv_err *e)
 {
     optimizer_draft best = {0}, shared;
@@ -398,7 +400,7 @@ int states_pull(worker *w, array_reuse *memory, kv_err *e)
         rc = ask_servers(w, arrays, e);
     for (int64_t i = 0; i < n && !rc; i++) {
         slot_state *s = w->store->slots.items[i].state;
-        if (s && w->how.is_async) /* a part may lack what other parts have got already */
+        if (s && w->how.is_async) /* some parts of a key may have states that others still lack */
             s->have &= arrays[i] | ~possible_arrays(o);
     }
     if (!rc)
@@ -407,7 +409,7 @@ int states_pull(worker *w, array_reuse *memory, kv_err *e)
     return rc;
 }
 
-/* The same, and waits for the elements. The worker has no other operation under way. */
+/* Pulls the states and waits for their elements. The worker has no other operation under way. */
 static int gather(worker *w, kv_err *e)
 {
     kv_err unused = {0};
@@ -433,7 +435,6 @@ static int scatter(worker *w, kv_err *e)
     return rc;
 }
 
-/* The slots keep no arrays but this rank's residuals. */
 void states_drop(const worker *w)
 {
     for (int64_t i = 0; i < w->store->slots.n; i++) {
@@ -533,8 +534,8 @@ static int take_result(const char *data, int64_t bytes, result *r, kv_err *e)
     return r->why.code ? ask_error(e, &r->why, sizeof r->why) : KV_OK;
 }
 
-/* The other ranks wait for what rank 0 tells them. Where it lacks memory for that they would wait
- * until their timeout. */
+/* The other ranks wait for rank 0's result. If rank 0 lacks the memory to send it, they would wait
+ * until their timeout, so this rank reports that it cannot serve. */
 static void must_be_told(int rc, const kv_err *e)
 {
     if (rc == KV_E_MEMORY)
@@ -634,7 +635,8 @@ static int set_rule(worker *w, const optimizer *o, kv_err *e)
                                 o->params->n, e);
 }
 
-/* Behind the servers' rule comes this rank's. */
+/* Sets the rule of the view on the servers, then on this rank, whose slots get the view's
+ * states. */
 static int take_view(worker *w, kv *view, kv_err *e)
 {
     slot_table *t = &w->store->slots;

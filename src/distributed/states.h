@@ -1,11 +1,11 @@
-/* The states of optimizers, between the servers and one worker: the states of the parts are put
- * together in the slots of the worker's store, from where they are written to files like those of
- * one machine, and read back (core/state_file.h); then they go to the servers again, of which there
- * may be another number.
+/* The states of optimizers on several machines. Servers keep the states of parts. To write a file,
+ * the states are put together in the slots of one worker's store, from where they are written like
+ * those of one machine (core/state_file.h). Reading goes the other way, and the number of servers
+ * may have changed meanwhile.
  *
- * Rank 0 reads and writes the files. The memory of each worker, the host side of rules and the
+ * Rank 0 reads and writes the files. What each worker keeps itself, the host side of rules and the
  * residuals of compressed pushes, travels between rank 0 and the others as messages, which the
- * coordinator keeps until they are asked for.
+ * coordinator keeps until the receiver asks for them.
  */
 #ifndef DISTRIBUTED_STATES_H
 #define DISTRIBUTED_STATES_H
@@ -23,22 +23,24 @@ int states_visit(void *self, kv_states_visit why, int (*use)(void *arg, kv_err *
                  kv_err *e);
 
 /* Fills the slots of this worker, whose pushes have all ended, with the states that the servers
- * keep. The elements of arrays come while others go on: who reads an array waits for it, and a push
- * of the same key changes the states behind that. memory: of the arrays, see array_reuse_get.
- * states_drop follows, also on an error: then the slots hold none of these arrays. Errors: those of
- * state_file_check, peer, memory, those of states_give. */
+ * keep. The elements of arrays come after the return: a reader of an array waits for them, and the
+ * server sends or copies the states of a key before it applies a later push. memory: where the
+ * arrays come from, see array_reuse_get; NULL: new ones. The caller calls states_drop afterwards,
+ * also on an error. Errors: those of state_file_check, peer, memory, those of states_give. */
 int states_pull(struct worker *w, array_reuse *memory, kv_err *e);
+
+/* Releases the arrays of states in all slots, and the residuals of the other ranks. */
 void states_drop(const struct worker *w);
 
-/* On a server: array n of the states of a part, from 1 on: that of state n - 1 of the optimizer, or
- * behind all states the master. NULL: there is none. */
+/* On a server: array n of the states of a part. Numbers begin at 1: array n is that of state n - 1
+ * of the optimizer, and the last, PLAN_MAX_STATES + 1, is the master. NULL: there is none. */
 kv_array *states_array(const struct server_state *s, const struct part *p, int n);
 
-/* On a server: its reply to ASK_STATES, and the states that ASK_SET_STATES brings; data are those
- * of the call. The reply says of each part which arrays there are, in bits, and has an image of all
- * that is no array; pulls bring the arrays (request_pull_states). Errors: value (no optimizer is in
- * use, or another one), internal (malformed), format (an image that cannot be read), memory;
- * nothing changed then. */
+/* On a server: states_give appends the reply to ASK_STATES, states_take takes over the states that
+ * ASK_SET_STATES brings; data are those of the call. The reply has for each part a word of bits
+ * that say which arrays exist, and an image of everything but arrays; these are pulled afterwards
+ * (request_pull_states). Errors: value (no optimizer is in use, or another one), internal
+ * (malformed), format (an image that cannot be read), memory; nothing changed then. */
 int states_give(const struct server_state *s, const char *data, int64_t bytes, buf *out, kv_err *e);
 int states_take(struct server_state *s, const char *data, int64_t bytes, kv_err *e);
 

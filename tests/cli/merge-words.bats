@@ -128,7 +128,7 @@ END
     local text
     for text in 's.kv:1:7: error[usage]: there is no merge `tise`' \
         's.kv:2:47: error[usage]: ties has no parameter `densty`' \
-        's.kv:3:47: error[value]: parameter density must lie in 0 .. 1, not 2' \
+        's.kv:3:57: error[value]: parameter density must lie in 0 .. 1, not 2' \
         's.kv:4:7: error[usage]: ties needs a base' \
         's.kv:5:41: error[usage]: there are 3 weights for 2 models' \
         's.kv:6:38: error[usage]: median reads no weights' \

@@ -12,22 +12,22 @@ launch()
 @test "examples: training with servers inside the workers" {
     launch -n 3 train-dist.kv
     assert_success
-    assert_output "[0] loss 5.3803 with 3 workers"
+    assert_output "[0] loss 5.3803, workers: 3"
 }
 
 @test "examples: training with two servers" {
     launch -n 2 -s 2 train-dist.kv
     assert_success
-    assert_output "[0] loss 5.3803 with 2 workers"
+    assert_output "[0] loss 5.3803, workers: 2"
 }
 
 @test "examples: sums of all workers, steps in each" {
     launch -n 2 --set kind=horovod train-reduce.kv
     assert_success
-    assert_output "[0] loss 5.3803 with 2 workers"
+    assert_output "[0] loss 5.3803, workers: 2"
     launch -n 2 -s 1 --set kind=byteps train-reduce.kv
     assert_success
-    assert_output "[0] loss 5.3803 with 2 workers"
+    assert_output "[0] loss 5.3803, workers: 2"
 }
 
 @test "examples: fine-tuning pulls what changed" {

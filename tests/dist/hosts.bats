@@ -13,13 +13,13 @@ hosts()
 @test "hosts: two of them with two workers each train as one does" {
     hosts train-dist.kv
     assert_success
-    assert_output "loss 5.3803 with 4 workers"
+    assert_output "loss 5.3803, workers: 4"
 }
 
 @test "hosts: the servers on the second of them" {
     hosts --servers 2 train-dist.kv
     assert_success
-    assert_output "loss 5.3803 with 2 workers"
+    assert_output "loss 5.3803, workers: 2"
 }
 
 @test "hosts: a link of 100 Mb a second" {

@@ -29,12 +29,12 @@ class Examples(unittest.TestCase):
     def test_train_in_one_process_has_the_loss_of_the_script(self):
         ours = run("python3", "train.py", cwd=TOP / "examples", test=self)
         script = run("kvctl", "-q", "train.kv", cwd=TOP / "examples", test=self)
-        self.assertEqual(ours, "loss 5.3803 with 1 workers\n")
+        self.assertEqual(ours, "loss 5.3803, workers: 1\n")
         self.assertIn("loss 5.3803\n", script)
 
     @unittest.skipUnless(importlib.util.find_spec("torch"), "there is no torch")
     def test_train_a_model_of_pytorch(self):
-        self.assertEqual(run("python3", "train_torch.py", cwd=TOP / "examples", test=self), "loss 5.3803 with 1 workers\n")
+        self.assertEqual(run("python3", "train_torch.py", cwd=TOP / "examples", test=self), "loss 5.3803, workers: 1\n")
 
     def test_federated(self):
         self.assertIn("common model: 5.51;", run("python3", "federated.py", cwd=TOP / "examples", test=self))
@@ -57,7 +57,7 @@ class Jobs(unittest.TestCase):
     def test_train_as_a_job_has_the_loss_of_the_script(self):
         ours = run("kvctl", "launch", "-n", "4", "-s", "2", "--python", "train.py", cwd=TOP / "examples", test=self)
         script = run("kvctl", "launch", "-n", "4", "-s", "2", "train-dist.kv", cwd=TOP / "examples", test=self)
-        self.assertEqual(ours, "[0] loss 5.3803 with 4 workers\n")
+        self.assertEqual(ours, "[0] loss 5.3803, workers: 4\n")
         self.assertEqual(ours, script)
 
     def test_train_goes_on_from_a_checkpoint(self):
@@ -65,7 +65,7 @@ class Jobs(unittest.TestCase):
             os.symlink(TOP / "examples" / name, os.path.join(self.folder.name, name))
         words = ["-n", "2", "--checkpoint", "c.kvs", "--checkpoint-every", "50", "--max-restarts", "1", "--python", "train.py"]
         for _ in range(2):  # the second has no rounds left
-            self.assertIn("[0] loss 5.3803 with 2 workers\n", self.job(*words))
+            self.assertIn("[0] loss 5.3803, workers: 2\n", self.job(*words))
 
     def test_federated_as_a_job(self):
         self.assertIn("common model: 5.51;",
@@ -73,7 +73,7 @@ class Jobs(unittest.TestCase):
 
     def test_mpirun_alone(self):
         out = run("mpirun", "--oversubscribe", "-n", "3", "python3", "train.py", cwd=TOP / "examples", test=self)
-        self.assertEqual(out, "loss 5.3803 with 3 workers\n")
+        self.assertEqual(out, "loss 5.3803, workers: 3\n")
 
     def test_sums_of_workers_and_arguments(self):
         path = self.program("""

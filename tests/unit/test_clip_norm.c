@@ -99,7 +99,7 @@ TEST(clip_norm_refusals)
     kv *s = make("local");
     kv_err e = {0};
     CHECK_INT(kv_set_optimizer(s, "sgd", &(kv_opt){"clip_global_norm", "0"}, 1, &e), KV_E_VALUE);
-    CHECK_TEXT(e.text, "clip_global_norm is a number above 0, or none");
+    CHECK_TEXT(e.text, "parameter clip_global_norm takes a number above 0, or none");
     e = (kv_err){0};
     CHECK_OK(kv_set_optimizer(s, "sgd", NULL, 0, &e));
     CHECK_INT(kv_update_optimizer(s, &(kv_opt){"clip_global_norm", "-1"}, 1, &e), KV_E_VALUE);
