@@ -57,6 +57,9 @@ void kv_free(kv *store)
     call_direct_release(&store->direct);
     if (store->ops->close)
         store->ops->close(store->self);
+    int64_t pending = __atomic_load_n(&store->calls.group.pending, __ATOMIC_ACQUIRE);
+    kv_assert(pending == 0, "a store is freed that has %lld operations under way",
+              (long long)pending);
     updater before;
     transaction_commit(&store->open, &before);
     updater_release(&before);

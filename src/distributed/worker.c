@@ -98,6 +98,7 @@ void worker_close(void *self)
     kv_err unused = {0};
     newcomer_push(w); /* a newcomer that never pushed closes like any other worker */
     job_checkpoint_close(w);
+    engine_wait_group(&w->store->calls.group, 0); /* pulls of a checkpoint that failed half way */
     worker_call_all(w, (net_call){.what = ASK_FREE}, &unused);
     newcomer_release(w);
     request_free_spares(w);

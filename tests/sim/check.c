@@ -48,6 +48,11 @@ const char *check_report(void)
     return check.report;
 }
 
+void check_assertion(const char *report)
+{
+    check_bad("%s", report);
+}
+
 void check_open(const job *j, int attempt, job_past *past)
 {
     check.j = j;

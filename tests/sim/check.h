@@ -12,6 +12,9 @@ void check_open(const job *j, int attempt, job_past *past);
 /* Notes a mistake; only the first 8 are kept. */
 __attribute__((format(printf, 1, 2))) void check_bad(const char *fmt, ...);
 
+/* An assertion of the product reports that it does not hold. */
+void check_assertion(const char *report);
+
 /* A rank reports the round from which it goes on, which must be the same on all ranks. */
 void check_start(int rank, int64_t round);
 

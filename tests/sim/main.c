@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/kv_assert.h"
 #include "check.h"
 #include "launcher.h"
 #include "process.h"
@@ -92,6 +93,7 @@ static void run_seed(uint64_t seed, const char *folder, job_past *past, result *
     here.folder = folder;
     here.past = past;
     here.r = r;
+    kv_assert_on_failure(check_assertion);
     world_keep();
     launcher_run(&j, folder, past, &r->launch, run_attempt);
     if (!*r->report)
