@@ -246,8 +246,11 @@ int prompt_run(session *s, bool quiet)
     buf history = {0};
     histfile_path(&history, s->history);
     pager_allow(true);
-    int ended = repl_run(&ops, &p, quiet, buf_text(&history));
+    kv_err e = {0};
+    int ended = repl_run(&ops, &p, quiet, buf_text(&history), &e);
     pager_allow(false);
+    if (e.code)
+        report_error(s, &e);
     buf_release(&p.shown);
     buf_release(&history);
     return ended;

@@ -197,7 +197,7 @@ static const char *entry_prompt(void *arg)
     return ((attached *)arg)->prompt;
 }
 
-static int run_prompt(attached *a)
+static int run_prompt(attached *a, kv_err *e)
 {
     buf history = {0};
     repl_ops ops = {.complete = entry_complete,
@@ -206,7 +206,7 @@ static int run_prompt(attached *a)
                     .banner = "kvctl attach: reads only; rounds, info, list, pull, stat, plot, "
                               "explain, profile; Ctrl-D leaves"};
     histfile_path(&history, NULL);
-    int ended = repl_run(&ops, a, false, buf_text(&history));
+    int ended = repl_run(&ops, a, false, buf_text(&history), e);
     buf_release(&history);
     return ended;
 }
@@ -243,11 +243,13 @@ static int run(const attach_options *o, kv_err *e)
     for (int i = 0; i < o->entries.n && !a.over && !interrupt_pending(); i++)
         send_entry(&a, o->entries.items[i], strlen(o->entries.items[i]));
     if (o->entries.n == 0)
-        ended = run_prompt(&a);
+        ended = run_prompt(&a, e);
     session_release(&a.own);
     close(a.fd);
     if (ended)
         return 128 + ended;
+    if (e->code)
+        return fail(e);
     return o->entries.n == 0 && a.terminal ? EXIT_DONE : a.failure;
 }
 

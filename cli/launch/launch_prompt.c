@@ -246,7 +246,7 @@ static const char *prompt_text(void *arg)
     return ((job_prompt *)arg)->prompt;
 }
 
-static int run_prompt(job_prompt *p)
+static int run_prompt(job_prompt *p, kv_err *e)
 {
     char banner[160];
     buf history = {0};
@@ -258,7 +258,7 @@ static int run_prompt(job_prompt *p)
                     .prompt = prompt_text,
                     .banner = banner};
     histfile_path(&history, NULL);
-    int ended = repl_run(&ops, p, false, buf_text(&history));
+    int ended = repl_run(&ops, p, false, buf_text(&history), e);
     buf_release(&history);
     return ended;
 }
@@ -372,7 +372,7 @@ int launch_prompt(const launch_options *o, int *code, kv_err *e)
     if (!rc) {
         wait_for_answers(&p, -1);
         if (any_left(&p))
-            ended = run_prompt(&p);
+            ended = run_prompt(&p, e);
         if (ended && is_over(&p))
             ended = 0; /* the signal was from there */
         *code = end_job(&p, ended);
@@ -380,6 +380,7 @@ int launch_prompt(const launch_options *o, int *code, kv_err *e)
             *code = p.failure;
         if (ended)
             *code = 128 + ended;
+        rc = e->code; /* of the entries */
     }
     close(p.texts);
     buf_release(&p.heard);

@@ -30,6 +30,7 @@ static struct {
     FILE *screen; /* where Readline edits lines; NULL: they come as stdin gives them */
     char *plain;  /* getline's block */
     size_t plain_size;
+    int error;    /* of reading that, see line_error */
 } reader;
 
 /* Readline shows words as they are, in a menu and in the line, so one with hidden characters is not
@@ -58,6 +59,11 @@ void line_words_release(line_words *words)
     *words = (line_words){0};
 }
 
+int line_error(void)
+{
+    return reader.error;
+}
+
 void line_context(const char *text, size_t n)
 {
     reader.context = text;
@@ -77,6 +83,8 @@ static ssize_t next_plain(const char *prompt)
     interrupt_at_prompt(false);
     if (n < 0 && reader.options.terminal)
         fputc('\n', stderr);
+    else if (n < 0 && ferror(stdin) && why != EINTR)
+        reader.error = why;
     clearerr(stdin); /* Ctrl-D ends one block, not the terminal */
     errno = why;
     return n;

@@ -64,6 +64,10 @@ int line_open(const line_options *options, kv_err *e);
  * there is a terminal. */
 line_result line_read(const char *prompt, buf *line);
 
+/* Why the end of the input was none: the number of the error that reading it met. 0: it was the end,
+ * or the input is a terminal. Until line_close. */
+int line_error(void);
+
 /* The text of the entry so far, of which the next line is a continuation; nothing begins a new one.
  * Completion and hints see it before the line. Borrowed until the next call. */
 void line_context(const char *text, size_t n);

@@ -134,24 +134,26 @@ static bool step(repl *r)
     return !end && !interrupt_pending();
 }
 
-int repl_run(const repl_ops *ops, void *arg, bool quiet, const char *history_path)
+int repl_run(const repl_ops *ops, void *arg, bool quiet, const char *history_path, kv_err *e)
 {
     repl r = {.ops = ops, .arg = arg, .quiet = quiet, .line = 1};
     r.terminal = isatty(STDIN_FILENO);
     line_options options = {
         .terminal = r.terminal, .complete = ops->candidates, .hint = ops->hint, .arg = arg};
-    kv_err e = {0};
-    if (r.terminal && history_path && *history_path && !histfile_prepare(history_path, &e))
+    kv_err unread = {0}; /* the history */
+    if (r.terminal && history_path && *history_path && !histfile_prepare(history_path, &unread))
         options.history = history_path;
-    note(&r, &e);
+    note(&r, &unread);
     if (r.terminal && !quiet && ops->banner)
         fprintf(stderr, "%s\n", ops->banner);
-    line_open(&options, &e);
-    note(&r, &e);
+    line_open(&options, &unread);
+    note(&r, &unread);
 
     while (step(&r)) {
     }
 
+    if (line_error())
+        kv_err_set(e, KV_E_IO, "cannot read the standard input: %s", strerror(line_error()));
     line_close();
     buf_release(&r.entry);
     return interrupt_pending();

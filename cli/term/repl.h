@@ -44,7 +44,8 @@ typedef struct repl_ops {
  * interpreter reports what is open, and Ctrl-C ends.
  *
  * quiet: neither banner nor notes. history_path: NULL or "" for none.
- * Returns 0, or SIGINT or SIGTERM when that ended it. */
-int repl_run(const repl_ops *ops, void *arg, bool quiet, const char *history_path);
+ * Returns 0, or SIGINT or SIGTERM when that ended it. Error: io, a file or pipe that cannot be read
+ * further. */
+int repl_run(const repl_ops *ops, void *arg, bool quiet, const char *history_path, kv_err *e);
 
 #endif

@@ -1,6 +1,7 @@
 # Wrong and doubtful calls, which MXNet 1.9.1 refuses, answers by accident or does not survive: what
 # kvctl makes of each. A refusal has its text and its exit status here, and what works its value.
 
+bats_require_minimum_version 1.5.0
 load help
 
 # kvctl -c with these lines as the script; its streams are in the files out and err.
@@ -597,4 +598,10 @@ warns()
     assert_line '<repl>:1:1: error[syntax]: a NUL byte does not belong into a script'
     assert_line '<repl>:2:5: error[syntax]: a NUL byte does not belong into a script'
     assert_line 2
+}
+
+@test "the prompt says when its input cannot be read" {
+    run --separate-stderr kvctl -i <.
+    assert_equal "$status" 5
+    assert_equal "$stderr" 'kvctl: error[io]: cannot read the standard input: Is a directory'
 }
