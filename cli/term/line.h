@@ -64,8 +64,8 @@ int line_open(const line_options *options, kv_err *e);
  * there is a terminal. */
 line_result line_read(const char *prompt, buf *line);
 
-/* Why the end of the input was none: the number of the error that reading it met. 0: it was the end,
- * or the input is a terminal. Until line_close. */
+/* Why the input ended before its end: the number of the error that reading it met. 0: that was its
+ * end, or it is a terminal. Until line_close. */
 int line_error(void);
 
 /* The text of the entry so far, of which the next line is a continuation; nothing begins a new one.
