@@ -42,8 +42,13 @@ __attribute__((destructor)) static void leave(void)
 _Noreturn void __real__exit(int status);
 _Noreturn void __wrap__exit(int status);
 
+/* Of the library that lets calls fail, where it is loaded: the runtime needs memory and files. */
+void faults_pause(void) __attribute__((weak));
+
 _Noreturn void __wrap__exit(int status)
 {
+    if (faults_pause)
+        faults_pause();
     for (counters *c = counters_list; c; c = c->next)
         c->dump();
     __real__exit(status);
