@@ -55,10 +55,14 @@ size_t lex_gutter(const char *line, size_t n)
     return sign + 1 == n || strchr(" \r\n", line[sign + 1]) ? sign : 0;
 }
 
-/* `  in FILE:12`, a caller below an error */
+/* `  in FILE:12`, a caller below an error, or `  in FILE:12, key 3`, a push whose rule failed */
 static bool is_frame(const char *line, size_t n)
 {
+    static const char mark[] = ", key ";
+    const char *key = memmem(line, n, mark, sizeof mark - 1);
     size_t i;
+    if (key)
+        n = (size_t)(key - line);
     while (n > 0 && strchr("\r ", line[n - 1]))
         n--;
     for (i = n; i > 0 && lex_is_digit(line[i - 1]);)

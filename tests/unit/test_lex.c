@@ -87,6 +87,7 @@ TEST(lex_reports)
     check_tokens("  t.kv:3:8: error[key]: no\n     3 : a", "");
     check_tokens("a\n      : ^^^^\nb\n hint: c\nd", "_n:a_ $ $ _n:b_ $ $ _n:d_");
     check_tokens("  in t.kv:12\na", "$ _n:a_");
+    check_tokens("  in t.kv:12, key \"w\"\na", "$ _n:a_");
     check_tokens("note: a | b\nwarning: (\nc", "$ $ _n:c_");
     check_tokens("a\n  in b", "_n:a_ $ _n:in_ _n:b_");
     check_tokens("<repl>:1:1: error[key]: a\nkv> b", "$ _n:b_");
