@@ -140,14 +140,14 @@ int repl_run(const repl_ops *ops, void *arg, bool quiet, const char *history_pat
     r.terminal = isatty(STDIN_FILENO);
     line_options options = {
         .terminal = r.terminal, .complete = ops->candidates, .hint = ops->hint, .arg = arg};
-    kv_err unread = {0}; /* the history */
-    if (r.terminal && history_path && *history_path && !histfile_prepare(history_path, &unread))
+    kv_err no_history = {0};
+    if (r.terminal && history_path && *history_path && !histfile_prepare(history_path, &no_history))
         options.history = history_path;
-    note(&r, &unread);
+    note(&r, &no_history);
     if (r.terminal && !quiet && ops->banner)
         fprintf(stderr, "%s\n", ops->banner);
-    line_open(&options, &unread);
-    note(&r, &unread);
+    line_open(&options, &no_history);
+    note(&r, &no_history);
 
     while (step(&r)) {
     }
