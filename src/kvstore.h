@@ -378,7 +378,8 @@ int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparam
  * (MXNet 1.9.1's, and adamw, adabelief, lans). Parameters as for kv_set_rule, with the constructor
  * names of MXNet 1.9.1, and for every optimizer: learning_rate, wd, rescale_grad, clip_gradient,
  * begin_num_update, multi_precision, decay_names; lr_scheduler ("factor(step=2, factor=0.5)"),
- * lr_mult and wd_mult ("0=1.7,fc_bias=0"), names ("0=fc_weight,1=fc_bias"), seed. States and counts
+ * lr_mult and wd_mult ("0=1.7,fc_bias=0"), names ("0=fc_weight,1=fc_bias"; in all three each key
+ * once), seed. Of a parameter that stands twice in params the last value holds. States and counts
  * start anew.
  * So has every optimizer and rule clip_global_norm (none, or c > 0): the gradients of one push or
  * pushpull are scaled by min(1, c / norm) before any key is updated. norm is the L2 norm over all
