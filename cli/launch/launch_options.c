@@ -432,8 +432,8 @@ void launch_help(buf *out)
     for (int i = 0; i < launch_table.n; i++) {
         bool launchers = job_options[i].name && strcmp(job_options[i].name, "launcher") == 0;
         if (launchers && strcmp(job_options[i - 1].name, "launcher") != 0)
-            buf_add(out, "\nWhere ranks are started. In brackets: the launchers that know an option, "
-                         "and\nwhat holds without it:\n\n");
+            buf_add(out, "\nWhere ranks are started. In brackets: the launchers that know an "
+                         "option, and\nwhat holds without it:\n\n");
         if (job_options[i].help)
             shell_option_line(out, &job_options[i], COLUMN);
     }
