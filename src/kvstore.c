@@ -473,6 +473,20 @@ int kv_wait(kv *store, kv_err *e)
     return kv_assert_check(engine_take_error(&store->calls.group, e), e);
 }
 
+int kv_wait_for(kv *store, int ms, bool *idle, kv_err *e)
+{
+    int rc = args_store(store, e);
+    if (rc || (rc = arg_given(idle, "idle", e)))
+        return rc;
+    if (ms < 0)
+        return kv_err_set(e, KV_E_VALUE, "a wait of %d milliseconds", ms);
+    if ((rc = store_enter(store, e)))
+        return rc;
+    store_leave(store, KV_OK, NULL);
+    *idle = engine_wait_group_for(&store->calls.group, 0, ms);
+    return kv_assert_check(*idle ? engine_take_error(&store->calls.group, e) : KV_OK, e);
+}
+
 int kv_check(kv *store, kv_err *e)
 {
     int rc = store_enter(store, e);
