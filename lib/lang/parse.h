@@ -222,6 +222,10 @@ ast *parse_fail(parser *p, uint32_t pos, uint32_t end, kv_code code, const char 
 /* "`x` stands where a value is needed": what was `wanted` instead of the next token; at the end of
  * the text, which bracket is open or that something is missing; for a TOK_BAD why it is none. */
 ast *parse_unexpected(parser *p, const char *wanted);
+/* Returns true if zeros stand before the whole number pos..end, as in 007, which is an error as in
+ * Python. 0 and 00 are numbers. */
+bool parse_has_zeros(const parser *p, uint32_t pos, uint32_t end);
+
 /* The bytes of the text pos..end that a message shows: whole characters, not too many. */
 int parse_shown(const parser *p, uint32_t pos, uint32_t end);
 

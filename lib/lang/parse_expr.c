@@ -37,6 +37,12 @@ static ast *too_large(parser *p, const token *t)
 static ast *number(parser *p)
 {
     token t = parse_take(p);
+    if (t.kind == TOK_INT && parse_has_zeros(p, t.pos, t.end)) {
+        parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%.*s` is not a number",
+                   parse_shown(p, t.pos, t.end), p->lx.src->text + t.pos);
+        kv_err_hint(p->e, "a whole number begins with no 0, as in Python");
+        return NULL;
+    }
     if (t.kind == TOK_INT)
         return t.integer < 0 ? too_large(p, &t) : integer(p, t.pos, t.integer);
     ast *node = parse_node(p, AST_FLOAT, t.pos, t.end, 0);
@@ -463,7 +469,7 @@ static ast *unary_node(parser *p, ast_op op, uint32_t pos, ast *operand)
 static ast *smallest_integer(parser *p, uint32_t pos)
 {
     token t = *parse_peek(p);
-    if (t.kind != TOK_INT || t.integer >= 0)
+    if (t.kind != TOK_INT || t.integer >= 0 || parse_has_zeros(p, t.pos, t.end))
         return NULL;
     parse_take(p);
     if (parse_is_sign(p, SIGN2('*', '*')))
