@@ -355,6 +355,17 @@ bool parse_at_file(parser *p);
  * newline. Without that line the text is incomplete. */
 ast *parse_heredoc(parser *p);
 
+/* A number, which is next: AST_INT or AST_FLOAT. */
+ast *parse_number(parser *p);
+
+/* true, false, none, also as True, False, None; inf, nan, pi; NULL and no error when the next word
+ * is none of them. */
+ast *parse_constant(parser *p);
+
+/* The smallest integer, which has no positive counterpart: the minus before it was taken at pos.
+ * NULL and no error when it is not next. */
+ast *parse_smallest_integer(parser *p, uint32_t pos);
+
 /* A literal: [-] NUMBER, text, true, false, none; also inf, nan, pi. */
 ast *parse_literal(parser *p);
 
