@@ -1,6 +1,6 @@
-/* The public functions on a store as a whole: its begin and end, waiting, other ranks, transactions.
- * Like those of kvstore_*.c they check the form of a call, take the store's lock, and hand the
- * call to the type of the store. */
+/* The public functions on a store as a whole: its begin and end, waiting, other ranks,
+ * transactions. Like those of kvstore_*.c they check the form of a call, take the store's lock, and
+ * hand the call to the type of the store. */
 #include "kvstore.h"
 
 #include "args.h"
