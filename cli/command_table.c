@@ -423,7 +423,7 @@ const command command_table[] = {
     {"rank",
      .flags = COMMAND_GIVES,
      cmd_call_function,
-     "the rank of this worker",
+     "the rank of this worker; 0 before `create dist_sync`",
      "rank  # 0",
      "num-workers",
      .method = "rank"},

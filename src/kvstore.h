@@ -109,8 +109,8 @@ int kv_num_workers(const kv *store);
 
 /* ---- Keys and values ------------------------------------------------------------------------- */
 
-/* All three calls take n pairs (keys[i], arrays[i]). A store holds integer keys or text keys, fixed
- * by its first key. n = 0 does nothing. call may be NULL. */
+/* The calls of this section take n pairs (keys[i], arrays[i]). A store holds integer keys or text
+ * keys, fixed by its first key. n = 0 does nothing. call may be NULL. */
 
 /* Puts a copy of values[i] under the new key keys[i], keeping dtype, shape and storage. No updater
  * runs.
@@ -383,7 +383,8 @@ int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparam
  * (MXNet 1.9.1's, and adamw, adabelief, lans). Parameters as for kv_set_rule, with the constructor
  * names of MXNet 1.9.1, and for every optimizer: learning_rate, wd, rescale_grad, clip_gradient,
  * begin_num_update, multi_precision, decay_names; lr_scheduler ("factor(step=2, factor=0.5)"),
- * lr_mult and wd_mult ("0=1.7,fc_bias=0"), names ("0=fc_weight,1=fc_bias"), seed. States and counts
+ * lr_mult and wd_mult ("0=1.7,fc_bias=0"), names ("0=fc_weight,1=fc_bias"; in all three each key
+ * once), seed. Of a parameter that stands twice in params the last value holds. States and counts
  * start anew.
  * So has every optimizer and rule clip_global_norm (none, or c > 0): the gradients of one push or
  * pushpull are scaled by min(1, c / norm) before any key is updated. norm is the L2 norm over all
@@ -500,9 +501,9 @@ int kv_load(kv **store, const char *path, kv_err *e);
  * KEY/STATE, float32 masters and the residuals of gradient compression, and in the metadata the
  * count of each key, the optimizer's numbers and where its schedule stands. With the flag also the
  * rule and its parameters, multipliers and names among them. core/state_file.h has the table. The
- * weights are not part of it. The file is replaced as by kv_save. Errors: value (no optimizer is in
- * use), unsupported (the updater is a C function), value (a flag that is none), io, memory. (Seeds
- * 002 to 004, "save_optimizer_states") */
+ * weights are not part of it. The file is replaced as by kv_save.
+ * Errors: value (no optimizer is in use; a flag that is none), unsupported (the updater is a C
+ * function), io, memory. (Seeds 002 to 004, "save_optimizer_states") */
 #define KV_DUMP_OPTIMIZER 1u
 int kv_save_states(kv *store, const char *path, uint32_t flags, kv_err *e);
 
@@ -551,32 +552,35 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
  *            worker more than those of the slowest), pushed and missing (the workers, "1 3", that
  *            the round which comes next has and lacks; both "" where none is open; dist_async: the
  *            fastest and the slowest ones; of the first 64)
- *   "store"  type, rank, num_workers, updater, compression ("none",
- *            "2bit 0.5", "2bit 0.5 pull"), keys, bytes; since_bytes, whole_bytes (only where
- *            kv_pull_since was called: the bytes that its calls brought, and of whole arrays);
- *            reads (only where the rule has parameters without defaults: "rate 0.5, note 'x'");
- *            clip_global_norm (only where it is set); then what a type works with. Of several
- *            machines: servers; partition_bytes, that a part of a key has,
- * and row_partition_bytes, one of whole rows; spread_elements, from which on a key is spread over
- * all servers; ahead_bytes, that a worker may push ahead of the others; deadline_ms, after which a
- *            silent rank is lost, and timeout_ms, after which a wait is given up (0: never); link,
- *            to the other ranks (memory, messages, both, none); staleness (dist_async alone: the
- *            bound, or unbounded); gpu_link (only where MPI reads the memory of GPUs: direct)
- *   "metadata" a row for each text of other tools that its files hold: name, text
+ *   "store"  type, rank, num_workers, updater, compression ("none", "2bit 0.5", "2bit 0.5 pull"),
+ *            keys, bytes; since_bytes, whole_bytes (only where kv_pull_since was called: the bytes
+ *            that its calls brought, and those of whole arrays); reads (only where the rule has
+ *            parameters without defaults: "rate 0.5, note 'x'"); clip_global_norm (only where it is
+ *            set); then what a type works with. Of several machines: servers; partition_bytes, the
+ *            size of a part of a key, and row_partition_bytes, of one that is cut by whole rows;
+ *            spread_elements, from which on a key is spread over all servers; ahead_bytes, how much
+ *            a worker may push ahead of the others; deadline_ms, after which a silent rank is lost,
+ *            and timeout_ms, after which a wait is given up (0: never); link, to the other ranks
+ *            (memory, messages, both, none); staleness (dist_async alone: the bound, or unbounded);
+ *            gpu_link (only where MPI reads the memory of GPUs: direct)
+ *   "metadata"  a row for each text of other tools that its files hold: name, text
  *   "rule"   the rule in use, an optimizer's too, one row: rule (its name), text, reads (as above)
  *   "optimizer"  the optimizer or rule in use, one row: optimizer (its name), num_update (the
  *            largest count of a key), learning_rate (of the last update, before multipliers),
  *            schedule (only where there is one: as a call with all parameters), reads (as above),
  *            then its numbers that all keys share, each under its own name. The servers of
- * dist_async each count the keys they have, and their schedule follows these counts: num_update is
- * the largest of all, as exact as that of one process, the rest is that of the first server that
- * has it "states" what it keeps, a row for each state in the order of updates: key (a number, or
- * the text of a text key), state (its name; "stored" is a float32 master; "" in the one row of a
- * key that keeps nothing), dtype, shape ("(2, 3)", "" for a number), value (of a number, else "";
- * its dtype is int, float, bool or none), bytes (of an array), t (the count of the key). Numbers
- * are the shortest text that reads back equal. The rows describe the store at the time of the call;
- * the visitor may use the store. Errors: usage (unknown topic), value (no optimizer is in use),
- * unsupported (the updater is a C function, so it has no states), memory, and the visitor's own. */
+ *            dist_async each count the keys they have, and their schedule follows these counts:
+ *            num_update is the largest of all, as exact as that of one process, and the rest is
+ *            that of the first server that has it
+ *   "states"  what the optimizer or rule keeps, a row for each state in the order of updates: key
+ *            (a number, or the text of a text key), state (its name; "stored" is a float32 master;
+ *            "" in the one row of a key that keeps nothing), dtype, shape ("(2, 3)", "" for a
+ *            number), value (of a number, else ""; its dtype is int, float, bool or none), bytes
+ *            (of an array), t (the count of the key)
+ * Numbers are the shortest text that reads back equal. The rows describe the store at the time of
+ * the call; the visitor may use the store.
+ * Errors: usage (unknown topic), value (no optimizer is in use), unsupported (the updater is a C
+ * function, so it has no states), memory, and the visitor's own. */
 int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_err *e);
 
 /* How long, in milliseconds, calls of this thread wait for a store while another thread is in one

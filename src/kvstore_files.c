@@ -38,16 +38,20 @@ int kv_save(kv *store, const char *path, kv_err *e)
 int kv_save_arrays(kv *store, const char *path, kv_err *e)
 {
     image im;
-    int rc = store_enter_idle(store, e);
-    if (rc == KV_OK)
+    int rc = args_store(store, e);
+    if (!rc && (rc = arg_given(path, "path", e)) == KV_OK &&
+        (rc = store_enter_idle(store, e)) == KV_OK)
         rc = store_leave(store, store_file_take_arrays(&im, store, e), e);
     return rc ? rc : write_image(&im, path, e);
 }
 
 int kv_set_metadata(kv *store, const char *name, const char *text, kv_err *e)
 {
-    int rc = store_enter(store, e);
-    return rc ? rc : store_leave(store, store_file_remark(store, name, text, e), e);
+    int rc = args_store(store, e);
+    if (rc || (rc = arg_given(name, "name", e)) || (rc = arg_given(text, "text", e)) ||
+        (rc = store_enter(store, e)))
+        return rc;
+    return store_leave(store, store_file_remark(store, name, text, e), e);
 }
 
 bool kv_is_foreign(const kv *store)

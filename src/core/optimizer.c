@@ -46,7 +46,12 @@ static int64_t count_pairs(const char *text)
     return n;
 }
 
-/* Pairs of a key and a number, or of a key and a name. */
+static int64_t table_find(const optimizer_table *t, const char *key)
+{
+    return key && t->n > 0 ? map_get(&t->index, (kv_key){0, key}) : -1;
+}
+
+/* Pairs of a key and a number, or of a key and a name; each key once. */
 static int table_parse(optimizer_table *t, const char *what, const char *text, bool numbers,
                        arena *a, kv_err *e)
 {
@@ -55,7 +60,7 @@ static int table_parse(optimizer_table *t, const char *what, const char *text, b
     while (*text) {
         size_t n = strcspn(text, ","), at = strcspn(text, "=");
         double x = 0;
-        if (at >= n)
+        if (at >= n || (!numbers && at + 1 == n))
             return kv_err_set(e, KV_E_VALUE, "%s takes pairs such as 0=%s, not \"%.*s\"", what,
                               numbers ? "0.5" : "fc_weight", (int)n, text);
         const char *value = text + at + 1;
@@ -64,16 +69,15 @@ static int table_parse(optimizer_table *t, const char *what, const char *text, b
             return kv_err_set(e, KV_E_VALUE, "%s: \"%.*s\" is no number", what, (int)m, value);
         const char *key = arena_text(a, text, at, e),
                    *name = key ? arena_text(a, value, m, e) : NULL;
-        if (!name || table_add(t, key, name, x, e))
+        if (!name)
+            return KV_E_MEMORY;
+        if (table_find(t, key) >= 0)
+            return kv_err_set(e, KV_E_VALUE, "%s: the key %.80s is given twice", what, key);
+        if (table_add(t, key, name, x, e))
             return KV_E_MEMORY;
         text += n + (text[n] == ',');
     }
     return KV_OK;
-}
-
-static int64_t table_find(const optimizer_table *t, const char *key)
-{
-    return key && t->n > 0 ? map_get(&t->index, (kv_key){0, key}) : -1;
 }
 
 /* ---- Parameters ------------------------------------------------------------------------------ */

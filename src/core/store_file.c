@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/kv_assert.h"
+#include "base/utf8.h"
 #include "core/call.h"
 #include "core/residual_parts.h"
 #include "core/row_parts.h"
@@ -548,6 +549,11 @@ int store_file_remark(kv *store, const char *name, const char *text, kv_err *e)
     int64_t at = 0;
     if (image_begins(name, IMAGE_OURS))
         return kv_err_set(e, KV_E_VALUE, "the metadata \"%.80s\" are the store's own", name);
+    if (!utf8_valid(name, strlen(name)))
+        return kv_err_set(e, KV_E_VALUE, "the name of a metadata text is not UTF-8");
+    if (!utf8_valid(text, strlen(text)))
+        return kv_err_set(e, KV_E_VALUE, "the metadata text \"%.*s\" is not UTF-8",
+                          (int)utf8_cut(name, strlen(name), 80), name);
     while (at < store->nremarks && strcmp(store->remark[at].name, name) != 0)
         at++;
     return put_remark(store, at, name, text, e);

@@ -49,7 +49,7 @@ int store_file_take(image *im, const kv *store, kv_err *e);
 int store_file_take_arrays(image *im, const kv *store, kv_err *e);
 
 /* Sets a text of other tools, which files of the store hold. Errors: value (the name is one of
- * ours), memory. */
+ * ours; the name or the text is not UTF-8, which no file could hold), memory. */
 int store_file_remark(kv *store, const char *name, const char *text, kv_err *e);
 
 /* A file that was opened: its description of the store has been read, the arrays not yet. */

@@ -297,7 +297,8 @@ bool py_pairs_add(py_pairs *p, PyObject *key, PyObject *value, bool write, py_ba
     if (!is_list(value) || length(value) != n)
         return py_fail(KV_E_USAGE,
                        "a list of keys takes a list with an array, or a list of them, for each",
-                       is_list(value) ? "%zd keys and %zd values" : "%zd keys and one value", n,
+                       is_list(value) ? "a list of %zd key%s and a list of %zd" :
+                                        "a list of %zd key%s and one array", n, n == 1 ? "" : "s",
                        is_list(value) ? length(value) : (Py_ssize_t)1);
     bool good = !Py_EnterRecursiveCall(" in a list of keys");
     if (!good)

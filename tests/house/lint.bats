@@ -151,3 +151,13 @@ compiled()
     compiled lib/vm/r.c r nothing
     BUILD=build breaks "nobody links in a circle" "lib/io:1: a circle of 2 folders: lib/io lib/vm"
 }
+
+@test "lint: a public function whose NULLs no test has" {
+    small_house
+    mkdir -p tests/unit
+    echo 'int x = kv_old(NULL);' >tests/unit/test_null.c
+    printf '/* Head. */\n%s\n%s\n%s\n    %s\n' 'int kv_old(const char *name, kv_err *e);' \
+        'int kv_number(int n, kv_err *e);' 'int kv_new(const char *name,' 'kv_err *e);' >src/kvstore.h
+    breaks "functions that take pointers refuse null" \
+        "src/kvstore.h:4: kv_new with a NULL is not in tests/unit/test_null.c"
+}

@@ -77,6 +77,7 @@ page()
     run cat text
     assert_line --partial "Puts a copy of values[i] under the new key keys[i]"
     assert_line --regexp '^ kv_push\(store, &key, 1, &gradient, NULL, &err\); // sum, then updater$'
+    assert_line --regexp '^ NULL A function that returns a kv_code refuses a NULL'
     refute_output --partial 'KVSTORE_H'
 }
 

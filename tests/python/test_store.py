@@ -161,10 +161,19 @@ class Store(StoreCase):
 
         self.fails("usage", self.kv.set_updater, 3)
         self.fails("unsupported", self.kv.set_optimizer, Own())
+        for updater in ("{ stored += input }", "stored += input", lambda key, input, stored: None):
+            self.assertIn("set_updater takes", self.fails("usage", self.kv.set_optimizer, updater).hint)
+        self.assertIn("SGD(learning_rate", self.fails("usage", self.kv.set_optimizer, mx.optimizer.SGD).hint)
         self.fails("usage", self.kv.set_gradient_compression, "2bit")
         self.fails("usage", mx.optimizer.SGD, lr_scheduler=lambda n: 0.1)
         self.fails("usage", mx.nd.zeros, SHAPE, ctx="cpu")
         self.fails("usage", self.kv.init, 9, 1)
+
+    def test_a_list_of_keys_takes_a_list_of_values(self):
+        wrong = self.fails("usage", self.kv.push, ["w"], ones(1))
+        self.assertEqual(wrong.text, "a list of 1 key and one array")
+        wrong = self.fails("usage", self.kv.push, [1, 2], [ones(1)])
+        self.assertEqual(wrong.text, "a list of 2 keys and a list of 1")
 
     def test_broadcast(self):
         out = [ones(0), ones(0)]

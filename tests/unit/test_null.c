@@ -59,10 +59,14 @@ TEST(null_store)
     kv_array *a = ones(), *two[] = {a, a};
     kv_info info;
     bool idle;
+    int64_t rounds[2] = {KV_NO_ROUND, KV_NO_ROUND};
+    kv_array *out = NULL;
     REFUSED(KV_E_USAGE, NO_STORE, kv_init(NULL, keys, 2, two, NULL, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_init(NULL, NULL, 0, NULL, NULL, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_push(NULL, keys, 2, two, NULL, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_pull(NULL, keys, 2, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_pull_since(NULL, keys, 2, two, rounds, NULL, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_peek(NULL, keys, &out, rounds, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_row_sparse_pull(NULL, keys, 2, two, two, NULL, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_pushpull(NULL, keys, 2, two, keys, 2, two, NULL, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_broadcast(NULL, keys, 2, two, keys, 2, two, NULL, e));
@@ -87,6 +91,8 @@ TEST(null_store)
     REFUSED(KV_E_USAGE, NO_STORE, kv_commit(NULL, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_rollback(NULL, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_save(NULL, "x", e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_save_arrays(NULL, "x", e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_set_metadata(NULL, "x", "y", e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_save_states(NULL, "x", 0, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_load_states(NULL, "x", e));
     static const char *const topics[] = {"store", "cluster", "rule", "optimizer", "states"};
@@ -104,6 +110,7 @@ TEST(null_store)
 TEST(null_lists)
 {
     kv_array *a = ones(), *two[] = {a, a}, *gap[] = {a, NULL};
+    int64_t rounds[2] = {KV_NO_ROUND, KV_NO_ROUND};
     kv *s = store_of_two(two);
     uint64_t before = kv_changes(s);
     REFUSED(KV_E_USAGE, NO("keys"), kv_init(s, NULL, 2, two, NULL, e));
@@ -118,6 +125,11 @@ TEST(null_lists)
     REFUSED(KV_E_USAGE, NO("outs"), kv_pull(s, keys, 2, NULL, NULL, e));
     REFUSED(KV_E_VALUE, "key 2 has no array (NULL)", kv_pull(s, keys, 2, gap, NULL, e));
     REFUSED(KV_E_VALUE, "a call cannot have -1 keys", kv_pull(s, keys, -1, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO("keys"), kv_pull_since(s, NULL, 2, two, rounds, NULL, e));
+    REFUSED(KV_E_USAGE, NO("outs"), kv_pull_since(s, keys, 2, NULL, rounds, NULL, e));
+    REFUSED(KV_E_USAGE, NO("rounds"), kv_pull_since(s, keys, 2, two, NULL, NULL, e));
+    REFUSED(KV_E_VALUE, "key 2 has no array (NULL)",
+            kv_pull_since(s, keys, 2, gap, rounds, NULL, e));
     REFUSED(KV_E_USAGE, NO("keys"), kv_row_sparse_pull(s, NULL, 2, two, two, NULL, e));
     REFUSED(KV_E_USAGE, NO("ids"), kv_row_sparse_pull(s, keys, 2, NULL, two, NULL, e));
     REFUSED(KV_E_USAGE, NO("outs"), kv_row_sparse_pull(s, keys, 2, two, NULL, NULL, e));
@@ -179,8 +191,10 @@ TEST(null_names_and_results)
 {
     kv_array *a = ones(), *two[] = {a, a};
     kv *s = store_of_two(two), *made = NULL;
+    kv_array *out = NULL;
     kv_rule *rule = NULL;
     kv_info info;
+    int64_t rounds[2];
     bool yes;
     const kv_type_ops *ops;
     REFUSED(KV_E_USAGE, NO("store"), kv_create("local", NULL, 0, NULL, e));
@@ -206,6 +220,12 @@ TEST(null_names_and_results)
     REFUSED(KV_E_USAGE, NO("path"), kv_save(s, NULL, e));
     REFUSED(KV_E_USAGE, NO("store"), kv_load(NULL, "x", e));
     REFUSED(KV_E_USAGE, NO("path"), kv_load(&made, NULL, e));
+    REFUSED(KV_E_USAGE, NO("path"), kv_save_arrays(s, NULL, e));
+    REFUSED(KV_E_USAGE, NO("name"), kv_set_metadata(s, NULL, "x", e));
+    REFUSED(KV_E_USAGE, NO("text"), kv_set_metadata(s, "x", NULL, e));
+    REFUSED(KV_E_USAGE, NO("key"), kv_peek(s, NULL, &out, rounds, e));
+    REFUSED(KV_E_USAGE, NO("out"), kv_peek(s, keys, NULL, rounds, e));
+    REFUSED(KV_E_USAGE, NO("rounds"), kv_peek(s, keys, &out, NULL, e));
     REFUSED(KV_E_USAGE, NO("path"), kv_save_states(s, NULL, 0, e));
     REFUSED(KV_E_USAGE, NO("path"), kv_load_states(s, NULL, e));
     REFUSED(KV_E_USAGE, NO("topic"), kv_describe(s, NULL, see, NULL, e));
@@ -222,7 +242,7 @@ TEST(null_names_and_results)
     CHECK(!kv_optimizer_text(-1, NULL));
     CHECK(!kv_optimizer_text(1000, NULL));
     CHECK(kv_optimizer_text(0, NULL) != NULL);
-    CHECK(!made && !rule);
+    CHECK(!made && !rule && !out);
     kv_rule_free(NULL);
     kv_free(s);
     kv_array_unref(a);

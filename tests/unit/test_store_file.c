@@ -725,6 +725,10 @@ TEST(store_file_metadata_of_other_tools)
     CHECK_OK(kv_set_metadata(s, "format", "pt", &e));
     CHECK_ERR(kv_set_metadata(s, "kvstore.type", "x", &e), KV_E_VALUE,
               "the metadata \"kvstore.type\" are the store's own");
+    CHECK_ERR(kv_set_metadata(s, "\xff", "x", &e), KV_E_VALUE,
+              "the name of a metadata text is not UTF-8");
+    CHECK_ERR(kv_set_metadata(s, "author", "\xff", &e), KV_E_VALUE,
+              "the metadata text \"author\" is not UTF-8");
     CHECK_OK(kv_save(s, FILE_NAME, &e));
     CHECK_OK(kv_load(&t, FILE_NAME, &e));
     CHECK(!kv_is_foreign(t));

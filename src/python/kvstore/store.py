@@ -55,6 +55,9 @@ class KVStore(_kvstore.Store, KVStoreBase):
                 raise KVError(f"{type(optimizer).__name__} is no optimizer of the library", "unsupported",
                               "set_updater takes a rule, or a function(key, input, stored)")
             return self._set("optimizer", optimizer.name, optimizer.options())
+        is_rule = isinstance(optimizer, str) and any(sign in optimizer for sign in "{=")
+        if is_rule or (callable(optimizer) and not isinstance(optimizer, type)):
+            raise KVError(f"{optimizer!r} is no optimizer", "usage", "set_updater takes a rule, or a function(key, input, stored)")
         if not isinstance(optimizer, str):
             raise KVError(f"{optimizer!r} is no optimizer", "usage", "mx.optimizer.SGD(learning_rate=0.1), or a name and parameters")
         return self._set("optimizer", optimizer, options(params))
