@@ -23,8 +23,8 @@ int optimizer_table_reserve(optimizer_table *t, int64_t n, arena *a, kv_err *e);
 int optimizer_table_put(optimizer_table *t, const char *key, const char *text, double number,
                         kv_err *e);
 
-/* Reads pairs of a key and a number, or of a key and a name, each key once, into an empty table. what:
- * the parameter, for errors: value (no such pairs, a key twice), memory. */
+/* Reads pairs of a key and a number, or of a key and a name, each key once, into an empty table.
+ * what: the parameter, for errors: value (no such pairs, a key twice), memory. */
 int optimizer_table_read(optimizer_table *t, const char *what, const char *text, bool numbers,
                          arena *a, kv_err *e);
 
