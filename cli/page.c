@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/letter.h"
 #include "base/mem.h"
 #include "lang/lex.h"
 #include "session/unit.h"
@@ -21,7 +22,7 @@ static size_t line_bytes(const char *text, size_t n)
 
 static bool is_blank_line(const char *line, size_t n)
 {
-    while (n > 0 && memchr(" \t\r\n", line[n - 1], 4))
+    while (n > 0 && letter_is_blank(line[n - 1]))
         n--;
     return n == 0;
 }
@@ -88,9 +89,9 @@ void page_prompts(buf *out, const char *text, size_t n)
 static bool same_line(const char *a, size_t n, const char *b, size_t m)
 {
     for (size_t i = 0, k = 0;; i++, k++) {
-        while (i < n && memchr(" \t\r\n", a[i], 4))
+        while (i < n && letter_is_blank(a[i]))
             i++;
-        while (k < m && memchr(" \t\r\n", b[k], 4))
+        while (k < m && letter_is_blank(b[k]))
             k++;
         if (i == n || k == m)
             return i == n && k == m;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/letter.h"
 #include "base/mem.h"
 #include "base/visible.h"
 #include "complete/complete.h"
@@ -185,7 +186,7 @@ static void run_page(prompt *p, const char *text, size_t n, int line)
 /* Returns true if the text is this word, with blanks behind it at most. */
 static bool is_word(const char *text, size_t n, const char *word)
 {
-    while (n > 0 && memchr(" \t\r\n", text[n - 1], 4))
+    while (n > 0 && letter_is_blank(text[n - 1]))
         n--;
     return n == strlen(word) && memcmp(text, word, n) == 0;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/letter.h"
 #include "base/mem.h"
 #include "base/visible.h"
 #include "lang/lex.h"
@@ -111,7 +112,7 @@ static bool closes(const verifier *v)
     if (!v->fence || sign != v->fence || length < v->fence_length)
         return false;
     for (size_t i = blanks_at(v->at, n) + length; i < n; i++)
-        if (!strchr(" \t\r\n", v->at[i]))
+        if (!letter_is_blank(v->at[i]))
             return false;
     return true;
 }
@@ -158,7 +159,7 @@ static void take_expected(verifier *v, buf *expected)
 static const char *empty_lines(const buf *text)
 {
     size_t i = text->len;
-    while (i > 0 && strchr(" \t\r\n", text->data[i - 1]))
+    while (i > 0 && letter_is_blank(text->data[i - 1]))
         i--;
     const char *newline = i > 0 ? strchr(text->data + i, '\n') : NULL;
     return newline ? newline + 1 : i > 0 ? "" : buf_text(text);

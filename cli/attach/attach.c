@@ -13,6 +13,7 @@
 #include "attach/attach_jobs.h"
 #include "attach/attach_plot.h"
 #include "base/file.h"
+#include "base/letter.h"
 #include "base/mem.h"
 #include "cmd/commands.h"
 #include "launch/attach_options.h"
@@ -173,7 +174,7 @@ static int entry_complete(void *arg, const char *text, size_t n)
 static bool leaves(const char *text, size_t n)
 {
     static const char *const words[] = {"quit", "exit", "quit()", "exit()", "\\q"};
-    while (n > 0 && strchr(" \t\r\n", text[n - 1]))
+    while (n > 0 && letter_is_blank(text[n - 1]))
         n--;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (n == strlen(words[i]) && memcmp(text, words[i], n) == 0)

@@ -308,6 +308,8 @@ static void run_guest(guest *g, session *s, const char *text, size_t n)
     sink_push(s, &out);
     if (visit_enter(s, g->script, &e) == KV_OK)
         run_entry(g, s, text, n, &e);
+    if (e.hint[0] == '!')
+        e.hint[0] = '\0'; /* it leads to a shell, which attach does not run */
     sink_pop(s, &out);
     visit_leave(s, g->script);
     if (out.text.len > 0)

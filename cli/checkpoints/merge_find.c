@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/letter.h"
 #include "base/name.h"
 #include "base/suggest.h"
 #include "eval/eval.h"
@@ -41,7 +42,7 @@ static bool is_rule_text(const char *word)
         word += strcspn(word, "\n");
     }
     return *word == '{' ||
-           (strncmp(word, "merge", 5) == 0 && word[5] && strchr(" \t\r\n", word[5]));
+           (strncmp(word, "merge", 5) == 0 && letter_is_blank(word[5]));
 }
 
 static bool is_rule_file(const char *word)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/letter.h"
 #include "base/mem.h"
 #include "term/line.h"
 #include "term/progress.h"
@@ -100,7 +101,7 @@ char datafile_first(datafile *d)
 {
     while (d->to < PIECE) {
         size_t at = d->to >= 3 && memcmp(d->ahead, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
-        while (at < d->to && d->ahead[at] && strchr(" \t\r\n", d->ahead[at]))
+        while (at < d->to && letter_is_blank(d->ahead[at]))
             at++;
         bool mark = at == 0 && d->to > 0 && d->to < 3 && d->ahead[0] == '\xEF';
         if (at < d->to && !mark)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/kv_assert.h"
+#include "base/letter.h"
 #include "base/mem.h"
 #include "base/suggest.h"
 #include "io/csv.h"
@@ -54,7 +55,7 @@ static int read_json(datafile *d, const load_options *o, value *out, kv_err *e)
 static bool is_blank_line(const char *text, size_t n)
 {
     size_t i = 0;
-    while (i < n && text[i] && strchr(" \t\r\n", text[i]))
+    while (i < n && letter_is_blank(text[i]))
         i++;
     return i == n;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/letter.h"
 #include "base/num.h"
 #include "base/stop.h"
 #include "eval/eval.h"
@@ -273,7 +274,7 @@ static int parse_text(const char *text, bool whole, value *out, kv_err *e)
     const char *at = text + strspn(text, " \t\r\n");
     size_t len = strlen(at), used;
     bool over = false;
-    while (len && strchr(" \t\r\n", at[len - 1]))
+    while (len && letter_is_blank(at[len - 1]))
         len--;
     int64_t integer = 0;
     double number = 0;

@@ -1,10 +1,12 @@
 /* kvctl launch: its words, and what is refused before anything starts. */
 #include "launch/launch.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "kvstore.h"
 #include "options/options.h"
 #include "out/report.h"
@@ -57,6 +59,11 @@ static int hint_option(const char *word, kv_err *e)
     return kv_err_hint(e, "options of launch stand before FILE; kvctl launch --help lists them");
 }
 
+static int check_readable(const char *file, kv_err *e)
+{
+    return access(file, R_OK) == 0 ? KV_OK : file_error(e, "read", file, errno);
+}
+
 /* Refuses words that every worker would refuse, before any has started. */
 static int check_words(launch_options *o, kv_err *e)
 {
@@ -69,9 +76,7 @@ static int check_words(launch_options *o, kv_err *e)
         const char *file = o->words[0];
         if (*file == '-')
             return kv_err_set(e, KV_E_USAGE, "launch: --python needs a FILE, not \"%s\"", file);
-        return access(file, R_OK) == 0
-                   ? KV_OK
-                   : kv_err_set(e, KV_E_IO, "launch: cannot read \"%s\"", file);
+        return check_readable(file, e);
     }
     int rc = options_parse(&each, o->nwords + 1, o->words - 1, e);
     if (rc && strncmp(e->hint, "kvctl -h", 8) == 0) { /* which lists other options */
@@ -85,8 +90,8 @@ static int check_words(launch_options *o, kv_err *e)
     rc = rc ? rc : check_entries(o, &each, e);
     for (int i = 0; !rc && i < each.ninputs; i++) {
         const input *in = &each.inputs[i];
-        if (in->kind == INPUT_FILE && access(in->text, R_OK))
-            rc = kv_err_set(e, KV_E_IO, "launch: cannot read \"%s\"", in->text);
+        if (in->kind == INPUT_FILE)
+            rc = check_readable(in->text, e);
     }
     options_release(&each);
     return rc;
@@ -109,8 +114,7 @@ static int check_checkpoint(const launch_options *o, kv_err *e)
         snprintf(folder, sizeof folder, "%.*s", (int)(slash - o->checkpoint) + 1, o->checkpoint);
     if (o->by == LAUNCH_K8S) /* it lies in the pods */
         return KV_OK;
-    return access(folder, W_OK) ? kv_err_set(e, KV_E_IO, "launch: cannot write into \"%s\"", folder)
-                                : KV_OK;
+    return access(folder, W_OK) ? file_error(e, "write into", folder, errno) : KV_OK;
 }
 
 static int check_programs(const launch_options *o, kv_err *e)

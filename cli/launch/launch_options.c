@@ -250,19 +250,18 @@ static const shell_option job_options[] = {
     {0, "queue", "NAME", "the queue, or partition (sge, slurm, yarn)", NAMED(take_name, queue),
      .by = BY_QUEUE},
     {0, "queue-timeout", "SEC",
-     "give up when the job has not started by then (sge, slurm, yarn);\n"
-     "how long to wait for hosts that do not answer yet (ssh; 0)\n"
-     "(k8s; 600)",
+     "give up when the job has not started by then (sge, slurm, yarn),\n"
+     "or when some host does not answer by then (ssh: 0; k8s: 600)",
      SECONDS(queue_timeout), .by = BY_QUEUE | BY(LAUNCH_SSH) | BY(LAUNCH_K8S)},
-    {0, "pe", "NAME", "the parallel environment (sge; orte)", NAMED(take_name, pe),
+    {0, "pe", "NAME", "the parallel environment (sge: orte)", NAMED(take_name, pe),
      .by = BY(LAUNCH_SGE)},
-    {0, "memory", "MB", "for each rank (yarn; 1024) (k8s)",
+    {0, "memory", "MB", "for each rank (yarn: 1024; k8s)",
      COUNT(memory, 1, INT_MAX / MOST_RANKS / 2), .by = BY(LAUNCH_YARN) | BY(LAUNCH_K8S)},
     {0, "cpus", "N", "processors for each rank (k8s)", COUNT(cpus, 1, MOST_RANKS),
      .by = BY(LAUNCH_K8S)},
     {0, "rank-gpus", "N", "GPUs of NVIDIA for each rank (k8s)", COUNT(gpus, 1, MOST_RANKS),
      .by = BY(LAUNCH_K8S)},
-    {0, "slots", "N", "ranks in a pod (k8s; 1)", COUNT(slots, 1, MOST_RANKS),
+    {0, "slots", "N", "ranks in a pod (k8s: 1)", COUNT(slots, 1, MOST_RANKS),
      .by = BY(LAUNCH_K8S)},
     {0, "image", "IMAGE", "what pods run, with kvctl, Open MPI and sshd (k8s)",
      NAMED(take_name, image), .by = BY(LAUNCH_K8S)},
@@ -433,7 +432,8 @@ void launch_help(buf *out)
     for (int i = 0; i < launch_table.n; i++) {
         bool launchers = job_options[i].name && strcmp(job_options[i].name, "launcher") == 0;
         if (launchers && strcmp(job_options[i - 1].name, "launcher") != 0)
-            buf_add(out, "\nWhere ranks are started:\n\n");
+            buf_add(out, "\nWhere ranks are started. In brackets: the launchers that know an "
+                         "option, and\nwhat holds without it:\n\n");
         if (job_options[i].help)
             shell_option_line(out, &job_options[i], COLUMN);
     }

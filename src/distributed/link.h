@@ -106,12 +106,12 @@ void link_flush(void);
 bool link_poll(void (*take)(int rank, const link_rec *r), int64_t bytes);
 void link_release(void);
 
-/* Sleep: an idle thread calls link_lie_down, looks once more for items posted in its own process,
- * and calls link_sleep, which returns at a wake-up or after `us`. The ranks of this machine wake
- * one that is `listening` when they have sent it records or made room for its own; other machines
- * and MPI send no wake-up. link_lie_down is false when there is work already. link_wake wakes this
- * rank, from any thread; one thread sleeps at a time. */
-bool link_lie_down(bool listening);
+/* Sleep: an idle thread calls link_prepare_sleep, looks once more for items posted in its own
+ * process, and calls link_sleep, which returns at a wake-up or after `us` microseconds. The ranks
+ * of this machine wake one that is `listening` when they have sent it records or made room for its
+ * own; other machines and MPI send no wake-up. link_prepare_sleep is false when there is work
+ * already. link_wake wakes this rank, from any thread; one thread sleeps at a time. */
+bool link_prepare_sleep(bool listening);
 void link_sleep(int64_t us);
 void link_wake(void);
 

@@ -57,8 +57,11 @@ typedef struct ring {
     _Alignas(LINE) char data[];
 } ring;
 
+/* Who wakes the thread of a rank that sleeps for records: nobody, while it is awake; the threads of
+ * its own process alone, while one of them takes the records; or the ranks of its machine too. */
+typedef enum asleep { AWAKE, WAKEN_BY_OWN, WAKEN_BY_ALL } asleep;
+
 /* The wake-up of a rank, in the memory that it shares with the ranks of its machine. */
-typedef enum asleep { AWAKE, DEAF, LISTENING } asleep;
 
 typedef struct wakeup {
     _Alignas(LINE) int sleeper; /* an asleep; the thread that sets it to AWAKE posts, once */
@@ -135,7 +138,7 @@ static struct {
     int64_t sent;      /* bytes into rings since the last poll */
     link_direct *done; /* GPU-direct messages that came, handed out since the last release */
     link_direct *spare;
-} net;
+} mpi;
 
 /* Open MPI has it, and says whether it takes addresses of a GPU's memory; others may not. */
 extern int MPIX_Query_cuda_support(void) __attribute__((weak));
@@ -186,12 +189,12 @@ static void name_hosts(char *names)
     char mine[MPI_MAX_PROCESSOR_NAME] = "";
     int n;
     MPI_Get_processor_name(mine, &n);
-    mine[sizeof net.peers->host - 1] = 0;
-    MPI_Allgather(mine, sizeof net.peers->host, MPI_CHAR, names, sizeof net.peers->host, MPI_CHAR,
-                  net.world);
-    for (int i = 0; i < net.size; i++)
-        snprintf(net.peers[i].host, sizeof net.peers[i].host, "%s",
-                 names + (size_t)i * sizeof net.peers->host);
+    mine[sizeof mpi.peers->host - 1] = 0;
+    MPI_Allgather(mine, sizeof mpi.peers->host, MPI_CHAR, names, sizeof mpi.peers->host, MPI_CHAR,
+                  mpi.world);
+    for (int i = 0; i < mpi.size; i++)
+        snprintf(mpi.peers[i].host, sizeof mpi.peers[i].host, "%s",
+                 names + (size_t)i * sizeof mpi.peers->host);
 }
 
 /* A rank that may use fewer than it is bound to, by a quota or KVSTORE_THREADS, limits all. */
@@ -202,21 +205,21 @@ static int count_processors(kv_err *e)
     CPU_ZERO(&set);
     sched_getaffinity(0, sizeof set, &set);
     int limit = pool_workers() < CPU_COUNT(&set) ? pool_workers() : INT_MAX;
-    int rc = MPI_Comm_split_type(net.world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
+    int rc = MPI_Comm_split_type(mpi.world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
     if (rc)
         return refuse(rc, "find the ranks of this machine", e);
     MPI_Allreduce(MPI_IN_PLACE, &set, sizeof set, MPI_BYTE, MPI_BOR, machine);
     MPI_Allreduce(MPI_IN_PLACE, &limit, 1, MPI_INT, MPI_MIN, machine);
     MPI_Comm_free(&machine);
     int all = CPU_COUNT(&set) > 0 ? CPU_COUNT(&set) : pool_workers();
-    net.processors = all < limit ? all : limit;
+    mpi.processors = all < limit ? all : limit;
     return KV_OK;
 }
 
 /* Bytes of a main ring and the express ring behind it. */
 static int64_t both_rings(void)
 {
-    return net.ring_bytes + EXPRESS_RING + 2 * (int64_t)sizeof(ring);
+    return mpi.ring_bytes + EXPRESS_RING + 2 * (int64_t)sizeof(ring);
 }
 
 /* The n-th main ring behind base. MPI aligns windows for numbers only; every process maps them by
@@ -229,7 +232,7 @@ static ring *ring_at(char *base, int n)
 
 static ring *express_at(char *base, int n)
 {
-    return (ring *)(void *)(ring_at(base, n)->data + net.ring_bytes);
+    return (ring *)(void *)(ring_at(base, n)->data + mpi.ring_bytes);
 }
 
 /* Behind all n rings. */
@@ -248,13 +251,13 @@ typedef struct near_ranks {
  * job. */
 static near_ranks find_near(void)
 {
-    int servers = environment_count(ENV_SERVERS), first = net.size - servers;
+    int servers = environment_count(ENV_SERVERS), first = mpi.size - servers;
     near_ranks r = {0};
-    MPI_Comm_size(net.near, &r.n);
+    MPI_Comm_size(mpi.near, &r.n);
     first = servers > 0 && first > 0 ? first : 0;
-    int works = net.rank < first, both[2] = {first, -first};
-    MPI_Allreduce(MPI_IN_PLACE, both, 2, MPI_INT, MPI_MAX, net.near);
-    MPI_Allreduce(&works, &r.first_server, 1, MPI_INT, MPI_SUM, net.near);
+    int works = mpi.rank < first, both[2] = {first, -first};
+    MPI_Allreduce(MPI_IN_PLACE, both, 2, MPI_INT, MPI_MAX, mpi.near);
+    MPI_Allreduce(&works, &r.first_server, 1, MPI_INT, MPI_SUM, mpi.near);
     if (both[0] != -both[1])
         r.first_server = 0;
     return r;
@@ -285,67 +288,67 @@ static int open_rings(kv_err *e)
     char *base = NULL, *other;
     MPI_Aint bytes;
     MPI_Group group, all;
-    MPI_Comm_rank(net.near, &near);
+    MPI_Comm_rank(mpi.near, &near);
     near_ranks here = find_near();
     int mine = count_rings(here, near), rings = 0;
     for (int i = 0; i < here.n; i++)
         rings += count_rings(here, i);
     int64_t each = RINGS_TOGETHER / (rings > 0 ? rings : 1);
-    bool crowded = here.n > net.processors;
+    bool crowded = here.n > mpi.processors;
     int64_t most = crowded ? RING_CROWDED : RING_MOST;
     each = each > most ? most : each < RING_LEAST ? RING_LEAST : each;
     each = (each + LINE - 1) / LINE * LINE;
-    net.ring_bytes = each;
+    mpi.ring_bytes = each;
     int rc = MPI_Win_allocate_shared(mine * both_rings() + (int64_t)sizeof(wakeup) + LINE, 1,
-                                     MPI_INFO_NULL, net.near, &base, &net.window);
+                                     MPI_INFO_NULL, mpi.near, &base, &mpi.window);
     if (rc)
         return refuse(rc, "make a shared window", e);
     for (int i = 0; i < mine; i++) {
         memset(ring_at(base, i), 0, sizeof(ring));
         memset(express_at(base, i), 0, sizeof(ring));
     }
-    if (!(net.nears = mem_alloc(mine + 1, sizeof *net.nears, e)))
+    if (!(mpi.nears = mem_alloc(mine + 1, sizeof *mpi.nears, e)))
         return KV_E_MEMORY;
-    net.wakeup = wakeup_at(base, mine);
-    net.wakeup->sleeper = AWAKE;
-    sem_init(&net.wakeup->wakes, 1, 0);
-    MPI_Comm_group(net.near, &group);
-    MPI_Comm_group(net.world, &all);
+    mpi.wakeup = wakeup_at(base, mine);
+    mpi.wakeup->sleeper = AWAKE;
+    sem_init(&mpi.wakeup->wakes, 1, 0);
+    MPI_Comm_group(mpi.near, &group);
+    MPI_Comm_group(mpi.world, &all);
     for (int i = 0; i < here.n; i++) {
         int rank, out = ring_number(here, near, i), in = ring_number(here, i, near);
         MPI_Group_translate_ranks(group, 1, &i, all, &rank);
-        net.peers[rank].near = true;
+        mpi.peers[rank].near = true;
         if (!exchange(here, i, near))
             continue;
-        net.nears[net.nnears++] = rank;
-        MPI_Win_shared_query(net.window, i, &bytes, &unit, &other);
-        net.peers[rank].main = (lane){.out = ring_at(other, out), .in = ring_at(base, in),
+        mpi.nears[mpi.nnears++] = rank;
+        MPI_Win_shared_query(mpi.window, i, &bytes, &unit, &other);
+        mpi.peers[rank].main = (lane){.out = ring_at(other, out), .in = ring_at(base, in),
                                       .bytes = each, .hot = crowded ? RING_HOT : each};
-        net.peers[rank].express = (lane){.out = express_at(other, out),
+        mpi.peers[rank].express = (lane){.out = express_at(other, out),
                                          .in = express_at(base, in),
                                          .bytes = EXPRESS_RING, .hot = EXPRESS_RING};
-        net.peers[rank].wakeup = wakeup_at(other, count_rings(here, i));
+        mpi.peers[rank].wakeup = wakeup_at(other, count_rings(here, i));
     }
-    net.remote = here.n < net.size;
+    mpi.remote = here.n < mpi.size;
     MPI_Group_free(&group);
     MPI_Group_free(&all);
-    MPI_Barrier(net.near);
+    MPI_Barrier(mpi.near);
     return KV_OK;
 }
 
 static int post(frame *f)
 {
-    return MPI_Irecv(f->data, FRAME, MPI_BYTE, MPI_ANY_SOURCE, TAG, net.world, &f->request);
+    return MPI_Irecv(f->data, FRAME, MPI_BYTE, MPI_ANY_SOURCE, TAG, mpi.world, &f->request);
 }
 
 /* Frames, where some rank is not near. */
 static int open_frames(kv_err *e)
 {
-    for (int i = 0; net.remote && i < RECEIVES; i++) {
-        net.receives[i].data = mem_alloc(1, FRAME, e);
-        if (!net.receives[i].data)
+    for (int i = 0; mpi.remote && i < RECEIVES; i++) {
+        mpi.receives[i].data = mem_alloc(1, FRAME, e);
+        if (!mpi.receives[i].data)
             return KV_E_MEMORY;
-        int rc = post(&net.receives[i]);
+        int rc = post(&mpi.receives[i]);
         if (rc)
             return refuse(rc, "post a receive", e);
     }
@@ -357,15 +360,15 @@ int link_open(kv_err *e)
     int rc = start_mpi(e);
     if (rc)
         return rc;
-    MPI_Comm_dup(MPI_COMM_WORLD, &net.world);
-    MPI_Comm_set_errhandler(net.world, MPI_ERRORS_RETURN);
+    MPI_Comm_dup(MPI_COMM_WORLD, &mpi.world);
+    MPI_Comm_set_errhandler(mpi.world, MPI_ERRORS_RETURN);
     if (is_elastic()) /* ULFM reports a loss to these where no call is to blame */
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MPI_Comm_rank(net.world, &net.rank);
-    MPI_Comm_size(net.world, &net.size);
-    net.peers = mem_zalloc(net.size, sizeof *net.peers, e);
-    char *names = mem_zalloc(net.size, sizeof net.peers->host, e);
-    if (!net.peers || !names) {
+    MPI_Comm_rank(mpi.world, &mpi.rank);
+    MPI_Comm_size(mpi.world, &mpi.size);
+    mpi.peers = mem_zalloc(mpi.size, sizeof *mpi.peers, e);
+    char *names = mem_zalloc(mpi.size, sizeof mpi.peers->host, e);
+    if (!mpi.peers || !names) {
         mem_free(names);
         return KV_E_MEMORY;
     }
@@ -373,13 +376,13 @@ int link_open(kv_err *e)
     mem_free(names);
     if ((rc = count_processors(e)))
         return rc;
-    net.reads_gpus = MPIX_Query_cuda_support && MPIX_Query_cuda_support();
+    mpi.reads_gpus = MPIX_Query_cuda_support && MPIX_Query_cuda_support();
     /* For tests, and where shared memory is not to be had: every rank a machine of its own. */
     const char *apart = environment(ENV_SHARED_MEMORY);
-    int split = apart && strcmp(apart, "0") == 0 ? net.rank : 0;
+    int split = apart && strcmp(apart, "0") == 0 ? mpi.rank : 0;
     MPI_Comm place;
-    MPI_Comm_split(net.world, split, net.rank, &place);
-    rc = refuse(MPI_Comm_split_type(place, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &net.near),
+    MPI_Comm_split(mpi.world, split, mpi.rank, &place);
+    rc = refuse(MPI_Comm_split_type(place, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &mpi.near),
                 "find the ranks of this machine", e);
     MPI_Comm_free(&place);
     if (!rc)
@@ -390,12 +393,12 @@ int link_open(kv_err *e)
 bool link_agree(int number, int *other)
 {
     kv_err unused = {0};
-    int *all = mem_alloc(net.size, sizeof *all, &unused);
+    int *all = mem_alloc(mpi.size, sizeof *all, &unused);
     if (!all)
         return true;
-    MPI_Allgather(&number, 1, MPI_INT, all, 1, MPI_INT, net.world);
+    MPI_Allgather(&number, 1, MPI_INT, all, 1, MPI_INT, mpi.world);
     *other = -1;
-    for (int i = 0; i < net.size && *other < 0; i++)
+    for (int i = 0; i < mpi.size && *other < 0; i++)
         if (all[i] != number)
             *other = i;
     mem_free(all);
@@ -404,33 +407,34 @@ bool link_agree(int number, int *other)
 
 int link_rank(void)
 {
-    return net.rank;
+    return mpi.rank;
 }
 
 int link_size(void)
 {
-    return net.size;
+    return mpi.size;
 }
 
 const char *link_host(int rank)
 {
-    return net.peers[rank].host;
+    return mpi.peers[rank].host;
 }
 
 bool link_shares_memory(int rank)
 {
-    return net.peers[rank].near;
+    return mpi.peers[rank].near;
 }
 
 int link_processors(void)
 {
-    return net.processors;
+    return mpi.processors;
 }
 
 /* ---- Sleep ---- */
 
-/* Wakes a rank that sleeps at least so lightly. The news for it was written before this: it sees
- * them when it looks after lying down, or this function sees that it sleeps. */
+/* Wakes a rank whose sleep is at least of this kind. The race: the rank marks itself asleep, then
+ * looks for news; the caller has written news, then this looks for the mark. There is a fence
+ * between the two steps of each, so one of them sees what the other wrote. */
 static void wake_up(wakeup *b, asleep at_least)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -441,7 +445,7 @@ static void wake_up(wakeup *b, asleep at_least)
 
 void link_wake(void)
 {
-    wake_up(net.wakeup, DEAF);
+    wake_up(mpi.wakeup, WAKEN_BY_OWN);
 }
 
 /* Something came, or there is room again. */
@@ -451,14 +455,15 @@ static bool has_news(const lane *l)
            (l->full && __atomic_load_n(&l->out->done, __ATOMIC_ACQUIRE) != l->seen);
 }
 
-bool link_lie_down(bool listening)
+bool link_prepare_sleep(bool listening)
 {
-    __atomic_store_n(&net.wakeup->sleeper, listening ? LISTENING : DEAF, __ATOMIC_SEQ_CST);
+    asleep how = listening ? WAKEN_BY_ALL : WAKEN_BY_OWN;
+    __atomic_store_n(&mpi.wakeup->sleeper, (int)how, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    for (int i = 0; i < net.nnears && listening; i++) {
-        const peer *p = &net.peers[net.nears[i]];
+    for (int i = 0; i < mpi.nnears && listening; i++) {
+        const peer *p = &mpi.peers[mpi.nears[i]];
         if (has_news(&p->main) || has_news(&p->express)) {
-            __atomic_store_n(&net.wakeup->sleeper, AWAKE, __ATOMIC_RELAXED);
+            __atomic_store_n(&mpi.wakeup->sleeper, AWAKE, __ATOMIC_RELAXED);
             return false;
         }
     }
@@ -473,8 +478,8 @@ void link_sleep(int64_t us)
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     if (us > 0)
-        sem_timedwait(&net.wakeup->wakes, &until);
-    __atomic_store_n(&net.wakeup->sleeper, AWAKE, __ATOMIC_RELAXED);
+        sem_timedwait(&mpi.wakeup->wakes, &until);
+    __atomic_store_n(&mpi.wakeup->sleeper, AWAKE, __ATOMIC_RELAXED);
 }
 
 /* ---- Sending ---- */
@@ -538,18 +543,18 @@ static bool overtakes(peer *p, int32_t priority)
 
 static void send_frame(int rank)
 {
-    peer *p = &net.peers[rank];
+    peer *p = &mpi.peers[rank];
     if (!p->filling)
         return;
     frame *f = &p->frames[p->next];
-    MPI_Isend(f->data, (int)f->used, MPI_BYTE, rank, TAG, net.world, &f->request);
+    MPI_Isend(f->data, (int)f->used, MPI_BYTE, rank, TAG, mpi.world, &f->request);
     p->filling = false;
     p->next = (p->next + 1) % FRAMES_OUT;
 }
 
 static link_rec *frame_reserve(int rank, int64_t need)
 {
-    peer *p = &net.peers[rank];
+    peer *p = &mpi.peers[rank];
     kv_err unused = {0};
     if (!p->frames && !(p->frames = mem_zalloc(FRAMES_OUT, sizeof *p->frames, &unused)))
         return NULL;
@@ -565,8 +570,8 @@ static link_rec *frame_reserve(int rank, int64_t need)
         p->filling = true;
         f->used = 0;
         if (!p->listed) {
-            p->unsent = net.unsent;
-            net.unsent = p;
+            p->unsent = mpi.unsent;
+            mpi.unsent = p;
             p->listed = true;
         }
     }
@@ -575,7 +580,7 @@ static link_rec *frame_reserve(int rank, int64_t need)
 
 static link_rec *reserve(int rank, int64_t bytes, int32_t priority)
 {
-    peer *p = &net.peers[rank];
+    peer *p = &mpi.peers[rank];
     p->open = link_whole(bytes);
     p->priority = priority;
     p->opened = p->main.out ? &p->main : NULL;
@@ -591,7 +596,7 @@ link_rec *link_reserve(int rank, int64_t bytes)
 
 link_rec *link_reserve_by(int rank, int64_t bytes, int32_t priority, bool whole)
 {
-    peer *p = &net.peers[rank];
+    peer *p = &mpi.peers[rank];
     bool ahead = p->main.out && overtakes(p, priority) && whole && bytes <= LINK_EXPRESS;
     link_rec *r = ahead ? ring_reserve(&p->express, link_whole(bytes)) : NULL;
     if (ahead && !r)
@@ -606,7 +611,7 @@ link_rec *link_reserve_by(int rank, int64_t bytes, int32_t priority, bool whole)
 static void publish(const peer *p, const lane *l)
 {
     __atomic_store_n(&l->out->written, l->written, __ATOMIC_RELEASE);
-    wake_up(p->wakeup, LISTENING);
+    wake_up(p->wakeup, WAKEN_BY_ALL);
 }
 
 /* A record may become shorter than it was reserved, not longer. */
@@ -621,7 +626,7 @@ static void check_open(peer *p, int rank, const link_rec *r)
 void link_commit(int rank)
 {
     enum { BURST = 32 << 10 }; /* the other side may begin then */
-    peer *p = &net.peers[rank];
+    peer *p = &mpi.peers[rank];
     lane *l = p->opened;
     if (l) {
         const link_rec *r = (link_rec *)(void *)(l->out->data + l->written % l->bytes);
@@ -631,7 +636,7 @@ void link_commit(int rank)
         if (l == &p->main && p->priority > p->urgency.behind)
             p->urgency.behind = p->priority;
         l->written += link_whole(r->bytes);
-        net.sent += link_whole(r->bytes);
+        mpi.sent += link_whole(r->bytes);
         if (l == &p->express || l->written / BURST != before / BURST)
             publish(p, l);
         return;
@@ -646,20 +651,20 @@ void link_commit(int rank)
 
 bool link_sent_much(void)
 {
-    return net.sent >= LINK_PAYLOAD;
+    return mpi.sent >= LINK_PAYLOAD;
 }
 
 void link_flush(void)
 {
-    for (int i = 0; i < net.nnears; i++) {
-        peer *p = &net.peers[net.nears[i]];
+    for (int i = 0; i < mpi.nnears; i++) {
+        peer *p = &mpi.peers[mpi.nears[i]];
         if (p->main.out->written != p->main.written)
             publish(p, &p->main);
     }
-    for (peer *p; (p = net.unsent);) {
-        net.unsent = p->unsent;
+    for (peer *p; (p = mpi.unsent);) {
+        mpi.unsent = p->unsent;
         p->listed = false;
-        send_frame((int)(p - net.peers));
+        send_frame((int)(p - mpi.peers));
     }
 }
 
@@ -667,16 +672,16 @@ void link_flush(void)
 
 bool link_takes_direct(int rank)
 {
-    return net.reads_gpus && !link_shares_memory(rank);
+    return mpi.reads_gpus && !link_shares_memory(rank);
 }
 
 link_direct *link_send_direct(int rank, const void *block, int64_t bytes, kv_err *e)
 {
     kv_err unused = {0};
-    peer *to = &net.peers[rank];
+    peer *to = &mpi.peers[rank];
     link_direct *p = mem_zalloc(1, sizeof *p, &unused);
     link_rec *r = p ? link_reserve(rank, 0) : NULL;
-    int rc = r ? MPI_Isend(block, (int)bytes, MPI_BYTE, rank, TAG_DIRECT, net.world, &p->request)
+    int rc = r ? MPI_Isend(block, (int)bytes, MPI_BYTE, rank, TAG_DIRECT, mpi.world, &p->request)
                : MPI_SUCCESS;
     if (!r || refuse(rc, "send the memory of a GPU", e)) {
         mem_free(p);
@@ -734,7 +739,7 @@ static bool poll_ring(int rank, lane *l, int64_t written, int64_t most,
 
 static bool poll_express(int rank, void (*take)(int rank, const link_rec *r))
 {
-    lane *l = &net.peers[rank].express;
+    lane *l = &mpi.peers[rank].express;
     return poll_ring(rank, l, __atomic_load_n(&l->in->written, __ATOMIC_ACQUIRE), INT64_MAX, take);
 }
 
@@ -743,7 +748,7 @@ static bool poll_express(int rank, void (*take)(int rank, const link_rec *r))
  * express record that comes meanwhile ends the polling, and is dealt with at once. */
 static bool poll_rings(int rank, void (*take)(int rank, const link_rec *r), int64_t most)
 {
-    lane *l = &net.peers[rank].main;
+    lane *l = &mpi.peers[rank].main;
     int64_t written = __atomic_load_n(&l->in->written, __ATOMIC_ACQUIRE), from = l->read;
     bool any = poll_express(rank, take), express = false;
     while (l->read < written && l->read - from < most && !express) {
@@ -757,9 +762,9 @@ static bool poll_rings(int rank, void (*take)(int rank, const link_rec *r), int6
 static bool receive_direct(int rank, const link_rec *r)
 {
     kv_err unused = {0};
-    link_direct *p = net.spare;
+    link_direct *p = mpi.spare;
     if (p)
-        net.spare = p->next;
+        mpi.spare = p->next;
     else if (!(p = mem_zalloc(1, sizeof *p, &unused)))
         return false;
     if (!p->data && !(p->data = mem_alloc_data(LINK_DIRECT_MOST, &unused))) {
@@ -768,16 +773,16 @@ static bool receive_direct(int rank, const link_rec *r)
     }
     p->rank = rank;
     p->number = r->direct.number;
-    p->next = net.peers[rank].direct_in;
-    net.peers[rank].direct_in = p;
-    MPI_Irecv(p->data, (int)r->direct.bytes, MPI_BYTE, rank, TAG_DIRECT, net.world, &p->request);
+    p->next = mpi.peers[rank].direct_in;
+    mpi.peers[rank].direct_in = p;
+    MPI_Irecv(p->data, (int)r->direct.bytes, MPI_BYTE, rank, TAG_DIRECT, mpi.world, &p->request);
     return true;
 }
 
 /* Takes the records of a GPU-direct message; false: its bytes are not here yet. */
 static bool take_direct(int rank, link_rec *r, void (*take)(int rank, const link_rec *r))
 {
-    link_direct **at = &net.peers[rank].direct_in, *p;
+    link_direct **at = &mpi.peers[rank].direct_in, *p;
     int came = 0;
     while ((*at)->number != r->direct.number)
         at = &(*at)->next;
@@ -795,8 +800,8 @@ static bool take_direct(int rank, link_rec *r, void (*take)(int rank, const link
         take(rank, x);
     }
     *at = p->next;
-    p->next = net.done;
-    net.done = p;
+    p->next = mpi.done;
+    mpi.done = p;
     return true;
 }
 
@@ -823,7 +828,7 @@ static bool has_come(frame *f)
         return f->came;
     int rc = MPI_Test(&f->request, &came, &s);
     if (rc != MPI_SUCCESS && is_elastic())
-        MPIX_Comm_failure_ack(net.world);
+        MPIX_Comm_failure_ack(mpi.world);
     if (rc != MPI_SUCCESS || !came)
         return false;
     MPI_Get_count(&s, MPI_BYTE, &n);
@@ -837,22 +842,22 @@ static bool has_come(frame *f)
 static bool poll_frames(void (*take)(int rank, const link_rec *r))
 {
     bool any = false;
-    while (net.taken < RECEIVES / 2) {
-        frame *f = &net.receives[net.first];
+    while (mpi.taken < RECEIVES / 2) {
+        frame *f = &mpi.receives[mpi.first];
         if (!has_come(f))
             break;
-        while (net.at < f->used) {
-            link_rec *r = (link_rec *)(void *)(f->data + net.at);
+        while (mpi.at < f->used) {
+            link_rec *r = (link_rec *)(void *)(f->data + mpi.at);
             int64_t bytes = link_whole(r->bytes);
             if (!dispatch_record(f->from, r, take))
                 return any;
-            net.at += bytes;
+            mpi.at += bytes;
             any = true;
         }
-        net.at = 0;
+        mpi.at = 0;
         f->came = false;
-        net.first = (net.first + 1) % RECEIVES;
-        net.taken++;
+        mpi.first = (mpi.first + 1) % RECEIVES;
+        mpi.taken++;
     }
     return any;
 }
@@ -860,10 +865,10 @@ static bool poll_frames(void (*take)(int rank, const link_rec *r))
 bool link_poll(void (*take)(int rank, const link_rec *r), int64_t bytes)
 {
     bool any = false;
-    net.sent = 0;
-    for (int i = 0; i < net.nnears; i++)
-        any |= poll_rings(net.nears[i], take, bytes);
-    return net.remote && poll_frames(take) ? true : any;
+    mpi.sent = 0;
+    for (int i = 0; i < mpi.nnears; i++)
+        any |= poll_rings(mpi.nears[i], take, bytes);
+    return mpi.remote && poll_frames(take) ? true : any;
 }
 
 static void release(const peer *p, const lane *l)
@@ -873,23 +878,23 @@ static void release(const peer *p, const lane *l)
     __atomic_store_n(&l->in->done, l->read, __ATOMIC_RELEASE);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (__atomic_load_n(&l->in->full, __ATOMIC_RELAXED))
-        wake_up(p->wakeup, LISTENING);
+        wake_up(p->wakeup, WAKEN_BY_ALL);
 }
 
 void link_release(void)
 {
-    for (int i = 0; i < net.nnears; i++) {
-        const peer *p = &net.peers[net.nears[i]];
+    for (int i = 0; i < mpi.nnears; i++) {
+        const peer *p = &mpi.peers[mpi.nears[i]];
         release(p, &p->main);
         release(p, &p->express);
     }
-    kv_assert(net.taken <= RECEIVES, "%d of %d receives are given back", net.taken, RECEIVES);
-    for (; net.taken > 0; net.taken--)
-        post(&net.receives[(net.first - net.taken + RECEIVES) % RECEIVES]);
-    for (link_direct *p; (p = net.done);) {
-        net.done = p->next;
-        p->next = net.spare;
-        net.spare = p;
+    kv_assert(mpi.taken <= RECEIVES, "%d of %d receives are given back", mpi.taken, RECEIVES);
+    for (; mpi.taken > 0; mpi.taken--)
+        post(&mpi.receives[(mpi.first - mpi.taken + RECEIVES) % RECEIVES]);
+    for (link_direct *p; (p = mpi.done);) {
+        mpi.done = p->next;
+        p->next = mpi.spare;
+        mpi.spare = p;
     }
 }
 

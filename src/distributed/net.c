@@ -520,7 +520,7 @@ static bool sleep_us(int64_t us, bool other_drives, const int *set)
     bool listening = !other_drives && !alive_is_lost(NULL) && !pthread_mutex_trylock(&net.drive);
     if (set && !listening && !alive_is_lost(NULL))
         return false;
-    bool idle = link_lie_down(listening);
+    bool idle = link_prepare_sleep(listening);
     if (listening)
         pthread_mutex_unlock(&net.drive);
     bool posted = __atomic_load_n(&net.posted, __ATOMIC_RELAXED) ||

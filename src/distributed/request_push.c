@@ -15,7 +15,10 @@
 #include "distributed/types.h"
 #include "distributed/worker_keys.h"
 
-enum { CODES_AT_ONCE = 1 << 19, PUSHED_TOGETHER = 1 << 20 /* bytes, about, of one request */ };
+enum {
+    CODES_AT_ONCE = 1 << 19,  /* elements whose codes are one record: of 2 bits half its payload */
+    PUSHED_TOGETHER = 1 << 20 /* bytes, about, of one request */
+};
 
 /* ---- Sending ---- */
 
@@ -330,12 +333,12 @@ static int make_whole(request **out, worker *w, const kv_pairs *values, const in
 }
 
 /* Returns true if no key stands twice in a call, whose pairs are sorted. */
-static bool is_apart(const int64_t *numbers, const request_pair *r, int64_t n)
+static bool keys_differ(const int64_t *numbers, const request_pair *r, int64_t n)
 {
-    bool apart = true;
-    for (int64_t i = 1; i < n && apart; i++)
-        apart = numbers[r[i].i] != numbers[r[i - 1].i];
-    return apart;
+    for (int64_t i = 1; i < n; i++)
+        if (numbers[r[i].i] == numbers[r[i - 1].i])
+            return false;
+    return true;
 }
 
 /* Reserves requests of arrays that are sent as they are. The worker waits for its turn once, as for
@@ -390,7 +393,7 @@ int worker_push(void *self, const kv_pairs *values, const kv_call *how, kv_err *
         (rc = grow_push(w, numbers, n, e)) == KV_OK)
         rc = request_sort(w, numbers, n, &r, e);
     if (!rc) {
-        plain &= !has_host_steps(w) && is_apart(numbers, r, n);
+        plain &= !has_host_steps(w) && keys_differ(numbers, r, n);
         rc = plain ? begin_plain(&l, w, numbers, r, n, e)
                    : make_whole(&rq, w, values, numbers, r, how, e);
     }

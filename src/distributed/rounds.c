@@ -150,7 +150,7 @@ static int take_data(server_state *s, part *p, const link_rec *r, contribution *
     }
     bool sparse = r->flags & LINK_SPARSE;
     if (!sparse && r->push.total != p->bytes)
-        return kv_err_set(e, KV_E_SHAPE, "a push of %lld bytes came for %lld",
+        return kv_err_set(e, KV_E_SHAPE, "a push of %lld bytes came for a part of %lld",
                           (long long)r->push.total, (long long)p->bytes);
     if (stays && n == r->push.total && !c->data) {
         c->sparse = sparse;
@@ -275,7 +275,7 @@ int rounds_add(server_state *s, int rank, const link_rec *r, const own_add *own,
         x->own = *own;
     if (!broadcast || rank == 0) { /* the others bring no elements to a broadcast */
         if (p->bytes && p->bytes != r->bytes)
-            return kv_err_set(e, KV_E_SHAPE, "a push of %lld bytes came for %lld",
+            return kv_err_set(e, KV_E_SHAPE, "a push of %lld bytes came for a part of %lld",
                               (long long)r->bytes, (long long)p->bytes);
         p->dtype = (kv_dtype)r->add.dtype;
         p->bytes = r->bytes;
@@ -317,7 +317,9 @@ static bool may_follow(const part *p, int worker, const contribution *c)
     return p->workers[worker].pulls >= c->before;
 }
 
-/* The first round of a part, if it can be applied now. */
+/* The first round of a part, if it can be applied now: every worker that is not done has pushed,
+ * the pulls that they made before are answered, no answer that is being sent still reads the stored
+ * array, and the optimizer that was set before the round is there. */
 static round *ready_sync(const server_state *s, const part *p)
 {
     round *x = p->rounds;
@@ -334,6 +336,8 @@ static round *ready_sync(const server_state *s, const part *p)
     return x;
 }
 
+/* The same where each push of a worker is a round of its own: the next one of some worker that is
+ * not too far ahead of the slowest. */
 static round *ready_async(const server_state *s, const part *p)
 {
     int64_t bound = s->how.staleness, least = bound < 0 ? 0 : slowest(s, p);

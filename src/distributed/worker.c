@@ -177,6 +177,18 @@ static int make_first(worker *w, const kv_pairs *values, kv_err *e)
     return rc;
 }
 
+/* Waits until rank 0 has made the keys. Whoever inits a key that rank 0 does not make is not helped
+ * by the usual hint, which is to init it first. */
+static int find_made(worker *w, const kv_pairs *values, int64_t *numbers, kv_err *e)
+{
+    int rc = worker_find(w, values, false, numbers, e);
+    if (rc == KV_E_KEY && net_rank() != 0) {
+        e->hint[0] = '\0';
+        kv_err_hint(e, "rank 0 makes the keys of all ranks, and its init has not named this one");
+    }
+    return rc;
+}
+
 int worker_init(void *self, const kv_pairs *values, const kv_call *how, kv_err *e)
 {
     worker *w = self;
@@ -187,7 +199,7 @@ int worker_init(void *self, const kv_pairs *values, const kv_call *how, kv_err *
     if (!rc && net_rank() == 0)
         rc = make_first(w, values, e);
     if (!rc)
-        rc = worker_find(w, values, false, numbers, e);
+        rc = find_made(w, values, numbers, e);
     for (int64_t i = 0; i < n && !rc; i++)
         rc = check_same(w, &values->keys[i], numbers[i], values->arrays[i], e);
     for (int64_t i = 0; i < n && !rc; i++)

@@ -119,6 +119,12 @@ END
     assert_line --partial 'error[unsupported]: attach reads only: it sets no variables'
     run kvctl attach -c '!ls'
     assert_line --partial 'error[unsupported]: attach reads only: it runs no commands of the shell'
+    run kvctl attach -c top
+    assert_line --partial 'error[name]: there is no variable `top`'
+    refute_output --partial hint
+    run bash -c 'timeout 20 kvctl attach <.'
+    assert_failure 5
+    assert_output 'kvctl: cannot read the standard input: Is a directory'
     run kvctl attach -c 'pull 3 > evil.csv'
     assert_line --partial 'attach reads only: what it shows goes into no file, command or variable'
     [ ! -e evil ] && [ ! -e evil.csv ]

@@ -100,6 +100,15 @@ create dist_sync; init 1 zeros(2); push 1 ones(2); pull 1'
 END
 }
 
+@test "launch -i, launch -: input that cannot be read" {
+    local word
+    for word in -i -; do
+        run bash -c "timeout 20 kvctl launch -n 2 $word <."
+        assert_failure 5
+        assert_output 'kvctl: cannot read the standard input: Is a directory'
+    done
+}
+
 @test "launch -i: a terminal" {
     command -v tmux >/dev/null || skip "no tmux"
     terminal_with 90 40 kvctl launch -n 2 -i

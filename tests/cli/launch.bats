@@ -115,14 +115,14 @@ kvctl-other"
         "2|-n 2 -q|launch: which script? kvctl launch -n WORKERS FILE"
         "2|-n 2 --nonsense job.kv|there is no option --nonsense"
         "2|-n 2 missing.kv|there is no file \"missing.kv\", and no command of that name"
-        "5|-n 2 -f missing.kv|launch: cannot read \"missing.kv\""
+        "5|-n 2 -f missing.kv|cannot read \"missing.kv\": No such file or directory"
         "2|-n 2 --max-restarts 3 job.kv|launch: --max-restarts needs --checkpoint FILE"
         "2|-n 2 --checkpoint-every 3 job.kv|launch: --checkpoint-every needs --checkpoint FILE"
         "2|-n 2 --checkpoint c.kvs job.kv|launch: --checkpoint needs --checkpoint-every: rounds, 50, or seconds, 30s"
         "2|-n 2 --checkpoint-every 0 job.kv|launch: --checkpoint-every needs rounds, 50, or seconds, 30s, not \"0\""
         "2|-n 2 --checkpoint c.kvs --checkpoint-every 0s job.kv|launch: --checkpoint-every needs rounds, 50, or seconds, 30s, not \"0s\""
         "2|-n 2 --checkpoint c.kvs --checkpoint-every 30m job.kv|launch: --checkpoint-every needs rounds, 50, or seconds, 30s, not \"30m\""
-        "5|-n 2 --checkpoint no/c.kvs --checkpoint-every 3 job.kv|launch: cannot write into \"no/\""
+        "5|-n 2 --checkpoint no/c.kvs --checkpoint-every 3 job.kv|cannot write into \"no/\": No such file or directory"
         "3|-n 2 --checkpoint new.kvs --checkpoint-every 3 job.kv|new.kvs: no checkpoint of a job: nothing was pushed")
     kvctl -s new.kvs -c 'init 3 ones(2)'
     for one in "${cases[@]}"; do

@@ -39,6 +39,12 @@ refuses()
     refuses key 'pull 3' 'key 3 was never initialised'
 }
 
+@test "errors: a rank inits a key that rank 0 does not make" {
+    refuses key 'if rank() == 0 { init 3 ones(2) } else { init 4 ones(2) }' 'key 4 was never initialised'
+    assert_output --partial ' hint: rank 0 makes the keys of all ranks, and its init has not named this one'
+    refute_output --partial 'init it first'
+}
+
 @test "errors: keys that servers keep are neither deleted nor renamed" {
     refuses unsupported 'init 3 ones(2); delete 3' 'stores of type "dist_sync" have no delete or rename'
     assert_output --partial ' hint: types that have it: local, device'

@@ -168,7 +168,7 @@ TEST(records_pushes_that_are_malformed)
         link_rec r = push_head(0, 1, 12);
         r.push.total = total;
         give(0, r, x, total);
-        snprintf(text, sizeof text, "a push of %d bytes came for %d", total, BYTES);
+        snprintf(text, sizeof text, "a push of %d bytes came for a part of %d", total, BYTES);
         failed(0, 12, KV_E_SHAPE, text);
     }
     push(0, 1, 1, 13, 0, 0);
@@ -695,7 +695,7 @@ TEST(records_sums)
     float x[N + 1] = {0};
     link_rec r = add_head(0, 2, 23);
     give(1, r, x, BYTES - 4);
-    failed(1, 23, KV_E_SHAPE, "a push of 28 bytes came for 32");
+    failed(1, 23, KV_E_SHAPE, "a push of 28 bytes came for a part of 32");
     give(1, r, x, BYTES - 1);
     r.add.dtype = -1;
     give(1, r, x, BYTES);

@@ -298,7 +298,7 @@ void link_release(void)
 {
 }
 
-bool link_lie_down(bool listening)
+bool link_prepare_sleep(bool listening)
 {
     (void)listening;
     return false;

@@ -81,7 +81,7 @@ void link_release(void)
 {
 }
 
-bool link_lie_down(bool listening)
+bool link_prepare_sleep(bool listening)
 {
     (void)listening;
     return true;

@@ -194,7 +194,7 @@ bool link_shares_memory(int rank)
     return rank == own_rank;
 }
 
-bool link_lie_down(bool listening)
+bool link_prepare_sleep(bool listening)
 {
     (void)listening;
     return false;

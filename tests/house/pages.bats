@@ -25,7 +25,7 @@ is_there()
 
 @test "pages: every path in backquotes exists" {
     local page count=0
-    for page in README.md {lib,src,cli,cuda,tests}/README.md; do
+    for page in README.md {lib,src,src/distributed,src/python,cli,cuda,tests}/README.md; do
         while read -r word; do
             [[ $word =~ /|\.(c|h|cc|hh|cu|cuh|md|kv|kvu|bats|bash)$ ]] || continue
             count=$((count + 1))
@@ -40,7 +40,7 @@ is_there()
     local page count=0
     grep -rhowE '[A-Za-z][A-Za-z0-9]*_[A-Za-z0-9_]*' "$top"/{lib,src,cli,cuda,tests,scripts,Makefile} --include='*.[ch]' \
         --include='*.cc' --include='*.cu*' --include='*.bats' --include=Makefile --include=lint | sort -u >names
-    for page in README.md {lib,src,cli,cuda,tests}/README.md; do
+    for page in README.md {lib,src,src/distributed,src/python,cli,cuda,tests}/README.md; do
         while read -r word; do
             [[ $word =~ ^[A-Za-z][A-Za-z0-9]*_[A-Za-z0-9_]*$ ]] || continue
             count=$((count + 1))
@@ -49,4 +49,15 @@ is_there()
     done >missing
     assert_equal "$(cat missing)" ""
     [ $count -gt 80 ]
+}
+
+@test "pages: every source of src is on the page of its folder" {
+    local file name page
+    cd "$top"
+    for file in src/*.c src/core/*.c src/distributed/*.c src/python/*.c; do
+        name=$(basename "$file" .c)
+        page=$(dirname "$file")/README.md
+        [ -e "$page" ] || page=src/README.md
+        grep -qE "[\`/]$name\.[ch]\`" "$page" || fail "$page has neither $name.h nor $name.c"
+    done
 }

@@ -452,7 +452,7 @@ void link_release(void)
 
 /* ---- Sleep ---- */
 
-bool link_lie_down(bool listening)
+bool link_prepare_sleep(bool listening)
 {
     end *mine = &net.ends[here()];
     world_call();
