@@ -245,6 +245,11 @@ int kv_rename(kv *store, const kv_key *from, const kv_key *to, kv_err *e);
  * Errors: that of the callback; usage (store is NULL; called from an updater or printer). */
 int kv_wait(kv *store, kv_err *e);
 
+/* The same, for some `ms` milliseconds: *idle is false if something is under way then; its error is
+ * left for the next wait. So a caller can look at its own signals between two waits. Errors also:
+ * value (ms is negative). */
+int kv_wait_for(kv *store, int ms, bool *idle, kv_err *e);
+
 /* The same without waiting: the first error of the operations that have ended by now. */
 int kv_check(kv *store, kv_err *e);
 

@@ -16,8 +16,12 @@
 
 static void command_help(buf *out, const command *c)
 {
-    command_usage(out, c);
-    buf_printf(out, "\n  %s\n", c->summary);
+    buf usage = {0};
+    command_usage(&usage, c);
+    help_usage(out, buf_text(&usage));
+    out->failed = out->failed || usage.failed;
+    buf_release(&usage);
+    buf_printf(out, "  %s\n", c->summary);
     const char *line = c->examples;
     while (line && *line) {
         const char *end = strchr(line, '\n');

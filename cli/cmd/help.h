@@ -9,13 +9,17 @@
  * `help rules`, `help checkpoints` and `help environment` show; made by the build. */
 extern const char language_text[], rules_text[], checkpoints_text[], environment_text[];
 
-/* ---- help_lines.c: lines of lists ---- */
+/* ---- help_lines.c: lines of lists and usages ---- */
 
 enum { HELP_COLUMN = 18 }; /* where the texts of a list begin */
 
 /* Appends words as lines that begin at HELP_COLUMN, behind the names, and have at most 80 columns.
  * at: the column that the line has reached, 0 for a new one. */
 void help_lines(buf *out, const char *text, int at);
+
+/* Appends a usage as lines of at most 80 columns; an option stands beside its value, and all lines
+ * but the first are indented. */
+void help_usage(buf *out, const char *usage);
 
 /* ---- language_help.c: the page of the language ---- */
 

@@ -1,4 +1,4 @@
-/* The lines of lists in help, which fit a terminal of 80 columns. */
+/* The lines of lists and usages in help, which fit a terminal of 80 columns. */
 #include "cmd/help.h"
 
 #include <string.h>
@@ -21,4 +21,34 @@ void help_lines(buf *out, const char *text, int at)
     }
     if (at > 0)
         buf_char(out, '\n');
+}
+
+/* The length of an argument, of an option with its value, or of what brackets enclose. */
+static size_t argument_length(const char *text)
+{
+    size_t n = 0;
+    for (int depth = 0; text[n]; n++) {
+        depth += (text[n] == '[') - (text[n] == ']');
+        if (text[n] == ' ' && depth == 0 &&
+            (text[n + 1] == '[' || strncmp(text + n + 1, "--", 2) == 0))
+            break;
+    }
+    return n;
+}
+
+void help_usage(buf *out, const char *usage)
+{
+    size_t at = 0;
+    while (*usage) {
+        size_t n = argument_length(usage);
+        if (at > 0 && at + 1 + n > WIDTH) {
+            buf_add(out, "\n   ");
+            at = 3;
+        }
+        buf_printf(out, at > 0 ? " %.*s" : "%.*s", (int)n, usage);
+        at += (at > 0) + n;
+        usage += n;
+        usage += strspn(usage, " ");
+    }
+    buf_char(out, '\n');
 }

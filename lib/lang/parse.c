@@ -199,6 +199,17 @@ ast *parse_fail(parser *p, uint32_t pos, uint32_t end, kv_code code, const char 
     return NULL;
 }
 
+bool parse_has_zeros(const parser *p, uint32_t pos, uint32_t end)
+{
+    if (parse_char(p, pos) == '-')
+        pos++;
+    if (parse_char(p, pos) != '0')
+        return false;
+    while (pos < end && parse_char(p, pos) == '0')
+        pos++;
+    return pos < end;
+}
+
 int parse_shown(const parser *p, uint32_t pos, uint32_t end)
 {
     return (int)utf8_cut(p->lx.src->text + pos, end - pos, SHOWN_MAX);

@@ -222,6 +222,10 @@ ast *parse_fail(parser *p, uint32_t pos, uint32_t end, kv_code code, const char 
 /* "`x` stands where a value is needed": what was `wanted` instead of the next token; at the end of
  * the text, which bracket is open or that something is missing; for a TOK_BAD why it is none. */
 ast *parse_unexpected(parser *p, const char *wanted);
+/* Returns true if zeros stand before the whole number pos..end, as in 007, which is an error as in
+ * Python. 0 and 00 are numbers. */
+bool parse_has_zeros(const parser *p, uint32_t pos, uint32_t end);
+
 /* The bytes of the text pos..end that a message shows: whole characters, not too many. */
 int parse_shown(const parser *p, uint32_t pos, uint32_t end);
 
@@ -350,6 +354,17 @@ bool parse_at_file(parser *p);
 /* <<WORD, and the lines behind it up to one that holds only the word: AST_TEXT, each line with its
  * newline. Without that line the text is incomplete. */
 ast *parse_heredoc(parser *p);
+
+/* A number, which is next: AST_INT or AST_FLOAT. */
+ast *parse_number(parser *p);
+
+/* true, false, none, also as True, False, None; inf, nan, pi; NULL and no error when the next word
+ * is none of them. */
+ast *parse_constant(parser *p);
+
+/* The smallest integer, which has no positive counterpart: the minus before it was taken at pos.
+ * NULL and no error when it is not next. */
+ast *parse_smallest_integer(parser *p, uint32_t pos);
 
 /* A literal: [-] NUMBER, text, true, false, none; also inf, nan, pi. */
 ast *parse_literal(parser *p);

@@ -119,6 +119,13 @@ static ast *key_int(parser *p, uint32_t pos, uint32_t *end)
     bool over = false;
     int64_t value = 0;
     *end = pos + (uint32_t)num_parse_int(p->lx.src->text + pos, p->lx.limit - pos, &value, &over);
+    const char *text = p->lx.src->text + pos;
+    if (parse_has_zeros(p, pos, *end)) {
+        int n = parse_shown(p, pos, *end);
+        parse_fail(p, pos, *end, KV_E_SYNTAX, "`%.*s` is not a number", n, text);
+        kv_err_hint(p->e, "\"%.*s\" for a text key; a whole number begins with no 0", n, text);
+        return NULL;
+    }
     if (over)
         return parse_fail(p, pos, *end, KV_E_VALUE,
                           "an integer key has 64 bits, this one needs more");

@@ -169,6 +169,18 @@ int clip_norm_scale(clip_norm *c, const optimizer *o, kv_err *e)
     return rc;
 }
 
+int clip_norm_check(const kv *store, kv_err *e)
+{
+    const kv_type_ops *ops = store->ops;
+    if (store->in_slots || !ops->num_workers || ops->num_workers(store->self) == 1)
+        return KV_OK;
+    kv_err_set(e, KV_E_UNSUPPORTED,
+               "clip_global_norm needs the sum of all workers' gradients for all keys, and each "
+               "server of \"%s\" has the sums of its keys only",
+               store->type);
+    return kv_err_hint(e, "clip each worker's gradients before the push: g * minimum(1, c / norm)");
+}
+
 int clip_norm_take(clip_norm *c, const kv *store, const kv_pairs *values, bool *fine, kv_err *e)
 {
     c->keys = mem_alloc(values->n, sizeof *c->keys, e);

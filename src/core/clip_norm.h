@@ -25,6 +25,10 @@ static inline bool clip_norm_wanted(const kv *store)
     return store->updater.optimizer && store->updater.optimizer->clip_norm > 0 && !store->is_server;
 }
 
+/* Refuses a store of several workers whose servers have the sums of some keys each: no rank knows
+ * the norm of all. Error: unsupported. */
+int clip_norm_check(const kv *store, kv_err *e);
+
 /* Takes the values of a push, in the dtypes of their keys, to be summed: c->keys and c->arrays.
  * *fine: false when the push will refuse one; c holds nothing then. Errors: dtype (a key of
  * integers), memory; likewise. */

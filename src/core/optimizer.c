@@ -1,4 +1,4 @@
-/* Parameters, tables of multipliers, counts and rates, and the steps that a push prepares and
+/* Parameters, counts and rates, and the steps that a push prepares and
  * commits. */
 #include "core/optimizer.h"
 
@@ -12,73 +12,6 @@
 #include "base/name.h"
 #include "base/num.h"
 #include "core/apply.h"
-
-/* ---- Tables: "0=1.7,3=0.3" ------------------------------------------------------------------- */
-
-static int table_add(optimizer_table *t, const char *key, const char *text, double number,
-                     kv_err *e)
-{
-    int64_t at = map_get(&t->index, (kv_key){0, key});
-    if (at < 0) {
-        if (map_put(&t->index, (kv_key){0, key}, t->n, e))
-            return KV_E_MEMORY;
-        at = t->n++;
-    }
-    t->keys[at] = key;
-    t->texts[at] = text;
-    t->numbers[at] = number;
-    return KV_OK;
-}
-
-static int table_reserve(optimizer_table *t, int64_t n, arena *a, kv_err *e)
-{
-    t->keys = arena_alloc(a, (size_t)n * sizeof *t->keys, e);
-    t->texts = arena_alloc(a, (size_t)n * sizeof *t->texts, e);
-    t->numbers = arena_alloc(a, (size_t)n * sizeof *t->numbers, e);
-    return t->keys && t->texts && t->numbers ? KV_OK : KV_E_MEMORY;
-}
-
-static int64_t count_pairs(const char *text)
-{
-    int64_t n = *text != '\0';
-    for (; *text; text++)
-        n += *text == ',';
-    return n;
-}
-
-static int64_t table_find(const optimizer_table *t, const char *key)
-{
-    return key && t->n > 0 ? map_get(&t->index, (kv_key){0, key}) : -1;
-}
-
-/* Pairs of a key and a number, or of a key and a name; each key once. */
-static int table_parse(optimizer_table *t, const char *what, const char *text, bool numbers,
-                       arena *a, kv_err *e)
-{
-    if (table_reserve(t, count_pairs(text) + 64, a, e))
-        return KV_E_MEMORY;
-    while (*text) {
-        size_t n = strcspn(text, ","), at = strcspn(text, "=");
-        double x = 0;
-        if (at >= n || (!numbers && at + 1 == n))
-            return kv_err_set(e, KV_E_VALUE, "%s takes pairs such as 0=%s, not \"%.*s\"", what,
-                              numbers ? "0.5" : "fc_weight", (int)n, text);
-        const char *value = text + at + 1;
-        size_t m = n - at - 1;
-        if (numbers && (m == 0 || num_parse(value, m, NUM_BINARY64, &x, NULL) != m))
-            return kv_err_set(e, KV_E_VALUE, "%s: \"%.*s\" is no number", what, (int)m, value);
-        const char *key = arena_text(a, text, at, e),
-                   *name = key ? arena_text(a, value, m, e) : NULL;
-        if (!name)
-            return KV_E_MEMORY;
-        if (table_find(t, key) >= 0)
-            return kv_err_set(e, KV_E_VALUE, "%s: the key %.80s is given twice", what, key);
-        if (table_add(t, key, name, x, e))
-            return KV_E_MEMORY;
-        text += n + (text[n] == ',');
-    }
-    return KV_OK;
-}
 
 /* ---- Parameters ------------------------------------------------------------------------------ */
 
@@ -110,15 +43,15 @@ static int default_multipliers(optimizer *o, kv_err *e)
 {
     host endings = rule_value(&o->binding, RULE_DECAY_NAMES);
     optimizer_table all = {0};
-    if (table_reserve(&all, o->names.n + o->wd_mult.n + 1, &o->memory, e))
+    if (optimizer_table_reserve(&all, o->names.n + o->wd_mult.n + 1, &o->memory, e))
         return KV_E_MEMORY;
     int rc = KV_OK;
     for (int64_t i = 0; i < o->names.n && !rc; i++)
         if (!decays(o->names.texts[i], endings.u.text))
-            rc = table_add(&all, o->names.texts[i], NULL, 0, e);
+            rc = optimizer_table_put(&all, o->names.texts[i], NULL, 0, e);
     for (int64_t i = 0; i < o->wd_mult.n && !rc; i++)
-        rc = table_add(&all, o->wd_mult.keys[i], NULL, o->wd_mult.numbers[i], e);
-    map_release(&o->wd_mult.index);
+        rc = optimizer_table_put(&all, o->wd_mult.keys[i], NULL, o->wd_mult.numbers[i], e);
+    optimizer_table_release(&o->wd_mult);
     o->wd_mult = all;
     return rc;
 }
@@ -132,11 +65,11 @@ static int set_own(optimizer *o, int which, const char *text, kv_err *e)
         o->scheduled = strcmp(text, "none") != 0;
         return o->scheduled ? lr_schedule_parse(&o->schedule, text, &o->memory, e) : KV_OK;
     case OWN_LR_MULT:
-        return table_parse(&o->lr_mult, "lr_mult", text, true, &o->memory, e);
+        return optimizer_table_read(&o->lr_mult, "lr_mult", text, true, &o->memory, e);
     case OWN_WD_MULT:
-        return table_parse(&o->wd_mult, "wd_mult", text, true, &o->memory, e);
+        return optimizer_table_read(&o->wd_mult, "wd_mult", text, true, &o->memory, e);
     case OWN_NAMES:
-        return table_parse(&o->names, "names", text, false, &o->memory, e);
+        return optimizer_table_read(&o->names, "names", text, false, &o->memory, e);
     default:
         if (num_parse_int(text, strlen(text), &seed, &over) != strlen(text) || over || seed < 0)
             return kv_err_set(e, KV_E_VALUE, "seed is a whole number from 0 on, not \"%s\"", text);
@@ -306,9 +239,9 @@ void optimizer_free(optimizer *o)
     if (!o)
         return;
     drop_made(o);
-    map_release(&o->lr_mult.index);
-    map_release(&o->wd_mult.index);
-    map_release(&o->names.index);
+    optimizer_table_release(&o->lr_mult);
+    optimizer_table_release(&o->wd_mult);
+    optimizer_table_release(&o->names);
     params_unref(o->params);
     arena_release(&o->memory);
     kv_rule_free(o->rule);
@@ -362,9 +295,9 @@ void optimizer_reads_text(const optimizer *o, buf *out)
 /* The first that is there: of the key, of its name, 1. */
 static double multiplier(const optimizer_table *t, const char *key, const char *name)
 {
-    int64_t at = table_find(t, key);
+    int64_t at = optimizer_table_find(t, key);
     if (at < 0)
-        at = table_find(t, name);
+        at = optimizer_table_find(t, name);
     return at < 0 ? 1 : t->numbers[at];
 }
 
@@ -402,7 +335,7 @@ static void give(const optimizer *o, optimizer_draft *d, const slot *s, rule_giv
         num_int(number, seen.id);
         key = number;
     }
-    int64_t at = table_find(&o->names, key);
+    int64_t at = optimizer_table_find(&o->names, key);
     g->key = seen;
     g->name = at < 0 ? NULL : o->names.texts[at];
     const char *name = g->name;
@@ -470,7 +403,7 @@ static rule_given given_by_other(const optimizer *o, const slot *s, host *number
         num_int(number, s->part->key.id);
         key = number;
     }
-    int64_t at = table_find(&o->names, key);
+    int64_t at = optimizer_table_find(&o->names, key);
     memcpy(numbers, s->part->numbers, (size_t)o->nstates * sizeof *numbers);
     g.key = s->part->key;
     g.name = at < 0 ? NULL : o->names.texts[at];

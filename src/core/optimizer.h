@@ -10,18 +10,10 @@
 
 #include "core/kv_rule.h"
 #include "core/lr_schedule.h"
+#include "core/optimizer_table.h"
 #include "core/printed.h"
 #include "core/slot.h"
 #include "core/slot_state.h"
-
-/* A table from keys (as text) or names to numbers or names. */
-typedef struct optimizer_table {
-    map index;
-    const char **keys;
-    const char **texts; /* of names */
-    double *numbers;    /* of multipliers */
-    int64_t n;
-} optimizer_table;
 
 /* An update that was made, and for what; counted, because keys of several pushes share it. */
 typedef struct made_update {

@@ -99,6 +99,25 @@ static PyObject *act(PyObject *self, PyObject *name)
     return result;
 }
 
+enum { LOOK_MS = 50 }; /* between two looks for signals */
+
+/* Waits until nothing is under way. Returns false with the exception of a signal's handler. */
+static bool wait_with_signals(py_store *s, int *rc, kv_err *e)
+{
+    bool idle = false;
+    do {
+        PyThreadState *gil = PyEval_SaveThread();
+        *rc = kv_wait_for(s->kv, LOOK_MS, &idle, e);
+        PyEval_RestoreThread(gil);
+        if (PyErr_CheckSignals()) {
+            if (*rc && !s->late.code)
+                s->late = *e; /* for the next wait */
+            return false;
+        }
+    } while (!*rc && !idle);
+    return true;
+}
+
 static PyObject *wait_method(PyObject *self, PyObject *none)
 {
     (void)none;
@@ -107,9 +126,10 @@ static PyObject *wait_method(PyObject *self, PyObject *none)
     int rc;
     if (!py_store_enter(s))
         return NULL;
-    PyThreadState *gil = PyEval_SaveThread();
-    rc = kv_wait(s->kv, &e);
-    PyEval_RestoreThread(gil);
+    if (!wait_with_signals(s, &rc, &e)) {
+        py_store_leave(s);
+        return NULL;
+    }
     if (s->late.code) { /* it came first */
         e = s->late;
         rc = e.code;

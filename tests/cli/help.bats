@@ -119,3 +119,16 @@ END
     assert_success
     assert_output ''
 }
+
+@test "help: a usage fits a terminal of 80 columns, and an option stands beside its value" {
+    kvctl -c 'help --json' >list
+    jq -r '.commands[].name' list >names
+    [ "$(wc -l <names)" -gt 30 ]
+    while read -r name; do
+        kvctl -c "help $name" | sed '/^  [^ ]/,$d' >usage
+        ! grep -E '.{81}' usage || fail "help $name"
+        [ "$(sed 's/^   //' usage | tr -d '\n')" = "$(jq -r --arg name "$name" '.commands[] | select(.name == $name).usage' list)" ]
+    done <names
+    run kvctl -c 'help merge'
+    assert_line --index 2 '    [--dtype [GLOB=]T]... [--shard-size 5G] [--metadata K=V]...'
+}

@@ -269,6 +269,25 @@ class Signals(unittest.TestCase):
         while _kvstore.open_calls():
             time.sleep(0.01)
 
+    def test_ctrl_c_ends_a_wait_for_calls_that_nobody_waited_for(self):
+        kv, big = mx.kv.create(), np.ones(1 << 22, "float32")
+        kv.init(0, big)
+        kv.set_updater("stored += input * sqrt(abs(sin(exp(cos(input)))))")
+
+        def handler(number, frame):
+            raise KeyboardInterrupt
+        self.addCleanup(signal.signal, signal.SIGALRM, signal.signal(signal.SIGALRM, handler))
+        for _ in range(100):
+            kv.push(0, big, wait=False)
+        pushed = time.monotonic()
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        with self.assertRaises(KeyboardInterrupt):
+            kv.wait()
+        interrupted = time.monotonic()
+        kv.wait()
+        self.assertGreater(time.monotonic() - interrupted, interrupted - pushed)
+        self.assertTrue(np.isfinite(kv[0].asnumpy()).all())
+
     def test_ctrl_c_in_an_updater_is_raised_by_the_push(self):
         kv = mx.kv.create()
         kv.init(0, np.zeros(1, "float32"))

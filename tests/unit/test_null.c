@@ -58,6 +58,7 @@ TEST(null_store)
 {
     kv_array *a = ones(), *two[] = {a, a};
     kv_info info;
+    bool idle;
     int64_t rounds[2] = {KV_NO_ROUND, KV_NO_ROUND};
     kv_array *out = NULL;
     REFUSED(KV_E_USAGE, NO_STORE, kv_init(NULL, keys, 2, two, NULL, e));
@@ -73,6 +74,7 @@ TEST(null_store)
     REFUSED(KV_E_USAGE, NO_STORE, kv_delete(NULL, NULL, 0, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_rename(NULL, keys, new_keys, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_wait(NULL, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_wait_for(NULL, 1, &idle, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_check(NULL, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_barrier(NULL, e));
     REFUSED(KV_E_USAGE, NO_STORE, kv_done(NULL, e));

@@ -513,6 +513,8 @@ TEST(parse_literals)
          "9223372036854775808 is too large for a 64-bit integer", NULL},
         {"-9223372036854775809", KV_E_VALUE, "1:2-21",
          "9223372036854775809 is too large for a 64-bit integer", NULL},
+        {"-007", KV_E_SYNTAX, "1:2-5", "`007` is not a number",
+         "a whole number begins with no 0, as in Python"},
     };
     LANG_ERRORS(errors, literal);
 }
@@ -524,9 +526,12 @@ TEST(parse_the_smallest_integer)
         {"- 9223372036854775808 + 1", "(+ -9223372036854775808 1)"},
         {"9223372036854775807", "9223372036854775807"},
         {"--9223372036854775808", "(- -9223372036854775808)"},
+        {"00 + 01.5", "(+ 0 1.5)"},
     };
     LANG_TREES(rows, expression);
     static const lang_error errors[] = {
+        {"-09223372036854775808", KV_E_SYNTAX, "1:2-22", "`09223372036854775808` is not a number",
+         "a whole number begins with no 0, as in Python"},
         {"9223372036854775808", KV_E_VALUE, "1:1-20",
          "9223372036854775808 is too large for a 64-bit integer", NULL},
         {"+9223372036854775808", KV_E_VALUE, "1:2-21",

@@ -1,4 +1,5 @@
 /* The operations that a store schedules, and its waits. */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -82,6 +83,42 @@ TEST(store_async_a_write_waits_for_the_store_to_have_read)
     }
     kv_array_unref(a);
     kv_array_unref(out);
+    kv_free(s);
+}
+
+static void *open_gate(void *arg)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    atomic_store(&((gate *)arg)->open, 1);
+    return NULL;
+}
+
+TEST(store_async_a_wait_with_a_limit_says_what_it_found)
+{
+    kv_err e = {0};
+    gate g = {.code = 77};
+    bool idle = true;
+    pthread_t opener;
+    kv *s = new_store(NULL);
+    kv_array *a = large_full(5);
+    CHECK_OK(kv_init(s, keys, 2, (kv_array *[]){a, a}, NULL, &e));
+    CHECK_OK(kv_wait_for(s, 0, &idle, &e));
+    CHECK_OK(kv_set_updater(s, pass, &g, NULL, &e));
+    CHECK_OK(kv_push(s, keys + 1, 1, &a, NULL, &e));
+    while (!atomic_load(&g.at_work)) /* or the wait would run the updater itself */
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    CHECK_OK(kv_wait_for(s, 0, &idle, &e));
+    CHECK(!idle);
+    CHECK_OK(kv_wait_for(s, 2, &idle, &e));
+    CHECK(!idle);
+    CHECK_INT(pthread_create(&opener, NULL, open_gate, &g), 0);
+    CHECK_ERR(kv_wait_for(s, 600000, &idle, &e), KV_E_VALUE, "the updater refused key 1 (code 77)");
+    CHECK(idle);
+    CHECK_INT(pthread_join(opener, NULL), 0);
+    e = (kv_err){0};
+    CHECK_OK(kv_wait_for(s, 0, &idle, &e));
+    CHECK_ERR(kv_wait_for(s, -1, &idle, &e), KV_E_VALUE, "a wait of -1 milliseconds");
+    kv_array_unref(a);
     kv_free(s);
 }
 

@@ -1,0 +1,373 @@
+/* Primaries, which have no operator outside brackets: names, calls, $name, files, brackets; and the
+ * postfixes behind them, [index], .method() and @device. */
+#include <string.h>
+
+#include "lang/parse.h"
+
+ast *parse_argument(parser *p)
+{
+    token name = *parse_peek(p);
+    if (name.kind != TOK_NAME)
+        return parse_expression(p);
+    const char *text = parse_token_text(p, &name);
+    if (!text)
+        return NULL;
+    parse_take(p);
+    if (parse_is_reserved(text) || !parse_accept(p, SIGN1('='))) {
+        parse_seek(p, name.pos);
+        return parse_expression(p);
+    }
+    ast *value = parse_expression(p);
+    if (!value && p->cursor && !p->cursor->call)
+        p->cursor->keyword = text;
+    ast *node = value ? parse_node_of(p, AST_ARG, name.pos, &value, 1) : NULL;
+    if (node)
+        node->u.text = text;
+    return node;
+}
+
+/* (args) behind a function's name; first, when there is one, becomes the first argument. */
+static ast *call(parser *p, const char *name, uint32_t pos, ast *first)
+{
+    ast_list args = {0};
+    ast *node = NULL;
+    bracket b;
+    if (!parse_open(p, &b) || (first && !parse_append(p, &args, first)))
+        goto out;
+    while (!parse_is_sign(p, SIGN1(')'))) {
+        ast *one = parse_argument(p);
+        if (one && parse_is_word(p, "for"))
+            one = parse_generator(p, args.n == (first != NULL) ? name : "", one);
+        if (!parse_append(p, &args, one))
+            goto out;
+        if (!parse_accept(p, SIGN1(',')))
+            break;
+    }
+    if (!parse_close(p, &b))
+        goto out;
+    node = parse_node_of(p, AST_CALL, pos, args.items, args.n);
+    if (node)
+        node->u.text = name;
+out:
+    if (!node)
+        parse_cursor_in_call(p, &b, name, first != NULL, (uint32_t)args.n);
+    parse_list_release(&args);
+    return node;
+}
+
+/* Returns true if a postfix that begins with this sign belongs to the value on its left. */
+static bool follows(parser *p, char sign)
+{
+    return parse_is_sign(p, SIGN1(sign)) && !(p->arguments && parse_peek(p)->blank_before);
+}
+
+/* np.float32 and others of its kind: a text, as dtype= takes it. NULL and no error for another
+ * word. */
+static ast *dtype_of_module(parser *p)
+{
+    static const char *const names[] = {"float16", "float32", "float64", "int8",
+                                        "int32",   "int64",   "uint8",   "bfloat16"};
+    token t = *parse_peek(p);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!parse_is_word(p, names[i]) || parse_char(p, t.end) == '(')
+            continue;
+        parse_take(p);
+        ast *node = parse_node(p, AST_TEXT, t.pos, t.end, 0);
+        if (node)
+            node->u.text = names[i];
+        return node;
+    }
+    return NULL;
+}
+
+/* Functions of mx.nd that mean another thing than those of the same name here. */
+static bool differs_in_nd(parser *p, const char *text, const token *t)
+{
+    static const struct {
+        const char *name, *why, *hint;
+    } functions[] = {
+        {"concat", "goes along axis 1 where no axis is given, and concat along axis 0",
+         "concat(a, b, axis=1); np.concatenate([a, b]) is there, too"},
+        {"split", "goes along axis 1 where no axis is given, and split along axis 0",
+         "split(a, 2, axis=1), and np.split(a, 2)"},
+        {"take", "takes rows where no axis is given, and take of all elements in a row",
+         "take(a, ids, axis=0), or a[ids]"},
+    };
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        if (strcmp(text, functions[i].name) != 0)
+            continue;
+        parse_fail(p, t->pos, t->end, KV_E_USAGE, "nd.%s %s", text, functions[i].why);
+        kv_err_hint(p->e, "%s", functions[i].hint);
+        return true;
+    }
+    return false;
+}
+
+/* np.max(a, 1) has an axis, and max(a, 1) two values of which the larger is asked for. */
+static bool names_no_axis(parser *p, const ast *node)
+{
+    bool extreme = strcmp(node->u.text, "max") == 0 || strcmp(node->u.text, "min") == 0;
+    if (!extreme || node->n < 2 || node->kid[1]->kind == AST_ARG)
+        return false;
+    parse_fail(p, node->pos, node->end, KV_E_USAGE, "the axis of %s() has its name here",
+               node->u.text);
+    kv_err_hint(p->e, "%s(a, axis=1); %simum(a, b) compares element by element", node->u.text,
+                node->u.text);
+    return true;
+}
+
+static ast *name(parser *p)
+{
+    const char *module = NULL, *one;
+    while ((one = parse_skip_module(p)))
+        module = one;
+    if (parse_expects(p, EXPECT_MEMBER, 0))
+        return NULL;
+    ast *known = parse_constant(p);
+    if (!known && module && p->e->code == KV_OK)
+        known = dtype_of_module(p);
+    if (known || p->e->code != KV_OK)
+        return known;
+    token t = *parse_peek(p);
+    const char *text = parse_token_text(p, &t);
+    if (!text)
+        return NULL;
+    /* the statement `repeat` has a blank before its count, the function none before its bracket */
+    bool repeats = strcmp(text, "repeat") == 0 && parse_char(p, t.end) == '(';
+    if (parse_is_reserved(text) && !repeats)
+        return parse_unexpected(p, "a value");
+    parse_take(p);
+    bool of_nd = module && strncmp(module, "nd", 2) == 0;
+    if (of_nd && differs_in_nd(p, text, &t))
+        return NULL;
+    /* MXNet has both names for it, and `create` alone makes a store */
+    if (module && strcmp(module, "optimizer") == 0 && strcmp(text, "create") == 0)
+        text = "create_optimizer";
+    if (strcmp(text, "lambda") == 0 &&
+        (parse_peek(p)->kind == TOK_NAME || parse_is_sign(p, SIGN1(':')))) {
+        parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "there is no lambda");
+        kv_err_hint(p->e, "def f(x): return x + 1");
+        return NULL;
+    }
+    if (follows(p, '(')) {
+        ast *node = call(p, text, t.pos, NULL);
+        return node && module && names_no_axis(p, node) ? NULL : node;
+    }
+    if (parse_is_sign(p, SIGN1('(')) && p->is_function && p->is_function(text)) {
+        parse_fail(p, t.pos, t.end, KV_E_USAGE,
+                   "`%s` is a function and stands without its arguments", text);
+        kv_err_hint(p->e, "write no blank before the bracket: %s(…)", text);
+        return NULL;
+    }
+    ast *node = parse_node(p, AST_NAME, t.pos, t.end, 0);
+    if (node)
+        node->u.text = text;
+    return node;
+}
+
+/* $NAME: a variable, where a word would be something else. */
+static ast *dollar(parser *p)
+{
+    token sign = parse_take(p), t = *parse_peek(p);
+    if (t.pos == sign.end && parse_expects(p, EXPECT_VARIABLE, 0))
+        return NULL;
+    if (t.kind != TOK_NAME || t.pos != sign.end)
+        return parse_fail(p, sign.pos, sign.end, KV_E_SYNTAX, "`$` needs the name of a variable");
+    parse_take(p);
+    ast *node = parse_node(p, AST_NAME, sign.pos, t.end, 0);
+    if (node && !(node->u.text = parse_token_text(p, &t)))
+        return NULL;
+    return node;
+}
+
+/* The end of the name of a tensor at pos. */
+static uint32_t tensor_end(const parser *p, uint32_t pos)
+{
+    char c;
+    while ((c = parse_char(p, pos)) && (lex_is_letter(c) || lex_is_digit(c) || strchr("./-:", c)))
+        pos++;
+    return pos;
+}
+
+/* @path, with #name behind it for one tensor of a file that holds several. */
+static ast *file(parser *p)
+{
+    token sign = parse_take(p);
+    ast *kids[2] = {0};
+    int n = 1;
+    if (!(kids[0] = parse_path(p)))
+        return NULL;
+    if (parse_char(p, p->last) == '#') {
+        uint32_t pos = p->last + 1, end = tensor_end(p, pos);
+        if (end == pos)
+            return parse_fail(p, pos - 1, pos, KV_E_SYNTAX, "`#` needs the name of a tensor");
+        if (!(kids[1] = parse_text_node(p, p->lx.src->text + pos, end - pos, pos, end)))
+            return NULL;
+        parse_seek(p, end);
+        n = 2;
+    }
+    ast *node = parse_node_of(p, AST_FILE, sign.pos, kids, n);
+    if (node)
+        node->op = n == 2;
+    return node;
+}
+
+/* Returns true if the `{` that ends at pos is that of the block that follows, whose condition was
+ * left out, and not that of a dict: `{}` or {'a': 1}. */
+static bool begins_block(const parser *p, uint32_t pos)
+{
+    if (!p->before_block || parse_char(p, pos) == '}')
+        return false;
+    while (lex_is_blank(parse_char(p, pos)))
+        pos++;
+    return parse_char(p, pos) != '"' && parse_char(p, pos) != '\'';
+}
+
+ast *parse_operand(parser *p)
+{
+    const token *t = parse_peek(p);
+    if (parse_expects(p, EXPECT_OPERAND, 0))
+        return NULL;
+    switch (t->kind) {
+    case TOK_INT:
+    case TOK_FLOAT:
+        return parse_number(p);
+    case TOK_STRING:
+    case TOK_FSTRING:
+        return parse_quoted(p);
+    case TOK_NAME:
+        return name(p);
+    case TOK_SIGN:
+        if (t->sign == SIGN1('(') || t->sign == SIGN1('[') ||
+            (t->sign == SIGN1('{') && !begins_block(p, t->end)))
+            return parse_display(p);
+        if (t->sign == SIGN1('$'))
+            return dollar(p);
+        if (t->sign == SIGN1('@'))
+            return file(p);
+        break;
+    case TOK_END:
+    case TOK_NEWLINE:
+    case TOK_OPTION:
+    case TOK_CURSOR:
+    case TOK_BAD:
+        break;
+    }
+    return parse_unexpected(p, "a value");
+}
+
+/* ---- Postfixes ---- */
+
+static bool is_slice_end(parser *p)
+{
+    return parse_is_sign(p, SIGN1(',')) || parse_is_sign(p, SIGN1(']'));
+}
+
+/* expr, or [from] : [to] [: [step]], or ... */
+static ast *slice(parser *p)
+{
+    uint32_t pos = parse_peek(p)->pos;
+    ast *part[3] = {0};
+    if (parse_accept(p, SIGN3('.', '.', '.')))
+        return parse_node(p, AST_ELLIPSIS, pos, pos + 3, 0);
+    if (!parse_is_sign(p, SIGN1(':'))) {
+        if (!(part[0] = parse_expression(p)))
+            return NULL;
+        if (!parse_is_sign(p, SIGN1(':')))
+            return part[0];
+    }
+    for (int i = 1; i < 3 && parse_accept(p, SIGN1(':')); i++)
+        if (!is_slice_end(p) && !parse_is_sign(p, SIGN1(':')) && !(part[i] = parse_expression(p)))
+            return NULL;
+    return parse_node_of(p, AST_SLICE, pos, part, 3);
+}
+
+static ast *index_of(parser *p, ast *base)
+{
+    ast_list parts = {0};
+    ast *node = NULL;
+    bracket b;
+    if (!parse_open(p, &b) || !parse_append(p, &parts, base))
+        goto out;
+    do {
+        if (parse_is_sign(p, SIGN1(']')) && parts.n > 1)
+            break;
+        if (!parse_append(p, &parts, slice(p)))
+            goto out;
+    } while (parse_accept(p, SIGN1(',')));
+    if (parse_close(p, &b))
+        node = parse_node_of(p, AST_INDEX, base->pos, parts.items, parts.n);
+out:
+    parse_list_release(&parts);
+    return node;
+}
+
+/* .NAME or .NAME(args): the function with the value before it as its first argument. */
+static ast *method(parser *p, ast *value)
+{
+    parse_take(p);
+    token t = *parse_peek(p);
+    bool number = value->kind == AST_INT; /* `1.` becomes 1.5 */
+    if (parse_expects(p, number ? EXPECT_NOTHING : EXPECT_MEMBER, 0)) {
+        p->cursor->object = value->kind == AST_NAME ? value->u.text : NULL;
+        return NULL;
+    }
+    if (t.kind != TOK_NAME)
+        return parse_unexpected(p, "the name of a function");
+    parse_take(p);
+    if (p->method && value->kind == AST_NAME) {
+        ast *of_store = p->method(p, value, &t);
+        if (of_store || p->e->code)
+            /* cppcheck-suppress returnDanglingLifetime ; a node of the arena, not the token */
+            return of_store;
+    }
+    const char *text = parse_token_text(p, &t);
+    if (text && strcmp(text, "asnumpy") == 0)
+        text = "dense";
+    ast *node = !text             ? NULL
+                : follows(p, '(') ? call(p, text, value->pos, value)
+                                  : parse_node_of(p, AST_CALL, value->pos, &value, 1);
+    if (node) {
+        node->flags |= AST_METHOD;
+        node->u.text = text;
+    }
+    return node;
+}
+
+/* @NAME or @NAME(expr): a value on a device. */
+static ast *device(parser *p, ast *value)
+{
+    parse_take(p);
+    token t = *parse_peek(p);
+    ast *pair[2] = {value, NULL};
+    if (parse_expects(p, EXPECT_CONTEXT, 0))
+        return NULL;
+    if (t.kind != TOK_NAME && !parse_is_sign(p, SIGN1('$')))
+        return parse_unexpected(p, "a device, as in a@gpu(1),");
+    pair[1] = t.kind == TOK_NAME ? name(p) : dollar(p);
+    return pair[1] ? parse_node_of(p, AST_AT, value->pos, pair, 2) : NULL;
+}
+
+static ast *not_callable(parser *p)
+{
+    const token *t = parse_peek(p);
+    return parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "only a name can be called");
+}
+
+ast *parse_primary(parser *p)
+{
+    ast *node = parse_operand(p);
+    while (node) {
+        if (follows(p, '['))
+            node = index_of(p, node);
+        else if (follows(p, '.'))
+            node = method(p, node);
+        else if (follows(p, '@'))
+            node = device(p, node);
+        else if (follows(p, '('))
+            return not_callable(p);
+        else
+            break;
+    }
+    return node;
+}

@@ -1,0 +1,214 @@
+/* What a store does with a push: updaters, optimizers, rules and what they print, and gradient
+ * compression. */
+#include "kvstore.h"
+
+#include "args.h"
+#include "base/arg.h"
+#include "capability.h"
+#include "core/clip_norm.h"
+#include "core/kv_rule.h"
+#include "core/store.h"
+#include "store_lock.h"
+#include "vm/rule.h"
+
+/* Puts next in the place of the updater, whose counts start again. The old one is released when the
+ * lock is free, because its done function is the caller's code. */
+static int replace_updater(kv *store, updater next, kv_err *e)
+{
+    int rc = store_enter_idle(store, e);
+    if (rc) {
+        next.done = NULL; /* it was not set, so the caller still owns arg */
+        updater_release(&next);
+        return rc;
+    }
+    updater old = store->updater;
+    store->updater = next;
+    store->changes++;
+    for (int64_t i = 0; i < store->slots.n; i++)
+        slot_forget(&store->slots.items[i]);
+    bool kept = transaction_keep_updater(&store->open, &old);
+    rc = store_leave(store, KV_OK, e);
+    if (!kept)
+        updater_release(&old);
+    return rc;
+}
+
+/* Types that keep their values elsewhere are told of what shall happen to them. */
+static int tell_type(const kv *store, const char *kind, const char *text, const kv_opt *params,
+                     int nparams, kv_err *e)
+{
+    const kv_type_ops *ops = store->ops;
+    return ops->set_optimizer ? ops->set_optimizer(store->self, kind, text, params, nparams, e)
+                              : KV_OK;
+}
+
+/* Values that servers keep are out of reach of a C function of this process. */
+static int need_callbacks(const kv *store, kv_err *e)
+{
+    uint32_t can = store ? store->ops->capabilities : KV_CAN_UPDATER;
+    if ((can & KV_CAN_UPDATER) || !(can & KV_CAN_OPTIMIZER))
+        return args_can(store, CAN_RULES, e);
+    kv_err_set(e, KV_E_UNSUPPORTED,
+               "an updater of a store of type \"%s\" is a rule, no function of the program",
+               store->type);
+    return kv_err_hint(e, "kv_set_rule sets one");
+}
+
+int kv_set_updater(kv *store, kv_updater update, void *arg, void (*done)(void *arg), kv_err *e)
+{
+    int rc = update ? need_callbacks(store, e) : KV_OK;
+    if (!rc && !update && (rc = store_enter_idle(store, e)) == KV_OK)
+        rc = store_leave(store, tell_type(store, "assign", "", NULL, 0, e), e);
+    if (rc)
+        return rc;
+    updater next = {.kind = update ? UPDATER_CALLBACK : UPDATER_ASSIGN,
+                    .call = update,
+                    .arg = arg,
+                    .done = update ? done : NULL};
+    return replace_updater(store, next, e);
+}
+
+static int no_optimizer(kv_err *e)
+{
+    kv_err_set(e, KV_E_VALUE, "no optimizer is in use");
+    kv_err_hint(e, "set-optimizer sets one");
+    return KV_E_VALUE;
+}
+
+int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
+{
+    kv_err unused;
+    e = args_err(e, &unused);
+    int rc = args_can(store, KV_CAN_OPTIMIZER, e);
+    if (rc || (rc = args_options(params, nparams, "params", e)) ||
+        (rc = store_enter_idle(store, e)))
+        return rc;
+    for (int i = 0; i < nparams && !rc; i++)
+        if (rule_base_find(params[i].name) == RULE_CLIP_GLOBAL_NORM &&
+            strcmp(params[i].value, "none") != 0)
+            rc = clip_norm_check(store, e);
+    if (rc)
+        return store_leave(store, rc, e);
+    if (store->updater.kind == UPDATER_RULE) {
+        rc = optimizer_change(store->updater.optimizer, params, nparams, e);
+        if (!rc)
+            rc = tell_type(store, "update", "", params, nparams, e);
+    } else
+        rc = no_optimizer(e);
+    store->changes += rc == KV_OK;
+    return store_leave(store, rc, e);
+}
+
+static int refuse_rule(const kv *store, kv_err *e)
+{
+    if (!store->compression.pull)
+        return KV_OK;
+    kv_err_set(e, KV_E_UNSUPPORTED,
+               "what is pulled is compressed, which goes without an updater only");
+    kv_err_hint(e, "set-gradient-compression without --pull compresses the pushes alone");
+    return KV_E_UNSUPPORTED;
+}
+
+/* name: of an optimizer of the library, or NULL. */
+static int set_rule(kv *store, const kv_rule *rule, const char *name, const kv_opt *params,
+                    int nparams, kv_err *e)
+{
+    updater next;
+    int rc = updater_init_rule(&next, rule, params, nparams, e);
+    if (rc)
+        return rc;
+    if ((rc = store_enter(store, e)) == KV_OK) {
+        if ((rc = refuse_rule(store, e)) == KV_OK && next.optimizer->clip_norm > 0)
+            rc = clip_norm_check(store, e);
+        if (rc == KV_OK)
+            rc = tell_type(store, name ? "optimizer" : "rule", name ? name : rule->text, params,
+                           nparams, e);
+        rc = store_leave(store, rc, e);
+    }
+    if (rc)
+        updater_release(&next);
+    return rc ? rc : replace_updater(store, next, e);
+}
+
+int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int nparams, kv_err *e)
+{
+    kv_rule *rule;
+    kv_err unused;
+    e = args_err(e, &unused);
+    int rc = args_can(store, KV_CAN_OPTIMIZER, e);
+    if (rc || (rc = arg_given(name, "name", e)) ||
+        (rc = args_options(params, nparams, "params", e)))
+        return rc;
+    rc = builtin_rule(&rule, name, e);
+    if (rc == KV_OK) {
+        rc = set_rule(store, rule, name, params, nparams, e);
+        kv_rule_free(rule);
+    }
+    return rc;
+}
+
+int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparams, kv_err *e)
+{
+    kv_err unused;
+    e = args_err(e, &unused);
+    int rc = args_can(store, CAN_RULES, e);
+    if (rc || (rc = arg_given(rule, "rule", e)) ||
+        (rc = args_options(params, nparams, "params", e)))
+        return rc;
+    return set_rule(store, rule, NULL, params, nparams, e);
+}
+
+void kv_set_print(kv *store, void (*print)(void *arg, const char *line), void *arg)
+{
+    if (!store_enter_or_warn(store, "kv_set_print"))
+        return;
+    store->print.line = print;
+    store->print.arg = arg;
+    store_leave(store, KV_OK, NULL);
+}
+
+void kv_set_print_arrays(kv *store, kv_show show, void *arg)
+{
+    if (!store_enter_or_warn(store, "kv_set_print_arrays"))
+        return;
+    store->print.show = show;
+    store->print.show_arg = arg;
+    store_leave(store, KV_OK, NULL);
+}
+
+/* Codes from the servers stand for sums: a value that an updater makes must come as it is. */
+static int check_pulls(const kv *store, const compression *c, kv_err *e)
+{
+    if (!c->pull)
+        return KV_OK;
+    if (!store->compresses_pulls)
+        return kv_err_set(e, KV_E_UNSUPPORTED,
+                          "stores of type \"%s\" do not compress what is pulled", store->type);
+    if (store->updater.kind == UPDATER_ASSIGN)
+        return KV_OK;
+    return kv_err_set(e, KV_E_UNSUPPORTED,
+                      "what is pulled is compressed without an updater only, and one is in use");
+}
+
+int kv_set_gradient_compression(kv *store, const kv_opt *params, int nparams, kv_err *e)
+{
+    compression next;
+    kv_err unused;
+    e = args_err(e, &unused);
+    int rc = args_store(store, e);
+    if (rc || (rc = args_options(params, nparams, "params", e)) || (rc = store_enter(store, e)))
+        return rc;
+    if (!store->compresses) {
+        rc = kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" do not compress gradients",
+                        store->type);
+        kv_err_hint(e, "the type device does, between its contexts");
+    } else if ((rc = compression_read(&next, params, nparams, e)) == KV_OK &&
+               (rc = check_pulls(store, &next, e)) == KV_OK &&
+               !compression_same(&next, &store->compression) &&
+               (!next.code || (rc = compression_check_slots(&store->slots, e)) == KV_OK)) {
+        compression_forget(&store->slots);
+        store->compression = next;
+        store->changes++;
+    }
+    return store_leave(store, rc, e);
+}

@@ -1,0 +1,352 @@
+/* kv_init, kv_push, kv_pull and those that join them: the public functions that bring values and
+ * take results. */
+#include "kvstore.h"
+
+#include "args.h"
+#include "base/arg.h"
+#include "base/kv_assert.h"
+#include "capability.h"
+#include "core/call.h"
+#include "core/clip_norm.h"
+#include "core/store.h"
+#include "runtime.h"
+#include "store_lock.h"
+
+/* Enters the store for an operation that brings values; their number is not 0 then. */
+static int enter_with_values(kv *store, uint32_t what, const kv_pairs *values, const kv_call *how,
+                             kv_err *e)
+{
+    int rc = args_flags(how, 0, e);
+    if (rc || (rc = args_can(store, what, e)) || (rc = args_pairs(values, "keys", "values", e)))
+        return rc;
+    return values->n > 0 ? store_enter(store, e) : KV_OK;
+}
+
+int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *how,
+            kv_err *e)
+{
+    const kv_pairs pairs = {keys, values, n};
+    kv_err unused;
+    e = args_err(e, &unused);
+    int rc = enter_with_values(store, CAN_INIT, &pairs, how, e);
+    return rc || n == 0 ? rc : store_leave(store, store->ops->init(store->self, &pairs, how, e), e);
+}
+
+/* ---- clip_global_norm: see core/clip_norm.h ---- */
+
+static void end_clip(clip_norm *c)
+{
+    clip_norm_release(c);
+    kv_free(c->sums);
+    c->sums = NULL;
+}
+
+/* Makes what a push of these values has to bring. Those that the push will refuse stay as they are.
+ * On an error c needs no release. */
+static int begin_clip(clip_norm *c, kv *store, const kv_pairs *values, kv_err *e)
+{
+    bool fine = true;
+    *c = (clip_norm){.pairs = *values};
+    if (!clip_norm_wanted(store))
+        return KV_OK;
+    int rc = clip_norm_check(store, e);
+    if (!rc && store->compression.code)
+        rc = kv_err_set(e, KV_E_UNSUPPORTED,
+                        "clip_global_norm and gradient compression do not go together");
+    if (rc || (rc = clip_norm_take(c, store, values, &fine, e)) || !fine)
+        return rc;
+    rc = kv_create(store->follows_gpus ? "device" : "local", NULL, 0, &c->sums, e);
+    if (!rc)
+        rc = kv_push(c->sums, c->keys, values->n, c->arrays, NULL, e);
+    if (!rc)
+        rc = kv_wait(c->sums, e);
+    if (!rc)
+        rc = clip_norm_scale(c, store->updater.optimizer, e);
+    if (rc)
+        end_clip(c);
+    return rc;
+}
+
+static int push_clipped(kv *store, const kv_pairs *values, const kv_call *how, kv_err *e)
+{
+    clip_norm clipped;
+    int rc = begin_clip(&clipped, store, values, e);
+    if (rc)
+        return rc;
+    rc = store->ops->push(store->self, &clipped.pairs, how, e);
+    end_clip(&clipped);
+    return rc;
+}
+
+int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *how,
+            kv_err *e)
+{
+    const kv_pairs pairs = {keys, values, n};
+    kv_err unused;
+    e = args_err(e, &unused);
+    int rc = enter_with_values(store, CAN_PUSH, &pairs, how, e);
+    if (rc || n == 0)
+        return rc;
+    rc = clip_norm_wanted(store) ? push_clipped(store, &pairs, how, e)
+                                 : store->ops->push(store->self, &pairs, how, e);
+    return store_leave(store, rc, e);
+}
+
+/* The number of outs of a pull that are row_sparse and so were left as they were. *told becomes the
+ * first whose key was not logged yet, or -1; NULL: nothing is logged. */
+static int64_t count_ignored(kv *store, const kv_pairs *outs, int64_t *told)
+{
+    int64_t ignored = 0;
+    if (told)
+        *told = -1;
+    for (int64_t i = 0; i < outs->n; i++) {
+        if (i + CALL_AHEAD < outs->n)
+            call_prefetch(outs->arrays[i + CALL_AHEAD]);
+        if (kv_array_storage(outs->arrays[i]) != KV_ROW_SPARSE)
+            continue;
+        ignored++;
+        if (!told)
+            continue;
+        int64_t number = slot_find(&store->slots, &outs->keys[i], -1);
+        slot *s = number >= 0 ? &store->slots.items[number] : NULL;
+        if (*told < 0 && !(s && s->told_ignored))
+            *told = i;
+        if (s)
+            s->told_ignored = true;
+    }
+    return ignored;
+}
+
+/* Enters for a call that leaves with leave_pulled. */
+static int enter_to_pull(kv *store, kv_err *e)
+{
+    int rc = store_enter(store, e);
+    if (rc == KV_OK)
+        store->pulled_dense = false;
+    return rc;
+}
+
+/* Leaves after a pull: says which outs were ignored. */
+static int leave_pulled(kv *store, const kv_pairs *outs, const kv_call *how, int rc, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    int64_t ignored = 0, told = -1;
+    if (rc == KV_OK && !store->pulled_dense && !(how && how->flags & KV_FILL_SPARSE))
+        ignored = count_ignored(store, outs, how && how->ignored ? NULL : &told);
+    rc = store_leave(store, rc, e);
+    if (rc == KV_OK && how && how->ignored)
+        *how->ignored = ignored;
+    if (told >= 0) /* without the lock, because the log is the caller's code */
+        runtime_log("key %s was not pulled into a row_sparse array, which stays as it was; "
+                    "KV_FILL_SPARSE fills it, kv_row_sparse_pull takes rows",
+                    slot_key_text(text, &outs->keys[told]));
+    return rc;
+}
+
+int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, const kv_call *how,
+            kv_err *e)
+{
+    const kv_pairs pairs = {keys, outs, n};
+    kv_err unused;
+    e = args_err(e, &unused);
+    int rc = args_flags(how, KV_FILL_SPARSE, e);
+    if (rc || (rc = args_can(store, CAN_PULL, e)) || (rc = args_pairs(&pairs, "keys", "outs", e)) ||
+        (rc = enter_to_pull(store, e)))
+        return rc;
+    if (n > 0)
+        rc = store->ops->pull(store->self, &pairs, how, e);
+    return leave_pulled(store, &pairs, how, rc, e);
+}
+
+static int check_since(const kv_pairs *outs, const int64_t *rounds, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    int rc = outs->n > 0 ? arg_given(rounds, "rounds", e) : KV_OK;
+    for (int64_t i = 0; i < outs->n && !rc; i++) {
+        if (kv_array_storage(outs->arrays[i]) != KV_DEFAULT)
+            rc = kv_err_set(e, KV_E_UNSUPPORTED,
+                            "a row_sparse array holds no round of key %s; row_sparse_pull takes "
+                            "rows",
+                            slot_key_text(text, &outs->keys[i]));
+        else if (rounds[i] < KV_NO_ROUND)
+            rc = kv_err_set(e, KV_E_VALUE, "a round is a number from 0 on, not %lld",
+                            (long long)rounds[i]);
+        if (rc)
+            kv_err_key(e, &outs->keys[i]);
+    }
+    return rc;
+}
+
+/* Where a pull is a copy in this process. */
+static int pull_whole(kv *store, const kv_pairs *outs, int64_t *rounds, const kv_call *how,
+                      kv_err *e)
+{
+    int64_t number = -1;
+    int rc = KV_OK;
+    if (!store->in_slots)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" count no rounds",
+                          store->type);
+    for (int64_t i = 0; i < outs->n && !rc; i++) {
+        rc = call_find(&store->slots, &outs->keys[i], number + 1, &number, e);
+        if (!rc)
+            rc = call_check_round(&store->slots.items[number], rounds[i], e);
+    }
+    if (!rc)
+        rc = store->ops->pull(store->self, outs, how, e);
+    for (int64_t i = 0; i < outs->n && !rc; i++) {
+        call_find(&store->slots, &outs->keys[i], number + 1, &number, e);
+        rounds[i] = store->slots.items[number].pushes;
+    }
+    return rc;
+}
+
+int kv_pull_since(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, int64_t *rounds,
+                  const kv_call *how, kv_err *e)
+{
+    const kv_pairs pairs = {keys, outs, n};
+    kv_err unused;
+    e = args_err(e, &unused);
+    int64_t whole = 0, moved = 0;
+    int rc = args_flags(how, 0, e);
+    if (rc || (rc = args_can(store, CAN_PULL, e)) || (rc = args_pairs(&pairs, "keys", "outs", e)) ||
+        (rc = check_since(&pairs, rounds, e)) || (rc = store_enter(store, e)))
+        return rc;
+    bool differs = store->ops->pull_since;
+    if (differs && n > 0)
+        rc = store->ops->pull_since(store->self, &pairs, rounds, &moved, how, e);
+    else if (!differs)
+        rc = pull_whole(store, &pairs, rounds, how, e);
+    for (int64_t i = 0; i < n && !rc; i++) {
+        int64_t number = slot_find(&store->slots, &keys[i], -1);
+        const kv_array *a = number >= 0 ? store->slots.items[number].stored : outs[i];
+        whole += kv_array_size(a) * kv_dtype_bytes(kv_array_dtype(a));
+    }
+    store->since_moved += differs ? moved : whole;
+    store->since_whole += whole;
+    return store_leave(store, rc, e);
+}
+
+/* Of a store of one process: a pull into an array that nobody else has. */
+static int peek_slot(kv *store, const kv_key *key, kv_array **out, int64_t rounds[2], kv_err *e)
+{
+    int64_t number;
+    kv_array *a = NULL;
+    const kv_call fills = {.flags = KV_FILL_SPARSE};
+    int rc = store_enter(store, e);
+    if (rc)
+        return rc;
+    if ((rc = call_find(&store->slots, key, -1, &number, e)) == KV_OK) {
+        const slot *s = &store->slots.items[number];
+        const kv_array *like = s->stored;
+        rounds[0] = rounds[1] = s->pushes;
+        rc = kv_array_new_raw(&a, kv_array_dtype(like), kv_array_ndim(like), kv_array_shape(like),
+                              (kv_ctx){KV_CPU, 0}, e);
+    }
+    if (!rc)
+        rc = store->ops->pull(store->self, &(kv_pairs){key, &a, 1}, &fills, e);
+    rc = store_leave(store, rc, e);
+    if (rc)
+        kv_array_unref(a);
+    else
+        *out = a;
+    return rc;
+}
+
+int kv_peek(kv *store, const kv_key *key, kv_array **out, int64_t rounds[2], kv_err *e)
+{
+    kv_err unused;
+    e = args_err(e, &unused);
+    int rc = store_look(store, e);
+    if (rc || (rc = arg_given(key, "key", e)) || (rc = arg_given(out, "out", e)) ||
+        (rc = arg_given(rounds, "rounds", e)))
+        return rc;
+    if (store->ops->peek)
+        return kv_assert_check(store->ops->peek(store->self, key, out, rounds, e), e);
+    if (!store->in_slots)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" keep no values", store->type);
+    return peek_slot(store, key, out, rounds, e);
+}
+
+int kv_row_sparse_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *ids,
+                       kv_array *const *outs, const kv_call *how, kv_err *e)
+{
+    const kv_pairs pairs = {keys, outs, n}, rows = {keys, ids, n};
+    kv_err unused;
+    e = args_err(e, &unused);
+    int rc = args_flags(how, 0, e);
+    if (rc || (rc = args_store(store, e)))
+        return rc;
+    if (!store->ops->row_sparse_pull)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no pull of rows",
+                          store->type);
+    if ((rc = args_pairs(&pairs, "keys", "outs", e)) ||
+        (rc = args_pairs(&rows, "keys", "ids", e)) || n == 0 || (rc = store_enter(store, e)))
+        return rc;
+    return store_leave(store, store->ops->row_sparse_pull(store->self, ids, &pairs, how, e), e);
+}
+
+/* Enters the store for an operation that brings values and takes results. */
+static int enter_with_both(kv *store, uint32_t what, const kv_pairs *values, const kv_pairs *outs,
+                           const kv_call *how, kv_err *e)
+{
+    int rc = args_flags(how, 0, e);
+    if (rc || (rc = args_can(store, what, e)) || (rc = args_pairs(values, "keys", "values", e)) ||
+        (outs != values && (rc = args_pairs(outs, "okeys", "outs", e))))
+        return rc;
+    if (values->n == 0 && outs->n > 0)
+        return kv_err_set(e, KV_E_VALUE, "there are %lld arrays for results, but no values",
+                          (long long)outs->n);
+    return values->n > 0 ? enter_to_pull(store, e) : KV_OK;
+}
+
+/* The results of a call, as the pairs of its values where both are the same lists. */
+static const kv_pairs *results_of(const kv_pairs *values, const kv_pairs *outs)
+{
+    bool in_place =
+        outs->keys == values->keys && outs->arrays == values->arrays && outs->n == values->n;
+    return in_place ? values : outs;
+}
+
+int kv_pushpull(kv *store, const kv_key *keys, int64_t n, kv_array *const *values,
+                const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+                kv_err *e)
+{
+    const kv_pairs in = {keys, values, n}, other = {okeys, outs, nouts};
+    const kv_pairs *results = nouts == 0 ? &in : results_of(&in, &other);
+    kv_err unused;
+    e = args_err(e, &unused);
+    int rc = enter_with_both(store, CAN_PUSHPULL, &in, results, how, e);
+    if (rc || n == 0)
+        return rc;
+    const kv_type_ops *ops = store->ops;
+    clip_norm clipped;
+    if ((rc = begin_clip(&clipped, store, &in, e)))
+        return store_leave(store, rc, e);
+    const kv_pairs *given =
+        clipped.sums ? &clipped.pairs : &in; /* in place, if they are the same */
+    if (ops->pushpull)
+        rc = ops->pushpull(store->self, given, results, how, e);
+    else if ((rc = ops->push(store->self, given, how, e)) == KV_OK)
+        rc = ops->pull(store->self, results, how, e);
+    end_clip(&clipped);
+    return leave_pulled(store, results, how, rc, e);
+}
+
+int kv_broadcast(kv *store, const kv_key *keys, int64_t n, kv_array *const *values,
+                 const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+                 kv_err *e)
+{
+    const kv_pairs in = {keys, values, n}, other = {okeys, outs, nouts};
+    const kv_pairs *results = results_of(&in, &other);
+    kv_err unused;
+    e = args_err(e, &unused);
+    int rc = enter_with_both(store, CAN_BROADCAST, &in, results, how, e);
+    if (rc || n == 0)
+        return rc;
+    const kv_type_ops *ops = store->ops;
+    if (ops->broadcast)
+        rc = ops->broadcast(store->self, &in, results, how, e);
+    else if ((rc = ops->init(store->self, &in, how, e)) == KV_OK && nouts > 0)
+        rc = ops->pull(store->self, results, how, e);
+    return leave_pulled(store, results, how, rc, e);
+}
