@@ -18,9 +18,7 @@ enum {
 int64_t backpressure_bytes(void)
 {
     const char *text = environment(ENV_AHEAD);
-    char *end;
-    long long n = text ? strtoll(text, &end, 10) : 0;
-    return n > 0 && !*end ? n : AHEAD_BYTES;
+    return text && *text ? strtoll(text, NULL, 10) : AHEAD_BYTES;
 }
 
 /* Returns true if a server waits for a push that this rank has not made yet. */

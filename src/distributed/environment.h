@@ -4,6 +4,8 @@
 #ifndef DISTRIBUTED_ENVIRONMENT_H
 #define DISTRIBUTED_ENVIRONMENT_H
 
+#include "kv_err.h"
+
 /* Every variable, by its name behind KVSTORE_. */
 #define VARIABLES(X)                                                                               \
     X(RUN_DIR)       /* the launcher's folder */                                                   \
@@ -28,6 +30,10 @@ typedef enum variable {
 
 /* Reads them, at its first call. */
 void environment_read(void);
+
+/* Errors: value (a variable that holds a number holds something else, or one below its least; empty
+ * ones are as if they were not set). */
+int environment_check(kv_err *e);
 
 /* A value, or NULL. */
 const char *environment(variable v);

@@ -95,8 +95,7 @@ int net_size(void)
 
 double net_timeout(void)
 {
-    double seconds = environment_number(ENV_TIMEOUT, 300);
-    return seconds >= 0 ? seconds : 300;
+    return environment_number(ENV_TIMEOUT, 300);
 }
 
 /* ---- Sending ---- */
@@ -795,6 +794,10 @@ static void *join_thread(void *arg)
                                 "rank %d was told of %d servers, rank %d of another number: "
                                 "KVSTORE_SERVERS differs",
                                 net_rank(), server_dedicated(), other);
+    if (!joining.rc && environment_count(ENV_SERVERS) >= net_size())
+        joining.rc = kv_err_set(&joining.error, KV_E_VALUE,
+                                "KVSTORE_SERVERS is %d, which leaves no worker among %d ranks",
+                                environment_count(ENV_SERVERS), net_size());
     __atomic_store_n(&joining.done, 1, __ATOMIC_RELEASE);
     return NULL;
 }
@@ -850,8 +853,8 @@ int net_open(int (*ready)(kv_err *e), kv_err *e)
     if (net.open)
         return KV_OK;
     environment_read();
-    int rc = join_others(e);
-    if (rc)
+    int rc = environment_check(e);
+    if (rc || (rc = join_others(e)))
         return rc;
     server_peers(&net.first_peer, &net.end_peer);
     net.queues = mem_zalloc(net.end_peer - net.first_peer, sizeof *net.queues, e);

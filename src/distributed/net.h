@@ -24,7 +24,8 @@
 enum { NET_MOST_STORES = 1 << 16 /* that a record can name */ };
 
 /* Joins the job at the first call; ready runs before the first record is taken. Errors: those of
- * link_open and ready, value (the ranks were told different numbers of servers), memory. */
+ * link_open and ready, value (the ranks were told different numbers of servers, or as many as there
+ * are ranks; a variable of the environment holds no number), memory. */
 int net_open(int (*ready)(kv_err *e), kv_err *e);
 
 /* Says that this rank needs nothing any more, serves the others until all have said so, and leaves

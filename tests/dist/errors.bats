@@ -174,3 +174,22 @@ END
     assert_line all
     assert_output --partial 'error[unsupported]: a job makes at most 65536 stores'
 }
+
+@test "errors: a variable that holds no number, or as many servers as ranks" {
+    while IFS='|' read -r name value text; do
+        export "$name=$value"
+        ranks 2 -c 'create dist_sync'
+        unset "$name"
+        assert_failure 3
+        assert_output --partial "error[value]: $text"
+    done <<'END'
+KVSTORE_TIMEOUT|soon|KVSTORE_TIMEOUT takes a number from 0 on, not "soon"
+KVSTORE_DEADLINE|-1|KVSTORE_DEADLINE takes a number from 0 on, not "-1"
+KVSTORE_DEADLINE|inf|KVSTORE_DEADLINE takes a number from 0 on, not "inf"
+KVSTORE_SERVERS|1.5|KVSTORE_SERVERS takes a whole number from 0 on, not "1.5"
+KVSTORE_AHEAD|1 MB|KVSTORE_AHEAD takes a whole number from 1 on, not "1 MB"
+KVSTORE_SERVERS|2|KVSTORE_SERVERS is 2, which leaves no worker among 2 ranks
+END
+    KVSTORE_TIMEOUT='' ranks 2 -c 'create dist_sync; init 3 ones(2); pull 3'
+    assert_success
+}
