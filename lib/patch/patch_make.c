@@ -136,17 +136,23 @@ static int64_t compare_block(maker *w, const char *a, const char *b, int64_t byt
     return found;
 }
 
-/* A block of a key: the units that differ where it has both sides, all of them where it is new. */
+/* A block of a key: the units that differ where it has both sides, all where it is new. Where only
+ * the old side has it nothing is counted: its new side, of another form, may be counted by
+ * another worker at the same time. */
 static int make_block(maker *w, pair *p, const walk_piece *at, tensor_type type, kv_err *e)
 {
     int unit = patch_unit(type);
     int64_t bytes = tensor_type_bytes(type, at->n), units = bytes / unit;
     int64_t first = tensor_type_bytes(type, at->first) / unit;
     const void *a = at->data[0], *b = at->data[1];
-    if (!a || !b) {
-        digest_add(w->d[a ? 0 : 1], a ? a : b, bytes);
-        p->changes += a ? 0 : units;
-        return a ? KV_OK : patch_pack_whole(w->pack, first, units, b, e);
+    if (!b) {
+        digest_add(w->d[0], a, bytes);
+        return KV_OK;
+    }
+    if (!a) {
+        digest_add(w->d[1], b, bytes);
+        p->changes += units;
+        return patch_pack_whole(w->pack, first, units, b, e);
     }
     if (patch_pack_room(w->pack, units, e))
         return KV_E_MEMORY;

@@ -227,9 +227,17 @@ static void has_a_pool(int unused)
     runs_foreign_tasks();
 }
 
+static void skip_where_a_child_makes_no_threads(void)
+{
+#ifdef __SANITIZE_THREAD__
+    test_skip("the thread sanitizer lets no child of a process of several threads make its own");
+#endif
+}
+
 /* The threads stay with the parent; a child makes its own, and no other work is in its pool. */
 TEST(pool_of_a_child)
 {
+    skip_where_a_child_makes_no_threads();
     setenv("KVSTORE_THREADS", "2", 1);
     has_a_pool(0);
     in_child_with("2", has_a_pool, 0);
@@ -260,6 +268,7 @@ static void runs_two_at_a_time(int unused)
 
 TEST(pool_of_a_child_has_all_its_threads)
 {
+    skip_where_a_child_makes_no_threads();
     setenv("KVSTORE_THREADS", "2", 1);
     has_a_pool(0);
     in_child_with("2", runs_two_at_a_time, 0);
@@ -480,6 +489,7 @@ static void wakes_in_child(int unused)
 TEST(pool_of_a_child_whose_parent_sleeps)
 {
     pool_flag f = {0};
+    skip_where_a_child_makes_no_threads();
     setenv("KVSTORE_THREADS", "2", 1);
     pthread_t t = begin_thread(waits_for, &f);
     sleep_ms(20);
