@@ -96,7 +96,7 @@ commands()
 examples_of()
 {
     echo 'init 3 zeros(2,3); init 5,7,9 [zeros(2,3)]*3; a = ones(2,3)'
-    kvctl -c "help $1" | sed -n '/^See also/q; s/^    //p'
+    kvctl -c "help $1" | sed -n '1,/^  [^ ]/d; /^See also/q; s/^    //p'
 }
 
 @test "help: every example runs" {
