@@ -1,5 +1,4 @@
-/* Parameters, counts and rates, and the steps that a push prepares and
- * commits. */
+/* Parameters, counts and rates, and the steps that a push prepares and commits. */
 #include "core/optimizer.h"
 
 #include <stddef.h>

@@ -6,7 +6,7 @@
 #include "base/num.h"
 
 int optimizer_table_put(optimizer_table *t, const char *key, const char *text, double number,
-                     kv_err *e)
+                        kv_err *e)
 {
     int64_t at = map_get(&t->index, (kv_key){0, key});
     if (at < 0) {
@@ -42,7 +42,7 @@ int64_t optimizer_table_find(const optimizer_table *t, const char *key)
 }
 
 int optimizer_table_read(optimizer_table *t, const char *what, const char *text, bool numbers,
-                       arena *a, kv_err *e)
+                         arena *a, kv_err *e)
 {
     if (optimizer_table_reserve(t, count_pairs(text) + 64, a, e))
         return KV_E_MEMORY;
