@@ -376,7 +376,7 @@ void kv_rule_free(kv_rule *rule); /* NULL is allowed; a store keeps what it uses
  * defaults. A parameter without a default takes a number, true, false, none or a text, in "" where
  * the text would be read as one of these. Errors: usage (unknown parameter; with its place, one
  * without a default that is not given), value (out of its range), dtype (not of its kind),
- * memory. */
+ * memory. Of a wrong value kv_err.option says which of params it is. */
 int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparams, kv_err *e);
 
 /* Sets one of the optimizers of the library by name, in any case: sgd, adam, lamb, …
@@ -393,8 +393,8 @@ int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparam
  * nan by nan, as torch.nn.utils.clip_grad_norm_ does. Such a push waits for its values. It is
  * refused (unsupported) with several workers, whose servers each have the sums of some keys only,
  * and with gradient compression; integer keys cannot be scaled (dtype).
- * Errors: usage (unknown optimizer or parameter), value, dtype, memory. (Seeds 001 to 004,
- * "set_optimizer") */
+ * Errors: usage (unknown optimizer or parameter), value, dtype, memory; of a wrong value
+ * kv_err.option says which of params it is. (Seeds 001 to 004, "set_optimizer") */
 int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int nparams, kv_err *e);
 
 /* Changes parameters of the optimizer or rule in use; states, counts and schedule stay. Errors:

@@ -223,6 +223,8 @@ static int check_values(merging *m, kv_err *e)
             continue;
         code = merge_param_check(&m->s->unit->src, option, &m->found, m->params.opts[n].name,
                                  m->params.opts[n].value, e);
+        if (code && e->option)
+            e->option = (uint8_t)(n + 1); /* it was checked alone */
         n++;
     }
     return code;

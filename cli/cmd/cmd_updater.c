@@ -101,8 +101,10 @@ static int set_object(session *s, kv *store, value object, const rule_params *p,
     int code = optimizer_params_add(&all, object, e);
     for (int i = 0; i < p->n && code == KV_OK; i++)
         code = rule_params_add(&all, p->opts[i].name, value_ref(p->texts[i]), e);
-    if (code == KV_OK)
-        code = set_optimizer(s, store, object_name(object), &all, e);
+    if (code == KV_OK && (code = set_optimizer(s, store, object_name(object), &all, e))) {
+        int own = all.n - p->n; /* of the object, which stand before those of the command */
+        e->option = e->option > own ? (uint8_t)(e->option - own) : 0;
+    }
     rule_params_release(&all);
     return code;
 }

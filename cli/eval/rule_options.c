@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/name.h"
 #include "eval/eval.h"
 #include "eval/optimizer_value.h"
 #include "session/unit.h"
@@ -51,6 +50,13 @@ static int param_text(session *s, const ast *option, const text_params *texts, v
     return code ? unit_at(s, option->kid[0], e) : KV_OK;
 }
 
+/* Returns true if a word of the call is an option that the command does not know itself. */
+static bool is_parameter(const command *c, const ast *option)
+{
+    return option && option->kind == STMT_OPTION &&
+           !command_option_find(c, option->u.text, strlen(option->u.text));
+}
+
 int rule_options_read(session *s, const ast *call, bool (*takes_text)(void *arg, const char *param),
                       void *arg, rule_params *p, kv_err *e)
 {
@@ -61,8 +67,7 @@ int rule_options_read(session *s, const ast *call, bool (*takes_text)(void *arg,
     for (uint32_t i = 1; i < call->n && code == KV_OK; i++) {
         const ast *option = call->kid[i];
         value text;
-        if (!option || option->kind != STMT_OPTION ||
-            command_option_find(c, option->u.text, strlen(option->u.text)))
+        if (!is_parameter(c, option))
             continue;
         if ((code = param_text(s, option, &texts, &text, e)) == KV_OK &&
             (code = rule_params_add(p, optimizer_own_name(option->u.text), text, e)))
@@ -73,22 +78,13 @@ int rule_options_read(session *s, const ast *call, bool (*takes_text)(void *arg,
     return code;
 }
 
-/* Returns true if the sentence of an error is about the value of this option's parameter: it begins
- * with its name, "parameter momentum takes a number". */
-static bool is_about(const kv_err *e, const ast *option)
-{
-    static const char begin[] = "parameter ";
-    const char *name = e->text + sizeof begin - 1;
-    return (e->code == KV_E_DTYPE || e->code == KV_E_VALUE) &&
-           strncmp(e->text, begin, sizeof begin - 1) == 0 &&
-           name_is_word(optimizer_own_name(option->u.text), name, strcspn(name, " "));
-}
-
 void rule_options_explain(session *s, const ast *call, kv_err *e)
 {
-    for (uint32_t i = 1; i < call->n; i++) {
+    const command *c = call->u.other;
+    int left = e->option;
+    for (uint32_t i = 1; i < call->n && left > 0; i++) {
         const ast *option = call->kid[i];
-        if (!option || option->kind != STMT_OPTION || !is_about(e, option))
+        if (!is_parameter(c, option) || --left > 0)
             continue;
         const ast *expr = option->n > 0 ? option->kid[0] : NULL;
         if (option->n > 1 && expr->kind == AST_NAME && !session_find(s, expr->u.text))

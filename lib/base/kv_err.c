@@ -111,3 +111,12 @@ int kv_err_key(kv_err *e, const kv_key *key)
     }
     return e->code;
 }
+
+int kv_err_option(kv_err *e, int i)
+{
+    if (!e)
+        return KV_OK;
+    if (e->code != KV_OK && e->option == 0 && i >= 0 && i < UINT8_MAX)
+        e->option = (uint8_t)(i + 1);
+    return e->code;
+}

@@ -66,7 +66,7 @@ typedef struct kv_err {
     uint8_t has_rank;
     uint8_t has_key;
     uint8_t key_is_text;
-    uint8_t reserved;
+    uint8_t option;   /* from 1: which of the options that were given has a wrong value; 0: none */
     int64_t key_id;
     char key_name[96]; /* cut at a character */
     char file[128];    /* cut at a character, from the front */
@@ -94,6 +94,10 @@ int kv_err_at(kv_err *e, const char *file, int line, int col, int end);
 
 /* Names the key, unless e holds no error or names one already. Returns e's code. */
 int kv_err_key(kv_err *e, const kv_key *key);
+
+/* Says that the error is about the value of option i, from 0, of those that the caller gave, unless
+ * e holds no error or names one already. Options from 255 on are not told. Returns e's code. */
+int kv_err_option(kv_err *e, int i);
 
 #ifdef __cplusplus
 }

@@ -98,7 +98,7 @@ int rule_check_given(const rule_binding *b, kv_err *e);
  * given names and texts. Parameters are written with - or _ alike. One without a default takes a
  * number, true, false, none, or a text, in "" where it would be read as one of these. Texts live in
  * a. Errors: usage (unknown parameter, with "did you mean"), value (out of range), dtype (not of
- * the default's kind). */
+ * the default's kind); the last two tell the option. */
 int rule_bind(const rule_ast *r, const host *kept, const char *const *names,
               const char *const *texts, int n, host *values, arena *a, kv_err *e);
 

@@ -223,8 +223,10 @@ int rule_bind(const rule_ast *r, const host *kept, const char *const *names,
         if (which < 0)
             return KV_E_USAGE;
         int rc = set_param(r, which, texts[i], &values[which], a, e);
-        if (rc)
+        if (rc) {
+            kv_err_option(e, i);
             return rc;
+        }
         int base = which < r->nparams ? rule_base_find(r->params[which].name) : -1;
         if (base >= 0)
             values[r->nparams + base] = values[which];

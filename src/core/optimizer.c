@@ -94,13 +94,16 @@ static void use_params(optimizer *o, optimizer_params *p)
     o->clip_norm = host_is_number(norm) ? host_number(norm) : 0;
 }
 
-static int check_norm(const rule_binding *b, kv_err *e)
+static int check_norm(const rule_binding *b, const kv_opt *given, int n, kv_err *e)
 {
     host norm = rule_value(b, RULE_CLIP_GLOBAL_NORM);
-    return norm.kind == HOST_NONE || host_number(norm) > 0
-               ? KV_OK
-               : kv_err_set(e, KV_E_VALUE,
-                            "parameter clip_global_norm takes a number above 0, or none");
+    if (norm.kind == HOST_NONE || host_number(norm) > 0)
+        return KV_OK;
+    kv_err_set(e, KV_E_VALUE, "parameter clip_global_norm takes a number above 0, or none");
+    for (int i = 0; i < n; i++)
+        if (rule_base_find(given[i].name) == RULE_CLIP_GLOBAL_NORM)
+            kv_err_option(e, i);
+    return KV_E_VALUE;
 }
 
 /* The parameters as they were given, later ones in the place of earlier ones. */
@@ -133,26 +136,36 @@ static int read_params(optimizer *o, optimizer_params *p, const kv_opt *given, i
     size_t texts = (size_t)(n + 1) * sizeof(char *);
     const char **names = arena_alloc(&p->memory, texts, e);
     const char **values = names ? arena_alloc(&p->memory, texts, e) : NULL;
+    int *places = values ? arena_alloc(&p->memory, (size_t)(n + 1) * sizeof *places, e) : NULL;
     host *bound =
-        values ? arena_alloc(&p->memory, (size_t)rule_nvalues(tree) * sizeof *bound, e) : NULL;
+        places ? arena_alloc(&p->memory, (size_t)rule_nvalues(tree) * sizeof *bound, e) : NULL;
     int ours = 0, rc = bound ? keep_given(p, o->params, given, n, e) : KV_E_MEMORY;
     for (int i = 0; i < n && !rc; i++) {
         int own = rule_lists(tree, given[i].name) ? -1 : own_param(given[i].name);
         if (own >= 0) {
-            rc = set_own(o, own, given[i].value, e);
+            if ((rc = set_own(o, own, given[i].value, e)))
+                kv_err_option(e, i);
         } else {
+            places[ours] = i;
             names[ours] = given[i].name;
             values[ours++] = given[i].value;
         }
     }
     p->values = bound;
-    if (!rc)
+    if (!rc) {
+        kv_err why = {0};
         rc = rule_bind(tree, o->params ? o->params->values : NULL, names, values, ours, bound,
-                       &p->memory, e);
+                       &p->memory, &why);
+        int at = why.option > 0 ? places[why.option - 1] : -1;
+        why.option = 0;
+        if (rc && e && !e->code)
+            *e = why;
+        kv_err_option(e, at);
+    }
     const rule_binding made = {tree, &o->rule->src, bound};
     if (!rc)
         rc = rule_check_given(&made, e);
-    return rc ? rc : check_norm(&made, e);
+    return rc ? rc : check_norm(&made, given, n, e);
 }
 
 /* Gives o new parameters: those that it has, changed by the given ones. */

@@ -43,6 +43,21 @@ TEST(err_without_failure)
     CHECK_INT(kv_err_key(NULL, &k), KV_OK);
 }
 
+TEST(err_option)
+{
+    kv_err e = {0};
+    CHECK_INT(kv_err_option(NULL, 1), KV_OK);
+    CHECK_INT(kv_err_option(&e, 1), KV_OK);
+    CHECK_INT(e.option, 0);
+    kv_err_set(&e, KV_E_VALUE, "too small");
+    CHECK_INT(kv_err_option(&e, -1), KV_E_VALUE);
+    CHECK_INT(kv_err_option(&e, 255), KV_E_VALUE);
+    CHECK_INT(e.option, 0);
+    CHECK_INT(kv_err_option(&e, 254), KV_E_VALUE);
+    CHECK_INT(kv_err_option(&e, 3), KV_E_VALUE);
+    CHECK_INT(e.option, 255);
+}
+
 TEST(err_names)
 {
     CHECK_TEXT(kv_code_name(KV_OK), "ok");

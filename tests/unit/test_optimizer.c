@@ -275,6 +275,28 @@ TEST(optimizer_errors)
 
 /* ---- Transactions ---- */
 
+TEST(optimizer_tells_the_option_of_a_value_that_it_refuses)
+{
+    static const struct {
+        kv_opt params[3];
+        int option; /* from 1; 0: none */
+    } cases[] = {
+        {{{"seed", "-1"}, {"momentum", "0.5"}, {"wd", "0"}}, 1},
+        {{{"seed", "1"}, {"momentum", "x"}, {"wd", "0"}}, 2},
+        {{{"seed", "1"}, {"lr_mult", "0=1"}, {"momentum", "x"}}, 3},
+        {{{"wd", "0"}, {"lr_scheduler", "cosine"}, {"seed", "1"}}, 2},
+        {{{"wd", "0"}, {"seed", "1"}, {"clip_global_norm", "0"}}, 3},
+        {{{"wd", "0"}, {"seed", "1"}, {"speed", "1"}}, 0},
+    };
+    kv *s = make_heard();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        kv_err e = {0};
+        CHECK(kv_set_optimizer(s, "sgd", cases[i].params, 3, &e) != KV_OK);
+        CHECK_INT(e.option, cases[i].option);
+    }
+    kv_free(s);
+}
+
 TEST(optimizer_rollback_restores_counts_rates_and_parameters)
 {
     kv_err e = {0};
