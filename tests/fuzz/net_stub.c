@@ -34,8 +34,8 @@ static int stub_thread(void *(*run)(void *arg), void *arg)
     return 0;
 }
 
-/* A thread that has polled for long would sleep and leave the rest to the thread of the net. Here it
- * polls on: its polls do nothing while another thread drives, which the system may have halted. */
+/* A thread that has polled for long would sleep and leave the rest to the thread of the net. Here
+ * it polls on: its polls do nothing while another thread drives, which the system may halt. */
 static bool poll_on(const int *set, int64_t us)
 {
     (void)set, (void)us;
