@@ -95,10 +95,10 @@ bool rule_hint_other_word(const rule_ast *r, const char *name, kv_err *e);
 int rule_check_given(const rule_binding *b, kv_err *e);
 
 /* Fills values (rule_nvalues of them) with the old ones (kept) or the defaults, replaced by the
- * given names and texts. Parameters are written with - or _ alike. One without a default takes a
- * number, true, false, none, or a text, in "" where it would be read as one of these. Texts live in
- * a. Errors: usage (unknown parameter, with "did you mean"), value (out of range), dtype (not of
- * the default's kind); the last two tell the option. */
+ * given names and texts; a NULL name is passed over. Parameters are written with - or _ alike. One
+ * without a default takes a number, true, false, none, or a text, in "" where it would be read as
+ * one of these. Texts live in a. Errors: usage (unknown parameter, with "did you mean"), value (out
+ * of range), dtype (not of the default's kind); the last two tell the option. */
 int rule_bind(const rule_ast *r, const host *kept, const char *const *names,
               const char *const *texts, int n, host *values, arena *a, kv_err *e);
 

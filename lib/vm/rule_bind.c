@@ -219,6 +219,8 @@ int rule_bind(const rule_ast *r, const host *kept, const char *const *names,
             return KV_E_MEMORY;
     }
     for (int i = 0; i < n; i++) {
+        if (!names[i])
+            continue;
         int which = find_param(r, names[i], e);
         if (which < 0)
             return KV_E_USAGE;

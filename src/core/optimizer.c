@@ -136,32 +136,20 @@ static int read_params(optimizer *o, optimizer_params *p, const kv_opt *given, i
     size_t texts = (size_t)(n + 1) * sizeof(char *);
     const char **names = arena_alloc(&p->memory, texts, e);
     const char **values = names ? arena_alloc(&p->memory, texts, e) : NULL;
-    int *places = values ? arena_alloc(&p->memory, (size_t)(n + 1) * sizeof *places, e) : NULL;
     host *bound =
-        places ? arena_alloc(&p->memory, (size_t)rule_nvalues(tree) * sizeof *bound, e) : NULL;
-    int ours = 0, rc = bound ? keep_given(p, o->params, given, n, e) : KV_E_MEMORY;
+        values ? arena_alloc(&p->memory, (size_t)rule_nvalues(tree) * sizeof *bound, e) : NULL;
+    int rc = bound ? keep_given(p, o->params, given, n, e) : KV_E_MEMORY;
     for (int i = 0; i < n && !rc; i++) {
         int own = rule_lists(tree, given[i].name) ? -1 : own_param(given[i].name);
-        if (own >= 0) {
-            if ((rc = set_own(o, own, given[i].value, e)))
-                kv_err_option(e, i);
-        } else {
-            places[ours] = i;
-            names[ours] = given[i].name;
-            values[ours++] = given[i].value;
-        }
+        names[i] = own < 0 ? given[i].name : NULL;
+        values[i] = given[i].value;
+        if (own >= 0 && (rc = set_own(o, own, given[i].value, e)))
+            kv_err_option(e, i);
     }
     p->values = bound;
-    if (!rc) {
-        kv_err why = {0};
-        rc = rule_bind(tree, o->params ? o->params->values : NULL, names, values, ours, bound,
-                       &p->memory, &why);
-        int at = why.option > 0 ? places[why.option - 1] : -1;
-        why.option = 0;
-        if (rc && e && !e->code)
-            *e = why;
-        kv_err_option(e, at);
-    }
+    if (!rc)
+        rc = rule_bind(tree, o->params ? o->params->values : NULL, names, values, n, bound,
+                       &p->memory, e);
     const rule_binding made = {tree, &o->rule->src, bound};
     if (!rc)
         rc = rule_check_given(&made, e);
