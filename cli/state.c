@@ -201,7 +201,9 @@ static int load(state *st, session *s, kv_err *e)
         return KV_OK;
     }
     if (fstat(st->lock, &about) == 0 && about.st_size == 0)
-        return KV_OK;
+        return file_kind_check_store(st->path, e)
+                   ? kv_err_hint(e, "-s keeps a store in a file such as store.kvs")
+                   : KV_OK;
     int code = kv_load(&store, st->path, e);
     if (code == KV_E_UNSUPPORTED) { /* nobody typed the type, so similar names are no help */
         e->hint[0] = '\0';

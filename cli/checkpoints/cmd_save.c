@@ -13,6 +13,7 @@
 #include "eval/eval.h"
 #include "session/show.h"
 #include "session/unit.h"
+#include "syntax/file_kind.h"
 #include "syntax/safe.h"
 #include "tensors/tensor_put.h"
 #include "term/progress.h"
@@ -338,9 +339,13 @@ static int save_to(session *s, const ast *call, kv *store, const char *path, res
         return save_patch(s, call, store, path, out, e);
     if (!is_whole(call, path))
         return save_values(s, call, store, path, out, e);
+    int code = file_kind_check_store(path, e);
+    if (code)
+        return kv_err_hint(e, "save FILE.kvs keeps the store, save FILE.safetensors its values; "
+                              "pull KEY > FILE.npy writes one value");
     if (session_would(s, "write", path))
         return KV_OK;
-    int code = save_store(store, path, e);
+    code = save_store(store, path, e);
     if (code == KV_E_UNSUPPORTED && kv_num_workers(store) > 1)
         kv_err_hint(e, "kvctl launch --checkpoint FILE keeps the store of a job; save "
                        "FILE.safetensors writes its values");

@@ -111,6 +111,20 @@ int file_kind_check(const char *path, bool append, kv_err *e)
     return code;
 }
 
+int file_kind_check_store(const char *path, kv_err *e)
+{
+    static const char *const others[][2] = {{"txt", "text"},     {"npz", "NumPy"},
+                                            {"gguf", "GGUF"},    {"pt", "PyTorch"},
+                                            {"pth", "PyTorch"}};
+    const char *ending = ending_of(path), *title = file_kind_title(file_kind_of(path));
+    for (size_t i = 0; !title && i < sizeof others / sizeof *others; i++)
+        if (strcasecmp(ending, others[i][0]) == 0)
+            title = others[i][1];
+    return title ? kv_err_set(e, KV_E_USAGE,
+                              "\"%s\" is the name of a %s file, which keeps no store", path, title)
+                 : KV_OK;
+}
+
 /* ---- Pictures ---- */
 
 plot_target plot_target_of(const char *path)

@@ -116,10 +116,14 @@ END
     done <<'END'
 save s.kvs|3|error[value]: the store holds no keys
 init 3 1; commit --disk; save w.kvs|2|"w.kvs" is the file of -s
+init 4 1; save x.npy|2|"x.npy" is the name of a NumPy file, which keeps no store
+init 4 1; save m.pt|2|"m.pt" is the name of a PyTorch file, which keeps no store
+init 4 1; save M.NPZ|2|"M.NPZ" is the name of a NumPy file, which keeps no store
 init 4 1; save -|2|a store stands in a file, not in a stream
 init 4 1; save no/s.kvs|5|cannot write "no/s.kvs"
 create --name b; commit --disk|3|"w.kvs" keeps the store kv, and b is in use
 END
+    assert [ ! -e x.npy ]
     run kvctl -c 'init 3 1; commit --disk'
     assert_failure 3
     assert_line --index 0 --partial 'error[value]: there is no file of -s to be written'

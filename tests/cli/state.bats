@@ -849,6 +849,18 @@ trains_on()
     assert_equal "$(<'two words.json')" '[1, 2]'
 }
 
+@test "state: -s makes no store under the name of another format" {
+    run kvctl -s new.npy -c 'init 3 1'
+    assert_failure 2
+    assert_output 'kvctl: error[usage]: "new.npy" is the name of a NumPy file, which keeps no store
+ hint: -s keeps a store in a file such as store.kvs'
+    assert [ ! -e new.npy ]
+    kvctl -s w.kvs -c 'init 3 1' # one that is there is opened whatever its name
+    mv w.kvs old.npy
+    run kvctl -s old.npy -c 'pull 3'
+    assert_output 1.0
+}
+
 @test "-s refuses a file whose types no store keeps, since a save would change them" {
     kvctl -q -s m.safetensors -c 'init w,n [ones(2), full(1, 3, dtype="int64")]'
     kvctl convert m.safetensors f8.safetensors --dtype f8_e4m3
