@@ -342,6 +342,36 @@ static token lex_bytes(const lexer *lx, token t, const lex_quote *q, kv_err *e)
     return t;
 }
 
+/* Refuses the character of n bytes at pos when word processors and web pages put it in the place of
+ * one of the keyboard. As letters of a name such quotes and blanks would go unnoticed. */
+static bool is_lookalike(const lexer *lx, uint32_t pos, uint32_t n, kv_err *e)
+{
+    static const char *const known[][2] = {
+        {"“”„‟«»‘’‚‛", "straight quotes make a text: \"…\""},
+        {"\u00a0\u2002\u2003\u2007\u2009\u200b\u202f\u3000\ufeff",
+         "it looks like a blank: type one in its place"},
+        {"−–—", "`-` subtracts"},
+        {"×", "`*` multiplies"},
+        {"÷", "`/` divides"},
+        {"≠", "`!=` compares"},
+        {"≤", "`<=` compares"},
+        {"≥", "`>=` compares"}};
+    char sign[5] = "";
+    memcpy(sign, lx->src->text + pos, n);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (!strstr(known[i][0], sign))
+            continue;
+        if (i == 1) /* it cannot be seen */
+            bad(lx, pos, pos + n, e, KV_E_SYNTAX, "the character U+%04X does not belong here",
+                (unsigned)utf8_number(sign, n));
+        else
+            bad(lx, pos, pos + n, e, KV_E_SYNTAX, "`%s` does not belong here", sign);
+        kv_err_hint(e, "%s", known[i][1]);
+        return true;
+    }
+    return false;
+}
+
 static token lex_name(const lexer *lx, token t, kv_err *e)
 {
     t.end = word_end(lx, t.pos);
@@ -356,6 +386,8 @@ static token lex_name(const lexer *lx, token t, kv_err *e)
         if (!ok)
             return bad(lx, p, p + 1, e, KV_E_SYNTAX, "the byte \\x%02x is not UTF-8",
                        (unsigned char)at(lx, p));
+        if (is_lookalike(lx, p, n, e))
+            return (token){.kind = TOK_BAD, .pos = p, .end = p + n};
         p += n;
     }
     return t;

@@ -137,7 +137,7 @@ TEST(lex_comments)
     check_tokens("a \\\n# b", "_n:a_");
     check_tokens("\xef\xbb\xbf# c\nb", "$ _n:b_");
     check_tokens("\xef\xbb\xbf" "a", "_n:a_");
-    check_tokens("a \xef\xbb\xbf", "_n:a_ _n:\xef\xbb\xbf_");
+    check_tokens("a \xef\xbb\xbf", "_n:a_ ! 3-4 the character U+FEFF does not belong here");
 }
 
 TEST(lex_numbers)
@@ -193,6 +193,10 @@ TEST(lex_signs)
     check_tokens("a & b", "_n:a_ ! 3-4 `&` does not belong here");
     check_tokens("~", "! 1-2 `~` does not belong here");
     check_tokens("a \\ b", "_n:a_ ! 3-4 `\\` does not belong here");
+    check_tokens("x“y", "! 2-3 `“` does not belong here");
+    check_tokens("3 − é", "_i:3_ ! 3-4 `−` does not belong here");
+    check_tokens("x =\u00a03", "_n:x_ _= ! 4-5 the character U+00A0 does not belong here");
+    check_tokens("'“' # ×", "_s:'“'_");
     check_tokens("\x01", "! 1-2 the control character \\x01 does not belong here");
     check_tokens("a\x7f", "_n:a ! 2-3 the control character \\x7f does not belong here");
 }
