@@ -72,7 +72,7 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
     if (is_key(s, name))
         return kv_err_hint(e, "`%s` is a key of the store: `pull %s` shows its value; in an "
                               "expression it is kv.pull('%s')", name, name, name);
-    if (strcmp(name, "random") == 0 && hint_function(name, e)) /* np.random.seed(3) */
+    if (hint_name(name, e))
         return e->code;
     if (function_find(name) || map_get(&s->functions, (kv_key){0, name}) >= 0)
         return kv_err_hint(e, "`%s` is a function: %s(…)", name, name);
@@ -107,11 +107,17 @@ static int eval_args(session *s, const ast *node, value_stack *l, const char **n
     return KV_OK;
 }
 
-/* A call of a name that is no function. */
-static int not_callable(session *s, const ast *node, kv_err *e)
+/* A call of a name that is no function. first: its first argument, or NULL. */
+static int not_callable(session *s, const ast *node, const value *first, kv_err *e)
 {
     const char *name = node->u.text;
     const value *held = session_find(s, name);
+    if (first && (node->flags & AST_METHOD)) {
+        unit_err(s, node, e, KV_E_USAGE, "%s has no attribute `%s`", value_kind_name(*first), name);
+        return first->kind == VALUE_DICT && node->kid[0]->kind == AST_NAME
+                   ? kv_err_hint(e, "%s['%s'] reads the dict", node->kid[0]->u.text, name)
+                   : e->code;
+    }
     if (!held)
         return unit_err(s, node, e, KV_E_NAME, "the function `%s` is not defined yet", name);
     unit_err(s, node, e, KV_E_USAGE, "`%s` is no function: it holds %s", name,
@@ -148,7 +154,7 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
         code = optimizer_value_call(node, l.items, names, l.n, out, e);
         unit_at(s, node, e);
     } else if (code == KV_OK) {
-        code = not_callable(s, node, e);
+        code = not_callable(s, node, l.n > 0 ? &l.items[0] : NULL, e);
     }
     value_stack_release(&l);
     if (names != small)

@@ -184,6 +184,10 @@ static int no_part(value object, const char *name, kv_err *e)
     if (strncmp(name, "update", 6) == 0 || strcmp(name, "create_state") == 0)
         return kv_err_hint(e, "a store updates: kv.set_optimizer(opt); kv.init(0, weight); "
                               "kv.pushpull(0, grad, out=weight)");
+    if (!object_is_optimizer(object) && !object_is_schedule(object))
+        return strcmp(name, "keys") == 0
+                   ? kv_err_hint(e, "keys() lists the keys of the store in use")
+                   : kv_err_hint(e, "its methods are the commands: help");
     return kv_err_hint(e,
                        "kv.set_optimizer(opt); info --states shows what a store counts and keeps");
 }

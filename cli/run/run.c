@@ -11,6 +11,7 @@
 #include "eval/eval.h"
 #include "eval/eval_def.h"
 #include "syntax/function.h"
+#include "syntax/refuse.h"
 #include "out/record.h"
 #include "out/report.h"
 #include "files/save.h"
@@ -252,7 +253,15 @@ static int enter_store(session *s, const ast *node, int64_t *before, kv_err *e)
     if (c->flags & COMMAND_CHOOSES)
         return KV_OK;
     if (session_find(s, name) || !session_names_store(s, name)) {
+        const value *held = session_find(s, name);
         unit_err(s, node, e, KV_E_NAME, "`%s` is no store", name);
+        if (held && held->kind == VALUE_LIST && strcmp(c->name, "push") == 0)
+            return kv_err_hint(e, "%s.append(x) adds to the list", name);
+        if (held)
+            return kv_err_hint(e, "it holds %s; a store is asked by its name: kv.%s(…)",
+                               value_kind_name(*held), c->name);
+        if (hint_module(name, e))
+            return e->code;
         return kv_err_hint(e, "make one: %s = kv.create('local')", name);
     }
     int64_t at = session_find_store(s, name);

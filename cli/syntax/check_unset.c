@@ -11,6 +11,7 @@
 #include "syntax/check.h"
 #include "syntax/command.h"
 #include "syntax/function.h"
+#include "syntax/hint_function.h"
 #include "syntax/merge_names.h"
 #include "syntax/optimizer_param.h"
 #include "syntax/own_names.h"
@@ -96,6 +97,7 @@ static int tell(names *n, const char *name, uint32_t pos, uint32_t end, const ru
         return KV_OK;
     source_err(n->src, pos, end, &found, KV_E_USAGE, "nothing sets the variable `%s`",
                name);
+    hint_name(name, &found);
     if (function_find(name) || map_get(&n->functions, (kv_key){0, name}) >= 0)
         kv_err_hint(&found, "`%s` is a function: %s(…)", name, name);
     if (rule)

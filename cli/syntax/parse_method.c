@@ -351,8 +351,14 @@ ast *parse_method(parser *p, const ast *store, const token *name)
         parse_cursor_in_call(p, &b, text, true, (uint32_t)m.position + 1);
         return NULL;
     }
-    if (!is_whole(&m, name))
+    if (!is_whole(&m, name)) {
+        if (strcmp(c->name, "push") == 0 && strcmp(store->u.text, "kv") != 0) {
+            p->e->hint[0] = '\0';
+            kv_err_hint(p->e, "%s.append(x) adds to a list; a store takes push(key, value)",
+                        store->u.text);
+        }
         return NULL;
+    }
     ast *node = wrapped(p, AST_STORE, bind_node(&m.b, p, store->pos));
     if (node)
         node->u.text = store->u.text;

@@ -17,6 +17,7 @@
 #include "syntax/hint_function.h"
 #include "syntax/hint_variable.h"
 #include "syntax/optimizer_param.h"
+#include "syntax/refuse.h"
 #include "syntax/safe.h"
 #include "syntax/statement.h"
 #include "syntax/updater_def.h"
@@ -185,6 +186,25 @@ static int check_other_meaning(checker *c, const ast *node)
     return KV_OK;
 }
 
+/* Returns true if a statement below the node puts a dict into the variable. */
+static bool assigns_dict(const ast *node, const char *name)
+{
+    bool found = node && node->kind == STMT_ASSIGN && node->kid[0]->kind == AST_NAME &&
+                 node->kid[1]->kind == AST_DICT && strcmp(node->kid[0]->u.text, name) == 0;
+    for (uint32_t i = 0; node && i < node->n && !found; i++)
+        found = assigns_dict(node->kid[i], name);
+    return found;
+}
+
+/* Hints at d['x'] for d.x, when d is a dict. */
+static void hint_dict(const checker *c, const ast *node)
+{
+    const char *name = node->kid[0]->kind == AST_NAME ? node->kid[0]->u.text : "";
+    const value *held = session_find(c->s, name);
+    if (held ? held->kind == VALUE_DICT : assigns_dict(c->u->body, name))
+        kv_err_hint(c->e, "%s['%s'] reads the dict", name, node->u.text);
+}
+
 /* Hints at `@` for data/iris.csv, which reads as the attribute csv of a quotient. */
 static void hint_file(checker *c, const ast *node)
 {
@@ -204,19 +224,19 @@ static void hint_file(checker *c, const ast *node)
         kv_err_hint(c->e, "a picture is written as .svg, .png or .txt");
 }
 
-static int check_call(checker *c, const ast *node)
+static int check_function(checker *c, const ast *node)
 {
     const char *name = node->u.text;
     const function *f = function_find(name);
     bool method = f && (f->flags & FUNCTION_METHOD), called = node->flags & AST_METHOD;
     bool own = defined_function(c, name) && !function_method(node);
     if (method && !called && !own) {
-        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "%s() is a method of a %s",
-                   name, f->params[0]);
-        return strcmp(f->params[0], "list") == 0
-                   ? kv_err_hint(c->e, "l.%s(x) changes the list l; concat(a, b) joins arrays",
-                                 name)
-                   : kv_err_hint(c->e, "%s.%s(…)", f->params[0], name);
+        bool list = strcmp(f->params[0], "list") == 0, any = strcmp(f->params[0], "x") == 0;
+        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "%s() is a method of %s %s",
+                   name, *f->params[0] == 'a' ? "an" : "a", any ? "list or dict" : f->params[0]);
+        return list ? kv_err_hint(c->e, "l.%s(x) changes the list l; concat(a, b) joins arrays",
+                                  name)
+                    : kv_err_hint(c->e, "%s.%s(…)", f->params[0], name);
     }
     if (f && !own && check_other_meaning(c, node))
         return c->e->code;
@@ -248,8 +268,12 @@ static int check_call(checker *c, const ast *node)
         return unknown_method(c, node);
     source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "there is no function `%s`",
                name);
-    if (called)
+    if (called) {
         hint_file(c, node);
+        hint_dict(c, node);
+    }
+    if (hint_function(name, c->e))
+        return c->e->code;
     const command *found = called ? NULL : command_find(name, strlen(name));
     if (found) {
         buf usage = {0};
@@ -257,8 +281,6 @@ static int check_call(checker *c, const ast *node)
         kv_err_hint(c->e, "`%s` is a command: %s", name, buf_text(&usage));
         buf_release(&usage);
     }
-    if (!found && hint_function(name, c->e))
-        return c->e->code;
     suggest near = {.word = name};
     for (const function *one = registry.functions; one->name; one++)
         suggest_add(&near, one->name);
@@ -269,6 +291,40 @@ static int check_call(checker *c, const ast *node)
         suggest_add(&near, c->s->defs[i].name);
     suggest_done(&near, c->e);
     return c->e->code;
+}
+
+/* Returns true if a statement below the node assigns to the name. */
+static bool assigns(const ast *node, const char *name)
+{
+    bool found = node && node->kind == STMT_ASSIGN && node->kid[0]->kind == AST_NAME &&
+                 strcmp(node->kid[0]->u.text, name) == 0;
+    for (uint32_t i = 0; node && i < node->n && !found; i++)
+        found = assigns(node->kid[i], name);
+    return found;
+}
+
+static bool is_variable(void *arg, const char *name)
+{
+    checker *c = arg;
+    return assigns(c->u->body, name) || session_find(c->s, name);
+}
+
+/* A wrong call on the name of a module, math.sqrt(2), is read as sqrt(math, 2): what is missing is
+ * the module. np.random.rand() has a hint of its own. */
+static int check_call(checker *c, const ast *node)
+{
+    int code = check_function(c, node);
+    const ast *base = code && (node->flags & AST_METHOD) ? node->kid[0] : NULL;
+    kv_err module = {0};
+    if (!base || base->kind != AST_NAME || is_variable(c, base->u.text) ||
+        strcmp(base->u.text, "random") == 0)
+        return code;
+    source_err(&c->u->src, base->pos, base->end, &module, KV_E_UNSUPPORTED,
+               "there is no module `%s`", base->u.text);
+    if (!hint_module(base->u.text, &module))
+        return code;
+    *c->e = module;
+    return module.code;
 }
 
 /* The defs of a name below a node: *found becomes the last one. Returns their number. */
@@ -325,22 +381,6 @@ static int check_updater(checker *c, const ast *name, const char *what)
     return kv_err_hint(c->e, "define one: updater %s { stored += input }; help optimizer lists "
                              "those of the library",
                        name->u.text);
-}
-
-/* Returns true if a statement below the node assigns to the name. */
-static bool assigns(const ast *node, const char *name)
-{
-    bool found = node && node->kind == STMT_ASSIGN && node->kid[0]->kind == AST_NAME &&
-                 strcmp(node->kid[0]->u.text, name) == 0;
-    for (uint32_t i = 0; node && i < node->n && !found; i++)
-        found = assigns(node->kid[i], name);
-    return found;
-}
-
-static bool is_variable(void *arg, const char *name)
-{
-    checker *c = arg;
-    return assigns(c->u->body, name) || session_find(c->s, name);
 }
 
 static int check_command(checker *c, const ast *node)

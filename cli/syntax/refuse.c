@@ -34,6 +34,7 @@ static const refusal modules[] = {
     {"json", "", "load(\"a.json\") reads arrays; a > a.json writes them"},
     {"glob", "", "glob(\"*.csv\")"},
     {"csv", "", "load(\"a.csv\", cols=[0, 1])"},
+    {"torch", "", "functions stand alone: ones(2, 3), dot(a, b); ones(2, 3)@gpu(0) is on a device"},
 };
 
 /* Returns true if what stands behind the word that ends here follows no variable and is no call. */
@@ -65,6 +66,17 @@ bool refuse_statement(parser *p)
     return false;
 }
 
+bool hint_module(const char *name, kv_err *e)
+{
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++) {
+        if (strcmp(modules[i].word, name) == 0) {
+            kv_err_hint(e, "%s", modules[i].hint);
+            return true;
+        }
+    }
+    return false;
+}
+
 bool refuse_module(parser *p)
 {
     static const char *const known[] = {"mxnet", "mx", "numpy", "np", "nd", "d2l", "__future__"};
@@ -79,9 +91,7 @@ bool refuse_module(parser *p)
     const char *file = p->lx.src->name, *dot = file ? strrchr(file, '.') : NULL;
     if (dot && strcmp(dot, ".py") == 0)
         kv_err_hint(p->e, "python3 runs a program of Python; kvctl launch --python, one a rank");
-    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
-        if (strcmp(modules[i].word, name) == 0)
-            kv_err_hint(p->e, "%s", modules[i].hint);
+    hint_module(name, p->e);
     kv_err_hint(p->e, "all functions are there without an import: help functions");
     return true;
 }

@@ -11,4 +11,8 @@ bool refuse_statement(parser *p);
  * nor NumPy's. */
 bool refuse_module(parser *p);
 
+/* Adds a hint to e when the name is that of a module of Python whose work functions do here.
+ * Returns whether it is. */
+bool hint_module(const char *name, kv_err *e);
+
 #endif
