@@ -284,7 +284,10 @@ static bool is_script(const char *word)
 static int neither(const char *word, kv_err *e)
 {
     suggest near = {.word = word};
+    size_t first = strcspn(word, " ");
     kv_err_set(e, KV_E_USAGE, "there is no file \"%s\", and no command of that name", word);
+    if (word[first] && command_find(word, first) && !strchr(word, '\''))
+        return kv_err_hint(e, "kvctl -c '%s' runs a text", word);
     for (const command *c = registry.commands; c->name; c++)
         suggest_add(&near, c->name);
     suggest_add(&near, "launch"); /* these are no commands of the language */
@@ -345,6 +348,21 @@ static const char *spelled_out(const options *o, const char *word, bool words_on
     return asks ? "--help" : word;
 }
 
+/* Reads an option of kvctl. --check behind a command is refused: `hash m/ --check sums`, as with
+ * sha256sum, would run nothing and succeed. */
+static int read_option(options *o, int argc, char **argv, kv_err *e)
+{
+    bool before = o->check;
+    int words = shell_option_read(&options_table, o, argc, argv, e);
+    if (!words && !e->code)
+        unknown(argv[0], e);
+    if (o->command.c && o->check && !before && !e->code) {
+        kv_err_set(e, KV_E_USAGE, "`%s` has no option %s", o->command.c->name, argv[0]);
+        kv_err_hint(e, "kvctl --check %s … reads the words and runs nothing", o->command.c->name);
+    }
+    return words ? words : 1;
+}
+
 /* Makes room for as many texts as there are words. */
 static int make_room(options *o, int argc, kv_err *e)
 {
@@ -369,8 +387,8 @@ int options_parse(options *o, int argc, char **argv, kv_err *e)
             take_word(o, word, words_only, &script, e);
         else if (strcmp(word, "--") == 0)
             words_only = true;
-        else if ((words = shell_option_read(&options_table, o, argc - end, argv + end, e)) == 0)
-            words = e->code ? 1 : (unknown(word, e), 1);
+        else
+            words = read_option(o, argc - end, argv + end, e);
     }
     for (int i = end; script && i < argc; i++)
         o->args.items[o->args.n++] = argv[i];

@@ -226,9 +226,25 @@ while true { x = 1 }'
     run kvctl lanch -n 2 train.kv
     assert_failure 2
     assert_line ' hint: did you mean launch, patch or bench?'
+    run kvctl 'push 3 ones(2)'
+    assert_failure 2
+    assert_line " hint: kvctl -c 'push 3 ones(2)' runs a text"
     run kvctl .
     assert_failure 5
     assert_output 'kvctl: error[io]: cannot read ".": Is a directory'
+}
+
+@test "words: --check behind a command does not pass for a check that it makes" {
+    kvctl -c 'init w ones(2); save m.safetensors'
+    for word in --check -n; do
+        run kvctl hash m.safetensors $word sums
+        assert_failure 2
+        assert_output "kvctl: error[usage]: \`hash\` has no option $word
+ hint: kvctl --check hash … reads the words and runs nothing"
+    done
+    run kvctl --check hash m.safetensors
+    assert_success
+    assert_output ''
 }
 
 @test "words: a file of arrays is no script" {
