@@ -35,6 +35,7 @@ static int read_csv(datafile *d, const load_options *o, char separator, value *o
     kv_array *a;
     csv_options csv = o->csv;
     csv.separator = csv.separator ? csv.separator : separator;
+    csv.path = d->is_stdin ? "-" : NULL;
     int code = csv_read_stream(&a, d->f, d->name, &csv, e);
     return code ? code : value_array(out, a, e);
 }

@@ -29,7 +29,7 @@
 #define CELL 512
 
 typedef struct reader {
-    const char *name;
+    const char *name, *path; /* of messages; of their hints */
     csv_options o;
     struct csv_parser parser;
     kv_err *e;
@@ -90,12 +90,12 @@ static int cell_error(const reader *r, scalar_fit fit, const char *cell, size_t 
     place(text, r, r->line, r->col);
     if (n == 0) {
         kv_err_set(e, KV_E_FORMAT, "%s: the cell is empty", text);
-        return kv_err_hint(e, "load(\"%s\", missing=0) fills it", r->name);
+        return kv_err_hint(e, "load(\"%s\", missing=0) fills it", r->path);
     }
     if (memchr(cell, '\0', n))
         return kv_err_set(e, KV_E_FORMAT, "%s: the cell holds a NUL byte", text);
     scalar_error(e, text, fit, r->dtype, cell, n);
-    return fit == SCALAR_ROUNDED ? kv_err_hint(e, "load(\"%s\", dtype=\"int64\")", r->name)
+    return fit == SCALAR_ROUNDED ? kv_err_hint(e, "load(\"%s\", dtype=\"int64\")", r->path)
                                  : KV_E_FORMAT;
 }
 
@@ -181,11 +181,11 @@ static int word_error(reader *r)
     kv_err_set(r->e, KV_E_FORMAT, "%s%s%.*s%s", r->word.text, name ? ", in column \"" : "",
                n < 60 ? (int)n : 60, name ? name : "", name ? "\"" : "");
     if (r->sign)
-        return kv_err_hint(r->e, "load(\"%s\", sep=\"%c\")", r->name, r->sign);
+        return kv_err_hint(r->e, "load(\"%s\", sep=\"%c\")", r->path, r->sign);
     if (r->stands_for_none)
-        return kv_err_hint(r->e, "load(\"%s\", missing=nan) reads it as nan", r->name);
+        return kv_err_hint(r->e, "load(\"%s\", missing=nan) reads it as nan", r->path);
     if (r->numbers_of.len)
-        return kv_err_hint(r->e, "load(\"%s\", cols=[%s]) reads its columns of numbers", r->name,
+        return kv_err_hint(r->e, "load(\"%s\", cols=[%s]) reads its columns of numbers", r->path,
                            buf_text(&r->numbers_of));
     return r->e->code;
 }
@@ -417,8 +417,9 @@ static void end_row(reader *r)
                            place(text, r, r->blank_line, 1));
     } else if ((r->rows > 0 || r->o.columns) && r->col != r->cols) {
         int64_t from = (r->col < r->cols ? r->col : r->cols) + 1;
-        r->rc = kv_err_set(r->e, KV_E_FORMAT, "%s: the row has %lld cells, those above have %lld",
-                           place(text, r, r->line, from), (long long)r->col, (long long)r->cols);
+        r->rc = kv_err_set(r->e, KV_E_FORMAT, "%s: the row has %lld cell%s, those above have %lld",
+                           place(text, r, r->line, from), (long long)r->col,
+                           r->col == 1 ? "" : "s", (long long)r->cols);
     }
     r->cols = r->col;
     r->rows++;
@@ -524,6 +525,7 @@ static void reader_init(reader *r, const char *name, const csv_options *o, kv_er
     *r = (reader){.name = name, .e = e, .line = 1};
     if (o)
         r->o = *o;
+    r->path = r->o.path ? r->o.path : name;
     r->dtype = r->o.has_dtype ? r->o.dtype : KV_FLOAT32;
     r->default_dtype = !r->o.has_dtype;
     r->in_header = r->o.header >= 0 || r->o.columns;

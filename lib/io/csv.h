@@ -35,6 +35,7 @@ typedef struct csv_options {
     const csv_column *columns; /* the array has these columns only, in this order; NULL: all. What
                                   stands in the others is not looked at */
     int64_t ncolumns;
+    const char *path; /* what hints at load() call the file; NULL: its name */
 } csv_options;
 
 /* Reads text (n bytes) that came from `name`. Errors name the file's own line and column first, as

@@ -297,7 +297,7 @@ b
     # the same for a store in a file
     kvctl -s w.kvs -c 'init w ones(2)'
     before=$(sums)
-    refused 5 '<cmd>:1:24: error[format]: ragged.csv:2:2: the row has 1 cells, those above have 2' \
+    refused 5 '<cmd>:1:24: error[format]: ragged.csv:2:2: the row has 1 cell, those above have 2' \
         'push w ones(2); push w @ragged.csv' -s w.kvs
     assert_equal "$(sums)" "$before"
 }

@@ -196,6 +196,10 @@ while true { x = 1 }' >out 2>err &
     assert_failure 5
     run bash -c "printf ' 7,8' | kvctl -c 'print @-'"
     assert_output '[[7. 8.]]'
+    run bash -c "printf 'a,b\n1,x\n' | kvctl -c 'print @-'"
+    assert_line ' hint: load("-", cols=["a"]) reads its columns of numbers'
+    run bash -c "printf 'a,b\n1,x\n' | kvctl -c 'print load(\"-\", cols=[\"a\"])'"
+    assert_output '[[1.]]'
     run bash -c "echo 'print @-' | kvctl"
     assert_failure 5
     assert_line --index 0 '<stdin>:1:7: error[format]: stdin: the file is empty'

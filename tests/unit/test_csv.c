@@ -204,7 +204,7 @@ TEST(csv_columns_errors)
     check_columns_error("1,2\n", third, 1, 0, KV_E_INDEX,
                         "x.csv has 2 columns, there is no column 2");
     check_columns_error("a,b\n1,2\n3\n", first, 1, 0, KV_E_FORMAT,
-                        "x.csv:3:2: the row has 1 cells, those above have 2");
+                        "x.csv:3:2: the row has 1 cell, those above have 2");
     check_columns_error("a,b\n1,2\n3,4,5\n", first, 1, 0, KV_E_FORMAT,
                         "x.csv:3:3: the row has 3 cells, those above have 2");
     check_columns_error("a,b\n1,2\nx,4\n", first, 1, 0, KV_E_FORMAT,
@@ -271,7 +271,7 @@ TEST(csv_errors)
         {"\"a\nb\",c\n1,2\n3,x\n", "x.csv:4:2: \"x\" is no number, in column \"c\""},
         {"123456789\n", "x.csv:1:1: float32 does not hold 123456789"},
         {"1\n-16777217\n", "x.csv:2:1: float32 does not hold -16777217"},
-        {"1,2\n3\n", "x.csv:2:2: the row has 1 cells, those above have 2"},
+        {"1,2\n3\n", "x.csv:2:2: the row has 1 cell, those above have 2"},
         {"1,2\n3,4,5,6\n", "x.csv:2:3: the row has 4 cells, those above have 2"},
         {"1,2\n3,4,\n", "x.csv:2:3: the cell is empty"},
         {"1,,2\n", "x.csv:1:2: the cell is empty"},
