@@ -238,7 +238,7 @@ static int read_params(merging *m, kv_err *e)
     if (code == KV_OK)
         code = rule_options_read(m->s, m->call, takes_text, m, &m->params, e);
     if (code == KV_OK && (code = check_values(m, e)))
-        rule_options_explain(m->s, m->call, e);
+        code = rule_options_explain(m->s, m->call, e);
     if (code == KV_OK && !m->found.library)
         code = merge_names_each(m->found.rule, take_variable, m, e);
     return code;

@@ -161,7 +161,7 @@ int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
     else
         code = set_named(s, store, what, &p, e);
     if (code)
-        rule_options_explain(s, call, e);
+        code = rule_options_explain(s, call, e);
     if (code && what && what->kind != STMT_RULE)
         unit_at(s, what, e);
     rule_params_release(&p);

@@ -78,7 +78,7 @@ int rule_options_read(session *s, const ast *call, bool (*takes_text)(void *arg,
     return code;
 }
 
-void rule_options_explain(session *s, const ast *call, kv_err *e)
+int rule_options_explain(session *s, const ast *call, kv_err *e)
 {
     const command *c = call->u.other;
     int left = e->option;
@@ -87,8 +87,14 @@ void rule_options_explain(session *s, const ast *call, kv_err *e)
         if (!is_parameter(c, option) || --left > 0)
             continue;
         const ast *expr = option->n > 0 ? option->kid[0] : NULL;
+        if (!expr) { /* nobody wrote the "true" that the error is about */
+            *e = (kv_err){0};
+            unit_err(s, option, e, KV_E_USAGE, "--%s needs a value", option->u.text);
+            break;
+        }
         if (option->n > 1 && expr->kind == AST_NAME && !session_find(s, expr->u.text))
             kv_err_hint(e, "there is no variable `%s`", expr->u.text);
-        unit_at(s, expr ? expr : option, e);
+        unit_at(s, expr, e);
     }
+    return e->code;
 }

@@ -12,8 +12,9 @@ int rule_options_read(session *s, const ast *call, bool (*takes_text)(void *arg,
                       void *arg, rule_params *p, kv_err *e);
 
 /* Adds to an error that tells one of the options read above (kv_err_option) the place of its value,
- * and a hint if it is a word that was taken as a text because it is no variable. Other errors stay
- * as they are. */
-void rule_options_explain(session *s, const ast *call, kv_err *e);
+ * and a hint if it is a word that was taken as a text because it is no variable. An option without
+ * a value that is no flag gets another error: usage. Other errors stay as they are. Returns the
+ * code. */
+int rule_options_explain(session *s, const ast *call, kv_err *e);
 
 #endif
