@@ -76,6 +76,14 @@ TEST(slot_of_the_other_kind)
     CHECK(e.has_key && !e.key_is_text);
     CHECK_INT(e.key_id, 3);
     CHECK_ERR(e.code, KV_E_KEY, "this store holds text keys, 3 is an integer key");
+    kv_key quoted = name("3");
+    CHECK_INT(slot_check_kind(&numbers, &quoted, &e), KV_E_KEY);
+    CHECK_TEXT(e.hint, "the quotes make it a text: the integer key is 3");
+    e = (kv_err){0};
+    add(&texts, name("3"));
+    CHECK_INT(slot_check_kind(&texts, &three, &e), KV_E_KEY);
+    CHECK_TEXT(e.hint, "quotes make the text key: \"3\"");
+    e = (kv_err){0};
     slot_table_release(&numbers);
     slot_table_release(&texts);
 }
