@@ -17,7 +17,7 @@ static const struct section {
     {"texts strings fstrings", "Texts"},
     {"files @ # csv npy safetensors npz gguf shards", "Files"},
     {"redirects -> --out > >> | ! -", "Where results go"},
-    {"statements if elif else for in while repeat break continue blocks", "Statements"},
+    {"statements if elif else for in while repeat break continue loops blocks", "Statements"},
     {"functions def return", "Functions"},
     {"stores", "Stores and types"},
     {"key patterns", "Keys"},
@@ -26,12 +26,16 @@ static const struct section {
     {"idioms", "Ten idioms"},
 };
 
+/* Returns true if the word, or its plural, is among the words. */
 static bool has_word(const char *words, const char *word)
 {
     size_t n = strlen(word);
-    for (; *words; words += strcspn(words, " "), words += *words == ' ')
-        if (n > 0 && strncasecmp(words, word, n) == 0 && (words[n] == ' ' || !words[n]))
+    for (; *words; words += strcspn(words, " "), words += *words == ' ') {
+        size_t length = strcspn(words, " ");
+        if (n > 0 && strncasecmp(words, word, n) == 0 &&
+            (length == n || (length == n + 1 && words[n] == 's')))
             return true;
+    }
     return false;
 }
 

@@ -267,6 +267,11 @@ static int unpack(session *s, const ast *target, value v, scope *own, kv_err *e)
 {
     value items;
     int code = eval_items_of(v, &items, e);
+    if (code == KV_E_DTYPE) { /* its words are about loops */
+        *e = (kv_err){0};
+        unit_err(s, target, e, KV_E_DTYPE, "%d name%s cannot take %s", (int)target->n,
+                 target->n == 1 ? "" : "s", value_kind_name(v));
+    }
     if (code)
         return unit_at(s, target, e);
     int64_t n = items.u.list->n;

@@ -377,8 +377,10 @@ static bool stands_apart(parser *p)
         kv_err_hint(p->e, "a list and a call have brackets: [5, 6], ones(2,3)");
         return false;
     }
-    return parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "a blank is needed before `%.*s`",
-                      parse_shown(p, t->pos, t->end), p->lx.src->text + t->pos);
+    parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "a blank is needed before `%.*s`",
+               parse_shown(p, t->pos, t->end), p->lx.src->text + t->pos);
+    parse_hint_point(p, t);
+    return false;
 }
 
 static ast *one_of_several(parser *p, const command_arg *a)

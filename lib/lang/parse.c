@@ -164,14 +164,24 @@ static void hint_opening(parser *p, const bracket *b)
                     parse_char(p, b->pos), line, col);
 }
 
+void parse_hint_point(parser *p, const token *t)
+{
+    char before = t->pos > 0 ? parse_char(p, t->pos - 1) : '\0';
+    if (t->kind == TOK_FLOAT && parse_char(p, t->pos) == '.' &&
+        (lex_is_letter(before) || lex_is_digit(before)))
+        kv_err_hint(p->e, "a name with a number behind a point stands in quotes: \"layers.0.w\"");
+}
+
 bool parse_close(parser *p, const bracket *b)
 {
     if (!parse_is_sign(p, SIGN1(b->close))) {
         char wanted[4] = {'`', b->close, '`'};
-        tok_kind kind = parse_peek(p)->kind;
+        token t = *parse_peek(p);
+        tok_kind kind = t.kind;
         parse_unexpected(p, wanted);
         if (kind == TOK_SIGN || kind == TOK_NAME)
             hint_opening(p, b);
+        parse_hint_point(p, &t);
         if (b->close != '}' && (kind == TOK_INT || kind == TOK_FLOAT || kind == TOK_STRING))
             kv_err_hint(p->e, "a comma stands between two values");
         return false;

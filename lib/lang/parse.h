@@ -211,6 +211,8 @@ bool parse_open(parser *p, bracket *b);
 /* Takes the closing sign, which must be next. An error at the end of the text is reported where the
  * innermost bracket opens. */
 bool parse_close(parser *p, const bracket *b);
+/* Adds a hint at quotes to the error about t when t is the `.0` of layers.0.w, which is no name. */
+void parse_hint_point(parser *p, const token *t);
 
 /* Counts one more level of nesting, which begins at pos; false and an error when that is too deep.
  * The caller takes one from p->depth again, unless there was an error. */
