@@ -206,7 +206,7 @@ static int check_group(const slot *s, const group *g, const call_group *from, kv
     kv_err_set(e, KV_E_VALUE,
                "the values of key %s are row_sparse, gradient compression takes default arrays",
                slot_key_text(text, &s->key));
-    kv_err_hint(e, "convert them: dense(a)");
+    kv_err_hint(e, "convert them: kv_array_to_dense");
     kv_err_key(e, &s->key);
     return KV_E_VALUE;
 }
