@@ -69,8 +69,8 @@ TEST(slot_of_the_other_kind)
     CHECK_INT(slot_check_kind(&numbers, &w, &e), KV_E_KEY);
     CHECK(e.has_key && e.key_is_text);
     CHECK_TEXT(e.key_name, "w");
-    CHECK_TEXT(e.hint, "the keys of a store are all integers or all texts: create --name NAME "
-                       "makes another store");
+    CHECK_TEXT(e.hint, "the keys of a store are all integers or all texts: kv_create makes "
+                       "another store");
     CHECK_ERR(e.code, KV_E_KEY, "this store holds integer keys, \"w\" is a text key");
     CHECK_INT(slot_check_kind(&texts, &three, &e), KV_E_KEY);
     CHECK(e.has_key && !e.key_is_text);
@@ -78,11 +78,11 @@ TEST(slot_of_the_other_kind)
     CHECK_ERR(e.code, KV_E_KEY, "this store holds text keys, 3 is an integer key");
     kv_key quoted = name("3");
     CHECK_INT(slot_check_kind(&numbers, &quoted, &e), KV_E_KEY);
-    CHECK_TEXT(e.hint, "the quotes make it a text: the integer key is 3");
+    CHECK_TEXT(e.hint, "in quotes it is a text; the integer key is 3");
     e = (kv_err){0};
     add(&texts, name("3"));
     CHECK_INT(slot_check_kind(&texts, &three, &e), KV_E_KEY);
-    CHECK_TEXT(e.hint, "quotes make the text key: \"3\"");
+    CHECK_TEXT(e.hint, "there is a text key of these digits: \"3\"");
     e = (kv_err){0};
     slot_table_release(&numbers);
     slot_table_release(&texts);
