@@ -32,7 +32,7 @@ static const char *const scripts[] = {
     "x = @m.safetensors#fc1.weight + @\"my file.csv\"[0] + load(\"-\", format='csv')\nwrite x -\n",
     "init (3 - 1),-5,0..9 [1, 2,\n 3] \\\n --priority=1\n?push\nassert(a == b, \"no\")\nset "
     "print.precision 4\n",
-    "#!/usr/bin/env kvctl\n\xef\xbb\xbf\xc3\xa4 = 0.5\r\ny=[i*2 for i in [1,-2]]\r\nlist "
+    "\xef\xbb\xbf#!/usr/bin/env kvctl\n\xc3\xa4 = 0.5\r\ny=[i*2 for i in [1,-2]]\r\nlist "
     "fc?*[a-z]\r\nquit 3",
     "kv.push(3, ones(2,3)*8)\na = kv.pull([5, 7])\nkv.pull(3) -> c\nsource a.kv\ninfo 3,5 >> "
     "\"x.csv\"; help \"gradient\"",
