@@ -126,6 +126,13 @@ static uint32_t behind_prompt(const lexer *lx, uint32_t pos)
     return past_prompt(lx, pos);
 }
 
+bool lex_is_output(const lexer *lx, uint32_t pos)
+{
+    while (!is_line_start(lx, pos))
+        pos--;
+    return lx->transcript && past_prompt(lx, pos) == pos;
+}
+
 uint32_t lex_line_text(const lexer *lx, uint32_t pos)
 {
     return past_blanks(lx, behind_prompt(lx, pos));

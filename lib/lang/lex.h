@@ -114,6 +114,9 @@ size_t lex_report(const char *text, size_t n);
  * No statement has a colon there, so an excerpt that is pasted runs nothing. */
 size_t lex_gutter(const char *line, size_t n);
 
+/* Returns true if the line of pos is an output, which a transcript passes over. */
+bool lex_is_output(const lexer *lx, uint32_t pos);
+
 /* The begin of the text of the line of pos, behind its prompt and blanks. */
 uint32_t lex_line_text(const lexer *lx, uint32_t pos);
 

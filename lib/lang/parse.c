@@ -576,7 +576,7 @@ static bool lines_below(parser *p, uint32_t header, uint32_t colon, ast_list *li
                               "the line that begins the block");
         on = next == indent && !parse_at_end(p);
     } while (on);
-    if (t.kind == TOK_END && ends_in_a_line(p))
+    if (t.kind == TOK_END && ends_in_a_line(p) && !lex_is_output(&p->lx, p->lx.limit))
         p->indented_end = true;
     parse_seek(p, behind);
     return true;

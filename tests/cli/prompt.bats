@@ -377,6 +377,17 @@ type_page()
     gone "error["
 }
 
+@test "prompt: a pasted page that ends in what a loop printed needs one Enter" {
+    printf 'kv> for i in range(2):\n..>     print "line", i\nline 0\nline 1\n' >page
+    terminal 80 40 -q
+    tmux -S "$socket" load-buffer page
+    tmux -S "$socket" paste-buffer -p -t t
+    shows 'line 1'
+    press Enter
+    last_row "kv>"
+    assert_equal "$(screen | grep -cx 'line 1')" 2
+}
+
 # Pastes what stdin holds, as text that a terminal brackets, up to a line that it shows, and runs it.
 paste_and_run()
 {

@@ -479,6 +479,9 @@ TEST(script_parse_complete)
         {"x = f'''{a}\n", false},
         {"x = r\"\"\"a\n\"\"\"", true},
         {"x = 'a\\\n", false},
+        {"kv> for i in 0..1:\n..>     print i", false},
+        {"kv> for i in 0..1:\n..>     print i\n0\n1", true}, /* what a page printed ends it */
+        {">>> for i in 0..1:\n...     print(i)\n...\n0", true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (unit_is_complete(cases[i].text, strlen(cases[i].text)) != cases[i].complete)
