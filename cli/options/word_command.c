@@ -117,6 +117,29 @@ static int put_values(buf *out, const char *word, kv_err *e)
     return code;
 }
 
+/* A rule in braces as it stands, one word and nothing behind it; else the name of one. */
+static int put_rule(const word_command *w, buf *out, const char *word, kv_err *e)
+{
+    arena nodes = {0};
+    rule_ast *rule;
+    kv_err why = {0};
+    source src = {.name = "", .text = word, .len = (uint32_t)strlen(word), .line = 1, .col = 1};
+    if (word[0] != '{') {
+        put_word(out, word, PLAIN);
+        return KV_OK;
+    }
+    int code = parse_rule(&rule, &src, &nodes, &why);
+    if (!code && rule->end != src.len) /* a comment, say, which would hide the words that follow */
+        code = kv_err_set(&why, KV_E_SYNTAX, "nothing stands behind its `}`");
+    arena_release(&nodes);
+    if (code) {
+        kv_err_set(e, code, "\"%.64s\" is no rule: %s", word, why.text);
+        return kv_err_hint(e, "kvctl %s '{ … }': quotes keep the shell from cutting it", w->c->name);
+    }
+    buf_add(out, word);
+    return KV_OK;
+}
+
 /* ---- Arguments ---- */
 
 static int no_words(const word_command *w, kv_err *e)
@@ -150,10 +173,11 @@ static int put_argument(word_command *w, const char *word, kv_err *e)
     case ARG_NAME:
     case ARG_FILE:
     case ARG_SOURCE:
-    case ARG_RULE:
     case ARG_END: /* one too many, which the parser says */
         put_word(&w->text, word, PLAIN);
         return KV_OK;
+    case ARG_RULE:
+        return put_rule(w, &w->text, word, e);
     case ARG_WORDS:
         put_word(&w->text, word, PLAIN ",");
         return KV_OK;

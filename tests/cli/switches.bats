@@ -247,6 +247,26 @@ while true { x = 1 }'
     assert_output ''
 }
 
+@test "words: a rule in braces is one word" {
+    kvctl -s s.kvs init w 'ones(2)'
+    kvctl -s s.kvs set-updater '{ stored += input * by }' --by 3
+    kvctl -s s.kvs push w 'ones(2)'
+    run kvctl -s s.kvs pull w
+    assert_output '[4. 4.]'
+    while IFS='|' read -r rule said; do
+        run kvctl -s s.kvs set-updater "$rule"
+        assert_failure 2
+        assert_output "kvctl: error[syntax]: \"$rule\" is no rule: $said
+ hint: kvctl set-updater '{ … }': quotes keep the shell from cutting it"
+    done <<'END'
+{|the `{` that opens here is not closed
+{ stored += }|`}` stands where a value is needed
+{ stored += input }; !touch ran|`!` stands where the end of the rule is needed
+{ stored += input } # }|nothing stands behind its `}`
+END
+    assert [ ! -e ran ]
+}
+
 @test "words: a file of arrays is no script" {
     kvctl -c 'init w ones(2); pull * > m.safetensors'
     for words in m.safetensors '-f m.safetensors'; do
