@@ -358,6 +358,9 @@ static int read_option(options *o, int argc, char **argv, kv_err *e)
         unknown(argv[0], e);
     if (o->command.c && o->check && !before && !e->code) {
         kv_err_set(e, KV_E_USAGE, "`%s` has no option %s", o->command.c->name, argv[0]);
+        if (command_option_find(o->command.c, "verify", strlen("verify")))
+            kv_err_hint(e, "%s … --verify FILE compares; kvctl --check %s … runs nothing",
+                        o->command.c->name, o->command.c->name);
         kv_err_hint(e, "kvctl --check %s … reads the words and runs nothing", o->command.c->name);
     }
     return words ? words : 1;

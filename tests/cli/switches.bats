@@ -240,8 +240,11 @@ while true { x = 1 }'
         run kvctl hash m.safetensors $word sums
         assert_failure 2
         assert_output "kvctl: error[usage]: \`hash\` has no option $word
- hint: kvctl --check hash … reads the words and runs nothing"
+ hint: hash … --verify FILE compares; kvctl --check hash … runs nothing"
     done
+    run kvctl ls m.safetensors --check
+    assert_failure 2
+    assert_line ' hint: kvctl --check ls … reads the words and runs nothing'
     run kvctl --check hash m.safetensors
     assert_success
     assert_output ''
