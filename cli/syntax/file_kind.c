@@ -26,10 +26,15 @@ static const char *ending_of(const char *path)
     return strcmp(path, "-") == 0 ? "txt" : dot && dot > path && dot[-1] != '/' ? dot + 1 : "";
 }
 
+static bool is_ending(const char *path, const char *name)
+{
+    return strcasecmp(ending_of(path), name) == 0;
+}
+
 file_kind file_kind_of(const char *path)
 {
     for (int i = 0; i < NKINDS; i++)
-        if (strcasecmp(ending_of(path), kinds[i].name) == 0)
+        if (is_ending(path, kinds[i].name))
             return kinds[i].kind;
     return FILE_UNKNOWN;
 }
@@ -102,6 +107,10 @@ int file_kind_check(const char *path, bool append, kv_err *e)
         add_endings(&endings, false);
         code = kv_err_set(e, KV_E_USAGE, "`%s` is no file name with a known ending (%s)", path,
                           buf_text(&endings));
+        if (file_is_checkpoint(path))
+            kv_err_hint(e, "save writes keys of the store to .npz, .kvs and folders");
+        else if (is_ending(path, "pt") || is_ending(path, "pth"))
+            kv_err_hint(e, "safetensors.torch.load_file reads .safetensors");
     } else if (append && !grows(kind)) {
         add_endings(&endings, true);
         code = kv_err_set(e, KV_E_USAGE, ">> adds lines, and \"%s\" is not made of lines", path);
@@ -116,9 +125,9 @@ int file_kind_check_store(const char *path, kv_err *e)
     static const char *const others[][2] = {{"txt", "text"},     {"npz", "NumPy"},
                                             {"gguf", "GGUF"},    {"pt", "PyTorch"},
                                             {"pth", "PyTorch"}};
-    const char *ending = ending_of(path), *title = file_kind_title(file_kind_of(path));
+    const char *title = file_kind_title(file_kind_of(path));
     for (size_t i = 0; !title && i < sizeof others / sizeof *others; i++)
-        if (strcasecmp(ending, others[i][0]) == 0)
+        if (is_ending(path, others[i][0]))
             title = others[i][1];
     return title ? kv_err_set(e, KV_E_USAGE,
                               "\"%s\" is the name of a %s file, which keeps no store", path, title)

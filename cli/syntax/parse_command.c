@@ -377,6 +377,11 @@ static bool stands_apart(parser *p)
         kv_err_hint(p->e, "a list and a call have brackets: [5, 6], ones(2,3)");
         return false;
     }
+    if (parse_is_sign(p, SIGN1('='))) {
+        parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "no `=` stands between two arguments");
+        kv_err_hint(p->e, "a blank separates them");
+        return false;
+    }
     parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "a blank is needed before `%.*s`",
                parse_shown(p, t->pos, t->end), p->lx.src->text + t->pos);
     parse_hint_point(p, t);
@@ -584,6 +589,8 @@ static ast *too_many(parser *p, const command *c)
                           : "no more arguments");
     const char *word = p->lx.src->text + pos;
     int name = assigned_name(word);
+    if (strcmp(c->name, "assert") == 0 && *word == '=' && word[1] != '=')
+        kv_err_hint(p->e, "`==` compares");
     if (name == 0)
         return hint_usage(p, c);
     kv_err_hint(p->e, "options begin with --: --%.*s VALUE", name, word);

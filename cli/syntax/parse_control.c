@@ -112,7 +112,11 @@ static ast *repeat_statement(parser *p, uint32_t pos)
     part[0] = parse_primary(p);
     p->arguments = arguments;
     p->before_block = false;
-    if (!part[0] || !parse_deeper(p, pos))
+    if (!part[0])
+        return NULL;
+    if (parse_at_end(p) && !p->cursor)
+        return parse_unexpected(p, "a statement or a block");
+    if (!parse_deeper(p, pos))
         return NULL;
     part[1] = parse_is_sign(p, SIGN1('{')) ? block(p, pos) : parse_statement(p);
     p->depth--;

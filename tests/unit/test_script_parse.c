@@ -410,7 +410,7 @@ TEST(script_parse_errors)
         {"for i of a { }", KV_E_SYNTAX, "1:7-9", "`of` stands where `in` is needed", NULL},
         {"for pi in a { }", KV_E_SYNTAX, "1:5-7", "`pi` is a constant", NULL},
         {"repeat { }", KV_E_SYNTAX, "1:8-9", "`{` stands where a value is needed", NULL},
-        {"repeat 3", KV_E_SYNTAX, "1:9-10", "the text ends where a value is needed", NULL},
+        {"repeat 3", KV_E_SYNTAX, "1:9-10", "the text ends where a statement or a block is needed", NULL},
         {"def f { }", KV_E_SYNTAX, "1:7-8", "`{` stands where `(` is needed", NULL},
         {"def f(a", KV_E_SYNTAX, "1:6-7", "the `(` that opens here is not closed", NULL},
         {"def f(3) { }", KV_E_SYNTAX, "1:7-8",
