@@ -134,7 +134,8 @@ static int put_rule(const word_command *w, buf *out, const char *word, kv_err *e
     arena_release(&nodes);
     if (code) {
         kv_err_set(e, code, "\"%.64s\" is no rule: %s", word, why.text);
-        return kv_err_hint(e, "kvctl %s '{ … }': quotes keep the shell from cutting it", w->c->name);
+        return kv_err_hint(e, "kvctl %s '{ … }': quotes keep the shell from cutting it",
+                           w->c->name);
     }
     buf_add(out, word);
     return KV_OK;
