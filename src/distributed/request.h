@@ -2,8 +2,9 @@
  * answered. It has an item for each key, a chunk for each part of these, and a send queue for each
  * server.
  *
- * request_memory.c makes requests; request.c starts, sends and ends them. request_push.c has
- * pushes, request_pull.c pulls, request_sum.c the sums of the types that keep nothing.
+ * request_memory.c makes requests; request.c starts, sends and ends them, request_reply.c takes
+ * what the servers answer. request_push.c has pushes, request_pull.c pulls, request_sum.c the sums
+ * of the types that keep nothing.
  * request_gpu.c copies from and to GPUs, request_direct.c lets MPI read the memory of GPUs.
  */
 #ifndef DISTRIBUTED_REQUEST_H
