@@ -312,7 +312,7 @@ static int post_and_bring(request *rq, kv_err *e)
     return KV_OK;
 }
 
-/* The start of one whose values are coded first, or some of whose arrays are on a GPU. */
+/* Starts a request whose values are coded first, or some of whose arrays are on a GPU. */
 static int start_prepared(engine_op *op, kv_err *e)
 {
     request *rq = (request *)(void *)op;
@@ -437,7 +437,7 @@ static bool is_plain(const request_item *c, const kv_array *a)
            (a->storage == KV_DEFAULT || place_fits(&c->place, PLACE_BY_ROWS));
 }
 
-/* A key of the store of sums, if it is not there yet. */
+/* Adds a key to the store of sums, if it is not there yet. */
 static int new_sum(const worker *w, const request_item *c, const kv_array *value, kv_err *e)
 {
     kv_array *like = NULL;
@@ -450,7 +450,6 @@ static int new_sum(const worker *w, const request_item *c, const kv_array *value
     return rc;
 }
 
-/* The sums of the keys that have several values, or one of another dtype. */
 int request_sum_values(request *rq, const kv_pairs *values, const request_pair *r, kv_err *e)
 {
     worker *w = rq->w;
@@ -500,8 +499,8 @@ int request_sum_values(request *rq, const kv_pairs *values, const request_pair *
 
 /* ---- A rank that is lost ---- */
 
-/* One whose turn has not come sees by itself that a rank is lost, and queues that are being sent
- * are dropped first. */
+/* The first request from rq on that a loss ends now; NULL: there is none. A request that is not
+ * posted sees by itself that a rank is lost, and the net drops queues that are being sent first. */
 static request *find_posted(request *rq)
 {
     while (rq && (!__atomic_load_n(&rq->posted, __ATOMIC_ACQUIRE) ||
@@ -510,8 +509,8 @@ static request *find_posted(request *rq)
     return rq;
 }
 
-/* The next one that ends with the loss, in list *i or behind it. The lock is taken once for all of
- * these, since a rank that has lost another one asks again each time that it drives. */
+/* The next request that a loss ends, in list *i or behind it. The lock is taken once for all lists,
+ * since a rank that has lost another one asks again each time that it drives. */
 static request *next_posted(int64_t *i)
 {
     request *rq = NULL;

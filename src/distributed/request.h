@@ -166,7 +166,8 @@ void request_free_spares(worker *w);
 
 /* ---- Parts of a call ---- */
 
-/* Sets the source of each item: its value, or the sum of its values. */
+/* Sets the source of each item: its value where that can be sent as it is, else the sum of its
+ * values in the dtype of the key. Errors: those of kv_push, memory. */
 int request_sum_values(request *rq, const kv_pairs *values, const request_pair *r, kv_err *e);
 
 /* The elements of a source in host memory. */
@@ -175,7 +176,8 @@ static inline const char *request_elements(const request_item *c)
     return c->host_copy ? c->host_copy : c->staged ? c->staged : (const char *)c->source->data;
 }
 
-/* Called when a chunk of a queue was sent: returns whether others follow, as the step's result. */
+/* Called when a chunk of a queue was sent. Returns the step's result: NET_MORE if others follow,
+ * else NET_ENDED. */
 net_step request_next_chunk(send_queue *q);
 
 /* Puts an array, whose reference it takes, in the place of a source; NULL: none. */

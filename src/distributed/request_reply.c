@@ -36,7 +36,7 @@ void request_value(request *rq, const chunk *p, int64_t offset, const void *data
         request_fail(rq, p, &e);
 }
 
-/* Codes of n elements of a chunk, from one on, for the outs in host memory. */
+/* Decodes the codes of n elements of a chunk, from one on, into the outs in host memory. */
 static void read_codes(const request *rq, const chunk *p, int64_t from, const push_codes *how,
                        const char *codes, int64_t n)
 {
@@ -59,7 +59,7 @@ static bool is_range(const link_rec *r, int64_t at, int64_t n, int64_t all)
     return within && (!(r->flags & LINK_LAST) || n == all - at);
 }
 
-/* Plain elements of a chunk. */
+/* Takes plain elements of a chunk. Error, like those below: internal (malformed). */
 static int take_elements(request *rq, const chunk *p, const link_rec *r, kv_err *e)
 {
     const request_item *c = &rq->items[p->item];
@@ -71,7 +71,7 @@ static int take_elements(request *rq, const chunk *p, const link_rec *r, kv_err 
     return KV_OK;
 }
 
-/* The codes of a chunk. */
+/* Takes the codes of a chunk. */
 static int take_codes(request *rq, const chunk *p, const link_rec *r, kv_err *e)
 {
     push_codes how;
@@ -91,7 +91,8 @@ static int take_codes(request *rq, const chunk *p, const link_rec *r, kv_err *e)
     return request_write_codes(rq, c, at, &how, codes, n, e);
 }
 
-/* The elements of a block that changed, into the outs, whose element `at` is the block's first. */
+/* Writes the elements of a block that changed into the outs, whose element `at` is the block's
+ * first. */
 static void write_changes(const request *rq, const request_item *c, int64_t at,
                           const changes_block *b)
 {
@@ -114,7 +115,7 @@ static void write_changes(const request *rq, const request_item *c, int64_t at,
     }
 }
 
-/* The elements of a chunk that changed, in the outs that hold the others. */
+/* Takes the elements of a chunk that changed; the outs hold the others. */
 static int take_changes(const request *rq, const chunk *p, const link_rec *r, kv_err *e)
 {
     changes_block b;
@@ -134,6 +135,7 @@ static int take_changes(const request *rq, const chunk *p, const link_rec *r, kv
     return KV_OK;
 }
 
+/* Keeps the least round of the parts of an item, for kv_pull_since. */
 static int note_round(const request *rq, const chunk *p, const link_rec *r, kv_err *e)
 {
     int64_t *told = rq->items[p->item].told;
@@ -144,7 +146,8 @@ static int note_round(const request *rq, const chunk *p, const link_rec *r, kv_e
     return KV_OK;
 }
 
-/* Returns the chunk that a value belongs to; NULL: none of the request, or its end has come. */
+/* Returns the chunk that a value belongs to; NULL: the request has no such chunk, or all of it has
+ * come. */
 static const chunk *find_awaited(const request *rq, int64_t number)
 {
     int64_t n = rq->queues[server_count() - 1].end;
@@ -173,7 +176,8 @@ static void take_value(request *rq, const link_rec *r)
         request_chunk_ended(rq, p);
 }
 
-/* Pushes were applied. A server that tells of more than are under way is not waited for. */
+/* Counts pushes that were applied. A server that tells of more than are under way is not waited
+ * for. */
 static void take_done(request *rq, const link_rec *r)
 {
     int64_t n = r->done.pushes;

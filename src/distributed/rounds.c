@@ -24,6 +24,7 @@ static int64_t slowest(const server_state *s, const part *p)
     return least;
 }
 
+/* Returns true if the pulls that the worker made before this push are answered. */
 static bool may_follow(const part *p, int worker, const contribution *c)
 {
     return p->workers[worker].pulls >= c->before;
@@ -286,7 +287,7 @@ static bool answer_pulls(server_state *s, part *p)
 
 /* ---- Workers that have ended ---- */
 
-/* A worker that a round waits for and that cannot push any more, or -1. */
+/* A worker that a round waits for and that has ended, so that it cannot push any more; or -1. */
 static int ended_without(const server_state *s, const round *x)
 {
     for (int i = 0; i < s->how.workers && x->have > 0; i++)
@@ -295,7 +296,7 @@ static int ended_without(const server_state *s, const round *x)
     return -1;
 }
 
-/* Rounds that will never be complete fail, one behind the other. */
+/* Gives up, in their order, the rounds that an ended worker will never complete. */
 static void give_up_ended(server_state *s, part *p)
 {
     char text[SLOT_KEY_TEXT];
@@ -332,8 +333,8 @@ static void drop_pulls(part *p, int rank)
     }
 }
 
-/* dist_async: drops the rounds of a worker that is gone which are not whole, or come behind such a
- * one. */
+/* dist_async: keeps the rounds of a worker that is gone up to the first one that is missing or
+ * incomplete, and drops the others. */
 static void drop_own_rounds(server_state *s, part *p, int rank)
 {
     int64_t number = p->workers[rank].applied;
@@ -408,7 +409,7 @@ bool rounds_set_optimizers(server_state *s)
     return any;
 }
 
-/* The round of a part that can be applied now, or NULL. */
+/* The round of a part that can be applied now, or NULL. Gives up those that cannot be any more. */
 static round *ready(server_state *s, part *p)
 {
     if (s->any_ended)
@@ -435,7 +436,8 @@ static void apply_all(server_state *s)
     part_changes_forget_copies(s);
 }
 
-/* Applies the batch, answers pulls and sets optimizers. Says whether that lets a round go on. */
+/* Applies the batch, answers pulls and sets optimizers. Returns true if another round may be ready
+ * then. */
 static bool go_on(server_state *s)
 {
     bool more = false;

@@ -73,7 +73,7 @@ static const char *take_host(round *x, const char *data, const char *end, bool i
 }
 
 /* The lowest rank of the workers that take part. */
-static int lowest(const server_state *s)
+static int lowest_rank(const server_state *s)
 {
     for (int i = 0; i < s->how.workers; i++)
         if (!s->workers[i].done)
@@ -81,9 +81,9 @@ static int lowest(const server_state *s)
     return 0;
 }
 
-/* Memory of its own for a contribution that comes in several records, or as codes. Errors: memory,
- * internal (the records do not agree on its size). */
-static int own_data(contribution *c, int64_t bytes, kv_err *e)
+/* Allocates memory for a contribution that comes in several records, or as codes, unless it has it.
+ * Errors: memory, internal (the records do not agree on its size). */
+static int allocate_data(contribution *c, int64_t bytes, kv_err *e)
 {
     if (c->data)
         return c->owned && c->bytes == bytes ? KV_OK : ask_malformed(e);
@@ -108,7 +108,7 @@ static void lend_data(server_state *s, contribution *c, const char *data, int64_
     s->lent = c;
 }
 
-/* n bytes of codes, behind their header. */
+/* Decodes n bytes, a push_codes and codes behind it, into the memory of a contribution. */
 static int take_codes(const part *p, const link_rec *r, contribution *c, const char *data,
                       int64_t n, kv_err *e)
 {
@@ -120,7 +120,7 @@ static int take_codes(const part *p, const link_rec *r, contribution *c, const c
     if ((how.code != QUANTISE_1BIT && how.code != QUANTISE_2BIT) || how.back < BACK_NUMBERS ||
         how.back > BACK_ANEW)
         return ask_malformed(e);
-    if (own_data(c, p->bytes, e))
+    if (allocate_data(c, p->bytes, e))
         return e->code;
     c->how = how;
     int64_t left = p->count - at, count = (n - (int64_t)sizeof how) * (8 / how.code);
@@ -129,6 +129,9 @@ static int take_codes(const part *p, const link_rec *r, contribution *c, const c
     return KV_OK;
 }
 
+/* Adds the bytes of a record, from `data` on, to a contribution. stays: the record lies in the
+ * link's memory until settling ends, and is the last one of its push. Errors: shape, memory,
+ * internal (malformed). */
 static int take_data(server_state *s, part *p, const link_rec *r, contribution *c, const char *data,
                      bool stays, kv_err *e)
 {
@@ -155,7 +158,7 @@ static int take_data(server_state *s, part *p, const link_rec *r, contribution *
     if (r->push.offset < 0 || n > r->push.total || r->push.offset > r->push.total - n ||
         (c->data && c->sparse != sparse))
         return ask_malformed(e);
-    if (own_data(c, r->push.total, e))
+    if (allocate_data(c, r->push.total, e))
         return e->code;
     c->sparse = sparse;
     memcpy(c->data + r->push.offset, data, (size_t)n);
@@ -171,7 +174,7 @@ static void complete(server_state *s, part *p, round *x, int rank, uint64_t requ
     c->complete = true;
     c->request = request;
     x->have++;
-    if (rank == lowest(s) && !x->counted) { /* once, though a lower rank may be done since */
+    if (rank == lowest_rank(s) && !x->counted) { /* once, though a lower rank may be done since */
         x->optimizer = s->optimizers_come;
         s->open_rounds += !s->how.is_async;
         x->counted = !s->how.is_async;
@@ -179,8 +182,8 @@ static void complete(server_state *s, part *p, round *x, int rank, uint64_t requ
     parts_touch(s, p);
 }
 
-/* Returns the round to which a push belongs; NULL when that round is over, or with an error: key,
- * timeout, memory. */
+/* Returns the round to which a push belongs; NULL when that round is over or has this push already,
+ * or with an error: key, timeout, memory. */
 static round *find_pushed(server_state *s, part *p, int rank, const link_rec *r, kv_err *e)
 {
     if (!p)
@@ -227,7 +230,7 @@ void rounds_push(int rank, const link_rec *r)
     round *x = s ? find_pushed(s, p, rank, r, &e) : NULL;
     contribution *c = x ? &x->by[s->how.is_async ? 0 : rank] : NULL;
     if (c && r->flags & LINK_HOST)
-        data = take_host(x, data, end, rank == lowest(s), &e);
+        data = take_host(x, data, end, rank == lowest_rank(s), &e);
     bool stays = r->flags & LINK_LAST && rank != net_rank();
     bool plain = c && !c->data && !(r->flags & (LINK_CODES | LINK_SPARSE | LINK_PACKED));
     if (e.code)
