@@ -175,6 +175,7 @@ static void settle_schedule(optimizer *o)
         o->schedule.base_lr = host_number(rate);
 }
 
+/* One update serves all keys of a dtype if the rule is constant and no key has a master. */
 static void settle_constant(optimizer *o)
 {
     o->constant = rule_is_constant(o->rule->ast) &&

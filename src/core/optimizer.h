@@ -153,8 +153,8 @@ int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, kv_ctx ct
                       bool sparse_input, optimizer_step *step, kv_err *e);
 
 /* Only the host lines, for a key whose elements another process keeps: the inputs that it needs for
- * the same update is in *given, without its pointers, and numbers, with room for PLAN_MAX_STATES.
- * The step is committed as usual. Errors: as above. */
+ * the same update are left in *given, without pointers, and in numbers, with room for
+ * PLAN_MAX_STATES. The step is committed as usual. Errors: as above. */
 int optimizer_follow(optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
                      optimizer_step *step, rule_given *given, host *numbers, kv_err *e);
 

@@ -14,7 +14,7 @@
 
 /* ---- Rates and counts ------------------------------------------------------------------------ */
 
-/* The first that is there: of the key, of its name, 1. */
+/* The multiplier of the key, else of its name, else 1. */
 static double multiplier(const optimizer_table *t, const char *key, const char *name)
 {
     int64_t at = optimizer_table_find(t, key);
@@ -23,7 +23,8 @@ static double multiplier(const optimizer_table *t, const char *key, const char *
     return at < 0 ? 1 : t->numbers[at];
 }
 
-static int64_t count(const optimizer *o, optimizer_draft *d, const slot *s)
+/* The count of the next update of a slot, which the draft notes. */
+static int64_t next_count(const optimizer *o, optimizer_draft *d, const slot *s)
 {
     int64_t begin = rule_value(&o->binding, RULE_BEGIN_NUM_UPDATE).u.integer;
     int64_t t = (s->updates ? s->updates : begin) + 1;
@@ -46,8 +47,8 @@ double optimizer_rate(const optimizer *o)
     return base_rate(o, &d);
 }
 
-/* Key, name, count and rates of the next update of a slot. */
-static void give(const optimizer *o, optimizer_draft *d, const slot *s, rule_given *g)
+/* Sets key, name, count and rates of the next update of a slot. */
+static void give_rates(const optimizer *o, optimizer_draft *d, const slot *s, rule_given *g)
 {
     char number[NUM_TEXT_MAX];
     kv_key seen = *slot_own_key(s);
@@ -62,12 +63,12 @@ static void give(const optimizer *o, optimizer_draft *d, const slot *s, rule_giv
     g->name = at < 0 ? NULL : o->names.texts[at];
     const char *name = g->name;
     if (!o->rule->ast->counts_after)
-        g->t = count(o, d, s);
+        g->t = next_count(o, d, s);
     g->base_lr = base_rate(o, d);
     g->lr = g->base_lr * multiplier(&o->lr_mult, key, name);
     g->wd = host_number(rule_value(&o->binding, RULE_WD)) * multiplier(&o->wd_mult, key, name);
     if (o->rule->ast->counts_after)
-        g->t = count(o, d, s);
+        g->t = next_count(o, d, s);
 }
 
 /* ---- Steps ----------------------------------------------------------------------------------- */
@@ -99,7 +100,7 @@ static int64_t row_length(const kv_array *a)
     return n;
 }
 
-/* The values of the states that are numbers: the key's, and the shared ones. */
+/* Sets the values of the states that are numbers: the key's, and the shared ones. */
 static void give_states(const optimizer *o, const optimizer_draft *d, const slot *s, rule_given *g,
                         host *numbers)
 {
@@ -145,7 +146,7 @@ static rule_given give_all(const optimizer *o, optimizer_draft *d, const slot *s
     if (s->part && s->part->given)
         return given_by_other(o, s, numbers);
     g.master = optimizer_has_master(o, s);
-    give(o, d, s, &g);
+    give_rates(o, d, s, &g);
     give_states(o, d, s, &g, numbers);
     return g;
 }
@@ -178,6 +179,7 @@ void optimizer_unref_update(made_update *m)
     mem_free(m);
 }
 
+/* Keeps an update for other keys, in the place of the oldest, unless it depends on its key. */
 static void remember(optimizer *o, made_update *m)
 {
     made_update **at = &o->recent[o->oldest];
@@ -227,7 +229,7 @@ const rule_update *optimizer_constant(optimizer *o, optimizer_draft *d, const sl
     kv_dtype dtype = kv_array_dtype(s->stored);
     host numbers[PLAN_MAX_STATES] = {{0}};
     if (o->made[dtype]) {
-        *t = s->part && s->part->given ? s->part->given->t : count(o, d, s);
+        *t = s->part && s->part->given ? s->part->given->t : next_count(o, d, s);
         return &o->updates[dtype];
     }
     rule_given g = give_all(o, d, s, false, numbers);
@@ -265,7 +267,7 @@ const rule_update *optimizer_known(const optimizer *o, optimizer_draft *d, const
     else if (o->made[dtype])
         u = &o->updates[dtype];
     if (o->constant && u)
-        *t = count(o, d, s);
+        *t = next_count(o, d, s);
     bool plain = u && u->plan && !u->skipped && !u->states && !u->nprints && !u->printed.len;
     return plain && plan_splits(u->plan, NULL) ? u : NULL;
 }
@@ -299,7 +301,7 @@ optimizer_form optimizer_state_form(const optimizer *o, int i, const slot *s)
     return (optimizer_form){dtype, ndim, shape};
 }
 
-/* The number that all elements of a new state begin with, rounded once. */
+/* Fills a new state with the number that its elements begin with, rounded once. */
 static void fill(kv_array *a, host x)
 {
     char one[8];
@@ -348,6 +350,8 @@ static int own_copy(const slot *s, kv_ctx ctx, kv_array *a, kv_array **out, kv_e
     return kv_array_dup(out, a, kv_array_dtype(a), ctx, e);
 }
 
+/* Allocates the states and the master that an update writes: new ones, or copies of those that may
+ * not be written where they are. */
 static int allocate(const optimizer *o, const slot *s, kv_ctx ctx, optimizer_step *step, kv_err *e)
 {
     const rule_update *u = &step->made->u;
@@ -372,7 +376,7 @@ static int allocate(const optimizer *o, const slot *s, kv_ctx ctx, optimizer_ste
     return rc;
 }
 
-/* All zero, as far as it is used. */
+/* Sets a step to zero, as far as it is used. */
 static void begin_step(const optimizer *o, optimizer_step *step)
 {
     memset(step, 0, offsetof(optimizer_step, states));
@@ -380,7 +384,7 @@ static void begin_step(const optimizer *o, optimizer_step *step)
     memset(step->states, 0, (size_t)o->nstates * sizeof *step->states);
 }
 
-/* Shared numbers go on from key to key. */
+/* Hands the shared numbers of an update on to the next key. */
 static void share(const optimizer *o, optimizer_draft *d, const rule_update *u)
 {
     for (int i = 0; i < o->nstates; i++) {
@@ -426,7 +430,7 @@ int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, kv_ctx ct
     return KV_OK;
 }
 
-/* An update that is skipped may still print its states. */
+/* Notes the arrays that the update works on. One that is skipped may still print its states. */
 static void note_arrays(const optimizer *o, optimizer_step *step, const slot_state *state)
 {
     for (int i = 0; i < o->nstates; i++) {
