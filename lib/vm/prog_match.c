@@ -112,8 +112,8 @@ static bool match_sum(const node *nodes, int32_t x, term *a, term *b)
     return true;
 }
 
-/* a plus the product of b and c, or their quotient, whose divisor may be a root that
- * only it needs */
+/* a plus the product of b and c, or plus their quotient, whose divisor may be a root that only it
+ * needs. */
 static void set_product(const node *nodes, tile *t, int kernel, term a, term b, int32_t c)
 {
     root r;

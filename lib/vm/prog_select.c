@@ -34,9 +34,9 @@ typedef struct selection {
     int32_t *last;  /* of each node: the last tile that reads it */
     int32_t *free_regs;
     int32_t ntiles, nregs, nfills, nslots, nfree;
-    int32_t
-        read[PROG_MAX_SLOT + 1]; /* of each slot: the last tile that reads what it held before */
-    void *memory;                /* of the four lists, when own is too small */
+    /* Of each slot: the last tile that reads what it held before. */
+    int32_t read[PROG_MAX_SLOT + 1];
+    void *memory; /* of the four lists, when own is too small */
     tile own[OWN_TILES];
     int32_t own_lists[3 * OWN_TILES];
 } selection;
