@@ -105,8 +105,9 @@ static void echo_entry(const unit *u, uint32_t i)
     echo_lines(text + from, newline ? (size_t)(newline - text) - from : u->src.len - from);
 }
 
-/* Runs one entry; an error is reported and the session goes on. */
-static void run_one(session *s, const char *text, size_t n, int line)
+/* Runs one entry; an error is reported and the session goes on. A pasted text may hold several,
+ * each of which is shown in front of its output. */
+static void run_one(session *s, const char *text, size_t n, int line, bool pasted)
 {
     kv_err e = {0};
     unit *u = NULL;
@@ -114,7 +115,7 @@ static void run_one(session *s, const char *text, size_t n, int line)
     transcript_entry(s, text, n);
     s->pasted = memchr(text, '\n', n) && !page_is(text, n);
     if (copy && unit_read(s, &u, "<repl>", copy, n, line, NULL, &e) == KV_OK) {
-        s->begins = s->pasted && count_entries(u, 0) > 1 ? echo_entry : NULL;
+        s->begins = pasted && s->pasted && count_entries(u, 0) > 1 ? echo_entry : NULL;
         unit_run(s, u, &e);
     }
     s->begins = NULL;
@@ -141,7 +142,7 @@ static void run_of_page(prompt *p, const char *text, size_t n, int line)
     session *s = p->s;
     sink heard = {.kind = SINK_HEARS};
     sink_push(s, &heard);
-    run_one(s, text, n, line);
+    run_one(s, text, n, line, false);
     sink_pop(s, &heard);
     buf_release(&p->shown);
     p->shown = heard.text;
@@ -191,7 +192,7 @@ static bool is_word(const char *text, size_t n, const char *word)
     return n == strlen(word) && memcmp(text, word, n) == 0;
 }
 
-static bool entry_run(void *arg, const char *text, size_t n, int first_line)
+static bool entry_run(void *arg, const char *text, size_t n, int first_line, bool pasted)
 {
     prompt *p = arg;
     size_t shown = page_shown(text, n, &p->shown);
@@ -205,7 +206,7 @@ static bool entry_run(void *arg, const char *text, size_t n, int first_line)
     } else if (n > 0) {
         bool leaves = is_word(text, n, "\\q"); /* as in psql */
         buf_clear(&p->shown);
-        run_one(p->s, leaves ? "quit" : text, leaves ? 4 : n, line);
+        run_one(p->s, leaves ? "quit" : text, leaves ? 4 : n, line, pasted);
     }
     pager_from_end(false);
     return p->s->leaving || p->s->out.closed;
@@ -276,7 +277,7 @@ int prompt_serve(session *s, const entry_source *from, bool stops)
         interrupt_at_prompt(false);
         if (!text)
             break;
-        on = !entry_run(&p, text, n, line) && !(stops && s->failure) &&
+        on = !entry_run(&p, text, n, line, false) && !(stops && s->failure) &&
              interrupt_pending() != SIGTERM;
         interrupt_clear();
         mem_free(text);

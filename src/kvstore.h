@@ -89,8 +89,8 @@ typedef struct kv_call {
  * local_allreduce_device), "nccl" where GPUs and NCCL are, or a registered one, in any case; NULL
  * means "local". opts: options of the type, none for these.
  * Out: *store, to be released with kv_free.
- * Errors: usage (unknown option), unsupported (a type that is unknown, or known but not available
- * here; the text says why and the hint names the types that are), memory.
+ * Errors: usage (unknown option; kv_err.option says which), unsupported (a type that is unknown, or
+ * known but not available here; the text says why and the hint names the types that are), memory.
  * (Seeds 000 to 004, "create". Unlike MXNet an unknown name is refused.) */
 int kv_create(const char *type, const kv_opt *opts, int nopts, kv **store, kv_err *e);
 
@@ -417,10 +417,9 @@ int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
  * MXNet). They are part of a transaction, of kv_save and of kv_save_states.
  * Errors: unsupported (a type that does not compress; pull, see there), usage (no type, unknown
  * parameter), value (unknown type, threshold not in its range, a row_sparse key), dtype (a
- * threshold that is no number, a key that is not float32); nothing changes then. Afterwards init
- * and push refuse other keys and row_sparse values with the same codes. (Seeds 002 and 003,
- * "set_gradient_compression")
- */
+ * threshold that is no number, a key that is not float32); nothing changes then, and of a wrong
+ * parameter kv_err.option says which of params it is. Afterwards init and push refuse other keys
+ * and row_sparse values with the same codes. (Seeds 002 and 003, "set_gradient_compression") */
 int kv_set_gradient_compression(kv *store, const kv_opt *params, int nparams, kv_err *e);
 
 /* The text of the i-th optimizer of the library, which says in its comment what it is; *name is its

@@ -71,7 +71,7 @@ int kv_set_updater(kv *store, kv_updater update, void *arg, void (*done)(void *a
 static int no_optimizer(kv_err *e)
 {
     kv_err_set(e, KV_E_VALUE, "no optimizer is in use");
-    kv_err_hint(e, "set-optimizer sets one");
+    kv_err_hint(e, "kv_set_optimizer sets one");
     return KV_E_VALUE;
 }
 
@@ -105,7 +105,7 @@ static int refuse_rule(const kv *store, kv_err *e)
         return KV_OK;
     kv_err_set(e, KV_E_UNSUPPORTED,
                "what is pulled is compressed, which goes without an updater only");
-    kv_err_hint(e, "set-gradient-compression without --pull compresses the pushes alone");
+    kv_err_hint(e, "kv_set_gradient_compression without pull compresses the pushes alone");
     return KV_E_UNSUPPORTED;
 }
 

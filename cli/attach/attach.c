@@ -182,10 +182,10 @@ static bool leaves(const char *text, size_t n)
     return false;
 }
 
-static bool entry_run(void *arg, const char *text, size_t n, int line)
+static bool entry_run(void *arg, const char *text, size_t n, int line, bool pasted)
 {
     attached *a = arg;
-    (void)line;
+    (void)line, (void)pasted;
     if (leaves(text, n))
         return true;
     if (strspn(text, " \t\r\n") < n)

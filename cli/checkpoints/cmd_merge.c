@@ -214,13 +214,9 @@ static int take_variable(void *arg, const ast *at, kv_err *e)
 /* The values of options, which the rule takes as they are known now. */
 static int check_values(merging *m, kv_err *e)
 {
-    const command *c = m->call->u.other;
+    const ast *option;
     int code = KV_OK, n = 0;
-    for (uint32_t i = 1; i < m->call->n && code == KV_OK; i++) {
-        const ast *option = m->call->kid[i];
-        if (!option || option->kind != STMT_OPTION ||
-            command_option_find(c, option->u.text, strlen(option->u.text)))
-            continue;
+    for (uint32_t i = 0; code == KV_OK && (option = rule_options_next(m->call, &i));) {
         code = merge_param_check(&m->s->unit->src, option, &m->found, m->params.opts[n].name,
                                  m->params.opts[n].value, e);
         if (code && e->option)

@@ -80,26 +80,20 @@ static int threshold_text(session *s, const ast *node, value v, buf *out, kv_err
     return buf_check(out, e);
 }
 
-/* The word that a device store would not take either, or the whole command: then the store or its
- * keys are the reason. */
-static const ast *culprit(const ast *call, const ast *threshold, const kv_opt *params, int n)
+/* Where a wrong parameter stands: in its option, else in the first word. The whole command if no
+ * parameter is wrong: then the store or its keys are the reason. */
+static const ast *culprit(const ast *call, const kv_opt *params, int n, const kv_err *e)
 {
-    const ast *const nodes[] = {call->kid[0], threshold};
-    const ast *found = call;
-    kv *store;
-    kv_err unused = {0};
-    if (kv_create("device", NULL, 0, &store, &unused))
+    if (e->option == 0 || e->option > n)
         return call;
-    for (int i = 0; i < n && found == call; i++)
-        if (kv_set_gradient_compression(store, params, i + 1, &unused))
-            found = nodes[i];
-    kv_free(store);
-    return found;
+    const ast *option = command_option_of(call, params[e->option - 1].name);
+    return option ? option : call->kid[0];
 }
 
 int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_err *e)
 {
-    const ast *node = command_option_of(call, "threshold");
+    const ast *given = command_option_of(call, "threshold"),
+              *node = given ? given : call->kid[0]; /* else it is in a dict */
     compression c = {0};
     kv *store;
     buf text = {0};
@@ -109,18 +103,15 @@ int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_er
     int code = read_compression(s, call, &c, e);
     bool threshold = c.threshold.kind != VALUE_NONE;
     if (code == KV_OK && threshold)
-        code = threshold_text(s, node ? node : call->kid[0], c.threshold, &text, e);
+        code = threshold_text(s, node, c.threshold, &text, e);
     if (code == KV_OK) {
         kv_opt params[3] = {{"type", c.type.u.text}, {"threshold", buf_text(&text)}};
         int n = threshold ? 2 : 1;
-        params[n] = (kv_opt){"pull", "true"};
-        code = kv_set_gradient_compression(store, params, c.pull ? n + 1 : n, e);
+        if (c.pull)
+            params[n++] = (kv_opt){"pull", "true"};
+        code = kv_set_gradient_compression(store, params, n, e);
         if (code)
-            unit_at(s,
-                    code == KV_E_UNSUPPORTED
-                        ? call
-                        : culprit(call, node ? node : call->kid[0], params, n),
-                    e);
+            unit_at(s, culprit(call, params, n, e), e);
     }
     buf_release(&text);
     compression_release(&c);

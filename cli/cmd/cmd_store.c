@@ -42,7 +42,8 @@ int cmd_create(session *s, const ast *call, result *out, kv_err *e)
         return e->code;
     const char *current = s->current >= 0 ? s->stores[s->current].name : "kv";
     code = session_create(s, type, &staleness, bound != NULL, name ? name->u.text : current, e);
-    return code ? unit_at(s, call->kid[0] ? call->kid[0] : call, e) : KV_OK;
+    const ast *wrong = e->option ? bound : call->kid[0];
+    return code ? unit_at(s, wrong ? wrong : call, e) : KV_OK;
 }
 
 int cmd_use(session *s, const ast *call, result *out, kv_err *e)

@@ -50,25 +50,27 @@ static int param_text(session *s, const ast *option, const text_params *texts, v
     return code ? unit_at(s, option->kid[0], e) : KV_OK;
 }
 
-/* Returns true if a word of the call is an option that the command does not know itself. */
-static bool is_parameter(const command *c, const ast *option)
+const ast *rule_options_next(const ast *call, uint32_t *i)
 {
-    return option && option->kind == STMT_OPTION &&
-           !command_option_find(c, option->u.text, strlen(option->u.text));
+    const command *c = call->u.other;
+    while (++*i < call->n) {
+        const ast *option = call->kid[*i];
+        if (option && option->kind == STMT_OPTION &&
+            !command_option_find(c, option->u.text, strlen(option->u.text)))
+            return option;
+    }
+    return NULL;
 }
 
 int rule_options_read(session *s, const ast *call, bool (*takes_text)(void *arg, const char *param),
                       void *arg, rule_params *p, kv_err *e)
 {
     const text_params texts = {takes_text, arg};
-    const command *c = call->u.other;
+    const ast *option;
     int code = KV_OK;
     p->n = 0;
-    for (uint32_t i = 1; i < call->n && code == KV_OK; i++) {
-        const ast *option = call->kid[i];
+    for (uint32_t i = 0; code == KV_OK && (option = rule_options_next(call, &i));) {
         value text;
-        if (!is_parameter(c, option))
-            continue;
         if ((code = param_text(s, option, &texts, &text, e)) == KV_OK &&
             (code = rule_params_add(p, optimizer_own_name(option->u.text), text, e)))
             unit_at(s, option, e);
@@ -80,15 +82,14 @@ int rule_options_read(session *s, const ast *call, bool (*takes_text)(void *arg,
 
 void rule_options_explain(session *s, const ast *call, kv_err *e)
 {
-    const command *c = call->u.other;
-    int left = e->option;
-    for (uint32_t i = 1; i < call->n && left > 0; i++) {
-        const ast *option = call->kid[i];
-        if (!is_parameter(c, option) || --left > 0)
-            continue;
-        const ast *expr = option->n > 0 ? option->kid[0] : NULL;
-        if (option->n > 1 && expr->kind == AST_NAME && !session_find(s, expr->u.text))
-            kv_err_hint(e, "there is no variable `%s`", expr->u.text);
-        unit_at(s, expr ? expr : option, e);
-    }
+    const ast *option = NULL;
+    uint32_t at = 0;
+    for (int i = 0; i < e->option; i++)
+        option = rule_options_next(call, &at);
+    if (!option)
+        return;
+    const ast *expr = option->n > 0 ? option->kid[0] : NULL;
+    if (option->n > 1 && expr->kind == AST_NAME && !session_find(s, expr->u.text))
+        kv_err_hint(e, "there is no variable `%s`", expr->u.text);
+    unit_at(s, expr ? expr : option, e);
 }

@@ -5,6 +5,10 @@
 #include "eval/rule_variables.h"
 #include "lang/ast.h"
 
+/* The first word of the call behind word *i, which it moves on, that is an option the command does
+ * not know itself; NULL for none. *i begins at 0, the first word that is no option. */
+const ast *rule_options_next(const ast *call, uint32_t *i);
+
 /* Reads every option but the command's own into p, which begins empty; a flag is "true". A word
  * that can also be a variable is a text where takes_text says that the parameter is one. After an
  * error p needs no release. Errors, with place: usage (too many), dtype, those of eval. */

@@ -64,6 +64,19 @@ static int check_readable(const char *file, kv_err *e)
     return access(file, R_OK) == 0 ? KV_OK : file_error(e, "read", file, errno);
 }
 
+/* Other launchers take a program and its words; here the program is known. */
+static int check_program(const launch_options *o, kv_err *e)
+{
+    const char *slash = strrchr(o->words[0], '/'), *name = slash ? slash + 1 : o->words[0];
+    bool python = strncmp(name, "python", 6) == 0 && !name[6 + strspn(name + 6, "0123456789.")];
+    if (strcmp(name, "kvctl") != 0 && !python)
+        return KV_OK;
+    kv_err_set(e, KV_E_USAGE, "launch: `%s` is a program, and kvctl runs in every rank",
+               o->words[0]);
+    return kv_err_hint(e, python ? "kvctl launch -n WORKERS --python FILE runs one of Python"
+                                 : "leave it out: kvctl launch -n WORKERS FILE");
+}
+
 /* Refuses words that every worker would refuse, before any has started. */
 static int check_words(launch_options *o, kv_err *e)
 {
@@ -78,6 +91,8 @@ static int check_words(launch_options *o, kv_err *e)
             return kv_err_set(e, KV_E_USAGE, "launch: --python needs a FILE, not \"%s\"", file);
         return check_readable(file, e);
     }
+    if (check_program(o, e))
+        return e->code;
     int rc = options_parse(&each, o->nwords + 1, o->words - 1, e);
     if (rc && strncmp(e->hint, "kvctl -h", 8) == 0) { /* which lists other options */
         e->hint[0] = '\0';

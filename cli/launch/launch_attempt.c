@@ -472,6 +472,17 @@ static void look_at_hosts(job *j)
     j->ranks[number].ended = true; /* nobody will tell */
 }
 
+/* Ranks that wait for others end at once. One that computes, or runs a command of the shell, does
+ * not hear of it, and gets less time than after a loss. */
+static void look_at_timeout(job *j, int64_t now)
+{
+    if (j->o->timeout <= 0 || j->end_ms || now - j->first_ms <= (int64_t)(j->o->timeout * 1000))
+        return;
+    lose(j, -1, EXIT_PEER, "the job did not end within %lld s", (long long)j->o->timeout);
+    int64_t end = now + mpirun_ms(j);
+    j->end_ms = end < j->end_ms ? end : j->end_ms;
+}
+
 static void look_at_time(job *j)
 {
     char why[512];
@@ -485,8 +496,7 @@ static void look_at_time(job *j)
     gone_look(j);
     if (!j->end_ms && folder_lost(j->folder, &number, why, sizeof why))
         lose(j, number, EXIT_PEER, "%s", why);
-    if (j->o->timeout > 0 && now - j->first_ms > (int64_t)(j->o->timeout * 1000))
-        lose(j, -1, EXIT_PEER, "the job did not end within %lld s", (long long)j->o->timeout);
+    look_at_timeout(j, now);
     if (!j->end_ms || now <= j->end_ms)
         return;
     if (!j->killed) /* once: a second SIGTERM makes mpirun leave the hosts as they are */

@@ -224,9 +224,10 @@ static size_t first_entry(job_prompt *p, const char *text, size_t n)
     return n;
 }
 
-static bool prompt_entry(void *arg, const char *text, size_t n, int line)
+static bool prompt_entry(void *arg, const char *text, size_t n, int line, bool pasted)
 {
     job_prompt *p = arg;
+    (void)pasted;
     p->failed = 0;
     for (size_t one; n > 0 && any_left(p) && !interrupt_pending(); text += one, n -= one) {
         one = first_entry(p, text, n);

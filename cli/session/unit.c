@@ -26,8 +26,33 @@ int unit_too_deep(const session *s, const ast *node, kv_err *e)
                     "calls, blocks and files are nested deeper than the stack allows");
 }
 
+/* A hint of the library names functions of C: says what does the same in the shell. */
+static void say_in_the_shell(kv_err *e)
+{
+    static const char *const words[][2] = {
+        {"kv_array_to_dense", "dense(a)"},
+        {"kv_create", "create --name NAME"},
+        {"kv_pull gives all of it; kv_init or kv_push", "pull gives all of it; init or push"},
+        {"kv_set_gradient_compression without pull", "set-gradient-compression without --pull"},
+        {"kv_set_gradient_compression", "set-gradient-compression"},
+        {"kv_set_optimizer", "set-optimizer"},
+    };
+    kv_err told = *e;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const char *at = strstr(told.hint, words[i][0]);
+        if (!at)
+            continue;
+        e->hint[0] = '\0';
+        kv_err_hint(e, "%.*s%s%s", (int)(at - told.hint), told.hint, words[i][1],
+                    at + strlen(words[i][0]));
+        return;
+    }
+}
+
 int unit_at(const session *s, const ast *node, kv_err *e)
 {
+    if (e && e->hint[0])
+        say_in_the_shell(e);
     return s->unit && node ? source_at(&s->unit->src, node->pos, node->end, e)
            : e             ? e->code
                            : KV_OK;

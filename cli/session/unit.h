@@ -32,7 +32,8 @@ int unit_err(const session *s, const ast *node, kv_err *e, kv_code code, const c
 
 /* The error for what recurses when stack_runs_low says so. */
 int unit_too_deep(const session *s, const ast *node, kv_err *e);
-/* Adds the place of node to an error that has none. Returns e's code. */
+/* Adds the place of node to an error that has none, and puts commands in the place of functions of
+ * C that its hint names. Returns e's code. */
 int unit_at(const session *s, const ast *node, kv_err *e);
 
 /* The text of a node of the unit, for messages: of one line, long ones are cut. Returns out. */

@@ -1,6 +1,8 @@
 /* --check and -k: the parser reports an error and goes on behind it. */
 #include "syntax/check.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 #include "syntax/statement.h"
 
@@ -25,6 +27,12 @@ bool check_take(session *s, kv_err *e)
 }
 
 /* ---- Going on after an error ---- */
+
+/* Where the statement begins, which the parser was at before it. */
+static uint32_t statement_of(const parser *before)
+{
+    return before->have ? before->tok.pos : before->lx.pos;
+}
 
 static uint32_t line_end(const parser *p, uint32_t pos)
 {
@@ -99,7 +107,7 @@ static bool recover(parser *p, const parser *before, bool to_block,
      * closed either: one error. */
     bool open_block = parse_peek(p)->kind == TOK_END && p->is_open && parse_char(p, p->open) == '{';
     bool in_block = before->is_open && parse_char(before, before->open) == '{';
-    uint32_t here = p->lx.pos, pos = before->have ? before->tok.pos : before->lx.pos, line;
+    uint32_t here = p->lx.pos, pos = statement_of(before), line;
     bool next_line = !to_block && p->e->code && swallowed(p, pos, &line);
     if (next_line || (open_block && before->lx.incomplete))
         *p->e = (kv_err){0};
@@ -123,6 +131,51 @@ static bool recover(parser *p, const parser *before, bool to_block,
     return !to_block || parse_is_sign(p, SIGN1('{'));
 }
 
+/* The line below pos begins here, or the text ends. */
+static uint32_t next_line(const parser *p, uint32_t pos)
+{
+    pos = line_end(p, pos);
+    return pos + (pos < p->lx.limit);
+}
+
+static bool word_at(const parser *p, uint32_t pos, const char *word)
+{
+    size_t n = strlen(word);
+    return p->lx.limit - pos >= n && memcmp(p->lx.src->text + pos, word, n) == 0 &&
+           !lex_is_letter(parse_char(p, pos + (uint32_t)n)) &&
+           !lex_is_digit(parse_char(p, pos + (uint32_t)n));
+}
+
+/* Returns true if the line whose text begins at `line` is a part of the statement at pos: it is
+ * indented more, or closes a block of it, or is the elif or else of an `if`. */
+static bool belongs_to(const parser *p, uint32_t pos, uint32_t line)
+{
+    int more = lex_indent(&p->lx, line) - lex_indent(&p->lx, pos);
+    bool branch = word_at(p, pos, "if") && (word_at(p, line, "elif") || word_at(p, line, "else"));
+    return more > 0 || (more == 0 && (branch || parse_char(p, line) == '}'));
+}
+
+/* Passes over the lines that are left of a statement that failed: what stands in them would be
+ * taken for statements of their own. */
+static void pass_rest(parser *p, uint32_t statement)
+{
+    uint32_t end = parse_peek(p)->pos;
+    while (end > statement && lex_is_blank(parse_char(p, end - 1)))
+        end--;
+    end = end > statement && parse_char(p, end - 1) == '\n' ? end - 1 : line_end(p, end);
+    for (uint32_t line = next_line(p, end); line < p->lx.limit; line = next_line(p, line)) {
+        uint32_t text = line;
+        while (lex_is_blank(parse_char(p, text)))
+            text++;
+        if (parse_char(p, text) == '\n')
+            continue;
+        if (!belongs_to(p, statement, text))
+            break;
+        end = line_end(p, text);
+    }
+    parse_seek(p, end);
+}
+
 static bool collect(parser *p, const parser *before)
 {
     session *s = p->user;
@@ -134,7 +187,12 @@ static bool collect(parser *p, const parser *before)
 
 bool check_recover(parser *p, const parser *before, bool to_block)
 {
-    return recover(p, before, to_block, collect);
+    if (!recover(p, before, to_block, collect))
+        return false;
+    /* no block was found, so no branch has an `if` */
+    if (!to_block && word_at(p, statement_of(before), "if"))
+        pass_rest(p, statement_of(before));
+    return true;
 }
 
 static bool forget(parser *p, const parser *before)
@@ -176,7 +234,7 @@ bool check_break(arena *a, ast *node, kv_err *e)
 /* Leaves a statement that fails when it is reached. */
 static bool break_statement(parser *p, const parser *before)
 {
-    uint32_t pos = before->have ? before->tok.pos : before->lx.pos;
+    uint32_t pos = statement_of(before);
     kv_err unused = {0}, *e = p->e;
     p->e = &unused; /* a node is made of a parser without an error */
     p->broken = parse_node(p, STMT_BROKEN, pos, line_end(p, pos), 0);
@@ -184,33 +242,11 @@ static bool break_statement(parser *p, const parser *before)
     return p->broken && check_break(p->a, p->broken, e);
 }
 
-/* The line below pos begins here, or the text ends. */
-static uint32_t next_line(const parser *p, uint32_t pos)
-{
-    pos = line_end(p, pos);
-    return pos + (pos < p->lx.limit);
-}
-
 bool check_keep_going(parser *p, const parser *before, bool to_block)
 {
-    uint32_t pos = before->have ? before->tok.pos : before->lx.pos;
     if (to_block || before->is_open || before->depth > 0 ||
         !recover(p, before, false, break_statement))
         return false;
-    uint32_t end = parse_peek(p)->pos;
-    while (end > pos && lex_is_blank(parse_char(p, end - 1)))
-        end--;
-    end = end > pos && parse_char(p, end - 1) == '\n' ? end - 1 : line_end(p, end);
-    for (uint32_t line = next_line(p, end); line < p->lx.limit; line = next_line(p, line)) {
-        uint32_t text = line;
-        while (lex_is_blank(parse_char(p, text)))
-            text++;
-        if (parse_char(p, text) == '\n')
-            continue;
-        if (lex_indent(&p->lx, text) <= lex_indent(&p->lx, pos))
-            break;
-        end = line_end(p, text);
-    }
-    parse_seek(p, end);
+    pass_rest(p, statement_of(before));
     return true;
 }

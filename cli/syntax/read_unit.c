@@ -488,7 +488,8 @@ static bool is_function(const char *name)
     return function_find(name) != NULL;
 }
 
-/* Also within texts and comments, since invalid bytes would go into outputs and comparisons. */
+/* Also within texts and comments, since invalid bytes would go into outputs and comparisons. A line
+ * of a program or an archive is nothing to show. */
 static int check_utf8(const source *src, kv_err *e)
 {
     bool ok = true;
@@ -498,6 +499,8 @@ static int check_utf8(const source *src, kv_err *e)
         if ((unsigned char)src->text[i] < 0x80)
             continue;
         size = (uint32_t)utf8_length(src->text + i, src->len - i, &ok);
+        if (!ok && memchr(src->text, '\0', src->len))
+            return kv_err_set(e, KV_E_SYNTAX, "\"%s\" is no text, so it is no script", src->name);
         if (!ok)
             return source_err(src, i, i + 1, e, KV_E_SYNTAX, "the byte \\x%02x is not UTF-8",
                               (unsigned char)src->text[i]);

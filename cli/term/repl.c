@@ -18,6 +18,7 @@ typedef struct repl {
     bool quiet, terminal;
     int line;  /* of the session: the next one read has this number */
     buf entry; /* the lines so far */
+    bool pasted;  /* some of them came at once */
     bool heredoc; /* one of them may begin a text that a word of its own ends */
 } repl;
 
@@ -79,7 +80,7 @@ static entry_result read_entry(repl *r)
     buf line = {0};
     entry_result got = ENTRY_DROPPED;
     buf_clear(&r->entry);
-    r->heredoc = false;
+    r->heredoc = r->pasted = false;
     for (bool more = false;; more = true) {
         line_context(buf_text(&r->entry), r->entry.len);
         line_result result = line_read(more ? more_prompt : r->ops->prompt(r->arg), &line);
@@ -90,6 +91,7 @@ static entry_result read_entry(repl *r)
             break;
         }
         r->line += count_lines(&line);
+        r->pasted |= count_lines(&line) > 1;
         buf_put(&r->entry, buf_text(&line), line.len);
         kv_err e = {0};
         if (buf_check(&r->entry, &e)) {
@@ -125,7 +127,7 @@ static bool step(repl *r)
     kv_err e = {0};
     line_remember(buf_text(&r->entry), &e);
     note(r, &e);
-    bool end = r->ops->run(r->arg, buf_text(&r->entry), r->entry.len, first_line);
+    bool end = r->ops->run(r->arg, buf_text(&r->entry), r->entry.len, first_line, r->pasted);
     fflush(stdout);
     if (interrupt_pending() == SIGINT && r->terminal) {
         line_forget_typed();

@@ -18,9 +18,10 @@ typedef struct repl_ops {
     int (*complete)(void *arg, const char *text, size_t n);
 
     /* Runs an entry and reports what it shows and what fails. first_line: the number of its first
-     * line in this session, from 1. A Ctrl-C that came meanwhile stays pending. Returns true when
-     * the session shall end. */
-    bool (*run)(void *arg, const char *text, size_t n, int first_line);
+     * line in this session, from 1. pasted: some of its lines came at once, so the screen shows
+     * them without prompts. A Ctrl-C that came meanwhile stays pending. Returns true when the
+     * session shall end. */
+    bool (*run)(void *arg, const char *text, size_t n, int first_line, bool pasted);
 
     /* (optional) Offers (line_offer) what may stand for the last word of the text, the entry up to
      * the cursor, and says where that word begins. */

@@ -215,7 +215,7 @@ int kv_array_view(kv_array **out, kv_array *src, int ndim, const int64_t *shape,
     if (src->storage == KV_ROW_SPARSE) {
         kv_err_set(e, KV_E_UNSUPPORTED, "a row_sparse array of shape %s keeps its shape",
                    kv_shape_text(text, sizeof text, src->ndim, array_shape(src)));
-        kv_err_hint(e, "a dense one can have another: dense(a)");
+        kv_err_hint(e, "a dense one can have another: kv_array_to_dense");
         return KV_E_UNSUPPORTED;
     }
     if ((rc = make(&a, src->dtype, ndim, shape, src->ctx, false, e)))
@@ -383,7 +383,7 @@ static int check_access(const kv_array *a, const void *data, kv_storage storage,
                           "an array of shape %s is no row_sparse one, it holds all its rows", text);
     kv_err_set(e, KV_E_UNSUPPORTED, "a row_sparse array of shape %s does not hold all its elements",
                text);
-    kv_err_hint(e, "a dense one does: dense(a)");
+    kv_err_hint(e, "a dense one does: kv_array_to_dense");
     return KV_E_UNSUPPORTED;
 }
 

@@ -67,7 +67,7 @@ int row_ids_read(int64_t **out, kv_array *ids, kv_err *e)
     const void *data;
     if (ids->storage != KV_DEFAULT) {
         kv_err_set(e, KV_E_VALUE, "row ids stand in a default array, not in a row_sparse one");
-        kv_err_hint(e, "kv_array_to_dense makes one, in kvctl dense(ids)");
+        kv_err_hint(e, "kv_array_to_dense makes one");
         return KV_E_VALUE;
     }
     if (dtype == KV_BOOL)

@@ -59,17 +59,18 @@ static int read_threshold(float *out, const char *text, kv_err *e)
     return KV_OK;
 }
 
-/* The other rules for a threshold depend on the type, which may stand behind it. */
-static int check_threshold(const compression *c, const char *text, kv_err *e)
+/* The other rules for a parameter depend on the type, which may stand behind it. */
+static int check_param(const compression *c, const kv_opt *param, kv_err *e)
 {
-    if (c->code == 0 && (text || c->pull))
-        return kv_err_set(e, KV_E_USAGE, "gradient compression \"none\" has no %s",
-                          text ? "threshold" : "pull");
-    if (c->code != QUANTISE_2BIT || c->threshold > 0)
+    bool threshold = strcmp(param->name, "threshold") == 0;
+    bool pull = c->pull && strcmp(param->name, "pull") == 0;
+    if (c->code == 0 && (threshold || pull))
+        return kv_err_set(e, KV_E_USAGE, "gradient compression \"none\" has no %s", param->name);
+    if (!threshold || c->code != QUANTISE_2BIT || c->threshold > 0)
         return KV_OK;
-    kv_err_set(e, KV_E_VALUE, "the threshold of 2bit is a float32 greater than 0, not %.64s", text);
-    kv_err_hint(e, "it is what one code adds or takes away; 0.5 is the default");
-    return KV_E_VALUE;
+    kv_err_set(e, KV_E_VALUE, "the threshold of 2bit is a float32 greater than 0, not %.64s",
+               param->value);
+    return kv_err_hint(e, "it is what one code adds or takes away; 0.5 is the default");
 }
 
 static int read_pull(bool *out, const char *text, kv_err *e)
@@ -80,31 +81,32 @@ static int read_pull(bool *out, const char *text, kv_err *e)
     return kv_err_set(e, KV_E_VALUE, "pull is true or false, not \"%.64s\"", text);
 }
 
-int compression_read(compression *out, const kv_opt *params, int nparams, kv_err *e)
+static int read_param(compression *out, const kv_opt *param, kv_err *e)
 {
     static const char *const names[] = {"type", "threshold", "pull"};
+    if (strcmp(param->name, "type") == 0)
+        return read_type(out, param->value, e);
+    if (strcmp(param->name, "threshold") == 0)
+        return read_threshold(&out->threshold, param->value, e);
+    if (strcmp(param->name, "pull") == 0)
+        return read_pull(&out->pull, param->value, e);
+    kv_err_set(e, KV_E_USAGE, "gradient compression has no parameter \"%.64s\"", param->name);
+    return suggest_hint(e, param->name, names, 3);
+}
+
+int compression_read(compression *out, const kv_opt *params, int nparams, kv_err *e)
+{
     compression c = {.code = -1, .threshold = 0.5f};
-    const char *threshold = NULL;
-    int rc = KV_OK;
-    for (int i = 0; i < nparams && !rc; i++) {
-        if (strcmp(params[i].name, "type") == 0) {
-            rc = read_type(&c, params[i].value, e);
-        } else if (strcmp(params[i].name, "threshold") == 0) {
-            rc = read_threshold(&c.threshold, threshold = params[i].value, e);
-        } else if (strcmp(params[i].name, "pull") == 0) {
-            rc = read_pull(&c.pull, params[i].value, e);
-        } else {
-            kv_err_set(e, KV_E_USAGE, "gradient compression has no parameter \"%.64s\"",
-                       params[i].name);
-            rc = suggest_hint(e, params[i].name, names, 3);
-        }
+    for (int i = 0; i < nparams; i++)
+        if (read_param(&c, &params[i], e))
+            return kv_err_option(e, i);
+    if (c.code < 0) {
+        kv_err_set(e, KV_E_USAGE, "gradient compression needs a type");
+        return kv_err_hint(e, "2bit, 1bit, none");
     }
-    if (!rc && c.code < 0) {
-        rc = kv_err_set(e, KV_E_USAGE, "gradient compression needs a type");
-        kv_err_hint(e, "2bit, 1bit, none");
-    }
-    if (rc || (rc = check_threshold(&c, threshold, e)))
-        return rc;
+    for (int i = 0; i < nparams; i++)
+        if (check_param(&c, &params[i], e))
+            return kv_err_option(e, i);
     *out = c.code ? c : (compression){0};
     return KV_OK;
 }
@@ -204,7 +206,7 @@ static int check_group(const slot *s, const group *g, const call_group *from, kv
     kv_err_set(e, KV_E_VALUE,
                "the values of key %s are row_sparse, gradient compression takes default arrays",
                slot_key_text(text, &s->key));
-    kv_err_hint(e, "convert them: dense(a)");
+    kv_err_hint(e, "convert them: kv_array_to_dense");
     kv_err_key(e, &s->key);
     return KV_E_VALUE;
 }

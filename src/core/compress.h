@@ -22,7 +22,7 @@ typedef struct compression {
 } compression;
 
 /* Reads `type`, `threshold` and `pull`, as kv_set_gradient_compression takes them. Errors: usage,
- * value, dtype. */
+ * value, dtype; e->option says which of params is wrong. */
 int compression_read(compression *out, const kv_opt *params, int nparams, kv_err *e);
 
 /* "none", "2bit 0.5", "2bit 0.5 pull". Returns out. */

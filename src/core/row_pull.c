@@ -71,7 +71,8 @@ static int check_storage(const kv_key *key, const kv_array *stored, const kv_arr
     slot_key_text(text, key);
     if (stored->storage != KV_ROW_SPARSE) {
         kv_err_set(e, KV_E_VALUE, "key %s is not row_sparse, its rows are not pulled by id", text);
-        kv_err_hint(e, "pull gives all of it; init or push of a row_sparse array makes such a key");
+        kv_err_hint(e, "kv_pull gives all of it; kv_init or kv_push of a row_sparse array makes "
+                       "such a key");
     } else if (out->storage != KV_ROW_SPARSE) {
         kv_err_set(e, KV_E_VALUE, "rows of key %s go into a row_sparse array, this one is not",
                    text);

@@ -21,8 +21,8 @@ int slot_check_kind(const slot_table *t, const kv_key *key, kv_err *e)
     else
         kv_err_set(e, KV_E_KEY, "this store holds text keys, %s is an integer key", text);
     kv_err_key(e, key);
-    return kv_err_hint(e, "the keys of a store are all integers or all texts: create --name NAME "
-                          "makes another store");
+    return kv_err_hint(e, "the keys of a store are all integers or all texts: kv_create makes "
+                          "another store");
 }
 
 int slot_reserve(slot_table *t, int64_t n, kv_err *e)

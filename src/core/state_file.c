@@ -25,7 +25,7 @@ int state_file_check(const kv *store, kv_err *e)
     switch (store->updater.kind) {
     case UPDATER_ASSIGN:
         kv_err_set(e, KV_E_VALUE, "no optimizer is in use, so there are no states");
-        kv_err_hint(e, "set-optimizer sets one");
+        kv_err_hint(e, "kv_set_optimizer sets one");
         return KV_E_VALUE;
     case UPDATER_CALLBACK:
         return kv_err_set(e, KV_E_UNSUPPORTED,
@@ -129,7 +129,7 @@ static int check_optimizer(const reader *r)
     file_bad(r->e, KV_E_VALUE, r->path, "states of %.80s, the optimizer in use is %.80s", name,
              mine);
     if (strcmp(name, "rule") != 0) /* which stands for one without a name */
-        kv_err_hint(r->e, "set-optimizer %.80s comes first", name);
+        kv_err_hint(r->e, "kv_set_optimizer %.80s comes first", name);
     return KV_E_VALUE;
 }
 
@@ -220,7 +220,7 @@ static int read_residuals(const reader *r, residual_parts *owed)
         return rc;
     file_bad(r->e, KV_E_VALUE, r->path, "residuals of compression %s, that of this store is %s",
         compression_print(theirs, &owed->how), compression_print(mine, c));
-    kv_err_hint(r->e, "set-gradient-compression");
+    kv_err_hint(r->e, "kv_set_gradient_compression");
     residual_parts_release(owed);
     return KV_E_VALUE;
 }

@@ -282,7 +282,7 @@ static int check_push(worker *w, const kv_pairs *values, int64_t *numbers, bool 
     if (w->how.is_async && w->store->updater.kind == UPDATER_ASSIGN) {
         kv_err_set(e, KV_E_VALUE, "a push to a store of type \"%s\" needs an optimizer",
                    kv_type(w->store));
-        return kv_err_hint(e, "set-optimizer sets one"), KV_E_VALUE;
+        return kv_err_hint(e, "kv_set_optimizer sets one"), KV_E_VALUE;
     }
     int rc = worker_find(w, values, makes, numbers, e);
     for (int64_t i = 0; i < values->n && !rc; i++) {

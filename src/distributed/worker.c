@@ -21,20 +21,25 @@
 
 /* ---- Making and releasing ---- */
 
+static int read_option(worker *w, const kv_opt *option, kv_err *e)
+{
+    char *end;
+    if (!w->how.is_async || strcmp(option->name, "staleness") != 0)
+        return kv_err_set(e, KV_E_USAGE, "the type \"%s\" has no option \"%.64s\"",
+                          kv_type(w->store), option->name);
+    w->how.staleness = strtoll(option->value, &end, 10);
+    if (end == option->value || *end || w->how.staleness < 0)
+        return kv_err_set(e, KV_E_VALUE, "staleness is a number from 0 on, not \"%.64s\"",
+                          option->value);
+    return KV_OK;
+}
+
 static int read_options(worker *w, const kv_opt *opts, int nopts, kv_err *e)
 {
     w->how.staleness = -1;
-    for (int i = 0; i < nopts; i++) {
-        char *end;
-        bool known = w->how.is_async && strcmp(opts[i].name, "staleness") == 0;
-        if (!known)
-            return kv_err_set(e, KV_E_USAGE, "the type \"%s\" has no option \"%.64s\"",
-                              kv_type(w->store), opts[i].name);
-        w->how.staleness = strtoll(opts[i].value, &end, 10);
-        if (end == opts[i].value || *end || w->how.staleness < 0)
-            return kv_err_set(e, KV_E_VALUE, "staleness is a number from 0 on, not \"%.64s\"",
-                              opts[i].value);
-    }
+    for (int i = 0; i < nopts; i++)
+        if (read_option(w, &opts[i], e))
+            return kv_err_option(e, i);
     return KV_OK;
 }
 

@@ -17,11 +17,18 @@
 #include "core/row_pull.h"
 #include "core/store.h"
 
+int local_no_options(const kv *store, const kv_opt *opts, int nopts, kv_err *e)
+{
+    if (nopts == 0)
+        return KV_OK;
+    kv_err_set(e, KV_E_USAGE, "the type \"%s\" has no option \"%.64s\"", store->type, opts[0].name);
+    return kv_err_option(e, 0);
+}
+
 int local_open(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)
 {
-    if (nopts)
-        return kv_err_set(e, KV_E_USAGE, "the type \"%s\" has no option \"%.64s\"", store->type,
-                          opts[0].name);
+    if (local_no_options(store, opts, nopts, e))
+        return KV_E_USAGE;
     store->in_slots = true;
     *self = store;
     return KV_OK;

@@ -9,6 +9,9 @@ extern const kv_type_ops device_type_ops;
 extern const kv_type_ops nccl_type_ops;
 extern const kv_type_ops teststore_type_ops;
 
+/* Refuses options: usage, and e->option says which. */
+int local_no_options(const kv *store, const kv_opt *opts, int nopts, kv_err *e);
+
 /* The operations of local, device and nccl (kv_type_ops), whose self is the store. They take no
  * options. */
 int local_open(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e);

@@ -21,7 +21,7 @@ static int check_dense(const kv *store, const kv_pairs *p, kv_err *e)
             continue;
         kv_err_set(e, KV_E_UNSUPPORTED, "the type \"%s\" takes no row_sparse arrays, as for key %s",
                    store->type, slot_key_text(text, &p->keys[i]));
-        kv_err_hint(e, "the type device does; dense(a) makes an array dense");
+        kv_err_hint(e, "the type device does; kv_array_to_dense makes an array dense");
         kv_err_key(e, &p->keys[i]);
         return KV_E_UNSUPPORTED;
     }

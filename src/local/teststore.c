@@ -13,9 +13,8 @@
 
 static int open_store(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)
 {
-    if (nopts)
-        return kv_err_set(e, KV_E_USAGE, "the type \"%s\" has no option \"%.64s\"", store->type,
-                          opts[0].name);
+    if (local_no_options(store, opts, nopts, e))
+        return KV_E_USAGE;
     *self = store;
     return KV_OK;
 }

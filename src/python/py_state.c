@@ -35,20 +35,21 @@ static PyObject *text_of(const char *bytes)
     return PyUnicode_DecodeUTF8(bytes, (Py_ssize_t)strlen(bytes), "replace");
 }
 
-/* A hint of the library with the names that Python has for functions of C and commands of kvctl. */
+/* A hint of the library with the names that Python has for functions of C. */
 static const char *in_python(char text[HINT_BYTES], const char *hint)
 {
     static const char *const names[][2] = {
         {"kv_set_virtual_gpus", "kvstore.set_virtual_gpus"},
-        {"kv_array_to_dense makes one, in kvctl dense(ids)", "tostype('default') makes one"},
+        {"kv_array_to_dense", "tostype('default')"},
         {"kv_load, or kvctl -s,", "kv.load, or kvctl -s,"},
         {"kv_set_rule", "set_updater"},
         {"kv_set_updater", "set_updater"},
-        {"set-optimizer", "set_optimizer"},
-        {"create --name NAME", "create()"},
+        {"kv_set_optimizer", "set_optimizer"},
+        {"kv_create", "create()"},
+        {"kv_pull gives all of it; kv_init or kv_push", "pull gives all of it; init or push"},
         {"start the script with kvctl launch -n WORKERS",
          "start the program with kvctl launch -n WORKERS --python FILE"},
-        {"set-gradient-compression without --pull", "set_gradient_compression without pull"}};
+        {"kv_set_gradient_compression", "set_gradient_compression"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *at = strstr(hint, names[i][0]);
         if (!at)

@@ -414,6 +414,23 @@ kv>'
     refute_output --partial "..>"
 }
 
+@test "prompt: a block that was typed, and ended by the next statement, is not shown once more" {
+    terminal 80 24 -q
+    enter "for i in 0..1:"
+    enter "    print i"
+    enter 'print "the", "end"'
+    row "the end"
+    screen | sed '/^$/d' >said
+    run cat said
+    assert_output 'kv> for i in 0..1:
+..>     print i
+..> print "the", "end"
+0
+1
+the end
+kv>'
+}
+
 @test "prompt: a paste that fails says how much of it did not run" {
     terminal 80 40 -q
     printf 'print 1\npull 9\nprint 2; print 3\nprint 4' | paste_and_run "print 4"

@@ -250,6 +250,16 @@ while true { x = 1 }'
  hint: kvctl -c 'print @m.csv' shows it"
 }
 
+@test "words: a program or an archive is no script" {
+    printf '\x7fELF\x02\0\0\xb0' >program
+    for words in program '-f program' '-c "source program"'; do
+        eval "run kvctl $words"
+        assert_failure 2
+        assert_output --partial 'error[syntax]: "program" is no text, so it is no script'
+        refute_output --partial 'ELF'
+    done
+}
+
 @test "options: what stands behind a script is the script's" {
     echo 'print args' >s.kv
     run kvctl s.kv a --json -q -- b --nonsense

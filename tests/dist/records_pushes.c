@@ -311,7 +311,7 @@ TEST(requests_push_needs_an_optimizer)
     kv_array *v = array_from(KV_FLOAT32, 0);
     CHECK_INT(kv_push(s, &key, 1, &v, NULL, &e), KV_E_VALUE);
     CHECK_TEXT(e.text, "a push to a store of type \"dist_async\" needs an optimizer");
-    CHECK_TEXT(e.hint, "set-optimizer sets one");
+    CHECK_TEXT(e.hint, "kv_set_optimizer sets one");
     end_worker(s);
     kv_array_unref(v);
 }

@@ -305,6 +305,34 @@ TEST(compress_contexts)
 
 /* ---- The setting ---- */
 
+TEST(compress_error_tells_the_parameter)
+{
+    static const struct {
+        kv_opt params[3];
+        int n, option;
+    } cases[] = {
+        {{{"type", "3bit"}, {"threshold", "1"}}, 2, 1},
+        {{{"threshold", "x"}, {"type", "2bit"}}, 2, 1},
+        {{{"type", "2bit"}, {"threshold", "0"}}, 2, 2},
+        {{{"type", "1bit"}, {"limit", "1"}}, 2, 2},
+        {{{"type", "none"}, {"threshold", "1"}, {"pull", "true"}}, 3, 2},
+        {{{"type", "none"}, {"pull", "true"}}, 2, 2},
+        {{{"type", "2bit"}, {"threshold", "1"}, {"pull", "yes"}}, 3, 3},
+        {{{"threshold", "1"}}, 1, 0}, /* none of them: the type is missing */
+    };
+    kv_err e = {0};
+    kv *s = make_sized(4);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        e = (kv_err){0};
+        CHECK(kv_set_gradient_compression(s, cases[i].params, cases[i].n, &e) != KV_OK);
+        CHECK_INT(e.option, cases[i].option);
+    }
+    static const kv_opt off[] = {{"type", "none"}, {"pull", "false"}};
+    e = (kv_err){0};
+    CHECK_OK(kv_set_gradient_compression(s, off, 2, &e));
+    kv_free(s);
+}
+
 TEST(compress_setting)
 {
     kv_err e = {0};

@@ -69,8 +69,8 @@ TEST(slot_of_the_other_kind)
     CHECK_INT(slot_check_kind(&numbers, &w, &e), KV_E_KEY);
     CHECK(e.has_key && e.key_is_text);
     CHECK_TEXT(e.key_name, "w");
-    CHECK_TEXT(e.hint, "the keys of a store are all integers or all texts: create --name NAME "
-                       "makes another store");
+    CHECK_TEXT(e.hint, "the keys of a store are all integers or all texts: kv_create makes "
+                       "another store");
     CHECK_ERR(e.code, KV_E_KEY, "this store holds integer keys, \"w\" is a text key");
     CHECK_INT(slot_check_kind(&texts, &three, &e), KV_E_KEY);
     CHECK(e.has_key && !e.key_is_text);

@@ -300,6 +300,9 @@ TEST(store_types)
     CHECK_ERR(kv_create("local", &(kv_opt){"staleness", "4"}, 1, &s, &e), KV_E_USAGE,
               "the type \"local\" has no option \"staleness\"");
     CHECK(!s);
+    e = (kv_err){0};
+    kv_create("teststore", &(kv_opt){"staleness", "4"}, 1, &s, &e);
+    CHECK_INT(e.option, 1);
 }
 
 /* ---- Errors leave the store as it was ---- */
