@@ -190,7 +190,7 @@ static ast *text_value(parser *p)
     return parse_value(p);
 }
 
-/* The end of numbers joined by commas, which no parameter takes: whoever reads the text says so. */
+/* The end of numbers joined by commas. No parameter takes them, and its reader reports that. */
 static uint32_t numbers_end(parser *p)
 {
     uint32_t pos = parse_here(p), end = pos;
@@ -201,9 +201,9 @@ static uint32_t numbers_end(parser *p)
     return comma ? end : pos;
 }
 
-/* The value of --PARAM: an expression, and where a word is as long, that word behind it. Which of
- * the two is meant the parameter says, which may belong to a rule that is not known yet. Returns
- * how many there are, 0 on an error. */
+/* The value of --PARAM: an expression, and where a word is as long, that word behind it. The
+ * parameter decides between the two, and may belong to a rule that is not known yet. Returns how
+ * many there are, 0 on an error. */
 static int param_value(parser *p, const char *name, ast *given[2])
 {
     if (optimizer_takes_text(name, NULL))
@@ -298,7 +298,7 @@ static uint32_t option_end(const parser *p, uint32_t pos)
     return pos;
 }
 
-/* Also the dashes alone, where they stand before the cursor. */
+/* Returns true at an option; for completion also at dashes alone that end at the cursor. */
 static bool at_option(parser *p)
 {
     const token *t = parse_peek(p);
@@ -447,7 +447,7 @@ static bool is_plain_key(const ast *keys)
 
 /* (a, b, sep=c) as a call has it, up to the end of the statement; NULL and no error when it is
  * something else, as (a) + b. */
-static ast *called(parser *p)
+static ast *call_arguments(parser *p)
 {
     ast_list list = {0};
     ast *node = NULL;
@@ -470,12 +470,12 @@ static ast *called(parser *p)
 }
 
 /* expr, expr, …, in one AST_LIST. */
-static ast *exprs(parser *p, bool angles_redirect)
+static ast *joined_exprs(parser *p, bool angles_redirect)
 {
     ast_list list = {0};
     ast *node = NULL;
     uint32_t pos = parse_peek(p)->pos;
-    if (parse_is_sign(p, SIGN1('(')) && ((node = called(p)) || p->e->code))
+    if (parse_is_sign(p, SIGN1('(')) && ((node = call_arguments(p)) || p->e->code))
         return node;
     do {
         if (!parse_append(p, &list, parse_expr(p, angles_redirect)))
@@ -537,7 +537,7 @@ static ast *argument(parser *p, const command *c, const command_arg *a, const as
     case ARG_PATHS:
         return several(p, a, NULL);
     case ARG_EXPRS:
-        return exprs(p, strcmp(c->name, "assert") != 0);
+        return joined_exprs(p, strcmp(c->name, "assert") != 0);
     case ARG_WORD:
         return parse_word(p, ".-?", a->name);
     case ARG_GLOB:
@@ -616,7 +616,7 @@ static ast *source_statement(parser *p, ast *node)
 {
     const ast *path = node->kid[0];
     if (path->kind != AST_TEXT || !p->user)
-        return node; /* found out when it runs, or only looked at */
+        return node; /* its path is not known before it runs, or the text is only completed */
     node->kind = STMT_SOURCE;
     node->u.other = unit_source(p, path);
     return node->u.other ? node : NULL;
@@ -672,8 +672,8 @@ static bool divides(const ast *x)
 }
 
 /* An argument is missing; a path behind a value may have become part of it. */
-static ast *lacks(parser *p, const command *c, uint32_t pos, const command_arg *a,
-                  const ast *before)
+static ast *missing_argument(parser *p, const command *c, uint32_t pos, const command_arg *a,
+                             const ast *before)
 {
     parse_fail(p, pos, parse_last_end(p), KV_E_USAGE, "%s needs %s", c->name, a->name);
     if (a->kind != ARG_FILE || !before || !divides(before))
@@ -772,7 +772,7 @@ ast *parse_command(parser *p, const command *c, uint32_t pos)
     const command_option *option;
     const command_arg *arg = bind_missing(&b, &option);
     if (arg)
-        return lacks(p, c, pos, arg, b.given > 0 ? b.parts[b.given - 1] : NULL);
+        return missing_argument(p, c, pos, arg, b.given > 0 ? b.parts[b.given - 1] : NULL);
     if (option) {
         parse_fail(p, pos, parse_last_end(p), KV_E_USAGE, "%s needs --%s %s", c->name, option->name,
                    option->value);

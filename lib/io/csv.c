@@ -36,7 +36,7 @@ typedef struct reader {
     int rc;
 
     kv_dtype dtype;
-    bool default_dtype; /* float32, because nobody said another */
+    bool default_dtype; /* float32, since no dtype was given */
     bool has_shape; /* the first line says it */
     int ndim;
     int64_t shape[KV_MAX_NDIM];
@@ -52,7 +52,7 @@ typedef struct reader {
     bool in_header;     /* the first row, which may turn out to be a header */
     bool had_header;
     int64_t numbers;    /* cells of the first row that are numbers */
-    int64_t nwords;     /* … and that are neither numbers nor empty */
+    int64_t nwords;     /* cells of the first row that are neither numbers nor empty */
     kv_err first_error; /* what is wrong with the first row if it is no header */
 
     kv_err word;    /* the first cell of the row that is a word; reported when the row has ended */
@@ -60,10 +60,11 @@ typedef struct reader {
     char sign;      /* a separator that stands in it, or 0 */
     bool stands_for_none; /* it is NA, or the like */
     buf numbers_of; /* the columns of the row that are numbers, as cols= takes them */
-    buf squeezed;   /* the separator is a blank: a piece of the text with one for each run */
-    bool in_line;   /* … which has begun */
-    bool gap;       /* … in which blanks have just been */
-    bool quoted;    /* … in which a quote is open */
+
+    /* Where the separator is a blank: a piece of the text with a tab for each run of blanks; then
+     * whether its line has begun, whether blanks came last, and whether a quote is open. */
+    buf squeezed;
+    bool in_line, gap, quoted;
 
     buf words;      /* the cells of the first row, one behind the other */
     int64_t *ends;  /* where each of them ends there; nends, room for ends_cap */
@@ -705,10 +706,11 @@ typedef struct writer {
     FILE *f; /* NULL: it stays in out */
 } writer;
 
-/* Text that is written at a time. */
+/* Bytes of text that are written to the stream at a time. */
 #define WRITTEN 262144
 
-static bool pour(writer *w)
+/* Writes what has gathered to the stream, if there is one. Returns false if that failed. */
+static bool flush(writer *w)
 {
     if (!w->f || w->out->failed)
         return !w->out->failed;
@@ -717,16 +719,17 @@ static bool pour(writer *w)
     return ok;
 }
 
-/* false when memory ran out, a stream did not take it (errno says why), or a text that goes to no
- * stream is to end early. */
+/* Returns false if memory ran out, the stream could not be written (errno says why), or a stop was
+ * asked for while the text goes to no stream. */
 static bool write_rows(writer *w, kv_array *a, const void *data, const csv_options *o)
 {
     kv_dtype dtype = kv_array_dtype(a);
     int ndim = kv_array_ndim(a);
-    bool whole = !(o && o->header < 0); /* file */
-    int64_t size = kv_array_size(a), cols = ndim > (int)whole ? kv_array_shape(a)[ndim - 1] : 1;
+    bool first_line = !(o && o->header < 0);
+    int64_t size = kv_array_size(a);
+    int64_t cols = ndim > (int)first_line ? kv_array_shape(a)[ndim - 1] : 1;
     char separator = o && o->separator ? o->separator : ',';
-    if ((ndim != 2 || dtype != KV_FLOAT32 || size == 0) && whole)
+    if ((ndim != 2 || dtype != KV_FLOAT32 || size == 0) && first_line)
         write_first_line(w->out, a);
     for (int64_t i = 0, col = 1; i < size; i++, col++) {
         char *p = buf_room(w->out, NUM_TEXT_MAX + 1);
@@ -737,10 +740,10 @@ static bool write_rows(writer *w, kv_array *a, const void *data, const csv_optio
         buf_grew(w->out, (size_t)n);
         if (col == cols)
             col = 0;
-        if (w->f && w->out->len >= WRITTEN && !pour(w))
+        if (w->f && w->out->len >= WRITTEN && !flush(w))
             return false;
     }
-    return pour(w);
+    return flush(w);
 }
 
 int csv_write_array(buf *out, kv_array *a, kv_err *e)

@@ -1,5 +1,5 @@
-/* Programs from inside, shared by prog_build.c (operations), prog_select.c (instructions and
- * registers) and prog_run.c (the interpreter).
+/* Programs from inside, shared by prog_build.c (operations), prog_match.c (the loops that compute
+ * them), prog_select.c (instructions and registers) and prog_run.c (the interpreter).
  *
  * The way of a program: nodes in the order they were built, each folded, simplified and looked up
  * among the earlier ones when it is added (so that equal ones are one node); then tiles, which

@@ -2,41 +2,27 @@
  *
  * Tiling. From the last node to the first, each node that is needed becomes one instruction, which
  * swallows operands that no other node needs when a fused loop exists for the shape: w - lr*g is
- * one loop, not two. A fused loop computes each written operation in the written order; factors and
- * signs are folded only where that changes no bit: x - k*y is x + (-k)*y, and 1*x is x, but x - (y
- * + z) is not x + ((-y) + (-z)), which differs in the sign of zeros.
+ * one loop, not two. prog_match.c chooses the loop.
  *
  * Places. A result lives in a register of one block. When it is stored, and no later instruction
  * reads the old contents of the array, it is written to the array at once, and later instructions
- * read it there. All other stores come last. Arrays of a type that needs no
- * conversion are operands as they are; nothing is copied.
+ * read it there. All other stores come last. Arrays of a type that needs no conversion are operands
+ * as they are; nothing is copied.
  *
  * Worked example: stored = stored - 0.1*input, w = stored*stored (arrays 0, 1, 2, all float32)
  *     a0 = a0*1 + a1*-0.1
  *     a2 = a0 * a0
  */
-#include <math.h>
 #include <string.h>
 
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "vm/prog.h"
+#include "vm/prog_match.h"
 
 enum {
     NODE_NEEDED = 1, /* some instruction reads it or it is stored */
     NODE_COPIED = 2  /* a load whose array is overwritten before its last use */
 };
-
-/* An instruction whose operands are nodes. */
-typedef struct tile {
-    int32_t node;   /* whose value it gives; -1 for a store behind the others */
-    int32_t kid[3]; /* -1: unused */
-    int32_t slot;   /* the array it writes, or -1: a register */
-    uint16_t kernel;
-    uint8_t kind, type, to, from;
-    uint8_t nk;
-    prog_number k[KERNEL_CONSTANTS];
-} tile;
 
 #define OWN_TILES 96
 
@@ -48,9 +34,9 @@ typedef struct selection {
     int32_t *last;  /* of each node: the last tile that reads it */
     int32_t *free_regs;
     int32_t ntiles, nregs, nfills, nslots, nfree;
-    int32_t
-        read[PROG_MAX_SLOT + 1]; /* of each slot: the last tile that reads what it held before */
-    void *memory;                /* of the four lists, when own is too small */
+    /* Of each slot: the last tile that reads what it held before. */
+    int32_t read[PROG_MAX_SLOT + 1];
+    void *memory; /* of the four lists, when own is too small */
     tile own[OWN_TILES];
     int32_t own_lists[3 * OWN_TILES];
 } selection;
@@ -107,383 +93,7 @@ static void count_uses(selection *s)
     }
 }
 
-/* ---- Tiles: shapes --------------------------------------------------------------------------- */
-
-static bool is_const(const selection *s, int32_t x)
-{
-    return s->nodes[x].op == NODE_CONST;
-}
-
-static double number(const selection *s, int32_t x)
-{
-    return s->nodes[x].k.number;
-}
-
-/* Returns true if the tile being made may swallow x: an operation that only this tile needs. */
-static bool swallows(const selection *s, int32_t x, int op)
-{
-    return s->nodes[x].uses == 1 && s->nodes[x].op == op;
-}
-
-/* v times k */
-typedef struct term {
-    int32_t v;
-    double k;
-} term;
-
-static term term_of(const selection *s, int32_t x)
-{
-    const node *n = &s->nodes[x];
-    if (swallows(s, x, PROG_MUL) && is_const(s, n->kid[1]))
-        return (term){n->kid[0], number(s, n->kid[1])};
-    if (swallows(s, x, PROG_NEG))
-        return (term){n->kid[0], -1};
-    return (term){x, 1};
-}
-
-static void set_kernel(tile *t, int kernel, int32_t a, int32_t b, int32_t c)
-{
-    t->kernel = (uint16_t)kernel;
-    t->kid[0] = a;
-    t->kid[1] = b;
-    t->kid[2] = c;
-}
-
-static void set_numbers(tile *t, double k0, double k1, double k2)
-{
-    t->nk = 3;
-    t->k[0].number = k0;
-    t->k[1].number = k1;
-    t->k[2].number = k2;
-}
-
-/* sqrt(v + in) + out; a number that is not written is -0. */
-typedef struct root {
-    int32_t v;
-    double in, out;
-} root;
-
-/* Returns true if x is such a root; its inner operations are swallowed. */
-static bool root_of(const selection *s, int32_t x, root *r)
-{
-    const node *n = &s->nodes[x];
-    *r = (root){.in = -0.0, .out = -0.0};
-    if (n->op == PROG_ADD && is_const(s, n->kid[1]) && swallows(s, n->kid[0], PROG_SQRT)) {
-        r->out = number(s, n->kid[1]);
-        n = &s->nodes[n->kid[0]];
-    }
-    if (n->op != PROG_SQRT)
-        return false;
-    r->v = n->kid[0];
-    n = &s->nodes[r->v];
-    if (swallows(s, r->v, PROG_ADD) && is_const(s, n->kid[1])) {
-        r->in = number(s, n->kid[1]);
-        r->v = n->kid[0];
-    }
-    return true;
-}
-
-/* ±x*y or ±x/y as a swallowed product of arrays: (b*k)*c, (b*k)/c. */
-static bool match_product(const selection *s, int32_t x, int *kernel, term *b, int32_t *c)
-{
-    const node *n = &s->nodes[x];
-    bool mul = swallows(s, x, PROG_MUL), div = swallows(s, x, PROG_DIV);
-    if ((!mul && !div) || is_const(s, n->kid[0]) || is_const(s, n->kid[1]))
-        return false;
-    *kernel = mul ? KERNEL_MULADD : KERNEL_DIVADD;
-    *b = term_of(s, n->kid[0]);
-    *c = n->kid[1];
-    if (mul && b->v == n->kid[0]) {
-        *b = term_of(s, n->kid[1]);
-        *c = n->kid[0];
-    }
-    return true;
-}
-
-/* A swallowed sum of two arrays. */
-static bool match_sum(const selection *s, int32_t x, term *a, term *b)
-{
-    const node *n = &s->nodes[x];
-    bool sub = swallows(s, x, PROG_SUB);
-    if ((!sub && !swallows(s, x, PROG_ADD)) || is_const(s, n->kid[0]) || is_const(s, n->kid[1]))
-        return false;
-    *a = term_of(s, n->kid[0]);
-    *b = term_of(s, n->kid[1]);
-    if (sub)
-        b->k = -b->k;
-    return true;
-}
-
-/* a plus the product of b and c, or their quotient, whose divisor may be a root that
- * only it needs */
-static void set_product(const selection *s, tile *t, int kernel, term a, term b, int32_t c)
-{
-    root r;
-    set_kernel(t, kernel, a.v, b.v, c);
-    set_numbers(t, a.k, b.k, 0);
-    if (kernel != KERNEL_DIVADD || s->nodes[c].uses != 1 || !root_of(s, c, &r))
-        return;
-    set_kernel(t, KERNEL_ROOTDIVADD, a.v, b.v, r.v);
-    set_numbers(t, a.k, b.k, r.in);
-    t->k[3].number = r.out;
-}
-
-/* x + sign*y of arrays */
-static void match_add_arrays(const selection *s, tile *t, int32_t x, int32_t y, double sign)
-{
-    int kernel;
-    term a = term_of(s, x), b = term_of(s, y), p, q;
-    int32_t c;
-    if (match_product(s, y, &kernel, &p, &c)) {
-        p.k *= sign;
-        set_product(s, t, kernel, a, p, c);
-    } else if (match_product(s, x, &kernel, &p, &c)) {
-        b.k *= sign;
-        set_product(s, t, kernel, b, p, c);
-    } else if (match_sum(s, x, &p, &q)) {
-        set_kernel(t, KERNEL_LIN3, p.v, q.v, b.v);
-        set_numbers(t, p.k, q.k, sign * b.k);
-    } else if (sign == 1 && match_sum(s, y, &p, &q)) {
-        set_kernel(t, KERNEL_LIN3, p.v, q.v, a.v);
-        set_numbers(t, p.k, q.k, a.k);
-    } else if (a.v != x || b.v != y) {
-        set_kernel(t, KERNEL_LIN2, a.v, b.v, -1);
-        set_numbers(t, a.k, sign * b.k, 0);
-    }
-}
-
-/* x + y or x - y */
-static void match_add(const selection *s, tile *t, int32_t x, int32_t y, double sign)
-{
-    root r;
-    if (is_const(s, y) && swallows(s, x, PROG_SQRT)) {
-        root_of(s, x, &r);
-        set_kernel(t, KERNEL_ROOT, r.v, -1, -1);
-        set_numbers(t, r.in, number(s, y), 0);
-    } else if (is_const(s, y)) {
-        term a = term_of(s, x);
-        set_kernel(t, KERNEL_LIN1, a.v, -1, -1);
-        set_numbers(t, a.k, sign * number(s, y), 0);
-    } else if (is_const(s, x)) {
-        term b = term_of(s, y);
-        set_kernel(t, KERNEL_LIN1, b.v, -1, -1);
-        set_numbers(t, sign * b.k, number(s, x), 0);
-    } else {
-        match_add_arrays(s, t, x, y, sign);
-    }
-}
-
-static void match_mul(const selection *s, tile *t, int32_t x, int32_t y)
-{
-    if (is_const(s, y)) {
-        set_kernel(t, KERNEL_LIN1, x, -1, -1);
-        set_numbers(t, number(s, y), -0.0, 0);
-        return;
-    }
-    term a = term_of(s, x), b = term_of(s, y);
-    if (a.v != x) {
-        set_kernel(t, KERNEL_SCALEMUL, a.v, y, -1);
-        set_numbers(t, a.k, 0, 0);
-    } else if (b.v != y) {
-        set_kernel(t, KERNEL_SCALEMUL, b.v, x, -1);
-        set_numbers(t, b.k, 0, 0);
-    }
-}
-
-static void match_div(const selection *s, tile *t, int32_t x, int32_t y)
-{
-    if (is_const(s, y)) {
-        set_kernel(t, KERNEL_DIVK, x, -1, -1);
-        set_numbers(t, number(s, y), 0, 0);
-    } else if (is_const(s, x)) {
-        set_kernel(t, KERNEL_KDIV, y, -1, -1);
-        set_numbers(t, number(s, x), 0, 0);
-    } else {
-        term a = term_of(s, x);
-        root r;
-        if (s->nodes[y].uses == 1 && root_of(s, y, &r)) {
-            set_kernel(t, KERNEL_ROOTDIV, a.v, r.v, -1);
-            set_numbers(t, a.k, r.in, r.out);
-            return;
-        }
-        if (a.v == x)
-            return;
-        set_kernel(t, KERNEL_SCALEDIV, a.v, y, -1);
-        set_numbers(t, a.k, 0, 0);
-    }
-}
-
-/* The root that is node i. */
-static void match_sqrt(const selection *s, tile *t, int32_t i)
-{
-    root r;
-    root_of(s, i, &r);
-    if (r.v == s->nodes[i].kid[0])
-        return;
-    set_kernel(t, KERNEL_ROOT, r.v, -1, -1);
-    set_numbers(t, r.in, r.out, 0);
-}
-
-static void match_clip(const selection *s, tile *t, const node *n)
-{
-    if (!is_const(s, n->kid[1]) || !is_const(s, n->kid[2]))
-        return;
-    t->nk = 3;
-    t->k[0] = s->nodes[n->kid[1]].k;
-    t->k[1] = s->nodes[n->kid[2]].k;
-    if (n->type == PROG_I64) {
-        set_kernel(t, KERNEL_CLIPKI, n->kid[0], -1, -1);
-        return;
-    }
-    term a = term_of(s, n->kid[0]);
-    t->k[2].number = a.k;
-    set_kernel(t, KERNEL_CLIPK, a.v, -1, -1);
-}
-
-static void set_constant(const selection *s, tile *t, int kernel, int32_t x, int32_t k)
-{
-    set_kernel(t, kernel, x, -1, -1);
-    t->nk = 1;
-    t->k[0] = s->nodes[k].k;
-}
-
-/* min and max take the right one of two zeros, so those do not change places. */
-static void match_extreme(const selection *s, tile *t, const node *n)
-{
-    int kernel = n->op == PROG_MIN ? KERNEL_MINK : KERNEL_MAXK;
-    if (is_const(s, n->kid[1]))
-        set_constant(s, t, kernel, n->kid[0], n->kid[1]);
-    else if (is_const(s, n->kid[0]) && (n->type == PROG_I64 || s->nodes[n->kid[0]].k.number != 0))
-        set_constant(s, t, kernel, n->kid[1], n->kid[0]);
-}
-
-static void match_compare(const selection *s, tile *t, const node *n)
-{
-    static const int mirrored[] = {KERNEL_EQK, KERNEL_NEK, KERNEL_GTK,
-                                   KERNEL_GEK, KERNEL_LTK, KERNEL_LEK};
-    int which = n->op - PROG_EQ;
-    if (is_const(s, n->kid[1]))
-        set_constant(s, t, KERNEL_EQK + which, n->kid[0], n->kid[1]);
-    else if (is_const(s, n->kid[0]))
-        set_constant(s, t, mirrored[which], n->kid[1], n->kid[0]);
-}
-
-static void match_where(const selection *s, tile *t, const node *n)
-{
-    bool yes = is_const(s, n->kid[1]), no = is_const(s, n->kid[2]);
-    if (!yes && !no)
-        return;
-    t->nk = 2;
-    t->k[0] = s->nodes[n->kid[yes ? 1 : 2]].k;
-    t->k[1] = s->nodes[n->kid[2]].k;
-    int32_t array = yes ? n->kid[2] : n->kid[1];
-    set_kernel(t,
-               yes && no ? KERNEL_WHERE_KK
-               : yes     ? KERNEL_WHERE_KV
-                         : KERNEL_WHERE_VK,
-               n->kid[0], yes && no ? -1 : array, -1);
-}
-
-static void match_integer(const selection *s, tile *t, const node *n)
-{
-    if (n->op == PROG_ADD && is_const(s, n->kid[1]))
-        set_constant(s, t, KERNEL_ADDK, n->kid[0], n->kid[1]);
-    else if (n->op == PROG_MUL && is_const(s, n->kid[1]))
-        set_constant(s, t, KERNEL_MULK, n->kid[0], n->kid[1]);
-    else if (n->op == PROG_SUB && is_const(s, n->kid[0]))
-        set_constant(s, t, KERNEL_KSUB, n->kid[1], n->kid[0]);
-}
-
-static void match_float(const selection *s, tile *t, int32_t i)
-{
-    const node *n = &s->nodes[i];
-    switch (n->op) {
-    case PROG_ADD:
-        match_add(s, t, n->kid[0], n->kid[1], 1);
-        return;
-    case PROG_SUB:
-        match_add(s, t, n->kid[0], n->kid[1], -1);
-        return;
-    case PROG_MUL:
-        match_mul(s, t, n->kid[0], n->kid[1]);
-        return;
-    case PROG_DIV:
-        match_div(s, t, n->kid[0], n->kid[1]);
-        return;
-    case PROG_SQRT:
-        match_sqrt(s, t, i);
-        return;
-    default: /* no fused loop begins with it */
-        return;
-    }
-}
-
-static void match(const selection *s, tile *t, int32_t i);
-
-/* A float32 that is rounded from a binary64 which only it needs, of float32 arrays: one wide loop
- * and no arrays of binary64. */
-static bool match_wide(const selection *s, tile *t, int32_t i)
-{
-    int32_t x = s->nodes[i].kid[0];
-    const node *n = &s->nodes[x];
-    if (s->nodes[i].type != PROG_F32 || n->type != PROG_F64 || n->uses != 1 || n->op >= PROG_NOPS)
-        return false;
-    tile wide;
-    match(s, &wide, x);
-    if (wide.kind != INST_KERNEL || !s->b->kernels->run[KERNEL_WIDE][wide.kernel])
-        return false;
-    for (int j = 0; j < 3; j++) {
-        const node *kid = wide.kid[j] >= 0 ? &s->nodes[wide.kid[j]] : NULL;
-        if (!kid)
-            continue;
-        if (kid->op != NODE_CAST || s->nodes[kid->kid[0]].type != PROG_F32)
-            return false;
-        wide.kid[j] = kid->kid[0];
-    }
-    *t = wide;
-    t->node = i;
-    t->type = KERNEL_WIDE;
-    return true;
-}
-
-/* The tile for node i: first its plain loop, then a better one if there is one. */
-static void match(const selection *s, tile *t, int32_t i)
-{
-    const node *n = &s->nodes[i];
-    *t = (tile){.node = i, .kid = {-1, -1, -1}, .slot = -1, .kind = INST_KERNEL, .type = n->type};
-    set_kernel(t, n->op, n->kid[0], n->kid[1], n->kid[2]);
-    if (n->op == NODE_LOAD) {
-        bool copied = n->dtype == prog_dtype((prog_type)n->type);
-        set_kernel(t, KERNEL_COPY, i, -1, -1);
-        t->kind = copied ? INST_KERNEL : INST_CONVERT;
-        t->from = n->dtype;
-        t->to = (uint8_t)prog_dtype((prog_type)n->type);
-    } else if (n->op == NODE_CAST && match_wide(s, t, i)) {
-        return;
-    } else if (n->op == NODE_CAST) {
-        t->kind = INST_CONVERT;
-        t->from = (uint8_t)prog_dtype((prog_type)s->nodes[n->kid[0]].type);
-        t->to = (uint8_t)prog_dtype((prog_type)n->type);
-    } else if (n->op == NODE_NARROW) {
-        t->kind = INST_NARROW;
-        t->from = (uint8_t)prog_dtype((prog_type)n->type);
-        t->to = n->dtype;
-    } else if (n->op == PROG_CLIP) {
-        match_clip(s, t, n);
-    } else if (n->op == PROG_MIN || n->op == PROG_MAX) {
-        match_extreme(s, t, n);
-    } else if (n->op >= PROG_EQ && n->op <= PROG_GE) {
-        match_compare(s, t, n);
-    } else if (n->op == PROG_WHERE) {
-        match_where(s, t, n);
-    } else if (n->type == PROG_I64) {
-        match_integer(s, t, n);
-    } else {
-        match_float(s, t, i);
-    }
-}
-
-/* ---- Tiles: the program ---------------------------------------------------------------------- */
+/* ---- Tiles ----------------------------------------------------------------------------------- */
 
 static void make_tiles(selection *s)
 {
@@ -492,7 +102,7 @@ static void make_tiles(selection *s)
         if (!(n->flags & NODE_NEEDED) || n->op == NODE_CONST || is_direct(n))
             continue;
         tile *t = &s->tiles[s->ntiles++];
-        match(s, t, (int32_t)i);
+        prog_match(s->b, t, (int32_t)i);
         for (int j = 0; j < 3; j++)
             if (t->kid[j] >= 0)
                 s->nodes[t->kid[j]].flags |= NODE_NEEDED;
@@ -557,8 +167,12 @@ static void store_late(selection *s, const node_store *st)
                 .from = (uint8_t)held,
                 .to = (uint8_t)st->dtype,
                 .kind = held == st->dtype ? INST_KERNEL : INST_CONVERT};
-    if (n->op == NODE_CONST && held == st->dtype)
-        set_constant(s, t, KERNEL_FILL, -1, st->value);
+    if (n->op == NODE_CONST && held == st->dtype) {
+        t->kernel = KERNEL_FILL;
+        t->kid[0] = -1;
+        t->nk = 1;
+        t->k[0] = n->k;
+    }
 }
 
 static void make_stores(selection *s)
@@ -584,7 +198,7 @@ static void make_fills(selection *s)
     for (int32_t i = 0; i < s->ntiles; i++) {
         for (int j = 0; j < 3; j++) {
             int32_t x = s->tiles[i].kid[j];
-            if (x >= 0 && is_const(s, x) && s->where[x] == -1)
+            if (x >= 0 && s->nodes[x].op == NODE_CONST && s->where[x] == -1)
                 s->where[x] = s->nfills++;
             if (x >= 0)
                 s->last[x] = i;

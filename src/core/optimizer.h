@@ -4,6 +4,8 @@
  * A push that fails must leave no trace, and the host side advances from key to key. So the keys of
  * a push advance a draft, a copy of the shared state, and keep the new state of each key in a
  * step; optimizer_commit makes both real when nothing can fail any more.
+ *
+ * optimizer.c has the parameters and marks, optimizer_step.c the steps.
  */
 #ifndef CORE_OPTIMIZER_H
 #define CORE_OPTIMIZER_H
@@ -21,6 +23,9 @@ typedef struct made_update {
     rule_update u;
     rule_given given; /* without pointers */
 } made_update;
+
+/* Gives a reference back; the last one frees the update. NULL: nothing. */
+void optimizer_unref_update(made_update *m);
 
 #define OPTIMIZER_RECENT 4
 
@@ -148,8 +153,8 @@ int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, kv_ctx ct
                       bool sparse_input, optimizer_step *step, kv_err *e);
 
 /* Only the host lines, for a key whose elements another process keeps: the inputs that it needs for
- * the same update is in *given, without its pointers, and numbers, with room for PLAN_MAX_STATES.
- * The step is committed as usual. Errors: as above. */
+ * the same update are left in *given, without pointers, and in numbers, with room for
+ * PLAN_MAX_STATES. The step is committed as usual. Errors: as above. */
 int optimizer_follow(optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
                      optimizer_step *step, rule_given *given, host *numbers, kv_err *e);
 

@@ -9,8 +9,9 @@
  * To other machines records travel in frames. A few receives of any source are always posted, and
  * frames are taken in the order of posting, which keeps the order of each sender.
  *
- * A GPU-direct message is told in a frame, so that the other side receives it where there is room,
- * and told again, with its records, when it has left: they have their place in the order there.
+ * A GPU-direct message is announced in a frame, so that the other side posts a receive for it. Its
+ * records follow in a later frame, once it has left, and have their place in the order of records
+ * there.
  */
 #include <limits.h>
 #include <mpi.h>
@@ -62,7 +63,6 @@ typedef struct ring {
 typedef enum asleep { AWAKE, WAKEN_BY_OWN, WAKEN_BY_ALL } asleep;
 
 /* The wake-up of a rank, in the memory that it shares with the ranks of its machine. */
-
 typedef struct wakeup {
     _Alignas(LINE) int sleeper; /* an asleep; the thread that sets it to AWAKE posts, once */
     sem_t wakes;
@@ -110,12 +110,12 @@ typedef struct peer {
     wakeup *wakeup;        /* its own, where there are rings */
     int64_t open;          /* bytes of the record that is open */
     lane *opened;          /* where it is; NULL: in a frame */
-    int32_t priority;      /* its own; INT32_MIN: it has none */
+    int32_t priority;      /* of that record; INT32_MIN: it has none */
     frame *frames; /* FRAMES_OUT of them, from the first record on; NULL: none was sent */
     int next; /* the frame that is filled, or will be */
     bool filling;
-    bool listed;            /* among those with such a frame, or that had one */
-    struct peer *unsent;    /* the next of them */
+    bool listed;            /* it is in mpi.unsent */
+    struct peer *unsent;    /* the next one there */
     int64_t directs;        /* GPU-direct messages that were sent to it */
     link_direct *direct_in; /* the messages that come from it */
 } peer;
@@ -130,7 +130,7 @@ static struct {
     peer *peers;
     int *nears, nnears; /* the ranks with rings, in order */
     bool remote;        /* some ranks are on other machines */
-    peer *unsent;       /* whose frames are being filled */
+    peer *unsent;       /* those with a frame that is being filled, or was since the last flush */
     frame receives[RECEIVES];
     int first, taken; /* the receive that comes next; frames handed out since the last release */
     int64_t at;       /* bytes of the first one that were handed out */
@@ -146,7 +146,8 @@ extern int MPIX_Query_cuda_support(void) __attribute__((weak));
 /* Of ULFM, which Open MPI has from 5.0 on unless it was built without. */
 extern int MPIX_Comm_failure_ack(MPI_Comm comm) __attribute__((weak));
 
-static int refuse(int rc, const char *what, kv_err *e)
+/* The result of a call of MPI as an error. what: what the call should do, as "post a receive". */
+static int check_mpi(int rc, const char *what, kv_err *e)
 {
     char text[MPI_MAX_ERROR_STRING];
     int n = 0;
@@ -207,7 +208,7 @@ static int count_processors(kv_err *e)
     int limit = pool_workers() < CPU_COUNT(&set) ? pool_workers() : INT_MAX;
     int rc = MPI_Comm_split_type(mpi.world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
     if (rc)
-        return refuse(rc, "find the ranks of this machine", e);
+        return check_mpi(rc, "find the ranks of this machine", e);
     MPI_Allreduce(MPI_IN_PLACE, &set, sizeof set, MPI_BYTE, MPI_BOR, machine);
     MPI_Allreduce(MPI_IN_PLACE, &limit, 1, MPI_INT, MPI_MIN, machine);
     MPI_Comm_free(&machine);
@@ -242,7 +243,7 @@ static wakeup *wakeup_at(char *base, int n)
 }
 
 /* Ranks of this machine, by their order here: those from first_server on serve, and exchange
- * records with all; the others with these alone. */
+ * records with all ranks; the others exchange them with those alone. */
 typedef struct near_ranks {
     int n, first_server;
 } near_ranks;
@@ -263,7 +264,7 @@ static near_ranks find_near(void)
     return r;
 }
 
-static bool exchange(near_ranks r, int a, int b)
+static bool exchange_records(near_ranks r, int a, int b)
 {
     return a != b && (a >= r.first_server || b >= r.first_server);
 }
@@ -302,7 +303,7 @@ static int open_rings(kv_err *e)
     int rc = MPI_Win_allocate_shared(mine * both_rings() + (int64_t)sizeof(wakeup) + LINE, 1,
                                      MPI_INFO_NULL, mpi.near, &base, &mpi.window);
     if (rc)
-        return refuse(rc, "make a shared window", e);
+        return check_mpi(rc, "make a shared window", e);
     for (int i = 0; i < mine; i++) {
         memset(ring_at(base, i), 0, sizeof(ring));
         memset(express_at(base, i), 0, sizeof(ring));
@@ -318,7 +319,7 @@ static int open_rings(kv_err *e)
         int rank, out = ring_number(here, near, i), in = ring_number(here, i, near);
         MPI_Group_translate_ranks(group, 1, &i, all, &rank);
         mpi.peers[rank].near = true;
-        if (!exchange(here, i, near))
+        if (!exchange_records(here, i, near))
             continue;
         mpi.nears[mpi.nnears++] = rank;
         MPI_Win_shared_query(mpi.window, i, &bytes, &unit, &other);
@@ -336,21 +337,21 @@ static int open_rings(kv_err *e)
     return KV_OK;
 }
 
-static int post(frame *f)
+static int post_receive(frame *f)
 {
     return MPI_Irecv(f->data, FRAME, MPI_BYTE, MPI_ANY_SOURCE, TAG, mpi.world, &f->request);
 }
 
-/* Frames, where some rank is not near. */
+/* Posts receives of frames, where some rank is on another machine. */
 static int open_frames(kv_err *e)
 {
     for (int i = 0; mpi.remote && i < RECEIVES; i++) {
         mpi.receives[i].data = mem_alloc(1, FRAME, e);
         if (!mpi.receives[i].data)
             return KV_E_MEMORY;
-        int rc = post(&mpi.receives[i]);
+        int rc = post_receive(&mpi.receives[i]);
         if (rc)
-            return refuse(rc, "post a receive", e);
+            return check_mpi(rc, "post a receive", e);
     }
     return KV_OK;
 }
@@ -382,8 +383,8 @@ int link_open(kv_err *e)
     int split = apart && strcmp(apart, "0") == 0 ? mpi.rank : 0;
     MPI_Comm place;
     MPI_Comm_split(mpi.world, split, mpi.rank, &place);
-    rc = refuse(MPI_Comm_split_type(place, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &mpi.near),
-                "find the ranks of this machine", e);
+    rc = check_mpi(MPI_Comm_split_type(place, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &mpi.near),
+                   "find the ranks of this machine", e);
     MPI_Comm_free(&place);
     if (!rc)
         rc = open_rings(e);
@@ -435,12 +436,12 @@ int link_processors(void)
 /* Wakes a rank whose sleep is at least of this kind. The race: the rank marks itself asleep, then
  * looks for news; the caller has written news, then this looks for the mark. There is a fence
  * between the two steps of each, so one of them sees what the other wrote. */
-static void wake_up(wakeup *b, asleep at_least)
+static void wake_up(wakeup *w, asleep at_least)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&b->sleeper, __ATOMIC_RELAXED) >= (int)at_least &&
-        __atomic_exchange_n(&b->sleeper, AWAKE, __ATOMIC_ACQ_REL) != AWAKE)
-        sem_post(&b->wakes);
+    if (__atomic_load_n(&w->sleeper, __ATOMIC_RELAXED) >= (int)at_least &&
+        __atomic_exchange_n(&w->sleeper, AWAKE, __ATOMIC_ACQ_REL) != AWAKE)
+        sem_post(&w->wakes);
 }
 
 void link_wake(void)
@@ -528,7 +529,7 @@ static link_rec *ring_reserve(lane *l, int64_t need)
     return (link_rec *)(void *)(l->out->data + at);
 }
 
-/* Says whether a record would overtake others, all of them less urgent. */
+/* Returns true if there are records to overtake, and all of them are less urgent. */
 static bool overtakes(peer *p, int32_t priority)
 {
     urgency *u = &p->urgency;
@@ -683,7 +684,7 @@ link_direct *link_send_direct(int rank, const void *block, int64_t bytes, kv_err
     link_rec *r = p ? link_reserve(rank, 0) : NULL;
     int rc = r ? MPI_Isend(block, (int)bytes, MPI_BYTE, rank, TAG_DIRECT, mpi.world, &p->request)
                : MPI_SUCCESS;
-    if (!r || refuse(rc, "send the memory of a GPU", e)) {
+    if (!r || check_mpi(rc, "send the memory of a GPU", e)) {
         mem_free(p);
         return NULL;
     }
@@ -697,7 +698,7 @@ link_direct *link_send_direct(int rank, const void *block, int64_t bytes, kv_err
 bool link_direct_left(link_direct *p, kv_err *e)
 {
     int left = 0, rc = MPI_Test(&p->request, &left, MPI_STATUS_IGNORE);
-    return refuse(rc, "send the memory of a GPU", e) == KV_OK && left;
+    return check_mpi(rc, "send the memory of a GPU", e) == KV_OK && left;
 }
 
 link_rec *link_direct_reserve(const link_direct *p, int64_t bytes)
@@ -758,7 +759,7 @@ static bool poll_rings(int rank, void (*take)(int rank, const link_rec *r), int6
     return any || express;
 }
 
-/* False: there is no memory for it now. */
+/* Posts the receive of a GPU-direct message. Returns false if there is no memory for it now. */
 static bool receive_direct(int rank, const link_rec *r)
 {
     kv_err unused = {0};
@@ -818,8 +819,8 @@ static bool dispatch_record(int rank, link_rec *r, void (*take)(int rank, const 
     return true;
 }
 
-/* When a rank is gone, MPI refuses to receive from any source until this one says that it knows;
- * the receive is posted still. */
+/* When a rank is gone, MPI refuses to receive from any source until this rank has acknowledged the
+ * failure; the receive stays posted. */
 static bool has_come(frame *f)
 {
     MPI_Status s;
@@ -838,7 +839,7 @@ static bool has_come(frame *f)
     return true;
 }
 
-/* A record that must wait is the first of the next time. */
+/* A record that cannot be taken yet ends the polling, and the next poll begins with it. */
 static bool poll_frames(void (*take)(int rank, const link_rec *r))
 {
     bool any = false;
@@ -890,7 +891,7 @@ void link_release(void)
     }
     kv_assert(mpi.taken <= RECEIVES, "%d of %d receives are given back", mpi.taken, RECEIVES);
     for (; mpi.taken > 0; mpi.taken--)
-        post(&mpi.receives[(mpi.first - mpi.taken + RECEIVES) % RECEIVES]);
+        post_receive(&mpi.receives[(mpi.first - mpi.taken + RECEIVES) % RECEIVES]);
     for (link_direct *p; (p = mpi.done);) {
         mpi.done = p->next;
         p->next = mpi.spare;

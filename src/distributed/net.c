@@ -28,7 +28,7 @@ enum {
     SLEEP_HEARD_US = 10000, /* where every rank wakes this one */
     STARVED_US = 200000, /* without memory for a record to itself, until a rank gives up */
     LOOK_US = 100000, /* between two looks at the other ranks and at waits */
-    TOLD_US = 5000000, /* when a call without an answer is told first */
+    LOG_US = 5000000, /* until a call without a reply is logged for the first time */
     GRACE_US = 2000000 /* the server gives up first, since it knows the missing ranks */
 };
 
@@ -54,7 +54,7 @@ static struct {
     net_item *posted, **posted_end;
     net_calls calls;
     int stop;           /* atomic */
-    bool leaves;        /* atomic: it has said so, or is about to */
+    bool leaves;        /* atomic: LINK_LEFT has been posted, or is about to be */
     bool changed;       /* atomic: takers have news of their own */
     int64_t driven_us;  /* when another thread than the net's drove last; atomic */
 
@@ -439,8 +439,8 @@ static bool give_up(void)
     return false;
 }
 
-/* Sends heartbeats, also to ranks that have left: they wait until all have. A rank that leaves
- * sends none, since nobody misses it. */
+/* Sends heartbeats, also to ranks that have left, since they wait until all ranks have. A rank that
+ * leaves sends none, since nobody misses it. */
 static void send_beats(void)
 {
     bool leaves = __atomic_load_n(&net.leaves, __ATOMIC_ACQUIRE);
@@ -449,7 +449,7 @@ static void send_beats(void)
             net_answer(i, (link_rec){.kind = LINK_BEAT}, NULL);
 }
 
-/* Workers that are gone: nothing goes there any more, and the servers do not wait for them. */
+/* Forgets workers that are gone: nothing is sent to them, and the servers do not wait for them. */
 static void take_gone(void)
 {
     char why[ALIVE_WHY];
@@ -481,7 +481,7 @@ static bool progress(void)
         net.taker.settle();
     link_release();
     take_posted();
-    net.sent_own |= send_all(true); /* it may be something of this rank's rounds */
+    net.sent_own |= send_all(true); /* a record to this rank may belong to one of its rounds */
     any |= net.sent_own;
     link_flush();
     int64_t now = net_now_us();
@@ -510,10 +510,10 @@ static bool drive(void)
     return any;
 }
 
-/* The seat is held. While another thread drives, the other ranks need not wake this one. Once a
- * rank is lost nothing is taken any more, so that records that lie there are no reason to stay
- * awake. `set`: NULL, or the sleep ends when it is not 0. Returns false, for one with `set`, if
- * another thread drives. */
+/* Sleeps in the link; the caller has the seat. While another thread drives, the other ranks need
+ * not wake this one. Once a rank is lost no record is taken any more, so records that lie there are
+ * no reason to stay awake. `set`: NULL, or the sleep ends when it is not 0. Returns false if there
+ * is a `set` and another thread drives. */
 static bool sleep_us(int64_t us, bool other_drives, const int *set)
 {
     bool listening = !other_drives && !alive_is_lost(NULL) && !pthread_mutex_trylock(&net.drive);
@@ -544,7 +544,7 @@ static bool rest(const int *set, int64_t us)
         if (!__atomic_load_n(&net.thread_sits, __ATOMIC_ACQUIRE))
             return false;
         __atomic_store_n(&net.driven_us, net_now_us(), __ATOMIC_RELAXED);
-        link_wake(); /* it leaves the seat, see run_thread */
+        link_wake(); /* the net's thread leaves the seat, see run_thread */
         sched_yield();
         return true;
     }
@@ -561,7 +561,7 @@ static bool rest(const int *set, int64_t us)
     return drives;
 }
 
-/* The net's thread has nothing to do. */
+/* Lets the net's thread sleep when it has nothing to do. */
 static void idle_us(int us, bool other_drives)
 {
     if (pthread_mutex_trylock(&net.seat)) {
@@ -587,7 +587,7 @@ static void *run_thread(void *arg)
     (void)arg;
     while (!__atomic_load_n(&net.stop, __ATOMIC_ACQUIRE)) {
         bool any = false;
-        if (net.shared && other_drives(net_now_us())) { /* which sleeps for the net, too */
+        if (net.shared && other_drives(net_now_us())) { /* that thread sleeps for the net, too */
             usleep(SLEEP_MOST_US);
             continue;
         }
@@ -625,7 +625,7 @@ static int give_up_call(const net_call *c, int64_t seconds, kv_err *e)
 /* begin: when the call was made. */
 static int wait_reply(const int *done, const net_call *c, int64_t begin, kv_err *e)
 {
-    int64_t limit = (int64_t)(net_timeout() * 1e6), told = TOLD_US, looked = begin;
+    int64_t limit = (int64_t)(net_timeout() * 1e6), log_at = LOG_US, looked = begin;
     int rc = KV_OK;
     for (int idle = 0; !__atomic_load_n(done, __ATOMIC_ACQUIRE);) {
         bool rested = net.shared && rest(done, SLEEP_HEARD_US);
@@ -642,11 +642,11 @@ static int wait_reply(const int *done, const net_call *c, int64_t begin, kv_err 
             if ((rc = c->meanwhile(c->arg, e)))
                 return rc;
         }
-        if (!c->name || waited < told)
+        if (!c->name || waited < log_at)
             continue;
         runtime_log("rank %d has not answered %s; %lld s so far", c->rank, c->name,
                     (long long)(waited / 1000000));
-        told *= 2;
+        log_at *= 2;
     }
     return KV_OK;
 }
@@ -777,8 +777,8 @@ static void at_exit(int status, void *arg)
         stop_thread();
 }
 
-/* Joining waits for ranks that may never come, and cannot be stopped: it has its own thread. Behind
- * it no rank waits for all others any more, so that one may be gone. */
+/* Joining waits for ranks that may never come, and cannot be stopped: so it has its own thread.
+ * Afterwards no rank waits for all the others any more, so that one of them may be gone. */
 static struct {
     int done, rc;
     kv_err error;
@@ -833,7 +833,7 @@ static int join_others(kv_err *e)
     return joining.rc;
 }
 
-/* The ranks of this machine share its processors. */
+/* Divides the processors of this machine among its ranks, which may outnumber them. */
 static void share_processors(void)
 {
     int here = 0;

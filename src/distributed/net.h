@@ -50,11 +50,12 @@ typedef struct net_item {
  * overtakes a less urgent one that is under way at its next record. */
 void net_post(net_item *i);
 
-/* The same for n items of a list joined by next. */
+/* The same for the items of a list, which `next` joins. */
 void net_post_list(net_item *first);
 
-/* Reserves a record to a rank, this one included; NULL: not now. For step functions, and for those
- * that take records. A record to this rank is taken when it is committed. */
+/* Reserves a record to a rank, this one included; NULL: there is no room now. For functions that
+ * send the next record of an item, or take records. A record to this rank is taken when it is
+ * committed. */
 link_rec *net_reserve_own(int64_t bytes);
 void net_commit_own(void);
 
@@ -91,18 +92,18 @@ static inline void net_copy(int rank, void *to, const void *from, int64_t bytes)
         memcpy(to, from, (size_t)bytes);
 }
 
-/* A small record from a function that takes records: it is sent soon, whatever is queued. */
+/* Queues a small record with the highest priority; for functions that take records. */
 void net_answer(int rank, link_rec head, const void *payload);
 
 /* This rank cannot do something that others wait for, such as an answer for which it has no memory:
- * it counts as lost, and the job ends with a sentence that names it. Whoever waits would do so
- * until its timeout. */
+ * it counts as lost, and the job ends with a sentence that names it. Otherwise the ranks that wait
+ * would do so until their timeout. */
 void net_cannot_serve(const kv_err *why);
 
 /* ---- Receiving ---- */
 
-/* Functions that the thread that drives calls, one at a time; they must not wait for the net. A
- * record lies there until `settle` has returned, which is called when some were taken. */
+/* Functions that the driving thread calls, one at a time; they must not wait for the net. `settle`
+ * is called when records were taken, and they stay in memory until it has returned. */
 typedef struct net_taker {
     void (*take[LINK_KINDS])(int rank, const link_rec *r); /* NULL: such records are dropped */
     void (*settle)(void);

@@ -2,8 +2,9 @@
  * answered. It has an item for each key, a chunk for each part of these, and a send queue for each
  * server.
  *
- * request_memory.c makes requests; request.c starts, sends and ends them. request_push.c has
- * pushes, request_pull.c pulls, request_sum.c the sums of the types that keep nothing.
+ * request_memory.c makes requests; request.c starts, sends and ends them, request_reply.c takes
+ * what the servers answer. request_push.c has pushes, request_pull.c pulls, request_sum.c the sums
+ * of the types that keep nothing.
  * request_gpu.c copies from and to GPUs, request_direct.c lets MPI read the memory of GPUs.
  */
 #ifndef DISTRIBUTED_REQUEST_H
@@ -165,7 +166,8 @@ void request_free_spares(worker *w);
 
 /* ---- Parts of a call ---- */
 
-/* Sets the source of each item: its value, or the sum of its values. */
+/* Sets the source of each item: its value where that can be sent as it is, else the sum of its
+ * values in the dtype of the key. Errors: those of kv_push, memory. */
 int request_sum_values(request *rq, const kv_pairs *values, const request_pair *r, kv_err *e);
 
 /* The elements of a source in host memory. */
@@ -174,7 +176,8 @@ static inline const char *request_elements(const request_item *c)
     return c->host_copy ? c->host_copy : c->staged ? c->staged : (const char *)c->source->data;
 }
 
-/* Called when a chunk of a queue was sent: returns whether others follow, as the step's result. */
+/* Called when a chunk of a queue was sent. Returns the step's result: NET_MORE if others follow,
+ * else NET_ENDED. */
 net_step request_next_chunk(send_queue *q);
 
 /* Puts an array, whose reference it takes, in the place of a source; NULL: none. */

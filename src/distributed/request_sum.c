@@ -3,7 +3,7 @@
  * where its parts are added up is settled like the places of other types.
  *
  * One request sends the parts of its keys and receives their sums. Those that this rank adds up
- * itself are not sent: rounds.c reads them in place.
+ * itself are not sent: the round reads them in place.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Rounds of one store that a server keeps: pushes are collected, summed and applied when the
  * workers that take part have come, pulls are answered when the pushes before them were applied.
- * server.h tells the rules.
+ * server.h tells the rules. rounds_push.c takes pushes, rounds.c does the rest.
  */
 #ifndef DISTRIBUTED_ROUNDS_H
 #define DISTRIBUTED_ROUNDS_H
@@ -12,6 +12,10 @@
 void rounds_push(int rank, const link_rec *r);
 void rounds_pull(int rank, const link_rec *r);
 void rounds_take_add(int rank, const link_rec *r);
+
+/* Prefetches a part that the next records are likely to name after part id, since those of one call
+ * mostly have consecutive numbers. s: the store, or NULL. */
+void rounds_expect_next(const server_state *s, int64_t id);
 
 /* ASK_ROWS. Errors: key, memory. */
 int rounds_pull_rows(server_state *s, int rank, const link_rec *r, kv_err *e);

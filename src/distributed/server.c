@@ -1,4 +1,4 @@
-/* The stores that this rank serves, and the calls of workers; pushes and pulls go to rounds.c. */
+/* The stores that this rank serves, and the calls of workers; pushes and pulls go to rounds.h. */
 #include "distributed/server.h"
 
 #include <string.h>

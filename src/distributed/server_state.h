@@ -1,5 +1,5 @@
 /* The state of one store on a server: its parts, their open rounds, pulls that wait. server.c takes
- * the calls of workers, rounds.c the pushes and pulls; server_state.c adds up and sends replies.
+ * the calls of workers, rounds.h the pushes and pulls; server_state.c adds up and sends replies.
  * All of it belongs to the thread that drives the net.
  */
 #ifndef DISTRIBUTED_SERVER_STATE_H

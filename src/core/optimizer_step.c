@@ -1,0 +1,493 @@
+/* The steps of a push: the inputs of each key's update, the update that the rule makes of them, and
+ * the states that it needs; prepared in a draft, then committed. */
+#include "core/optimizer.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "array/device.h"
+#include "array/mirror.h"
+#include "base/kv_assert.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "core/apply.h"
+
+/* ---- Rates and counts ------------------------------------------------------------------------ */
+
+/* The multiplier of the key, else of its name, else 1. */
+static double multiplier(const optimizer_table *t, const char *key, const char *name)
+{
+    int64_t at = optimizer_table_find(t, key);
+    if (at < 0)
+        at = optimizer_table_find(t, name);
+    return at < 0 ? 1 : t->numbers[at];
+}
+
+/* The count of the next update of a slot, which the draft notes. */
+static int64_t next_count(const optimizer *o, optimizer_draft *d, const slot *s)
+{
+    int64_t begin = rule_value(&o->binding, RULE_BEGIN_NUM_UPDATE).u.integer;
+    int64_t t = (s->updates ? s->updates : begin) + 1;
+    if (t > d->num_update)
+        d->num_update = t;
+    return t;
+}
+
+static double base_rate(const optimizer *o, optimizer_draft *d)
+{
+    host rate = rule_value(&o->binding, RULE_LEARNING_RATE);
+    if (o->scheduled)
+        return lr_schedule_rate(&d->schedule, d->num_update);
+    return host_is_number(rate) ? host_number(rate) : 0.01;
+}
+
+double optimizer_rate(const optimizer *o)
+{
+    optimizer_draft d = {.num_update = o->num_update, .schedule = o->schedule};
+    return base_rate(o, &d);
+}
+
+/* Sets key, name, count and rates of the next update of a slot. */
+static void give_rates(const optimizer *o, optimizer_draft *d, const slot *s, rule_given *g)
+{
+    char number[NUM_TEXT_MAX];
+    kv_key seen = *slot_own_key(s);
+    const char *key = seen.name;
+    bool tables = o->names.n || o->lr_mult.n || o->wd_mult.n;
+    if (!key && tables) {
+        num_int(number, seen.id);
+        key = number;
+    }
+    int64_t at = optimizer_table_find(&o->names, key);
+    g->key = seen;
+    g->name = at < 0 ? NULL : o->names.texts[at];
+    const char *name = g->name;
+    if (!o->rule->ast->counts_after)
+        g->t = next_count(o, d, s);
+    g->base_lr = base_rate(o, d);
+    g->lr = g->base_lr * multiplier(&o->lr_mult, key, name);
+    g->wd = host_number(rule_value(&o->binding, RULE_WD)) * multiplier(&o->wd_mult, key, name);
+    if (o->rule->ast->counts_after)
+        g->t = next_count(o, d, s);
+}
+
+/* ---- Steps ----------------------------------------------------------------------------------- */
+
+void optimizer_begin(const optimizer *o, optimizer_draft *d)
+{
+    d->num_update = o->num_update;
+    d->schedule = o->schedule;
+    d->have = o->have;
+    memcpy(d->shared, o->shared, sizeof d->shared);
+}
+
+static bool is_half(kv_dtype dtype)
+{
+    return dtype == KV_FLOAT16 || dtype == KV_BFLOAT16;
+}
+
+bool optimizer_has_master(const optimizer *o, const slot *s)
+{
+    return is_half(kv_array_dtype(s->stored)) &&
+           rule_value(&o->binding, RULE_MULTI_PRECISION).u.integer;
+}
+
+static int64_t row_length(const kv_array *a)
+{
+    int64_t n = 1;
+    for (int i = 1; i < kv_array_ndim(a); i++)
+        n *= kv_array_shape(a)[i];
+    return n;
+}
+
+/* Sets the values of the states that are numbers: the key's, and the shared ones. */
+static void give_states(const optimizer *o, const optimizer_draft *d, const slot *s, rule_given *g,
+                        host *numbers)
+{
+    g->have = s->state ? s->state->have : 0;
+    for (int i = 0; i < o->nstates; i++) {
+        if (o->states[i].how == STATE_SHARED) {
+            g->have = (g->have & ~(1u << i)) | (d->have & 1u << i);
+            numbers[i] = d->shared[i];
+        } else if (s->state && o->states[i].how == STATE_KEY) {
+            numbers[i] = s->state->numbers[i];
+        }
+    }
+    g->numbers = numbers;
+}
+
+/* The inputs of the update of a part, as the pushing process sent them. */
+static rule_given given_by_other(const optimizer *o, const slot *s, host *numbers)
+{
+    rule_given g = *s->part->given;
+    char number[NUM_TEXT_MAX];
+    const char *key = s->part->key.name;
+    if (!key) {
+        num_int(number, s->part->key.id);
+        key = number;
+    }
+    int64_t at = optimizer_table_find(&o->names, key);
+    memcpy(numbers, s->part->numbers, (size_t)o->nstates * sizeof *numbers);
+    g.key = s->part->key;
+    g.name = at < 0 ? NULL : o->names.texts[at];
+    g.numbers = numbers;
+    return g;
+}
+
+/* The inputs of the next update of a slot. numbers: room for the states that are numbers. */
+static rule_given give_all(const optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
+                           host *numbers)
+{
+    rule_given g = {.dtype = kv_array_dtype(s->stored),
+                    .sparse_input = sparse_input,
+                    .sparse_stored = kv_array_storage(s->stored) == KV_ROW_SPARSE,
+                    .row = row_length(s->stored),
+                    .size = s->stored->size};
+    if (s->part && s->part->given)
+        return given_by_other(o, s, numbers);
+    g.master = optimizer_has_master(o, s);
+    give_rates(o, d, s, &g);
+    give_states(o, d, s, &g, numbers);
+    return g;
+}
+
+static bool same_double(double a, double b)
+{
+    /* NOLINTNEXTLINE: the bits are meant, so that NaN is itself and -0 is not 0 */
+    return memcmp(&a, &b, sizeof a) == 0;
+}
+
+/* Returns true if a rule with these reads makes the same update for both inputs. */
+static bool serves_both(uint32_t reads, const rule_given *a, const rule_given *b)
+{
+    return !(reads & RULE_READS_KEY) && a->dtype == b->dtype && a->master == b->master &&
+           a->sparse_input == b->sparse_input && a->sparse_stored == b->sparse_stored &&
+           a->have == b->have && (!(reads & RULE_READS_T) || a->t == b->t) &&
+           (!(reads & RULE_READS_LR) || same_double(a->lr, b->lr)) &&
+           (!(reads & RULE_READS_WD) || same_double(a->wd, b->wd)) &&
+           (!(reads & RULE_READS_BASE_LR) || same_double(a->base_lr, b->base_lr)) &&
+           (!(reads & RULE_READS_SHAPE) || (a->row == b->row && a->size == b->size));
+}
+
+void optimizer_unref_update(made_update *m)
+{
+    int64_t left = m ? __atomic_sub_fetch(&m->refs, 1, __ATOMIC_ACQ_REL) : 1;
+    if (left > 0)
+        return;
+    kv_assert(left == 0, "an update is given back %lld times too often", (long long)-left);
+    rule_update_release(&m->u);
+    mem_free(m);
+}
+
+/* Keeps an update for other keys, in the place of the oldest, unless it depends on its key. */
+static void remember(optimizer *o, made_update *m)
+{
+    made_update **at = &o->recent[o->oldest];
+    if (o->reads & RULE_READS_KEY)
+        return;
+    optimizer_unref_update(*at);
+    *at = m;
+    m->refs++;
+    o->oldest = (o->oldest + 1) % OPTIMIZER_RECENT;
+}
+
+/* The update of a slot, made anew unless another key had the same. */
+static int make_update(optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
+                       optimizer_step *step, kv_err *e)
+{
+    host numbers[PLAN_MAX_STATES] = {{0}};
+    rule_given g = give_all(o, d, s, sparse_input, numbers);
+    step->t = g.t;
+    for (int i = 0; i < OPTIMIZER_RECENT; i++) {
+        made_update *m = o->recent[i];
+        if (m && serves_both(o->reads, &m->given, &g)) {
+            __atomic_fetch_add(&m->refs, 1, __ATOMIC_RELAXED);
+            step->made = m;
+            return KV_OK;
+        }
+    }
+    made_update *m = mem_alloc(1, sizeof *m, e);
+    if (!m)
+        return KV_E_MEMORY;
+    int rc = rule_update_make(&o->binding, &g, &m->u, e);
+    if (rc) {
+        mem_free(m);
+        return kv_err_key(e, slot_own_key(s));
+    }
+    m->refs = 1;
+    m->given = g;
+    m->given.key.name = m->given.name = NULL;
+    m->given.numbers = NULL;
+    step->made = m;
+    remember(o, m);
+    return KV_OK;
+}
+
+const rule_update *optimizer_constant(optimizer *o, optimizer_draft *d, const slot *s, int64_t *t,
+                                      kv_err *e)
+{
+    kv_dtype dtype = kv_array_dtype(s->stored);
+    host numbers[PLAN_MAX_STATES] = {{0}};
+    if (o->made[dtype]) {
+        *t = s->part && s->part->given ? s->part->given->t : next_count(o, d, s);
+        return &o->updates[dtype];
+    }
+    rule_given g = give_all(o, d, s, false, numbers);
+    *t = g.t;
+    if (rule_update_make(&o->binding, &g, &o->updates[dtype], e)) {
+        kv_err_key(e, slot_own_key(s));
+        return NULL;
+    }
+    o->made[dtype] = true;
+    return &o->updates[dtype];
+}
+
+/* The update that the keys before this one had, unless its inputs may vary by key. */
+static const rule_update *find_recent(const optimizer *o, optimizer_draft *d, const slot *s,
+                                      int64_t *t)
+{
+    host numbers[PLAN_MAX_STATES] = {{0}};
+    if (s->state || o->scheduled || o->reads & RULE_READS_KEY || optimizer_has_master(o, s))
+        return NULL;
+    rule_given g = give_all(o, d, s, false, numbers);
+    *t = g.t;
+    for (int i = 0; i < OPTIMIZER_RECENT; i++)
+        if (o->recent[i] && serves_both(o->reads, &o->recent[i]->given, &g))
+            return &o->recent[i]->u;
+    return NULL;
+}
+
+const rule_update *optimizer_known(const optimizer *o, optimizer_draft *d, const slot *s,
+                                   int64_t *t)
+{
+    kv_dtype dtype = kv_array_dtype(s->stored);
+    const rule_update *u = NULL;
+    if (!o->constant)
+        u = find_recent(o, d, s, t);
+    else if (o->made[dtype])
+        u = &o->updates[dtype];
+    if (o->constant && u)
+        *t = next_count(o, d, s);
+    bool plain = u && u->plan && !u->skipped && !u->states && !u->nprints && !u->printed.len;
+    return plain && plan_splits(u->plan, NULL) ? u : NULL;
+}
+
+int64_t optimizer_known_bytes(const optimizer *o, int64_t nvalues)
+{
+    int64_t most = 0;
+    for (int i = 0; i < KV_DTYPE_END + OPTIMIZER_RECENT; i++) {
+        const made_update *m = i < KV_DTYPE_END ? NULL : o->recent[i - KV_DTYPE_END];
+        const rule_update *u = m ? &m->u : i < KV_DTYPE_END && o->made[i] ? &o->updates[i] : NULL;
+        int64_t bytes = u && u->plan ? apply_plan_bytes(u->plan, 1, nvalues) : 0;
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+/* Like the weight, or one number a row or column; of the type the rule computes in. */
+optimizer_form optimizer_state_form(const optimizer *o, int i, const slot *s)
+{
+    static const int64_t one = 1;
+    kv_dtype dtype = kv_array_dtype(s->stored);
+    int ndim = kv_array_ndim(s->stored);
+    const int64_t *shape = kv_array_shape(s->stored);
+    if (i < 0)
+        return (optimizer_form){KV_FLOAT32, ndim, shape};
+    dtype = prog_dtype(prog_type_of(dtype));
+    if (o->states[i].how == STATE_ROW)
+        return (optimizer_form){dtype, 1, ndim ? shape : &one};
+    if (o->states[i].how == STATE_COLUMN)
+        return (optimizer_form){dtype, ndim > 1 ? ndim - 1 : 1, ndim > 1 ? shape + 1 : &one};
+    return (optimizer_form){dtype, ndim, shape};
+}
+
+/* Fills a new state with the number that its elements begin with, rounded once. */
+static void fill(kv_array *a, host x)
+{
+    char one[8];
+    int64_t bytes = kv_dtype_bytes(a->dtype);
+    kv_dtype from = x.kind == HOST_FLOAT ? KV_FLOAT64 : KV_INT64;
+    mirror_host(a, MIRROR_WRITE, NULL); /* nothing is brought, so it does not fail */
+    convert_elements(one, a->dtype, &x.u, from, 1);
+    for (int64_t i = 0; i < a->size; i++)
+        memcpy((char *)a->data + i * bytes, one, (size_t)bytes);
+}
+
+static int new_state(const optimizer *o, int i, const slot *s, kv_ctx ctx, const rule_update *u,
+                     kv_array **out, kv_err *e)
+{
+    optimizer_form f = optimizer_state_form(o, i, s);
+    int rc = kv_array_new(out, f.dtype, f.ndim, f.shape, ctx, e);
+    if (!rc && u->fills >> i & 1)
+        fill(*out, u->numbers[i]);
+    return rc;
+}
+
+/* The float32 copy of a half-precision weight, which may be row_sparse and lack rows. */
+static int new_master(const slot *s, kv_ctx ctx, kv_array **out, kv_err *e)
+{
+    const kv_array *like = s->stored;
+    kv_array *made;
+    int rc = kv_array_new_raw(&made, KV_FLOAT32, kv_array_ndim(like), kv_array_shape(like), ctx, e);
+    if (rc)
+        return rc;
+    if ((rc = kv_array_copy(made, s->stored, e)))
+        kv_array_unref(made);
+    else
+        *out = made;
+    return rc;
+}
+
+/* A copy of an array that a transaction holds too, or that lies elsewhere. */
+static int own_copy(const slot *s, kv_ctx ctx, kv_array *a, kv_array **out, kv_err *e)
+{
+    if (!kv_assert(a, "a key of %lld elements has a state without an array",
+                   (long long)s->stored->size))
+        return kv_assert_report(e);
+    if (kv_array_refs(a) == 1 && kv_ctx_same(kv_array_ctx(a), ctx))
+        return KV_OK;
+    engine_wait_read(array_var(s->stored)); /* states are written together with the weight */
+    return kv_array_dup(out, a, kv_array_dtype(a), ctx, e);
+}
+
+/* Allocates the states and the master that an update writes: new ones, or copies of those that may
+ * not be written where they are. */
+static int allocate(const optimizer *o, const slot *s, kv_ctx ctx, optimizer_step *step, kv_err *e)
+{
+    const rule_update *u = &step->made->u;
+    bool master = optimizer_has_master(o, s);
+    uint32_t have = s->state ? s->state->have : 0;
+    int rc = KV_OK;
+    if (!s->state && !master && !u->states)
+        return KV_OK;
+    if (!s->state && !(step->fresh = mem_zalloc(1, sizeof *step->fresh, e)))
+        return KV_E_MEMORY;
+    for (int i = 0; i < o->nstates && !rc; i++) {
+        bool array = o->states[i].how != STATE_KEY && o->states[i].how != STATE_SHARED;
+        if (array && (u->states & ~have) >> i & 1)
+            rc = new_state(o, i, s, ctx, u, &step->states[i].fresh, e);
+        else if (array && u->states >> i & 1)
+            rc = own_copy(s, ctx, s->state->arrays[i], &step->states[i].fresh, e);
+    }
+    if (!rc && master && !(s->state && s->state->master))
+        rc = new_master(s, ctx, &step->master, e);
+    else if (!rc && master)
+        rc = own_copy(s, ctx, s->state->master, &step->master, e);
+    return rc;
+}
+
+/* Sets a step to zero, as far as it is used. */
+static void begin_step(const optimizer *o, optimizer_step *step)
+{
+    memset(step, 0, offsetof(optimizer_step, states));
+    step->nstates = o->nstates;
+    memset(step->states, 0, (size_t)o->nstates * sizeof *step->states);
+}
+
+/* Hands the shared numbers of an update on to the next key. */
+static void share(const optimizer *o, optimizer_draft *d, const rule_update *u)
+{
+    for (int i = 0; i < o->nstates; i++) {
+        if (o->states[i].how != STATE_SHARED || !(u->states >> i & 1))
+            continue;
+        d->shared[i] = u->numbers[i];
+        d->have |= 1u << i;
+    }
+}
+
+int optimizer_follow(optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
+                     optimizer_step *step, rule_given *given, host *numbers, kv_err *e)
+{
+    optimizer_draft before = *d;
+    begin_step(o, step);
+    *given = give_all(o, &before, s, sparse_input, numbers);
+    int rc = make_update(o, d, s, sparse_input, step, e);
+    if (!rc && !s->state && step->made->u.states &&
+        !(step->fresh = mem_zalloc(1, sizeof *step->fresh, e)))
+        rc = KV_E_MEMORY;
+    if (rc) {
+        optimizer_release_step(step);
+        return rc;
+    }
+    given->key.name = given->name = NULL;
+    given->numbers = NULL;
+    share(o, d, &step->made->u);
+    return KV_OK;
+}
+
+int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, kv_ctx ctx,
+                      bool sparse_input, optimizer_step *step, kv_err *e)
+{
+    begin_step(o, step);
+    int rc = make_update(o, d, s, sparse_input, step, e);
+    if (!rc)
+        rc = allocate(o, s, ctx, step, e);
+    if (rc) {
+        optimizer_release_step(step);
+        return rc;
+    }
+    share(o, d, &step->made->u);
+    return KV_OK;
+}
+
+/* Notes the arrays that the update works on. One that is skipped may still print its states. */
+static void note_arrays(const optimizer *o, optimizer_step *step, const slot_state *state)
+{
+    for (int i = 0; i < o->nstates; i++) {
+        kv_array *old = state ? state->arrays[i] : NULL;
+        kv_array *a = step->states[i].fresh ? step->states[i].fresh : old;
+        if (a && (step->made->u.states >> i & 1 || step->made->u.nprints > 0)) {
+            step->states[i].array = a;
+            step->states[i].data = a->data;
+        }
+    }
+    step->weight_master = step->master ? step->master : state ? state->master : NULL;
+}
+
+void optimizer_commit_step(optimizer *o, optimizer_step *step, slot *s)
+{
+    kv_assert(!s->state || !step->fresh, "a key that has states (0x%x) is given new ones",
+              s->state ? s->state->have : 0);
+    note_arrays(o, step, s->state);
+    if (!s->state) {
+        s->state = step->fresh;
+        step->fresh = NULL;
+    }
+    slot_state *state = s->state;
+    s->updates = step->t;
+    if (!state || step->made->u.skipped)
+        return;
+    state->have |= step->made->u.states;
+    for (int i = 0; i < o->nstates; i++) {
+        if (step->states[i].fresh) {
+            kv_array_unref(state->arrays[i]);
+            state->arrays[i] = step->states[i].fresh;
+            step->states[i].fresh = NULL;
+        }
+        if (o->states[i].how == STATE_KEY && step->made->u.states >> i & 1)
+            state->numbers[i] = step->made->u.numbers[i];
+    }
+    if (step->master) {
+        kv_array_unref(state->master);
+        state->master = step->master;
+        step->master = NULL;
+    }
+}
+
+void optimizer_commit(optimizer *o, const optimizer_draft *d)
+{
+    o->num_update = d->num_update;
+    o->schedule = d->schedule;
+    o->have = d->have;
+    memcpy(o->shared, d->shared, sizeof o->shared);
+}
+
+void optimizer_release_step(optimizer_step *step)
+{
+    optimizer_unref_update(step->made);
+    printed_release(&step->printed);
+    slot_state_free(step->fresh);
+    kv_array_unref(step->master);
+    for (int i = 0; i < step->nstates; i++)
+        kv_array_unref(step->states[i].fresh);
+}
