@@ -318,7 +318,7 @@ static int ask_server(worker *w, int server, uint32_t *arrays, optimizer_draft *
     int rc = view_of_server(&view, &list, w, server, false, e);
     int64_t head = view.slots.n * (int64_t)sizeof *arrays;
     if (!rc && (rc = call_server(w, server, ASK_STATES, &list, &reply, &bytes, e)) == KV_OK &&
-        (rc = bytes < head ? ask_malformed(e) : KV_OK) == KV_OK &&
+        (rc = bytes <= head ? ask_malformed(e) : KV_OK) == KV_OK && /* it has an image always */
         (rc = view_read(&view, (char *)reply + head, bytes - head, true, false, e)) == KV_OK)
         rc = take_parts(w, server, &view, reply, arrays, e);
     optimizer_begin(o, shared);
