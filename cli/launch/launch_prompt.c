@@ -143,7 +143,8 @@ static void wait_for_answers(job_prompt *p, int to)
         if (signal && signal != SIGINT)
             return;
         if (interrupted_ms && clock_ms() - interrupted_ms > PATIENCE_MS) {
-            say_busy(p, to, "entries for it run when it is; Ctrl-D ends the job");
+            say_busy(p, to, "entries for it run when it is; @N … goes to rank N alone; Ctrl-D "
+                            "ends the job");
             break;
         }
         if (!interrupted_ms && (signal || waits_in_vain(p, heard_ms))) {

@@ -301,9 +301,14 @@ static int neither(const char *word, kv_err *e)
 }
 
 /* The first word that is no option, unless -c, -f or --verify came before it: a script, whose words
- * the rest are, or a command. */
+ * the rest are, or a command. Behind --help it is what help is asked for. */
 static int take_first_word(options *o, const char *word, bool *script, kv_err *e)
 {
+    if (o->help && !is_script(word)) {
+        o->help = false;
+        word_command_begin(&o->command, "help");
+        return word_command_add(&o->command, word, false, e);
+    }
     if ((*script = is_script(word))) {
         add_input(o, strcmp(word, "-") ? INPUT_FILE : INPUT_STDIN, word);
         return check_script(word, e);

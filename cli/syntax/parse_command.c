@@ -589,8 +589,11 @@ static ast *too_many(parser *p, const command *c)
                           : "no more arguments");
     const char *word = p->lx.src->text + pos;
     int name = assigned_name(word);
-    if (strcmp(c->name, "assert") == 0 && *word == '=' && word[1] != '=')
+    bool equals = *word == '=' && word[1] != '=';
+    if (equals && strcmp(c->name, "assert") == 0)
         kv_err_hint(p->e, "`==` compares");
+    if (equals && strcmp(c->name, "print") == 0)
+        kv_err_hint(p->e, "sep= and end= stand in brackets: print(a, b, sep=\"\")");
     if (name == 0)
         return hint_usage(p, c);
     kv_err_hint(p->e, "options begin with --: --%.*s VALUE", name, word);

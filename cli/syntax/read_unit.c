@@ -266,8 +266,9 @@ static int check_function(checker *c, const ast *node)
         return KV_OK;
     if (is_method_of_kv(node))
         return unknown_method(c, node);
-    source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "there is no function `%s`",
-               name);
+    bool attribute = called && c->u->src.text[node->end - 1] != ')';
+    source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "there is no %s `%s`",
+               attribute ? "attribute" : "function", name);
     if (called) {
         hint_file(c, node);
         hint_dict(c, node);

@@ -130,7 +130,7 @@ END
     enter "@0 push 3 ones(2); pull 3"
     sleep 2.1 # a Ctrl-C so soon behind another ends the process
     press C-c
-    shows "kvctl: rank 0 is not done: entries for it run when it is; Ctrl-D ends the job"
+    shows "kvctl: rank 0 is not done: entries for it run when it is; @N …"
     enter "@1 push 3 ones(2)*4"
     shows "[0] [5. 5.]"
     enter 'print "alive", rank()'
@@ -155,7 +155,7 @@ END
     shows "kvctl: rank 1 is not done: it may wait for one that has failed; Ctrl-C brings the"
     sleep 2.1 # a Ctrl-C so soon behind another ends the process
     press C-c
-    shows "kvctl: rank 1 is not done: entries for it run when it is; Ctrl-D ends the job"
+    shows "kvctl: rank 1 is not done: entries for it run when it is; @N …"
     press C-d
     shows "kvctl: rank 1 is not done: Ctrl-C ends the job now"
     press C-c

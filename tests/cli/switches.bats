@@ -155,6 +155,10 @@ while true { x = 1 }'
     assert_output "$(<page)"
     run kvctl push 3 -h
     assert_output "$(<page)"
+    run kvctl --help push
+    assert_output "$(<page)"
+    run kvctl -h launch
+    assert_line --index 0 --partial 'usage: kvctl launch'
     mkdir list
     run kvctl push w 'ones(2)' # without -s
     assert_success
