@@ -189,8 +189,9 @@ bool check_recover(parser *p, const parser *before, bool to_block)
 {
     if (!recover(p, before, to_block, collect))
         return false;
-    /* no block was found, so no branch has an `if` */
-    if (!to_block && word_at(p, statement_of(before), "if"))
+    /* no block was found, so no branch has an `if`; between braces a `}` may be that of the block
+     * around it */
+    if (!to_block && !before->is_open && word_at(p, statement_of(before), "if"))
         pass_rest(p, statement_of(before));
     return true;
 }
