@@ -360,7 +360,7 @@ static int check_def(checker *c, const char *name)
 static int check_updater(checker *c, const ast *name, const char *what)
 {
     kv_key key = {0, name->u.text};
-    suggest near = {.word = name->u.text};
+    suggest near = {.word = name->u.text, .by_first_letters = true};
     const char *optimizer;
     if (name->kind == AST_TEXT && defined_function(c, name->u.text))
         return check_def(c, name->u.text);

@@ -10,6 +10,7 @@
 
 #define WORD_MAX     64
 #define DISTANCE_MAX 2
+#define PREFIX_MIN   3 /* letters that abbreviate a name that begins with them */
 
 static int least(int a, int b)
 {
@@ -56,40 +57,54 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* Returns true if the word is the first or the last one of a name of several words, or has the
- * initials of all. One letter abbreviates too much. */
+/* The letters at the start that both have, whatever their case. */
+static size_t common_start(const char *a, const char *b)
+{
+    size_t n = 0;
+    while (a[n] && (lower(a[n]) == lower(b[n]) || (joins_words(a[n]) && joins_words(b[n]))))
+        n++;
+    return n;
+}
+
+/* Returns true if `initials` are those of all words of the name, of which there are two or more. */
+static bool are_initials(const char *initials, const char *name)
+{
+    size_t n = 0;
+    for (size_t i = 0; name[i]; i++)
+        if ((i == 0 || joins_words(name[i - 1])) && lower(initials[n++]) != lower(name[i]))
+            return false; /* also at the end of the initials */
+    return n > 1 && !initials[n];
+}
+
+/* Returns true if the word is the first or the last one of a name of several words, or if one is
+ * the initials of the other. One letter abbreviates too much. */
 static bool abbreviates(const char *word, const char *name)
 {
-    size_t n = strlen(word), whole = strlen(name), first = 0, initials = 0;
+    size_t n = strlen(word), whole = strlen(name);
+    bool first = common_start(word, name) == n && joins_words(name[n]);
     bool last = whole > n && joins_words(name[whole - n - 1]) &&
                 strcmp(name + whole - n, word) == 0;
-    bool in_initials = true;
-    while (first < n && (lower(word[first]) == lower(name[first]) ||
-                         (joins_words(word[first]) && joins_words(name[first]))))
-        first++;
-    for (size_t i = 0; name[i] && in_initials; i++)
-        if (i == 0 || joins_words(name[i - 1]))
-            in_initials = lower(word[initials++]) == lower(name[i]); /* unlike at the end */
-    return n > 1 &&
-           (last || (first == n && joins_words(name[n])) || (in_initials && initials == n));
+    return n > 1 && (first || last || are_initials(word, name) || are_initials(name, word));
 }
 
 /* The distance of two names that are close, 0 for an abbreviation, or -1. */
-static int closeness(const char *a, const char *b)
+static int closeness(const suggest *s, const char *name)
 {
-    if (abbreviates(a, b))
+    if (abbreviates(s->word, name))
         return 0;
-    size_t n = strnlen(a, WORD_MAX), m = strnlen(b, WORD_MAX);
+    size_t n = strnlen(s->word, WORD_MAX), m = strnlen(name, WORD_MAX);
     size_t longer = n > m ? n : m, shorter = n > m ? m : n;
+    if (s->by_first_letters && n >= PREFIX_MIN && common_start(s->word, name) == n)
+        return DISTANCE_MAX;
     if (longer >= WORD_MAX || longer - shorter > DISTANCE_MAX)
         return -1;
-    int d = distance(a, (int)n, b, (int)m);
+    int d = distance(s->word, (int)n, name, (int)m);
     return d <= (longer > 4 ? DISTANCE_MAX : 1) && 2 * d <= (int)longer ? d : -1;
 }
 
 void suggest_add(suggest *s, const char *name)
 {
-    int d = closeness(s->word, name);
+    int d = closeness(s, name);
     if (d < 0)
         return;
     for (int i = 0; i < s->n; i++)

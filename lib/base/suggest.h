@@ -3,20 +3,25 @@
  * Close means an edit distance (insert, drop, replace, swap two neighbours) of at most 2, and of 1
  * where the longer name has no more than 4 letters, so that short words do not match everything.
  * Closest of all are names of several words that the word abbreviates: their first words, `f8` of
- * F8_E4M3, their last, `optimizer` of set-optimizer, or their initials, `lr` of learning_rate.
+ * F8_E4M3, their last, `optimizer` of set-optimizer, or their initials, `lr` of learning_rate; and
+ * a name that abbreviates the word, wd for weight_decay.
  * - and _ are the same letter.
  */
 #ifndef BASE_SUGGEST_H
 #define BASE_SUGGEST_H
+
+#include <stdbool.h>
 
 #include "kv_err.h"
 
 #define SUGGEST_MAX 3 /* names in a hint */
 
 /* The closest names so far, closest first, equally close ones in the order they came. Words and
- * names are borrowed. Begin with {.word = word}. */
+ * names are borrowed. Begin with {.word = word}. by_first_letters: three letters or more abbreviate
+ * a name that begins with them, `mom` of momentum; where names are few. */
 typedef struct suggest {
     const char *word;
+    bool by_first_letters;
     const char *names[SUGGEST_MAX];
     int distance[SUGGEST_MAX];
     int n;

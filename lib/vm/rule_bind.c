@@ -68,7 +68,7 @@ static int find_param(const rule_ast *r, const char *name, kv_err *e)
         return r->nparams + base;
     const char *rule = r->nnames ? r->names[0] : "the rule";
     kv_err_set(e, KV_E_USAGE, "%s has no parameter `%s`", rule, name);
-    suggest near = {.word = name};
+    suggest near = {.word = name, .by_first_letters = true};
     for (int i = 0; i < r->nparams; i++)
         suggest_add(&near, r->params[i].name);
     for (int i = 0; i < RULE_NBASE && !r->is_merge; i++)

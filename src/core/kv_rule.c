@@ -73,7 +73,7 @@ int builtin_rule(kv_rule **out, const char *name, kv_err *e)
         return kv_rule_new(out, t->text, file, 1, 1, e);
     }
     kv_err_set(e, KV_E_USAGE, "there is no optimizer `%s`", name);
-    suggest near = {.word = name};
+    suggest near = {.word = name, .by_first_letters = true};
     for (const builtin_text *t = builtin_texts; t->name; t++)
         suggest_add(&near, t->name);
     return suggest_done(&near, e);

@@ -31,22 +31,49 @@ TEST(suggest_close_names)
 TEST(suggest_abbreviations)
 {
     static const char *const names[] = {"lars", "learning_rate", "lr_x", "U8", "F8_E4M3",
-                                        "F8_E5M2", "weight-decay"};
+                                        "F8_E5M2", "weight-decay", "momentum", "wd"};
     static const char *const hints[][2] = {
         {"lr", "did you mean learning_rate or lr_x?"},
         {"LR", "did you mean learning_rate or lr_x?"},
         {"learning", "did you mean learning_rate?"},
         {"f8", "did you mean F8_E4M3, F8_E5M2 or U8?"},
-        {"wd", "did you mean weight-decay?"},
+        {"WD", "did you mean weight-decay?"},
         {"decay", "did you mean weight-decay?"},
         {"weight_", ""},
-        {"w", ""},
+        {"weight", "did you mean weight-decay?"},
+        {"Weight_decal", "did you mean wd or weight-decay?"},
+        {"l", ""},
+        {"mom", ""},
+        {"word_d", "did you mean wd?"},
+        {"word_d_x", ""},
         {"lrs", "did you mean lars?"},
     };
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
         kv_err e = {0};
         kv_err_set(&e, KV_E_USAGE, "no");
         suggest_hint(&e, hints[i][0], names, (int)(sizeof names / sizeof *names));
+        CHECK_TEXT(e.hint, hints[i][1]);
+    }
+}
+
+/* Where names are few, first letters abbreviate them, as far away as a name can be. */
+TEST(suggest_by_first_letters)
+{
+    static const char *const hints[][2] = {
+        {"mom", "did you mean momentum?"},
+        {"Mom", "did you mean momentum?"},
+        {"mo", ""},
+        {"omen", ""},
+        {"lear", "did you mean leap or learning_rate?"},
+    };
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
+        kv_err e = {0};
+        kv_err_set(&e, KV_E_USAGE, "no");
+        suggest s = {.word = hints[i][0], .by_first_letters = true};
+        suggest_add(&s, "learning_rate");
+        suggest_add(&s, "leap");
+        suggest_add(&s, "momentum");
+        suggest_done(&s, &e);
         CHECK_TEXT(e.hint, hints[i][1]);
     }
 }
