@@ -76,15 +76,12 @@ static int parse(merge_found *f, kv_err *e)
 
 static int unknown_rule(const source *src, const ast *at, const char *word, kv_err *e)
 {
-    suggest near = {.word = word};
     source_err(src, at->pos, at->end, e, KV_E_USAGE, "there is no merge `%.64s`", word);
     if (strchr(word, '.') || strchr(word, '/')) {
         return kv_err_hint(e, "the rule stands first: merge average A B --out C; that of a file "
                               "ends in .kvu");
     }
-    for (const merge_text *t = merge_texts; t->name; t++)
-        suggest_add(&near, t->name);
-    suggest_done(&near, e);
+    merge_text_suggest(word, e);
     return kv_err_hint(e, "help merge lists them; one of your own stands in a file .kvu, or in "
                           "braces: merge '{ merged = … }'");
 }
@@ -117,7 +114,10 @@ int merge_find_literal(const source *src, const ast *call, merge_found *f, kv_er
     if (!stands_there(src, at, word, &f->src))
         f->src = (source){
             .name = TEXT_NAME, .text = word, .len = (uint32_t)strlen(word), .line = 1, .col = 1};
-    return parse(f, e);
+    int code = parse(f, e);
+    if (code && *word == '{' && !strchr(word, '}'))
+        kv_err_hint(e, "merge '{ … }' A B: quotes keep a shell from cutting the rule");
+    return code;
 }
 
 /* A rule that stands in a text of its own, which is taken. */
@@ -202,7 +202,7 @@ static int unknown_param(const source *src, const ast *call, const ast *option,
                          const merge_found *f, kv_err *e)
 {
     const command *c = call->u.other;
-    suggest near = {.word = option->u.text};
+    suggest near = {.word = option->u.text, .by_first_letters = true};
     source_err(src, option->pos, option->end, e, KV_E_USAGE, "%s has no parameter `%s`",
                name_of(f), option->u.text);
     for (int i = 0; i < f->rule->nparams; i++)

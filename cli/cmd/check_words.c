@@ -104,7 +104,6 @@ int check_help(const source *src, const ast *call, const map *types, kv_err *e)
 {
     const char *topic = literal(call->kid[0]), *word = literal(call->n > 1 ? call->kid[1] : NULL);
     (void)types;
-    bool known = !topic || !word || !optimizer_topic(topic) || optimizer_check(word, e) == KV_OK;
-    known = known && (!topic || !word || !merge_topic(topic) || merges_check(word, e) == KV_OK);
-    return known ? KV_OK : at(src, call->kid[1], e);
+    const help_group *g = topic && word ? help_group_find(topic) : NULL;
+    return !g || g->check(word, e) == KV_OK ? KV_OK : at(src, call->kid[1], e);
 }

@@ -16,7 +16,7 @@ int check_compression(const source *src, const ast *call, const map *types, kv_e
 int check_params(const source *src, const ast *call, const map *types, kv_err *e);
 /* A capability of stores. */
 int check_capability(const source *src, const ast *call, const map *types, kv_err *e);
-/* The optimizer that help is asked about. */
+/* The optimizer, merge or word of the language that help is asked about. */
 int check_help(const source *src, const ast *call, const map *types, kv_err *e);
 
 #endif

@@ -149,6 +149,7 @@ static const struct topic {
               {"kvstore", NULL, method_list},
               {"language", language_text, NULL},
               {"launch", NULL, launch_help},
+              {"optimizer", NULL, optimizer_list},
               {"options", NULL, NULL},
               {"rules", rules_text, NULL},
               {"types", NULL, type_list}};
@@ -157,7 +158,7 @@ enum { NTOPICS = sizeof topics / sizeof *topics };
 
 const char *help_topic(int i)
 {
-    return i < NTOPICS ? topics[i].name : i == NTOPICS ? "optimizer" : NULL;
+    return i < NTOPICS ? topics[i].name : NULL;
 }
 
 /* Appends a topic's page. False when there is none of that name. */
@@ -191,75 +192,97 @@ static int not_found(session *s, const ast *node, const char *word, kv_err *e)
     return kv_err_hint(e, "`help` lists everything");
 }
 
-/* One merge. */
-static int merge_help(session *s, const ast *node, buf *text, result *out, kv_err *e)
+static const help_group groups[] = {
+    {"optimizer", "the name of an optimizer", optimizer_show, optimizer_check},
+    {"merge", "the name of a merge", merges_show, merges_check},
+    {"language", "a word of the language", language_section, language_check},
+};
+
+const help_group *help_group_find(const char *name)
 {
-    const char *word = eval_word(s, node, "the name of a merge", out, e);
-    if (word && !merges_show(text, word) && merges_check(word, e))
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+        if (strcasecmp(groups[i].name, name) == 0)
+            return &groups[i];
+    return NULL;
+}
+
+/* Two words, such as optimizer adam. */
+static int help_in_group(session *s, const ast *call, buf *text, result *out, kv_err *e)
+{
+    const ast *first = call->kid[0], *node = call->kid[1];
+    const help_group *g = first->kind == AST_TEXT ? help_group_find(first->u.text) : NULL;
+    if (!g)
+        return unit_err(s, node, e, KV_E_USAGE,
+                        "help takes one word; two only after optimizer, merge and language");
+    const char *word = eval_word(s, node, g->what, out, e);
+    if (word && !g->show(text, word) && g->check(word, e))
         unit_at(s, node, e);
     return e->code;
 }
 
-/* All optimizers, or one. */
-static int optimizer_help(session *s, const ast *node, buf *text, result *out, kv_err *e)
+static void command_page(buf *out, const command *c)
 {
-    if (!node) {
-        optimizer_list(text);
-        return KV_OK;
+    command_help(out, c);
+    if (c->args[0].kind == ARG_MERGE) {
+        buf_add(out, "On a GPU, --ctx gpu(0): all rules but those that select by size, draw "
+                     "random numbers, rank,\n  fold adapters in, or call what a GPU may "
+                     "round otherwise (exp, log, sin, cos and ** of\n  arrays). A virtual "
+                     "GPU is the CPU, and runs all of them.\n"
+                     "Rules, which help merge NAME shows:\n");
+        merges_list(out);
     }
-    const char *word = eval_word(s, node, "the name of an optimizer", out, e);
-    if (word && !optimizer_show(text, word) && optimizer_check(word, e))
-        unit_at(s, node, e);
-    return e->code;
+}
+
+/* Appends all that a word names: a function may have the name of a command, and either that of a
+ * topic or of a section on the language. Returns false when it names nothing. */
+static bool show_word(const session *s, buf *out, const char *word)
+{
+    const command *c = command_find(word, strlen(word));
+    const function *f = function_find(word);
+    bool topic = topic_help(s, out, word);
+    if (c)
+        command_page(out, c);
+    if (f)
+        function_help(out, f);
+    topic = topic || (!c && language_section(out, word));
+    if (c || f || topic || type_show(out, word) || optimizer_show(out, word) ||
+        merges_show(out, word))
+        return true;
+    if (session_find_store(s, word) < 0)
+        return false;
+    method_list(out);
+    return true;
+}
+
+static int help_on(session *s, const ast *node, bool json, buf *text, result *out, kv_err *e)
+{
+    const char *word = eval_word(s, node, "a word to look up", out, e);
+    if (!word)
+        return e->code;
+    const command *c = command_find(word, strlen(word));
+    const function *f = function_find(word);
+    bool found = c || f;
+    if (!json)
+        found = show_word(s, text, word) || search(text, word);
+    else if (found)
+        help_json(text, c, f);
+    return found ? KV_OK : not_found(s, node, word, e);
 }
 
 int cmd_help(session *s, const ast *call, result *out, kv_err *e)
 {
     buf text = {0};
-    const char *name;
     int code = KV_OK;
     bool json = command_option_of(call, "json") != NULL;
     const ast *first = call->kid[0];
-    bool optimizers = first && first->kind == AST_TEXT && optimizer_topic(first->u.text);
-    if (optimizers) {
-        code = optimizer_help(s, call->n > 1 ? call->kid[1] : NULL, &text, out, e);
-    } else if (call->n > 1 && call->kid[1] && first->kind == AST_TEXT &&
-               merge_topic(first->u.text)) {
-        code = merge_help(s, call->kid[1], &text, out, e);
-    } else if (call->n > 1 && call->kid[1]) {
-        code = unit_err(s, call->kid[1], e, KV_E_USAGE,
-                        "help takes one word; two only after optimizer and merge");
-    } else if (!call->kid[0] && json) {
+    if (call->n > 1 && call->kid[1])
+        code = help_in_group(s, call, &text, out, e);
+    else if (first)
+        code = help_on(s, first, json, &text, out, e);
+    else if (json)
         help_json(&text, NULL, NULL);
-    } else if (!call->kid[0]) {
+    else
         overview(&text);
-    } else if (!(name = eval_word(s, call->kid[0], "a word to look up", out, e))) {
-        code = e->code;
-    } else {
-        const command *c = command_find(name, strlen(name));
-        const function *f = function_find(name);
-        bool topic = !json && topic_help(s, &text, name);
-        if (json && (c || f))
-            help_json(&text, c, f);
-        else if (c)
-            command_help(&text, c);
-        if (c && !json && c->args[0].kind == ARG_MERGE) {
-            buf_add(&text, "On a GPU, --ctx gpu(0): all rules but those that select by size, draw "
-                           "random numbers, rank,\n  fold adapters in, or call what a GPU may "
-                           "round otherwise (exp, log, sin, cos and ** of\n  arrays). A virtual "
-                           "GPU is the CPU, and runs all of them.\n"
-                           "Rules, which help merge NAME shows:\n");
-            merges_list(&text);
-        }
-        if (f && !json)
-            function_help(&text, f);
-        topic = topic || (!json && !c && language_section(&text, name));
-        topic = topic || (!json && !c && !f && type_show(&text, name));
-        if (!json && !c && !f && !topic && (topic = session_find_store(s, name) >= 0))
-            method_list(&text);
-        if (!c && !f && !topic && (json || !search(&text, name)))
-            code = not_found(s, call->kid[0], name, e);
-    }
     out->as_json = json;
     return result_text(out, &text, code, e);
 }

@@ -9,6 +9,17 @@
  * `help rules`, `help checkpoints` and `help environment` show; made by the build. */
 extern const char language_text[], rules_text[], checkpoints_text[], environment_text[];
 
+/* ---- cmd_help.c: words that a second one may follow, the name of one page ---- */
+
+typedef struct help_group {
+    const char *name, *what; /* of an error about the second word: "the name of a merge" */
+    bool (*show)(buf *out, const char *word);
+    int (*check)(const char *word, kv_err *e);
+} help_group;
+
+/* The group of a word, in any case: "optimizer", "merge", "language"; or NULL. */
+const help_group *help_group_find(const char *name);
+
 /* ---- help_lines.c: lines of lists and usages ---- */
 
 enum { HELP_COLUMN = 18 }; /* where the texts of a list begin */
@@ -26,6 +37,9 @@ void help_usage(buf *out, const char *usage);
 /* Appends the section of the page that a word or sign is about: `for`, `slices`, `->`. False when
  * there is none. */
 bool language_section(buf *out, const char *word);
+
+/* Checks that there is such a section. Error: name, with close words. */
+int language_check(const char *word, kv_err *e);
 
 /* ---- help_json.c: the tables of commands and functions, for completion, editors, pages ---- */
 
@@ -51,9 +65,6 @@ void optimizer_list(buf *out);
  * schedules. False when there is none of that name. */
 bool optimizer_show(buf *out, const char *name);
 
-/* Returns true if a word of `help` asks for optimizers: "optimizer", in any case. */
-bool optimizer_topic(const char *word);
-
 /* Checks that there is an optimizer of that name, in any case. Error: name, with close names. */
 int optimizer_check(const char *word, kv_err *e);
 
@@ -64,9 +75,6 @@ void merges_list(buf *out);
 
 /* Appends the text of a rule. False when there is none of that name. */
 bool merges_show(buf *out, const char *name);
-
-/* Returns true if a word of `help` asks for merges: "merge", in any case. */
-bool merge_topic(const char *word);
 
 /* Checks that there is a rule of that name. Error: name, with close names. */
 int merges_check(const char *word, kv_err *e);

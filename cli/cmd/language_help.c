@@ -39,22 +39,37 @@ static bool has_word(const char *words, const char *word)
     return false;
 }
 
+static const struct section *find_section(const char *word)
+{
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        if (has_word(sections[i].words, word))
+            return &sections[i];
+    return NULL;
+}
+
 bool language_section(buf *out, const char *word)
 {
-    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
-        if (!has_word(sections[i].words, word))
-            continue;
-        buf heading = {0};
-        buf_printf(&heading, "\n## %s\n", sections[i].heading);
-        const char *at = heading.failed ? NULL : strstr(language_text, buf_text(&heading));
-        const char *end = at ? strstr(at + heading.len, "\n## ") : NULL;
-        buf_release(&heading);
-        if (!at)
-            continue;
+    const struct section *section = find_section(word);
+    buf heading = {0};
+    if (!section)
+        return false;
+    buf_printf(&heading, "\n## %s\n", section->heading);
+    const char *at = heading.failed ? NULL : strstr(language_text, buf_text(&heading));
+    const char *end = at ? strstr(at + heading.len, "\n## ") : NULL;
+    out->failed |= heading.failed;
+    buf_release(&heading);
+    if (at) {
         at += strlen("\n## ");
         buf_put(out, at, end ? (size_t)(end - at) : strlen(at));
         buf_add(out, end ? "\nhelp language: the whole page.\n" : "");
-        return true;
     }
-    return false;
+    return true;
+}
+
+int language_check(const char *word, kv_err *e)
+{
+    if (find_section(word))
+        return KV_OK;
+    kv_err_set(e, KV_E_NAME, "the page on the language has no section `%.64s`", word);
+    return kv_err_hint(e, "`help language` shows all of it");
 }

@@ -2,11 +2,9 @@
 #include "cmd/help.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "base/mem.h"
 #include "base/name.h"
-#include "base/suggest.h"
 #include "lang/lex.h"
 #include "lang/parse.h"
 #include "merge/merge_texts.h"
@@ -73,20 +71,12 @@ void merges_list(buf *out)
     }
 }
 
-bool merge_topic(const char *word)
-{
-    return strcasecmp(word, "merge") == 0;
-}
-
 int merges_check(const char *word, kv_err *e)
 {
-    suggest near = {.word = word};
     if (merge_text_find(word))
         return KV_OK;
-    for (const merge_text *t = merge_texts; t->name; t++)
-        suggest_add(&near, t->name);
     kv_err_set(e, KV_E_NAME, "there is no merge `%.64s`", word);
-    suggest_done(&near, e);
+    merge_text_suggest(word, e);
     return kv_err_hint(e, "`help merge` lists them");
 }
 

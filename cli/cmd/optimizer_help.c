@@ -3,7 +3,6 @@
 #include "syntax/optimizer_param.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "base/name.h"
 #include "base/suggest.h"
@@ -58,15 +57,10 @@ static void common(buf *out)
     }
 }
 
-bool optimizer_topic(const char *word)
-{
-    return strcasecmp(word, "optimizer") == 0;
-}
-
 int optimizer_check(const char *word, kv_err *e)
 {
     const char *name;
-    suggest near = {.word = word};
+    suggest near = {.word = word, .by_first_letters = true};
     if (optimizer_text(word))
         return KV_OK;
     for (int i = 0; kv_optimizer_text(i, &name); i++)

@@ -69,17 +69,20 @@ bool tensor_type_find(tensor_type *out, const char *name, size_t n)
     return false;
 }
 
-/* Other names of the types, as NumPy, PyTorch and ml_dtypes have them. */
+/* Other names of the types, as NumPy, PyTorch, ml_dtypes and tools for models have them. */
 static const struct {
     const char *name;
     tensor_type type;
 } synonyms[] = {
     {"float64", TENSOR_F64},
     {"double", TENSOR_F64},
+    {"fp64", TENSOR_F64},
     {"float32", TENSOR_F32},
     {"float", TENSOR_F32},
+    {"fp32", TENSOR_F32},
     {"float16", TENSOR_F16},
     {"half", TENSOR_F16},
+    {"fp16", TENSOR_F16},
     {"bfloat16", TENSOR_BF16},
     {"float8_e4m3fn", TENSOR_F8_E4M3},
     {"F8_E4M3FN", TENSOR_F8_E4M3},

@@ -1,7 +1,11 @@
 /* Merges by their names. */
 #include "merge/merge_texts.h"
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <strings.h>
+
+#include "base/suggest.h"
 
 /* The letter that stands for all that are alike. */
 static char plain(char c)
@@ -19,4 +23,13 @@ const merge_text *merge_text_find(const char *name)
             return t;
     }
     return NULL;
+}
+
+int merge_text_suggest(const char *word, kv_err *e)
+{
+    bool is_mean = strcasecmp(word, "mean") == 0 || strcasecmp(word, "avg") == 0;
+    suggest near = {.word = is_mean ? "average" : word};
+    for (const merge_text *t = merge_texts; t->name; t++)
+        suggest_add(&near, t->name);
+    return suggest_done(&near, e);
 }

@@ -2,6 +2,8 @@
 #ifndef MERGE_MERGE_TEXTS_H
 #define MERGE_MERGE_TEXTS_H
 
+#include "base/kv_err.h"
+
 /* An alias has the same text, and stands behind the first name. */
 typedef struct merge_text {
     const char *name, *text;
@@ -12,5 +14,8 @@ extern const merge_text merge_texts[];
 
 /* The entry of a name, in any case and with - or _ alike; NULL when there is none. */
 const merge_text *merge_text_find(const char *name);
+
+/* Hints which merges a word that names none may have meant, or nothing. Returns e's code. */
+int merge_text_suggest(const char *word, kv_err *e);
 
 #endif

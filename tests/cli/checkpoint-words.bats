@@ -58,6 +58,19 @@ listed()
     [ "$(kvctl print 'sum(ones(3))' 'ones(2) .sum()' 'sum(ones(3)) # 3')" = "3.0 2.0 3.0" ]
 }
 
+@test "a rule that the shell cut into words, and types as tools for models call them" {
+    model
+    run -2 kvctl merge { merged = max\(models\) } m.safetensors --out x.safetensors
+    [[ $output == *"hint: merge '{ … }' A B: quotes keep a shell from cutting the rule"* ]]
+    run -2 kvctl merge avg m.safetensors --out x.safetensors
+    [[ $output == *"hint: did you mean average?"* ]]
+    local name
+    for name in fp64 FP32 fp16; do
+        kvctl convert m.safetensors $name.safetensors --dtype $name
+        kvctl ls $name.safetensors lm_head | grep -q " F${name#??} "
+    done
+}
+
 @test "- is stdin of the command, not of the reader of scripts" {
     model
     [ "$(listed - lm_head <m.safetensors)" = "lm_head " ]
