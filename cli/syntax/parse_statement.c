@@ -146,6 +146,13 @@ static ast *assignment(parser *p)
     return target ? assign_to(p, target) : NULL;
 }
 
+/* Returns true if the next name is a word that goes on an expression: `x in l`. */
+static bool joins_values(parser *p)
+{
+    return parse_is_word(p, "and") || parse_is_word(p, "or") || parse_is_word(p, "in") ||
+           parse_is_word(p, "is") || parse_is_word(p, "not") || parse_is_word(p, "if");
+}
+
 /* Returns true if a value begins here that cannot continue an expression: `foo 3`. */
 static bool begins_value(parser *p)
 {
@@ -153,7 +160,7 @@ static bool begins_value(parser *p)
     if (!t->blank_before)
         return false;
     if (t->kind == TOK_NAME)
-        return !parse_is_word(p, "and") && !parse_is_word(p, "or");
+        return !joins_values(p);
     return t->kind == TOK_INT || t->kind == TOK_FLOAT || t->kind == TOK_STRING ||
            t->kind == TOK_FSTRING || t->kind == TOK_OPTION ||
            (t->kind == TOK_SIGN && (t->sign == SIGN1('$') || t->sign == SIGN1('{')));
@@ -256,8 +263,7 @@ static bool goes_on_as_value(parser *p)
     if (parse_at_end(p) || parse_at_redirect(p))
         return true;
     if (t->kind == TOK_NAME)
-        return parse_is_word(p, "and") || parse_is_word(p, "or") || parse_is_word(p, "in") ||
-               parse_is_word(p, "is") || parse_is_word(p, "not") || parse_is_word(p, "if");
+        return joins_values(p);
     return t->kind == TOK_SIGN && t->blank_after && !strchr("$({", (char)t->sign);
 }
 

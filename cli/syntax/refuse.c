@@ -19,6 +19,7 @@ static const refusal statements[] = {
     {"global", "a function sets no variables around it", "return the new value: n = f(n)"},
     {"nonlocal", "a function sets no variables around it", "return the new value: n = f(n)"},
     {"raise", "there is no raise", "assert false, \"why\""},
+    {"lambda", "there is no lambda", "def f(x): return x + 1"},
     {"yield", "there are no generators", "return a list"},
     {"async", "there is no async", "def f(x): …; a store works beside the script by itself"},
     {"await", "there is no async", "wait waits for a store"},
