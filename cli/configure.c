@@ -50,7 +50,7 @@ static bool is_name(const char *text)
 {
     bool ok = lex_is_letter(*text);
     for (; ok && *text; text++)
-        ok = lex_is_letter(*text) || lex_is_digit(*text);
+        ok = lex_is_word_char(*text);
     return ok;
 }
 

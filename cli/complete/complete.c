@@ -345,11 +345,6 @@ static void offer_parameter_option(complete_request *r, const char *name, size_t
     buf_release(&word);
 }
 
-static bool is_name_char(char c)
-{
-    return lex_is_letter(c) || lex_is_digit(c);
-}
-
 /* The parameters in the head of an optimizer's text: updater NAME, NAME(PARAM = …, …). */
 static void offer_parameters_of(complete_request *r, const char *text)
 {
@@ -358,7 +353,7 @@ static void offer_parameters_of(complete_request *r, const char *text)
     while (at && body && at < body) {
         size_t blanks = strspn(at + 1, " \n"), n = 0;
         const char *name = at + 1 + blanks;
-        while (is_name_char(name[n]))
+        while (lex_is_word_char(name[n]))
             n++;
         if (n > 0)
             offer_parameter_option(r, name, n);

@@ -176,7 +176,7 @@ void offer_operands(complete_request *r)
 
 static bool is_plain_path(const char *path)
 {
-    while (*path && (lex_is_letter(*path) || lex_is_digit(*path) || strchr("./~+{}-", *path)))
+    while (*path && (lex_is_word_char(*path) || strchr("./~+{}-", *path)))
         path++;
     return !*path;
 }

@@ -125,7 +125,9 @@ static void put_arguments(buf *out, const command *c)
         buf_printf(out, a->optional ? " [%s]" : " %s", a->name);
 }
 
-void command_usage_hint(buf *out, const command *c)
+/* Appends the usage in one line, in which [OPTIONS] stands for optional options where they would
+ * not fit. */
+static void put_usage_line(buf *out, const command *c)
 {
     enum { LINE = 100 };
     command_usage(out, c);
@@ -140,6 +142,15 @@ void command_usage_hint(buf *out, const command *c)
         command_option_usage(out, o);
     }
     buf_printf(out, " [OPTIONS]; help %s lists them", c->name);
+}
+
+int command_hint_usage(const command *c, kv_err *e)
+{
+    buf line = {0};
+    put_usage_line(&line, c);
+    kv_err_hint(e, "usage: %s", buf_text(&line));
+    buf_release(&line);
+    return e->code;
 }
 
 void command_usage(buf *out, const command *c)

@@ -153,9 +153,9 @@ void command_call_usage(buf *out, const command *c);
 /* "push KEYS VALUES [--priority N]", from the table. */
 void command_usage(buf *out, const command *c);
 
-/* Fills out, which is empty, with the usage for the hint of an error: one line, in which [OPTIONS]
- * stands for optional options where they would not fit. */
-void command_usage_hint(buf *out, const command *c);
+/* Hints the usage, in which [OPTIONS] stands for optional options where they would not fit in a
+ * line. Returns e's code. */
+int command_hint_usage(const command *c, kv_err *e);
 /* "[--priority N]", without brackets where it is needed, "[--exclude GLOB]..." where it repeats. */
 void command_option_usage(buf *out, const command_option *o);
 

@@ -1,368 +1,21 @@
 /* Commands: the table says how the arguments of each are read. */
 #include "syntax/parse_command.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#include "base/name.h"
-#include "base/suggest.h"
 #include "syntax/bind.h"
 #include "syntax/check.h"
-#include "syntax/file_kind.h"
-#include "syntax/optimizer_param.h"
+#include "syntax/parse_option.h"
 #include "syntax/read_unit.h"
 #include "syntax/statement.h"
 
-/* ---- Words ---- */
-
-static bool is_word_char(char c)
-{
-    return lex_is_letter(c) || lex_is_digit(c);
-}
-
-uint32_t parse_dashed_end(const parser *p, uint32_t pos)
-{
-    uint32_t end = pos;
-    while (is_word_char(parse_char(p, end)) ||
-           (parse_char(p, end) == '-' && end > pos && lex_is_letter(parse_char(p, end + 1))))
-        end++;
-    return end;
-}
-
-ast *parse_text(parser *p, uint32_t pos, uint32_t end)
-{
-    ast *node = parse_node(p, AST_TEXT, pos, end, 0);
-    if (!node || !(node->u.text = parse_intern(p, p->lx.src->text + pos, end - pos)))
-        return NULL;
-    parse_seek(p, end);
-    return node;
-}
-
-ast *parse_word(parser *p, const char *more, const char *wanted)
-{
-    uint32_t pos = parse_here(p), end = pos;
-    lex_quote quote;
-    char c = parse_char(p, pos);
-    while (is_word_char(parse_char(p, end)) ||
-           (parse_char(p, end) && strchr(more, parse_char(p, end)) &&
-            !(parse_char(p, end) == '-' && parse_char(p, end + 1) == '>')))
-        end++;
-    if (parse_expects(p, EXPECT_WORD, end))
-        return NULL;
-    if (c == '$' || c == '(' || lex_quote_at(&p->lx, pos, &quote)) {
-        bool arguments = p->arguments;
-        p->arguments = true;
-        ast *one = parse_primary(p);
-        p->arguments = arguments;
-        return one;
-    }
-    return end > pos ? parse_text(p, pos, end) : parse_unexpected(p, wanted);
-}
-
-ast *parse_shell_text(parser *p, int kind, uint32_t from, const char *wanted)
-{
-    uint32_t pos = parse_here(p), end = pos;
-    while (end < p->lx.limit && parse_char(p, end) != '\n')
-        end++;
-    parse_seek(p, end);
-    while (end > pos && lex_is_blank(parse_char(p, end - 1)))
-        end--;
-    if (end == pos)
-        return parse_unexpected(p, wanted);
-    ast *node = parse_node(p, kind, from, end, 0);
-    if (!node || !(node->u.text = parse_intern(p, p->lx.src->text + pos, end - pos)))
-        return NULL;
-    return node;
-}
-
-/* ---- Redirects ---- */
-
-bool parse_at_redirect(parser *p)
-{
-    return parse_is_sign(p, SIGN1('>')) || parse_is_sign(p, SIGN2('>', '>')) ||
-           parse_is_sign(p, SIGN1('|')) || parse_is_sign(p, SIGN2('-', '>'));
-}
-
-static ast *redirect_node(parser *p, uint32_t pos, redirect_kind kind, const char *text, ast *path)
-{
-    ast *node = parse_node_of(p, STMT_REDIRECT, pos, &path, path != NULL);
-    if (node) {
-        node->op = (uint8_t)kind;
-        node->u.text = text;
-    }
-    return node;
-}
-
-/* Checks the name of the file that a command, or an expression (c is NULL), is written to. */
-static int check_path(const command *c, const char *path, bool append, kv_err *e)
-{
-    if (c && c->flags & COMMAND_DRAWS)
-        return plot_path_check(path, append, e);
-    return file_kind_check(path, append, e);
-}
-
-ast *parse_redirect(parser *p, const command *c)
-{
-    token t = parse_take(p);
-    if (t.sign == SIGN1('|')) {
-        ast *node = parse_shell_text(p, STMT_REDIRECT, t.pos, "a shell command");
-        if (node)
-            node->op = REDIRECT_PIPE;
-        return node;
-    }
-    if (t.sign == SIGN2('-', '>')) {
-        if (parse_expects(p, EXPECT_VARIABLE, 0))
-            return NULL;
-        const char *name = parse_new_name(p, "the name of a variable");
-        return name ? redirect_node(p, t.pos, REDIRECT_VARIABLE, name, NULL) : NULL;
-    }
-    ast *path = parse_path(p);
-    if (path && path->kind == AST_TEXT &&
-        check_path(c, path->u.text, t.sign != SIGN1('>'), p->e)) {
-        source_at(p->lx.src, path->pos, path->end, p->e);
-        if (t.sign == SIGN1('>') && path->op == 0) /* in quotes */
-            kv_err_hint(p->e, "(a > \"%s\") in brackets compares", path->u.text);
-        return NULL;
-    }
-    return path ? redirect_node(p, t.pos, t.sign == SIGN1('>') ? REDIRECT_FILE : REDIRECT_APPEND,
-                                NULL, path)
-                : NULL;
-}
-
-/* ---- Commands ---- */
-
 static ast *hint_usage(parser *p, const command *c)
 {
-    buf line = {0};
-    command_usage_hint(&line, c);
-    kv_err_hint(p->e, "usage: %s", buf_text(&line));
-    buf_release(&line);
+    command_hint_usage(c, p->e);
     return NULL;
 }
 
-/* Returns true if the value of a rule's parameter is a bare word, which is text. */
-static bool is_text_word(parser *p)
-{
-    const token *t = parse_peek(p);
-    double number;
-    if (t->kind != TOK_NAME)
-        return false;
-    const char *text = parse_token_text(p, t);
-    return text && !parse_is_reserved(text) && !parse_is_constant(text, strlen(text), &number);
-}
-
-/* The signs that a word may contain as the value of a parameter. */
-#define PARAM_WORD "-./,="
-
-static bool is_param_char(const parser *p, uint32_t pos)
-{
-    char c = parse_char(p, pos);
-    return is_word_char(c) ||
-           (c && strchr(PARAM_WORD, c) && !(c == '-' && parse_char(p, pos + 1) == '>'));
-}
-
-/* A schedule, written as a call, or pairs such as 0=fc_weight: text up to the next blank outside
- * brackets, when it holds a bracket or `=` behind its first character. */
-static uint32_t raw_end(parser *p)
-{
-    uint32_t pos = parse_here(p), end = pos;
-    int open = 0;
-    bool raw = false;
-    char first = parse_char(p, pos);
-    if (!lex_is_letter(first) && !lex_is_digit(first))
-        return pos;
-    for (char c; (c = parse_char(p, end)) && c != '\n' && (open > 0 || !strchr(" \t\r;|>#}", c));
-         end++) {
-        open += (c == '(' || c == '[') - (c == ')' || c == ']');
-        raw |= c == '=' || (c == '(' && lex_is_letter(first));
-    }
-    return raw && open == 0 ? end : pos;
-}
-
-/* The value of a parameter that is a text. */
-static ast *text_value(parser *p)
-{
-    uint32_t pos = parse_here(p), end = raw_end(p);
-    if (end > pos)
-        return parse_text(p, pos, end);
-    if (is_text_word(p))
-        return parse_word(p, PARAM_WORD, "a value");
-    return parse_value(p);
-}
-
-/* The end of numbers joined by commas. No parameter takes them, and its reader reports that. */
-static uint32_t numbers_end(parser *p)
-{
-    uint32_t pos = parse_here(p), end = pos;
-    bool comma = false;
-    while (parse_char(p, end) &&
-           (is_word_char(parse_char(p, end)) || strchr("+-.,", parse_char(p, end))))
-        comma |= parse_char(p, end++) == ',';
-    return comma ? end : pos;
-}
-
-/* The value of --PARAM: an expression, and where a word is as long, that word behind it. The
- * parameter decides between the two, and may belong to a rule that is not known yet. Returns how
- * many there are, 0 on an error. */
-static int param_value(parser *p, const char *name, ast *given[2])
-{
-    if (optimizer_takes_text(name, NULL))
-        return (given[0] = text_value(p)) != NULL;
-    bool word_next = is_text_word(p);
-    parser before = *p;
-    kv_err *outer = p->e, unused = {0};
-    uint32_t pos = before.tok.pos, end = pos;
-    while (word_next && is_param_char(p, end))
-        end++;
-    if (end == pos && (end = numbers_end(p)) > pos)
-        return (given[0] = parse_text(p, pos, end)) != NULL;
-    if (end == pos)
-        return (given[0] = parse_value(p)) != NULL;
-    p->e = &unused; /* a failed expression may be a word; else the error shows again */
-    given[0] = parse_value(p);
-    p->e = outer;
-    if (given[0] && p->last > end)
-        return 1;
-    bool word_alone = !given[0] || p->last < end;
-    char next = parse_char(p, end);
-    bool open = !given[0] && (next == '(' || next == '[');
-    uint32_t last = p->last;
-    parse_back(p, &before);
-    if (open)
-        return (given[0] = parse_value(p)) != NULL;
-    ast *word = parse_text(p, pos, end);
-    given[word_alone ? 0 : 1] = word;
-    if (!word_alone)
-        parse_seek(p, last);
-    return !word ? 0 : word_alone ? 1 : 2;
-}
-
-/* 0.5,1/3,w: expressions in one AST_LIST. */
-static ast *joined_values(parser *p)
-{
-    ast_list list = {0};
-    uint32_t pos = parse_peek(p)->pos;
-    bool ok;
-    do
-        ok = parse_append(p, &list, parse_value(p));
-    while (ok && parse_accept(p, SIGN1(',')));
-    ast *node = ok ? parse_node_of(p, AST_LIST, pos, list.items, list.n) : NULL;
-    parse_list_release(&list);
-    return node;
-}
-
-/* The signs that a word of a list may contain: 1,2,4 or push+adam+pull. */
-#define WORD_LIST "+-.,"
-
-static ast *option_value(parser *p, const command_option *o)
-{
-    switch (o->kind) {
-    case OPTION_INT:
-    case OPTION_VALUE:
-    case OPTION_NEEDED:
-        return parse_value(p);
-    case OPTION_NAME: {
-        token t = *parse_peek(p);
-        ast *node = parse_new_name(p, "the name of a variable")
-                        ? parse_node(p, AST_NAME, t.pos, t.end, 0)
-                        : NULL;
-        if (node)
-            node->u.text = parse_token_text(p, &t);
-        return node;
-    }
-    case OPTION_WORD:
-        return parse_word(p, ".-", o->value);
-    case OPTION_FILE:
-        return parse_path(p);
-    case OPTION_LIST:
-        return parse_word(p, WORD_LIST, o->value);
-    case OPTION_VALUES:
-        return joined_values(p);
-    case OPTION_PATH:
-    case OPTION_OUTPUT:
-        return parse_path_word(p, o->value);
-    case OPTION_RAW:
-    case OPTION_RAWS:
-        return parse_raw_word(p, o->value);
-    case OPTION_FLAG:
-        break;
-    }
-    return NULL;
-}
-
-/* The end of a run of dashes, letters and digits. */
-static uint32_t option_end(const parser *p, uint32_t pos)
-{
-    while (parse_char(p, pos) == '-' || is_word_char(parse_char(p, pos)))
-        pos++;
-    return pos;
-}
-
-/* Returns true at an option; for completion also at dashes alone that end at the cursor. */
-static bool at_option(parser *p)
-{
-    const token *t = parse_peek(p);
-    return t->kind == TOK_OPTION ||
-           (parse_is_sign(p, SIGN1('-')) && t->blank_before && p->lx.cursor &&
-            option_end(p, t->pos) == p->lx.src->len);
-}
-
-static ast *unknown_option(parser *p, const command *c, const token *t, const char *name)
-{
-    const char *names[COMMAND_MAX_OPTIONS + 1] = {0};
-    char shown[COMMAND_MAX_OPTIONS][40];
-    int n = 0;
-    for (; c->options[n].name; n++) {
-        snprintf(shown[n], sizeof shown[n], "--%s", c->options[n].name);
-        names[n] = shown[n];
-    }
-    char word[sizeof shown[0]];
-    snprintf(word, sizeof word, "--%.37s", name);
-    parse_fail(p, t->pos, t->end, KV_E_USAGE, "`%s` has no option --%s", c->name, name);
-    suggest_hint(p->e, word, names, n);
-    if (strcmp(c->name, "push") == 0 && strcmp(name, "out") == 0)
-        kv_err_hint(p->e, "pushpull KEYS VALUES --out V pushes, then pulls into V");
-    return hint_usage(p, c);
-}
-
-/* --name [=] [value] */
-static ast *option(parser *p, binding *b)
-{
-    const command *c = b->c;
-    token t = parse_take(p);
-    buf name = {0};
-    name_put(&name, p->lx.src->text + t.pos + 2, t.end - t.pos - 2, '-');
-    const char *known = buf_check(&name, p->e) ? NULL : parse_intern(p, buf_text(&name), name.len);
-    buf_release(&name);
-    if (!known)
-        return NULL;
-    const command_option *o = command_option_find(c, known, strlen(known));
-    if (!o && !(c->flags & COMMAND_PARAMS))
-        return unknown_option(p, c, &t, known);
-    parse_accept(p, SIGN1('='));
-    bool word = !o || o->kind == OPTION_PATH || o->kind == OPTION_OUTPUT ||
-                o->kind == OPTION_RAW || o->kind == OPTION_RAWS;
-    bool ends = parse_at_end(p) || (word && at_option(p)), flag = o && o->kind == OPTION_FLAG;
-    if (o && !flag && ends)
-        return parse_fail(p, t.pos, t.end, KV_E_USAGE, "--%s needs a value: --%s %s", known, known,
-                          o->value);
-    ast *given[2] = {NULL, NULL};
-    int n = 0;
-    if (!flag) {
-        b->option = o;
-        b->in_option = true;
-        b->begins = parse_peek(p)->pos;
-    }
-    if (!flag && !ends) {
-        n = o ? (given[0] = option_value(p, o)) != NULL : param_value(p, known, given);
-        if (n == 0)
-            return NULL;
-    }
-    ast *node = parse_node_of(p, STMT_OPTION, t.pos, given, n);
-    if (node)
-        node->u.text = known;
-    return node;
-}
+/* ---- Arguments ---- */
 
 /* Returns true if a blank separates the next argument from the one before it; else an error. */
 static bool stands_apart(parser *p)
@@ -392,7 +45,7 @@ static ast *one_of_several(parser *p, const command_arg *a)
 {
     return a->kind == ARG_VALUES  ? parse_value(p)
            : a->kind == ARG_PATHS ? parse_path_word(p, a->name)
-                                  : parse_word(p, WORD_LIST, a->name);
+                                  : parse_word(p, PARSE_WORD_LIST, a->name);
 }
 
 /* One or more values, or words, in one AST_LIST. before: one whose items come first, or NULL. */
@@ -406,7 +59,7 @@ static ast *several(parser *p, const command_arg *a, const ast *before)
     do {
         ok = ok && (list.n == 0 || stands_apart(p));
         ok = ok && parse_append(p, &list, one_of_several(p, a));
-    } while (ok && !parse_at_end(p) && !parse_at_redirect(p) && !at_option(p));
+    } while (ok && !parse_at_end(p) && !parse_at_redirect(p) && !parse_at_option(p));
     ast *node = ok ? parse_node_of(p, AST_LIST, pos, list.items, list.n) : NULL;
     parse_list_release(&list);
     return node;
@@ -567,7 +220,7 @@ static ast *argument(parser *p, const command *c, const command_arg *a, const as
 static int assigned_name(const char *text)
 {
     int n = 0;
-    while (lex_is_letter(text[n]) || lex_is_digit(text[n]) || text[n] == '-')
+    while (lex_is_word_char(text[n]) || text[n] == '-')
         n++;
     return n < 64 && text[n] == '=' && text[n + 1] != '=' ? n : 0;
 }
@@ -740,8 +393,8 @@ static bool read_words(parser *p, binding *b, uint32_t pos, ast **other)
 {
     const command *c = b->c;
     for (bool last = false; !last && !parse_at_end(p);) {
-        bool redirect = parse_at_redirect(p) && !at_option(p);
-        if (!redirect && !at_option(p)) {
+        bool redirect = parse_at_redirect(p) && !parse_at_option(p);
+        if (!redirect && !parse_at_option(p)) {
             if (!parse_peek(p)->blank_before && parse_expects(p, EXPECT_NOTHING, 0))
                 return false;
             if (!next_argument(p, b))
@@ -750,9 +403,9 @@ static bool read_words(parser *p, binding *b, uint32_t pos, ast **other)
         }
         if (!redirect && is_help_option(p))
             return (*other = help_option(p, c, pos)) != NULL;
-        if (!redirect && parse_expects(p, EXPECT_OPTION, option_end(p, parse_peek(p)->pos)))
+        if (!redirect && parse_expects(p, EXPECT_OPTION, parse_option_end(p, parse_peek(p)->pos)))
             return false;
-        ast *extra = redirect ? next_redirect(p, c, &last) : option(p, b);
+        ast *extra = redirect ? next_redirect(p, c, &last) : parse_option(p, b);
         if (!extra || !add_once(p, b, extra))
             return false;
         b->in_option = false;

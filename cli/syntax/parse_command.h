@@ -12,16 +12,36 @@ ast *parse_command(parser *p, const command *c, uint32_t pos);
 /* `help TOPIC`, or help alone, as another way to ask for it that began at pos. topic: or NULL. */
 ast *parse_help_on(parser *p, uint32_t pos, ast *topic);
 
+/* An updater, or a block in braces: STMT_RULE. */
+ast *parse_rule_node(parser *p);
+
+/* ---- parse_word.c: words, texts for the shell, redirects ---- */
+
 /* A run of word characters and those in `more`, a quoted text, $NAME or (expr). */
 ast *parse_word(parser *p, const char *more, const char *wanted);
 
-/* parse_path_word.c: a path or a pattern, and a word as it stands: see ARG_PATH and OPTION_RAW.
- * Both also take a quoted text, $NAME or (expr). */
-ast *parse_path_word(parser *p, const char *wanted);
-ast *parse_raw_word(parser *p, const char *wanted);
+/* The signs that a word of a list may contain: 1,2,4 or push+adam+pull. */
+#define PARSE_WORD_LIST "+-.,"
+
+/* The end of the run of letters, digits and inner dashes at pos. */
+uint32_t parse_dashed_end(const parser *p, uint32_t pos);
 
 /* AST_TEXT of the source from pos to end, behind which the parser goes on. */
 ast *parse_text(parser *p, uint32_t pos, uint32_t end);
+
+/* Text up to the end of its line, for the shell: a node of that kind that begins at `from`. */
+ast *parse_shell_text(parser *p, int kind, uint32_t from, const char *wanted);
+
+bool parse_at_redirect(parser *p);
+ast *parse_redirect(parser *p, const command *c); /* STMT_REDIRECT; c: NULL for an expression */
+
+/* ---- parse_path_word.c: see ARG_PATH and OPTION_RAW ---- */
+
+/* A path or a pattern, and a word as it stands. Both also take a quoted text, $NAME or (expr). */
+ast *parse_path_word(parser *p, const char *wanted);
+ast *parse_raw_word(parser *p, const char *wanted);
+
+/* ---- parse_nested.c: arguments of commands that hold commands ---- */
 
 /* The name of an error code. */
 ast *parse_code(parser *p);
@@ -36,20 +56,10 @@ ast *parse_switch(parser *p);
 /* The same, or a command that explain knows, also in the call form. */
 ast *parse_explained(parser *p);
 
-/* parse_statement.c: { statements }, and one statement up to its end. */
+/* ---- parse_control.c, parse_statement.c ---- */
+
+/* { statements }, and one statement up to its end. */
 ast *parse_block(parser *p);
 ast *parse_one_statement(parser *p);
-
-/* The end of the run of letters, digits and inner dashes at pos. */
-uint32_t parse_dashed_end(const parser *p, uint32_t pos);
-
-/* Text up to the end of its line, for the shell: a node of that kind that begins at `from`. */
-ast *parse_shell_text(parser *p, int kind, uint32_t from, const char *wanted);
-
-bool parse_at_redirect(parser *p);
-ast *parse_redirect(parser *p, const command *c); /* STMT_REDIRECT; c: NULL for an expression */
-
-/* An updater, or a block in braces: STMT_RULE. */
-ast *parse_rule_node(parser *p);
 
 #endif

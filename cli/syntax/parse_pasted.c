@@ -11,8 +11,7 @@ static const char decorator[] = "KVStoreBase.register";
 /* The end of the dotted name at pos. */
 static uint32_t dotted_end(const parser *p, uint32_t pos)
 {
-    while (lex_is_letter(parse_char(p, pos)) || lex_is_digit(parse_char(p, pos)) ||
-           parse_char(p, pos) == '.')
+    while (lex_is_word_char(parse_char(p, pos)) || parse_char(p, pos) == '.')
         pos++;
     return pos;
 }
@@ -104,7 +103,7 @@ static bool is_perl(const char *line, const char *end)
         if (starts(at, end, "=>") || (arrow && (lex_is_letter(at[2]) || strchr("[{", at[2]))))
             return true;
     }
-    while (line < end && (*line == '$' || lex_is_letter(*line) || lex_is_digit(*line)))
+    while (line < end && (*line == '$' || lex_is_word_char(*line)))
         line++;
     line += line < end && *line == ' ';
     return starts(line, end, "=") && !starts(line, end, "==");

@@ -74,7 +74,7 @@ ast *parse_path_word(parser *p, const char *wanted)
 static uint32_t substitution_end(const parser *p, uint32_t pos)
 {
     char mark = parse_char(p, pos) == 's' ? parse_char(p, pos + 1) : '\0', c;
-    if (!mark || lex_is_letter(mark) || lex_is_digit(mark) || lex_is_blank(mark) || mark == '\\')
+    if (!mark || lex_is_word_char(mark) || lex_is_blank(mark) || mark == '\\')
         return pos;
     int marks = 0;
     for (uint32_t at = pos + 1; (c = parse_char(p, at)) && c != '\n' && !lex_is_blank(c); at++) {

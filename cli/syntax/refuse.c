@@ -45,7 +45,7 @@ static bool begins_statement(const parser *p, uint32_t end)
     while (lex_is_blank(parse_char(p, end)))
         end++;
     char c = parse_char(p, end);
-    bool value = lex_is_letter(c) || lex_is_digit(c) || c == '"' || c == '\'';
+    bool value = lex_is_word_char(c) || c == '"' || c == '\'';
     return c == ':' || c == '\n' || c == '\0' || (blank && value);
 }
 

@@ -188,7 +188,7 @@ static token bad(const lexer *lx, uint32_t pos, uint32_t end, kv_err *e, kv_code
 /* The end of a run of letters and digits. */
 static uint32_t word_end(const lexer *lx, uint32_t pos)
 {
-    while (lex_is_letter(at(lx, pos)) || lex_is_digit(at(lx, pos)))
+    while (lex_is_word_char(at(lx, pos)))
         pos++;
     return pos;
 }
@@ -246,7 +246,7 @@ static token lex_number(const lexer *lx, token t, kv_err *e)
     uint32_t end = number_end(lx, t.pos, &whole);
     size_t n = end - t.pos;
     if (lex_is_letter(at(lx, end)) || is_point(lx, end)) {
-        while (lex_is_letter(at(lx, end)) || lex_is_digit(at(lx, end)) || is_point(lx, end))
+        while (lex_is_word_char(at(lx, end)) || is_point(lx, end))
             end++;
         t = bad(lx, t.pos, end, e, KV_E_SYNTAX, "`%.*s` is not a number",
                 (int)utf8_cut(text, end - t.pos, SHOWN_MAX), text);
@@ -438,7 +438,7 @@ static token lex_option(const lexer *lx, token t)
 {
     t.kind = TOK_OPTION;
     t.end = t.pos + 2;
-    while (lex_is_letter(at(lx, t.end)) || lex_is_digit(at(lx, t.end)) ||
+    while (lex_is_word_char(at(lx, t.end)) ||
            (at(lx, t.end) == '-' && lex_is_letter(at(lx, t.end + 1))))
         t.end++;
     return t;

@@ -133,6 +133,10 @@ static inline bool lex_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
+static inline bool lex_is_word_char(char c)
+{
+    return lex_is_letter(c) || lex_is_digit(c);
+}
 /* blank, tab, carriage return */
 static inline bool lex_is_blank(char c)
 {

@@ -167,8 +167,7 @@ static void hint_opening(parser *p, const bracket *b)
 void parse_hint_point(parser *p, const token *t)
 {
     char before = t->pos > 0 ? parse_char(p, t->pos - 1) : '\0';
-    if (t->kind == TOK_FLOAT && parse_char(p, t->pos) == '.' &&
-        (lex_is_letter(before) || lex_is_digit(before)))
+    if (t->kind == TOK_FLOAT && parse_char(p, t->pos) == '.' && lex_is_word_char(before))
         kv_err_hint(p->e, "a name with a number behind a point stands in quotes: \"layers.0.w\"");
 }
 
@@ -451,7 +450,7 @@ static int word_at(const char *word, const char *const *words, size_t n)
 static const char *name_here(const parser *p, uint32_t pos, char word[20])
 {
     size_t n = 0;
-    while (n < 19 && (lex_is_letter(parse_char(p, pos)) || lex_is_digit(parse_char(p, pos))))
+    while (n < 19 && lex_is_word_char(parse_char(p, pos)))
         word[n++] = parse_char(p, pos++);
     word[n < 19 ? n : 0] = '\0';
     return word;
@@ -472,7 +471,7 @@ static bool at_class(const parser *p, uint32_t pos)
 {
     char word[20], c = parse_char(p, pos);
     if (c >= 'A' && c <= 'Z')
-        return lex_is_letter(parse_char(p, pos + 1)) || lex_is_digit(parse_char(p, pos + 1));
+        return lex_is_word_char(parse_char(p, pos + 1));
     name_here(p, pos, word);
     return word_at(word, class_makers, sizeof class_makers / sizeof *class_makers) >= 0;
 }

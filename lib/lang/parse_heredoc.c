@@ -68,7 +68,7 @@ ast *parse_heredoc(parser *p)
     if (!parse_accept(p, SIGN2('<', '<')))
         return parse_unexpected(p, "a text, <<END and its lines,");
     uint32_t word = sign.end, end = word;
-    while (lex_is_letter(parse_char(p, end)) || lex_is_digit(parse_char(p, end)))
+    while (lex_is_word_char(parse_char(p, end)))
         end++;
     if (end == word)
         return parse_fail(p, sign.pos, sign.end, KV_E_SYNTAX,

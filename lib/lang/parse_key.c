@@ -9,7 +9,7 @@ static ast *key(parser *p);
 
 static bool is_key_char(char c)
 {
-    return lex_is_letter(c) || lex_is_digit(c) || (c && strchr("./:-*?", c));
+    return lex_is_word_char(c) || (c && strchr("./:-*?", c));
 }
 
 static bool is_arrow(const parser *p, uint32_t pos)
@@ -244,7 +244,7 @@ ast *parse_keys(parser *p)
 
 static bool is_path_char(char c)
 {
-    return c && (lex_is_letter(c) || lex_is_digit(c) || strchr("./~+{}-", c));
+    return c && (lex_is_word_char(c) || strchr("./~+{}-", c));
 }
 
 /* The end of the bare path at pos. */

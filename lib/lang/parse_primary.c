@@ -184,7 +184,7 @@ static ast *dollar(parser *p)
 static uint32_t tensor_end(const parser *p, uint32_t pos)
 {
     char c;
-    while ((c = parse_char(p, pos)) && (lex_is_letter(c) || lex_is_digit(c) || strchr("./-:", c)))
+    while ((c = parse_char(p, pos)) && (lex_is_word_char(c) || strchr("./-:", c)))
         pos++;
     return pos;
 }
