@@ -178,18 +178,20 @@ static bool topic_help(const session *s, buf *out, const char *name)
     return false;
 }
 
-static int not_found(session *s, const ast *node, const char *word, kv_err *e)
+/* json: commands and functions alone have rows there. */
+static int not_found(session *s, const ast *node, const char *word, bool json, kv_err *e)
 {
-    unit_err(s, node, e, KV_E_NAME, "there is no help on `%s`", word);
+    unit_err(s, node, e, KV_E_NAME,
+             json ? "there is no command or function `%s`" : "there is no help on `%s`", word);
     suggest near = {.word = word};
     for (const command *c = registry.commands; c->name; c++)
         suggest_add(&near, c->name);
     for (const function *f = registry.functions; f->name; f++)
         suggest_add(&near, f->name);
-    for (int i = 0; help_topic(i); i++)
+    for (int i = 0; !json && help_topic(i); i++)
         suggest_add(&near, help_topic(i));
     suggest_done(&near, e);
-    return kv_err_hint(e, "`help` lists everything");
+    return kv_err_hint(e, json ? "`help --json` lists them" : "`help` lists everything");
 }
 
 static const help_group groups[] = {
@@ -254,36 +256,46 @@ static bool show_word(const session *s, buf *out, const char *word)
     return true;
 }
 
-static int help_on(session *s, const ast *node, bool json, buf *text, result *out, kv_err *e)
+static int help_on(session *s, const ast *node, buf *text, result *out, kv_err *e)
 {
     const char *word = eval_word(s, node, "a word to look up", out, e);
     if (!word)
         return e->code;
-    const command *c = command_find(word, strlen(word));
-    const function *f = function_find(word);
-    bool found = c || f;
-    if (!json)
-        found = show_word(s, text, word) || search(text, word);
-    else if (found)
-        help_json(text, c, f);
-    return found ? KV_OK : not_found(s, node, word, e);
+    return show_word(s, text, word) || search(text, word) ? KV_OK
+                                                          : not_found(s, node, word, false, e);
+}
+
+/* The tables of commands and functions: all, or what one word names. */
+static int help_as_json(session *s, const ast *call, buf *text, result *out, kv_err *e)
+{
+    const ast *node = call->kid[0];
+    if (call->n > 1 && call->kid[1])
+        return unit_err(s, call->kid[1], e, KV_E_USAGE, "help --json takes one word");
+    const char *word = node ? eval_word(s, node, "a word to look up", out, e) : NULL;
+    if (node && !word)
+        return e->code;
+    const command *c = word ? command_find(word, strlen(word)) : NULL;
+    const function *f = word ? function_find(word) : NULL;
+    if (word && !c && !f)
+        return not_found(s, node, word, true, e);
+    help_json(text, c, f);
+    return KV_OK;
 }
 
 int cmd_help(session *s, const ast *call, result *out, kv_err *e)
 {
     buf text = {0};
     int code = KV_OK;
-    bool json = command_option_of(call, "json") != NULL;
     const ast *first = call->kid[0];
-    if (call->n > 1 && call->kid[1])
+    out->as_json = command_option_of(call, "json") != NULL;
+    if (out->as_json)
+        code = help_as_json(s, call, &text, out, e);
+    else if (call->n > 1 && call->kid[1])
         code = help_in_group(s, call, &text, out, e);
     else if (first)
-        code = help_on(s, first, json, &text, out, e);
-    else if (json)
-        help_json(&text, NULL, NULL);
+        code = help_on(s, first, &text, out, e);
     else
         overview(&text);
-    out->as_json = json;
     return result_text(out, &text, code, e);
 }
 

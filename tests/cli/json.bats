@@ -204,8 +204,16 @@ while true { x = 1 }' >out &
     assert_output "$(kvctl -c 'help wait')"
     run kvctl -c 'push 3 --help'
     assert_output "$(kvctl -c 'help push')"
-    run kvctl -c 'help nowhere --json'
+    run kvctl -c 'help pulll --json'
     assert_failure 3
+    assert_output --partial 'there is no command or function `pulll`'
+    assert_output --partial 'hint: did you mean pull or full?'
+    run kvctl -c 'help optimizer --json' # a page is no row of the tables
+    assert_failure 3
+    assert_output --partial 'did you mean set-optimizer?'
+    run kvctl --json -c 'help optimizer adam --json'
+    assert_failure 2
+    assert_output --partial 'help --json takes one word'
     run kvctl -c 'help --json'
     [ "${#lines[@]}" -eq 1 ]
     command -v jq >/dev/null || skip "no jq"
