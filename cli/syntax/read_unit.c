@@ -120,7 +120,7 @@ static int unknown_method(checker *c, const ast *node)
 {
     source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "a store has no method `%s`",
                node->u.text);
-    suggest near = {.word = node->u.text};
+    suggest near = {.word = node->u.text, .as_methods = true};
     for (const command *one = registry.commands; one->name; one++)
         if (command_can_be_called(one))
             suggest_add(&near, one->name);

@@ -6,6 +6,7 @@
  */
 #include "base/suggest.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define WORD_MAX     64
@@ -94,12 +95,13 @@ static int closeness(const suggest *s, const char *name)
         return 0;
     size_t n = strnlen(s->word, WORD_MAX), m = strnlen(name, WORD_MAX);
     size_t longer = n > m ? n : m, shorter = n > m ? m : n;
-    if (s->by_first_letters && n >= PREFIX_MIN && common_start(s->word, name) == n)
-        return DISTANCE_MAX;
-    if (longer >= WORD_MAX || longer - shorter > DISTANCE_MAX)
-        return -1;
-    int d = distance(s->word, (int)n, name, (int)m);
-    return d <= (longer > 4 ? DISTANCE_MAX : 1) && 2 * d <= (int)longer ? d : -1;
+    if (longer < WORD_MAX && longer - shorter <= DISTANCE_MAX) {
+        int d = distance(s->word, (int)n, name, (int)m);
+        if (d <= (longer > 4 ? DISTANCE_MAX : 1) && 2 * d <= (int)longer)
+            return d;
+    }
+    bool begins = n >= PREFIX_MIN && common_start(s->word, name) == n;
+    return s->by_first_letters && begins ? DISTANCE_MAX : -1;
 }
 
 void suggest_add(suggest *s, const char *name)
@@ -125,17 +127,29 @@ void suggest_add(suggest *s, const char *name)
     s->distance[at] = d;
 }
 
+/* Writes a name as it is shown. */
+static void show_name(const suggest *s, int i, char out[WORD_MAX])
+{
+    snprintf(out, WORD_MAX, "%s", i < s->n ? s->names[i] : "");
+    for (; s->as_methods && *out; out++)
+        if (*out == '-')
+            *out = '_';
+}
+
 int suggest_done(const suggest *s, kv_err *e)
 {
+    char names[SUGGEST_MAX][WORD_MAX];
+    for (int i = 0; i < SUGGEST_MAX; i++)
+        show_name(s, i, names[i]);
     switch (s->n) {
     case 0:
         return e ? e->code : KV_OK;
     case 1:
-        return kv_err_hint(e, "did you mean %s?", s->names[0]);
+        return kv_err_hint(e, "did you mean %s?", names[0]);
     case 2:
-        return kv_err_hint(e, "did you mean %s or %s?", s->names[0], s->names[1]);
+        return kv_err_hint(e, "did you mean %s or %s?", names[0], names[1]);
     default:
-        return kv_err_hint(e, "did you mean %s, %s or %s?", s->names[0], s->names[1], s->names[2]);
+        return kv_err_hint(e, "did you mean %s, %s or %s?", names[0], names[1], names[2]);
     }
 }
 

@@ -18,10 +18,11 @@
 
 /* The closest names so far, closest first, equally close ones in the order they came. Words and
  * names are borrowed. Begin with {.word = word}. by_first_letters: three letters or more abbreviate
- * a name that begins with them, `mom` of momentum; where names are few. */
+ * a name that begins with them, `mom` of momentum; where names are few. as_methods: names are shown
+ * with _ for -, as a call has them. */
 typedef struct suggest {
     const char *word;
-    bool by_first_letters;
+    bool by_first_letters, as_methods;
     const char *names[SUGGEST_MAX];
     int distance[SUGGEST_MAX];
     int n;

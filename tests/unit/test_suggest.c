@@ -65,6 +65,7 @@ TEST(suggest_by_first_letters)
         {"mo", ""},
         {"omen", ""},
         {"lear", "did you mean leap or learning_rate?"},
+        {"ada", "did you mean adam, adabelief or adadelta?"}, /* the close one comes first */
     };
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
         kv_err e = {0};
@@ -73,9 +74,23 @@ TEST(suggest_by_first_letters)
         suggest_add(&s, "learning_rate");
         suggest_add(&s, "leap");
         suggest_add(&s, "momentum");
+        suggest_add(&s, "adabelief");
+        suggest_add(&s, "adadelta");
+        suggest_add(&s, "adagrad");
+        suggest_add(&s, "adam");
         suggest_done(&s, &e);
         CHECK_TEXT(e.hint, hints[i][1]);
     }
+}
+
+TEST(suggest_as_methods)
+{
+    kv_err e = {0};
+    kv_err_set(&e, KV_E_USAGE, "a store has no method num_worker");
+    suggest s = {.word = "num_worker", .as_methods = true};
+    suggest_add(&s, "num-workers");
+    suggest_done(&s, &e);
+    CHECK_TEXT(e.hint, "did you mean num_workers?");
 }
 
 TEST(suggest_far_names)
