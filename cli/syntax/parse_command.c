@@ -7,6 +7,7 @@
 #include "syntax/check.h"
 #include "syntax/parse_option.h"
 #include "syntax/read_unit.h"
+#include "syntax/refuse.h"
 #include "syntax/statement.h"
 
 static ast *hint_usage(parser *p, const command *c)
@@ -203,6 +204,8 @@ static ast *argument(parser *p, const command *c, const command_arg *a, const as
     case ARG_PATH:
         return parse_path_word(p, a->name);
     case ARG_RULE:
+        if (refuse_lambda(p))
+            return NULL;
         return parse_is_sign(p, SIGN1('{'))
                    ? parse_rule_node(p)
                    : parse_word(p, "-", "the name of an updater or a block");

@@ -11,6 +11,7 @@
 #include "base/name.h"
 #include "syntax/bind.h"
 #include "syntax/optimizer_param.h"
+#include "syntax/refuse.h"
 #include "syntax/statement.h"
 
 typedef struct method_call {
@@ -133,6 +134,8 @@ static ast *rule(method_call *m)
     while (parse_skip_module(p))
         ;
     token t = *parse_peek(p);
+    if (refuse_lambda(p))
+        return NULL;
     if (strcmp(m->b.c->name, "set-updater") == 0 &&
         (parse_accept_word(p, "None") || parse_accept_word(p, "none"))) {
         ast *name = parse_node(p, AST_TEXT, t.pos, t.end, 0); /* MXNet's word for no updater */

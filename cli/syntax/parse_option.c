@@ -209,10 +209,12 @@ ast *parse_option(parser *p, binding *b)
     const command_option *o = command_option_find(c, known, strlen(known));
     if (!o && !(c->flags & COMMAND_PARAMS))
         return unknown_option(p, c, &t, known);
-    parse_accept(p, SIGN1('='));
+    bool assigned = parse_accept(p, SIGN1('='));
     bool word = !o || o->kind == OPTION_PATH || o->kind == OPTION_OUTPUT ||
                 o->kind == OPTION_RAW || o->kind == OPTION_RAWS;
     bool ends = parse_at_end(p) || (word && parse_at_option(p)), flag = o && o->kind == OPTION_FLAG;
+    if (flag && assigned)
+        return parse_fail(p, t.pos, t.end, KV_E_USAGE, "--%s takes no value", known);
     if (o && !flag && ends)
         return parse_fail(p, t.pos, t.end, KV_E_USAGE, "--%s needs a value: --%s %s", known, known,
                           o->value);

@@ -146,11 +146,17 @@ static ast *assignment(parser *p)
     return target ? assign_to(p, target) : NULL;
 }
 
-/* Returns true if the next name is a word that goes on an expression: `x in l`. */
+/* Returns true if the next name is a word that goes on an expression: `x in l`, `x not in l`. */
 static bool joins_values(parser *p)
 {
-    return parse_is_word(p, "and") || parse_is_word(p, "or") || parse_is_word(p, "in") ||
-           parse_is_word(p, "is") || parse_is_word(p, "not") || parse_is_word(p, "if");
+    if (!parse_is_word(p, "not"))
+        return parse_is_word(p, "and") || parse_is_word(p, "or") || parse_is_word(p, "in") ||
+               parse_is_word(p, "is") || parse_is_word(p, "if");
+    parser before = *p;
+    parse_take(p);
+    bool in = parse_is_word(p, "in");
+    parse_back(p, &before);
+    return in;
 }
 
 /* Returns true if a value begins here that cannot continue an expression: `foo 3`. */

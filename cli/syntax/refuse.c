@@ -67,6 +67,17 @@ bool refuse_statement(parser *p)
     return false;
 }
 
+bool refuse_lambda(parser *p)
+{
+    token t = *parse_peek(p);
+    if (!parse_is_word(p, "lambda") || !begins_statement(p, t.end))
+        return false;
+    parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "there is no lambda");
+    kv_err_hint(p->e, "an updater is a rule, set-updater { stored += input * 2 }, or a "
+                      "def f(key, input, stored): …");
+    return true;
+}
+
 bool hint_module(const char *name, kv_err *e)
 {
     for (size_t i = 0; i < sizeof modules / sizeof *modules; i++) {

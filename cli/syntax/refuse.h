@@ -7,6 +7,9 @@
 /* Refuses a statement of Python that the language does not have; true after that error. */
 bool refuse_statement(parser *p);
 
+/* Returns true after an error: a lambda stands where an updater is wanted. */
+bool refuse_lambda(parser *p);
+
 /* Returns true after an error: the name that is next is that of a module which is neither MXNet's
  * nor NumPy's. */
 bool refuse_module(parser *p);

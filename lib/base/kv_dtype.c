@@ -2,6 +2,7 @@
 #include "kv_dtype.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/arg.h"
 
@@ -57,7 +58,13 @@ int kv_dtype_parse(kv_dtype *dtype, const char *name, kv_err *e)
             return KV_OK;
         }
     }
+    static const char *const others[][2] = {{"half", "float16"},  {"fp16", "float16"},
+                                            {"bf16", "bfloat16"}, {"fp32", "float32"},
+                                            {"fp64", "float64"},  {"double", "float64"}};
     kv_err_set(e, KV_E_DTYPE, "there is no dtype \"%.40s\"", name);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcasecmp(others[i][0], name) == 0)
+            return kv_err_hint(e, "did you mean %s?", others[i][1]);
     kv_err_hint(e, "float32 float64 float16 bfloat16 int8 uint8 int32 int64 bool");
     return KV_E_DTYPE;
 }

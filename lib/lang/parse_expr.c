@@ -50,8 +50,11 @@ static ast *unary(parser *p)
     ast *node = minus ? parse_smallest_integer(p, pos) : NULL;
     if (node || p->e->code || !parse_deeper(p, pos))
         return node;
+    bool doubled = !minus && pos > 0 && parse_char(p, pos - 1) == '+' && parse_at_end(p);
     node = unary_node(p, minus ? OP_NEG : OP_POS, pos, unary(p));
     p->depth--;
+    if (!node && doubled)
+        kv_err_hint(p->e, "i += 1 adds one");
     return node;
 }
 
