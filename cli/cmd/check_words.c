@@ -104,6 +104,9 @@ int check_help(const source *src, const ast *call, const map *types, kv_err *e)
 {
     const char *topic = literal(call->kid[0]), *word = literal(call->n > 1 ? call->kid[1] : NULL);
     (void)types;
-    const help_group *g = topic && word ? help_group_find(topic) : NULL;
-    return !g || g->check(word, e) == KV_OK ? KV_OK : at(src, call->kid[1], e);
+    if (!topic || call->n < 2 || !call->kid[1])
+        return KV_OK;
+    const help_group *g = help_group_find(topic, e);
+    bool known = g && (!word || g->check(word, e) == KV_OK);
+    return known ? KV_OK : at(src, call->kid[1], e);
 }

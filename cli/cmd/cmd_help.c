@@ -200,11 +200,13 @@ static const help_group groups[] = {
     {"language", "a word of the language", language_section, language_check},
 };
 
-const help_group *help_group_find(const char *name)
+const help_group *help_group_find(const char *name, kv_err *e)
 {
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+    for (size_t i = 0; name && i < sizeof groups / sizeof *groups; i++)
         if (strcasecmp(groups[i].name, name) == 0)
             return &groups[i];
+    kv_err_set(e, KV_E_USAGE, "help takes one word; two only after optimizer, merge and language");
+    kv_err_hint(e, "several words in quotes are searched for");
     return NULL;
 }
 
@@ -212,10 +214,9 @@ const help_group *help_group_find(const char *name)
 static int help_in_group(session *s, const ast *call, buf *text, result *out, kv_err *e)
 {
     const ast *first = call->kid[0], *node = call->kid[1];
-    const help_group *g = first->kind == AST_TEXT ? help_group_find(first->u.text) : NULL;
+    const help_group *g = help_group_find(first->kind == AST_TEXT ? first->u.text : NULL, e);
     if (!g)
-        return unit_err(s, node, e, KV_E_USAGE,
-                        "help takes one word; two only after optimizer, merge and language");
+        return unit_at(s, node, e);
     const char *word = eval_word(s, node, g->what, out, e);
     if (word && !g->show(text, word) && g->check(word, e))
         unit_at(s, node, e);
@@ -235,8 +236,9 @@ static void command_page(buf *out, const command *c)
     }
 }
 
-/* Appends all that a word names: a function may have the name of a command, and either that of a
- * topic or of a section on the language. Returns false when it names nothing. */
+/* Appends what a word names: a function may have the name of a command, and either that of a topic
+ * or of a section on the language. Types, optimizers and merges are looked for where it names none
+ * of these. Returns false when it names nothing. */
 static bool show_word(const session *s, buf *out, const char *word)
 {
     const command *c = command_find(word, strlen(word));
@@ -246,6 +248,8 @@ static bool show_word(const session *s, buf *out, const char *word)
         command_page(out, c);
     if (f)
         function_help(out, f);
+    if (f && merges_check(word, &(kv_err){0}) == KV_OK)
+        buf_printf(out, "help merge %s: the merge of that name.\n", word);
     topic = topic || (!c && language_section(out, word));
     if (c || f || topic || type_show(out, word) || optimizer_show(out, word) ||
         merges_show(out, word))

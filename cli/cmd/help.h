@@ -17,8 +17,8 @@ typedef struct help_group {
     int (*check)(const char *word, kv_err *e);
 } help_group;
 
-/* The group of a word, in any case: "optimizer", "merge", "language"; or NULL. */
-const help_group *help_group_find(const char *name);
+/* The group of a word, in any case: "optimizer", "merge", "language"; or NULL, with error usage. */
+const help_group *help_group_find(const char *name, kv_err *e);
 
 /* ---- help_lines.c: lines of lists and usages ---- */
 
@@ -40,6 +40,9 @@ bool language_section(buf *out, const char *word);
 
 /* Checks that there is such a section. Error: name, with close words. */
 int language_check(const char *word, kv_err *e);
+
+/* Offers the words of sections that letters begin. */
+void language_words(void (*offer)(void *arg, const char *word), void *arg);
 
 /* ---- help_json.c: the tables of commands and functions, for completion, editors, pages ---- */
 

@@ -1,8 +1,11 @@
 /* Help on the language: sections of its page, found by the words and signs that they are about. */
 #include "cmd/help.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
+
+#include "lang/lex.h"
 
 /* Words joined by blanks, and the heading of their section. */
 static const struct section {
@@ -64,6 +67,17 @@ bool language_section(buf *out, const char *word)
         buf_add(out, end ? "\nhelp language: the whole page.\n" : "");
     }
     return true;
+}
+
+void language_words(void (*offer)(void *arg, const char *word), void *arg)
+{
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+        char words[100], *rest = words, *word;
+        snprintf(words, sizeof words, "%s", sections[i].words);
+        while ((word = strsep(&rest, " ")))
+            if (lex_is_letter(*word))
+                offer(arg, word);
+    }
 }
 
 int language_check(const char *word, kv_err *e)

@@ -10,6 +10,7 @@
 #include "base/name.h"
 #include "bench/bench_workload.h"
 #include "cmd/commands.h"
+#include "cmd/help.h"
 #include "complete/complete_merges.h"
 #include "complete/complete_tensors.h"
 #include "complete/offer.h"
@@ -212,7 +213,8 @@ static void offer_workloads(complete_request *r)
 
 static void offer_help(complete_request *r)
 {
-    static const char merge[] = "help merge ", optimizer[] = "help optimizer ";
+    static const char merge[] = "help merge ", optimizer[] = "help optimizer ",
+                      language[] = "help language ";
     const char *from = r->text + r->at.statement, *name;
     if (strncmp(from, merge, sizeof merge - 1) == 0) {
         complete_merges(offer_name, r);
@@ -221,6 +223,10 @@ static void offer_help(complete_request *r)
     if (strncmp(from, optimizer, sizeof optimizer - 1) == 0) {
         for (int i = 0; kv_optimizer_text(i, &name); i++)
             offer_word(r, name);
+        return;
+    }
+    if (strncmp(from, language, sizeof language - 1) == 0) {
+        language_words(offer_name, r);
         return;
     }
     for (int i = 0; help_topic(i); i++)

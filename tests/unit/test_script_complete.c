@@ -214,6 +214,8 @@ TEST(script_complete_words_of_commands)
         {"merge { fo", "for"},
         {"help merge ti", "ties"},
         {"help optimizer nad", "nadam"},
+        {"help language lo", "loops"},
+        {"help language st", "statements|stores|strings"},
     };
     session s;
     begin(&s);
