@@ -74,6 +74,35 @@ static uint32_t numbers_end(parser *p)
     return comma ? end : pos;
 }
 
+/* A value that begins with a word. An expression that goes on behind the word wins; one that cannot
+ * be read, or ends before it, leaves the word; where both are as long, both are given. Returns how
+ * many there are, 0 on an error. */
+static int expression_or_word(parser *p, ast *given[2])
+{
+    parser before = *p;
+    kv_err *outer = p->e, unused = {0};
+    uint32_t pos = parse_peek(p)->pos, end = pos;
+    while (is_param_char(p, end))
+        end++;
+    p->e = &unused; /* a failed expression may be a word; else the error shows again */
+    given[0] = parse_value(p);
+    p->e = outer;
+    uint32_t last = p->last;
+    if (given[0] && last > end)
+        return 1;
+    char next = parse_char(p, end);
+    parse_back(p, &before);
+    if (!given[0] && (next == '(' || next == '[')) /* a call or an index with a mistake in it */
+        return (given[0] = parse_value(p)) != NULL;
+    ast *word = parse_text(p, pos, end);
+    if (given[0] && last == end) {
+        given[1] = word;
+        return word ? 2 : 0;
+    }
+    given[0] = word;
+    return word != NULL;
+}
+
 /* The value of --PARAM: an expression, and where a word is as long, that word behind it. The
  * parameter decides between the two, and may belong to a rule that is not known yet. Returns how
  * many there are, 0 on an error. */
@@ -81,33 +110,10 @@ static int param_value(parser *p, const char *name, ast *given[2])
 {
     if (optimizer_takes_text(name, NULL))
         return (given[0] = text_value(p)) != NULL;
-    bool word_next = is_text_word(p);
-    parser before = *p;
-    kv_err *outer = p->e, unused = {0};
-    uint32_t pos = before.tok.pos, end = pos;
-    while (word_next && is_param_char(p, end))
-        end++;
-    if (end == pos && (end = numbers_end(p)) > pos)
-        return (given[0] = parse_text(p, pos, end)) != NULL;
-    if (end == pos)
-        return (given[0] = parse_value(p)) != NULL;
-    p->e = &unused; /* a failed expression may be a word; else the error shows again */
-    given[0] = parse_value(p);
-    p->e = outer;
-    if (given[0] && p->last > end)
-        return 1;
-    bool word_alone = !given[0] || p->last < end;
-    char next = parse_char(p, end);
-    bool open = !given[0] && (next == '(' || next == '[');
-    uint32_t last = p->last;
-    parse_back(p, &before);
-    if (open)
-        return (given[0] = parse_value(p)) != NULL;
-    ast *word = parse_text(p, pos, end);
-    given[word_alone ? 0 : 1] = word;
-    if (!word_alone)
-        parse_seek(p, last);
-    return !word ? 0 : word_alone ? 1 : 2;
+    if (is_text_word(p))
+        return expression_or_word(p, given);
+    uint32_t pos = parse_peek(p)->pos, end = numbers_end(p);
+    return (given[0] = end > pos ? parse_text(p, pos, end) : parse_value(p)) != NULL;
 }
 
 /* 0.5,1/3,w: expressions in one AST_LIST. */

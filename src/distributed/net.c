@@ -50,7 +50,7 @@ static struct {
     int thread_sits;      /* it is the net's; atomic */
     pthread_t thread;
 
-    pthread_mutex_t lock; /* covers the next two */
+    pthread_mutex_t lock; /* of posted and posted_end */
     net_item *posted, **posted_end;
     net_calls calls;
     int stop;           /* atomic */

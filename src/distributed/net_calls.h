@@ -28,7 +28,7 @@ typedef struct waiting_group {
 } waiting_group;
 
 typedef struct net_calls {
-    pthread_mutex_t lock; /* covers the next two */
+    pthread_mutex_t lock; /* of waiting and requests */
     waiting_group *waiting;
     uint64_t requests;
     struct partial_call *partial; /* of the thread that drives */

@@ -20,7 +20,8 @@ typedef struct request_item {
     int64_t slot;
     kv_key key; /* its name is the slot's */
     place place;
-    int64_t round, before;
+    int64_t round;  /* of the key; of a pull: which it must come behind */
+    int64_t before; /* of a push: pulls of this rank that it must come behind */
     int64_t since; /* of a pull of changes: the round that the outs hold; -1: none */
     int64_t *told; /* NULL, or receives the least round of the parts that came: the caller's */
     kv_array *source; /* of a push: the array that is sent */
@@ -38,10 +39,10 @@ typedef struct request_item {
     const char *block; /* NULL, or its elements on a GPU: parts go from there where MPI reads it */
     char *host_copy;   /* NULL, or host memory for the parts that do not go from block */
     int64_t here;      /* bytes of the source that host memory has; -1: no more come; atomic */
-    int64_t host, host_bytes; /* where the host side of its update lies */
+    int64_t host, host_bytes; /* the host side of its update: its place in the request's `host` */
     int64_t left;             /* chunks to send, or parts to come */
     bool failed;              /* a part of the reply could not be written */
-    engine_use *use;
+    engine_use *use; /* of the source, one of the request's `uses`; it ends when all is sent */
 } request_item;
 
 /* One part of one item; a record or several carry it. */
@@ -72,7 +73,7 @@ typedef struct request {
     bool plain;            /* it pushes arrays of the caller in host memory, as they are */
     bool changes;          /* it pulls only elements that changed */
     int32_t state;         /* 0; or the array of states that it pulls, see states_array */
-    int64_t *moved;        /* NULL, or counts the bytes that came: the caller's */
+    int64_t *bytes_came;   /* NULL, or counts the bytes that came: the caller's */
     bool posted;           /* the net has its queues, or will have them; atomic */
     bool sums, broadcasts; /* see request_sum.c */
     int64_t npairs; /* of the call */

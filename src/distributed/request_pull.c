@@ -36,7 +36,7 @@ static net_step send_pull(net_item *i)
 typedef struct pull_rounds {
     const int64_t *since; /* by pair of the call: the round that the out holds; -1: none */
     int64_t *told;        /* by slot: becomes the round of the value that came */
-    int64_t *moved;       /* counts bytes */
+    int64_t *bytes_came;  /* NULL, or counts them */
 } pull_rounds;
 
 /* Asks for the changes behind the oldest round among the outs of a key, and writes them into all of
@@ -44,7 +44,7 @@ typedef struct pull_rounds {
 static void add_rounds(request *rq, const request_pair *r, const pull_rounds *x)
 {
     rq->changes = !request_has_gpus(rq);
-    rq->moved = x->moved;
+    rq->bytes_came = x->bytes_came;
     for (int64_t i = 0; i < rq->nitems; i++) {
         request_item *c = &rq->items[i];
         c->told = &x->told[c->slot];

@@ -161,8 +161,8 @@ static void take_value(request *rq, const link_rec *r)
     const chunk *p = find_awaited(rq, r->value.chunk);
     if (!p)
         return;
-    if (rq->moved)
-        *rq->moved += (int64_t)sizeof *r + r->bytes;
+    if (rq->bytes_came)
+        *rq->bytes_came += (int64_t)sizeof *r + r->bytes;
     int rc = note_round(rq, p, r, &e);
     if (!rc && r->flags & LINK_CODES)
         rc = take_codes(rq, p, r, &e);

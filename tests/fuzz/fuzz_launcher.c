@@ -14,7 +14,9 @@
 
 enum { RANKS = 3 };
 
-/* Cells are rank, kind, length and text; of any other kind the text stands between cells. */
+/* Cells have a rank, a kind, a length and a text. A kind in the list makes a whole cell, the one
+ * behind it a cell of an unknown kind with a wild length; the last two put the text between cells.
+ */
 static void put_cells(buf *all, fuzz_bytes *in)
 {
     static const char kinds[] = {WIRE_OUT,  WIRE_ERR, WIRE_EVENT, WIRE_LOST, WIRE_ROUNDS,
