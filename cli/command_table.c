@@ -109,7 +109,7 @@ const command command_table[] = {
      {{"out", OPTION_VALUE, "V"}, PRIORITY},
      COMMAND_GIVES | COMMAND_CHANGES | COMMAND_EXPLAINED,
      cmd_pushpull,
-     "push, then pull, in one call; a VALUES that is a variable receives the result",
+     "push, then pull, in one call; an array, or a list of them, in a variable receives the result",
      "pushpull 3 ones(2,3)@gpu(0..3)      # show the sum, or what the updater made of it\n"
      "pushpull 3 [a, a] -> w              # make a variable\n"
      "v = [a, a]; pushpull 3 v            # in place: both arrays of v are 2\n"
@@ -520,7 +520,7 @@ const command command_table[] = {
      cmd_plot,
      "draw lines, a heat map or a histogram, on the terminal or in a file, through gnuplot",
      "loss = 2 ** -(arange(20) / 4); plot loss\n"
-     "plot loss loss/2                    # two lines; an array of two axes: its columns\n"
+     "plot loss loss/2                    # two lines over 0, 1, ...; of two axes: the columns\n"
      "plot --heat reshape(arange(50), (5, 10)) # row 0 on top\n"
      "plot --hist normal(1000)            # how many lie where\n"
      "plot loss > loss.txt                # .svg and .png too, with gnuplot",
@@ -531,7 +531,7 @@ const command command_table[] = {
      .flags = COMMAND_WRITES,
      cmd_write,
      "save a value; FILE is complete or not there, also after a crash: set write.sync",
-     "write a a.csv                       # by the ending: .csv .tsv .json .npy .txt\n"
+     "write a a.csv                       # by the ending: .csv .tsv .json .npy .safetensors .txt\n"
      "write [a, a*2] two.ndjson           # a list: an array a line\n"
      "write a*2 -                         # to stdout",
      "print, pull",
@@ -539,7 +539,7 @@ const command command_table[] = {
     {"assert",
      {{ARG_EXPRS, "EXPR [, TEXT]", false}},
      .run = cmd_assert,
-     "fail unless every element of EXPR is true",
+     "fail unless EXPR is true: of an array every element, of a list each comparison",
      "assert a == ones(2,3)\n"
      "assert sum(a) < 7, \"too large\"      # with a text for the message",
      "print",

@@ -59,7 +59,8 @@ const function function_table[] = {
     {"asscalar", {"a"}, 0, func_asscalar,
      "the number that an array of one element holds"},
     {"astype", {"a", "dtype"}, O, func_astype,
-     "the elements converted to another dtype"},
+     "the elements converted to another dtype; in integers without fractions, and too large ones "
+     "as the largest"},
     {"average", {"a", "axis=", "weights=", "keepdims="}, A, func_average,
      "the mean, or with weights: average([1,4], weights=[3,1])"},
     {"bincount", {"x", "weights=", "minlength="}, A, func_bincount,
@@ -185,7 +186,8 @@ const function function_table[] = {
      "a list of the items of x: of a dict its keys, of a text its characters"},
     {"load", {"file", "dtype=", "cols=", "header=", "format=", "name=", "sep=", "missing="}, O,
      load_call,
-     "the array in a file; of a table the columns cols=, with cells parted by sep="},
+     "the array in a file; of a table the columns cols=, with cells parted by sep=; missing=0: "
+     "what empty cells, NA and null become, missing=\"x\": x is a word for nan"},
     {"log", {"x"}, E, NULL,
      "the natural logarithm of each element"},
     {"lower", {"text"}, 0, func_lower,
@@ -235,7 +237,7 @@ const function function_table[] = {
     {"pop", {"x", "i=", "default="}, M | C, func_pop,
      "takes the last item, or item i, out of a list; of a dict the value of a key"},
     {"prod", {"a", "axis=", "dtype=", "keepdims="}, A, func_prod,
-     "the product of the elements, int64 of integers: prod(x, axis=0)"},
+     "the product of the elements, int64 of an array of integers: prod(x, axis=0)"},
     {"quantile", {"a", "q", "axis=", "keepdims="}, A, func_quantile,
      "where a part q, 0 to 1, of the elements lies below: quantile(x, [0.1, 0.9])"},
     {"randint", {"shape=", "low=", "high=", "seed=", "dtype=", "ctx="}, S, func_randint,

@@ -176,7 +176,7 @@ static int exit_code_of(session *s, const options *o)
         return s->exit_code;
     if (s->failure)
         return s->failure;
-    return o->check_last && !last_says_yes(s) ? EXIT_NO : EXIT_DONE;
+    return o->check_last && !o->check && !last_says_yes(s) ? EXIT_NO : EXIT_DONE;
 }
 
 /* Notes that the command of the command line, such as `kvctl push w 3`, changed a store which ends

@@ -201,7 +201,7 @@ static int load(state *st, session *s, kv_err *e)
         return KV_OK;
     }
     if (fstat(st->lock, &about) == 0 && about.st_size == 0)
-        return file_kind_check_store(st->path, e)
+        return file_kind_check_keeps(st->path, "store", e)
                    ? kv_err_hint(e, "-s keeps a store in a file such as store.kvs")
                    : KV_OK;
     int code = kv_load(&store, st->path, e);

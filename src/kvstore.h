@@ -14,7 +14,8 @@
  * Errors.    Functions that can fail return a kv_code and fill the caller's kv_err (kv_err.h); the
  *            first failure wins, so one look behind several calls finds it. A call checks
  *            everything and allocates everything before its first write: a failed call has changed
- *            nothing. The library never prints, exits, aborts, installs signal handlers or calls
+ *            nothing, unless its declaration says so: an updater in C, or a GPU, may fail in the
+ *            middle. The library never prints, exits, aborts, installs signal handlers or calls
  *            setlocale.
  * NULL.      A function that returns a kv_code refuses a NULL that it needs (usage; the text names
  *            the argument), so calls may follow one that could not make its store or array. A

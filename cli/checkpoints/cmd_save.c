@@ -339,7 +339,7 @@ static int save_to(session *s, const ast *call, kv *store, const char *path, res
         return save_patch(s, call, store, path, out, e);
     if (!is_whole(call, path))
         return save_values(s, call, store, path, out, e);
-    int code = file_kind_check_store(path, e);
+    int code = file_kind_check_keeps(path, "store", e);
     if (code)
         return kv_err_hint(e, "save FILE.kvs keeps the store, save FILE.safetensors its values; "
                               "pull KEY > FILE.npy writes one value");

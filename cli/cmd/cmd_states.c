@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
+#include "syntax/file_kind.h"
 #include "syntax/safe.h"
 #include "session/unit.h"
 
@@ -31,6 +32,10 @@ int cmd_save_states(session *s, const ast *call, result *out, kv_err *e)
     if (session_store(s, &store, e) ||
         !(name = eval_file(s, call->kid[0], "states stand", out, e)))
         return e->code;
+    if (file_kind_check_keeps(name, "states", e)) {
+        kv_err_hint(e, "save-states FILE.safetensors");
+        return unit_at(s, call->kid[0], e);
+    }
     /* a dry run finds the errors that do not need the file */
     int code = safe_write(s, name, e);
     if (code == KV_OK && s->dry_run)

@@ -50,6 +50,8 @@ int cmd_use(session *s, const ast *call, result *out, kv_err *e)
 {
     const char *name = eval_word(s, call->kid[0], "the name of a store", out, e);
     int64_t at = name ? session_find_store(s, name) : -1;
+    if (name && at < 0 && strcmp(name, "kv") == 0 && !s->guest) /* as the first push makes it */
+        return session_create(s, s->default_type, NULL, 0, "kv", e) ? unit_at(s, call, e) : KV_OK;
     if (at >= 0) {
         session_use(s, at);
         s->create_failed = false;

@@ -301,6 +301,19 @@ static void describe_failure(session *s, const ast *node, comparison *out)
     side_release(&r);
 }
 
+/* Whether an assert holds: of a list each comparison in it, a boolean or an array; its numbers and
+ * texts are values, and a list of values is true when there are some. */
+static int assert_holds(value v, bool *truth, kv_err *e)
+{
+    int code = eval_truth_of_all(v, truth, e);
+    for (int64_t i = 0; value_is_sequence(v) && i < v.u.list->n && *truth && !code; i++) {
+        value item = v.u.list->items[i];
+        if (item.kind == VALUE_BOOL || item.kind == VALUE_ARRAY || value_is_sequence(item))
+            code = assert_holds(item, truth, e);
+    }
+    return code;
+}
+
 int cmd_assert(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *list = call->kid[0], *expr = list->kid[0];
@@ -314,7 +327,7 @@ int cmd_assert(session *s, const ast *call, result *out, kv_err *e)
     int code = eval(s, expr, &v, e);
     if (code)
         return code;
-    code = eval_truth_of_all(v, &truth, e);
+    code = assert_holds(v, &truth, e);
     value_release(&v);
     if (code)
         return unit_at(s, expr, e);

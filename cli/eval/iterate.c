@@ -279,6 +279,8 @@ static int unpack(session *s, const ast *target, value v, scope *own, kv_err *e)
         code = unit_err(s, target, e, KV_E_VALUE, "%d name%s cannot take %lld value%s",
                         (int)target->n, target->n == 1 ? "" : "s", (long long)n,
                         n == 1 ? "" : "s");
+    if (code && v.kind == VALUE_TEXT && target->n == 2) /* perhaps a key of a dict */
+        kv_err_hint(e, "for k, v in d.items() gives the keys of a dict with their values");
     for (uint32_t i = 0; i < target->n && code == KV_OK; i++)
         code = eval_give(s, target->kid[i], value_ref(items.u.list->items[i]), own, e);
     value_release(&items);

@@ -204,7 +204,9 @@ static const shell_option job_options[] = {
      TAKEN(take_variable), .low = 'a'},
     {0, "env-worker", "NAME[=VALUE]", NULL, TAKEN(take_variable), .low = 'w'},
     {0, "env-server", "NAME[=VALUE]", NULL, TAKEN(take_variable), .low = 's'},
-    {0, "checkpoint", "FILE", "keep the store in FILE, and go on from there if it exists",
+    {0, "checkpoint", "FILE",
+     "keep the store in FILE, as often as --checkpoint-every says, and\n"
+     "go on from there if it exists",
      NAMED(take_text, checkpoint)},
     {0, "checkpoint-every", "N|30s",
      "write it every N rounds, or, with an s, at the first round\n"

@@ -165,7 +165,8 @@ int dict_no_key(value dict, value key, kv_err *e)
                 suggest_add(&near, l->items[i].u.text);
         suggest_done(&near, e);
     }
-    kv_err_hint(e, "d.get(%s, 0) gives 0 then", buf_text(&shown));
+    kv_err_hint(e, "d.get(%s, 0) and d.pop(%s, 0) give 0 then", buf_text(&shown),
+                buf_text(&shown));
     buf_release(&shown);
     return KV_E_KEY;
 }

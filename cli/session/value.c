@@ -470,9 +470,12 @@ int value_numbers_array(kv_array **out, value v, kv_dtype dtype, kv_ctx ctx, kv_
     int64_t shape[KV_MAX_NDIM];
     kv_array *a = NULL;
     void *data;
-    if (!value_is_number(v) && !value_is_sequence(v))
-        return kv_err_set(e, KV_E_DTYPE, "%s is no array and no list of numbers",
-                          value_kind_name(v));
+    if (!value_is_number(v) && !value_is_sequence(v)) {
+        kv_err_set(e, KV_E_DTYPE, "%s is no array and no list of numbers", value_kind_name(v));
+        return v.kind == VALUE_DICT ? kv_err_hint(e, "for k in d { init $k d[k] } makes keys of a "
+                                                     "store; pull * > FILE writes them")
+                                    : e->code;
+    }
     int rc = nested_shape(v, &ndim, shape, e);
     if (rc || (rc = kv_array_new_raw(&a, dtype, ndim, shape, ctx, e)))
         return rc;

@@ -120,7 +120,7 @@ int file_kind_check(const char *path, bool append, kv_err *e)
     return code;
 }
 
-int file_kind_check_store(const char *path, kv_err *e)
+int file_kind_check_keeps(const char *path, const char *what, kv_err *e)
 {
     static const char *const others[][2] = {{"txt", "text"},     {"npz", "NumPy"},
                                             {"gguf", "GGUF"},    {"pt", "PyTorch"},
@@ -130,7 +130,8 @@ int file_kind_check_store(const char *path, kv_err *e)
         if (is_ending(path, others[i][0]))
             title = others[i][1];
     return title ? kv_err_set(e, KV_E_USAGE,
-                              "\"%s\" is the name of a %s file, which keeps no store", path, title)
+                              "\"%s\" is the name of a %s file, which keeps no %s", path, title,
+                              what)
                  : KV_OK;
 }
 

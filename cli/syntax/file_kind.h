@@ -39,9 +39,9 @@ int file_kind_check(const char *path, bool append, kv_err *e);
  * itself, and for safetensors. */
 const char *file_kind_title(file_kind kind);
 
-/* Checks the ending of a new file that is to keep a store: another program would take x.npy for an
- * array. Error: usage (the ending of a format that keeps no store). */
-int file_kind_check_store(const char *path, kv_err *e);
+/* Checks the ending of a new file that is to keep `what`, "store" or "states": another program
+ * would take x.npy for an array. Error: usage (the ending of a format that keeps none). */
+int file_kind_check_keeps(const char *path, const char *what, kv_err *e);
 
 /* The target of a picture, by the ending of its path. */
 typedef enum plot_target { PLOT_NOWHERE, PLOT_TEXT, PLOT_SIXEL, PLOT_SVG, PLOT_PNG } plot_target;

@@ -269,12 +269,12 @@ static int check_function(checker *c, const ast *node)
     bool attribute = called && c->u->src.text[node->end - 1] != ')';
     source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "there is no %s `%s`",
                attribute ? "attribute" : "function", name);
-    if (called) {
+    if (called)
         hint_file(c, node);
-        hint_dict(c, node);
-    }
     if (hint_function(name, c->e))
         return c->e->code;
+    if (called)
+        hint_dict(c, node);
     const command *found = called ? NULL : command_find(name, strlen(name));
     if (found) {
         buf usage = {0};

@@ -91,7 +91,8 @@ bool hint_module(const char *name, kv_err *e)
 
 bool refuse_module(parser *p)
 {
-    static const char *const known[] = {"mxnet", "mx", "numpy", "np", "nd", "d2l", "__future__"};
+    static const char *const known[] = {"mxnet", "mx",  "kvstore",   "numpy", "np",
+                                        "nd",    "d2l", "__future__"};
     token t = *parse_peek(p);
     const char *name = t.kind == TOK_NAME ? parse_token_text(p, &t) : NULL;
     bool is_known = !name;
@@ -104,6 +105,6 @@ bool refuse_module(parser *p)
     if (dot && strcmp(dot, ".py") == 0)
         kv_err_hint(p->e, "python3 runs a program of Python; kvctl launch --python, one a rank");
     hint_module(name, p->e);
-    kv_err_hint(p->e, "all functions are there without an import: help functions");
+    kv_err_hint(p->e, "all functions are there without an import: help lists them");
     return true;
 }

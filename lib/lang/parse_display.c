@@ -30,7 +30,9 @@ ast *parse_starred(parser *p)
 {
     token t = *parse_peek(p);
     parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "`*` unpacks nothing here");
-    kv_err_hint(p->e, "name each item, or take a slice: first = l[0]; rest = l[1:]");
+    kv_err_hint(p->e, t.sign == SIGN2('*', '*')
+                          ? "d.update(e) puts what the dict e holds into d"
+                          : "name each item, or take a slice: first = l[0]; rest = l[1:]");
     return NULL;
 }
 

@@ -190,6 +190,9 @@ static int check_expr(checker *c, const ast *node, bool element)
         return check_kids(c, node, false);
     case AST_TUPLE: /* behind % of a text */
         return check_kids(c, node, element);
+    case AST_CHOICE:
+        REFUSE(c, node, KV_E_USAGE, "a rule has no `a if c else b`");
+        return kv_err_hint(c->e, "where(c, a, b) of elements; if c { … } else { … } of numbers");
     default: /* the other kinds of expressions */
         return REFUSE(c, node, KV_E_USAGE, "a rule holds numbers, texts and arrays, but not this");
     }

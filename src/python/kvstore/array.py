@@ -191,9 +191,9 @@ class NDArray(_kvstore.Array):
         return self._make(self._numbers(False).T)
 
     def sum(self, axis=None):
-        """The sum over an axis, or of all elements; of bool how many are True."""
+        """The sum over an axis, or of all elements: int64 of integers, of bool how many are True."""
         view = self._numbers(False)
-        return self._make(view.sum(axis=axis, dtype="int64" if view.dtype == bool else view.dtype))
+        return self._make(view.sum(axis=axis, dtype="int64" if view.dtype.kind in "biu" else view.dtype))
 
     def mean(self, axis=None):
         """The mean over an axis, or of all elements."""

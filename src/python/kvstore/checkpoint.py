@@ -129,7 +129,7 @@ def check(path: Path, **options: Any) -> Table:
 
 
 def convert(*paths: Path, globs: tuple[str, ...] = (), **options: Any) -> None:
-    """Writes one checkpoint, the last path, of others: some keys, another dtype or form. force: also over a file."""
+    """Writes one checkpoint, the last path, of others: some keys, another dtype or form. force: also over a folder."""
     tool.run("convert", *map(tool.word, paths), *globs, *tool.options(options))
 
 

@@ -2,7 +2,8 @@
 
 
 class KVError(RuntimeError):
-    """An error of the store. Nothing was changed by the call that raised it.
+    """An error of the store. Nothing was changed by the call that raised it, but where an updater that is a function, or a GPU,
+    failed in the middle: then other keys may be updated.
 
     code   a word: "key", "shape", "dtype", "value", "usage", "unsupported", "io", "peer", ...
     text   what is wrong, a sentence
