@@ -77,12 +77,17 @@ static void *memory(kv_array *a, bool write)
     return write ? data : (void *)from;
 }
 
+/* The array of which this thread asks for a buffer for reading alone. Others may ask meanwhile,
+ * since a buffer is waited for without the GIL. */
+static _Thread_local const PyObject *only_read;
+
 static int get_buffer(PyObject *self, Py_buffer *view, int flags)
 {
     py_array *o = (py_array *)self;
     static const char none[8];
     view->obj = NULL;
-    bool write = !o->read_only && !o->to_read;
+    bool write = !o->read_only && only_read != self;
+    only_read = NULL;
     kv_array *a = elements(self);
     if (!a)
         return -1;
@@ -132,12 +137,8 @@ static void release_buffer(PyObject *self, Py_buffer *view)
 /* _host(write): a memoryview of the elements. */
 static PyObject *host(PyObject *self, PyObject *write)
 {
-    py_array *a = (py_array *)self;
-    bool before = a->to_read;
-    a->to_read = !PyObject_IsTrue(write);
-    PyObject *view = PyMemoryView_FromObject(self);
-    a->to_read = before;
-    return view;
+    only_read = PyObject_IsTrue(write) ? NULL : self;
+    return PyMemoryView_FromObject(self);
 }
 
 /* ---- Other arrays of one ---- */

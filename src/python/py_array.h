@@ -14,7 +14,6 @@ typedef struct py_array {
     kv_array *a;    /* NULL when it was an updater's and is gone */
     bool lent;      /* an updater's: the reference is the store's */
     bool read_only; /* an updater's input */
-    bool to_read;   /* the next buffer is for reading alone */
     Py_ssize_t buffers; /* that are in use */
 } py_array;
 

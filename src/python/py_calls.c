@@ -97,6 +97,8 @@ static PyObject *end(call *c)
     py_pairs_release(&c->values);
     py_pairs_release(&c->outs);
     py_small_give(&c->store->small, &c->small);
+    if (c->rc) /* the outs stay as they are */
+        Py_CLEAR(c->batch->copies);
     bool waited = __atomic_load_n(&c->batch->left, __ATOMIC_ACQUIRE) > 1;
     bool good = py_batch_end(c->batch, c->wait || c->rc) && c->good;
     if (good && waited && c->wait && !c->rc) {

@@ -4,6 +4,7 @@ import ctypes
 import gc
 import importlib.util
 import sys
+import threading
 import unittest
 import warnings
 import weakref
@@ -76,6 +77,41 @@ class Arrays(Case):
                 self.assertTrue((out == view).all())
                 with self.assertWarns(mx.CopyWarning):
                     self.fails("usage", kv.pull, 0, out, wait=False)
+
+    def test_a_pushpull_in_place_reads_what_is_not_dense(self):
+        for value in (np.full((64, 128), 3, "float32")[:, ::2], np.full((64, 64), 3, "float32", order="F"),
+                      np.full((64, 64), 3, ">f4")):
+            kv = mx.kv.create()
+            kv.init(0, np.ones((64, 64), "float32"))
+            kv.set_updater("{ stored += input }")
+            with self.assertWarns(mx.CopyWarning):
+                kv.pushpull(0, value)
+            self.assertTrue((value == 4).all() and (kv[0].asnumpy() == 4).all())
+
+    def test_a_failed_call_leaves_what_is_not_dense(self):
+        self.kv.init(0, np.ones((4, 2), "float32"))
+        for call in (lambda out: self.kv.pull(7, out=out), lambda out: self.kv.pull([0, 7], out=[out, out]),
+                     lambda out: self.kv.broadcast(0, np.zeros((4, 2), "float32"), out=out)):
+            base = np.full((4, 4), 7, "float32")
+            with self.assertWarns(mx.CopyWarning), self.assertRaises(mx.KVError):
+                call(base[:, ::2])
+            self.assertTrue((base == 7).all())
+
+    def test_threads_that_read_do_not_make_an_array_read_only(self):
+        a = mx.nd.ones((4,))
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        threads = [threading.Thread(target=lambda: [a.asnumpy() for _ in range(3000)]) for _ in range(4)]
+        try:
+            for t in threads:
+                t.start()
+        finally:
+            for t in threads:
+                t.join()
+            sys.setswitchinterval(before)
+        self.assertFalse(memoryview(a).readonly)
+        a[:] = 3
+        self.assertEqual(a.asnumpy().tolist(), [3] * 4)
 
     def test_dense_views_are_not_copied(self):
         base = np.zeros((4, 6), "float32")

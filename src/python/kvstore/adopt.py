@@ -90,9 +90,9 @@ def _numpy(array, write):
     if dense:
         return array.view(numpy.ndarray).view(dtype)
     _note(array, "and the other byte order" if swapped else f"with strides {array.strides}")
-    if write:
-        return numpy.empty(array.shape, dtype), array
-    return numpy.array(array, dtype, order="C", subok=False)
+    # With its elements also where it is written: a pushpull in place reads them first.
+    temporary = numpy.array(array, dtype, order="C", subok=False)
+    return (temporary, array) if write else temporary
 
 
 def copy_back(temporary, out):
