@@ -15,6 +15,7 @@
 #include "io/csv.h"
 #include "io/json.h"
 #include "io/npy.h"
+#include "checkpoint/in_place.h"
 #include "checkpoint/safetensors.h"
 #include "syntax/file_kind.h"
 #include "files/save_rows.h"
@@ -250,6 +251,7 @@ static int check_rows(old_file *old, const char *path, const parts *p, kv_err *e
 typedef struct written {
     file_out out;
     old_file old; /* its old contents, when rows are added */
+    const char *path;
 } written;
 
 static void written_abandon(written *w)
@@ -260,7 +262,10 @@ static void written_abandon(written *w)
 
 static int written_commit(written *w, kv_err *e)
 {
-    int code = w->out.name ? file_out_commit(&w->out, e) : KV_OK; /* a dry run opened none */
+    bool opened = w->out.name != NULL; /* a dry run opens none */
+    int code = opened ? file_out_commit(&w->out, e) : KV_OK;
+    if (opened && !code)
+        in_place_forget(w->path);
     old_file_close(&w->old);
     return code;
 }
@@ -286,6 +291,7 @@ static int write_whole(session *s, written *w, const char *path, const parts *p,
     int code = p->append ? old_file_open(&w->old, s, path, lock, e) : KV_OK;
     if (code == KV_OK && p->append)
         code = check_rows(&w->old, path, p, e);
+    w->path = path;
     if (code == KV_OK)
         code = file_out_open(&w->out, path, e);
     w->out.unsynced = s->writes_unsynced;

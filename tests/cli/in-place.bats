@@ -56,6 +56,20 @@ finds_a_or_b()
     [ $n -gt 15 ] && [ $as -gt 4 ] && [ $bs -gt 8 ]
 }
 
+@test "in place: a file written over one whose change was cut short is what was written" {
+    local n=0
+    make_models 3000 20
+    until [ -e m/.m.st.kv-journal ]; do
+        n=$((n + 1))
+        calls CALLS_KILL=$n 2>/dev/null || true
+    done
+    mv m/m.st m/m.safetensors
+    mv m/.m.st.kv-journal m/.m.safetensors.kv-journal
+    kvctl -c 'ones(3) > m/m.safetensors'
+    [ "$(ls -A m)" = m.safetensors ]
+    [ "$(kvctl -c 'print @m/m.safetensors')" = "[1. 1. 1.]" ]
+}
+
 # The disk is full. Removing a file may fail without a word: what stays is removed by the reader.
 @test "in place: every call fails" {
     local n failed=0 as=0 kept=0 status
