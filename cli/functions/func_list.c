@@ -183,21 +183,14 @@ int func_remove(function_args *args, value *out, kv_err *e)
 
 int func_clear(function_args *args, value *out, kv_err *e)
 {
-    value v = args->v[0], last;
-    bool found;
+    value v = args->v[0];
     *out = value_none();
     if (v.kind != VALUE_DICT) {
         int rc = need_list(args, e);
         return rc ? rc : splice(v, 0, v.u.list->n, NULL, e);
     }
-    int rc = KV_OK;
-    while (dict_count(v) > 0 && !rc) {
-        value key = value_ref(v.u.list->items[v.u.list->n - 2]);
-        if ((rc = dict_take(v, key, &last, &found, e)) == KV_OK)
-            value_release(&last);
-        value_release(&key);
-    }
-    return rc;
+    dict_clear(v);
+    return KV_OK;
 }
 
 static void turn_round(value_list *l)

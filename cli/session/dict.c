@@ -26,14 +26,20 @@ int64_t dict_count(value dict)
     return dict.u.list->n / 2;
 }
 
-/* Equal numbers are one key, whether they are bools, integers or whole floats. */
-static int key_of(value v, kv_key *out, kv_err *e)
+/* The key that a value is: of an array without axes its number, as the array may change. */
+static value plain(value v)
 {
     value number;
     kv_err unused = {0};
-    if (v.kind == VALUE_ARRAY && kv_array_ndim(v.u.box->array) == 0 &&
-        value_item(&number, v, &unused) == KV_OK)
-        v = number;
+    bool is_number = v.kind == VALUE_ARRAY && kv_array_ndim(v.u.box->array) == 0 &&
+                     value_item(&number, v, &unused) == KV_OK;
+    return is_number ? number : v;
+}
+
+/* Equal numbers are one key, whether they are bools, integers or whole floats. */
+static int key_of(value v, kv_key *out, kv_err *e)
+{
+    v = plain(v);
     *out = (kv_key){0, NULL};
     if (v.kind == VALUE_TEXT)
         out->name = v.u.text;
@@ -64,7 +70,7 @@ static int add(value dict, kv_key k, value key, value v, kv_err *e)
     int code = value_list_reserve(l, l->n + 2, e);
     if (code || (code = map_put(l->index, k, l->n + 1, e)))
         return code;
-    l->items[l->n++] = value_ref(key);
+    l->items[l->n++] = value_ref(plain(key));
     l->items[l->n++] = value_ref(v);
     return KV_OK;
 }
@@ -127,6 +133,14 @@ int dict_take(value dict, value key, value *out, bool *found, kv_err *e)
             code = map_put(l->index, k, i, e); /* the entry is there already */
     kv_assert(code == KV_OK, "a key of a dict has lost its place");
     return code;
+}
+
+void dict_clear(value dict)
+{
+    value_list *l = dict.u.list;
+    map_release(l->index);
+    while (l->n > 0)
+        value_release(&l->items[--l->n]);
 }
 
 int dict_column(value dict, int from, value *out, kv_err *e)

@@ -25,6 +25,9 @@ int dict_update(value dict, value from, kv_err *e);
 /* Takes a key out: its value becomes *out. *found is false when there is no such key. */
 int dict_take(value dict, value key, value *out, bool *found, kv_err *e);
 
+/* Takes all keys out. */
+void dict_clear(value dict);
+
 /* A list of the keys (from 0), of the values (from 1). */
 int dict_column(value dict, int from, value *out, kv_err *e);
 
