@@ -283,12 +283,17 @@ static int describe_metadata(kv *store, kv_visitor visit, void *arg, kv_err *e)
     int rc = store_enter(store, e);
     if (rc)
         return rc;
-    rc = store_leave(store, KV_OK, e); /* the texts stay until the store is freed */
-    for (int64_t i = 0; i < store->nremarks && !rc; i++)
+    int64_t n = store->nremarks; /* the texts stay until the store is freed, their list does not */
+    checkpoint_text *texts = mem_alloc(n, sizeof *texts, e);
+    if (texts && n > 0)
+        memcpy(texts, store->remark, (size_t)n * sizeof *texts);
+    rc = store_leave(store, texts ? KV_OK : KV_E_MEMORY, e);
+    for (int64_t i = 0; i < n && !rc; i++)
         rc = visit(arg,
-                   (kv_field[]){{.name = "name", .text = store->remark[i].name},
-                                {.name = "text", .text = store->remark[i].text}},
+                   (kv_field[]){{.name = "name", .text = texts[i].name},
+                                {.name = "text", .text = texts[i].text}},
                    2, e);
+    mem_free(texts);
     return rc;
 }
 

@@ -712,6 +712,28 @@ static int join_texts(void *arg, const kv_field *fields, int n, kv_err *e)
     return KV_OK;
 }
 
+/* Gives the store of arg another text in each call. */
+static int add_text(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    static int calls;
+    char text[20];
+    (void)fields, (void)n;
+    snprintf(text, sizeof text, "t%d", calls++);
+    return kv_set_metadata(arg, text, text, e);
+}
+
+TEST(store_file_metadata_may_change_while_they_are_visited)
+{
+    kv_err e = {0};
+    char all[100] = "";
+    kv *s = make("local");
+    CHECK_OK(kv_set_metadata(s, "a", "b", &e));
+    CHECK_OK(kv_describe(s, "metadata", add_text, s, &e));
+    CHECK_OK(kv_describe(s, "metadata", join_texts, all, &e));
+    CHECK_TEXT(all, "a=b t0=t0 ");
+    kv_free(s);
+}
+
 TEST(store_file_metadata_of_other_tools)
 {
     kv_err e = {0};
