@@ -273,15 +273,17 @@ int image_check(const checkpoint *f, const char *path, kv_err *e)
 
 int image_load(kv_array **out, const checkpoint *f, int64_t i, const char *path, kv_err *e)
 {
-    char name[sizeof TENSOR + KV_KEY_MAX + 256], sum[SUM_TEXT];
+    char sum[SUM_TEXT];
+    buf name = {0};
     const char *tensor = checkpoint_at(f, i)->name;
     kv_array *a;
     if (!checkpoint_metadata(f, TOTAL))
         return checkpoint_load(out, f, i, e);
-    snprintf(name, sizeof name, TENSOR "%s", tensor);
-    const char *want = checkpoint_metadata(f, name);
-    int rc = checkpoint_load(&a, f, i, e);
-    if (rc)
+    buf_printf(&name, TENSOR "%s", tensor);
+    int rc = buf_check(&name, e);
+    const char *want = rc ? NULL : checkpoint_metadata(f, buf_text(&name));
+    buf_release(&name);
+    if (rc || (rc = checkpoint_load(&a, f, i, e)))
         return rc;
     if ((rc = sum_array(sum, a, e)) == KV_OK && (!want || strcmp(want, sum) != 0))
         rc = damaged(e, path, "the data of \"", tensor);

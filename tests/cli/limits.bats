@@ -93,6 +93,16 @@ too_deep='calls, blocks and files are nested deeper than the stack allows'
     assert_line --index 0 --partial 'error[value]: lists are nested deeper than 1000'
 }
 
+@test "limits: a store whose names are as long as they can be is read again" {
+    local key state
+    key=$(printf 'k%.0s' {1..4090})
+    state=$(printf 's%.0s' {1..300})
+    kvctl -s s.kvs -c "updater f() { state $state; $state += input; stored += $state }
+        init $key zeros(2); set-updater f; push $key ones(2)"
+    run kvctl -s s.kvs -c "push $key ones(2); pull $key"
+    assert_output "[3. 3.]"
+}
+
 @test "limits: ranges in a key multiply" {
     run timeout 60 kvctl --safe -c "pull $(printf 'x{0..1}%.0s' {1..30})"
     assert_failure 3
