@@ -327,11 +327,6 @@ static bool is_whole(const ast *call, const char *path)
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-static bool is_state_file(const session *s, const char *path)
-{
-    return s->state.path && file_is_same(path, s->state.path);
-}
-
 /* Writes what was asked for. */
 static int save_to(session *s, const ast *call, kv *store, const char *path, result *out, kv_err *e)
 {
@@ -364,7 +359,7 @@ int cmd_save(session *s, const ast *call, result *out, kv_err *e)
         unit_err(s, call, e, KV_E_VALUE, "the store holds no keys");
         return kv_err_hint(e, "kvctl -s FILE begins with those of a file");
     }
-    if (code == KV_OK && is_state_file(s, path)) {
+    if (code == KV_OK && session_is_state(s, path)) {
         kv_err_set(e, KV_E_USAGE, "\"%s\" is the file of -s", path);
         kv_err_hint(e, "commit --disk writes it");
         code = e->code;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cmd/commands.h"
+#include "session/follow.h"
 #include "session/unit.h"
 
 /* Writes the file of -s. It holds the store of this moment, also when a transaction is open. */
@@ -20,13 +21,18 @@ static int to_disk(session *s, kv_err *e)
     return session_would(s, "write", s->state.path) ? KV_OK : s->state.save(s->state.arg, s, e);
 }
 
-/* First to the disk: when that fails the transaction is open as before. */
+/* First to the disk: when that fails the transaction is open as before. Where another process wrote
+ * the file meanwhile, the store in use is a new one, without a transaction. */
 int cmd_commit(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
     bool disk = command_option_of(call, "disk") != NULL;
     (void)out;
-    if (session_store(s, &store, e) || (disk && to_disk(s, e)))
+    if (session_store(s, &store, e) || (disk && to_disk(s, e)) || session_store(s, &store, e))
         return e->code;
-    return disk && !kv_in_transaction(store) ? KV_OK : kv_commit(store, e);
+    bool open = kv_in_transaction(store);
+    if ((disk && !open) || kv_commit(store, e))
+        return e->code;
+    follow_commit(s);
+    return KV_OK;
 }

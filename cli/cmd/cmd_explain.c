@@ -9,6 +9,7 @@
 #include "syntax/statement.h"
 #include "session/unit.h"
 #include "run/run.h"
+#include "session/dict.h"
 #include "session/list.h"
 
 /* The variables of a scope, and what the arrays and lists hold that they refer to. Elements of
@@ -29,6 +30,8 @@ static int keep_contents(snapshot *p, value v, kv_err *e)
         code = value_array(&same, kv_array_ref(v.u.box->array), e);
     else if (code == KV_OK && v.kind == VALUE_LIST)
         code = list_repeat(&same, v, 1, e);
+    else if (code == KV_OK && v.kind == VALUE_DICT)
+        code = dict_copy(&same, v, e);
     if (code == KV_OK && same.kind != VALUE_NONE &&
         (code = value_stack_add(&p->contents, same, e)) == KV_OK)
         code = value_stack_add(&p->objects, value_ref(v), e);
@@ -45,7 +48,10 @@ static void put_contents_back(snapshot *p)
         value object = p->objects.items[i], had = p->contents.items[i];
         if (object.kind == VALUE_ARRAY)
             value_replace(object, kv_array_ref(had.u.box->array));
-        else
+        else if (object.kind == VALUE_DICT) {
+            dict_clear(object);
+            dict_update(object, had, &unused);
+        } else
             list_splice(object, 0, object.u.list->n, had, &unused);
     }
     value_stack_release(&p->objects);

@@ -560,11 +560,7 @@ int cmd_call_store(session *s, const ast *call, result *out, kv_err *e)
     bool open = code == KV_OK && kv_in_transaction(store);
     if (code || (code = c->on_store(store, e)))
         return code;
-    if (open && c->on_store == kv_rollback)
-        return follow_rollback(s, e);
-    if (open && c->on_store == kv_commit)
-        follow_commit(s);
-    return KV_OK;
+    return open && c->on_store == kv_rollback ? follow_rollback(s, e) : KV_OK;
 }
 
 /* The function without arguments that has the name of the command. */

@@ -71,7 +71,7 @@ int cmd_time(session *s, const ast *call, result *out, kv_err *e)
         progress_step(done + 1);
     }
     progress_end();
-    if (code == KV_OK) {
+    if (code == KV_OK && done > 0) {
         buf text = {0};
         if (runs == 1)
             add_time(&text, (double)ns[0]);

@@ -7,6 +7,7 @@
 #include "base/num.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
+#include "eval/eval_tree.h"
 #include "syntax/function.h"
 #include "files/save.h"
 #include "io/scalar.h"
@@ -138,11 +139,8 @@ static bool side_read(side *out, bool exact)
     return ok;
 }
 
-static bool sides_make(session *s, const ast *left, const ast *right, side *l, side *r)
+static bool sides_read(side *l, side *r)
 {
-    kv_err e = {0};
-    if (eval(s, left, &l->v, &e) || eval(s, right, &r->v, &e))
-        return false;
     bool exact = value_is_number(l->v) && value_is_number(r->v);
     return side_read(l, exact) && side_read(r, exact);
 }
@@ -278,16 +276,41 @@ static void give_sides(comparison *out, const side *l, const side *r, const diff
         give_differences(&out->differences, l, r, d, &unused);
 }
 
-/* Both sides of a comparison or of allclose(a, b), for the report. */
-static void describe_failure(session *s, const ast *node, comparison *out)
+static bool is_comparison(const ast *node)
 {
-    bool compare = node->kind == AST_BINARY && node->op >= OP_EQ && node->op <= OP_GE;
+    return node->kind == AST_BINARY && node->op >= OP_EQ && node->op <= OP_GE;
+}
+
+/* Returns true if evaluating it again may change something: it calls a method, or a function of the
+ * script. */
+static bool may_change(const session *s, const ast *node)
+{
+    bool change = node->kind == AST_STORE ||
+                  (node->kind == AST_CALL &&
+                   (node->flags & AST_METHOD ||
+                    map_get(&s->functions, (kv_key){0, node->u.text}) >= 0));
+    for (uint32_t i = 0; i < node->n && !change; i++)
+        change = node->kid[i] && may_change(s, node->kid[i]);
+    return change;
+}
+
+/* Both sides of a comparison, which are given, or of allclose(a, b), for the report. */
+static void describe_failure(session *s, const ast *node, const value given[2], comparison *out)
+{
+    bool compare = is_comparison(node);
     bool close = node->kind == AST_CALL && strcmp(node->u.text, "allclose") == 0 && node->n >= 2;
     side l = {0}, r = {0};
     difference d = {.first = -1};
-    if (!compare && !close)
+    kv_err unused = {0};
+    if (!compare && (!close || may_change(s, node)))
         return;
-    if (sides_make(s, node->kid[0], node->kid[1], &l, &r)) {
+    if (compare) {
+        l.v = value_ref(given[0]);
+        r.v = value_ref(given[1]);
+    }
+    bool made = compare || (eval(s, node->kid[0], &l.v, &unused) == KV_OK &&
+                            eval(s, node->kid[1], &r.v, &unused) == KV_OK);
+    if (made && sides_read(&l, &r)) {
         int64_t nl = kv_array_size(l.a), nr = kv_array_size(r.a);
         describe_side(&s->detail, "left", &l);
         describe_side(&s->detail, "right", &r);
@@ -314,19 +337,30 @@ static int assert_holds(value v, bool *truth, kv_err *e)
     return code;
 }
 
-int cmd_assert(session *s, const ast *call, result *out, kv_err *e)
+/* The value of what is asserted; of a comparison also its sides. */
+static int eval_asserted(session *s, const ast *expr, value sides[2], value *out, kv_err *e)
+{
+    if (!is_comparison(expr))
+        return eval(s, expr, out, e);
+    int code = eval(s, expr->kid[0], &sides[0], e);
+    if (code == KV_OK)
+        code = eval(s, expr->kid[1], &sides[1], e);
+    return code ? code : eval_operate(s, expr, sides, out, e);
+}
+
+static int assert_sides(session *s, const ast *call, value sides[2], result *out, kv_err *e)
 {
     const ast *list = call->kid[0], *expr = list->kid[0];
     const source *src = &s->unit->src;
     uint64_t draws = s->draws;
     const char *text = NULL;
-    value v;
+    value v = value_none();
     bool truth;
     if (list->n > 2)
         return unit_err(s, list, e, KV_E_USAGE, "assert takes an expression and a text");
-    int code = eval(s, expr, &v, e);
+    int code = eval_asserted(s, expr, sides, &v, e);
     if (code)
-        return code;
+        return unit_at(s, expr, e);
     code = assert_holds(v, &truth, e);
     value_release(&v);
     if (code)
@@ -338,10 +372,19 @@ int cmd_assert(session *s, const ast *call, result *out, kv_err *e)
     if (list->n == 2 && !(text = eval_word(s, list->kid[1], "the message of an assert", out, e)))
         return e->code;
     s->draws = draws; /* the same random numbers as above */
-    describe_failure(s, expr, &out->sides);
+    describe_failure(s, expr, sides, &out->sides);
     int n = (int)(expr->end - expr->pos > 200 ? 200 : expr->end - expr->pos);
     return text ? unit_err(s, expr, e, KV_E_ASSERT, "%s", text)
                 : unit_err(s, expr, e, KV_E_ASSERT, "%.*s does not hold", n, src->text + expr->pos);
+}
+
+int cmd_assert(session *s, const ast *call, result *out, kv_err *e)
+{
+    value sides[2] = {value_none(), value_none()};
+    int code = assert_sides(s, call, sides, out, e);
+    value_release(&sides[0]);
+    value_release(&sides[1]);
+    return code;
 }
 
 /* ---- Settings, files, leaving ---- */

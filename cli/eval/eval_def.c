@@ -173,7 +173,10 @@ static int run_body(session *s, const ast *def, value *out, kv_err *e)
     if (def->op)
         return eval(s, def->kid[0], out, e);
     int code = registry.run_block(s, def->kid[0], &f, e);
-    *out = f.returned;
+    if (code)
+        value_release(&f.returned);
+    else
+        *out = f.returned;
     return code;
 }
 
@@ -184,6 +187,7 @@ int eval_call_definition(session *s, const definition *d, const ast *node, const
     def_values *values = d->values; /* the body may define the function anew */
     scope own = {.assigned = &values->assigned, .quiet = !def->op && def->kid[0]->op == 1};
     scope *locals = s->locals;
+    run_flow *outer = s->flow;
     unit *caller = s->unit, *its = d->unit;
     *out = value_none();
     if (s->depth >= PARSE_MAX_DEPTH)
@@ -200,6 +204,7 @@ int eval_call_definition(session *s, const definition *d, const ast *node, const
     code = run_body(s, def, out, e);
     s->depth--;
     s->locals = locals;
+    s->flow = outer;
     s->unit = caller;
     scope_release(&own);
     def_values_unref(values);

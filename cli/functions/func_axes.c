@@ -190,6 +190,8 @@ int func_roll(function_args *args, value *out, kv_err *e)
     int rc = function_integers(&args->v[1], 1, "shift", &n, by, e);
     if (!rc && !flat)
         rc = function_integers(&args->v[2], 1, "axis", &naxes, axes, e);
+    if (!rc && !flat && (n == 0 || naxes == 0)) /* rolled along no axis */
+        return function_give(out, a, rc, e);
     if (!rc && (flat ? n != 1 : n != naxes && n != 1 && naxes != 1))
         rc = kv_err_set(e, KV_E_VALUE, "roll() takes a shift for each axis");
     if (!rc && flat) {

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"
+#include "session/dict.h"
 #include "session/list.h"
 
 static int number_of_elements(value v, int64_t *n, kv_err *e)
@@ -233,7 +234,7 @@ static bool is_mask(value v, int depth)
 {
     if (!value_is_sequence(v) || v.u.list->n == 0 || depth > KV_MAX_NDIM)
         return v.kind == VALUE_BOOL;
-    bool mask = true;
+    bool mask = !stop_asked();
     for (int64_t i = 0; i < v.u.list->n && mask; i++)
         mask = is_mask(v.u.list->items[i], depth + 1);
     return mask;
@@ -286,6 +287,8 @@ int func_copy(function_args *args, value *out, kv_err *e)
         return value_array(out, kv_array_ref(v.u.box->array), e);
     if (value_is_sequence(v))
         return list_repeat(out, v, 1, e);
+    if (v.kind == VALUE_DICT)
+        return dict_copy(out, v, e);
     *out = value_ref(v);
     return KV_OK;
 }

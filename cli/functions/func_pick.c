@@ -18,10 +18,16 @@
 /* Brings ids that lie outside of an axis of len into it. */
 static int bring_inside(kv_array **ids, const char *mode, int64_t len, kv_err *e)
 {
-    kv_array *inside;
+    kv_array *inside, *wide;
     int rc;
     if (strcmp(mode, "raise") == 0)
         return KV_OK;
+    if (!kv_dtype_is_float(kv_array_dtype(*ids))) { /* len may not fit their own */
+        if ((rc = arrange_copy(&wide, *ids, KV_INT64, kv_array_ctx(*ids), e)))
+            return rc;
+        kv_array_unref(*ids);
+        *ids = wide;
+    }
     if (len == 0)
         return kv_err_set(e, KV_E_INDEX, "an axis of 0 has no element to take");
     if (strcmp(mode, "clip") == 0)
@@ -170,7 +176,9 @@ int func_bincount(function_args *args, value *out, kv_err *e)
         rc = kv_err_set(e, KV_E_SHAPE, "bincount() takes a weight for each number");
     if (!rc && given)
         rc = arrange_copy(&weights, given, KV_FLOAT64, cpu, e);
-    n = n + 1 > least ? n + 1 : least;
+    if (!rc && __builtin_add_overflow(n, 1, &n))
+        rc = kv_err_set(e, KV_E_MEMORY, "no memory for a count of each number");
+    n = n > least ? n : least;
     if (!rc)
         rc = arrange_zeros(&counts, weights ? KV_FLOAT64 : KV_INT64, 1, &n, cpu, e);
     if (!rc)

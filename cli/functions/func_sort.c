@@ -92,6 +92,16 @@ typedef struct topk {
     kv_dtype dtype; /* of indices */
 } topk;
 
+/* The number of indices, from 0 on, that a dtype holds exactly. */
+static int64_t index_most(kv_dtype dtype)
+{
+    static const int64_t most[KV_DTYPE_END] = {
+        [KV_FLOAT32] = 1 << 24, [KV_FLOAT64] = (int64_t)1 << 53, [KV_FLOAT16] = 1 << 11,
+        [KV_BFLOAT16] = 1 << 8, [KV_UINT8] = 1 << 8,             [KV_INT8] = 1 << 7,
+        [KV_BOOL] = 2,          [KV_INT32] = (int64_t)1 << 31,   [KV_INT64] = INT64_MAX};
+    return most[dtype];
+}
+
 static int read_topk(function_args *args, topk *t, kv_err *e)
 {
     const char *what = "indices";
@@ -116,8 +126,9 @@ static int read_topk(function_args *args, topk *t, kv_err *e)
         return kv_err_set(e, KV_E_VALUE, "topk() of %lld elements has no first %lld", (long long)n,
                           (long long)t->k);
     t->k = t->k < 1 ? n : t->k; /* as MXNet: all of them */
-    if (t->indices && t->dtype == KV_FLOAT32 && n > 1 << 24) {
-        kv_err_set(e, KV_E_VALUE, "float32 does not hold every index below %lld", (long long)n);
+    if (t->indices && n > index_most(t->dtype)) {
+        kv_err_set(e, KV_E_VALUE, "%s does not hold every index below %lld",
+                   kv_dtype_name(t->dtype), (long long)n);
         return kv_err_hint(e, "say dtype=\"int64\"");
     }
     return KV_OK;
@@ -274,7 +285,9 @@ int func_diff(function_args *args, value *out, kv_err *e)
                         (long long)times);
     if (!rc)
         rc = arrange_axis(&axis, kv_array_ndim(a), e);
-    for (int64_t i = 0; i < times && !rc; i++) {
+    for (int64_t i = 0; i < times && !rc && kv_array_shape(a)[axis] > 0; i++) {
+        if ((rc = stop_check(e)))
+            break;
         array_range later[KV_MAX_NDIM] = {{0}}, sooner[KV_MAX_NDIM] = {{0}};
         kv_array *x = NULL, *y = NULL, *less = NULL;
         later[axis] = (array_range){.has_from = true, .from = 1};

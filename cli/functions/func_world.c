@@ -183,22 +183,41 @@ int func_divmod(function_args *args, value *out, kv_err *e)
     return value_finish(out, rc);
 }
 
-/* A float to so many decimals, as it is written and read again. */
-static int round_float(double x, int64_t digits, value *out, kv_err *e)
+static double read_number(const char *text)
 {
-    char text[NUM_TEXT_MAX];
-    bool over = false;
-    double y = x;
-    if (isfinite(x) && digits >= 0 && digits <= 17) {
-        if (num_fixed(text, sizeof text, x, (int)digits, 'f') < 0)
-            return kv_err_set(e, KV_E_VALUE, "this float has too many digits to be rounded");
-        num_parse(text, strlen(text), NUM_BINARY64, &y, &over);
-    } else if (isfinite(x) && digits < 0) {
-        double scale = pow(10, (double)-digits);
-        y = rint(x / scale) * scale;
+    double x = 0;
+    bool over;
+    num_parse(text, strlen(text), NUM_BINARY64, &x, &over);
+    return x;
+}
+
+/* A float to so many decimals, half to even: as it is written with the digits that are left, and
+ * read again. */
+static double round_float(double x, int64_t digits)
+{
+    enum { FIXED_MOST = 60, BYTES = 400, DOUBLE_DIGITS = 17 }; /* see num_fixed */
+    char text[BYTES];
+    if (!isfinite(x) || x == 0)
+        return x;
+    if (digits >= 0 && digits <= FIXED_MOST) {
+        num_fixed(text, sizeof text, x, (int)digits, 'f');
+        return read_number(text);
     }
-    *out = value_float(y);
-    return KV_OK;
+    num_fixed(text, sizeof text, x, DOUBLE_DIGITS, 'e');
+    int power = atoi(strchr(text, 'e') + 1);
+    if (digits < -power - 1)
+        return copysign(0, x);
+    if (digits > DOUBLE_DIGITS - power)
+        return x;
+    int left = (int)digits + power; /* digits behind the first */
+    if (left >= 0) {
+        num_fixed(text, sizeof text, x, left, 'e');
+        return read_number(text);
+    }
+    snprintf(text, sizeof text, "5e%d", power); /* the half of one unit */
+    bool up = fabs(x) > read_number(text);
+    snprintf(text, sizeof text, "1e%d", power + 1);
+    return copysign(up ? read_number(text) : 0, x);
 }
 
 /* An integer to tens, hundreds and so on, half to even. */
@@ -210,8 +229,10 @@ static int round_integer(int64_t x, int64_t digits, value *out, kv_err *e)
     int64_t rest = x % scale, down = x - rest, half = scale / 2;
     int64_t by = rest < 0 ? -scale : scale, size = rest < 0 ? -rest : rest;
     bool up = digits < 0 ? false : size > half || (size == half && scale > 1 && down / scale % 2);
-    if (digits < 0)
+    if (digits < 0) /* beyond 10^18, the largest power of ten that fits */
         down = 0;
+    if (digits == -1 && (x > 5 * scale || x < -5 * scale))
+        return kv_err_set(e, KV_E_VALUE, "%lld, rounded, does not fit into 64 bits", (long long)x);
     if (up && __builtin_add_overflow(down, by, &down))
         return kv_err_set(e, KV_E_VALUE, "%lld, rounded, does not fit into 64 bits", (long long)x);
     *out = value_int(down);
@@ -230,8 +251,10 @@ int func_round(function_args *args, value *out, kv_err *e)
     int rc = whole ? KV_OK : function_int(args->v[1], "the digits of round()", &digits, e);
     if (rc || x.kind != VALUE_FLOAT)
         return rc ? rc : round_integer(x.u.integer, digits, out, e);
-    if (!whole)
-        return round_float(x.u.number, digits, out, e);
+    if (!whole) {
+        *out = value_float(round_float(x.u.number, digits));
+        return KV_OK;
+    }
     if (!isfinite(x.u.number))
         return kv_err_set(e, KV_E_VALUE, "round() of %s is no whole number",
                           isnan(x.u.number) ? "nan" : "an infinity");

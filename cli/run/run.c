@@ -128,6 +128,17 @@ static bool has_redirect(const ast *node)
     return node->n > 1 && node->kid[1];
 }
 
+/* Returns true if what a statement does cannot be taken back: `explain` runs none of these. */
+static bool changes_for_good(const ast *node)
+{
+    const unsigned kept = COMMAND_CHANGES | COMMAND_WRITES | COMMAND_SETS | COMMAND_CHOOSES;
+    const command *c = node->kind == STMT_COMMAND ? node->u.other : NULL;
+    const ast *to = c ? command_redirect_of(node, false) : NULL;
+    return node->kind == STMT_SHELL || (to && to->op != REDIRECT_VARIABLE) ||
+           (node->kind == STMT_SHOW && has_redirect(node)) ||
+           (c && (c->flags & kept) && !(c->flags & COMMAND_EXPLAINED));
+}
+
 static int run_show(session *s, const ast *node, result *r, kv_err *e)
 {
     bool store = is_store_name(s, node->kid[0]);
@@ -287,6 +298,9 @@ static int run_method(session *s, const ast *node, result *r, kv_err *e)
     const ast *call = node->kid[0];
     if (s->guest && s->guest->check(s, call, e))
         return e->code;
+    if (s->explanation && changes_for_good(call))
+        return unit_err(s, call, e, KV_E_UNSUPPORTED,
+                        "explain changes nothing, and this could not be taken back");
     int code = ((const command *)call->u.other)->run(s, call, r, e);
     return code ? unit_at(s, call, e) : KV_OK;
 }
@@ -346,7 +360,7 @@ static int run_if(session *s, const ast *node, run_flow *f, kv_err *e)
     if (code)
         return code;
     const ast *next = truth ? node->kid[1] : node->n > 2 ? node->kid[2] : NULL;
-    return next ? run_statement(s, next, f, e) : KV_OK;
+    return next && !s->leaving ? run_statement(s, next, f, e) : KV_OK;
 }
 
 /* After the body of a loop ran: whether it goes on. */
@@ -363,7 +377,7 @@ static int run_while(session *s, const ast *node, run_flow *f, kv_err *e)
     for (;;) {
         bool truth;
         int code = eval_condition(s, node->kid[0], &truth, e);
-        if (code || !truth || (code = session_interrupted(s, e)) ||
+        if (code || !truth || s->leaving || (code = session_interrupted(s, e)) ||
             (code = run_statement(s, node->kid[1], f, e)) || !loops(f))
             return code;
     }
@@ -377,6 +391,10 @@ typedef struct for_body {
 static int run_for_item(session *s, void *arg, bool *on, kv_err *e)
 {
     for_body *body = arg;
+    if (s->leaving) {
+        *on = false;
+        return KV_OK;
+    }
     int code = run_statement(s, body->block, body->f, e);
     *on = loops(body->f);
     return code;
@@ -542,6 +560,8 @@ static void trace(session *s, const ast *node)
 static int run_unrecorded(session *s, const ast *node, run_flow *f, kv_err *e)
 {
     int code = run_control(s, node, f, e);
+    if (code == KV_OK && s->leaving) /* a function that it called said so */
+        f->how = FLOW_QUIT;
     if (code == KV_OK || node->kind == AST_BLOCK)
         return code;
     take_late_error(s, node, e);
@@ -554,6 +574,9 @@ static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e)
 {
     if (stack_runs_low())
         return unit_too_deep(s, node, e);
+    if (s->explanation && changes_for_good(node))
+        return unit_err(s, node, e, KV_E_UNSUPPORTED,
+                        "explain changes nothing, and this could not be taken back");
     if (s->trace)
         trace(s, node);
     if (s->guest && node->kind != STMT_COMMAND && s->guest->check(s, node, e))

@@ -135,6 +135,12 @@ int dict_take(value dict, value key, value *out, bool *found, kv_err *e)
     return code;
 }
 
+int dict_copy(value *out, value dict, kv_err *e)
+{
+    int code = dict_new(out, e);
+    return code ? code : value_finish(out, dict_update(*out, dict, e));
+}
+
 void dict_clear(value dict)
 {
     value_list *l = dict.u.list;

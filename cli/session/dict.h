@@ -25,6 +25,9 @@ int dict_update(value dict, value from, kv_err *e);
 /* Takes a key out: its value becomes *out. *found is false when there is no such key. */
 int dict_take(value dict, value key, value *out, bool *found, kv_err *e);
 
+/* Another dict with the same keys and values. */
+int dict_copy(value *out, value dict, kv_err *e);
+
 /* Takes all keys out. */
 void dict_clear(value dict);
 

@@ -56,7 +56,8 @@ static const char *class_name(value v)
     static const char *const names[] = {
         [VALUE_NONE] = "NoneType", [VALUE_BOOL] = "bool",      [VALUE_INT] = "int",
         [VALUE_FLOAT] = "float",   [VALUE_TEXT] = "str",       [VALUE_CTX] = "Context",
-        [VALUE_ARRAY] = "NDArray", [VALUE_LIST] = "list",      [VALUE_TUPLE] = "tuple"};
+        [VALUE_ARRAY] = "NDArray", [VALUE_LIST] = "list",      [VALUE_TUPLE] = "tuple",
+        [VALUE_DICT] = "dict"};
     if (v.kind == VALUE_ARRAY && kv_array_storage(v.u.box->array) == KV_ROW_SPARSE)
         return "RowSparseNDArray";
     if (v.kind != VALUE_OBJECT)

@@ -310,6 +310,11 @@ int session_create(session *s, const char *type, const kv_opt *opts, int nopts, 
     return code ? code : session_adopt(s, store, name, e);
 }
 
+bool session_is_state(const session *s, const char *path)
+{
+    return s->state.path && file_is_same(path, s->state.path);
+}
+
 int session_store(session *s, kv **store, kv_err *e)
 {
     if (s->guest && s->current < 0)

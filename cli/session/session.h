@@ -244,6 +244,9 @@ int session_ctx(session *s, kv_ctx ctx, kv_err *e);
  * KV_OK. Asked between the store's calls. */
 int session_interrupted(session *s, kv_err *e);
 
+/* Returns true if the path leads to the file of -s, which only the session itself writes. */
+bool session_is_state(const session *s, const char *path);
+
 /* An interrupt that something else noticed gets its reason: KV_E_TIMEOUT when that was it. Returns
  * e's code. */
 int session_reason(session *s, kv_err *e);

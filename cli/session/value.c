@@ -257,6 +257,8 @@ static bool is_numbers(value v, int depth)
         return false;
     for (int64_t i = 0; i < v.u.list->n; i++) {
         value item = v.u.list->items[i];
+        if (i % 1000 == 0 && stop_asked())
+            return false;
         if (!value_is_number(item) && !is_numbers(item, depth + 1))
             return false;
     }
@@ -280,7 +282,8 @@ const value *value_items(const value *v, int64_t *n)
     return sequence ? v->u.list->items : v;
 }
 
-static int check_cycle(value v, const value_list *list, int depth, kv_err *e)
+/* A list that several hold is looked at once. */
+static int check_cycle(value v, const value_list *list, uint64_t search, int depth, kv_err *e)
 {
     if (!value_has_items(v))
         return KV_OK;
@@ -288,15 +291,19 @@ static int check_cycle(value v, const value_list *list, int depth, kv_err *e)
         return kv_err_set(e, KV_E_VALUE, "lists are nested deeper than %d", CYCLE_DEPTH_MAX);
     if (v.u.list == list)
         return kv_err_set(e, KV_E_VALUE, "a %s cannot hold itself", list->index ? "dict" : "list");
+    if (v.u.list->looked_at == search)
+        return KV_OK;
+    v.u.list->looked_at = search;
     int code = KV_OK;
     for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++)
-        code = check_cycle(v.u.list->items[i], list, depth + 1, e);
+        code = check_cycle(v.u.list->items[i], list, search, depth + 1, e);
     return code;
 }
 
 int value_check_cycle(value v, const value_list *list, kv_err *e)
 {
-    return check_cycle(v, list, 1, e);
+    static uint64_t searches;
+    return check_cycle(v, list, ++searches, 1, e);
 }
 
 int value_descend(kv_err *e)

@@ -45,6 +45,7 @@ struct value_list {
     int64_t n, cap;
     value *items; /* own, until the list outgrew it */
     struct map *index; /* of a dict; else NULL */
+    uint64_t looked_at; /* by which search for a cycle, see value_check_cycle */
     value own[];
 };
 

@@ -91,8 +91,13 @@ static int add_node(effect_keys *k, const ast *node, kv_err *e)
 
 int effect_add(effect_keys *k, const unit *u, kv_err *e)
 {
-    for (uint32_t i = 0; i < u->body->n; i++)
-        k->replaces = k->replaces || creates(u->body->kid[i]);
+    for (uint32_t i = 0; i < u->body->n; i++) {
+        const ast *node = u->body->kid[i];
+        /* behind `create --name` or `use` another store than kv may be the one that is replaced */
+        bool chooses = command_is(node, COMMAND_CHOOSES) && !creates(node);
+        k->any = k->any || chooses;
+        k->replaces = k->replaces || (creates(node) && !k->any);
+    }
     return add_node(k, u->body, e);
 }
 

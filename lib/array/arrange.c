@@ -248,8 +248,8 @@ static int joined_shape(piece *whole, kv_array *const *a, int64_t n, int64_t axi
         int rc = stop_check_at(i, e);
         if (rc)
             return rc;
-        piece p = piece_of(a[i], axis, new_axis);
-        bool fits = p.ndim == whole->ndim;
+        bool fits = kv_array_ndim(a[i]) == kv_array_ndim(a[0]); /* a piece has room for so many */
+        piece p = fits ? piece_of(a[i], axis, new_axis) : (piece){0};
         for (int k = 0; fits && k < p.ndim; k++)
             fits = k == axis || p.shape[k] == whole->shape[k];
         if (!fits || (new_axis && !kv_array_same_shape(a[0], a[i])))

@@ -67,11 +67,10 @@ static bool skip_string(const source *s, size_t *at)
     return false;
 }
 
-/* The begin of value number `count` in a text that cJSON has read: every list, object, number, text
- * and word counts, in the order of the text, from 0. */
-static size_t find_value(const source *s, int64_t count)
+/* The begin of value number `count`, from place `at` on, in a text that cJSON has read: every list,
+ * object, number, text and word counts, in the order of the text, from 0. */
+static size_t find_value_from(const source *s, size_t at, int64_t count)
 {
-    size_t at = 0;
     while (at < s->n) {
         char c = s->text[at];
         size_t begin = at;
@@ -95,6 +94,11 @@ static size_t find_value(const source *s, int64_t count)
             return begin;
     }
     return s->n;
+}
+
+static size_t find_value(const source *s, int64_t count)
+{
+    return find_value_from(s, 0, count);
 }
 
 /* Refuses the text for its byte `at`. Returns format. */
@@ -121,6 +125,8 @@ typedef struct walk {
     int64_t shape[KV_MAX_NDIM];
     char *data;
     int64_t n; /* elements so far */
+    int64_t found; /* a value that was looked for, and its place: the next one lies behind it */
+    size_t found_at;
 } walk;
 
 static const char *kind(const cJSON *v)
@@ -157,6 +163,19 @@ static int find_shape(walk *w, const cJSON *data, int64_t before)
 
 /* ---- The elements ----------------------------------------------------------------------- */
 
+/* The text of the newest value, a number or a word. */
+static const char *value_text(walk *w, size_t *n)
+{
+    const source *s = w->s;
+    w->found_at = find_value_from(s, w->found_at, w->seen - w->found);
+    w->found = w->seen;
+    size_t end = w->found_at;
+    while (end < s->n && !is_blank(s->text[end]) && !strchr(",]}", s->text[end]))
+        end++;
+    *n = end - w->found_at;
+    return s->text + w->found_at;
+}
+
 /* Says why the newest value cannot be an element. */
 static int value_error(walk *w, const cJSON *v, scalar_fit fit)
 {
@@ -167,10 +186,9 @@ static int value_error(walk *w, const cJSON *v, scalar_fit fit)
         return scalar_error(w->s->e, text, fit, w->dtype, v->valuestring, strlen(v->valuestring));
     if (fit == SCALAR_NO_NUMBER)
         return kv_err_set(w->s->e, KV_E_FORMAT, "%s: %s is no number", text, kind(v));
-    size_t n = 0;
-    while (at + n < w->s->n && !is_blank(w->s->text[at + n]) && !strchr(",]}", w->s->text[at + n]))
-        n++;
-    return scalar_error(w->s->e, text, fit, w->dtype, w->s->text + at, n);
+    size_t n;
+    const char *value = value_text(w, &n);
+    return scalar_error(w->s->e, text, fit, w->dtype, value, n);
 }
 
 static scalar_fit fill_element(walk *w, const cJSON *v)
@@ -179,6 +197,11 @@ static scalar_fit fill_element(walk *w, const cJSON *v)
         /* A number beyond the largest double. */
         if (isinf(v->valuedouble))
             return SCALAR_TOO_LARGE;
+        if (!kv_dtype_is_float(w->dtype) && fabs(v->valuedouble) >= 0x1p53) {
+            size_t n; /* cJSON has rounded it */
+            const char *text = value_text(w, &n);
+            return scalar_parse(w->dtype, w->data, w->n, text, n);
+        }
         return scalar_set(w->dtype, w->data, w->n, v->valuedouble);
     }
     if (cJSON_IsBool(v))

@@ -47,7 +47,8 @@ typedef struct tensor_difference {
     uint64_t max_int;
     bool has_ulps; /* floats of one dtype, and a pair of them is finite */
     uint64_t ulps; /* the most units in the last place, of pairs without nan */
-    double rms;    /* the root of the mean of (a - b)^2; nan when no pair is finite */
+    double rms;    /* the root of the mean of (a - b)^2; nan when no pair is finite, inf or 0 where
+                    * the squares leave binary64 */
     double cosine; /* of the angle between both; nan when one of them is all 0, or too large */
 } tensor_difference;
 

@@ -230,6 +230,23 @@ static int format_one(host fmt, host x, host *out, arena *a, kv_err *e)
     return rc;
 }
 
+/* The quotient of two integers, rounded once, as Python has it: doubles hold them up to 2^53. */
+static double divide_integers(int64_t x, int64_t y)
+{
+    const int64_t exact = (int64_t)1 << 53;
+    if (x >= -exact && x <= exact && y >= -exact && y <= exact)
+        return (double)x / (double)y;
+    unsigned __int128 n = x < 0 ? -(unsigned __int128)x : (unsigned __int128)x;
+    uint64_t d = y < 0 ? -(uint64_t)y : (uint64_t)y;
+    int up = 0; /* n is as large as it can be, so that the quotient has more than 53 bits */
+    for (; n && !(n >> 127); up++)
+        n <<= 1;
+    unsigned __int128 q = n / d;
+    q |= n % d != 0; /* what is left decides a tie */
+    double size = ldexp((double)q, -up);
+    return (x < 0) != (y < 0) ? -size : size;
+}
+
 int host_binary(ast_op op, host x, host y, host *out, arena *a, kv_err *e)
 {
     if (op >= OP_EQ && op <= OP_GE)
@@ -255,6 +272,10 @@ int host_binary(ast_op op, host x, host y, host *out, arena *a, kv_err *e)
     bool whole = is_integer(x) && is_integer(y) && op != OP_DIV;
     if (whole && !(op == OP_POW && y.u.integer < 0))
         return integer_binary(op, x.u.integer, y.u.integer, out, e);
+    if (op == OP_DIV && is_integer(x) && is_integer(y)) {
+        *out = host_float(divide_integers(x.u.integer, y.u.integer));
+        return KV_OK;
+    }
     *out = host_float(float_binary(op, host_number(x), host_number(y)));
     return op == OP_POW ? check_power(host_number(x), host_number(y), out->u.number, e) : KV_OK;
 }

@@ -52,7 +52,7 @@ typedef struct node_store {
 #define BUILDER_NODES  64
 #define BUILDER_STORES 8
 #define BUILDER_HASHES 256   /* a power of two, above BUILDER_NODES */
-#define NODES_MAX      20000 /* places and constants are counted in 16 bits */
+#define NODES_MAX      16000 /* places and words of constants, four each, are counted in 16 bits */
 
 struct prog_builder {
     node *nodes;

@@ -21,11 +21,14 @@ static double warmup(const lr_schedule *s, int64_t n)
 
 static void decay_by_steps(lr_schedule *s, int64_t n)
 {
-    while (n > s->count + s->step) {
+    while (n - s->count > s->step) {
+        double before = s->base_lr;
         s->count += s->step;
         s->base_lr *= s->factor;
         if (s->base_lr < s->stop_factor_lr)
             s->base_lr = s->stop_factor_lr;
+        if (!(s->base_lr < before || s->base_lr > before)) /* nor will it be another one */
+            s->count += (n - s->count - 1) / s->step * s->step;
     }
 }
 

@@ -182,6 +182,16 @@ static void settle_constant(optimizer *o)
                   !rule_value(&o->binding, RULE_MULTI_PRECISION).u.integer;
 }
 
+/* Counts go on from the first one, and rules compute with them in binary64. */
+static int check_count(const optimizer *o, kv_err *e)
+{
+    int64_t begin = rule_value(&o->binding, RULE_BEGIN_NUM_UPDATE).u.integer;
+    return begin >= 0 && begin <= (int64_t)1 << 53
+               ? KV_OK
+               : kv_err_set(e, KV_E_VALUE, "begin_num_update lies in 0 .. 2^53, %lld does not",
+                            (long long)begin);
+}
+
 int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, int n, kv_err *e)
 {
     optimizer *o = mem_zalloc(1, sizeof *o, e);
@@ -192,6 +202,8 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
     int rc = rule_states(rule->ast, o->states, &o->nstates, e);
     if (!rc)
         rc = bind(o, params, n, e);
+    if (!rc)
+        rc = check_count(o, e);
     if (!rc)
         rc = default_multipliers(o, e);
     if (rc) {
