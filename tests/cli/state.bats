@@ -880,6 +880,12 @@ trains_on()
     run kvctl -s st.safetensors -c 'pull w > st.safetensors'
     assert_failure 2
     assert_line --partial '"st.safetensors" is the file of -s'
+    local command
+    for command in 'convert before.safetensors' 'merge average before.safetensors --out'; do
+        run kvctl -s st.safetensors -c "$command st.safetensors"
+        assert_failure 2
+        assert_line --partial '"st.safetensors" is the file of -s'
+    done
     cmp st.safetensors before.safetensors
 }
 
