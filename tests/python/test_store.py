@@ -194,6 +194,21 @@ class Store(StoreCase):
         self.fails("usage", self.kv.row_sparse_pull, 4, out=out[0])
         self.fails("value", self.kv.row_sparse_pull, 3, out=out[0], row_ids=np.array([0]))
 
+    def test_a_rule_may_begin_and_end_in_a_comment(self):
+        kv = mx.kv.create()
+        kv.init("c", np.ones(2, "float32"))
+        for rule in ("stored += input  # add", "# add\n{ stored += input }", "# add\nstored += input"):
+            kv.set_updater(rule)
+            kv.push("c", np.ones(2, "float32"))
+        self.assertEqual(kv["c"].tolist(), [4, 4])
+
+    def test_ids_of_rows_are_of_their_key_alone(self):
+        kv = mx.kv.create()
+        for key in ("r", "s"):
+            kv.init(key, mx.nd.sparse.row_sparse_array((np.ones((2, 2), "float32"), [0, 2]), shape=(4, 2)))
+        outs = [[mx.nd.sparse.zeros("row_sparse", (4, 2))] for _ in range(2)]
+        self.fails("usage", kv.row_sparse_pull, ["r", "s"], out=outs, row_ids=[[], [np.array([2])]])
+
     def test_errors_have_their_fields(self):
         e = self.fails("shape", self.kv.push, 3, ones(shape=(2, 2)))
         self.assertEqual((e.key, e.rank, e.place), (3, None, None))
