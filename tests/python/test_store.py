@@ -5,6 +5,7 @@ import pickle
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import warnings
 import weakref
@@ -360,6 +361,25 @@ class Updaters(StoreCase):
         self.kv._set_updater(None)
         self.kv.push(3, ones(5))
         self.assertTrue((self.value() == 5).all())
+
+    def test_an_exception_comes_once_also_at_the_end(self):
+        def fails(key, value, stored):
+            time.sleep(0.2)
+            raise ZeroDivisionError("of the updater")
+
+        def store():
+            kv = mx.kv.create()
+            kv.init(1, np.zeros(300000, "float32"))
+            kv.set_updater(fails)
+            kv.push(1, np.ones(300000, "float32"), wait=False)
+            return kv
+        with self.assertRaises(ZeroDivisionError):
+            store().close()
+        kv = store()
+        with tempfile.TemporaryDirectory() as folder, self.assertRaises(ZeroDivisionError):
+            kv.save(os.path.join(folder, "w.kvs"))
+            kv.wait()
+        kv.wait()
 
     def test_the_input_is_only_read(self):
         def write(key, input, stored):
