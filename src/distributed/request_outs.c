@@ -25,8 +25,8 @@ static bool all_rise_or_fall(const kv_pairs *outs)
 }
 
 /* Bits by hashes of arrays: those that the arrays of a call have, and those that two pairs have. A
- * pair whose bit no other has needs no look into a map, which for all pairs would cost as much as a
- * tenth of a call. */
+ * pair whose bit no other has needs no look into a map, which for all pairs would take 5 to 8 % of
+ * a call of small arrays. */
 typedef struct bits {
     uint64_t *some, *again;
     int shift; /* of a hash */
