@@ -151,55 +151,6 @@ void job_checkpoint_release(worker *w)
         close(c->fd);
 }
 
-/* ---- The states of the file ---- */
-
-/* Checks that the file has the optimizer and compression in use, and no key that the job lacks. */
-static int check_kept(const worker *w, kv_err *e)
-{
-    char text[SLOT_KEY_TEXT];
-    const job_checkpoint *c = &w->checkpoint;
-    const kv *kept = c->kept, *mine = w->store;
-    const char *theirs = updater_name(&kept->updater);
-    if (mine->updater.kind != UPDATER_RULE || strcmp(theirs, updater_name(&mine->updater)) != 0)
-        return file_bad(e, KV_E_VALUE, c->path,
-                        "it holds the states of %.80s, which is not the optimizer in use", theirs);
-    if (!compression_same(&kept->compression, &mine->compression))
-        return file_bad(e, KV_E_VALUE, c->path, "gradients were compressed in another way");
-    for (int64_t i = 0; i < kept->slots.n; i++)
-        if (slot_find(&mine->slots, &kept->slots.items[i].key, i) < 0)
-            return file_bad(e, KV_E_VALUE, c->path,
-                            "it holds key %s, which was not initialised before the first push",
-                            slot_key_text(text, &kept->slots.items[i].key));
-    return KV_OK;
-}
-
-/* Called on rank 0: reads the states of all keys from the file. */
-static int read_states(void *arg, kv_err *e)
-{
-    worker *w = arg;
-    store_file f;
-    int rc = check_kept(w, e);
-    if (rc || (rc = store_file_open(&f, w->checkpoint.path, e)))
-        return rc;
-    rc = store_file_fill_states(&f, w->store, e);
-    store_file_close(&f);
-    return rc;
-}
-
-static int take_states(worker *w, kv_err *e)
-{
-    job_checkpoint *c = &w->checkpoint;
-    if (!kv_assert(c->kept, "the states of round %lld are to be read, and no file was",
-                   (long long)c->rounds))
-        return kv_assert_report(e);
-    int rc = states_visit(w, KV_STATES_LOAD, read_states, w, e);
-    if (!rc) {
-        c->has_states = false;
-        checkpoint_drop_kept(c);
-    }
-    return rc;
-}
-
 /* ---- Writing ---- */
 
 /* Begins to pull the value of a slot into a new array, *out. */
@@ -326,7 +277,7 @@ int job_checkpoint_push(worker *w, const int64_t *numbers, int64_t n, kv_err *e)
     if (!c->every && w->store->compression.code)
         return kv_err_set(e, KV_E_UNSUPPORTED,
                           "with gradient compression checkpoints go by rounds, not by seconds");
-    int rc = c->has_states ? take_states(w, e) : KV_OK;
+    int rc = c->has_states ? states_visit(w, KV_STATES_LOAD, NULL, NULL, e) : KV_OK;
     for (int64_t i = 0; i < n && !begins; i++)
         begins = w->store->slots.items[numbers[i]].pushes == c->rounds;
     kv_assert(c->saved <= c->rounds, "round %lld was saved, and %lld is under way",

@@ -27,7 +27,9 @@
  *
  * A job that finds FILE goes on from it: a key of the file begins with its value and number of
  * pushes there, whatever init gives; the states of the optimizer follow before the first push, when
- * all keys exist. The script itself leaves out what was done: rounds() says how much that is.
+ * all keys exist, or before they are saved or described. They hold over those that load-states
+ * brings before that, as the values hold over those of init. The script itself leaves out what was
+ * done: rounds() says how much that is.
  *
  * Environment: KVSTORE_CHECKPOINT, the file; KVSTORE_CHECKPOINT_EVERY, rounds, "50", or seconds,
  * "30s"; KVSTORE_CHECKPOINT_ROUND, from the launcher, the round that the file holds. For it each

@@ -14,6 +14,7 @@
 #include "core/slot_state.h"
 #include "core/state_file.h"
 #include "core/state_parts.h"
+#include "distributed/checkpoint_kept.h"
 #include "distributed/parts.h"
 #include "distributed/rank_residuals.h"
 #include "distributed/request.h"
@@ -524,6 +525,7 @@ static int receive_residuals(const worker *w, int rank, kv_err *e)
 typedef struct result {
     kv_err why;
     int64_t keys; /* bytes of the keys that follow; an image is behind them */
+    int64_t kept; /* not 0: it has the states of the job's checkpoint */
 } result;
 
 static int take_result(const char *data, int64_t bytes, result *r, kv_err *e)
@@ -591,9 +593,10 @@ static void put_keys(buf *b, const worker *w)
 
 /* The image that goes to another rank has numbers, the rank's residuals, and the rule if it is a
  * new one. */
-static int send_loaded(const worker *w, int rank, const kv_err *why, bool new_rule, kv_err *e)
+static int send_loaded(const worker *w, int rank, const kv_err *why, bool new_rule, bool kept,
+                       kv_err *e)
 {
-    result r = {.why = *why};
+    result r = {.why = *why, .kept = kept};
     kv view = {0};
     buf b = {0};
     int rc = KV_OK;
@@ -673,16 +676,23 @@ static int take_loaded(worker *w, const char *data, int64_t bytes, kv_err *e)
         (rc = view_read(&view, states, end - states, true, true, e)) == KV_OK)
         rc = take_view(w, &view, e);
     slot_table_release(&view.slots);
+    if (!rc && r.kept)
+        checkpoint_drop_states(w);
     return rc;
 }
 
-/* A file may bring a rule of its own: the servers need it before its states. */
+/* A file may bring a rule of its own: the servers need it before its states. The checkpoint from
+ * which the job goes on holds over the file. Keys of the checkpoint that do not exist yet may still
+ * come before the first push, and then its states do. */
 static int load_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg, kv_err *e)
 {
     const optimizer *before = w->store->updater.optimizer;
     kv_err why = {0}, failed = {0};
-    int rc = use(arg, &why);
+    bool kept = w->checkpoint.has_states && (!use || w->checkpoint.left == 0);
+    int rc = use ? use(arg, &why) : KV_OK;
     bool new_rule = w->store->updater.optimizer != before;
+    if (!rc && kept)
+        rc = checkpoint_read_states(w, &why);
     if (!rc)
         rc = rank_residuals_fold(w, &why);
     if (!rc && new_rule)
@@ -690,10 +700,12 @@ static int load_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg,
     if (!rc)
         rc = scatter(w, &why);
     for (int i = 1; i < w->how.workers; i++)
-        must_be_told(send_loaded(w, i, &why, new_rule, &failed), &failed);
+        must_be_told(send_loaded(w, i, &why, new_rule, kept, &failed), &failed);
     states_drop(w);
     if (rc)
         *e = why;
+    else if (kept)
+        checkpoint_drop_states(w);
     return rc;
 }
 
@@ -708,23 +720,33 @@ static int wait_loaded(worker *w, kv_err *e)
     return rc;
 }
 
+static int load(worker *w, int (*use)(void *arg, kv_err *e), void *arg, kv_err *e)
+{
+    return net_rank() == 0 ? load_together(w, use, arg, e) : wait_loaded(w, e);
+}
+
 int states_visit(void *self, kv_states_visit why, int (*use)(void *arg, kv_err *e), void *arg,
                  kv_err *e)
 {
     worker *w = self;
+    bool has_states = w->checkpoint.has_states; /* which the servers lack */
     int rc = KV_OK;
     switch (why) {
     case KV_STATES_LOOK:
-        if (w->store->updater.kind == UPDATER_RULE)
+        if (has_states)
+            rc = checkpoint_read_states(w, e);
+        else if (w->store->updater.kind == UPDATER_RULE)
             rc = gather(w, e);
         rc = rc ? rc : use(arg, e);
         states_drop(w);
         break;
     case KV_STATES_SAVE:
-        rc = net_rank() == 0 ? save_together(w, use, arg, e) : wait_saved(w, e);
+        rc = has_states ? load(w, NULL, NULL, e) : KV_OK;
+        if (!rc)
+            rc = net_rank() == 0 ? save_together(w, use, arg, e) : wait_saved(w, e);
         break;
     case KV_STATES_LOAD:
-        rc = net_rank() == 0 ? load_together(w, use, arg, e) : wait_loaded(w, e);
+        rc = load(w, use, arg, e);
         break;
     }
     return rc;

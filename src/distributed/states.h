@@ -18,7 +18,9 @@ struct part;
 struct server_state;
 struct worker;
 
-/* See kv_type_ops. */
+/* See kv_type_ops. While the checkpoint has states that were not taken (job_checkpoint.h), a
+ * description shows those, and all other visits take them first; KV_STATES_LOAD without `use` does
+ * nothing else. */
 int states_visit(void *self, kv_states_visit why, int (*use)(void *arg, kv_err *e), void *arg,
                  kv_err *e);
 

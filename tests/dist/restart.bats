@@ -98,6 +98,41 @@ with_checkpoint=(--checkpoint c.kvs --checkpoint-every 10)
     assert_output "device 40 3"
 }
 
+@test "restart: states that are saved, described or loaded before the first push are those of the file" {
+    cat >job.kv <<'END'
+create dist_sync
+init a,b [zeros(4), zeros(70000)]
+set-optimizer adam --learning-rate 0.1
+if env("LOADS", "") == "1" { load-states first.safetensors
+}
+if rank() == 1 and rounds() == 5 { info --states
+}
+barrier
+if rounds() == 0 { save-states first.safetensors
+}
+for i in range(rounds(), int(env("ROUNDS"))) { push a ones(4) * (i + 1); push b ones(70000) / (i + 1) }
+wait
+save-states s.safetensors
+barrier
+END
+    ROUNDS=8 job -n 2 -s 1 job.kv
+    assert_success
+    mv s.safetensors whole.safetensors
+    ROUNDS=5 job -n 2 -s 1 --checkpoint c.kvs --checkpoint-every 2 job.kv
+    assert_success
+    mv s.safetensors five.safetensors
+    ROUNDS=5 job -n 2 -s 2 --checkpoint c.kvs --checkpoint-every 2 job.kv
+    assert_success
+    assert_line --partial '[1] optimizer adam, num_update 5'
+    cmp s.safetensors five.safetensors
+    for loads in 0 1; do
+        cp c.kvs copy.kvs
+        LOADS=$loads ROUNDS=8 job -n 2 -s 1 --checkpoint copy.kvs --checkpoint-every 100 job.kv
+        assert_success
+        cmp s.safetensors whole.safetensors
+    done
+}
+
 @test "restart: compressed gradients keep what they owe" {
     for event in "" "$(once 17 0 "$(written 10) kill -9 \$PPID")"; do
         cat >job.kv <<END

@@ -10,6 +10,7 @@
 #include "core/slot_state.h"
 #include "core/state_file.h"
 #include "core/store.h"
+#include "distributed/checkpoint_kept.h"
 #include "distributed/parts.h"
 #include "distributed/request.h"
 #include "distributed/states.h"
@@ -152,6 +153,18 @@ int worker_set_optimizer(void *self, const char *kind, const char *text, const k
     (void)params;
     (void)nparams;
     return kv_err_set(e, KV_E_INTERNAL, "no rule is new");
+}
+
+/* The job has no checkpoint. */
+int checkpoint_read_states(worker *of, kv_err *e)
+{
+    (void)of;
+    return kv_err_set(e, KV_E_INTERNAL, "there is no file");
+}
+
+void checkpoint_drop_states(worker *of)
+{
+    (void)of;
 }
 
 /* ---- A worker and its servers ---- */
