@@ -185,6 +185,21 @@ END
     kvctl -s c.kvs -c 'assert rounds() == 40'
 }
 
+@test "grow: what ranks owe that a file has and the job has not is that of the last worker" {
+    printf '%s\n' 'create dist_sync' 'set-gradient-compression 2bit --threshold 10' \
+        'init 1 zeros(4)' 'set-optimizer sgd --learning-rate 0.1' >begin.kv
+    { cat begin.kv; printf '%s\n' 'push 1 ones(4)*(rank()+1)' 'wait' 'save-states four.safetensors' 'barrier'; } >job.kv
+    job -n 4 -s 1 job.kv
+    assert_success
+    { cat begin.kv; printf '%s\n' 'load-states four.safetensors' 'save-states two.safetensors' 'barrier'; } >job.kv
+    for spares in 1 2; do
+        job --spares $spares -n 2 -s 1 job.kv
+        assert_success
+        run kvctl -c 'print load("two.safetensors", name="__residual__/1/0"), load("two.safetensors", name="__residual__/1/1")'
+        assert_output '[1. 1. 1. 1.] [9. 9. 9. 9.]'
+    done
+}
+
 @test "grow: the sums have the bits of a job that had the worker from the beginning" {
     cat >job.kv <<END
 create dist_sync

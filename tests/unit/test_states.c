@@ -10,9 +10,11 @@
 #include "core/slot_state.h"
 #include "core/state_file.h"
 #include "core/store.h"
+#include "distributed/alive.h"
 #include "distributed/checkpoint_kept.h"
 #include "distributed/parts.h"
 #include "distributed/request.h"
+#include "distributed/spares.h"
 #include "distributed/states.h"
 #include "distributed/worker_keys.h"
 #include "distributed/types.h"
@@ -155,7 +157,19 @@ int worker_set_optimizer(void *self, const char *kind, const char *text, const k
     return kv_err_set(e, KV_E_INTERNAL, "no rule is new");
 }
 
-/* The job has no checkpoint. */
+/* The job has no spares, loses nobody, and has no checkpoint. */
+bool spares_waits(int rank)
+{
+    (void)rank;
+    return false;
+}
+
+bool alive_is_gone(int rank)
+{
+    (void)rank;
+    return false;
+}
+
 int checkpoint_read_states(worker *of, kv_err *e)
 {
     (void)of;
