@@ -15,6 +15,7 @@
 #include "core/state_file.h"
 #include "core/state_parts.h"
 #include "distributed/checkpoint_kept.h"
+#include "distributed/newcomer.h"
 #include "distributed/parts.h"
 #include "distributed/rank_residuals.h"
 #include "distributed/request.h"
@@ -638,6 +639,13 @@ static int set_rule(worker *w, const optimizer *o, kv_err *e)
                                 o->params->n, e);
 }
 
+/* Makes the rule of the view that of this rank. */
+static void take_updater(worker *w, const kv *view)
+{
+    updater_release(&w->store->updater);
+    w->store->updater = view->updater;
+}
+
 /* Sets the rule of the view on the servers, then on this rank, whose slots get the view's
  * states. */
 static int take_view(worker *w, kv *view, kv_err *e)
@@ -646,8 +654,10 @@ static int take_view(worker *w, kv *view, kv_err *e)
     int rc = KV_OK;
     if (view->updater.optimizer != w->store->updater.optimizer) {
         rc = set_rule(w, view->updater.optimizer, e);
-        updater_release(rc ? &view->updater : &w->store->updater);
-        w->store->updater = rc ? w->store->updater : view->updater;
+        if (rc)
+            updater_release(&view->updater);
+        else
+            take_updater(w, view);
     }
     for (int64_t i = 0; i < view->slots.n && !rc; i++) {
         slot *from = &view->slots.items[i], *to = &t->items[slot_find(t, &from->key, i)];
@@ -697,6 +707,7 @@ static int load_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg,
         rc = rank_residuals_fold(w, &why);
     if (!rc && new_rule)
         rc = set_rule(w, w->store->updater.optimizer, &why);
+    w->loaded_rule |= new_rule && !rc;
     if (!rc)
         rc = scatter(w, &why);
     for (int i = 1; i < w->how.workers; i++)
@@ -720,6 +731,33 @@ static int wait_loaded(worker *w, kv_err *e)
     return rc;
 }
 
+/* ---- A newcomer ---- */
+
+int states_put_updater(const worker *w, buf *out, kv_err *e)
+{
+    kv view;
+    view_open(&view, w->store);
+    view.compression = (compression){0};
+    return view_print(out, &view, true, e);
+}
+
+/* What the script loads has been loaded by the others: of it a newcomer lacks the rule alone. */
+static int catch_up(worker *w, kv_err *e)
+{
+    int64_t bytes;
+    const char *at = newcomer_updater(w, &bytes);
+    kv view;
+    view_open(&view, w->store);
+    view.compression = (compression){0};
+    int rc = bytes ? view_read(&view, at, bytes, true, true, e) : KV_OK;
+    if (!rc && view.updater.optimizer != w->store->updater.optimizer)
+        take_updater(w, &view);
+    w->store->changes += !rc;
+    return rc;
+}
+
+/* ---- All visits ---- */
+
 static int load(worker *w, int (*use)(void *arg, kv_err *e), void *arg, kv_err *e)
 {
     return net_rank() == 0 ? load_together(w, use, arg, e) : wait_loaded(w, e);
@@ -731,6 +769,8 @@ int states_visit(void *self, kv_states_visit why, int (*use)(void *arg, kv_err *
     worker *w = self;
     bool has_states = w->checkpoint.has_states; /* which the servers lack */
     int rc = KV_OK;
+    if (why != KV_STATES_LOOK && newcomer_catches_up(w))
+        return why == KV_STATES_LOAD ? catch_up(w, e) : KV_OK;
     switch (why) {
     case KV_STATES_LOOK:
         if (has_states)

@@ -24,6 +24,9 @@ struct worker;
 int states_visit(void *self, kv_states_visit why, int (*use)(void *arg, kv_err *e), void *arg,
                  kv_err *e);
 
+/* Appends the rule in use, without the states of keys. Errors: those of state_file_check. */
+int states_put_updater(const struct worker *w, buf *out, kv_err *e);
+
 /* Fills the slots of this worker, whose pushes have all ended, with the states that the servers
  * keep. The elements of arrays come after the return: a reader of an array waits for them, and the
  * server sends or copies the states of a key before it applies a later push. memory: where the

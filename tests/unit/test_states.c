@@ -12,6 +12,7 @@
 #include "core/store.h"
 #include "distributed/alive.h"
 #include "distributed/checkpoint_kept.h"
+#include "distributed/newcomer.h"
 #include "distributed/parts.h"
 #include "distributed/request.h"
 #include "distributed/spares.h"
@@ -155,6 +156,19 @@ int worker_set_optimizer(void *self, const char *kind, const char *text, const k
     (void)params;
     (void)nparams;
     return kv_err_set(e, KV_E_INTERNAL, "no rule is new");
+}
+
+bool newcomer_catches_up(const worker *of)
+{
+    (void)of;
+    return false;
+}
+
+const char *newcomer_updater(const worker *of, int64_t *bytes)
+{
+    (void)of;
+    *bytes = 0;
+    return NULL;
 }
 
 /* The job has no spares, loses nobody, and has no checkpoint. */
