@@ -20,6 +20,7 @@
 #include "distributed/spares.h"
 #include "distributed/states.h"
 #include "distributed/types.h"
+#include "distributed/worker_keys.h"
 #include "runtime.h"
 
 /* ---- At the start ---- */
@@ -222,7 +223,7 @@ static int gather_and_write(worker *w, bool compressed, kv_err *e)
     writing x = {.w = w, .slots = mem_zalloc(n, sizeof *x.slots, e)};
     int rc = x.slots ? pull_all(w, x.slots, e) : KV_E_MEMORY;
     if (!rc && compressed) {
-        rc = states_visit(w, KV_STATES_SAVE, begin_file, &x, e);
+        rc = states_checkpoint(w, false, begin_file, &x, e);
     } else if (!rc) {
         if (w->store->updater.kind == UPDATER_RULE)
             rc = states_pull(w, &w->checkpoint.arrays, e);
@@ -236,7 +237,8 @@ static int gather_and_write(worker *w, bool compressed, kv_err *e)
     return rc;
 }
 
-static int write_checkpoint(worker *w, kv_err *e)
+/* last: this worker begins no further round. */
+static int write_checkpoint(worker *w, bool last, kv_err *e)
 {
     job_checkpoint *c = &w->checkpoint;
     bool rule = w->store->updater.kind == UPDATER_RULE,
@@ -251,9 +253,9 @@ static int write_checkpoint(worker *w, kv_err *e)
         rc = engine_take_error(&w->store->calls.group, e);
         rc = rc ? rc : gather_and_write(w, compressed, e);
     } else if (compressed) {
-        rc = states_visit(w, KV_STATES_SAVE, NULL, NULL, e);
+        rc = states_checkpoint(w, last, NULL, NULL, e);
     }
-    if (!rc)
+    if (!rc || compressed) /* all ranks go on together */
         c->saved = c->rounds;
     c->last_ms = clock_ms();
     return rc;
@@ -284,7 +286,7 @@ int job_checkpoint_push(worker *w, const int64_t *numbers, int64_t n, kv_err *e)
               (long long)c->saved, (long long)c->rounds);
     if (rc || !begins)
         return rc;
-    if (is_due(c) && (rc = write_checkpoint(w, e)))
+    if (is_due(c) && (rc = write_checkpoint(w, false, e)))
         return rc;
     c->rounds++;
     tell_rounds(c);
@@ -295,7 +297,17 @@ void job_checkpoint_end(worker *w)
 {
     job_checkpoint *c = &w->checkpoint;
     kv_err why = {0};
-    if (c->path && c->rounds > c->saved && write_checkpoint(w, &why))
+    /* files of further rounds have what this rank owes */
+    bool owes = net_rank() != 0 && w->store->compression.code &&
+                w->store->updater.kind == UPDATER_RULE;
+    int rc = KV_OK;
+    if (c->path && owes && c->has_states) { /* it never pushed */
+        rc = checkpoint_read_states(w, &why);
+        states_drop(w);
+    }
+    if (c->path && !rc && (c->rounds > c->saved || owes))
+        rc = write_checkpoint(w, true, &why);
+    if (rc)
         checkpoint_missing(c->rounds, &why);
     checkpoint_wait(&c->writer);
 }
@@ -305,6 +317,8 @@ void job_checkpoint_close(worker *w)
     job_checkpoint *c = &w->checkpoint;
     kv_err why = {0};
     if (c->path && !w->done) {
+        engine_wait_group(&w->store->calls.group, 0);
+        worker_call_all(w, (net_call){.what = ASK_DONE, .args.closes = 1}, &why);
         if (worker_barrier(w, &why) == KV_OK)
             job_checkpoint_end(w);
         else if (c->rounds > c->saved)

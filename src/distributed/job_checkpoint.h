@@ -10,7 +10,8 @@
  * contributed, so the values stay those of one round. It waits only until the servers have said
  * which states exist. A server applies a later push of a key when the key's value has been sent; a
  * state that has not been sent by then is copied first. With compression the other ranks take part
- * and rank 0 waits for the states, because the residuals of all ranks belong into the file.
+ * and rank 0 waits for the states, because the residuals of all ranks belong into the file. A rank
+ * that is done has sent those that it ends with, and later files have these.
  *
  * The last round is written when this worker says that it is done, or when all workers release
  * their store. kvctl does that at the end of a script that did not fail, and only there.

@@ -476,7 +476,7 @@ static int view_of_rank(kv *view, const worker *w, int rank, kv_err *e)
     return rc;
 }
 
-static int send_residuals(const worker *w, kv_err *e)
+static int send_residuals(const worker *w, mail_tag tag, kv_err *e)
 {
     kv view;
     image im = {0};
@@ -485,7 +485,7 @@ static int send_residuals(const worker *w, kv_err *e)
     residual_parts_add(&im, &view.compression, &view.slots);
     if (!rc && (rc = image_finish(&im, e)) == KV_OK &&
         (rc = image_print(&b, &im, SOURCE, e)) == KV_OK)
-        rc = send_mail(w, 0, MAIL_RESIDUALS, &b, e);
+        rc = send_mail(w, 0, tag, &b, e);
     buf_release(&b);
     image_release(&im);
     slot_table_release(&view.slots);
@@ -545,19 +545,26 @@ static void must_be_told(int rc, const kv_err *e)
         net_cannot_serve(e);
 }
 
+/* Calls use while the slots of rank 0 hold all states and residuals. */
+static int collect(worker *w, int (*use)(void *arg, kv_err *e), void *arg, kv_err *e)
+{
+    bool compressed = w->store->compression.code != 0;
+    int rc = gather(w, e);
+    for (int i = 1; compressed && i < w->how.workers && !rc; i++)
+        rc = receive_residuals(w, i, e);
+    if (!rc && (rc = rank_residuals_complete(w, e)) == KV_OK)
+        rc = use(arg, e);
+    states_drop(w);
+    return rc;
+}
+
 /* All ranks get rank 0's result. */
 static int save_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg, kv_err *e)
 {
-    bool compressed = w->store->compression.code != 0;
     result r = {0};
     kv_err failed = {0};
     buf b = {0};
-    int rc = gather(w, &r.why);
-    for (int i = 1; compressed && i < w->how.workers && !rc; i++)
-        rc = receive_residuals(w, i, &r.why);
-    if (!rc && (rc = rank_residuals_complete(w, &r.why)) == KV_OK)
-        rc = use(arg, &r.why);
-    states_drop(w);
+    int rc = collect(w, use, arg, &r.why);
     buf_put(&b, (const char *)&r, sizeof r);
     for (int i = 1; i < w->how.workers; i++)
         must_be_told(send_mail(w, i, MAIL_SAVED, &b, &failed), &failed);
@@ -572,11 +579,20 @@ static int wait_saved(const worker *w, kv_err *e)
     result r;
     void *data = NULL;
     int64_t bytes = 0;
-    int rc = w->store->compression.code ? send_residuals(w, e) : KV_OK;
+    int rc = w->store->compression.code ? send_residuals(w, MAIL_RESIDUALS, e) : KV_OK;
     if (!rc && (rc = receive_mail(w, 0, MAIL_SAVED, &data, &bytes, e)) == KV_OK)
         rc = take_result(data, bytes, &r, e);
     mem_free(data);
     return rc;
+}
+
+/* The next mail of a rank comes behind a round to which rank 0 has contributed: when this one was
+ * received. */
+int states_checkpoint(worker *w, bool last, int (*use)(void *arg, kv_err *e), void *arg, kv_err *e)
+{
+    if (net_rank() == 0)
+        return collect(w, use, arg, e);
+    return send_residuals(w, last ? MAIL_LAST_RESIDUALS : MAIL_RESIDUALS, e);
 }
 
 /* ---- load ---- */

@@ -24,6 +24,12 @@ struct worker;
 int states_visit(void *self, kv_states_visit why, int (*use)(void *arg, kv_err *e), void *arg,
                  kv_err *e);
 
+/* For a checkpoint of compressed gradients: all ranks call it behind the same round, or when they
+ * push no more (last), and rank 0's files have those residuals from then on. On rank 0 calls use,
+ * as KV_STATES_SAVE does; the others wait for nothing. Errors: as above. */
+int states_checkpoint(struct worker *w, bool last, int (*use)(void *arg, kv_err *e), void *arg,
+                      kv_err *e);
+
 /* Appends the rule in use, without the states of keys. Errors: those of state_file_check. */
 int states_put_updater(const struct worker *w, buf *out, kv_err *e);
 

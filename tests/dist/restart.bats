@@ -158,6 +158,37 @@ END
     assert_whole
 }
 
+@test "restart: files go on when a rank is done, with what it owes, and a rank that ends is missed at once" {
+    local rounds every began
+    for how in "6 3 2 0.8" "9 4 2 0.4" "6 4 4 0.4" "6 6 2 0.6"; do
+        read -r rounds done every owes <<<"$how"
+        cat >job.kv <<END
+create dist_sync
+set-gradient-compression 2bit --threshold 1
+init w zeros(4)
+set-optimizer sgd --learning-rate 0.1
+n = $rounds
+if rank() == 1 { n = $done }
+for i in range(rounds(), n) { push w ones(4) * 0.3 * (rank() + 1) }
+wait
+done
+END
+        rm -f c.kvs
+        KVSTORE_TIMEOUT=10 job -n 2 -s 1 --checkpoint c.kvs --checkpoint-every "$every" job.kv
+        assert_success
+        assert_output ''
+        run kvctl -s c.kvs -c "assert rounds() == $rounds; save-states s.safetensors" -c 'print load("s.safetensors", name="__residual__/w/1")[0]'
+        assert_output --regexp "^$owes(0|\$)"
+    done
+    sed '/^set-gradient/d; /^done/d' job.kv | sed 's/n = 6 }/n = 3 }/' >ends.kv
+    rm c.kvs
+    began=$SECONDS
+    job -n 2 -s 1 --checkpoint c.kvs --checkpoint-every 2 ends.kv
+    assert_failure 6
+    assert_line --partial 'error[peer]: rank 1 has ended; key "w" waits for its push of round 4'
+    [ $((SECONDS - began)) -lt 20 ]
+}
+
 @test "restart: without an updater the values stay" {
     for event in "" "$(once 6 1 "kill -9 \$PPID")"; do
         cat >job.kv <<END
