@@ -13,7 +13,8 @@ typedef enum dist_ask {
     /* To every server. */
     ASK_CREATE, /* from every worker: ask_store; replies when all workers have asked */
     ASK_FREE,   /* the worker has released the store */
-    ASK_DONE,   /* the worker takes part in no further round */
+    ASK_DONE,   /* the worker takes part in no further round. closes: it has not said so, and rounds
+                   that lack its push fail */
     ASK_INIT,   /* ask_slot and the part's data, for each part. inits: of the first worker's init,
                    which takes the place of what a push made; else a part that is there stays */
     ASK_DROP,   /* drop: the server drops those of these parts that it keeps */
@@ -48,7 +49,13 @@ typedef enum dist_ask {
 
 /* Mail between workers: see states.c, and newcomer.h. A later message with the same tag replaces
  * one that was not received yet. */
-typedef enum mail_tag { MAIL_SAVED, MAIL_LOADED, MAIL_RESIDUALS, MAIL_GROWN } mail_tag;
+typedef enum mail_tag {
+    MAIL_SAVED,
+    MAIL_LOADED,
+    MAIL_RESIDUALS,
+    MAIL_GROWN,
+    MAIL_LAST_RESIDUALS /* stays, and is received whenever there are no MAIL_RESIDUALS */
+} mail_tag;
 
 /* The ways in which a worker takes part in a barrier. */
 typedef enum ask_barrier {

@@ -15,6 +15,13 @@ int64_t checkpoint_round(const struct worker *w, const kv_key *key);
 /* Called once a key, when this rank has made its slot: the slot gets the counts of the file. */
 void checkpoint_know(struct worker *w, int64_t number);
 
+/* Puts the states of the file into the slots of this rank. Errors: value (the file is of another
+ * optimizer or compression, or has keys that this rank does not know), io, format, memory. */
+int checkpoint_read_states(struct worker *w, kv_err *e);
+
+/* The servers and this rank have the states of the file now. */
+void checkpoint_drop_states(struct worker *w);
+
 /* Frees the values and states of the file if all of them were taken. */
 void checkpoint_drop_kept(job_checkpoint *c);
 

@@ -203,6 +203,8 @@ static void drop_mail(mail **at)
 static bool answer_mail(const server_state *s, coordinator *c, const waiter *w)
 {
     mail **at = find_mail(c, w->lacks, w->rank, w->tag);
+    if (!*at && w->tag == MAIL_RESIDUALS)
+        at = find_mail(c, w->lacks, w->rank, MAIL_LAST_RESIDUALS);
     if (!*at && !s->workers[w->lacks].gone)
         return false;
     if (!*at) {
@@ -210,7 +212,8 @@ static bool answer_mail(const server_state *s, coordinator *c, const waiter *w)
         return true;
     }
     server_reply(w->rank, w->request, (*at)->data, (*at)->bytes);
-    drop_mail(at);
+    if ((*at)->tag != MAIL_LAST_RESIDUALS)
+        drop_mail(at);
     return true;
 }
 

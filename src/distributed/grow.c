@@ -1,9 +1,12 @@
 /* Rank 0 lets a spare in, and sends it what newcomer.h says. */
 #include "distributed/grow.h"
 
+#include <string.h>
+
 #include "distributed/newcomer.h"
 #include "distributed/server_ranks.h"
 #include "distributed/spares.h"
+#include "distributed/states.h"
 #include "distributed/worker_keys.h"
 
 int grow_check(const worker *w, kv_err *e)
@@ -38,7 +41,12 @@ static int send_counts(const worker *w, int rank, int64_t rounds, kv_err *e)
         ask_put_key(&b, &key, s->key.name);
         buf_put(&b, (const char *)&c, sizeof c);
     }
-    int rc = buf_check(&b, e);
+    int64_t keys_end = (int64_t)b.len;
+    int rc = w->loaded_rule ? states_put_updater(w, &b, e) : KV_OK;
+    if (!rc && (rc = buf_check(&b, e)) == KV_OK) {
+        head.updater = (int64_t)b.len - keys_end;
+        memcpy(b.data, &head, sizeof head);
+    }
     if (!rc)
         rc = worker_ask(w, ASK_SEND, (link_args){.mail = {rank, MAIL_GROWN}}, &b, NULL, NULL, e);
     buf_release(&b);

@@ -9,8 +9,9 @@
  *
  * So its script may run from the first line, as after a restart from a checkpoint: init takes the
  * values that the servers hold, rounds() says how many rounds have begun. The optimizers that rank
- * 0 has set are there, and barriers before its first push wait for nobody, since the others have
- * passed them. */
+ * 0 has set are there, also one that a file of load-states has brought. Barriers, save-states and
+ * load-states before its first push wait for nobody, since the others have passed them; the states
+ * are those that the servers hold. */
 #ifndef DISTRIBUTED_GROW_H
 #define DISTRIBUTED_GROW_H
 

@@ -20,6 +20,7 @@
 #include "distributed/spares.h"
 #include "distributed/states.h"
 #include "distributed/types.h"
+#include "distributed/worker_keys.h"
 #include "runtime.h"
 
 /* ---- At the start ---- */
@@ -151,55 +152,6 @@ void job_checkpoint_release(worker *w)
         close(c->fd);
 }
 
-/* ---- The states of the file ---- */
-
-/* Checks that the file has the optimizer and compression in use, and no key that the job lacks. */
-static int check_kept(const worker *w, kv_err *e)
-{
-    char text[SLOT_KEY_TEXT];
-    const job_checkpoint *c = &w->checkpoint;
-    const kv *kept = c->kept, *mine = w->store;
-    const char *theirs = updater_name(&kept->updater);
-    if (mine->updater.kind != UPDATER_RULE || strcmp(theirs, updater_name(&mine->updater)) != 0)
-        return file_bad(e, KV_E_VALUE, c->path,
-                        "it holds the states of %.80s, which is not the optimizer in use", theirs);
-    if (!compression_same(&kept->compression, &mine->compression))
-        return file_bad(e, KV_E_VALUE, c->path, "gradients were compressed in another way");
-    for (int64_t i = 0; i < kept->slots.n; i++)
-        if (slot_find(&mine->slots, &kept->slots.items[i].key, i) < 0)
-            return file_bad(e, KV_E_VALUE, c->path,
-                            "it holds key %s, which was not initialised before the first push",
-                            slot_key_text(text, &kept->slots.items[i].key));
-    return KV_OK;
-}
-
-/* Called on rank 0: reads the states of all keys from the file. */
-static int read_states(void *arg, kv_err *e)
-{
-    worker *w = arg;
-    store_file f;
-    int rc = check_kept(w, e);
-    if (rc || (rc = store_file_open(&f, w->checkpoint.path, e)))
-        return rc;
-    rc = store_file_fill_states(&f, w->store, e);
-    store_file_close(&f);
-    return rc;
-}
-
-static int take_states(worker *w, kv_err *e)
-{
-    job_checkpoint *c = &w->checkpoint;
-    if (!kv_assert(c->kept, "the states of round %lld are to be read, and no file was",
-                   (long long)c->rounds))
-        return kv_assert_report(e);
-    int rc = states_visit(w, KV_STATES_LOAD, read_states, w, e);
-    if (!rc) {
-        c->has_states = false;
-        checkpoint_drop_kept(c);
-    }
-    return rc;
-}
-
 /* ---- Writing ---- */
 
 /* Begins to pull the value of a slot into a new array, *out. */
@@ -271,7 +223,7 @@ static int gather_and_write(worker *w, bool compressed, kv_err *e)
     writing x = {.w = w, .slots = mem_zalloc(n, sizeof *x.slots, e)};
     int rc = x.slots ? pull_all(w, x.slots, e) : KV_E_MEMORY;
     if (!rc && compressed) {
-        rc = states_visit(w, KV_STATES_SAVE, begin_file, &x, e);
+        rc = states_checkpoint(w, false, begin_file, &x, e);
     } else if (!rc) {
         if (w->store->updater.kind == UPDATER_RULE)
             rc = states_pull(w, &w->checkpoint.arrays, e);
@@ -285,7 +237,8 @@ static int gather_and_write(worker *w, bool compressed, kv_err *e)
     return rc;
 }
 
-static int write_checkpoint(worker *w, kv_err *e)
+/* last: this worker begins no further round. */
+static int write_checkpoint(worker *w, bool last, kv_err *e)
 {
     job_checkpoint *c = &w->checkpoint;
     bool rule = w->store->updater.kind == UPDATER_RULE,
@@ -300,9 +253,9 @@ static int write_checkpoint(worker *w, kv_err *e)
         rc = engine_take_error(&w->store->calls.group, e);
         rc = rc ? rc : gather_and_write(w, compressed, e);
     } else if (compressed) {
-        rc = states_visit(w, KV_STATES_SAVE, NULL, NULL, e);
+        rc = states_checkpoint(w, last, NULL, NULL, e);
     }
-    if (!rc)
+    if (!rc || compressed) /* all ranks go on together */
         c->saved = c->rounds;
     c->last_ms = clock_ms();
     return rc;
@@ -326,14 +279,14 @@ int job_checkpoint_push(worker *w, const int64_t *numbers, int64_t n, kv_err *e)
     if (!c->every && w->store->compression.code)
         return kv_err_set(e, KV_E_UNSUPPORTED,
                           "with gradient compression checkpoints go by rounds, not by seconds");
-    int rc = c->has_states ? take_states(w, e) : KV_OK;
+    int rc = c->has_states ? states_visit(w, KV_STATES_LOAD, NULL, NULL, e) : KV_OK;
     for (int64_t i = 0; i < n && !begins; i++)
         begins = w->store->slots.items[numbers[i]].pushes == c->rounds;
     kv_assert(c->saved <= c->rounds, "round %lld was saved, and %lld is under way",
               (long long)c->saved, (long long)c->rounds);
     if (rc || !begins)
         return rc;
-    if (is_due(c) && (rc = write_checkpoint(w, e)))
+    if (is_due(c) && (rc = write_checkpoint(w, false, e)))
         return rc;
     c->rounds++;
     tell_rounds(c);
@@ -344,7 +297,17 @@ void job_checkpoint_end(worker *w)
 {
     job_checkpoint *c = &w->checkpoint;
     kv_err why = {0};
-    if (c->path && c->rounds > c->saved && write_checkpoint(w, &why))
+    /* files of further rounds have what this rank owes */
+    bool owes = net_rank() != 0 && w->store->compression.code &&
+                w->store->updater.kind == UPDATER_RULE;
+    int rc = KV_OK;
+    if (c->path && owes && c->has_states) { /* it never pushed */
+        rc = checkpoint_read_states(w, &why);
+        states_drop(w);
+    }
+    if (c->path && !rc && (c->rounds > c->saved || owes))
+        rc = write_checkpoint(w, true, &why);
+    if (rc)
         checkpoint_missing(c->rounds, &why);
     checkpoint_wait(&c->writer);
 }
@@ -354,6 +317,8 @@ void job_checkpoint_close(worker *w)
     job_checkpoint *c = &w->checkpoint;
     kv_err why = {0};
     if (c->path && !w->done) {
+        engine_wait_group(&w->store->calls.group, 0);
+        worker_call_all(w, (net_call){.what = ASK_DONE, .args.closes = 1}, &why);
         if (worker_barrier(w, &why) == KV_OK)
             job_checkpoint_end(w);
         else if (c->rounds > c->saved)

@@ -10,7 +10,8 @@
  * contributed, so the values stay those of one round. It waits only until the servers have said
  * which states exist. A server applies a later push of a key when the key's value has been sent; a
  * state that has not been sent by then is copied first. With compression the other ranks take part
- * and rank 0 waits for the states, because the residuals of all ranks belong into the file.
+ * and rank 0 waits for the states, because the residuals of all ranks belong into the file. A rank
+ * that is done has sent those that it ends with, and later files have these.
  *
  * The last round is written when this worker says that it is done, or when all workers release
  * their store. kvctl does that at the end of a script that did not fail, and only there.
@@ -27,7 +28,9 @@
  *
  * A job that finds FILE goes on from it: a key of the file begins with its value and number of
  * pushes there, whatever init gives; the states of the optimizer follow before the first push, when
- * all keys exist. The script itself leaves out what was done: rounds() says how much that is.
+ * all keys exist, or before they are saved or described. They hold over those that load-states
+ * brings before that, as the values hold over those of init. The script itself leaves out what was
+ * done: rounds() says how much that is.
  *
  * Environment: KVSTORE_CHECKPOINT, the file; KVSTORE_CHECKPOINT_EVERY, rounds, "50", or seconds,
  * "30s"; KVSTORE_CHECKPOINT_ROUND, from the launcher, the round that the file holds. For it each

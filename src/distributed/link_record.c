@@ -129,6 +129,9 @@ static void print_call(buf *out, const link_rec *r)
         if (a->barrier != ASK_MEET)
             buf_add(out, a->barrier == ASK_HOLD ? ", holds the others" : ", holds no longer");
         break;
+    case ASK_DONE:
+        buf_add(out, a->closes ? ", closes" : "");
+        break;
     case ASK_INIT:
     case ASK_PLACE:
         buf_add(out, a->inits ? ", of the first worker's init" : "");

@@ -57,6 +57,7 @@ typedef union link_args {
     int64_t look;         /* ASK_LOOK: the part */
     int64_t inits;        /* ASK_INIT, ASK_PLACE: 1 in the first worker's init */
     int64_t any;          /* ASK_FIND: 1 for keys that were only pushed, too */
+    int64_t closes;       /* ASK_DONE: 1 of a worker that has not said so */
     int64_t barrier;      /* ASK_BARRIER: an ask_barrier */
     int64_t optimizers;   /* ASK_EPOCH */
     struct {

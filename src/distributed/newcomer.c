@@ -12,6 +12,7 @@ typedef struct newcomer {
     newcomer_key *keys;
     int64_t nkeys, cap;
     map index;
+    const char *updater; /* in the mail */
     bool has_pushed;
 } newcomer;
 
@@ -22,7 +23,10 @@ static int read_counts(newcomer *n, int64_t bytes, kv_err *e)
     if (!rc) {
         memcpy(&n->head, at, sizeof n->head);
         at += sizeof n->head;
+        rc = n->head.updater < 0 || n->head.updater > end - at ? ask_malformed(e) : KV_OK;
+        end -= rc ? 0 : n->head.updater;
     }
+    n->updater = end;
     while (at < end && !rc) {
         kv_key key;
         if (!ask_get_key(&at, end, &key) || end - at < (int64_t)sizeof *n->keys)
@@ -75,6 +79,12 @@ void newcomer_push(worker *w)
 bool newcomer_catches_up(const worker *w)
 {
     return w->newcomer && !w->newcomer->has_pushed;
+}
+
+const char *newcomer_updater(const worker *w, int64_t *bytes)
+{
+    *bytes = w->newcomer->head.updater;
+    return w->newcomer->updater;
 }
 
 void newcomer_release(worker *w)

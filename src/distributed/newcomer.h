@@ -1,6 +1,7 @@
 /* A worker that was a spare. It begins with the counts that rank 0 had when it let the spare in
  * (grow.h), which rank 0 sends it (mail: ASK_SEND, ASK_RECEIVE): a newcomer_counts, then for each
- * key an ask_key, as ask_put_key writes it, and a newcomer_key. */
+ * key an ask_key, as ask_put_key writes it, and a newcomer_key; then the
+ * optimizer, if a file of load-states has brought it. */
 #ifndef DISTRIBUTED_NEWCOMER_H
 #define DISTRIBUTED_NEWCOMER_H
 
@@ -9,6 +10,7 @@
 typedef struct newcomer_counts {
     int64_t rounds, saved; /* begun; of the last file of a checkpoint */
     int64_t epochs, moves; /* see worker.h */
+    int64_t updater;       /* bytes of states_put_updater; 0: scripts set the optimizer */
 } newcomer_counts;
 
 typedef struct newcomer_key {
@@ -32,6 +34,9 @@ bool newcomer_catches_up(const worker *w);
 /* Called before each push, and before the store closes: from now on its barriers wait for the
  * others, and its counts of them (epochs, moves) are those of the mail. */
 void newcomer_push(worker *w);
+
+/* Returns the optimizer of the mail, borrowed, and its bytes; 0: there is none. */
+const char *newcomer_updater(const worker *w, int64_t *bytes);
 
 void newcomer_release(worker *w);
 

@@ -3,7 +3,9 @@
 
 #include "base/kv_assert.h"
 #include "core/slot_state.h"
+#include "distributed/alive.h"
 #include "distributed/net.h"
+#include "distributed/spares.h"
 
 /* The context of residuals that no push of this rank has made. */
 static const kv_ctx in_host = {KV_CPU, 0};
@@ -89,19 +91,40 @@ int rank_residuals_complete(const worker *w, kv_err *e)
     return rc;
 }
 
+static bool works(const worker *w, int64_t rank)
+{
+    return rank < w->how.workers && !spares_waits((int)rank) && !alive_is_gone((int)rank);
+}
+
+/* Adds a residual to that of another rank. */
+static int add_to(slot *s, int rank, const kv_array *gone, kv_err *e)
+{
+    kv_array **to = NULL;
+    int rc = residuals_place(&s->residuals, rank, &to, e);
+    if (!rc && !*to)
+        rc = new_residual(s, in_host, to, e);
+    for (int64_t i = 0; !rc && i < gone->size; i++)
+        ((float *)(*to)->data)[i] += ((const float *)gone->data)[i];
+    return rc;
+}
+
 int rank_residuals_fold(const worker *w, kv_err *e)
 {
     int last = w->how.workers - 1, rc = KV_OK;
+    while (last > 0 && !works(w, last))
+        last--;
     for (int64_t i = 0; i < w->store->slots.n && !rc; i++) {
         slot *s = &w->store->slots.items[i];
-        while (!rc && s->residuals && s->residuals->n > last + 1) {
-            kv_array *gone = s->residuals->items[--s->residuals->n], **to = NULL;
-            if ((rc = residuals_place(&s->residuals, last, &to, e)) == KV_OK && !*to)
-                rc = new_residual(s, in_host, to, e);
-            for (int64_t j = 0; !rc && gone && j < gone->size; j++)
-                ((float *)(*to)->data)[j] += ((const float *)gone->data)[j];
+        for (int64_t j = s->residuals ? s->residuals->n - 1 : -1; j >= 0 && !rc; j--) {
+            kv_array *gone = s->residuals->items[j];
+            if (!gone || works(w, j))
+                continue;
+            rc = add_to(s, last, gone, e);
+            s->residuals->items[j] = NULL;
             kv_array_unref(gone);
         }
+        if (!rc && s->residuals && s->residuals->n > last + 1)
+            s->residuals->n = last + 1;
     }
     return rc;
 }

@@ -33,8 +33,8 @@ void rank_residuals_drop_others(slot *s);
  * Error: memory. */
 int rank_residuals_complete(const worker *w, kv_err *e);
 
-/* Adds the residuals of ranks beyond the last one of this job to those of the last, so that a job
- * of fewer ranks than the file loses no gradient. Error: memory. */
+/* On rank 0: adds the residuals of ranks that do not work to those of the highest rank that does: a
+ * job of fewer ranks than the file, or with spares that wait, loses no gradient. Error: memory. */
 int rank_residuals_fold(const worker *w, kv_err *e);
 
 #endif

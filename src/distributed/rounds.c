@@ -291,7 +291,7 @@ static bool answer_pulls(server_state *s, part *p)
 static int ended_without(const server_state *s, const round *x)
 {
     for (int i = 0; i < s->how.workers && x->have > 0; i++)
-        if (server_lacks(s, x, i) && s->workers[i].ended)
+        if (server_lacks(s, x, i) && (s->workers[i].ended || s->workers[i].closes))
             return i;
     return -1;
 }

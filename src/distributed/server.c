@@ -144,6 +144,13 @@ static void ask_optimizer(server_state *s, const link_rec *r)
     s->optimizers_come++;
 }
 
+static void touch_waiting(server_state *s)
+{
+    for (int64_t i = 0; i < s->nparts; i++)
+        if (s->parts[i] && (s->parts[i]->rounds || s->parts[i]->pulls))
+            parts_touch(s, s->parts[i]);
+}
+
 /* A worker takes part no more, or has left the job without saying so. With dist_async no round
  * waits for a worker, so that leaving is the same there. */
 static void call_done(server_state *s, int rank, bool ended)
@@ -153,9 +160,14 @@ static void call_done(server_state *s, int rank, bool ended)
     s->workers[rank].done = done;
     s->workers[rank].ended |= ended;
     s->any_ended |= ended;
-    for (int64_t i = 0; i < s->nparts; i++)
-        if (s->parts[i] && (s->parts[i]->rounds || s->parts[i]->pulls))
-            parts_touch(s, s->parts[i]);
+    touch_waiting(s);
+}
+
+/* A worker that has not said that it is done waits for the others before it leaves. */
+static void call_closes(server_state *s, int rank)
+{
+    s->workers[rank].closes = s->any_ended = true;
+    touch_waiting(s);
 }
 
 static void count_open(const server_state *s, const round *x, ask_counts *c)
@@ -265,7 +277,10 @@ static void take_call(int rank, const link_rec *r)
                 free_store(s);
             break;
         case ASK_DONE:
-            call_done(s, rank, false);
+            if (r->call.args.closes)
+                call_closes(s, rank);
+            else
+                call_done(s, rank, false);
             coordinator_left(s);
             break;
         case ASK_INIT:

@@ -115,6 +115,7 @@ typedef struct server_worker {
     bool done;        /* it takes part no more */
     bool listed;      /* in `news` of the store */
     bool ended;       /* it has left the job */
+    bool closes;      /* it will not push any more, and is not done */
     bool gone;        /* it was lost, and is done (alive.h) */
     bool freed;       /* it has released the store */
     uint64_t joined;  /* its call of create */
@@ -137,7 +138,7 @@ typedef struct server_state {
     part **parts; /* by id; NULL where another server has it */
     int64_t nparts, parts_cap;
     server_worker *workers;
-    bool any_ended, any_gone;
+    bool any_ended, any_gone; /* ended: or closes */
     int njoined, nfreed; /* those that are gone count as well */
     int ndone; /* of the workers */
     int *news; /* the workers with replies or ends that were not sent yet */

@@ -14,6 +14,8 @@
 #include "core/slot_state.h"
 #include "core/state_file.h"
 #include "core/state_parts.h"
+#include "distributed/checkpoint_kept.h"
+#include "distributed/newcomer.h"
 #include "distributed/parts.h"
 #include "distributed/rank_residuals.h"
 #include "distributed/request.h"
@@ -474,7 +476,7 @@ static int view_of_rank(kv *view, const worker *w, int rank, kv_err *e)
     return rc;
 }
 
-static int send_residuals(const worker *w, kv_err *e)
+static int send_residuals(const worker *w, mail_tag tag, kv_err *e)
 {
     kv view;
     image im = {0};
@@ -483,7 +485,7 @@ static int send_residuals(const worker *w, kv_err *e)
     residual_parts_add(&im, &view.compression, &view.slots);
     if (!rc && (rc = image_finish(&im, e)) == KV_OK &&
         (rc = image_print(&b, &im, SOURCE, e)) == KV_OK)
-        rc = send_mail(w, 0, MAIL_RESIDUALS, &b, e);
+        rc = send_mail(w, 0, tag, &b, e);
     buf_release(&b);
     image_release(&im);
     slot_table_release(&view.slots);
@@ -524,6 +526,7 @@ static int receive_residuals(const worker *w, int rank, kv_err *e)
 typedef struct result {
     kv_err why;
     int64_t keys; /* bytes of the keys that follow; an image is behind them */
+    int64_t kept; /* not 0: it has the states of the job's checkpoint */
 } result;
 
 static int take_result(const char *data, int64_t bytes, result *r, kv_err *e)
@@ -542,19 +545,26 @@ static void must_be_told(int rc, const kv_err *e)
         net_cannot_serve(e);
 }
 
+/* Calls use while the slots of rank 0 hold all states and residuals. */
+static int collect(worker *w, int (*use)(void *arg, kv_err *e), void *arg, kv_err *e)
+{
+    bool compressed = w->store->compression.code != 0;
+    int rc = gather(w, e);
+    for (int i = 1; compressed && i < w->how.workers && !rc; i++)
+        rc = receive_residuals(w, i, e);
+    if (!rc && (rc = rank_residuals_complete(w, e)) == KV_OK)
+        rc = use(arg, e);
+    states_drop(w);
+    return rc;
+}
+
 /* All ranks get rank 0's result. */
 static int save_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg, kv_err *e)
 {
-    bool compressed = w->store->compression.code != 0;
     result r = {0};
     kv_err failed = {0};
     buf b = {0};
-    int rc = gather(w, &r.why);
-    for (int i = 1; compressed && i < w->how.workers && !rc; i++)
-        rc = receive_residuals(w, i, &r.why);
-    if (!rc && (rc = rank_residuals_complete(w, &r.why)) == KV_OK)
-        rc = use(arg, &r.why);
-    states_drop(w);
+    int rc = collect(w, use, arg, &r.why);
     buf_put(&b, (const char *)&r, sizeof r);
     for (int i = 1; i < w->how.workers; i++)
         must_be_told(send_mail(w, i, MAIL_SAVED, &b, &failed), &failed);
@@ -569,11 +579,20 @@ static int wait_saved(const worker *w, kv_err *e)
     result r;
     void *data = NULL;
     int64_t bytes = 0;
-    int rc = w->store->compression.code ? send_residuals(w, e) : KV_OK;
+    int rc = w->store->compression.code ? send_residuals(w, MAIL_RESIDUALS, e) : KV_OK;
     if (!rc && (rc = receive_mail(w, 0, MAIL_SAVED, &data, &bytes, e)) == KV_OK)
         rc = take_result(data, bytes, &r, e);
     mem_free(data);
     return rc;
+}
+
+/* The next mail of a rank comes behind a round to which rank 0 has contributed: when this one was
+ * received. */
+int states_checkpoint(worker *w, bool last, int (*use)(void *arg, kv_err *e), void *arg, kv_err *e)
+{
+    if (net_rank() == 0)
+        return collect(w, use, arg, e);
+    return send_residuals(w, last ? MAIL_LAST_RESIDUALS : MAIL_RESIDUALS, e);
 }
 
 /* ---- load ---- */
@@ -591,9 +610,10 @@ static void put_keys(buf *b, const worker *w)
 
 /* The image that goes to another rank has numbers, the rank's residuals, and the rule if it is a
  * new one. */
-static int send_loaded(const worker *w, int rank, const kv_err *why, bool new_rule, kv_err *e)
+static int send_loaded(const worker *w, int rank, const kv_err *why, bool new_rule, bool kept,
+                       kv_err *e)
 {
-    result r = {.why = *why};
+    result r = {.why = *why, .kept = kept};
     kv view = {0};
     buf b = {0};
     int rc = KV_OK;
@@ -635,6 +655,13 @@ static int set_rule(worker *w, const optimizer *o, kv_err *e)
                                 o->params->n, e);
 }
 
+/* Makes the rule of the view that of this rank. */
+static void take_updater(worker *w, const kv *view)
+{
+    updater_release(&w->store->updater);
+    w->store->updater = view->updater;
+}
+
 /* Sets the rule of the view on the servers, then on this rank, whose slots get the view's
  * states. */
 static int take_view(worker *w, kv *view, kv_err *e)
@@ -643,8 +670,10 @@ static int take_view(worker *w, kv *view, kv_err *e)
     int rc = KV_OK;
     if (view->updater.optimizer != w->store->updater.optimizer) {
         rc = set_rule(w, view->updater.optimizer, e);
-        updater_release(rc ? &view->updater : &w->store->updater);
-        w->store->updater = rc ? w->store->updater : view->updater;
+        if (rc)
+            updater_release(&view->updater);
+        else
+            take_updater(w, view);
     }
     for (int64_t i = 0; i < view->slots.n && !rc; i++) {
         slot *from = &view->slots.items[i], *to = &t->items[slot_find(t, &from->key, i)];
@@ -673,27 +702,37 @@ static int take_loaded(worker *w, const char *data, int64_t bytes, kv_err *e)
         (rc = view_read(&view, states, end - states, true, true, e)) == KV_OK)
         rc = take_view(w, &view, e);
     slot_table_release(&view.slots);
+    if (!rc && r.kept)
+        checkpoint_drop_states(w);
     return rc;
 }
 
-/* A file may bring a rule of its own: the servers need it before its states. */
+/* A file may bring a rule of its own: the servers need it before its states. The checkpoint from
+ * which the job goes on holds over the file. Keys of the checkpoint that do not exist yet may still
+ * come before the first push, and then its states do. */
 static int load_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg, kv_err *e)
 {
     const optimizer *before = w->store->updater.optimizer;
     kv_err why = {0}, failed = {0};
-    int rc = use(arg, &why);
+    bool kept = w->checkpoint.has_states && (!use || w->checkpoint.left == 0);
+    int rc = use ? use(arg, &why) : KV_OK;
     bool new_rule = w->store->updater.optimizer != before;
+    if (!rc && kept)
+        rc = checkpoint_read_states(w, &why);
     if (!rc)
         rc = rank_residuals_fold(w, &why);
     if (!rc && new_rule)
         rc = set_rule(w, w->store->updater.optimizer, &why);
+    w->loaded_rule |= new_rule && !rc;
     if (!rc)
         rc = scatter(w, &why);
     for (int i = 1; i < w->how.workers; i++)
-        must_be_told(send_loaded(w, i, &why, new_rule, &failed), &failed);
+        must_be_told(send_loaded(w, i, &why, new_rule, kept, &failed), &failed);
     states_drop(w);
     if (rc)
         *e = why;
+    else if (kept)
+        checkpoint_drop_states(w);
     return rc;
 }
 
@@ -708,23 +747,62 @@ static int wait_loaded(worker *w, kv_err *e)
     return rc;
 }
 
+/* ---- A newcomer ---- */
+
+int states_put_updater(const worker *w, buf *out, kv_err *e)
+{
+    kv view;
+    view_open(&view, w->store);
+    view.compression = (compression){0};
+    return view_print(out, &view, true, e);
+}
+
+/* What the script loads has been loaded by the others: of it a newcomer lacks the rule alone. */
+static int catch_up(worker *w, kv_err *e)
+{
+    int64_t bytes;
+    const char *at = newcomer_updater(w, &bytes);
+    kv view;
+    view_open(&view, w->store);
+    view.compression = (compression){0};
+    int rc = bytes ? view_read(&view, at, bytes, true, true, e) : KV_OK;
+    if (!rc && view.updater.optimizer != w->store->updater.optimizer)
+        take_updater(w, &view);
+    w->store->changes += !rc;
+    return rc;
+}
+
+/* ---- All visits ---- */
+
+static int load(worker *w, int (*use)(void *arg, kv_err *e), void *arg, kv_err *e)
+{
+    return net_rank() == 0 ? load_together(w, use, arg, e) : wait_loaded(w, e);
+}
+
 int states_visit(void *self, kv_states_visit why, int (*use)(void *arg, kv_err *e), void *arg,
                  kv_err *e)
 {
     worker *w = self;
+    bool has_states = w->checkpoint.has_states; /* which the servers lack */
     int rc = KV_OK;
+    if (why != KV_STATES_LOOK && newcomer_catches_up(w))
+        return why == KV_STATES_LOAD ? catch_up(w, e) : KV_OK;
     switch (why) {
     case KV_STATES_LOOK:
-        if (w->store->updater.kind == UPDATER_RULE)
+        if (has_states)
+            rc = checkpoint_read_states(w, e);
+        else if (w->store->updater.kind == UPDATER_RULE)
             rc = gather(w, e);
         rc = rc ? rc : use(arg, e);
         states_drop(w);
         break;
     case KV_STATES_SAVE:
-        rc = net_rank() == 0 ? save_together(w, use, arg, e) : wait_saved(w, e);
+        rc = has_states ? load(w, NULL, NULL, e) : KV_OK;
+        if (!rc)
+            rc = net_rank() == 0 ? save_together(w, use, arg, e) : wait_saved(w, e);
         break;
     case KV_STATES_LOAD:
-        rc = net_rank() == 0 ? load_together(w, use, arg, e) : wait_loaded(w, e);
+        rc = load(w, use, arg, e);
         break;
     }
     return rc;

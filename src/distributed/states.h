@@ -18,9 +18,20 @@ struct part;
 struct server_state;
 struct worker;
 
-/* See kv_type_ops. */
+/* See kv_type_ops. While the checkpoint has states that were not taken (job_checkpoint.h), a
+ * description shows those, and all other visits take them first; KV_STATES_LOAD without `use` does
+ * nothing else. */
 int states_visit(void *self, kv_states_visit why, int (*use)(void *arg, kv_err *e), void *arg,
                  kv_err *e);
+
+/* For a checkpoint of compressed gradients: all ranks call it behind the same round, or when they
+ * push no more (last), and rank 0's files have those residuals from then on. On rank 0 calls use,
+ * as KV_STATES_SAVE does; the others wait for nothing. Errors: as above. */
+int states_checkpoint(struct worker *w, bool last, int (*use)(void *arg, kv_err *e), void *arg,
+                      kv_err *e);
+
+/* Appends the rule in use, without the states of keys. Errors: those of state_file_check. */
+int states_put_updater(const struct worker *w, buf *out, kv_err *e);
 
 /* Fills the slots of this worker, whose pushes have all ended, with the states that the servers
  * keep. The elements of arrays come after the return: a reader of an array waits for them, and the

@@ -30,6 +30,7 @@ typedef struct worker {
     bool done;
     int64_t epochs; /* optimizers that this rank has set, or heard of at a barrier */
     int64_t moves;  /* of keys, that it knows of */
+    bool loaded_rule; /* on rank 0: a file of states has brought a rule */
     struct newcomer *newcomer; /* a spare that was let in (newcomer.h); NULL: it is none */
     job_checkpoint checkpoint;
     int64_t ahead;   /* bytes that it may push ahead of the others, see backpressure.h */

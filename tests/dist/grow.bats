@@ -185,6 +185,57 @@ END
     kvctl -s c.kvs -c 'assert rounds() == 40'
 }
 
+@test "grow: what ranks owe that a file has and the job has not is that of the last worker" {
+    printf '%s\n' 'create dist_sync' 'set-gradient-compression 2bit --threshold 10' \
+        'init 1 zeros(4)' 'set-optimizer sgd --learning-rate 0.1' >begin.kv
+    { cat begin.kv; printf '%s\n' 'push 1 ones(4)*(rank()+1)' 'wait' 'save-states four.safetensors' 'barrier'; } >job.kv
+    job -n 4 -s 1 job.kv
+    assert_success
+    { cat begin.kv; printf '%s\n' 'load-states four.safetensors' 'save-states two.safetensors' 'barrier'; } >job.kv
+    for spares in 1 2; do
+        job --spares $spares -n 2 -s 1 job.kv
+        assert_success
+        run kvctl -c 'print load("two.safetensors", name="__residual__/1/0"), load("two.safetensors", name="__residual__/1/1")'
+        assert_output '[1. 1. 1. 1.] [9. 9. 9. 9.]'
+    done
+}
+
+@test "grow: what the others have loaded and saved, a new worker does not wait for" {
+    for dump in "" "--dump-optimizer"; do
+        cat >begin.kv <<END
+create dist_sync
+init a zeros(300)
+set-optimizer adam --learning-rate 0.1
+for i in 0..3 { push a ones(300) * (i + 1) }
+save-states first.safetensors $dump
+END
+        job -n 1 -s 1 begin.kv
+        assert_success
+        cat >job.kv <<END
+create dist_sync
+init a zeros(300)
+set-optimizer $([ -n "$dump" ] && echo sgd || echo adam --learning-rate 0.1)
+load-states first.safetensors
+save-states second.safetensors
+barrier
+for i in range(rounds(), 12) {
+    $(grows 4)
+    push a ones(300) / (i + 1); pull a -> x
+}
+save-states s.safetensors $dump
+print "all", rounds(), x[0]
+if rank() == 2 { info --states
+}
+barrier
+END
+        KVSTORE_TIMEOUT=20 job --spares 1 -n 2 -s 2 job.kv
+        assert_success
+        one=$(grep -o '^\[0\] all 12 .*' <<<"$output")
+        assert_line "[2]${one#\[0\]}"
+        assert_line --partial "[2] optimizer adam, "
+    done
+}
+
 @test "grow: the sums have the bits of a job that had the worker from the beginning" {
     cat >job.kv <<END
 create dist_sync

@@ -98,6 +98,41 @@ with_checkpoint=(--checkpoint c.kvs --checkpoint-every 10)
     assert_output "device 40 3"
 }
 
+@test "restart: states that are saved, described or loaded before the first push are those of the file" {
+    cat >job.kv <<'END'
+create dist_sync
+init a,b [zeros(4), zeros(70000)]
+set-optimizer adam --learning-rate 0.1
+if env("LOADS", "") == "1" { load-states first.safetensors
+}
+if rank() == 1 and rounds() == 5 { info --states
+}
+barrier
+if rounds() == 0 { save-states first.safetensors
+}
+for i in range(rounds(), int(env("ROUNDS"))) { push a ones(4) * (i + 1); push b ones(70000) / (i + 1) }
+wait
+save-states s.safetensors
+barrier
+END
+    ROUNDS=8 job -n 2 -s 1 job.kv
+    assert_success
+    mv s.safetensors whole.safetensors
+    ROUNDS=5 job -n 2 -s 1 --checkpoint c.kvs --checkpoint-every 2 job.kv
+    assert_success
+    mv s.safetensors five.safetensors
+    ROUNDS=5 job -n 2 -s 2 --checkpoint c.kvs --checkpoint-every 2 job.kv
+    assert_success
+    assert_line --partial '[1] optimizer adam, num_update 5'
+    cmp s.safetensors five.safetensors
+    for loads in 0 1; do
+        cp c.kvs copy.kvs
+        LOADS=$loads ROUNDS=8 job -n 2 -s 1 --checkpoint copy.kvs --checkpoint-every 100 job.kv
+        assert_success
+        cmp s.safetensors whole.safetensors
+    done
+}
+
 @test "restart: compressed gradients keep what they owe" {
     for event in "" "$(once 17 0 "$(written 10) kill -9 \$PPID")"; do
         cat >job.kv <<END
@@ -121,6 +156,37 @@ END
     done
     assert_line "kvctl: restart 1 of 1 from c.kvs at round 10: 7 rounds are repeated"
     assert_whole
+}
+
+@test "restart: files go on when a rank is done, with what it owes, and a rank that ends is missed at once" {
+    local rounds every began
+    for how in "6 3 2 0.8" "9 4 2 0.4" "6 4 4 0.4" "6 6 2 0.6"; do
+        read -r rounds done every owes <<<"$how"
+        cat >job.kv <<END
+create dist_sync
+set-gradient-compression 2bit --threshold 1
+init w zeros(4)
+set-optimizer sgd --learning-rate 0.1
+n = $rounds
+if rank() == 1 { n = $done }
+for i in range(rounds(), n) { push w ones(4) * 0.3 * (rank() + 1) }
+wait
+done
+END
+        rm -f c.kvs
+        KVSTORE_TIMEOUT=10 job -n 2 -s 1 --checkpoint c.kvs --checkpoint-every "$every" job.kv
+        assert_success
+        assert_output ''
+        run kvctl -s c.kvs -c "assert rounds() == $rounds; save-states s.safetensors" -c 'print load("s.safetensors", name="__residual__/w/1")[0]'
+        assert_output --regexp "^$owes(0|\$)"
+    done
+    sed '/^set-gradient/d; /^done/d' job.kv | sed 's/n = 6 }/n = 3 }/' >ends.kv
+    rm c.kvs
+    began=$SECONDS
+    job -n 2 -s 1 --checkpoint c.kvs --checkpoint-every 2 ends.kv
+    assert_failure 6
+    assert_line --partial 'error[peer]: rank 1 has ended; key "w" waits for its push of round 4'
+    [ $((SECONDS - began)) -lt 20 ]
 }
 
 @test "restart: without an updater the values stay" {

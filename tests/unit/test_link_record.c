@@ -70,6 +70,7 @@ TEST(link_print_calls)
     prints_call(ASK_CREATE, (link_args){0}, "create");
     prints_call(ASK_FREE, (link_args){0}, "free");
     prints_call(ASK_DONE, (link_args){0}, "done");
+    prints_call(ASK_DONE, (link_args){.closes = 1}, "done, closes");
     prints_call(ASK_INIT, (link_args){.inits = 1}, "init, of the first worker's init");
     prints_call(ASK_DROP, (link_args){.drop = {5, 2}}, "drop 2 parts from 5 on");
     prints_call(ASK_OPTIMIZER, (link_args){0}, "optimizer");

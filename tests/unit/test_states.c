@@ -10,8 +10,12 @@
 #include "core/slot_state.h"
 #include "core/state_file.h"
 #include "core/store.h"
+#include "distributed/alive.h"
+#include "distributed/checkpoint_kept.h"
+#include "distributed/newcomer.h"
 #include "distributed/parts.h"
 #include "distributed/request.h"
+#include "distributed/spares.h"
 #include "distributed/states.h"
 #include "distributed/worker_keys.h"
 #include "distributed/types.h"
@@ -152,6 +156,43 @@ int worker_set_optimizer(void *self, const char *kind, const char *text, const k
     (void)params;
     (void)nparams;
     return kv_err_set(e, KV_E_INTERNAL, "no rule is new");
+}
+
+bool newcomer_catches_up(const worker *of)
+{
+    (void)of;
+    return false;
+}
+
+const char *newcomer_updater(const worker *of, int64_t *bytes)
+{
+    (void)of;
+    *bytes = 0;
+    return NULL;
+}
+
+/* The job has no spares, loses nobody, and has no checkpoint. */
+bool spares_waits(int rank)
+{
+    (void)rank;
+    return false;
+}
+
+bool alive_is_gone(int rank)
+{
+    (void)rank;
+    return false;
+}
+
+int checkpoint_read_states(worker *of, kv_err *e)
+{
+    (void)of;
+    return kv_err_set(e, KV_E_INTERNAL, "there is no file");
+}
+
+void checkpoint_drop_states(worker *of)
+{
+    (void)of;
 }
 
 /* ---- A worker and its servers ---- */
