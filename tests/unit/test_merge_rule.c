@@ -382,11 +382,11 @@ TEST(merge_host_values)
     CHECK_TEXT(of("{ fail \"%d %d\" % (1, \"a\") }", 2),
                "1:8-26 dtype: %d takes a whole number, not text");
     CHECK_TEXT(of("{ fail \"%d %q\" % (size(base), 1) }", 2),
-               "1:8-33 value: a % directive does not know the letter q (the letters are d s r "
-               "e f g x o)");
+               "1:8-33 value: a % directive does not know the letter q (the letters are d i s "
+               "r e f g x X o)");
     CHECK_TEXT(of("{ fail f\"{size(base):q}\" }", 2),
                "1:10-24 value: a field does not know the letter q (the letters are d s e f g "
-               "n x o b %)");
+               "n x X o b %)");
     CHECK_TEXT(of("{ c = size(base) + key; merged = base * c }", 2),
                "1:7-23 dtype: + takes numbers, not int and text (str(x) is the text of a "
                "number; f\"{x}\" holds one)");
