@@ -64,7 +64,7 @@ compare_by_list()
 {
     worst=0
     set --
-    while read -r pattern rtol atol; do
+    while read -r pattern rtol atol || [ -n "$pattern" ]; do
         case $pattern in '' | '#'*) continue ;; esac
         kvctl diff "$old" "$new" "$pattern" "$@" --rtol "${rtol:-0}" --atol "${atol:-0}" || worst=$?
         [ $worst -le 1 ] || return $worst

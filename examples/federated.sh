@@ -32,7 +32,7 @@ command -v kvctl >/dev/null || {
 out=$1
 set --
 counts=
-while read -r count file; do
+while read -r count file || [ -n "$count" ]; do
     case $count in
     '' | '#'*) continue ;;
     *[!0-9]*)

@@ -155,8 +155,9 @@ int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, con
 /* As kv_pull, for outs that hold what a pull brought before: of several machines only the elements
  * come whose bits have changed since. rounds[i] says which round of keys[i] outs[i] holds, the
  * number that this function gave at that time; KV_NO_ROUND: none, all elements come. It becomes the
- * round that outs[i] holds now. A round of a key is one of its updates: its first value is round 0,
- * and in a store of one process or with rounds (dist_sync) the number of its pushes follows (see
+ * round that outs[i] holds now; of several machines KV_NO_ROUND where a later pair has written the
+ * array with another key. A round of a key is one of its updates: its first value is round 0, and
+ * in a store of one process or with rounds (dist_sync) the number of its pushes follows (see
  * kv_info); with dist_async it is that of the pushes of all workers, as far as all servers that
  * have a part of the key have come.
  *

@@ -191,7 +191,7 @@ static int pull_whole(kv *store, const kv_pairs *outs, int64_t *rounds, const kv
         if (!rc)
             rc = call_check_round(&store->slots.items[number], rounds[i], e);
     }
-    if (!rc)
+    if (!rc && outs->n > 0)
         rc = store->ops->pull(store->self, outs, how, e);
     for (int64_t i = 0; i < outs->n && !rc; i++) {
         call_find(&store->slots, &outs->keys[i], number + 1, &number, e);

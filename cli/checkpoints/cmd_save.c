@@ -359,12 +359,7 @@ int cmd_save(session *s, const ast *call, result *out, kv_err *e)
         unit_err(s, call, e, KV_E_VALUE, "the store holds no keys");
         return kv_err_hint(e, "kvctl -s FILE begins with those of a file");
     }
-    if (code == KV_OK && session_is_state(s, path)) {
-        kv_err_set(e, KV_E_USAGE, "\"%s\" is the file of -s", path);
-        kv_err_hint(e, "commit --disk writes it");
-        code = e->code;
-    } else if (code == KV_OK) {
+    if (code == KV_OK)
         code = save_to(s, call, store, path, out, e);
-    }
     return code ? unit_at(s, call->kid[0], e) : KV_OK;
 }

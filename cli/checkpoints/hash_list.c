@@ -128,10 +128,12 @@ int hash_list_read(hash_list *list, const char *path, kv_err *e)
     size_t n = 0;
     int code = file_read_text(path, &text, &n, e);
     reading r = {.list = list, .path = path};
-    for (size_t at = 0; code == KV_OK && at < n; at += r.n + 1) {
+    for (size_t at = 0; code == KV_OK && at < n;) {
         const char *end = memchr(text + at, '\n', n - at);
         r.line = text + at;
         r.n = end ? (size_t)(end - r.line) : n - at;
+        at += r.n + 1;
+        r.n -= r.n > 0 && r.line[r.n - 1] == '\r';
         r.number++;
         code = read_line(&r, e);
     }

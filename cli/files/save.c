@@ -286,10 +286,6 @@ static int write_whole(session *s, written *w, const char *path, const parts *p,
 {
     if (safe_write(s, path, e))
         return e->code;
-    if (session_is_state(s, path)) {
-        kv_err_set(e, KV_E_USAGE, "\"%s\" is the file of -s", path);
-        return kv_err_hint(e, "it keeps the store; write a file of its own");
-    }
     if (session_would(s, "write", path))
         return KV_OK;
     int code = p->append ? old_file_open(&w->old, s, path, lock, e) : KV_OK;

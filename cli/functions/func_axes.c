@@ -241,6 +241,11 @@ out:
 static int join_along(function_args *args, bool rows, value *out, kv_err *e)
 {
     int64_t n, made = 0;
+    if (args->v[0].kind == VALUE_ARRAY) { /* of which NumPy joins the rows */
+        const char *name = args->function->name;
+        kv_err_set(e, KV_E_DTYPE, "%s() takes a list of arrays, not one", name);
+        return kv_err_hint(e, "%s([a, b]); %s([row for row in a])", name, name);
+    }
     const value *v = value_items(args->v, &n);
     kv_array *joined = NULL, **a = mem_zalloc(n, sizeof *a, e);
     kv_dtype dtype = KV_FLOAT32;

@@ -28,8 +28,8 @@ bool jobs_send(int fd, jobs_kind kind, const void *text, size_t n, int pass)
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof pass)];
     } control = {{0}};
-    struct iovec io = {&head, sizeof head};
-    struct msghdr m = {.msg_iov = &io, .msg_iovlen = 1};
+    struct iovec both[] = {{&head, sizeof head}, {(void *)text, n}}; /* in one piece if they fit */
+    struct msghdr m = {.msg_iov = both, .msg_iovlen = 2};
     if (n > JOBS_LARGE)
         return false;
     if (pass >= 0) {
@@ -44,7 +44,8 @@ bool jobs_send(int fd, jobs_kind kind, const void *text, size_t n, int pass)
     do
         sent = sendmsg(fd, &m, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
-    return sent == sizeof head && send_all(fd, text, n);
+    size_t rest = sent < (ssize_t)sizeof head ? 0 : (size_t)sent - sizeof head;
+    return sent >= (ssize_t)sizeof head && send_all(fd, text + rest, n - rest);
 }
 
 bool jobs_say(int fd, jobs_kind kind, const char *text)

@@ -77,6 +77,23 @@ static int check_program(const launch_options *o, kv_err *e)
                                  : "leave it out: kvctl launch -n WORKERS FILE");
 }
 
+/* Returns true for a word that is no file on the command line of a rank. */
+static bool is_own_word(const char *word)
+{
+    static const char *const words[] = {"serve", "launch", "attach", "jobs", "launch-rank",
+                                        "launch-tell"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i], word) == 0)
+            return true;
+    return false;
+}
+
+static int own_word(const char *word, kv_err *e)
+{
+    kv_err_set(e, KV_E_USAGE, "launch: \"%s\" is a word of kvctl", word);
+    return kv_err_hint(e, "./%s is the file", word);
+}
+
 /* Refuses words that every worker would refuse, before any has started. */
 static int check_words(launch_options *o, kv_err *e)
 {
@@ -106,7 +123,7 @@ static int check_words(launch_options *o, kv_err *e)
     for (int i = 0; !rc && i < each.ninputs; i++) {
         const input *in = &each.inputs[i];
         if (in->kind == INPUT_FILE)
-            rc = check_readable(in->text, e);
+            rc = is_own_word(in->text) ? own_word(in->text, e) : check_readable(in->text, e);
     }
     options_release(&each);
     return rc;

@@ -104,6 +104,9 @@ static int take_variable(const shell_given *g, kv_err *e)
     if (n == 0 || isdigit((unsigned char)text[0]) || (text[n] && !strchr("=:", text[n])))
         return kv_err_set(e, KV_E_USAGE, "%s needs NAME or NAME=VALUE, not \"%s\"", g->spelled,
                           text);
+    if (n > VARIABLE_MOST)
+        return kv_err_set(e, KV_E_USAGE, "%s: a name has at most %d letters", g->spelled,
+                          VARIABLE_MOST);
     const char *value = text[n] ? text + n + 1 : variables_carried(role, text);
     value = value ? value : getenv(text);
     if (!value)

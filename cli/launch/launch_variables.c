@@ -58,7 +58,7 @@ void variables_text(buf *out, const launch_options *o, const char *begin, const 
 
 const char *variables_carried(char role, const char *name)
 {
-    char way[256];
+    char way[sizeof WAY + 2 + VARIABLE_MOST];
     int n = snprintf(way, sizeof way, WAY "%c_%s", role, name);
     return n < (int)sizeof way ? getenv(way) : NULL;
 }
@@ -66,15 +66,16 @@ const char *variables_carried(char role, const char *name)
 /* holds: they are set, else only forgotten. */
 static void take_role(char role, bool holds)
 {
-    char name[256];
+    char name[sizeof WAY + 2 + VARIABLE_MOST];
     for (int64_t i = 0; environ[i];) {
         const char *word = environ[i], *own = word + sizeof WAY + 1;
-        bool found = strncmp(word, WAY, sizeof WAY - 1) == 0 && word[sizeof WAY - 1] == role;
-        if (!found) {
+        bool found = strncmp(word, WAY, sizeof WAY - 1) == 0 && word[sizeof WAY - 1] == role &&
+                     word[sizeof WAY] == '_';
+        int n = found ? (int)strcspn(own, "=") : 0;
+        if (!found || n > VARIABLE_MOST) {
             i++;
             continue;
         }
-        int n = (int)strcspn(own, "=");
         snprintf(name, sizeof name, "%.*s", n, own);
         if (holds)
             setenv(name, own + n + 1, 1);

@@ -10,6 +10,8 @@
 #include "launch/launch_command.h"
 #include "launch/launch_options.h"
 
+enum { VARIABLE_MOST = 200 }; /* letters of a name */
+
 /* Adds NAME=VALUE of all of them, with the names of the way. */
 void variables_carry(launch_command *set, const launch_options *o);
 

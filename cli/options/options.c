@@ -144,9 +144,7 @@ static const shell_option own_options[] = {
     {0, "force", NULL, "let -s drop keys of FILE, and change files of other tools", FLAG(force)},
     {0, "plugin", "FILE", "load store types before anything is read; repeatable", TEXTS(plugins)},
     {0, "json", NULL, "one JSON object a command on stdout, and nothing else", FLAG(json)},
-    {0, "set", "NAME=VALUE",
-     "set a variable, to a number or else a text, or a setting such as\n"
-     "print.precision=4",
+    {0, "set", "NAME=VALUE", "set a variable, or a setting such as print.precision=4",
      TAKEN(take_set)},
     {0, "seed", "N", "seed of the random functions (0), or random", TAKEN(take_seed)},
     {0, "gpus", "N", "use N virtual GPUs; without it: 8 where there is no GPU",

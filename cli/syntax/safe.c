@@ -13,7 +13,13 @@ int safe_shell(const session *s, kv_err *e)
 
 int safe_write(const session *s, const char *path, kv_err *e)
 {
-    if (!s->safe || strcmp(path, "-") == 0)
+    if (strcmp(path, "-") == 0)
+        return KV_OK;
+    if (session_is_state(s, path)) {
+        kv_err_set(e, KV_E_USAGE, "\"%s\" is the file of -s", path);
+        return kv_err_hint(e, "commit --disk writes it");
+    }
+    if (!s->safe)
         return KV_OK;
     if (!*path)
         return kv_err_set(e, KV_E_UNSUPPORTED, "--safe forbids writing files");

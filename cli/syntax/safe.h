@@ -11,7 +11,8 @@
 /* Checks that a node is allowed in a script. Error: unsupported, at the node. */
 int safe_check(const session *s, const source *src, const ast *node, kv_err *e);
 
-/* Check that a file may be written, a shell started, a plugin loaded. Error: unsupported. */
+/* Check that a file may be written, a shell started, a plugin loaded. Errors: unsupported; usage
+ * (the file of -s, which the session itself writes). */
 int safe_write(const session *s, const char *path, kv_err *e);
 int safe_shell(const session *s, kv_err *e);
 int safe_plugin(const session *s, kv_err *e);

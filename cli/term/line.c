@@ -495,7 +495,7 @@ static void add_entry(const char *entry)
 {
     buf text = {0};
     for (const char *c = entry; *c; c++) {
-        if (c > entry && c[-1] == '\n' && *c == '#' && c[1] >= '0' && c[1] <= '9')
+        if ((c == entry || c[-1] == '\n') && *c == '#' && c[1] >= '0' && c[1] <= '9')
             buf_char(&text, ' ');
         buf_char(&text, *c);
     }

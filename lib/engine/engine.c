@@ -150,12 +150,17 @@ static void end_uses(engine_use *uses, int64_t n)
     }
 }
 
-/* Returns true for the first use of a variable in the operation; later ones do not count. */
+/* Returns true for a use that counts: the first of a variable in the operation, and each that reads
+ * where none writes. These end one by one, and a writer waits for the last. */
 static bool claim(engine_op *op, engine_use *u)
 {
-    u->again = u->var->claimed == engine.ops;
+    engine_var *v = u->var;
+    bool first = v->claimed != engine.ops;
+    u->again = !first && (u->write || v->to_write);
     op->repeats |= u->again && u->write;
-    u->var->claimed = engine.ops;
+    if (first)
+        v->to_write = u->write;
+    v->claimed = engine.ops;
     return !u->again;
 }
 

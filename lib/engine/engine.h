@@ -24,13 +24,14 @@ typedef struct engine_var {
     struct engine_use *last; /* of the uses that wait, in a ring: its next is the first */
     uint64_t claimed;        /* the operation that listed it last */
     int32_t running;         /* uses that run: readers, or -1 for a writer */
+    bool to_write;           /* that operation listed it first for writing */
 } engine_var;
 
 /* One use. The fields from again on are the engine's. */
 typedef struct engine_use {
     engine_var *var;
     bool write;
-    bool again; /* an earlier use of the operation has the variable: this one does not count */
+    bool again; /* the operation has the variable for writing: this use of it does not count */
     struct engine_use *next;
     struct engine_op *op;
 } engine_use;

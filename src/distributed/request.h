@@ -4,7 +4,7 @@
  *
  * request_memory.c makes requests; request.c starts, sends and ends them, request_reply.c takes
  * what the servers answer. request_push.c has pushes, request_pull.c pulls, request_sum.c the sums
- * of the types that keep nothing.
+ * of the types that keep nothing; request_outs.c finds outs that stand in several pairs.
  * request_gpu.c copies from and to GPUs, request_direct.c lets MPI read the memory of GPUs.
  */
 #ifndef DISTRIBUTED_REQUEST_H
@@ -129,6 +129,12 @@ typedef struct request_pair {
 
 /* The pairs of a call in the order of updates: all pairs of a key are neighbours. */
 int request_sort(const worker *w, const int64_t *numbers, int64_t n, request_pair **out, kv_err *e);
+
+/* *overwritten: of each pair, if a later pair writes the same array with another key; NULL: no pair
+ * is. To be released with mem_free, also after an error. numbers: the slots of the pairs. Error:
+ * memory. request_outs.c. */
+int request_find_overwritten(const int64_t *numbers, const kv_pairs *outs, bool **overwritten,
+                             kv_err *e);
 
 /* ---- Their memory: request_memory.c ---- */
 

@@ -32,6 +32,13 @@ static net_step send_pull(net_item *i)
 
 /* ---- Calls ---- */
 
+/* The outs of a call. */
+typedef struct pull_outs {
+    const kv_pairs *pairs;
+    const int64_t *numbers; /* the slots of the pairs */
+    bool *overwritten;      /* see request_find_overwritten */
+} pull_outs;
+
 /* The rounds of a pull of changes, before and after it. */
 typedef struct pull_rounds {
     const int64_t *since; /* by pair of the call: the round that the out holds; -1: none */
@@ -80,30 +87,33 @@ static void commit_pull(request *rq)
     request_submit(rq, &w->store->calls.group);
 }
 
-/* Sorts the pairs of default arrays; row_sparse ones stay as they are. */
-static int sort_default(const worker *w, const int64_t *numbers, const kv_pairs *outs,
-                        request_pair **r, int64_t *n, kv_err *e)
+/* Sorts the pairs of default arrays that are not overwritten; row_sparse ones stay as they are. */
+static int sort_default(const worker *w, const pull_outs *x, request_pair **r, int64_t *n,
+                        kv_err *e)
 {
-    int rc = request_sort(w, numbers, outs->n, r, e);
+    int rc = request_sort(w, x->numbers, x->pairs->n, r, e);
     *n = 0;
-    for (int64_t i = 0; i < outs->n && !rc; i++)
-        if (outs->arrays[(*r)[i].i]->storage == KV_DEFAULT)
+    for (int64_t i = 0; i < x->pairs->n && !rc; i++) {
+        int64_t at = (*r)[i].i;
+        bool overwritten = x->overwritten && x->overwritten[at];
+        if (x->pairs->arrays[at]->storage == KV_DEFAULT && !overwritten)
             (*r)[(*n)++] = (*r)[i];
+    }
     return rc;
 }
 
 /* A request takes keys of few bytes, so that the elements that are pulled into the values of a push
  * begin to come while the push is still being sent. rounds: NULL, or of a pull of changes. state:
  * as in a request. */
-static int pull_found(worker *w, const int64_t *numbers, const kv_pairs *outs,
-                      const pull_rounds *rounds, int32_t state, const kv_call *how, kv_err *e)
+static int pull_found(worker *w, const pull_outs *x, const pull_rounds *rounds, int32_t state,
+                      const kv_call *how, kv_err *e)
 {
     request_list l = {0};
     request_pair *r = NULL;
     int64_t n;
-    int rc = sort_default(w, numbers, outs, &r, &n, e);
+    int rc = sort_default(w, x, &r, &n, e);
     if (!rc)
-        rc = request_reserve(&l, w, numbers, r, n, PULLED_TOGETHER, e);
+        rc = request_reserve(&l, w, x->numbers, r, n, PULLED_TOGETHER, e);
     if (!rc)
         backpressure_wait(w, 0);
     for (request *rq; !rc && (rq = request_next(&l, how));) {
@@ -112,7 +122,7 @@ static int pull_found(worker *w, const int64_t *numbers, const kv_pairs *outs,
         rq->step = send_pull;
         request_lay_out(rq);
         for (int64_t i = 0; i < rq->npairs; i++) {
-            kv_array *out = outs->arrays[l.from[i].i];
+            kv_array *out = x->pairs->arrays[l.from[i].i];
             rq->outs[rq->nouts++] = out;
             array_hold(out);
             rq->uses[i] = (engine_use){.var = array_var(out), .write = true};
@@ -131,35 +141,43 @@ static int pull_found(worker *w, const int64_t *numbers, const kv_pairs *outs,
     return rc;
 }
 
-/* *numbers becomes the slots of the pairs, to be released also after an error. */
-static int find_outs(worker *w, const kv_pairs *outs, int64_t **numbers, kv_err *e)
+static void release_outs(const pull_outs *x)
 {
-    *numbers = NULL;
+    mem_free((int64_t *)x->numbers);
+    mem_free(x->overwritten);
+}
+
+/* To be released also after an error. */
+static int find_outs(worker *w, const kv_pairs *outs, pull_outs *x, kv_err *e)
+{
+    *x = (pull_outs){.pairs = outs};
     if (alive_is_lost(e))
         return KV_E_PEER;
-    *numbers = mem_alloc(outs->n, sizeof **numbers, e);
-    int rc = *numbers ? worker_find(w, outs, false, *numbers, e) : KV_E_MEMORY;
+    int64_t *numbers = mem_alloc(outs->n, sizeof *numbers, e);
+    x->numbers = numbers;
+    int rc = numbers ? worker_find(w, outs, false, numbers, e) : KV_E_MEMORY;
     for (int64_t i = 0; i < outs->n && !rc; i++)
-        rc = call_check_shape(&w->store->slots.items[(*numbers)[i]], outs->arrays[i], "array", e);
-    return rc;
+        rc = call_check_shape(&w->store->slots.items[numbers[i]], outs->arrays[i], "array", e);
+    return rc ? rc : request_find_overwritten(numbers, outs, &x->overwritten, e);
 }
 
 int request_pull(worker *w, const kv_pairs *outs, const kv_call *how, kv_err *e)
 {
-    int64_t *numbers;
-    int rc = find_outs(w, outs, &numbers, e);
+    pull_outs x;
+    int rc = find_outs(w, outs, &x, e);
     if (!rc)
-        rc = pull_found(w, numbers, outs, NULL, 0, how, e);
-    mem_free(numbers);
+        rc = pull_found(w, &x, NULL, 0, how, e);
+    release_outs(&x);
     return rc;
 }
 
 int request_pull_states(worker *w, const int64_t *slots, kv_array *const *outs, int64_t n,
                         int state, kv_err *e)
 {
+    const kv_pairs pairs = {.arrays = outs, .n = n};
     if (alive_is_lost(e))
         return KV_E_PEER;
-    return pull_found(w, slots, &(kv_pairs){.arrays = outs, .n = n}, NULL, state, NULL, e);
+    return pull_found(w, &(pull_outs){.pairs = &pairs, .numbers = slots}, NULL, state, NULL, e);
 }
 
 /* ---- Changes ---- */
@@ -201,27 +219,28 @@ static int wait_for_outs(const worker *w, const kv_pairs *outs, kv_err *e)
 int request_pull_since(worker *w, const kv_pairs *outs, int64_t *rounds, int64_t *moved,
                        const kv_call *how, kv_err *e)
 {
-    int64_t n = outs->n, *numbers;
-    int rc = find_outs(w, outs, &numbers, e);
+    int64_t n = outs->n;
+    pull_outs x;
+    int rc = find_outs(w, outs, &x, e);
     int64_t *since = rc ? NULL : mem_alloc(n, sizeof *since, e);
     int64_t *told = since ? mem_alloc(w->store->slots.n, sizeof *told, e) : NULL;
     if (!rc)
-        rc = told ? check_rounds(w, numbers, outs, rounds, e) : KV_E_MEMORY;
+        rc = told ? check_rounds(w, x.numbers, outs, rounds, e) : KV_E_MEMORY;
     for (int64_t i = 0; i < n && !rc; i++) {
         since[i] = rounds[i];
-        told[numbers[i]] = INT64_MAX;
+        told[x.numbers[i]] = INT64_MAX;
     }
     if (!rc) {
         drop_unfilled(outs, since);
-        rc = pull_found(w, numbers, outs, &(pull_rounds){since, told, moved}, 0, how, e);
+        rc = pull_found(w, &x, &(pull_rounds){since, told, moved}, 0, how, e);
     }
     if (!rc)
         rc = wait_for_outs(w, outs, e);
     for (int64_t i = 0; i < n && !rc; i++)
-        rounds[i] = told[numbers[i]];
+        rounds[i] = x.overwritten && x.overwritten[i] ? KV_NO_ROUND : told[x.numbers[i]];
     mem_free(told);
     mem_free(since);
-    mem_free(numbers);
+    release_outs(&x);
     return rc;
 }
 

@@ -137,21 +137,23 @@ static int no_value(const kv_key *key, kv_err *e)
     return kv_err_key(e, key), KV_E_KEY;
 }
 
-/* Gives each item the outs of its key. */
+/* Gives each item the outs of its key, but for those that another one overwrites. */
 static int give_outs(request *rq, const kv_pairs *outs, const int64_t *numbers,
-                     const request_pair *r, kv_err *e)
+                     const bool *overwritten, const request_pair *r, kv_err *e)
 {
-    int64_t at = 0;
+    int64_t at = 0, given = 0;
     for (int64_t i = 0; i < rq->nitems; i++) {
         request_item *c = &rq->items[i];
-        c->first = at;
-        while (at < outs->n && numbers[r[at].i] == c->slot) {
-            rq->outs[at] = outs->arrays[r[at].i];
-            at++;
-        }
-        c->n = at - c->first;
+        c->first = given;
+        for (; at < outs->n && numbers[r[at].i] == c->slot; at++)
+            if (!(overwritten && overwritten[r[at].i]))
+                rq->outs[given++] = outs->arrays[r[at].i];
+        c->n = given - c->first;
     }
-    return at == outs->n ? KV_OK : no_value(&outs->keys[r[at].i], e);
+    if (at < outs->n)
+        return no_value(&outs->keys[r[at].i], e);
+    rq->nouts = given;
+    return KV_OK;
 }
 
 static int by_address(const void *a, const void *b)
@@ -160,7 +162,7 @@ static int by_address(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Values that are also the outs of other keys are copied: those may be written first. */
+/* Values that are also outs are copied: those of other keys may be written first. */
 static int copy_shared(request *rq, kv_err *e)
 {
     engine_var **written = mem_alloc(rq->nouts, sizeof(engine_var *), e);
@@ -214,9 +216,12 @@ static int make_request(worker *w, const kv_pairs *values, const int64_t *number
     int64_t n = values->n;
     request *rq = NULL;
     request_pair *r = NULL, *or = NULL;
+    bool *overwritten = NULL;
     int rc = request_sort(w, numbers, n, &r, e);
     if (!rc)
         rc = request_sort(w, onumbers, outs->n, &or, e);
+    if (!rc)
+        rc = request_find_overwritten(onumbers, outs, &overwritten, e);
     if (!rc)
         rc = request_new(&rq, w, numbers, r, n, n + outs->n, outs->n, how, e);
     if (!rc && broadcasts && rq->nitems < n)
@@ -224,19 +229,19 @@ static int make_request(worker *w, const kv_pairs *values, const int64_t *number
     if (!rc)
         rc = request_sum_values(rq, values, r, e);
     if (!rc)
-        rc = give_outs(rq, outs, onumbers, or, e);
+        rc = give_outs(rq, outs, onumbers, overwritten, or, e);
     if (!rc) {
         rq->name = "pushpull";
         rq->step = send_add;
         request_lay_out(rq);
         rq->sums = true;
         rq->broadcasts = broadcasts;
-        rq->nouts = outs->n;
-        if (outs != values)
+        if (outs != values || overwritten) /* in place, each value is an out of its own key alone */
             rc = copy_shared(rq, e);
         if (rc)
             rq->nouts = 0; /* they are not referenced yet */
     }
+    mem_free(overwritten);
     mem_free(r);
     mem_free(or);
     if (!rc)

@@ -247,15 +247,26 @@ PyObject *py_calls_broadcast(PyObject *self, PyObject *const *args, Py_ssize_t n
     return in_and_out(&c, kv_broadcast, in[0], in[1], in[2], false);
 }
 
+static bool same_key(const kv_key *a, const kv_key *b)
+{
+    return a->name && b->name ? strcmp(a->name, b->name) == 0 : a->id == b->id;
+}
+
 /* Returns true if each array of ids is for the key of its out. */
 static bool ids_fit(const py_pairs *outs, const py_pairs *ids)
 {
     bool fit = ids->n == outs->n;
-    for (int64_t i = 0; i < ids->n && fit; i++) {
-        const kv_key *a = &outs->keys[i], *b = &ids->keys[i];
-        fit = a->name && b->name ? strcmp(a->name, b->name) == 0 : a->id == b->id;
-    }
+    for (int64_t i = 0; i < ids->n && fit; i++)
+        fit = same_key(&outs->keys[i], &ids->keys[i]);
     return fit;
+}
+
+static bool all_of_key(const py_pairs *outs, const kv_key *key)
+{
+    bool all = true;
+    for (int64_t i = 0; i < outs->n && all; i++)
+        all = same_key(&outs->keys[i], key);
+    return all;
 }
 
 PyObject *py_calls_row_sparse_pull(PyObject *self, PyObject *const *args, Py_ssize_t n,
@@ -275,7 +286,7 @@ PyObject *py_calls_row_sparse_pull(PyObject *self, PyObject *const *args, Py_ssi
     c.good = py_pairs_add(&c.outs, in[0], in[1], true, c.batch) &&
              py_pairs_add(&ids, in[0], in[3], false, c.batch);
     /* One array of ids is for all outs of its key, as MXNet has it. */
-    bool shared = c.good && ids.n == 1 && c.outs.n > 1;
+    bool shared = c.good && ids.n == 1 && c.outs.n > 1 && all_of_key(&c.outs, &ids.keys[0]);
     while (c.good && shared && c.values.n < c.outs.n)
         c.good = py_pairs_add(&c.values, in[0], in[3], false, c.batch);
     if (c.good && !shared && !ids_fit(&c.outs, &ids))

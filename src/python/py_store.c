@@ -50,7 +50,7 @@ PyObject *py_store_result(py_store *s, int rc, const kv_err *e)
     if (s->raised) {
         PyObject *value = s->raised, *type = (PyObject *)Py_TYPE(value);
         s->raised = NULL;
-        s->raised_early = !rc;
+        s->raised_early = !rc || strcmp(e->text, PY_STORE_RAISED) != 0; /* which comes later */
         PyObject *trace = PyException_GetTraceback(value);
         Py_INCREF(type);
         PyErr_Restore(type, value, trace);
@@ -89,7 +89,7 @@ PyObject *py_store_close(PyObject *self, PyObject *none)
         return py_fail(KV_E_BUSY, "", "another thread is in a call of this store");
     if (s->kv)
         close_store(s);
-    return Py_NewRef(Py_None);
+    return py_store_result(s, KV_OK, NULL); /* what an updater raised since the last call */
 }
 
 int py_store_traverse(PyObject *self, visitproc visit, void *arg)

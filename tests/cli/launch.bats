@@ -105,7 +105,7 @@ kvctl-other"
 
 @test "launch: what is wrong is said before anything starts" {
     needs_mpi
-    echo 'print 1' >job.kv
+    echo 'print 1' | tee job.kv >serve
     cases=("2|job.kv|launch: how many workers? kvctl launch -n WORKERS FILE"
         "2|-n 0 job.kv|launch: -n needs a whole number from 1 to 4096, not \"0\""
         "2|-n 2 -s x job.kv|launch: -s needs a whole number from 0 to 4096, not \"x\""
@@ -117,6 +117,8 @@ kvctl-other"
         "2|-n 2 missing.kv|there is no file \"missing.kv\", and no command of that name"
         "2|-n 2 kvctl -f job.kv|launch: \`kvctl\` is a program, and kvctl runs in every rank"
         "2|-n 2 /usr/bin/python3 job.py|launch: \`/usr/bin/python3\` is a program, and kvctl runs in every rank"
+        "2|-n 2 serve|launch: \"serve\" is a word of kvctl"
+        "2|-n 2 --env $(printf 'A%.0s' {1..201})=1 job.kv|launch: --env: a name has at most 200 letters"
         "5|-n 2 -f missing.kv|cannot read \"missing.kv\": No such file or directory"
         "2|-n 2 --max-restarts 3 job.kv|launch: --max-restarts needs --checkpoint FILE"
         "2|-n 2 --checkpoint-every 3 job.kv|launch: --checkpoint-every needs --checkpoint FILE"

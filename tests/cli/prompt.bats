@@ -549,6 +549,20 @@ kv>'
     row "25"
 }
 
+@test "prompt: a comment that looks like a time stamp survives a restart" {
+    terminal 80 24 -q
+    enter "print 7 * 7"
+    row "49"
+    enter "#5 my note"
+    enter "quit"
+    ended
+    again
+    press Up Up
+    shows "#5 my note"
+    press Up Enter
+    row "49"
+}
+
 @test "prompt: _ is the last result" {
     terminal 80 24 -q
     enter "6 * 7"

@@ -873,3 +873,39 @@ trains_on()
     run kvctl -c 'init * @f8.safetensors; print dtype(@f8.safetensors#w), keys()'
     assert_output "float32 ['w', 'n']"
 }
+
+@test "state: a redirect does not write over the file of -s" {
+    kvctl -s st.safetensors -c 'create; init w ones(2); init v zeros(1); set-optimizer sgd; push w ones(2)'
+    cp st.safetensors before.safetensors
+    run kvctl -s st.safetensors -c 'pull w > st.safetensors'
+    assert_failure 2
+    assert_line --partial '"st.safetensors" is the file of -s'
+    local command
+    for command in 'convert before.safetensors' 'merge average before.safetensors --out'; do
+        run kvctl -s st.safetensors -c "$command st.safetensors"
+        assert_failure 2
+        assert_line --partial '"st.safetensors" is the file of -s'
+    done
+    cmp st.safetensors before.safetensors
+}
+
+@test "state: create behind another store that was chosen replaces that one" {
+    kvctl -s fs.kvs -c 'init w ones(1)'
+    run kvctl -s fs.kvs -c 'create --name b; create local; init x ones(1); use kv; list'
+    assert_success
+    assert_line w
+}
+
+@test "state: commit --disk while others write the file" {
+    local pids=() one status
+    for one in 1 2 3; do
+        kvctl -s race.kvs -c 'repeat 30 { push w ones(1); commit --disk }' >/dev/null 2>"$one.err" 3>&- &
+        pids+=($!)
+    done
+    for one in "${pids[@]}"; do
+        status=0
+        wait "$one" || status=$?
+        [ "$status" -lt 100 ] || { cat ./*.err; return 1; } # of a signal
+    done
+    kvctl -s race.kvs -c 'pull w'
+}

@@ -466,3 +466,12 @@ END
     assert_failure 3
     assert_line --partial 'error[value]: write.sync is on or off, not "maybe"'
 }
+
+@test "switches: a function that time runs may print, and its loop may end" {
+    printf 'def n():\n    print "x"\n    return 3\nfor i in 0..3 { time --runs n() { print i; break } }\n' >t.kv
+    run --separate-stderr kvctl t.kv
+    assert_success
+    assert_output "x
+0"
+    [[ $stderr == "time: 1 runs, min "* ]]
+}

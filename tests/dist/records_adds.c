@@ -170,6 +170,56 @@ TEST(requests_add_up_in_place)
     kv_array_unref(b);
 }
 
+/* The sums of keys 0 and 1 of a call come, that of `first` first. */
+static void end_in_turn(int64_t turn, int64_t first, double each)
+{
+    const sent *x[2] = {see_add(0, turn, 0), see_add(1, turn, 0)};
+    for (int i = 0; i < 2; i++) {
+        int64_t key = i ? 1 - first : first;
+        for (int p = 0; p < 2; p++)
+            add_of_1(key, p, turn, 1000 * (double)(key + 1));
+        settle();
+        give_sum(x[key], 1000 * (double)(key + 1) + each, 2);
+        settle();
+    }
+    nread = nsent;
+}
+
+/* An array under two keys holds the sum of the last, whichever comes first; in place it is the
+ * value of both. */
+TEST(requests_add_up_into_an_array_of_two_keys)
+{
+    kv_err e = {0};
+    kv *s = open_sums();
+    kv_array *a = array_from(KV_FLOAT32, 5), *b = array_from(KV_FLOAT32, 5), *out = NULL;
+    kv_array *values[] = {a, b};
+    int64_t turn = 0;
+    for (int64_t last = 0; last < 2; last++)
+        for (int64_t first = 0; first < 2; first++) {
+            kv_key keys[] = {key_of(1 - last), key_of(last)};
+            out = array_from(KV_FLOAT32, 5);
+            kv_array *both[] = {out, out};
+            CHECK_OK(kv_pushpull(s, keys, 2, values, keys, 2, both, NULL, &e));
+            end_in_turn(++turn, first, 5);
+            holds_line(out, 1000 * (double)(last + 1) + 5, 2);
+            kv_array_unref(out);
+            out = array_from(KV_FLOAT32, 7);
+            both[0] = both[1] = out;
+            CHECK_OK(kv_pushpull(s, keys, 2, both, NULL, 0, NULL, NULL, &e));
+            end_in_turn(++turn, first, 7);
+            holds_line(out, 1000 * (double)(last + 1) + 7, 2);
+            CHECK_OK(kv_wait(s, &e));
+            kv_array_unref(out);
+        }
+    kv_key keys[] = {key_of(0), key_of(1)};
+    kv_array *both[] = {a, a};
+    CHECK_INT(kv_pushpull(s, &keys[1], 1, &b, keys, 2, both, NULL, &e), KV_E_KEY);
+    CHECK_INT(e.key_id, 0); /* also where its out is overwritten */
+    end_sums(s);
+    kv_array_unref(a);
+    kv_array_unref(b);
+}
+
 /* A value that is still to come is not waited for by the call, unless another key's out is it. */
 TEST(requests_add_up_what_is_on_its_way)
 {

@@ -48,6 +48,92 @@ TEST(requests_pull_parts_as_they_come)
         kv_array_unref(outs[i]);
 }
 
+/* ---- An out of several keys ---- */
+
+/* Pulls keys into one array, of which one is asked for alone. */
+static void pull_last(kv *s, const kv_key *keys, int n, kv_array *const *outs, int64_t asked)
+{
+    kv_err e = {0};
+    CHECK_OK(kv_pull(s, keys, n, outs, NULL, &e));
+    const sent *x = request_of(LINK_PULL, &asked, 1);
+    no_more();
+    for (int p = 0; p < PARTS; p++)
+        give_part(&x[p].r, 100 * (double)asked);
+    holds(outs[0], 100 * (double)asked);
+    CHECK_OK(kv_wait(s, &e));
+    settle();
+}
+
+/* It holds the last of them, whose numbers may be the smaller ones, and views are the same array.
+ * What the last pair overwrites is checked as well. */
+TEST(requests_pull_the_last_key_of_an_out)
+{
+    kv_err e = {0};
+    int64_t two[] = {2, ELEMENTS / 2};
+    kv *s = open_worker("dist_sync", SERVERS);
+    init_keys(s, 4);
+    kv_array *o = array_from(KV_FLOAT32, -1), *p = array_from(KV_FLOAT32, -1), *view = NULL,
+             *outs[] = {o, o, o, p}, *views[] = {o, NULL}, *wrong[] = {NULL, o};
+    kv_key rising[] = {key_of(1), key_of(2)}, falling[] = {key_of(2), key_of(1)};
+    kv_key again[] = {key_of(1), key_of(2), key_of(1)}, strange[] = {key_of(KEYS), key_of(2)};
+    pull_last(s, rising, 2, outs, 2);
+    pull_last(s, falling, 2, outs, 1);
+    pull_last(s, again, 3, outs, 1);
+    CHECK_OK(kv_array_view(&view, o, 1, (int64_t[]){ELEMENTS}, &e));
+    views[1] = view;
+    pull_last(s, falling, 2, views, 1);
+    kv_key beside[] = {key_of(3), key_of(2), key_of(1), key_of(3)};
+    CHECK_OK(kv_pull(s, beside, 4, outs, NULL, &e));
+    const sent *x = request_of(LINK_PULL, (int64_t[]){1, 3}, 2);
+    no_more();
+    for (int i = 0; i < 2 * PARTS; i++)
+        give_part(&x[i].r, (double)(x[i].r.part / 100));
+    holds(o, 1);
+    holds(p, 3);
+    CHECK_OK(kv_array_new(&wrong[0], KV_FLOAT32, 2, two, (kv_ctx){0}, &e));
+    CHECK_INT(kv_pull(s, strange, 2, outs, NULL, &e), KV_E_KEY);
+    CHECK_INT(e.key_id, KEYS);
+    e = (kv_err){0};
+    CHECK_INT(kv_pull(s, rising, 2, wrong, NULL, &e), KV_E_SHAPE);
+    CHECK_INT(e.key_id, 1);
+    end_worker(s);
+    kv_array_unref(wrong[0]);
+    kv_array_unref(view);
+    kv_array_unref(o);
+    kv_array_unref(p);
+}
+
+/* Many keys, some of whose outs are the same, in an order of their own. */
+TEST(requests_pull_many_keys_into_fewer_outs)
+{
+    enum { FEWER = 7 };
+    kv_err e = {0};
+    kv *s = open_worker("dist_sync", SERVERS);
+    init_keys(s, KEYS);
+    kv_array *some[FEWER], *outs[KEYS];
+    kv_key keys[KEYS];
+    int64_t last[FEWER];
+    for (int i = 0; i < FEWER; i++)
+        some[i] = array_from(KV_FLOAT32, -1);
+    for (int i = 0; i < KEYS; i++) {
+        keys[i] = key_of(i * 17 % KEYS);
+        outs[i] = some[i * 3 % FEWER];
+        last[i * 3 % FEWER] = keys[i].id;
+    }
+    CHECK_OK(kv_pull(s, keys, KEYS, outs, NULL, &e));
+    alone_send_all();
+    CHECK_INT(nsent - nread, FEWER * PARTS);
+    for (; nread < nsent; nread++)
+        give_part(&all[nread].r, (double)(all[nread].r.part / 100));
+    for (int i = 0; i < FEWER; i++) {
+        holds(some[i], (double)last[i]);
+        kv_array_unref(some[i]);
+    }
+    end_worker(s);
+}
+
+/* ---- Answers that no server gives ---- */
+
 /* A pull with out, of key 1, of which the first and the last part have come. */
 static const sent *begin_pull(kv *s, kv_array *out)
 {
@@ -651,6 +737,31 @@ static void pull_since(kv_dtype type, kv_dtype other)
 TEST(requests_pull_what_changed)
 {
     pull_since(KV_FLOAT32, KV_FLOAT64);
+}
+
+/* An out of two keys holds a round of the last one alone. */
+TEST(requests_pull_what_changed_of_the_last_key_of_an_out)
+{
+    kv_err e = {0};
+    kv *s = open_worker("dist_sync", SERVERS);
+    pool_set_poll(answer_changes);
+    init_keys(s, 2);
+    kv_key keys[] = {key_of(1), key_of(0)};
+    kv_array *out = array_from(KV_FLOAT32, 0), *outs[] = {out, out};
+    int64_t rounds[] = {0, KV_NO_ROUND};
+    change.since = -1;
+    for (int i = 0; i < 2; i++) {
+        nread = nsent;
+        CHECK_OK(kv_pull_since(s, keys, 2, outs, rounds, NULL, &e));
+        CHECK_INT(all[nsent - 1].r.part / 100, 0);
+        CHECK_INT(rounds[0], KV_NO_ROUND);
+        CHECK_INT(rounds[1], 0);
+        change.since = 0;
+    }
+    holds(out, 1000);
+    pool_set_poll(NULL);
+    end_worker(s);
+    kv_array_unref(out);
 }
 
 /* Of parts that are many blocks. */

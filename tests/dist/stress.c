@@ -3,9 +3,10 @@
  *     mpirun -n WORKERS dist_stress [CALLS [SEED]]
  *
  * All ranks make the same calls on the same keys, of mixed sizes, in the same order, each with
- * priorities of its own. Pulled arrays are looked at late, so that many calls are under way. At the
- * end a worker runs ahead of the others with more bytes than may be under way. Numbers are small
- * and whole, so that equality is exact. Rank 0 prints TAP.
+ * priorities of its own. Pulled arrays are looked at late, so that many calls are under way. Then
+ * calls of few arrays that stand in many pairs, of which each holds what its last pair gives. At
+ * the end a worker runs ahead of the others with more bytes than may be under way. Numbers are
+ * small and whole, so that equality is exact. Rank 0 prints TAP.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,6 +165,102 @@ static void sums(const char *type)
     kv_free(s);
 }
 
+/* ---- Arrays in several pairs ---- */
+
+enum { PAIRS = 6, ARRAYS = 3 };
+
+static const int64_t repeat_sizes[] = {4, 300000}; /* of one part, of several */
+
+typedef struct repeat {
+    int n, at[PAIRS]; /* which array stands in each pair */
+    kv_key keys[PAIRS];
+    kv_array *arrays[ARRAYS], *outs[PAIRS];
+} repeat;
+
+/* Array i is filled with rank + 1 + i. */
+static void draw_repeat(repeat *r, int64_t size)
+{
+    r->n = 2 + draw(&shared, PAIRS - 1);
+    for (int i = 0; i < ARRAYS; i++)
+        r->arrays[i] = filled(size, (float)(rank + 1 + i));
+    for (int i = 0; i < r->n; i++) {
+        r->at[i] = draw(&shared, ARRAYS);
+        r->keys[i] = (kv_key){.id = draw(&shared, ARRAYS + 1)};
+        r->outs[i] = r->arrays[r->at[i]];
+    }
+}
+
+/* The arrays hold what x has for the key of their last pair. */
+static void end_repeat(repeat *r, const float *x)
+{
+    for (int i = 0; i < ARRAYS; i++) {
+        float want = (float)(rank + 1 + i);
+        for (int j = 0; j < r->n; j++)
+            want = r->at[j] == i ? x[r->keys[j].id] : want;
+        must_be(r->arrays[i], want);
+        kv_array_unref(r->arrays[i]);
+    }
+}
+
+static void repeats_of_pulls(const char *type, int64_t size)
+{
+    kv *s = NULL;
+    repeat r;
+    float x[ARRAYS + 1];
+    running = "repeats of pulls";
+    OK(kv_create(type, NULL, 0, &s, &e));
+    for (int k = 0; k <= ARRAYS; k++) {
+        x[k] = (float)(100 + k);
+        kv_array *first = filled(size, x[k]);
+        OK(kv_init(s, &(kv_key){.id = k}, 1, &first, NULL, &e));
+        kv_array_unref(first);
+    }
+    for (int i = 0; i < calls / 4; i++) {
+        draw_repeat(&r, size);
+        if (i % 2) {
+            OK(kv_pull(s, r.keys, r.n, r.outs, NULL, &e));
+        } else {
+            int64_t rounds[PAIRS];
+            for (int j = 0; j < r.n; j++)
+                rounds[j] = KV_NO_ROUND;
+            OK(kv_pull_since(s, r.keys, r.n, r.outs, rounds, NULL, &e));
+            MUST(rounds[r.n - 1] == 0);
+        }
+        end_repeat(&r, x);
+    }
+    OK(kv_barrier(s, &e));
+    kv_free(s);
+}
+
+/* In place, so that the arrays are the values of several keys, too. */
+static void repeats_of_sums(const char *type, int64_t size)
+{
+    kv *s = NULL;
+    repeat r;
+    running = "repeats of sums";
+    OK(kv_create(type, NULL, 0, &s, &e));
+    for (int i = 0; i < calls / 4; i++) {
+        float x[ARRAYS + 1] = {0};
+        draw_repeat(&r, size);
+        for (int j = 0; j < r.n; j++)
+            x[r.keys[j].id] += (float)(workers * (workers + 1) / 2 + workers * r.at[j]);
+        OK(kv_pushpull(s, r.keys, r.n, r.outs, NULL, 0, NULL, NULL, &e));
+        end_repeat(&r, x);
+    }
+    OK(kv_barrier(s, &e));
+    kv_free(s);
+}
+
+static void repeats(void)
+{
+    for (int i = 0; i < 2; i++) {
+        repeats_of_pulls("dist_sync", repeat_sizes[i]);
+        repeats_of_pulls("dist_async", repeat_sizes[i]);
+        repeats_of_sums("horovod", repeat_sizes[i]);
+        repeats_of_sums("byteps", repeat_sizes[i]);
+    }
+}
+
 static long most_resident_kb(void)
 {
     char line[128];
@@ -224,6 +321,7 @@ int main(int argc, char **argv)
     stored("dist_sync", true);
     stored("dist_async", false);
     sums("horovod");
+    repeats();
     ahead();
     kv_free(s);
     if (rank == 0)

@@ -42,6 +42,14 @@ without far.safetensors: -32\.66[0-9]+$"
     [ -z "$(find . -name '.soup-*')" ]
 }
 
+@test "federated: the last client counts, also without an end of its line" {
+    model a.safetensors 1
+    model b.safetensors 3
+    printf '1 a.safetensors\n1 b.safetensors' | federated mean.safetensors
+    model two.safetensors 2
+    run -0 kvctl diff two.safetensors mean.safetensors
+}
+
 @test "federated: clients count as much as their examples" {
     model a.safetensors 1
     model b.safetensors 4

@@ -78,6 +78,47 @@ class Arrays(Case):
                 with self.assertWarns(mx.CopyWarning):
                     self.fails("usage", kv.pull, 0, out, wait=False)
 
+    def test_an_array_of_an_array_is_another_one(self):
+        a = mx.nd.ones((2,))
+        others = [mx.nd.array(a), mx.np.array(a), a.as_np_ndarray(), mx.nd.array(a, dtype="float64")]
+        a[:] = 5
+        for other in others:
+            self.assertEqual(other.tolist(), [1, 1])
+            other[0] = 3
+        self.assertEqual(a.tolist(), [5, 5])
+        self.assertIs(a.as_nd_ndarray(), a)
+
+    def test_rows_stay_with_their_ids(self):
+        for dtype in ("float32", "bfloat16", "float16", "int64"):
+            rows = mx.nd.sparse.row_sparse_array((np.array([[3, 3], [1, 1]]), [3, 1]), shape=(4, 2), dtype=dtype)
+            self.assertEqual(rows.indices.tolist(), [1, 3])
+            self.assertEqual(rows.data.astype("float32").tolist(), [[1, 1], [3, 3]])
+            self.assertEqual(mx.nd.array(rows).astype("float32").tolist(), [[0, 0], [1, 1], [0, 0], [3, 3]])
+
+    def test_what_makes_arrays_keeps_integers_and_steps(self):
+        self.assertEqual(mx.nd.full((1,), 2**62 + 1, dtype="int64").tolist(), [2**62 + 1])
+        self.assertEqual(mx.nd.arange(6, step=2).tolist(), [0, 2, 4])
+        self.assertEqual(mx.nd.arange(1, 4).tolist(), [1, 2, 3])
+        self.assertEqual(mx.np.array([200, 100], dtype="uint8").sum().tolist(), 300)
+
+    def test_a_copy_by_dlpack_is_one(self):
+        a = mx.nd.ones((2,))
+        capsules = [a.__dlpack__(copy=True), a.__dlpack__(copy=False)]
+
+        class Producer:
+            def __init__(self, capsule):
+                self.capsule = capsule
+
+            def __dlpack_device__(self):
+                return 1, 0
+
+            def __dlpack__(self, **how):
+                return self.capsule
+        copied, same = (np.from_dlpack(Producer(c)) for c in capsules)
+        same_memory = memoryview(a)
+        np.asarray(same_memory)[:] = 7
+        self.assertEqual((copied.tolist(), same.tolist()), ([1, 1], [7, 7]))
+
     def test_a_pushpull_in_place_reads_what_is_not_dense(self):
         for value in (np.full((64, 128), 3, "float32")[:, ::2], np.full((64, 64), 3, "float32", order="F"),
                       np.full((64, 64), 3, ">f4")):

@@ -25,6 +25,17 @@ class Checkpoints(Case):
             kv.init(list(self.values), [v + np.asarray(more, v.dtype) for v in self.values.values()])
             kv.save(path, arrays_only=True)
 
+    def test_keys_that_look_like_paths_or_options(self):
+        keys = ["a.safetensors", "a.npz", "a.kvs", "x/", "-x", "w*"]
+        kv = mx.kv.create()
+        kv.init(keys, [np.full(2, i, "float32") for i in range(len(keys))])
+        path = os.path.join(self.folder.name, "keys.safetensors")
+        kv.save(path, arrays_only=True)
+        model = mx.open(path)
+        for i, key in enumerate(keys):
+            self.assertEqual(model[key].tolist(), [i, i])
+        self.assertEqual(list(model.read()), keys)
+
     def test_tensors_by_name(self):
         m = mx.open(self.a)
         self.assertEqual(list(m), list(self.values))

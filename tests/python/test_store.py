@@ -5,6 +5,7 @@ import pickle
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import warnings
 import weakref
@@ -194,6 +195,21 @@ class Store(StoreCase):
         self.fails("usage", self.kv.row_sparse_pull, 4, out=out[0])
         self.fails("value", self.kv.row_sparse_pull, 3, out=out[0], row_ids=np.array([0]))
 
+    def test_a_rule_may_begin_and_end_in_a_comment(self):
+        kv = mx.kv.create()
+        kv.init("c", np.ones(2, "float32"))
+        for rule in ("stored += input  # add", "# add\n{ stored += input }", "# add\nstored += input"):
+            kv.set_updater(rule)
+            kv.push("c", np.ones(2, "float32"))
+        self.assertEqual(kv["c"].tolist(), [4, 4])
+
+    def test_ids_of_rows_are_of_their_key_alone(self):
+        kv = mx.kv.create()
+        for key in ("r", "s"):
+            kv.init(key, mx.nd.sparse.row_sparse_array((np.ones((2, 2), "float32"), [0, 2]), shape=(4, 2)))
+        outs = [[mx.nd.sparse.zeros("row_sparse", (4, 2))] for _ in range(2)]
+        self.fails("usage", kv.row_sparse_pull, ["r", "s"], out=outs, row_ids=[[], [np.array([2])]])
+
     def test_errors_have_their_fields(self):
         e = self.fails("shape", self.kv.push, 3, ones(shape=(2, 2)))
         self.assertEqual((e.key, e.rank, e.place), (3, None, None))
@@ -345,6 +361,25 @@ class Updaters(StoreCase):
         self.kv._set_updater(None)
         self.kv.push(3, ones(5))
         self.assertTrue((self.value() == 5).all())
+
+    def test_an_exception_comes_once_also_at_the_end(self):
+        def fails(key, value, stored):
+            time.sleep(0.2)
+            raise ZeroDivisionError("of the updater")
+
+        def store():
+            kv = mx.kv.create()
+            kv.init(1, np.zeros(300000, "float32"))
+            kv.set_updater(fails)
+            kv.push(1, np.ones(300000, "float32"), wait=False)
+            return kv
+        with self.assertRaises(ZeroDivisionError):
+            store().close()
+        kv = store()
+        with tempfile.TemporaryDirectory() as folder, self.assertRaises(ZeroDivisionError):
+            kv.save(os.path.join(folder, "w.kvs"))
+            kv.wait()
+        kv.wait()
 
     def test_the_input_is_only_read(self):
         def write(key, input, stored):

@@ -271,6 +271,23 @@ TEST(engine_a_variable_listed_twice_is_used_once)
     CHECK_INT(engine_pending(&v), 0);
 }
 
+/* A push of one array to two keys ends its use of each apart: the array is free behind both. */
+TEST(engine_a_variable_read_twice_is_free_behind_both)
+{
+    engine_var v = {0};
+    engine_use reads[] = {{.var = &v}, {.var = &v}}, write = {.var = &v, .write = true};
+    engine_op reader = {.uses = reads, .nuses = 2}, writer = {.uses = &write, .nuses = 1};
+    for (int last = 0; last < 2; last++) {
+        CHECK(engine_try(&reader));
+        engine_end(&reads[!last], 1);
+        CHECK(!engine_try(&writer));
+        engine_finish(&reader);
+        CHECK(engine_try(&writer));
+        engine_finish(&writer);
+        reads[0].var = reads[1].var = write.var = &v;
+    }
+}
+
 /* The thread that waits works at the one place there is when the user's code becomes ready, which
  * only a thread of the pool may run. */
 TEST(engine_a_place_that_is_left_wakes_the_pool)

@@ -19,7 +19,7 @@ def functions(cls):
 
     def full(shape, val, ctx=None, dtype=None):
         """An array with one number everywhere."""
-        return cls._copy_of(numpy.full(_shape(shape), val, "float64"), None, None)._dup(dtype_name(dtype), pair(ctx))
+        return cls._copy_of(numpy.full(_shape(shape), val), None, None)._dup(dtype_name(dtype), pair(ctx))
 
     def ones(shape, ctx=None, dtype=None):
         """An array of ones."""
@@ -34,7 +34,7 @@ def functions(cls):
 
     def arange(start, stop=None, step=1.0, ctx=None, dtype=None):
         """Numbers from start up to, not including, stop."""
-        return cls._copy_of(numpy.arange(start, stop, step) if stop is not None else numpy.arange(start), dtype_name(dtype), ctx)
+        return cls._copy_of(numpy.arange(*((0, start) if stop is None else (start, stop)), step), dtype_name(dtype), ctx)
 
     def zeros_like(a):
         """An array of zeros of the shape, dtype and context of a."""

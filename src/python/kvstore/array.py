@@ -48,8 +48,9 @@ class NDArray(_kvstore.Array):
     def _copy_of(cls, values, dtype=None, ctx=None):
         """A new array with the elements of an array, list or number."""
         if isinstance(values, _kvstore.Array):
-            return values.as_in_context(ctx or values.context)._as(cls) if dtype is None else \
-                values._dup(dtype_name(dtype), pair(ctx or values.context))._as(cls)
+            name, where = values._dtype if dtype is None else dtype_name(dtype), pair(ctx or values.context)
+            dense = values.stype == "default" or issubclass(cls, RowSparseNDArray)
+            return (values if dense else values._dense())._dup(name, where)._as(cls)
         if dtype is not None and dtype_name(dtype) == "bfloat16":
             if numpy_dtype("bfloat16").kind == "u":  # without ml_dtypes the store converts
                 values = _kvstore.array(cls, numpy.array(values, "float32", order="C"), None)
@@ -167,6 +168,9 @@ class NDArray(_kvstore.Array):
         """A copy of the elements under another shape."""
         return self._make(self._numbers(False).reshape(*shape))
 
+    def __dlpack__(self, *, copy=None, **how):
+        return _kvstore.Array.__dlpack__(self._dup(self._dtype, pair(self.context)) if copy else self, **how)
+
     def tostype(self, stype):
         """The same array in another storage, "default" or "row_sparse"."""
         if stype == self.stype:
@@ -178,12 +182,12 @@ class NDArray(_kvstore.Array):
         raise KVError(f"an array is default or row_sparse, not {stype!r}", "value")
 
     def as_nd_ndarray(self):
-        """This array as one of mx.nd."""
-        return self._as(NDArray)
+        """This array, or a copy of it, as one of mx.nd."""
+        return self if type(self) is NDArray else NDArray._copy_of(self)
 
     def as_np_ndarray(self):
-        """This array as one of mx.np."""
-        return self._as(ndarray)
+        """This array, or a copy of it, as one of mx.np."""
+        return self if type(self) is ndarray else ndarray._copy_of(self)
 
     @property
     def T(self):
@@ -254,8 +258,9 @@ class RowSparseNDArray(NDArray):
     @property
     def data(self):
         """The rows that it holds, in the order of `indices`."""
-        rows = numpy.frombuffer(self._rows()[1], numpy_dtype(self._dtype)).reshape(-1, *self.shape[1:])
-        return NDArray._copy_of(rows, self._dtype if rows.dtype.kind != "u" else None, self.context)
+        wide = self.astype("float32") if self._dtype == "bfloat16" else self  # NumPy may have no bfloat16
+        rows = numpy.frombuffer(wide._rows()[1], numpy_dtype(wide._dtype)).reshape(-1, *self.shape[1:])
+        return NDArray._copy_of(rows, self._dtype, self.context)
 
     __str__ = NDArray.__repr__
 
@@ -282,7 +287,7 @@ def row_sparse(rows, indices, shape, dtype="float32", ctx=None):
     if rows is None:
         data = None
     elif dtype == "bfloat16" and numpy_dtype("bfloat16").kind == "u":
-        data = NDArray._copy_of(_plain(rows), dtype)._host(False).tobytes()
+        data = NDArray._copy_of(numpy.asarray(_plain(rows), "float32")[order], dtype)._host(False).tobytes()
     else:
         data = numpy.ascontiguousarray(numpy.asarray(_plain(rows), numpy_dtype(dtype))[order]).tobytes()
     return _kvstore.sparse(RowSparseNDArray, tuple(shape), dtype, pair(ctx), ids[order].tobytes(), data)

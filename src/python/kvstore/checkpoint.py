@@ -38,8 +38,8 @@ def _dtype(name):
 
 
 def _glob(key):
-    """The pattern that a key alone fits."""
-    return re.sub(r"^-|[*?\[]", r"[\g<0>]", key.replace("\\", "\\\\"))
+    """The pattern that a key alone fits: one that is no option, and no path of a checkpoint by its end."""
+    return re.sub(r"^-|[*?\[]|[a-zA-Z/]$", r"[\g<0>]", key.replace("\\", "\\\\"))
 
 
 class Checkpoint(Mapping):
@@ -64,7 +64,8 @@ class Checkpoint(Mapping):
             return {}
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "part.safetensors")
-            tool.run("convert", self.path, out, *map(_glob, keys))
+            some = () if len(keys) == len(self._entries) else map(_glob, keys)
+            tool.run("convert", self.path, out, *some)
             with open_file(out, "rb") as f:
                 header = int.from_bytes(f.read(8), "little")
                 about = json.loads(f.read(header))

@@ -14,6 +14,7 @@ class LRScheduler:
     def text(self):
         """The schedule as kvctl and the library write it: factor(step=2, factor=0.5, ...)."""
         def word(value):
+            value = value.tolist() if hasattr(value, "tolist") else value  # of NumPy
             return f'"{value}"' if isinstance(value, str) else \
                 "[" + ", ".join(map(word, value)) + "]" if isinstance(value, (list, tuple)) else repr(value)
         self.params["base_lr"] = self.base_lr

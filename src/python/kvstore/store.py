@@ -1,5 +1,6 @@
 """KVStore: a store, with the methods of MXNet's and those that this library adds."""
 import os
+import re
 import weakref
 from typing import Any, Callable, Iterator, Union
 
@@ -42,8 +43,9 @@ class KVStore(_kvstore.Store, KVStoreBase):
             raise KVError(f"{rule!r} is no updater", "usage",
                           'a rule as text, "stored += input", or a function(key, input, stored)')
         text = rule.strip()
-        if not text.startswith(("{", "updater", "def ")):
-            text = "{ " + text + " }"
+        begin = re.sub(r"\A(\s*#[^\n]*\n)*\s*", "", text)  # behind comments
+        if not begin.startswith(("{", "updater", "def ")):
+            text = "{ " + text + ("\n}" if "#" in text.rpartition("\n")[2] else " }")  # behind a comment
         return self._set("rule", text, options(params))
 
     def set_optimizer(self, optimizer: Union[Optimizer, str], **params: Any) -> None:

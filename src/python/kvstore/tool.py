@@ -26,6 +26,7 @@ def path():
 
 def word(value):
     """A word of a command line for a value of Python."""
+    value = value.tolist() if hasattr(value, "tolist") else value  # of NumPy
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):
@@ -41,6 +42,7 @@ def options(params):
     words = []
     for name, value in params.items():
         option = "--" + name.replace("_", "-")
+        value = value.tolist() if hasattr(value, "tolist") else value
         if value is True:
             words.append(option)
         elif value is not None and value is not False:
