@@ -476,7 +476,10 @@ void coordinator_end_barrier(server_state *s, const kv_err *why)
 bool coordinator_lacks(const server_state *s, int rank)
 {
     const coordinator *c = s->coordinator;
-    bool there = s->workers[rank].done || c->at_barrier[rank];
+    const server_worker *x = &s->workers[rank];
+    bool there = (x->done && !(rank == 0 && c->holds)) || c->at_barrier[rank];
+    if (c->first_asks && s->workers[0].done) /* no round waits for it, so others may have left */
+        there |= x->ended;
     return !there && !(c->first_asks && c->awaits_first[rank]);
 }
 
@@ -511,6 +514,7 @@ static void let_go(const server_state *s, coordinator *c)
             server_reply(i, c->at_barrier[i], &met, sizeof met);
         come(c, i, 0);
     }
+    c->holds = c->first_asks;
     c->first_asks = false;
     c->barrier_us = c->nat_barrier > 0 ? net_now_us() : 0;
 }
@@ -645,16 +649,19 @@ bool coordinator_call(server_state *s, int rank, const link_rec *r)
     case ASK_BARRIER:
         come(c, rank, r->request);
         c->first_asks = rank == 0 ? r->call.args.barrier != ASK_MEET : c->first_asks;
-        if (r->call.args.barrier == ASK_HOLD_ENDS)
+        if (r->call.args.barrier == ASK_HOLD_ENDS) {
             let_go(s, c);
-        else
-            look_at_barrier(s, c);
+            c->holds = false;
+        }
+        look_at_barrier(s, c);
         break;
     case ASK_EPOCH:
         if (rank == 0) {
             c->epoch++;
+            c->holds = false;
             server_reply(rank, r->request, NULL, 0);
             look_at_waiters(s, c);
+            look_at_barrier(s, c); /* a first worker that is done does not come to it */
         } else {
             wait_for(s, c, rank, r);
             look_at_barrier(s, c);

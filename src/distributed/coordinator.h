@@ -34,7 +34,8 @@ typedef struct coordinator {
     int nat_barrier;      /* workers that are there */
     int lacked;           /* a worker that the barrier lacked when it was looked at last */
     int64_t barrier_us;   /* when the first came */
-    bool first_asks;      /* only whether all others wait for the first worker */
+    bool first_asks;      /* only whether all others wait for the first worker, */
+    bool holds;           /* who goes on while they do */
     int64_t moves;
     int64_t epoch;
 } coordinator;

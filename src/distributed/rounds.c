@@ -121,7 +121,7 @@ static void end_round(server_state *s, part *p, round *x, const kv_err *why)
               (long long)x->number, x->have, p->contributors);
     p->applied++;
     s->rounds++;
-    s->open_rounds -= x->counted;
+    s->open_rounds -= server_is_open(s, x);
     kv_assert(s->open_rounds >= 0, "store %d has %lld open rounds", s->number,
               (long long)s->open_rounds);
     if (x->replies > 0)
@@ -386,6 +386,15 @@ static void keep_lent(server_state *s)
     s->lent = NULL;
 }
 
+static int64_t count_open_rounds(const server_state *s)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < s->nparts; i++)
+        for (const round *x = s->parts[i] ? s->parts[i]->rounds : NULL; x; x = x->next)
+            n += server_is_open(s, x);
+    return n;
+}
+
 /* Sets the optimizers that wait: an open round was begun with the one before. */
 bool rounds_set_optimizers(server_state *s)
 {
@@ -397,6 +406,7 @@ bool rounds_set_optimizers(server_state *s)
             net_cannot_serve(&e);
         s->optimizers = o->next;
         s->optimizers_set++;
+        s->open_rounds = count_open_rounds(s);
         kv_assert(s->optimizers_set <= s->optimizers_come, "%lld optimizers are set, and %lld came",
                   (long long)s->optimizers_set, (long long)s->optimizers_come);
         mem_free(o->text);

@@ -176,8 +176,8 @@ static void complete(server_state *s, part *p, round *x, int rank, uint64_t requ
     x->have++;
     if (rank == lowest_rank(s) && !x->counted) { /* once, though a lower rank may be done since */
         x->optimizer = s->optimizers_come;
-        s->open_rounds += !s->how.is_async;
         x->counted = !s->how.is_async;
+        s->open_rounds += server_is_open(s, x);
     }
     parts_touch(s, p);
 }

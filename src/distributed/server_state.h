@@ -44,7 +44,7 @@ typedef struct round {
     int worker;     /* dist_async */
     int have;       /* workers that have contributed */
     int64_t optimizer; /* the optimizers that were set when the lowest rank contributed */
-    bool counted;      /* in open_rounds */
+    bool counted;      /* that rank has: see server_is_open */
     int64_t since_us;  /* when it was opened */
     bool has_step;
     host_step *step; /* NULL: there never was one; it stays with a spare round */
@@ -181,6 +181,14 @@ static inline int64_t part_round(const part *p)
 static inline bool server_lacks(const server_state *s, const round *x, int rank)
 {
     return !x->by[rank].complete && !s->workers[rank].done;
+}
+
+/* Returns true if a further optimizer waits for the end of the round, which is of the one in use. A
+ * round that itself waits for a further one is not open: where rank 0, who sets them, is done, the
+ * others go on meanwhile. */
+static inline bool server_is_open(const server_state *s, const round *x)
+{
+    return x->counted && x->optimizer == s->optimizers_set;
 }
 
 /* Sends a part to a worker; the part's replies count until it is sent. */

@@ -95,38 +95,46 @@ static int refuse_if_missed(void *arg, kv_err *e)
     return kv_err_hint(e, "set it before init, on all ranks, or while the others are at a barrier");
 }
 
+static void end_hold(const worker *w)
+{
+    kv_err unused = {0};
+    net_call leave = worker_call(w, 0, ASK_BARRIER);
+    leave.args.barrier = ASK_HOLD_ENDS;
+    net_call_wait(&leave, NULL, NULL, &unused);
+}
+
 /* Waits until all other ranks have come to the optimizer or are at a barrier: then no push is on
  * its way while keys move. */
 static int wait_for_all(worker *w, const kv_key *key, kv_err *e)
 {
     whole_wait x = {w, key};
     net_call c = worker_call(w, 0, ASK_BARRIER);
-    kv_err unused = {0};
     c.args.barrier = ASK_HOLD;
     c.meanwhile = refuse_if_missed;
     c.arg = &x;
     int rc = net_call_wait(&c, NULL, NULL, e);
-    net_call leave = worker_call(w, 0, ASK_BARRIER);
-    leave.args.barrier = ASK_HOLD_ENDS;
     if (rc == KV_E_VALUE)
-        net_call_wait(&leave, NULL, NULL, &unused);
+        end_hold(w);
     return rc;
 }
 
-/* Rank 0 moves the keys that do not fit. */
+/* Rank 0 moves the keys that do not fit, also one that is done: the others still push. */
 static int make_whole_for(worker *w, place_need need, kv_err *e)
 {
     int rc = KV_OK;
-    bool met = w->done;
+    bool met = false;
     for (int64_t i = 0; i < w->store->slots.n && !rc; i++) {
         if (place_fits(&w->keys[i].place, need))
             continue;
         if (!met)
             rc = wait_for_all(w, &w->store->slots.items[i].key, e);
+        if (rc)
+            return rc;
         met = true;
-        if (!rc)
-            rc = make_whole(w, i, e);
+        rc = make_whole(w, i, e);
     }
+    if (rc)
+        end_hold(w);
     return rc;
 }
 

@@ -178,3 +178,43 @@ END
     grep -q '"cat":"travel","pid":0,.*travel: push 3' p.rank0.json
     grep -q '"cat":"travel","pid":1,.*travel: pull 3' p.rank1.json
 }
+
+@test "states: rank 0 sets an optimizer when it is done, and the rounds of the others go on" {
+    cat >job.kv <<'END'
+create dist_sync
+init a,b [zeros(4), zeros(4)]
+set-optimizer sgd --learning-rate 1
+barrier
+if rank() == 0 { done; !sleep 0.3
+set-optimizer sgd --learning-rate 10 } # rates are those of the lowest rank that pushes
+if rank() == 1 { push a ones(4); for i in 0..6000000 { x = i * 2 } }
+if rank() == 2 { !sleep 3
+push a ones(4) }
+if rank() > 0 { push b ones(4); pull a -> x; pull b -> y; print x[0], y[0]; done }
+END
+    KVSTORE_TIMEOUT=10 ranks 1 3 job.kv
+    assert_success
+    assert_output "$(printf -- '-2.0 -2.0\n-2.0 -2.0')"
+}
+
+@test "states: rank 0 sets an optimizer for which keys move when it is done, behind the rounds of the others" {
+    # they end; they meet at a barrier first; they leave without done
+    for then in '; done' '; barrier; push w ones(400000); pull w -> y; assert all(y == y); print "moved"; done' ''; do
+        cat >job.kv <<END
+create dist_sync
+init w zeros(400000)
+set-optimizer sgd --learning-rate 1
+barrier
+if rank() == 0 { done; !sleep 0.3
+set-optimizer lamb --learning-rate 0.1; print "set" }
+if rank() > 0 { for i in 0..4 { if rank() == 2 { !sleep 0.2
+}; push w ones(400000) }
+pull w -> x; print x[0], x[399999]$then }
+END
+        KVSTORE_TIMEOUT=10 ranks 2 3 job.kv
+        assert_success
+        assert_equal "$(grep -c -- '-10.0 -10.0' <<<"$output")" 2
+        assert_line set
+        [[ $then != *moved* ]] || assert_equal "$(grep -c moved <<<"$output")" 2
+    done
+}
