@@ -46,13 +46,14 @@ static void put_contents_back(snapshot *p)
     kv_err unused = {0};
     for (int64_t i = 0; i < p->objects.n; i++) {
         value object = p->objects.items[i], had = p->contents.items[i];
-        if (object.kind == VALUE_ARRAY)
+        if (object.kind == VALUE_ARRAY) {
             value_replace(object, kv_array_ref(had.u.box->array));
-        else if (object.kind == VALUE_DICT) {
+        } else if (object.kind == VALUE_DICT) {
             dict_clear(object);
             dict_update(object, had, &unused);
-        } else
+        } else {
             list_splice(object, 0, object.u.list->n, had, &unused);
+        }
     }
     value_stack_release(&p->objects);
     value_stack_release(&p->contents);

@@ -139,6 +139,14 @@ static bool changes_for_good(const ast *node)
            (c && (c->flags & kept) && !(c->flags & COMMAND_EXPLAINED));
 }
 
+static int refuse_explained(session *s, const ast *node, kv_err *e)
+{
+    return s->explanation && changes_for_good(node)
+               ? unit_err(s, node, e, KV_E_UNSUPPORTED,
+                          "explain changes nothing, and this could not be taken back")
+               : KV_OK;
+}
+
 static int run_show(session *s, const ast *node, result *r, kv_err *e)
 {
     bool store = is_store_name(s, node->kid[0]);
@@ -298,9 +306,8 @@ static int run_method(session *s, const ast *node, result *r, kv_err *e)
     const ast *call = node->kid[0];
     if (s->guest && s->guest->check(s, call, e))
         return e->code;
-    if (s->explanation && changes_for_good(call))
-        return unit_err(s, call, e, KV_E_UNSUPPORTED,
-                        "explain changes nothing, and this could not be taken back");
+    if (refuse_explained(s, call, e))
+        return e->code;
     int code = ((const command *)call->u.other)->run(s, call, r, e);
     return code ? unit_at(s, call, e) : KV_OK;
 }
@@ -574,9 +581,8 @@ static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e)
 {
     if (stack_runs_low())
         return unit_too_deep(s, node, e);
-    if (s->explanation && changes_for_good(node))
-        return unit_err(s, node, e, KV_E_UNSUPPORTED,
-                        "explain changes nothing, and this could not be taken back");
+    if (refuse_explained(s, node, e))
+        return e->code;
     if (s->trace)
         trace(s, node);
     if (s->guest && node->kind != STMT_COMMAND && s->guest->check(s, node, e))
