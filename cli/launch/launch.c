@@ -77,11 +77,12 @@ static int check_program(const launch_options *o, kv_err *e)
                                  : "leave it out: kvctl launch -n WORKERS FILE");
 }
 
-/* Returns true for a word that is no file on the command line of a rank. */
+/* Returns true for a word that is no file on the command line of a rank: those of run_subcommand in
+ * cli/main.c. */
 static bool is_own_word(const char *word)
 {
     static const char *const words[] = {"serve", "launch", "attach", "jobs", "launch-rank",
-                                        "launch-tell"};
+                                        "launch-ssh", "launch-tell"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(words[i], word) == 0)
             return true;
