@@ -37,22 +37,24 @@ static bool decays(const char *name, const char *endings)
 static int default_multipliers(optimizer *o, kv_err *e)
 {
     host endings = rule_value(&o->binding, RULE_DECAY_NAMES);
-    optimizer_table all = {0};
-    if (optimizer_table_reserve(&all, o->names.n + o->wd_mult.n + 1, &o->memory, e))
+    optimizer_table all = {0}, *wd = &o->tables->wd_mult;
+    const optimizer_table *names = &o->tables->names;
+    if (optimizer_table_reserve(&all, names->n + wd->n + 1, &o->tables->memory, e))
         return KV_E_MEMORY;
     int rc = KV_OK;
-    for (int64_t i = 0; i < o->names.n && !rc; i++)
-        if (!decays(o->names.texts[i], endings.u.text))
-            rc = optimizer_table_put(&all, o->names.texts[i], NULL, 0, e);
-    for (int64_t i = 0; i < o->wd_mult.n && !rc; i++)
-        rc = optimizer_table_put(&all, o->wd_mult.keys[i], NULL, o->wd_mult.numbers[i], e);
-    optimizer_table_release(&o->wd_mult);
-    o->wd_mult = all;
+    for (int64_t i = 0; i < names->n && !rc; i++)
+        if (!decays(names->texts[i], endings.u.text))
+            rc = optimizer_table_put(&all, names->texts[i], NULL, 0, e);
+    for (int64_t i = 0; i < wd->n && !rc; i++)
+        rc = optimizer_table_put(&all, wd->keys[i], NULL, wd->numbers[i], e);
+    optimizer_table_release(wd);
+    *wd = all;
     return rc;
 }
 
 static int set_own(optimizer *o, int which, const char *text, kv_err *e)
 {
+    optimizer_tables *t = o->tables;
     int64_t seed = 0;
     bool over = false;
     switch (which) {
@@ -60,11 +62,11 @@ static int set_own(optimizer *o, int which, const char *text, kv_err *e)
         o->scheduled = strcmp(text, "none") != 0;
         return o->scheduled ? lr_schedule_parse(&o->schedule, text, &o->memory, e) : KV_OK;
     case OWN_LR_MULT:
-        return optimizer_table_read(&o->lr_mult, "lr_mult", text, true, &o->memory, e);
+        return optimizer_table_read(&t->lr_mult, "lr_mult", text, true, &t->memory, e);
     case OWN_WD_MULT:
-        return optimizer_table_read(&o->wd_mult, "wd_mult", text, true, &o->memory, e);
+        return optimizer_table_read(&t->wd_mult, "wd_mult", text, true, &t->memory, e);
     case OWN_NAMES:
-        return optimizer_table_read(&o->names, "names", text, false, &o->memory, e);
+        return optimizer_table_read(&t->names, "names", text, false, &t->memory, e);
     default:
         if (num_parse_int(text, strlen(text), &seed, &over) != strlen(text) || over || seed < 0)
             return kv_err_set(e, KV_E_VALUE, "seed is a whole number from 0 on, not \"%s\"", text);
@@ -79,6 +81,25 @@ static void params_unref(optimizer_params *p)
         return;
     arena_release(&p->memory);
     mem_free(p);
+}
+
+static void tables_unref(optimizer_tables *t)
+{
+    if (!t || --t->refs > 0)
+        return;
+    optimizer_table_release(&t->lr_mult);
+    optimizer_table_release(&t->wd_mult);
+    optimizer_table_release(&t->names);
+    arena_release(&t->memory);
+    mem_free(t);
+}
+
+static int new_tables(optimizer *o, kv_err *e)
+{
+    if (!(o->tables = mem_zalloc(1, sizeof *o->tables, e)))
+        return KV_E_MEMORY;
+    o->tables->refs = 1;
+    return KV_OK;
 }
 
 /* Makes o use these parameters, whose reference becomes its own. */
@@ -201,6 +222,8 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
     o->reads = rule_reads(rule->ast);
     int rc = rule_states(rule->ast, o->states, &o->nstates, e);
     if (!rc)
+        rc = new_tables(o, e);
+    if (!rc)
         rc = bind(o, params, n, e);
     if (!rc)
         rc = check_count(o, e);
@@ -238,9 +261,7 @@ void optimizer_free(optimizer *o)
     if (!o)
         return;
     drop_made(o);
-    optimizer_table_release(&o->lr_mult);
-    optimizer_table_release(&o->wd_mult);
-    optimizer_table_release(&o->names);
+    tables_unref(o->tables);
     params_unref(o->params);
     arena_release(&o->memory);
     kv_rule_free(o->rule);
@@ -276,6 +297,150 @@ int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e)
     return KV_OK;
 }
 
+/* ---- A key gets another name ----------------------------------------------------------------- */
+
+static bool is_key(const char *key, const char *text, size_t n)
+{
+    return strlen(key) == n && memcmp(key, text, n) == 0;
+}
+
+/* Appends the pairs of a parameter with the key `from` called `to`. kept: `from` is also the name
+ * of another key, for which its pair stays. */
+static void rename_pairs(buf *out, const char *text, const char *from, const char *to, bool kept)
+{
+    while (*text) {
+        size_t n = strcspn(text, ","), at = strcspn(text, "=");
+        bool is_from = is_key(from, text, at), is_to = is_key(to, text, at);
+        if (!is_to && (!is_from || kept))
+            buf_printf(out, "%s%.*s", out->len ? "," : "", (int)n, text);
+        if (is_from)
+            buf_printf(out, "%s%s%.*s", out->len ? "," : "", to, (int)(n - at), text + at);
+        text += n + (text[n] == ',');
+    }
+}
+
+/* Returns true if some other key has this name. */
+static bool names_other(const optimizer_table *names, const char *name)
+{
+    for (int64_t i = 0; i < names->n; i++)
+        if (strcmp(names->texts[i], name) == 0 && strcmp(names->keys[i], name) != 0)
+            return true;
+    return false;
+}
+
+static const char *table_key(char number[NUM_TEXT_MAX], const kv_key *key)
+{
+    if (!key->name)
+        num_int(number, key->id);
+    return key->name ? key->name : number;
+}
+
+/* Makes new tables and parameters of the changed texts, which the files of the store will hold. */
+static int rename_in(optimizer *o, const char *from, const char *to, kv_err *e)
+{
+    optimizer next = *o;
+    kv_opt changed[OWN_COUNT];
+    buf texts[OWN_COUNT] = {{0}};
+    bool kept = names_other(&o->tables->names, from);
+    int n = 0, rc = new_tables(&next, e);
+    for (int i = 0; i < o->params->n && !rc; i++) {
+        const kv_opt *p = &o->params->given[i];
+        int own = rule_lists(o->rule->ast, p->name) ? -1 : own_param(p->name);
+        if (own != OWN_LR_MULT && own != OWN_WD_MULT && own != OWN_NAMES)
+            continue;
+        rename_pairs(&texts[own], p->value, from, to, kept && own != OWN_NAMES);
+        rc = buf_check(&texts[own], e);
+        changed[n++] = (kv_opt){p->name, buf_text(&texts[own])};
+    }
+    next.params = o->params;
+    if (!rc && (rc = bind(&next, changed, n, e)) == KV_OK &&
+        (rc = default_multipliers(&next, e)) != KV_OK)
+        params_unref(next.params);
+    for (int i = 0; i < OWN_COUNT; i++)
+        buf_release(&texts[i]);
+    if (rc) {
+        tables_unref(next.tables);
+        return rc;
+    }
+    drop_made(o);
+    params_unref(o->params);
+    use_params(o, next.params);
+    tables_unref(o->tables);
+    o->tables = next.tables;
+    return KV_OK;
+}
+
+int optimizer_rename(optimizer *o, const kv_key *from, const kv_key *to, kv_err *e)
+{
+    char numbers[2][NUM_TEXT_MAX];
+    const char *old = table_key(numbers[0], from), *key = table_key(numbers[1], to);
+    const optimizer_table *all[] = {&o->tables->lr_mult, &o->tables->wd_mult, &o->tables->names};
+    bool has_old = false, has_key = false;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        has_old |= optimizer_table_find(all[i], old) >= 0;
+        has_key |= optimizer_table_find(all[i], key) >= 0;
+    }
+    if (!has_old && !has_key)
+        return KV_OK;
+    if (has_old && key[strcspn(key, ",=")]) {
+        char text[SLOT_KEY_TEXT];
+        kv_err_set(e, KV_E_KEY, "key %s has a multiplier or a name, which no key with , or = has",
+                   slot_key_text(text, from));
+        return kv_err_key(e, to);
+    }
+    return rename_in(o, old, key, e);
+}
+
+/* ---- Another one in its place ---------------------------------------------------------------- */
+
+bool optimizer_continues(const optimizer *next, const optimizer *o, bool by_name)
+{
+    const rule_ast *a = next->rule->ast, *b = o->rule->ast;
+    bool same = by_name ? b->nnames > 0 && strcmp(a->names[0], b->names[0]) == 0
+                        : kv_rule_same_text(next->rule, o->rule);
+    host ours = rule_value(&next->binding, RULE_MULTI_PRECISION);
+    host theirs = rule_value(&o->binding, RULE_MULTI_PRECISION);
+    same = same && next->nstates == o->nstates && ours.u.integer == theirs.u.integer;
+    for (int i = 0; i < o->nstates && same; i++)
+        same = strcmp(next->states[i].name, o->states[i].name) == 0 &&
+               next->states[i].how == o->states[i].how;
+    return same;
+}
+
+/* Returns true if both schedules are the same and stand on the same rate. */
+static bool same_schedule(const optimizer *a, const optimizer *b)
+{
+    buf texts[2] = {{0}};
+    host x = rule_value(&a->binding, RULE_LEARNING_RATE);
+    host y = rule_value(&b->binding, RULE_LEARNING_RATE);
+    bool own = a->schedule.kind == LR_POLY || a->schedule.kind == LR_COSINE;
+    if (!a->scheduled || !b->scheduled)
+        return false;
+    lr_schedule_print(&a->schedule, &texts[0]);
+    lr_schedule_print(&b->schedule, &texts[1]);
+    bool same = !texts[0].failed && !texts[1].failed &&
+                strcmp(buf_text(&texts[0]), buf_text(&texts[1])) == 0;
+    buf_release(&texts[0]);
+    buf_release(&texts[1]);
+    bool same_rate = host_is_number(x) == host_is_number(y) &&
+                     (!host_is_number(x) || !(host_number(x) < host_number(y) ||
+                                              host_number(x) > host_number(y)));
+    return same && (own || same_rate);
+}
+
+void optimizer_continue(optimizer *next, const optimizer *o)
+{
+    if (same_schedule(next, o)) {
+        next->schedule.base_lr = o->schedule.base_lr;
+        next->schedule.at = o->schedule.at;
+        next->schedule.count = o->schedule.count;
+    }
+    if (next->num_update < o->num_update)
+        next->num_update = o->num_update;
+    next->have = o->have;
+    memcpy(next->shared, o->shared, sizeof next->shared);
+}
+
 void optimizer_reads_text(const optimizer *o, buf *out)
 {
     const rule_ast *tree = o->rule->ast;
@@ -294,15 +459,19 @@ void optimizer_reads_text(const optimizer *o, buf *out)
 /* The schedule of a mark may point to texts of the optimizer, which frees none while it lives. */
 void optimizer_mark_take(const optimizer *o, optimizer_mark *m)
 {
-    *m = (optimizer_mark){.params = o->params, .scheduled = o->scheduled, .seed = o->seed};
+    *m = (optimizer_mark){.params = o->params, .tables = o->tables, .scheduled = o->scheduled,
+                          .seed = o->seed};
     m->params->refs++;
+    m->tables->refs++;
     optimizer_begin(o, &m->draft);
 }
 
 void optimizer_mark_release(optimizer_mark *m)
 {
     params_unref(m->params);
+    tables_unref(m->tables);
     m->params = NULL;
+    m->tables = NULL;
 }
 
 void optimizer_mark_restore(optimizer *o, const optimizer_mark *m)
@@ -312,6 +481,9 @@ void optimizer_mark_restore(optimizer *o, const optimizer_mark *m)
     m->params->refs++;
     params_unref(o->params);
     use_params(o, m->params);
+    m->tables->refs++;
+    tables_unref(o->tables);
+    o->tables = m->tables;
     settle_constant(o);
     o->scheduled = m->scheduled;
     o->seed = m->seed;
