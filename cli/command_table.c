@@ -498,7 +498,7 @@ const command command_table[] = {
     {"rollback",
      .run = cmd_rollback,
      "take back all since begin, or since the opening of -s",
-     "begin; push 3 a; rollback           # without begin: to what the file of kvctl -s FILE holds,\n"
+     "begin; push 3 a; rollback           # without begin: to what the file of -s holds,\n"
      "                                    # an undo of all that was done to the store",
      "begin, commit, quit",
      .fails = "value, io"},

@@ -58,8 +58,8 @@ int state_check(const state *st, const session *s, kv_err *e);
 
 /* Writes the store kv, if it changed since it was loaded and loses nothing of the file; never one
  * that is only read. A transaction that is open is rolled back, with a warning; what other stores
- * hold is not saved, and a note says so. Nothing happens unless the state is open. Errors: key (state_guard.h), io and
- * those of kv_save; the file is as it was. */
+ * hold is not saved, and a note says so. Nothing happens unless the state is open. Errors: key
+ * (state_guard.h), io and those of kv_save; the file is as it was. */
 int state_save(state *st, session *s, kv_err *e);
 
 /* Rolls back an open transaction of the store kv, since only committed changes are saved; with a

@@ -321,7 +321,7 @@ TEST(script_complete_hints)
         {"pull a -> ", ""},
         {"pull a > ", ""},
         {"set-optimizer", " [NAME] [--PARAM V]... [--update] [--fresh]"},
-        {"set-optimizer --update ", "[NAME]"},
+        {"set-optimizer --update ", "[NAME] [--fresh]"},
         {"print 1; use ", "NAME"},
         {"x = 1", ""},
         {"# push", ""},
