@@ -415,9 +415,10 @@ bool kv_keep_states(kv *store, bool keep);
  * the states of 3 keys: adam before, sgd now". */
 int64_t kv_states_dropped(const kv *store);
 
-/* Changes parameters of the optimizer or rule in use; states, counts and schedule stay. Errors:
- * value (there is none; out of range), usage (unknown parameter; lr_mult, wd_mult, names and
- * decay_names, which are set with the optimizer), dtype, memory; nothing changed then. */
+/* Changes parameters of the optimizer or rule in use; states, counts and the progress of a schedule
+ * that is not given stay. lr_mult, wd_mult and names take the place of the table before. Errors:
+ * value (there is none; out of range), usage (unknown parameter; decay_names, which are set with
+ * the optimizer), dtype, memory; nothing changed then. */
 int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e);
 
 /* Compresses the gradients of all later pushes: every value of a push, also a single one, is

@@ -34,72 +34,73 @@ static bool decays(const char *name, const char *endings)
     return false;
 }
 
-static int default_multipliers(optimizer *o, kv_err *e)
+/* The multipliers of the weight decay: 0 for names without an ending that decays, then what the
+ * user set. */
+static int default_multipliers(optimizer_params *p, const rule_binding *b, kv_err *e)
 {
-    host endings = rule_value(&o->binding, RULE_DECAY_NAMES);
-    optimizer_table all = {0}, *wd = &o->tables->wd_mult;
-    const optimizer_table *names = &o->tables->names;
-    if (optimizer_table_reserve(&all, names->n + wd->n + 1, &o->tables->memory, e))
+    host endings = rule_value(b, RULE_DECAY_NAMES);
+    optimizer_table all = {0};
+    if (optimizer_table_reserve(&all, p->names.n + p->wd_mult.n + 1, &p->memory, e))
         return KV_E_MEMORY;
     int rc = KV_OK;
-    for (int64_t i = 0; i < names->n && !rc; i++)
-        if (!decays(names->texts[i], endings.u.text))
-            rc = optimizer_table_put(&all, names->texts[i], NULL, 0, e);
-    for (int64_t i = 0; i < wd->n && !rc; i++)
-        rc = optimizer_table_put(&all, wd->keys[i], NULL, wd->numbers[i], e);
-    optimizer_table_release(wd);
-    *wd = all;
+    for (int64_t i = 0; i < p->names.n && !rc; i++)
+        if (!decays(p->names.texts[i], endings.u.text))
+            rc = optimizer_table_put(&all, p->names.texts[i], NULL, 0, e);
+    for (int64_t i = 0; i < p->wd_mult.n && !rc; i++)
+        rc = optimizer_table_put(&all, p->wd_mult.keys[i], NULL, p->wd_mult.numbers[i], e);
+    optimizer_table_release(&p->wd_mult);
+    p->wd_mult = all;
+    return rc;
+}
+
+static optimizer_table *table_of(optimizer_params *p, int own)
+{
+    return own == OWN_LR_MULT ? &p->lr_mult : own == OWN_WD_MULT ? &p->wd_mult : &p->names;
+}
+
+/* The tables of all parameters that were ever given, of which `given` are the latest. */
+static int read_tables(optimizer_params *p, const rule_ast *tree, const kv_opt *given, int n,
+                       kv_err *e)
+{
+    int rc = KV_OK;
+    for (int i = 0; i < p->n && !rc; i++) {
+        int own = rule_lists(tree, p->given[i].name) ? -1 : own_param(p->given[i].name);
+        if (own < 0 || own == OWN_SEED || own == OWN_SCHEDULER)
+            continue;
+        rc = optimizer_table_read(table_of(p, own), own_params[own], p->given[i].value,
+                                  own != OWN_NAMES, &p->memory, e);
+        for (int j = n - 1; j >= 0 && rc; j--)
+            if (own_param(given[j].name) == own)
+                kv_err_option(e, j);
+    }
     return rc;
 }
 
 static int set_own(optimizer *o, int which, const char *text, kv_err *e)
 {
-    optimizer_tables *t = o->tables;
     int64_t seed = 0;
     bool over = false;
-    switch (which) {
-    case OWN_SCHEDULER:
+    if (which == OWN_SCHEDULER) {
         o->scheduled = strcmp(text, "none") != 0;
         return o->scheduled ? lr_schedule_parse(&o->schedule, text, &o->memory, e) : KV_OK;
-    case OWN_LR_MULT:
-        return optimizer_table_read(&t->lr_mult, "lr_mult", text, true, &t->memory, e);
-    case OWN_WD_MULT:
-        return optimizer_table_read(&t->wd_mult, "wd_mult", text, true, &t->memory, e);
-    case OWN_NAMES:
-        return optimizer_table_read(&t->names, "names", text, false, &t->memory, e);
-    default:
-        if (num_parse_int(text, strlen(text), &seed, &over) != strlen(text) || over || seed < 0)
-            return kv_err_set(e, KV_E_VALUE, "seed is a whole number from 0 on, not \"%s\"", text);
-        o->seed = (uint64_t)seed;
-        return KV_OK;
     }
+    if (which != OWN_SEED)
+        return KV_OK; /* read_tables */
+    if (num_parse_int(text, strlen(text), &seed, &over) != strlen(text) || over || seed < 0)
+        return kv_err_set(e, KV_E_VALUE, "seed is a whole number from 0 on, not \"%s\"", text);
+    o->seed = (uint64_t)seed;
+    return KV_OK;
 }
 
 static void params_unref(optimizer_params *p)
 {
     if (!p || --p->refs > 0)
         return;
+    optimizer_table_release(&p->lr_mult);
+    optimizer_table_release(&p->wd_mult);
+    optimizer_table_release(&p->names);
     arena_release(&p->memory);
     mem_free(p);
-}
-
-static void tables_unref(optimizer_tables *t)
-{
-    if (!t || --t->refs > 0)
-        return;
-    optimizer_table_release(&t->lr_mult);
-    optimizer_table_release(&t->wd_mult);
-    optimizer_table_release(&t->names);
-    arena_release(&t->memory);
-    mem_free(t);
-}
-
-static int new_tables(optimizer *o, kv_err *e)
-{
-    if (!(o->tables = mem_zalloc(1, sizeof *o->tables, e)))
-        return KV_E_MEMORY;
-    o->tables->refs = 1;
-    return KV_OK;
 }
 
 /* Makes o use these parameters, whose reference becomes its own. */
@@ -134,7 +135,7 @@ static int keep_given(optimizer_params *p, const optimizer_params *old, const kv
     for (int i = 0; i < before + n; i++) {
         const kv_opt *one = i < before ? &old->given[i] : &given[i - before];
         int at = 0;
-        while (at < p->n && strcmp(kept[at].name, one->name) != 0)
+        while (at < p->n && !name_is_word(kept[at].name, one->name, strlen(one->name)))
             at++;
         p->n += at == p->n;
         kept[at].name = arena_text(&p->memory, one->name, strlen(one->name), e);
@@ -170,7 +171,11 @@ static int read_params(optimizer *o, optimizer_params *p, const kv_opt *given, i
     const rule_binding made = {tree, &o->rule->src, bound};
     if (!rc)
         rc = rule_check_given(&made, e);
-    return rc ? rc : check_norm(&made, given, n, e);
+    if (!rc)
+        rc = check_norm(&made, given, n, e);
+    if (!rc)
+        rc = read_tables(p, tree, given, n, e);
+    return rc ? rc : default_multipliers(p, &made, e);
 }
 
 /* Gives o new parameters: those that it has, changed by the given ones. */
@@ -222,13 +227,9 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
     o->reads = rule_reads(rule->ast);
     int rc = rule_states(rule->ast, o->states, &o->nstates, e);
     if (!rc)
-        rc = new_tables(o, e);
-    if (!rc)
         rc = bind(o, params, n, e);
     if (!rc)
         rc = check_count(o, e);
-    if (!rc)
-        rc = default_multipliers(o, e);
     if (rc) {
         optimizer_free(o);
         return rc;
@@ -261,7 +262,6 @@ void optimizer_free(optimizer *o)
     if (!o)
         return;
     drop_made(o);
-    tables_unref(o->tables);
     params_unref(o->params);
     arena_release(&o->memory);
     kv_rule_free(o->rule);
@@ -273,13 +273,10 @@ int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e)
     optimizer next = *o;
     bool rate = false;
     for (int i = 0; i < n; i++) {
-        int own = own_param(params[i].name);
         rate |= rule_base_find(params[i].name) == RULE_LEARNING_RATE;
-        bool names = rule_base_find(params[i].name) == RULE_DECAY_NAMES;
-        if (names || (own >= 0 && own != OWN_SEED && own != OWN_SCHEDULER))
-            return kv_err_set(e, KV_E_USAGE,
-                              "%s is set with the optimizer, not changed later",
-                              names ? rule_base_name(RULE_DECAY_NAMES) : own_params[own]);
+        if (rule_base_find(params[i].name) == RULE_DECAY_NAMES)
+            return kv_err_set(e, KV_E_USAGE, "%s is set with the optimizer, not changed later",
+                              rule_base_name(RULE_DECAY_NAMES));
     }
     int rc = bind(&next, params, n, e);
     o->memory = next.memory; /* grew, also when something was refused */
@@ -335,60 +332,36 @@ static const char *table_key(char number[NUM_TEXT_MAX], const kv_key *key)
     return key->name ? key->name : number;
 }
 
-/* Makes new tables and parameters of the changed texts, which the files of the store will hold. */
-static int rename_in(optimizer *o, const char *from, const char *to, kv_err *e)
-{
-    optimizer next = *o;
-    kv_opt changed[OWN_COUNT];
-    buf texts[OWN_COUNT] = {{0}};
-    bool kept = names_other(&o->tables->names, from);
-    int n = 0, rc = new_tables(&next, e);
-    for (int i = 0; i < o->params->n && !rc; i++) {
-        const kv_opt *p = &o->params->given[i];
-        int own = rule_lists(o->rule->ast, p->name) ? -1 : own_param(p->name);
-        if (own != OWN_LR_MULT && own != OWN_WD_MULT && own != OWN_NAMES)
-            continue;
-        rename_pairs(&texts[own], p->value, from, to, kept && own != OWN_NAMES);
-        rc = buf_check(&texts[own], e);
-        changed[n++] = (kv_opt){p->name, buf_text(&texts[own])};
-    }
-    next.params = o->params;
-    if (!rc && (rc = bind(&next, changed, n, e)) == KV_OK &&
-        (rc = default_multipliers(&next, e)) != KV_OK)
-        params_unref(next.params);
-    for (int i = 0; i < OWN_COUNT; i++)
-        buf_release(&texts[i]);
-    if (rc) {
-        tables_unref(next.tables);
-        return rc;
-    }
-    drop_made(o);
-    params_unref(o->params);
-    use_params(o, next.params);
-    tables_unref(o->tables);
-    o->tables = next.tables;
-    return KV_OK;
-}
-
 int optimizer_rename(optimizer *o, const kv_key *from, const kv_key *to, kv_err *e)
 {
-    char numbers[2][NUM_TEXT_MAX];
+    char numbers[2][NUM_TEXT_MAX], text[SLOT_KEY_TEXT];
     const char *old = table_key(numbers[0], from), *key = table_key(numbers[1], to);
-    const optimizer_table *all[] = {&o->tables->lr_mult, &o->tables->wd_mult, &o->tables->names};
-    bool has_old = false, has_key = false;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        has_old |= optimizer_table_find(all[i], old) >= 0;
-        has_key |= optimizer_table_find(all[i], key) >= 0;
+    optimizer_params *p = o->params;
+    bool has_old = false, has_key = false, kept = names_other(&p->names, old);
+    kv_opt changed[OWN_COUNT];
+    buf texts[OWN_COUNT] = {{0}};
+    int n = 0, rc = KV_OK;
+    for (int i = 0; i < p->n && !rc; i++) {
+        const char *name = p->given[i].name;
+        int own = rule_lists(o->rule->ast, name) ? -1 : own_param(name);
+        if (own != OWN_LR_MULT && own != OWN_WD_MULT && own != OWN_NAMES)
+            continue;
+        has_old |= optimizer_table_find(table_of(p, own), old) >= 0;
+        has_key |= optimizer_table_find(table_of(p, own), key) >= 0;
+        rename_pairs(&texts[own], p->given[i].value, old, key, kept && own != OWN_NAMES);
+        rc = buf_check(&texts[own], e);
+        changed[n++] = (kv_opt){name, buf_text(&texts[own])};
     }
-    if (!has_old && !has_key)
-        return KV_OK;
-    if (has_old && key[strcspn(key, ",=")]) {
-        char text[SLOT_KEY_TEXT];
+    if (!rc && has_old && key[strcspn(key, ",=")]) {
         kv_err_set(e, KV_E_KEY, "key %s has a multiplier or a name, which no key with , or = has",
                    slot_key_text(text, from));
-        return kv_err_key(e, to);
+        rc = kv_err_key(e, to);
+    } else if (!rc && (has_old || has_key)) {
+        rc = optimizer_change(o, changed, n, e);
     }
-    return rename_in(o, old, key, e);
+    for (int i = 0; i < OWN_COUNT; i++)
+        buf_release(&texts[i]);
+    return rc;
 }
 
 /* ---- Another one in its place ---------------------------------------------------------------- */
@@ -459,19 +432,15 @@ void optimizer_reads_text(const optimizer *o, buf *out)
 /* The schedule of a mark may point to texts of the optimizer, which frees none while it lives. */
 void optimizer_mark_take(const optimizer *o, optimizer_mark *m)
 {
-    *m = (optimizer_mark){.params = o->params, .tables = o->tables, .scheduled = o->scheduled,
-                          .seed = o->seed};
+    *m = (optimizer_mark){.params = o->params, .scheduled = o->scheduled, .seed = o->seed};
     m->params->refs++;
-    m->tables->refs++;
     optimizer_begin(o, &m->draft);
 }
 
 void optimizer_mark_release(optimizer_mark *m)
 {
     params_unref(m->params);
-    tables_unref(m->tables);
     m->params = NULL;
-    m->tables = NULL;
 }
 
 void optimizer_mark_restore(optimizer *o, const optimizer_mark *m)
@@ -481,9 +450,6 @@ void optimizer_mark_restore(optimizer *o, const optimizer_mark *m)
     m->params->refs++;
     params_unref(o->params);
     use_params(o, m->params);
-    m->tables->refs++;
-    tables_unref(o->tables);
-    o->tables = m->tables;
     settle_constant(o);
     o->scheduled = m->scheduled;
     o->seed = m->seed;

@@ -37,21 +37,13 @@ typedef struct optimizer_params {
     const kv_opt *given; /* as they were given, for files */
     int n;
     const host *values; /* of the binding */
-} optimizer_params;
-
-/* Multipliers and names of keys. A rename makes new ones, and a transaction may still hold the old
- * ones. */
-typedef struct optimizer_tables {
-    int64_t refs;
-    arena memory;
     optimizer_table lr_mult, wd_mult, names;
-} optimizer_tables;
+} optimizer_params;
 
 typedef struct optimizer {
     kv_rule *rule;
     arena memory; /* of schedules */
     optimizer_params *params;
-    optimizer_tables *tables;
     rule_binding binding; /* to their values */
     double clip_norm;     /* clip_global_norm; 0: none */
     rule_state_info states[PLAN_MAX_STATES];
@@ -77,8 +69,8 @@ typedef struct optimizer {
 int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, int n, kv_err *e);
 void optimizer_free(optimizer *o);
 
-/* Changes parameters of one in use; counts, schedule progress and states stay. On an error nothing
- * changed. */
+/* Changes parameters of one in use; counts, schedule progress and states stay. lr_mult, wd_mult and
+ * names take the place of the whole table. On an error nothing changed. */
 int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e);
 
 /* Gives the multipliers and the name of key `from` to key `to`, whose own are dropped. Errors: key
@@ -124,7 +116,6 @@ typedef struct optimizer_draft {
 typedef struct optimizer_mark {
     optimizer_draft draft;
     optimizer_params *params; /* a reference; NULL: of no optimizer */
-    optimizer_tables *tables; /* the same */
     bool scheduled;
     uint64_t seed;
 } optimizer_mark;
