@@ -399,9 +399,10 @@ int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparam
  * kv_err.option says which of params it is. (Seeds 001 to 004, "set_optimizer") */
 int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int nparams, kv_err *e);
 
-/* Changes parameters of the optimizer or rule in use; states, counts and schedule stay. Errors:
- * value (there is none; out of range), usage (unknown parameter; lr_mult, wd_mult, names and
- * decay_names, which are set with the optimizer), dtype, memory; nothing changed then. */
+/* Changes parameters of the optimizer or rule in use; states, counts and the progress of a schedule
+ * that is not given stay. lr_mult, wd_mult and names take the place of the table before. Errors:
+ * value (there is none; out of range), usage (unknown parameter; decay_names, which are set with
+ * the optimizer), dtype, memory; nothing changed then. */
 int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e);
 
 /* Compresses the gradients of all later pushes: every value of a push, also a single one, is

@@ -34,20 +34,45 @@ static bool decays(const char *name, const char *endings)
     return false;
 }
 
-static int default_multipliers(optimizer *o, kv_err *e)
+/* The multipliers of the weight decay: 0 for names without an ending that decays, then what the
+ * user set. */
+static int default_multipliers(optimizer_params *p, const rule_binding *b, kv_err *e)
 {
-    host endings = rule_value(&o->binding, RULE_DECAY_NAMES);
+    host endings = rule_value(b, RULE_DECAY_NAMES);
     optimizer_table all = {0};
-    if (optimizer_table_reserve(&all, o->names.n + o->wd_mult.n + 1, &o->memory, e))
+    if (optimizer_table_reserve(&all, p->names.n + p->wd_mult.n + 1, &p->memory, e))
         return KV_E_MEMORY;
     int rc = KV_OK;
-    for (int64_t i = 0; i < o->names.n && !rc; i++)
-        if (!decays(o->names.texts[i], endings.u.text))
-            rc = optimizer_table_put(&all, o->names.texts[i], NULL, 0, e);
-    for (int64_t i = 0; i < o->wd_mult.n && !rc; i++)
-        rc = optimizer_table_put(&all, o->wd_mult.keys[i], NULL, o->wd_mult.numbers[i], e);
-    optimizer_table_release(&o->wd_mult);
-    o->wd_mult = all;
+    for (int64_t i = 0; i < p->names.n && !rc; i++)
+        if (!decays(p->names.texts[i], endings.u.text))
+            rc = optimizer_table_put(&all, p->names.texts[i], NULL, 0, e);
+    for (int64_t i = 0; i < p->wd_mult.n && !rc; i++)
+        rc = optimizer_table_put(&all, p->wd_mult.keys[i], NULL, p->wd_mult.numbers[i], e);
+    optimizer_table_release(&p->wd_mult);
+    p->wd_mult = all;
+    return rc;
+}
+
+static optimizer_table *table_of(optimizer_params *p, int own)
+{
+    return own == OWN_LR_MULT ? &p->lr_mult : own == OWN_WD_MULT ? &p->wd_mult : &p->names;
+}
+
+/* The tables of all parameters that were ever given, of which `given` are the latest. */
+static int read_tables(optimizer_params *p, const rule_ast *tree, const kv_opt *given, int n,
+                       kv_err *e)
+{
+    int rc = KV_OK;
+    for (int i = 0; i < p->n && !rc; i++) {
+        int own = rule_lists(tree, p->given[i].name) ? -1 : own_param(p->given[i].name);
+        if (own < 0 || own == OWN_SEED || own == OWN_SCHEDULER)
+            continue;
+        rc = optimizer_table_read(table_of(p, own), own_params[own], p->given[i].value,
+                                  own != OWN_NAMES, &p->memory, e);
+        for (int j = n - 1; j >= 0 && rc; j--)
+            if (own_param(given[j].name) == own)
+                kv_err_option(e, j);
+    }
     return rc;
 }
 
@@ -55,28 +80,25 @@ static int set_own(optimizer *o, int which, const char *text, kv_err *e)
 {
     int64_t seed = 0;
     bool over = false;
-    switch (which) {
-    case OWN_SCHEDULER:
+    if (which == OWN_SCHEDULER) {
         o->scheduled = strcmp(text, "none") != 0;
         return o->scheduled ? lr_schedule_parse(&o->schedule, text, &o->memory, e) : KV_OK;
-    case OWN_LR_MULT:
-        return optimizer_table_read(&o->lr_mult, "lr_mult", text, true, &o->memory, e);
-    case OWN_WD_MULT:
-        return optimizer_table_read(&o->wd_mult, "wd_mult", text, true, &o->memory, e);
-    case OWN_NAMES:
-        return optimizer_table_read(&o->names, "names", text, false, &o->memory, e);
-    default:
-        if (num_parse_int(text, strlen(text), &seed, &over) != strlen(text) || over || seed < 0)
-            return kv_err_set(e, KV_E_VALUE, "seed is a whole number from 0 on, not \"%s\"", text);
-        o->seed = (uint64_t)seed;
-        return KV_OK;
     }
+    if (which != OWN_SEED)
+        return KV_OK; /* read_tables */
+    if (num_parse_int(text, strlen(text), &seed, &over) != strlen(text) || over || seed < 0)
+        return kv_err_set(e, KV_E_VALUE, "seed is a whole number from 0 on, not \"%s\"", text);
+    o->seed = (uint64_t)seed;
+    return KV_OK;
 }
 
 static void params_unref(optimizer_params *p)
 {
     if (!p || --p->refs > 0)
         return;
+    optimizer_table_release(&p->lr_mult);
+    optimizer_table_release(&p->wd_mult);
+    optimizer_table_release(&p->names);
     arena_release(&p->memory);
     mem_free(p);
 }
@@ -113,7 +135,7 @@ static int keep_given(optimizer_params *p, const optimizer_params *old, const kv
     for (int i = 0; i < before + n; i++) {
         const kv_opt *one = i < before ? &old->given[i] : &given[i - before];
         int at = 0;
-        while (at < p->n && strcmp(kept[at].name, one->name) != 0)
+        while (at < p->n && !name_is_word(kept[at].name, one->name, strlen(one->name)))
             at++;
         p->n += at == p->n;
         kept[at].name = arena_text(&p->memory, one->name, strlen(one->name), e);
@@ -149,7 +171,11 @@ static int read_params(optimizer *o, optimizer_params *p, const kv_opt *given, i
     const rule_binding made = {tree, &o->rule->src, bound};
     if (!rc)
         rc = rule_check_given(&made, e);
-    return rc ? rc : check_norm(&made, given, n, e);
+    if (!rc)
+        rc = check_norm(&made, given, n, e);
+    if (!rc)
+        rc = read_tables(p, tree, given, n, e);
+    return rc ? rc : default_multipliers(p, &made, e);
 }
 
 /* Gives o new parameters: those that it has, changed by the given ones. */
@@ -204,8 +230,6 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
         rc = bind(o, params, n, e);
     if (!rc)
         rc = check_count(o, e);
-    if (!rc)
-        rc = default_multipliers(o, e);
     if (rc) {
         optimizer_free(o);
         return rc;
@@ -238,9 +262,6 @@ void optimizer_free(optimizer *o)
     if (!o)
         return;
     drop_made(o);
-    optimizer_table_release(&o->lr_mult);
-    optimizer_table_release(&o->wd_mult);
-    optimizer_table_release(&o->names);
     params_unref(o->params);
     arena_release(&o->memory);
     kv_rule_free(o->rule);
@@ -252,13 +273,10 @@ int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e)
     optimizer next = *o;
     bool rate = false;
     for (int i = 0; i < n; i++) {
-        int own = own_param(params[i].name);
         rate |= rule_base_find(params[i].name) == RULE_LEARNING_RATE;
-        bool names = rule_base_find(params[i].name) == RULE_DECAY_NAMES;
-        if (names || (own >= 0 && own != OWN_SEED && own != OWN_SCHEDULER))
-            return kv_err_set(e, KV_E_USAGE,
-                              "%s is set with the optimizer, not changed later",
-                              names ? rule_base_name(RULE_DECAY_NAMES) : own_params[own]);
+        if (rule_base_find(params[i].name) == RULE_DECAY_NAMES)
+            return kv_err_set(e, KV_E_USAGE, "%s is set with the optimizer, not changed later",
+                              rule_base_name(RULE_DECAY_NAMES));
     }
     int rc = bind(&next, params, n, e);
     o->memory = next.memory; /* grew, also when something was refused */

@@ -37,11 +37,12 @@ typedef struct optimizer_params {
     const kv_opt *given; /* as they were given, for files */
     int n;
     const host *values; /* of the binding */
+    optimizer_table lr_mult, wd_mult, names;
 } optimizer_params;
 
 typedef struct optimizer {
     kv_rule *rule;
-    arena memory; /* of tables and schedules */
+    arena memory; /* of schedules */
     optimizer_params *params;
     rule_binding binding; /* to their values */
     double clip_norm;     /* clip_global_norm; 0: none */
@@ -56,7 +57,6 @@ typedef struct optimizer {
 
     bool scheduled;
     lr_schedule schedule;
-    optimizer_table lr_mult, wd_mult, names;
     uint64_t seed; /* of normal() */
 
     int64_t num_update; /* the largest count of any key */
@@ -69,8 +69,8 @@ typedef struct optimizer {
 int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, int n, kv_err *e);
 void optimizer_free(optimizer *o);
 
-/* Changes parameters of one in use; counts, schedule progress and states stay. On an error nothing
- * changed. */
+/* Changes parameters of one in use; counts, schedule progress and states stay. lr_mult, wd_mult and
+ * names take the place of the whole table. On an error nothing changed. */
 int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e);
 
 /* Appends the parameters that the rule has not defined and was given: "rate 0.5, note 'x'". */
