@@ -28,6 +28,7 @@ typedef struct plan {
     checkpoint_text *texts;
     int64_t ntexts;
     checkpoint_out_options options;
+    folder_files beside; /* what the output gets besides weights */
 } plan;
 
 static void plan_release(plan *p)
@@ -150,6 +151,10 @@ static int convert_all(plan *p, kv_err *e)
         return unit_at(p->s, p->call, e);
     if (session_would(p->s, "write", p->to.text))
         return KV_OK;
+    const checkpoint *folder = NULL;
+    for (int64_t i = p->inputs.n - 1; i >= 0; i--)
+        folder = folder_files_has(p->files[i]) ? p->files[i] : folder;
+    folder_files_plan(p->call, p->to.text, folder, &p->types, &p->beside, &p->options);
     progress_begin("convert", 0, PROGRESS_BYTES);
     int code = conversion_run(&c, p->to.text, &p->options, e);
     progress_end();
@@ -170,6 +175,7 @@ int cmd_convert(session *s, const ast *call, result *out, kv_err *e)
                                 p.metadata.n, e);
     if (code == KV_OK)
         code = convert_all(&p, e);
+    code = folder_files_tell(s, call, &p.beside, out, code, e);
     plan_release(&p);
     return code;
 }
