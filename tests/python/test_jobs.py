@@ -110,6 +110,25 @@ kv.barrier()
             self.assertEqual(out.count("[-2.0, -2.25, -2.75, -3.0] 4 1.0"), 2, out)
             self.assertEqual(out.count("unsupported"), 2, out)
 
+    def test_local_ranks_dead_nodes_and_classes(self):
+        path = self.program("""
+kv = mx.kv.create(sys.argv[1])
+print(type(kv).__name__, kv.local_rank, kv.get_num_dead_node(6), kv.get_num_dead_node(4, -2), kv.get_num_dead_node(2, -2),
+      kv.get_num_dead_node(1, -2), type(kv).is_capable("optimizer"))
+try:
+    kv.set_optimizer(mx.optimizer.SGD())
+except NotImplementedError as e:
+    print(e.code)
+kv.barrier()
+""")
+        for name, cls, can in (("Horovod", "Horovod", False), ("byteps", "BytePS", False), ("dist_sync", "KVStore", True)):
+            out = self.job("-n", "3", "--python", path, name)
+            for r in range(3):
+                self.assertRegex(out, f"{cls} {r} 0 3 {3 if can else '[0-3]'} 0 {can}")
+            self.assertEqual(out.count("unsupported"), 0 if can else 3, out)
+        out = self.job("-n", "2", "-s", "1", "--python", path, "dist_sync")
+        self.assertRegex(out, "KVStore 1 0 [12] 1 0 True")
+
     def test_sums_of_workers_and_arguments(self):
         path = self.program("""
 kv = mx.kv.create("dist_sync")
