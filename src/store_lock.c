@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "args.h"
+#include "base/clock.h"
 #include "base/kv_assert.h"
 #include "core/store.h"
 #include "runtime.h"
@@ -35,19 +36,19 @@ int store_look(const kv *store, kv_err *e)
     return engine_running() == &store->calls.group ? refuse_updater(e) : KV_OK;
 }
 
-/* Returns 0, EDEADLK, or ETIMEDOUT when the patience of this thread has ended. The wait follows the
- * clock that can be set, since sanitizers do not know the function of the other one. */
+/* Returns 0, EDEADLK, or ETIMEDOUT when the patience of this thread has ended. It asks again and
+ * again: pthread_mutex_timedlock waits by a clock that may be set meanwhile, and the sanitizers do
+ * not know pthread_mutex_clocklock. */
 static int lock(pthread_mutex_t *m)
 {
-    int ms = runtime_patience();
-    struct timespec end;
+    const struct timespec at_once = {0}, pause = {.tv_nsec = 1000000};
+    int ms = runtime_patience(), rc;
     if (ms < 0)
         return pthread_mutex_lock(m);
-    clock_gettime(CLOCK_REALTIME, &end);
-    int64_t ns = end.tv_nsec + (int64_t)ms * 1000000;
-    end.tv_sec += ns / 1000000000;
-    end.tv_nsec = ns % 1000000000;
-    return pthread_mutex_timedlock(m, &end);
+    int64_t end = clock_ms() + ms;
+    while ((rc = pthread_mutex_timedlock(m, &at_once)) == ETIMEDOUT && clock_ms() < end)
+        nanosleep(&pause, NULL);
+    return rc;
 }
 
 int store_enter(const kv *store, kv_err *e)

@@ -7,12 +7,7 @@
 
 void visit_init(visit *v)
 {
-    pthread_condattr_t attr;
-    *v = (visit){.lock = PTHREAD_MUTEX_INITIALIZER};
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&v->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    *v = (visit){.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 }
 
 void visit_release(visit *v)

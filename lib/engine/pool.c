@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/kv_assert.h"
 
 enum { SPINS = 4000 /* looks for work before a thread sleeps: about 20 microseconds of them */ };
@@ -457,10 +458,7 @@ static void spin(const pool_flag *f)
 /* Microseconds until a time, rounded up; 0 or less when it is past. */
 static int64_t until_us(const struct timespec *t)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    int64_t ns = (t->tv_sec - now.tv_sec) * 1000000000 + t->tv_nsec - now.tv_nsec;
-    return (ns + 999) / 1000;
+    return (t->tv_sec * 1000000000 + t->tv_nsec - clock_ns() + 999) / 1000;
 }
 
 /* Sleeps where pool_set_rest says, if it does. */
@@ -493,7 +491,7 @@ static bool wait_until(pool_flag *f, const struct timespec *until)
         pool.waiting++;
         while (!is_set(f) && !(next_task() && pool.places) && !(until && until_us(until) <= 0)) {
             if (until)
-                pthread_cond_timedwait(&pool.event, &pool.lock, until);
+                pthread_cond_clockwait(&pool.event, &pool.lock, CLOCK_MONOTONIC, until);
             else
                 pthread_cond_wait(&pool.event, &pool.lock);
         }
@@ -510,14 +508,7 @@ void pool_wait(pool_flag *f)
 
 bool pool_wait_for(pool_flag *f, int ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += ms % 1000 * 1000000L;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
+    struct timespec until = clock_after(ms * INT64_C(1000000));
     return wait_until(f, &until);
 }
 

@@ -115,14 +115,14 @@ void py_batch_done(void *batch)
 static bool sleep_until_ended(py_batch *b)
 {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += LOOK_NS;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     pthread_mutex_lock(&batches.lock);
     int rc = 0;
     while (!b->ended && rc != ETIMEDOUT)
-        rc = pthread_cond_timedwait(&batches.ended, &batches.lock, &until);
+        rc = pthread_cond_clockwait(&batches.ended, &batches.lock, CLOCK_MONOTONIC, &until);
     bool ended = b->ended;
     pthread_mutex_unlock(&batches.lock);
     return ended;
