@@ -212,7 +212,7 @@ int call_direct_pull(kv *store, const kv_pairs *outs, bool *did, kv_err *e)
     return trace_on() ? KV_OK : run(store, NULL, outs, did, e);
 }
 
-/* Two passes and not one: an array may be a value of one key and an out of another, or of the same. */
+/* Two passes and not one: an array may be a value of one key and an out of another. */
 int call_direct_pushpull(kv *store, const kv_pairs *values, const kv_pairs *outs, bool *did,
                          kv_err *e)
 {

@@ -101,8 +101,8 @@ static int lightest(const coordinator *c, int servers)
     return best;
 }
 
-/* What a part costs its server, in bytes: those that it holds, and the time that a record takes beside
- * that of its bytes (about 1.4 us where a byte takes 0.12 ns). */
+/* What a part costs its server, in bytes: those that it holds, and the time that a record takes
+ * beside that of its bytes (about 1.4 us where a byte takes 0.12 ns). */
 static int64_t load_of_part(const place *p, int32_t i, int64_t each)
 {
     return place_count(p, i) * each + (12 << 10);

@@ -280,8 +280,8 @@ static void time_many_keys(int scattered)
     time_keys(scattered ? "pull to 2, arrays all over the memory" : "pull to 2", store, keys,
               &(lines){.a = &c, .b = &b, .stored = &a, .what = PULL});
     check_sums(store, each, &c);
-    time_keys(scattered ? "pushpull of 2, arrays all over the memory" : "pushpull of 2", store, keys,
-              &(lines){.a = &c, .b = &b, .stored = &a, .what = PUSHPULL});
+    time_keys(scattered ? "pushpull of 2, arrays all over the memory" : "pushpull of 2", store,
+              keys, &(lines){.a = &c, .b = &b, .stored = &a, .what = PUSHPULL});
     kv_free(store);
     free_set(&a);
     free_set(&b);
