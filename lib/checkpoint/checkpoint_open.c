@@ -8,6 +8,7 @@
 #include "checkpoint/gguf.h"
 #include "checkpoint/gguf_split.h"
 #include "checkpoint/in_place.h"
+#include "checkpoint/looks_like.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/sharded.h"
 #include "checkpoint/weights.h"
@@ -132,6 +133,8 @@ static int choose_reader(const checkpoint *c, checkpoint_reader **read, kv_err *
         *read = safetensors_read;
         return code;
     }
+    if ((code = looks_like_name(in, e)))
+        return code;
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
         if (memcmp(begin, readers[i].begin, readers[i].n) == 0)
             *read = readers[i].read;

@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "checkpoint/gguf.h"
 #include "checkpoint/gguf_split.h"
+#include "checkpoint/looks_like.h"
 #include "checkpoint/shard_index.h"
 
 /* The files of a folder that are read, by their names. */
@@ -295,8 +296,9 @@ static int read_index(checkpoint *c, const char *path, bool *readable, kv_err *e
 static const struct {
     const char *ending;
     bool pytorch;
-} others[] = {{".gguf", false}, {".kvs", false}, {".npz", false}, {".npy", false},
-              {".bin", true},   {".pt", true},   {".pth", true},  {".ckpt", true}};
+} others[] = {{".gguf", false},   {".kvs", false},     {".npz", false}, {".npy", false},
+              {".bin", true},     {".pt", true},       {".pth", true},  {".ckpt", true},
+              {".params", false}, {".msgpack", false}, {".h5", false},  {".onnx", false}};
 enum { NOTHERS = sizeof others / sizeof *others };
 
 typedef struct names {
@@ -413,6 +415,9 @@ static int several_indexes(shards *s, const listing *l, kv_err *e)
 
 static int nothing_there(shards *s, const listing *l, kv_err *e)
 {
+    int code = looks_like_folder(s->c->name, e);
+    if (code)
+        return code;
     file_bad(e, KV_E_FORMAT, s->c->name,
              "the folder has no *.safetensors and no *" SHARD_INDEX_ENDING);
     if (l->other && others[l->kind].pytorch)

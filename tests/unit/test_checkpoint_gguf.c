@@ -502,7 +502,8 @@ TEST(checkpoint_gguf_no_memory)
 
 /* ---- Split models ---------------------------------------------------------------------------- */
 
-/* A part with these tensors, each an F32 of one element, its name's first byte; total < 0: it does not say. */
+/* A part with these tensors, each an F32 of one element, its name's first byte; total < 0: it does
+ * not say. */
 static void put_part(test_folder *d, const char *file, uint16_t no, uint16_t count, int32_t total,
                      const char *names)
 {
@@ -600,13 +601,16 @@ TEST(checkpoint_gguf_split_refused)
 
     put_part(&d, "m-00002-of-00003.gguf", 2, 3, 4, "zc");
     folder_refused(&d, path, KV_E_FORMAT,
-                   "%/m-00002-of-00003.gguf: its metadata say part 3 of 3, its name says 2 of 3", "");
+                   "%/m-00002-of-00003.gguf: its metadata say part 3 of 3, its name says 2 of 3",
+                   "");
     put_part(&d, "m-00002-of-00003.gguf", 1, 4, 4, "zc");
     folder_refused(&d, path, KV_E_FORMAT,
-                   "%/m-00002-of-00003.gguf: its metadata say part 2 of 4, its name says 2 of 3", "");
+                   "%/m-00002-of-00003.gguf: its metadata say part 2 of 4, its name says 2 of 3",
+                   "");
     put_part(&d, "m-00002-of-00003.gguf", 0, 0, -1, "zc");
     folder_refused(&d, path, KV_E_FORMAT,
-                   "%/m-00002-of-00003.gguf: its metadata say part 1 of 0, its name says 2 of 3", "");
+                   "%/m-00002-of-00003.gguf: its metadata say part 1 of 0, its name says 2 of 3",
+                   "");
     put_part(&d, "m-00002-of-00003.gguf", 1, 3, 4, "z");
     folder_refused(&d, path, KV_E_FORMAT,
                    "%/m-00001-of-00003.gguf: its parts hold 3 tensors, split.tensors.count says 4",
