@@ -323,7 +323,14 @@ kvctl: launch: ${pair#* } did not run the job: ${pair% *} ended with exit code 3
         "5|-n 2 -H address train.kv|address:1: this is no name of a host: \"fe80::1\"; a line is HOST[:PORT] [slots=N]"
         "5|--launcher mpi -n 2 -H port train.kv|port: ports are for ssh, and the launcher is mpi"
         "2|-n 2 --dry-run=no train.kv|launch: --dry-run takes no value, and here is \"no\""
-        "5|-n 2 -H no-hosts train.kv|no-hosts: there is no host in it")
+        "5|-n 2 -H no-hosts train.kv|no-hosts: there is no host in it"
+        "4|-n 2 -H hosts -i|launch: -i and - are for ranks of this machine, --launcher local"
+        "2|-n 2 --max-restarts 1 --checkpoint c.kvs --checkpoint-every 1 -i|launch: --max-restarts runs a FILE again, and cannot type again"
+        "2|-n 2 -f - -f train.kv|launch: - stands behind the other scripts"
+        "2|-n 2 --name= train.kv|launch: --name needs a name, not \"\""
+        "2|-n 2 --name 12 train.kv|--name needs letters, digits, -, _ and ., and not digits alone, not \"12\""
+        "2|-n 2 -H -x train.kv|launch: -H needs a name, not \"-x\""
+        "2|-n 2 --launcher k8s --image x --file= train.kv|launch: --file needs a name, not \"\"")
     for one in "${cases[@]}"; do
         IFS='|' read -r code words text <<<"$one"
         # shellcheck disable=SC2086
