@@ -73,6 +73,18 @@ void optimizer_free(optimizer *o);
  * names take the place of the whole table. On an error nothing changed. */
 int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e);
 
+/* Gives the multipliers and the name of key `from` to key `to`, whose own are dropped. Errors: key
+ * (`to` cannot stand in a table of the parameters), memory; nothing changed then. */
+int optimizer_rename(optimizer *o, const kv_key *from, const kv_key *to, kv_err *e);
+
+/* Returns true if `next` runs the rule of `o` with the same states, so that these fit it. by_name:
+ * an optimizer of the library is the same when its name is; else the text counts. */
+bool optimizer_continues(const optimizer *next, const optimizer *o, bool by_name);
+
+/* Makes `next` go on where `o` stands: its counts and shared numbers, and its schedule if that is
+ * the same. Another schedule begins at the counts. */
+void optimizer_continue(optimizer *next, const optimizer *o);
+
 /* Appends the parameters that the rule has not defined and was given: "rate 0.5, note 'x'". */
 void optimizer_reads_text(const optimizer *o, buf *out);
 
