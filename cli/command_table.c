@@ -298,6 +298,7 @@ const command command_table[] = {
       {"metadata", OPTION_RAWS, "K=V"},
       {"drop-metadata", OPTION_FLAG, NULL},
       {"force", OPTION_FLAG, NULL}},
+     COMMAND_GIVES, /* with --dry-run: old and new names */
      .run = cmd_convert,
      .summary = "one checkpoint of others: keys, names, dtypes, form; OUT is complete or not there",
      .examples =
