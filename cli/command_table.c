@@ -300,6 +300,7 @@ const command command_table[] = {
       {"drop-metadata", OPTION_FLAG, NULL},
       {"weights-only", OPTION_FLAG, NULL},
       {"force", OPTION_FLAG, NULL}},
+     COMMAND_GIVES, /* with --dry-run: old and new names */
      .run = cmd_convert,
      .summary = "one checkpoint of others: keys, names, dtypes, form; OUT is complete or not there",
      .examples = "save m.safetensors; convert m.safetensors half.safetensors --dtype bf16\n"

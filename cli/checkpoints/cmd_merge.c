@@ -389,7 +389,8 @@ static int choose_all(merging *m, kv_err *e)
         if (choose_takes(&m->chosen, t->name))
             m->keys[m->nkeys++] = (merge_key){t->name, type_rules_of(&m->types, t->name, t->type)};
     }
-    if (code || (code = check_patterns(m, e)))
+    if (code || (code = check_patterns(m, e)) ||
+        (code = choose_check_excluded(m->s, &m->chosen, e)))
         return code;
     if (n > 0 && m->nkeys == 0)
         return unit_err(m->s, m->call, e, KV_E_KEY, "every key is excluded");
