@@ -186,6 +186,7 @@ int kv_begin(kv *store, kv_err *e)
     } else {
         rc = transaction_begin(&store->open, &store->slots, &store->updater, &store->compression,
                                store->changes, e);
+        store->open.keeps_states = store->keeps_states;
     }
     return store_leave(store, rc, e);
 }
@@ -204,6 +205,7 @@ static int end_transaction(kv *store, bool keeps, kv_err *e)
     } else if (keeps) {
         transaction_commit(&store->open, &gone);
     } else {
+        store->keeps_states = store->open.keeps_states;
         transaction_rollback(&store->open, &store->slots, &store->updater, &store->compression,
                              &store->changes, &gone);
     }

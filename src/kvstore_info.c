@@ -5,12 +5,14 @@
 #include "base/arg.h"
 #include "base/kv_assert.h"
 #include "core/call.h"
+#include "core/slot_state.h"
 #include "core/store.h"
 #include "store_lock.h"
 
 static void fill_info(kv_info *info, const slot *s)
 {
     const kv_array *a = s->stored;
+    const slot_state *kept = s->state;
     kv_assert(a, "a key with %lld pushes has no array, and no call runs", (long long)s->pushes);
     *info = (kv_info){.key = s->key,
                       .dtype = kv_array_dtype(a),
@@ -21,7 +23,9 @@ static void fill_info(kv_info *info, const slot *s)
                       .pushes = s->pushes,
                       .pending = engine_pending(array_var(s->stored)),
                       .storage = kv_array_storage(a),
-                      .loaded = s->loaded};
+                      .loaded = s->loaded,
+                      .updates = s->updates,
+                      .states = kept ? __builtin_popcount(kept->have) + (kept->master != NULL) : 0};
 }
 
 static int find(kv *store, const kv_key *key, bool awaits, kv_info *info, kv_err *e)

@@ -122,7 +122,15 @@ static int rename_key(kv *store, const kv_key *from, const kv_key *to, kv_err *e
     if ((rc = transaction_keep_keys(&store->open, t, e)))
         return rc;
     note_end(&x, "rename", (kv_key[]){*from, *to}, 2);
-    rc = slot_rename(t, number, to, e);
+    optimizer *o = store->updater.optimizer;
+    optimizer_mark mark = {0};
+    if (o) {
+        optimizer_mark_take(o, &mark);
+        rc = optimizer_rename(o, from, to, e);
+    }
+    if (!rc && (rc = slot_rename(t, number, to, e)) && o)
+        optimizer_mark_restore(o, &mark);
+    optimizer_mark_release(&mark);
     store->changes += rc == KV_OK;
     return rc;
 }

@@ -148,20 +148,26 @@ static int set_named(session *s, kv *store, const ast *what, rule_params *p, kv_
 int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *what = call->kid[0];
+    bool keeps = true, fresh = command_option_of(call, "fresh") != NULL;
     kv *store;
     rule_params p;
-    (void)out;
     int code = session_store(s, &store, e);
     if (code || (code = rule_options_read(s, call, takes_text, &(setting_rule){s, call}, &p, e)))
         return code;
+    if (fresh)
+        keeps = kv_keep_states(store, false);
     if (!what)
         code = kv_update_optimizer(store, p.opts, p.n, e);
     else if (what->kind == STMT_RULE)
         code = set_rule(s, store, &(rule_text){s->unit, what->u.other, false}, &p, e);
     else
         code = set_named(s, store, what, &p, e);
+    if (code && fresh)
+        kv_keep_states(store, keeps);
     if (code)
         code = rule_options_explain(s, call, e);
+    else if (what)
+        out->dropped = kv_states_dropped(store);
     if (code && what && what->kind != STMT_RULE)
         unit_at(s, what, e);
     rule_params_release(&p);
@@ -175,6 +181,8 @@ int cmd_set_optimizer(session *s, const ast *call, result *out, kv_err *e)
     if (update && call->kid[0])
         return unit_err(s, call->kid[0], e, KV_E_USAGE,
                         "--update changes the optimizer in use: no name");
+    if (update && command_option_of(call, "fresh"))
+        return unit_err(s, call, e, KV_E_USAGE, "--update keeps the states, --fresh drops them");
     if (!update && !call->kid[0])
         return unit_err(s, call, e, KV_E_USAGE, "set-optimizer needs a NAME, or --update");
     return cmd_set_updater(s, call, out, e);

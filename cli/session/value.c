@@ -443,9 +443,25 @@ static int ragged(int axis, int64_t want, value v, kv_err *e)
                       (long long)want, (long long)v.u.list->n, axis);
 }
 
+int value_check_whole(value number, kv_err *e)
+{
+    char text[NUM_TEXT_MAX];
+    float element = (float)value_number(number);
+    if (number.kind != VALUE_INT ||
+        scalar_keeps_integer(&element, text, (size_t)num_int(text, number.u.integer)))
+        return KV_OK;
+    kv_err_set(e, KV_E_VALUE, "float32 does not hold %s", text);
+    return kv_err_hint(e, "array(%s, dtype=\"int64\") does; dtype=\"float32\" rounds it", text);
+}
+
+/* Numbers that become elements: of which dtype, and whether that was asked for. */
+typedef struct wanted {
+    kv_dtype dtype;
+    bool default_dtype;
+} wanted;
+
 /* Writes v, of shape[axis…], at *at and moves it on. */
-static int fill(char **at, kv_dtype dtype, value v, int axis, int ndim, const int64_t *shape,
-                kv_err *e)
+static int fill(char **at, wanted to, value v, int axis, int ndim, const int64_t *shape, kv_err *e)
 {
     if (axis == ndim) {
         if (value_is_sequence(v))
@@ -456,9 +472,11 @@ static int fill(char **at, kv_dtype dtype, value v, int axis, int ndim, const in
         if (!value_is_number(v) && !item)
             return no_number(v, e);
         int rc = item ? value_item(&v, v, e) : KV_OK;
+        if (!rc && to.default_dtype)
+            rc = value_check_whole(v, e);
         if (!rc)
-            rc = value_put_number(*at, dtype, v, e);
-        *at += kv_dtype_bytes(dtype);
+            rc = value_put_number(*at, to.dtype, v, e);
+        *at += kv_dtype_bytes(to.dtype);
         return rc;
     }
     if (v.kind == VALUE_ARRAY)
@@ -467,11 +485,11 @@ static int fill(char **at, kv_dtype dtype, value v, int axis, int ndim, const in
         return ragged(axis, shape[axis], v, e);
     int rc = KV_OK;
     for (int64_t i = 0; i < v.u.list->n && !rc && !(rc = stop_check_at(i, e)); i++)
-        rc = fill(at, dtype, v.u.list->items[i], axis + 1, ndim, shape, e);
+        rc = fill(at, to, v.u.list->items[i], axis + 1, ndim, shape, e);
     return rc;
 }
 
-int value_numbers_array(kv_array **out, value v, kv_dtype dtype, kv_ctx ctx, kv_err *e)
+static int numbers_array(kv_array **out, value v, wanted to, kv_ctx ctx, kv_err *e)
 {
     int ndim;
     int64_t shape[KV_MAX_NDIM];
@@ -484,12 +502,12 @@ int value_numbers_array(kv_array **out, value v, kv_dtype dtype, kv_ctx ctx, kv_
                                     : e->code;
     }
     int rc = nested_shape(v, &ndim, shape, e);
-    if (rc || (rc = kv_array_new_raw(&a, dtype, ndim, shape, ctx, e)))
+    if (rc || (rc = kv_array_new_raw(&a, to.dtype, ndim, shape, ctx, e)))
         return rc;
     rc = kv_array_write(a, &data, e);
     if (!rc) {
         char *at = data;
-        rc = fill(&at, dtype, v, 0, ndim, shape, e);
+        rc = fill(&at, to, v, 0, ndim, shape, e);
     }
     if (rc)
         kv_array_unref(a);
@@ -498,13 +516,23 @@ int value_numbers_array(kv_array **out, value v, kv_dtype dtype, kv_ctx ctx, kv_
     return rc;
 }
 
+int value_numbers_array(kv_array **out, value v, kv_dtype dtype, kv_ctx ctx, kv_err *e)
+{
+    return numbers_array(out, v, (wanted){dtype, false}, ctx, e);
+}
+
+int value_float32_array(kv_array **out, value v, kv_ctx ctx, kv_err *e)
+{
+    return numbers_array(out, v, (wanted){KV_FLOAT32, true}, ctx, e);
+}
+
 int value_to_array(kv_array **out, value v, kv_err *e)
 {
     if (v.kind == VALUE_ARRAY) {
         *out = kv_array_ref(v.u.box->array);
         return KV_OK;
     }
-    return value_numbers_array(out, v, KV_FLOAT32, (kv_ctx){KV_CPU, 0}, e);
+    return value_float32_array(out, v, (kv_ctx){KV_CPU, 0}, e);
 }
 
 /* ---- Printing ---- */

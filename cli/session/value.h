@@ -131,8 +131,15 @@ int value_descend(kv_err *e);
 
 /* An array from an array (another reference), a number (shape ()) or nested lists and tuples of
  * numbers and arrays of shape () (float32). Errors: dtype (it is no array: names what it is), shape
- * (lists of unequal length). */
+ * (lists of unequal length), value (a whole number that float32 does not hold: no dtype was said).
+ */
 int value_to_array(kv_array **out, value v, kv_err *e);
+
+/* The same for numbers and lists that become an array on ctx. */
+int value_float32_array(kv_array **out, value v, kv_ctx ctx, kv_err *e);
+
+/* Error: value, for a whole number that float32 does not hold, where nobody asked for float32. */
+int value_check_whole(value number, kv_err *e);
 
 /* The number that v is, or that an array of one element holds: a bool, an integer or a float.
  * Error: dtype. */

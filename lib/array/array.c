@@ -484,7 +484,7 @@ int kv_array_copy(kv_array *dst, kv_array *src, kv_err *e)
     int rc = arg_given(dst, "dst", e);
     if (rc || (rc = arg_given(src, "src", e)))
         return rc;
-    if (!kv_array_same_shape(dst, src))
+    if (!array_fits(dst, src))
         return kv_err_set(e, KV_E_SHAPE, "an array of shape %s cannot be copied into one of %s",
                           kv_shape_text(from, sizeof from, src->ndim, array_shape(src)),
                           kv_shape_text(to, sizeof to, dst->ndim, array_shape(dst)));

@@ -97,9 +97,10 @@ int kv_array_read(kv_array *a, const void **data, kv_err *e);
 int kv_array_write(kv_array *a, void **data, kv_err *e);
 
 /* dst[i] = src[i], converted to dst's dtype (see kvstore.h on conversions), across contexts.
- * Shapes must be equal: error shape. Blocks as read of src and write of dst do, but dst may have
- * other references: their holders see the change. Either may be row_sparse; such a dst then holds
- * the rows that src holds, or of a default src those with an element that is not zero. */
+ * Shapes must be equal, or both arrays have one element: error shape. Blocks as read of src and
+ * write of dst do, but dst may have other references: their holders see the change. Either may be
+ * row_sparse; such a dst then holds the rows that src holds, or of a default src those with an
+ * element that is not zero. */
 int kv_array_copy(kv_array *dst, kv_array *src, kv_err *e);
 
 /* A new array with the contents and the storage of src, in dtype and ctx. Blocks as a read of src

@@ -255,9 +255,9 @@ static bool has_exact_inverse(double k, prog_type type)
     return fabs(fraction) == 0.5 && exponent > -limit && exponent < limit;
 }
 
-static bool gives_truth(const node *x)
+static bool gives_truth(const prog_builder *b, prog_value x)
 {
-    return (x->op >= PROG_EQ && x->op <= PROG_ISNAN);
+    return b->nodes[x].op >= PROG_EQ && b->nodes[x].op <= PROG_ISNAN;
 }
 
 /* Simpler nodes for x op y, or -1 when there are none. y may be a constant, x not unless y is
@@ -282,12 +282,12 @@ static prog_value simplify_float(prog_builder *b, prog_op op, prog_value x, prog
     /* exact in binary64, so that rounding it once is what x*x does */
     if (op == PROG_POW && known && k == 2 && type == PROG_F32)
         return apply2(b, PROG_MUL, x, x);
-    const node *inner = &b->nodes[x];
-    if (op == PROG_NEG && inner->op == PROG_NEG)
-        return inner->kid[0];
-    if (op == PROG_NEG && inner->op == PROG_MUL && is_const(b, inner->kid[1]))
-        return apply2(b, PROG_MUL, inner->kid[0],
-                      prog_const(b, type, -b->nodes[inner->kid[1]].k.number));
+    const node inner = b->nodes[x];
+    if (op == PROG_NEG && inner.op == PROG_NEG)
+        return inner.kid[0];
+    if (op == PROG_NEG && inner.op == PROG_MUL && is_const(b, inner.kid[1]))
+        return apply2(b, PROG_MUL, inner.kid[0],
+                      prog_const(b, type, -b->nodes[inner.kid[1]].k.number));
     return -1;
 }
 
@@ -321,7 +321,7 @@ static prog_value simplify(prog_builder *b, prog_op op, const prog_value *kid)
     prog_value x = kid[0], y = kid[1];
     if (op == PROG_NOT)
         return apply2(b, PROG_EQ, x, prog_const(b, type, 0));
-    if (op == PROG_NE && gives_truth(&b->nodes[x]) && (is_number(b, y, 0) || is_integer(b, y, 0)))
+    if (op == PROG_NE && gives_truth(b, x) && (is_number(b, y, 0) || is_integer(b, y, 0)))
         return x;
     if ((op == PROG_AND || op == PROG_OR) && is_const(b, y)) {
         bool truth = type == PROG_I64 ? b->nodes[y].k.integer != 0 : b->nodes[y].k.number != 0;
@@ -385,20 +385,20 @@ prog_value prog_cast(prog_builder *b, prog_type type, prog_value x)
 {
     if (b->failed || x < 0)
         return -1;
-    const node *from = &b->nodes[x];
-    prog_type was = (prog_type)from->type;
+    const node from = b->nodes[x];
+    prog_type was = (prog_type)from.type;
     if (was == type)
         return x;
-    if (from->op == NODE_CONST) {
+    if (from.op == NODE_CONST) {
         prog_number in, out;
-        put_number(&in, was, from->k);
+        put_number(&in, was, from.k);
         convert_elements(&out, prog_dtype(type), &in, prog_dtype(was), 1);
         return constant(b, type, get_number(&out, type));
     }
     /* there and back through a wider type */
-    if (from->op == NODE_CAST && b->nodes[from->kid[0]].type == type && type == PROG_F32 &&
+    if (from.op == NODE_CAST && b->nodes[from.kid[0]].type == type && type == PROG_F32 &&
         was == PROG_F64)
-        return from->kid[0];
+        return from.kid[0];
     node made = {.op = NODE_CAST, .type = (uint8_t)type, .kid = {x, -1, -1}};
     return prog_intern(b, &made);
 }
@@ -409,7 +409,7 @@ static bool is_narrow(const prog_builder *b, kv_dtype dtype, prog_value x)
 {
     const node *n = &b->nodes[x];
     bool wider = dtype == KV_FLOAT64 && n->type == PROG_F32;
-    return wider || dtype == prog_dtype((prog_type)n->type) || gives_truth(n) ||
+    return wider || dtype == prog_dtype((prog_type)n->type) || gives_truth(b, x) ||
            ((n->op == NODE_NARROW || n->op == NODE_LOAD) && n->dtype == dtype);
 }
 

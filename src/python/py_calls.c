@@ -153,7 +153,8 @@ PyObject *py_calls_push(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
     static const char *const names[] = {"key", "value", "priority", "wait", NULL};
     PyObject *in[4];
     call c;
-    if (!py_args("push", names, 2, args, n, kw, in) || !begin(&c, self, in[2], in[3]))
+    if (!py_args("push", names, 2, args, n, kw, in) || !py_store_sync((py_store *)self, in[0]) ||
+        !begin(&c, self, in[2], in[3]))
         return NULL;
     if ((c.good = add_values(&c, in[0], in[1]))) {
         PyThreadState *gil = PyEval_SaveThread();
@@ -232,7 +233,8 @@ PyObject *py_calls_pushpull(PyObject *self, PyObject *const *args, Py_ssize_t n,
     static const char *const names[] = {"key", "value", "out", "priority", "wait", NULL};
     PyObject *in[5];
     call c;
-    if (!py_args("pushpull", names, 2, args, n, kw, in) || !begin(&c, self, in[3], in[4]))
+    if (!py_args("pushpull", names, 2, args, n, kw, in) ||
+        !py_store_sync((py_store *)self, in[0]) || !begin(&c, self, in[3], in[4]))
         return NULL;
     return in_and_out(&c, kv_pushpull, in[0], in[1], in[2], true);
 }

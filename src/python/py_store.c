@@ -45,6 +45,18 @@ void py_store_leave(py_store *s)
     s->calls--;
 }
 
+bool py_store_sync(py_store *s, PyObject *keys)
+{
+    if (!s->watches || (!s->each_push && s->synced == py.changes))
+        return true;
+    uint64_t changes = py.changes;
+    PyObject *done = PyObject_CallMethod((PyObject *)s, "_sync", "O", keys);
+    if (done)
+        s->synced = changes; /* a push that failed here tries again */
+    Py_XDECREF(done);
+    return done != NULL;
+}
+
 PyObject *py_store_result(py_store *s, int rc, const kv_err *e)
 {
     if (s->raised) {

@@ -16,6 +16,9 @@ typedef struct py_store {
     bool is_shared;   /* of several machines: a forked child has no part in it */
     bool told_ignored; /* that row_sparse outs are ignored */
     bool forked;      /* this process is such a child */
+    bool watches;     /* its optimizer is an object, whose changes a push takes before it: */
+    bool each_push;   /* a schedule of Python is called before each */
+    uint64_t synced;  /* py.changes when it has */
     PyObject
         *function; /* that is its updater now, for the collector; the library has the reference */
     PyObject *raised; /* the first exception of an updater that no call has raised yet */
@@ -31,6 +34,10 @@ extern PyMethodDef py_store_functions[]; /* of the module */
  * use it until py_store_leave. Returns false with an exception. */
 bool py_store_enter(py_store *s);
 void py_store_leave(py_store *s);
+
+/* Takes what was changed of the optimizer of s, before a push of these keys. Returns false with an
+ * exception. */
+bool py_store_sync(py_store *s, PyObject *keys);
 
 /* The text of the library's error when an updater has raised an exception. */
 #define PY_STORE_RAISED "the updater raised an exception"

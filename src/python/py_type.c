@@ -99,6 +99,16 @@ static PyObject *act(PyObject *self, PyObject *name)
     return result;
 }
 
+/* _watch(whether the optimizer is an object, whether a schedule of Python runs before each push) */
+static PyObject *watch(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    py_store *s = (py_store *)self;
+    s->watches = n == 2 && PyObject_IsTrue(args[0]);
+    s->each_push = n == 2 && PyObject_IsTrue(args[1]);
+    s->synced = py.changes;
+    return Py_NewRef(Py_None);
+}
+
 enum { LOOK_MS = 50 }; /* between two looks for signals */
 
 /* Waits until nothing is under way. Returns false with the exception of a signal's handler. */
@@ -379,6 +389,7 @@ static PyMethodDef methods[] = {
     {"_send_command_to_servers", FAST(send_command),
      "_send_command_to_servers(head, body): a number and a text, carried out by every server."},
     {"_set", FAST(set), NULL},
+    {"_watch", FAST(watch), NULL},
     {"_do", act, METH_O, NULL},
     {"_file", FAST(file), NULL},
     {"_keys", py_ask_keys, METH_NOARGS, NULL},

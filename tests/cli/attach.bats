@@ -107,6 +107,19 @@ teardown()
         [ "$status" -ne 0 ] || fail "$entry: $output"
         assert_output --partial 'error['
     done
+    while IFS='|' read -r entry text; do
+        run timeout 20 kvctl attach -c "$entry"
+        assert_equal "${lines[0]#*error\[*\]: }" "$text"
+    done <<'END'
+pull 3 --out w|attach reads only: its pull has no --out
+pull 3 --ctx gpu(0)|attach reads only: its pull has no --ctx
+@/etc/passwd|attach reads what the job holds, no files
+loss.append(1)|attach reads only: a copy is all that `.append()` would change
+profile off|no profile is being taken from here
+explain on|the script alone can say whether its calls are explained
+table|a dict of the script cannot be looked at from here
+ones(2)@gpu(0)|a look at a job makes no GPUs
+END
     run kvctl attach -c 'push 3 1'
     [ "$status" -eq 4 ]
     assert_output - <<'END'
@@ -233,9 +246,13 @@ END
     run kvctl launch -n 1 --name one train.kv
     assert_line 'kvctl: a job called one runs already'
     run kvctl launch -n 1 --name ../x train.kv
-    assert_line --partial 'needs letters, digits'
+    assert_line 'kvctl: --name needs letters, digits, -, _ and ., and not digits alone, not "../x"'
     run kvctl attach --frob
     [ "$status" -eq 2 ]
+    assert_output $'kvctl: attach: there is no option --frob\n hint: kvctl attach --help'
+    run kvctl attach one two
+    [ "$status" -eq 2 ]
+    assert_output $'kvctl: attach: one job, and here are one and two\n hint: kvctl attach --help'
     run kvctl jobs x
     assert_line 'kvctl: jobs takes no words, and here is "x"'
     touch end

@@ -75,6 +75,60 @@ class Jobs(unittest.TestCase):
         out = run("mpirun", "--oversubscribe", "-n", "3", "python3", "train.py", cwd=TOP / "examples", test=self)
         self.assertEqual(out, "loss 5.3803, workers: 3\n")
 
+    def test_an_optimizer_that_changes_under_way(self):
+        path = self.program("""
+kv = mx.kv.create(sys.argv[1])
+kv.init(0, np.zeros(1))
+o = mx.optimizer.SGD(lr_scheduler=mx.lr_scheduler.FactorScheduler(1, 0.5, base_lr=1.0))
+kv.set_optimizer(o)
+got = []
+def step():
+    kv.push(0, np.ones(1))
+    kv.barrier()
+    got.append(kv[0].item())
+    kv.barrier()
+step()
+o.rescale_grad = 0.25
+step()
+o.lr_scheduler.base_lr = 4
+o.set_lr_mult({0: 0.5})
+step()
+o.wd = 0
+step()
+print(got, o.num_update, o.learning_rate)
+class Own(mx.lr_scheduler.LRScheduler):
+    def __call__(self, n):
+        return 1
+try:
+    kv.set_optimizer(mx.optimizer.SGD(lr_scheduler=Own()))
+except mx.KVError as e:
+    print(e.code)
+kv.barrier()
+""")
+        for servers in ("0", "2"):
+            out = self.job("-n", "2", "-s", servers, "--python", path, "dist_sync")
+            self.assertEqual(out.count("[-2.0, -2.25, -2.75, -3.0] 4 1.0"), 2, out)
+            self.assertEqual(out.count("unsupported"), 2, out)
+
+    def test_local_ranks_dead_nodes_and_classes(self):
+        path = self.program("""
+kv = mx.kv.create(sys.argv[1])
+print(type(kv).__name__, kv.local_rank, kv.get_num_dead_node(6), kv.get_num_dead_node(4, -2), kv.get_num_dead_node(2, -2),
+      kv.get_num_dead_node(1, -2), type(kv).is_capable("optimizer"))
+try:
+    kv.set_optimizer(mx.optimizer.SGD())
+except NotImplementedError as e:
+    print(e.code)
+kv.barrier()
+""")
+        for name, cls, can in (("Horovod", "Horovod", False), ("byteps", "BytePS", False), ("dist_sync", "KVStore", True)):
+            out = self.job("-n", "3", "--python", path, name)
+            for r in range(3):
+                self.assertRegex(out, f"{cls} {r} 0 3 {3 if can else '[0-3]'} 0 {can}")
+            self.assertEqual(out.count("unsupported"), 0 if can else 3, out)
+        out = self.job("-n", "2", "-s", "1", "--python", path, "dist_sync")
+        self.assertRegex(out, "KVStore 1 0 [12] 1 0 True")
+
     def test_sums_of_workers_and_arguments(self):
         path = self.program("""
 kv = mx.kv.create("dist_sync")

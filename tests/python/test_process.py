@@ -332,7 +332,7 @@ class Ends(unittest.TestCase):
             kv = mx.kv.create()
             kv.init(0, np.ones(4, "float32"))
             def update(key, input, stored):
-                kv.me = kv
+                update.kv = kv
                 raise ValueError("x")
             kv._set_updater(update)
             kept = np.asarray(kv[0])
