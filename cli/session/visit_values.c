@@ -64,7 +64,7 @@ void visit_serve(session *s)
 static bool wait_served(visit *v, int ms)
 {
     struct timespec end = clock_after(ms * INT64_C(1000000));
-    while (!v->served &&
+    while (!v->served && !atomic_load(&v->unwanted) &&
            pthread_cond_clockwait(&v->changed, &v->lock, CLOCK_MONOTONIC, &end) == 0)
         ;
     return v->served;

@@ -17,6 +17,8 @@
 
 #include "base/clock.h"
 #include "base/kv_assert.h"
+#include "base/mem.h"
+#include "base/stop.h"
 
 enum { SPINS = 4000 /* looks for work before a thread sleeps: about 20 microseconds of them */ };
 
@@ -28,6 +30,7 @@ typedef struct job {
     atomic_llong next; /* the next part */
     atomic_int helpers;
     int32_t priority;
+    stop_answer stop;  /* the leader's */
     struct job *below; /* the next in the list of open jobs */
 } job;
 
@@ -241,13 +244,18 @@ static void leave_place(void)
         wake(1);
 }
 
-/* Runs a task that was popped; without the lock. */
+/* Runs a task that was popped; without the lock. A task is the process's work, whoever runs it, so
+ * that no limit of this thread counts. */
 static void run_task(pool_task *t)
 {
     int32_t mine = priority;
+    stop_answer stop = stop_ask_here((stop_answer){0});
+    mem_limit *limit = mem_limit_here(NULL);
     priority = t->priority;
     t->run(t);
     priority = mine;
+    mem_limit_here(limit);
+    stop_ask_here(stop);
 }
 
 /* The first of the queue, if this thread may take it. */
@@ -280,6 +288,16 @@ static void work(job *j)
     priority = mine;
 }
 
+/* Takes parts of a job of another thread; without the lock. */
+static void help(job *j)
+{
+    stop_answer stop = stop_ask_here(j->stop);
+    mem_limit *limit = mem_limit_here(NULL);
+    work(j);
+    mem_limit_here(limit);
+    stop_ask_here(stop);
+}
+
 /* The most urgent job with parts left. */
 static job *open_job(void)
 {
@@ -308,7 +326,7 @@ static bool run_one(void)
     if (t)
         run_task(t);
     else
-        work(j);
+        help(j);
     pthread_mutex_lock(&pool.lock);
     int helpers = t ? 0 : atomic_fetch_sub(&j->helpers, 1);
     kv_assert(t || helpers > 0, "a thread leaves a job that has %d helpers", helpers);
@@ -395,7 +413,8 @@ void pool_run(int64_t nparts, void (*run)(void *arg, int64_t part, int worker), 
         return;
     }
     start();
-    job j = {.run = run, .arg = arg, .nparts = nparts, .priority = priority, .below = pool.jobs};
+    job j = {.run = run, .arg = arg, .nparts = nparts, .priority = priority, .stop = stop_here(),
+             .below = pool.jobs};
     pool.jobs = &j;
     wake(nparts - 1);
     pthread_mutex_unlock(&pool.lock);
