@@ -334,12 +334,17 @@ static void sweep_present(shared *s, const plan_pass *pass)
     end_sums(r, pass);
 }
 
+static void run_numbers(const shared *s, const plan_pass *pass, runner *r)
+{
+    if (pass->numbers)
+        prog_run_with(pass->numbers, plan_pool_of(s->a, pass->numbers), s->cell, 1, r->scratch,
+                      PROG_NEAR);
+}
+
 /* One pass over the array or its present rows. */
 static void run_pass(shared *s, const plan_pass *pass)
 {
-    runner *r = plan_work_worker(s, 0);
-    if (pass->numbers)
-        prog_run(pass->numbers, s->cell, 1, r->scratch);
+    run_numbers(s, pass, plan_work_worker(s, 0));
     if (!pass->elements)
         return;
     copy_numbers(s, pass);
@@ -393,8 +398,7 @@ void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n,
     shared *s = plan_work_make_shared(p, a, scratch);
     const plan_pass *pass = &p->pass[0];
     runner *r = plan_work_make_worker(s, s->workers);
-    if (pass->numbers)
-        prog_run(pass->numbers, s->cell, 1, r->scratch);
+    run_numbers(s, pass, r);
     if (!pass->elements)
         return;
     copy_numbers(s, pass);
