@@ -67,7 +67,8 @@ static int check_zero(ast_op op, host x, host y, kv_err *e)
     if (!divides || host_number(y) != 0)
         return KV_OK;
     kv_err_set(e, KV_E_VALUE, "a number is divided by 0");
-    return kv_err_hint(e, "arrays give inf or nan: array(x) %s 0", ast_op_text(op));
+    kv_err_hint(e, "arrays give inf or nan: array(x) %s 0", ast_op_text(op));
+    return KV_E_VALUE; /* also where nobody asks why */
 }
 
 /* A power of floats: Python gives no inf for one that is too large, and a complex number for the
@@ -98,7 +99,8 @@ static int integer_binary(ast_op op, int64_t a, int64_t b, host *out, kv_err *e)
     if (over) {
         kv_err_set(e, KV_E_VALUE, "%lld %s %lld does not fit into 64 bits", (long long)a,
                    ast_op_text(op), (long long)b);
-        return kv_err_hint(e, "a float holds larger numbers, with 53 bits: float(x)");
+        kv_err_hint(e, "a float holds larger numbers, with 53 bits: float(x)");
+        return KV_E_VALUE;
     }
     if (op == OP_FLOORDIV)
         x = arith_floordiv(a, b);
@@ -406,6 +408,11 @@ int host_call(const char *name, const host *args, int n, host *out, kv_err *e)
     const element_function *f = element_find(name);
     if (!f || element_is_of_rules(f))
         return kv_err_set(e, KV_E_USAGE, "there is no function %s of numbers", name);
+    return host_apply(f, args, n, out, e);
+}
+
+int host_apply(const element_function *f, const host *args, int n, host *out, kv_err *e)
+{
     int rc = check_arguments(f, args, n, e);
     return rc ? rc : call(f, args, n, out, e);
 }

@@ -114,7 +114,8 @@ prog_value plan_whole(prog_builder *b, prog_value x);
 typedef struct plan plan;
 
 /* Splits what b holds into passes. type: what the rule computes in. by_rows: sums are of the
- * elements of one row, and row states exist. Errors: those of prog_finish. */
+ * elements of one row, and row states exist. out NULL: only errors are found. Errors: those of
+ * prog_finish, and too many reductions. */
 int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err *e);
 
 /* Plans are counted: a push that runs later keeps the one that it was prepared with. The last

@@ -457,6 +457,8 @@ int plan_make_steps(plan **out, prog_builder *b, prog_type type, int64_t rows, i
         prog *none;
         return prog_finish(b, &none, m.e); /* says why */
     }
+    if (!out)
+        return KV_OK;
     plan *p = mem_zalloc(1, sizeof *p, m.e);
     if (!p)
         return KV_E_MEMORY;

@@ -300,6 +300,8 @@ static int make_passes(plan_maker *m)
     if (p->nnumbers + (int)m->b->nstores > PLAN_MAX_NUMBERS)
         return kv_err_set(m->e, KV_E_VALUE, "a rule reduces to at most %d numbers",
                           PLAN_MAX_NUMBERS);
+    if (!m->makes)
+        return KV_OK;
     load_rows(m);
     plan_levels_settle(m);
     plan_levels_keep(m);
@@ -354,7 +356,7 @@ int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err 
 {
     kv_err unused = {0};
     arena memory = {0};
-    plan_maker m = {.b = b, .n = b->nnodes, .e = e ? e : &unused};
+    plan_maker m = {.b = b, .n = b->nnodes, .makes = out != NULL, .e = e ? e : &unused};
     size_t n = (size_t)(b->nnodes + b->nstores + 1);
     if (b->failed) {
         prog *none;
@@ -383,7 +385,7 @@ int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err 
             measure(m.p);
     }
     arena_release(&memory);
-    if (rc)
+    if (rc || !out)
         plan_free(m.p);
     else
         *out = m.p;

@@ -109,12 +109,6 @@ rule_cut rule_cuts(const rule_ast *r)
     return traits_of(r).cut;
 }
 
-bool rule_is_constant(const rule_ast *r)
-{
-    traits t = traits_of(r);
-    return !t.reads && !t.states && !t.by_storage;
-}
-
 bool rule_has_state(const rule_ast *r, rule_state how)
 {
     return traits_of(r).states >> how & 1;

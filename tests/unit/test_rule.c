@@ -767,18 +767,6 @@ TEST(plan_normal_is_repeatable)
     CHECK(memcmp(one, two, sizeof one) != 0);
 }
 
-TEST(rule_constant)
-{
-    CHECK(rule_is_constant(checked("updater s(a = 2) { if a > 1 { stored += input * a } }")));
-    CHECK(rule_is_constant(checked("{ stored += input / norm(input) }")));
-    CHECK(!rule_is_constant(checked("{ stored += input / mean(input) }")));
-    CHECK(!rule_is_constant(checked("{ stored += input / max(input) }")));
-    CHECK(!rule_is_constant(checked("{ if t > 1 { stored += input } }")));
-    CHECK(!rule_is_constant(checked("{ stored += input * key }")));
-    CHECK(!rule_is_constant(checked("{ print \"x\"; stored += input }")));
-    CHECK(!rule_is_constant(checked("{ if name == \"x\" { skip }; stored += input }")));
-}
-
 TEST(rule_update_no_memory)
 {
     rule_ast *r = checked("{ a = \"x\" + \"y\"; print a; if a == \"xy\" { stored += input * 2 } }");
