@@ -58,13 +58,12 @@ static bool power_overflows(int64_t a, int64_t b, int64_t *out)
 }
 
 /* What Python refuses for numbers; elements of arrays become inf and nan instead. */
-static int check_zero(ast_op op, host x, host y, kv_err *e)
+static int check_zero(ast_op op, double x, double y, kv_err *e)
 {
     bool divides = op == OP_DIV || op == OP_FLOORDIV || op == OP_MOD;
-    bool power = op == OP_POW && host_number(x) == 0 && host_number(y) < 0;
-    if (power)
+    if (op == OP_POW && x == 0 && y < 0)
         return kv_err_set(e, KV_E_VALUE, "0 has no negative powers");
-    if (!divides || host_number(y) != 0)
+    if (!divides || y != 0)
         return KV_OK;
     kv_err_set(e, KV_E_VALUE, "a number is divided by 0");
     kv_err_hint(e, "arrays give inf or nan: array(x) %s 0", ast_op_text(op));
@@ -268,18 +267,25 @@ int host_binary(ast_op op, host x, host y, host *out, arena *a, kv_err *e)
             kv_err_hint(e, "str(x) is the text of a number; f\"{x}\" holds one");
         return KV_E_DTYPE;
     }
-    int rc = check_zero(op, x, y, e);
-    if (rc)
-        return rc;
-    bool whole = is_integer(x) && is_integer(y) && op != OP_DIV;
-    if (whole && !(op == OP_POW && y.u.integer < 0))
-        return integer_binary(op, x.u.integer, y.u.integer, out, e);
-    if (op == OP_DIV && is_integer(x) && is_integer(y)) {
+    bool integers = is_integer(x) && is_integer(y);
+    if (integers && (op == OP_DIV || !(op == OP_POW && y.u.integer < 0))) {
+        int rc = check_zero(op, host_number(x), host_number(y), e);
+        if (rc || op != OP_DIV)
+            return rc ? rc : integer_binary(op, x.u.integer, y.u.integer, out, e);
         *out = host_float(divide_integers(x.u.integer, y.u.integer));
         return KV_OK;
     }
-    *out = host_float(float_binary(op, host_number(x), host_number(y)));
-    return op == OP_POW ? check_power(host_number(x), host_number(y), out->u.number, e) : KV_OK;
+    *out = host_float(0);
+    return host_float_binary(op, host_number(x), host_number(y), &out->u.number, e);
+}
+
+int host_float_binary(ast_op op, double x, double y, double *out, kv_err *e)
+{
+    int rc = check_zero(op, x, y, e);
+    if (rc)
+        return rc;
+    *out = float_binary(op, x, y);
+    return op == OP_POW ? check_power(x, y, *out, e) : KV_OK;
 }
 
 /* ---- Functions ------------------------------------------------------------------------------- */

@@ -188,6 +188,53 @@ static void sum_group(runner *r, const plan_pass *pass, int64_t first)
     end_floats(&f);
 }
 
+enum { BESIDE = 4 };
+
+/* BESIDE sums of one chunk, each in the order of its terms: an addition waits for the one before
+ * it, so that these take the time of one. */
+static void add_beside(float sum[BESIDE], const float *const x[BESIDE], const bool squares[BESIDE],
+                       int64_t n)
+{
+    float s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    for (int64_t i = 0; i < n; i++) {
+        s0 += squares[0] ? x[0][i] * x[0][i] : x[0][i];
+        s1 += squares[1] ? x[1][i] * x[1][i] : x[1][i];
+        s2 += squares[2] ? x[2][i] * x[2][i] : x[2][i];
+        s3 += squares[3] ? x[3][i] * x[3][i] : x[3][i];
+    }
+    sum[0] = s0, sum[1] = s1, sum[2] = s2, sum[3] = s3;
+}
+
+/* The sums of a chunk of a group that is not whole: of a short array, for which
+ * they take longest. */
+static void sum_alone(runner *r, const plan_pass *pass, int64_t at, const chunk *c)
+{
+    double *blocks = r->s->blocks + at;
+    for (int s = 0, n; s < pass->nsums; s += n) {
+        const float *x[BESIDE];
+        bool squares[BESIDE];
+        float sum[BESIDE];
+        for (n = 0; n < BESIDE && s + n < pass->nsums; n++) {
+            if (r->p->number_type[pass->sum[s + n].number] != PROG_F32)
+                break;
+            x[n] = (const float *)(const void *)plan_work_terms(r, pass, s + n, c);
+            squares[n] = pass->sum[s + n].squares;
+        }
+        if (n < 2) {
+            blocks[s * r->s->nchunks] = sum_chunk(r, pass, s, c);
+            n = 1;
+            continue;
+        }
+        for (int i = n; i < BESIDE; i++) {
+            x[i] = x[0];
+            squares[i] = squares[0];
+        }
+        add_beside(sum, x, squares, c->n);
+        for (int i = 0; i < n; i++)
+            blocks[(s + i) * r->s->nchunks] = sum[i];
+    }
+}
+
 static void run_group(runner *r, const plan_pass *pass, int64_t first)
 {
     int64_t size = r->a->size, left = r->s->nchunks - first, lanes = left < GROUP ? left : GROUP;
@@ -200,8 +247,8 @@ static void run_group(runner *r, const plan_pass *pass, int64_t first)
         int64_t term = whole ? lane * PLAN_CHUNK : 0;
         chunk c = {from, from, n, input_of(r, pass, from, n), term, NULL};
         plan_work_chunk(r, pass, &c);
-        for (int s = 0; s < pass->nsums && !whole; s++)
-            r->s->blocks[s * r->s->nchunks + first + lane] = sum_chunk(r, pass, s, &c);
+        if (!whole)
+            sum_alone(r, pass, first + lane, &c);
     }
     if (whole)
         sum_group(r, pass, first);

@@ -193,19 +193,6 @@ typedef enum rule_cut {
 } rule_cut;
 rule_cut rule_cuts(const rule_ast *r);
 
-/* The fields of rule_given that the update depends on, beside dtype, storage and the states that
- * exist: two keys for which these are equal have the same update. RULE_READS_KEY: the key itself,
- * or a number of its own, so that no two are the same. */
-enum {
-    RULE_READS_KEY = 1, /* key, name, numbers that are states; it prints */
-    RULE_READS_T = 2,
-    RULE_READS_LR = 4,
-    RULE_READS_WD = 8,
-    RULE_READS_BASE_LR = 16,
-    RULE_READS_SHAPE = 32 /* row and size */
-};
-uint32_t rule_reads(const rule_ast *r);
-
 /* The first place that reads a name, or NULL. */
 const ast *rule_reader(const rule_ast *r, const char *name);
 

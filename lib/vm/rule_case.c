@@ -87,20 +87,15 @@ static int16_t float_of(rule_case *c, host x)
 static case_what quicker(case_what what, int op, const host *args)
 {
     bool floats = args[0].kind == HOST_FLOAT || (what == CASE_BINARY && args[1].kind == HOST_FLOAT);
-    if (what != CASE_BINARY || !floats || !host_is_number(args[0]) || !host_is_number(args[1]))
+    bool compares = op >= OP_EQ && op <= OP_GE; /* integers exactly */
+    if (what != CASE_BINARY || compares || !floats || !host_is_number(args[0]) ||
+        !host_is_number(args[1]))
         return what;
-    switch (op) {
-    case OP_ADD:
-        return CASE_ADD;
-    case OP_SUB:
-        return CASE_SUB;
-    case OP_MUL:
-        return CASE_MUL;
-    case OP_DIV:
-        return CASE_DIV;
-    default: /* powers, comparisons and the like take any kind */
-        return what;
-    }
+    return op == OP_ADD   ? CASE_ADD
+           : op == OP_SUB ? CASE_SUB
+           : op == OP_MUL ? CASE_MUL
+           : op == OP_DIV ? CASE_DIV
+                          : CASE_FLOATS;
 }
 
 /* A new text needs memory of its own. */
@@ -321,6 +316,8 @@ static bool take_step(const case_step *s, host *values)
     case CASE_DIV:
         *to = x->u.number / y->u.number;
         return y->u.number != 0; /* an error of host numbers */
+    case CASE_FLOATS:
+        return host_float_binary((ast_op)s->op, x->u.number, y->u.number, to, NULL) == KV_OK;
     case CASE_FLOAT:
         *to = (double)x->u.integer;
         return true;
@@ -354,7 +351,8 @@ static bool round_number(const rule_case *c, prog_type type, host x, prog_number
 bool rule_case_update(const rule_case *c, const rule_given *g, rule_update *u, uint64_t *pool)
 {
     host values[CASE_VALUES];
-    prog_number numbers[CASE_VALUES + 1] = {{0}};
+    prog_number numbers[CASE_VALUES + 1];
+    numbers[0] = (prog_number){0}; /* the operand that an entry has not */
     memcpy(values, c->values, (size_t)c->nvalues * sizeof *values);
     if (!take_inputs(c, g, values))
         return false;

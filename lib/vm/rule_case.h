@@ -42,6 +42,7 @@ typedef enum case_what {
     CASE_SUB,
     CASE_MUL,
     CASE_DIV,
+    CASE_FLOATS, /* another operator */
     CASE_FLOAT,  /* the float that an integer is */
     CASE_BINARY, /* an operator, of any kinds */
     CASE_UNARY,
