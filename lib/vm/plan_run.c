@@ -190,19 +190,32 @@ static void sum_group(runner *r, const plan_pass *pass, int64_t first)
 
 enum { BESIDE = 4 };
 
-/* BESIDE sums of one chunk, each in the order of its terms: an addition waits for the one before
- * it, so that these take the time of one. */
-static void add_beside(float sum[BESIDE], const float *const x[BESIDE], const bool squares[BESIDE],
-                       int64_t n)
+/* The sums of count arrays, or of their squares, each in the order of its terms. An addition waits
+ * for the one before it, so that several take the time of one. */
+static inline __attribute__((always_inline)) void add_some(float *sum, const float *const *x,
+                                                           int count, bool squares, int64_t n)
 {
-    float s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-    for (int64_t i = 0; i < n; i++) {
-        s0 += squares[0] ? x[0][i] * x[0][i] : x[0][i];
-        s1 += squares[1] ? x[1][i] * x[1][i] : x[1][i];
-        s2 += squares[2] ? x[2][i] * x[2][i] : x[2][i];
-        s3 += squares[3] ? x[3][i] * x[3][i] : x[3][i];
-    }
-    sum[0] = s0, sum[1] = s1, sum[2] = s2, sum[3] = s3;
+    float own[BESIDE] = {0};
+    for (int64_t i = 0; i < n; i++)
+        for (int s = 0; s < count; s++)
+            own[s] += squares ? x[s][i] * x[s][i] : x[s][i];
+    memcpy(sum, own, (size_t)count * sizeof *sum);
+}
+
+static void add_beside(float *sum, const float *const *x, int count, bool squares, int64_t n)
+{
+    if (count == 2)
+        squares ? add_some(sum, x, 2, true, n) : add_some(sum, x, 2, false, n);
+    else if (count == 3)
+        squares ? add_some(sum, x, 3, true, n) : add_some(sum, x, 3, false, n);
+    else
+        squares ? add_some(sum, x, BESIDE, true, n) : add_some(sum, x, BESIDE, false, n);
+}
+
+static bool goes_beside(const plan *p, const plan_total *a, const plan_total *b)
+{
+    return p->number_type[a->number] == PROG_F32 && p->number_type[b->number] == PROG_F32 &&
+           a->squares == b->squares;
 }
 
 /* The sums of a chunk of a group that is not whole: of a short array, for which
@@ -211,25 +224,18 @@ static void sum_alone(runner *r, const plan_pass *pass, int64_t at, const chunk 
 {
     double *blocks = r->s->blocks + at;
     for (int s = 0, n; s < pass->nsums; s += n) {
+        const plan_total *first = &pass->sum[s];
         const float *x[BESIDE];
-        bool squares[BESIDE];
         float sum[BESIDE];
-        for (n = 0; n < BESIDE && s + n < pass->nsums; n++) {
-            if (r->p->number_type[pass->sum[s + n].number] != PROG_F32)
-                break;
-            x[n] = (const float *)(const void *)plan_work_terms(r, pass, s + n, c);
-            squares[n] = pass->sum[s + n].squares;
-        }
-        if (n < 2) {
+        for (n = 1; n < BESIDE && s + n < pass->nsums && goes_beside(r->p, first, first + n);)
+            n++;
+        if (n == 1) {
             blocks[s * r->s->nchunks] = sum_chunk(r, pass, s, c);
-            n = 1;
             continue;
         }
-        for (int i = n; i < BESIDE; i++) {
-            x[i] = x[0];
-            squares[i] = squares[0];
-        }
-        add_beside(sum, x, squares, c->n);
+        for (int i = 0; i < n; i++)
+            x[i] = (const float *)(const void *)plan_work_terms(r, pass, s + i, c);
+        add_beside(sum, x, n, first->squares, c->n);
         for (int i = 0; i < n; i++)
             blocks[(s + i) * r->s->nchunks] = sum[i];
     }
