@@ -124,7 +124,8 @@ int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
  * given) and hands each sum, rounded to the stored dtype, to the updater: ascending integer keys,
  * text keys in the order of their first init. Without an updater the sum replaces the stored value
  * (ASSIGN), and a key that was never initialised is created with it (seed 001).
- * values[i] has the shape of the stored array; any dtype, any context. It is never changed.
+ * values[i] has the shape of the stored array, or both have one element; any dtype, any context. It
+ * is never changed.
  * row_sparse values make a row_sparse sum, which holds the rows that any of them holds; one default
  * value among them makes a default sum, as if all were default arrays. Without an updater the key
  * becomes row_sparse with it, and one that is row_sparse stays so. With an updater a key keeps its

@@ -201,13 +201,6 @@ static void settle_schedule(optimizer *o)
         o->schedule.base_lr = host_number(rate);
 }
 
-/* One update serves all keys of a dtype if the rule is constant and no key has a master. */
-static void settle_constant(optimizer *o)
-{
-    o->constant = rule_is_constant(o->rule->ast) &&
-                  !rule_value(&o->binding, RULE_MULTI_PRECISION).u.integer;
-}
-
 /* Counts go on from the first one, and rules compute with them in binary64. */
 static int check_count(const optimizer *o, kv_err *e)
 {
@@ -224,7 +217,6 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
     if (!o)
         return KV_E_MEMORY;
     o->rule = kv_rule_ref((kv_rule *)rule); /* only the count changes */
-    o->reads = rule_reads(rule->ast);
     int rc = rule_states(rule->ast, o->states, &o->nstates, e);
     if (!rc)
         rc = bind(o, params, n, e);
@@ -239,22 +231,22 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
               PLAN_MAX_STATES);
     settle_schedule(o);
     o->num_update = rule_value(&o->binding, RULE_BEGIN_NUM_UPDATE).u.integer;
-    settle_constant(o);
     *out = o;
     return KV_OK;
 }
 
+/* Forgets what was made of other parameters. */
 static void drop_made(optimizer *o)
 {
     for (int i = 0; i < OPTIMIZER_RECENT; i++) {
         optimizer_unref_update(o->recent[i]);
         o->recent[i] = NULL;
     }
-    for (int i = 0; i < KV_DTYPE_END; i++) {
-        if (o->made[i])
-            rule_update_release(&o->updates[i]);
-        o->made[i] = false;
+    for (int i = 0; i < OPTIMIZER_CASES; i++) {
+        rule_case_unref(o->cases[i]);
+        o->cases[i] = NULL;
     }
+    o->next_case = o->next_recent = 0;
 }
 
 void optimizer_free(optimizer *o)
@@ -288,7 +280,6 @@ int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e)
     o->seed = next.seed;
     o->scheduled = next.scheduled;
     o->schedule = next.schedule;
-    settle_constant(o);
     if (rate)
         settle_schedule(o);
     return KV_OK;
@@ -450,7 +441,6 @@ void optimizer_mark_restore(optimizer *o, const optimizer_mark *m)
     m->params->refs++;
     params_unref(o->params);
     use_params(o, m->params);
-    settle_constant(o);
     o->scheduled = m->scheduled;
     o->seed = m->seed;
     optimizer_commit(o, &m->draft);
