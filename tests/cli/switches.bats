@@ -167,7 +167,7 @@ while true { x = 1 }'
     assert_failure 2
     assert_line " hint: did you mean --verify?"
     run kvctl -s w.kvs init weight 'ones(2)' -v
-    assert_output 'init weight: float32 (2,) cpu(0)'
+    assert_output $'init weight: float32 (2,) cpu(0)\nwrote w.kvs: 1 new key'
     run kvctl list -s w.kvs --json
     assert_success
     assert_output --partial '"entries":[{"key":"weight"}]'
