@@ -557,7 +557,8 @@ static void exercise(test_folder *d, const image *m)
     int code = open_one(path, NULL);
     state = same;
     int other = open_one(path, &findings);
-    HOLDS((code == KV_OK) == (other == KV_OK && findings == 0), path);
+    /* some findings stand in the way of nothing */
+    HOLDS(code == KV_OK ? other == KV_OK : other != KV_OK || findings > 0, path);
     if (*m->path && strcmp(m->path, INDEX) != 0 && draw(8) == 0)
         open_stream(path);
     HOLDS(free_fd() == fd, "a file stays open");
