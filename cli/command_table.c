@@ -150,20 +150,22 @@ const command command_table[] = {
      .fails = "key, value, unsupported"},
     {"set-updater",
      {{ARG_RULE, "NAME | { RULE }", false}},
-     .flags = COMMAND_PARAMS | COMMAND_ALL_KEYS | COMMAND_CHANGES,
+     {{"fresh", OPTION_FLAG, NULL}},
+     COMMAND_PARAMS | COMMAND_ALL_KEYS | COMMAND_CHANGES,
      cmd_set_updater,
      "what a push does with the sum and the stored value",
      "set-updater { stored += input * 2 } # a rule without parameters\n"
      "updater scale(by = 2.0) { stored += input * by }\n"
      "set-updater scale --by 0.5          # a rule of the script\n"
      "rate = 0.5; set-updater { stored -= rate * input } # rate is read, and followed\n"
+     "set-updater scale --fresh           # states of the file of -s begin anew, else they stay\n"
      "set-updater assign                  # the default: the sum replaces the stored value",
      "push, set-optimizer",
      .fails = "usage, value",
      .method = "_set_updater(updater)"},
     {"set-optimizer",
      {{ARG_RULE, "NAME", true}},
-     {{"update", OPTION_FLAG, NULL}},
+     {{"update", OPTION_FLAG, NULL}, {"fresh", OPTION_FLAG, NULL}},
      COMMAND_PARAMS | COMMAND_ALL_KEYS | COMMAND_CHANGES,
      cmd_set_optimizer,
      "an optimizer with its states: sgd, adam, lamb, ... or a rule of the script",
@@ -172,6 +174,8 @@ const command command_table[] = {
      "set-optimizer adam --lr-scheduler factor(step=100, factor=0.5) --learning-rate none\n"
      "set-optimizer sgd --wd 0.01 --names 3=fc_weight,5=fc_bias --lr-mult 5=2\n"
      "set-optimizer --update --learning-rate 0.01 # another rate; states and counts stay\n"
+     "set-optimizer sgd --fresh           # a store of -s or load keeps the states of the same\n"
+     "                                    # optimizer, unless --fresh says that they begin anew\n"
      "help optimizer adam                 # what one does, and its parameters",
      "set-updater, push",
      .fails = "usage, value",
@@ -296,6 +300,7 @@ const command command_table[] = {
       {"drop-metadata", OPTION_FLAG, NULL},
       {"weights-only", OPTION_FLAG, NULL},
       {"force", OPTION_FLAG, NULL}},
+     COMMAND_GIVES, /* with --dry-run: old and new names */
      .run = cmd_convert,
      .summary = "one checkpoint of others: keys, names, dtypes, form; OUT is complete or not there",
      .examples = "save m.safetensors; convert m.safetensors half.safetensors --dtype bf16\n"
@@ -462,10 +467,20 @@ const command command_table[] = {
     {"commit", .options = {{"disk", OPTION_FLAG, NULL}}, .run = cmd_commit,
      "keep what happened since begin; with --disk in the file of -s, too, and without a begin",
      "begin; push 3 a; commit             # commit --disk: as kvctl -s does at the end",
-     "begin, rollback, save", .fails = "value, key, busy, io"},
-    {"rollback", .run = cmd_call_store, "put the store back to where it was at begin",
-     "begin; push 3 a; rollback", "begin, commit", .fails = "value", .on_store = kv_rollback},
-    {"wait", .run = cmd_call_store, "until all work that was queued is done", "wait", "push, pull",
+     "begin, rollback, save",
+     .fails = "value, key, busy, io"},
+    {"rollback",
+     .run = cmd_rollback,
+     "take back all since begin, or since the opening of -s",
+     "begin; push 3 a; rollback           # without begin: to what the file of -s holds,\n"
+     "                                    # an undo of all that was done to the store",
+     "begin, commit, quit",
+     .fails = "value, io"},
+    {"wait",
+     .run = cmd_call_store,
+     "until all work that was queued is done",
+     "wait",
+     "push, pull",
      .on_store = kv_wait},
     {"print",
      {{ARG_EXPRS, "EXPR[, EXPR]...", false}},
@@ -649,12 +664,15 @@ const command command_table[] = {
      "version"},
     {"quit",
      {{ARG_VALUE, "CODE", true}},
+     {{"discard", OPTION_FLAG, NULL}},
      .run = cmd_quit,
-     "leave, with an exit code",
-     "quit                                # 0 unless something failed",
-     .see = "exit"},
+     "leave, with an exit code; the file of -s stays as it was if that is not 0",
+     "quit                                # 0 unless something failed\n"
+     "quit --discard                      # the file of -s stays as it was",
+     .see = "exit, rollback"},
     {"exit",
      {{ARG_VALUE, "CODE", true}},
+     {{"discard", OPTION_FLAG, NULL}},
      .run = cmd_quit,
      "the same as quit",
      "exit()                              # as quit",

@@ -62,7 +62,7 @@ static int window_flush(window *w, kv_err *e)
         int64_t at = w->begin + i * PAGE;
         if (n)
             code = file_write_at(w->target->fd, w->target->name, at, w->data + i * PAGE,
-                            least(n * PAGE, w->target->bytes - at), e);
+                                 least(n * PAGE, w->target->bytes - at), e);
         else
             n = 1;
     }

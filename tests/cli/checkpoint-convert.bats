@@ -118,6 +118,24 @@ begun()
     fi
 }
 
+@test "--dry-run lists old and new names" {
+    kvctl -c 'init m.0.w,m.1.w,head [ones(1)]*3; save m.safetensors'
+    run --separate-stderr kvctl --dry-run convert m.safetensors n.safetensors --exclude head \
+        --rename 's/^m\.(?P<n>\d+)/layer\g<n>/' --rename 's/w/\g<0>eight/'
+    assert_success
+    assert_output $'key    becomes\nm.0.w  layer0.weight\nm.1.w  layer1.weight'
+    run kvctl --dry-run --json convert m.safetensors n.safetensors head
+    assert_output --partial '"entries":[{"key":"head","becomes":"head"}]'
+    [ ! -e n.safetensors ]
+    run kvctl convert m.safetensors n.safetensors --rename 's/^((\w|\d|\.)+)+!/x/'
+    assert_failure 3
+    assert_output --partial 'error[key]: `s/^((\w|\d|\.)+)+!/x/` matches no name'
+    kvctl -c "init $(printf 'w%.0s' {1..60}).x 1; save long.safetensors"
+    run kvctl convert long.safetensors n.safetensors --rename 's/^((w|ww)+)+$/x/'
+    assert_failure 3
+    assert_output --partial 'error[value]: the regular expression needs more than a million steps on this text'
+}
+
 @test "--safe and --dry-run write nothing" {
     kvctl -c 'init w zeros(3); save m.safetensors'
     run -4 kvctl --safe convert m.safetensors o.kvs
