@@ -95,6 +95,7 @@ static int call(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
     int rc =
         result ? KV_OK : refuse(u, key, e); /* its traceback holds in and to: they stay valid */
     Py_XDECREF(result);
+    py_drain(); /* parts of them that are gone */
     take_back(in);
     take_back(to);
     Py_XDECREF(k);
