@@ -30,17 +30,6 @@ static void dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-void py_array_await_base(py_array *o)
-{
-    void *data;
-    kv_err unused = {0};
-    if (!o->base || !o->base->a)
-        return;
-    PyThreadState *gil = PyEval_SaveThread();
-    kv_array_write(o->base->a, &data, &unused); /* waits for all, also where others hold it */
-    PyEval_RestoreThread(gil);
-}
-
 static kv_array *elements(PyObject *self)
 {
     kv_array *a = ((py_array *)self)->a;
@@ -288,13 +277,13 @@ static PyObject *part(PyObject *self, PyObject *const *args, Py_ssize_t n)
         return py_fail(KV_E_INTERNAL, "", "a part of %lld elements ends behind its array",
                        (long long)size);
     char *data = o->data ? o->data : memory(a, !o->read_only);
-    static char none;
+    static const char none;
     kept *k = PyErr_Occurred() ? NULL : PyMem_Malloc(sizeof *k);
     if (!k)
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     py_array *base = o->base ? o->base : o;
     *k = (kept){.base = Py_NewRef((PyObject *)base), .later = {.act = release_kept, .arg = k}};
-    data = data ? data + from * kv_dtype_bytes(kv_array_dtype(a)) : &none;
+    data = data ? data + from * kv_dtype_bytes(kv_array_dtype(a)) : (char *)&none;
     if (kv_array_wrap(&made, data, kv_array_dtype(a), ndim, shape, kv_array_ctx(a), part_done, k,
                       &e)) {
         release_kept(k);

@@ -24,7 +24,16 @@ extern PyType_Spec py_array_spec;
 extern PyMethodDef py_array_functions[]; /* of the module */
 
 /* Waits, with the GIL, for what the store does with the memory that a part is of. */
-void py_array_await_base(py_array *o);
+static inline void py_array_await_base(py_array *o)
+{
+    void *data;
+    kv_err unused = {0};
+    if (!o->base || !o->base->a)
+        return;
+    PyThreadState *gil = PyEval_SaveThread();
+    kv_array_write(o->base->a, &data, &unused); /* waits for all, also where others hold it */
+    PyEval_RestoreThread(gil);
+}
 
 /* An object of a class that is Array or inherits from it; takes the reference of a, also on
  * failure. NULL with an exception. */
