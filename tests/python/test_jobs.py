@@ -284,7 +284,8 @@ if pid == 0:
     try:
         kv.push("w", np.zeros(4, "float32"))
     except mx.KVError as e:
-        os._exit(7 if e.code == "unsupported" and "forked" in str(e) else 8)
+        text = "this store of several machines belongs to the process that forked this one"
+        os._exit(7 if (e.code, e.text) == ("unsupported", text) else 8)
     os._exit(9)
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
 kv.push("w", np.ones(4, "float32"))

@@ -270,8 +270,12 @@ class Instead(Case):
         self.assertRaises(ZeroDivisionError, self.kv.push, 3, mx.nd.ones(SHAPE))
 
     def test_no_keys_at_all(self):
+        self.kv.push(3, mx.nd.ones(SHAPE))
         for call in (self.kv.init, self.kv.push, self.kv.pull, self.kv.pushpull):
-            call([], [])
+            self.assertIsNone(call([], []))
+        out = mx.nd.empty(SHAPE)
+        self.kv.pull(3, out=out)
+        self.assertTrue((out.asnumpy() == 1).all(), out)
 
     def test_compression_on_local(self):
         self.fails("unsupported", self.kv.set_gradient_compression, {"type": "2bit"})
