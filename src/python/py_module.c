@@ -6,6 +6,7 @@
 #include "py_array.h"
 #include "py_ask.h"
 #include "py_batch.h"
+#include "py_open.h"
 #include "py_pairs.h"
 #include "py_store.h"
 #include "py_type.h"
@@ -148,6 +149,7 @@ PyMODINIT_FUNC PyInit__kvstore(void)
     py.store = (PyTypeObject *)PyType_FromSpec(&py_type_store);
     if (!py.array || !py.store || PyModule_AddFunctions(m, py_array_functions) ||
         PyModule_AddFunctions(m, py_store_functions) ||
+        PyModule_AddFunctions(m, py_open_functions) ||
         PyModule_AddObjectRef(m, "Array", (PyObject *)py.array) ||
         PyModule_AddObjectRef(m, "Store", (PyObject *)py.store) ||
         PyModule_AddStringConstant(m, "version", kv_version())) {
