@@ -193,3 +193,20 @@ END
     KVSTORE_TIMEOUT='' ranks 2 -c 'create dist_sync; init 3 ones(2); pull 3'
     assert_success
 }
+
+# A copy of the plugin in which the text that begins the number of a build is another one, as after a change of
+# what records mean.
+@test "errors: ranks of two builds do not talk" {
+    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    mkdir old
+    cp "$build/kvctl" "$build/kvstore_mpi.so" old/
+    cp -P "$build"/libkvstore.so* old/
+    LC_ALL=C sed -i 's/kvstore records 1/kvstore records 0/' old/kvstore_mpi.so
+    cmp -s "$build/kvstore_mpi.so" old/kvstore_mpi.so && fail "nothing was changed"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    printf 'create dist_sync\ninit 3 ones(2)\n' >job.kv
+    run timeout 20 mpirun --oversubscribe --bind-to none -n 2 kvctl -f job.kv : -n 1 env -u KVSTORE_PLUGINS old/kvctl -f job.kv
+    assert_failure
+    assert_output --regexp 'error\[peer\]: rank 2 on [^ ]+ runs another build of kvstore than rank 0 on '
+    assert_output --partial 'install the same version of kvctl and its plugin on all hosts'
+}
