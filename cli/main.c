@@ -191,6 +191,14 @@ static void note_lost(session *s, const options *o)
         session_note(s, "this store ends here; kvctl -s FILE %s … keeps it in a file", c->name);
 }
 
+/* The ranks of a job whose script makes no store of several machines each do all the work. */
+static void note_alone(session *s)
+{
+    int rank, workers;
+    if (!kv_job(&rank, &workers) && rank == 0 && workers > 1)
+        session_note(s, "%d ranks ran alone: create dist_sync joins them", workers);
+}
+
 /* Returns true if quit said that nothing is to be saved. */
 static bool discards(const session *s)
 {
@@ -215,8 +223,11 @@ static int leave(session *s, const options *o, state *st, bool prompted, bool te
         report_error(s, &e);
         code = code ? code : s->failure;
     }
-    if (!code)
+    if (!code) {
         note_lost(s, o);
+        if (!prompted)
+            note_alone(s);
+    }
     return code;
 }
 
