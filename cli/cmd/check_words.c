@@ -77,7 +77,8 @@ int check_params(const source *src, const ast *call, const map *types, kv_err *e
     for (uint32_t i = 1; i < call->n && store && !code; i++) {
         const ast *kid = call->kid[i];
         kv_err why = {0};
-        if (!kid || kid->kind != STMT_OPTION || strcmp(kid->u.text, "update") == 0)
+        if (!kid || kid->kind != STMT_OPTION || strcmp(kid->u.text, "update") == 0 ||
+            strcmp(kid->u.text, "fresh") == 0)
             continue;
         kv_opt one = {kid->u.text, "none"};
         if (kv_set_optimizer(store, word, &one, 1, &why) != KV_E_USAGE)

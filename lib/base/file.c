@@ -422,7 +422,9 @@ void file_out_leave(file_out *out)
 /* ---- Leftovers of killed writers ------------------------------------------------------------- */
 
 #define NAMES_MAX   4096 /* so that a folder with very many files costs a few milliseconds */
-#define STALE_AFTER 60   /* seconds; for writers that cannot be seen from here */
+/* Seconds; for files of a process whose number another one has now. A clock that is set back or
+ * forth must not make a file old that a writer is about to rename. */
+#define STALE_AFTER 86400
 
 /* The process in .kv-PID-N.tmp; 0: the name is another one. */
 static pid_t writer_of(const char *name)

@@ -69,7 +69,7 @@ void file_out_abandon(file_out *out);
 void file_out_leave(file_out *out);
 
 /* Removes the remains of killed writers in the folder of a file being written: temporary files and
- * folders that no writer holds, and whose process is gone or which have not changed for a minute.
+ * folders that no writer holds, and whose process is gone or which have not changed for a day.
  * Looks at a bounded number of names; a file that cannot be removed stays. */
 void file_out_clean(const file_out *out);
 

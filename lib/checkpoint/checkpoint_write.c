@@ -429,6 +429,8 @@ static int open_folder(checkpoint_out *out, const layout *l, const checkpoint_ou
             code = make_shard(out, f, &g, l, e);
         if (!code && out->nfiles > 1)
             code = write_index(out, l, e);
+        if (!code && o->files)
+            code = folder_files_copy(o->files, out->folder.fd, out->path, o->unsynced, e);
     }
     grouping_release(&g);
     return code;

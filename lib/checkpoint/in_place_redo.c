@@ -62,7 +62,7 @@ static int window_flush(window *w, kv_err *e)
         int64_t at = w->begin + i * PAGE;
         if (n)
             code = file_write_at(w->target->fd, w->target->name, at, w->data + i * PAGE,
-                            least(n * PAGE, w->target->bytes - at), e);
+                                 least(n * PAGE, w->target->bytes - at), e);
         else
             n = 1;
     }
@@ -164,7 +164,8 @@ int in_place_redo(const in_place_target *t, journal_reader *r, kv_err *e)
     window w = {.target = t, .data = mem_alloc(WINDOW, 1, e)};
     int code = w.data ? file_write_at(t->fd, t->name, 0, IN_PLACE_MARK, 8, e) : KV_E_MEMORY;
     if (!code && !(code = in_place_sync(t, e)) && !(code = write_places(&w, r, e)) &&
-        !(code = in_place_sync(t, e)) && !(code = file_write_at(t->fd, t->name, 0, r->about.first, 8, e)))
+        !(code = in_place_sync(t, e)) &&
+        !(code = file_write_at(t->fd, t->name, 0, r->about.first, 8, e)))
         code = in_place_sync(t, e);
     mem_free(w.data);
     return code;

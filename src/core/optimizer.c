@@ -201,13 +201,6 @@ static void settle_schedule(optimizer *o)
         o->schedule.base_lr = host_number(rate);
 }
 
-/* One update serves all keys of a dtype if the rule is constant and no key has a master. */
-static void settle_constant(optimizer *o)
-{
-    o->constant = rule_is_constant(o->rule->ast) &&
-                  !rule_value(&o->binding, RULE_MULTI_PRECISION).u.integer;
-}
-
 /* Counts go on from the first one, and rules compute with them in binary64. */
 static int check_count(const optimizer *o, kv_err *e)
 {
@@ -224,7 +217,6 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
     if (!o)
         return KV_E_MEMORY;
     o->rule = kv_rule_ref((kv_rule *)rule); /* only the count changes */
-    o->reads = rule_reads(rule->ast);
     int rc = rule_states(rule->ast, o->states, &o->nstates, e);
     if (!rc)
         rc = bind(o, params, n, e);
@@ -239,22 +231,22 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
               PLAN_MAX_STATES);
     settle_schedule(o);
     o->num_update = rule_value(&o->binding, RULE_BEGIN_NUM_UPDATE).u.integer;
-    settle_constant(o);
     *out = o;
     return KV_OK;
 }
 
+/* Forgets what was made of other parameters. */
 static void drop_made(optimizer *o)
 {
     for (int i = 0; i < OPTIMIZER_RECENT; i++) {
         optimizer_unref_update(o->recent[i]);
         o->recent[i] = NULL;
     }
-    for (int i = 0; i < KV_DTYPE_END; i++) {
-        if (o->made[i])
-            rule_update_release(&o->updates[i]);
-        o->made[i] = false;
+    for (int i = 0; i < OPTIMIZER_CASES; i++) {
+        rule_case_unref(o->cases[i]);
+        o->cases[i] = NULL;
     }
+    o->next_case = o->next_recent = 0;
 }
 
 void optimizer_free(optimizer *o)
@@ -288,10 +280,129 @@ int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e)
     o->seed = next.seed;
     o->scheduled = next.scheduled;
     o->schedule = next.schedule;
-    settle_constant(o);
     if (rate)
         settle_schedule(o);
     return KV_OK;
+}
+
+/* ---- A key gets another name ----------------------------------------------------------------- */
+
+static bool is_key(const char *key, const char *text, size_t n)
+{
+    return strlen(key) == n && memcmp(key, text, n) == 0;
+}
+
+/* Appends the pairs of a parameter with the key `from` called `to`. kept: `from` is also the name
+ * of another key, for which its pair stays. */
+static void rename_pairs(buf *out, const char *text, const char *from, const char *to, bool kept)
+{
+    while (*text) {
+        size_t n = strcspn(text, ","), at = strcspn(text, "=");
+        bool is_from = is_key(from, text, at), is_to = is_key(to, text, at);
+        if (!is_to && (!is_from || kept))
+            buf_printf(out, "%s%.*s", out->len ? "," : "", (int)n, text);
+        if (is_from)
+            buf_printf(out, "%s%s%.*s", out->len ? "," : "", to, (int)(n - at), text + at);
+        text += n + (text[n] == ',');
+    }
+}
+
+/* Returns true if some other key has this name. */
+static bool names_other(const optimizer_table *names, const char *name)
+{
+    for (int64_t i = 0; i < names->n; i++)
+        if (strcmp(names->texts[i], name) == 0 && strcmp(names->keys[i], name) != 0)
+            return true;
+    return false;
+}
+
+static const char *table_key(char number[NUM_TEXT_MAX], const kv_key *key)
+{
+    if (!key->name)
+        num_int(number, key->id);
+    return key->name ? key->name : number;
+}
+
+int optimizer_rename(optimizer *o, const kv_key *from, const kv_key *to, kv_err *e)
+{
+    char numbers[2][NUM_TEXT_MAX], text[SLOT_KEY_TEXT];
+    const char *old = table_key(numbers[0], from), *key = table_key(numbers[1], to);
+    optimizer_params *p = o->params;
+    bool has_old = false, has_key = false, kept = names_other(&p->names, old);
+    kv_opt changed[OWN_COUNT];
+    buf texts[OWN_COUNT] = {{0}};
+    int n = 0, rc = KV_OK;
+    for (int i = 0; i < p->n && !rc; i++) {
+        const char *name = p->given[i].name;
+        int own = rule_lists(o->rule->ast, name) ? -1 : own_param(name);
+        if (own != OWN_LR_MULT && own != OWN_WD_MULT && own != OWN_NAMES)
+            continue;
+        has_old |= optimizer_table_find(table_of(p, own), old) >= 0;
+        has_key |= optimizer_table_find(table_of(p, own), key) >= 0;
+        rename_pairs(&texts[own], p->given[i].value, old, key, kept && own != OWN_NAMES);
+        rc = buf_check(&texts[own], e);
+        changed[n++] = (kv_opt){name, buf_text(&texts[own])};
+    }
+    if (!rc && has_old && key[strcspn(key, ",=")]) {
+        kv_err_set(e, KV_E_KEY, "key %s has a multiplier or a name, which no key with , or = has",
+                   slot_key_text(text, from));
+        rc = kv_err_key(e, to);
+    } else if (!rc && (has_old || has_key)) {
+        rc = optimizer_change(o, changed, n, e);
+    }
+    for (int i = 0; i < OWN_COUNT; i++)
+        buf_release(&texts[i]);
+    return rc;
+}
+
+/* ---- Another one in its place ---------------------------------------------------------------- */
+
+bool optimizer_continues(const optimizer *next, const optimizer *o, bool by_name)
+{
+    const rule_ast *a = next->rule->ast, *b = o->rule->ast;
+    bool same = by_name ? b->nnames > 0 && strcmp(a->names[0], b->names[0]) == 0
+                        : kv_rule_same_text(next->rule, o->rule);
+    host ours = rule_value(&next->binding, RULE_MULTI_PRECISION);
+    host theirs = rule_value(&o->binding, RULE_MULTI_PRECISION);
+    same = same && next->nstates == o->nstates && ours.u.integer == theirs.u.integer;
+    for (int i = 0; i < o->nstates && same; i++)
+        same = strcmp(next->states[i].name, o->states[i].name) == 0 &&
+               next->states[i].how == o->states[i].how;
+    return same;
+}
+
+/* Returns true if both schedules are the same and stand on the same rate. */
+static bool same_schedule(const optimizer *a, const optimizer *b)
+{
+    buf texts[2] = {{0}};
+    host x = rule_value(&a->binding, RULE_LEARNING_RATE);
+    host y = rule_value(&b->binding, RULE_LEARNING_RATE);
+    bool own = a->schedule.kind == LR_POLY || a->schedule.kind == LR_COSINE;
+    if (!a->scheduled || !b->scheduled)
+        return false;
+    lr_schedule_print(&a->schedule, &texts[0]);
+    lr_schedule_print(&b->schedule, &texts[1]);
+    bool same = !texts[0].failed && !texts[1].failed &&
+                strcmp(buf_text(&texts[0]), buf_text(&texts[1])) == 0;
+    buf_release(&texts[0]);
+    buf_release(&texts[1]);
+    bool same_rate = host_is_number(x) == host_is_number(y) &&
+                     (!host_is_number(x) || !(host_number(x) < host_number(y) ||
+                                              host_number(x) > host_number(y)));
+    return same && (own || same_rate);
+}
+
+void optimizer_continue(optimizer *next, const optimizer *o)
+{
+    if (same_schedule(next, o)) {
+        next->schedule.base_lr = o->schedule.base_lr;
+        next->schedule.at = o->schedule.at;
+        next->schedule.count = o->schedule.count;
+    }
+    if (next->num_update < o->num_update)
+        next->num_update = o->num_update;
+    next->have = o->have;
+    memcpy(next->shared, o->shared, sizeof next->shared);
 }
 
 void optimizer_reads_text(const optimizer *o, buf *out)
@@ -330,7 +441,6 @@ void optimizer_mark_restore(optimizer *o, const optimizer_mark *m)
     m->params->refs++;
     params_unref(o->params);
     use_params(o, m->params);
-    settle_constant(o);
     o->scheduled = m->scheduled;
     o->seed = m->seed;
     optimizer_commit(o, &m->draft);

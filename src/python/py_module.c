@@ -1,6 +1,8 @@
 /* The module: what it is made of. */
 #include "py_module.h"
 
+#include <stdlib.h>
+
 #include "py_array.h"
 #include "py_ask.h"
 #include "py_batch.h"
@@ -50,6 +52,7 @@ static PyObject *configure(PyObject *module, PyObject *const *args, Py_ssize_t n
         PyErr_SetString(PyExc_ImportError, "kvstore does not know the arrays of this NumPy");
         return NULL;
     }
+    py.ahead_is_set = getenv("KVSTORE_AHEAD") != NULL;
     kv_set_log(py_note, NULL);
     return Py_NewRef(Py_None);
 }

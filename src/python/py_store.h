@@ -23,6 +23,10 @@ typedef struct py_store {
         *function; /* that is its updater now, for the collector; the library has the reference */
     PyObject *raised; /* the first exception of an updater that no call has raised yet */
     py_small small;   /* see py_small.h */
+    struct py_call *spare; /* memory for the next call, or NULL */
+    PyObject *known;       /* a set of keys that calls have used, of several machines; or NULL */
+    int ahead;             /* calls since nothing was under way, as far as that was asked */
+    int64_t ahead_bytes;
     bool raised_early; /* an exception was raised before the library told its error */
     kv_err late;      /* an error that was found when a fork waited; kv_wait would have told it */
     struct py_store *next, **link; /* in the list of all open stores */
@@ -45,6 +49,9 @@ bool py_store_sync(py_store *s, PyObject *keys);
 /* The result of a call whose code is rc: None, or NULL with the exception that an updater raised,
  * else with e. */
 PyObject *py_store_result(py_store *s, int rc, const kv_err *e);
+
+/* Releases s->spare (py_calls.c). */
+void py_calls_forget(py_store *s);
 
 /* close(), and the end of the object. */
 PyObject *py_store_close(PyObject *self, PyObject *none);

@@ -324,12 +324,14 @@ TEST(file_clean)
     enter_folder();
     for (size_t i = 0; i < 4; i++)
         leave_behind(stay[i], 1000);
-    char living[64], dead[64];
+    char living[64], dead[64], of_another[64];
     snprintf(living, sizeof living, ".kv-%ld-9.tmp", (long)getpid());
+    snprintf(of_another, sizeof of_another, ".kv-%ld-8.tmp", (long)getpid());
     snprintf(dead, sizeof dead, ".kv-%ld-9.tmp", (long)ended_process());
-    leave_behind(".kv-7-8.tmp", 1000);
-    leave_behind(".kv-1234567-12.tmp", 70);
-    leave_behind(living, 30);
+    leave_behind(".kv-7-8.tmp", 90000);
+    leave_behind(".kv-1234567-12.tmp", 90000);
+    leave_behind(of_another, 90000);
+    leave_behind(living, 4000); /* the clock was set forth by an hour meanwhile */
     leave_behind(dead, 0);
     /* folders of a writer that lives, and of one that does not */
     char folder[64], left[64], inside[80];
@@ -344,10 +346,10 @@ TEST(file_clean)
     struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
     CHECK(utimensat(AT_FDCWD, slow.temp, long_ago, 0) == 0);
     CHECK_OK(file_out_open(&out, "x", &e));
-    CHECK_INT(entries(), 12);
+    CHECK_INT(entries(), 13);
     file_out_clean(&out);
     CHECK_INT(entries(), 8);
-    CHECK(access(dead, F_OK) != 0 && access(left, F_OK) != 0);
+    CHECK(access(dead, F_OK) != 0 && access(left, F_OK) != 0 && access(of_another, F_OK) != 0);
     CHECK(access(".kv-7-8.tmp", F_OK) != 0 && access(".kv-1234567-12.tmp", F_OK) != 0);
     CHECK_OK(file_out_commit(&slow, &e));
     check_file("slow", "new");

@@ -10,7 +10,7 @@ from . import _kvstore
 from .array import NDArray, RowSparseNDArray
 from .base import KVStoreBase
 from .context import Context
-from .errors import KVError
+from .errors import KVError, NotCapableError
 from .explain import explain
 from .optimizer import Optimizer, look_at_rate, option_text, options
 from .table import Table
@@ -36,6 +36,13 @@ def _optimizer_in(path):
     return None
 
 
+class _Capable:
+    """is_capable of a store asks the store, that of a class says what all of its stores have."""
+
+    def __get__(self, store, cls):
+        return _kvstore.Store.is_capable.__get__(store) if store is not None else cls._is_capable
+
+
 class KVStore(_kvstore.Store, KVStoreBase):
     """A store of arrays by key: kvstore.create() makes one.
 
@@ -45,6 +52,22 @@ class KVStore(_kvstore.Store, KVStoreBase):
 
     # Of an optimizer that is an object: what the library has of it, and the pushes of each key before it.
     __slots__ = ("__weakref__", "_optimizer", "_sent", "_pushed", "_begun")
+
+    is_capable = _Capable()
+
+    @classmethod
+    def _is_capable(cls, capability):
+        """Whether the stores of this class have a capability, such as "optimizer"."""
+        return create("local").is_capable(capability)
+
+    def _or_not_capable(self, capability, call, *args):
+        """Calls; what stores of this type cannot is a NotImplementedError, as in MXNet."""
+        try:
+            return call(*args)
+        except KVError as e:
+            if e.code != "unsupported" or self.is_capable(capability):
+                raise
+            raise NotCapableError(e.text, e.code, e.hint, e.key, e.rank, e.place) from None
 
     # ---- Updaters ----
 
@@ -77,7 +100,7 @@ class KVStore(_kvstore.Store, KVStoreBase):
             if optimizer._calls and self._is_of_many:
                 raise KVError("a schedule that is a class of Python runs in a store of one process only", "unsupported",
                               "FactorScheduler, MultiFactorScheduler, PolyScheduler and CosineScheduler run on servers, too")
-            self._set("optimizer", optimizer.name, optimizer.options())
+            self._or_not_capable("optimizer", self._set, "optimizer", optimizer.name, optimizer.options())
             return self._use(optimizer)
         is_rule = isinstance(optimizer, str) and any(sign in optimizer for sign in "{=")
         if is_rule or (callable(optimizer) and not isinstance(optimizer, type)):
@@ -85,7 +108,7 @@ class KVStore(_kvstore.Store, KVStoreBase):
         if not isinstance(optimizer, str):
             raise KVError(f"{optimizer!r} is no optimizer", "usage", "mx.optimizer.SGD(learning_rate=0.1), or a name and parameters")
         look_at_rate(optimizer.lower(), params.get("learning_rate"), params.get("lr_scheduler"))
-        self._set("optimizer", optimizer, options(params))
+        self._or_not_capable("optimizer", self._set, "optimizer", optimizer, options(params))
         return self._use(None)
 
     def update_optimizer(self, **params: Any) -> None:
@@ -160,6 +183,25 @@ class KVStore(_kvstore.Store, KVStoreBase):
             return 0
         return self.describe("optimizer")[0]["num_update"]
 
+    # ---- The job ----
+
+    @property
+    def local_rank(self) -> int:
+        """The number of this worker among those of its host, from 0: which GPU it takes."""
+        workers = [row for row in self._ranks() if row["role"] != "server"]
+        before = workers[:self.rank]
+        return sum(row["host"] == workers[self.rank]["host"] for row in before) if before else 0
+
+    def get_num_dead_node(self, node_id: int = 0, timeout: float = 60) -> int:
+        """How many ranks have been silent for `timeout` seconds, of those of node_id: workers (4), servers (2) and
+        schedulers (1, of which there are none), or a sum of these."""
+        roles = {"worker": 4, "server": 2, "both": 6}
+        return sum(bool(roles[row["role"]] & int(node_id)) and row["heard_ms"] > timeout * 1000 for row in self._ranks())
+
+    def _ranks(self):
+        """A row for each rank of the job; none in a store of one process."""
+        return self.describe("cluster") if self._is_of_many else []
+
     @property
     def _is_of_many(self):
         return self.type.startswith("dist") or self.type in ("horovod", "byteps")
@@ -175,7 +217,7 @@ class KVStore(_kvstore.Store, KVStoreBase):
     def save_optimizer_states(self, fname: Union[str, os.PathLike], dump_optimizer: bool = False) -> None:
         """Writes what the optimizer keeps to a safetensors file; with dump_optimizer also its parameters."""
         self._sync()
-        self._file("save_optimizer" if dump_optimizer else "save_states", os.fsdecode(fname))
+        self._or_not_capable("states", self._file, "save_optimizer" if dump_optimizer else "save_states", os.fsdecode(fname))
 
     def load_optimizer_states(self, fname: Union[str, os.PathLike]) -> None:
         """Reads what save_optimizer_states wrote: training goes on as if it had not stopped. A file with an optimizer brings
@@ -184,7 +226,7 @@ class KVStore(_kvstore.Store, KVStoreBase):
         self._sync()
         brought = _optimizer_in(fname) if self._used is not None else None
         other = brought is not None and brought != (self._used.name, self._sent["options"])
-        self._file("load_states", os.fsdecode(fname))
+        self._or_not_capable("states", self._file, "load_states", os.fsdecode(fname))
         if other:
             warnings.warn(f"{fname} has an optimizer of its own: {self._used!r} is no longer in use", UserWarning, 2)
             self._use(None)
@@ -283,6 +325,41 @@ class KVStore(_kvstore.Store, KVStoreBase):
         return f"<p>KVStore <code>{self.type}</code>, worker {self.rank} of {self.num_workers}</p>{self.info()._repr_html_()}"
 
 
+class _OfType(KVStore):
+    """A class of the stores of one type, without updaters and states."""
+
+    __slots__ = ()
+
+    def __new__(cls, **opts):
+        return create(cls.__name__, **opts)
+
+    @classmethod
+    def _is_capable(cls, capability):
+        return create("teststore").is_capable(capability)  # it can the least, as the others of these
+
+
+class TestStore(_OfType):
+    """The type "teststore", which keeps nothing: broadcast copies a value, pushpull sums values."""
+
+    __slots__ = ()
+    __test__ = False  # no class of tests, whatever pytest thinks
+
+
+class Horovod(_OfType):
+    """The type "horovod": sums over the ranks of a job, which keeps nothing."""
+
+    __slots__ = ()
+
+
+class BytePS(_OfType):
+    """The type "byteps": sums over the ranks of a job, which keeps nothing."""
+
+    __slots__ = ()
+
+
+_CLASSES = {cls.__name__.lower(): cls for cls in (TestStore, Horovod, BytePS)}
+
+
 def create(name: str = "local", **opts: Any) -> KVStore:
     """A new store. name: "local", "device", "nccl", "teststore"; "dist_sync", "dist_async", "dist_device_sync",
     "dist_device_async", "horovod", "byteps" in a job of several ranks; or a registered class, in any case."""
@@ -291,7 +368,7 @@ def create(name: str = "local", **opts: Any) -> KVStore:
     klass = KVStoreBase.kv_registry.get(name.lower())
     if klass:
         return klass(**opts)
-    store = _kvstore.create(KVStore, name, {k: option_text(v) for k, v in opts.items()})
+    store = _kvstore.create(_CLASSES.get(name.lower(), KVStore), name, {k: option_text(v) for k, v in opts.items()})
     _open.add(store)
     return store
 
