@@ -38,7 +38,7 @@ typedef struct merging {
     choice chosen;
     double *weights; /* one a model, or NULL */
     int64_t nweights, weights_cap;
-    double *scales; /* of adapters: one a model, or NULL */
+    double *scales; /* of adapters: one a model, or NULL; behind them the ranks */
     checkpoint **files, *base_file;
     type_rules types;
     merge_key *keys;
@@ -47,6 +47,7 @@ typedef struct merging {
     checkpoint_text *texts;
     int64_t ntexts;
     checkpoint_out_options options;
+    folder_files beside; /* what the output gets besides weights */
     kv_ctx ctx; /* where the rule runs */
 } merging;
 
@@ -324,12 +325,13 @@ static int open_all(merging *m, kv_err *e)
     int code = m->base.text ? open_model(m, &m->base, &m->base_file, e) : KV_OK;
     m->files = mem_zalloc(m->models.n, sizeof *m->files, e);
     if (!m->files ||
-        (takes_adapters(m) && !(m->scales = mem_alloc(m->models.n, sizeof *m->scales, e))))
+        (takes_adapters(m) && !(m->scales = mem_alloc(2 * m->models.n, sizeof *m->scales, e))))
         return KV_E_MEMORY;
     for (int64_t i = 0; i < m->models.n && code == KV_OK; i++) {
         const word *w = &m->models.items[i];
         code = open_model(m, w, &m->files[i], e);
-        if (code == KV_OK && m->scales && adapter_config_scale(w->text, &m->scales[i], e))
+        if (code == KV_OK && m->scales &&
+            adapter_config_read(w->text, &m->scales[i], &m->scales[m->models.n + i], e))
             code = unit_at(m->s, w->at, e);
     }
     return code;
@@ -388,7 +390,8 @@ static int choose_all(merging *m, kv_err *e)
         if (choose_takes(&m->chosen, t->name))
             m->keys[m->nkeys++] = (merge_key){t->name, type_rules_of(&m->types, t->name, t->type)};
     }
-    if (code || (code = check_patterns(m, e)))
+    if (code || (code = check_patterns(m, e)) ||
+        (code = choose_check_excluded(m->s, &m->chosen, e)))
         return code;
     if (n > 0 && m->nkeys == 0)
         return unit_err(m->s, m->call, e, KV_E_KEY, "every key is excluded");
@@ -446,6 +449,7 @@ static int merge_all(merging *m, kv_err *e)
                  .weights = m->weights,
                  .adapters = m->scales != NULL,
                  .lora_scales = m->scales,
+                 .lora_ranks = m->scales ? m->scales + m->models.n : NULL,
                  .keys = m->keys,
                  .nkeys = m->nkeys,
                  .metadata = m->texts,
@@ -456,6 +460,10 @@ static int merge_all(merging *m, kv_err *e)
         return at_word(m, e);
     if (session_would(m->s, "write", m->to.text))
         return KV_OK;
+    const checkpoint *folder = m->base_file && folder_files_has(m->base_file) ? m->base_file : NULL;
+    for (int64_t i = 0; i < m->models.n && !folder; i++)
+        folder = folder_files_has(m->files[i]) ? m->files[i] : NULL;
+    folder_files_plan(m->call, m->to.text, folder, &m->types, &m->beside, &m->options);
     progress_begin("merge", 0, PROGRESS_BYTES);
     int code = merge_run(&all, m->to.text, &m->options, e);
     progress_end();
@@ -476,6 +484,7 @@ int cmd_merge(session *s, const ast *call, result *out, kv_err *e)
         code = read_weights(&m, e);
     if (code == KV_OK)
         code = merge_all(&m, e);
+    code = folder_files_tell(s, call, &m.beside, out, code, e);
     merging_release(&m, code != KV_OK);
     return code;
 }

@@ -130,7 +130,8 @@ static int find_adapters(merge_job *j, merge_factors *factors, const merge *m, k
     int code = KV_OK;
     bool any = false;
     for (int i = 0; i < m->nmodels && !code; i++) {
-        code = merge_adapter_find(&factors[i], m->models[i], j->like, e);
+        code = merge_adapter_find(&factors[i], m->models[i], j->like,
+                                  m->lora_ranks ? m->lora_ranks[i] : 0, e);
         any |= !code && factors[i].a >= 0;
     }
     if (!any)

@@ -57,11 +57,10 @@ static prog_value reduce(prog_builder *b, prog_value x, plan_fold fold, plan_ove
 {
     if (b->failed || x < 0)
         return -1;
-    const node *of = &b->nodes[x];
     node made = {.op = NODE_SUM,
-                 .type = of->type,
+                 .type = b->nodes[x].type,
                  .dtype = present,
-                 .extent = of->extent,
+                 .extent = b->nodes[x].extent,
                  .kid = {x, -1, -1},
                  .k.integer = (int64_t)fold | (int64_t)over << 3 | order << 5};
     if (over != PLAN_OVER_ROWS)
@@ -101,12 +100,12 @@ prog_value plan_turned(prog_builder *b, prog_value x)
 {
     if (b->failed || x < 0)
         return -1;
-    const node *of = &b->nodes[x];
-    if (of->op == NODE_TURNED)
-        return of->kid[0];
+    const node of = b->nodes[x];
+    if (of.op == NODE_TURNED)
+        return of.kid[0];
     node made = {.op = NODE_TURNED,
-                 .type = of->type,
-                 .extent = {of->extent.columns, of->extent.rows},
+                 .type = of.type,
+                 .extent = {of.extent.columns, of.extent.rows},
                  .kid = {x, -1, -1}};
     return prog_intern(b, &made);
 }

@@ -506,9 +506,14 @@ void plan_text(buf *out, const plan *p, int kernel, plan_input input, const char
 
 static bool same_pass(const plan_pass *p, const plan_pass *q)
 {
-    return p->present == q->present && p->nslots == q->nslots && p->nsums == q->nsums &&
-           memcmp(p->slot, q->slot, (size_t)p->nslots * sizeof *p->slot) == 0 &&
-           memcmp(p->sum, q->sum, (size_t)p->nsums * sizeof *p->sum) == 0;
+    bool same = p->present == q->present && p->nslots == q->nslots && p->nsums == q->nsums &&
+                memcmp(p->slot, q->slot, (size_t)p->nslots * sizeof *p->slot) == 0;
+    /* by members: a total has gaps, whose bytes are of no meaning */
+    for (int i = 0; i < p->nsums && same; i++)
+        same = p->sum[i].number == q->sum[i].number && p->sum[i].array == q->sum[i].array &&
+               p->sum[i].squares == q->sum[i].squares && p->sum[i].fold == q->sum[i].fold &&
+               p->sum[i].order == q->sum[i].order;
+    return same;
 }
 
 /* Compares the parts of the texts that are neither programs nor slots. */

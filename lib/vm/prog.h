@@ -44,7 +44,10 @@ typedef struct node_store {
     kv_dtype dtype;
 } node_store;
 
-/* Room inside the builder: a rule or an expression of ordinary size needs no other memory. */
+/* A node is named by its number: its address holds until the next one is added, which may move them
+ * all. A function that adds nodes keeps numbers and copies, and no pointer to a node.
+ *
+ * Room inside the builder: a rule or an expression of ordinary size needs no other memory. */
 #define BUILDER_NODES  64
 #define BUILDER_STORES 8
 #define BUILDER_HASHES 256   /* a power of two, above BUILDER_NODES */

@@ -286,9 +286,9 @@ static bool has_exact_inverse(double k, prog_type type)
     return fabs(fraction) == 0.5 && exponent > -limit && exponent < limit;
 }
 
-static bool gives_truth(const node *x)
+static bool gives_truth(const prog_builder *b, prog_value x)
 {
-    return (x->op >= PROG_EQ && x->op <= PROG_ISNAN);
+    return b->nodes[x].op >= PROG_EQ && b->nodes[x].op <= PROG_ISNAN;
 }
 
 /* Simpler nodes for x op y, or -1 when there are none. y may be a constant, x not unless y is
@@ -313,12 +313,11 @@ static prog_value simplify_float(prog_builder *b, prog_op op, prog_value x, prog
     /* exact in binary64, so that rounding it once is what x*x does */
     if (op == PROG_POW && known && k == 2 && type == PROG_F32)
         return apply2(b, PROG_MUL, x, x);
-    const node *inner = &b->nodes[x];
-    if (op == PROG_NEG && inner->op == PROG_NEG)
-        return inner->kid[0];
-    prog_value left = inner->kid[0], right = inner->kid[1]; /* adding a node moves them */
-    if (op == PROG_NEG && inner->op == PROG_MUL && is_const(b, right))
-        return apply2(b, PROG_MUL, left, negated(b, right));
+    const node inner = b->nodes[x];
+    if (op == PROG_NEG && inner.op == PROG_NEG)
+        return inner.kid[0];
+    if (op == PROG_NEG && inner.op == PROG_MUL && is_const(b, inner.kid[1]))
+        return apply2(b, PROG_MUL, inner.kid[0], negated(b, inner.kid[1]));
     return -1;
 }
 
@@ -351,7 +350,7 @@ static prog_value simplify(prog_builder *b, prog_op op, const prog_value *kid)
     prog_value x = kid[0], y = kid[1];
     if (op == PROG_NOT)
         return apply2(b, PROG_EQ, x, prog_const(b, type, 0));
-    if (op == PROG_NE && gives_truth(&b->nodes[x]) && (is_number(b, y, 0) || is_integer(b, y, 0)))
+    if (op == PROG_NE && gives_truth(b, x) && (is_number(b, y, 0) || is_integer(b, y, 0)))
         return x;
     if ((op == PROG_AND || op == PROG_OR) && is_const(b, y)) {
         bool truth = truth_of(b, y);
@@ -413,18 +412,18 @@ prog_value prog_cast(prog_builder *b, prog_type type, prog_value x)
 {
     if (b->failed || x < 0)
         return -1;
-    const node *from = &b->nodes[x];
-    prog_type was = (prog_type)from->type;
+    const node from = b->nodes[x];
+    prog_type was = (prog_type)from.type;
     if (was == type)
         return x;
-    if (from->op == NODE_CONST) {
+    if (from.op == NODE_CONST) {
         prog_entry made = {.how = NUMBER_CAST, .type = (uint8_t)type, .from = (uint8_t)was};
         return computed(b, made, &x, 1);
     }
     /* there and back through a wider type */
-    if (from->op == NODE_CAST && b->nodes[from->kid[0]].type == type && type == PROG_F32 &&
+    if (from.op == NODE_CAST && b->nodes[from.kid[0]].type == type && type == PROG_F32 &&
         was == PROG_F64)
-        return from->kid[0];
+        return from.kid[0];
     node made = {.op = NODE_CAST, .type = (uint8_t)type, .kid = {x, -1, -1}};
     return prog_intern(b, &made);
 }
@@ -435,7 +434,7 @@ static bool is_narrow(const prog_builder *b, kv_dtype dtype, prog_value x)
 {
     const node *n = &b->nodes[x];
     bool wider = dtype == KV_FLOAT64 && n->type == PROG_F32;
-    return wider || dtype == prog_dtype((prog_type)n->type) || gives_truth(n) ||
+    return wider || dtype == prog_dtype((prog_type)n->type) || gives_truth(b, x) ||
            ((n->op == NODE_NARROW || n->op == NODE_LOAD) && n->dtype == dtype);
 }
 

@@ -45,11 +45,12 @@ typedef struct optimizer_params {
     const kv_opt *given; /* as they were given, for files */
     int n;
     const host *values; /* of the binding */
+    optimizer_table lr_mult, wd_mult, names;
 } optimizer_params;
 
 typedef struct optimizer {
     kv_rule *rule;
-    arena memory; /* of tables and schedules */
+    arena memory; /* of schedules */
     optimizer_params *params;
     rule_binding binding; /* to their values */
     bool *varies; /* of each: it was changed, or is a rate, so that cases are not made for one value
@@ -64,7 +65,6 @@ typedef struct optimizer {
 
     bool scheduled;
     lr_schedule schedule;
-    optimizer_table lr_mult, wd_mult, names;
     uint64_t seed; /* of normal() */
 
     int64_t num_update; /* the largest count of any key */
@@ -77,9 +77,21 @@ typedef struct optimizer {
 int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, int n, kv_err *e);
 void optimizer_free(optimizer *o);
 
-/* Changes parameters of one in use; counts, schedule progress and states stay. On an error nothing
- * changed. */
+/* Changes parameters of one in use; counts, schedule progress and states stay. lr_mult, wd_mult and
+ * names take the place of the whole table. On an error nothing changed. */
 int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e);
+
+/* Gives the multipliers and the name of key `from` to key `to`, whose own are dropped. Errors: key
+ * (`to` cannot stand in a table of the parameters), memory; nothing changed then. */
+int optimizer_rename(optimizer *o, const kv_key *from, const kv_key *to, kv_err *e);
+
+/* Returns true if `next` runs the rule of `o` with the same states, so that these fit it. by_name:
+ * an optimizer of the library is the same when its name is; else the text counts. */
+bool optimizer_continues(const optimizer *next, const optimizer *o, bool by_name);
+
+/* Makes `next` go on where `o` stands: its counts and shared numbers, and its schedule if that is
+ * the same. Another schedule begins at the counts. */
+void optimizer_continue(optimizer *next, const optimizer *o);
 
 /* Appends the parameters that the rule has not defined and was given: "rate 0.5, note 'x'". */
 void optimizer_reads_text(const optimizer *o, buf *out);

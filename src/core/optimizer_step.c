@@ -53,20 +53,21 @@ static void give_rates(const optimizer *o, optimizer_draft *d, const slot *s, ru
     char number[NUM_TEXT_MAX];
     kv_key seen = *slot_own_key(s);
     const char *key = seen.name;
-    bool tables = o->names.n || o->lr_mult.n || o->wd_mult.n;
+    bool tables = o->params->names.n || o->params->lr_mult.n || o->params->wd_mult.n;
     if (!key && tables) {
         num_int(number, seen.id);
         key = number;
     }
-    int64_t at = optimizer_table_find(&o->names, key);
+    int64_t at = optimizer_table_find(&o->params->names, key);
     g->key = seen;
-    g->name = at < 0 ? NULL : o->names.texts[at];
+    g->name = at < 0 ? NULL : o->params->names.texts[at];
     const char *name = g->name;
     if (!o->rule->ast->counts_after)
         g->t = next_count(o, d, s);
     g->base_lr = base_rate(o, d);
-    g->lr = g->base_lr * multiplier(&o->lr_mult, key, name);
-    g->wd = host_number(rule_value(&o->binding, RULE_WD)) * multiplier(&o->wd_mult, key, name);
+    g->lr = g->base_lr * multiplier(&o->params->lr_mult, key, name);
+    g->wd =
+        host_number(rule_value(&o->binding, RULE_WD)) * multiplier(&o->params->wd_mult, key, name);
     if (o->rule->ast->counts_after)
         g->t = next_count(o, d, s);
 }
@@ -126,10 +127,10 @@ static rule_given given_by_other(const optimizer *o, const slot *s, host *number
         num_int(number, s->part->key.id);
         key = number;
     }
-    int64_t at = optimizer_table_find(&o->names, key);
+    int64_t at = optimizer_table_find(&o->params->names, key);
     memcpy(numbers, s->part->numbers, (size_t)o->nstates * sizeof *numbers);
     g.key = s->part->key;
-    g.name = at < 0 ? NULL : o->names.texts[at];
+    g.name = at < 0 ? NULL : o->params->names.texts[at];
     g.numbers = numbers;
     return g;
 }

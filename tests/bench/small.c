@@ -117,9 +117,11 @@ static int64_t *make_order(int scattered)
 
 /* ---- The loop ---- */
 
+typedef enum calls { PUSH, PULL, PUSHPULL } calls;
+
 typedef struct lines {
     const set *a, *b, *stored;
-    int pulls;
+    calls what;
     int64_t from, to;
 } lines;
 
@@ -142,13 +144,12 @@ static void *run_lines(void *arg)
         (void)*(const volatile char *)l->a->arrays[k];
         (void)*(const volatile char *)l->b->arrays[k];
         (void)*(const volatile char *)l->stored->arrays[k];
-        if (l->pulls) {
+        for (int j = 0; l->what != PULL && j < FLOATS; j++)
+            stored[j] = a[j] + b[j];
+        if (l->what != PUSH) {
             memcpy(a, stored, FLOATS * sizeof *a);
             memcpy(b, stored, FLOATS * sizeof *b);
-            continue;
         }
-        for (int j = 0; j < FLOATS; j++)
-            stored[j] = a[j] + b[j];
     }
     return NULL;
 }
@@ -206,14 +207,20 @@ static void show_keys(const char *what, double *ours, double *alone, double *sha
     fflush(stdout);
 }
 
-static double time_call(kv *store, const kv_key *keys, kv_array **arrays, int pulls)
+static int call_once(kv *store, const kv_key *keys, int64_t n, kv_array **arrays, calls what,
+                     kv_err *e)
+{
+    return what == PUSH   ? kv_push(store, keys, n, arrays, NULL, e)
+           : what == PULL ? kv_pull(store, keys, n, arrays, NULL, e)
+                          : kv_pushpull(store, keys, n, arrays, NULL, 0, NULL, NULL, e);
+}
+
+static double time_call(kv *store, const kv_key *keys, kv_array **arrays, calls what)
 {
     kv_err e = {0};
     empty_caches();
     double began = now();
-    must(pulls ? kv_pull(store, keys, 2 * nkeys, arrays, NULL, &e)
-               : kv_push(store, keys, 2 * nkeys, arrays, NULL, &e),
-         &e);
+    must(call_once(store, keys, 2 * nkeys, arrays, what, &e), &e);
     must(kv_wait(store, &e), &e);
     return now() - began;
 }
@@ -234,9 +241,9 @@ static void time_keys(const char *what, kv *store, const kv_key *keys, const lin
         arrays[2 * k] = l->a->arrays[k];
         arrays[2 * k + 1] = l->b->arrays[k];
     }
-    time_call(store, keys, arrays, l->pulls);
+    time_call(store, keys, arrays, l->what);
     for (int i = 0; i < rounds; i++) {
-        ours[i] = time_call(store, keys, arrays, l->pulls);
+        ours[i] = time_call(store, keys, arrays, l->what);
         alone[i] = time_loop(l, 1);
         shared[i] = time_loop(l, threads());
     }
@@ -273,8 +280,10 @@ static void time_many_keys(int scattered)
     time_keys(scattered ? "push of 2, arrays all over the memory" : "push of 2", store, keys,
               &(lines){.a = &a, .b = &b, .stored = &c});
     time_keys(scattered ? "pull to 2, arrays all over the memory" : "pull to 2", store, keys,
-              &(lines){.a = &c, .b = &b, .stored = &a, .pulls = 1});
+              &(lines){.a = &c, .b = &b, .stored = &a, .what = PULL});
     check_sums(store, each, &c);
+    time_keys(scattered ? "pushpull of 2, arrays all over the memory" : "pushpull of 2", store,
+              keys, &(lines){.a = &c, .b = &b, .stored = &a, .what = PUSHPULL});
     kv_free(store);
     free_set(&a);
     free_set(&b);
@@ -293,20 +302,18 @@ static void show_calls(const char *what, double *seconds)
     fflush(stdout);
 }
 
-static void time_calls(const char *what, kv *store, const kv_key *key, kv_array *a, int pulls)
+static void time_calls(const char *name, kv *store, const kv_key *key, kv_array *a, calls what)
 {
     double seconds[MOST_ROUNDS];
     kv_err e = {0};
     for (int i = -1; i < rounds; i++) {
         double began = now();
         for (int64_t n = 0; n < ncalls / rounds; n++)
-            must(pulls ? kv_pull(store, key, 1, &a, NULL, &e)
-                       : kv_push(store, key, 1, &a, NULL, &e),
-                 &e);
+            must(call_once(store, key, 1, &a, what, &e), &e);
         if (i >= 0)
             seconds[i] = (now() - began) * rounds;
     }
-    show_calls(what, seconds);
+    show_calls(name, seconds);
 }
 
 static void time_one_key(void)
@@ -320,8 +327,10 @@ static void time_one_key(void)
         must(kv_create("local", NULL, 0, &store, &e), &e);
         must(kv_array_new(&a, KV_FLOAT32, 1, shape, (kv_ctx){0}, &e), &e);
         must(kv_init(store, &key, 1, &a, NULL, &e), &e);
-        time_calls(text ? "push of one text key" : "push of one key", store, &key, a, 0);
-        time_calls(text ? "pull of one text key" : "pull of one key", store, &key, a, 1);
+        time_calls(text ? "push of one text key" : "push of one key", store, &key, a, PUSH);
+        time_calls(text ? "pull of one text key" : "pull of one key", store, &key, a, PULL);
+        time_calls(text ? "pushpull of one text key" : "pushpull of one key", store, &key, a,
+                   PUSHPULL);
         kv_array_unref(a);
         kv_free(store);
     }

@@ -304,9 +304,13 @@ TEST(merge_refusals)
     CHECK_TEXT(of("{ merged = lora_A[0] * base }", 2),
                "1:12-18 usage: a list belongs here, and this is none (lists are `models`, "
                "`weights` and what is made of them)");
+    CHECK_TEXT(of("{ x = lora_A; merged = base }", 2),
+               "1:7-13 usage: `lora_A` is a list of adapters, and these are models");
     CHECK_TEXT(of("{ merged = rowrank(base / norm(base)) }", 2),
                "1:12-38 usage: rowrank takes what follows from the elements alone, not from a "
                "reduction or another rank");
+    CHECK_TEXT(of("{ merged = cosine(base, 1) * base }", 2),
+               "1:12-27 usage: cosine takes an array, and this holds none");
     CHECK_TEXT(of("{ merged = quantile(base, 2) }", 2),
                "1:27-28 value: quantile takes a share from 0 to 1 here");
     CHECK_TEXT(result("{ merged = base + models[0] }", (merge_form){2, false, false}, &three, NULL,

@@ -99,6 +99,34 @@ TEST(optimizer_multipliers_of_keys_and_names)
     kv_free(s);
 }
 
+TEST(optimizer_multipliers_and_names_change_under_way)
+{
+    kv_err e = {0};
+    const kv_opt params[] = {{"learning_rate", "0.5"}, {"wd", "0.5"}, {"lr_mult", "0=0.5,1=8"}},
+                 other[] = {{"lr-mult", "1=4"}, {"names", "0=fc_bias"}};
+    kv *s = with(shows, params, 3);
+    push(s, id(0), KV_FLOAT32, 1);
+    CHECK_TEXT(lines[0], "0  1 0.25 0.5 0.5");
+    CHECK_OK(kv_begin(s, &e));
+    CHECK_OK(kv_update_optimizer(s, other, 2, &e));
+    push(s, id(0), KV_FLOAT32, 1);
+    push(s, id(1), KV_FLOAT32, 1);
+    CHECK_TEXT(lines[1], "0 fc_bias 2 0.5 0.0 0.5"); /* the table before is gone */
+    CHECK_TEXT(lines[2], "1  1 2.0 0.5 0.5");
+    CHECK_OK(kv_update_optimizer(s, &(kv_opt){"wd_mult", "fc_bias=2"}, 1, &e));
+    CHECK_ERR(kv_update_optimizer(s, &(kv_opt){"wd_mult", "x"}, 1, &e), KV_E_VALUE,
+              "wd_mult takes pairs such as 0=0.5, not \"x\"");
+    push(s, id(0), KV_FLOAT32, 1);
+    CHECK_TEXT(lines[3], "0 fc_bias 3 0.5 1.0 0.5");
+    e = (kv_err){0};
+    CHECK_OK(kv_rollback(s, &e));
+    push(s, id(0), KV_FLOAT32, 1);
+    push(s, id(1), KV_FLOAT32, 1);
+    CHECK_TEXT(lines[4], "0  2 0.25 0.5 0.5");
+    CHECK_TEXT(lines[5], "1  1 4.0 0.5 0.5");
+    kv_free(s);
+}
+
 TEST(optimizer_user_multiplier_wins_over_the_rule_for_names)
 {
     const kv_opt params[] = {{"wd", "0.5"},
@@ -265,8 +293,9 @@ TEST(optimizer_errors)
     CHECK_ERR(kv_update_optimizer(s, NULL, 0, &e), KV_E_VALUE, "no optimizer is in use");
     CHECK_OK(kv_set_optimizer(s, "sgd", NULL, 0, &e));
     uint64_t before = kv_changes(s);
-    CHECK_ERR(kv_update_optimizer(s, &(kv_opt){"lr_mult", "0=1"}, 1, &e), KV_E_USAGE,
-              "lr_mult is set with the optimizer, not changed later");
+    CHECK_ERR(kv_update_optimizer(s, &(kv_opt){"lr_mult", "0=1,0=2"}, 1, &e), KV_E_VALUE,
+              "lr_mult: the key 0 is given twice");
+    e = (kv_err){0};
     CHECK_ERR(kv_update_optimizer(s, &(kv_opt){"decay-names", "x"}, 1, &e), KV_E_USAGE,
               "decay_names is set with the optimizer, not changed later");
     CHECK_INT(kv_update_optimizer(s, &(kv_opt){"wdd", "1"}, 1, &e), KV_E_USAGE);
