@@ -112,3 +112,12 @@ too_deep='calls, blocks and files are nested deeper than the stack allows'
     assert_failure 6
     assert [ $((SECONDS - began)) -le 5 ]
 }
+
+@test "limits: deep nesting on a small stack" {
+    local deep=
+    for ((i = 0; i < 150; i++)); do deep="abs($deep"; done
+    deep="$deep-1$(printf '%150s' '' | tr ' ' ')')"
+    run sh -c 'ulimit -Ss 256 && exec "$0" -c "print $1"' "$build/kvctl" "$deep"
+    assert_success
+    assert_output 1
+}
