@@ -146,8 +146,8 @@ int configure(session *s, const options *o, bool prompt, kv_err *e)
         interrupt_after(o->timeout);
     if (s->gpus_wanted && kv_set_virtual_gpus(o->gpus, e)) /* types may ask for GPUs first */
         return e->code;
-    /* a script chooses by `create` when a plugin is loaded, so under --safe only those of this build
-       are known */
+    /* a script chooses by `create` when a plugin is loaded, so under --safe only those of this
+       build are known */
     if (o->safe)
         unsetenv("KVSTORE_PLUGINS");
     if (o->plugins.n > 0 && safe_plugin(s, e))
