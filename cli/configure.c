@@ -16,6 +16,7 @@
 #include "term/interrupt.h"
 #include "term/terminal.h"
 #include "syntax/read_unit.h"
+#include "syntax/safe.h"
 #include "run/run.h"
 
 /* ---- --set ---- */
@@ -159,7 +160,12 @@ int configure(session *s, const options *o, bool prompt, kv_err *e)
         interrupt_after(o->timeout);
     if (s->gpus_wanted && kv_set_virtual_gpus(o->gpus, e)) /* types may ask for GPUs first */
         return e->code;
-    /* also under --safe: it is not the script that asks for them */
+    /* a script chooses by `create` when a plugin is loaded, so under --safe only those of this
+       build are known */
+    if (o->safe)
+        unsetenv("KVSTORE_PLUGINS");
+    if (o->plugins.n > 0 && safe_plugin(s, e))
+        return e->code;
     for (int i = 0; i < o->plugins.n; i++)
         if (kv_load_plugin(o->plugins.items[i], e))
             return e->code;

@@ -248,7 +248,7 @@ const function function_table[] = {
     {"range", {"start", "stop=", "step="}, 0, func_range,
      "a list of integers from start up to but without stop"},
     {"rank", {NULL}, K, func_rank,
-     "the number of this worker, from 0; 0 before `create dist_sync`"},
+     "the number of this worker, from 0; before `create` as mpirun or launch says it"},
     {"ravel", {"a"}, A | V, func_ravel,
      "the elements in a line"},
     {"re_match", {"pattern", "text"}, 0, func_re_match,
