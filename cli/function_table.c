@@ -217,7 +217,8 @@ const function function_table[] = {
     {"norm", {"a", "ord=", "axis=", "keepdims="}, A, func_norm,
      "the root of the sum of the squares; ord=1, inf: other sizes: norm(x, axis=1)"},
     {"normal", {"shape=", "loc=", "scale=", "seed=", "dtype=", "ctx="}, S, func_normal,
-     "random numbers of a normal distribution with mean loc (0) and deviation scale (1)"},
+     "random numbers of a normal distribution with mean loc (0) and deviation scale (1); seed 0 "
+     "unless kvctl --seed N|random, each rank of a job its own; seed=3 repeats them: help seed"},
     {"num_workers", {NULL}, K, func_num_workers,
      "how many workers share the store in use"},
     {"one_hot", {"indices", "depth", "dtype="}, A, func_one_hot,
@@ -233,7 +234,8 @@ const function function_table[] = {
     {"percentile", {"a", "q", "axis=", "keepdims="}, A, func_percentile,
      "quantile() of parts from 0 to 100: percentile(x, 50)"},
     {"permutation", {"n", "seed="}, 0, func_permutation,
-     "0 to n - 1 in a random order, or the rows of an array: permutation(5, seed=1)"},
+     "0 to n - 1 in a random order, or the rows of an array: permutation(5, seed=1); seed 0 "
+     "unless kvctl --seed N|random, each rank of a job its own: help seed"},
     {"pop", {"x", "i=", "default="}, M | C, func_pop,
      "takes the last item, or item i, out of a list; of a dict the value of a key"},
     {"prod", {"a", "axis=", "dtype=", "keepdims="}, A, func_prod,
@@ -241,7 +243,8 @@ const function function_table[] = {
     {"quantile", {"a", "q", "axis=", "keepdims="}, A, func_quantile,
      "where a part q, 0 to 1, of the elements lies below: quantile(x, [0.1, 0.9])"},
     {"randint", {"shape=", "low=", "high=", "seed=", "dtype=", "ctx="}, S, func_randint,
-     "random integers (int32) from low (0) up to but without high"},
+     "random integers (int32) from low (0) up to but without high; seed 0 unless "
+     "kvctl --seed N|random, each rank of a job its own; seed=3 repeats them: help seed"},
     {"range", {"start", "stop=", "step="}, 0, func_range,
      "a list of integers from start up to but without stop"},
     {"rank", {NULL}, K, func_rank,
@@ -337,7 +340,8 @@ const function function_table[] = {
     {"type", {"x="}, 0, func_type,
      "the type of the store in use, or the class of a value: type(kv)"},
     {"uniform", {"shape=", "low=", "high=", "seed=", "dtype=", "ctx="}, S, func_uniform,
-     "random numbers from low (0) up to but without high (1)"},
+     "random numbers from low (0) up to but without high (1); seed 0 unless "
+     "kvctl --seed N|random, each rank of a job its own; seed=3 repeats them: help seed"},
     {"unique", {"a", "return_index=", "return_inverse=", "return_counts="}, A, func_unique,
      "the different elements, ascending: unique([3,1,3], return_counts=True)"},
     {"update", {"dict", "more"}, M | C, func_update,

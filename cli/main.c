@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "attach/attach.h"
@@ -433,12 +434,25 @@ static void print_line(void *arg, const char *line)
     fflush(stdout);
 }
 
+/* Texts may be nested deeply. The stack of this thread grows up to the limit of now, and that of
+ * others is made with it. */
+static void raise_stack(void)
+{
+    struct rlimit limit;
+    const rlim_t wanted = (rlim_t)8 << 20;
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= wanted)
+        return;
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    (void)setrlimit(RLIMIT_STACK, &limit);
+}
+
 int main(int argc, char **argv)
 {
     session s;
     options o;
     kv_err e = {0};
     int code;
+    raise_stack();
     bug_ends_process();
     output_install();
     language_init();

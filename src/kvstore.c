@@ -141,7 +141,7 @@ bool kv_job(int *rank, int *num_workers)
 int kv_wait(kv *store, kv_err *e)
 {
     /* The lock is free meanwhile, so that other threads can schedule more. */
-    int rc = store_enter(store, e);
+    int rc = store_enter_keys(store, e);
     if (rc)
         return rc;
     store_leave(store, KV_OK, NULL);
@@ -156,7 +156,7 @@ int kv_wait_for(kv *store, int ms, bool *idle, kv_err *e)
         return rc;
     if (ms < 0)
         return kv_err_set(e, KV_E_VALUE, "a wait of %d milliseconds", ms);
-    if ((rc = store_enter(store, e)))
+    if ((rc = store_enter_keys(store, e)))
         return rc;
     store_leave(store, KV_OK, NULL);
     *idle = engine_wait_group_for(&store->calls.group, 0, ms);
@@ -165,7 +165,7 @@ int kv_wait_for(kv *store, int ms, bool *idle, kv_err *e)
 
 int kv_check(kv *store, kv_err *e)
 {
-    int rc = store_enter(store, e);
+    int rc = store_enter_keys(store, e);
     return rc ? rc : store_leave(store, engine_take_error(&store->calls.group, e), e);
 }
 

@@ -588,7 +588,8 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
  *            (memory, messages, both, none); staleness (dist_async alone: the bound, or unbounded);
  *            gpu_link (only where MPI reads the memory of GPUs: direct)
  *   "metadata"  a row for each text of other tools that its files hold: name, text
- *   "rule"   the rule in use, an optimizer's too, one row: rule (its name), text, reads (as above)
+ *   "rule"   the rule in use, an optimizer's too, one row: rule (its name), text, uses_lr, uses_wd
+ *            (1: it reads them), reads (as above), schedule (where there is one)
  *   "optimizer"  the optimizer or rule in use, one row: optimizer (its name), num_update (the
  *            largest count of a key), learning_rate (of the last update, before multipliers),
  *            schedule (only where there is one: as a call with all parameters), reads (as above),

@@ -35,7 +35,7 @@ static int find(kv *store, const kv_key *key, bool awaits, kv_info *info, kv_err
     e = args_err(e, &unused);
     int rc = args_store(store, e);
     if (rc || (rc = arg_given(key, "key", e)) || (rc = arg_given(info, "info", e)) ||
-        (rc = store_enter(store, e)))
+        (rc = store_enter_keys(store, e)))
         return rc;
     if (awaits && store->ops->await_key)
         rc = store->ops->await_key(store->self, key, e);
@@ -60,7 +60,7 @@ int64_t kv_num_keys(const kv *store)
 {
     if (!store_enter_or_warn(store, "kv_num_keys"))
         return 0;
-    int64_t n = store->slots.n;
+    int64_t n = slot_count(&store->slots);
     store_leave(store, KV_OK, NULL);
     return n;
 }

@@ -51,7 +51,7 @@ static int lock(pthread_mutex_t *m)
     return rc;
 }
 
-int store_enter(const kv *store, kv_err *e)
+int store_enter_keys(const kv *store, kv_err *e)
 {
     int rc = store_look(store, e);
     if (rc)
@@ -60,6 +60,16 @@ int store_enter(const kv *store, kv_err *e)
     if (why == ETIMEDOUT)
         return kv_err_set(e, KV_E_BUSY, "another thread is in a call of the store, and waits");
     return why == EDEADLK ? refuse_updater(e) : KV_OK;
+}
+
+int store_enter(const kv *store, kv_err *e)
+{
+    int rc = store_enter_keys(store, e);
+    if (rc == KV_OK && store->slots.ngone > 0) {
+        engine_wait_group((engine_group *)&store->calls.group, 0); /* they know slots by number */
+        slot_settle((slot_table *)&store->slots);
+    }
+    return rc;
 }
 
 int store_enter_idle(kv *store, kv_err *e)
@@ -73,7 +83,7 @@ int store_enter_idle(kv *store, kv_err *e)
 bool store_enter_or_warn(const kv *store, const char *function)
 {
     kv_err e = {0};
-    if (store_enter(store, &e) == KV_OK)
+    if (store_enter_keys(store, &e) == KV_OK)
         return true;
     runtime_log("%s does nothing: %s", function, e.text);
     return false;

@@ -38,7 +38,7 @@ typedef struct merging {
     choice chosen;
     double *weights; /* one a model, or NULL */
     int64_t nweights, weights_cap;
-    double *scales; /* of adapters: one a model, or NULL */
+    double *scales; /* of adapters: one a model, or NULL; behind them the ranks */
     checkpoint **files, *base_file;
     type_rules types;
     merge_key *keys;
@@ -325,12 +325,13 @@ static int open_all(merging *m, kv_err *e)
     int code = m->base.text ? open_model(m, &m->base, &m->base_file, e) : KV_OK;
     m->files = mem_zalloc(m->models.n, sizeof *m->files, e);
     if (!m->files ||
-        (takes_adapters(m) && !(m->scales = mem_alloc(m->models.n, sizeof *m->scales, e))))
+        (takes_adapters(m) && !(m->scales = mem_alloc(2 * m->models.n, sizeof *m->scales, e))))
         return KV_E_MEMORY;
     for (int64_t i = 0; i < m->models.n && code == KV_OK; i++) {
         const word *w = &m->models.items[i];
         code = open_model(m, w, &m->files[i], e);
-        if (code == KV_OK && m->scales && adapter_config_scale(w->text, &m->scales[i], e))
+        if (code == KV_OK && m->scales &&
+            adapter_config_read(w->text, &m->scales[i], &m->scales[m->models.n + i], e))
             code = unit_at(m->s, w->at, e);
     }
     return code;
@@ -448,6 +449,7 @@ static int merge_all(merging *m, kv_err *e)
                  .weights = m->weights,
                  .adapters = m->scales != NULL,
                  .lora_scales = m->scales,
+                 .lora_ranks = m->scales ? m->scales + m->models.n : NULL,
                  .keys = m->keys,
                  .nkeys = m->nkeys,
                  .metadata = m->texts,

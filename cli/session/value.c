@@ -122,22 +122,46 @@ int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e)
     return KV_OK;
 }
 
+/* Moves the items into a block with room for `front` values before the first one and cap from there
+ * on. */
+static int move_items(value_list *list, int64_t front, int64_t cap, kv_err *e)
+{
+    kv_assert(list->n <= list->cap, "a list of %lld values has room for %lld", (long long)list->n,
+              (long long)list->cap);
+    value *more = mem_alloc(front + cap, sizeof *more, e);
+    if (!more)
+        return KV_E_MEMORY;
+    memcpy(more + front, list->items, (size_t)list->n * sizeof *more);
+    if (list->items - list->front != list->own)
+        mem_free(list->items - list->front);
+    list->items = more + front;
+    list->front = front;
+    list->cap = cap;
+    return KV_OK;
+}
+
 int value_list_reserve(value_list *list, int64_t n, kv_err *e)
 {
     if (n <= list->cap)
         return KV_OK;
-    int64_t cap = list->cap > n / 2 ? 2 * list->cap : n;
-    kv_assert(list->n <= list->cap, "a list of %lld values has room for %lld", (long long)list->n,
-              (long long)list->cap);
-    value *more = mem_alloc(cap, sizeof *more, e);
-    if (!more)
-        return KV_E_MEMORY;
-    memcpy(more, list->items, (size_t)list->n * sizeof *more);
-    if (list->items != list->own)
-        mem_free(list->items);
-    list->items = more;
-    list->cap = cap;
-    return KV_OK;
+    if (list->front > list->n && n <= list->cap + list->front) { /* a queue: it moves on */
+        memmove(list->items - list->front, list->items, (size_t)list->n * sizeof *list->items);
+        list->items -= list->front;
+        list->cap += list->front;
+        list->front = 0;
+        return KV_OK;
+    }
+    /* the room on the other side stays, up to as much as there are items, for lists that grow at
+       both ends */
+    return move_items(list, list->front < list->n ? list->front : list->n,
+                      list->cap > n / 2 ? 2 * list->cap : n, e);
+}
+
+int value_list_reserve_front(value_list *list, int64_t n, kv_err *e)
+{
+    return n <= list->front ? KV_OK
+                            : move_items(list, list->n + n,
+                                         list->cap < 2 * list->n ? list->cap : 2 * list->n, e);
 }
 
 /* ---- Sharing ---- */
@@ -182,8 +206,8 @@ void value_drop(value v)
         dead = (dead_link){.refs = list->refs}.next;
         for (int64_t i = 0; i < list->n; i++)
             drop(list->items[i], &dead);
-        if (list->items != list->own)
-            mem_free(list->items);
+        if (list->items - list->front != list->own)
+            mem_free(list->items - list->front);
         if (list->index)
             map_release(list->index);
         mem_free(list->index);
@@ -579,11 +603,17 @@ static void print_items(buf *out, const value_list *list, const char *ends, int 
     buf_char(out, ends[0]);
     if (depth >= PRINT_DEPTH)
         buf_add(out, "...");
+    bool first = true;
     for (int64_t i = 0; i < list->n && depth < PRINT_DEPTH; i++) {
         if (stop_check_at(i, NULL))
             break;
-        if (i)
+        if (list->index && i % 2 == 0 && list->items[i].kind == VALUE_NONE) {
+            i++; /* a gap: see dict_settle */
+            continue;
+        }
+        if (!first)
             buf_add(out, list->index && i % 2 ? ": " : ", ");
+        first = false;
         print_value(out, list->items[i], true, depth + 1);
     }
     if (ends[0] == '(' && list->n == 1)

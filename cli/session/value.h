@@ -43,8 +43,10 @@ typedef struct value {
 struct value_list {
     int64_t refs;
     int64_t n, cap;
-    value *items; /* own, until the list outgrew it */
+    value *items;      /* in own, until the list outgrew it */
+    int64_t front;     /* values that there is room for before items, in the same block */
     struct map *index; /* of a dict; else NULL */
+    int64_t gaps;      /* of a dict: pairs that were taken out: see dict_settle */
     uint64_t looked_at; /* by which search for a cycle, see value_check_cycle */
     value own[];
 };
@@ -89,6 +91,8 @@ int value_text_take(value *out, buf *text, int code, kv_err *e);
 int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e);
 /* Room for n items in all. It at least doubles, so that appending one by one is linear. */
 int value_list_reserve(value_list *list, int64_t n, kv_err *e);
+/* Room for n items before the first one, likewise. */
+int value_list_reserve_front(value_list *list, int64_t n, kv_err *e);
 /* The end of what fills a new list: releases *out when code is an error. Returns code. */
 int value_finish(value *out, int code);
 

@@ -405,6 +405,17 @@ static int read_data(kv_array *a, kv_storage storage, const void **data, kv_err 
     return rc ? rc : mirror_host(a, MIRROR_READ, e);
 }
 
+int kv_array_await(kv_array *a, int ms, bool *there, kv_err *e)
+{
+    int rc = arg_given(a, "a", e);
+    if (rc || (rc = arg_given(there, "there", e)))
+        return rc;
+    if (ms < 0)
+        return kv_err_set(e, KV_E_VALUE, "a wait of %d ms", ms);
+    *there = engine_wait_read_for(array_var(a), ms);
+    return *there ? check_filled(a, e) : KV_OK;
+}
+
 int kv_array_read(kv_array *a, const void **data, kv_err *e)
 {
     return read_data(a, KV_DEFAULT, data, e);

@@ -91,6 +91,11 @@ int64_t kv_array_refs(const kv_array *a);         /* references, the store's inc
  * did not; kv_wait says why). */
 int kv_array_read(kv_array *a, const void **data, kv_err *e);
 
+/* Waits some `ms` milliseconds for what writes the array, of any storage: *there is false if that
+ * has not ended. So a caller can look at its own signals between two waits. Errors: value (ms is
+ * negative), peer as above. */
+int kv_array_await(kv_array *a, int ms, bool *there, kv_err *e);
+
 /* The elements in host memory, to write. Blocks until what reads or writes the array has ended. The
  * caller must hold the only reference (kv_array_refs is 1); error value otherwise. Error:
  * unsupported (a row_sparse array). */

@@ -109,7 +109,10 @@ static bool has_header(const char *begin, int64_t n)
 {
     uint64_t length;
     memcpy(&length, begin, sizeof length);
-    return n > 8 && length <= SAFETENSORS_HEADER_MAX && begin[8] == '{';
+    int64_t i = 8;
+    while (i < n && begin[i] && strchr(" \t\r\n", begin[i]))
+        i++;
+    return n > 8 && length <= SAFETENSORS_HEADER_MAX && (i == n || begin[i] == '{');
 }
 
 static bool ends_in(const char *path, const char *ending)

@@ -18,6 +18,7 @@
 typedef struct config {
     double r, alpha;  /* -1: not there */
     bool rank_stable; /* use_rslora */
+    bool other_kind;  /* of adapter: IA3, LOHA, … */
     const char *more; /* a member that is in use and not supported; or NULL */
     bool takes_off;   /* by init_lora_weights the adapter's first product was taken off the base */
 } config;
@@ -85,6 +86,8 @@ static int take_member(json_scan *s, const char *name, config *c)
     if (code || !is_in_use(text, n))
         return code;
     c->rank_stable |= strcmp(name, "use_rslora") == 0;
+    c->other_kind |= strcmp(name, "peft_type") == 0 &&
+                     !(n == strlen("\"LORA\"") && strncmp(text, "\"LORA\"", n) == 0);
     c->takes_off |= strcmp(name, "init_lora_weights") == 0 && is_taken_off(text, n);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(name, others[i]) == 0)
@@ -116,8 +119,10 @@ static void put_config_path(buf *out, const char *path)
         buf_printf(out, "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, CONFIG_NAME);
 }
 
-static int scale_of(const config *c, const char *path, double *scale, kv_err *e)
+static int scale_of(const config *c, const char *path, double *scale, double *rank, kv_err *e)
 {
+    if (c->other_kind)
+        return file_bad(e, KV_E_UNSUPPORTED, path, "\"peft_type\" is not LORA");
     if (c->more)
         return file_bad(e, KV_E_UNSUPPORTED, path,
                         "\"%s\" makes the adapter more than a scaled product", c->more);
@@ -129,11 +134,12 @@ static int scale_of(const config *c, const char *path, double *scale, kv_err *e)
     }
     if (c->r < 0 || c->alpha < 0)
         return file_bad(e, KV_E_FORMAT, path, "it has no \"%s\"", c->r < 0 ? "r" : "lora_alpha");
+    *rank = c->r;
     *scale = c->alpha / (c->rank_stable ? sqrt(c->r) : c->r);
     return KV_OK;
 }
 
-static int read_config(const char *path, double *scale, kv_err *e)
+static int read_config(const char *path, double *scale, double *rank, kv_err *e)
 {
     char *text;
     size_t n;
@@ -149,22 +155,23 @@ static int read_config(const char *path, double *scale, kv_err *e)
                    .e = e};
     code = read_members(&s, &c);
     if (code == KV_OK)
-        code = scale_of(&c, path, scale, e);
+        code = scale_of(&c, path, scale, rank, e);
     mem_free(text);
     return code;
 }
 
-int adapter_config_scale(const char *path, double *scale, kv_err *e)
+int adapter_config_read(const char *path, double *scale, double *rank, kv_err *e)
 {
     buf config_path = {0};
     bool there;
     *scale = 1;
+    *rank = 0;
     if (strcmp(path, "-") == 0)
         return KV_OK;
     put_config_path(&config_path, path);
     int code = buf_check(&config_path, e);
     if (code == KV_OK && (code = file_look(buf_text(&config_path), &there, e)) == KV_OK && there)
-        code = read_config(buf_text(&config_path), scale, e);
+        code = read_config(buf_text(&config_path), scale, rank, e);
     buf_release(&config_path);
     return code;
 }

@@ -35,6 +35,7 @@ typedef struct merge {
      * K.lora_B.weight (out, r), both or none, with `base_model.model.` before the name or not. */
     bool adapters;
     const double *lora_scales; /* of adapters: alpha / r of each */
+    const double *lora_ranks;  /* and r, which their tensors must have; 0: any */
     const merge_key *keys;     /* of the base, or without one of the first model */
     int64_t nkeys;
     const checkpoint_text *metadata;

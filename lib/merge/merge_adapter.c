@@ -66,7 +66,8 @@ static int find(int64_t *out, const checkpoint *adapter, const char *key, const 
 
 /* ---- Shapes ---------------------------------------------------------------------------------- */
 
-static int check_fit(const checkpoint *adapter, merge_factors f, const tensor_info *key, kv_err *e)
+static int check_fit(const checkpoint *adapter, merge_factors f, const tensor_info *key,
+                     double rank, kv_err *e)
 {
     const tensor_info *a = checkpoint_at(adapter, f.a), *b = checkpoint_at(adapter, f.b);
     const char *name = checkpoint_name(adapter);
@@ -85,6 +86,13 @@ static int check_fit(const checkpoint *adapter, merge_factors f, const tensor_in
                         (long long)b->shape[0], (long long)b->shape[1], (long long)a->shape[0],
                         (long long)a->shape[1], key->name, (long long)key->shape[0],
                         (long long)key->shape[1]);
+    if (rank > 0 && (double)a->shape[0] != rank) {
+        file_bad(e, KV_E_SHAPE, name,
+                 "lora_A and lora_B of \"%.80s\" have rank %lld, and the configuration says %.15g",
+                 key->name, (long long)a->shape[0], rank);
+        return kv_err_hint(e, "the scale is lora_alpha / r: is this the adapter_config.json of "
+                              "these tensors?");
+    }
     if (a->elements > MERGE_FACTORS_BYTES / 8 || b->elements > MERGE_FACTORS_BYTES / 8 ||
         (a->elements + b->elements) * 8 > MERGE_FACTORS_BYTES)
         return file_bad(e, KV_E_UNSUPPORTED, name,
@@ -95,7 +103,7 @@ static int check_fit(const checkpoint *adapter, merge_factors f, const tensor_in
 }
 
 int merge_adapter_find(merge_factors *out, const checkpoint *adapter, const tensor_info *key,
-                       kv_err *e)
+                       double rank, kv_err *e)
 {
     *out = (merge_factors){-1, -1};
     if (!ends_in(key->name, ".weight"))
@@ -108,7 +116,7 @@ int merge_adapter_find(merge_factors *out, const checkpoint *adapter, const tens
     if (out->a < 0 || out->b < 0)
         return file_bad(e, KV_E_KEY, checkpoint_name(adapter), "\"%.80s\" has no %s", key->name,
                         out->a < 0 ? "lora_A" : "lora_B");
-    return check_fit(adapter, *out, key, e);
+    return check_fit(adapter, *out, key, rank, e);
 }
 
 /* ---- Matrices -------------------------------------------------------------------------------- */

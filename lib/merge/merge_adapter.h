@@ -13,11 +13,11 @@ typedef struct merge_factors {
 /* Checks that every tensor of an adapter belongs to a key of the base. Errors: key, memory. */
 int merge_adapter_check(const checkpoint *adapter, const checkpoint *base, kv_err *e);
 
-/* Finds the matrices for a key of the base, and checks that they fit it. Errors: key (one of them
- * is missing), shape, dtype (not floating), unsupported (larger than MERGE_FACTORS_BYTES), memory.
- */
+/* Finds the matrices for a key of the base, and checks that they fit it. rank: the one that the
+ * configuration says, or 0. Errors: key (one of them is missing), shape (also another rank), dtype
+ * (not floating), unsupported (larger than MERGE_FACTORS_BYTES), memory. */
 int merge_adapter_find(merge_factors *out, const checkpoint *adapter, const tensor_info *key,
-                       kv_err *e);
+                       double rank, kv_err *e);
 
 /* The most bytes of the matrices of one key. */
 #define MERGE_FACTORS_BYTES ((int64_t)64 << 20)

@@ -89,7 +89,7 @@ static int check_type(const checkpoint *c, const tensor_info *t, const checkpoin
 {
     if (tensor_type_kind(t->type) >= TENSOR_KIND_COMPLEX) {
         file_bad(e, KV_E_DTYPE, checkpoint_name(c), "\"%.80s\" is %s, which cannot be merged",
-                 t->name, tensor_type_name(t->type));
+                 t->name, tensor_info_type(t));
         return kv_err_hint(e, "--exclude leaves keys out");
     }
     if (t->type == like->type || (is_float(t->type) && is_float(like->type)))
@@ -130,7 +130,8 @@ static int find_adapters(merge_job *j, merge_factors *factors, const merge *m, k
     int code = KV_OK;
     bool any = false;
     for (int i = 0; i < m->nmodels && !code; i++) {
-        code = merge_adapter_find(&factors[i], m->models[i], j->like, e);
+        code = merge_adapter_find(&factors[i], m->models[i], j->like,
+                                  m->lora_ranks ? m->lora_ranks[i] : 0, e);
         any |= !code && factors[i].a >= 0;
     }
     if (!any)

@@ -54,6 +54,7 @@ const element_function element_functions[] = {
     {"quantile", FN_QUANTILE, PROG_NOPS,     2, 2,  'n', FN_MERGES | FN_REDUCES},
     {"uniform",  FN_UNIFORM,  PROG_NOPS,     2, 2,  'n', FN_MERGES | FN_DRAWS},
     {"rowrank",  FN_ROWRANK,  PROG_NOPS,     1, 1,  'n', FN_MERGES},
+    {"cosine",   FN_COSINE,   PROG_NOPS,     2, 2,  'n', FN_MERGES | FN_REDUCES},
     {"sparse",   FN_SPARSE,   PROG_NOPS,     1, 1,  'n', FN_ASKS},
     {"size",     FN_SIZE,     PROG_NOPS,     1, 1,  'n', FN_ASKS | FN_MEASURES},
     {"len",      FN_LEN,      PROG_NOPS,     1, 1,  'n', FN_ASKS | FN_MEASURES},

@@ -38,6 +38,7 @@ typedef enum element_kind {
     FN_QUANTILE,
     FN_UNIFORM,
     FN_ROWRANK,
+    FN_COSINE,
     FN_SPARSE,
     FN_SIZE,
     FN_LEN

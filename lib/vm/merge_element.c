@@ -121,6 +121,37 @@ static rule_operand rowrank(rule_run *r, const ast *call, prog_type type)
     return of_value(load(r, MERGE_RANK + i, type));
 }
 
+/* The sum of products, over all elements. */
+static prog_value dot(rule_run *r, prog_value x, prog_value y)
+{
+    return plan_sum(r->b, rule_apply(r, PROG_MUL, x, y, -1), false);
+}
+
+/* cosine(x, y): of the angle between two arrays, 0 where one is 0. Squares of float32 neither
+ * overflow nor vanish in float64; those of float64 could, so these are divided by the largest. */
+static rule_operand cosine(rule_run *r, const ast *call, prog_type type)
+{
+    prog_value v[2], none = prog_const(r->b, PROG_F64, 0), one = prog_const(r->b, PROG_F64, 1);
+    for (int i = 0; i < 2; i++) {
+        v[i] = rule_number(r, call->kid[i], PROG_F64);
+        if (r->type != PROG_F64)
+            continue;
+        prog_value top = plan_reduce(r->b, rule_apply(r, PROG_ABS, v[i], -1, -1), PLAN_MAX,
+                                     PLAN_OVER_ALL, false);
+        prog_value zero = rule_apply(r, PROG_EQ, top, none, -1);
+        v[i] = rule_apply(r, PROG_DIV, v[i], rule_apply(r, PROG_WHERE, zero, one, top), -1);
+    }
+    prog_value size[2];
+    for (int i = 0; i < 2; i++)
+        size[i] = rule_apply(r, PROG_SQRT, dot(r, v[i], v[i]), -1, -1);
+    prog_value both = rule_apply(r, PROG_MUL, size[0], size[1], -1);
+    prog_value ratio = rule_apply(r, PROG_DIV, dot(r, v[0], v[1]), both, -1);
+    ratio = rule_apply(r, PROG_CLIP, ratio, prog_const(r->b, PROG_F64, -1), one);
+    prog_value zero = rule_apply(r, PROG_EQ, both, none, -1);
+    ratio = rule_apply(r, PROG_WHERE, zero, none, ratio);
+    return of_value(r->rc ? -1 : prog_cast(r->b, type, ratio));
+}
+
 /* ---- All of them ----------------------------------------------------------------------------- */
 
 /* matmul(lora_B[i], lora_A[i]): the check left no other. */
@@ -147,6 +178,8 @@ rule_operand merge_element(rule_run *r, const ast *call, const element_function 
         return uniform(r, call, type);
     case FN_ROWRANK:
         return rowrank(r, call, type);
+    case FN_COSINE:
+        return cosine(r, call, type);
     default: /* FN_MATMUL */
         return product(r, call, type);
     }

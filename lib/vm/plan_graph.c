@@ -134,8 +134,7 @@ prog_value plan_graph_apply(prog_builder *to, const node *n, const prog_value *k
 {
     prog_type type = (prog_type)n->type;
     if (n->op == NODE_CONST)
-        return type == PROG_I64 ? prog_const_int(to, type, n->k.integer)
-                                : prog_const(to, type, n->k.number);
+        return prog_const_like(to, n);
     if (n->op == NODE_SPREAD)
         return kid[0];
     if (n->op == NODE_CAST)

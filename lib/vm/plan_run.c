@@ -188,6 +188,70 @@ static void sum_group(runner *r, const plan_pass *pass, int64_t first)
     end_floats(&f);
 }
 
+enum { BESIDE = 4 };
+
+/* BESIDE sums of arrays or of their squares, each in the order of its terms. An addition waits for
+ * the one before it, so that these take the time of one. */
+static inline __attribute__((always_inline)) void
+add_four(float sum[BESIDE], const float *const *x, bool a, bool b, bool c, bool d, int64_t n)
+{
+    float s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    for (int64_t i = 0; i < n; i++) {
+        s0 += a ? x[0][i] * x[0][i] : x[0][i];
+        s1 += b ? x[1][i] * x[1][i] : x[1][i];
+        s2 += c ? x[2][i] * x[2][i] : x[2][i];
+        s3 += d ? x[3][i] * x[3][i] : x[3][i];
+    }
+    sum[0] = s0;
+    sum[1] = s1;
+    sum[2] = s2;
+    sum[3] = s3;
+}
+
+static void add_beside(float sum[BESIDE], const float *const *x, const bool *squares, int64_t n)
+{
+    int all = squares[0] + squares[1] + squares[2] + squares[3];
+    if (all == BESIDE)
+        add_four(sum, x, true, true, true, true, n);
+    else if (all == 0)
+        add_four(sum, x, false, false, false, false, n);
+    else
+        add_four(sum, x, squares[0], squares[1], squares[2], squares[3], n);
+}
+
+static bool is_single(const plan *p, const plan_total *sum)
+{
+    return p->number_type[sum->number] == PROG_F32;
+}
+
+/* The sums of a chunk of a group that is not whole: of a short array, for which
+ * they take longest. */
+static void sum_alone(runner *r, const plan_pass *pass, int64_t at, const chunk *c)
+{
+    double *blocks = r->s->blocks + at;
+    for (int s = 0, n; s < pass->nsums; s += n) {
+        const float *x[BESIDE];
+        bool squares[BESIDE];
+        float sum[BESIDE];
+        for (n = 0; n < BESIDE && s + n < pass->nsums && is_single(r->p, &pass->sum[s + n]); n++) {
+            x[n] = (const float *)(const void *)plan_work_terms(r, pass, s + n, c);
+            squares[n] = pass->sum[s + n].squares;
+        }
+        if (n < 2) {
+            blocks[s * r->s->nchunks] = sum_chunk(r, pass, s, c);
+            n = 1;
+            continue;
+        }
+        for (int i = n; i < BESIDE; i++) { /* of no use */
+            x[i] = x[0];
+            squares[i] = squares[0];
+        }
+        add_beside(sum, x, squares, c->n);
+        for (int i = 0; i < n; i++)
+            blocks[(s + i) * r->s->nchunks] = sum[i];
+    }
+}
+
 static void run_group(runner *r, const plan_pass *pass, int64_t first)
 {
     int64_t size = r->a->size, left = r->s->nchunks - first, lanes = left < GROUP ? left : GROUP;
@@ -200,8 +264,8 @@ static void run_group(runner *r, const plan_pass *pass, int64_t first)
         int64_t term = whole ? lane * PLAN_CHUNK : 0;
         chunk c = {from, from, n, input_of(r, pass, from, n), term, NULL};
         plan_work_chunk(r, pass, &c);
-        for (int s = 0; s < pass->nsums && !whole; s++)
-            r->s->blocks[s * r->s->nchunks + first + lane] = sum_chunk(r, pass, s, &c);
+        if (!whole)
+            sum_alone(r, pass, first + lane, &c);
     }
     if (whole)
         sum_group(r, pass, first);
@@ -334,12 +398,17 @@ static void sweep_present(shared *s, const plan_pass *pass)
     end_sums(r, pass);
 }
 
+static void run_numbers(const shared *s, const plan_pass *pass, runner *r)
+{
+    if (pass->numbers)
+        prog_run_with(pass->numbers, plan_pool_of(s->a, pass->numbers), s->cell, 1, r->scratch,
+                      PROG_NEAR);
+}
+
 /* One pass over the array or its present rows. */
 static void run_pass(shared *s, const plan_pass *pass)
 {
-    runner *r = plan_work_worker(s, 0);
-    if (pass->numbers)
-        prog_run(pass->numbers, s->cell, 1, r->scratch);
+    run_numbers(s, pass, plan_work_worker(s, 0));
     if (!pass->elements)
         return;
     copy_numbers(s, pass);
@@ -393,8 +462,7 @@ void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n,
     shared *s = plan_work_make_shared(p, a, scratch);
     const plan_pass *pass = &p->pass[0];
     runner *r = plan_work_make_worker(s, s->workers);
-    if (pass->numbers)
-        prog_run(pass->numbers, s->cell, 1, r->scratch);
+    run_numbers(s, pass, r);
     if (!pass->elements)
         return;
     copy_numbers(s, pass);

@@ -208,12 +208,13 @@ int64_t plan_text_words(const plan *p, int kernel)
     return first_word(p, kernel, end_of(p, kernel)) + (has_draws(p, kernel) ? 2 : 0);
 }
 
-void plan_text_fill(double *words, const plan *p, int kernel, uint64_t seed, int64_t t)
+void plan_text_fill(double *words, const plan *p, int kernel, const plan_arrays *a)
 {
-    uint64_t draws[2] = {seed, (uint64_t)t * PLAN_MAX_DRAWS};
+    uint64_t draws[2] = {a->seed, (uint64_t)a->t * PLAN_MAX_DRAWS};
     for (int i = first_of(p, kernel); i < end_of(p, kernel); i++)
         if (prog_of(p, i))
-            prog_text_fill(words + first_word(p, kernel, i), prog_of(p, i));
+            prog_text_fill(words + first_word(p, kernel, i), prog_of(p, i),
+                           plan_pool_of(a, prog_of(p, i)));
     if (has_draws(p, kernel))
         memcpy(words + first_word(p, kernel, end_of(p, kernel)), draws, sizeof draws);
 }

@@ -87,7 +87,8 @@ static bool is_array_name(const checker *c, const ast *node)
 /* What functions of merges take beside an array is known before the arrays are read. */
 static int check_call_of_merge(checker *c, const ast *node, const element_function *f)
 {
-    for (uint32_t i = f->kind != FN_UNIFORM; i < node->n && f->traits & FN_MERGES; i++)
+    bool of_arrays = f->kind == FN_COSINE || !(f->traits & FN_MERGES);
+    for (uint32_t i = f->kind != FN_UNIFORM; i < node->n && !of_arrays; i++)
         if (rule_env_is_element(&c->env, node->kid[i]))
             return REFUSE(c, node->kid[i], KV_E_USAGE,
                           "%s takes a number here that is known before the arrays are read",
@@ -101,9 +102,13 @@ static int check_call_of_merge(checker *c, const ast *node, const element_functi
             return REFUSE(c, node, KV_E_USAGE,
                           "matmul of a merge is of lora_B and lora_A of one model");
     }
-    bool array = f->kind == FN_LARGEST || f->kind == FN_QUANTILE || f->kind == FN_ROWRANK;
-    if (array && !rule_env_is_element(&c->env, node->kid[0]))
-        return REFUSE(c, node, KV_E_USAGE, "%s takes an array, and this holds none", f->name);
+    uint32_t arrays = f->kind == FN_COSINE ? 2
+                      : f->kind == FN_LARGEST || f->kind == FN_QUANTILE || f->kind == FN_ROWRANK
+                          ? 1
+                          : 0;
+    for (uint32_t i = 0; i < arrays; i++)
+        if (!rule_env_is_element(&c->env, node->kid[i]))
+            return REFUSE(c, node, KV_E_USAGE, "%s takes an array, and this holds none", f->name);
     return KV_OK;
 }
 

@@ -79,6 +79,8 @@ enum { CALL_AHEAD = 16, CALL_AHEAD_ARRAYS = 8 };
  * and views the second one too. */
 static inline void call_prefetch(const kv_array *a)
 {
+    if (!a) /* a gap between slots */
+        return;
     prefetch(a);
     prefetch(&a->base);
 }

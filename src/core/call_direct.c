@@ -33,6 +33,8 @@ typedef struct direct {
  * there by now. */
 static void look_ahead(const kv_array *far, const kv_array *near)
 {
+    if (!far || !near) /* gaps between slots */
+        return;
     prefetch(far);
     prefetch((const char *)far + MEM_ALIGN);
     if ((const char *)near->data != (const char *)near + MEM_ALIGN)

@@ -215,10 +215,6 @@ static int check(const reader *r)
         return kv_err_set(r->e, KV_E_VALUE, "factor of %s is at most 1", r->kind);
     if (!steps && s->max_update < 1)
         return kv_err_set(r->e, KV_E_VALUE, "%s needs max_update, at least 1", r->kind);
-    if (s->warmup_steps < 0)
-        return kv_err_set(r->e, KV_E_VALUE, "warmup_steps is at least 0");
-    if (s->count < 0)
-        return kv_err_set(r->e, KV_E_VALUE, "count is at least 0");
     if (s->warmup_begin_lr > s->warmup_final_lr)
         return kv_err_set(r->e, KV_E_VALUE, "warmup_begin_lr is at most base_lr");
     if (!steps && s->warmup_steps >= s->max_update)

@@ -1,9 +1,12 @@
 /* The module: what it is made of. */
 #include "py_module.h"
 
+#include <stdlib.h>
+
 #include "py_array.h"
 #include "py_ask.h"
 #include "py_batch.h"
+#include "py_open.h"
 #include "py_pairs.h"
 #include "py_store.h"
 #include "py_type.h"
@@ -50,6 +53,7 @@ static PyObject *configure(PyObject *module, PyObject *const *args, Py_ssize_t n
         PyErr_SetString(PyExc_ImportError, "kvstore does not know the arrays of this NumPy");
         return NULL;
     }
+    py.ahead_is_set = getenv("KVSTORE_AHEAD") != NULL;
     kv_set_log(py_note, NULL);
     return Py_NewRef(Py_None);
 }
@@ -155,6 +159,7 @@ PyMODINIT_FUNC PyInit__kvstore(void)
     py.store = (PyTypeObject *)PyType_FromSpec(&py_type_store);
     if (!py.array || !py.store || PyModule_AddFunctions(m, py_array_functions) ||
         PyModule_AddFunctions(m, py_store_functions) ||
+        PyModule_AddFunctions(m, py_open_functions) ||
         PyModule_AddObjectRef(m, "Array", (PyObject *)py.array) ||
         PyModule_AddObjectRef(m, "Store", (PyObject *)py.store) ||
         PyModule_AddStringConstant(m, "version", kv_version())) {

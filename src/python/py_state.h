@@ -15,6 +15,7 @@
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030b0000
 #include <Python.h>
+#include <time.h>
 
 #include "kvstore.h"
 
@@ -30,6 +31,7 @@ typedef struct py_state {
     PyTypeObject *ndarray; /* numpy.ndarray */
     PyObject *descr[KV_DTYPE_END]; /* numpy's dtype objects; NULL: none */
     uint64_t changes; /* of optimizers and schedules that are objects of Python */
+    bool ahead_is_set;             /* KVSTORE_AHEAD is: pushes may wait early */
     bool ending;                   /* the interpreter is: no updater runs any more */
 } py_state;
 
@@ -74,6 +76,16 @@ void py_leave(py_later *later);
 
 /* Does what was left, and tells the warnings of the library. Needs the GIL. */
 void py_drain(void);
+
+/* Waits are in slices of so many milliseconds: the end of one, on the clock of
+ * pthread_cond_clockwait, and what comes between two, with the GIL: it tells the log and looks for
+ * signals. Returns false with the exception of a handler. */
+enum { PY_SLICE_MS = 50 };
+struct timespec py_slice(void);
+bool py_look(void);
+
+/* Updaters of Python that this thread runs, one within another's call. */
+extern _Thread_local int py_updaters;
 
 /* Receives a warning of the library, for kv_set_log, and leaves it for py_drain; one that is behind
  * many others is dropped. */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "py_pairs.h"
+#include "py_wait.h"
 
 static py_store *open_stores; /* guarded by the GIL */
 
@@ -18,7 +18,7 @@ static void join_list(py_store *s)
     open_stores = s;
 }
 
-static void leave_list(py_store *s)
+void py_store_leave_list(py_store *s)
 {
     if (s->link)
         *s->link = s->next;
@@ -77,31 +77,25 @@ PyObject *py_store_result(py_store *s, int rc, const kv_err *e)
     return Py_NewRef(Py_None);
 }
 
-static void close_store(py_store *s)
+void py_store_closed(py_store *s)
 {
-    kv *store = s->kv;
-    s->kv = NULL;
-    leave_list(s);
-    if (s->forked)
-        return; /* the other ranks and its threads are the parent's */
-    PyThreadState *gil = PyEval_SaveThread();
-    kv_free(store);
-    PyEval_RestoreThread(gil);
     s->runs_python = false;
     s->function = NULL;
     py_small_release(&s->small);
     py_drain();
 }
 
-PyObject *py_store_close(PyObject *self, PyObject *none)
+void py_store_end(py_store *s)
 {
-    (void)none;
-    py_store *s = (py_store *)self;
-    if (s->calls > 0)
-        return py_fail(KV_E_BUSY, "", "another thread is in a call of this store");
-    if (s->kv)
-        close_store(s);
-    return py_store_result(s, KV_OK, NULL); /* what an updater raised since the last call */
+    kv *store = s->kv;
+    s->kv = NULL;
+    py_store_leave_list(s);
+    if (s->forked)
+        return; /* the other ranks and its threads are the parent's */
+    PyThreadState *gil = PyEval_SaveThread();
+    kv_free(store);
+    PyEval_RestoreThread(gil);
+    py_store_closed(s);
 }
 
 int py_store_traverse(PyObject *self, visitproc visit, void *arg)
@@ -117,7 +111,7 @@ int py_store_clear(PyObject *self)
 {
     py_store *s = (py_store *)self;
     if (s->kv && s->calls == 0)
-        close_store(s);
+        py_store_end(s);
     Py_CLEAR(s->raised);
     return 0;
 }
@@ -130,9 +124,11 @@ void py_store_dealloc(PyObject *self)
     PyObject_GC_UnTrack(self);
     PyErr_Fetch(&t, &v, &tb);
     if (s->kv)
-        close_store(s);
+        py_store_end(s);
     PyErr_Restore(t, v, tb);
     Py_XDECREF(s->raised);
+    PyMem_Free(s->spare);
+    Py_XDECREF(s->known);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
@@ -152,7 +148,7 @@ static void print_line(void *arg, const char *line)
 }
 
 /* An object over a store of the library, which it takes, also on failure. */
-static PyObject *adopt_store(PyTypeObject *class, kv *store)
+PyObject *py_store_adopt(PyTypeObject *class, kv *store)
 {
     py_store *s = (py_store *)PyType_GenericAlloc(class, 0);
     if (!s) {
@@ -166,48 +162,6 @@ static PyObject *adopt_store(PyTypeObject *class, kv *store)
     kv_set_print(store, print_line, s);
     join_list(s);
     return (PyObject *)s;
-}
-
-/* create(class, type, options as a dict of texts) */
-static PyObject *create(PyObject *module, PyObject *const *args, Py_ssize_t n)
-{
-    (void)module;
-    PyTypeObject *class;
-    kv_opt *opts = NULL;
-    kv *store = NULL;
-    kv_err e = {0};
-    int nopts = 0, rc = KV_OK;
-    const char *type = n == 3 && py_class(args[0], py.store, &class) ? py_text(args[1]) : NULL;
-    py_batch *b = type ? py_batch_new() : NULL;
-    if (!b)
-        return NULL;
-    bool good = py_pairs_options(args[2], &opts, &nopts, b);
-    if (good) {
-        PyThreadState *gil = PyEval_SaveThread();
-        rc = kv_create(type, opts, nopts, &store, &e);
-        PyEval_RestoreThread(gil);
-    }
-    PyMem_Free(opts);
-    py_batch_end(b, true);
-    py_drain();
-    return !good ? NULL : rc ? py_raise(&e) : adopt_store(class, store);
-}
-
-/* load(class, path) */
-static PyObject *load(PyObject *module, PyObject *const *args, Py_ssize_t n)
-{
-    (void)module;
-    PyTypeObject *class;
-    kv *store = NULL;
-    kv_err e = {0};
-    int rc;
-    const char *path = n == 2 && py_class(args[0], py.store, &class) ? py_text(args[1]) : NULL;
-    if (!path)
-        return NULL;
-    PyThreadState *gil = PyEval_SaveThread();
-    rc = kv_load(&store, path, &e);
-    PyEval_RestoreThread(gil);
-    return rc ? py_raise(&e) : adopt_store(class, store);
 }
 
 /* ---- Fork, and the end of the process ---- */
@@ -237,6 +191,7 @@ static PyObject *after_fork(PyObject *module, PyObject *none)
 {
     (void)module;
     (void)none;
+    py_wait_after_fork();
     for (py_store *s = open_stores; s; s = s->next)
         s->forked = s->is_shared;
     return Py_NewRef(Py_None);
@@ -254,7 +209,7 @@ static PyObject *end_all(PyObject *module, PyObject *none)
             continue;
         }
         Py_INCREF((PyObject *)s);
-        close_store(s); /* leaves the list, which others may change meanwhile */
+        py_store_end(s); /* leaves the list, which others may change meanwhile */
         Py_DECREF((PyObject *)s);
         s = open_stores;
     }
@@ -262,11 +217,7 @@ static PyObject *end_all(PyObject *module, PyObject *none)
     return Py_NewRef(Py_None);
 }
 
-#define FAST(f) (PyCFunction)(void (*)(void)) f, METH_FASTCALL
-
 PyMethodDef py_store_functions[] = {
-    {"create", FAST(create), NULL},
-    {"load", FAST(load), NULL},
     {"before_fork", before_fork, METH_NOARGS, NULL},
     {"after_fork", after_fork, METH_NOARGS, NULL},
     {"end", end_all, METH_NOARGS, NULL},

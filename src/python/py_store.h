@@ -23,6 +23,10 @@ typedef struct py_store {
         *function; /* that is its updater now, for the collector; the library has the reference */
     PyObject *raised; /* the first exception of an updater that no call has raised yet */
     py_small small;   /* see py_small.h */
+    struct py_call *spare; /* memory for the next call, or NULL */
+    PyObject *known;       /* a set of keys that calls have used, of several machines; or NULL */
+    int ahead;             /* calls since nothing was under way, as far as that was asked */
+    int64_t ahead_bytes;
     bool raised_early; /* an exception was raised before the library told its error */
     kv_err late;      /* an error that was found when a fork waited; kv_wait would have told it */
     struct py_store *next, **link; /* in the list of all open stores */
@@ -46,8 +50,16 @@ bool py_store_sync(py_store *s, PyObject *keys);
  * else with e. */
 PyObject *py_store_result(py_store *s, int rc, const kv_err *e);
 
-/* close(), and the end of the object. */
-PyObject *py_store_close(PyObject *self, PyObject *none);
+/* An object over a store of the library, which it takes, also on failure. */
+PyObject *py_store_adopt(PyTypeObject *class, kv *store);
+
+/* The end of a store that is open: py_store_end waits for all of it. What remains of one whose end
+ * another call makes: it is on no list any more, and then it is closed. */
+void py_store_end(py_store *s);
+void py_store_leave_list(py_store *s);
+void py_store_closed(py_store *s);
+
+/* The end of the object. */
 void py_store_dealloc(PyObject *self);
 
 /* For the collector: a store and a function that knows it hold each other. */

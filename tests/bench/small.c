@@ -3,6 +3,8 @@
  * key of 16 floats.
  *
  *     small [--quick]
+ *     small --optimizers         each optimizer beside sgd: 161 keys of 256 floats, one key of 900
+ *     small --pushes NAME N      N pushes of one key of 2 floats, for valgrind to count
  *
  * The loop reads and writes what a call of the store cannot do without: of each array the first
  * line of its header, which it reads, and its elements, with the next arrays asked for ahead, on
@@ -372,8 +374,112 @@ static void time_look_ups(void)
     free(same);
 }
 
+/* ---- Optimizers ------------------------------------------------------------------------------ */
+
+/* A store whose keys have values of so many floats, pushed by an optimizer. */
+typedef struct training {
+    kv *store;
+    kv_key *keys;
+    kv_array **values;
+    int64_t n;
+    double seconds; /* a key, in the best round */
+} training;
+
+static training begin_training(const char *optimizer, int64_t n, int64_t floats)
+{
+    training t = {.keys = block_of((size_t)n * sizeof *t.keys),
+                  .values = block_of((size_t)n * sizeof *t.values),
+                  .n = n};
+    kv_err e = {0};
+    for (int64_t k = 0; k < n; k++) {
+        void *data = NULL;
+        t.keys[k].id = k;
+        must(kv_array_new(&t.values[k], KV_FLOAT32, 1, &floats, (kv_ctx){0}, &e), &e);
+        must(kv_array_write(t.values[k], &data, &e), &e);
+        for (int64_t i = 0; i < floats; i++)
+            ((float *)data)[i] = 1e-3f * (float)(1 + (i + k) % 17);
+    }
+    must(kv_create("local", NULL, 0, &t.store, &e), &e);
+    must(kv_init(t.store, t.keys, n, t.values, NULL, &e), &e);
+    must(kv_set_optimizer(t.store, optimizer, NULL, 0, &e), &e);
+    return t;
+}
+
+static void end_training(training *t)
+{
+    kv_free(t->store);
+    for (int64_t k = 0; k < t->n; k++)
+        kv_array_unref(t->values[k]);
+    free(t->values);
+    free(t->keys);
+}
+
+/* Seconds a key of a push. */
+static double time_pushes(const training *t, int64_t pushes)
+{
+    kv_err e = {0};
+    double began = now();
+    for (int64_t i = 0; i < pushes; i++) {
+        must(kv_push(t->store, t->keys, t->n, t->values, NULL, &e), &e);
+        must(kv_wait(t->store, &e), &e);
+    }
+    return (now() - began) / (double)(pushes * t->n);
+}
+
+/* Short rounds in turn, of which the best counts: other work on the machine only adds, and most
+ * where the code of a push is long. */
+static void time_optimizers(void)
+{
+    enum { OPTIMIZERS = 20, FORMS = 2, OPTIMIZER_ROUNDS = 300 };
+    static const char *const names[OPTIMIZERS] = {
+        "sgd",     "nag",   "signum", "sgld",         "dcasgd",    "lbsgd",   "lars",
+        "adam",    "adamw", "adamax", "nadam",        "adabelief", "adagrad", "adadelta",
+        "rmsprop", "ftrl",  "ftml",   "groupadagrad", "lamb",      "lans"};
+    static const struct {
+        int64_t keys, floats, pushes;
+    } forms[FORMS] = {{161, 256, 2}, {1, 900, 100}};
+    static training all[OPTIMIZERS][FORMS];
+    for (int o = 0; o < OPTIMIZERS; o++)
+        for (int f = 0; f < FORMS; f++) {
+            all[o][f] = begin_training(names[o], forms[f].keys, forms[f].floats);
+            time_pushes(&all[o][f], forms[f].pushes);
+        }
+    for (int i = 0; i < OPTIMIZER_ROUNDS; i++)
+        for (int o = 0; o < OPTIMIZERS; o++)
+            for (int f = 0; f < FORMS; f++) {
+                double s = time_pushes(&all[o][f], forms[f].pushes);
+                all[o][f].seconds = i == 0 || s < all[o][f].seconds ? s : all[o][f].seconds;
+            }
+    printf("%-14s %24s %22s\n", "", "161 keys of 256 floats", "one key of 900 floats");
+    for (int o = 0; o < OPTIMIZERS; o++) {
+        printf("%-14s", names[o]);
+        for (int f = 0; f < FORMS; f++)
+            printf(" %8.2f us %6.1f x", 1e6 * all[o][f].seconds,
+                   all[o][f].seconds / all[0][f].seconds);
+        putchar('\n');
+    }
+    for (int o = 0; o < OPTIMIZERS; o++)
+        for (int f = 0; f < FORMS; f++)
+            end_training(&all[o][f]);
+}
+
+static void only_push(const char *optimizer, int64_t pushes)
+{
+    training t = begin_training(optimizer, 1, 2);
+    time_pushes(&t, pushes);
+    end_training(&t);
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 3 && strcmp(argv[1], "--pushes") == 0) {
+        only_push(argv[2], atoi(argv[3]));
+        return 0;
+    }
+    if (argc > 1 && strcmp(argv[1], "--optimizers") == 0) {
+        time_optimizers();
+        return 0;
+    }
     if (argc > 1 && strcmp(argv[1], "--quick") == 0) {
         nkeys = 5000;
         ncalls = 5000;

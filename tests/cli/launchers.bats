@@ -373,15 +373,28 @@ exec sh -c "$*"'
     assert_failure 6
     assert_output 'kvctl: launch: host "slow" cannot be reached: it does not answer in time'
     echo localhost >hosts
-    stub ssh 'exit 81'
+    mkdir daemons
+    stub mpirun 'exit 9'
+    stub ssh "exec env PATH='$PWD/daemons' /bin/sh -c \"\${!#}\""
+    for daemon in orted prted; do # of Open MPI 4.1 and 5.0
+        ln -s "$(type -P true)" "daemons/$daemon"
+        run kvctl launch -H hosts -n 2 train.kv
+        refute_output --partial 'kvctl: launch: host'
+        rm "daemons/$daemon"
+    done
     run kvctl launch -H hosts -n 2 train.kv
-    assert_equal "$status ${lines[0]}" '4 kvctl: launch: host "localhost" has no orted in $PATH'
+    assert_equal "$status ${lines[0]}" '4 kvctl: launch: host "localhost" has neither orted nor prted in $PATH'
+    stub ssh 'exit 84'
+    run kvctl launch -H hosts -n 2 --sync-dst-dir /tmp/d train.kv
+    assert_output $'kvctl: launch: host "localhost" has no rsync in $PATH\n hint: apt-get install rsync'
     stub ssh 'exit 82'
     run kvctl launch -H hosts -n 2 train.kv
     assert_equal "$status ${lines[0]}" '4 kvctl: launch: host "localhost" has no such kvctl as this one'
     stub ssh 'exit 83'
     run kvctl launch -H hosts -n 2 train.kv
     assert_equal "$status ${lines[0]}" "5 kvctl: launch: host \"localhost\" has no folder \"$PWD\""
+    run kvctl launch -H hosts -n 2 --sync-dst-dir /tmp/d train.kv
+    assert_output 'kvctl: launch: host "localhost" cannot make "/tmp/d"'
     stub rsync 'echo rsync: no space >&2; exit 11'
     stub ssh 'exit 0'
     run kvctl launch -H hosts -n 2 --sync-dst-dir /tmp/d train.kv

@@ -34,6 +34,8 @@ static const struct {
     {"{\"r\":8,\"lora_alpha\":8,\"layer_replication\":[[0,4],[2,5]]}", NAN,
      "\"layer_replication\" makes the adapter more than a scaled product"},
     {"{\"r\":8,\"lora_alpha\":8,\"init_lora_weights\":\"gaussian\"}", 1, NULL},
+    {"{\"peft_type\":\"LORA\",\"r\":8,\"lora_alpha\":8}", 1, NULL},
+    {"{\"peft_type\":\"IA3\",\"r\":8,\"lora_alpha\":8}", NAN, "\"peft_type\" is not LORA"},
     {"{\"r\":8,\"lora_alpha\":8,\"init_lora_weights\":\"pissa_niter_16\"}", NAN,
      "by \"init_lora_weights\" the adapter is not for the base as it is"},
     {"{\"init_lora_weights\":\"olora\",\"r\":8,\"lora_alpha\":8}", NAN,
@@ -50,14 +52,14 @@ TEST(adapter_config_scales)
     snprintf(folder, sizeof folder, "%s/", d.path);
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
         kv_err e = {0};
-        double scale = 0, beside = 0;
+        double scale = 0, beside = 0, rank = -1;
         folder_text(&d, CONFIG, configs[i].text);
-        int code = adapter_config_scale(d.path, &scale, &e);
+        int code = adapter_config_read(d.path, &scale, &rank, &e);
         if (!isnan(configs[i].scale)) {
             CHECK_OK(code);
-            CHECK(scale == configs[i].scale);
-            CHECK_OK(adapter_config_scale(folder, &scale, &e));
-            CHECK_OK(adapter_config_scale(folder_file(&d, "m.safetensors"), &beside, &e));
+            CHECK(scale == configs[i].scale && rank >= 2);
+            CHECK_OK(adapter_config_read(folder, &scale, &rank, &e));
+            CHECK_OK(adapter_config_read(folder_file(&d, "m.safetensors"), &beside, &rank, &e));
             CHECK(scale == configs[i].scale && beside == configs[i].scale);
             continue;
         }
@@ -72,12 +74,12 @@ TEST(adapter_config_scales)
 TEST(adapter_config_may_be_missing)
 {
     test_folder d = folder_new();
-    double scale = 0;
+    double scale = 0, rank = -1;
     kv_err e = {0};
-    CHECK_OK(adapter_config_scale(d.path, &scale, &e));
-    CHECK(scale == 1);
+    CHECK_OK(adapter_config_read(d.path, &scale, &rank, &e));
+    CHECK(scale == 1 && rank == 0);
     scale = 0;
-    CHECK_OK(adapter_config_scale("-", &scale, &e));
+    CHECK_OK(adapter_config_read("-", &scale, &rank, &e));
     CHECK(scale == 1);
     folder_remove(&d);
 }

@@ -412,6 +412,41 @@ static void look(engine_op *op)
     engine_take_error(&failing, &found);
 }
 
+/* A read that gave up leaves the others in their order, wherever it stood among them. */
+TEST(engine_waiting_for_a_variable_ends_at_its_time)
+{
+    for (int before = 0; before < 3; before++) {
+        for (int behind = 0; behind < 3; behind++) {
+            engine_var var = {0};
+            engine_group group = {0};
+            int clock = 0;
+            kv_err fine = {0};
+            engine_use use = {.var = &var, .write = true};
+            engine_op first = {
+                .run = begins, .uses = &use, .nuses = 1, .later = true, .quick = true};
+            gate others[4] = {{.ran = 0}};
+            CHECK(engine_wait_read_for(&var, 0));
+            engine_submit(&first);
+            for (int i = 0; i < before + behind; i++) {
+                gate *g = &others[i];
+                if (i == before)
+                    CHECK(!engine_wait_read_for(&var, 1));
+                g->clock = &clock;
+                g->uses[0] = (engine_use){.var = &var, .write = true};
+                g->op = (engine_op){.run = run_gate, .uses = g->uses, .nuses = 1, .group = &group};
+                engine_submit(&g->op);
+            }
+            CHECK(!engine_wait_read_for(&var, 1) && !engine_wait_read_for(&var, 0));
+            engine_complete(&first, &fine);
+            CHECK(engine_wait_read_for(&var, 60000));
+            engine_wait_group(&group, 0);
+            for (int i = 0; i < before + behind; i++)
+                CHECK_INT(others[i].ran, i + 1);
+            CHECK_INT(engine_pending(&var), 0);
+        }
+    }
+}
+
 TEST(engine_an_error_is_there_before_who_waits_goes_on)
 {
     engine_var v = {0};

@@ -16,7 +16,7 @@ static const char *const words[] = {
     "0.5",     "1e308",   "sum",   "mean",   "median", "min",    "max",     "trimmed_mean",
     "len",     "zip",     "range", "norm",   "dot",    "sin",    "largest", "quantile",
     "uniform", "rowrank", "size",  "where",  "matmul", "f64",    "abs",     "enumerate",
-    "for",     "in",      "if",    "else",   "fail",   "state",  "print",   "skip",
+    "cosine",  "for",     "in",      "if",    "else",   "fail",   "state",  "print",   "skip",
     "and",     "not",     "none",  "\"t\"",  "(",      ")",      "[",       "]",
     "{",       "}",       ",",     ";",      ":",      "=",      "+=",      "*",
     "+",       "-",       "/",     "%",      "<",      "==",     "\n",      "..",

@@ -309,6 +309,8 @@ TEST(merge_refusals)
     CHECK_TEXT(of("{ merged = rowrank(base / norm(base)) }", 2),
                "1:12-38 usage: rowrank takes what follows from the elements alone, not from a "
                "reduction or another rank");
+    CHECK_TEXT(of("{ merged = cosine(base, 1) * base }", 2),
+               "1:12-27 usage: cosine takes an array, and this holds none");
     CHECK_TEXT(of("{ merged = quantile(base, 2) }", 2),
                "1:27-28 value: quantile takes a share from 0 to 1 here");
     CHECK_TEXT(result("{ merged = base + models[0] }", (merge_form){2, false, false}, &three, NULL,

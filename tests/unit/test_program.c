@@ -1,6 +1,6 @@
 /* Tests of programs: what becomes of operations, and that running them gives what the operations
  * say, bit by bit, at every length around a block. */
-#include "vm/program.h"
+#include "vm/prog.h"
 
 #include <malloc.h>
 #include <math.h>
@@ -682,8 +682,7 @@ static void one_program(int64_t n)
     void *arrays[NSLOTS];
     for (int s = 0; s < NSLOTS; s++)
         arrays[s] = memory[s];
-    uint32_t way = draw(3);
-    (way == 0 ? prog_run : way == 1 ? prog_run_far : prog_run_far_piece)(p, arrays, n, scratch);
+    prog_run_with(p, NULL, arrays, n, scratch, (prog_reach)draw(3));
     for (int s = 0; s < NSLOTS; s++)
         check_array(memory[s], want[s], dtype[s], n);
     mem_free(scratch);

@@ -96,7 +96,7 @@ static void make_update_of(rule_update *u, const sample *s, bool sparse_input)
                         .have = 0xffff,
                         .sparse_input = sparse_input,
                         .numbers = numbers};
-    CHECK_OK(rule_update_make(&(rule_binding){r, &text, values}, &given, u, &e));
+    CHECK_OK(rule_update_make(&(rule_binding){r, &text, values, NULL}, &given, u, &e));
 }
 
 static void make_update(rule_update *u, const sample *s)
@@ -156,7 +156,7 @@ static void run_sum(run *r, const prog *p, int64_t n, bool as_read)
     for (int i = 0; i < SIZE; i++)
         more[i] = some_number((uint64_t)(WHOLE_ARRAYS * SIZE + i));
     if (as_read)
-        prog_run_whole(p, arrays, more, n);
+        prog_run_whole(p, NULL, arrays, more, n);
     for (int i = 0; i < SIZE; i++)
         r->array[1][i] += more[i];
     if (!as_read)

@@ -1,0 +1,28 @@
+/* Calls of the library that may wait, for other ranks, for an updater, for a disk.
+ *
+ * Such a call runs on a thread of its own, and its caller waits for it in slices: between two of
+ * them it takes the GIL, tells what the library has logged and looks for signals. So a job that
+ * hangs says why while it hangs, and Ctrl-C ends the call. What was interrupted goes on without its
+ * caller: the work owns all memory that it uses, and gives it back when it has ended.
+ */
+#ifndef PYTHON_PY_WAIT_H
+#define PYTHON_PY_WAIT_H
+
+#include "py_state.h"
+
+typedef struct py_work {
+    void (*run)(struct py_work *w); /* without the GIL, on any thread */
+    void (*end)(struct py_work *w); /* with it, where the caller was interrupted: releases w */
+    bool ended, left_alone;         /* under the lock of py_wait.c */
+    py_later later;
+} py_work;
+
+/* Runs w. away: on a thread of its own, unless this thread runs an updater, which the library must
+ * recognise when it calls. Returns false with an exception if the handler of a signal has raised
+ * one: w is not the caller's any more then, w->end releases it. */
+bool py_wait_run(py_work *w, bool away);
+
+/* In the child of a fork, which has no other threads. */
+void py_wait_after_fork(void);
+
+#endif
