@@ -376,6 +376,14 @@ static void lose_untold(job *j)
     }
 }
 
+static bool all_have_begun(const job *j)
+{
+    bool all = true;
+    for (int i = 0; i < j->n; i++)
+        all &= j->ranks[i].pid != 0;
+    return all;
+}
+
 /* Also reaps what has become a child of this process. */
 static void look_at_mpirun(job *j)
 {
@@ -391,6 +399,8 @@ static void look_at_mpirun(job *j)
         if (WIFSIGNALED(status) && !j->end_ms) { /* before the events: its ranks end with it */
             show_log(j);
             lose(j, -1, EXIT_PEER, "mpirun was killed by signal %d", WTERMSIG(status));
+            /* its ranks are lost with it; where they had not begun, it would fail again */
+            j->lost |= all_have_begun(j);
         }
         while (take_heard(j))
             ;

@@ -82,6 +82,21 @@ with_checkpoint=(--checkpoint c.kvs --checkpoint-every 10)
     assert_whole
 }
 
+@test "restart: mpirun itself is killed" {
+    # kvctl, its watcher, mpirun
+    local parent='cut -d " " -f 4 /proc/$p/stat'
+    script adam "" >whole.kv
+    script adam "$(once 20 1 "$(written 10) p=\$PPID; p=\$($parent); p=\$($parent); kill -9 \$p")" >job.kv
+    job -n 2 whole.kv
+    assert_success
+    keep_whole
+    job -n 2 "${with_checkpoint[@]}" --max-restarts 1 job.kv
+    assert_success
+    assert_line 'kvctl: mpirun was killed by signal 9'
+    assert_line --regexp '^kvctl: restart 1 of 1 from c.kvs at round [12]0: '
+    assert_whole
+}
+
 @test "restart: several losses, of a worker and a server; the file is one of this machine" {
     script "nag --learning-rate 0.1 --momentum 0.9" "" >whole.kv
     script "nag --learning-rate 0.1 --momentum 0.9" \

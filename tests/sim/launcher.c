@@ -247,7 +247,10 @@ static int64_t latest_ms(void)
 static bool may_begin_again(const char *line)
 {
     bool by_rank = strncmp(line, "rank ", 5) == 0 || strncmp(line, "host ", 5) == 0;
-    return by_rank && run.out->last.code == EXIT_PEER;
+    bool by_mpirun = is(line, "mpirun was killed by signal 9");
+    if (by_mpirun && job_strikes_early(run.j)) /* whether launch knew of all ranks, it alone knows */
+        return run.out->last.lost;
+    return (by_rank || by_mpirun) && run.out->last.code == EXIT_PEER;
 }
 
 /* In time, too: launch says it at the end. */
