@@ -111,6 +111,22 @@ static int add_key(plan *p, int input, int64_t at, kv_err *e)
     return KV_OK;
 }
 
+/* Without --dtype codes and scales are carried; another type of either is another model. Scales may
+ * stand in another input. */
+static int check_scales(const plan *p, kv_err *e)
+{
+    const scales_model m = {p->files, (int)p->inputs.n};
+    scales found;
+    for (int64_t i = 0; i < p->nkeys && p->types.n > 0 && !command_option_of(p->call, "raw"); i++) {
+        const conversion_key *k = &p->keys[i];
+        const tensor_info *t = checkpoint_at(p->files[k->input], k->at);
+        if (scales_find(&found, m, k->input, t) && (type_rules_touch(&p->types, t->name) ||
+                                                    type_rules_touch(&p->types, found.codes->name)))
+            return unit_at(p->s, p->inputs.items[k->input].at, (scales_refuse(&found, true, e), e));
+    }
+    return KV_OK;
+}
+
 /* Opens the inputs, and chooses keys from each. */
 static int choose_all(plan *p, kv_err *e)
 {
@@ -128,7 +144,7 @@ static int choose_all(plan *p, kv_err *e)
             if (choose_takes(&p->chosen, checkpoint_at(*c, k)->name) && add_key(p, (int)i, k, e))
                 return e->code;
     }
-    if (choose_check(p->s, &p->chosen, e))
+    if (choose_check(p->s, &p->chosen, e) || check_scales(p, e))
         return e->code;
     if (all > 0 && p->nkeys == 0)
         return unit_err(p->s, p->call, e, KV_E_KEY, "every key is excluded");

@@ -379,6 +379,17 @@ static int check_patterns(merging *m, kv_err *e)
     return KV_OK;
 }
 
+/* Refuses to merge codes and scales each by themselves. */
+static int check_scales(merging *m, const ast *at, checkpoint *c, kv_err *e)
+{
+    for (int64_t i = 0; i < m->nkeys; i++) {
+        int64_t key = checkpoint_find(c, m->keys[i].name);
+        if (choose_check_all_scales(m->s, m->call, at, c, &key, 1, e))
+            return e->code;
+    }
+    return KV_OK;
+}
+
 static int choose_all(merging *m, kv_err *e)
 {
     const checkpoint *from = first_file(m);
@@ -393,6 +404,11 @@ static int choose_all(merging *m, kv_err *e)
         return code;
     if (n > 0 && m->nkeys == 0)
         return unit_err(m->s, m->call, e, KV_E_KEY, "every key is excluded");
+    if (m->base_file && (code = check_scales(m, m->base.at, m->base_file, e)))
+        return code;
+    for (int64_t i = 0; i < m->models.n; i++)
+        if ((code = check_scales(m, m->models.items[i].at, m->files[i], e)))
+            return code;
     return type_rules_check(m->s, &m->types, e);
 }
 

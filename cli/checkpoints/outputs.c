@@ -48,6 +48,14 @@ tensor_type type_rules_of(type_rules *rules, const char *key, tensor_type has)
     return to;
 }
 
+bool type_rules_touch(const type_rules *rules, const char *key)
+{
+    for (int64_t i = 0; i < rules->n; i++)
+        if (!rules->items[i].glob || fnmatch(rules->items[i].glob, key, 0) == 0)
+            return true;
+    return false;
+}
+
 int type_rules_check(const session *s, const type_rules *rules, kv_err *e)
 {
     for (int64_t i = 0; i < rules->n; i++) {

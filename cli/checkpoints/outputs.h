@@ -26,6 +26,9 @@ int type_rules_read(session *s, const ast *call, result *out, type_rules *rules,
 /* The type that a tensor gets: that of the last rule for it, or else the one that it has. */
 tensor_type type_rules_of(type_rules *rules, const char *key, tensor_type has);
 
+/* Returns true if a rule is about floats, or about this key. */
+bool type_rules_touch(const type_rules *rules, const char *key);
+
 /* To be called when type_rules_of was asked for every key. Error: key, at a pattern that matched
  * none. */
 int type_rules_check(const session *s, const type_rules *rules, kv_err *e);
