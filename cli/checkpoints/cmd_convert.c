@@ -28,6 +28,7 @@ typedef struct plan {
     checkpoint_text *texts;
     int64_t ntexts;
     checkpoint_out_options options;
+    losses lost;
 } plan;
 
 static void plan_release(plan *p)
@@ -37,6 +38,7 @@ static void plan_release(plan *p)
     renames_release(&p->names);
     mem_free(p->files);
     mem_free(p->keys);
+    mem_free(p->lost.keys);
     mem_free(p->texts);
 }
 
@@ -153,6 +155,13 @@ static int choose_all(plan *p, kv_err *e)
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
+static const char *key_of(const void *keys, int64_t i, tensor_type *type)
+{
+    const conversion_key *k = (const conversion_key *)keys + i;
+    *type = k->type;
+    return k->name;
+}
+
 static int convert_all(plan *p, kv_err *e)
 {
     conversion c = {.inputs = p->files,
@@ -161,15 +170,19 @@ static int convert_all(plan *p, kv_err *e)
                  .nkeys = p->nkeys,
                  .metadata = p->texts,
                  .nmetadata = p->ntexts,
+                 .lost = &p->lost,
                  .progress = progress_bytes};
     if (conversion_check(&c, e))
         return unit_at(p->s, p->call, e);
+    if (out_losses_begin(&p->lost, p->call, p->nkeys, e))
+        return e->code;
     if (session_would(p->s, "write", p->to.text))
         return KV_OK;
     progress_begin("convert", 0, PROGRESS_BYTES);
     int code = conversion_run(&c, p->to.text, &p->options, e);
     progress_end();
-    return code ? unit_at(p->s, p->to.at, e) : KV_OK;
+    return code ? unit_at(p->s, p->to.at, e)
+                : out_losses_end(p->s, p->call, &p->lost, key_of, p->keys, p->nkeys, p->out, e);
 }
 
 int cmd_convert(session *s, const ast *call, result *out, kv_err *e)

@@ -47,6 +47,7 @@ typedef struct merging {
     checkpoint_text *texts;
     int64_t ntexts;
     checkpoint_out_options options;
+    losses lost;
     kv_ctx ctx; /* where the rule runs */
 } merging;
 
@@ -61,6 +62,7 @@ static void merging_release(merging *m, bool failed)
     mem_free(m->weights);
     mem_free(m->scales);
     mem_free(m->keys);
+    mem_free(m->lost.keys);
     mem_free(m->texts);
 }
 
@@ -440,6 +442,13 @@ static int at_word(merging *m, kv_err *e)
     return unit_at(m->s, model ? model : other, e);
 }
 
+static const char *key_of(const void *keys, int64_t i, tensor_type *type)
+{
+    const merge_key *k = (const merge_key *)keys + i;
+    *type = k->type;
+    return k->name;
+}
+
 static int merge_all(merging *m, kv_err *e)
 {
     checkpoint *const from[] = {first_file(m)};
@@ -469,15 +478,19 @@ static int merge_all(merging *m, kv_err *e)
                  .metadata = m->texts,
                  .nmetadata = m->ntexts,
                  .ctx = m->ctx,
+                 .lost = &m->lost,
                  .progress = progress_bytes};
     if (merge_check(&all, e))
         return at_word(m, e);
     if (session_would(m->s, "write", m->to.text))
         return KV_OK;
+    if (out_losses_begin(&m->lost, m->call, m->nkeys, e))
+        return e->code;
     progress_begin("merge", 0, PROGRESS_BYTES);
     int code = merge_run(&all, m->to.text, &m->options, e);
     progress_end();
-    return code ? unit_at(m->s, m->to.at, e) : KV_OK;
+    return code ? unit_at(m->s, m->to.at, e)
+                : out_losses_end(m->s, m->call, &m->lost, key_of, m->keys, m->nkeys, m->out, e);
 }
 
 int cmd_merge(session *s, const ast *call, result *out, kv_err *e)

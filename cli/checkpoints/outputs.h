@@ -6,6 +6,7 @@
 
 #include "checkpoint/checkpoint_write.h"
 #include "eval/eval_words.h"
+#include "tensors/losses.h"
 
 typedef struct type_rule {
     const char *glob; /* NULL: every key of floats */
@@ -54,5 +55,16 @@ int metadata_read(session *s, const ast *call, result *out, metadata_list *m, kv
  * folder). */
 int out_options_read(session *s, const ast *call, const char *to, result *out,
                      checkpoint_out_options *o, kv_err *e);
+
+/* Begins to count what an output of n keys loses (tensors/losses.h); with --strict nothing may be
+ * lost. Error: memory. The caller releases l->keys with mem_free. */
+int out_losses_begin(losses *l, const ast *call, int64_t n, kv_err *e);
+
+/* Key i of an output: its name there, and its type. */
+typedef const char *out_key_of(const void *keys, int64_t i, tensor_type *type);
+
+/* Warns of what was lost, in one line; --json has it as about.lost. keys: for key_of. */
+int out_losses_end(session *s, const ast *call, const losses *l, out_key_of *key_of,
+                   const void *keys, int64_t n, result *out, kv_err *e);
 
 #endif

@@ -227,10 +227,9 @@ static int put_given(json_writer *w, const ast *node, const result *r, bool ok, 
         return KV_OK;
     if (node->kind == STMT_SHOW)
         return put_value(w, "value", r->shown ? r->v : value_none(), e);
-    if (r->entries.columns) {
-        int code = r->summary.columns ? put_object(w, "about", &r->summary, e) : KV_OK;
+    int code = r->summary.columns ? put_object(w, "about", &r->summary, e) : KV_OK;
+    if (code || r->entries.columns)
         return code ? code : put_entries(w, r->entries_name, &r->entries, e);
-    }
     if (r->as_json && r->shown) {
         size_t n = strlen(r->v.u.text);
         buf_put(json_field(w, "value"), r->v.u.text, n - 1); /* without its newline */
