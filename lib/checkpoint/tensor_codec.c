@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clones.h"
 #include "checkpoint/tensor_integer.h"
 #include "cpu/cpu.h"
 #include "cpu/small_float.h"
@@ -260,17 +261,30 @@ static const struct {
     [TENSOR_F64] = {0x1.fffffffffffffp1023, 0x1p53, 0},
 };
 
-#define BEYOND(name, T)                                                                            \
-    static bool beyond_##name(const T *x, int64_t n, double most)                                  \
+/* Returns true if a magnitude is above `most`, or a number is nan: as integers, without the sign,
+ * bits have the order of magnitudes. */
+#define BEYOND(name, T, word, magnitude)                                                           \
+    CPU_CLONES static bool beyond_##name(const T *x, int64_t n, T most)                            \
     {                                                                                              \
-        int found = 0;                                                                             \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            found |= !(x[i] >= (T)-most) | !(x[i] <= (T)most);                                     \
-        return found;                                                                              \
+        word limit, found = 0;                                                                     \
+        memcpy(&limit, &most, sizeof limit);                                                       \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            word bits;                                                                             \
+            memcpy(&bits, &x[i], sizeof bits);                                                     \
+            found |= limit - (bits & magnitude);                                                   \
+        }                                                                                          \
+        return found < 0;                                                                          \
     }
-BEYOND(f32, float)
-BEYOND(f64, double)
-BEYOND(i64, int64_t)
+BEYOND(f32, float, int32_t, INT32_MAX)
+BEYOND(f64, double, int64_t, INT64_MAX)
+
+static bool beyond_i64(const int64_t *x, int64_t n, double most)
+{
+    bool found = false;
+    for (int64_t i = 0; i < n; i++)
+        found |= x[i] > (int64_t)most || x[i] < -(int64_t)most;
+    return found;
+}
 
 static bool beyond_u64(const uint64_t *x, int64_t n, double most)
 {
@@ -288,7 +302,7 @@ static bool may_lose(tensor_type t, const void *x, number_kind from, int64_t n, 
         return true;
     switch (from) {
     case NUMBER_F32:
-        return beyond_f32(x, n, most);
+        return beyond_f32(x, n, (float)most);
     case NUMBER_F64:
         return beyond_f64(x, n, most);
     case NUMBER_I64:
