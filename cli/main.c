@@ -34,6 +34,7 @@
 #include "session/unit.h"
 #include "session/visit.h"
 #include "state.h"
+#include "state_leave.h"
 #include "syntax/check.h"
 #include "syntax/check_unset.h"
 #include "syntax/effect.h"
@@ -65,16 +66,17 @@ static int read_input(session *s, const input *in, unit **out, kv_err *e)
 static int open_state(session *s, const options *o, state *st, unit *const *units, int n,
                       bool prompt, kv_err *e)
 {
-    bool reads = o->dry_run || !prompt;
-    for (int i = 0; i < n && reads && !o->dry_run; i++)
-        reads = !units[i] || !effect_changes_store(units[i]);
-    return state_open(st, s, o->store, reads, o->force, e);
+    state_how how = {.reads = o->dry_run || !prompt, .prompt = prompt, .force = o->force,
+                     .read_only = o->read_only};
+    for (int i = 0; i < n && how.reads && !o->dry_run; i++)
+        how.reads = !units[i] || !effect_changes_store(units[i]);
+    return state_open(st, s, o->store, how, e);
 }
 
 /* Refuses scripts that would surely lose keys of the state file. */
 static int foresee(const options *o, const state *st, unit *const *units, int n, kv_err *e)
 {
-    effect_keys script = {.any = o->force || o->dry_run};
+    effect_keys script = {.any = o->force || o->dry_run || o->read_only};
     int code = KV_OK;
     for (int i = 0; i < n && code == KV_OK && st->loaded; i++)
         code = effect_add(&script, units[i], e);
@@ -189,9 +191,15 @@ static void note_lost(session *s, const options *o)
         session_note(s, "this store ends here; kvctl -s FILE %s … keeps it in a file", c->name);
 }
 
+/* Returns true if quit said that nothing is to be saved. */
+static bool discards(const session *s)
+{
+    return s->leaving && (s->discards || s->exit_code);
+}
+
 /* Saves what the session did, or says what it would save, unless it failed. prompted: somebody saw
- * the errors and went on. Returns the exit code. */
-static int leave(session *s, const options *o, state *st, bool prompted, int pending)
+ * the errors and went on, at a terminal or not. Returns the exit code. */
+static int leave(session *s, const options *o, state *st, bool prompted, bool terminal, int pending)
 {
     kv_err e = {0};
     int code = exit_code_of(s, o);
@@ -199,7 +207,11 @@ static int leave(session *s, const options *o, state *st, bool prompted, int pen
         return pending == SIGALRM ? EXIT_PEER : 128 + pending;
     if (s->failure && !s->keep_going && !prompted)
         return code;
-    if (o->dry_run ? state_preview(st, s, &e) : state_save(st, s, &e)) {
+    if (discards(s)) {
+        state_discard(st, s, terminal);
+        return code;
+    }
+    if (o->dry_run ? state_preview(st, s, &e) : state_leave(st, s, terminal, &e)) {
         report_error(s, &e);
         code = code ? code : s->failure;
     }
@@ -212,7 +224,7 @@ static int leave(session *s, const options *o, state *st, bool prompted, int pen
 static bool stays(session *s, const state *st)
 {
     kv_err e = {0};
-    if (!state_check(st, s, &e))
+    if (discards(s) || !state_check(st, s, &e))
         return false;
     report_error(s, &e);
     fputs("note: leave once more to drop what was done here\n", stderr);
@@ -319,7 +331,7 @@ static int run(session *s, options *o)
     if (pending == SIGALRM && s->failure == 0 && session_interrupted(s, &e))
         report_error(s, &e);
     visit_park(s);
-    int code = leave(s, o, &st, go_on, pending);
+    int code = leave(s, o, &st, go_on, go_on && terminal && !served, pending);
     attach_end(visitors);
     state_close(&st);
     return code;
@@ -352,12 +364,15 @@ static int show_completion(session *s, const char *script)
     return code;
 }
 
-/* Prints a warning or a note of the library, which may come on any thread. */
+/* Prints a warning or a note of the library, which may come on any thread. arg: the session, whose
+ * -q silences notes; or NULL. */
 static void warn(void *arg, const char *text)
 {
-    (void)arg;
-    fflush(stdout);
+    const session *s = arg;
     bool is_note = strncmp(text, KV_LOG_NOTE, strlen(KV_LOG_NOTE)) == 0;
+    if (is_note && s && s->out.quiet)
+        return;
+    fflush(stdout);
     terminal_say(is_note ? "%s" : "warning: %s", text);
 }
 
@@ -428,6 +443,7 @@ int main(int argc, char **argv)
     file_window_handled();
     stop_ask(interrupt_pending);
     session_init(&s);
+    kv_set_log(warn, &s);
     s.interrupted = interrupt_pending;
     options_parse(&o, argc, argv, &e);
     s.out.recorder.on = o.json;

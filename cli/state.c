@@ -64,6 +64,21 @@ static int check_folder(const state *st, kv_err *e)
     return kv_err_hint(e, "its folder must be writable: a new file is made there and renamed");
 }
 
+/* Returns true if the file is there and cannot be replaced. */
+static bool is_protected(const char *path)
+{
+    kv_err unused = {0};
+    return access(path, F_OK) == 0 &&
+           (access(path, W_OK) != 0 || check_folder(&(state){.path = path}, &unused));
+}
+
+/* Opens the file to be read as it is now, whoever replaces it meanwhile. */
+static int open_unlocked(state *st, kv_err *e)
+{
+    st->lock = open(st->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    return st->lock < 0 ? file_error(e, "read", st->path, errno) : check_regular(st, e);
+}
+
 /* *current becomes true if the path still names the open file. A path without access is an error,
  * since it may name the same file. */
 static int check_current(const state *st, bool *current, kv_err *e)
@@ -142,6 +157,8 @@ static int lock_file(state *st, session *s, kv_err *e)
 {
     int64_t deadline = clock_ms() + s->store_wait_ms;
     bool current;
+    if (st->read_only)
+        return open_unlocked(st, e);
     for (;;) {
         int code = open_file(st, e);
         if (code || st->lock < 0)
@@ -192,6 +209,15 @@ static void note_loaded(state *st, const store_entry *entry)
     st->changes = kv_changes(entry->store);
 }
 
+/* The path of the file that was opened, which another one may have replaced by its name. */
+static const char *opened_path(const state *st, char out[40])
+{
+    if (!st->read_only)
+        return st->path; /* nobody replaces it while it is locked */
+    snprintf(out, 40, "/proc/self/fd/%d", st->lock);
+    return out;
+}
+
 static int load(state *st, session *s, kv_err *e)
 {
     struct stat about;
@@ -220,22 +246,6 @@ static int load(state *st, session *s, kv_err *e)
     return state_guard_take(&st->guard, store, e);
 }
 
-int state_open(state *st, session *s, const char *path, bool reads, bool force, kv_err *e)
-{
-    *st = (state){.tried = true, .path = path, .lock = -1, .reads = reads, .force = force};
-    int code = path ? lock_file(st, s, e) : KV_OK;
-    if (code == KV_OK && path)
-        code = load(st, s, e);
-    if (code)
-        state_close(st);
-    st->is_open = code == KV_OK;
-    if (st->is_open && path) {
-        s->state.path = path;
-        s->state.save = state_commit;
-        s->state.arg = st;
-    }
-    return code;
-}
 
 /* ---- Saving ---------------------------------------------------------------------------------- */
 
@@ -262,10 +272,26 @@ static bool has_changed(const state *st, const store_entry *entry)
     return st->loaded || !entry->on_demand || kv_changes(entry->store) > 0;
 }
 
+bool state_changed(const state *st, const session *s)
+{
+    return st->is_open && has_changed(st, saved_store(s));
+}
+
+int state_summary(const state *st, session *s, bool follows, buf *out, kv_err *e)
+{
+    const store_entry *entry = saved_store(s);
+    state_changes changes;
+    int code = state_guard_compare(&st->guard, entry ? entry->store : NULL, &changes, e);
+    if (code)
+        return code;
+    state_changes_text(&changes, follows, out);
+    return buf_check(out, e);
+}
+
 int state_check(const state *st, const session *s, kv_err *e)
 {
     const store_entry *entry = saved_store(s);
-    if (!st->is_open || st->force || !has_changed(st, entry))
+    if (!st->is_open || st->read_only || st->force || !has_changed(st, entry))
         return KV_OK;
     return state_guard_check(&st->guard, entry->store, is_loaded(st, entry), st->path, e);
 }
@@ -282,8 +308,9 @@ static void tell_of_others(const state *st, session *s)
 }
 
 /* Rolls back an open transaction, since only committed changes are saved. */
-static void roll_back(const store_entry *entry)
+void state_end_transaction(session *s)
 {
+    const store_entry *entry = saved_store(s);
     if (!entry || !kv_in_transaction(entry->store))
         return;
     fflush(stdout);
@@ -309,9 +336,9 @@ static int write_file(state *st, const session *s, const store_entry *entry, kv_
 int state_save(state *st, session *s, kv_err *e)
 {
     const store_entry *entry = saved_store(s);
-    if (!st->is_open || !st->path)
+    if (!st->is_open || !st->path || st->read_only)
         return KV_OK;
-    roll_back(entry);
+    state_end_transaction(s);
     tell_of_others(st, s);
     return has_changed(st, entry) ? write_file(st, s, entry, e) : KV_OK;
 }
@@ -350,12 +377,19 @@ static int lock_written(state *st, session *s, bool *overtaken, kv_err *e)
     return code;
 }
 
-int state_commit(void *arg, session *s, kv_err *e)
+/* Writes the store in the middle of a run, an open transaction with it; the session keeps the lock.
+ * `arg`: the state. Errors: those of state_save; value (it is only read); busy, when another
+ * process took the new file before it was locked and changed it. */
+static int write_now(void *arg, session *s, kv_err *e)
 {
     state *st = arg;
     const store_entry *entry = saved_store(s);
     bool overtaken;
     int code;
+    if (st->read_only) {
+        kv_err_set(e, KV_E_VALUE, "\"%s\" is only read, nothing is written to it", st->path);
+        return kv_err_hint(e, "save FILE writes the store to a file of its own");
+    }
     if (!has_changed(st, entry))
         return KV_OK;
     if ((code = write_file(st, s, entry, e)) || (code = lock_written(st, s, &overtaken, e)))
@@ -367,136 +401,52 @@ int state_commit(void *arg, session *s, kv_err *e)
     return state_guard_take(&st->guard, entry->store, e);
 }
 
-/* ---- The lines of a dry run ------------------------------------------------------------------ */
-
-static void put_line(buf *out, const char *what, const kv_info *info)
+/* Makes the store kv what the file holds: `arg` is the state. */
+static int go_back(void *arg, session *s, kv_err *e)
 {
-    char shape[256];
-    buf_printf(out, "  %-9s", what);
-    show_key(out, info->key);
-    buf_printf(out, ": %s %s", kv_dtype_name(info->dtype),
-               kv_shape_text(shape, sizeof shape, info->ndim, info->shape));
-}
-
-/* The stored array of a key, as a new array on the CPU. */
-static int pull_key(kv *store, const kv_info *info, kv_array **out, const void **data, kv_err *e)
-{
-    int code = kv_array_new_raw(out, info->dtype, info->ndim, info->shape, (kv_ctx){0}, e);
-    if (code)
-        return code;
-    if ((code = kv_pull(store, &info->key, 1, out, NULL, e)) ||
-        (code = kv_array_read(*out, data, e)))
-        kv_array_unref(*out);
-    return code;
-}
-
-/* The number of elements with different bytes. */
-static int64_t count_changed(const char *a, const char *b, int64_t n, size_t size)
-{
-    int64_t changed = 0;
-    for (int64_t i = 0; i < n; i++, a += size, b += size)
-        changed += memcmp(a, b, size) != 0;
-    return changed;
-}
-
-/* A key that both stores hold. */
-static int compare_key(buf *out, kv *before, const kv_info *was, kv *after, const kv_info *is,
-                       kv_err *e)
-{
-    kv_array *a, *b;
-    const void *old_data, *new_data;
-    bool same_form = was->dtype == is->dtype && was->ndim == is->ndim &&
-                     memcmp(was->shape, is->shape, (size_t)is->ndim * sizeof *is->shape) == 0;
-    if (!same_form) {
-        put_line(out, "replaced", is);
-        buf_char(out, '\n');
+    state *st = arg;
+    char path[40];
+    kv *store = NULL;
+    if (!has_changed(st, saved_store(s)))
         return KV_OK;
-    }
-    int code = pull_key(before, was, &a, &old_data, e);
-    if (code)
+    if (!st->loaded) {
+        int code = session_create(s, s->default_type, NULL, 0, "kv", e);
+        if (code == KV_OK)
+            s->stores[s->current].on_demand = true;
         return code;
-    if ((code = pull_key(after, is, &b, &new_data, e)) == KV_OK) {
-        int64_t n = kv_array_size(a);
-        int64_t changed = count_changed(old_data, new_data, n, (size_t)kv_dtype_bytes(is->dtype));
-        if (changed > 0 || is->pushes != was->pushes) {
-            put_line(out, "changed", is);
-            buf_printf(out, ", %lld of %lld elements\n", (long long)changed, (long long)n);
-        }
-        kv_array_unref(b);
     }
-    kv_array_unref(a);
+    int code = kv_load(&store, opened_path(st, path), e);
+    if (code == KV_OK && (code = session_adopt(s, store, "kv", e)) == KV_OK)
+        note_loaded(st, &s->stores[s->current]);
     return code;
 }
 
-/* The keys of one store that another one does not have, or has too. Either may be NULL. */
-static int compare_keys(buf *out, kv *before, kv *after, kv_err *e)
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+int state_open(state *st, session *s, const char *path, state_how how, kv_err *e)
 {
-    int code = KV_OK;
-    for (int64_t i = 0; after && i < kv_num_keys(after) && code == KV_OK; i++) {
-        kv_info is, was;
-        kv_err none = {0};
-        if ((code = kv_info_at(after, i, &is, e)))
-            return code;
-        if (before && kv_find(before, &is.key, &was, &none) == KV_OK) {
-            code = compare_key(out, before, &was, after, &is, e);
-        } else {
-            put_line(out, "new", &is);
-            buf_char(out, '\n');
-        }
+    bool closed = path && how.prompt && !how.read_only && is_protected(path);
+    *st = (state){.tried = true, .path = path, .lock = -1, .reads = how.reads, .force = how.force,
+                  .read_only = how.read_only || closed};
+    int code = path ? lock_file(st, s, e) : KV_OK;
+    if (code == KV_OK && path)
+        code = load(st, s, e);
+    if (code)
+        state_close(st);
+    st->is_open = code == KV_OK;
+    if (st->is_open && path) {
+        s->state.path = path;
+        s->state.save = write_now;
+        s->state.go_back = go_back;
+        s->state.arg = st;
     }
-    for (int64_t i = 0; before && i < kv_num_keys(before) && code == KV_OK; i++) {
-        kv_info was, is;
-        kv_err none = {0};
-        if ((code = kv_info_at(before, i, &was, e)) == KV_OK &&
-            (!after || kv_find(after, &was.key, &is, &none))) {
-            put_line(out, "gone", &was);
-            buf_char(out, '\n');
-        }
-    }
+    if (st->is_open && closed)
+        session_note(s, "\"%s\" cannot be written: nothing that is done here is saved", path);
     return code;
 }
 
-static int compare_rest(buf *out, kv *before, kv *after, kv_err *e)
+int state_load_again(const state *st, kv **out, kv_err *e)
 {
-    char was[STATE_UPDATER] = "assign", is[STATE_UPDATER] = "assign";
-    const char *old_type = before ? kv_type(before) : "", *new_type = after ? kv_type(after) : "";
-    int code = before ? kv_describe(before, "store", state_guard_updater, was, e) : KV_OK;
-    if (code == KV_OK && after)
-        code = kv_describe(after, "store", state_guard_updater, is, e);
-    if (before && after && strcmp(old_type, new_type) != 0)
-        buf_printf(out, "  type     %s, before: %s\n", new_type, old_type);
-    if (strcmp(was, is) != 0)
-        buf_printf(out, "  updater  %s, before: %s\n", is, was);
-    return code;
-}
-
-int state_preview(const state *st, session *s, kv_err *e)
-{
-    const store_entry *entry = saved_store(s);
-    kv *before = NULL, *after = entry ? entry->store : NULL;
-    buf lines = {0}, path = {0};
-    if (!st->is_open)
-        return KV_OK;
-    roll_back(entry);
-    int code = st->loaded ? kv_load(&before, st->path, e) : KV_OK;
-    if (code == KV_OK && has_changed(st, entry) &&
-        (code = compare_keys(&lines, before, after, e)) == KV_OK &&
-        (code = compare_rest(&lines, before, after, e)) == KV_OK && lines.len == 0)
-        buf_add(&lines, "  only its updater, or counts\n");
-    kv_free(before);
-    if (code == KV_OK && (code = buf_check(&lines, e)) == KV_OK) {
-        fflush(stdout);
-        visible_line(&path, st->path ? st->path : "", st->path ? strlen(st->path) : 0);
-        if (!st->path)
-            fprintf(stderr, "dry run: without a state file; kv would hold%s\n",
-                    lines.len ? ":" : " nothing");
-        else
-            fprintf(stderr, "dry run: \"%s\" would %s\n", buf_text(&path),
-                    !lines.len ? "stay as it is" : st->loaded ? "change:" : "be made:");
-        fputs(buf_text(&lines), stderr);
-        code = state_check(st, s, e);
-    }
-    buf_release(&lines);
-    buf_release(&path);
-    return code;
+    char path[40];
+    return st->loaded ? kv_load(out, opened_path(st, path), e) : KV_OK;
 }

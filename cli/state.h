@@ -25,6 +25,7 @@ typedef struct state {
     const char *path;  /* borrowed; NULL: none */
     int lock;          /* the open file whose lock this is, or -1 */
     bool reads;        /* the script changes nothing: the lock is shared */
+    bool read_only;    /* nothing is ever written; `lock` then is the open file without a lock */
     bool made;         /* the file was missing, and is an empty one meanwhile */
     bool loaded;       /* it held a store: the session's kv */
     uint64_t serial, changes; /* of that store when it was loaded */
@@ -32,30 +33,42 @@ typedef struct state {
     bool force;        /* all the same */
 } state;
 
-/* Locks the file at path and loads it as the session's store kv. path NULL: nothing. reads: what
- * will run changes no store. force: keys of the file may be lost, see state_guard.h. Waits for the
- * lock as long as the setting store.wait says. Errors: busy, io, format, those of kv_load,
+/* How a file is opened. */
+typedef struct state_how {
+    bool reads;     /* what will run changes no store */
+    bool prompt;    /* somebody types: a file that cannot be written is read, with a note */
+    bool read_only; /* nothing will be written, whatever runs: no lock */
+    bool force;     /* keys of the file may be lost, see state_guard.h */
+} state_how;
+
+/* Locks the file at path and loads it as the session's store kv. path NULL: nothing. Waits for the
+ * lock as long as the setting store.wait says. From then on commit --disk writes the file, and
+ * rollback without begin goes back to what it holds. Errors: busy, io, format, those of kv_load,
  * interrupted. Nothing is locked then. */
-int state_open(state *st, session *s, const char *path, bool reads, bool force, kv_err *e);
+int state_open(state *st, session *s, const char *path, state_how how, kv_err *e);
+
+/* Returns true if the store kv is not what the file holds. */
+bool state_changed(const state *st, const session *s);
+
+/* The changes of the file, as one line. follows: behind a verb, see state_changes_text. */
+int state_summary(const state *st, session *s, bool follows, buf *out, kv_err *e);
 
 /* Checks that state_save may write the store kv over the file. Error: key. */
 int state_check(const state *st, const session *s, kv_err *e);
 
-/* Writes the store kv, if it changed since it was loaded and loses nothing of the file. A
- * transaction that is open is rolled back, with a warning; what other stores hold is not saved, and
- * a note says so. Nothing happens unless the state is open. Errors: key (state_guard.h), io and
- * those of kv_save; the file is as it was. */
+/* Writes the store kv, if it changed since it was loaded and loses nothing of the file; never one
+ * that is only read. A transaction that is open is rolled back, with a warning; what other stores
+ * hold is not saved, and a note says so. Nothing happens unless the state is open. Errors: key
+ * (state_guard.h), io and those of kv_save; the file is as it was. */
 int state_save(state *st, session *s, kv_err *e);
 
-/* Writes it in the middle of a run, an open transaction with it; the session keeps the lock. `arg`:
- * the state. Errors: those of state_save; busy, when another process took the new file before it
- * was locked and changed it. */
-int state_commit(void *arg, session *s, kv_err *e);
+/* Rolls back an open transaction of the store kv, since only committed changes are saved; with a
+ * warning. */
+void state_end_transaction(session *s);
 
-/* Says on stderr how the file would change (--dry-run): keys new, changed and gone, the updater.
- * Without a state file: what the store kv holds. Errors: those of kv_load, memory, and key where
- * state_save would not write it. */
-int state_preview(const state *st, session *s, kv_err *e);
+/* *out becomes another store of what the file held when it was opened; NULL stays where it held
+ * none. Errors: those of kv_load. */
+int state_load_again(const state *st, kv **out, kv_err *e);
 
 /* Lets go of the lock and of all else. May be called at any time. */
 void state_close(state *st);

@@ -37,7 +37,7 @@ int state_guard_take(state_guard *g, kv *store, kv_err *e)
         if (info.key.name &&
             !(info.key.name = arena_text(&g->memory, info.key.name, strlen(info.key.name), e)))
             return KV_E_MEMORY;
-        g->keys[g->nkeys] = info.key;
+        g->keys[g->nkeys] = (state_key){info.key, info.pushes, info.updates, info.states};
     }
     return code;
 }
@@ -91,8 +91,8 @@ static int check_gone(const state_guard *g, kv *store, const char *path, kv_err 
 {
     key_count gone = {0};
     for (int64_t i = 0; i < g->nkeys; i++)
-        if (!has_key(store, &g->keys[i]))
-            count_key(&gone, g->keys[i]);
+        if (!has_key(store, &g->keys[i].key))
+            count_key(&gone, g->keys[i].key);
     int code = gone.n > 0 ? gone_error(&gone, path, "written", e) : KV_OK;
     buf_release(&gone.names);
     return code;
@@ -103,8 +103,8 @@ int state_guard_foresee(const state_guard *g, const effect_keys *script, const c
 {
     key_count gone = {0};
     for (int64_t i = 0; i < g->nkeys && script->replaces && !script->any; i++)
-        if (map_get(&script->keys, g->keys[i]) < 0)
-            count_key(&gone, g->keys[i]);
+        if (map_get(&script->keys, g->keys[i].key) < 0)
+            count_key(&gone, g->keys[i].key);
     int code = gone.n > 0 ? gone_error(&gone, path, "run", e) : KV_OK;
     buf_release(&gone.names);
     return code;
@@ -177,6 +177,71 @@ int state_guard_check(const state_guard *g, kv *store, bool same, const char *pa
 {
     int code = same ? KV_OK : check_gone(g, store, path, e); /* delete and rename are meant */
     return code || !g->foreign ? code : check_form(store, same, path, e);
+}
+
+/* ---- Counting -------------------------------------------------------------------------------- */
+
+/* was: the key in the file, or NULL; is: in the store, or NULL. */
+static void count_difference(const state_key *was, const kv_info *is, state_changes *c)
+{
+    bool before = was && was->states > 0, now = is && is->states > 0;
+    bool pushed = was && is && (is->pushes != was->pushes || !is->loaded);
+    bool updated = was && is && (is->updates != was->updates || is->states != was->states);
+    c->changed += pushed;
+    c->added += !was;
+    c->gone += !is;
+    c->states += (before || now) && (!was || !is || pushed || updated);
+}
+
+int state_guard_compare(const state_guard *g, kv *store, state_changes *out, kv_err *e)
+{
+    map places = {0};
+    int64_t n = store ? kv_num_keys(store) : 0;
+    char *met = mem_zalloc(g->nkeys, 1, e);
+    int code = met ? KV_OK : KV_E_MEMORY;
+    *out = (state_changes){0};
+    for (int64_t i = 0; i < g->nkeys && code == KV_OK; i++)
+        code = map_put(&places, g->keys[i].key, i, e);
+    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+        kv_info info;
+        if ((code = kv_info_at(store, i, &info, e)))
+            break;
+        int64_t at = map_get(&places, info.key);
+        if (at >= 0)
+            met[at] = 1;
+        count_difference(at < 0 ? NULL : &g->keys[at], &info, out);
+    }
+    for (int64_t i = 0; i < g->nkeys && code == KV_OK; i++)
+        if (!met[i])
+            count_difference(&g->keys[i], NULL, out);
+    map_release(&places);
+    mem_free(met);
+    return code;
+}
+
+void state_changes_text(const state_changes *c, bool follows, buf *out)
+{
+    const struct {
+        int64_t n;
+        const char *word;
+    } parts[] = {{c->changed, "changed"}, {c->added, "new"}, {c->gone, "deleted"}};
+    size_t begin = out->len;
+    for (size_t i = 0; i < 3; i++) {
+        const char *plural = parts[i].n == 1 ? "" : "s";
+        if (parts[i].n == 0)
+            continue;
+        if (out->len > begin)
+            buf_printf(out, ", %lld %s", (long long)parts[i].n, parts[i].word);
+        else if (i == 0 && !follows)
+            buf_printf(out, "%lld key%s changed", (long long)parts[i].n, plural);
+        else
+            buf_printf(out, "%lld %s key%s", (long long)parts[i].n, parts[i].word, plural);
+    }
+    if (c->states > 0)
+        buf_printf(out, "%sstates of %lld key%s", out->len > begin ? "; " : "",
+                   (long long)c->states, c->states == 1 ? "" : "s");
+    if (out->len == begin)
+        buf_add(out, "only its updater, or counts");
 }
 
 /* ---- Saving ---------------------------------------------------------------------------------- */

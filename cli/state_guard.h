@@ -11,14 +11,22 @@
 
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "kvstore.h"
 #include "syntax/effect.h"
 
+/* A key as it was loaded. */
+typedef struct state_key {
+    kv_key key;
+    int64_t pushes, updates;
+    int states;
+} state_key;
+
 /* The file as it was loaded. All zero: an empty one, which guards nothing. */
 typedef struct state_guard {
     arena memory;
-    kv_key *keys;
+    state_key *keys;
     int64_t nkeys;
     kv_opt *metadata;
     int64_t nmetadata, metadata_cap;
@@ -40,6 +48,19 @@ int state_guard_foresee(const state_guard *g, const effect_keys *script, const c
 /* Saves it. as_own: as a file of kvctl's, whatever it was. Errors: those of kv_save. */
 int state_guard_save(const state_guard *g, kv *store, bool same, bool as_own, const char *path,
                      kv_err *e);
+
+/* How the keys of a store differ from those of the file. */
+typedef struct state_changes {
+    int64_t changed, added, gone; /* keys; one that was made anew under its name has changed */
+    int64_t states;               /* keys whose states changed, or are new or gone */
+} state_changes;
+
+/* Counts them. store NULL: one without keys. Error: memory. */
+int state_guard_compare(const state_guard *g, kv *store, state_changes *out, kv_err *e);
+
+/* Appends "1 key changed, 2 new, 1 deleted; states of 3 keys" without the parts that are 0, or, to
+ * follow a verb, "1 changed key, 2 new, 1 deleted". */
+void state_changes_text(const state_changes *c, bool follows, buf *out);
 
 void state_guard_release(state_guard *g);
 

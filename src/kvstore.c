@@ -112,7 +112,7 @@ int kv_num_workers(const kv *store)
 int kv_wait(kv *store, kv_err *e)
 {
     /* The lock is free meanwhile, so that other threads can schedule more. */
-    int rc = store_enter(store, e);
+    int rc = store_enter_keys(store, e);
     if (rc)
         return rc;
     store_leave(store, KV_OK, NULL);
@@ -127,7 +127,7 @@ int kv_wait_for(kv *store, int ms, bool *idle, kv_err *e)
         return rc;
     if (ms < 0)
         return kv_err_set(e, KV_E_VALUE, "a wait of %d milliseconds", ms);
-    if ((rc = store_enter(store, e)))
+    if ((rc = store_enter_keys(store, e)))
         return rc;
     store_leave(store, KV_OK, NULL);
     *idle = engine_wait_group_for(&store->calls.group, 0, ms);
@@ -136,7 +136,7 @@ int kv_wait_for(kv *store, int ms, bool *idle, kv_err *e)
 
 int kv_check(kv *store, kv_err *e)
 {
-    int rc = store_enter(store, e);
+    int rc = store_enter_keys(store, e);
     return rc ? rc : store_leave(store, engine_take_error(&store->calls.group, e), e);
 }
 
@@ -186,6 +186,7 @@ int kv_begin(kv *store, kv_err *e)
     } else {
         rc = transaction_begin(&store->open, &store->slots, &store->updater, &store->compression,
                                store->changes, e);
+        store->open.keeps_states = store->keeps_states;
     }
     return store_leave(store, rc, e);
 }
@@ -204,6 +205,7 @@ static int end_transaction(kv *store, bool keeps, kv_err *e)
     } else if (keeps) {
         transaction_commit(&store->open, &gone);
     } else {
+        store->keeps_states = store->open.keeps_states;
         transaction_rollback(&store->open, &store->slots, &store->updater, &store->compression,
                              &store->changes, &gone);
     }

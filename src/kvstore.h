@@ -124,7 +124,8 @@ int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
  * given) and hands each sum, rounded to the stored dtype, to the updater: ascending integer keys,
  * text keys in the order of their first init. Without an updater the sum replaces the stored value
  * (ASSIGN), and a key that was never initialised is created with it (seed 001).
- * values[i] has the shape of the stored array; any dtype, any context. It is never changed.
+ * values[i] has the shape of the stored array, or both have one element; any dtype, any context. It
+ * is never changed.
  * row_sparse values make a row_sparse sum, which holds the rows that any of them holds; one default
  * value among them makes a default sum, as if all were default arrays. Without an updater the key
  * becomes row_sparse with it, and one that is row_sparse stays so. With an updater a key keeps its
@@ -234,11 +235,13 @@ int kv_peek(kv *store, const kv_key *key, kv_array **out, int64_t rounds[2], kv_
  * machines, and every other that has not the capability delete), memory. */
 int kv_delete(kv *store, const kv_key *keys, int64_t n, kv_err *e);
 
-/* Gives the key `from` the name `to`: everything that is kept for it, and for a text key its place
- * in the order. Names and multipliers of the optimizer stay with the key that they name, and random
- * numbers of rules are those of `to`. Waits for what is pending; a rollback takes it back.
+/* Gives the key `from` the name `to`: everything that is kept for it, its multipliers and its name
+ * in the optimizer's parameters (lr_mult, wd_mult, names), and for a text key its place in the
+ * order. Those that `to` had there are dropped. Random numbers of rules are those of `to`. Waits
+ * for what is pending; a rollback takes it back.
  * Errors: key (from is not there; to is there, also when it is from, is of the other kind, no
- * UTF-8, or longer than KV_KEY_MAX), unsupported as above, memory. */
+ * UTF-8, longer than KV_KEY_MAX, or has a comma or = where a multiplier or a name is to be kept),
+ * unsupported as above, memory. */
 int kv_rename(kv *store, const kv_key *from, const kv_key *to, kv_err *e);
 
 /* Blocks until everything scheduled on the store has ended. Returns the first error of a C callback
@@ -312,6 +315,8 @@ typedef struct kv_info {
     int64_t pending; /* operations that use the stored array and have not ended */
     kv_storage storage;
     bool loaded; /* kv_load brought the key; it may have got another name since */
+    int64_t updates; /* its count t of the updater in use */
+    int states;      /* arrays and numbers that the updater keeps for it */
 } kv_info;
 
 /* Error: key (not there, or of the other kind). */
@@ -387,7 +392,7 @@ int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparam
  * begin_num_update, multi_precision, decay_names; lr_scheduler ("factor(step=2, factor=0.5)"),
  * lr_mult and wd_mult ("0=1.7,fc_bias=0"), names ("0=fc_weight,1=fc_bias"; in all three each key
  * once), seed. Of a parameter that stands twice in params the last value holds. States and counts
- * start anew.
+ * start anew, but see kv_keep_states.
  * So has every optimizer and rule clip_global_norm (none, or c > 0): the gradients of one push or
  * pushpull are scaled by min(1, c / norm) before any key is updated. norm is the L2 norm over all
  * keys of the call, after the sum over devices and times rescale_grad, in double precision; the
@@ -399,9 +404,22 @@ int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparam
  * kv_err.option says which of params it is. (Seeds 001 to 004, "set_optimizer") */
 int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int nparams, kv_err *e);
 
-/* Changes parameters of the optimizer or rule in use; states, counts and schedule stay. Errors:
- * value (there is none; out of range), usage (unknown parameter; lr_mult, wd_mult, names and
- * decay_names, which are set with the optimizer), dtype, memory; nothing changed then. */
+/* The first updater that is set on a store of kv_load keeps the states and counts that the file
+ * brought, and takes the new parameters, if it is the same: an optimizer of the same name, or a
+ * rule whose text differs in comments and blanks at most, with the same states. Its schedule stays
+ * where it stood if it is the same one, too. Whatever is set later begins anew. This function
+ * decides otherwise for the next updater that is set, and returns what held before: false lets it
+ * begin anew, true keeps states if they fit. */
+bool kv_keep_states(kv *store, bool keep);
+
+/* How many keys lost states when the updater was set last. A note in the log has told so: "drops
+ * the states of 3 keys: adam before, sgd now". */
+int64_t kv_states_dropped(const kv *store);
+
+/* Changes parameters of the optimizer or rule in use; states, counts and the progress of a schedule
+ * that is not given stay. lr_mult, wd_mult and names take the place of the table before. Errors:
+ * value (there is none; out of range), usage (unknown parameter; decay_names, which are set with
+ * the optimizer), dtype, memory; nothing changed then. */
 int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e);
 
 /* Compresses the gradients of all later pushes: every value of a push, also a single one, is
@@ -565,7 +583,8 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
  *            (memory, messages, both, none); staleness (dist_async alone: the bound, or unbounded);
  *            gpu_link (only where MPI reads the memory of GPUs: direct)
  *   "metadata"  a row for each text of other tools that its files hold: name, text
- *   "rule"   the rule in use, an optimizer's too, one row: rule (its name), text, reads (as above)
+ *   "rule"   the rule in use, an optimizer's too, one row: rule (its name), text, uses_lr, uses_wd
+ *            (1: it reads them), reads (as above), schedule (where there is one)
  *   "optimizer"  the optimizer or rule in use, one row: optimizer (its name), num_update (the
  *            largest count of a key), learning_rate (of the last update, before multipliers),
  *            schedule (only where there is one: as a call with all parameters), reads (as above),

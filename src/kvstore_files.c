@@ -228,8 +228,10 @@ static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
 
 static int describe_rule(kv *store, kv_visitor visit, void *arg, kv_err *e)
 {
+    enum { RULE_FIELDS = 6 };
     char name[96], *text = NULL;
-    buf reads = {0};
+    bool lr = false, wd = false;
+    buf reads = {0}, schedule = {0};
     int rc = store_enter(store, e);
     if (rc)
         return rc;
@@ -238,17 +240,31 @@ static int describe_rule(kv *store, kv_visitor visit, void *arg, kv_err *e)
     if (u->kind != UPDATER_RULE) {
         rc = kv_err_set(e, KV_E_VALUE, "no rule is in use");
     } else {
-        optimizer_reads_text(u->optimizer, &reads);
-        text = mem_text(u->optimizer->rule->text, strlen(u->optimizer->rule->text), e);
+        const optimizer *o = u->optimizer;
+        optimizer_reads_text(o, &reads);
+        if (o->scheduled)
+            lr_schedule_print(&o->schedule, &schedule);
+        lr = o->reads & (RULE_READS_LR | RULE_READS_BASE_LR) ||
+             rule_lists(o->rule->ast, "learning_rate");
+        wd = o->reads & RULE_READS_WD || rule_lists(o->rule->ast, "wd");
+        text = mem_text(o->rule->text, strlen(o->rule->text), e);
         rc = text ? buf_check(&reads, e) : KV_E_MEMORY;
+        rc = rc ? rc : buf_check(&schedule, e);
     }
     rc = store_leave(store, rc, e);
-    kv_field fields[] = {{.name = "rule", .text = name},
-                         {.name = "text", .text = text},
-                         {.name = "reads", .text = buf_text(&reads)}};
+    kv_field fields[RULE_FIELDS] = {{.name = "rule", .text = name},
+                                    {.name = "text", .text = text},
+                                    {.name = "uses_lr", .number = lr},
+                                    {.name = "uses_wd", .number = wd}};
+    int n = RULE_FIELDS - 2;
+    if (reads.len > 0)
+        fields[n++] = (kv_field){.name = "reads", .text = buf_text(&reads)};
+    if (schedule.len > 0)
+        fields[n++] = (kv_field){.name = "schedule", .text = buf_text(&schedule)};
     if (!rc)
-        rc = visit(arg, fields, reads.len > 0 ? 3 : 2, e);
+        rc = visit(arg, fields, n, e);
     buf_release(&reads);
+    buf_release(&schedule);
     mem_free(text);
     return rc;
 }

@@ -5,12 +5,14 @@
 #include "base/arg.h"
 #include "base/kv_assert.h"
 #include "core/call.h"
+#include "core/slot_state.h"
 #include "core/store.h"
 #include "store_lock.h"
 
 static void fill_info(kv_info *info, const slot *s)
 {
     const kv_array *a = s->stored;
+    const slot_state *kept = s->state;
     kv_assert(a, "a key with %lld pushes has no array, and no call runs", (long long)s->pushes);
     *info = (kv_info){.key = s->key,
                       .dtype = kv_array_dtype(a),
@@ -21,7 +23,9 @@ static void fill_info(kv_info *info, const slot *s)
                       .pushes = s->pushes,
                       .pending = engine_pending(array_var(s->stored)),
                       .storage = kv_array_storage(a),
-                      .loaded = s->loaded};
+                      .loaded = s->loaded,
+                      .updates = s->updates,
+                      .states = kept ? __builtin_popcount(kept->have) + (kept->master != NULL) : 0};
 }
 
 static int find(kv *store, const kv_key *key, bool awaits, kv_info *info, kv_err *e)
@@ -31,7 +35,7 @@ static int find(kv *store, const kv_key *key, bool awaits, kv_info *info, kv_err
     e = args_err(e, &unused);
     int rc = args_store(store, e);
     if (rc || (rc = arg_given(key, "key", e)) || (rc = arg_given(info, "info", e)) ||
-        (rc = store_enter(store, e)))
+        (rc = store_enter_keys(store, e)))
         return rc;
     if (awaits && store->ops->await_key)
         rc = store->ops->await_key(store->self, key, e);
@@ -56,7 +60,7 @@ int64_t kv_num_keys(const kv *store)
 {
     if (!store_enter_or_warn(store, "kv_num_keys"))
         return 0;
-    int64_t n = store->slots.n;
+    int64_t n = slot_count(&store->slots);
     store_leave(store, KV_OK, NULL);
     return n;
 }

@@ -13,9 +13,10 @@
  * the keys, so it must end first. */
 static int enter(kv *store, kv_err *e)
 {
-    int rc = store_enter_idle(store, e);
+    int rc = store_enter_keys(store, e);
     if (rc)
         return rc;
+    engine_wait_group(&store->calls.group, 0);
     if (store->in_slots)
         return KV_OK;
     rc = kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no delete or rename",
@@ -61,35 +62,42 @@ static void note_end(const noted *x, const char *name, const kv_key *keys, int64
         call_trace_alone(x->op, x->begin, name, keys, n);
 }
 
-/* to[number] becomes -1 for the slot of each key. */
-static int mark(const slot_table *t, const kv_key *keys, int64_t n, int64_t *to, kv_err *e)
+/* Finds and marks the slot of each key. */
+static int mark(slot_table *t, const kv_key *keys, int64_t n, int64_t *numbers, kv_err *e)
 {
     int64_t number = -1;
     int rc = KV_OK;
     for (int64_t i = 0; i < n && !rc; i++) {
         rc = find(t, &keys[i], number + 1, &number, e);
-        if (!rc && to[number] < 0)
+        if (!rc && t->items[number].marked)
             rc = refuse(&keys[i], "stands twice in the call", e);
-        else if (!rc)
-            to[number] = -1;
+        if (!rc)
+            t->items[numbers[i] = number].marked = true;
+        for (int64_t k = 0; rc && k < i; k++)
+            t->items[numbers[k]].marked = false;
     }
     return rc;
 }
 
+/* Gaps are closed when they are half of the slots, so that deleting all keys, one by one or
+ * together with calls on others, takes time in proportion. */
 static int delete_keys(kv *store, const kv_key *keys, int64_t n, kv_err *e)
 {
     noted x = note_begin();
     slot_table *t = &store->slots;
-    int64_t *to = mem_zalloc(t->n, sizeof *to, e);
-    int rc = to ? mark(t, keys, n, to, e) : KV_E_MEMORY;
+    int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
+    int rc = numbers ? transaction_keep_keys(&store->open, t, e) : KV_E_MEMORY;
     if (!rc)
-        rc = transaction_keep_keys(&store->open, t, e);
+        rc = mark(t, keys, n, numbers, e);
     if (!rc) {
         note_end(&x, "delete", keys, n);
-        slot_remove(t, to);
+        for (int64_t i = 0; i < n; i++)
+            slot_remove(t, numbers[i]);
+        if (t->ngone > t->n / 2)
+            slot_settle(t);
         store->changes++;
     }
-    mem_free(to);
+    mem_free(numbers);
     return rc;
 }
 
@@ -122,7 +130,15 @@ static int rename_key(kv *store, const kv_key *from, const kv_key *to, kv_err *e
     if ((rc = transaction_keep_keys(&store->open, t, e)))
         return rc;
     note_end(&x, "rename", (kv_key[]){*from, *to}, 2);
-    rc = slot_rename(t, number, to, e);
+    optimizer *o = store->updater.optimizer;
+    optimizer_mark mark = {0};
+    if (o) {
+        optimizer_mark_take(o, &mark);
+        rc = optimizer_rename(o, from, to, e);
+    }
+    if (!rc && (rc = slot_rename(t, number, to, e)) && o)
+        optimizer_mark_restore(o, &mark);
+    optimizer_mark_release(&mark);
     store->changes += rc == KV_OK;
     return rc;
 }

@@ -2,19 +2,66 @@
  * compression. */
 #include "kvstore.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "args.h"
 #include "base/arg.h"
 #include "capability.h"
 #include "core/clip_norm.h"
 #include "core/kv_rule.h"
 #include "core/store.h"
+#include "runtime.h"
 #include "store_lock.h"
 #include "vm/rule.h"
 
-/* Puts next in the place of the updater, whose counts start again. The old one is released when the
- * lock is free, because its done function is the caller's code. */
-static int replace_updater(kv *store, updater next, kv_err *e)
+bool kv_keep_states(kv *store, bool keep)
 {
+    if (!store_enter_or_warn(store, "kv_keep_states"))
+        return false;
+    bool before = store->keeps_states;
+    store->keeps_states = keep;
+    store_leave(store, KV_OK, NULL);
+    return before;
+}
+
+int64_t kv_states_dropped(const kv *store)
+{
+    if (!store_enter_or_warn(store, "kv_states_dropped"))
+        return 0;
+    int64_t n = store->dropped;
+    store_leave(store, KV_OK, NULL);
+    return n;
+}
+
+/* Drops what the updater before kept for the keys. Returns the number of keys with states. */
+static int64_t drop_states(slot_table *t)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < t->n; i++) {
+        const slot_state *s = t->items[i].state;
+        n += s && (s->have || s->master);
+        slot_forget(&t->items[i]);
+    }
+    return n;
+}
+
+/* same: only the place of the two in time differs, not their rule. */
+static void tell_dropped(const kv *store, const char *before, const char *now, bool same)
+{
+    bool other = !same && strcmp(before, now) == 0;
+    if (store->dropped > 0 && kv_rank(store) == 0)
+        runtime_log(KV_LOG_NOTE "drops the states of %lld key%s: %s before, %s%s now",
+                    (long long)store->dropped, store->dropped == 1 ? "" : "s", before,
+                    other ? "another " : "", now);
+}
+
+/* Puts next in the place of the updater. Counts and states start again, unless this is the rule
+ * that a file brought. by_name: the rule is an optimizer of the library. The old updater is
+ * released when the lock is free, because its done function is the caller's code. */
+static int replace_updater(kv *store, updater next, bool by_name, kv_err *e)
+{
+    char before[96], now[96];
     int rc = store_enter_idle(store, e);
     if (rc) {
         next.done = NULL; /* it was not set, so the caller still owns arg */
@@ -22,12 +69,20 @@ static int replace_updater(kv *store, updater next, kv_err *e)
         return rc;
     }
     updater old = store->updater;
+    bool rules = old.kind == UPDATER_RULE && next.kind == UPDATER_RULE;
+    bool same = rules && optimizer_continues(next.optimizer, old.optimizer, by_name);
+    bool goes_on = store->keeps_states && same;
+    if (goes_on)
+        optimizer_continue(next.optimizer, old.optimizer);
+    store->dropped = goes_on ? 0 : drop_states(&store->slots);
+    store->keeps_states = false;
     store->updater = next;
     store->changes++;
-    for (int64_t i = 0; i < store->slots.n; i++)
-        slot_forget(&store->slots.items[i]);
+    snprintf(before, sizeof before, "%s", updater_name(&old));
+    snprintf(now, sizeof now, "%s", updater_name(&next));
     bool kept = transaction_keep_updater(&store->open, &old);
     rc = store_leave(store, KV_OK, e);
+    tell_dropped(store, before, now, same);
     if (!kept)
         updater_release(&old);
     return rc;
@@ -65,7 +120,7 @@ int kv_set_updater(kv *store, kv_updater update, void *arg, void (*done)(void *a
                     .call = update,
                     .arg = arg,
                     .done = update ? done : NULL};
-    return replace_updater(store, next, e);
+    return replace_updater(store, next, false, e);
 }
 
 static int no_optimizer(kv_err *e)
@@ -127,7 +182,7 @@ static int set_rule(kv *store, const kv_rule *rule, const char *name, const kv_o
     }
     if (rc)
         updater_release(&next);
-    return rc ? rc : replace_updater(store, next, e);
+    return rc ? rc : replace_updater(store, next, name != NULL, e);
 }
 
 int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int nparams, kv_err *e)

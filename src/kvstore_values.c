@@ -19,7 +19,7 @@ static int enter_with_values(kv *store, uint32_t what, const kv_pairs *values, c
     int rc = args_flags(how, 0, e);
     if (rc || (rc = args_can(store, what, e)) || (rc = args_pairs(values, "keys", "values", e)))
         return rc;
-    return values->n > 0 ? store_enter(store, e) : KV_OK;
+    return values->n > 0 ? store_enter_keys(store, e) : KV_OK;
 }
 
 int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *how,
@@ -120,7 +120,7 @@ static int64_t count_ignored(kv *store, const kv_pairs *outs, int64_t *told)
 /* Enters for a call that leaves with leave_pulled. */
 static int enter_to_pull(kv *store, kv_err *e)
 {
-    int rc = store_enter(store, e);
+    int rc = store_enter_keys(store, e);
     if (rc == KV_OK)
         store->pulled_dense = false;
     return rc;
@@ -209,7 +209,7 @@ int kv_pull_since(kv *store, const kv_key *keys, int64_t n, kv_array *const *out
     int64_t whole = 0, moved = 0;
     int rc = args_flags(how, 0, e);
     if (rc || (rc = args_can(store, CAN_PULL, e)) || (rc = args_pairs(&pairs, "keys", "outs", e)) ||
-        (rc = check_since(&pairs, rounds, e)) || (rc = store_enter(store, e)))
+        (rc = check_since(&pairs, rounds, e)) || (rc = store_enter_keys(store, e)))
         return rc;
     bool differs = store->ops->pull_since;
     if (differs && n > 0)
@@ -232,7 +232,7 @@ static int peek_slot(kv *store, const kv_key *key, kv_array **out, int64_t round
     int64_t number;
     kv_array *a = NULL;
     const kv_call fills = {.flags = KV_FILL_SPARSE};
-    int rc = store_enter(store, e);
+    int rc = store_enter_keys(store, e);
     if (rc)
         return rc;
     if ((rc = call_find(&store->slots, key, -1, &number, e)) == KV_OK) {
@@ -280,7 +280,7 @@ int kv_row_sparse_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const
         return kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no pull of rows",
                           store->type);
     if ((rc = args_pairs(&pairs, "keys", "outs", e)) ||
-        (rc = args_pairs(&rows, "keys", "ids", e)) || n == 0 || (rc = store_enter(store, e)))
+        (rc = args_pairs(&rows, "keys", "ids", e)) || n == 0 || (rc = store_enter_keys(store, e)))
         return rc;
     return store_leave(store, store->ops->row_sparse_pull(store->self, ids, &pairs, how, e), e);
 }

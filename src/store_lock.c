@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "args.h"
+#include "base/clock.h"
 #include "base/kv_assert.h"
 #include "core/store.h"
 #include "runtime.h"
@@ -35,22 +36,22 @@ int store_look(const kv *store, kv_err *e)
     return engine_running() == &store->calls.group ? refuse_updater(e) : KV_OK;
 }
 
-/* Returns 0, EDEADLK, or ETIMEDOUT when the patience of this thread has ended. The wait follows the
- * clock that can be set, since sanitizers do not know the function of the other one. */
+/* Returns 0, EDEADLK, or ETIMEDOUT when the patience of this thread has ended. It asks again and
+ * again: pthread_mutex_timedlock waits by a clock that may be set meanwhile, and the sanitizers do
+ * not know pthread_mutex_clocklock. */
 static int lock(pthread_mutex_t *m)
 {
-    int ms = runtime_patience();
-    struct timespec end;
+    const struct timespec at_once = {0}, pause = {.tv_nsec = 1000000};
+    int ms = runtime_patience(), rc;
     if (ms < 0)
         return pthread_mutex_lock(m);
-    clock_gettime(CLOCK_REALTIME, &end);
-    int64_t ns = end.tv_nsec + (int64_t)ms * 1000000;
-    end.tv_sec += ns / 1000000000;
-    end.tv_nsec = ns % 1000000000;
-    return pthread_mutex_timedlock(m, &end);
+    int64_t end = clock_ms() + ms;
+    while ((rc = pthread_mutex_timedlock(m, &at_once)) == ETIMEDOUT && clock_ms() < end)
+        nanosleep(&pause, NULL);
+    return rc;
 }
 
-int store_enter(const kv *store, kv_err *e)
+int store_enter_keys(const kv *store, kv_err *e)
 {
     int rc = store_look(store, e);
     if (rc)
@@ -59,6 +60,16 @@ int store_enter(const kv *store, kv_err *e)
     if (why == ETIMEDOUT)
         return kv_err_set(e, KV_E_BUSY, "another thread is in a call of the store, and waits");
     return why == EDEADLK ? refuse_updater(e) : KV_OK;
+}
+
+int store_enter(const kv *store, kv_err *e)
+{
+    int rc = store_enter_keys(store, e);
+    if (rc == KV_OK && store->slots.ngone > 0) {
+        engine_wait_group((engine_group *)&store->calls.group, 0); /* they know slots by number */
+        slot_settle((slot_table *)&store->slots);
+    }
+    return rc;
 }
 
 int store_enter_idle(kv *store, kv_err *e)
@@ -72,7 +83,7 @@ int store_enter_idle(kv *store, kv_err *e)
 bool store_enter_or_warn(const kv *store, const char *function)
 {
     kv_err e = {0};
-    if (store_enter(store, &e) == KV_OK)
+    if (store_enter_keys(store, &e) == KV_OK)
         return true;
     runtime_log("%s does nothing: %s", function, e.text);
     return false;

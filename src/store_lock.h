@@ -19,6 +19,10 @@ int store_lock_init(pthread_mutex_t *lock, kv_err *e);
  */
 int store_enter(const kv *store, kv_err *e);
 
+/* The same for calls that walk no slots, but find those of their keys: gaps that deleted keys have
+ * left may stand among them (core/slot.h). */
+int store_enter_keys(const kv *store, kv_err *e);
+
 /* The same without the lock, for what a type tells while another thread holds it. The result of
  * that then goes through kv_assert_check. */
 int store_look(const kv *store, kv_err *e);
@@ -27,8 +31,8 @@ int store_look(const kv *store, kv_err *e);
  * change. */
 int store_enter_idle(kv *store, kv_err *e);
 
-/* The same as store_enter for functions that cannot return an error: they log it, with their name.
- */
+/* The same as store_enter_keys for functions that cannot return an error: they log it, with their
+ * name. */
 bool store_enter_or_warn(const kv *store, const char *function);
 
 /* Gives the lock back. Returns rc, or the error internal if an assertion failed meanwhile. */

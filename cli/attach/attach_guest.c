@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,6 +13,7 @@
 #include "attach/attach_plot.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/stop.h"
 #include "launch/jobs_wire.h"
 #include "out/report.h"
 #include "run/run.h"
@@ -22,7 +24,7 @@
 #include "syntax/read_unit.h"
 #include "syntax/statement.h"
 
-enum { PATIENCE_MS = 2000, NAMES_MOST = 64 };
+enum { PATIENCE_MS = 2000, NAMES_MOST = 64, MEMORY_MB = 256 /* that an entry may hold */ };
 
 struct guest {
     session *script;
@@ -30,23 +32,35 @@ struct guest {
     int fd;           /* of the client whose entry runs */
     int profiler;     /* of the client that takes a profile; -1: none does */
     char *profile;    /* the name that it gave */
-    bool stopped;     /* by the client, or because it is gone */
+    atomic_bool stopped; /* by the client, or because it is gone */
+    mem_limit limit;  /* of the entry that runs */
+    buf later;        /* messages that go out when the entry holds no store any more */
 };
 
 /* The entry that this thread runs; NULL: none. */
 static _Thread_local guest *running;
 
-/* Asked between the steps of an entry: SIGINT when the client wants no more of it. */
+/* SIGINT when the client wants no more of the entry, or is gone, or when the script waits for its
+ * end. Any thread that works for the entry asks. */
+static int guest_ends(void *arg)
+{
+    guest *g = arg;
+    struct pollfd p = {.fd = g->fd, .events = POLLIN | POLLRDHUP};
+    jobs_head head;
+    if (atomic_load(&g->script->visit->unwanted))
+        atomic_store(&g->stopped, true);
+    if (!atomic_load(&g->stopped) && poll(&p, 1, 0) > 0 &&
+        (p.revents & (POLLRDHUP | POLLHUP | POLLERR) ||
+         (recv(g->fd, &head, sizeof head, MSG_PEEK | MSG_DONTWAIT) == sizeof head &&
+          head.kind == JOBS_STOP)))
+        atomic_store(&g->stopped, true);
+    return atomic_load(&g->stopped) ? SIGINT : 0;
+}
+
+/* The same, asked by the session between the steps of an entry. */
 static int guest_interrupted(void)
 {
-    guest *g = running;
-    struct pollfd p = {.fd = g ? g->fd : -1, .events = POLLIN};
-    jobs_head head;
-    if (!g || g->stopped || poll(&p, 1, 0) <= 0)
-        return g && g->stopped ? SIGINT : 0;
-    ssize_t n = recv(g->fd, &head, sizeof head, MSG_PEEK | MSG_DONTWAIT);
-    g->stopped = n == 0 || (n == sizeof head && head.kind == JOBS_STOP);
-    return g->stopped ? SIGINT : 0;
+    return running ? guest_ends(running) : 0;
 }
 
 /* ---- What is refused ---- */
@@ -142,22 +156,42 @@ static int guest_check(const session *s, const ast *node, kv_err *e)
 
 /* ---- What goes to the client ---- */
 
+/* A client that does not read would hold the entry in the midst of its work, and with it the stores
+ * of the script, so these messages wait for its end. */
+static void send_later(guest *g, jobs_kind kind, const void *text, size_t n)
+{
+    jobs_head head = {.bytes = (uint32_t)n, .kind = kind};
+    if (n > JOBS_LARGE || g->later.len + n > JOBS_LARGE)
+        return;
+    buf_put(&g->later, (const char *)&head, sizeof head);
+    buf_put(&g->later, text, n);
+}
+
+static void send_now(guest *g)
+{
+    jobs_head head;
+    for (size_t at = 0; !g->later.failed && at < g->later.len; at += sizeof head + head.bytes) {
+        memcpy(&head, g->later.data + at, sizeof head);
+        jobs_send(g->fd, (jobs_kind)head.kind, g->later.data + at + sizeof head, head.bytes, -1);
+    }
+    buf_release(&g->later);
+}
+
 static void guest_note(void *arg, const char *text)
 {
-    const guest *g = arg;
-    jobs_say(g->fd, JOBS_NOTE, text);
+    send_later(arg, JOBS_NOTE, text, strlen(text));
 }
 
 static int guest_draw(void *arg, const plot *p, kv_err *e)
 {
-    const guest *g = arg;
+    guest *g = arg;
     buf bytes = {0};
     attach_plot_put(&bytes, p);
     int code = buf_check(&bytes, e);
     if (code == KV_OK)
-        jobs_send(g->fd, JOBS_PLOT, bytes.data, bytes.len, -1);
+        send_later(g, JOBS_PLOT, bytes.data, bytes.len);
     buf_release(&bytes);
-    return code;
+    return code ? code : buf_check(&g->later, e);
 }
 
 /* ---- Profiles ---- */
@@ -217,9 +251,9 @@ static int send_profile(guest *g, const char *path, kv_err *e)
     mem_free(text);
     code = buf_check(&all, e);
     if (code == KV_OK)
-        jobs_send(g->fd, JOBS_FILE, all.data, all.len, -1);
+        send_later(g, JOBS_FILE, all.data, all.len);
     buf_release(&all);
-    return code;
+    return code ? code : buf_check(&g->later, e);
 }
 
 static int end_profile(guest *g, kv_err *e)
@@ -310,8 +344,14 @@ static void run_guest(guest *g, session *s, const char *text, size_t n)
         run_entry(g, s, text, n, &e);
     if (e.hint[0] == '!')
         e.hint[0] = '\0'; /* it leads to a shell, which attach does not run */
+    if (e.code == KV_E_MEMORY && g->limit.refused) {
+        e.hint[0] = '\0';
+        kv_err_hint(&e, "an entry of attach has %d MB", MEMORY_MB);
+    }
     sink_pop(s, &out);
     visit_leave(s, g->script);
+    mem_limit_here(NULL); /* its report is small, and must be made */
+    send_now(g);
     if (out.text.len > 0)
         jobs_send(g->fd, JOBS_OUT, out.text.data, out.text.len, -1);
     if (e.code == KV_E_INTERRUPTED)
@@ -333,13 +373,17 @@ bool guest_run(guest *g, int fd, const char *text, size_t n)
                            .profile = guest_profile};
     g->fd = fd;
     g->stopped = false;
+    g->limit = (mem_limit){.most = MEMORY_MB * INT64_C(1048576)};
     running = g;
+    mem_limit_here(&g->limit);
+    stop_ask_here((stop_answer){guest_ends, g});
     kv_set_patience(PATIENCE_MS);
     session_init(&s);
     s.guest = &ops;
     s.interrupted = guest_interrupted;
     run_guest(g, &s, text, n);
     session_release(&s);
+    stop_ask_here((stop_answer){0});
     running = NULL;
     return true;
 }
@@ -389,5 +433,6 @@ void guest_free(guest *g)
     if (!g)
         return;
     mem_free(g->profile);
+    buf_release(&g->later);
     mem_free(g);
 }

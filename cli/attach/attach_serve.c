@@ -28,6 +28,7 @@ struct attach_server {
     char name[32];
     int listed_dir, listed; /* in the user's folder of jobs; -1: the launcher's is here */
     const char *job;
+    pthread_mutex_t lock; /* of the clients, which attach_end shuts and the thread closes */
     int clients[CLIENTS], n;
 };
 
@@ -36,8 +37,10 @@ struct attach_server {
 static void drop(attach_server *a, int i)
 {
     guest_left(a->guest, a->clients[i]);
+    pthread_mutex_lock(&a->lock);
     close(a->clients[i]);
     a->clients[i] = a->clients[--a->n];
+    pthread_mutex_unlock(&a->lock);
 }
 
 static void take_client(attach_server *a, int from)
@@ -48,7 +51,9 @@ static void take_client(attach_server *a, int from)
         return;
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
     if (a->n < CLIENTS) {
+        pthread_mutex_lock(&a->lock);
         a->clients[a->n++] = fd;
+        pthread_mutex_unlock(&a->lock);
         return;
     }
     jobs_say(fd, JOBS_REFUSED, "too many clients are attached to this worker");
@@ -184,6 +189,7 @@ attach_server *attach_begin(session *s)
     if (!a)
         return NULL;
     a->s = s;
+    pthread_mutex_init(&a->lock, NULL);
     if (guest_new(&a->guest, s, folder, &unused) || !open_sockets(a, folder, number)) {
         guest_free(a->guest);
         mem_free(a);
@@ -205,6 +211,12 @@ void attach_end(attach_server *a)
 {
     if (!a)
         return;
+    visit_end(a->s);
+    pthread_mutex_lock(&a->lock);
+    for (int i = 0; i < a->n; i++)
+        shutdown(a->clients[i], SHUT_RDWR); /* what was sent arrives; a client that does not read
+                                               holds nobody */
+    pthread_mutex_unlock(&a->lock);
     if (write(a->wake[1], "", 1) == 1)
         pthread_join(a->thread, NULL);
     close_sockets(a);

@@ -15,7 +15,9 @@ int choose_read(session *s, const ast *call, const ast *globs, result *out, choi
         code = eval_option_words(s, call, "exclude", "a pattern", out, &c->excluded, e);
     if (code)
         return code;
-    c->matched = arena_alloc(&out->names, (size_t)c->globs.n * sizeof *c->matched, e);
+    size_t patterns = (size_t)(c->globs.n + c->excluded.n);
+    c->matched = arena_alloc(&out->names, patterns * sizeof *c->matched, e);
+    c->left_out = c->matched ? c->matched + c->globs.n : NULL;
     return c->matched ? KV_OK : KV_E_MEMORY;
 }
 
@@ -27,16 +29,20 @@ bool choose_takes(choice *c, const char *key)
         if ((!taken || !c->matched[i]) && fnmatch(c->globs.items[i].text, key, 0) == 0)
             taken = c->matched[i] = true;
     }
-    for (int64_t i = 0; i < c->excluded.n && taken; i++)
-        taken = fnmatch(c->excluded.items[i].text, key, 0) != 0;
+    for (int64_t i = 0; i < c->excluded.n; i++) {
+        if ((!taken && c->left_out[i]) || fnmatch(c->excluded.items[i].text, key, 0) != 0)
+            continue;
+        taken = false;
+        c->left_out[i] = true;
+    }
     return taken;
 }
 
-int choose_check(const session *s, const choice *c, kv_err *e)
+static int check_matched(const session *s, const words *patterns, const bool *matched, kv_err *e)
 {
-    for (int64_t i = 0; i < c->globs.n; i++) {
-        const word *w = &c->globs.items[i];
-        if (c->matched[i])
+    for (int64_t i = 0; i < patterns->n; i++) {
+        const word *w = &patterns->items[i];
+        if (matched[i])
             continue;
         unit_err(s, w->at, e, KV_E_KEY, "no name matches \"%s\"", w->text);
         return strpbrk(w->text, "*?[") ? e->code
@@ -44,6 +50,17 @@ int choose_check(const session *s, const choice *c, kv_err *e)
                                                      w->text);
     }
     return KV_OK;
+}
+
+int choose_check_excluded(const session *s, const choice *c, kv_err *e)
+{
+    return check_matched(s, &c->excluded, c->left_out, e);
+}
+
+int choose_check(const session *s, const choice *c, kv_err *e)
+{
+    int rc = check_matched(s, &c->globs, c->matched, e);
+    return rc ? rc : choose_check_excluded(s, c, e);
 }
 
 int choose_keys(const session *s, choice *c, const checkpoint *from, int64_t **keys, int64_t *n,

@@ -8,7 +8,8 @@
 /* Begins zeroed; there is nothing to release. */
 typedef struct choice {
     words globs, excluded;
-    bool *matched; /* of globs: a key matched it */
+    bool *matched;  /* of globs: a key matched it */
+    bool *left_out; /* of excluded: the same */
 } choice;
 
 /* Reads the patterns: globs is the argument of the command that holds them, or NULL. Patterns that
@@ -20,9 +21,9 @@ int choose_read(session *s, const ast *call, const ast *globs, result *out, choi
 bool choose_takes(choice *c, const char *key);
 
 /* To be called when all keys have been offered to choose_takes: a GLOB that matched none of them is
- * most likely mistyped. One of --exclude may match none, since scripts exclude what only some
- * models have. Error: key, at the pattern. */
+ * most likely mistyped, and so is one of --exclude. Error: key, at the pattern. */
 int choose_check(const session *s, const choice *c, kv_err *e);
+int choose_check_excluded(const session *s, const choice *c, kv_err *e);
 
 /* The numbers of the keys that are chosen from one checkpoint, and how many; the caller releases
  * them with mem_free. Errors: key, as above; memory. */

@@ -68,18 +68,22 @@ static int at_word(const session *s, const request *r, const ast *otherwise, kv_
     return unit_at(s, about ? about : otherwise, e);
 }
 
-static int apply_to(session *s, const request *r, const patches *p, patch_misfits *wrong,
-                    kv_err *e)
+static int apply_to(session *s, const ast *call, request *r, const patches *p, patch_misfits *wrong,
+                    result *out, kv_err *e)
 {
     const patch_options o = {.progress = progress_bytes, .check_only = s->dry_run,
                              .unsynced = s->writes_unsynced};
     const checkpoint_options weights = {.weights = true};
     checkpoint *a = NULL;
+    folder_files beside = {0};
     if (checkpoint_open(&a, r->base.text, &weights, e))
         return unit_at(s, r->base.at, e);
+    folder_files_plan(call, r->to, a, NULL, &beside, &r->how);
     progress_begin("apply", 0, PROGRESS_BYTES);
     int code = patch_apply(r->to, p->items, p->n, a, &r->how, &o, wrong, e);
     progress_end();
+    beside.from = o.check_only ? NULL : beside.from;
+    code = folder_files_tell(s, call, &beside, out, code, e);
     checkpoint_close(a);
     return code;
 }
@@ -111,7 +115,7 @@ static int apply_words(session *s, const ast *call, rows *table, result *out, kv
     if (!code && !(code = read_output(s, call, out, &r, e)) &&
         !(code = patches_open(s, &r.all, r.all.n - 1, &p, e)))
         code = patches_refuse(&wrong, table,
-                              r.to ? apply_to(s, &r, &p, &wrong, e)
+                              r.to ? apply_to(s, call, &r, &p, &wrong, out, e)
                                    : apply_in_place(s, &r, &p, &wrong, e),
                               out, e);
     if (!code && !out->refusal && r.to)

@@ -29,6 +29,7 @@ typedef struct plan {
     int64_t ntexts;
     checkpoint_out_options options;
     losses lost;
+    folder_files beside; /* what the output gets besides weights */
 } plan;
 
 static void plan_release(plan *p)
@@ -150,6 +151,8 @@ static int choose_all(plan *p, kv_err *e)
         return e->code;
     if (all > 0 && p->nkeys == 0)
         return unit_err(p->s, p->call, e, KV_E_KEY, "every key is excluded");
+    if (p->nkeys > 0 && renames_check(&p->names, p->s, e))
+        return e->code;
     return type_rules_check(p->s, &p->types, e);
 }
 
@@ -160,6 +163,22 @@ static const char *key_of(const void *keys, int64_t i, tensor_type *type)
     const conversion_key *k = (const conversion_key *)keys + i;
     *type = k->type;
     return k->name;
+}
+
+/* What --dry-run shows: the keys, by their old and new names. */
+static int list_names(const plan *p, kv_err *e)
+{
+    static const rows_column columns[] = {{"key", "key"}, {"becomes", "becomes"}};
+    rows table = {columns, 2, NULL, 0, 0};
+    buf text = {0};
+    int code = KV_OK;
+    for (int64_t i = 0; i < p->nkeys && !code; i++) {
+        const conversion_key *k = &p->keys[i];
+        code = rows_add_text(&table, checkpoint_at(p->files[k->input], k->at)->name, e);
+        if (!code)
+            code = rows_add_text(&table, k->name, e);
+    }
+    return result_table(p->out, &text, &table, code, e);
 }
 
 static int convert_all(plan *p, kv_err *e)
@@ -177,7 +196,11 @@ static int convert_all(plan *p, kv_err *e)
     if (out_losses_begin(&p->lost, p->call, p->nkeys, e))
         return e->code;
     if (session_would(p->s, "write", p->to.text))
-        return KV_OK;
+        return list_names(p, e);
+    const checkpoint *folder = NULL;
+    for (int64_t i = p->inputs.n - 1; i >= 0; i--)
+        folder = folder_files_has(p->files[i]) ? p->files[i] : folder;
+    folder_files_plan(p->call, p->to.text, folder, &p->types, &p->beside, &p->options);
     progress_begin("convert", 0, PROGRESS_BYTES);
     int code = conversion_run(&c, p->to.text, &p->options, e);
     progress_end();
@@ -199,6 +222,7 @@ int cmd_convert(session *s, const ast *call, result *out, kv_err *e)
                                 p.metadata.n, e);
     if (code == KV_OK)
         code = convert_all(&p, e);
+    code = folder_files_tell(s, call, &p.beside, out, code, e);
     plan_release(&p);
     return code;
 }

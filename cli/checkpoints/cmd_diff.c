@@ -90,7 +90,7 @@ static bool is_npy(const checkpoint *c)
 
 /* Adds the keys of A, by their new names; known gets the number of each pair. The arrays of two npy
  * files belong together, whatever the files are called. */
-static int add_keys_of_a(session *s, both *x, choice *chosen, const renames *rules, map *known,
+static int add_keys_of_a(session *s, both *x, choice *chosen, renames *rules, map *known,
                          result *out, kv_err *e)
 {
     const checkpoint *a = x->files[0];
@@ -112,7 +112,7 @@ static int add_keys_of_a(session *s, both *x, choice *chosen, const renames *rul
         x->names[x->n] = name;
         x->pairs[x->n++] = (tensor_difference){.a = i, .b = -1};
     }
-    return KV_OK;
+    return checkpoint_count(a) > 0 ? renames_check(rules, s, e) : KV_OK;
 }
 
 static void add_keys_of_b(both *x, choice *chosen, const map *known)

@@ -48,6 +48,7 @@ typedef struct merging {
     int64_t ntexts;
     checkpoint_out_options options;
     losses lost;
+    folder_files beside; /* what the output gets besides weights */
     kv_ctx ctx; /* where the rule runs */
 } merging;
 
@@ -402,7 +403,8 @@ static int choose_all(merging *m, kv_err *e)
         if (choose_takes(&m->chosen, t->name))
             m->keys[m->nkeys++] = (merge_key){t->name, type_rules_of(&m->types, t->name, t->type)};
     }
-    if (code || (code = check_patterns(m, e)))
+    if (code || (code = check_patterns(m, e)) ||
+        (code = choose_check_excluded(m->s, &m->chosen, e)))
         return code;
     if (n > 0 && m->nkeys == 0)
         return unit_err(m->s, m->call, e, KV_E_KEY, "every key is excluded");
@@ -486,6 +488,10 @@ static int merge_all(merging *m, kv_err *e)
         return KV_OK;
     if (out_losses_begin(&m->lost, m->call, m->nkeys, e))
         return e->code;
+    const checkpoint *folder = m->base_file && folder_files_has(m->base_file) ? m->base_file : NULL;
+    for (int64_t i = 0; i < m->models.n && !folder; i++)
+        folder = folder_files_has(m->files[i]) ? m->files[i] : NULL;
+    folder_files_plan(m->call, m->to.text, folder, &m->types, &m->beside, &m->options);
     progress_begin("merge", 0, PROGRESS_BYTES);
     int code = merge_run(&all, m->to.text, &m->options, e);
     progress_end();
@@ -507,6 +513,7 @@ int cmd_merge(session *s, const ast *call, result *out, kv_err *e)
         code = read_weights(&m, e);
     if (code == KV_OK)
         code = merge_all(&m, e);
+    code = folder_files_tell(s, call, &m.beside, out, code, e);
     merging_release(&m, code != KV_OK);
     return code;
 }

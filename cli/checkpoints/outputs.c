@@ -226,7 +226,6 @@ static int set_lost(value dict, const char *name, value v, kv_err *e)
 static int lost_record(const losses *l, out_key_of *key_of, const void *keys, int64_t n,
                        result *out, kv_err *e)
 {
-    static const rows_column pair[] = {{"name", NULL}, {"value", NULL}};
     static const char *const fields[] = {"inf", "nan", "saturated", "rounded"};
     int64_t sums[LOSSES_KINDS] = {0}, of = 0;
     value dict = value_none(), names = value_none();
@@ -253,9 +252,8 @@ static int lost_record(const losses *l, out_key_of *key_of, const void *keys, in
     }
     if (code == KV_OK)
         code = set_lost(dict, "keys", names, e);
-    out->summary = (rows){pair, 2, NULL, 0, 0};
-    if (code == KV_OK && (code = rows_add_text(&out->summary, "lost", e)) == KV_OK)
-        code = rows_add(&out->summary, value_ref(dict), e);
+    if (code == KV_OK)
+        code = about_add(out, "lost", value_ref(dict), e);
     value_release(&names);
     value_release(&dict);
     return code;
@@ -273,5 +271,91 @@ int out_losses_end(session *s, const ast *call, const losses *l, out_key_of *key
         code = lost_record(l, key_of, keys, n, out, e);
     }
     buf_release(&text);
+    return code;
+}
+
+/* ---- What is told of an output --------------------------------------------------------------- */
+
+int about_add(result *out, const char *name, value v, kv_err *e)
+{
+    static const rows_column pair[] = {{"name", NULL}, {"value", NULL}};
+    if (!out->summary.columns)
+        out->summary = (rows){pair, 2, NULL, 0, 0};
+    if (rows_add_text(&out->summary, name, e)) {
+        value_release(&v);
+        return e->code;
+    }
+    return rows_add(&out->summary, v, e);
+}
+
+/* ---- Files of a model ------------------------------------------------------------------------ */
+
+const char *type_rules_torch(const type_rules *rules)
+{
+    for (int64_t i = rules->n - 1; i >= 0; i--)
+        if (!rules->items[i].glob)
+            return folder_files_dtype(rules->items[i].to);
+    return NULL;
+}
+
+void folder_files_plan(const ast *call, const char *to, const checkpoint *c,
+                       const type_rules *rules, folder_files *f, checkpoint_out_options *o)
+{
+    size_t n = strlen(to);
+    bool folders = n > 0 && to[n - 1] == '/' && c && folder_files_has(c);
+    if (!folders || command_option_of(call, "weights-only"))
+        return;
+    f->from = c;
+    f->dtype = rules ? type_rules_torch(rules) : NULL;
+    o->files = f;
+}
+
+static int add_names(result *out, const char *member, const char *const *names, int64_t n,
+                     kv_err *e)
+{
+    value list;
+    int code = value_list_new(&list, VALUE_TUPLE, n, e); /* a plain list in JSON */
+    for (int64_t i = 0; i < n && !code; i++)
+        code = value_text(&list.u.list->items[i], names[i], e);
+    code = value_finish(&list, code);
+    return code ? code : about_add(out, member, list, e);
+}
+
+/* The first names, and that or how many others there are. */
+static void list_names(buf *out, const char *const *names, int64_t n, int64_t most)
+{
+    for (int64_t i = 0; i < n && i < most; i++)
+        buf_printf(out, "%s%s", i ? ", " : "", names[i]);
+}
+
+int folder_files_tell(session *s, const ast *call, folder_files *f, result *out, int code,
+                      kv_err *e)
+{
+    enum { COPIED = 2, LEFT = 5 };
+    buf text = {0};
+    const char *path = f->from ? checkpoint_name(f->from) : "";
+    size_t n = strlen(path);
+    const char *slash = n > 0 && path[n - 1] != '/' ? "/" : "";
+    if (!code && f->ncopied + f->nleft > 0) {
+        if (f->ncopied > 0)
+            buf_printf(&text, "copied %lld file%s of %s%s (", (long long)f->ncopied,
+                       f->ncopied == 1 ? "" : "s", path, slash);
+        else
+            buf_printf(&text, "copied no file of %s%s", path, slash);
+        list_names(&text, f->copied, f->ncopied, COPIED);
+        buf_add(&text, f->ncopied > COPIED ? ", …)" : f->ncopied > 0 ? ")" : "");
+        buf_add(&text, f->nleft > 0 ? ", not " : "");
+        list_names(&text, f->left, f->nleft, LEFT);
+        if (f->nleft > LEFT)
+            buf_printf(&text, " and %lld more", (long long)(f->nleft - LEFT));
+        if (!(code = buf_check(&text, e)))
+            session_note(s, "%s", buf_text(&text));
+    }
+    if (!code && f->odd_config)
+        session_warn(s, call, "%s%sconfig.json is no JSON object: copied as it is", path, slash);
+    if (!code && f->from && !(code = add_names(out, "copied", f->copied, f->ncopied, e)))
+        code = add_names(out, "not_copied", f->left, f->nleft, e);
+    buf_release(&text);
+    folder_files_release(f);
     return code;
 }

@@ -48,6 +48,24 @@ int metadata_set(metadata_list *m, const char *name, const char *text, result *o
  * (a name that a store gives to what it keeps); memory. */
 int metadata_read(session *s, const ast *call, result *out, metadata_list *m, kv_err *e);
 
+/* The name that PyTorch has for the floats of an output: that of the last --dtype T without a
+ * pattern; NULL: there is none, or it is no type of floats. */
+const char *type_rules_torch(const type_rules *rules);
+
+/* The files that an output gets from the folder of a model (checkpoint/folder_files.h): puts them
+ * into the options, when `to` is a folder, c one too, and the command has no --weights-only. f
+ * begins zeroed. */
+void folder_files_plan(const ast *call, const char *to, const checkpoint *c,
+                       const type_rules *rules, folder_files *f, checkpoint_out_options *o);
+
+/* Says what was copied, in one line, and to --json; a warning where config.json is odd. Releases f,
+ * whatever code is, which says how the command went. Returns code, or an error of its own. */
+int folder_files_tell(session *s, const ast *call, folder_files *f, result *out, int code,
+                      kv_err *e);
+
+/* Adds a member to what --json has as `about`; takes v, also on failure. Error: memory. */
+int about_add(result *out, const char *name, value v, kv_err *e);
+
 /* The hint where a path does not end as one that can be written. */
 #define OUTPUT_ENDINGS "names end in .safetensors, .npz or .kvs, that of a folder ends in /"
 

@@ -51,17 +51,15 @@ int check_compression(const source *src, const ast *call, const map *types, kv_e
     return code ? at(src, call->kid[0], e) : KV_OK;
 }
 
-/* set-optimizer --update leaves names and multipliers as they are. */
+/* set-optimizer --update leaves the endings of names that decay as they are. */
 static int check_update(const source *src, const ast *call, kv_err *e)
 {
-    static const char *const fixed[] = {"lr-mult", "wd-mult", "names", "decay-names"};
     bool update = command_option_of(call, "update") != NULL;
     for (uint32_t i = 0; i < call->n && update; i++) {
         const ast *kid = call->kid[i];
-        for (size_t f = 0; kid && kid->kind == STMT_OPTION && f < sizeof fixed / sizeof *fixed; f++)
-            if (strcmp(kid->u.text, fixed[f]) == 0)
-                return source_err(src, kid->pos, kid->end, e, KV_E_USAGE,
-                                  "--%s is set with the optimizer, not changed later", fixed[f]);
+        if (kid && kid->kind == STMT_OPTION && strcmp(kid->u.text, "decay-names") == 0)
+            return source_err(src, kid->pos, kid->end, e, KV_E_USAGE,
+                              "--decay-names is set with the optimizer, not changed later");
     }
     return KV_OK;
 }
@@ -79,7 +77,8 @@ int check_params(const source *src, const ast *call, const map *types, kv_err *e
     for (uint32_t i = 1; i < call->n && store && !code; i++) {
         const ast *kid = call->kid[i];
         kv_err why = {0};
-        if (!kid || kid->kind != STMT_OPTION || strcmp(kid->u.text, "update") == 0)
+        if (!kid || kid->kind != STMT_OPTION || strcmp(kid->u.text, "update") == 0 ||
+            strcmp(kid->u.text, "fresh") == 0)
             continue;
         kv_opt one = {kid->u.text, "none"};
         if (kv_set_optimizer(store, word, &one, 1, &why) != KV_E_USAGE)

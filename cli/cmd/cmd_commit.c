@@ -1,4 +1,4 @@
-/* The end of a transaction, and the file of -s in the middle of a run: commit. */
+/* The end of a transaction, and the file of -s in the middle of a run: commit, rollback. */
 #include <string.h>
 
 #include "cmd/commands.h"
@@ -35,4 +35,18 @@ int cmd_commit(session *s, const ast *call, result *out, kv_err *e)
         return e->code;
     follow_commit(s);
     return KV_OK;
+}
+
+/* Without a transaction the store of -s goes back to what its file holds. */
+int cmd_rollback(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    (void)out, (void)call;
+    if (session_store(s, &store, e))
+        return e->code;
+    bool open = kv_in_transaction(store);
+    if (!open && s->state.path && strcmp(s->stores[s->current].name, "kv") == 0)
+        return s->state.go_back(s->state.arg, s, e);
+    int code = kv_rollback(store, e);
+    return code ? code : follow_rollback(s, e);
 }

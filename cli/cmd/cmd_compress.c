@@ -2,6 +2,7 @@
 #include "base/num.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
+#include "session/dict.h"
 #include "session/unit.h"
 
 #include <string.h>
@@ -24,6 +25,7 @@ static int take_dict(session *s, const ast *node, value dict, compression *out, 
 {
     const value_list *l = dict.u.list;
     int code = KV_OK;
+    dict_settle(dict);
     for (int64_t i = 0; i < l->n && code == KV_OK; i += 2) {
         const char *key = l->items[i].kind == VALUE_TEXT ? l->items[i].u.text : "";
         if (strcmp(key, "type") == 0)

@@ -26,6 +26,8 @@ static int keep_contents(snapshot *p, value v, kv_err *e)
     value same = value_none();
     bool items = value_has_items(v);
     int code = items ? value_descend(e) : KV_OK;
+    if (v.kind == VALUE_DICT)
+        dict_settle(v);
     if (code == KV_OK && v.kind == VALUE_ARRAY)
         code = value_array(&same, kv_array_ref(v.u.box->array), e);
     else if (code == KV_OK && v.kind == VALUE_LIST)

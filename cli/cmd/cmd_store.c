@@ -18,7 +18,6 @@
 #include "files/named.h"
 #include "out/record.h"
 #include "session/show.h"
-#include "session/follow.h"
 #include "session/unit.h"
 #include "syntax/function.h"
 #include "syntax/statement.h"
@@ -557,10 +556,7 @@ int cmd_call_store(session *s, const ast *call, result *out, kv_err *e)
     int code = session_store(s, &store, e);
     (void)out;
     const command *c = call->u.other;
-    bool open = code == KV_OK && kv_in_transaction(store);
-    if (code || (code = c->on_store(store, e)))
-        return code;
-    return open && c->on_store == kv_rollback ? follow_rollback(s, e) : KV_OK;
+    return code ? code : c->on_store(store, e);
 }
 
 /* The function without arguments that has the name of the command. */

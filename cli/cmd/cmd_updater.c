@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/name.h"
+#include "base/num.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
 #include "eval/optimizer_value.h"
@@ -42,6 +44,70 @@ static bool takes_text(void *arg, const char *param)
     return text;
 }
 
+/* The rates that a command gives, for note_unused. NULL: it gives none. */
+typedef struct given_rates {
+    session *s;
+    const kv_opt *lr, *wd;
+} given_rates;
+
+/* --learning-rate as it stands in a command, learning_rate in a call. */
+static void note_rate(const given_rates *g, const kv_opt *rate, const char *why)
+{
+    bool word = strchr(rate->name, '-') || strcmp(rate->name, "wd") == 0;
+    session_note(g->s, "%s: %s%s %s is not used", why, word ? "--" : "", rate->name, rate->value);
+}
+
+/* Receives the topic "rule". The base rate is the first number of a schedule's text. */
+static int compare_rates(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    const given_rates *g = arg;
+    const char *schedule = field_text(fields, n, "schedule"), *rule = field_text(fields, n, "rule");
+    size_t name = strcspn(schedule, "(");
+    buf why = {0};
+    bool own = name > 0 && (strncmp(schedule, "poly", name) == 0 ||
+                            strncmp(schedule, "cosine", name) == 0);
+    (void)e;
+    if (g->lr && !field_number(fields, n, "uses_lr")) {
+        buf_printf(&why, "%s has no learning rate", rule);
+        note_rate(g, g->lr, buf_text(&why));
+    } else if (g->lr && own) {
+        const char *base = strchr(schedule, '=');
+        buf_printf(&why, "%.*s keeps its base_lr ", (int)name, schedule);
+        buf_put(&why, base + 1, strcspn(base + 1, ",)"));
+        note_rate(g, g->lr, buf_text(&why));
+    }
+    buf_clear(&why);
+    if (g->wd && !field_number(fields, n, "uses_wd")) {
+        buf_printf(&why, "%s has no weight decay", rule);
+        note_rate(g, g->wd, buf_text(&why));
+    }
+    buf_release(&why);
+    return KV_OK;
+}
+
+static bool is_zero(const char *text)
+{
+    double x = 1;
+    return num_parse(text, strlen(text), NUM_BINARY64, &x, NULL) > 0 && !(x > 0 || x < 0);
+}
+
+/* Notes a rate that was given and that the rule does not use, or its schedule. */
+static void note_unused(session *s, kv *store, const rule_params *p)
+{
+    given_rates g = {.s = s};
+    kv_err unused = {0};
+    for (int i = 0; i < p->n; i++) {
+        const kv_opt *o = &p->opts[i];
+        bool none = strcmp(o->value, "none") == 0;
+        if (name_is_word("learning_rate", o->name, strlen(o->name)))
+            g.lr = none ? NULL : o;
+        else if (strcmp(o->name, "wd") == 0)
+            g.wd = none || is_zero(o->value) ? NULL : o;
+    }
+    if (g.lr || g.wd)
+        kv_describe(store, "rule", compare_rates, &g, &unused);
+}
+
 /* Hands the text of a rule, with its place and the variables that it reads, to the store. */
 static int set_rule(session *s, kv *store, const rule_text *r, rule_params *p, kv_err *e)
 {
@@ -60,6 +126,7 @@ static int set_rule(session *s, kv *store, const rule_text *r, rule_params *p, k
         code = kv_set_rule(store, made, p->opts, p->n, e);
     if (code == KV_OK) {
         follow_use(s, &f, r->rule->nnames ? r->rule->names[0] : "{ … }");
+        note_unused(s, store, p);
         rule_variables_warn(s, r, p);
     }
     follow_release(&f);
@@ -89,8 +156,10 @@ static int set_optimizer(session *s, kv *store, const char *name, const rule_par
         code = kv_err_set(e, KV_E_USAGE, "assign has no parameters");
     else
         code = kv_set_updater(store, NULL, NULL, NULL, e);
-    if (code == KV_OK)
+    if (code == KV_OK) {
         follow_use(s, &(followed_names){0}, name);
+        note_unused(s, store, p);
+    }
     return code;
 }
 
@@ -148,20 +217,27 @@ static int set_named(session *s, kv *store, const ast *what, rule_params *p, kv_
 int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *what = call->kid[0];
+    bool keeps = true, fresh = command_option_of(call, "fresh") != NULL;
     kv *store;
     rule_params p;
-    (void)out;
     int code = session_store(s, &store, e);
     if (code || (code = rule_options_read(s, call, takes_text, &(setting_rule){s, call}, &p, e)))
         return code;
-    if (!what)
-        code = kv_update_optimizer(store, p.opts, p.n, e);
-    else if (what->kind == STMT_RULE)
+    if (fresh)
+        keeps = kv_keep_states(store, false);
+    if (!what) {
+        if ((code = kv_update_optimizer(store, p.opts, p.n, e)) == KV_OK)
+            note_unused(s, store, &p);
+    } else if (what->kind == STMT_RULE)
         code = set_rule(s, store, &(rule_text){s->unit, what->u.other, false}, &p, e);
     else
         code = set_named(s, store, what, &p, e);
+    if (code && fresh)
+        kv_keep_states(store, keeps);
     if (code)
         code = rule_options_explain(s, call, e);
+    else if (what)
+        out->dropped = kv_states_dropped(store);
     if (code && what && what->kind != STMT_RULE)
         unit_at(s, what, e);
     rule_params_release(&p);
@@ -175,6 +251,8 @@ int cmd_set_optimizer(session *s, const ast *call, result *out, kv_err *e)
     if (update && call->kid[0])
         return unit_err(s, call->kid[0], e, KV_E_USAGE,
                         "--update changes the optimizer in use: no name");
+    if (update && command_option_of(call, "fresh"))
+        return unit_err(s, call, e, KV_E_USAGE, "--update keeps the states, --fresh drops them");
     if (!update && !call->kid[0])
         return unit_err(s, call, e, KV_E_USAGE, "set-optimizer needs a NAME, or --update");
     return cmd_set_updater(s, call, out, e);

@@ -447,6 +447,7 @@ int cmd_quit(session *s, const ast *call, result *out, kv_err *e)
         return unit_err(s, call->kid[0], e, KV_E_VALUE,
                         "an exit code lies in 0 .. 255, %d does not", code);
     s->leaving = true;
+    s->discards = command_option_of(call, "discard") != NULL;
     s->exit_code = code;
     return KV_OK;
 }

@@ -21,6 +21,7 @@ command_fn cmd_is_capable, cmd_register, cmd_barrier, cmd_send_command;
 command_fn cmd_set_updater, cmd_set_optimizer;
 /* cmd_commit.c */
 command_fn cmd_commit;
+command_fn cmd_rollback;
 /* cmd_states.c */
 command_fn cmd_save_states, cmd_load_states;
 /* The optimizer and its own numbers, for info --states: added as rows of a name and a value. Errors

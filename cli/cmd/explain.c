@@ -176,8 +176,8 @@ static int take_rule(void *arg, const kv_field *f, int n, kv_err *e)
 {
     rule_in_use *rule = arg;
     (void)e;
-    buf_add(&rule->text, f[1].text);
-    buf_add(&rule->reads, n > 2 ? f[2].text : "");
+    buf_add(&rule->text, field_text(f, n, "text"));
+    buf_add(&rule->reads, field_text(f, n, "reads"));
     return KV_OK;
 }
 

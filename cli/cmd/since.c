@@ -47,7 +47,9 @@ static int read_rounds(value v, const key_list *keys, const pairs *p, int64_t *r
 {
     bool several = value_is_sequence(v);
     int code = KV_OK;
-    if (several && (!keys->list || v.u.list->n != keys->n))
+    if (several && !keys->list)
+        return kv_err_set(e, KV_E_VALUE, "one key has one round, not a list of them");
+    if (several && v.u.list->n != keys->n)
         return kv_err_set(e, KV_E_VALUE, "%lld round%s stand%s for %lld key%s",
                           (long long)v.u.list->n, v.u.list->n == 1 ? "" : "s",
                           v.u.list->n == 1 ? "s" : "", (long long)keys->n,

@@ -51,7 +51,7 @@ int eval_truth(value v, bool *out, kv_err *e)
     }
     if (a)
         return eval_truth_of_all(v, out, e);
-    if (value_has_items(v))
+    if (value_has_items(v)) /* a dict without keys has no gaps either */
         *out = v.u.list->n > 0;
     else
         *out = v.kind == VALUE_CTX || host_truth(value_host(v));

@@ -91,6 +91,8 @@ static int next_item(walk *w, bool *more, value *out, kv_err *e)
     if (*more && v.kind == VALUE_ARRAY)
         return row_of(v.u.box->array, i, out, e);
     if (*more && v.kind == VALUE_DICT)
+        dict_settle(v); /* the body may have taken a key out and put another in */
+    if (*more && v.kind == VALUE_DICT)
         return item_of_dict(w, &v.u.list->items[2 * i], out, e);
     if (*more)
         *out = value_ref(v.u.list->items[i]);

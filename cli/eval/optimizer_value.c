@@ -26,6 +26,7 @@ static void put_schedule(buf *out, value v)
 /* 0=fc_weight,1=fc_bias: the texts and numbers of a dict. */
 static int put_pairs(buf *out, value dict, kv_err *e)
 {
+    dict_settle(dict);
     const value *item = dict.u.list->items;
     for (int64_t i = 0; i < dict_count(dict); i++, item += 2) {
         if (!value_is_scalar(item[1]))

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/kv_assert.h"
 #include "base/letter.h"
@@ -298,6 +299,8 @@ static int load(session *s, const char *path, const load_options *o, value *out,
     *out = value_none();
     if (o->csv.separator && (kind == FILE_UNKNOWN || kind == FILE_TEXT))
         kind = FILE_CSV;
+    if (kind == FILE_UNKNOWN && file_is_of_other_tool(path) && access(path, F_OK) == 0)
+        kind = FILE_SAFETENSORS;
     if (kind == FILE_UNKNOWN || (kind == FILE_TEXT && !is_stdin))
         return unknown_ending(path, e);
     if (kind != FILE_SAFETENSORS)

@@ -114,18 +114,19 @@ int func_pop(function_args *args, value *out, kv_err *e)
 }
 
 /* The place of the first item of a list or tuple that is equal to x, -1 when there is none. count:
- * how many there are. */
+ * how many there are; NULL: only the first one is looked for. */
 static int find_item(value list, value x, int64_t *at, int64_t *count, kv_err *e)
 {
     int rc = KV_OK;
     *at = -1;
-    *count = 0;
-    for (int64_t i = 0; i < list.u.list->n && !rc && !(rc = stop_check_at(i, e)); i++) {
+    for (int64_t i = 0; i < list.u.list->n && (count || *at < 0) && !rc; i++) {
         bool equal;
-        if ((rc = list_same_item(list.u.list->items[i], x, &equal, e)) || !equal)
+        if ((rc = stop_check_at(i, e)) ||
+            (rc = list_same_item(list.u.list->items[i], x, &equal, e)) || !equal)
             continue;
         *at = *at < 0 ? i : *at;
-        ++*count;
+        if (count)
+            ++*count;
     }
     return rc;
 }
@@ -151,10 +152,10 @@ static int no_item(function_args *args, kv_err *e)
 
 int func_index(function_args *args, value *out, kv_err *e)
 {
-    int64_t at, count;
+    int64_t at;
     if (args->v[0].kind == VALUE_TEXT)
         return text_index(args, out, e);
-    int rc = search(args, &at, &count, e);
+    int rc = search(args, &at, NULL, e);
     if (rc || at < 0)
         return rc ? rc : no_item(args, e);
     *out = value_int(at);
@@ -173,10 +174,10 @@ int func_count(function_args *args, value *out, kv_err *e)
 
 int func_remove(function_args *args, value *out, kv_err *e)
 {
-    int64_t at, count;
+    int64_t at;
     int rc = need_list(args, e);
     *out = value_none();
-    if (rc || (rc = search(args, &at, &count, e)))
+    if (rc || (rc = search(args, &at, NULL, e)))
         return rc;
     return at < 0 ? no_item(args, e) : splice(args->v[0], at, 1, NULL, e);
 }

@@ -35,13 +35,18 @@ static int fill(char *to, const void *one, int64_t n, int64_t bytes, kv_err *e)
     return KV_OK;
 }
 
+static bool has_dtype(const function_args *args, int dtype_at)
+{
+    return args->given[dtype_at] && args->v[dtype_at].kind != VALUE_NONE;
+}
+
 static int filled(function_args *args, value number, int dtype_at, value *out, kv_err *e)
 {
     kv_array *a;
     uint64_t one;
     void *data;
-    int rc = function_new(&a, args, args->v[0], dtype_at, KV_FLOAT32, e);
-    if (rc)
+    int rc = has_dtype(args, dtype_at) ? KV_OK : value_check_whole(number, e);
+    if (rc || (rc = function_new(&a, args, args->v[0], dtype_at, KV_FLOAT32, e)))
         return rc;
     if (!(rc = value_put_number(&one, kv_array_dtype(a), number, e)) &&
         !(rc = kv_array_write(a, &data, e)))
@@ -121,6 +126,19 @@ static int write_sequence(kv_array *a, const sequence *q, kv_err *e)
     return rc;
 }
 
+/* Error: value, for a sequence of n whole numbers that float32 does not hold. */
+static int check_whole(const sequence *q, int64_t n, kv_err *e)
+{
+    int rc = KV_OK;
+    bool small = fabs(q->fstart) <= 0x1p24 && fabs(q->fstart + q->fstep * (double)n) <= 0x1p24;
+    for (int64_t i = 0; i < n && !small && !rc && !(rc = stop_check_at(i, e)); i++) {
+        int64_t x = (int64_t)((uint64_t)q->start + (uint64_t)q->step * (uint64_t)i);
+        if (x < -(1 << 24) || x > 1 << 24)
+            rc = value_check_whole(value_int(x), e);
+    }
+    return rc;
+}
+
 /* The number of steps from start to stop, without stop. */
 static int count_steps(const sequence *q, value stop, int64_t *n, kv_err *e)
 {
@@ -166,6 +184,7 @@ int func_arange(function_args *args, value *out, kv_err *e)
         return kv_err_set(e, KV_E_VALUE, "arange() cannot step by 0");
     kv_array *a;
     if ((rc = count_steps(&q, stop, &n, e)) ||
+        (q.whole && !has_dtype(args, 3) && (rc = check_whole(&q, n, e))) ||
         (rc = function_new(&a, args, value_int(n), 3, KV_FLOAT32, e)))
         return rc;
     return function_give(out, a, write_sequence(a, &q, e), e);
@@ -257,10 +276,11 @@ int func_array(function_args *args, value *out, kv_err *e)
         ctx = kv_array_ctx(v.u.box->array);
     if (is_array)
         return converted(args->session, out, v.u.box->array, dtype, ctx, e);
-    if ((rc = session_ctx(args->session, ctx, e)) ||
-        (rc = value_numbers_array(&a, v, dtype, ctx, e)))
+    if ((rc = session_ctx(args->session, ctx, e)))
         return rc;
-    return value_array(out, a, e);
+    rc = !has_dtype(args, 1) && dtype == KV_FLOAT32 ? value_float32_array(&a, v, ctx, e)
+                                                    : value_numbers_array(&a, v, dtype, ctx, e);
+    return rc ? rc : value_array(out, a, e);
 }
 
 int func_astype(function_args *args, value *out, kv_err *e)

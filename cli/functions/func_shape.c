@@ -163,8 +163,9 @@ static int join(function_args *args, join_fn *join_arrays, value *out, kv_err *e
     if (!a)
         return KV_E_MEMORY;
     for (; made < n && !rc && !(rc = stop_check_at(made, e)); made += !rc)
-        rc = v[made].kind == VALUE_ARRAY
-                 ? value_to_array(&a[made], v[made], e)
+        rc = v[made].kind == VALUE_ARRAY ? value_to_array(&a[made], v[made], e)
+             : dtype == KV_FLOAT32
+                 ? value_float32_array(&a[made], v[made], (kv_ctx){KV_CPU, 0}, e)
                  : value_numbers_array(&a[made], v[made], dtype, (kv_ctx){KV_CPU, 0}, e);
     if (!rc)
         rc = join_arrays(&joined, a, n, axis, dtype, e);

@@ -1,5 +1,6 @@
-/* mpirun gets one part for the workers and one for the servers, so that each has variables of its
- * own; the ranks of the second go on from those of the first. */
+/* All ranks are started by one part of the command, and launch-rank knows by its number whether it
+ * works or serves: mpirun of Open MPI 5.0.7, the one of Debian 13, crashes on a command of several
+ * parts. */
 #include "launch/launch_mpirun.h"
 
 #include <stdio.h>
@@ -10,8 +11,8 @@
 
 extern char **environ;
 
-/* Up to where parts of several roles begin. self: the program that tells launch when an ssh fails;
- * NULL: none. mpirun parts the words of its agent at blanks. */
+/* self: the program that tells launch when an ssh fails; NULL: none. mpirun parts the words of its
+ * agent at blanks. */
 static void add_mpirun(launch_command *c, const launch_options *o, const launch_hosts *h,
                        const char *self)
 {
@@ -51,7 +52,7 @@ static void add_hosts(launch_command *c, const launch_hosts *h)
 }
 
 /* Variables of this process that other hosts must get too; on this one ranks have them anyway. */
-static void add_variables(launch_command *c, const launch_options *o, char role)
+static void add_variables(launch_command *c, const launch_options *o)
 {
     static const char name[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
     launch_command own = {0};
@@ -71,41 +72,29 @@ static void add_variables(launch_command *c, const launch_options *o, char role)
         }
     }
     if (o->by != LAUNCH_LOCAL)
-        variables_name(c, o, role);
+        variables_name(c, o);
     launch_command_release(&own);
-}
-
-static void add_part(launch_command *c, const launch_options *o, const launch_hosts *h, char role,
-                     const char *self)
-{
-    char n[16];
-    snprintf(n, sizeof n, "%d", role == 'w' ? o->workers : o->servers);
-    const launch_hole holes[] = {
-        {"folder", o->sync_folder}, {"n", n}, {"self", self}, {NULL, NULL}};
-    add_hosts(c, h);
-    launch_add_filled(c, "[--wdir {folder}]", holes);
-    add_variables(c, o, role);
-    launch_add_filled(c, "-n {n} {self} launch-rank", holes);
 }
 
 int mpirun_command(launch_command *c, const launch_options *o, const launch_hosts *h, kv_err *e)
 {
-    char self[4096];
+    char self[4096], n[16];
     if (launch_self(self, e))
         return e->code;
+    snprintf(n, sizeof n, "%d", o->workers + o->servers);
+    const launch_hole holes[] = {
+        {"folder", o->sync_folder}, {"n", n}, {"self", self}, {NULL, NULL}};
     add_mpirun(c, o, h, self);
     launch_add(c, "--enable-recovery");
     if (h->n > 0)
         launch_add_filled(c, "--map-by node", NULL);
-    add_part(c, o, h, 'w', self);
+    add_hosts(c, h);
+    launch_add_filled(c, "[--wdir {folder}]", holes);
+    add_variables(c, o);
+    launch_add_filled(c, "-n {n} {self} launch-rank", holes);
     if (o->python)
         launch_add(c, "--python");
     launch_add_words(c, o->words, o->nwords);
-    if (o->servers > 0) {
-        launch_add(c, ":");
-        add_part(c, o, h, 's', self);
-        launch_add(c, "serve");
-    }
     return launch_command_check(c, e);
 }
 

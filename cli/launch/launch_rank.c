@@ -221,6 +221,12 @@ static void tell_end(watch *w, int status)
     tell(w, line, "");
 }
 
+/* What a shell makes of a status of waitpid. */
+static int shell_code(int status)
+{
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 static int run(watch *w, char **words)
 {
     int held = w->folder ? folder_hold(w->folder, "held") : -1;
@@ -234,7 +240,7 @@ static int run(watch *w, char **words)
     if (!begin(w, words))
         return EXIT_FAILED;
     if (!w->folder)
-        return WEXITSTATUS(watch_rank(w));
+        return shell_code(watch_rank(w));
     folder_sweep(w->folder);
     tell_start(w);
     tell_end(w, watch_rank(w));
@@ -258,20 +264,30 @@ static int64_t read_beat_ms(void)
     return ms > 0 && ms < BEAT_MS ? (int64_t)ms : BEAT_MS;
 }
 
-/* launch-rank WORD...: the words of the rank; behind --python they are those of python3. */
+/* Servers are the last ranks of a job (server_ranks.c). */
+static bool is_server(int number)
+{
+    const char *size = getenv("OMPI_COMM_WORLD_SIZE"), *servers = getenv("KVSTORE_SERVERS");
+    return size && servers && number >= atoi(size) - atoi(servers);
+}
+
+/* launch-rank WORD...: the words of a worker; behind --python they are those of python3. A server
+ * runs `kvctl serve` instead. */
 int launch_rank(int argc, char **argv)
 {
-    static char self[] = "kvctl", python3[] = "python3";
+    static char self[] = "kvctl", serve[] = "serve", python3[] = "python3";
+    static char *server[] = {self, serve, NULL};
     const char *number = getenv("OMPI_COMM_WORLD_RANK");
     if (argc < 1 || !number) {
         fprintf(stderr, "kvctl: launch-rank is for kvctl launch\n");
         return EXIT_NOT_UNDERSTOOD;
     }
-    variables_take(strcmp(argv[0], "serve") == 0 ? 's' : 'w');
+    bool serves = is_server(atoi(number));
+    variables_take(serves ? 's' : 'w');
     watch w = {.folder = getenv("KVSTORE_RUN_DIR"),
                .number = atoi(number),
                .parent = getppid(),
-               .python = strcmp(argv[0], "--python") == 0,
+               .python = !serves && strcmp(argv[0], "--python") == 0,
                .beat_ms = read_beat_ms(),
                .elastic = getenv("KVSTORE_ELASTIC") != NULL};
     char *python = getenv("KVCTL_PYTHON"); /* as variables_take has left it */
@@ -283,7 +299,9 @@ int launch_rank(int argc, char **argv)
     sigprocmask(SIG_BLOCK, &watched, &w.mask);
     signal(SIGPIPE, SIG_IGN);
     w.signals = signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC);
-    if (w.python)
+    if (serves)
+        argv = server;
+    else if (w.python)
         argv[0] = python && *python ? python : python3; /* it was "--python" */
     else
         *--argv = self; /* it was "launch-rank" */
@@ -340,9 +358,7 @@ int launch_ssh(int argc, char **argv)
         become_ssh(argv);
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    int code = pid < 0             ? EXIT_FAILED
-               : WIFEXITED(status) ? WEXITSTATUS(status)
-                                   : 128 + WTERMSIG(status);
+    int code = pid < 0 ? EXIT_FAILED : shell_code(status);
     snprintf(text, sizeof text, "%d", code);
     if (code)
         wire_tell(0, WIRE_SSH, text, strlen(text));

@@ -27,12 +27,14 @@ enum { NO_MPI = 81, NO_PROGRAM, NO_FOLDER, NO_RSYNC };
 
 /* ---- The question ---- */
 
-/* A question for the shell of a host: whether all is there. */
+/* A question for the shell of a host: whether all is there. The daemon of Open MPI is called orted in
+ * 4.1 and prted in 5.0. */
 static int ask_command(const launch_hosts *h, const launch_options *o, const char *host,
                        launch_command *out, kv_err *e)
 {
     static const char question[] =
-        "command -v orted >/dev/null || exit 81; test -x {'self} || exit 82; "
+        "command -v orted >/dev/null || command -v prted >/dev/null || exit 81; "
+        "test -x {'self} || exit 82; "
         "[command -v rsync >/dev/null || exit 84; mkdir -p {'copy} || exit 83]"
         "[cd {'here} || exit 83]";
     static_assert(NO_MPI == 81 && NO_PROGRAM == 82 && NO_FOLDER == 83 && NO_RSYNC == 84,
@@ -156,8 +158,9 @@ static int judge_question(probe *p, const char *host, const launch_options *o, k
     case 0:
         return KV_OK;
     case NO_MPI:
-        kv_err_set(e, KV_E_UNSUPPORTED, "launch: host \"%s\" has no orted in $PATH", host);
-        return kv_err_hint(e, "it belongs to Open MPI: apt-get install openmpi-bin");
+        kv_err_set(e, KV_E_UNSUPPORTED, "launch: host \"%s\" has neither orted nor prted in $PATH",
+                   host);
+        return kv_err_hint(e, "one belongs to Open MPI: apt-get install openmpi-bin");
     case NO_PROGRAM:
         kv_err_set(e, KV_E_UNSUPPORTED, "launch: host \"%s\" has no such kvctl as this one", host);
         return kv_err_hint(e, "it lies at the same place on all hosts");

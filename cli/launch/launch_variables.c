@@ -21,12 +21,10 @@ void variables_carry(launch_command *set, const launch_options *o)
         launch_add(set, WAY "%c_%s", o->variables[i].role, o->variables[i].text);
 }
 
-void variables_name(launch_command *c, const launch_options *o, char role)
+void variables_name(launch_command *c, const launch_options *o)
 {
     for (int64_t i = 0; i < o->nvariables; i++) {
         const launch_variable *v = &o->variables[i];
-        if (v->role != 'a' && v->role != role)
-            continue;
         launch_add(c, "-x");
         launch_add(c, WAY "%c_%.*s", v->role, name_length(v), v->text);
     }

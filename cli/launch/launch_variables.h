@@ -15,8 +15,8 @@ enum { VARIABLE_MOST = 200 }; /* letters of a name */
 /* Adds NAME=VALUE of all of them, with the names of the way. */
 void variables_carry(launch_command *set, const launch_options *o);
 
-/* Adds -x and the name of each variable that ranks of a role get. */
-void variables_name(launch_command *c, const launch_options *o, char role);
+/* Adds -x and the name of each variable: every rank gets those of both roles, and keeps its own. */
+void variables_name(launch_command *c, const launch_options *o);
 
 /* Adds the options with which another launch takes them from its environment. */
 void variables_inner(launch_command *c, const launch_options *o);

@@ -141,6 +141,8 @@ static const shell_option own_options[] = {
     {0, "dry-run", NULL, "run, say what would change, and write no file", FLAG(dry_run)},
     {'s', "store", "FILE", "keep the store in FILE: read first, saved at the end",
      TAKEN(take_store)},
+    {0, "read-only", NULL, "only read FILE of -s: commands work in memory, nothing is written",
+     FLAG(read_only)},
     {0, "force", NULL, "let -s drop keys of FILE, and change files of other tools", FLAG(force)},
     {0, "plugin", "FILE", "load store types before anything is read; repeatable", TEXTS(plugins)},
     {0, "json", NULL, "one JSON object a command on stdout, and nothing else", FLAG(json)},

@@ -30,7 +30,7 @@ typedef struct options {
     bool check;         /* only read the inputs, and report every error */
     bool json;
     const char *store;  /* state file, or NULL */
-    bool dry_run, force;
+    bool dry_run, force, read_only;
     shell_texts plugins; /* files */
     const char *type, *format;
     shell_texts verify; /* pages */

@@ -225,6 +225,8 @@ static int put_given(json_writer *w, const ast *node, const result *r, bool ok, 
         return put_comparison(w, &r->sides, e);
     if (!ok && !r->entries_name)
         return KV_OK;
+    if (r->dropped > 0)
+        json_int(w, "dropped", r->dropped);
     if (node->kind == STMT_SHOW)
         return put_value(w, "value", r->shown ? r->v : value_none(), e);
     int code = r->summary.columns ? put_object(w, "about", &r->summary, e) : KV_OK;

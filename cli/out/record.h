@@ -23,6 +23,7 @@
  * - out: the lines that it printed
  * - value, values (one a key) or entries (rows of a table, with what stands above it as about):
  * what it gave and did not send elsewhere
+ * - dropped: the number of keys whose states set-optimizer or set-updater dropped, unless 0
  * - left, right, index, max_diff, differences: both sides of an assert that does not hold, without
  *   data when they have more than 64 elements; the first element that differs, the largest
  *   difference, and [index, left, right] of the first five

@@ -102,10 +102,10 @@ static int append(transcript *t, const buf *text, kv_err *e)
     t->begun = true;
     while (done < text->len && code == KV_OK) {
         ssize_t n = write(fd, text->data + done, text->len - done);
-        if (n >= 0)
+        if (n > 0)
             done += (size_t)n;
-        else if (errno != EINTR)
-            code = file_error(e, "write", t->page.name, errno);
+        else if (n == 0 || errno != EINTR)
+            code = file_error(e, "write", t->page.name, n ? errno : EIO);
     }
     if (code && t->page.temp && ftruncate(fd, before) == 0)
         kv_err_hint(e, "what was recorded before is in \"%s\"", t->page.temp);

@@ -22,8 +22,8 @@ static int feed(session *s, int fd, const char *text, size_t n)
         ssize_t done = write(fd, text, n);
         if (done < 0 && errno == EINTR && !session_interrupted(s, NULL))
             continue;
-        if (done < 0)
-            return errno == EPIPE || errno == EINTR ? 0 : errno;
+        if (done <= 0)
+            return done == 0 ? EIO : errno == EPIPE || errno == EINTR ? 0 : errno;
         text += done;
         n -= (size_t)done;
     }

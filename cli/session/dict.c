@@ -23,7 +23,7 @@ int dict_new(value *out, kv_err *e)
 
 int64_t dict_count(value dict)
 {
-    return dict.u.list->n / 2;
+    return dict.u.list->n / 2 - dict.u.list->gaps;
 }
 
 /* The key that a value is: of an array without axes its number, as the array may change. */
@@ -34,6 +34,12 @@ static value plain(value v)
     bool is_number = v.kind == VALUE_ARRAY && kv_array_ndim(v.u.box->array) == 0 &&
                      value_item(&number, v, &unused) == KV_OK;
     return is_number ? number : v;
+}
+
+/* No key is none, so a pair without one was taken out. */
+static bool is_gap(const value_list *l, int64_t at)
+{
+    return l->items[at].kind == VALUE_NONE;
 }
 
 /* Equal numbers are one key, whether they are bools, integers or whole floats. */
@@ -107,6 +113,8 @@ int dict_update(value dict, value from, kv_err *e)
     int code = KV_OK;
     if (!value_has_items(from))
         return set_pair(dict, from, e);
+    if (!pairs)
+        dict_settle(from);
     for (int64_t i = 0; i < l->n && code == KV_OK; i += pairs ? 1 : 2)
         if ((code = stop_check_at(i, e)) == KV_OK)
             code = pairs ? set_pair(dict, l->items[i], e)
@@ -125,14 +133,39 @@ int dict_take(value dict, value key, value *out, bool *found, kv_err *e)
         return code;
     map_remove(l->index, k);
     *out = l->items[at];
+    l->items[at] = value_none();
     value_release(&l->items[at - 1]);
-    l->n -= 2;
-    memmove(l->items + at - 1, l->items + at + 1, (size_t)(l->n - at + 1) * sizeof *l->items);
-    for (int64_t i = at; i < l->n && code == KV_OK; i += 2)
-        if ((code = key_of(l->items[i - 1], &k, e)) == KV_OK)
-            code = map_put(l->index, k, i, e); /* the entry is there already */
-    kv_assert(code == KV_OK, "a key of a dict has lost its place");
+    l->gaps++;
+    for (; l->n > 0 && is_gap(l, l->n - 2); l->n -= 2)
+        l->gaps--;
+    if (l->gaps > l->n / 4)
+        dict_settle(dict);
     return code;
+}
+
+void dict_settle(value dict)
+{
+    value_list *l = dict.u.list;
+    int64_t kept = 0;
+    if (l->gaps == 0)
+        return;
+    for (int64_t i = 0; i < l->n; i += 2) {
+        kv_key k;
+        kv_err unused = {0};
+        if (is_gap(l, i))
+            continue;
+        if (kept < i) {
+            l->items[kept] = l->items[i];
+            l->items[kept + 1] = l->items[i + 1];
+            int rc = key_of(l->items[kept], &k, &unused);
+            if (!rc)
+                rc = map_put(l->index, k, kept + 1, &unused); /* the entry is there already */
+            kv_assert(rc == KV_OK, "a key of a dict has lost its place");
+        }
+        kept += 2;
+    }
+    l->n = kept;
+    l->gaps = 0;
 }
 
 int dict_copy(value *out, value dict, kv_err *e)
@@ -145,12 +178,14 @@ void dict_clear(value dict)
 {
     value_list *l = dict.u.list;
     map_release(l->index);
+    l->gaps = 0;
     while (l->n > 0)
         value_release(&l->items[--l->n]);
 }
 
 int dict_column(value dict, int from, value *out, kv_err *e)
 {
+    dict_settle(dict);
     int64_t n = dict_count(dict);
     int code = value_list_new(out, VALUE_LIST, n, e);
     for (int64_t i = 0; i < n && code == KV_OK && !(code = stop_check_at(i, e)); i++)
@@ -160,6 +195,7 @@ int dict_column(value dict, int from, value *out, kv_err *e)
 
 int dict_pairs(value dict, value *out, kv_err *e)
 {
+    dict_settle(dict);
     int64_t n = dict_count(dict);
     int code = value_list_new(out, VALUE_LIST, n, e);
     for (int64_t i = 0; i < n && code == KV_OK && !(code = stop_check_at(i, e)); i++) {
@@ -176,6 +212,7 @@ int dict_no_key(value dict, value key, kv_err *e)
 {
     const value_list *l = dict.u.list;
     buf shown = {0};
+    dict_settle(dict);
     value_print(&shown, key, true);
     kv_err_set(e, KV_E_KEY, "the dict has no key %s", buf_text(&shown));
     if (key.kind == VALUE_TEXT) {

@@ -12,6 +12,11 @@ int dict_new(value *out, kv_err *e);
 /* The number of keys. */
 int64_t dict_count(value dict);
 
+/* Closes the gaps that keys leave that are taken out: whoever reads the items of the box calls it
+ * first. A dict does it by itself when half of its pairs are gaps, so that taking out all keys one
+ * by one is linear. */
+void dict_settle(value dict);
+
 /* The value of a key, NULL when there is none; valid until the dict changes. Error: dtype (only
  * texts and whole numbers are keys). */
 int dict_find(value dict, value key, const value **out, kv_err *e);

@@ -112,7 +112,9 @@ int list_splice(value list, int64_t i, int64_t n, value from, kv_err *e)
     for (int64_t k = 0; k < m && l != from.u.list && code == KV_OK; k++)
         if ((code = stop_check_at(k, e)) == KV_OK)
             code = value_check_cycle(from.u.list->items[k], l, e);
-    if (code || (code = value_list_reserve(l, l->n - n + m, e)) ||
+    bool from_front = i < behind; /* fewer items move: the first one goes in and out at once */
+    if (code || (code = from_front ? value_list_reserve_front(l, m > n ? m - n : 0, e)
+                                   : value_list_reserve(l, l->n - n + m, e)) ||
         (code = value_list_new(&added, VALUE_LIST, m, e)))
         return code;
     if ((code = fill_items(added.u.list->items, from.u.list->items, m, m, e)) ||
@@ -121,7 +123,14 @@ int list_splice(value list, int64_t i, int64_t n, value from, kv_err *e)
         return code;
     }
     memcpy(gone.u.list->items, l->items + i, (size_t)n * sizeof *l->items);
-    memmove(l->items + i + m, l->items + i + n, (size_t)behind * sizeof *l->items);
+    if (from_front) {
+        memmove(l->items + n - m, l->items, (size_t)i * sizeof *l->items);
+        l->items += n - m;
+        l->front += n - m;
+        l->cap -= n - m;
+    } else {
+        memmove(l->items + i + m, l->items + i + n, (size_t)behind * sizeof *l->items);
+    }
     memcpy(l->items + i, added.u.list->items, (size_t)m * sizeof *l->items);
     l->n += m - n;
     added.u.list->n = 0; /* its items went to the list */
@@ -144,7 +153,8 @@ static int same_dicts(value a, value b, int depth, bool *out, kv_err *e)
 {
     const value_list *l = a.u.list;
     int code = KV_OK;
-    *out = l->n == b.u.list->n;
+    dict_settle(a);
+    *out = dict_count(a) == dict_count(b);
     for (int64_t i = 0; i < l->n && *out && (code = stop_check_at(i, e)) == KV_OK; i += 2) {
         const value *other;
         if ((code = dict_find(b, l->items[i], &other, e)) == KV_OK && (*out = other != NULL))

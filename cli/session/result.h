@@ -33,6 +33,7 @@ typedef struct result {
     int64_t nabout;
     rows entries;      /* the rows of a table */
     rows summary;      /* rows of a name and a value that stand above the table */
+    int64_t dropped;   /* keys whose states a change of the updater dropped */
     const char *entries_name; /* of them in the record, when not "entries" */
     comparison sides;  /* of an assert that does not hold */
     const char *refusal; /* in names: why the answer is no; NULL: it is not. See result_answer */

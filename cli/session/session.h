@@ -157,11 +157,13 @@ typedef struct session {
                                       stores it borrows, and changes nothing */
 
     output out;
-    /* (optional) the file of -s: save writes the store kv to it while the session goes on, with the
-     * errors of state_commit. path NULL: there is none */
+    /* (optional) the file of -s: save writes the store kv to it while the session goes on (errors:
+     * those of state_save, value, busy), go_back makes the store kv what the file holds (errors:
+     * those of kv_load). path NULL: there is none */
     struct {
         const char *path;
         int (*save)(void *arg, struct session *s, kv_err *e);
+        int (*go_back)(void *arg, struct session *s, kv_err *e);
         void *arg;
     } state;
 
@@ -178,6 +180,7 @@ typedef struct session {
     int (*interrupted)(void); /* (optional) SIGINT, SIGTERM, SIGALRM (time is up), or 0 */
     int failure;            /* the exit code of the first error that was reported, or 0 */
     bool leaving;           /* quit was run */
+    bool discards;          /* with --discard: the file of -s stays as it was */
     int exit_code;
 
     /* settings, and choices of the command line */

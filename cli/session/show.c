@@ -12,6 +12,7 @@
 #include "base/visible.h"
 #include "io/csv.h"
 #include "io/json.h"
+#include "session/dict.h"
 
 static const char *const format_names[] = {
     [SHOW_NUMPY] = "numpy", [SHOW_REPR] = "repr", [SHOW_LEGACY] = "legacy", [SHOW_MXNET] = "mxnet",
@@ -141,6 +142,7 @@ int show_dict_json(json_writer *w, const char *name, value dict, show_json_part 
 {
     const value_list *l = dict.u.list;
     int code = KV_OK;
+    dict_settle(dict);
     json_begin(w, name, '{');
     for (int64_t i = 0; i < l->n && code == KV_OK && !(code = stop_check_at(i, e)); i += 2) {
         buf key = {0};

@@ -122,22 +122,46 @@ int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e)
     return KV_OK;
 }
 
+/* Moves the items into a block with room for `front` values before the first one and cap from there
+ * on. */
+static int move_items(value_list *list, int64_t front, int64_t cap, kv_err *e)
+{
+    kv_assert(list->n <= list->cap, "a list of %lld values has room for %lld", (long long)list->n,
+              (long long)list->cap);
+    value *more = mem_alloc(front + cap, sizeof *more, e);
+    if (!more)
+        return KV_E_MEMORY;
+    memcpy(more + front, list->items, (size_t)list->n * sizeof *more);
+    if (list->items - list->front != list->own)
+        mem_free(list->items - list->front);
+    list->items = more + front;
+    list->front = front;
+    list->cap = cap;
+    return KV_OK;
+}
+
 int value_list_reserve(value_list *list, int64_t n, kv_err *e)
 {
     if (n <= list->cap)
         return KV_OK;
-    int64_t cap = list->cap > n / 2 ? 2 * list->cap : n;
-    kv_assert(list->n <= list->cap, "a list of %lld values has room for %lld", (long long)list->n,
-              (long long)list->cap);
-    value *more = mem_alloc(cap, sizeof *more, e);
-    if (!more)
-        return KV_E_MEMORY;
-    memcpy(more, list->items, (size_t)list->n * sizeof *more);
-    if (list->items != list->own)
-        mem_free(list->items);
-    list->items = more;
-    list->cap = cap;
-    return KV_OK;
+    if (list->front > list->n && n <= list->cap + list->front) { /* a queue: it moves on */
+        memmove(list->items - list->front, list->items, (size_t)list->n * sizeof *list->items);
+        list->items -= list->front;
+        list->cap += list->front;
+        list->front = 0;
+        return KV_OK;
+    }
+    /* the room on the other side stays, up to as much as there are items, for lists that grow at
+       both ends */
+    return move_items(list, list->front < list->n ? list->front : list->n,
+                      list->cap > n / 2 ? 2 * list->cap : n, e);
+}
+
+int value_list_reserve_front(value_list *list, int64_t n, kv_err *e)
+{
+    return n <= list->front ? KV_OK
+                            : move_items(list, list->n + n,
+                                         list->cap < 2 * list->n ? list->cap : 2 * list->n, e);
 }
 
 /* ---- Sharing ---- */
@@ -182,8 +206,8 @@ void value_drop(value v)
         dead = (dead_link){.refs = list->refs}.next;
         for (int64_t i = 0; i < list->n; i++)
             drop(list->items[i], &dead);
-        if (list->items != list->own)
-            mem_free(list->items);
+        if (list->items - list->front != list->own)
+            mem_free(list->items - list->front);
         if (list->index)
             map_release(list->index);
         mem_free(list->index);
@@ -443,9 +467,25 @@ static int ragged(int axis, int64_t want, value v, kv_err *e)
                       (long long)want, (long long)v.u.list->n, axis);
 }
 
+int value_check_whole(value number, kv_err *e)
+{
+    char text[NUM_TEXT_MAX];
+    float element = (float)value_number(number);
+    if (number.kind != VALUE_INT ||
+        scalar_keeps_integer(&element, text, (size_t)num_int(text, number.u.integer)))
+        return KV_OK;
+    kv_err_set(e, KV_E_VALUE, "float32 does not hold %s", text);
+    return kv_err_hint(e, "array(%s, dtype=\"int64\") does; dtype=\"float32\" rounds it", text);
+}
+
+/* Numbers that become elements: of which dtype, and whether that was asked for. */
+typedef struct wanted {
+    kv_dtype dtype;
+    bool default_dtype;
+} wanted;
+
 /* Writes v, of shape[axis…], at *at and moves it on. */
-static int fill(char **at, kv_dtype dtype, value v, int axis, int ndim, const int64_t *shape,
-                kv_err *e)
+static int fill(char **at, wanted to, value v, int axis, int ndim, const int64_t *shape, kv_err *e)
 {
     if (axis == ndim) {
         if (value_is_sequence(v))
@@ -456,9 +496,11 @@ static int fill(char **at, kv_dtype dtype, value v, int axis, int ndim, const in
         if (!value_is_number(v) && !item)
             return no_number(v, e);
         int rc = item ? value_item(&v, v, e) : KV_OK;
+        if (!rc && to.default_dtype)
+            rc = value_check_whole(v, e);
         if (!rc)
-            rc = value_put_number(*at, dtype, v, e);
-        *at += kv_dtype_bytes(dtype);
+            rc = value_put_number(*at, to.dtype, v, e);
+        *at += kv_dtype_bytes(to.dtype);
         return rc;
     }
     if (v.kind == VALUE_ARRAY)
@@ -467,11 +509,11 @@ static int fill(char **at, kv_dtype dtype, value v, int axis, int ndim, const in
         return ragged(axis, shape[axis], v, e);
     int rc = KV_OK;
     for (int64_t i = 0; i < v.u.list->n && !rc && !(rc = stop_check_at(i, e)); i++)
-        rc = fill(at, dtype, v.u.list->items[i], axis + 1, ndim, shape, e);
+        rc = fill(at, to, v.u.list->items[i], axis + 1, ndim, shape, e);
     return rc;
 }
 
-int value_numbers_array(kv_array **out, value v, kv_dtype dtype, kv_ctx ctx, kv_err *e)
+static int numbers_array(kv_array **out, value v, wanted to, kv_ctx ctx, kv_err *e)
 {
     int ndim;
     int64_t shape[KV_MAX_NDIM];
@@ -484,12 +526,12 @@ int value_numbers_array(kv_array **out, value v, kv_dtype dtype, kv_ctx ctx, kv_
                                     : e->code;
     }
     int rc = nested_shape(v, &ndim, shape, e);
-    if (rc || (rc = kv_array_new_raw(&a, dtype, ndim, shape, ctx, e)))
+    if (rc || (rc = kv_array_new_raw(&a, to.dtype, ndim, shape, ctx, e)))
         return rc;
     rc = kv_array_write(a, &data, e);
     if (!rc) {
         char *at = data;
-        rc = fill(&at, dtype, v, 0, ndim, shape, e);
+        rc = fill(&at, to, v, 0, ndim, shape, e);
     }
     if (rc)
         kv_array_unref(a);
@@ -498,13 +540,23 @@ int value_numbers_array(kv_array **out, value v, kv_dtype dtype, kv_ctx ctx, kv_
     return rc;
 }
 
+int value_numbers_array(kv_array **out, value v, kv_dtype dtype, kv_ctx ctx, kv_err *e)
+{
+    return numbers_array(out, v, (wanted){dtype, false}, ctx, e);
+}
+
+int value_float32_array(kv_array **out, value v, kv_ctx ctx, kv_err *e)
+{
+    return numbers_array(out, v, (wanted){KV_FLOAT32, true}, ctx, e);
+}
+
 int value_to_array(kv_array **out, value v, kv_err *e)
 {
     if (v.kind == VALUE_ARRAY) {
         *out = kv_array_ref(v.u.box->array);
         return KV_OK;
     }
-    return value_numbers_array(out, v, KV_FLOAT32, (kv_ctx){KV_CPU, 0}, e);
+    return value_float32_array(out, v, (kv_ctx){KV_CPU, 0}, e);
 }
 
 /* ---- Printing ---- */
@@ -551,11 +603,17 @@ static void print_items(buf *out, const value_list *list, const char *ends, int 
     buf_char(out, ends[0]);
     if (depth >= PRINT_DEPTH)
         buf_add(out, "...");
+    bool first = true;
     for (int64_t i = 0; i < list->n && depth < PRINT_DEPTH; i++) {
         if (stop_check_at(i, NULL))
             break;
-        if (i)
+        if (list->index && i % 2 == 0 && list->items[i].kind == VALUE_NONE) {
+            i++; /* a gap: see dict_settle */
+            continue;
+        }
+        if (!first)
             buf_add(out, list->index && i % 2 ? ": " : ", ");
+        first = false;
         print_value(out, list->items[i], true, depth + 1);
     }
     if (ends[0] == '(' && list->n == 1)

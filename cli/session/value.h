@@ -43,8 +43,10 @@ typedef struct value {
 struct value_list {
     int64_t refs;
     int64_t n, cap;
-    value *items; /* own, until the list outgrew it */
+    value *items;      /* in own, until the list outgrew it */
+    int64_t front;     /* values that there is room for before items, in the same block */
     struct map *index; /* of a dict; else NULL */
+    int64_t gaps;      /* of a dict: pairs that were taken out: see dict_settle */
     uint64_t looked_at; /* by which search for a cycle, see value_check_cycle */
     value own[];
 };
@@ -89,6 +91,8 @@ int value_text_take(value *out, buf *text, int code, kv_err *e);
 int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e);
 /* Room for n items in all. It at least doubles, so that appending one by one is linear. */
 int value_list_reserve(value_list *list, int64_t n, kv_err *e);
+/* Room for n items before the first one, likewise. */
+int value_list_reserve_front(value_list *list, int64_t n, kv_err *e);
 /* The end of what fills a new list: releases *out when code is an error. Returns code. */
 int value_finish(value *out, int code);
 
@@ -131,8 +135,15 @@ int value_descend(kv_err *e);
 
 /* An array from an array (another reference), a number (shape ()) or nested lists and tuples of
  * numbers and arrays of shape () (float32). Errors: dtype (it is no array: names what it is), shape
- * (lists of unequal length). */
+ * (lists of unequal length), value (a whole number that float32 does not hold: no dtype was said).
+ */
 int value_to_array(kv_array **out, value v, kv_err *e);
+
+/* The same for numbers and lists that become an array on ctx. */
+int value_float32_array(kv_array **out, value v, kv_ctx ctx, kv_err *e);
+
+/* Error: value, for a whole number that float32 does not hold, where nobody asked for float32. */
+int value_check_whole(value number, kv_err *e);
 
 /* The number that v is, or that an array of one element holds: a bool, an integer or a float.
  * Error: dtype. */

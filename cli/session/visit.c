@@ -7,12 +7,7 @@
 
 void visit_init(visit *v)
 {
-    pthread_condattr_t attr;
-    *v = (visit){.lock = PTHREAD_MUTEX_INITIALIZER};
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&v->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    *v = (visit){.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 }
 
 void visit_release(visit *v)
@@ -53,11 +48,30 @@ void visit_unlock(const session *s)
         pthread_mutex_unlock(&s->visit->lock);
 }
 
+/* The lock is held. */
+static void turn_out(visit *v)
+{
+    atomic_store(&v->unwanted, true);
+    pthread_cond_broadcast(&v->changed);
+}
+
 void visit_wait_unpinned(const session *s)
 {
     visit_lock(s);
-    while (s->visit && s->visit->pins > 0)
+    bool ended = s->visit && atomic_load(&s->visit->unwanted);
+    while (s->visit && s->visit->pins > 0) {
+        turn_out(s->visit);
         pthread_cond_wait(&s->visit->changed, &s->visit->lock);
+    }
+    if (s->visit)
+        atomic_store(&s->visit->unwanted, ended);
+    visit_unlock(s);
+}
+
+void visit_end(const session *s)
+{
+    visit_lock(s);
+    turn_out(s->visit);
     visit_unlock(s);
 }
 

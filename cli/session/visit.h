@@ -19,6 +19,7 @@
 
 typedef struct visit {
     atomic_bool wanted;    /* names wait for the script's thread */
+    atomic_bool unwanted;  /* the script waits for the guest, which shall end at once */
     pthread_mutex_t lock;  /* of all below, and of the list of stores of the session */
     pthread_cond_t changed;
     int pins;
@@ -55,8 +56,12 @@ void visit_unpark(const session *s);
 void visit_lock(const session *s);
 void visit_unlock(const session *s);
 
-/* Waits until no guest uses the stores that were there. The lock is free. */
+/* Ends what the guest does, and waits until it uses none of the stores that were there. The lock
+ * is free. */
 void visit_wait_unpinned(const session *s);
+
+/* The script has ended: what the guest does ends, and nothing of it is waited for again. */
+void visit_end(const session *s);
 
 /* The script begins a profile: one that a guest takes ends. */
 void visit_end_profile(const session *s);

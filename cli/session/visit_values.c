@@ -1,6 +1,5 @@
 /* Variables on their way from the script's thread to a guest. */
-#include <time.h>
-
+#include "base/clock.h"
 #include "base/mem.h"
 #include "session/visit.h"
 
@@ -64,15 +63,9 @@ void visit_serve(session *s)
 /* Waits until the script's thread has served, ms at most. */
 static bool wait_served(visit *v, int ms)
 {
-    struct timespec end;
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_sec += ms / 1000;
-    end.tv_nsec += ms % 1000 * 1000000L;
-    if (end.tv_nsec >= 1000000000L) {
-        end.tv_sec++;
-        end.tv_nsec -= 1000000000L;
-    }
-    while (!v->served && pthread_cond_timedwait(&v->changed, &v->lock, &end) == 0)
+    struct timespec end = clock_after(ms * INT64_C(1000000));
+    while (!v->served && !atomic_load(&v->unwanted) &&
+           pthread_cond_clockwait(&v->changed, &v->lock, CLOCK_MONOTONIC, &end) == 0)
         ;
     return v->served;
 }

@@ -26,6 +26,16 @@ bool check_take(session *s, kv_err *e)
     return true;
 }
 
+bool check_compares(const session *s)
+{
+    return !s->check || s->check->n < CHECK_ERRORS_COMPARED;
+}
+
+bool check_is_full(const session *s)
+{
+    return s->check && s->check->n >= CHECK_ERRORS_MAX;
+}
+
 /* ---- Going on after an error ---- */
 
 /* Where the statement begins, which the parser was at before it. */

@@ -14,6 +14,7 @@
 
 /* More are not kept: a file that is no script has an error on every line. */
 #define CHECK_ERRORS_MAX 1000
+#define CHECK_ERRORS_COMPARED 100 /* see check_compares */
 
 typedef struct check_errors {
     kv_err *items;
@@ -26,6 +27,13 @@ typedef struct check_errors {
 /* Takes an error over, unless the session collects none or this one ends everything (no memory,
  * interrupted). True: *e is empty, and there may be more. */
 bool check_take(session *s, kv_err *e);
+
+/* Returns false when so many errors were found that the next ones get no hint that compares a name
+ * with all others: a long list of them would take the square of its length. */
+bool check_compares(const session *s);
+
+/* Returns true when as many were found as are kept: no other needs to be looked for. */
+bool check_is_full(const session *s);
 
 /* The parser's way on after an error in a statement: takes the error over and goes to the end of
  * the statement that began at *before, a copy of the parser as it was there. With to_block it goes

@@ -93,7 +93,7 @@ static bool is_set(const names *n, const char *name)
 static int tell(names *n, const char *name, uint32_t pos, uint32_t end, const rule_ast *rule)
 {
     kv_err found = {0};
-    if (map_get(&n->told, (kv_key){0, name}) >= 0)
+    if (check_is_full(n->s) || map_get(&n->told, (kv_key){0, name}) >= 0)
         return KV_OK;
     source_err(n->src, pos, end, &found, KV_E_USAGE, "nothing sets the variable `%s`",
                name);
@@ -103,7 +103,7 @@ static int tell(names *n, const char *name, uint32_t pos, uint32_t end, const ru
     if (rule)
         rule_hint_other_word(rule, name, &found);
     suggest near = {.word = name};
-    for (int64_t i = 0; i < n->set.cap; i++)
+    for (int64_t i = 0; i < n->set.cap && check_compares(n->s); i++)
         if (n->set.entries[i].hash)
             suggest_add(&near, n->set.entries[i].key.name);
     if (rule && rule->is_merge)

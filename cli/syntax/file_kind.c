@@ -52,6 +52,17 @@ bool file_is_checkpoint(const char *path)
     return false;
 }
 
+bool file_is_of_other_tool(const char *path)
+{
+    static const char *const names[] = {"bin",    "ckpt",    "distcp", "h5",     "hdf5",    "keras",
+                                        "mat",    "msgpack", "onnx",   "params", "parquet", "pb",
+                                        "pickle", "pkl",     "pt",     "pth",    "tflite"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (is_ending(path, names[i]))
+            return true;
+    return false;
+}
+
 const char *file_kind_title(file_kind kind)
 {
     static const char *const titles[] = {[FILE_CSV] = "CSV",       [FILE_TSV] = "TSV",

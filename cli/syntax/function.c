@@ -125,6 +125,12 @@ static int wrong_count(const function *f, int64_t n, kv_err *e)
     return hint_usage(f, e);
 }
 
+static int needs_argument(const function *f, int param, kv_err *e)
+{
+    kv_err_set(e, KV_E_USAGE, "%s() needs the argument %s", f->name, f->params[param]);
+    return hint_usage(f, e);
+}
+
 /* Names: known, each once, behind the positional arguments. named[i]: parameter i is among them. */
 static int check_names(const function *f, const char *const *names, int64_t n,
                        bool named[FUNCTION_MAX_PARAMS], kv_err *e)
@@ -164,12 +170,17 @@ int function_check(const function *f, const char *const *names, int64_t n, kv_er
     if (rc)
         return rc;
     int64_t positional = 0, free_params = 0, missing = 0;
+    int lacks = -1; /* the first required parameter that gets no argument */
     while (positional < n && !names[positional])
         positional++;
     for (int i = 0; f->params[i]; i++) {
         free_params += !named[i];
         missing += !named[i] && !is_marked(f->params[i]);
+        if (missing > positional && lacks < 0)
+            lacks = i;
     }
+    if (lacks >= 0 && n >= count_required(f) && !(f->flags & FUNCTION_REST))
+        return needs_argument(f, lacks, e);
     bool any_number = (f->flags & FUNCTION_REST) || ((f->flags & FUNCTION_SHAPE) && !named[0]);
     if (positional < missing || (positional > free_params && !any_number))
         return wrong_count(f, n, e);
@@ -266,10 +277,8 @@ static int sort_arguments(function_args *a, const value *args, const char *const
     if (!rc)
         rc = take_positional(a, args, used, positional, e);
     for (int i = 0; !rc && i < count_required(f); i++)
-        if (!a->given[i]) {
-            kv_err_set(e, KV_E_USAGE, "%s() needs the argument %s", f->name, f->params[i]);
-            rc = hint_usage(f, e);
-        }
+        if (!a->given[i])
+            rc = needs_argument(f, i, e);
     return rc;
 }
 

@@ -11,10 +11,14 @@ static const char random[] = "uniform((2, 3), low=-1, high=1), normal((2, 3)), "
                              "randint((2, 3), high=9) and permutation(9) draw random numbers; "
                              "seed=N repeats them";
 
+static const char undo[] = "rollback takes back all since begin, or since the opening of -s";
+
 bool hint_name(const char *name, kv_err *e)
 {
     kv_dtype dtype;
-    if (strcmp(name, "random") == 0) /* np.random.seed(3) */
+    if (strcmp(name, "undo") == 0)
+        kv_err_hint(e, "%s", undo);
+    else if (strcmp(name, "random") == 0) /* np.random.seed(3) */
         kv_err_hint(e, "%s", random);
     else if (strcmp(name, "int") == 0 || strcmp(name, "float") == 0 || strcmp(name, "bool") == 0)
         kv_err_hint(e, "`%s` is a function: %s(…); a dtype is a text: \"%s\"", name, name,
@@ -80,6 +84,7 @@ bool hint_function(const char *name, kv_err *e)
         {"to", "x@gpu(0), x.astype(\"float16\")"},
         {"trace", "sum(a * eye(len(a)))"},
         {"variance", "var(x)"},
+        {"undo", undo},
         {"view", "reshape(x, (2, 3)) is a copy"}};
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
         if (strcmp(hints[i][0], name) == 0) {

@@ -32,6 +32,8 @@ typedef struct checker {
     map functions;        /* to how many parameters they take, plus 1; 0 when that changes */
     map rules;            /* to 0 */
     map types;            /* of stores, to 0 */
+    map holders;          /* variables that may hold an optimizer, to 0 … */
+    const ast *holders_of; /* … in this text; NULL: they are not known */
     bool plugins;         /* some are loaded, and may bring other types */
     kv_err *e;
 } checker;
@@ -128,39 +130,45 @@ static int unknown_method(checker *c, const ast *node)
     return kv_err_hint(c->e, "its methods are the commands: help");
 }
 
-/* Returns true if a target gives the variable a value. */
-static bool names_variable(const ast *target, const char *name)
+static int add_targets(map *m, const ast *target, kv_err *e)
 {
-    bool found = target->kind == AST_NAME && strcmp(target->u.text, name) == 0;
-    for (uint32_t i = 0; target->kind == AST_TUPLE && i < target->n && !found; i++)
-        found = names_variable(target->kid[i], name);
-    return found;
+    int code = target->kind == AST_NAME ? map_put(m, (kv_key){0, target->u.text}, 0, e) : KV_OK;
+    for (uint32_t i = 0; target->kind == AST_TUPLE && i < target->n && !code; i++)
+        code = add_targets(m, target->kid[i], e);
+    return code;
 }
 
-/* Returns true if a statement below the node may put an optimizer into the variable: an assignment
+/* Adds the variables into which a statement below the node may put an optimizer: by an assignment
  * of something else than a literal, a loop, a parameter. */
-static bool may_hold_optimizer(const ast *node, const char *name)
+static int add_holders(map *m, const ast *node, kv_err *e)
 {
+    int code = KV_OK;
     if (!node)
-        return false;
-    if (node->kind == STMT_ASSIGN && node->kid[0]->kind == AST_NAME && node->kid[1]->n > 0 &&
-        strcmp(node->kid[0]->u.text, name) == 0)
-        return true;
-    if (node->kind == STMT_FOR && names_variable(node->kid[0], name))
-        return true;
-    for (uint32_t i = 1; node->kind == STMT_DEF && i < node->n; i++)
-        if (strcmp(node->kid[i]->u.text, name) == 0)
-            return true;
-    bool found = false;
-    for (uint32_t i = 0; i < node->n && !found; i++)
-        found = may_hold_optimizer(node->kid[i], name);
-    return found;
+        return KV_OK;
+    if (node->kind == STMT_FOR || (node->kind == STMT_ASSIGN && node->kid[0]->kind == AST_NAME &&
+                                   node->kid[1]->n > 0))
+        code = add_targets(m, node->kid[0], e);
+    for (uint32_t i = 1; node->kind == STMT_DEF && i < node->n && !code; i++)
+        code = map_put(m, (kv_key){0, node->kid[i]->u.text}, 0, e);
+    for (uint32_t i = 0; i < node->n && !code; i++)
+        code = add_holders(m, node->kid[i], e);
+    return code;
 }
 
-static bool is_optimizer_variable(const checker *c, const char *name)
+/* They are collected once a text, and only where one is asked for. Without memory all may be. */
+static bool may_hold_optimizer(checker *c, const char *name)
+{
+    if (c->holders_of != c->u->body) {
+        map_release(&c->holders);
+        c->holders_of = add_holders(&c->holders, c->u->body, c->e) ? NULL : c->u->body;
+    }
+    return !c->holders_of || map_get(&c->holders, (kv_key){0, name}) >= 0;
+}
+
+static bool is_optimizer_variable(checker *c, const char *name)
 {
     const value *held = session_find(c->s, name);
-    return held ? object_is_optimizer(*held) : may_hold_optimizer(c->u->body, name);
+    return held ? object_is_optimizer(*held) : may_hold_optimizer(c, name);
 }
 
 /* Calls that NumPy reads in another way: a.max(1) means an axis there, and copyto(to, from) fills
@@ -264,6 +272,8 @@ static int check_function(checker *c, const ast *node)
         return KV_OK;
     if (called ? optimizer_has_attribute(name) : is_optimizer_variable(c, name))
         return KV_OK;
+    if (check_is_full(c->s))
+        return KV_OK;
     if (is_method_of_kv(node))
         return unknown_method(c, node);
     bool attribute = called && c->u->src.text[node->end - 1] != ')';
@@ -285,10 +295,11 @@ static int check_function(checker *c, const ast *node)
     suggest near = {.word = name};
     for (const function *one = registry.functions; one->name; one++)
         suggest_add(&near, one->name);
-    for (int64_t i = 0; i < c->functions.cap; i++)
+    bool all = check_compares(c->s);
+    for (int64_t i = 0; i < c->functions.cap && all; i++)
         if (c->functions.entries[i].hash)
             suggest_add(&near, c->functions.entries[i].key.name);
-    for (int64_t i = 0; i < c->s->ndefs; i++)
+    for (int64_t i = 0; i < c->s->ndefs && all; i++)
         suggest_add(&near, c->s->defs[i].name);
     suggest_done(&near, c->e);
     return c->e->code;
@@ -366,17 +377,19 @@ static int check_updater(checker *c, const ast *name, const char *what)
         return check_def(c, name->u.text);
     if (name->kind != AST_TEXT || strcmp(name->u.text, "assign") == 0 ||
         map_get(&c->rules, key) >= 0 || map_get(&c->s->rules, key) >= 0 || may_be_defined(c) ||
-        optimizer_text(name->u.text) || is_optimizer_variable(c, name->u.text))
+        optimizer_text(name->u.text) || is_optimizer_variable(c, name->u.text) ||
+        check_is_full(c->s))
         return KV_OK;
     source_err(&c->u->src, name->pos, name->end, c->e, KV_E_USAGE, "there is no %s `%s`", what,
                name->u.text);
     for (int i = 0; kv_optimizer_text(i, &optimizer); i++)
         suggest_add(&near, optimizer);
     suggest_add(&near, "assign");
-    for (int64_t i = 0; i < c->rules.cap; i++)
+    bool all = check_compares(c->s);
+    for (int64_t i = 0; i < c->rules.cap && all; i++)
         if (c->rules.entries[i].hash)
             suggest_add(&near, c->rules.entries[i].key.name);
-    for (int64_t i = 0; i < c->s->nrules; i++)
+    for (int64_t i = 0; i < c->s->nrules && all; i++)
         suggest_add(&near, c->s->rule_defs[i].name);
     suggest_done(&near, c->e);
     return kv_err_hint(c->e, "define one: updater %s { stored += input }; help optimizer lists "
@@ -519,6 +532,7 @@ static int check(session *s, unit *u, kv_err *e)
     map_release(&c.functions);
     map_release(&c.rules);
     map_release(&c.types);
+    map_release(&c.holders);
     return code;
 }
 

@@ -18,10 +18,10 @@ static ssize_t write_to_end(void *cookie, const char *text, size_t n)
     (void)cookie;
     while (done < n) {
         ssize_t got = write(STDOUT_FILENO, text + done, n - done);
-        if (got >= 0)
+        if (got > 0)
             done += (size_t)got;
-        else if (errno != EINTR) {
-            reason = errno;
+        else if (got == 0 || errno != EINTR) {
+            reason = got ? errno : EIO;
             break;
         } else if (interrupt_pending())
             return (ssize_t)n;

@@ -54,7 +54,7 @@ static void feed(int fd, const char *text, size_t n)
         ssize_t done = write(fd, text, n);
         if (done < 0 && errno == EINTR)
             continue;
-        if (done < 0)
+        if (done <= 0)
             return;
         text += done;
         n -= (size_t)done;

@@ -405,6 +405,17 @@ static int read_data(kv_array *a, kv_storage storage, const void **data, kv_err 
     return rc ? rc : mirror_host(a, MIRROR_READ, e);
 }
 
+int kv_array_await(kv_array *a, int ms, bool *there, kv_err *e)
+{
+    int rc = arg_given(a, "a", e);
+    if (rc || (rc = arg_given(there, "there", e)))
+        return rc;
+    if (ms < 0)
+        return kv_err_set(e, KV_E_VALUE, "a wait of %d ms", ms);
+    *there = engine_wait_read_for(array_var(a), ms);
+    return *there ? check_filled(a, e) : KV_OK;
+}
+
 int kv_array_read(kv_array *a, const void **data, kv_err *e)
 {
     return read_data(a, KV_DEFAULT, data, e);
@@ -484,7 +495,7 @@ int kv_array_copy(kv_array *dst, kv_array *src, kv_err *e)
     int rc = arg_given(dst, "dst", e);
     if (rc || (rc = arg_given(src, "src", e)))
         return rc;
-    if (!kv_array_same_shape(dst, src))
+    if (!array_fits(dst, src))
         return kv_err_set(e, KV_E_SHAPE, "an array of shape %s cannot be copied into one of %s",
                           kv_shape_text(from, sizeof from, src->ndim, array_shape(src)),
                           kv_shape_text(to, sizeof to, dst->ndim, array_shape(dst)));

@@ -251,6 +251,14 @@ static inline bool array_same_shape(const kv_array *a, const kv_array *b)
     return same;
 }
 
+/* Returns true if the elements of one array can become those of the other: they have one shape, or
+ * one element each, in any axes, as MXNet's numbers of shape (1,) and NumPy's of shape (). */
+static inline bool array_fits(const kv_array *a, const kv_array *b)
+{
+    return array_same_shape(a, b) ||
+           (a->size == 1 && b->size == 1 && a->storage == KV_DEFAULT && b->storage == KV_DEFAULT);
+}
+
 /* A scheduled operation keeps its arrays in being without being one of their references, which
  * decide who may write: array_hold when it is scheduled, array_drop when it has ended. */
 #define ARRAY_HOLD ((int64_t)1 << 32)

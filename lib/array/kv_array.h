@@ -91,15 +91,21 @@ int64_t kv_array_refs(const kv_array *a);         /* references, the store's inc
  * did not; kv_wait says why). */
 int kv_array_read(kv_array *a, const void **data, kv_err *e);
 
+/* Waits some `ms` milliseconds for what writes the array, of any storage: *there is false if that
+ * has not ended. So a caller can look at its own signals between two waits. Errors: value (ms is
+ * negative), peer as above. */
+int kv_array_await(kv_array *a, int ms, bool *there, kv_err *e);
+
 /* The elements in host memory, to write. Blocks until what reads or writes the array has ended. The
  * caller must hold the only reference (kv_array_refs is 1); error value otherwise. Error:
  * unsupported (a row_sparse array). */
 int kv_array_write(kv_array *a, void **data, kv_err *e);
 
 /* dst[i] = src[i], converted to dst's dtype (see kvstore.h on conversions), across contexts.
- * Shapes must be equal: error shape. Blocks as read of src and write of dst do, but dst may have
- * other references: their holders see the change. Either may be row_sparse; such a dst then holds
- * the rows that src holds, or of a default src those with an element that is not zero. */
+ * Shapes must be equal, or both arrays have one element: error shape. Blocks as read of src and
+ * write of dst do, but dst may have other references: their holders see the change. Either may be
+ * row_sparse; such a dst then holds the rows that src holds, or of a default src those with an
+ * element that is not zero. */
 int kv_array_copy(kv_array *dst, kv_array *src, kv_err *e);
 
 /* A new array with the contents and the storage of src, in dtype and ctx. Blocks as a read of src

@@ -1,8 +1,6 @@
 /* The clock. */
 #include "base/clock.h"
 
-#include <time.h>
-
 int64_t clock_ns(void)
 {
     struct timespec t;
@@ -13,4 +11,10 @@ int64_t clock_ns(void)
 int64_t clock_ms(void)
 {
     return clock_ns() / 1000000;
+}
+
+struct timespec clock_after(int64_t ns)
+{
+    int64_t at = clock_ns() + ns;
+    return (struct timespec){.tv_sec = at / 1000000000, .tv_nsec = at % 1000000000};
 }

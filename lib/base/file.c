@@ -32,6 +32,37 @@ int file_error(kv_err *e, const char *doing, const char *path, int errnum)
                       reason ? reason : "Unknown error");
 }
 
+/* Reads a byte of every page. */
+static void touch(const char *data, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += 4096)
+        (void)*(const volatile char *)(data + i);
+    if (n > 0)
+        (void)*(const volatile char *)(data + n - 1);
+}
+
+int file_write_at(int fd, const char *name, int64_t at, const void *data, int64_t n, kv_err *e)
+{
+    const char *from = data;
+    bool touched = false;
+    while (n > 0) {
+        ssize_t put = at < 0 ? write(fd, from, (size_t)n) : pwrite(fd, from, (size_t)n, at);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0 && errno == EFAULT && !touched) {
+            touch(from, n);
+            touched = true;
+            continue;
+        }
+        if (put <= 0)
+            return file_error(e, "write", name, put < 0 ? errno : EIO);
+        from += put;
+        at += at < 0 ? 0 : put;
+        n -= put;
+    }
+    return KV_OK;
+}
+
 int file_put(FILE *f, const char *name, const void *data, size_t n, kv_err *e)
 {
     errno = 0;
@@ -391,7 +422,9 @@ void file_out_leave(file_out *out)
 /* ---- Leftovers of killed writers ------------------------------------------------------------- */
 
 #define NAMES_MAX   4096 /* so that a folder with very many files costs a few milliseconds */
-#define STALE_AFTER 60   /* seconds; for writers that cannot be seen from here */
+/* Seconds; for files of a process whose number another one has now. A clock that is set back or
+ * forth must not make a file old that a writer is about to rename. */
+#define STALE_AFTER 86400
 
 /* The process in .kv-PID-N.tmp; 0: the name is another one. */
 static pid_t writer_of(const char *name)

@@ -69,7 +69,7 @@ void file_out_abandon(file_out *out);
 void file_out_leave(file_out *out);
 
 /* Removes the remains of killed writers in the folder of a file being written: temporary files and
- * folders that no writer holds, and whose process is gone or which have not changed for a minute.
+ * folders that no writer holds, and whose process is gone or which have not changed for a day.
  * Looks at a bounded number of names; a file that cannot be removed stays. */
 void file_out_clean(const file_out *out);
 
@@ -88,6 +88,12 @@ void file_remove_folder(const char *path);
 /* An io error that names the path and the reason of errno: `cannot write "x.csv": No space left on
  * device`. `doing` is "read", "write", … Returns KV_E_IO. */
 int file_error(kv_err *e, const char *doing, const char *path, int errnum);
+
+/* Writes n bytes to fd from byte `at` of the file on; at < 0: where fd stands. Data may be those of
+ * a mapped file that became shorter: bytes that cannot be read are touched, so that they become
+ * zeros and their reader finds out (file_window.h). A write that takes nothing is EIO, or it would
+ * be repeated for ever. Error: io, with name as the path. */
+int file_write_at(int fd, const char *name, int64_t at, const void *data, int64_t n, kv_err *e);
 
 /* Writes n bytes to f. Error: io, as above with name as the path. */
 int file_put(FILE *f, const char *name, const void *data, size_t n, kv_err *e);

@@ -30,6 +30,58 @@ bool mem_permit(void)
     return at > 0 ? mine < at : mine != -at;
 }
 
+/* Limits of threads: how many there are, so that without one nothing is counted, and this one's. */
+static atomic_int limits;
+static _Thread_local mem_limit *limit;
+
+mem_limit *mem_limit_here(mem_limit *l)
+{
+    mem_limit *before = limit;
+    if (before || l)
+        atomic_fetch_add(&limits, (l != NULL) - (before != NULL));
+    limit = l;
+    return before;
+}
+
+static bool is_limited(void)
+{
+    return atomic_load_explicit(&limits, memory_order_relaxed) > 0 && limit;
+}
+
+bool mem_allows(int64_t bytes)
+{
+    if (!is_limited() || bytes <= limit->most - limit->used)
+        return true;
+    limit->refused = true;
+    return false;
+}
+
+/* What others took and this thread releases is not more for it. */
+void mem_count(int64_t bytes)
+{
+    if (is_limited())
+        limit->used = limit->used + bytes > 0 ? limit->used + bytes : 0;
+}
+
+static void *counted(void *block)
+{
+    if (block && is_limited())
+        mem_count((int64_t)malloc_usable_size(block));
+    return block;
+}
+
+static void uncount(void *block)
+{
+    if (block && is_limited())
+        mem_count(-(int64_t)malloc_usable_size(block));
+}
+
+/* Whether a block of so many bytes may be asked of the system. */
+static bool may_take(size_t bytes)
+{
+    return mem_permit() && mem_allows((int64_t)bytes);
+}
+
 static int out_of_memory(kv_err *e, uint64_t bytes)
 {
     return kv_err_set(e, KV_E_MEMORY, "out of memory (%llu bytes asked for)",
@@ -58,7 +110,7 @@ void *mem_alloc(int64_t n, size_t size, kv_err *e)
     size_t bytes = 0;
     if (!product(&bytes, n, size, e))
         return NULL;
-    void *block = mem_permit() ? malloc(bytes ? bytes : 1) : NULL;
+    void *block = may_take(bytes) ? counted(malloc(bytes ? bytes : 1)) : NULL;
     if (!block)
         out_of_memory(e, bytes);
     return block;
@@ -69,7 +121,7 @@ void *mem_zalloc(int64_t n, size_t size, kv_err *e)
     size_t bytes = 0;
     if (!product(&bytes, n, size, e))
         return NULL;
-    void *block = mem_permit() ? calloc(1, bytes ? bytes : 1) : NULL;
+    void *block = may_take(bytes) ? counted(calloc(1, bytes ? bytes : 1)) : NULL;
     if (!block)
         out_of_memory(e, bytes);
     return block;
@@ -126,7 +178,7 @@ void *mem_alloc_data(int64_t bytes, kv_err *e)
 {
     /* posix_memalign takes any size, and 0 must still give a block of its own. */
     void *block = NULL;
-    if (bytes >= 0 && mem_permit()) {
+    if (bytes >= 0 && may_take((size_t)bytes)) {
         if (bytes >= LARGE_DATA)
             block = new_large((size_t)bytes);
         else if (posix_memalign(&block, MEM_ALIGN, bytes ? (size_t)bytes : 1))
@@ -134,11 +186,12 @@ void *mem_alloc_data(int64_t bytes, kv_err *e)
     }
     if (!block)
         out_of_memory(e, (uint64_t)bytes);
-    return block;
+    return counted(block);
 }
 
 void mem_free_data(void *block)
 {
+    uncount(block);
     size_t bytes = malloc_usable_size(block);
     if (bytes >= LARGE_DATA && bytes <= SPARE_MOST && (uintptr_t)block % LARGE_PAGE == 0) {
         /* The system may take its pages, which then cost nothing until they are written again. */
@@ -164,9 +217,12 @@ int mem_grow(void *block, int64_t *cap, int64_t need, size_t size, kv_err *e)
     /* The caller's pointer may have any type, so its bytes are copied, not its value. */
     void *old;
     memcpy(&old, block, sizeof old);
-    void *grown = mem_permit() ? realloc(old, bytes) : NULL;
+    int64_t had = is_limited() ? (int64_t)malloc_usable_size(old) : 0;
+    void *grown = mem_permit() && mem_allows((int64_t)bytes - had) ? realloc(old, bytes) : NULL;
     if (!grown)
         return out_of_memory(e, bytes);
+    mem_count(-had);
+    counted(grown);
     memcpy(block, &grown, sizeof grown);
     *cap = n;
     return KV_OK;
@@ -179,7 +235,9 @@ void mem_shrink(void *block, int64_t *cap, int64_t n, size_t size)
     if (!old || n >= *cap)
         return;
     int64_t kept = n > 0 ? n : 1;
+    uncount(old);
     void *less = realloc(old, (size_t)kept * size);
+    counted(less ? less : old);
     if (less) {
         memcpy(block, &less, sizeof less);
         *cap = kept;
@@ -200,6 +258,7 @@ char *mem_text(const char *text, size_t n, kv_err *e)
 
 void mem_free(void *block)
 {
+    uncount(block);
     free(block);
 }
 

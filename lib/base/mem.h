@@ -49,9 +49,23 @@ char *mem_text(const char *text, size_t n, kv_err *e);
 void mem_free(void *block);
 
 /* For a file that hands out memory of its own: mem_permit counts an allocation and returns false if
- * it shall fail; mem_refuse fills e and returns NULL. */
+ * it shall fail; mem_refuse fills e and returns NULL. mem_allows says whether the limit of this
+ * thread allows so many bytes more, and mem_count adds those that were given out, or came back. */
 bool mem_permit(void);
 void *mem_refuse(int64_t bytes, kv_err *e);
+bool mem_allows(int64_t bytes);
+void mem_count(int64_t bytes);
+
+/* A limit of what a thread that works for somebody else may hold: bytes that it took and did not
+ * release. What would go beyond it is refused as if there were no memory. */
+typedef struct mem_limit {
+    int64_t most, used;
+    bool refused;
+} mem_limit;
+
+/* The limit of this thread from now on, which stays the caller's; NULL, as at the start: none.
+ * Returns the one before. */
+mem_limit *mem_limit_here(mem_limit *limit);
 
 /* 1 in a build that watches each block of the C library, where memory should not be kept. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

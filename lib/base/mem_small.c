@@ -102,13 +102,15 @@ void *mem_alloc_small(int64_t bytes, kv_err *e)
     if (MEM_SANITIZED)
         return mem_alloc_data(bytes, e);
     void *block = NULL;
-    if (mem_permit()) {
+    if (mem_permit() && mem_allows(bytes)) {
         pthread_mutex_lock(&lock);
         slab *s = find_slab(mem_aligned(bytes));
         if (s)
             block = take_block(s);
         pthread_mutex_unlock(&lock);
     }
+    if (block)
+        mem_count(mem_aligned(bytes));
     return block ? block : mem_refuse(bytes, e);
 }
 
@@ -132,6 +134,7 @@ void mem_free_small(void *block)
         mem_free(block);
         return;
     }
+    mem_count(-((slab *)((uintptr_t)block & ~(uintptr_t)(SLAB - 1)))->bytes);
     pthread_mutex_lock(&lock);
     slab *empty = put_block(block);
     pthread_mutex_unlock(&lock);

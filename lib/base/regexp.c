@@ -1,415 +1,242 @@
-/* Regular expressions. The pattern becomes a program of a few operations with relative jumps, which
- * all threads of it run side by side, one character after the other (Thompson 1968, Pike). Threads
- * stand in the order in which Python would try them, so the first that matches is Python's match,
- * and none is there twice, so that no pattern takes exponential time.
- *
- * Example: a(b|c)*d
- *
- *     0 SAVE 0   1 CHAR a   2 SPLIT 3, 9   3 SAVE 2   4 SPLIT 5, 7   5 CHAR b   6 JUMP 8
- *     7 CHAR c   8 SAVE 3 … JUMP 2   then CHAR d   SAVE 1   MATCH
- */
+/* Regular expressions by PCRE2, the only file that knows it. It is loaded at the first one: linked,
+ * it would make every start of a process take 0.07 ms longer. */
 #include "base/regexp.h"
 
-#include <errno.h>
-#include <locale.h>
 #include <string.h>
-#include <wctype.h>
 
-#include "base/letter.h"
+#ifdef HAVE_PCRE2
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <dlfcn.h>
+#include <pcre2.h>
+#endif
+
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/stop.h"
 #include "base/utf8.h"
 
-#define PROGRAM_MAX 10000 /* operations: each takes part in every step */
-#define DEPTH_MAX   200
-#define MANY        (-1)  /* no upper bound */
+#ifdef HAVE_PCRE2
 
-typedef enum regex_op {
-    RE_CHAR, /* x: the character */
-    RE_ANY,  /* but a newline */
-    RE_SET,  /* x: its first range, y: how many; negated */
-    RE_SPLIT,/* goes on at x, else at y, both relative */
-    RE_JUMP, /* x */
-    RE_SAVE, /* x: which end of a group */
-    RE_BEGIN,
-    RE_END,  /* or before a newline at the end */
-    RE_LAST, /* \Z */
-    RE_WORD, /* \b; negated: \B */
-    RE_MATCH
-} regex_op;
+#define STEPS_MAX     1000000 /* of one search at one place of the text: some 13 ms */
+#define HEAP_KIB      65536
+#define STARTS_FIRST  256 /* places that are tried before the user's wish to stop is asked for */
+#define STARTS_LONGER 1000000 /* nanoseconds: those that took less are doubled */
 
-typedef struct operation {
-    uint8_t op; /* a regex_op */
-    bool negated;
-    int32_t x, y;
-} operation;
-
-typedef struct range {
-    uint32_t first, last;
-    char class; /* d, w, s, D, W or S in the place of a range; 0 */
-} range;
-
-/* The threads at one character: where they are in the program, and their spans. */
-typedef struct threads {
-    int32_t *at;
-    int64_t *spans;
-    int32_t n;
-    int64_t *seen; /* for each operation: the step that added it last */
-} threads;
+#define FUNCTIONS(X)                                                                              \
+    X(general_context_create)                                                                     \
+    X(general_context_free)                                                                       \
+    X(compile_context_create)                                                                     \
+    X(compile_context_free)                                                                       \
+    X(set_newline)                                                                                \
+    X(compile)                                                                                    \
+    X(code_free)                                                                                  \
+    X(pattern_info)                                                                               \
+    X(match_context_create)                                                                       \
+    X(match_context_free)                                                                         \
+    X(set_match_limit)                                                                            \
+    X(set_heap_limit)                                                                             \
+    X(set_offset_limit)                                                                           \
+    X(match_data_create_from_pattern)                                                             \
+    X(match_data_free)                                                                            \
+    X(match)                                                                                      \
+    X(get_ovector_pointer)                                                                        \
+    X(substring_number_from_name)                                                                 \
+    X(get_error_message)
 
 struct regex {
-    operation *code;
-    int64_t n, cap;
-    range *ranges;
-    int64_t nranges, ranges_cap;
-    int groups, depth;
-    bool empty; /* what was read last may match nothing */
-    const char *pattern, *at; /* while it is read */
-    locale_t unicode;
-    threads now, next;
-    int64_t step;
-    kv_err *e;
+    struct pcre2 { /* functions of the library */
+#define DECLARE(name) __typeof__(pcre2_##name) *name;
+        FUNCTIONS(DECLARE)
+#undef DECLARE
+    } f;
+    pcre2_general_context *memory;
+    pcre2_match_context *limits;
+    pcre2_code *code;
+    pcre2_match_data *data;
+    int groups;
+    buf valid; /* a text that is not UTF-8, with other bytes for those that are none */
 };
 
-/* ---- Reading --------------------------------------------------------------------------------- */
+/* ---- The library ----------------------------------------------------------------------------- */
 
-static bool refuse(regex *r, kv_code code, const char *what)
+static int load(struct pcre2 *f, kv_err *e)
 {
-    kv_err_set(r->e, code, "the regular expression \"%.60s\" %s, at character %lld", r->pattern,
-               what, (long long)utf8_count(r->pattern, (size_t)(r->at - r->pattern)));
-    return false;
-}
-
-static bool emit(regex *r, regex_op op, int32_t x, int32_t y)
-{
-    if (r->n >= PROGRAM_MAX)
-        return refuse(r, KV_E_VALUE, "is too long");
-    if (mem_grow(&r->code, &r->cap, r->n + 1, sizeof *r->code, r->e))
-        return false;
-    r->code[r->n++] = (operation){.op = (uint8_t)op, .x = x, .y = y};
-    return true;
-}
-
-/* Puts a split before the operations from `from` on; greedy: it prefers them to what is behind. */
-static bool insert_split(regex *r, int64_t from, int32_t behind, bool greedy)
-{
-    if (!emit(r, RE_SPLIT, 0, 0))
-        return false;
-    memmove(r->code + from + 1, r->code + from, (size_t)(r->n - 1 - from) * sizeof *r->code);
-    r->code[from] = (operation){.op = RE_SPLIT, .x = greedy ? 1 : behind, .y = greedy ? behind : 1};
-    return true;
-}
-
-static uint32_t next_character(regex *r)
-{
-    bool valid;
-    size_t n = utf8_length(r->at, strlen(r->at), &valid);
-    uint32_t c = valid ? utf8_number(r->at, n) : 0xfffd;
-    r->at += n;
-    return c;
-}
-
-/* The character that the escape behind a backslash stands for; 0 when it is none. */
-static uint32_t escaped(regex *r)
-{
-    static const char plain[] = "n\nt\tr\rf\fv\va\a";
-    for (const char *known = plain; *known; known += 2)
-        if (*known == *r->at) {
-            r->at++;
-            return (unsigned char)known[1];
-        }
-    bool letter = (*r->at >= 'a' && *r->at <= 'z') || (*r->at >= 'A' && *r->at <= 'Z') ||
-                  (*r->at >= '0' && *r->at <= '9');
-    return letter || !*r->at ? 0 : next_character(r);
-}
-
-static bool add_range(regex *r, uint32_t first, uint32_t last, char class)
-{
-    if (mem_grow(&r->ranges, &r->ranges_cap, r->nranges + 1, sizeof *r->ranges, r->e))
-        return false;
-    r->ranges[r->nranges++] = (range){first, last, class};
-    return true;
-}
-
-static bool is_class(char c)
-{
-    return c && strchr("dwsDWS", c);
-}
-
-/* One end of a range in [ ], or a class, which then is in *class. */
-static bool set_item(regex *r, uint32_t *c, char *class)
-{
-    *class = 0;
-    if (*r->at != '\\') {
-        *c = next_character(r);
-        return true;
+    void *library = dlopen("libpcre2-8.so.0", RTLD_NOW | RTLD_LOCAL); /* stays loaded */
+    bool whole = library != NULL;
+#define FIND(name)                                                                                \
+    if (whole) {                                                                                  \
+        void *address = dlsym(library, "pcre2_" #name "_8");                                      \
+        memcpy(&f->name, &address, sizeof address);                                               \
+        whole = address != NULL;                                                                  \
     }
-    r->at++;
-    if (is_class(*r->at)) {
-        *class = *r->at++;
-        return true;
-    }
-    if (*r->at == 'b') {
-        r->at++;
-        *c = '\b';
-        return true;
-    }
-    *c = escaped(r);
-    return *c || refuse(r, KV_E_UNSUPPORTED, "has an escape that is not known");
+    FUNCTIONS(FIND)
+#undef FIND
+    if (whole)
+        return KV_OK;
+    kv_err_set(e, KV_E_UNSUPPORTED, "regular expressions need libpcre2-8, which cannot be loaded: "
+                                    "%s", dlerror());
+    return kv_err_hint(e, "the package is libpcre2-8-0");
 }
 
-static bool parse_set(regex *r)
+static void *take_memory(size_t n, void *arg)
 {
-    int64_t first = r->nranges;
-    bool negated = *r->at == '^';
-    r->at += negated;
-    for (bool begin = true; *r->at && (begin || *r->at != ']'); begin = false) {
-        uint32_t low, high;
-        char class, other = 0;
-        if (!set_item(r, &low, &class))
-            return false;
-        high = low;
-        if (!class && r->at[0] == '-' && r->at[1] && r->at[1] != ']') {
-            r->at++;
-            if (!set_item(r, &high, &other))
-                return false;
-            if (other || high < low)
-                return refuse(r, KV_E_VALUE, "has a range that is none");
-        }
-        if (!add_range(r, low, high, class))
-            return false;
-    }
-    if (*r->at++ != ']')
-        return r->at--, refuse(r, KV_E_VALUE, "has a [ that is not closed");
-    if (!emit(r, RE_SET, (int32_t)first, (int32_t)(r->nranges - first)))
-        return false;
-    r->code[r->n - 1].negated = negated;
-    return true;
+    (void)arg;
+    return mem_alloc((int64_t)n, 1, NULL);
 }
 
-static bool parse_escape(regex *r)
+static void give_memory(void *block, void *arg)
 {
-    char c = *r->at;
-    if (is_class(c)) {
-        r->at++;
-        return add_range(r, 0, 0, c) && emit(r, RE_SET, (int32_t)r->nranges - 1, 1);
-    }
-    if (c && strchr("bBAZ", c)) {
-        r->at++;
-        if (!emit(r, c == 'A' ? RE_BEGIN : c == 'Z' ? RE_LAST : RE_WORD, 0, 0))
-            return false;
-        r->code[r->n - 1].negated = c == 'B';
-        r->empty = true;
-        return true;
-    }
-    uint32_t character = escaped(r);
-    if (character)
-        return emit(r, RE_CHAR, (int32_t)character, 0);
-    return !c ? refuse(r, KV_E_VALUE, "ends in a backslash")
-              : refuse(r, KV_E_UNSUPPORTED, "has an escape that is not known");
+    (void)arg;
+    mem_free(block);
 }
 
-static bool parse_choice(regex *r);
+/* ---- Patterns -------------------------------------------------------------------------------- */
 
-static bool parse_group(regex *r)
+/* Copies a class, [ ] with all that is in it, in which nothing is rewritten. */
+static const char *copy_class(buf *out, const char *p)
 {
-    bool counts = *r->at != '?';
-    int group = counts ? ++r->groups : 0;
-    if (!counts && r->at[1] != ':')
-        return refuse(r, KV_E_UNSUPPORTED, "has a (? that is not known");
-    r->at += counts ? 0 : 2;
-    if ((counts && !emit(r, RE_SAVE, 2 * group, 0)) || !parse_choice(r))
-        return false;
-    if (*r->at != ')')
-        return refuse(r, KV_E_VALUE, "has a ( that is not closed");
-    r->at++;
-    return !counts || emit(r, RE_SAVE, 2 * group + 1, 0);
+    const char *begin = p;
+    p += p[1] == '^' ? 2 : 1;
+    p += *p == ']';
+    while (*p && *p != ']') {
+        const char *named = p[0] == '[' && p[1] == ':' ? strstr(p, ":]") : NULL;
+        p = named ? named + 2 : p + 1 + (p[0] == '\\' && p[1]);
+    }
+    p += *p == ']';
+    buf_put(out, begin, (size_t)(p - begin));
+    return p;
 }
 
-/* {m}, {m,}, {,n} or {m,n}; anything else is characters. */
-static bool read_counts(regex *r, int *least, int *most)
+/* Writes a pattern as PCRE2 has it, up to `stop` bytes, and returns where in the pattern that
+ * is. */
+static const char *rewrite(buf *out, const char *p, size_t stop)
 {
-    const char *at = r->at + 1;
-    int digits = 0, count[2] = {0, 0};
-    bool comma = false;
-    for (;; at++) {
-        if (*at >= '0' && *at <= '9' && digits < 5) {
-            count[comma] = count[comma] * 10 + (*at - '0');
-            digits++;
-        } else if (*at == ',' && !comma) {
-            *least = count[0];
-            comma = true;
-            digits = 0;
+    while (*p && out->len < stop) {
+        if (*p == '[') {
+            const char *begin = p;
+            size_t before = out->len;
+            p = copy_class(out, p);
+            if (out->len > stop)
+                return begin + (stop - before);
+        } else if (p[0] == '\\' && p[1]) {
+            /* \G would be where some places begin that are tried together: \i is not known */
+            buf_add(out, p[1] == 'Z'   ? "\\z"
+                         : p[1] == 'v' ? "\\x0b"
+                         : p[1] == 'G' ? "\\i"
+                                       : "");
+            if (!strchr("ZvG", p[1]))
+                buf_put(out, p, 2);
+            p += 2;
         } else {
-            break;
+            bool most = p[0] == '{' && p[1] == ',' && p[2] >= '0' && p[2] <= '9' &&
+                        p[2 + strspn(p + 2, "0123456789")] == '}';
+            buf_char(out, *p++);
+            if (most)
+                buf_char(out, '0');
         }
     }
-    if (*at != '}' || at == r->at + 1 || (!comma && !digits))
-        return false;
-    *least = count[0];
-    *most = !comma ? count[0] : digits ? count[1] : MANY;
-    r->at = at + 1;
-    return true;
+    return p;
 }
 
-static bool parse_atom(regex *r)
+/* What is wrong, where PCRE2 says it less well; NULL: as it says. */
+static const char *sentence(int error)
 {
-    char c = *r->at;
-    const char *here = r->at;
-    int least, most;
-    if (strchr("*+?", c) || (c == '{' && read_counts(r, &least, &most)))
-        return r->at = here, refuse(r, KV_E_VALUE, "repeats nothing");
-    if (!strchr("([.^$\\", c))
-        return emit(r, RE_CHAR, (int32_t)next_character(r), 0);
-    r->at++;
-    r->empty = c == '^' || c == '$';
-    return c == '('    ? parse_group(r)
-           : c == '['  ? parse_set(r)
-           : c == '\\' ? parse_escape(r)
-                       : emit(r, c == '.' ? RE_ANY : c == '^' ? RE_BEGIN : RE_END, 0, 0);
+    switch (error) {
+    case PCRE2_ERROR_END_BACKSLASH: return "ends in a backslash";
+    case PCRE2_ERROR_UNKNOWN_ESCAPE: return "has an escape that is not known";
+    case PCRE2_ERROR_QUANTIFIER_OUT_OF_ORDER: return "has a {m,n} with m above n";
+    case PCRE2_ERROR_MISSING_SQUARE_BRACKET: return "has a [ that is not closed";
+    case PCRE2_ERROR_CLASS_RANGE_ORDER:
+    case PCRE2_ERROR_CLASS_INVALID_RANGE: return "has a range that is none";
+    case PCRE2_ERROR_QUANTIFIER_INVALID: return "repeats nothing";
+    case PCRE2_ERROR_MISSING_CLOSING_PARENTHESIS: return "has a ( that is not closed";
+    case PCRE2_ERROR_UNMATCHED_CLOSING_PARENTHESIS: return "has a ) that opens nowhere";
+    case PCRE2_ERROR_PARENTHESES_NEST_TOO_DEEP: return "is nested too deep";
+    case PCRE2_ERROR_PATTERN_TOO_LARGE: return "is too long";
+    case PCRE2_ERROR_LOOKBEHIND_NOT_FIXED_LENGTH:
+        return "looks behind at a text that has no fixed length";
+    default: return NULL;
+    }
 }
 
-static bool copy_block(regex *r, int64_t from, int64_t size)
+static int refuse(const regex *r, const char *pattern, int error, size_t at, kv_err *e)
 {
-    for (int64_t i = 0; i < size; i++) {
-        operation one = r->code[from + i];
-        if (!emit(r, (regex_op)one.op, one.x, one.y))
-            return false;
-        r->code[r->n - 1] = one;
-    }
-    return true;
+    char theirs[160] = "";
+    buf text = {0};
+    if (error == PCRE2_ERROR_HEAP_FAILED)
+        return kv_err_set(e, KV_E_MEMORY, "out of memory for the regular expression \"%.60s\"",
+                          pattern);
+    const char *ours = sentence(error), *place = rewrite(&text, pattern, at);
+    buf_release(&text);
+    if (!ours)
+        r->f.get_error_message(error, (PCRE2_UCHAR *)theirs, sizeof theirs);
+    return kv_err_set(e, KV_E_VALUE,
+                      "the regular expression \"%.60s\" %s%s, at character %lld", pattern,
+                      ours ? "" : "is refused: ", ours ? ours : theirs,
+                      (long long)utf8_count(pattern, (size_t)(place - pattern)));
 }
 
-/* The operations from `from` on, `least` to `most` times. */
-static bool repeat_block(regex *r, int64_t from, int least, int most, bool greedy)
+static int compile(regex *r, const char *pattern, kv_err *e)
 {
-    int64_t size = r->n - from;
-    int32_t past = (int32_t)size;
-    if (most != MANY && most < least)
-        return refuse(r, KV_E_VALUE, "has a {m,n} with m above n");
-    for (int i = 1; i < least; i++)
-        if (!copy_block(r, from, size))
-            return false;
-    if (most == MANY && least > 0) /* the last one again */
-        return emit(r, RE_SPLIT, greedy ? -past : 1, greedy ? 1 : -past);
-    if (most == MANY)
-        return insert_split(r, from, past + 2, greedy) && emit(r, RE_JUMP, -(past + 1), 0);
-    if (most == 0) {
-        r->n = from;
-        return true;
+    const uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C |
+                             PCRE2_USE_OFFSET_LIMIT;
+    buf text = {0};
+    int error = 0;
+    uint32_t groups = 0;
+    size_t at = 0;
+    rewrite(&text, pattern, SIZE_MAX);
+    pcre2_compile_context *how = r->f.compile_context_create(r->memory);
+    int rc = how ? buf_check(&text, e) : KV_E_MEMORY;
+    if (!rc) {
+        r->f.set_newline(how, PCRE2_NEWLINE_LF);
+        r->code = r->f.compile((PCRE2_SPTR)buf_text(&text), text.len, options, &error, &at, how);
+        rc = r->code ? KV_OK : refuse(r, pattern, error, at, e);
     }
-    int64_t begin = least > 0 ? from : from + 1;
-    if (least == 0 && !insert_split(r, from, past + 1, greedy))
-        return false;
-    for (int i = least > 0 ? least : 1; i < most; i++) {
-        int64_t here = r->n;
-        if (!copy_block(r, begin, size) || !insert_split(r, here, past + 1, greedy))
-            return false;
-    }
-    return true;
-}
-
-static bool parse_piece(regex *r)
-{
-    int64_t from = r->n;
-    int least = 1, most = 1;
-    r->empty = false;
-    if (!parse_atom(r))
-        return false;
-    char c = *r->at;
-    if (c == '*' || c == '+' || c == '?') {
-        least = c == '+';
-        most = c == '?' ? 1 : MANY;
-        r->at++;
-    } else if (c != '{' || !read_counts(r, &least, &most)) {
-        return true;
-    }
-    bool lazy = *r->at == '?';
-    r->at += lazy;
-    if (*r->at && strchr("*+?", *r->at))
-        return refuse(r, KV_E_UNSUPPORTED, "repeats a repetition");
-    if (r->empty && (most == MANY || most > 1))
-        return refuse(r, KV_E_UNSUPPORTED, "repeats what may match nothing");
-    r->empty |= least == 0;
-    return repeat_block(r, from, least, most, !lazy);
-}
-
-/* a|b|…, up to a ) or the end. */
-static bool parse_choice(regex *r)
-{
-    int64_t from = r->n;
-    bool empty = true;
-    if (++r->depth > DEPTH_MAX)
-        return refuse(r, KV_E_VALUE, "is nested too deep");
-    while (*r->at && *r->at != '|' && *r->at != ')') {
-        if (!parse_piece(r))
-            return false;
-        empty &= r->empty;
-    }
-    if (*r->at == '|') {
-        r->at++;
-        if (!insert_split(r, from, (int32_t)(r->n - from) + 2, true) || !emit(r, RE_JUMP, 0, 0))
-            return false;
-        int64_t jump = r->n - 1;
-        if (!parse_choice(r))
-            return false;
-        r->code[jump].x = (int32_t)(r->n - jump);
-        empty |= r->empty;
-    }
-    r->empty = empty;
-    r->depth--;
-    return true;
-}
-
-static bool make_threads(threads *t, const regex *r, kv_err *e)
-{
-    t->at = mem_alloc(r->n, sizeof *t->at, e);
-    t->seen = mem_zalloc(r->n, sizeof *t->seen, e);
-    t->spans = mem_alloc(r->n * 2 * (r->groups + 1), sizeof *t->spans, e);
-    return t->at && t->seen && t->spans;
+    r->f.compile_context_free(how);
+    buf_release(&text);
+    if (!rc)
+        r->f.pattern_info(r->code, PCRE2_INFO_CAPTURECOUNT, &groups);
+    r->groups = (int)groups;
+    return rc;
 }
 
 int regex_new(regex **out, const char *pattern, kv_err *e)
 {
     regex *r = mem_zalloc(1, sizeof *r, e);
-    kv_err why = {0};
     if (!r)
         return KV_E_MEMORY;
-    r->pattern = r->at = pattern;
-    r->e = &why;
-    r->unicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-    if (!r->unicode && errno == ENOMEM)
-        kv_err_set(&why, KV_E_MEMORY, "out of memory for a locale");
-    bool fine = why.code == KV_OK && emit(r, RE_SAVE, 0, 0) && parse_choice(r);
-    if (fine && *r->at)
-        fine = refuse(r, KV_E_VALUE, "has a ) that opens nowhere");
-    fine = fine && emit(r, RE_SAVE, 1, 0) && emit(r, RE_MATCH, 0, 0) &&
-           make_threads(&r->now, r, &why) && make_threads(&r->next, r, &why);
-    if (fine) {
+    int rc = load(&r->f, e);
+    if (rc) {
+        mem_free(r);
+        return rc;
+    }
+    if ((r->memory = r->f.general_context_create(take_memory, give_memory, NULL)) &&
+        (r->limits = r->f.match_context_create(r->memory))) {
+        r->f.set_match_limit(r->limits, STEPS_MAX);
+        r->f.set_heap_limit(r->limits, HEAP_KIB);
+        rc = compile(r, pattern, e);
+    } else {
+        rc = KV_E_MEMORY;
+    }
+    if (!rc && !(r->data = r->f.match_data_create_from_pattern(r->code, r->memory)))
+        rc = KV_E_MEMORY;
+    if (!rc) {
         *out = r;
         return KV_OK;
     }
     regex_free(r);
-    return kv_err_set(e, why.code ? (kv_code)why.code : KV_E_MEMORY, "%s", why.text);
-}
-
-static void release_threads(threads *t)
-{
-    mem_free(t->at);
-    mem_free(t->seen);
-    mem_free(t->spans);
+    return e->code ? rc : kv_err_set(e, KV_E_MEMORY, "out of memory for a regular expression");
 }
 
 void regex_free(regex *r)
 {
     if (!r)
         return;
-    release_threads(&r->now);
-    release_threads(&r->next);
-    if (r->unicode)
-        freelocale(r->unicode);
-    mem_free(r->code);
-    mem_free(r->ranges);
+    r->f.match_data_free(r->data);
+    r->f.code_free(r->code);
+    r->f.match_context_free(r->limits);
+    r->f.general_context_free(r->memory);
+    buf_release(&r->valid);
     mem_free(r);
 }
 
@@ -420,166 +247,230 @@ int regex_groups(const regex *r)
 
 /* ---- Matching -------------------------------------------------------------------------------- */
 
-static bool is_word(const regex *r, uint32_t c)
+/* The text, or one of as many bytes that is UTF-8: a byte that is none becomes a control
+ * character, which is no letter, digit or blank. */
+static int make_valid(regex *r, const char **text, int64_t n, kv_err *e)
 {
-    if (c < 0x80)
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               c == '_';
-    return r->unicode && iswalnum_l((wint_t)c, r->unicode);
-}
-
-static bool in_class(const regex *r, char class, uint32_t c)
-{
-    bool d = c >= '0' && c <= '9';
-    return class == 'd'   ? d
-           : class == 'D' ? !d
-           : class == 'w' ? is_word(r, c)
-           : class == 'W' ? !is_word(r, c)
-           : class == 's' ? letter_is_space(c)
-                          : !letter_is_space(c);
-}
-
-static bool takes(const regex *r, const operation *o, uint32_t c)
-{
-    if (o->op == RE_CHAR)
-        return (uint32_t)o->x == c;
-    if (o->op == RE_ANY)
-        return c != '\n';
-    bool found = false;
-    for (int32_t i = o->x; i < o->x + o->y && !found; i++) {
-        const range *one = &r->ranges[i];
-        found = one->class ? in_class(r, one->class, c) : c >= one->first && c <= one->last;
+    if (utf8_valid(*text, (size_t)n))
+        return KV_OK;
+    buf_clear(&r->valid);
+    for (int64_t at = 0; at < n;) {
+        bool valid;
+        size_t size = utf8_length(*text + at, (size_t)(n - at), &valid);
+        buf_put(&r->valid, valid ? *text + at : "\x1a", size);
+        at += (int64_t)size;
     }
-    return found != o->negated;
+    *text = buf_text(&r->valid);
+    return buf_check(&r->valid, e);
 }
 
-/* The text that is matched. */
-typedef struct subject {
-    const char *text;
-    int64_t n;
-} subject;
-
-static uint32_t character_at(const subject *s, int64_t at, int64_t *bytes)
+static int too_much(int error, kv_err *e)
 {
-    bool valid;
-    *bytes = (int64_t)utf8_length(s->text + at, (size_t)(s->n - at), &valid);
-    return valid ? utf8_number(s->text + at, (size_t)*bytes) : 0xfffd;
+    if (error == PCRE2_ERROR_NOMEMORY)
+        return kv_err_set(e, KV_E_MEMORY, "out of memory for the search of a regular expression");
+    kv_err_set(e, KV_E_VALUE, "the regular expression needs more than %s on this text",
+               error == PCRE2_ERROR_MATCHLIMIT ? "a million steps" : "64 MB");
+    return kv_err_hint(e, "nested repetitions such as (a+)+ try every way to part a text");
 }
 
-static bool word_before(const regex *r, const subject *s, int64_t at)
+/* regex_search in a text that is UTF-8. PCRE2 cannot be interrupted, so it is given some places to
+ * try at a time. */
+static int search(regex *r, const char *text, int64_t n, int64_t from, uint32_t options,
+                  int64_t *span, bool *found, kv_err *e)
 {
-    int64_t begin = at - 1, bytes;
-    while (begin > 0 && at - begin < 4 && utf8_is_later(s->text[begin]))
-        begin--;
-    return at > 0 && is_word(r, character_at(s, begin, &bytes));
-}
-
-static bool holds(const regex *r, const operation *o, const subject *s, int64_t at)
-{
-    int64_t bytes;
-    switch (o->op) {
-    case RE_BEGIN:
-        return at == 0;
-    case RE_LAST:
-        return at == s->n;
-    case RE_END:
-        return at == s->n || (at == s->n - 1 && s->text[at] == '\n');
-    default: /* RE_WORD */
-        return (word_before(r, s, at) !=
-                (at < s->n && is_word(r, character_at(s, at, &bytes)))) != o->negated;
+    int64_t starts = STARTS_FIRST;
+    int rc = PCRE2_ERROR_NOMATCH;
+    *found = false;
+    for (int64_t at = from; at <= n && rc == PCRE2_ERROR_NOMATCH;) {
+        int64_t began = clock_ns();
+        int64_t last = n - at > starts && !(options & PCRE2_ANCHORED) ? at + starts : n;
+        while (last < n && utf8_is_later(text[last]))
+            last++;
+        if (stop_check(e))
+            return KV_E_INTERRUPTED;
+        r->f.set_offset_limit(r->limits, (size_t)last);
+        rc = r->f.match(r->code, (PCRE2_SPTR)text, (size_t)n, (size_t)at,
+                        options | PCRE2_NO_UTF_CHECK, r->data, r->limits);
+        starts *= clock_ns() - began < STARTS_LONGER ? 2 : 1;
+        at = last + (last == n);
+        options = at > from ? options & ~(uint32_t)PCRE2_NOTEMPTY_ATSTART : options;
     }
-}
-
-/* Adds a thread, which follows jumps until it needs a character. span is its own for the call. */
-static void add(regex *r, threads *t, int64_t pc, const subject *s, int64_t at, int64_t *span)
-{
-    const operation *o = &r->code[pc];
-    if (t->seen[pc] == r->step)
-        return;
-    t->seen[pc] = r->step;
-    switch ((regex_op)o->op) {
-    case RE_JUMP:
-        add(r, t, pc + o->x, s, at, span);
-        return;
-    case RE_SPLIT:
-        add(r, t, pc + o->x, s, at, span);
-        add(r, t, pc + o->y, s, at, span);
-        return;
-    case RE_SAVE: {
-        int64_t before = span[o->x];
-        span[o->x] = at;
-        add(r, t, pc + 1, s, at, span);
-        span[o->x] = before;
-        return;
-    }
-    case RE_BEGIN:
-    case RE_END:
-    case RE_LAST:
-    case RE_WORD:
-        if (holds(r, o, s, at))
-            add(r, t, pc + 1, s, at, span);
-        return;
-    case RE_CHAR:
-    case RE_ANY:
-    case RE_SET:
-    case RE_MATCH:
-        break;
-    }
-    int64_t width = 2 * (r->groups + 1);
-    memcpy(t->spans + t->n * width, span, (size_t)width * sizeof *span);
-    t->at[t->n++] = (int32_t)pc;
-}
-
-/* Lets the threads take the character at `at`, in their order: those behind one that matches are
- * of no use any more. */
-static void step(regex *r, const subject *s, int64_t at, int64_t barred, int64_t *span, bool *found)
-{
-    int64_t bytes = 0, width = 2 * (r->groups + 1);
-    uint32_t c = at < s->n ? character_at(s, at, &bytes) : 0;
-    r->next.n = 0;
-    r->step++;
-    for (int32_t i = 0; i < r->now.n; i++) {
-        const operation *o = &r->code[r->now.at[i]];
-        int64_t *own = r->now.spans + i * width;
-        if (o->op == RE_MATCH) {
-            if (at == barred)
-                continue;
-            memcpy(span, own, (size_t)width * sizeof *span);
-            *found = true;
-            break;
-        }
-        if (at < s->n && takes(r, o, c))
-            add(r, &r->next, r->now.at[i] + 1, s, at + bytes, own);
-    }
-    threads swapped = r->now;
-    r->now = r->next;
-    r->next = swapped;
+    if (rc < 0 && rc != PCRE2_ERROR_NOMATCH)
+        return too_much(rc, e);
+    *found = rc >= 0;
+    const size_t *ends = *found ? r->f.get_ovector_pointer(r->data) : NULL;
+    for (int i = 0; *found && i < 2 * (r->groups + 1); i++)
+        span[i] = ends[i] == PCRE2_UNSET ? -1 : (int64_t)ends[i];
+    return KV_OK;
 }
 
 int regex_search(regex *r, const char *text, int64_t n, int64_t from, bool at_once, bool not_empty,
                  int64_t *span, bool *found, kv_err *e)
 {
-    subject s = {text, n};
-    int64_t width = 2 * (r->groups + 1), bytes = 0, fresh[2 * 100 + 2];
-    int64_t *start = width <= 202 ? fresh : mem_alloc(width, sizeof *start, e);
-    int code = start ? KV_OK : KV_E_MEMORY;
-    *found = false;
-    r->now.n = 0;
-    r->step++;
-    for (int64_t at = from, i = 0; !code && at <= n; at += bytes, i++) {
-        bytes = 1;
-        if (at < n)
-            character_at(&s, at, &bytes);
-        for (int64_t k = 0; k < width; k++)
-            start[k] = -1;
-        if (!*found && (at == from || !at_once))
-            add(r, &r->now, 0, &s, at, start);
-        if (r->now.n == 0 && (*found || at_once))
-            break;
-        step(r, &s, at, not_empty ? from : -1, span, found);
-        code = stop_check_at(i, e);
-    }
-    if (start != fresh)
-        mem_free(start);
-    return code;
+    uint32_t options = (at_once ? PCRE2_ANCHORED : 0) | (not_empty ? PCRE2_NOTEMPTY_ATSTART : 0);
+    int rc = make_valid(r, &text, n, e);
+    return rc ? rc : search(r, text, n, from, options, span, found, e);
 }
+
+/* ---- Replacing ------------------------------------------------------------------------------- */
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* The group whose name or number n bytes are; -1: none. */
+static int group_named(const regex *r, const char *name, size_t n)
+{
+    char text[64];
+    if (n == 0 || n >= sizeof text)
+        return -1;
+    memcpy(text, name, n);
+    text[n] = 0;
+    int number = 0;
+    if (strspn(text, "0123456789") < n)
+        number = r->f.substring_number_from_name(r->code, (PCRE2_SPTR)text);
+    else
+        for (size_t i = 0; i < n && number <= r->groups; i++)
+            number = number * 10 + (text[i] - '0');
+    return number < 0 || number > r->groups ? -1 : number;
+}
+
+/* What a replacement says at `at`: characters as they are, or a group. */
+typedef struct piece_of_replacement {
+    const char *text;
+    size_t n;
+    int group; /* -1: text */
+} replacement;
+
+/* The next piece; *end is set past it. False: it is refused, with e. */
+static bool next_piece(const regex *r, const char *at, const char **end, replacement *out,
+                       kv_err *e)
+{
+    static const char plain[] = "n\nt\tr\r\\\\a\af\fv\v";
+    const char *close = at[0] == '\\' && at[1] == 'g' && at[2] == '<' ? strchr(at, '>') : NULL;
+    *out = (replacement){at, 1 + strcspn(at + 1, "\\"), -1};
+    *end = at + out->n;
+    if (*at != '\\')
+        return true;
+    const char *name = at + 1, *known = plain;
+    size_t n = 0;
+    if (close) {
+        name = at + 3;
+        n = (size_t)(close - name);
+        *end = close + 1;
+    } else if (at[1] != '0' && is_digit(at[1])) {
+        n = is_digit(at[2]) ? 2 : 1;
+        *end = name + n;
+    }
+    if (close || n) {
+        out->group = group_named(r, name, n);
+        if (out->group < 0)
+            kv_err_set(e, KV_E_VALUE, "the regular expression has no group %.*s",
+                       n < 60 ? (int)n : 60, name);
+        return out->group >= 0;
+    }
+    while (*known && *known != at[1])
+        known += 2;
+    bool letter = (at[1] >= 'a' && at[1] <= 'z') || (at[1] >= 'A' && at[1] <= 'Z');
+    *end = at + 2;
+    *out = *known ? (replacement){known + 1, 1, -1} : (replacement){at, 2, -1};
+    if (at[1] && (*known || !(letter || is_digit(at[1]))))
+        return true;
+    kv_err_set(e, KV_E_VALUE, "a replacement has an escape that is not known: \\%.1s", at + 1);
+    return false;
+}
+
+int regex_check_replacement(const regex *r, const char *to, kv_err *e)
+{
+    replacement piece;
+    while (*to)
+        if (!next_piece(r, to, &to, &piece, e))
+            return e->code;
+    return KV_OK;
+}
+
+static void put_replacement(const regex *r, buf *out, const char *to, const char *text,
+                            const int64_t *span)
+{
+    replacement piece;
+    kv_err e = {0};
+    while (*to && next_piece(r, to, &to, &piece, &e)) {
+        if (piece.group < 0)
+            buf_put(out, piece.text, piece.n);
+        else if (span[2 * piece.group] >= 0)
+            buf_put(out, text + span[2 * piece.group],
+                    (size_t)(span[2 * piece.group + 1] - span[2 * piece.group]));
+    }
+}
+
+/* An empty match may follow one that is not, as in Python. */
+int regex_replace(regex *r, const char *text, int64_t n, const char *to, int64_t most, buf *out,
+                  int64_t *replaced, kv_err *e)
+{
+    const char *valid = text;
+    int64_t copied = 0, count = 0, *span = mem_alloc(2 * (r->groups + 1), sizeof *span, e);
+    uint32_t options = 0;
+    bool found = true;
+    int rc = span ? make_valid(r, &valid, n, e) : KV_E_MEMORY;
+    while (!rc && (most == 0 || count < most)) {
+        rc = search(r, valid, n, copied, options, span, &found, e);
+        if (rc || !found)
+            break;
+        buf_put(out, text + copied, (size_t)(span[0] - copied));
+        put_replacement(r, out, to, text, span);
+        copied = span[1];
+        options = span[0] == span[1] ? PCRE2_NOTEMPTY_ATSTART : 0;
+        count++;
+    }
+    buf_put(out, text + copied, (size_t)(n - copied));
+    mem_free(span);
+    if (replaced)
+        *replaced = count;
+    return rc ? rc : buf_check(out, e);
+}
+
+#else
+
+int regex_new(regex **out, const char *pattern, kv_err *e)
+{
+    (void)out;
+    (void)pattern;
+    kv_err_set(e, KV_E_UNSUPPORTED,
+               "this build has no regular expressions: it was made without libpcre2");
+    return kv_err_hint(e, "install libpcre2-dev and build again");
+}
+
+void regex_free(regex *r)
+{
+    (void)r;
+}
+
+int regex_groups(const regex *r)
+{
+    (void)r;
+    return 0;
+}
+
+int regex_search(regex *r, const char *text, int64_t n, int64_t from, bool at_once, bool not_empty,
+                 int64_t *span, bool *found, kv_err *e)
+{
+    (void)r, (void)text, (void)n, (void)from, (void)at_once, (void)not_empty, (void)span;
+    *found = false;
+    return kv_err_set(e, KV_E_INTERNAL, "there are no regular expressions");
+}
+
+int regex_check_replacement(const regex *r, const char *to, kv_err *e)
+{
+    (void)r, (void)to, (void)e;
+    return KV_OK;
+}
+
+int regex_replace(regex *r, const char *text, int64_t n, const char *to, int64_t most, buf *out,
+                  int64_t *replaced, kv_err *e)
+{
+    (void)r, (void)text, (void)n, (void)to, (void)most, (void)out, (void)replaced;
+    return kv_err_set(e, KV_E_INTERNAL, "there are no regular expressions");
+}
+
+#endif

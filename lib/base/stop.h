@@ -4,7 +4,9 @@
  * milliseconds at most, and returns KV_E_INTERRUPTED with nothing changed. The operations of a
  * store never ask: a push that has begun ends.
  *
- * The answer is process-wide, as signals are; src/runtime.h lists it.
+ * The answer is process-wide, as signals are; src/runtime.h lists it. A thread that works for
+ * somebody else than the program, such as a client that looks at a job, has an answer of its own,
+ * which lib/engine/pool.h hands to the threads that take parts of its work.
  */
 #ifndef BASE_STOP_H
 #define BASE_STOP_H
@@ -20,6 +22,18 @@
 /* From now on `pending` answers: 0 means go on. Any thread may call it at any time. NULL, as at the
  * start: nothing ends early. */
 void stop_ask(int (*pending)(void));
+
+/* What a thread asks instead. No function: what the process asks. */
+typedef struct stop_answer {
+    int (*pending)(void *arg);
+    void *arg;
+} stop_answer;
+
+/* Sets the answer of this thread, and returns the one before. */
+stop_answer stop_ask_here(stop_answer a);
+
+/* The answer of this thread. */
+stop_answer stop_here(void);
 
 /* Returns true if work shall end early: its caller then returns stop_error. */
 bool stop_asked(void);

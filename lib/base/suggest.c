@@ -106,7 +106,7 @@ static int closeness(const suggest *s, const char *name)
 
 void suggest_add(suggest *s, const char *name)
 {
-    int d = closeness(s, name);
+    int d = s->compared++ < SUGGEST_COMPARED ? closeness(s, name) : -1;
     if (d < 0)
         return;
     for (int i = 0; i < s->n; i++)

@@ -16,6 +16,9 @@
 
 #define SUGGEST_MAX 3 /* names in a hint */
 
+/* So that an error costs some milliseconds at most, however many keys there are. */
+#define SUGGEST_COMPARED 10000
+
 /* The closest names so far, closest first, equally close ones in the order they came. Words and
  * names are borrowed. Begin with {.word = word}. by_first_letters: three letters or more abbreviate
  * a name that begins with them, `mom` of momentum; where names are few. as_methods: names are shown
@@ -26,6 +29,7 @@ typedef struct suggest {
     const char *names[SUGGEST_MAX];
     int distance[SUGGEST_MAX];
     int n;
+    int compared; /* names, of which only the first SUGGEST_COMPARED are */
 } suggest;
 
 /* Adds a name that the word may have meant; one that was added already adds nothing. */

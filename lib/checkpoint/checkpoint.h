@@ -8,7 +8,8 @@
  *   x.safetensors.index.json     the same files
  *   w.npz                        its members, by name without .npy
  *   a.npy                        one tensor, named like the file without .npy
- *   m.gguf                       its tensors
+ *   m.gguf                       its tensors; of a split model, m-00001-of-00003.gguf, those of all
+ *                                parts, whichever is named, or the folder that holds them alone
  *   -                            a safetensors stream on stdin
  *
  * Opening reads and checks headers, no data. Nothing is held in memory but names, shapes and

@@ -14,6 +14,12 @@ typedef struct named {
     int64_t i;
 } named;
 
+/* What the metadata of a GGUF file say of it as a part of a model, see gguf_split.h; count is 0
+ * where they say nothing. */
+typedef struct gguf_split {
+    int64_t no, count, tensors; /* no: from 0; tensors: -1, not said */
+} gguf_split;
+
 struct checkpoint {
     char *name;
     input *files;
@@ -28,6 +34,7 @@ struct checkpoint {
     int64_t nsums, sums_cap;
     checkpoint_options options;
     arena memory;     /* names, texts and shapes */
+    gguf_split split; /* of the file that was read last */
     bool foreign;     /* the file that was read last is no checkpoint, a reader found */
     bool safetensors; /* the file that was read last is one */
     bool sharded;     /* there may be several files: then one that is no checkpoint is a fault */

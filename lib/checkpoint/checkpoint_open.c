@@ -6,7 +6,9 @@
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/gguf.h"
+#include "checkpoint/gguf_split.h"
 #include "checkpoint/in_place.h"
+#include "checkpoint/looks_like.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/sharded.h"
 #include "checkpoint/weights.h"
@@ -24,7 +26,7 @@ static int twice(const checkpoint *c, const tensor_info *a, const tensor_info *b
     int code =
         checkpoint_fault(c, KV_E_FORMAT, a->name, -1, e, "tensor \"%.*s\" is in %.*s and in %.*s",
                          SHOWN(a->name), SHOWN(first), SHOWN(second));
-    if (code)
+    if (code && c->safetensors)
         kv_err_hint(e, "name one of the files, or the index that tells which tensor is where");
     return code;
 }
@@ -107,7 +109,10 @@ static bool has_header(const char *begin, int64_t n)
 {
     uint64_t length;
     memcpy(&length, begin, sizeof length);
-    return n > 8 && length <= SAFETENSORS_HEADER_MAX && begin[8] == '{';
+    int64_t i = 8;
+    while (i < n && begin[i] && strchr(" \t\r\n", begin[i]))
+        i++;
+    return n > 8 && length <= SAFETENSORS_HEADER_MAX && (i == n || begin[i] == '{');
 }
 
 static bool ends_in(const char *path, const char *ending)
@@ -131,6 +136,8 @@ static int choose_reader(const checkpoint *c, checkpoint_reader **read, kv_err *
         *read = safetensors_read;
         return code;
     }
+    if ((code = looks_like_name(in, e)))
+        return code;
     for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
         if (memcmp(begin, readers[i].begin, readers[i].n) == 0)
             *read = readers[i].read;
@@ -141,10 +148,12 @@ static int choose_reader(const checkpoint *c, checkpoint_reader **read, kv_err *
 /* Reads a file that was opened (code 0); it belongs to the checkpoint. */
 static int read_input(checkpoint *c, input *in, int code, kv_err *e)
 {
-    bool whole;
-    checkpoint_reader *read;
+    bool whole = false;
+    checkpoint_reader *read = NULL;
     if (!code && !(code = checkpoint_add_file(c, in, e)) && !(code = choose_reader(c, &read, e)))
         code = checkpoint_read(c, read, &whole, e);
+    if (!code && c->split.count > 1)
+        code = gguf_split_read(c, whole, e);
     return code;
 }
 

@@ -101,38 +101,6 @@ static int check_types(const char *path, const layout *l, kv_err *e)
 
 /* ---- Writing bytes --------------------------------------------------------------------------- */
 
-/* Reads a byte of every page. */
-static void touch(const char *data, int64_t n)
-{
-    for (int64_t i = 0; i < n; i += 4096)
-        (void)*(const volatile char *)(data + i);
-    if (n > 0)
-        (void)*(const volatile char *)(data + n - 1);
-}
-
-/* Data may be those of a mapped file that became shorter. The system then only says that it cannot
- * read them; touched here, they become zeros, and their reader finds out: see file_window.h. */
-static int write_at(int fd, const char *name, int64_t at, const char *data, int64_t n, kv_err *e)
-{
-    bool touched = false;
-    while (n > 0) {
-        ssize_t put = pwrite(fd, data, (size_t)n, at);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0 && errno == EFAULT && !touched) {
-            touch(data, n);
-            touched = true;
-            continue;
-        }
-        if (put <= 0)
-            return file_error(e, "write", name, put < 0 ? errno : EIO);
-        data += put;
-        at += put;
-        n -= put;
-    }
-    return KV_OK;
-}
-
 static int resize(int fd, const char *name, int64_t size, kv_err *e)
 {
     return ftruncate(fd, size) == 0 ? KV_OK : file_error(e, "write", name, errno);
@@ -278,7 +246,7 @@ static int lay_out_file(checkpoint_out *out, int64_t f, int fd, grouping *g, con
     }
     int64_t data = (int64_t)header.len;
     if (!code && !(code = reserve(fd, to->name, size, e)))
-        code = write_at(fd, to->name, 0, header.data, data, e);
+        code = file_write_at(fd, to->name, 0, header.data, data, e);
     buf_release(&header);
     for (int64_t i = 0; i < n && !code; i++)
         out->tensors[g->numbers[first + i]] = (out_tensor){f, items[i].begin, items[i].bytes};
@@ -434,7 +402,7 @@ static int write_index(checkpoint_out *out, const layout *l, kv_err *e)
         atomic_store(&index.fd, fd);
         if (fd < 0)
             code = file_error(e, "write", index.name, errno);
-        else if ((code = write_at(fd, index.name, 0, text.data, (int64_t)text.len, e)))
+        else if ((code = file_write_at(fd, index.name, 0, text.data, (int64_t)text.len, e)))
             close(fd);
         else
             code = finish_file(out, &index, e);
@@ -461,6 +429,8 @@ static int open_folder(checkpoint_out *out, const layout *l, const checkpoint_ou
             code = make_shard(out, f, &g, l, e);
         if (!code && out->nfiles > 1)
             code = write_index(out, l, e);
+        if (!code && o->files)
+            code = folder_files_copy(o->files, out->folder.fd, out->path, o->unsynced, e);
     }
     grouping_release(&g);
     return code;
@@ -587,7 +557,7 @@ int checkpoint_out_put(checkpoint_out *out, int64_t i, int64_t at, const void *d
     out_file *f = &out->files[t->file];
     int code = open_again(out, t->file, &fd, e);
     if (!code)
-        code = write_at(fd, f->name, t->begin + at, data, n, e);
+        code = file_write_at(fd, f->name, t->begin + at, data, n, e);
     if (code)
         return code;
     if (out->npz)

@@ -26,6 +26,7 @@
 #define CHECKPOINT_CHECKPOINT_WRITE_H
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/folder_files.h"
 
 typedef struct checkpoint_out checkpoint_out;
 
@@ -43,6 +44,8 @@ typedef struct checkpoint_out_options {
     bool keep;           /* then its files stay that are no tensors: config.json and its like */
     bool unsynced;       /* nothing waits for the disk */
     bool any_name;       /* a safetensors file, whatever the path ends in */
+    folder_files
+        *files; /* (optional) a folder gets copies of these; borrowed until the call ends */
 } checkpoint_out_options;
 
 /* Returns true if the path ends as one of those above. */

@@ -279,6 +279,21 @@ static int add_name(reading *r, kv_err *e)
     return KV_OK;
 }
 
+/* Takes what the metadata say of a split model, and are no texts of the model. */
+static bool is_split(reading *r, uint32_t type)
+{
+    gguf_split *s = &r->c->split;
+    const char *name = buf_text(&r->name);
+    int64_t *to = strcmp(name, "split.no") == 0              ? &s->no
+                  : strcmp(name, "split.count") == 0         ? &s->count
+                  : strcmp(name, "split.tensors.count") == 0 ? &s->tensors
+                                                             : NULL;
+    bool whole = type <= I32 || type == U64 || type == I64;
+    if (to && whole)
+        num_parse_int(buf_text(&r->text), r->text.len, to, NULL);
+    return to && whole;
+}
+
 static int read_value(reading *r, uint32_t type, kv_err *e)
 {
     bool keep = true;
@@ -290,7 +305,7 @@ static int read_value(reading *r, uint32_t type, kv_err *e)
         code = read_list(r, 0, &keep, e);
     else
         code = put_scalar(r, type, &r->text, e);
-    if (code || (code = buf_check(&r->text, e)) || !keep)
+    if (code || (code = buf_check(&r->text, e)) || !keep || is_split(r, type))
         return code;
     if (strcmp(buf_text(&r->name), "general.alignment") == 0 && (code = set_alignment(r, type, e)))
         return code;
@@ -486,6 +501,7 @@ int gguf_read(checkpoint *c, int file, kv_err *e)
 {
     reading r = {
         .c = c, .file = file, .from.in = &c->files[file], .alignment = ALIGNMENT, .number = -1};
+    c->split = (gguf_split){.tensors = -1};
     int code = read_all(&r, e);
     byte_reader_release(&r.from);
     buf_release(&r.name);

@@ -20,7 +20,7 @@
  *
  * Shapes are given out with the slowest axis first. Numbers, bools and texts become texts of the
  * metadata, and lists of up to 64 of them JSON; longer lists, vocabularies mostly, and lists of
- * lists are left out.
+ * lists are left out, and so are those of a split model (gguf_split.h).
  */
 #ifndef CHECKPOINT_GGUF_H
 #define CHECKPOINT_GGUF_H

@@ -39,19 +39,6 @@ _Static_assert(sizeof(block_header) + RECORD_MOST(JOURNAL_RECORD) <= JOURNAL_BLO
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static int write_at(const journal_writer *w, int64_t at, const void *data, int64_t n, kv_err *e)
-{
-    while (n > 0) {
-        ssize_t put = pwrite(w->fd, data, (size_t)n, at);
-        if (put < 0 && errno != EINTR)
-            return file_error(e, "write", w->name, errno);
-        data = (const char *)data + (put > 0 ? put : 0);
-        at += put > 0 ? put : 0;
-        n -= put > 0 ? put : 0;
-    }
-    return KV_OK;
-}
-
 int journal_begin(journal_writer *w, int fd, const char *name, kv_err *e)
 {
     *w = (journal_writer){.fd = fd, .name = name, .used = sizeof(block_header)};
@@ -67,7 +54,7 @@ static int flush(journal_writer *w, kv_err *e)
         return KV_OK;
     memcpy(w->block, &h, sizeof h);
     w->sum = xxh64(w->block, (size_t)w->used);
-    int code = write_at(w, w->about.bytes, w->block, w->used, e);
+    int code = file_write_at(w->fd, w->name, w->about.bytes, w->block, w->used, e);
     w->about.bytes += w->used;
     w->used = sizeof h;
     w->in_block = 0;
@@ -117,7 +104,7 @@ int journal_end(journal_writer *w, kv_err *e)
     memcpy(h.magic, magic, sizeof magic);
     memcpy(h.first, w->about.first, sizeof h.first);
     h.sum = xxh64(&h, offsetof(file_header, sum));
-    return code ? code : write_at(w, 0, &h, sizeof h, e);
+    return code ? code : file_write_at(w->fd, w->name, 0, &h, sizeof h, e);
 }
 
 void journal_release(journal_writer *w)

@@ -42,19 +42,6 @@ static int read_at(const in_place_target *t, int64_t at, char *to, int64_t n, kv
     return KV_OK;
 }
 
-static int write_at(const in_place_target *t, int64_t at, const char *data, int64_t n, kv_err *e)
-{
-    while (n > 0) {
-        ssize_t put = pwrite(t->fd, data, (size_t)n, at);
-        if (put < 0 && errno != EINTR)
-            return file_error(e, "write", t->name, errno);
-        data += put > 0 ? put : 0;
-        at += put > 0 ? put : 0;
-        n -= put > 0 ? put : 0;
-    }
-    return KV_OK;
-}
-
 int in_place_sync(const in_place_target *t, kv_err *e)
 {
     return t->unsynced || fsync(t->fd) == 0 ? KV_OK : file_error(e, "write", t->name, errno);
@@ -74,8 +61,8 @@ static int window_flush(window *w, kv_err *e)
             w->is_changed[i + n] = false;
         int64_t at = w->begin + i * PAGE;
         if (n)
-            code = write_at(w->target, at, w->data + i * PAGE,
-                            least(n * PAGE, w->target->bytes - at), e);
+            code = file_write_at(w->target->fd, w->target->name, at, w->data + i * PAGE,
+                                 least(n * PAGE, w->target->bytes - at), e);
         else
             n = 1;
     }
@@ -175,9 +162,10 @@ static int write_places(window *w, journal_reader *r, kv_err *e)
 int in_place_redo(const in_place_target *t, journal_reader *r, kv_err *e)
 {
     window w = {.target = t, .data = mem_alloc(WINDOW, 1, e)};
-    int code = w.data ? write_at(t, 0, IN_PLACE_MARK, 8, e) : KV_E_MEMORY;
+    int code = w.data ? file_write_at(t->fd, t->name, 0, IN_PLACE_MARK, 8, e) : KV_E_MEMORY;
     if (!code && !(code = in_place_sync(t, e)) && !(code = write_places(&w, r, e)) &&
-        !(code = in_place_sync(t, e)) && !(code = write_at(t, 0, r->about.first, 8, e)))
+        !(code = in_place_sync(t, e)) &&
+        !(code = file_write_at(t->fd, t->name, 0, r->about.first, 8, e)))
         code = in_place_sync(t, e);
     mem_free(w.data);
     return code;

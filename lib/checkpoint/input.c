@@ -51,8 +51,8 @@ static int write_all(int fd, const char *data, int64_t n, kv_err *e)
 {
     while (n > 0) {
         ssize_t put = write(fd, data, (size_t)n);
-        if (put < 0 && errno != EINTR)
-            return spool_error(e, "write a temporary file in", errno);
+        if (put == 0 || (put < 0 && errno != EINTR))
+            return spool_error(e, "write a temporary file in", put ? errno : EIO);
         data += put > 0 ? put : 0;
         n -= put > 0 ? put : 0;
     }

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/stop.h"
 #include "base/utf8.h"
+#include "io/json_numbers.h"
 
 #define NUMBER_DIGITS 15
 
@@ -270,7 +271,7 @@ int json_scan_skip(json_scan *s)
     }
     if (!is_digit(c) && c != '-')
         return skip_word(s);
-    while (c && (is_digit(c) || strchr("+-.eE", c)))
-        c = ++s->at < s->n ? s->text[s->at] : '\0';
-    return KV_OK;
+    size_t n = json_number_length(s->text + s->at, (size_t)(s->n - s->at));
+    s->at += (int64_t)n;
+    return n ? KV_OK : refuse(s, "a number that is none of JSON");
 }

@@ -1,13 +1,20 @@
 /* Files by their first bytes. */
 #include "checkpoint/looks_like.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/mem.h"
 #include "base/utf8.h"
 
 #define LOOK_BYTES 4096
+#define FROM_DCP   "python -m torch.distributed.checkpoint.format_utils dcp_to_torch DIR FILE"
 
 /* The begin of a file. */
 typedef struct look {
@@ -18,15 +25,23 @@ typedef struct look {
 
 static const char read_are[] = "read are safetensors, npz, npy and GGUF files, and folders of "
                                "safetensors files";
-static const char from_torch[] = "save it as safetensors: safetensors.torch.save_file("
-                                 "torch.load(FILE, weights_only=True), \"m.safetensors\")";
+static const char save_as[] =
+    "save its arrays as safetensors or npz, with the library that wrote it";
+static const char from_onnx[] = "its arrays become safetensors by onnx.numpy_helper and "
+                                "safetensors.numpy.save_file";
+static const char from_flax[] = "safetensors.flax.save_file(flax.traverse_util.flatten_dict("
+                                "flax.serialization.msgpack_restore(open(FILE, \"rb\").read()), "
+                                "sep=\".\"), \"m.safetensors\")";
+static const char from_mxnet[] = "numpy.savez(\"m.npz\", **{k: v.asnumpy() for k, v in "
+                                 "mxnet.nd.load(FILE).items()})";
+static const char to_gguf[] = "convert it to gguf, or the model that it was made from";
 
 /* Marks at a fixed place. */
 static const struct {
     int at, n;
     const char *mark, *what, *hint;
 } marks[] = {
-    {0, 5, "\x80\x02\x8A\x0Al", "a PyTorch file", from_torch},
+    {0, 8, "\x12\1\0\0\0\0\0\0", "arrays as MXNet's nd.save writes them (.params)", from_mxnet},
     {0, 3, "\x1F\x8B\x08", "a file compressed with gzip", "unpack it first: gunzip FILE"},
     {0, 4, "\x28\xB5\x2F\xFD", "a file compressed with zstd", "unpack it first: zstd -d FILE"},
     {0, 6,
@@ -38,11 +53,12 @@ static const struct {
     {257, 5, "ustar", "a tar archive", "unpack it first: tar -xf FILE"},
     {0, 8, "\x89HDF\r\n\x1A\n", "an HDF5 file, as Keras and NetCDF write them",
      "save its arrays as safetensors: h5py reads them, safetensors.numpy.save_file writes"},
-    {0, 4, "tjgg", "a ggml file from before GGUF", "convert the model again, to GGUF"},
-    {0, 4, "fmgg", "a ggml file from before GGUF", "convert the model again, to GGUF"},
-    {0, 4, "lmgg", "a ggml file from before GGUF", "convert the model again, to GGUF"},
-    {4, 4, "TFL3", "a TensorFlow Lite model", read_are},
+    {0, 4, "tjgg", "a ggml file from before GGUF", to_gguf},
+    {0, 4, "fmgg", "a ggml file from before GGUF", to_gguf},
+    {0, 4, "lmgg", "a ggml file from before GGUF", to_gguf},
+    {4, 4, "TFL3", "a TFLite model", save_as},
     {0, 4, "PAR1", "a Parquet file", read_are},
+    {0, 10, "MATLAB 5.0", "a MATLAB file", save_as},
     {0, 6, "ARROW1", "an Arrow file", read_are},
     {0, 15, "SQLite format 3", "an SQLite database", read_are},
     {0, 4, "%PDF", "a PDF document", read_are},
@@ -59,7 +75,9 @@ static bool has(const look *l, int64_t at, const char *mark, int64_t n)
 
 static int say(const input *in, const char *what, const char *hint, kv_err *e)
 {
-    file_bad(e, KV_E_FORMAT, in->name, "this looks like %s, which is not read", what);
+    bool clause = strstr(what, ", which") != NULL;
+    file_bad(e, KV_E_FORMAT, in->name, "this looks like %s%s not read", what,
+             clause ? "; it is" : ", which is");
     kv_err_hint(e, "%s", hint);
     return KV_E_FORMAT;
 }
@@ -71,23 +89,116 @@ static bool contains(const look *l, const char *text)
     return memmem(l->text, (size_t)l->n, text, strlen(text)) != NULL;
 }
 
-int looks_like_zip(const input *in, bool torch, kv_err *e)
+/* Where training scripts put the tensors in what they save beside other things. */
+static const char *const torch_parts[] = {"state_dict", "model_state_dict", "model", "module"};
+
+/* The begin of a file of PyTorch is a pickle of names; the tensors come behind it. */
+#define TORCH_BYTES ((int64_t)1 << 20)
+
+/* The part that holds the tensors, by a text of a pickle that is its name; NULL: none of those. */
+static const char *torch_part(const char *text, int64_t n)
 {
-    return torch ? say(in, "a PyTorch file", from_torch, e)
-                 : say(in, "a zip archive without arrays", read_are, e);
+    for (size_t i = 0; i < sizeof torch_parts / sizeof *torch_parts; i++) {
+        char pickled[32] = {'X', (char)strlen(torch_parts[i])}; /* and three bytes of 0 */
+        size_t length = strlen(torch_parts[i]);
+        memcpy(pickled + 5, torch_parts[i], length);
+        if (memmem(text, (size_t)n, pickled, length + 5))
+            return torch_parts[i];
+    }
+    return NULL;
+}
+
+/* Says that it is a file of PyTorch, with a hint that fits what it holds. */
+static int say_torch(const input *in, const char *what, kv_err *e)
+{
+    int64_t n = in->size < TORCH_BYTES ? in->size : TORCH_BYTES;
+    char *text = mem_alloc(n, 1, e);
+    int code = text ? input_read(in, text, 0, n, e) : KV_E_MEMORY;
+    const char *part = code ? NULL : torch_part(text, n);
+    mem_free(text);
+    if (code)
+        return code;
+    say(in, what, "", e);
+    return kv_err_hint(e,
+                       "save it as safetensors: safetensors.torch.save_file(torch.load(FILE, "
+                       "weights_only=True)%s%s%s, \"m.safetensors\")",
+                       part ? "[\"" : "", part ? part : "", part ? "\"]" : "");
+}
+
+int looks_like_zip(const input *in, zip_kind kind, kv_err *e)
+{
+    switch (kind) {
+    case ZIP_TORCH:
+        return say_torch(in, "a PyTorch file", e);
+    case ZIP_SCRIPT:
+        return say(in, "a TorchScript program",
+                   "safetensors.torch.save_file(torch.jit.load(FILE).state_dict(), "
+                   "\"m.safetensors\")",
+                   e);
+    case ZIP_KERAS:
+        return say(in, "a Keras file",
+                   "numpy.savez(\"m.npz\", *keras.saving.load_model(FILE).get_weights())", e);
+    case ZIP_OTHER:
+        break;
+    }
+    return say(in, "a zip archive without arrays", read_are, e);
 }
 
 static int look_at_zip(const input *in, const look *l, kv_err *e)
 {
     bool zip = has(l, 0, "PK\3\4", 4) || has(l, 0, "PK\5\6", 4);
-    return zip ? looks_like_zip(in, contains(l, "/data.pkl"), e) : KV_OK;
+    return zip ? looks_like_zip(in, contains(l, "/data.pkl") ? ZIP_TORCH : ZIP_OTHER, e) : KV_OK;
 }
 
-/* A pickle of protocol 2 to 5 begins so, and goes on with a frame, a mark or an empty container. */
+/* The first bytes of PyTorch's format from before the archives: a pickle of a number. */
+#define LEGACY "\x80\x02\x8A\x0A\x6C\xFC\x9C\x46\xF9\x20\x6A\xA8\x50\x19"
+
+/* A pickle of protocol 2 to 5 begins so, and goes on with a frame, a mark, a container or a value.
+ */
 static bool is_pickle(const look *l)
 {
     return l->n >= 4 && l->text[0] == '\x80' && l->text[1] >= 2 && l->text[1] <= 5 &&
-           strchr("\x95}](c\x8Cq", l->text[2]) && l->text[2];
+           strchr("\x95}](c\x8CqXKMJGNB\x8A\x88\x89U)", l->text[2]) && l->text[2];
+}
+
+/* A tar archive as PyTorch wrote it before anything else: storages, tensors and a pickle. */
+static int look_at_tar(const input *in, kv_err *e)
+{
+    static const char *const names[] = {"storages", "tensors", "pickle"};
+    enum { BLOCK = 512, MEMBERS = 32 };
+    int found = 0;
+    int64_t at = 0;
+    for (int i = 0; i < MEMBERS && at + BLOCK <= in->size; i++) {
+        char head[BLOCK + 1] = {0};
+        int64_t size = 0;
+        int code = input_read(in, head, at, BLOCK, e);
+        if (code)
+            return code;
+        for (int k = 0; k < 3; k++)
+            if (strncmp(head, names[k], 100) == 0)
+                found |= 1 << k;
+        for (const char *p = head + 124; p < head + 136 && *p >= '0' && *p <= '7'; p++)
+            size = size * 8 + (*p - '0');
+        at += BLOCK + (size + BLOCK - 1) / BLOCK * BLOCK;
+    }
+    return found == 7 ? say_torch(in, "PyTorch's tar format, from before its archives", e) : KV_OK;
+}
+
+/* msgpack: a map whose first name is a text. */
+static bool is_msgpack(const look *l)
+{
+    const unsigned char *p = (const unsigned char *)l->text;
+    int64_t at = p[0] >= 0x81 && p[0] <= 0x8F ? 1 : p[0] == 0xDE ? 3 : p[0] == 0xDF ? 5 : 0, n = 0;
+    if (at == 0 || l->n < at + 3)
+        return false;
+    if (p[at] > 0xA0 && p[at] <= 0xBF)
+        n = p[at++] & 31;
+    else if (p[at] == 0xD9)
+        n = p[at + 1], at += 2;
+    for (int64_t i = at; i < at + n && i < l->n; i++)
+        if (p[i] < ' ' || p[i] == 0x7F)
+            return false;
+    return n > 0 && l->n >= at + n;
 }
 
 /* The first field of an ONNX model is its version (a small number), the next two are texts. */
@@ -192,19 +303,83 @@ int looks_like(const input *in, kv_err *e)
     int code = input_read(in, l.text, 0, l.n, e);
     if (code || (code = look_at_zip(in, &l, e)))
         return code;
+    if (has(&l, 0, LEGACY, sizeof LEGACY - 1))
+        return say_torch(in, "PyTorch's format from before 1.6 (legacy)", e);
+    if (has(&l, 257, "ustar", 5) && (code = look_at_tar(in, e)))
+        return code;
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
         if (has(&l, marks[i].at, marks[i].mark, marks[i].n))
             return say(in, marks[i].what, marks[i].hint, e);
     }
     if (is_pickle(&l))
-        return say(in, "a Python pickle", from_torch, e);
+        return say(in, "a Python pickle, which would run code", save_as, e);
     if (is_onnx(&l))
-        return say(in, "an ONNX model",
-                   "its arrays become safetensors by onnx.numpy_helper and "
-                   "safetensors.numpy.save_file",
-                   e);
+        return say(in, "an ONNX graph", from_onnx, e);
+    if (is_msgpack(&l))
+        return say(in, "msgpack, as Flax writes it", from_flax, e);
     if (is_zeros(&l))
         return say(in, "a file of zeros, such as an unfinished download",
                    "download it again", e);
     return is_text(&l) ? look_at_text(in, &l, e) : KV_OK;
+}
+
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+int looks_like_name(const input *in, kv_err *e)
+{
+    static const struct {
+        const char *pattern, *what, *hint;
+    } names[] = {
+        {"*.distcp", "a file of torch.distributed.checkpoint (DCP)", FROM_DCP},
+        {"*.msgpack", "msgpack, as Flax writes it", from_flax},
+        {"*.onnx", "an ONNX graph", from_onnx},
+        {"saved_model.pb", "a TensorFlow SavedModel", save_as},
+        {"*.data-[0-9][0-9][0-9][0-9][0-9]-of-*", "a TensorFlow checkpoint", save_as},
+    };
+    const char *slash = strrchr(in->name, '/'), *base = slash ? slash + 1 : in->name;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (fnmatch(names[i].pattern, base, 0) == 0)
+            return say(in, names[i].what, names[i].hint, e);
+    return KV_OK;
+}
+
+/* ---- Folders --------------------------------------------------------------------------------- */
+
+/* Folders of other tools: a name that stands there, and another one (NULL: that one is enough). */
+static const struct {
+    const char *name, *other, *what, *hint;
+} folders[] = {
+    {".metadata", "*.distcp", "a folder of torch.distributed.checkpoint (DCP)", FROM_DCP},
+    {"*.distcp", NULL, "a folder of torch.distributed.checkpoint (DCP)", FROM_DCP},
+    {"_CHECKPOINT_METADATA", NULL, "an Orbax checkpoint",
+     "restore it in Python and save it as safetensors or npz"},
+    {"_METADATA", NULL, "an Orbax checkpoint",
+     "restore it in Python and save it as safetensors or npz"},
+    {"manifest.ocdbt", NULL, "an Orbax checkpoint",
+     "restore it in Python and save it as safetensors or npz"},
+    {"saved_model.pb", NULL, "a TensorFlow SavedModel", save_as},
+    {"checkpoint", "*.index", "a TensorFlow checkpoint", save_as},
+};
+enum { NFOLDERS = sizeof folders / sizeof *folders };
+
+int looks_like_folder(const char *path, kv_err *e)
+{
+    bool first[NFOLDERS] = {false}, second[NFOLDERS] = {false};
+    const struct dirent *entry;
+    DIR *d = opendir(path);
+    if (!d)
+        return file_error(e, "read", path, errno);
+    while ((entry = readdir(d)))
+        for (int i = 0; i < NFOLDERS; i++) {
+            first[i] |= fnmatch(folders[i].name, entry->d_name, 0) == 0;
+            second[i] |= !folders[i].other || fnmatch(folders[i].other, entry->d_name, 0) == 0;
+        }
+    closedir(d);
+    for (int i = 0; i < NFOLDERS; i++)
+        if (first[i] && second[i]) {
+            file_bad(e, KV_E_FORMAT, path, "this looks like %s, which is not read",
+                     folders[i].what);
+            return kv_err_hint(e, "%s", folders[i].hint);
+        }
+    return KV_OK;
 }

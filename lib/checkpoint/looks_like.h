@@ -11,7 +11,14 @@
  * PyTorch file, which is not read`. Other errors: io. */
 int looks_like(const input *in, kv_err *e);
 
-/* The same for a zip archive without arrays; torch: with a pickle of PyTorch. An error always. */
-int looks_like_zip(const input *in, bool torch, kv_err *e);
+/* The same for files that other tools know by their names. */
+int looks_like_name(const input *in, kv_err *e);
+
+/* The same for a folder without files that are read, by the names in it. */
+int looks_like_folder(const char *path, kv_err *e);
+
+/* The same for a zip archive without arrays, by its members. An error always. */
+typedef enum zip_kind { ZIP_OTHER, ZIP_TORCH, ZIP_SCRIPT, ZIP_KERAS } zip_kind;
+int looks_like_zip(const input *in, zip_kind kind, kv_err *e);
 
 #endif

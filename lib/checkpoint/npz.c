@@ -143,6 +143,8 @@ typedef struct archive {
     int file;
     inflate_stream *from;
     bool pickled;      /* a member is a pickle of PyTorch */
+    bool constants, program; /* members of a TorchScript program */
+    bool keras;              /* a member holds weights of Keras */
     int64_t nothers;   /* members that are no .npy */
     const char *other; /* the first of them */
     buf key, title;
@@ -224,6 +226,9 @@ static int read_member(void *arg, const zip_member *m, kv_err *e)
     if (ends_in(m->name, ENDING))
         return read_npy(a, m, e);
     a->pickled |= strcmp(m->name, "data.pkl") == 0 || ends_in(m->name, "/data.pkl");
+    a->constants |= ends_in(m->name, "/constants.pkl");
+    a->program |= strstr(m->name, "/code/") != NULL;
+    a->keras |= strcmp(m->name, "model.weights.h5") == 0;
     if (!a->nothers++ && !(a->other = arena_text(&a->c->memory, m->name, strlen(m->name), e)))
         return KV_E_MEMORY;
     return KV_OK;
@@ -232,13 +237,17 @@ static int read_member(void *arg, const zip_member *m, kv_err *e)
 /* Members that are no arrays: then it is another kind of archive, unless there are arrays too. */
 static int check_others(archive *a, kv_err *e)
 {
+    zip_kind kind = a->constants && a->program ? ZIP_SCRIPT
+                    : a->pickled               ? ZIP_TORCH
+                    : a->keras                 ? ZIP_KERAS
+                                               : ZIP_OTHER;
     if (!a->nothers)
         return KV_OK;
-    if (!a->pickled && a->c->nsums)
+    if (kind == ZIP_OTHER && a->c->nsums)
         return checkpoint_fault(a->c, KV_E_FORMAT, NULL, a->file, e, "member \"%.*s\" is no .npy",
                                 SHOWN(a->other));
     a->c->foreign = true;
-    return looks_like_zip(&a->c->files[a->file], a->pickled, e);
+    return looks_like_zip(&a->c->files[a->file], kind, e);
 }
 
 int npz_read(checkpoint *c, int file, kv_err *e)

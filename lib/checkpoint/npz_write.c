@@ -251,17 +251,6 @@ void npz_add(npz_entry *t, const void *data, int64_t at, int64_t n)
     atomic_fetch_xor(&t->crc, inflate_crc_shift(inflate_crc(0, data, n), t->bytes - at - n));
 }
 
-static int put_at(int fd, const char *path, const buf *text, int64_t at, kv_err *e)
-{
-    for (size_t done = 0; done < text->len;) {
-        ssize_t put = pwrite(fd, text->data + done, text->len - done, at + (int64_t)done);
-        if (put < 0 && errno != EINTR)
-            return file_error(e, "write", path, errno);
-        done += put > 0 ? (size_t)put : 0;
-    }
-    return KV_OK;
-}
-
 /* The directory is written in pieces of about this size. */
 #define PIECE ((size_t)1 << 20)
 
@@ -274,19 +263,19 @@ int npz_finish(int fd, const char *path, const npz_entry *entries, int64_t n, kv
         uint32_t crc;
         buf_clear(&local);
         if ((code = put_local(&local, &entries[i], &crc, e)) ||
-            (code = put_at(fd, path, &local, entries[i].header, e)))
+            (code = file_write_at(fd, path, entries[i].header, local.data, (int64_t)local.len, e)))
             break;
         put_entry(&lines, &entries[i], crc, npy_bytes(&entries[i]));
         if (lines.len < PIECE)
             continue;
         if (!(code = buf_check(&lines, e)))
-            code = put_at(fd, path, &lines, at, e);
+            code = file_write_at(fd, path, at, lines.data, (int64_t)lines.len, e);
         at += (int64_t)lines.len;
         buf_clear(&lines);
     }
     put_end(&lines, n, begin, at + (int64_t)lines.len - begin);
     if (!code && !(code = buf_check(&lines, e)))
-        code = put_at(fd, path, &lines, at, e);
+        code = file_write_at(fd, path, at, lines.data, (int64_t)lines.len, e);
     buf_release(&local);
     buf_release(&lines);
     return code;

@@ -15,7 +15,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "data go between files and memory as they are, and files are little-endian");
 
 #define LENGTH_BYTES 8
-#define DEPTH_MAX    3 /* {"name": {"shape": [ */
+#define DEPTH_MAX    127 /* of brackets, as in the format's own reader */
 
 /* A header as it is read. */
 typedef struct reading {
@@ -98,10 +98,10 @@ static int read_parts(reading *r, described *d, kv_err *e)
             break;
         while (part < NPARTS && strcmp(buf_text(&r->word), part_names[part]) != 0)
             part++;
-        if (part == NPARTS)
-            return file_bad(e, KV_E_FORMAT, path_of(r),
-                            "tensor \"%.*s\" has \"%.*s\", which is no part of a tensor", NAME(r),
-                            SHOWN(buf_text(&r->word)));
+        if (part == NPARTS) { /* other tools may say more */
+            code = json_scan_skip(&r->scan);
+            continue;
+        }
         if (d->seen[part])
             return file_bad(e, KV_E_FORMAT, path_of(r), "tensor \"%.*s\" has two \"%s\"", NAME(r),
                             part_names[part]);
@@ -184,21 +184,28 @@ static int read_tensor(reading *r, kv_err *e)
 
 /* ---- All of the header ----------------------------------------------------------------------- */
 
-/* A name that stands twice is a fault of one file; of several files the first counts. */
-static int check_twice(const reading *r, int64_t first, kv_err *e)
+/* Of texts of one name in a file the last counts, as for the format's own reader. (Of several files
+ * the first one that has the name.) */
+static int keep_last(const reading *r, int64_t first, kv_err *e)
 {
-    const checkpoint *c = r->c;
-    int64_t n = c->ntexts - first;
+    checkpoint *c = r->c;
+    int64_t n = c->ntexts - first, kept = first;
     named *names = mem_alloc(n, sizeof *names, e);
     if (!names)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < n; i++)
         names[i] = (named){c->texts[first + i].name, i};
-    const char *twice = named_sort(names, n);
+    if (named_sort(names, n)) {
+        for (int64_t i = 1; i < n; i++)
+            if (strcmp(names[i - 1].name, names[i].name) == 0)
+                c->texts[first + names[i - 1].i].name = NULL;
+        for (int64_t i = first; i < c->ntexts; i++)
+            if (c->texts[i].name)
+                c->texts[kept++] = c->texts[i];
+        c->ntexts = kept;
+    }
     mem_free(names);
-    return twice ? checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e,
-                                    "metadata \"%.*s\" stands there twice", SHOWN(twice))
-                 : KV_OK;
+    return KV_OK;
 }
 
 static int read_metadata(reading *r, kv_err *e)
@@ -207,10 +214,12 @@ static int read_metadata(reading *r, kv_err *e)
     if (r->metadata)
         return file_bad(e, KV_E_FORMAT, path_of(r),
                         "\"" SAFETENSORS_METADATA "\" stands there twice");
+    r->metadata = true;
+    if (json_scan_peek(&r->scan) == 'n') /* null */
+        return json_scan_skip(&r->scan);
     if (json_scan_peek(&r->scan) != '{')
         return file_bad(e, KV_E_FORMAT, path_of(r),
                         "\"" SAFETENSORS_METADATA "\" is not an object");
-    r->metadata = true;
     int code = json_scan_open(&r->scan, '{');
     while (json_scan_item(&r->scan, '}', &code)) {
         if ((code = json_scan_name(&r->scan, &r->name)))
@@ -223,7 +232,7 @@ static int read_metadata(reading *r, kv_err *e)
         else if (!(code = json_scan_text(&r->scan, &r->word)))
             code = checkpoint_add_text(r->c, buf_text(&r->name), buf_text(&r->word), e);
     }
-    return code ? code : check_twice(r, first, e);
+    return code ? code : keep_last(r, first, e);
 }
 
 static int read_members(reading *r, kv_err *e)
@@ -247,15 +256,24 @@ static int not_ours(const reading *r, kv_err *e)
     return looks_like(&r->c->files[r->file], e);
 }
 
-/* The header begins with {. */
+/* The header begins with {, behind white space. */
 static int check_begin(const reading *r, bool *begins, kv_err *e)
 {
-    char first = 0;
-    int code = r->data > LENGTH_BYTES && r->c->files[r->file].size > LENGTH_BYTES
-                   ? input_read(&r->c->files[r->file], &first, LENGTH_BYTES, 1, e)
-                   : KV_OK;
-    *begins = first == '{';
+    char begin[SAFETENSORS_BLANKS] = {0};
+    const input *in = &r->c->files[r->file];
+    int64_t n = r->data < in->size ? r->data - LENGTH_BYTES : in->size - LENGTH_BYTES;
+    n = n < (int64_t)sizeof begin ? n : (int64_t)sizeof begin;
+    int code = input_read(in, begin, LENGTH_BYTES, n, e);
+    *begins = safetensors_begins(begin, n);
     return code || *begins ? code : not_ours(r, e);
+}
+
+bool safetensors_begins(const char *header, int64_t n)
+{
+    int64_t i = 0;
+    while (i < n && header[i] && strchr(" \t\r\n", header[i]))
+        i++;
+    return n > 0 && (i < n ? header[i] == '{' : n == SAFETENSORS_BLANKS);
 }
 
 static int read_length(reading *r, kv_err *e)

@@ -2,8 +2,9 @@
  *
  *   offset   size   meaning
  *   0        8      n, the length of the header: unsigned, little-endian, at most 100,000,000
- *   8        n      the header: a JSON object in UTF-8 that begins with {, and blanks behind it
- *   8 + n    rest   the data: every byte belongs to exactly one tensor
+ *   8        n      the header: a JSON object in UTF-8, and blanks behind it. White space before
+ * it, which some writers use to align the data, is read, not written 8 + n    rest   the data:
+ * every byte belongs to exactly one tensor
  *
  * The header has one member for each tensor, by name, and may have one for texts by name:
  *
@@ -12,7 +13,9 @@
  *
  * data_offsets are the first byte of the tensor's data and the one behind them, from the begin of
  * the data. Data are little-endian, row-major, packed, without gaps. The dtypes are those of
- * tensor_type.h. Source: the format's page and its reader, tensor.rs.
+ * tensor_type.h. Source: the format's page and its reader, tensor.rs. As it does, further members
+ * of a tensor are passed over, __metadata__ may be null, and of two texts of one name the last
+ * counts. Names and texts with a NUL, and more than 32 axes, it reads and we cannot hold.
  *
  * The writer puts members in the order given, metadata first; blanks until n is a multiple of 8;
  * data of 8-byte elements first, then of 4, 2 and less, in the order given within each, so that a
@@ -32,6 +35,11 @@
 
 #define SAFETENSORS_HEADER_MAX 100000000 /* the limit of the format's own reader */
 #define SAFETENSORS_METADATA   "__metadata__"
+
+/* Returns true if the first n bytes of a header, SAFETENSORS_BLANKS at most, begin one: white space
+ * and {, or as much white space. */
+#define SAFETENSORS_BLANKS 4096
+bool safetensors_begins(const char *header, int64_t n);
 
 /* A tensor of a file that is to be written. Names and texts are UTF-8 of any length, "" included;
  * no name stands twice, and no tensor's is "__metadata__". */

@@ -11,6 +11,9 @@
 #include "base/file.h"
 #include "base/stop.h"
 #include "base/utf8.h"
+#include "checkpoint/gguf.h"
+#include "checkpoint/gguf_split.h"
+#include "checkpoint/looks_like.h"
 #include "checkpoint/shard_index.h"
 
 /* The files of a folder that are read, by their names. */
@@ -77,7 +80,7 @@ static const char *list_text(list *l)
 /* ---- Files ----------------------------------------------------------------------------------- */
 
 /* Reads a file. *whole: nothing in it was unreadable. */
-static int read_shard(shards *s, const char *name, bool *whole, kv_err *e)
+static int read_shard(shards *s, const char *name, checkpoint_reader *read, bool *whole, kv_err *e)
 {
     input in;
     struct stat about;
@@ -90,7 +93,7 @@ static int read_shard(shards *s, const char *name, bool *whole, kv_err *e)
         return file_bad(e, KV_E_IO, path, "a shard has to be a regular file");
     if ((code = input_open(&in, path, e)) || (code = checkpoint_add_file(s->c, &in, e)))
         return code;
-    return checkpoint_read(s->c, safetensors_read, whole, e);
+    return checkpoint_read(s->c, read, whole, e);
 }
 
 /* ---- An index and its shards ----------------------------------------------------------------- */
@@ -153,7 +156,7 @@ static int read_shards(indexed *d, kv_err *e)
         if (!d->shards[k].there)
             continue;
         d->shards[k].file = (int)d->s.c->nfiles;
-        code = read_shard(&d->s, d->x.shards[k], &d->shards[k].whole, e);
+        code = read_shard(&d->s, d->x.shards[k], safetensors_read, &d->shards[k].whole, e);
     }
     return code;
 }
@@ -293,8 +296,9 @@ static int read_index(checkpoint *c, const char *path, bool *readable, kv_err *e
 static const struct {
     const char *ending;
     bool pytorch;
-} others[] = {{".gguf", false}, {".kvs", false}, {".npz", false}, {".npy", false},
-              {".bin", true},   {".pt", true},   {".pth", true},  {".ckpt", true}};
+} others[] = {{".gguf", false},   {".kvs", false},     {".npz", false}, {".npy", false},
+              {".bin", true},     {".pt", true},       {".pth", true},  {".ckpt", true},
+              {".params", false}, {".msgpack", false}, {".h5", false},  {".onnx", false}};
 enum { NOTHERS = sizeof others / sizeof *others };
 
 typedef struct names {
@@ -304,6 +308,7 @@ typedef struct names {
 
 typedef struct listing {
     names files, indexes;
+    names gguf;        /* not those of a split model behind its first one that is there */
     const char *other; /* the first name of the most welcome kind, or NULL */
     int kind;          /* its place in others */
     arena memory;
@@ -340,6 +345,27 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* The first name of each split model stays, and others. */
+static void join_parts(names *gguf)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < gguf->n; i++) {
+        gguf_part a, b;
+        if (n > 0 && gguf_part_find(&a, gguf->list[n - 1]) && gguf_part_find(&b, gguf->list[i]) &&
+            a.prefix == b.prefix && a.count == b.count &&
+            memcmp(gguf->list[n - 1], gguf->list[i], a.prefix) == 0)
+            continue;
+        gguf->list[n++] = gguf->list[i];
+    }
+    gguf->n = n;
+}
+
+static void sort_names(names *of)
+{
+    if (of->n > 0)
+        qsort(of->list, (size_t)of->n, sizeof *of->list, by_text);
+}
+
 /* Hidden files are none of the checkpoint: tools leave such beside those that they copy. */
 static int list_folder(listing *l, const char *path, kv_err *e)
 {
@@ -356,15 +382,17 @@ static int list_folder(listing *l, const char *path, kv_err *e)
             code = add_name(&l->files, &l->memory, name, e);
         else
             code = look_at_other(l, name, e);
+        if (!code && ends(name, ".gguf"))
+            code = add_name(&l->gguf, &l->memory, name, e);
     }
     if (!code && errno)
         code = file_error(e, "read", path, errno);
     if (folder)
         closedir(folder);
-    if (l->files.n > 0)
-        qsort(l->files.list, (size_t)l->files.n, sizeof *l->files.list, by_text);
-    if (l->indexes.n > 0)
-        qsort(l->indexes.list, (size_t)l->indexes.n, sizeof *l->indexes.list, by_text);
+    sort_names(&l->files);
+    sort_names(&l->indexes);
+    sort_names(&l->gguf);
+    join_parts(&l->gguf);
     return code;
 }
 
@@ -387,6 +415,9 @@ static int several_indexes(shards *s, const listing *l, kv_err *e)
 
 static int nothing_there(shards *s, const listing *l, kv_err *e)
 {
+    int code = looks_like_folder(s->c->name, e);
+    if (code)
+        return code;
     file_bad(e, KV_E_FORMAT, s->c->name,
              "the folder has no *.safetensors and no *" SHARD_INDEX_ENDING);
     if (l->other && others[l->kind].pytorch)
@@ -404,7 +435,7 @@ static int read_all(shards *s, const listing *l, kv_err *e)
     int code = KV_OK;
     bool whole;
     for (int64_t i = 0; i < l->files.n && !code; i++)
-        code = read_shard(s, l->files.list[i], &whole, e);
+        code = read_shard(s, l->files.list[i], safetensors_read, &whole, e);
     return code;
 }
 
@@ -425,7 +456,11 @@ static int read_listed(shards *s, const listing *l, kv_err *e)
         if (code || readable)
             return code;
     } else if (l->files.n == 0) {
-        return nothing_there(s, l, e);
+        gguf_part part;
+        if (l->gguf.n != 1 || !gguf_part_find(&part, l->gguf.list[0]))
+            return nothing_there(s, l, e);
+        int code = read_shard(s, l->gguf.list[0], gguf_read, &readable, e);
+        return code || s->c->split.count <= 1 ? code : gguf_split_read(s->c, readable, e);
     }
     return read_all(s, l, e);
 }
@@ -444,6 +479,7 @@ static int read_folder(checkpoint *c, const char *path, kv_err *e)
     buf_release(&s.path);
     mem_free(l.files.list);
     mem_free(l.indexes.list);
+    mem_free(l.gguf.list);
     arena_release(&l.memory);
     return code;
 }

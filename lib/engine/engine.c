@@ -420,6 +420,40 @@ static void wait_use(engine_var *var, bool write)
     engine_finish(&op);
 }
 
+/* Takes a use that waits out of the ring of its variable, under the lock. */
+static void withdraw(engine_use *u)
+{
+    engine_var *v = u->var;
+    engine_use *before = v->last;
+    while (before->next != u)
+        before = before->next;
+    before->next = u->next;
+    if (v->last == u)
+        v->last = before == u ? NULL : before;
+    begin_waiting(v); /* those that wait behind it */
+}
+
+bool engine_wait_read_for(engine_var *var, int ms)
+{
+    engine_use use = {.var = var};
+    engine_op op = {.uses = &use, .nuses = 1};
+    lock();
+    bool free = may_run(&use);
+    unlock();
+    if (free)
+        return true;
+    schedule(&op);
+    pool_wait_for(&op.turn, ms);
+    lock();
+    bool there = op.missing == 0; /* then its turn was signalled, under this lock */
+    if (!there)
+        withdraw(&use);
+    unlock();
+    if (there)
+        engine_finish(&op);
+    return there;
+}
+
 void engine_wait_read(engine_var *var)
 {
     wait_use(var, false);

@@ -118,7 +118,11 @@ void engine_complete(engine_op *op, const kv_err *e);
 /* Blocks until every operation scheduled so far that writes var has ended its use. */
 void engine_wait_read(engine_var *var);
 
-/* The same, and until every operation that reads var has: var's data may then be changed. */
+/* The same, for ms milliseconds at most; returns false if one has not ended by then. */
+bool engine_wait_read_for(engine_var *var, int ms);
+
+/* As engine_wait_read, and until every operation that reads var has: var's data may then be
+ * changed. */
 void engine_wait_write(engine_var *var);
 
 /* Blocks until at most `most` operations of a group are pending. */

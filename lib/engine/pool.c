@@ -15,7 +15,10 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/kv_assert.h"
+#include "base/mem.h"
+#include "base/stop.h"
 
 enum { SPINS = 4000 /* looks for work before a thread sleeps: about 20 microseconds of them */ };
 
@@ -27,6 +30,7 @@ typedef struct job {
     atomic_llong next; /* the next part */
     atomic_int helpers;
     int32_t priority;
+    stop_answer stop;  /* the leader's */
     struct job *below; /* the next in the list of open jobs */
 } job;
 
@@ -240,13 +244,18 @@ static void leave_place(void)
         wake(1);
 }
 
-/* Runs a task that was popped; without the lock. */
+/* Runs a task that was popped; without the lock. A task is the process's work, whoever runs it, so
+ * that no limit of this thread counts. */
 static void run_task(pool_task *t)
 {
     int32_t mine = priority;
+    stop_answer stop = stop_ask_here((stop_answer){0});
+    mem_limit *limit = mem_limit_here(NULL);
     priority = t->priority;
     t->run(t);
     priority = mine;
+    mem_limit_here(limit);
+    stop_ask_here(stop);
 }
 
 /* The first of the queue, if this thread may take it. */
@@ -279,6 +288,16 @@ static void work(job *j)
     priority = mine;
 }
 
+/* Takes parts of a job of another thread; without the lock. */
+static void help(job *j)
+{
+    stop_answer stop = stop_ask_here(j->stop);
+    mem_limit *limit = mem_limit_here(NULL);
+    work(j);
+    mem_limit_here(limit);
+    stop_ask_here(stop);
+}
+
 /* The most urgent job with parts left. */
 static job *open_job(void)
 {
@@ -307,7 +326,7 @@ static bool run_one(void)
     if (t)
         run_task(t);
     else
-        work(j);
+        help(j);
     pthread_mutex_lock(&pool.lock);
     int helpers = t ? 0 : atomic_fetch_sub(&j->helpers, 1);
     kv_assert(t || helpers > 0, "a thread leaves a job that has %d helpers", helpers);
@@ -394,7 +413,8 @@ void pool_run(int64_t nparts, void (*run)(void *arg, int64_t part, int worker), 
         return;
     }
     start();
-    job j = {.run = run, .arg = arg, .nparts = nparts, .priority = priority, .below = pool.jobs};
+    job j = {.run = run, .arg = arg, .nparts = nparts, .priority = priority, .stop = stop_here(),
+             .below = pool.jobs};
     pool.jobs = &j;
     wake(nparts - 1);
     pthread_mutex_unlock(&pool.lock);
@@ -457,10 +477,7 @@ static void spin(const pool_flag *f)
 /* Microseconds until a time, rounded up; 0 or less when it is past. */
 static int64_t until_us(const struct timespec *t)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    int64_t ns = (t->tv_sec - now.tv_sec) * 1000000000 + t->tv_nsec - now.tv_nsec;
-    return (ns + 999) / 1000;
+    return (t->tv_sec * 1000000000 + t->tv_nsec - clock_ns() + 999) / 1000;
 }
 
 /* Sleeps where pool_set_rest says, if it does. */
@@ -493,7 +510,7 @@ static bool wait_until(pool_flag *f, const struct timespec *until)
         pool.waiting++;
         while (!is_set(f) && !(next_task() && pool.places) && !(until && until_us(until) <= 0)) {
             if (until)
-                pthread_cond_timedwait(&pool.event, &pool.lock, until);
+                pthread_cond_clockwait(&pool.event, &pool.lock, CLOCK_MONOTONIC, until);
             else
                 pthread_cond_wait(&pool.event, &pool.lock);
         }
@@ -510,14 +527,7 @@ void pool_wait(pool_flag *f)
 
 bool pool_wait_for(pool_flag *f, int ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += ms % 1000 * 1000000L;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
+    struct timespec until = clock_after(ms * INT64_C(1000000));
     return wait_until(f, &until);
 }
 

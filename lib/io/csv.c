@@ -47,7 +47,6 @@ typedef struct reader {
     int64_t col;        /* cells of the row so far */
     int64_t cols;       /* cells of every row, once one has ended */
     int64_t rows;       /* of numbers */
-    int64_t blank_line; /* the first empty line behind the last row, or 0 */
     bool after_cr;      /* a CR has just ended a row: a LF belongs to it */
     bool in_header;     /* the first row, which may turn out to be a header */
     bool had_header;
@@ -96,8 +95,7 @@ static int cell_error(const reader *r, scalar_fit fit, const char *cell, size_t 
     if (memchr(cell, '\0', n))
         return kv_err_set(e, KV_E_FORMAT, "%s: the cell holds a NUL byte", text);
     scalar_error(e, text, fit, r->dtype, cell, n);
-    return fit == SCALAR_ROUNDED ? kv_err_hint(e, "load(\"%s\", dtype=\"int64\")", r->path)
-                                 : KV_E_FORMAT;
+    return fit == SCALAR_ROUNDED ? scalar_hint(e, r->path, cell, n) : KV_E_FORMAT;
 }
 
 /* Returns true if a cell is empty, or one of the words that stand for nothing. */
@@ -219,29 +217,12 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-/* Returns true if a cell is no integer, or is the element that it became, exactly or as that is
- * written: beyond 2^24 float32 does not hold every integer. */
-static bool keeps_integer(const float *element, const char *cell, size_t n)
-{
-    char text[NUM_TEXT_MAX];
-    int64_t given;
-    bool over;
-    double shortest;
-    if (fabsf(*element) < 0x1p24f || num_parse_int(cell, n, &given, &over) != n)
-        return true;
-    if (over || fabsf(*element) >= 0x1p63f)
-        return false;
-    size_t length = (size_t)num_repr(text, *element, NUM_BINARY32);
-    num_parse(text, length, NUM_BINARY64, &shortest, &(bool){false});
-    return (int64_t)*element == given || (int64_t)shortest == given;
-}
-
 /* Converts a cell into element i of dst. */
 static scalar_fit parse_cell(const reader *r, void *dst, int64_t i, const char *cell, size_t n)
 {
     scalar_fit fit = scalar_parse(r->dtype, dst, i, cell, n);
     if (fit == SCALAR_FITS && n >= 8 && r->default_dtype &&
-        !keeps_integer((float *)dst + i, cell, n))
+        !scalar_keeps_integer((float *)dst + i, cell, n))
         return SCALAR_ROUNDED;
     if (fit == SCALAR_FITS || !r->o.fills || !is_missing(&r->o, cell, n))
         return fit;
@@ -413,9 +394,6 @@ static void end_row(reader *r)
     char text[PLACE_TEXT];
     if (r->word.code) {
         r->rc = word_error(r);
-    } else if (r->blank_line) {
-        r->rc = kv_err_set(r->e, KV_E_FORMAT, "%s: the line is empty",
-                           place(text, r, r->blank_line, 1));
     } else if ((r->rows > 0 || r->o.columns) && r->col != r->cols) {
         int64_t from = (r->col < r->cols ? r->col : r->cols) + 1;
         r->rc = kv_err_set(r->e, KV_E_FORMAT, "%s: the row has %lld cell%s, those above have %lld",
@@ -434,11 +412,10 @@ static void on_line_end(int c, void *arg)
     r->after_cr = c == '\r';
     if (r->rc || second_half)
         return;
-    if (r->col == 0 && !r->blank_line)
-        r->blank_line = r->line;
     if (r->col > 0 && r->in_header)
         end_first_row(r);
-    /* A header has no cells left; a first row of numbers is a row like any other. */
+    /* A header has no cells left, nor has a blank line; a first row of numbers is a row like any
+     * other. */
     if (r->col > 0 && !r->rc)
         end_row(r);
     r->line++;
@@ -456,8 +433,8 @@ static int read_shape(reader *r, const char *p, size_t n)
         size_t used = num_parse_int(p + at, n - at, &size, &over);
         bool ends = at + used == n, goes_on = !ends && p[at + used] == ',' && at + used + 1 < n;
         if (used == 0 || over || size < 0 || !(ends || goes_on) || r->ndim == KV_MAX_NDIM)
-            return kv_err_set(r->e, KV_E_FORMAT, "%s:1:1: \"shape=%.*s\" is no shape", r->name,
-                              n < 100 ? (int)n : 100, p);
+            return kv_err_set(r->e, KV_E_FORMAT, "%s:%lld:1: \"shape=%.*s\" is no shape", r->name,
+                              (long long)r->line, n < 100 ? (int)n : 100, p);
         r->shape[r->ndim++] = size;
         at += used + goes_on;
     }
@@ -471,23 +448,42 @@ static int read_dtype(reader *r, const char *p, size_t n)
     snprintf(name, sizeof name, "%.*s", n < sizeof name ? (int)n : (int)sizeof name, p);
     kv_dtype dtype;
     if (kv_dtype_parse(&dtype, name, NULL))
-        return kv_err_set(r->e, KV_E_FORMAT, "%s:1:1: there is no dtype \"%s\"", r->name, name);
+        return kv_err_set(r->e, KV_E_FORMAT, "%s:%lld:1: there is no dtype \"%s\"", r->name,
+                          (long long)r->line, name);
     r->default_dtype = false;
     if (!r->o.has_dtype)
         r->dtype = dtype;
     return KV_OK;
 }
 
+/* The bytes of the blank lines that the text begins with; *lines is how many they are. */
+static size_t blank_lines(const char *text, size_t n, int64_t *lines)
+{
+    size_t used = 0;
+    *lines = 0;
+    for (size_t i = 0; i < n && (is_blank(text[i]) || text[i] == '\r' || text[i] == '\n'); i++) {
+        if (text[i] == '\n') {
+            used = i + 1;
+            ++*lines;
+        }
+    }
+    return used;
+}
+
 /* Reads `# shape=2,3 dtype=float16` when the text begins with it. Returns the bytes used. */
 static size_t read_first_line(reader *r, const char *text, size_t n)
 {
-    const char *end = memchr(text, '\n', n), *p = text;
+    int64_t before;
+    const char *p = text + blank_lines(text, n, &before);
+    const char *end = memchr(p, '\n', n - (size_t)(p - text));
     size_t used = end ? (size_t)(end - text) + 1 : n;
     end = end ? end : text + n;
-    if (end > text && end[-1] == '\r')
+    if (end > p && end[-1] == '\r')
         end--;
     if (p == end || *p != '#')
         return 0;
+    r->line = before + 1;
+    bool ours = false;
     for (bool first = true;; first = false) {
         do
             p++;
@@ -501,15 +497,17 @@ static size_t read_first_line(reader *r, const char *text, size_t n)
         else if (size >= 6 && memcmp(word, "dtype=", 6) == 0)
             r->rc = read_dtype(r, word + 6, size - 6);
         else if (first)
-            return 0; /* some other comment, which may be a header */
+            break; /* some other comment, which may be a header */
         else if (size > 0)
-            r->rc = kv_err_set(r->e, KV_E_FORMAT, "%s:1:1: \"%.*s\" is neither a shape nor a dtype",
-                               r->name, size < 40 ? (int)size : 40, word);
+            r->rc =
+                kv_err_set(r->e, KV_E_FORMAT, "%s:%lld:1: \"%.*s\" is neither a shape nor a dtype",
+                           r->name, (long long)r->line, size < 40 ? (int)size : 40, word);
+        ours = true;
         if (r->rc || p == end)
             break;
     }
-    r->line = 2;
-    return used;
+    r->line = ours ? before + 2 : 1;
+    return ours ? used : 0;
 }
 
 /* ---- Reading ---------------------------------------------------------------------------- */

@@ -3,8 +3,8 @@
  *
  * A file of rows of numbers is an array of two axes. A first line `# shape=2,3,4 dtype=float16`
  * says another shape (comma-separated sizes; `shape=` alone, nothing behind it, is a single number)
- * or dtype. Blanks round a cell, +2, .3e1, nan, inf, -0, true, false, a last blank line, a BOM and
- * CRLF are fine. A first row with no number in any cell is a header and skipped. Without a dtype
+ * or dtype. Blanks round a cell, +2, .3e1, nan, inf, -0, true, false, blank lines, a BOM and CRLF
+ * are fine. A first row with no number in any cell is a header and skipped. Without a dtype
  * numbers become float32, and integers that it does not hold are refused.
  */
 #ifndef IO_CSV_H
@@ -40,7 +40,7 @@ typedef struct csv_options {
 
 /* Reads text (n bytes) that came from `name`. Errors name the file's own line and column first, as
  * in `x.csv:3:2: "abc" is no number`, columns counted in cells; code format: no number, ragged
- * rows, an empty cell, line or file, a NUL byte, a number that the dtype cannot hold (too large, or
+ * rows, an empty cell or file, a NUL byte, a number that the dtype cannot hold (too large, or
  * a fraction for an integer), a count that does not fit the shape; name, index: a column that is
  * not there; shape: columns of an array that has not two axes; memory. A row with words gets a hint
  * at its columns of numbers, or at another separator. o may be NULL. */

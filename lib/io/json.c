@@ -19,8 +19,8 @@
 #include "base/mem.h"
 #include "base/stop.h"
 #include "base/utf8.h"
-#include "io/scalar.h"
 #include "io/json_numbers.h"
+#include "io/scalar.h"
 
 /* ---- Places ----------------------------------------------------------------------------- */
 
@@ -54,6 +54,15 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
+/* The end of a number or a word that begins at `at`. */
+static size_t token_end(const source *s, size_t at)
+{
+    while (at < s->n && !is_blank(s->text[at]) && s->text[at] != ',' && s->text[at] != ']' &&
+           s->text[at] != '}')
+        at++;
+    return at;
+}
+
 /* Moves *at from the quote that begins a string to the one that ends it; false without one. */
 static bool skip_string(const source *s, size_t *at)
 {
@@ -84,8 +93,7 @@ static size_t find_value_from(const source *s, size_t at, int64_t count)
         } else if (c == '[' || c == '{') {
             at++;
         } else if (c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z')) {
-            while (at < s->n && !is_blank(s->text[at]) && !strchr(",]}", s->text[at]))
-                at++;
+            at = token_end(s, at);
         } else {
             is_value = false;
             at++;
@@ -121,10 +129,11 @@ typedef struct walk {
     const source *s;
     int64_t seen;
     kv_dtype dtype;
+    bool default_dtype; /* float32, since no dtype was given */
     int ndim;
     int64_t shape[KV_MAX_NDIM];
     char *data;
-    int64_t n; /* elements so far */
+    int64_t n;     /* elements so far */
     int64_t found; /* a value that was looked for, and its place: the next one lies behind it */
     size_t found_at;
 } walk;
@@ -169,11 +178,17 @@ static const char *value_text(walk *w, size_t *n)
     const source *s = w->s;
     w->found_at = find_value_from(s, w->found_at, w->seen - w->found);
     w->found = w->seen;
-    size_t end = w->found_at;
-    while (end < s->n && !is_blank(s->text[end]) && !strchr(",]}", s->text[end]))
-        end++;
-    *n = end - w->found_at;
+    *n = token_end(s, w->found_at) - w->found_at;
     return s->text + w->found_at;
+}
+
+/* The same of the newest value v, which may be a text. */
+static const char *element_text(walk *w, const cJSON *v, size_t *n)
+{
+    if (!cJSON_IsString(v))
+        return value_text(w, n);
+    *n = strlen(v->valuestring);
+    return v->valuestring;
 }
 
 /* Says why the newest value cannot be an element. */
@@ -182,56 +197,34 @@ static int value_error(walk *w, const cJSON *v, scalar_fit fit)
     char text[PLACE_TEXT];
     size_t at = find_value(w->s, w->seen);
     place(text, w->s, at);
-    if (cJSON_IsString(v))
-        return scalar_error(w->s->e, text, fit, w->dtype, v->valuestring, strlen(v->valuestring));
-    if (fit == SCALAR_NO_NUMBER)
+    if (!cJSON_IsString(v) && fit == SCALAR_NO_NUMBER)
         return kv_err_set(w->s->e, KV_E_FORMAT, "%s: %s is no number", text, kind(v));
     size_t n;
-    const char *value = value_text(w, &n);
-    return scalar_error(w->s->e, text, fit, w->dtype, value, n);
+    const char *value = element_text(w, v, &n);
+    int rc = scalar_error(w->s->e, text, fit, w->dtype, value, n);
+    if (fit == SCALAR_ROUNDED)
+        scalar_hint(w->s->e, strcmp(w->s->name, "stdin") == 0 ? "-" : w->s->name, value, n);
+    return rc;
 }
 
 static scalar_fit fill_element(walk *w, const cJSON *v)
 {
-    if ((v->type & 0xFF) == cJSON_Number) {
-        /* A number beyond the largest double. */
-        if (isinf(v->valuedouble))
-            return SCALAR_TOO_LARGE;
-        if (!kv_dtype_is_float(w->dtype) && fabs(v->valuedouble) >= 0x1p53) {
-            size_t n; /* cJSON has rounded it */
-            const char *text = value_text(w, &n);
-            return scalar_parse(w->dtype, w->data, w->n, text, n);
-        }
-        return scalar_set(w->dtype, w->data, w->n, v->valuedouble);
-    }
     if (cJSON_IsBool(v))
         return scalar_set(w->dtype, w->data, w->n, cJSON_IsTrue(v));
-    if (cJSON_IsString(v))
-        return scalar_parse(w->dtype, w->data, w->n, v->valuestring, strlen(v->valuestring));
-    return SCALAR_NO_NUMBER;
+    if (!cJSON_IsNumber(v) && !cJSON_IsString(v))
+        return SCALAR_NO_NUMBER;
+    size_t n; /* from the text: cJSON has rounded it to a double */
+    const char *text = element_text(w, v, &n);
+    scalar_fit fit = scalar_parse(w->dtype, w->data, w->n, text, n);
+    bool kept = fit != SCALAR_FITS || !w->default_dtype ||
+                scalar_keeps_integer((float *)w->data + w->n, text, n);
+    return kept ? fit : SCALAR_ROUNDED;
 }
 
 static int unequal(walk *w, const cJSON *list, int64_t at, int axis)
 {
     return refuse(w->s, find_value(w->s, at), "lists of unequal length: %lld here, %lld before",
                   (long long)list_size(list), (long long)w->shape[axis]);
-}
-
-/* Fills elements from v on while they are plain numbers that fit, which is what large files are
- * made of; counts them in *n. Returns the first value that needs a closer look, or NULL. */
-static const cJSON *fill_numbers(walk *w, const cJSON *v, int64_t *n, int64_t max)
-{
-    float *data = (float *)w->data + w->n;
-    int64_t i = 0;
-    for (; v && i < max && (v->type & 0xFF) == cJSON_Number; v = v->next, i++) {
-        data[i] = (float)v->valuedouble;
-        if (!isfinite(data[i]))
-            break;
-    }
-    *n += i;
-    w->n += i;
-    w->seen += i;
-    return v;
 }
 
 /* Fills the elements of data, which must be lists of shape[axis], shape[axis + 1], …. */
@@ -247,10 +240,7 @@ static int fill(walk *w, const cJSON *data, int axis)
         w->n++;
         return fit == SCALAR_FITS ? KV_OK : value_error(w, data, fit);
     }
-    const cJSON *v = data->child;
-    if (axis + 1 == w->ndim && w->dtype == KV_FLOAT32)
-        v = fill_numbers(w, v, &n, w->shape[axis]);
-    for (; v; v = v->next) {
+    for (const cJSON *v = data->child; v; v = v->next) {
         if (n++ == w->shape[axis])
             return unequal(w, data, here, axis);
         int rc = fill(w, v, axis + 1);
@@ -323,6 +313,7 @@ static int read_dtype(walk *w, const parts *p, bool has_dtype)
                       cJSON_IsString(p->dtype) ? "\"" : "");
     if (!has_dtype)
         w->dtype = dtype;
+    w->default_dtype = false;
     return KV_OK;
 }
 
@@ -395,6 +386,11 @@ static size_t too_deep(const source *s, size_t at, int64_t *open, size_t *quote)
     return deep;
 }
 
+static int refuse_control(const source *s, size_t at)
+{
+    return refuse(s, at, "the byte \\x%02x cannot stand here", (unsigned char)s->text[at]);
+}
+
 /* Says where and why cJSON could not read the text; it stopped at `at`, or at the last byte when it
  * missed something behind it. */
 static int parse_error(const source *s, size_t at)
@@ -409,11 +405,34 @@ static int parse_error(const source *s, size_t at)
         at++;
     if (at >= s->n || (at == s->n - 1 && open > 0))
         return refuse(s, s->n, "the text ends too early");
+    if ((unsigned char)s->text[at] < ' ')
+        return refuse_control(s, at);
     bool ok;
     int size = (int)utf8_length(s->text + at, s->n - at, &ok);
     if (!ok)
         return refuse(s, at, "the byte \\x%02x is not UTF-8", (unsigned)(unsigned char)s->text[at]);
     return refuse(s, at, "\"%.*s\" cannot stand here", size, s->text + at);
+}
+
+/* Refuses what cJSON reads and RFC 8259 does not know: numbers such as 012, 1. and -.5, and control
+ * characters for blanks. */
+static int check_grammar(const source *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        unsigned char c = (unsigned char)s->text[i];
+        if (c < ' ' && !is_blank((char)c))
+            return refuse_control(s, i);
+        if (c == '"')
+            skip_string(s, &i);
+        if (c != '-' && (c < '0' || c > '9'))
+            continue;
+        size_t n = json_number_length(s->text + i, s->n - i), end = token_end(s, i);
+        if (n == 0)
+            return refuse(s, i, "%.*s is no number of JSON", end - i < 40 ? (int)(end - i) : 40,
+                          s->text + i);
+        i += n - 1;
+    }
+    return KV_OK;
 }
 
 static int read_stype(const source *s, const parts *p, bool *sparse)
@@ -467,7 +486,7 @@ static int new_sparse(kv_array **out, const walk *w, const parts *p, int64_t row
 static int read_tree(kv_array **out, const source *s, const cJSON *tree, bool has_dtype,
                      kv_dtype dtype)
 {
-    walk w = {.s = s, .dtype = has_dtype ? dtype : KV_FLOAT32};
+    walk w = {.s = s, .dtype = has_dtype ? dtype : KV_FLOAT32, .default_dtype = !has_dtype};
     parts p = {.data = tree};
     bool sparse = false;
     int64_t first = 0, nrows = -1, *ids = NULL;
@@ -528,7 +547,7 @@ int json_read_line(kv_array **out, const char *text, size_t n, const char *name,
     const char *nul = n ? memchr(text, '\0', n) : NULL;
     if (nul)
         return refuse(&s, (size_t)(nul - text), "a NUL byte");
-    if ((!has_dtype || dtype == KV_FLOAT32) && json_numbers(out, text, n))
+    if (json_numbers(out, text, n, has_dtype ? dtype : KV_FLOAT32, !has_dtype))
         return KV_OK;
     if ((nul = find_nul_escape(text, n)))
         return refuse(&s, (size_t)(nul - text), "a text with a NUL");
@@ -543,8 +562,7 @@ int json_read_line(kv_array **out, const char *text, size_t n, const char *name,
     if (tree) {
         while (at < n && is_blank(text[at]))
             at++;
-        if (at < n)
-            rc = parse_error(&s, at);
+        rc = at < n ? parse_error(&s, at) : check_grammar(&s);
     } else {
         rc = n == 0 ? kv_err_set(e, KV_E_FORMAT, "%s: the file is empty", name)
                     : parse_error(&s, at);

@@ -5,6 +5,9 @@
  * "stype":"row_sparse","row_ids":[…], and data are the rows that it holds. All are read; a bare
  * list is float32 unless the caller says otherwise. "nan", "inf" and "-inf" are numbers; integers
  * beyond 2^53 are written as text and read exactly from text. true and false are read.
+ *
+ * Numbers are those of RFC 8259, rounded once from their text to the dtype. Where neither the file
+ * nor the caller says a dtype, whole numbers that float32 does not hold are refused, as in csv.h.
  */
 #ifndef IO_JSON_H
 #define IO_JSON_H
@@ -15,10 +18,11 @@
 #include "base/buf.h"
 #include "io/json_writer.h"
 
-/* Reads text (n bytes) that came from `name`. has_dtype: dtype wins over the file's own. Errors as
- * `x.json:3:17: …`, code format: malformed (line and column), lists of unequal length, something
- * that is no number, a number that the dtype cannot hold (too large, or a fraction for an integer),
- * data that do not fit "shape", nested deeper than KV_MAX_NDIM. memory. */
+/* Reads text (n bytes) that came from `name`, which hints at load() show, and - for stdin.
+ * has_dtype: dtype wins over the file's own. Errors as `x.json:3:17: …`, code format: malformed
+ * (line and column), lists of unequal length, something that is no number, a number that the dtype
+ * cannot hold (too large, or a fraction for an integer), data that do not fit "shape", nested
+ * deeper than KV_MAX_NDIM. memory. */
 int json_read(kv_array **out, const char *text, size_t n, const char *name, bool has_dtype,
               kv_dtype dtype, kv_err *e);
 

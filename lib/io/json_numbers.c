@@ -1,8 +1,7 @@
 /* Lists of numbers in one pass.
  *
  * Nothing is explained here. What is no list of numbers is read again by json.c, which knows all of
- * JSON and says what is wrong; so this pass stops at the first byte that it does not expect, and
- * takes no more for a number than cJSON does.
+ * JSON and says what is wrong; so this pass stops at the first byte that it does not expect.
  *
  * Invariant: `depth` lists are open, of which number d (from 0) has count[d] items so far. shape[d]
  * is the length that every list of depth d has, -1 before one has ended; numbers stand only in
@@ -10,17 +9,18 @@
  */
 #include "io/json_numbers.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/num.h"
+#include "io/scalar.h"
 
 typedef struct lists {
     const char *p, *end;
     int depth, ndim;
     int64_t count[KV_MAX_NDIM], shape[KV_MAX_NDIM];
-    float *data; /* n elements; room for cap */
+    kv_dtype dtype;
+    bool keep;  /* whole numbers */
+    char *data; /* n elements of dtype; room for cap */
     int64_t n, cap;
 } lists;
 
@@ -43,17 +43,45 @@ static bool is_digit(const char *p, const char *end)
     return p < end && *p >= '0' && *p <= '9';
 }
 
-/* The number that is next becomes an element: as a double, then as a float, as through cJSON. */
+/* Moves *p past digits; false when there is none. */
+static bool skip_digits(const char **p, const char *end)
+{
+    bool any = is_digit(*p, end);
+    while (is_digit(*p, end))
+        ++*p;
+    return any;
+}
+
+size_t json_number_length(const char *text, size_t n)
+{
+    const char *p = text, *end = text + n;
+    p += p < end && *p == '-';
+    bool zero = p < end && *p == '0';
+    if (!skip_digits(&p, end) || (zero && is_digit(text + (*text == '-') + 1, end)))
+        return 0;
+    if (p < end && *p == '.' && (p++, !skip_digits(&p, end)))
+        return 0;
+    if (p < end && (*p == 'e' || *p == 'E')) {
+        p++;
+        p += p < end && (*p == '-' || *p == '+');
+        if (!skip_digits(&p, end))
+            return 0;
+    }
+    return p < end && strchr("+-.eE", *p) ? 0 : (size_t)(p - text);
+}
+
+/* The number that is next becomes an element. */
 static bool number(lists *l)
 {
-    double x;
-    if (!is_digit(l->p + (l->p < l->end && *l->p == '-'), l->end))
+    const char *text = l->p;
+    size_t n = json_number_length(text, (size_t)(l->end - text));
+    if (n == 0 || (l->n == l->cap &&
+                   mem_grow(&l->data, &l->cap, l->n + 1, (size_t)kv_dtype_bytes(l->dtype), NULL)))
         return false;
-    if (l->n == l->cap && mem_grow(&l->data, &l->cap, l->n + 1, sizeof *l->data, NULL))
-        return false;
-    l->p += num_parse(l->p, (size_t)(l->end - l->p), NUM_BINARY64, &x, NULL);
-    l->data[l->n] = (float)x;
-    return isfinite(l->data[l->n++]);
+    l->p += n;
+    int64_t at = l->n++;
+    return scalar_parse(l->dtype, l->data, at, text, n) == SCALAR_FITS &&
+           (!l->keep || scalar_keeps_integer((float *)l->data + at, text, n));
 }
 
 /* The item that is next, a number or the begin of a list. */
@@ -106,15 +134,16 @@ static bool read_lists(lists *l)
     return false;
 }
 
-bool json_numbers(kv_array **out, const char *text, size_t n)
+bool json_numbers(kv_array **out, const char *text, size_t n, kv_dtype dtype, bool keep)
 {
     bool bom = n >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0;
-    lists l = {.p = text + (bom ? 3 : 0), .end = text + n, .ndim = -1};
+    lists l = {
+        .p = text + (bom ? 3 : 0), .end = text + n, .ndim = -1, .dtype = dtype, .keep = keep};
     for (int i = 0; i < KV_MAX_NDIM; i++)
         l.shape[i] = -1;
     if (read_lists(&l)) {
-        mem_shrink(&l.data, &l.cap, l.n, sizeof *l.data);
-        if (kv_array_wrap(out, l.data, KV_FLOAT32, l.ndim, l.shape, (kv_ctx){0}, mem_free, l.data,
+        mem_shrink(&l.data, &l.cap, l.n, (size_t)kv_dtype_bytes(dtype));
+        if (kv_array_wrap(out, l.data, dtype, l.ndim, l.shape, (kv_ctx){0}, mem_free, l.data,
                           NULL) == KV_OK)
             return true;
     }

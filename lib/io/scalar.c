@@ -2,6 +2,7 @@
 #include "io/scalar.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -203,6 +204,38 @@ static bool is_word(const char *text, size_t n, const char *word)
     return n == strlen(word) && strncasecmp(text, word, n) == 0;
 }
 
+/* Reads a number that is written with a point or an exponent and is 2^53 at least, such as
+ * 9.007199254740993e15, digit by digit: a double would round it. */
+static scalar_fit parse_whole(const char *text, size_t n, int64_t *x)
+{
+    const char *end = text;
+    int64_t digits = 0, behind = 0, exponent = 0;
+    bool point = false, negative = *text == '-', over = false;
+    for (; end < text + n && *end != 'e' && *end != 'E'; end++) {
+        bool digit = *end >= '0' && *end <= '9';
+        point |= *end == '.';
+        digits += digit;
+        behind += digit && point;
+    }
+    if (end < text + n)
+        num_parse_int(end + 1, n - (size_t)(end - text) - 1, &exponent, NULL);
+    /* The digits before the point, once the exponent has moved it. */
+    int64_t before = digits - behind + exponent, at = 0;
+    *x = 0;
+    for (const char *p = text; p < end && !over; p++) {
+        if (*p < '0' || *p > '9')
+            continue;
+        if (at++ >= before && *p != '0')
+            return SCALAR_FRACTION;
+        int digit = negative ? '0' - *p : *p - '0';
+        if (at <= before)
+            over = __builtin_mul_overflow(*x, 10, x) || __builtin_add_overflow(*x, digit, x);
+    }
+    for (; at < before && !over; at++)
+        over = __builtin_mul_overflow(*x, 10, x);
+    return over ? SCALAR_TOO_LARGE : SCALAR_FITS;
+}
+
 scalar_fit scalar_parse(kv_dtype dtype, void *data, int64_t i, const char *text, size_t n)
 {
     bool is_float = kv_dtype_is_float(dtype), over;
@@ -214,13 +247,40 @@ scalar_fit scalar_parse(kv_dtype dtype, void *data, int64_t i, const char *text,
     }
     if (!is_float && num_parse_int(text, n, &whole, &over) == n && n > 0)
         return over ? SCALAR_TOO_LARGE : set_int(dtype, data, i, whole);
-    if (!is_float && num_parse(text, n, NUM_BINARY64, &x, &over) == n && n > 0)
-        return over ? SCALAR_TOO_LARGE : scalar_set(dtype, data, i, x);
+    if (!is_float && num_parse(text, n, NUM_BINARY64, &x, &over) == n && n > 0) {
+        if (over || fabs(x) < 0x1p53 || !isfinite(x))
+            return over ? SCALAR_TOO_LARGE : scalar_set(dtype, data, i, x);
+        scalar_fit fit = parse_whole(text, n, &whole);
+        return fit == SCALAR_FITS ? set_int(dtype, data, i, whole) : fit;
+    }
     if (is_word(text, n, "true"))
         return scalar_set(dtype, data, i, 1);
     if (is_word(text, n, "false"))
         return scalar_set(dtype, data, i, 0);
     return SCALAR_NO_NUMBER;
+}
+
+bool scalar_keeps_integer(const float *element, const char *text, size_t n)
+{
+    char exact[64], shortest[64];
+    float size = fabsf(*element);
+    size_t skipped = n > 0 && (*text == '-' || *text == '+');
+    while (skipped + 1 < n && text[skipped] == '0')
+        skipped++;
+    text += skipped;
+    n -= skipped;
+    for (size_t i = 0; i < n; i++)
+        if (text[i] < '0' || text[i] > '9')
+            return true;
+    if (size < 0x1p24f)
+        return true;
+    num_digits d = num_shortest(size, NUM_BINARY32);
+    num_fixed(exact, sizeof exact, size, 0, 'f');
+    /* beyond 2^24 the shortest digits end before the point: exp10 is not negative */
+    snprintf(shortest, sizeof shortest, "%llu%.*s", (unsigned long long)d.digits, (int)d.exp10,
+             "00000000000000000000000000000000000000");
+    return (n == strlen(exact) && memcmp(text, exact, n) == 0) ||
+           (n == strlen(shortest) && memcmp(text, shortest, n) == 0);
 }
 
 int scalar_text(char *out, kv_dtype dtype, const void *data, int64_t i)
@@ -252,6 +312,14 @@ int scalar_error(kv_err *e, const char *place, scalar_fit fit, kv_dtype dtype, c
         break;
     }
     return KV_OK;
+}
+
+int scalar_hint(kv_err *e, const char *path, const char *text, size_t n)
+{
+    int64_t x;
+    bool over = false;
+    num_parse_int(text, n, &x, &over);
+    return kv_err_hint(e, "load(\"%s\", dtype=\"%s\")", path, over ? "float64" : "int64");
 }
 
 int64_t scalar_bytes(kv_dtype dtype, int ndim, const int64_t *shape)

@@ -28,7 +28,7 @@ typedef enum scalar_fit {
     SCALAR_NO_NUMBER,
     SCALAR_TOO_LARGE, /* beyond the largest, or the smallest, of the dtype */
     SCALAR_FRACTION,  /* not a whole number, for an integer dtype; nan too */
-    SCALAR_ROUNDED    /* an integer that becomes another one; csv.c asks for it */
+    SCALAR_ROUNDED    /* an integer that becomes another one, see scalar_keeps_integer */
 } scalar_fit;
 
 /* Sets element i to a number, rounded once to the dtype. An infinite x fits every float. */
@@ -38,6 +38,11 @@ scalar_fit scalar_set(kv_dtype dtype, void *data, int64_t i, double x);
  * Integers are read exactly. */
 scalar_fit scalar_parse(kv_dtype dtype, void *data, int64_t i, const char *text, size_t n);
 
+/* Returns false if text (n bytes) is a whole number and the float32 element that scalar_parse made
+ * of it is another one, which is not written as this text either: beyond 2^24 float32 does not hold
+ * every integer. */
+bool scalar_keeps_integer(const float *element, const char *text, size_t n);
+
 /* Writes element i as the shortest text that scalar_parse reads back as the same: 3, 0.1, 1e-05,
  * nan, 1 for true. Returns the length; out needs NUM_TEXT_MAX bytes and gets a NUL. */
 int scalar_text(char *out, kv_dtype dtype, const void *data, int64_t i);
@@ -46,5 +51,9 @@ int scalar_text(char *out, kv_dtype dtype, const void *data, int64_t i);
  * what stands before the colon. Returns the code. */
 int scalar_error(kv_err *e, const char *place, scalar_fit fit, kv_dtype dtype, const char *text,
                  size_t n);
+
+/* The hint at load() for a whole number that float32 does not hold: the dtype that does. path: of
+ * the file. Returns e's code. */
+int scalar_hint(kv_err *e, const char *path, const char *text, size_t n);
 
 #endif

@@ -118,7 +118,7 @@ int merge_gpu_compile(const merge_gpu *g, merge_job *j, const merge_job *before,
         double *words = arena_alloc(memory, (size_t)k->nwords * sizeof *words + 1, e);
         if (!words)
             return KV_E_MEMORY;
-        plan_text_fill(words, p, which, 0, 0);
+        plan_text_fill(words, p, which, &(plan_arrays){0});
         k->words = words;
         if (same)
             k->rule = before->kernel[i].rule;

@@ -1,4 +1,4 @@
-/* New names by substitution: s/RE/TO/, as sed -E has it. */
+/* New names by substitution: s/RE/TO/, with the regular expressions of texts. */
 #ifndef TENSORS_RENAME_H
 #define TENSORS_RENAME_H
 
@@ -7,14 +7,15 @@
 typedef struct renaming renaming;
 
 /* Reads `s/RE/TO/`: the first match of RE in a name becomes TO, with g behind it every match. RE is
- * a POSIX extended regular expression. In TO, \1 to \9 are what its groups matched, & and \0 the
- * whole match; a backslash before any other character, & too, means that character. Any ASCII
- * character but the backslash can stand for /, and is written with a backslash before it within RE
- * and TO. Errors: usage (with the reason of the regular expression), memory. */
+ * a regular expression (base/regexp.h), and TO what regex_replace takes, \1, \g<1>, \g<name>, and &
+ * or \g<0> for the whole match; \& is an ampersand. Any ASCII character but the backslash can stand
+ * for /, and is written with a backslash before it within RE and TO. Errors: usage (with the reason
+ * of the regular expression), memory, unsupported. */
 int renaming_new(renaming **out, const char *text, kv_err *e);
 void renaming_free(renaming *r); /* NULL is allowed */
 
-/* Appends what becomes of a name, which may be the name itself. Error: memory. */
-int renaming_apply(const renaming *r, const char *name, buf *out, kv_err *e);
+/* Appends what becomes of a name, which may be the name itself. *replaced: the matches, 0 where the
+ * name stays. Errors: memory, value (a limit of the search), interrupted. */
+int renaming_apply(renaming *r, const char *name, buf *out, int64_t *replaced, kv_err *e);
 
 #endif

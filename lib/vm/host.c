@@ -58,16 +58,16 @@ static bool power_overflows(int64_t a, int64_t b, int64_t *out)
 }
 
 /* What Python refuses for numbers; elements of arrays become inf and nan instead. */
-static int check_zero(ast_op op, host x, host y, kv_err *e)
+static int check_zero(ast_op op, double x, double y, kv_err *e)
 {
     bool divides = op == OP_DIV || op == OP_FLOORDIV || op == OP_MOD;
-    bool power = op == OP_POW && host_number(x) == 0 && host_number(y) < 0;
-    if (power)
+    if (op == OP_POW && x == 0 && y < 0)
         return kv_err_set(e, KV_E_VALUE, "0 has no negative powers");
-    if (!divides || host_number(y) != 0)
+    if (!divides || y != 0)
         return KV_OK;
     kv_err_set(e, KV_E_VALUE, "a number is divided by 0");
-    return kv_err_hint(e, "arrays give inf or nan: array(x) %s 0", ast_op_text(op));
+    kv_err_hint(e, "arrays give inf or nan: array(x) %s 0", ast_op_text(op));
+    return KV_E_VALUE; /* also where nobody asks why */
 }
 
 /* A power of floats: Python gives no inf for one that is too large, and a complex number for the
@@ -98,7 +98,8 @@ static int integer_binary(ast_op op, int64_t a, int64_t b, host *out, kv_err *e)
     if (over) {
         kv_err_set(e, KV_E_VALUE, "%lld %s %lld does not fit into 64 bits", (long long)a,
                    ast_op_text(op), (long long)b);
-        return kv_err_hint(e, "a float holds larger numbers, with 53 bits: float(x)");
+        kv_err_hint(e, "a float holds larger numbers, with 53 bits: float(x)");
+        return KV_E_VALUE;
     }
     if (op == OP_FLOORDIV)
         x = arith_floordiv(a, b);
@@ -266,18 +267,25 @@ int host_binary(ast_op op, host x, host y, host *out, arena *a, kv_err *e)
             kv_err_hint(e, "str(x) is the text of a number; f\"{x}\" holds one");
         return KV_E_DTYPE;
     }
-    int rc = check_zero(op, x, y, e);
-    if (rc)
-        return rc;
-    bool whole = is_integer(x) && is_integer(y) && op != OP_DIV;
-    if (whole && !(op == OP_POW && y.u.integer < 0))
-        return integer_binary(op, x.u.integer, y.u.integer, out, e);
-    if (op == OP_DIV && is_integer(x) && is_integer(y)) {
+    bool integers = is_integer(x) && is_integer(y);
+    if (integers && (op == OP_DIV || !(op == OP_POW && y.u.integer < 0))) {
+        int rc = check_zero(op, host_number(x), host_number(y), e);
+        if (rc || op != OP_DIV)
+            return rc ? rc : integer_binary(op, x.u.integer, y.u.integer, out, e);
         *out = host_float(divide_integers(x.u.integer, y.u.integer));
         return KV_OK;
     }
-    *out = host_float(float_binary(op, host_number(x), host_number(y)));
-    return op == OP_POW ? check_power(host_number(x), host_number(y), out->u.number, e) : KV_OK;
+    *out = host_float(0);
+    return host_float_binary(op, host_number(x), host_number(y), &out->u.number, e);
+}
+
+int host_float_binary(ast_op op, double x, double y, double *out, kv_err *e)
+{
+    int rc = check_zero(op, x, y, e);
+    if (rc)
+        return rc;
+    *out = float_binary(op, x, y);
+    return op == OP_POW ? check_power(x, y, *out, e) : KV_OK;
 }
 
 /* ---- Functions ------------------------------------------------------------------------------- */
@@ -406,6 +414,11 @@ int host_call(const char *name, const host *args, int n, host *out, kv_err *e)
     const element_function *f = element_find(name);
     if (!f || element_is_of_rules(f))
         return kv_err_set(e, KV_E_USAGE, "there is no function %s of numbers", name);
+    return host_apply(f, args, n, out, e);
+}
+
+int host_apply(const element_function *f, const host *args, int n, host *out, kv_err *e)
+{
     int rc = check_arguments(f, args, n, e);
     return rc ? rc : call(f, args, n, out, e);
 }

@@ -3,8 +3,8 @@
  * binary64 floats, checked 64-bit integers, bools, texts, none; as in Python: / always gives a
  * float, // and % floor, ** of integers stays an integer for exponents >= 0. Integer overflow, //
  * and % of an integer by 0 are errors (value), and so is a comparison by order of a text with a
- * number (dtype). A float divided by 0 follows IEEE. none equals none; any other comparison with it
- * is false; -none is none.
+ * number (dtype). Any number divided by 0 is an error too, as in Python. none equals none; any
+ * other comparison with it is false; -none is none.
  */
 #ifndef VM_HOST_H
 #define VM_HOST_H
@@ -18,6 +18,8 @@ typedef enum host_kind { HOST_NONE, HOST_BOOL, HOST_INT, HOST_FLOAT, HOST_TEXT }
 /* A text is borrowed: from the syntax tree, or from the arena given to the operation. */
 typedef struct host {
     host_kind kind;
+    uint32_t varies; /* while a rule is compiled: its place among the values that vary from push to
+                        push (vm/rule_case.h); 0: it does not, or nobody asks */
     union {
         int64_t integer; /* HOST_BOOL: 0 or 1 */
         double number;
@@ -48,10 +50,17 @@ int host_unary(ast_op op, host x, host *out, kv_err *e);
  * texts live in a. */
 int host_binary(ast_op op, host x, host y, host *out, arena *a, kv_err *e);
 
+/* The same for arithmetic of two floats: errors of value alone. */
+int host_float_binary(ast_op op, double x, double y, double *out, kv_err *e);
+
 /* Calls a function of host numbers: those of vm/element.h that rules do not have for themselves.
  * floor, ceil and round give an integer where one holds the result. Errors: usage for an
  * unknown name or a wrong number of arguments; dtype for an argument that is no number. */
 int host_call(const char *name, const host *args, int n, host *out, kv_err *e);
+
+/* The same, of a function that was found. */
+struct element_function;
+int host_apply(const struct element_function *f, const host *args, int n, host *out, kv_err *e);
 
 /* Appends fmt with its % directives replaced: d i s r e f g x o % with flags (- + blank 0 #), width
  * and precision as in Python (%s and %r take anything, %d cuts fractions off, x and o take integers

@@ -188,8 +188,9 @@ static int bad_letter(const directive *d, kv_err *e)
         kv_err_set(e, KV_E_VALUE, "%s has no letter that says how", where);
     else
         kv_err_set(e, KV_E_VALUE, "%s does not know the letter %c", where, c);
-    return kv_err_hint(e, *d->mark ? "the letters are d i s r e f g x X o"
-                                   : "the letters are d s e f g n x X o b %%");
+    kv_err_hint(e, *d->mark ? "the letters are d i s r e f g x X o"
+                            : "the letters are d s e f g n x X o b %%");
+    return KV_E_VALUE;
 }
 
 static void fill(buf *out, const directive *d, int64_t n)

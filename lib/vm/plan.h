@@ -23,6 +23,7 @@
 #ifndef VM_PLAN_H
 #define VM_PLAN_H
 
+#include "vm/prog_numbers.h"
 #include "vm/program.h"
 
 /* Elements of a chunk, on which one call of a program works; also a block of a sum. */
@@ -113,9 +114,19 @@ prog_value plan_whole(prog_builder *b, prog_value x);
 typedef struct plan plan;
 
 /* Splits what b holds into passes. type: what the rule computes in. by_rows: sums are of the
- * elements of one row, and row states exist. Errors: those of prog_finish. */
+ * elements of one row, and row states exist. out NULL: only errors are found. Errors: those of
+ * prog_finish, and too many reductions. */
 int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err *e);
+
+/* Plans are counted: a push that runs later keeps the one that it was prepared with. The last
+ * plan_free frees it; NULL is fine. */
+plan *plan_ref(plan *p);
 void plan_free(plan *p);
+
+/* A plan whose rule has numbers (prog_numbers.h) reads the constants of a run from a pool of so
+ * many bytes, which plan_fill_pool fills; values[i] is number i. */
+int64_t plan_pool_bytes(const plan *p);
+void plan_fill_pool(const plan *p, const prog_number *values, uint64_t *pool);
 
 /* The same for what plan_make cannot do, which is any reduction but sums of all elements, or of
  * those of rows alone, and products of matrices; rows and columns are those of the key. Such a plan
@@ -152,6 +163,8 @@ typedef struct plan_arrays {
     int64_t nrows;
     const void *(*input_rows)(void *arg, int64_t from, int64_t n, void *room);
     void *arg;
+
+    const uint64_t *pool; /* of plan_fill_pool; NULL: the numbers are those that it was made with */
 
     /* The stream that normal() draws from (base/philox.h). */
     uint64_t seed;

@@ -22,7 +22,7 @@ typedef struct plan_kernel {
     const int16_t *slots;
     int nslots;
     int64_t nwords;
-    bool shares;         /* keys of one plan have the same words */
+    bool shares;         /* keys of one plan and pool have the same words */
     const double *words; /* those of kernels.words_of */
 } plan_kernel;
 
@@ -31,6 +31,7 @@ typedef struct kernels {
     const plan *plan; /* NULL: none */
     plan_input input;
     const plan *words_of;
+    const uint64_t *pool_of;
     plan_kernel of[MOST_KERNELS];
 } kernels;
 
@@ -252,20 +253,21 @@ static int add_arrays(run *r, gpu_job *job, int64_t item, const plan_pass *pass,
     return KV_OK;
 }
 
-/* Neighbours that have one plan share the words. */
+/* Neighbours that have one plan and the same numbers share the words. */
 static int add_words(run *r, gpu_job *job, const plan_gpu_item *item, int which, kernels *own,
                      kv_err *e)
 {
     const plan *p = item->plan;
     plan_kernel *k = &own->of[which];
     job->nnumbers = k->nwords;
-    job->numbers = own->words_of == p && k->shares ? k->words : NULL;
+    bool same = own->words_of == p && own->pool_of == item->arrays->pool;
+    job->numbers = same && k->shares ? k->words : NULL;
     if (job->numbers)
         return KV_OK;
     double *words = arena_alloc(&r->list->memory, (size_t)job->nnumbers * sizeof *words, e);
     if (!words)
         return KV_E_MEMORY;
-    plan_text_fill(words, p, which, item->arrays->seed, item->arrays->t);
+    plan_text_fill(words, p, which, item->arrays);
     job->numbers = k->words = words;
     return KV_OK;
 }
@@ -381,6 +383,7 @@ static int add_item(run *r, int64_t item, kv_err *e)
         for (int s = 0; s < p->pass[i].nsums && !rc; s++)
             rc = add_sum(r, item, i, s, e);
     k->words_of = p;
+    k->pool_of = r->items[item].arrays->pool;
     return rc;
 }
 

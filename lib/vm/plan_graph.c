@@ -57,11 +57,10 @@ static prog_value reduce(prog_builder *b, prog_value x, plan_fold fold, plan_ove
 {
     if (b->failed || x < 0)
         return -1;
-    const node *of = &b->nodes[x];
     node made = {.op = NODE_SUM,
-                 .type = of->type,
+                 .type = b->nodes[x].type,
                  .dtype = present,
-                 .extent = of->extent,
+                 .extent = b->nodes[x].extent,
                  .kid = {x, -1, -1},
                  .k.integer = (int64_t)fold | (int64_t)over << 3 | order << 5};
     if (over != PLAN_OVER_ROWS)
@@ -101,12 +100,12 @@ prog_value plan_turned(prog_builder *b, prog_value x)
 {
     if (b->failed || x < 0)
         return -1;
-    const node *of = &b->nodes[x];
-    if (of->op == NODE_TURNED)
-        return of->kid[0];
+    const node of = b->nodes[x];
+    if (of.op == NODE_TURNED)
+        return of.kid[0];
     node made = {.op = NODE_TURNED,
-                 .type = of->type,
-                 .extent = {of->extent.columns, of->extent.rows},
+                 .type = of.type,
+                 .extent = {of.extent.columns, of.extent.rows},
                  .kid = {x, -1, -1}};
     return prog_intern(b, &made);
 }
@@ -135,8 +134,7 @@ prog_value plan_graph_apply(prog_builder *to, const node *n, const prog_value *k
 {
     prog_type type = (prog_type)n->type;
     if (n->op == NODE_CONST)
-        return type == PROG_I64 ? prog_const_int(to, type, n->k.integer)
-                                : prog_const(to, type, n->k.number);
+        return prog_const_like(to, n);
     if (n->op == NODE_SPREAD)
         return kid[0];
     if (n->op == NODE_CAST)

@@ -214,7 +214,8 @@ static void run_piece(const sweep *w, int worker, const piece *p, int64_t part)
     void *arrays[PROG_MAX_SLOT + 1];
     for (int64_t s = 0; s < w->step->nslots; s++)
         arrays[s] = slot_at(w, own, room, s, p);
-    prog_run(w->step->program, arrays, p->rows * p->columns, own->scratch);
+    prog_run_with(w->step->program, plan_pool_of(w->r.s->a, w->step->program), arrays,
+                  p->rows * p->columns, own->scratch, PROG_NEAR);
     for (int64_t i = 0; i < w->step->nreductions; i++)
         reduce_piece(w, i, room + (w->r.g->most_slots + i) * CHUNK_BYTES, p, part);
 }

@@ -278,7 +278,7 @@ static int add_elements(maker *m, int32_t level, prog_extent extent)
     grid_step *step;
     if (!find_needed(m, level, extent))
         return KV_OK;
-    prog_builder *to = prog_builder_new(m->e);
+    prog_builder *to = prog_builder_beside(m->b, m->e);
     int rc = to ? add_step(m, GRID_ELEMENTS, extent, &step) : KV_E_MEMORY;
     if (!rc)
         rc = fill_program(m, step, to, level);
@@ -457,9 +457,12 @@ int plan_make_steps(plan **out, prog_builder *b, prog_type type, int64_t rows, i
         prog *none;
         return prog_finish(b, &none, m.e); /* says why */
     }
+    if (!out)
+        return KV_OK;
     plan *p = mem_zalloc(1, sizeof *p, m.e);
     if (!p)
         return KV_E_MEMORY;
+    p->refs = 1;
     int rc = (p->grid = m.g = mem_zalloc(1, sizeof *m.g, m.e)) ? KV_OK : KV_E_MEMORY;
     if (!rc) {
         p->type = type;
@@ -467,6 +470,8 @@ int plan_make_steps(plan **out, prog_builder *b, prog_type type, int64_t rows, i
         m.g->columns = columns;
         rc = make_steps(&m);
     }
+    if (!rc)
+        rc = plan_list_programs(p, m.e);
     if (rc) {
         plan_free(p);
         return rc;

@@ -4,6 +4,8 @@
  * elements, and those over numbers, which run between two passes. A program over elements reads
  * numbers through slots of their own.
  */
+#include <string.h>
+
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "vm/plan_grid.h"
@@ -130,7 +132,7 @@ static void emit_kept(plan_maker *m, plan_pass *pass, prog_builder *to, int32_t 
 /* The program over what plan_levels_need marked. */
 static int make_elements(plan_maker *m, plan_pass *pass, int32_t level, bool present)
 {
-    prog_builder *to = prog_builder_new(m->e);
+    prog_builder *to = prog_builder_beside(m->b, m->e);
     if (!to)
         return KV_E_MEMORY;
     pass->present = present;
@@ -195,7 +197,7 @@ static void store_rows(plan_maker *m, prog_builder *to, int32_t level)
 /* Numbers that pass `level` finds computed: everything of that level but sums and row states. */
 static int make_numbers(plan_maker *m, plan_pass *pass, int32_t level)
 {
-    prog_builder *to = prog_builder_new(m->e);
+    prog_builder *to = prog_builder_beside(m->b, m->e);
     bool any = false;
     if (!to)
         return KV_E_MEMORY;
@@ -280,6 +282,7 @@ static int new_plan(plan **out, const plan_maker *m, prog_type type, bool by_row
         p->pass[i].sum = totals + i * sums;
         p->pass[i].slot = places + i * slots;
     }
+    p->refs = 1;
     p->type = type;
     p->by_rows = by_rows;
     p->most_passes = 2 * levels;
@@ -297,6 +300,8 @@ static int make_passes(plan_maker *m)
     if (p->nnumbers + (int)m->b->nstores > PLAN_MAX_NUMBERS)
         return kv_err_set(m->e, KV_E_VALUE, "a rule reduces to at most %d numbers",
                           PLAN_MAX_NUMBERS);
+    if (!m->makes)
+        return KV_OK;
     load_rows(m);
     plan_levels_settle(m);
     plan_levels_keep(m);
@@ -351,7 +356,7 @@ int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err 
 {
     kv_err unused = {0};
     arena memory = {0};
-    plan_maker m = {.b = b, .n = b->nnodes, .e = e ? e : &unused};
+    plan_maker m = {.b = b, .n = b->nnodes, .makes = out != NULL, .e = e ? e : &unused};
     size_t n = (size_t)(b->nnodes + b->nstores + 1);
     if (b->failed) {
         prog *none;
@@ -376,24 +381,85 @@ int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err 
         rc = new_plan(&m.p, &m, type, by_rows);
         if (!rc)
             rc = make_passes(&m);
-        if (!rc)
+        if (!rc && !(rc = plan_list_programs(m.p, m.e)))
             measure(m.p);
     }
     arena_release(&memory);
-    if (rc)
+    if (rc || !out)
         plan_free(m.p);
     else
         *out = m.p;
     return rc;
 }
 
+/* ---- The plan as a whole --------------------------------------------------------------------- */
+
+/* Lists the programs; out NULL: only counts them. */
+static int64_t programs_of(const plan *p, prog **out)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < 2 * p->all_passes; i++) {
+        const plan_pass *pass = &p->pass[i / 2];
+        prog *one = i % 2 ? pass->elements : pass->numbers;
+        if (one && out)
+            out[n] = one;
+        n += one != NULL;
+    }
+    for (int64_t k = 0; p->grid && k < p->grid->nsteps; k++) {
+        prog *one = p->grid->steps[k].program;
+        if (one && out)
+            out[n] = one;
+        n += one != NULL;
+    }
+    return n;
+}
+
+int plan_list_programs(plan *p, kv_err *e)
+{
+    p->nprograms = programs_of(p, NULL);
+    p->programs = mem_alloc(p->nprograms + 1, sizeof *p->programs, e);
+    if (!p->programs)
+        return KV_E_MEMORY;
+    programs_of(p, p->programs);
+    for (int64_t i = 0; i < p->nprograms; i++) {
+        p->programs[i]->pool_at = (int32_t)p->pool_words;
+        p->pool_words += p->programs[i]->npool;
+    }
+    return KV_OK;
+}
+
+int64_t plan_pool_bytes(const plan *p)
+{
+    return p->pool_words * (int64_t)sizeof(uint64_t);
+}
+
+void plan_fill_pool(const plan *p, const prog_number *values, uint64_t *pool)
+{
+    for (int64_t i = 0; i < p->nprograms; i++) {
+        const prog *one = p->programs[i];
+        memcpy(pool + one->pool_at, one->pool, (size_t)one->npool * sizeof *pool);
+        prog_fill(one->patches, one->npatches, values, pool + one->pool_at);
+    }
+}
+
+plan *plan_ref(plan *p)
+{
+    if (p)
+        __atomic_fetch_add(&p->refs, 1, __ATOMIC_RELAXED);
+    return p;
+}
+
 void plan_free(plan *p)
 {
-    for (int i = 0; p && i < p->all_passes; i++) {
+    int64_t left = p ? __atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL) : 1;
+    if (left > 0)
+        return;
+    kv_assert(left == 0, "a plan is given back %lld times too often", (long long)-left);
+    for (int i = 0; i < p->all_passes; i++) {
         prog_free(p->pass[i].numbers);
         prog_free(p->pass[i].elements);
     }
-    if (p)
-        plan_grid_free(p->grid);
+    plan_grid_free(p->grid);
+    mem_free(p->programs);
     mem_free(p);
 }

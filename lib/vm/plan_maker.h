@@ -13,6 +13,7 @@ typedef struct plan_maker {
     plan *p;
     int64_t n; /* nodes */
     bool by_rows;
+    bool makes; /* programs: else only errors are found */
     bool leans; /* passes have lean programs, too */
     int32_t levels;
     int32_t *level; /* of a sum: that at which it is known */

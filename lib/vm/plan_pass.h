@@ -56,6 +56,9 @@ typedef struct plan_row {
 typedef struct plan_grid plan_grid;
 
 struct plan {
+    int64_t refs; /* atomic */
+    prog **programs; /* all of them */
+    int64_t nprograms, pool_words;
     plan_grid *grid; /* it works step by step, and has no passes; or NULL */
     prog_type type;
     bool by_rows;
@@ -71,5 +74,14 @@ struct plan {
     int most_passes, all_passes;
     plan_pass pass[]; /* most_passes of them, then lean ones: all_passes */
 };
+
+/* Sets p->programs, and gives their constants places in the pool. Error: memory. */
+int plan_list_programs(plan *p, kv_err *e);
+
+/* The constants of one of p's programs in a run over a; NULL: those it was made with. */
+static inline const uint64_t *plan_pool_of(const plan_arrays *a, const prog *of)
+{
+    return a->pool ? a->pool + of->pool_at : NULL;
+}
 
 #endif

@@ -261,7 +261,8 @@ static void run_batch(runner *r)
     for (int i = 0; i < r->p->npasses; i++) {
         const plan_pass *pass = &r->p->pass[i];
         if (pass->numbers)
-            prog_run(pass->numbers, b->cell, b->n, r->scratch);
+            prog_run_with(pass->numbers, plan_pool_of(r->a, pass->numbers), b->cell, b->n,
+                          r->scratch, PROG_NEAR);
         if (!pass->elements)
             continue;
         const kernel_table *kernels = pass->elements->kernels;

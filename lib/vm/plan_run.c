@@ -188,6 +188,59 @@ static void sum_group(runner *r, const plan_pass *pass, int64_t first)
     end_floats(&f);
 }
 
+enum { BESIDE = 4 };
+
+/* The sums of count arrays, or of their squares, each in the order of its terms. An addition waits
+ * for the one before it, so that several take the time of one. */
+static inline __attribute__((always_inline)) void add_some(float *sum, const float *const *x,
+                                                           int count, bool squares, int64_t n)
+{
+    float own[BESIDE] = {0};
+    for (int64_t i = 0; i < n; i++)
+        for (int s = 0; s < count; s++)
+            own[s] += squares ? x[s][i] * x[s][i] : x[s][i];
+    memcpy(sum, own, (size_t)count * sizeof *sum);
+}
+
+static void add_beside(float *sum, const float *const *x, int count, bool squares, int64_t n)
+{
+    if (count == 2)
+        squares ? add_some(sum, x, 2, true, n) : add_some(sum, x, 2, false, n);
+    else if (count == 3)
+        squares ? add_some(sum, x, 3, true, n) : add_some(sum, x, 3, false, n);
+    else
+        squares ? add_some(sum, x, BESIDE, true, n) : add_some(sum, x, BESIDE, false, n);
+}
+
+static bool goes_beside(const plan *p, const plan_total *a, const plan_total *b)
+{
+    return p->number_type[a->number] == PROG_F32 && p->number_type[b->number] == PROG_F32 &&
+           a->squares == b->squares;
+}
+
+/* The sums of a chunk of a group that is not whole: of a short array, for which
+ * they take longest. */
+static void sum_alone(runner *r, const plan_pass *pass, int64_t at, const chunk *c)
+{
+    double *blocks = r->s->blocks + at;
+    for (int s = 0, n; s < pass->nsums; s += n) {
+        const plan_total *first = &pass->sum[s];
+        const float *x[BESIDE];
+        float sum[BESIDE];
+        for (n = 1; n < BESIDE && s + n < pass->nsums && goes_beside(r->p, first, first + n);)
+            n++;
+        if (n == 1) {
+            blocks[s * r->s->nchunks] = sum_chunk(r, pass, s, c);
+            continue;
+        }
+        for (int i = 0; i < n; i++)
+            x[i] = (const float *)(const void *)plan_work_terms(r, pass, s + i, c);
+        add_beside(sum, x, n, first->squares, c->n);
+        for (int i = 0; i < n; i++)
+            blocks[(s + i) * r->s->nchunks] = sum[i];
+    }
+}
+
 static void run_group(runner *r, const plan_pass *pass, int64_t first)
 {
     int64_t size = r->a->size, left = r->s->nchunks - first, lanes = left < GROUP ? left : GROUP;
@@ -200,8 +253,8 @@ static void run_group(runner *r, const plan_pass *pass, int64_t first)
         int64_t term = whole ? lane * PLAN_CHUNK : 0;
         chunk c = {from, from, n, input_of(r, pass, from, n), term, NULL};
         plan_work_chunk(r, pass, &c);
-        for (int s = 0; s < pass->nsums && !whole; s++)
-            r->s->blocks[s * r->s->nchunks + first + lane] = sum_chunk(r, pass, s, &c);
+        if (!whole)
+            sum_alone(r, pass, first + lane, &c);
     }
     if (whole)
         sum_group(r, pass, first);
@@ -334,12 +387,17 @@ static void sweep_present(shared *s, const plan_pass *pass)
     end_sums(r, pass);
 }
 
+static void run_numbers(const shared *s, const plan_pass *pass, runner *r)
+{
+    if (pass->numbers)
+        prog_run_with(pass->numbers, plan_pool_of(s->a, pass->numbers), s->cell, 1, r->scratch,
+                      PROG_NEAR);
+}
+
 /* One pass over the array or its present rows. */
 static void run_pass(shared *s, const plan_pass *pass)
 {
-    runner *r = plan_work_worker(s, 0);
-    if (pass->numbers)
-        prog_run(pass->numbers, s->cell, 1, r->scratch);
+    run_numbers(s, pass, plan_work_worker(s, 0));
     if (!pass->elements)
         return;
     copy_numbers(s, pass);
@@ -393,8 +451,7 @@ void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n,
     shared *s = plan_work_make_shared(p, a, scratch);
     const plan_pass *pass = &p->pass[0];
     runner *r = plan_work_make_worker(s, s->workers);
-    if (pass->numbers)
-        prog_run(pass->numbers, s->cell, 1, r->scratch);
+    run_numbers(s, pass, r);
     if (!pass->elements)
         return;
     copy_numbers(s, pass);

@@ -208,12 +208,13 @@ int64_t plan_text_words(const plan *p, int kernel)
     return first_word(p, kernel, end_of(p, kernel)) + (has_draws(p, kernel) ? 2 : 0);
 }
 
-void plan_text_fill(double *words, const plan *p, int kernel, uint64_t seed, int64_t t)
+void plan_text_fill(double *words, const plan *p, int kernel, const plan_arrays *a)
 {
-    uint64_t draws[2] = {seed, (uint64_t)t * PLAN_MAX_DRAWS};
+    uint64_t draws[2] = {a->seed, (uint64_t)a->t * PLAN_MAX_DRAWS};
     for (int i = first_of(p, kernel); i < end_of(p, kernel); i++)
         if (prog_of(p, i))
-            prog_text_fill(words + first_word(p, kernel, i), prog_of(p, i));
+            prog_text_fill(words + first_word(p, kernel, i), prog_of(p, i),
+                           plan_pool_of(a, prog_of(p, i)));
     if (has_draws(p, kernel))
         memcpy(words + first_word(p, kernel, end_of(p, kernel)), draws, sizeof draws);
 }
@@ -505,9 +506,14 @@ void plan_text(buf *out, const plan *p, int kernel, plan_input input, const char
 
 static bool same_pass(const plan_pass *p, const plan_pass *q)
 {
-    return p->present == q->present && p->nslots == q->nslots && p->nsums == q->nsums &&
-           memcmp(p->slot, q->slot, (size_t)p->nslots * sizeof *p->slot) == 0 &&
-           memcmp(p->sum, q->sum, (size_t)p->nsums * sizeof *p->sum) == 0;
+    bool same = p->present == q->present && p->nslots == q->nslots && p->nsums == q->nsums &&
+                memcmp(p->slot, q->slot, (size_t)p->nslots * sizeof *p->slot) == 0;
+    /* by members: a total has gaps, whose bytes are of no meaning */
+    for (int i = 0; i < p->nsums && same; i++)
+        same = p->sum[i].number == q->sum[i].number && p->sum[i].array == q->sum[i].array &&
+               p->sum[i].squares == q->sum[i].squares && p->sum[i].fold == q->sum[i].fold &&
+               p->sum[i].order == q->sum[i].order;
+    return same;
 }
 
 /* Compares the parts of the texts that are neither programs nor slots. */

@@ -105,10 +105,10 @@ bool plan_text_same(const plan *p, const plan *q);
  * NULL: see prog_text_inexact. */
 const char *plan_text_inexact(const plan *p);
 
-/* The words that a job needs: the constants of its programs, then the seed and the count that
- * normal() draws from, where it draws. */
+/* The words that a job over a needs: the constants of its programs, then the seed and the count
+ * that normal() draws from, where it draws. */
 int64_t plan_text_words(const plan *p, int kernel);
-void plan_text_fill(double *words, const plan *p, int kernel, uint64_t seed, int64_t t);
+void plan_text_fill(double *words, const plan *p, int kernel, const plan_arrays *a);
 
 /* Returns true if the words are the same for all keys. */
 bool plan_text_is_shared(const plan *p, int kernel);

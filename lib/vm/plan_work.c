@@ -264,10 +264,10 @@ void plan_work_chunk(runner *r, const plan_pass *pass, const chunk *c)
         return;
     for (int s = 0; s < pass->nslots; s++)
         arrays[s] = slot_at(r, pass, pass->slot[s], c);
+    const uint64_t *pool = plan_pool_of(r->a, pass->elements);
+    prog_reach reach = !r->a->far ? PROG_NEAR : r->p->by_rows ? PROG_FAR_PIECE : PROG_FAR;
     if (c->more)
-        prog_run_whole(pass->elements, arrays, c->more, c->n);
+        prog_run_whole(pass->elements, pool, arrays, c->more, c->n);
     else
-        (!r->a->far      ? prog_run
-         : r->p->by_rows ? prog_run_far_piece
-                         : prog_run_far)(pass->elements, arrays, c->n, r->scratch);
+        prog_run_with(pass->elements, pool, arrays, c->n, r->scratch, reach);
 }

@@ -9,6 +9,7 @@
 #define VM_PROG_H
 
 #include "vm/kernel.h"
+#include "vm/prog_numbers.h"
 #include "vm/program.h"
 
 /* ---- Nodes ----------------------------------------------------------------------------------- */
@@ -25,12 +26,6 @@ enum {
     NODE_TURNED
 };
 
-/* A number of a program's type; F32 is held as a double that is a float32. */
-typedef union prog_number {
-    double number;
-    int64_t integer;
-} prog_number;
-
 typedef struct node {
     uint8_t op;
     uint8_t type;   /* a prog_type */
@@ -40,6 +35,7 @@ typedef struct node {
                        unused: -1 */
     int32_t uses;   /* by live nodes and stores, once prog_finish has counted them */
     prog_extent extent;
+    int16_t number; /* NODE_CONST: which of the builder's numbers it is, or 0: a literal */
     prog_number k; /* NODE_CONST; those of plan.h: what it does, an integer */
 } node;
 
@@ -48,7 +44,10 @@ typedef struct node_store {
     kv_dtype dtype;
 } node_store;
 
-/* Room inside the builder: a rule or an expression of ordinary size needs no other memory. */
+/* A node is named by its number: its address holds until the next one is added, which may move them
+ * all. A function that adds nodes keeps numbers and copies, and no pointer to a node.
+ *
+ * Room inside the builder: a rule or an expression of ordinary size needs no other memory. */
 #define BUILDER_NODES  64
 #define BUILDER_STORES 8
 #define BUILDER_HASHES 256   /* a power of two, above BUILDER_NODES */
@@ -60,6 +59,7 @@ struct prog_builder {
     int16_t *hashes; /* index of a node plus 1, or 0; NULL when there are too many to look up */
     int64_t nnodes, nodes_cap, nstores, stores_cap;
     const kernel_table *kernels; /* fold constants */
+    prog_numbers *numbers;       /* the table of its numbers; NULL: all constants are literals */
     int failed;                  /* KV_E_MEMORY, or KV_E_VALUE: too many operations */
     node own_nodes[BUILDER_NODES];
     node_store own_stores[BUILDER_STORES];
@@ -84,6 +84,13 @@ typedef struct inst {
     uint16_t k;           /* its constants begin at this 8-byte word of the pool */
 } inst;
 
+/* Constant `lane` of the four that begin at a word of the pool is a number. */
+typedef struct prog_patch {
+    uint16_t word;
+    uint8_t lane, type;
+    int16_t number;
+} prog_patch;
+
 struct prog {
     const kernel_table *kernels;
     int32_t ninsts;
@@ -96,18 +103,46 @@ struct prog {
     kernel_whole *whole;       /* one loop for all instructions, or NULL */
     bool single;               /* one instruction on whole arrays alone: no blocks */
     const inst *insts;         /* first the nfills that fill, run once */
-    const uint64_t *pool;      /* constants, each instruction's in its type */
+    const uint64_t *pool;      /* constants, each instruction's in its type; numbers as they were */
+    int32_t npool, npatches;   /* words of it, and those that are numbers */
+    int32_t pool_at;           /* where its words begin among those of a plan */
+    const prog_patch *patches;
     const int64_t *slot_bytes; /* of an element; 0 for a slot without an array */
 };
 
 /* A node equal to x: an old one, or x added; negative after a failure. */
 prog_value prog_intern(prog_builder *b, const node *x);
 
+/* A builder of another program that has the constants of this one. */
+prog_builder *prog_builder_beside(const prog_builder *b, kv_err *e);
+
+/* A constant with the value and the identity of n, which stands in a builder with
+ * the same numbers. */
+prog_value prog_const_like(prog_builder *b, const node *n);
+
+/* A number that each run brings; today it is k. */
+prog_value prog_given(prog_builder *b, int16_t number, prog_type type, prog_number k);
+
+/* Minus a number; 0 for a literal. */
+int16_t prog_negated(const prog_builder *b, int16_t number, prog_type type);
+
+/* Puts numbers into the words of a pool that are theirs; values[i] is number i. */
+void prog_fill(const prog_patch *patches, int64_t n, const prog_number *values, uint64_t *pool);
+
+/* Where the elements are: in the caches; prog_run_far; a piece of such arrays when other programs
+ * run between two pieces, so that the processor does not know which elements come next. */
+typedef enum prog_reach { PROG_NEAR, PROG_FAR, PROG_FAR_PIECE } prog_reach;
+
+/* prog_run with other constants: those of pool, or NULL. */
+void prog_run_with(const prog *p, const uint64_t *pool, void *const *arrays, int64_t n,
+                   void *scratch, prog_reach reach);
+
 /* The loop of prog.whole. */
 kernel_whole *prog_whole(const prog *p);
 
 /* Runs that loop. more: NULL, or n numbers: the program reads array 1 as its sum with them. */
-void prog_run_whole(const prog *p, void *const *arrays, const float *more, int64_t n);
+void prog_run_whole(const prog *p, const uint64_t *pool, void *const *arrays, const float *more,
+                    int64_t n);
 
 /* Bytes of a block that a register holds: half a page, so that the blocks of several arrays and
  * registers share the L1 cache. Measured on 16M float32 with five operators: 2 KB 0.82 of a fused

@@ -11,26 +11,7 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "cpu/cpu.h"
-#include "vm/arith.h"
 #include "vm/prog.h"
-
-prog_type prog_type_of(kv_dtype dtype)
-{
-    if (dtype == KV_FLOAT64)
-        return PROG_F64;
-    return kv_dtype_is_float(dtype) ? PROG_F32 : PROG_I64;
-}
-
-kv_dtype prog_dtype(prog_type type)
-{
-    static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT64, KV_INT64};
-    return dtypes[type];
-}
-
-int prog_op_arity(prog_op op)
-{
-    return kernel_forms[op].arrays;
-}
 
 prog_builder *prog_builder_new(kv_err *e)
 {
@@ -45,8 +26,17 @@ prog_builder *prog_builder_new(kv_err *e)
     memset(b->own_hashes, 0, sizeof b->own_hashes);
     b->nnodes = b->nstores = 0;
     b->kernels = kernel_best();
+    b->numbers = NULL;
     b->failed = KV_OK;
     return b;
+}
+
+prog_builder *prog_builder_beside(const prog_builder *b, kv_err *e)
+{
+    prog_builder *made = prog_builder_new(e);
+    if (made)
+        made->numbers = b->numbers;
+    return made;
 }
 
 void prog_builder_free(prog_builder *b)
@@ -82,7 +72,8 @@ static bool grow(void *block, const void *own, int64_t *cap, int64_t n, size_t s
 
 static uint64_t hash_of(const node *x)
 {
-    uint64_t h = x->op | (uint64_t)x->type << 8 | (uint64_t)x->dtype << 16;
+    uint64_t h = x->op | (uint64_t)x->type << 8 | (uint64_t)x->dtype << 16 |
+                 (uint64_t)(uint16_t)x->number << 32;
     h = (h ^ (uint64_t)(uint32_t)x->kid[0]) * 0x9e3779b97f4a7c15u;
     h = (h ^ (uint64_t)(uint32_t)x->kid[1]) * 0x9e3779b97f4a7c15u;
     h = (h ^ (uint64_t)(uint32_t)x->kid[2] ^ (uint64_t)x->k.integer) * 0x9e3779b97f4a7c15u;
@@ -91,7 +82,7 @@ static uint64_t hash_of(const node *x)
 
 static bool same_node(const node *x, const node *y)
 {
-    return x->op == y->op && x->type == y->type && x->dtype == y->dtype &&
+    return x->op == y->op && x->type == y->type && x->dtype == y->dtype && x->number == y->number &&
            memcmp(x->kid, y->kid, sizeof x->kid) == 0 && x->k.integer == y->k.integer;
 }
 
@@ -160,12 +151,57 @@ bool prog_value_known(const prog_builder *b, prog_value x, double *number, int64
     return true;
 }
 
-static prog_value constant(prog_builder *b, prog_type type, prog_number k)
+prog_value prog_given(prog_builder *b, int16_t number, prog_type type, prog_number k)
 {
-    node x = {.op = NODE_CONST, .type = (uint8_t)type, .kid = {-1, -1, -1}, .k = k};
+    node x = {.op = NODE_CONST,
+              .type = (uint8_t)type,
+              .kid = {-1, -1, -1},
+              .number = number,
+              .k = k};
     if (type != PROG_I64 && isnan(k.number))
         x.k.number = NAN; /* one nan, so that equal constants are equal nodes */
     return prog_intern(b, &x);
+}
+
+static prog_value constant(prog_builder *b, prog_type type, prog_number k)
+{
+    return prog_given(b, 0, type, k);
+}
+
+prog_value prog_const_like(prog_builder *b, const node *n)
+{
+    kv_assert(!n->number || b->numbers, "number %d becomes the literal that it is today",
+              n->number);
+    return prog_given(b, n->number, (prog_type)n->type, n->k);
+}
+
+/* The number that a constant is; a literal becomes one. */
+static int16_t number_of(prog_builder *b, prog_value x)
+{
+    const node *n = &b->nodes[x];
+    prog_entry made = {.how = NUMBER_LITERAL, .type = n->type, .k = n->k};
+    return n->number ? n->number : prog_numbers_add(b->numbers, &made);
+}
+
+/* A constant that is computed of n others: a literal of literals, else a number. */
+static prog_value computed(prog_builder *b, prog_entry made, const prog_value *kid, int n)
+{
+    prog_number in[3] = {{0}};
+    bool varies = false;
+    for (int i = 0; i < n; i++) {
+        in[i] = b->nodes[kid[i]].k;
+        varies |= b->nodes[kid[i]].number != 0;
+    }
+    prog_number k = prog_numbers_compute(b->kernels, &made, in);
+    for (int i = 0; i < n && varies; i++)
+        made.kid[i] = number_of(b, kid[i]);
+    return prog_given(b, varies ? prog_numbers_add(b->numbers, &made) : 0, (prog_type)made.type, k);
+}
+
+int16_t prog_negated(const prog_builder *b, int16_t number, prog_type type)
+{
+    prog_entry made = {.how = NUMBER_NEG, .type = (uint8_t)type, .kid = {number}};
+    return number ? prog_numbers_add(b->numbers, &made) : 0;
 }
 
 prog_value prog_const(prog_builder *b, prog_type type, double x)
@@ -190,41 +226,24 @@ static bool is_const(const prog_builder *b, prog_value x)
     return b->nodes[x].op == NODE_CONST;
 }
 
-/* Returns true if x is the floating-point constant k, with the same sign of a zero. */
+/* A constant whose value may decide the shape of the program: not one that each run brings. */
+static bool is_literal(const prog_builder *b, prog_value x)
+{
+    return is_const(b, x) && !b->nodes[x].number;
+}
+
+/* Returns true if x is the floating-point literal k, with the same sign of a zero. */
 static bool is_number(const prog_builder *b, prog_value x, double k)
 {
     const node *n = &b->nodes[x];
-    return n->op == NODE_CONST && n->type != PROG_I64 && n->k.number == k &&
+    return is_literal(b, x) && n->type != PROG_I64 && n->k.number == k &&
            signbit(n->k.number) == signbit(k);
 }
 
 static bool is_integer(const prog_builder *b, prog_value x, int64_t k)
 {
     const node *n = &b->nodes[x];
-    return n->op == NODE_CONST && n->type == PROG_I64 && n->k.integer == k;
-}
-
-/* Elements in memory, for folding: a constant as its type stores it, and back. */
-static void put_number(void *out, prog_type type, prog_number k)
-{
-    float f = (float)k.number;
-    if (type == PROG_F32)
-        memcpy(out, &f, sizeof f);
-    else
-        memcpy(out, &k, sizeof k);
-}
-
-static prog_number get_number(const void *in, prog_type type)
-{
-    prog_number k;
-    float f;
-    if (type == PROG_F32) {
-        memcpy(&f, in, sizeof f);
-        k.number = f;
-    } else {
-        memcpy(&k, in, sizeof k);
-    }
-    return k;
+    return is_literal(b, x) && n->type == PROG_I64 && n->k.integer == k;
 }
 
 /* ---- Operations ------------------------------------------------------------------------------ */
@@ -232,13 +251,25 @@ static prog_number get_number(const void *in, prog_type type)
 /* The operation on constants, run by its kernel. */
 static prog_value fold(prog_builder *b, prog_op op, const prog_value *kid)
 {
-    prog_type type = prog_value_type(b, kid[0]);
-    prog_number in[3] = {{0}}, out = {0};
-    static const prog_number no_constants[KERNEL_CONSTANTS];
-    for (int i = 0; i < prog_op_arity(op); i++)
-        put_number(&in[i], type, b->nodes[kid[i]].k);
-    b->kernels->run[type][op](&out, &in[0], &in[1], &in[2], no_constants, 1);
-    return constant(b, type, get_number(&out, type));
+    prog_entry made = {.how = NUMBER_FOLD, .op = (uint8_t)op, .type = b->nodes[kid[0]].type};
+    return computed(b, made, kid, prog_op_arity(op));
+}
+
+/* Minus a constant. */
+static prog_value negated(prog_builder *b, prog_value x)
+{
+    prog_entry made = {.how = NUMBER_NEG, .type = b->nodes[x].type};
+    return computed(b, made, &x, 1);
+}
+
+/* Whether a constant is not 0. The program is for numbers of which the same holds. */
+static bool truth_of(prog_builder *b, prog_value x)
+{
+    const node *n = &b->nodes[x];
+    bool truth = prog_number_truth(n->k, (prog_type)n->type);
+    if (n->number)
+        prog_numbers_branch(b->numbers, n->number, truth);
+    return truth;
 }
 
 static prog_value apply2(prog_builder *b, prog_op op, prog_value x, prog_value y)
@@ -255,9 +286,9 @@ static bool has_exact_inverse(double k, prog_type type)
     return fabs(fraction) == 0.5 && exponent > -limit && exponent < limit;
 }
 
-static bool gives_truth(const node *x)
+static bool gives_truth(const prog_builder *b, prog_value x)
 {
-    return (x->op >= PROG_EQ && x->op <= PROG_ISNAN);
+    return b->nodes[x].op >= PROG_EQ && b->nodes[x].op <= PROG_ISNAN;
 }
 
 /* Simpler nodes for x op y, or -1 when there are none. y may be a constant, x not unless y is
@@ -265,12 +296,12 @@ static bool gives_truth(const node *x)
 static prog_value simplify_float(prog_builder *b, prog_op op, prog_value x, prog_value y)
 {
     prog_type type = prog_value_type(b, x);
-    double k = y >= 0 && is_const(b, y) ? b->nodes[y].k.number : 0;
-    bool known = y >= 0 && is_const(b, y);
+    bool known = y >= 0 && is_literal(b, y);
+    double k = known ? b->nodes[y].k.number : 0;
     if (op == PROG_ADD && is_number(b, y, -0.0))
         return x;
-    if (op == PROG_SUB && known)
-        return apply2(b, PROG_ADD, x, prog_const(b, type, -k));
+    if (op == PROG_SUB && is_const(b, y))
+        return apply2(b, PROG_ADD, x, negated(b, y));
     if (op == PROG_MUL && is_number(b, y, 1))
         return x;
     if (op == PROG_DIV && known && has_exact_inverse(k, type))
@@ -282,27 +313,25 @@ static prog_value simplify_float(prog_builder *b, prog_op op, prog_value x, prog
     /* exact in binary64, so that rounding it once is what x*x does */
     if (op == PROG_POW && known && k == 2 && type == PROG_F32)
         return apply2(b, PROG_MUL, x, x);
-    const node *inner = &b->nodes[x];
-    if (op == PROG_NEG && inner->op == PROG_NEG)
-        return inner->kid[0];
-    if (op == PROG_NEG && inner->op == PROG_MUL && is_const(b, inner->kid[1]))
-        return apply2(b, PROG_MUL, inner->kid[0],
-                      prog_const(b, type, -b->nodes[inner->kid[1]].k.number));
+    const node inner = b->nodes[x];
+    if (op == PROG_NEG && inner.op == PROG_NEG)
+        return inner.kid[0];
+    if (op == PROG_NEG && inner.op == PROG_MUL && is_const(b, inner.kid[1]))
+        return apply2(b, PROG_MUL, inner.kid[0], negated(b, inner.kid[1]));
     return -1;
 }
 
 static prog_value simplify_integer(prog_builder *b, prog_op op, prog_value x, prog_value y)
 {
-    bool known = y >= 0 && is_const(b, y);
+    bool known = y >= 0 && is_literal(b, y);
     if (op == PROG_FLOOR || op == PROG_CEIL || op == PROG_ROUND)
         return x;
     if (op == PROG_ISFINITE || op == PROG_ISNAN)
         return prog_const_int(b, PROG_I64, op == PROG_ISFINITE);
     if (op == PROG_ADD && known && is_integer(b, y, 0))
         return x;
-    if (op == PROG_SUB && known)
-        return apply2(b, PROG_ADD, x,
-                      prog_const_int(b, PROG_I64, arith_sub(0, b->nodes[y].k.integer)));
+    if (op == PROG_SUB && is_const(b, y))
+        return apply2(b, PROG_ADD, x, negated(b, y));
     if ((op == PROG_MUL || op == PROG_POW || op == PROG_FLOORDIV) && known && is_integer(b, y, 1))
         return x;
     if (op == PROG_MUL && known && is_integer(b, y, 0))
@@ -321,19 +350,17 @@ static prog_value simplify(prog_builder *b, prog_op op, const prog_value *kid)
     prog_value x = kid[0], y = kid[1];
     if (op == PROG_NOT)
         return apply2(b, PROG_EQ, x, prog_const(b, type, 0));
-    if (op == PROG_NE && gives_truth(&b->nodes[x]) && (is_number(b, y, 0) || is_integer(b, y, 0)))
+    if (op == PROG_NE && gives_truth(b, x) && (is_number(b, y, 0) || is_integer(b, y, 0)))
         return x;
     if ((op == PROG_AND || op == PROG_OR) && is_const(b, y)) {
-        bool truth = type == PROG_I64 ? b->nodes[y].k.integer != 0 : b->nodes[y].k.number != 0;
+        bool truth = truth_of(b, y);
         return truth == (op == PROG_AND) ? apply2(b, PROG_NE, x, prog_const(b, type, 0))
                                          : prog_const_int(b, type, truth);
     }
     if ((op == PROG_MIN || op == PROG_MAX) && x == y)
         return x;
-    if (op == PROG_WHERE && is_const(b, x)) {
-        bool truth = type == PROG_I64 ? b->nodes[x].k.integer != 0 : b->nodes[x].k.number != 0;
-        return truth ? kid[1] : kid[2];
-    }
+    if (op == PROG_WHERE && is_const(b, x))
+        return truth_of(b, x) ? kid[1] : kid[2];
     if (op == PROG_WHERE && kid[1] == kid[2])
         return kid[1];
     if (op == PROG_CLIP && is_number(b, y, -INFINITY) && is_number(b, kid[2], INFINITY))
@@ -385,20 +412,18 @@ prog_value prog_cast(prog_builder *b, prog_type type, prog_value x)
 {
     if (b->failed || x < 0)
         return -1;
-    const node *from = &b->nodes[x];
-    prog_type was = (prog_type)from->type;
+    const node from = b->nodes[x];
+    prog_type was = (prog_type)from.type;
     if (was == type)
         return x;
-    if (from->op == NODE_CONST) {
-        prog_number in, out;
-        put_number(&in, was, from->k);
-        convert_elements(&out, prog_dtype(type), &in, prog_dtype(was), 1);
-        return constant(b, type, get_number(&out, type));
+    if (from.op == NODE_CONST) {
+        prog_entry made = {.how = NUMBER_CAST, .type = (uint8_t)type, .from = (uint8_t)was};
+        return computed(b, made, &x, 1);
     }
     /* there and back through a wider type */
-    if (from->op == NODE_CAST && b->nodes[from->kid[0]].type == type && type == PROG_F32 &&
+    if (from.op == NODE_CAST && b->nodes[from.kid[0]].type == type && type == PROG_F32 &&
         was == PROG_F64)
-        return from->kid[0];
+        return from.kid[0];
     node made = {.op = NODE_CAST, .type = (uint8_t)type, .kid = {x, -1, -1}};
     return prog_intern(b, &made);
 }
@@ -409,7 +434,7 @@ static bool is_narrow(const prog_builder *b, kv_dtype dtype, prog_value x)
 {
     const node *n = &b->nodes[x];
     bool wider = dtype == KV_FLOAT64 && n->type == PROG_F32;
-    return wider || dtype == prog_dtype((prog_type)n->type) || gives_truth(n) ||
+    return wider || dtype == prog_dtype((prog_type)n->type) || gives_truth(b, x) ||
            ((n->op == NODE_NARROW || n->op == NODE_LOAD) && n->dtype == dtype);
 }
 
@@ -441,12 +466,8 @@ prog_value prog_narrow(prog_builder *b, kv_dtype dtype, prog_value x)
         return x;
     prog_type type = prog_value_type(b, x);
     if (is_const(b, x)) {
-        prog_number in, out;
-        uint64_t narrow;
-        put_number(&in, type, b->nodes[x].k);
-        convert_elements(&narrow, dtype, &in, prog_dtype(type), 1);
-        convert_elements(&out, prog_dtype(type), &narrow, dtype, 1);
-        return constant(b, type, get_number(&out, type));
+        prog_entry made = {.how = NUMBER_NARROW, .type = (uint8_t)type, .from = (uint8_t)dtype};
+        return computed(b, made, &x, 1);
     }
     if (dtype == KV_BOOL)
         return apply2(b, PROG_NE, x, prog_const(b, type, 0));

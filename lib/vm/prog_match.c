@@ -11,9 +11,22 @@ static bool is_const(const node *nodes, int32_t x)
     return nodes[x].op == NODE_CONST;
 }
 
-static double number(const node *nodes, int32_t x)
+static tile_constant number(const node *nodes, int32_t x)
 {
-    return nodes[x].k.number;
+    return (tile_constant){nodes[x].k, nodes[x].number, false};
+}
+
+static tile_constant literal(double k)
+{
+    return (tile_constant){.k.number = k};
+}
+
+/* k times 1 or -1 */
+static tile_constant times(tile_constant k, double sign)
+{
+    k.k.number *= sign;
+    k.negated = k.number && k.negated != (sign < 0);
+    return k;
 }
 
 /* Returns true if the tile being made may swallow x: an operation that only this tile needs. */
@@ -25,7 +38,7 @@ static bool swallows(const node *nodes, int32_t x, int op)
 /* v times k */
 typedef struct term {
     int32_t v;
-    double k;
+    tile_constant k;
 } term;
 
 static term term_of(const node *nodes, int32_t x)
@@ -34,8 +47,8 @@ static term term_of(const node *nodes, int32_t x)
     if (swallows(nodes, x, PROG_MUL) && is_const(nodes, n->kid[1]))
         return (term){n->kid[0], number(nodes, n->kid[1])};
     if (swallows(nodes, x, PROG_NEG))
-        return (term){n->kid[0], -1};
-    return (term){x, 1};
+        return (term){n->kid[0], literal(-1)};
+    return (term){x, literal(1)};
 }
 
 static void set_kernel(tile *t, int kernel, int32_t a, int32_t b, int32_t c)
@@ -46,25 +59,25 @@ static void set_kernel(tile *t, int kernel, int32_t a, int32_t b, int32_t c)
     t->kid[2] = c;
 }
 
-static void set_numbers(tile *t, double k0, double k1, double k2)
+static void set_numbers(tile *t, tile_constant k0, tile_constant k1, tile_constant k2)
 {
     t->nk = 3;
-    t->k[0].number = k0;
-    t->k[1].number = k1;
-    t->k[2].number = k2;
+    t->k[0] = k0;
+    t->k[1] = k1;
+    t->k[2] = k2;
 }
 
 /* sqrt(v + in) + out; a number that is not written is -0. */
 typedef struct root {
     int32_t v;
-    double in, out;
+    tile_constant in, out;
 } root;
 
 /* Returns true if x is such a root; its inner operations are swallowed. */
 static bool root_of(const node *nodes, int32_t x, root *r)
 {
     const node *n = &nodes[x];
-    *r = (root){.in = -0.0, .out = -0.0};
+    *r = (root){.in = literal(-0.0), .out = literal(-0.0)};
     if (n->op == PROG_ADD && is_const(nodes, n->kid[1]) && swallows(nodes, n->kid[0], PROG_SQRT)) {
         r->out = number(nodes, n->kid[1]);
         n = &nodes[n->kid[0]];
@@ -108,7 +121,7 @@ static bool match_sum(const node *nodes, int32_t x, term *a, term *b)
     *a = term_of(nodes, n->kid[0]);
     *b = term_of(nodes, n->kid[1]);
     if (sub)
-        b->k = -b->k;
+        b->k = times(b->k, -1);
     return true;
 }
 
@@ -118,12 +131,12 @@ static void set_product(const node *nodes, tile *t, int kernel, term a, term b, 
 {
     root r;
     set_kernel(t, kernel, a.v, b.v, c);
-    set_numbers(t, a.k, b.k, 0);
+    set_numbers(t, a.k, b.k, literal(0));
     if (kernel != KERNEL_DIVADD || nodes[c].uses != 1 || !root_of(nodes, c, &r))
         return;
     set_kernel(t, KERNEL_ROOTDIVADD, a.v, b.v, r.v);
     set_numbers(t, a.k, b.k, r.in);
-    t->k[3].number = r.out;
+    t->k[3] = r.out;
 }
 
 /* x + sign*y of arrays */
@@ -133,20 +146,20 @@ static void match_add_arrays(const node *nodes, tile *t, int32_t x, int32_t y, d
     term a = term_of(nodes, x), b = term_of(nodes, y), p, q;
     int32_t c;
     if (match_product(nodes, y, &kernel, &p, &c)) {
-        p.k *= sign;
+        p.k = times(p.k, sign);
         set_product(nodes, t, kernel, a, p, c);
     } else if (match_product(nodes, x, &kernel, &p, &c)) {
-        b.k *= sign;
+        b.k = times(b.k, sign);
         set_product(nodes, t, kernel, b, p, c);
     } else if (match_sum(nodes, x, &p, &q)) {
         set_kernel(t, KERNEL_LIN3, p.v, q.v, b.v);
-        set_numbers(t, p.k, q.k, sign * b.k);
+        set_numbers(t, p.k, q.k, times(b.k, sign));
     } else if (sign == 1 && match_sum(nodes, y, &p, &q)) {
         set_kernel(t, KERNEL_LIN3, p.v, q.v, a.v);
         set_numbers(t, p.k, q.k, a.k);
     } else if (a.v != x || b.v != y) {
         set_kernel(t, KERNEL_LIN2, a.v, b.v, -1);
-        set_numbers(t, a.k, sign * b.k, 0);
+        set_numbers(t, a.k, times(b.k, sign), literal(0));
     }
 }
 
@@ -157,15 +170,15 @@ static void match_add(const node *nodes, tile *t, int32_t x, int32_t y, double s
     if (is_const(nodes, y) && swallows(nodes, x, PROG_SQRT)) {
         root_of(nodes, x, &r);
         set_kernel(t, KERNEL_ROOT, r.v, -1, -1);
-        set_numbers(t, r.in, number(nodes, y), 0);
+        set_numbers(t, r.in, number(nodes, y), literal(0));
     } else if (is_const(nodes, y)) {
         term a = term_of(nodes, x);
         set_kernel(t, KERNEL_LIN1, a.v, -1, -1);
-        set_numbers(t, a.k, sign * number(nodes, y), 0);
+        set_numbers(t, a.k, times(number(nodes, y), sign), literal(0));
     } else if (is_const(nodes, x)) {
         term b = term_of(nodes, y);
         set_kernel(t, KERNEL_LIN1, b.v, -1, -1);
-        set_numbers(t, sign * b.k, number(nodes, x), 0);
+        set_numbers(t, times(b.k, sign), number(nodes, x), literal(0));
     } else {
         match_add_arrays(nodes, t, x, y, sign);
     }
@@ -175,16 +188,16 @@ static void match_mul(const node *nodes, tile *t, int32_t x, int32_t y)
 {
     if (is_const(nodes, y)) {
         set_kernel(t, KERNEL_LIN1, x, -1, -1);
-        set_numbers(t, number(nodes, y), -0.0, 0);
+        set_numbers(t, number(nodes, y), literal(-0.0), literal(0));
         return;
     }
     term a = term_of(nodes, x), b = term_of(nodes, y);
     if (a.v != x) {
         set_kernel(t, KERNEL_SCALEMUL, a.v, y, -1);
-        set_numbers(t, a.k, 0, 0);
+        set_numbers(t, a.k, literal(0), literal(0));
     } else if (b.v != y) {
         set_kernel(t, KERNEL_SCALEMUL, b.v, x, -1);
-        set_numbers(t, b.k, 0, 0);
+        set_numbers(t, b.k, literal(0), literal(0));
     }
 }
 
@@ -192,10 +205,10 @@ static void match_div(const node *nodes, tile *t, int32_t x, int32_t y)
 {
     if (is_const(nodes, y)) {
         set_kernel(t, KERNEL_DIVK, x, -1, -1);
-        set_numbers(t, number(nodes, y), 0, 0);
+        set_numbers(t, number(nodes, y), literal(0), literal(0));
     } else if (is_const(nodes, x)) {
         set_kernel(t, KERNEL_KDIV, y, -1, -1);
-        set_numbers(t, number(nodes, x), 0, 0);
+        set_numbers(t, number(nodes, x), literal(0), literal(0));
     } else {
         term a = term_of(nodes, x);
         root r;
@@ -207,7 +220,7 @@ static void match_div(const node *nodes, tile *t, int32_t x, int32_t y)
         if (a.v == x)
             return;
         set_kernel(t, KERNEL_SCALEDIV, a.v, y, -1);
-        set_numbers(t, a.k, 0, 0);
+        set_numbers(t, a.k, literal(0), literal(0));
     }
 }
 
@@ -219,7 +232,7 @@ static void match_sqrt(const node *nodes, tile *t, int32_t i)
     if (r.v == nodes[i].kid[0])
         return;
     set_kernel(t, KERNEL_ROOT, r.v, -1, -1);
-    set_numbers(t, r.in, r.out, 0);
+    set_numbers(t, r.in, r.out, literal(0));
 }
 
 static void match_clip(const node *nodes, tile *t, const node *n)
@@ -227,14 +240,14 @@ static void match_clip(const node *nodes, tile *t, const node *n)
     if (!is_const(nodes, n->kid[1]) || !is_const(nodes, n->kid[2]))
         return;
     t->nk = 3;
-    t->k[0] = nodes[n->kid[1]].k;
-    t->k[1] = nodes[n->kid[2]].k;
+    t->k[0] = number(nodes, n->kid[1]);
+    t->k[1] = number(nodes, n->kid[2]);
     if (n->type == PROG_I64) {
         set_kernel(t, KERNEL_CLIPKI, n->kid[0], -1, -1);
         return;
     }
     term a = term_of(nodes, n->kid[0]);
-    t->k[2].number = a.k;
+    t->k[2] = a.k;
     set_kernel(t, KERNEL_CLIPK, a.v, -1, -1);
 }
 
@@ -242,16 +255,18 @@ static void set_constant(const node *nodes, tile *t, int kernel, int32_t x, int3
 {
     set_kernel(t, kernel, x, -1, -1);
     t->nk = 1;
-    t->k[0] = nodes[k].k;
+    t->k[0] = number(nodes, k);
 }
 
-/* min and max take the right one of two zeros, so those do not change places. */
+/* min and max take the right one of two zeros, so those do not change places, nor what
+ * may be one. */
 static void match_extreme(const node *nodes, tile *t, const node *n)
 {
     int kernel = n->op == PROG_MIN ? KERNEL_MINK : KERNEL_MAXK;
     if (is_const(nodes, n->kid[1]))
         set_constant(nodes, t, kernel, n->kid[0], n->kid[1]);
-    else if (is_const(nodes, n->kid[0]) && (n->type == PROG_I64 || nodes[n->kid[0]].k.number != 0))
+    else if (is_const(nodes, n->kid[0]) && !nodes[n->kid[0]].number &&
+             (n->type == PROG_I64 || nodes[n->kid[0]].k.number != 0))
         set_constant(nodes, t, kernel, n->kid[1], n->kid[0]);
 }
 
@@ -272,8 +287,8 @@ static void match_where(const node *nodes, tile *t, const node *n)
     if (!yes && !no)
         return;
     t->nk = 2;
-    t->k[0] = nodes[n->kid[yes ? 1 : 2]].k;
-    t->k[1] = nodes[n->kid[2]].k;
+    t->k[0] = number(nodes, n->kid[yes ? 1 : 2]);
+    t->k[1] = number(nodes, n->kid[2]);
     int32_t array = yes ? n->kid[2] : n->kid[1];
     set_kernel(t,
                yes && no ? KERNEL_WHERE_KK
@@ -316,6 +331,8 @@ static void match_float(const node *nodes, tile *t, int32_t i)
     }
 }
 
+static void match(const prog_builder *b, tile *t, int32_t i);
+
 /* A float32 that is rounded from a binary64 which only it needs, of float32 arrays: one wide loop
  * and no arrays of binary64. */
 static bool match_wide(const prog_builder *b, tile *t, int32_t i)
@@ -326,7 +343,7 @@ static bool match_wide(const prog_builder *b, tile *t, int32_t i)
     if (nodes[i].type != PROG_F32 || n->type != PROG_F64 || n->uses != 1 || n->op >= PROG_NOPS)
         return false;
     tile wide;
-    prog_match(b, &wide, x);
+    match(b, &wide, x);
     if (wide.kind != INST_KERNEL || !b->kernels->run[KERNEL_WIDE][wide.kernel])
         return false;
     for (int j = 0; j < 3; j++) {
@@ -344,7 +361,7 @@ static bool match_wide(const prog_builder *b, tile *t, int32_t i)
 }
 
 /* First the plain loop, then a better one if there is one. */
-void prog_match(const prog_builder *b, tile *t, int32_t i)
+static void match(const prog_builder *b, tile *t, int32_t i)
 {
     const node *nodes = b->nodes, *n = &nodes[i];
     *t = (tile){.node = i, .kid = {-1, -1, -1}, .slot = -1, .kind = INST_KERNEL, .type = n->type};
@@ -378,4 +395,13 @@ void prog_match(const prog_builder *b, tile *t, int32_t i)
     } else {
         match_float(nodes, t, i);
     }
+}
+
+void prog_match(const prog_builder *b, tile *t, int32_t i)
+{
+    match(b, t, i);
+    prog_type type = t->type == KERNEL_WIDE ? PROG_F64 : (prog_type)t->type;
+    for (int k = 0; k < KERNEL_CONSTANTS; k++)
+        if (t->k[k].negated)
+            t->k[k] = (tile_constant){t->k[k].k, prog_negated(b, t->k[k].number, type), false};
 }

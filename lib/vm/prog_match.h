@@ -4,6 +4,13 @@
 
 #include "vm/prog.h"
 
+/* A constant of a tile: a literal, or a number of the builder or minus it. */
+typedef struct tile_constant {
+    prog_number k;
+    int16_t number;
+    bool negated; /* until prog_match has found the number that this is */
+} tile_constant;
+
 /* An instruction whose operands are nodes. */
 typedef struct tile {
     int32_t node;   /* whose value it gives; -1 for a store behind the others */
@@ -12,7 +19,7 @@ typedef struct tile {
     uint16_t kernel;
     uint8_t kind, type, to, from;
     uint8_t nk;
-    prog_number k[KERNEL_CONSTANTS];
+    tile_constant k[KERNEL_CONSTANTS];
 } tile;
 
 /* Makes the tile for node i, whose uses have been counted: the loop that computes it, which

@@ -27,11 +27,12 @@ int64_t prog_scratch_bytes(const prog *p)
     return places_bytes(p) + (int64_t)p->reg_bytes * p->nregs + aside;
 }
 
-static void run_inst(const prog *p, const inst *in, char *const *place, char *aside, int64_t n)
+static void run_inst(const uint64_t *pool, const inst *in, char *const *place, char *aside,
+                     int64_t n)
 {
     switch ((inst_kind)in->kind) {
     case INST_KERNEL:
-        in->run(place[in->dst], place[in->a], place[in->b], place[in->c], p->pool + in->k, n);
+        in->run(place[in->dst], place[in->a], place[in->b], place[in->c], pool + in->k, n);
         return;
     case INST_CONVERT:
         convert_elements(place[in->dst], (kv_dtype)in->to, place[in->a], (kv_dtype)in->from, n);
@@ -56,7 +57,8 @@ enum { AHEAD = 4 };
  *
  * The loop that asks is no function of its own: gcc takes one that only asks for pure, and drops
  * its calls. */
-static void run_block(const prog *p, char *const *place, char *aside, int64_t n, bool far)
+static void run_block(const prog *p, const uint64_t *pool, char *const *place, char *aside,
+                      int64_t n, bool far)
 {
     int32_t count = p->ninsts - p->nfills, asked = 0;
     for (int32_t i = 0; i < count; i++) {
@@ -67,29 +69,34 @@ static void run_block(const prog *p, char *const *place, char *aside, int64_t n,
             for (int64_t at = 0; at < bytes; at += 64)
                 __builtin_prefetch(from + at, 0, 2);
         }
-        run_inst(p, &p->insts[p->nfills + i], place, aside, n);
+        run_inst(pool, &p->insts[p->nfills + i], place, aside, n);
     }
 }
 
-void prog_run_whole(const prog *p, void *const *arrays, const float *more, int64_t n)
+void prog_run_whole(const prog *p, const uint64_t *pool, void *const *arrays, const float *more,
+                    int64_t n)
 {
+    pool = pool ? pool : p->pool;
     float *array[WHOLE_ARRAYS];
     const float *numbers[WHOLE_STEPS];
     for (int32_t i = 0; i < p->ninsts; i++)
-        numbers[i] = (const float *)(const void *)(p->pool + p->insts[i].k);
+        numbers[i] = (const float *)(const void *)(pool + p->insts[i].k);
     for (int32_t s = 0; s < WHOLE_ARRAYS; s++)
         array[s] = arrays[s < p->nslots ? s : 0];
     p->whole(array, more, numbers, p->ninsts, n);
 }
 
-static void run_blocks(const prog *p, void *const *arrays, int64_t n, void *scratch, bool far)
+void prog_run_with(const prog *p, const uint64_t *pool, void *const *arrays, int64_t n,
+                   void *scratch, prog_reach reach)
 {
+    bool far = reach == PROG_FAR_PIECE || (reach == PROG_FAR && !p->single);
     if (n <= 0)
         return;
     if (p->whole) {
-        prog_run_whole(p, arrays, NULL, n);
+        prog_run_whole(p, pool, arrays, NULL, n);
         return;
     }
+    pool = pool ? pool : p->pool;
     char **place = scratch, *registers = (char *)scratch + places_bytes(p);
     char *aside = registers + (int64_t)p->reg_bytes * p->nregs;
     int64_t block = (p->single && !far) || n < p->block ? n : p->block;
@@ -98,10 +105,10 @@ static void run_blocks(const prog *p, void *const *arrays, int64_t n, void *scra
     for (int32_t s = 0; s < p->nslots; s++)
         place[p->nregs + s] = arrays[s];
     for (int32_t i = 0; i < p->nfills; i++)
-        run_inst(p, &p->insts[i], place, aside, block);
+        run_inst(pool, &p->insts[i], place, aside, block);
     for (int64_t left = n; left > 0; left -= block) {
         int64_t m = left < block ? left : block;
-        run_block(p, place, aside, m, far);
+        run_block(p, pool, place, aside, m, far);
         for (int32_t s = 0; s < p->nslots; s++)
             place[p->nregs + s] += p->slot_bytes[s] * block;
     }
@@ -109,17 +116,12 @@ static void run_blocks(const prog *p, void *const *arrays, int64_t n, void *scra
 
 void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch)
 {
-    run_blocks(p, arrays, n, scratch, false);
+    prog_run_with(p, NULL, arrays, n, scratch, PROG_NEAR);
 }
 
 void prog_run_far(const prog *p, void *const *arrays, int64_t n, void *scratch)
 {
-    run_blocks(p, arrays, n, scratch, !p->single);
-}
-
-void prog_run_far_piece(const prog *p, void *const *arrays, int64_t n, void *scratch)
-{
-    run_blocks(p, arrays, n, scratch, true);
+    prog_run_with(p, NULL, arrays, n, scratch, PROG_FAR);
 }
 
 /* ---- Text ------------------------------------------------------------------------------------ */

@@ -171,7 +171,7 @@ static void store_late(selection *s, const node_store *st)
         t->kernel = KERNEL_FILL;
         t->kid[0] = -1;
         t->nk = 1;
-        t->k[0] = n->k;
+        t->k[0] = (tile_constant){.k = n->k, .number = n->number};
     }
 }
 
@@ -246,45 +246,61 @@ static int16_t place_of(const selection *s, const tile *t, int j)
     return (int16_t)(slot >= 0 ? s->nregs + slot : where);
 }
 
-/* Appends the constants in the tile's type; returns where they begin. */
-static uint16_t put_constants(uint64_t *pool, int32_t *npool, int type, const prog_number *k)
+void prog_fill(const prog_patch *patches, int64_t n, const prog_number *values, uint64_t *pool)
 {
-    uint64_t *out = pool + *npool;
-    uint16_t at = (uint16_t)*npool;
-    if (type == PROG_F32) {
-        float f[KERNEL_CONSTANTS];
-        for (int i = 0; i < KERNEL_CONSTANTS; i++)
-            f[i] = (float)k[i].number;
-        memcpy(out, f, sizeof f);
-        *npool += 2;
-    } else {
-        memcpy(out, k, KERNEL_CONSTANTS * sizeof *k);
-        *npool += KERNEL_CONSTANTS;
+    for (int64_t i = 0; i < n; i++) {
+        const prog_patch *x = &patches[i];
+        const prog_number *k = &values[x->number];
+        if (x->type == PROG_F32)
+            ((float *)(void *)(pool + x->word))[x->lane] = (float)k->number;
+        else
+            memcpy(pool + x->word + x->lane, k, sizeof *k);
     }
+}
+
+/* The constants of a program that is being written. */
+typedef struct pool_writer {
+    uint64_t *pool;
+    prog_patch *patches;
+    int32_t npool, npatches;
+} pool_writer;
+
+/* Appends the constants in the tile's type; returns where they begin. */
+static uint16_t put_constants(pool_writer *w, int type, const tile_constant *k)
+{
+    uint16_t at = (uint16_t)w->npool;
+    for (int i = 0; i < KERNEL_CONSTANTS; i++) {
+        prog_patch here = {at, (uint8_t)i, (uint8_t)type, 0};
+        prog_fill(&here, 1, &k[i].k, w->pool);
+        here.number = k[i].number;
+        if (here.number)
+            w->patches[w->npatches++] = here;
+    }
+    w->npool += type == PROG_F32 ? KERNEL_CONSTANTS / 2 : KERNEL_CONSTANTS;
     return at;
 }
 
-static void put_fills(const selection *s, prog *p, inst *out, uint64_t *pool, int32_t *npool)
+static void put_fills(const selection *s, prog *p, inst *out, pool_writer *w)
 {
     for (int64_t i = 0; i < s->b->nnodes; i++) {
         const node *n = &s->nodes[i];
         if (n->op != NODE_CONST || s->where[i] < 0)
             continue;
-        prog_number k[KERNEL_CONSTANTS] = {n->k};
+        tile_constant k[KERNEL_CONSTANTS] = {{.k = n->k, .number = n->number}};
         out[s->where[i]] = (inst){.run = p->kernels->run[n->type][KERNEL_FILL],
                                   .kernel = KERNEL_FILL,
                                   .kind = INST_KERNEL,
                                   .type = n->type,
                                   .dst = (int16_t)s->where[i],
-                                  .k = put_constants(pool, npool, n->type, k)};
+                                  .k = put_constants(w, n->type, k)};
     }
 }
 
-static void put_insts(const selection *s, prog *p, inst *out, uint64_t *pool)
+static void put_insts(const selection *s, prog *p, inst *out, pool_writer *w)
 {
-    int32_t npool = KERNEL_CONSTANTS; /* zeros first, for those without constants */
-    memset(pool, 0, KERNEL_CONSTANTS * sizeof *pool);
-    put_fills(s, p, out, pool, &npool);
+    w->npool = KERNEL_CONSTANTS; /* zeros first, for those without constants */
+    memset(w->pool, 0, KERNEL_CONSTANTS * sizeof *w->pool);
+    put_fills(s, p, out, w);
     for (int32_t i = 0; i < s->ntiles; i++) {
         const tile *t = &s->tiles[i];
         inst *in = &out[s->nfills + i];
@@ -300,11 +316,13 @@ static void put_insts(const selection *s, prog *p, inst *out, uint64_t *pool)
         if (t->kind == INST_KERNEL)
             in->run = p->kernels->run[t->type][t->kernel];
         if (t->nk > 0)
-            in->k = put_constants(pool, &npool, t->type, t->k);
+            in->k = put_constants(w, t->type, t->k);
         p->narrows |= t->kind == INST_NARROW;
     }
-    kv_assert(npool <= KERNEL_CONSTANTS * (p->ninsts + 1) && npool <= UINT16_MAX,
-              "%d instructions have %d words of constants", p->ninsts, npool);
+    p->npool = w->npool;
+    p->npatches = w->npatches;
+    kv_assert(p->npool <= KERNEL_CONSTANTS * (p->ninsts + 1) && p->npool <= UINT16_MAX,
+              "%d instructions have %d words of constants", p->ninsts, p->npool);
 }
 
 /* The widest number that a register holds. */
@@ -342,6 +360,7 @@ static bool reads_numbers(const selection *s)
 static int put_program(selection *s, prog **out, kv_err *e)
 {
     int64_t ninsts = s->nfills + s->ntiles, npool = KERNEL_CONSTANTS * (ninsts + 1);
+    int64_t npatches = s->b->numbers ? npool : 0;
     /* the late stores read and write more arrays */
     for (int32_t i = 0; i < s->ntiles; i++) {
         const tile *t = &s->tiles[i];
@@ -353,13 +372,14 @@ static int put_program(selection *s, prog **out, kv_err *e)
               "a program has %d registers and %d arrays, too many to count in 16 bits", s->nregs,
               s->nslots);
     int64_t bytes = (int64_t)sizeof(prog) + ninsts * (int64_t)sizeof(inst) + npool * 8 +
-                    s->nslots * (int64_t)sizeof(int64_t);
+                    s->nslots * (int64_t)sizeof(int64_t) + npatches * (int64_t)sizeof(prog_patch);
     prog *p = mem_alloc(bytes, 1, e);
     if (!p)
         return KV_E_MEMORY;
     inst *insts = (inst *)(p + 1);
     uint64_t *pool = (uint64_t *)(insts + ninsts);
     int64_t *slot_bytes = (int64_t *)(pool + npool);
+    prog_patch *patches = (prog_patch *)(slot_bytes + s->nslots);
     int32_t width = widest(s);
     *p = (prog){.kernels = s->b->kernels,
                 .ninsts = (int32_t)ninsts,
@@ -370,8 +390,9 @@ static int put_program(selection *s, prog **out, kv_err *e)
                 .reg_bytes = PROG_REG_BYTES,
                 .insts = insts,
                 .pool = pool,
+                .patches = patches,
                 .slot_bytes = slot_bytes};
-    put_insts(s, p, insts, pool);
+    put_insts(s, p, insts, &(pool_writer){.pool = pool, .patches = patches});
     put_slots(s, slot_bytes);
     p->whole = prog_whole(p);
     p->single = p->ninsts == 1 && p->nregs == 0 && !p->narrows && !reads_numbers(s);

@@ -86,9 +86,9 @@ static long long word_of(const prog *p, const inst *in, int which)
 }
 
 /* The constants of an instruction, float32 ones as doubles. */
-static void fill_constants(double *words, const prog *p, const inst *in)
+static void fill_constants(double *words, const uint64_t *pool, const inst *in)
 {
-    const void *k = p->pool + in->k;
+    const void *k = pool + in->k;
     bool uses = in->kind == INST_KERNEL;
     for (int i = 0; i < KERNEL_CONSTANTS; i++) {
         words[i] = 0;
@@ -99,10 +99,11 @@ static void fill_constants(double *words, const prog *p, const inst *in)
     }
 }
 
-void prog_text_fill(double *words, const prog *p)
+void prog_text_fill(double *words, const prog *p, const uint64_t *pool)
 {
+    pool = pool ? pool : p->pool;
     for (int32_t i = 0; i < p->ninsts; i++)
-        fill_constants(words + (int64_t)i * KERNEL_CONSTANTS, p, &p->insts[i]);
+        fill_constants(words + (int64_t)i * KERNEL_CONSTANTS, pool, &p->insts[i]);
 }
 
 static void declare_constants(buf *out, const prog *p, const inst *in)

@@ -44,7 +44,7 @@ void prog_text_constants(buf *out, const prog *p);
 
 /* The number of words that a program needs, and their values. */
 int64_t prog_text_words(const prog *p);
-void prog_text_fill(double *words, const prog *p);
+void prog_text_fill(double *words, const prog *p, const uint64_t *pool); /* NULL: its own */
 
 /* A dtype as a type of kernel_element.cuh, and the type of its elements. */
 const char *prog_text_tag(kv_dtype dtype);

@@ -107,10 +107,6 @@ void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch);
  * the program is one instruction, for whose arrays the processor asks by itself. */
 void prog_run_far(const prog *p, void *const *arrays, int64_t n, void *scratch);
 
-/* The same, for a piece of such arrays when other programs run between two pieces: the processor
- * then does not know which elements come next. */
-void prog_run_far_piece(const prog *p, void *const *arrays, int64_t n, void *scratch);
-
 /* The program as text, one instruction a line: a0 is an array, r0 a register. */
 void prog_print(const prog *p, buf *out);
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "vm/element.h"
-#include "vm/rule_run.h"
+#include "vm/rule_case.h"
 
 /* ---- Statements ------------------------------------------------------------------------------ */
 
@@ -131,7 +131,7 @@ static void run_state(rule_run *r, const ast *node)
     bool have = r->given->have >> n->state & 1;
     r->u->states |= 1u << n->state;
     if (!n->element) {
-        n->number = have      ? r->given->numbers[n->state]
+        n->number = have ? rule_case_input(r, CASE_STATE + n->state, r->given->numbers[n->state])
                     : initial ? rule_host(r, initial)
                               : host_int(0);
         return;
@@ -330,6 +330,7 @@ static void run_if(rule_run *r, const ast *node)
         return;
     }
     host x = rule_host(r, node->kid[0]);
+    rule_case_branch(r, x);
     const ast *taken = host_truth(x) ? node->kid[1] : node->n > 2 ? node->kid[2] : NULL;
     if (r->rc || !taken)
         return;
@@ -383,6 +384,11 @@ static void give(rule_run *r, const char *name, host x)
     rule_env_find(&r->env, name)->number = x;
 }
 
+static void give_input(rule_run *r, const char *name, int which, host x)
+{
+    give(r, name, rule_case_input(r, which, x));
+}
+
 static void give_params(rule_run *r)
 {
     const rule_binding *b = r->binding;
@@ -399,12 +405,12 @@ static void set_given(rule_run *r)
     const char *key = given->key.name, *name = given->name ? given->name : key;
     if (!b->rule->is_def)
         give_params(r);
-    give(r, "key", key ? host_text(key) : host_int(given->key.id));
-    give(r, "name", host_text(name ? name : ""));
-    give(r, "t", host_int(given->t));
-    give(r, "lr", host_float(given->lr));
-    give(r, "wd", host_float(given->wd));
-    give(r, "base_lr", host_float(given->base_lr));
+    give_input(r, "key", CASE_KEY, key ? host_text(key) : host_int(given->key.id));
+    give_input(r, "name", CASE_NAME, host_text(name ? name : ""));
+    give_input(r, "t", CASE_T, host_int(given->t));
+    give_input(r, "lr", CASE_LR, host_float(given->lr));
+    give_input(r, "wd", CASE_WD, host_float(given->wd));
+    give_input(r, "base_lr", CASE_BASE_LR, host_float(given->base_lr));
     give(r, "rescale_grad", rule_value(b, RULE_RESCALE_GRAD));
     give(r, "clip_gradient", rule_value(b, RULE_CLIP_GRADIENT));
     if (b->rule->is_def)
@@ -471,19 +477,23 @@ static int run_rule(rule_run *r)
         store_results(r);
     if (r->rc)
         return r->rc;
-    if (!r->steps && !(r->by_rows && r->whole))
-        return plan_make(&r->u->plan, r->b, r->type, r->by_rows, r->e);
+    r->steps |= r->by_rows && r->whole;
+    plan **made = r->plans ? &r->u->plan : NULL;
+    if (!r->steps)
+        return plan_make(made, r->b, r->type, r->by_rows, r->e);
     if (r->offset) {
         source_err(r->binding->src, rule->pos, rule->end, r->e, KV_E_UNSUPPORTED,
                    "a rule that reduces in several ways, by columns or to a largest number, or "
                    "multiplies matrices, reads every row, so `rows present` has no meaning");
         return kv_err_hint(r->e, "leave it out: rows that are absent count as zeros");
     }
-    return plan_make_steps(&r->u->plan, r->b, r->type, rule_length(r, PROG_ROWS),
-                           rule_length(r, PROG_COLUMNS), r->e);
+    return plan_make_steps(made, r->b, r->type, rule_length(r, PROG_ROWS).u.integer,
+                           rule_length(r, PROG_COLUMNS).u.integer, r->e);
 }
 
-int rule_update_make(const rule_binding *b, const rule_given *given, rule_update *u, kv_err *e)
+/* out NULL: nobody asks for the case. */
+static int make(const rule_binding *b, const rule_given *given, bool plans, rule_update *u,
+                rule_case **out, kv_err *e)
 {
     kv_err unused = {0};
     rule_run r = {.binding = b,
@@ -493,19 +503,35 @@ int rule_update_make(const rule_binding *b, const rule_given *given, rule_update
              .type = prog_type_of(given->dtype),
              .path = -1,
              .skip = -1,
+             .plans = plans,
              .u = u,
              .e = e ? e : &unused};
     *u = (rule_update){0};
     int rc = rule_env_init(&r.env, b->rule, &r.memory, r.e);
     if (!rc && !(r.b = prog_builder_new(r.e)))
         rc = KV_E_MEMORY;
+    if (!rc && out)
+        r.note = rule_case_begin(&r); /* without memory the next push compiles again */
     if (!rc)
         rc = run_rule(&r);
+    if (out)
+        *out = rule_case_end(&r, rc);
     prog_builder_free(r.b);
     arena_release(&r.memory);
     if (rc)
         rule_update_release(u);
     return rc;
+}
+
+int rule_update_make(const rule_binding *b, const rule_given *given, rule_update *u, kv_err *e)
+{
+    return make(b, given, true, u, NULL, e);
+}
+
+int rule_case_make(const rule_binding *b, const rule_given *given, bool plans, rule_update *u,
+                   rule_case **out, kv_err *e)
+{
+    return make(b, given, plans, u, out, e);
 }
 
 void rule_update_release(rule_update *u)

@@ -144,6 +144,7 @@ typedef struct rule_update {
     uint32_t fills;  /* bit i: filled with numbers[i] */
     host numbers[PLAN_MAX_STATES]; /* the new values of states that are host numbers, no texts */
     plan *plan;                    /* NULL when skipped, unless an array is printed */
+    const uint64_t *pool; /* the plan's constants in this push (plan_fill_pool); NULL: its own */
 } rule_update;
 
 /* Runs the host lines for a key and makes the plan. The rule was checked. Errors: value (`fail`,
@@ -153,9 +154,36 @@ typedef struct rule_update {
 int rule_update_make(const rule_binding *b, const rule_given *given, rule_update *u, kv_err *e);
 void rule_update_release(rule_update *u);
 
-/* True when the rule's update never depends on key, t, rates or states and prints nothing, so that
- * one rule_update of a dtype serves every key and push. */
-bool rule_is_constant(const rule_ast *r);
+/* ---- Cases: rules that are
+ * compiled once ------------------------------------------------------ */
+
+/* A rule compiled for a dtype, a storage, states that exist and branches of its host lines. It
+ * makes the updates of all pushes and keys of that case, from their numbers alone, and gives the
+ * same bits as rule_update_make. Counted. The rule and the values of the binding must outlive it.
+ */
+typedef struct rule_case rule_case;
+
+/* rule_update_make, and *out the case, or NULL for a rule that must be compiled for each push: one
+ * that prints, or makes texts of what varies. plans false: errors and host numbers are found, but
+ * no plan is made, for an update that another process runs. */
+int rule_case_make(const rule_binding *b, const rule_given *given, bool plans, rule_update *u,
+                   rule_case **out, kv_err *e);
+rule_case *rule_case_ref(rule_case *c);
+void rule_case_unref(rule_case *c); /* NULL: nothing */
+
+/* Returns true if the case may be that of a push, as far as its branches tell. plans: it needs a
+ * plan. */
+bool rule_case_fits(const rule_case *c, const rule_given *given, bool plans);
+
+/* Returns true if two pushes that it fits have the same update. */
+bool rule_case_same(const rule_case *c, const rule_given *a, const rule_given *b);
+
+/* Makes the update of a push that it fits, with its constants in pool, rule_case_pool_bytes of
+ * memory. *u must not outlive pool, and is to be released. pool NULL: without the plan. False: the
+ * push is of another case, or its update is an error, which rule_case_make words; *u is not
+ * changed. */
+bool rule_case_update(const rule_case *c, const rule_given *given, rule_update *u, uint64_t *pool);
+int64_t rule_case_pool_bytes(const rule_case *c);
 
 /* The ranges of a key that can be updated by themselves, as if each were a key of its own. */
 typedef enum rule_cut {
@@ -164,19 +192,6 @@ typedef enum rule_cut {
     RULE_CUT_NOWHERE  /* it reduces all elements, asks how many there are, draws, or prints */
 } rule_cut;
 rule_cut rule_cuts(const rule_ast *r);
-
-/* The fields of rule_given that the update depends on, beside dtype, storage and the states that
- * exist: two keys for which these are equal have the same update. RULE_READS_KEY: the key itself,
- * or a number of its own, so that no two are the same. */
-enum {
-    RULE_READS_KEY = 1, /* key, name, numbers that are states; it prints */
-    RULE_READS_T = 2,
-    RULE_READS_LR = 4,
-    RULE_READS_WD = 8,
-    RULE_READS_BASE_LR = 16,
-    RULE_READS_SHAPE = 32 /* row and size */
-};
-uint32_t rule_reads(const rule_ast *r);
 
 /* The first place that reads a name, or NULL. */
 const ast *rule_reader(const rule_ast *r, const char *name);

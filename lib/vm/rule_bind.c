@@ -1,4 +1,5 @@
 /* Parameters of rules: names, kinds, ranges, defaults. */
+#include <math.h>
 #include <string.h>
 
 #include "base/name.h"
@@ -185,6 +186,20 @@ static int check_range(const rule_param *p, const char *text, host value, kv_err
     return KV_E_VALUE;
 }
 
+/* A value that makes nan of every weight. rescale_grad may be anything, since rules that scale it
+ * skip a step whose gradient overflowed; clip_global_norm has a check of its own. */
+static int check_finite(const char *name, const char *text, host value, host usual, kv_err *e)
+{
+    int base = rule_base_find(name);
+    bool rate = base == RULE_LEARNING_RATE || base == RULE_WD;
+    double x = host_is_number(value) ? host_number(value) : 0;
+    bool same = host_is_number(usual) && isnan(host_number(usual)) && isnan(x);
+    bool any = base == RULE_RESCALE_GRAD || base == RULE_CLIP_GLOBAL_NORM || same;
+    if (any || !(isnan(x) || (rate && isinf(x))))
+        return KV_OK;
+    return kv_err_set(e, KV_E_VALUE, "parameter %s takes a finite number, not %s", name, text);
+}
+
 static int set_param(const rule_ast *r, int which, const char *text, host *value, arena *a,
                      kv_err *e)
 {
@@ -205,7 +220,8 @@ static int set_param(const rule_ast *r, int which, const char *text, host *value
                           text[0] == '"' ? "parameter %s takes %s, not %s"
                                          : "parameter %s takes %s, not \"%s\"",
                           name, wanted[kind], text);
-    return listed ? check_range(&r->params[which], text, *value, e) : KV_OK;
+    int rc = listed ? check_range(&r->params[which], text, *value, e) : KV_OK;
+    return rc ? rc : check_finite(name, text, *value, like, e);
 }
 
 int rule_bind(const rule_ast *r, const host *kept, const char *const *names,

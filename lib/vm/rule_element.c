@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "vm/element.h"
-#include "vm/rule_run.h"
+#include "vm/rule_case.h"
 
 static const rule_operand nothing = {.v = -1};
 
@@ -23,11 +23,12 @@ rule_operand rule_from_host(rule_run *r, const ast *node, host x, prog_type type
         if (!element_holds(r->dtype, whole))
             REFUSE(r, node, KV_E_VALUE, "%lld does not fit into %s", (long long)whole,
                    kv_dtype_name(r->dtype));
-        x = host_int(whole);
+        x.kind = HOST_INT;
+        x.u.integer = whole;
     }
     prog_value v = x.kind == HOST_FLOAT ? prog_const(r->b, r->type, x.u.number)
                                         : prog_const_int(r->b, r->type, x.u.integer);
-    return (rule_operand){.v = prog_cast(r->b, type, v)};
+    return (rule_operand){.v = prog_cast(r->b, type, rule_case_give(r, x, v))};
 }
 
 /* A result: of an integer key it wraps to the key's dtype at once. */
@@ -93,13 +94,9 @@ prog_value rule_number(rule_run *r, const ast *node, prog_type type)
 static rule_operand compare_others(rule_run *r, const ast *node, rule_operand x, rule_operand y,
                                    prog_type type)
 {
-    host answer;
     host left = x.other ? x.host : host_int(0), right = y.other ? y.host : host_int(0);
-    int rc = host_binary((ast_op)node->op, left, right, &answer, &r->memory, r->e);
-    if (!rc)
-        return rule_from_host(r, node, answer, type);
-    rule_refuse(r, node, rc);
-    return nothing;
+    host answer = rule_host_binary(r, node, (ast_op)node->op, left, right);
+    return r->rc ? nothing : rule_from_host(r, node, answer, type);
 }
 
 static rule_operand element_binary(rule_run *r, const ast *node, prog_type type)
@@ -179,10 +176,13 @@ static rule_operand element_f64(rule_run *r, const ast *node, prog_type type)
     return (rule_operand){.v = prog_cast(r->b, type, prog_cast(r->b, r->type, x))};
 }
 
-int64_t rule_length(const rule_run *r, uint8_t axis)
+host rule_length(const rule_run *r, uint8_t axis)
 {
     int64_t row = r->given->row > 0 ? r->given->row : 1;
-    return axis == PROG_ROWS ? r->given->size / row : axis == PROG_COLUMNS ? row : 1;
+    if (axis == PROG_ONE)
+        return host_int(1);
+    return axis == PROG_ROWS ? rule_case_input(r, CASE_ROWS, host_int(r->given->size / row))
+                             : rule_case_input(r, CASE_COLUMNS, host_int(row));
 }
 
 /* How each function reduces. */
@@ -206,15 +206,19 @@ static const struct reduction {
     [FN_COLMIN] = {PLAN_MIN, PLAN_OVER_ROWS, false},
 };
 
-/* The extent that is left of x's, and how many elements each number is made of. */
-static prog_extent reduced(const rule_run *r, prog_extent x, plan_over over, int64_t *n)
+/* The extent that is left of x's. */
+static prog_extent reduced(prog_extent x, plan_over over)
 {
-    prog_extent left = x;
-    left.columns = over == PLAN_OVER_ROWS ? x.columns : PROG_ONE;
-    left.rows = over == PLAN_OVER_COLUMNS ? x.rows : PROG_ONE;
-    *n = (left.rows == x.rows ? 1 : rule_length(r, x.rows)) *
-         (left.columns == x.columns ? 1 : rule_length(r, x.columns));
-    return left;
+    return (prog_extent){over == PLAN_OVER_COLUMNS ? x.rows : PROG_ONE,
+                         over == PLAN_OVER_ROWS ? x.columns : PROG_ONE};
+}
+
+/* How many elements each number is made of. */
+static host count_reduced(rule_run *r, const ast *node, prog_extent x, prog_extent left)
+{
+    host rows = rule_length(r, left.rows == x.rows ? PROG_ONE : x.rows);
+    host columns = rule_length(r, left.columns == x.columns ? PROG_ONE : x.columns);
+    return rule_host_binary(r, node, OP_MUL, rows, columns);
 }
 
 /* One number, for the whole array, its row or its column. One that is so already stays what it is:
@@ -224,13 +228,15 @@ static rule_operand element_reduce(rule_run *r, const ast *node, const element_f
 {
     struct reduction how = reductions[f->kind];
     bool norm = f->kind == FN_NORM;
-    int64_t n = 1;
     if (type == PROG_I64)
         return refuse_integer(r, node, f->name);
     prog_value x = rule_number(r, node->kid[0], type);
     prog_extent extent = rule_env_extent(&r->env, node->kid[0]);
-    prog_extent left = reduced(r, extent, how.over, &n);
-    if (!r->rc && n == 0 && how.fold != PLAN_SUM)
+    prog_extent left = reduced(extent, how.over);
+    host n = host_int(1);
+    if (how.mean || how.fold != PLAN_SUM)
+        n = count_reduced(r, node, extent, left);
+    if (!r->rc && n.u.integer == 0 && how.fold != PLAN_SUM)
         REFUSE(r, node, KV_E_VALUE, "%s of an array without elements", f->name);
     if (r->rc)
         return nothing;
@@ -244,7 +250,8 @@ static rule_operand element_reduce(rule_run *r, const ast *node, const element_f
     if (norm)
         made = prog_apply(r->b, PROG_SQRT, made, -1, -1);
     if (how.mean)
-        made = prog_apply(r->b, PROG_DIV, made, prog_const(r->b, type, (double)n), -1);
+        made = prog_apply(r->b, PROG_DIV, made,
+                          rule_case_give(r, n, prog_const_int(r->b, type, n.u.integer)), -1);
     return (rule_operand){.v = made};
 }
 

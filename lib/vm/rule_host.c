@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "vm/element.h"
+#include "vm/rule_case.h"
 
 void rule_refuse(rule_run *r, const ast *node, int rc)
 {
@@ -15,6 +16,7 @@ void rule_refuse(rule_run *r, const ast *node, int rc)
 static host evaluate_choice(rule_run *r, const ast *node)
 {
     host x = rule_host(r, node->kid[0]);
+    rule_case_branch(r, x);
     return host_truth(x) == (node->op == OP_OR) ? x : rule_host(r, node->kid[1]);
 }
 
@@ -39,11 +41,20 @@ static host keep_text(rule_run *r, buf *text)
     return kept ? host_text(kept) : host_none();
 }
 
+/* A text is made anew for each push that another one may be of. */
+static void note_text(const rule_run *r, host x)
+{
+    if (r->note && x.varies)
+        r->note->failed = true;
+}
+
 /* TEXT % (a, b) */
 static host evaluate_format(rule_run *r, const ast *node, const char *fmt)
 {
     host *values = evaluate_all(r, node->kid[1]);
     buf text = {0};
+    for (uint32_t i = 0; values && i < node->kid[1]->n; i++)
+        note_text(r, values[i]);
     int rc = values ? host_format(&text, fmt, values, (int)node->kid[1]->n, r->e) : KV_OK;
     if (rc)
         rule_refuse(r, node, rc);
@@ -53,31 +64,42 @@ static host evaluate_format(rule_run *r, const ast *node, const char *fmt)
     return host_none();
 }
 
-static host evaluate_binary(rule_run *r, const ast *node)
+host rule_host_binary(rule_run *r, const ast *node, ast_op op, host x, host y)
 {
-    host x = rule_host(r, node->kid[0]), out = host_none();
-    if (x.kind == HOST_TEXT && node->op == OP_MOD && node->kid[1]->kind == AST_TUPLE)
-        return evaluate_format(r, node, x.u.text);
-    host y = rule_host(r, node->kid[1]);
-    int rc = r->rc ? KV_OK : host_binary((ast_op)node->op, x, y, &out, &r->memory, r->e);
+    host out = host_none();
+    int rc = r->rc ? KV_OK : host_binary(op, x, y, &out, &r->memory, r->e);
     if (rc)
         rule_refuse(r, node, rc);
+    rule_case_note(r, CASE_BINARY, op, (const host[]){x, y}, 2, &out);
     return out;
+}
+
+static host evaluate_binary(rule_run *r, const ast *node)
+{
+    host x = rule_host(r, node->kid[0]);
+    if (x.kind == HOST_TEXT && node->op == OP_MOD && node->kid[1]->kind == AST_TUPLE) {
+        note_text(r, x);
+        return evaluate_format(r, node, x.u.text);
+    }
+    return rule_host_binary(r, node, (ast_op)node->op, x, rule_host(r, node->kid[1]));
 }
 
 /* Appends {x}, {x!r} or {x:format}, whose format may have fields of its own. */
 static void put_field(rule_run *r, buf *out, const ast *field)
 {
     buf shown = {0};
-    host x = rule_host(r, field->kid[0]);
-    const char *format = field->n > 1 ? rule_host(r, field->kid[1]).u.text : field->u.text;
+    host x = rule_host(r, field->kid[0]), how = host_text(field->u.text);
+    if (field->n > 1)
+        how = rule_host(r, field->kid[1]);
+    note_text(r, x);
+    note_text(r, how);
     if (r->rc)
         return;
     if (field->op) {
         host_print(&shown, x, field->op == 'r');
         x = host_text(buf_text(&shown));
     }
-    int rc = host_format_field(out, x, format, r->e);
+    int rc = host_format_field(out, x, how.u.text, r->e);
     buf_release(&shown);
     if (rc)
         rule_refuse(r, field, rc);
@@ -107,9 +129,11 @@ static host evaluate_call(rule_run *r, const ast *node)
         return host_bool(input ? r->given->sparse_input : r->given->sparse_stored);
     }
     if (f->kind == FN_SIZE)
-        return host_int(r->given->size);
-    if (f->kind == FN_LEN)
-        return host_int(r->given->row > 0 ? r->given->size / r->given->row : 0);
+        return rule_case_input(r, CASE_SIZE, host_int(r->given->size));
+    if (f->kind == FN_LEN) {
+        int64_t rows = r->given->row > 0 ? r->given->size / r->given->row : 0;
+        return rule_case_input(r, CASE_ROWS, host_int(rows));
+    }
     host *args = evaluate_all(r, node), out = host_none();
     /* host values are binary64 as they are */
     if (args && f->kind == FN_F64)
@@ -117,6 +141,8 @@ static host evaluate_call(rule_run *r, const ast *node)
     int rc = args ? host_call(node->u.text, args, (int)node->n, &out, r->e) : KV_OK;
     if (rc)
         rule_refuse(r, node, rc);
+    if (args)
+        rule_case_note(r, CASE_CALL, (int)(f - element_functions), args, (int)node->n, &out);
     return out;
 }
 
@@ -126,6 +152,7 @@ static host evaluate_unary(rule_run *r, const ast *node)
     int rc = r->rc ? KV_OK : host_unary((ast_op)node->op, x, &out, r->e);
     if (rc)
         rule_refuse(r, node, rc);
+    rule_case_note(r, CASE_UNARY, (int)node->op, &x, 1, &out);
     return out;
 }
 

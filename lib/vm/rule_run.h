@@ -25,6 +25,8 @@ typedef struct rule_run {
     int offset;          /* PLAN_PRESENT behind `rows present` */
     kv_dtype dtype, stored_dtype;
     prog_type type; /* T: what element lines compute in */
+    bool plans;     /* a plan is made */
+    rule_case *note; /* what later pushes need, or NULL (rule_case.h) */
     prog_builder *b;
     const ast *node; /* the operation of elements that is being made */
     rule_update *u;
@@ -58,6 +60,9 @@ typedef struct rule_operand {
 /* The value of a host expression; none after a failure. */
 host rule_host(rule_run *r, const ast *node);
 
+/* x op y; none after a failure, whose place is the node. */
+host rule_host_binary(rule_run *r, const ast *node, ast_op op, host x, host y);
+
 /* An expression in `type`, which is T, or binary64 inside f64. */
 rule_operand rule_element(rule_run *r, const ast *node, prog_type type);
 
@@ -72,6 +77,6 @@ rule_operand rule_from_host(rule_run *r, const ast *node, host x, prog_type type
 prog_value rule_apply(rule_run *r, prog_op op, prog_value x, prog_value y, prog_value z);
 
 /* How long the key is along an axis: a prog_axis. */
-int64_t rule_length(const rule_run *r, uint8_t axis);
+host rule_length(const rule_run *r, uint8_t axis);
 
 #endif

@@ -1,5 +1,5 @@
-/* Facts about the updates of a rule that its text alone tells: the numbers they depend on, the
- * parts of a key that can be updated by themselves, the states they keep. */
+/* Facts about the updates of a rule that its text alone tells: the parts of a key that can be
+ * updated by themselves, and the states that it keeps. */
 #include <string.h>
 
 #include "vm/element.h"
@@ -7,10 +7,8 @@
 #include "vm/rule_env.h"
 
 typedef struct traits {
-    uint32_t reads;  /* RULE_READS_KEY, … */
     uint32_t states; /* by rule_state: 1 << STATE_ROW, … */
     rule_cut cut;
-    bool by_storage; /* depends on how arrays are stored, or which rows are there */
 } traits;
 
 static void cut_no_finer(traits *t, rule_cut cut)
@@ -18,27 +16,10 @@ static void cut_no_finer(traits *t, rule_cut cut)
     t->cut = cut > t->cut ? cut : t->cut;
 }
 
-static uint32_t reads_of_name(const char *name)
-{
-    static const struct {
-        const char *name;
-        uint32_t reads;
-    } given[] = {{"key", RULE_READS_KEY}, {"name", RULE_READS_KEY},
-                 {"t", RULE_READS_T},     {"lr", RULE_READS_LR},
-                 {"wd", RULE_READS_WD},   {"base_lr", RULE_READS_BASE_LR}};
-    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
-        if (strcmp(name, given[i].name) == 0)
-            return given[i].reads;
-    return 0;
-}
-
 static void add_function(traits *t, const element_function *f)
 {
     bool by_row = f->traits & FN_BY_ROW, measures = f->traits & FN_MEASURES;
     bool asks = f->traits & FN_ASKS && !measures;
-    t->reads |=
-        by_row || measures || f->kind == FN_MEAN || f->traits & FN_STEPS ? RULE_READS_SHAPE : 0;
-    t->by_storage |= asks;
     if (measures || f->traits & FN_STEPS)
         cut_no_finer(t, RULE_CUT_NOWHERE);
     else if (by_row || asks)
@@ -52,18 +33,12 @@ static void walk(traits *t, const ast *node)
     const element_function *f = element_called(node);
     if (f)
         add_function(t, f);
-    if (node->kind == AST_NAME)
-        t->reads |= reads_of_name(node->u.text);
     if (node->kind == RULE_STATE)
         t->states |= 1u << node->op;
-    if (node->kind == RULE_ROWS) {
-        t->by_storage = true;
+    if (node->kind == RULE_ROWS)
         cut_no_finer(t, RULE_CUT_BY_ROWS);
-    }
-    if (node->kind == RULE_PRINT) {
-        t->reads |= RULE_READS_KEY;
+    if (node->kind == RULE_PRINT)
         cut_no_finer(t, RULE_CUT_NOWHERE);
-    }
     for (uint32_t i = 0; i < node->n; i++)
         if (node->kid[i])
             walk(t, node->kid[i]);
@@ -73,16 +48,10 @@ static traits traits_of(const rule_ast *r)
 {
     traits t = {.cut = RULE_CUT_ANYWHERE};
     walk(&t, r->body);
-    if (t.states & (1u << STATE_KEY | 1u << STATE_SHARED))
-        t.reads |= RULE_READS_KEY;
-    if (t.states & 1u << STATE_ROW) {
-        t.reads |= RULE_READS_SHAPE;
+    if (t.states & 1u << STATE_ROW)
         cut_no_finer(&t, RULE_CUT_BY_ROWS);
-    }
-    if (t.states & 1u << STATE_COLUMN) {
-        t.reads |= RULE_READS_SHAPE;
+    if (t.states & 1u << STATE_COLUMN)
         cut_no_finer(&t, RULE_CUT_NOWHERE);
-    }
     return t;
 }
 
@@ -99,20 +68,9 @@ const ast *rule_reader(const rule_ast *r, const char *name)
     return reader(r->body, name);
 }
 
-uint32_t rule_reads(const rule_ast *r)
-{
-    return traits_of(r).reads;
-}
-
 rule_cut rule_cuts(const rule_ast *r)
 {
     return traits_of(r).cut;
-}
-
-bool rule_is_constant(const rule_ast *r)
-{
-    traits t = traits_of(r);
-    return !t.reads && !t.states && !t.by_storage;
 }
 
 bool rule_has_state(const rule_ast *r, rule_state how)

@@ -98,13 +98,15 @@ static int shape_error(const kv_key *key, const kv_array *held, const kv_array *
     kv_err_set(e, KV_E_SHAPE, "key %s holds %s, this %s has shape %s", slot_key_text(text, key),
                kv_shape_text(one, sizeof one, kv_array_ndim(held), kv_array_shape(held)), what,
                kv_shape_text(other, sizeof other, kv_array_ndim(a), kv_array_shape(a)));
+    if (kv_array_ndim(a) == 0)
+        kv_err_hint(e, "a number: keepdims=True or [x] makes it (1,)");
     kv_err_key(e, key);
     return KV_E_SHAPE;
 }
 
 int call_check_shape(const slot *s, const kv_array *a, const char *what, kv_err *e)
 {
-    if (kv_array_same_shape(s->stored, a))
+    if (array_fits(s->stored, a))
         return KV_OK;
     return shape_error(&s->key, s->stored, a, what, e);
 }
@@ -124,7 +126,7 @@ int call_check_round(const slot *s, int64_t round, kv_err *e)
 static int check_new(const slot *s, const kv_array *first, const kv_array *a, kv_err *e)
 {
     char text[SLOT_KEY_TEXT], one[128], other[128];
-    if (kv_array_same_shape(first, a))
+    if (array_fits(first, a))
         return KV_OK;
     kv_err_set(e, KV_E_SHAPE, "the values of the new key %s have the shapes %s and %s",
                slot_key_text(text, &s->key),

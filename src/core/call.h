@@ -79,6 +79,8 @@ enum { CALL_AHEAD = 16, CALL_AHEAD_ARRAYS = 8 };
  * and views the second one too. */
 static inline void call_prefetch(const kv_array *a)
 {
+    if (!a) /* a gap between slots */
+        return;
     prefetch(a);
     prefetch(&a->base);
 }
@@ -266,7 +268,7 @@ int call_check_key(const kv_key *key, const kv_key *first, kv_err *e);
 /* The number of a key's slot. Error: key, `key 5 was never initialised` or the other kind. */
 int call_find(const slot_table *t, const kv_key *key, int64_t guess, int64_t *number, kv_err *e);
 
-/* Checks that an array has the shape of a slot's array. Error: shape. */
+/* Checks that an array fits a slot's array (array_fits). Error: shape. */
 int call_check_shape(const slot *s, const kv_array *a, const char *what, kv_err *e);
 
 /* Checks that a slot has reached a round. Error: value. */

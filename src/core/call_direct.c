@@ -16,10 +16,12 @@ enum {
     KEPT_MOST = 16 << 20  /* bytes of old elements for which the memory stays with the store */
 };
 
+/* A push, a pull, or each half of a pushpull. */
 typedef struct direct {
     kv *store;
     const kv_pairs *pairs;
     bool pulls;
+    bool last; /* nothing of the call follows these pairs */
     direct_lists *lists;
     int64_t kept_bytes; /* used of lists->kept */
 } direct;
@@ -31,6 +33,8 @@ typedef struct direct {
  * there by now. */
 static void look_ahead(const kv_array *far, const kv_array *near)
 {
+    if (!far || !near) /* gaps between slots */
+        return;
     prefetch(far);
     prefetch((const char *)far + MEM_ALIGN);
     if ((const char *)near->data != (const char *)near + MEM_ALIGN)
@@ -121,7 +125,7 @@ static int64_t run_key(direct *d, int64_t i, int64_t *guess, int *rc, kv_err *e)
     int64_t n = s ? list_pairs(d, i, s->stored) : 0;
     if (n == 0)
         return 0;
-    if (i + n < d->pairs->n) { /* behind the last key nothing can stop the call */
+    if (!d->last || i + n < d->pairs->n) { /* behind the last key nothing can stop the call */
         int64_t bytes = kv_array_bytes(s->stored);
         *rc = d->pulls ? keep(d, d->lists->data, n, bytes, e)
                        : keep(d, &s->stored->data, 1, bytes, e);
@@ -136,12 +140,10 @@ static int64_t run_key(direct *d, int64_t i, int64_t *guess, int *rc, kv_err *e)
     return n;
 }
 
-/* Takes back what was done for the first n pairs, one at least, the last first: an array may be in
- * several. */
-static void undo(const direct *d, int64_t n)
+/* Takes back what was done for the first n pairs, the last first: an array may be in several. */
+static void undo(direct *d, int64_t n)
 {
     const kv_key *keys = d->pairs->keys;
-    const char *kept = d->lists->kept + d->kept_bytes;
     for (int64_t i = n - 1; i >= 0; i--) {
         kv_array *a = d->pairs->arrays[i];
         if (!d->pulls) {
@@ -151,48 +153,75 @@ static void undo(const direct *d, int64_t n)
             s->pushes--;
             a = s->stored;
         }
-        kept -= kv_array_bytes(a);
-        memcpy(a->data, kept, (size_t)kv_array_bytes(a));
+        d->kept_bytes -= kv_array_bytes(a);
+        memcpy(a->data, d->lists->kept + d->kept_bytes, (size_t)kv_array_bytes(a));
     }
-    kv_assert(kept == d->lists->kept, "%lld bytes of %lld pairs were not restored",
-              (long long)(kept - d->lists->kept), (long long)n);
 }
 
-static int run(kv *store, const kv_pairs *pairs, bool pulls, bool *did, kv_err *e)
+/* Does the pairs, or takes all back from where it has come and returns false. */
+static bool run_pairs(direct *d, const kv_pairs *pairs, bool pulls, bool last, int *rc, kv_err *e)
+{
+    int64_t done = 0, guess = 0, n;
+    d->pairs = pairs;
+    d->pulls = pulls;
+    d->last = last;
+    *rc = mem_grow(&d->lists->data, &d->lists->data_cap, pairs->n, sizeof *d->lists->data, e);
+    while (!*rc && done < pairs->n && (n = run_key(d, done, &guess, rc, e)) > 0)
+        done += n;
+    if (!*rc && done == pairs->n)
+        return true;
+    undo(d, done);
+    return false;
+}
+
+/* values or outs: NULL where the call has none. */
+static int run(kv *store, const kv_pairs *values, const kv_pairs *outs, bool *did, kv_err *e)
 {
     direct_lists *lists = &store->direct;
-    int rc = mem_grow(&lists->data, &lists->data_cap, pairs->n, sizeof *lists->data, e);
-    if (rc)
-        return rc;
-    direct d = {.store = store, .pairs = pairs, .pulls = pulls, .lists = lists};
-    int64_t done = 0, guess = 0, n;
+    direct d = {.store = store, .lists = lists};
+    int rc = KV_OK;
     engine_hold();
-    while (done < pairs->n && (n = run_key(&d, done, &guess, &rc, e)) > 0)
-        done += n;
-    *did = done == pairs->n;
-    if (!*did && done > 0)
-        undo(&d, done);
+    *did = !values || run_pairs(&d, values, false, !outs, &rc, e);
+    if (*did && outs)
+        *did = run_pairs(&d, outs, true, true, &rc, e);
+    if (!*did && values && d.pulls) { /* the first half was done */
+        d.pairs = values;
+        d.pulls = false;
+        undo(&d, values->n);
+    }
+    kv_assert(*did || d.kept_bytes == 0, "%lld bytes were not restored", (long long)d.kept_bytes);
     engine_let_go();
     if (lists->kept_cap > KEPT_MOST)
         mem_shrink(&lists->kept, &lists->kept_cap, KEPT_MOST, 1);
     return rc;
 }
 
+/* Returns true if a push only stores the sums of its values. */
+static bool only_sums(const kv *store)
+{
+    return !trace_on() && store->updater.kind == UPDATER_ASSIGN && !store->compression.code &&
+           !store->check_push;
+}
+
 int call_direct_push(kv *store, const kv_pairs *values, bool *did, kv_err *e)
 {
-    *did = false;
-    if (trace_on() || store->updater.kind != UPDATER_ASSIGN || store->compression.code ||
-        store->check_push)
-        return KV_OK;
-    int rc = run(store, values, false, did, e);
-    store->changes += *did;
-    return rc;
+    return call_direct_pushpull(store, values, NULL, did, e);
 }
 
 int call_direct_pull(kv *store, const kv_pairs *outs, bool *did, kv_err *e)
 {
     *did = false;
-    return trace_on() ? KV_OK : run(store, outs, true, did, e);
+    return trace_on() ? KV_OK : run(store, NULL, outs, did, e);
+}
+
+/* Two passes and not one: an array may be a value of one key and an out of another. */
+int call_direct_pushpull(kv *store, const kv_pairs *values, const kv_pairs *outs, bool *did,
+                         kv_err *e)
+{
+    *did = false;
+    int rc = only_sums(store) ? run(store, values, outs, did, e) : KV_OK;
+    store->changes += *did;
+    return rc;
 }
 
 void call_direct_release(direct_lists *lists)

@@ -1,5 +1,5 @@
-/* Calls over small arrays that need no operation of the engine: pulls, and pushes without an
- * updater.
+/* Calls over small arrays that need no operation of the engine: pulls, and pushes and pushpulls
+ * without an updater.
  *
  * To sum or to copy an array of some hundred bytes takes less time than to make an operation of it.
  * So the whole call runs on the caller's thread while it holds the engine's lock: an array that
@@ -35,6 +35,8 @@ typedef struct direct_lists {
  * Error: memory, nothing changed. */
 int call_direct_push(kv *store, const kv_pairs *values, bool *did, kv_err *e);
 int call_direct_pull(kv *store, const kv_pairs *outs, bool *did, kv_err *e);
+int call_direct_pushpull(kv *store, const kv_pairs *values, const kv_pairs *outs, bool *did,
+                         kv_err *e);
 
 void call_direct_release(direct_lists *lists);
 

@@ -63,6 +63,38 @@ void kv_rule_free(kv_rule *r)
     mem_free(r);
 }
 
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == ';'; /* ; is a line's end */
+}
+
+/* Skips blanks and comments. A comment begins at the start or behind a blank. */
+static const char *skip_blanks(const char *begin, const char *at)
+{
+    for (;; at++) {
+        if (*at == '#' && (at == begin || is_blank(at[-1])))
+            at += strcspn(at, "\n");
+        if (!is_blank(*at))
+            return at;
+    }
+}
+
+bool kv_rule_same_text(const kv_rule *a, const kv_rule *b)
+{
+    const char *x = a->text, *y = b->text;
+    char quote = 0; /* blanks in a text count */
+    for (;; x++, y++) {
+        x = quote ? x : skip_blanks(a->text, x);
+        y = quote ? y : skip_blanks(b->text, y);
+        if (*x != *y || !*x)
+            return *x == *y;
+        if (quote && *x == '\\' && x[1] && x[1] == y[1])
+            x++, y++;
+        else if (quote ? *x == quote : *x == '"' || *x == '\'')
+            quote = quote ? 0 : *x;
+    }
+}
+
 int builtin_rule(kv_rule **out, const char *name, kv_err *e)
 {
     char file[64];

@@ -19,6 +19,9 @@ struct kv_rule {
 /* Adds a reference; kv_rule_free gives it back. */
 kv_rule *kv_rule_ref(kv_rule *r);
 
+/* Returns true if the texts differ in nothing but comments and blanks. */
+bool kv_rule_same_text(const kv_rule *a, const kv_rule *b);
+
 /* The rule of an optimizer of the library, its name in any case. Error: usage, with
  * "did you mean". */
 int builtin_rule(kv_rule **out, const char *name, kv_err *e);

@@ -91,9 +91,12 @@ static const struct {
     size_t place;
     int kinds;
 } params[] = {
-    {"base_lr", LR_NUMBER, PLACE(base_lr), ALL},
+    {"base_lr", LR_NUMBER, PLACE(base_lr_orig), ALL},
     {"warmup_steps", LR_INTEGER, PLACE(warmup_steps), ALL},
     {"warmup_begin_lr", LR_NUMBER, PLACE(warmup_begin_lr), ALL},
+    {"warmup_final_lr", LR_NUMBER, PLACE(warmup_final_lr), ALL},
+    {"count", LR_INTEGER, PLACE(count), DECAYS},
+    {"last_lr", LR_NUMBER, PLACE(base_lr), FALLS},
     {"factor", LR_NUMBER, PLACE(factor), DECAYS},
     {"stop_factor_lr", LR_NUMBER, PLACE(stop_factor_lr), FACTOR},
     {"pwr", LR_NUMBER, PLACE(power), POLY},
@@ -212,13 +215,22 @@ static int check(const reader *r)
         return kv_err_set(r->e, KV_E_VALUE, "factor of %s is at most 1", r->kind);
     if (!steps && s->max_update < 1)
         return kv_err_set(r->e, KV_E_VALUE, "%s needs max_update, at least 1", r->kind);
-    if (s->warmup_steps < 0)
-        return kv_err_set(r->e, KV_E_VALUE, "warmup_steps is at least 0");
-    if (s->warmup_begin_lr > s->base_lr)
+    if (s->warmup_begin_lr > s->warmup_final_lr)
         return kv_err_set(r->e, KV_E_VALUE, "warmup_begin_lr is at most base_lr");
     if (!steps && s->warmup_steps >= s->max_update)
         return kv_err_set(r->e, KV_E_VALUE, "warmup_steps is less than max_update");
     return KV_OK;
+}
+
+/* What is not given follows from what is. */
+static void settle(lr_schedule *s)
+{
+    if (isnan(s->base_lr))
+        s->base_lr = s->base_lr_orig;
+    if (isnan(s->warmup_final_lr))
+        s->warmup_final_lr = s->base_lr_orig;
+    while (s->at < s->nsteps && s->steps[s->at] <= s->count)
+        s->at++;
 }
 
 static int read_call(reader *r, const ast *node)
@@ -231,8 +243,13 @@ static int read_call(reader *r, const ast *node)
         suggest_hint(r->e, node->u.text, kinds, NKINDS);
         return kv_err_hint(r->e, "schedules: factor, multifactor, poly, cosine");
     }
-    *r->s = (lr_schedule){
-        .kind = (lr_kind)kind, .base_lr = 0.01, .factor = 1, .stop_factor_lr = 1e-8, .power = 2};
+    *r->s = (lr_schedule){.kind = (lr_kind)kind,
+                          .base_lr = NAN,
+                          .base_lr_orig = 0.01,
+                          .warmup_final_lr = NAN,
+                          .factor = 1,
+                          .stop_factor_lr = 1e-8,
+                          .power = 2};
     r->kind = kinds[kind];
     for (uint32_t i = 0; i < node->n; i++) {
         const ast *arg = node->kid[i];
@@ -244,7 +261,7 @@ static int read_call(reader *r, const ast *node)
         if (read_param(r, name, named ? arg->kid[0] : arg))
             return r->e->code;
     }
-    r->s->base_lr_orig = r->s->warmup_final_lr = r->s->base_lr;
+    settle(r->s);
     return check(r);
 }
 
@@ -283,6 +300,9 @@ void lr_schedule_print(const lr_schedule *s, buf *out)
     buf_printf(out, "%s(base_lr=%s, warmup_steps=%lld, warmup_mode=\"%s\"", kinds[s->kind], text,
                (long long)s->warmup_steps, s->warmup_constant ? "constant" : "linear");
     print_number(out, "warmup_begin_lr", s->warmup_begin_lr);
+    if (s->warmup_steps > 0 &&
+        (s->warmup_final_lr < s->base_lr_orig || s->warmup_final_lr > s->base_lr_orig))
+        print_number(out, "warmup_final_lr", s->warmup_final_lr);
     if (s->kind == LR_FACTOR)
         buf_printf(out, ", step=%lld", (long long)s->step);
     for (int64_t i = 0; i < s->nsteps; i++)

@@ -7,6 +7,9 @@
  *   poly(max_update=100, pwr=2, final_lr=0)             falls as a power until max_update
  *   cosine(max_update=100, final_lr=0)                  falls as a half cosine
  * and for each base_lr=0.01, warmup_steps=0, warmup_begin_lr=0, warmup_mode="linear" or "constant".
+ * A schedule under way, which takes the place of another one, has also what that one had reached:
+ * warmup_final_lr (base_lr where it is not given), count (the decays of the updates up to it are in
+ * base_lr), last_lr (of poly and cosine: the latest rate, which stays behind max_update).
  */
 #ifndef CORE_LR_SCHEDULE_H
 #define CORE_LR_SCHEDULE_H

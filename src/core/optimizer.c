@@ -34,20 +34,45 @@ static bool decays(const char *name, const char *endings)
     return false;
 }
 
-static int default_multipliers(optimizer *o, kv_err *e)
+/* The multipliers of the weight decay: 0 for names without an ending that decays, then what the
+ * user set. */
+static int default_multipliers(optimizer_params *p, const rule_binding *b, kv_err *e)
 {
-    host endings = rule_value(&o->binding, RULE_DECAY_NAMES);
+    host endings = rule_value(b, RULE_DECAY_NAMES);
     optimizer_table all = {0};
-    if (optimizer_table_reserve(&all, o->names.n + o->wd_mult.n + 1, &o->memory, e))
+    if (optimizer_table_reserve(&all, p->names.n + p->wd_mult.n + 1, &p->memory, e))
         return KV_E_MEMORY;
     int rc = KV_OK;
-    for (int64_t i = 0; i < o->names.n && !rc; i++)
-        if (!decays(o->names.texts[i], endings.u.text))
-            rc = optimizer_table_put(&all, o->names.texts[i], NULL, 0, e);
-    for (int64_t i = 0; i < o->wd_mult.n && !rc; i++)
-        rc = optimizer_table_put(&all, o->wd_mult.keys[i], NULL, o->wd_mult.numbers[i], e);
-    optimizer_table_release(&o->wd_mult);
-    o->wd_mult = all;
+    for (int64_t i = 0; i < p->names.n && !rc; i++)
+        if (!decays(p->names.texts[i], endings.u.text))
+            rc = optimizer_table_put(&all, p->names.texts[i], NULL, 0, e);
+    for (int64_t i = 0; i < p->wd_mult.n && !rc; i++)
+        rc = optimizer_table_put(&all, p->wd_mult.keys[i], NULL, p->wd_mult.numbers[i], e);
+    optimizer_table_release(&p->wd_mult);
+    p->wd_mult = all;
+    return rc;
+}
+
+static optimizer_table *table_of(optimizer_params *p, int own)
+{
+    return own == OWN_LR_MULT ? &p->lr_mult : own == OWN_WD_MULT ? &p->wd_mult : &p->names;
+}
+
+/* The tables of all parameters that were ever given, of which `given` are the latest. */
+static int read_tables(optimizer_params *p, const rule_ast *tree, const kv_opt *given, int n,
+                       kv_err *e)
+{
+    int rc = KV_OK;
+    for (int i = 0; i < p->n && !rc; i++) {
+        int own = rule_lists(tree, p->given[i].name) ? -1 : own_param(p->given[i].name);
+        if (own < 0 || own == OWN_SEED || own == OWN_SCHEDULER)
+            continue;
+        rc = optimizer_table_read(table_of(p, own), own_params[own], p->given[i].value,
+                                  own != OWN_NAMES, &p->memory, e);
+        for (int j = n - 1; j >= 0 && rc; j--)
+            if (own_param(given[j].name) == own)
+                kv_err_option(e, j);
+    }
     return rc;
 }
 
@@ -55,28 +80,25 @@ static int set_own(optimizer *o, int which, const char *text, kv_err *e)
 {
     int64_t seed = 0;
     bool over = false;
-    switch (which) {
-    case OWN_SCHEDULER:
+    if (which == OWN_SCHEDULER) {
         o->scheduled = strcmp(text, "none") != 0;
         return o->scheduled ? lr_schedule_parse(&o->schedule, text, &o->memory, e) : KV_OK;
-    case OWN_LR_MULT:
-        return optimizer_table_read(&o->lr_mult, "lr_mult", text, true, &o->memory, e);
-    case OWN_WD_MULT:
-        return optimizer_table_read(&o->wd_mult, "wd_mult", text, true, &o->memory, e);
-    case OWN_NAMES:
-        return optimizer_table_read(&o->names, "names", text, false, &o->memory, e);
-    default:
-        if (num_parse_int(text, strlen(text), &seed, &over) != strlen(text) || over || seed < 0)
-            return kv_err_set(e, KV_E_VALUE, "seed is a whole number from 0 on, not \"%s\"", text);
-        o->seed = (uint64_t)seed;
-        return KV_OK;
     }
+    if (which != OWN_SEED)
+        return KV_OK; /* read_tables */
+    if (num_parse_int(text, strlen(text), &seed, &over) != strlen(text) || over || seed < 0)
+        return kv_err_set(e, KV_E_VALUE, "seed is a whole number from 0 on, not \"%s\"", text);
+    o->seed = (uint64_t)seed;
+    return KV_OK;
 }
 
 static void params_unref(optimizer_params *p)
 {
     if (!p || --p->refs > 0)
         return;
+    optimizer_table_release(&p->lr_mult);
+    optimizer_table_release(&p->wd_mult);
+    optimizer_table_release(&p->names);
     arena_release(&p->memory);
     mem_free(p);
 }
@@ -113,7 +135,7 @@ static int keep_given(optimizer_params *p, const optimizer_params *old, const kv
     for (int i = 0; i < before + n; i++) {
         const kv_opt *one = i < before ? &old->given[i] : &given[i - before];
         int at = 0;
-        while (at < p->n && strcmp(kept[at].name, one->name) != 0)
+        while (at < p->n && !name_is_word(kept[at].name, one->name, strlen(one->name)))
             at++;
         p->n += at == p->n;
         kept[at].name = arena_text(&p->memory, one->name, strlen(one->name), e);
@@ -149,7 +171,11 @@ static int read_params(optimizer *o, optimizer_params *p, const kv_opt *given, i
     const rule_binding made = {tree, &o->rule->src, bound};
     if (!rc)
         rc = rule_check_given(&made, e);
-    return rc ? rc : check_norm(&made, given, n, e);
+    if (!rc)
+        rc = check_norm(&made, given, n, e);
+    if (!rc)
+        rc = read_tables(p, tree, given, n, e);
+    return rc ? rc : default_multipliers(p, &made, e);
 }
 
 /* Gives o new parameters: those that it has, changed by the given ones. */
@@ -175,13 +201,6 @@ static void settle_schedule(optimizer *o)
         o->schedule.base_lr = host_number(rate);
 }
 
-/* One update serves all keys of a dtype if the rule is constant and no key has a master. */
-static void settle_constant(optimizer *o)
-{
-    o->constant = rule_is_constant(o->rule->ast) &&
-                  !rule_value(&o->binding, RULE_MULTI_PRECISION).u.integer;
-}
-
 /* Counts go on from the first one, and rules compute with them in binary64. */
 static int check_count(const optimizer *o, kv_err *e)
 {
@@ -198,14 +217,11 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
     if (!o)
         return KV_E_MEMORY;
     o->rule = kv_rule_ref((kv_rule *)rule); /* only the count changes */
-    o->reads = rule_reads(rule->ast);
     int rc = rule_states(rule->ast, o->states, &o->nstates, e);
     if (!rc)
         rc = bind(o, params, n, e);
     if (!rc)
         rc = check_count(o, e);
-    if (!rc)
-        rc = default_multipliers(o, e);
     if (rc) {
         optimizer_free(o);
         return rc;
@@ -215,22 +231,22 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
               PLAN_MAX_STATES);
     settle_schedule(o);
     o->num_update = rule_value(&o->binding, RULE_BEGIN_NUM_UPDATE).u.integer;
-    settle_constant(o);
     *out = o;
     return KV_OK;
 }
 
+/* Forgets what was made of other parameters. */
 static void drop_made(optimizer *o)
 {
     for (int i = 0; i < OPTIMIZER_RECENT; i++) {
         optimizer_unref_update(o->recent[i]);
         o->recent[i] = NULL;
     }
-    for (int i = 0; i < KV_DTYPE_END; i++) {
-        if (o->made[i])
-            rule_update_release(&o->updates[i]);
-        o->made[i] = false;
+    for (int i = 0; i < OPTIMIZER_CASES; i++) {
+        rule_case_unref(o->cases[i]);
+        o->cases[i] = NULL;
     }
+    o->next_case = o->next_recent = 0;
 }
 
 void optimizer_free(optimizer *o)
@@ -238,9 +254,6 @@ void optimizer_free(optimizer *o)
     if (!o)
         return;
     drop_made(o);
-    optimizer_table_release(&o->lr_mult);
-    optimizer_table_release(&o->wd_mult);
-    optimizer_table_release(&o->names);
     params_unref(o->params);
     arena_release(&o->memory);
     kv_rule_free(o->rule);
@@ -252,13 +265,10 @@ int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e)
     optimizer next = *o;
     bool rate = false;
     for (int i = 0; i < n; i++) {
-        int own = own_param(params[i].name);
         rate |= rule_base_find(params[i].name) == RULE_LEARNING_RATE;
-        bool names = rule_base_find(params[i].name) == RULE_DECAY_NAMES;
-        if (names || (own >= 0 && own != OWN_SEED && own != OWN_SCHEDULER))
-            return kv_err_set(e, KV_E_USAGE,
-                              "%s is set with the optimizer, not changed later",
-                              names ? rule_base_name(RULE_DECAY_NAMES) : own_params[own]);
+        if (rule_base_find(params[i].name) == RULE_DECAY_NAMES)
+            return kv_err_set(e, KV_E_USAGE, "%s is set with the optimizer, not changed later",
+                              rule_base_name(RULE_DECAY_NAMES));
     }
     int rc = bind(&next, params, n, e);
     o->memory = next.memory; /* grew, also when something was refused */
@@ -270,10 +280,129 @@ int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e)
     o->seed = next.seed;
     o->scheduled = next.scheduled;
     o->schedule = next.schedule;
-    settle_constant(o);
     if (rate)
         settle_schedule(o);
     return KV_OK;
+}
+
+/* ---- A key gets another name ----------------------------------------------------------------- */
+
+static bool is_key(const char *key, const char *text, size_t n)
+{
+    return strlen(key) == n && memcmp(key, text, n) == 0;
+}
+
+/* Appends the pairs of a parameter with the key `from` called `to`. kept: `from` is also the name
+ * of another key, for which its pair stays. */
+static void rename_pairs(buf *out, const char *text, const char *from, const char *to, bool kept)
+{
+    while (*text) {
+        size_t n = strcspn(text, ","), at = strcspn(text, "=");
+        bool is_from = is_key(from, text, at), is_to = is_key(to, text, at);
+        if (!is_to && (!is_from || kept))
+            buf_printf(out, "%s%.*s", out->len ? "," : "", (int)n, text);
+        if (is_from)
+            buf_printf(out, "%s%s%.*s", out->len ? "," : "", to, (int)(n - at), text + at);
+        text += n + (text[n] == ',');
+    }
+}
+
+/* Returns true if some other key has this name. */
+static bool names_other(const optimizer_table *names, const char *name)
+{
+    for (int64_t i = 0; i < names->n; i++)
+        if (strcmp(names->texts[i], name) == 0 && strcmp(names->keys[i], name) != 0)
+            return true;
+    return false;
+}
+
+static const char *table_key(char number[NUM_TEXT_MAX], const kv_key *key)
+{
+    if (!key->name)
+        num_int(number, key->id);
+    return key->name ? key->name : number;
+}
+
+int optimizer_rename(optimizer *o, const kv_key *from, const kv_key *to, kv_err *e)
+{
+    char numbers[2][NUM_TEXT_MAX], text[SLOT_KEY_TEXT];
+    const char *old = table_key(numbers[0], from), *key = table_key(numbers[1], to);
+    optimizer_params *p = o->params;
+    bool has_old = false, has_key = false, kept = names_other(&p->names, old);
+    kv_opt changed[OWN_COUNT];
+    buf texts[OWN_COUNT] = {{0}};
+    int n = 0, rc = KV_OK;
+    for (int i = 0; i < p->n && !rc; i++) {
+        const char *name = p->given[i].name;
+        int own = rule_lists(o->rule->ast, name) ? -1 : own_param(name);
+        if (own != OWN_LR_MULT && own != OWN_WD_MULT && own != OWN_NAMES)
+            continue;
+        has_old |= optimizer_table_find(table_of(p, own), old) >= 0;
+        has_key |= optimizer_table_find(table_of(p, own), key) >= 0;
+        rename_pairs(&texts[own], p->given[i].value, old, key, kept && own != OWN_NAMES);
+        rc = buf_check(&texts[own], e);
+        changed[n++] = (kv_opt){name, buf_text(&texts[own])};
+    }
+    if (!rc && has_old && key[strcspn(key, ",=")]) {
+        kv_err_set(e, KV_E_KEY, "key %s has a multiplier or a name, which no key with , or = has",
+                   slot_key_text(text, from));
+        rc = kv_err_key(e, to);
+    } else if (!rc && (has_old || has_key)) {
+        rc = optimizer_change(o, changed, n, e);
+    }
+    for (int i = 0; i < OWN_COUNT; i++)
+        buf_release(&texts[i]);
+    return rc;
+}
+
+/* ---- Another one in its place ---------------------------------------------------------------- */
+
+bool optimizer_continues(const optimizer *next, const optimizer *o, bool by_name)
+{
+    const rule_ast *a = next->rule->ast, *b = o->rule->ast;
+    bool same = by_name ? b->nnames > 0 && strcmp(a->names[0], b->names[0]) == 0
+                        : kv_rule_same_text(next->rule, o->rule);
+    host ours = rule_value(&next->binding, RULE_MULTI_PRECISION);
+    host theirs = rule_value(&o->binding, RULE_MULTI_PRECISION);
+    same = same && next->nstates == o->nstates && ours.u.integer == theirs.u.integer;
+    for (int i = 0; i < o->nstates && same; i++)
+        same = strcmp(next->states[i].name, o->states[i].name) == 0 &&
+               next->states[i].how == o->states[i].how;
+    return same;
+}
+
+/* Returns true if both schedules are the same and stand on the same rate. */
+static bool same_schedule(const optimizer *a, const optimizer *b)
+{
+    buf texts[2] = {{0}};
+    host x = rule_value(&a->binding, RULE_LEARNING_RATE);
+    host y = rule_value(&b->binding, RULE_LEARNING_RATE);
+    bool own = a->schedule.kind == LR_POLY || a->schedule.kind == LR_COSINE;
+    if (!a->scheduled || !b->scheduled)
+        return false;
+    lr_schedule_print(&a->schedule, &texts[0]);
+    lr_schedule_print(&b->schedule, &texts[1]);
+    bool same = !texts[0].failed && !texts[1].failed &&
+                strcmp(buf_text(&texts[0]), buf_text(&texts[1])) == 0;
+    buf_release(&texts[0]);
+    buf_release(&texts[1]);
+    bool same_rate = host_is_number(x) == host_is_number(y) &&
+                     (!host_is_number(x) || !(host_number(x) < host_number(y) ||
+                                              host_number(x) > host_number(y)));
+    return same && (own || same_rate);
+}
+
+void optimizer_continue(optimizer *next, const optimizer *o)
+{
+    if (same_schedule(next, o)) {
+        next->schedule.base_lr = o->schedule.base_lr;
+        next->schedule.at = o->schedule.at;
+        next->schedule.count = o->schedule.count;
+    }
+    if (next->num_update < o->num_update)
+        next->num_update = o->num_update;
+    next->have = o->have;
+    memcpy(next->shared, o->shared, sizeof next->shared);
 }
 
 void optimizer_reads_text(const optimizer *o, buf *out)
@@ -312,7 +441,6 @@ void optimizer_mark_restore(optimizer *o, const optimizer_mark *m)
     m->params->refs++;
     params_unref(o->params);
     use_params(o, m->params);
-    settle_constant(o);
     o->scheduled = m->scheduled;
     o->seed = m->seed;
     optimizer_commit(o, &m->draft);

@@ -19,14 +19,22 @@
 
 /* An update that was made, and for what; counted, because keys of several pushes share it. */
 typedef struct made_update {
-    int64_t refs; /* atomic */
-    rule_update u;
+    int64_t refs;     /* atomic */
+    rule_case *of;    /* the case that it was made of; NULL: the rule was compiled for it alone */
     rule_given given; /* without pointers */
+    rule_update u;
+    uint64_t pool[]; /* its constants */
 } made_update;
 
 /* Gives a reference back; the last one frees the update. NULL: nothing. */
 void optimizer_unref_update(made_update *m);
 
+/* Cases of a rule that are kept: keys with and without states, values of both storages, and the
+ * branches that a rule takes in turn. */
+#define OPTIMIZER_CASES 16
+
+/* Updates that other keys share if their numbers are the same: rates and decay take turns of few
+ * values. */
 #define OPTIMIZER_RECENT 4
 
 /* The parameters of a rule at one time. A change makes new ones, and a transaction may still hold
@@ -37,26 +45,24 @@ typedef struct optimizer_params {
     const kv_opt *given; /* as they were given, for files */
     int n;
     const host *values; /* of the binding */
+    optimizer_table lr_mult, wd_mult, names;
 } optimizer_params;
 
 typedef struct optimizer {
     kv_rule *rule;
-    arena memory; /* of tables and schedules */
+    arena memory; /* of schedules */
     optimizer_params *params;
     rule_binding binding; /* to their values */
     double clip_norm;     /* clip_global_norm; 0: none */
     rule_state_info states[PLAN_MAX_STATES];
     int nstates;
-    bool constant;           /* rule_is_constant: one update a dtype serves all keys */
-    bool made[KV_DTYPE_END]; /* and these were made already */
-    rule_update updates[KV_DTYPE_END];
-    uint32_t reads;                        /* rule_reads */
-    made_update *recent[OPTIMIZER_RECENT]; /* for other keys to which they apply; or NULL */
-    int oldest;                            /* the one to be forgotten next */
+    rule_case *cases[OPTIMIZER_CASES];     /* NULL: none */
+    made_update *recent[OPTIMIZER_RECENT]; /* the same */
+    int next_case, next_recent;            /* the oldest ones, to be forgotten next */
+    int64_t ncompiled;                     /* times that the rule was compiled, for tests */
 
     bool scheduled;
     lr_schedule schedule;
-    optimizer_table lr_mult, wd_mult, names;
     uint64_t seed; /* of normal() */
 
     int64_t num_update; /* the largest count of any key */
@@ -69,9 +75,21 @@ typedef struct optimizer {
 int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, int n, kv_err *e);
 void optimizer_free(optimizer *o);
 
-/* Changes parameters of one in use; counts, schedule progress and states stay. On an error nothing
- * changed. */
+/* Changes parameters of one in use; counts, schedule progress and states stay. lr_mult, wd_mult and
+ * names take the place of the whole table. On an error nothing changed. */
 int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e);
+
+/* Gives the multipliers and the name of key `from` to key `to`, whose own are dropped. Errors: key
+ * (`to` cannot stand in a table of the parameters), memory; nothing changed then. */
+int optimizer_rename(optimizer *o, const kv_key *from, const kv_key *to, kv_err *e);
+
+/* Returns true if `next` runs the rule of `o` with the same states, so that these fit it. by_name:
+ * an optimizer of the library is the same when its name is; else the text counts. */
+bool optimizer_continues(const optimizer *next, const optimizer *o, bool by_name);
+
+/* Makes `next` go on where `o` stands: its counts and shared numbers, and its schedule if that is
+ * the same. Another schedule begins at the counts. */
+void optimizer_continue(optimizer *next, const optimizer *o);
 
 /* Appends the parameters that the rule has not defined and was given: "rate 0.5, note 'x'". */
 void optimizer_reads_text(const optimizer *o, buf *out);
@@ -131,11 +149,6 @@ typedef struct optimizer_step {
 } optimizer_step;
 
 void optimizer_begin(const optimizer *o, optimizer_draft *d);
-
-/* Of a constant rule: the update that serves every key of the slot's dtype, and the key's next
- * count. NULL on an error (those of rule_update_make). */
-const rule_update *optimizer_constant(optimizer *o, optimizer_draft *d, const slot *s, int64_t *t,
-                                      kv_err *e);
 
 /* The update that the key's next push has, where that is known without running the rule, splits
  * into any ranges and keeps nothing but the key's count; else NULL. Other threads may ask for other

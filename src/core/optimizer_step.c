@@ -53,20 +53,21 @@ static void give_rates(const optimizer *o, optimizer_draft *d, const slot *s, ru
     char number[NUM_TEXT_MAX];
     kv_key seen = *slot_own_key(s);
     const char *key = seen.name;
-    bool tables = o->names.n || o->lr_mult.n || o->wd_mult.n;
+    bool tables = o->params->names.n || o->params->lr_mult.n || o->params->wd_mult.n;
     if (!key && tables) {
         num_int(number, seen.id);
         key = number;
     }
-    int64_t at = optimizer_table_find(&o->names, key);
+    int64_t at = optimizer_table_find(&o->params->names, key);
     g->key = seen;
-    g->name = at < 0 ? NULL : o->names.texts[at];
+    g->name = at < 0 ? NULL : o->params->names.texts[at];
     const char *name = g->name;
     if (!o->rule->ast->counts_after)
         g->t = next_count(o, d, s);
     g->base_lr = base_rate(o, d);
-    g->lr = g->base_lr * multiplier(&o->lr_mult, key, name);
-    g->wd = host_number(rule_value(&o->binding, RULE_WD)) * multiplier(&o->wd_mult, key, name);
+    g->lr = g->base_lr * multiplier(&o->params->lr_mult, key, name);
+    g->wd =
+        host_number(rule_value(&o->binding, RULE_WD)) * multiplier(&o->params->wd_mult, key, name);
     if (o->rule->ast->counts_after)
         g->t = next_count(o, d, s);
 }
@@ -126,10 +127,10 @@ static rule_given given_by_other(const optimizer *o, const slot *s, host *number
         num_int(number, s->part->key.id);
         key = number;
     }
-    int64_t at = optimizer_table_find(&o->names, key);
+    int64_t at = optimizer_table_find(&o->params->names, key);
     memcpy(numbers, s->part->numbers, (size_t)o->nstates * sizeof *numbers);
     g.key = s->part->key;
-    g.name = at < 0 ? NULL : o->names.texts[at];
+    g.name = at < 0 ? NULL : o->params->names.texts[at];
     g.numbers = numbers;
     return g;
 }
@@ -151,24 +152,6 @@ static rule_given give_all(const optimizer *o, optimizer_draft *d, const slot *s
     return g;
 }
 
-static bool same_double(double a, double b)
-{
-    /* NOLINTNEXTLINE: the bits are meant, so that NaN is itself and -0 is not 0 */
-    return memcmp(&a, &b, sizeof a) == 0;
-}
-
-/* Returns true if a rule with these reads makes the same update for both inputs. */
-static bool serves_both(uint32_t reads, const rule_given *a, const rule_given *b)
-{
-    return !(reads & RULE_READS_KEY) && a->dtype == b->dtype && a->master == b->master &&
-           a->sparse_input == b->sparse_input && a->sparse_stored == b->sparse_stored &&
-           a->have == b->have && (!(reads & RULE_READS_T) || a->t == b->t) &&
-           (!(reads & RULE_READS_LR) || same_double(a->lr, b->lr)) &&
-           (!(reads & RULE_READS_WD) || same_double(a->wd, b->wd)) &&
-           (!(reads & RULE_READS_BASE_LR) || same_double(a->base_lr, b->base_lr)) &&
-           (!(reads & RULE_READS_SHAPE) || (a->row == b->row && a->size == b->size));
-}
-
 void optimizer_unref_update(made_update *m)
 {
     int64_t left = m ? __atomic_sub_fetch(&m->refs, 1, __ATOMIC_ACQ_REL) : 1;
@@ -176,109 +159,137 @@ void optimizer_unref_update(made_update *m)
         return;
     kv_assert(left == 0, "an update is given back %lld times too often", (long long)-left);
     rule_update_release(&m->u);
+    rule_case_unref(m->of);
     mem_free(m);
 }
 
-/* Keeps an update for other keys, in the place of the oldest, unless it depends on its key. */
+/* The update of other keys that these inputs have as well, or NULL. */
+static made_update *find_recent(const optimizer *o, const rule_given *g, bool plans)
+{
+    for (int i = 0; i < OPTIMIZER_RECENT; i++) {
+        made_update *m = o->recent[i];
+        bool fits = m && rule_case_fits(m->of, g, plans) && (!plans || m->u.plan || m->u.skipped);
+        if (fits && rule_case_same(m->of, &m->given, g))
+            return m;
+    }
+    return NULL;
+}
+
+/* Keeps an update for other keys, in the place of the oldest. */
 static void remember(optimizer *o, made_update *m)
 {
-    made_update **at = &o->recent[o->oldest];
-    if (o->reads & RULE_READS_KEY)
-        return;
+    made_update **at = &o->recent[o->next_recent];
     optimizer_unref_update(*at);
     *at = m;
     m->refs++;
-    o->oldest = (o->oldest + 1) % OPTIMIZER_RECENT;
+    o->next_recent = (o->next_recent + 1) % OPTIMIZER_RECENT;
 }
 
-/* The update of a slot, made anew unless another key had the same. */
-static int make_update(optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
-                       optimizer_step *step, kv_err *e)
+static void remember_case(optimizer *o, rule_case *c)
 {
-    host numbers[PLAN_MAX_STATES] = {{0}};
-    rule_given g = give_all(o, d, s, sparse_input, numbers);
-    step->t = g.t;
-    for (int i = 0; i < OPTIMIZER_RECENT; i++) {
-        made_update *m = o->recent[i];
-        if (m && serves_both(o->reads, &m->given, &g)) {
-            __atomic_fetch_add(&m->refs, 1, __ATOMIC_RELAXED);
-            step->made = m;
-            return KV_OK;
-        }
-    }
-    made_update *m = mem_alloc(1, sizeof *m, e);
+    rule_case_unref(o->cases[o->next_case]);
+    o->cases[o->next_case] = c;
+    o->next_case = (o->next_case + 1) % OPTIMIZER_CASES;
+}
+
+static made_update *new_update(rule_case *of, const rule_given *g, int64_t pool_bytes, kv_err *e)
+{
+    made_update *m = mem_alloc((int64_t)sizeof *m + pool_bytes, 1, e);
     if (!m)
-        return KV_E_MEMORY;
-    int rc = rule_update_make(&o->binding, &g, &m->u, e);
-    if (rc) {
-        mem_free(m);
-        return kv_err_key(e, slot_own_key(s));
-    }
+        return NULL;
     m->refs = 1;
-    m->given = g;
+    m->of = of;
+    m->given = *g;
     m->given.key.name = m->given.name = NULL;
     m->given.numbers = NULL;
-    step->made = m;
-    remember(o, m);
+    return m;
+}
+
+/* The update that a case makes. *out is NULL if none of those that are kept serves. */
+static int update_of_case(const optimizer *o, const rule_given *g, bool plans, made_update **out,
+                          kv_err *e)
+{
+    *out = NULL;
+    for (int i = 0; i < OPTIMIZER_CASES && o->cases[i]; i++) {
+        rule_case *c = o->cases[i];
+        if (!rule_case_fits(c, g, plans))
+            continue;
+        made_update *m = new_update(c, g, plans ? rule_case_pool_bytes(c) : 0, e);
+        if (!m)
+            return KV_E_MEMORY;
+        if (rule_case_update(c, g, &m->u, plans ? m->pool : NULL)) {
+            rule_case_ref(c);
+            *out = m;
+            return KV_OK;
+        }
+        mem_free(m);
+    }
     return KV_OK;
 }
 
-const rule_update *optimizer_constant(optimizer *o, optimizer_draft *d, const slot *s, int64_t *t,
-                                      kv_err *e)
+/* The update of a rule that is compiled for these inputs, and a new case if there can be one. */
+static int compile(optimizer *o, const rule_given *g, bool plans, made_update **out, kv_err *e)
 {
-    kv_dtype dtype = kv_array_dtype(s->stored);
-    host numbers[PLAN_MAX_STATES] = {{0}};
-    if (o->made[dtype]) {
-        *t = s->part && s->part->given ? s->part->given->t : next_count(o, d, s);
-        return &o->updates[dtype];
+    rule_case *c = NULL;
+    made_update *m = new_update(NULL, g, 0, e);
+    int rc = m ? rule_case_make(&o->binding, g, plans, &m->u, &c, e) : KV_E_MEMORY;
+    if (rc) {
+        mem_free(m);
+        return rc;
     }
-    rule_given g = give_all(o, d, s, false, numbers);
-    *t = g.t;
-    if (rule_update_make(&o->binding, &g, &o->updates[dtype], e)) {
-        kv_err_key(e, slot_own_key(s));
-        return NULL;
+    o->ncompiled++;
+    if (c) {
+        m->of = rule_case_ref(c);
+        remember_case(o, c);
     }
-    o->made[dtype] = true;
-    return &o->updates[dtype];
+    *out = m;
+    return KV_OK;
 }
 
-/* The update that the keys before this one had, unless its inputs may vary by key. */
-static const rule_update *find_recent(const optimizer *o, optimizer_draft *d, const slot *s,
-                                      int64_t *t)
+/* The update of a slot: that of another key, or one of a case, or one that the rule is compiled
+ * for. plans: this process runs it. */
+static int make_update(optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
+                       bool plans, optimizer_step *step, kv_err *e)
 {
     host numbers[PLAN_MAX_STATES] = {{0}};
-    if (s->state || o->scheduled || o->reads & RULE_READS_KEY || optimizer_has_master(o, s))
-        return NULL;
-    rule_given g = give_all(o, d, s, false, numbers);
-    *t = g.t;
-    for (int i = 0; i < OPTIMIZER_RECENT; i++)
-        if (o->recent[i] && serves_both(o->reads, &o->recent[i]->given, &g))
-            return &o->recent[i]->u;
-    return NULL;
+    rule_given g = give_all(o, d, s, sparse_input, numbers);
+    made_update *m = find_recent(o, &g, plans);
+    step->t = g.t;
+    step->made = m;
+    if (m) {
+        __atomic_fetch_add(&m->refs, 1, __ATOMIC_RELAXED);
+        return KV_OK;
+    }
+    int rc = update_of_case(o, &g, plans, &m, e);
+    if (!rc && !m)
+        rc = compile(o, &g, plans, &m, e);
+    if (rc)
+        return kv_err_key(e, slot_own_key(s));
+    step->made = m;
+    if (m->of && rule_case_same(m->of, &g, &g))
+        remember(o, m);
+    return KV_OK;
 }
 
 const rule_update *optimizer_known(const optimizer *o, optimizer_draft *d, const slot *s,
                                    int64_t *t)
 {
-    kv_dtype dtype = kv_array_dtype(s->stored);
-    const rule_update *u = NULL;
-    if (!o->constant)
-        u = find_recent(o, d, s, t);
-    else if (o->made[dtype])
-        u = &o->updates[dtype];
-    if (o->constant && u)
-        *t = next_count(o, d, s);
-    bool plain = u && u->plan && !u->skipped && !u->states && !u->nprints && !u->printed.len;
-    return plain && plan_splits(u->plan, NULL) ? u : NULL;
+    host numbers[PLAN_MAX_STATES] = {{0}};
+    if (s->state || o->scheduled || optimizer_has_master(o, s))
+        return NULL;
+    rule_given g = give_all(o, d, s, false, numbers);
+    const made_update *m = find_recent(o, &g, true);
+    *t = g.t;
+    bool plain = m && m->u.plan && !m->u.skipped && !m->u.states;
+    return plain && plan_splits(m->u.plan, NULL) ? &m->u : NULL;
 }
 
 int64_t optimizer_known_bytes(const optimizer *o, int64_t nvalues)
 {
     int64_t most = 0;
-    for (int i = 0; i < KV_DTYPE_END + OPTIMIZER_RECENT; i++) {
-        const made_update *m = i < KV_DTYPE_END ? NULL : o->recent[i - KV_DTYPE_END];
-        const rule_update *u = m ? &m->u : i < KV_DTYPE_END && o->made[i] ? &o->updates[i] : NULL;
-        int64_t bytes = u && u->plan ? apply_plan_bytes(u->plan, 1, nvalues) : 0;
+    for (int i = 0; i < OPTIMIZER_RECENT; i++) {
+        const made_update *m = o->recent[i];
+        int64_t bytes = m && m->u.plan ? apply_plan_bytes(m->u.plan, 1, nvalues) : 0;
         most = bytes > most ? bytes : most;
     }
     return most;
@@ -401,7 +412,7 @@ int optimizer_follow(optimizer *o, optimizer_draft *d, const slot *s, bool spars
     optimizer_draft before = *d;
     begin_step(o, step);
     *given = give_all(o, &before, s, sparse_input, numbers);
-    int rc = make_update(o, d, s, sparse_input, step, e);
+    int rc = make_update(o, d, s, sparse_input, false, step, e);
     if (!rc && !s->state && step->made->u.states &&
         !(step->fresh = mem_zalloc(1, sizeof *step->fresh, e)))
         rc = KV_E_MEMORY;
@@ -419,7 +430,7 @@ int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, kv_ctx ct
                       bool sparse_input, optimizer_step *step, kv_err *e)
 {
     begin_step(o, step);
-    int rc = make_update(o, d, s, sparse_input, step, e);
+    int rc = make_update(o, d, s, sparse_input, true, step, e);
     if (!rc)
         rc = allocate(o, s, ctx, step, e);
     if (rc) {

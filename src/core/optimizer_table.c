@@ -1,6 +1,7 @@
 /* Tables of multipliers and of names. */
 #include "core/optimizer_table.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -54,7 +55,7 @@ int optimizer_table_read(optimizer_table *t, const char *what, const char *text,
                               numbers ? "0.5" : "fc_weight", (int)n, text);
         const char *value = text + at + 1;
         size_t m = n - at - 1;
-        if (numbers && (m == 0 || num_parse(value, m, NUM_BINARY64, &x, NULL) != m))
+        if (numbers && (m == 0 || num_parse(value, m, NUM_BINARY64, &x, NULL) != m || isnan(x)))
             return kv_err_set(e, KV_E_VALUE, "%s: \"%.*s\" is no number", what, (int)m, value);
         const char *key = arena_text(a, text, at, e),
                    *name = key ? arena_text(a, value, m, e) : NULL;

@@ -13,7 +13,7 @@
 int slot_check_kind(const slot_table *t, const kv_key *key, kv_err *e)
 {
     char text[SLOT_KEY_TEXT];
-    if (t->n == 0 || !t->items[0].key.name == !key->name)
+    if (slot_count(t) == 0 || t->texts == (key->name != NULL))
         return KV_OK;
     slot_key_text(text, key);
     if (key->name)
@@ -51,6 +51,7 @@ int slot_add(slot_table *t, const kv_key *key, kv_array *stored, kv_err *e)
         mem_free((char *)s.key.name);
         return rc;
     }
+    t->texts = key->name != NULL;
     t->items[t->n++] = s;
     return KV_OK;
 }
@@ -70,6 +71,9 @@ void slot_truncate(slot_table *t, int64_t n)
               (long long)n);
     while (t->n > n) {
         slot *s = &t->items[--t->n];
+        t->ngone -= s->gone;
+        if (s->gone)
+            continue;
         map_remove(&t->index, s->key);
         release(s);
     }
@@ -77,27 +81,37 @@ void slot_truncate(slot_table *t, int64_t n)
         t->nascending = 0;
 }
 
-void slot_remove(slot_table *t, int64_t *to)
+void slot_remove(slot_table *t, int64_t number)
+{
+    slot *s = &t->items[number];
+    if (!kv_assert(number >= 0 && number < t->n && !s->gone, "slot %lld of %lld is removed",
+                   (long long)number, (long long)t->n))
+        return;
+    map_remove(&t->index, s->key);
+    release(s);
+    *s = (slot){.gone = true};
+    t->ngone++;
+    t->lost_keys = true;
+    t->nascending = 0;
+    for (; t->n > 0 && t->items[t->n - 1].gone; t->n--)
+        t->ngone--;
+}
+
+void slot_settle(slot_table *t)
 {
     int64_t kept = 0;
-    bool moves = false;
-    for (int64_t i = 0; i < t->n; i++) {
-        slot *s = &t->items[i];
-        if (to[i] < 0) {
-            map_remove(&t->index, s->key);
-            release(s);
+    for (int64_t i = 0; i < t->n && t->ngone > 0; i++) {
+        if (t->items[i].gone)
             continue;
+        if (kept < i) {
+            t->items[kept] = t->items[i];
+            int rc = map_put(&t->index, t->items[i].key, kept, NULL);
+            kv_assert(rc == KV_OK, "the map has lost key number %lld", (long long)i);
         }
-        if (kept < i)
-            t->items[kept] = *s;
-        moves |= kept < i;
-        to[i] = kept++;
+        kept++;
     }
-    if (moves)
-        map_renumber(&t->index, to);
-    t->lost_keys |= kept < t->n;
-    t->n = kept;
-    t->nascending = 0;
+    t->n = t->ngone > 0 ? kept : t->n;
+    t->ngone = 0;
 }
 
 int slot_rename(slot_table *t, int64_t number, const kv_key *key, kv_err *e)
@@ -127,6 +141,7 @@ void slot_put_back(slot_table *t, const slot *s)
         return;
     int rc = map_put(&t->index, s->key, t->n, NULL); /* the map does not shrink either */
     kv_assert(rc == KV_OK, "the map has no room for key number %lld", (long long)t->n);
+    t->texts = s->key.name != NULL;
     t->items[t->n++] = *s;
 }
 
@@ -163,8 +178,8 @@ int slot_in_order(slot_table *t, int64_t i, int64_t *number, kv_err *e)
     *number = i;
     kv_assert(t->nascending <= t->n, "%lld of %lld slots are sorted", (long long)t->nascending,
               (long long)t->n);
-    if (!kv_assert(i >= 0 && i < t->n, "slot %lld of %lld is asked for", (long long)i,
-                   (long long)t->n))
+    if (!kv_assert(i >= 0 && i < t->n && t->ngone == 0, "slot %lld of %lld is asked for",
+                   (long long)i, (long long)t->n))
         return kv_assert_report(e);
     if (t->items[i].key.name)
         return KV_OK;

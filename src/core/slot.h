@@ -2,10 +2,11 @@
  *
  * A slot is made when its key is initialised and stays until the key is deleted or its store is
  * released; a call that fails takes back the slots that it added. Slots are numbered in the order
- * they were made, without gaps, because loops over all keys shall touch no empty ones: behind a
- * deleted slot the numbers are smaller by one. So a number is valid only while the store's lock is
- * held. The order of updates is another: ascending for integer keys, the order of the slots for
- * text keys.
+ * they were made. A deleted one leaves a gap, so that deleting keys one by one is linear; loops
+ * over all keys touch no gaps, because slot_settle closes them before: store_enter calls it, and
+ * only calls that find their keys by name do without (store_enter_keys). So a number is valid only
+ * while the store's lock is held. The order of updates is another: ascending for integer keys, the
+ * order of the slots for text keys.
  */
 #ifndef CORE_SLOT_H
 #define CORE_SLOT_H
@@ -32,12 +33,16 @@ typedef struct slot {
     const slot_part *part;       /* or NULL */
     bool told_ignored; /* a pull that ignored a row_sparse array was told to the log */
     bool loaded;       /* its key came from the file of the store (store_file.h) */
+    bool gone;         /* a gap: all else is zero */
+    bool marked;       /* by a delete that still checks its keys */
 } slot;
 
 /* All zero is an empty table, which takes keys of either kind. */
 typedef struct slot_table {
     slot *items;
-    int64_t n, cap;
+    int64_t n, cap;     /* with the gaps */
+    int64_t ngone;      /* gaps, of which none is the last slot */
+    bool texts;         /* the kind of its keys, while it has some */
     map index;          /* key to number */
     int64_t *ascending; /* numbers by ascending integer key, of the first nascending slots */
     int64_t nascending, ascending_cap;
@@ -50,9 +55,15 @@ typedef struct slot_table {
 static inline int64_t slot_find(const slot_table *t, const kv_key *key, int64_t guess)
 {
     for (int64_t i = guess; i >= guess - 1; i--)
-        if (i >= 0 && i < t->n && map_same_key(&t->items[i].key, key))
+        if (i >= 0 && i < t->n && map_same_key(&t->items[i].key, key) && !t->items[i].gone)
             return i;
     return map_get(&t->index, *key);
+}
+
+/* The number of keys. */
+static inline int64_t slot_count(const slot_table *t)
+{
+    return t->n - t->ngone;
 }
 
 /* Checks that the table takes keys of this kind. Error: key. */
@@ -68,9 +79,13 @@ int slot_add(slot_table *t, const kv_key *key, kv_array *stored, kv_err *e);
 /* Takes back the slots from number n on. */
 void slot_truncate(slot_table *t, int64_t n);
 
-/* Drops each slot i for which to[i] is -1, with all that it keeps; the order of the others stays,
- * and to[i] becomes the number of slot i. No operation uses the table's keys. Cannot fail. */
-void slot_remove(slot_table *t, int64_t *to);
+/* Drops a slot with all that it keeps; the numbers of the others stay. No operation uses the
+ * table's keys. Cannot fail. */
+void slot_remove(slot_table *t, int64_t number);
+
+/* Closes the gaps; the order stays. No operation is pending that knows slots by number. Cannot
+ * fail. */
+void slot_settle(slot_table *t);
 
 /* Gives a slot another key of the same kind, which is not there; its number stays. No operation
  * uses the table's keys. Error: memory, nothing changed. */

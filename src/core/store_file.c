@@ -590,5 +590,6 @@ int store_file_fill(const store_file *f, kv *store, kv_err *e)
         rc = fill_slots(f, &store->slots, e);
     for (int64_t i = 0; i < store->slots.n; i++)
         store->slots.items[i].loaded = true;
+    store->keeps_states = !f->foreign;
     return rc || f->foreign ? rc : store_file_fill_states(f, store, e);
 }

@@ -34,6 +34,7 @@ typedef struct transaction {
     bool has_keys;    /* keys were deleted or renamed since, or are about to be */
     bool lost_keys;   /* of the table before that */
     uint64_t changes; /* of the store when it began */
+    bool keeps_states; /* of the store when it began */
     bool has_updater; /* the updater of that time was replaced since, and is here */
     updater updater;
     compression compression;

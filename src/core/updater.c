@@ -75,10 +75,6 @@ static int prepare_group(call *c, int64_t i, kv_err *e)
     optimizer *o = p->updater.optimizer;
     call_group *g = &c->groups[i];
     slot *s = call_slot(c, g);
-    if (o->constant) {
-        g->update = optimizer_constant(o, &p->draft, s, &g->t, e);
-        return g->update ? KV_OK : kv_err_key(e, slot_own_key(s));
-    }
     int rc = optimizer_prepare(o, &p->draft, s, g->ctx, g->sparse, &p->steps[i], e);
     if (!rc) {
         p->nsteps++;
@@ -107,11 +103,8 @@ static void look_ahead_states(const call *c, int64_t i)
 static int prepare_rule(call *c, kv_err *e)
 {
     updater_part *p = c->update.state;
-    int rc = KV_OK;
-    if (!p->updater.optimizer->constant) {
-        rc = mem_grow(&c->steps, &c->steps_cap, c->ngroups, sizeof *c->steps, e);
-        p->steps = c->steps;
-    }
+    int rc = mem_grow(&c->steps, &c->steps_cap, c->ngroups, sizeof *c->steps, e);
+    p->steps = c->steps;
     optimizer_begin(p->updater.optimizer, &p->draft);
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         look_ahead_states(c, i);
@@ -167,10 +160,6 @@ bool updater_commit(call *c)
         s->pushes++;
         if (!o)
             continue;
-        if (!p->steps) {
-            s->updates = c->groups[i].t;
-            continue;
-        }
         optimizer_commit_step(o, &p->steps[i], s);
         prints |= c->store->print.line && p->steps[i].made->u.printed.len > 0;
     }
@@ -188,6 +177,7 @@ void updater_plan_arrays(const call *c, const call_group *g, plan_arrays *a)
     const updater_part *p = c->update.state;
     const optimizer_step *step = updater_step(c, g);
     kv_array *held = step && step->weight_master ? step->weight_master : g->target;
+    a->pool = g->update->pool;
     a->stored = held->data;
     a->stored_dtype = (kv_dtype)held->dtype;
     a->weight = g->target->data;

@@ -101,20 +101,21 @@ static int lightest(const coordinator *c, int servers)
     return best;
 }
 
+/* What a part costs its server, in bytes: those that it holds, and the time that a record takes
+ * beside that of its bytes (about 1.4 us where a byte takes 0.12 ns). */
+static int64_t load_of_part(const place *p, int32_t i, int64_t each)
+{
+    return place_count(p, i) * each + (12 << 10);
+}
+
 static void add_load(const server_state *s, coordinator *c, const ask_key *k, const place *p,
                      int sign)
 {
-    int64_t n = p->nparts, servers = s->how.servers, each = kv_dtype_bytes((kv_dtype)k->dtype);
-    for (int i = 0; i < servers; i++) {
-        /* the parts of server i: place_server is i * n / servers, rounded down */
-        int64_t from = p->server < 0 ? (i * n + servers - 1) / servers : 0;
-        int64_t to = p->server < 0 ? ((i + 1) * n + servers - 1) / servers : n;
-        if (from == to || (p->server >= 0 && p->server != i))
-            continue;
-        int64_t end = to < n ? place_from(p, (int32_t)to) : p->size;
-        c->load[i] += sign * (end - place_from(p, (int32_t)from)) * each;
-        kv_assert(c->load[i] >= 0, "server %d is left with %lld bytes when part %lld goes", i,
-                  (long long)c->load[i], (long long)p->first);
+    for (int32_t i = 0; i < p->nparts; i++) {
+        int64_t *load = &c->load[place_server(p, i, s->how.servers)];
+        *load += sign * load_of_part(p, i, kv_dtype_bytes((kv_dtype)k->dtype));
+        kv_assert(*load >= 0, "a server is left with a load of %lld when part %lld goes",
+                  (long long)*load, (long long)p->first + i);
     }
 }
 
@@ -127,9 +128,9 @@ static place find_place(const server_state *s, coordinator *c, const ask_key *k)
     if (s->how.sums)
         p = place_in_records(p.size, dtype);
     p.first = c->parts;
-    p.server = p.nparts > 1 && p.size >= PLACE_SPREAD && servers > 1
-                   ? -1
-                   : lightest(c, servers);
+    p.server = lightest(c, servers);
+    if (p.nparts > 1)
+        p.server = -1 - p.server;
     add_load(s, c, k, &p, 1);
     c->parts += p.nparts;
     return p;

@@ -23,6 +23,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "distributed/environment.h"
@@ -473,13 +474,9 @@ bool link_prepare_sleep(bool listening)
 
 void link_sleep(int64_t us)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += us * 1000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    struct timespec until = clock_after(us * 1000);
     if (us > 0)
-        sem_timedwait(&mpi.wakeup->wakes, &until);
+        sem_clockwait(&mpi.wakeup->wakes, CLOCK_MONOTONIC, &until);
     __atomic_store_n(&mpi.wakeup->sleeper, AWAKE, __ATOMIC_RELAXED);
 }
 

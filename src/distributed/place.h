@@ -5,11 +5,12 @@
  * way; and they end where rows end, so that rules that look at rows, and pushes of some rows, need
  * no more than parts. Rows that are too long for that are cut, until a rule comes that needs
  * them; then the key moves to be whole (worker_optimizer.c). A row_sparse key whose rows come and
- * go has one part on each server.
+ * go has one part on each server, if it has SPREAD elements or more, else one part.
  *
  * The coordinator decides it when the key is made (coordinator.h); the other ranks are told, and
- * everything else follows from these numbers. Keys of SPREAD elements or more are spread over all
- * servers, in order; others live on the server that has the fewest bytes.
+ * everything else follows from these numbers. A key of one part lives on the server with the least
+ * load; the parts of a longer one go around all servers and begin there, so that keys with fewer
+ * parts than there are servers do not meet on the same ones.
  */
 #ifndef DISTRIBUTED_PLACE_H
 #define DISTRIBUTED_PLACE_H
@@ -34,7 +35,7 @@ typedef struct place {
     int64_t step;    /* elements of a part but the last */
     int64_t row;     /* elements of a row, when no part cuts one; else 0 */
     int32_t nparts;  /* at least 1 */
-    int32_t server;  /* of all parts, or -1: they are spread */
+    int32_t server;  /* of all parts; or -1 - the server where the parts begin to go around */
 } place;
 
 /* The parts of an array, for so many servers. */
@@ -61,7 +62,11 @@ static inline bool place_fits(const place *p, place_need need)
 
 static inline int place_server(const place *p, int32_t part, int servers)
 {
-    return p->server >= 0 ? p->server : (int)((int64_t)part * servers / p->nparts);
+    if (p->server >= 0)
+        return p->server;
+    /* With as many parts as servers or more, each server has consecutive ones: a long range. */
+    int64_t at = p->nparts >= servers ? (int64_t)part * servers / p->nparts : part;
+    return (int)((at - 1 - p->server) % servers);
 }
 
 static inline int64_t place_from(const place *p, int32_t part)

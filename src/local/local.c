@@ -230,8 +230,9 @@ int local_pushpull(void *self, const kv_pairs *values, const kv_pairs *outs, con
     kv *s = self;
     call *push, *pull = NULL;
     bool in_place = outs == values, did = false;
-    int rc = KV_OK;
-    if (in_place)
+    int rc = call_direct_pushpull(s, values, outs, &did, e);
+    s->pulled_dense |= did;
+    if (!rc && !did && in_place)
         rc = call_in_batches(s, &push_ops, values, true, &did, e);
     if (rc || did)
         return rc;

@@ -26,7 +26,7 @@ static int check_array(const kv_array *first, const kv_array *a, const char *wha
     char one[128], other[128];
     if (kv_array_storage(a) != KV_DEFAULT)
         kv_err_set(e, KV_E_UNSUPPORTED, "teststore takes no row_sparse arrays");
-    else if (!kv_array_same_shape(first, a))
+    else if (!array_fits(first, a))
         kv_err_set(e, KV_E_SHAPE, "the first value has shape %s, this %s has %s",
                    kv_shape_text(one, sizeof one, kv_array_ndim(first), kv_array_shape(first)),
                    what, kv_shape_text(other, sizeof other, kv_array_ndim(a), kv_array_shape(a)));

@@ -6,6 +6,7 @@
 #include "py_batch.h"
 #include "py_dlpack.h"
 #include "py_pairs.h"
+#include "py_wait.h"
 
 PyObject *py_array_new(PyTypeObject *class, kv_array *a)
 {
@@ -247,23 +248,22 @@ static PyObject *rows(PyObject *self, PyObject *none)
                          n ? (const char *)data : "", (Py_ssize_t)(kv_array_bytes(a) - ids));
 }
 
+static int call_read(py_task *t, kv_err *e)
+{
+    const void *data;
+    return kv_array_storage(t->array) == KV_ROW_SPARSE ? kv_array_read_rows(t->array, &data, e)
+                                                       : kv_array_read(t->array, &data, e);
+}
+
 static PyObject *wait_to_read(PyObject *self, PyObject *none)
 {
     (void)none;
     kv_array *a = elements(self);
-    const void *data;
-    kv_err e = {0};
-    if (!a)
+    py_task *t = a ? py_task_new(NULL, call_read) : NULL;
+    if (!t)
         return NULL;
-    PyThreadState *gil = PyEval_SaveThread();
-    if (kv_array_storage(a) == KV_ROW_SPARSE)
-        kv_array_read_rows(a, &data, &e);
-    else
-        kv_array_read(a, &data, &e);
-    PyEval_RestoreThread(gil);
-    if (e.code)
-        return py_raise(&e);
-    return Py_NewRef(Py_None);
+    t->array = kv_array_ref(a);
+    return py_task_run(t, true) ? py_task_result(t) : NULL;
 }
 
 /* ---- Attributes ---- */

@@ -3,6 +3,7 @@
 
 #include "py_pairs.h"
 #include "py_store.h"
+#include "py_wait.h"
 
 PyObject *py_ask_capable(PyObject *self, PyObject *what)
 {
@@ -52,51 +53,46 @@ static int visit_key(void *list, const kv_info *info, kv_err *e)
     return good ? KV_OK : kv_err_set(e, KV_E_MEMORY, "no memory for the description of a key");
 }
 
+static int call_keys(py_task *t, kv_err *e)
+{
+    kv_info unused;
+    int rc = t->keys ? kv_await_key(t->kv, t->keys, &unused, e) : KV_OK;
+    return rc ? rc : kv_visit_keys(t->kv, t->keys, visit_key, t->list, e);
+}
+
+/* A list of dicts, or NULL with an exception. key: the one that is asked for; NULL: all. */
+static PyObject *ask_keys(PyObject *self, PyObject *key)
+{
+    py_task *t = py_task_new((py_store *)self, call_keys);
+    if (!t)
+        return NULL;
+    t->list = PyList_New(0);
+    t->keys = key ? PyMem_Malloc(sizeof *t->keys) : NULL;
+    bool good = t->list && (!key || t->keys || PyErr_NoMemory());
+    if (!good || (key && !py_pairs_key(key, t->keys, t->batch))) {
+        py_task_free(t);
+        return NULL;
+    }
+    if (!py_task_run(t, false))
+        return NULL;
+    PyObject *list = t->rc ? py_raise(&t->e) : Py_NewRef(t->list);
+    py_task_free(t);
+    return list;
+}
+
 /* _keys(): a dict for each key, in the order of updates. */
 PyObject *py_ask_keys(PyObject *self, PyObject *none)
 {
     (void)none;
-    py_store *s = (py_store *)self;
-    kv_err e = {0};
-    PyObject *list = PyList_New(0);
-    if (!list || !py_store_enter(s)) {
-        Py_XDECREF(list);
-        return NULL;
-    }
-    PyThreadState *gil = PyEval_SaveThread();
-    int rc = kv_visit_keys(s->kv, NULL, visit_key, list, &e);
-    PyEval_RestoreThread(gil);
-    py_store_leave(s);
-    if (!rc)
-        return list;
-    Py_DECREF(list);
-    return py_raise(&e);
+    return ask_keys(self, NULL);
 }
 
 /* _find(key): the same of one key. */
 PyObject *py_ask_find(PyObject *self, PyObject *key)
 {
-    py_store *s = (py_store *)self;
-    kv_info unused;
-    kv_key k;
-    kv_err e = {0};
-    int rc = KV_OK;
-    if (!py_store_enter(s))
-        return NULL;
-    PyObject *list = PyList_New(0);
-    py_batch *b = list ? py_batch_new() : NULL;
-    bool good = b && py_pairs_key(key, &k, b);
-    if (good) {
-        PyThreadState *gil = PyEval_SaveThread();
-        if (!(rc = kv_await_key(s->kv, &k, &unused, &e)))
-            rc = kv_visit_keys(s->kv, &k, visit_key, list, &e);
-        PyEval_RestoreThread(gil);
-    }
-    PyObject *result = !good ? NULL : rc ? py_raise(&e) : Py_NewRef(PyList_GetItem(list, 0));
+    PyObject *list = ask_keys(self, key);
+    PyObject *result = list ? Py_NewRef(PyList_GetItem(list, 0)) : NULL;
     Py_XDECREF(list);
-    if (b)
-        py_batch_end(b, true);
-    py_store_leave(s);
     return result;
 }
 
@@ -118,31 +114,34 @@ static int visit_row(void *arg, const kv_field *fields, int n, kv_err *e)
     return good ? KV_OK : kv_err_set(e, KV_E_MEMORY, "no memory for a description");
 }
 
-static PyObject *describe(kv *store, PyObject *topic)
+static int call_describe(py_task *t, kv_err *e)
 {
-    kv_err e = {0};
-    int rc;
+    return kv_describe(t->kv, t->text, visit_row, t->list, e);
+}
+
+/* self: NULL for a topic without a store. */
+static PyObject *describe(PyObject *self, PyObject *topic)
+{
     const char *text = py_text(topic);
-    PyObject *list = text ? PyList_New(0) : NULL;
-    if (!list)
+    py_task *t = text ? py_task_new((py_store *)self, call_describe) : NULL;
+    if (!t)
         return NULL;
-    PyThreadState *gil = PyEval_SaveThread();
-    rc = kv_describe(store, text, visit_row, list, &e);
-    PyEval_RestoreThread(gil);
-    if (!rc)
-        return list;
-    Py_DECREF(list);
-    return py_raise(&e);
+    t->text = text;
+    t->list = PyList_New(0);
+    if (!t->list || !py_batch_keep(t->batch, topic)) {
+        py_task_free(t);
+        return NULL;
+    }
+    if (!py_task_run(t, false))
+        return NULL;
+    PyObject *list = t->rc ? py_raise(&t->e) : Py_NewRef(t->list);
+    py_task_free(t);
+    return list;
 }
 
 PyObject *py_ask_describe(PyObject *self, PyObject *topic)
 {
-    py_store *s = (py_store *)self;
-    if (!py_store_enter(s))
-        return NULL;
-    PyObject *list = describe(s->kv, topic);
-    py_store_leave(s);
-    return list;
+    return describe(self, topic);
 }
 
 PyObject *py_ask_describe_all(PyObject *module, PyObject *topic)

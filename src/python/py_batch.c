@@ -3,9 +3,8 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <time.h>
 
-enum { LOOK_NS = 50 * 1000 * 1000 }; /* between two looks for signals */
+#include "py_wait.h"
 
 /* One for all batches: it is taken once a batch, not once an array. It guards
  * left_alone and ended. */
@@ -111,18 +110,14 @@ void py_batch_done(void *batch)
         py_leave(&b->later);
 }
 
-/* Sleeps until b has ended, LOOK_NS at most. Returns true if it has. */
+/* Sleeps until b has ended, a slice at most. Returns true if it has. */
 static bool sleep_until_ended(py_batch *b)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += LOOK_NS;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    struct timespec until = py_wait_slice();
     pthread_mutex_lock(&batches.lock);
     int rc = 0;
     while (!b->ended && rc != ETIMEDOUT)
-        rc = pthread_cond_timedwait(&batches.ended, &batches.lock, &until);
+        rc = pthread_cond_clockwait(&batches.ended, &batches.lock, CLOCK_MONOTONIC, &until);
     bool ended = b->ended;
     pthread_mutex_unlock(&batches.lock);
     return ended;
@@ -151,7 +146,7 @@ bool py_batch_end(py_batch *b, bool wait)
         py_batch_done(b);
         while (wait && !(ended = sleep_until_ended(b))) {
             PyEval_RestoreThread(saved);
-            if (PyErr_CheckSignals()) {
+            if (!py_wait_look()) {
                 leave(b);
                 return false;
             }

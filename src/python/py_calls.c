@@ -4,67 +4,136 @@
 #include <string.h>
 
 #include "py_pairs.h"
-#include "py_store.h"
+#include "py_updater.h"
+#include "py_wait.h"
 
-typedef struct call {
-    py_store *store;
-    py_pairs values, outs;
+/* A call of a store. It outlives the function of Python that began it where that is interrupted. */
+typedef struct py_call {
+    py_work work;
+    py_store *store; /* a reference */
+    int (*call)(struct py_call *c);
+    py_pairs values, outs, ids;
+    PyObject *key; /* borrowed: what the caller gave, until the call is performed */
     py_batch *batch;
     py_small small;
     kv_call how;
+    int64_t ignored; /* row_sparse outs */
     kv_err e;
     int rc;
+    bool in_place; /* results go into the values */
     bool wait;
     bool good; /* no exception is set */
-} call;
+} py_call;
 
-static bool begin(call *c, PyObject *self, PyObject *priority, PyObject *wait)
+/* A call of so many bytes takes so long that to hand it to another thread does not count. */
+enum { LONG_BYTES = 4 << 20 };
+
+static void run_call(py_work *w);
+static void end_call(py_work *w);
+static int call_push(py_call *c);
+static int call_pull(py_call *c);
+static int call_pushpull(py_call *c);
+
+static void give_back(py_call *c)
 {
-    c->store = (py_store *)self;
-    c->how = (kv_call){0};
+    py_store *s = c->store;
+    if (s->spare)
+        PyMem_Free(c);
+    else
+        s->spare = c;
+    Py_DECREF((PyObject *)s);
+}
+
+void py_calls_forget(py_store *s)
+{
+    PyMem_Free(s->spare);
+    s->spare = NULL;
+    Py_CLEAR(s->known);
+}
+
+/* NULL with an exception. */
+static py_call *begin(PyObject *self, int (*run)(py_call *c), PyObject *key, PyObject *priority,
+                      PyObject *wait)
+{
+    py_store *s = (py_store *)self;
+    int waits = wait ? PyObject_IsTrue(wait) : 1;
+    long p = priority && waits >= 0 ? PyLong_AsLong(priority) : 0;
+    if (waits < 0 || (p == -1 && PyErr_Occurred()) || !py_store_enter(s))
+        return NULL;
+    py_call *c = s->spare ? s->spare : PyMem_Malloc(sizeof *c);
+    s->spare = NULL;
+    py_batch *b = c ? py_batch_new() : NULL;
+    if (!b) {
+        PyMem_Free(c);
+        py_store_leave(s);
+        return (py_call *)PyErr_NoMemory();
+    }
+    Py_INCREF(self);
+    c->work = (py_work){.run = run_call, .end = end_call};
+    c->store = s;
+    c->call = run;
+    c->key = key;
+    c->how = (kv_call){.priority = p > INT32_MAX   ? INT32_MAX
+                                   : p < INT32_MIN ? INT32_MIN
+                                                   : (int32_t)p};
     c->e = (kv_err){0};
     c->rc = KV_OK;
-    int waits = wait ? PyObject_IsTrue(wait) : 1;
-    if (waits < 0)
-        return false;
+    c->ignored = 0;
+    c->in_place = false;
     c->wait = waits;
     py_pairs_init(&c->values);
     py_pairs_init(&c->outs);
+    py_pairs_init(&c->ids);
     c->small = (py_small){0};
-    if (priority) {
-        long p = PyLong_AsLong(priority);
-        if (p == -1 && PyErr_Occurred())
-            return false;
-        c->how.priority = p > INT32_MAX ? INT32_MAX : p < INT32_MIN ? INT32_MIN : (int32_t)p;
-    }
-    if (!py_store_enter(c->store))
-        return false;
-    c->batch = py_batch_new();
-    if (!c->batch)
-        py_store_leave(c->store);
-    c->good = c->batch != NULL;
-    return c->good;
+    c->batch = b;
+    c->good = true;
+    return c;
 }
 
-/* Waits for outs on the CPU, whose memory the caller reads without asking the library. Runs without
- * the GIL. */
-static void wait_for_outs(call *c, const py_pairs *outs)
+/* The GIL is taken to look for signals, and released again. Returns false with an exception. */
+static bool look(PyThreadState **gil)
 {
-    const void *data;
-    for (int64_t i = outs->n - 1; i >= 0 && !c->rc; i--) /* see work_on_values */
-        if (kv_array_storage(outs->arrays[i]) == KV_DEFAULT &&
-            kv_array_ctx(outs->arrays[i]).device == KV_CPU)
-            c->rc = kv_array_read(outs->arrays[i], &data, &c->e);
+    PyEval_RestoreThread(*gil);
+    bool good = py_wait_look();
+    *gil = PyEval_SaveThread();
+    return good;
+}
+
+/* Waits for outs, which the caller reads when the call returns, without the GIL: in slices if gil
+ * is given. Returns false if a signal ended that. */
+static bool wait_for_outs(py_call *c, const py_pairs *outs, PyThreadState **gil)
+{
+    for (int64_t i = outs->n - 1; i >= 0 && !c->rc; i--) { /* see work_on_values */
+        bool there = kv_array_ctx(outs->arrays[i]).device != KV_CPU;
+        while (!there && !c->rc) {
+            c->rc = kv_array_await(outs->arrays[i], PY_SLICE_MS, &there, &c->e);
+            if (!there && !c->rc && gil && !look(gil))
+                return false;
+        }
+    }
     kv_err why = {0};
     if (c->rc == KV_E_PEER && kv_wait(c->store->kv, &why))
         c->e = why; /* which rank is lost */
+    return true;
+}
+
+/* Waits for an updater of Python in the same way. */
+static bool wait_for_updater(py_call *c, PyThreadState **gil)
+{
+    bool idle = false;
+    while (!idle && !c->rc) {
+        c->rc = kv_wait_for(c->store->kv, PY_SLICE_MS, &idle, &c->e);
+        if (!idle && !c->rc && gil && !look(gil))
+            return false;
+    }
+    return true;
 }
 
 /* Waits until the store has read the values that were wrapped, whose only holder is the call, and
  * lends it this thread meanwhile: py_batch_end would sleep. Values of a GPU are left to that, and
- * so is a store of several machines, where Ctrl-C must end a wait for other ranks. Without the GIL.
+ * so is a store of several machines, whose pushes may wait for other ranks. Without the GIL.
  */
-static void work_on_values(call *c)
+static void work_on_values(py_call *c)
 {
     void *data;
     kv_err none = {0};
@@ -78,27 +147,156 @@ static void work_on_values(call *c)
 }
 
 /* Waits, if the caller wants that, until the library is done with the arrays of its call, and gives
- * them back. Runs without the GIL. outs: where results go, or NULL. */
-static void settle(call *c, const py_pairs *outs)
+ * them back. Runs without the GIL; gil as above. Returns false if a signal ended the wait. */
+static bool settle(py_call *c, PyThreadState **gil)
 {
-    bool wrapped = c->batch->left > 1;
-    if (!c->rc && c->wait && wrapped && outs)
-        wait_for_outs(c, outs);
-    else if (!c->rc && c->wait && wrapped)
+    const py_pairs *outs = c->in_place ? &c->values : &c->outs;
+    bool good = true;
+    if (!c->rc && c->wait && outs->n > 0)
+        good = wait_for_outs(c, outs, gil);
+    else if (!c->rc && c->wait && c->batch->left > 1 && !c->store->runs_python)
         work_on_values(c);
     py_pairs_let_go(&c->values);
     py_pairs_let_go(&c->outs);
-    if (!c->rc && c->wait && c->store->runs_python)
-        c->rc = kv_wait(c->store->kv, &c->e);
+    py_pairs_let_go(&c->ids);
+    if (good && !c->rc && c->wait && c->store->runs_python)
+        good = wait_for_updater(c, gil);
+    return good;
 }
 
-static PyObject *end(call *c)
+/* Copies the small values of a push. Runs without the GIL. */
+static int fill_small(py_call *c)
+{
+    return c->values.small
+               ? py_small_fill(&c->small, &c->values.packed, c->values.arrays, c->values.n, &c->e)
+               : KV_OK;
+}
+
+static void run_call(py_work *w)
+{
+    py_call *c = (py_call *)w;
+    if (!(c->rc = fill_small(c)))
+        c->rc = c->call(c);
+    settle(c, NULL);
+}
+
+static void release(py_call *c)
 {
     py_pairs_release(&c->values);
     py_pairs_release(&c->outs);
+    py_pairs_release(&c->ids);
     py_small_give(&c->store->small, &c->small);
     if (c->rc) /* the outs stay as they are */
         Py_CLEAR(c->batch->copies);
+}
+
+/* A call that was interrupted has ended. Its error is that of the next wait. */
+static void end_call(py_work *w)
+{
+    py_call *c = (py_call *)w;
+    release(c);
+    if (c->rc && !c->store->late.code)
+        c->store->late = c->e;
+    py_batch_end(c->batch, false);
+    py_store_leave(c->store);
+    give_back(c);
+}
+
+static int64_t bytes_of(const py_pairs *p)
+{
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < p->n; i++)
+        bytes += p->arrays[i] && kv_array_storage(p->arrays[i]) == KV_DEFAULT
+                     ? kv_array_bytes(p->arrays[i])
+                     : 0;
+    return bytes;
+}
+
+/* ---- Whether a call of several machines may wait ---- */
+
+enum { MOST_AHEAD = 64, MOST_AHEAD_BYTES = 16 << 20 }; /* a quarter of the library's, or less */
+
+static bool is_known(const py_store *s, PyObject *key)
+{
+    int known = s->known ? PySet_Contains(s->known, key) : 0;
+    PyErr_Clear(); /* a list is none */
+    return known > 0;
+}
+
+static void know(py_store *s, PyObject *key)
+{
+    if ((!s->known && !(s->known = PySet_New(NULL))) || PySet_Add(s->known, key))
+        PyErr_Clear();
+}
+
+/* A store of several machines makes a push or a pull later, and returns at once: unless it must
+ * find out where a key is, has too much under way (KVSTORE_AHEAD), or is in the call of another
+ * thread. To hand a call to another thread takes some 10 us, which is more than most of them do. */
+static bool may_wait(const py_call *c, int64_t bytes)
+{
+    py_store *s = c->store;
+    bool idle = false;
+    kv_err e = {0};
+    if (s->calls > 1 || !is_known(s, c->key))
+        return true;
+    s->ahead++;
+    s->ahead_bytes += bytes;
+    if (s->ahead <= MOST_AHEAD && s->ahead_bytes <= MOST_AHEAD_BYTES && !py.ahead_is_set)
+        return false;
+    if (kv_wait_for(s->kv, 0, &idle, &e) && !s->late.code)
+        s->late = e;
+    if (idle) {
+        s->ahead = 0;
+        s->ahead_bytes = 0;
+    }
+    return !idle;
+}
+
+/* Returns true if the call, without its wait for arrays, may take long. An updater of Python that
+ * this thread can run stays on it, so that Ctrl-C reaches its code. */
+static bool may_take_long(const py_call *c)
+{
+    const py_store *s = c->store;
+    bool simple = c->call == call_push || c->call == call_pull || c->call == call_pushpull;
+    int64_t bytes = bytes_of(&c->values) + bytes_of(&c->outs);
+    if (s->is_shared)
+        return !simple || may_wait(c, bytes);
+    return s->runs_python ? !c->wait : bytes > LONG_BYTES;
+}
+
+/* Makes the call on a thread of its own. Returns false if it was interrupted: c is gone then. */
+static bool perform_away(py_call *c)
+{
+    PyObject *key = Py_NewRef(c->key); /* its holder may go while the call waits */
+    bool is_shared = c->store->is_shared, ended = py_wait_run(&c->work, true);
+    if (ended && is_shared && !c->rc && !PyList_Check(key) && !PyTuple_Check(key))
+        know(c->store, key);
+    Py_DECREF(key);
+    return ended;
+}
+
+/* Makes the call, and waits for its arrays in slices. */
+static bool perform(py_call *c)
+{
+    if (may_take_long(c) && !py_updater_runs())
+        return perform_away(c);
+    PyThreadState *gil = PyEval_SaveThread();
+    if (!(c->rc = fill_small(c)))
+        c->rc = c->call(c);
+    bool good = settle(c, &gil);
+    PyEval_RestoreThread(gil);
+    if (!good) {
+        PyObject *type, *value, *trace;
+        PyErr_Fetch(&type, &value, &trace);
+        end_call(&c->work);
+        PyErr_Restore(type, value, trace);
+    }
+    return good;
+}
+
+static PyObject *end(py_call *c)
+{
+    release(c);
     bool waited = __atomic_load_n(&c->batch->left, __ATOMIC_ACQUIRE) > 1;
     bool good = py_batch_end(c->batch, c->wait || c->rc) && c->good;
     if (good && waited && c->wait && !c->rc) {
@@ -108,11 +306,20 @@ static PyObject *end(call *c)
     }
     PyObject *result = py_store_result(c->store, good ? c->rc : KV_OK, &c->e);
     py_store_leave(c->store);
+    give_back(c);
     return good ? result : NULL;
 }
 
+/* The whole of a call whose pairs are there. */
+static PyObject *finish(py_call *c)
+{
+    if (c->good && !perform(c))
+        return NULL;
+    return end(c);
+}
+
 /* Adds the values of a push, whose small ones are copied if the call waits. */
-static bool add_values(call *c, PyObject *key, PyObject *value)
+static bool add_values(py_call *c, PyObject *key, PyObject *value)
 {
     c->values.packs = c->wait;
     if (!py_pairs_add(&c->values, key, value, false, c->batch))
@@ -124,49 +331,44 @@ static bool add_values(call *c, PyObject *key, PyObject *value)
     return py_small_reserve(&c->small, c->values.n);
 }
 
-/* Copies the small values of a push. Runs without the GIL. */
-static int fill_small(call *c)
+static int call_init(py_call *c)
 {
-    return c->values.small
-               ? py_small_fill(&c->small, &c->values.packed, c->values.arrays, c->values.n, &c->e)
-               : KV_OK;
+    return kv_init(c->store->kv, c->values.keys, c->values.n, c->values.arrays, NULL, &c->e);
 }
 
 PyObject *py_calls_init(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kw)
 {
     static const char *const names[] = {"key", "value", NULL};
     PyObject *in[2];
-    call c;
-    if (!py_args("init", names, 2, args, n, kw, in) || !begin(&c, self, NULL, NULL))
+    py_call *c = py_args("init", names, 2, args, n, kw, in)
+                     ? begin(self, call_init, in[0], NULL, NULL)
+                     : NULL;
+    if (!c)
         return NULL;
-    if ((c.good = py_pairs_add(&c.values, in[0], in[1], false, c.batch))) {
-        PyThreadState *gil = PyEval_SaveThread();
-        c.rc = kv_init(c.store->kv, c.values.keys, c.values.n, c.values.arrays, NULL, &c.e);
-        settle(&c, NULL);
-        PyEval_RestoreThread(gil);
-    }
-    return end(&c);
+    c->good = py_pairs_add(&c->values, in[0], in[1], false, c->batch);
+    return finish(c);
+}
+
+static int call_push(py_call *c)
+{
+    return kv_push(c->store->kv, c->values.keys, c->values.n, c->values.arrays, &c->how, &c->e);
 }
 
 PyObject *py_calls_push(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kw)
 {
     static const char *const names[] = {"key", "value", "priority", "wait", NULL};
     PyObject *in[4];
-    call c;
-    if (!py_args("push", names, 2, args, n, kw, in) || !begin(&c, self, in[2], in[3]))
+    if (!py_args("push", names, 2, args, n, kw, in) || !py_store_sync((py_store *)self, in[0]))
         return NULL;
-    if ((c.good = add_values(&c, in[0], in[1]))) {
-        PyThreadState *gil = PyEval_SaveThread();
-        if (!(c.rc = fill_small(&c)))
-            c.rc = kv_push(c.store->kv, c.values.keys, c.values.n, c.values.arrays, &c.how, &c.e);
-        settle(&c, NULL);
-        PyEval_RestoreThread(gil);
-    }
-    return end(&c);
+    py_call *c = begin(self, call_push, in[0], in[2], in[3]);
+    if (!c)
+        return NULL;
+    c->good = add_values(c, in[0], in[1]);
+    return finish(c);
 }
 
 /* Results cannot be copied into an out at the end of a call that nobody waits for. */
-static bool may_go_on(call *c)
+static bool may_go_on(const py_call *c)
 {
     return c->wait || !c->batch->copies ||
            py_fail(KV_E_USAGE, "an array of numpy.ascontiguousarray() is dense",
@@ -174,77 +376,78 @@ static bool may_go_on(call *c)
                    "does not wait for");
 }
 
+static int call_pull(py_call *c)
+{
+    return kv_pull(c->store->kv, c->outs.keys, c->outs.n, c->outs.arrays, &c->how, &c->e);
+}
+
 PyObject *py_calls_pull(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kw)
 {
     static const char *const names[] = {"key", "out", "priority", "ignore_sparse", "wait", NULL};
     PyObject *in[5];
-    call c;
     if (!py_args("pull", names, 1, args, n, kw, in))
         return NULL;
     if (!in[1] || in[1] == Py_None)
         return py_fail(KV_E_USAGE, "kv[key] gives a new array",
                        "pull() needs an array to write into: out=");
     int ignores = in[3] ? PyObject_IsTrue(in[3]) : 1;
-    if (ignores < 0 || !begin(&c, self, in[2], in[4]))
+    py_call *c = ignores < 0 ? NULL : begin(self, call_pull, in[0], in[2], in[4]);
+    if (!c)
         return NULL;
     if (!ignores)
-        c.how.flags = KV_FILL_SPARSE;
-    int64_t ignored = 0;
-    c.how.ignored = &ignored;
-    if ((c.good = py_pairs_add(&c.outs, in[0], in[1], true, c.batch) && may_go_on(&c))) {
-        PyThreadState *gil = PyEval_SaveThread();
-        c.rc = kv_pull(c.store->kv, c.outs.keys, c.outs.n, c.outs.arrays, &c.how, &c.e);
-        settle(&c, &c.outs);
-        PyEval_RestoreThread(gil);
-    }
-    if (ignored && !c.store->told_ignored)
+        c->how.flags = KV_FILL_SPARSE;
+    c->how.ignored = &c->ignored;
+    c->good = py_pairs_add(&c->outs, in[0], in[1], true, c->batch) && may_go_on(c);
+    if (c->good && !perform(c))
+        return NULL;
+    if (c->ignored && !c->store->told_ignored)
         py_note(NULL, "a pull leaves row_sparse outs as they are: ignore_sparse=False fills them, "
                       "row_sparse_pull() takes rows");
-    c.store->told_ignored |= ignored > 0;
-    return end(&c);
+    c->store->told_ignored |= c->ignored > 0;
+    return end(c);
+}
+
+static int call_broadcast(py_call *c)
+{
+    return kv_broadcast(c->store->kv, c->values.keys, c->values.n, c->values.arrays, c->outs.keys,
+                        c->outs.n, c->outs.arrays, &c->how, &c->e);
 }
 
 /* pushpull and broadcast: values in, results out. */
-typedef int (*both)(kv *store, const kv_key *keys, int64_t n, kv_array *const *values,
-                    const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *call,
-                    kv_err *e);
-
-static PyObject *in_and_out(call *c, both f, PyObject *key, PyObject *value, PyObject *out,
-                            bool in_place)
+static PyObject *in_and_out(py_call *c, PyObject *key, PyObject *value, PyObject *out)
 {
     bool has_outs = out && out != Py_None;
-    c->good = (in_place && !has_outs ? py_pairs_add(&c->values, key, value, true, c->batch)
-                                     : add_values(c, key, value)) &&
+    c->in_place = !has_outs && c->call != call_broadcast;
+    c->good = (c->in_place ? py_pairs_add(&c->values, key, value, true, c->batch)
+                           : add_values(c, key, value)) &&
               (!has_outs || py_pairs_add(&c->outs, key, out, true, c->batch)) && may_go_on(c);
-    if (c->good) {
-        PyThreadState *gil = PyEval_SaveThread();
-        if (!(c->rc = fill_small(c)))
-            c->rc = f(c->store->kv, c->values.keys, c->values.n, c->values.arrays, c->outs.keys,
-                      c->outs.n, c->outs.arrays, &c->how, &c->e);
-        settle(c, has_outs ? &c->outs : &c->values);
-        PyEval_RestoreThread(gil);
-    }
-    return end(c);
+    return finish(c);
+}
+
+static int call_pushpull(py_call *c)
+{
+    return kv_pushpull(c->store->kv, c->values.keys, c->values.n, c->values.arrays, c->outs.keys,
+                       c->outs.n, c->outs.arrays, &c->how, &c->e);
 }
 
 PyObject *py_calls_pushpull(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kw)
 {
     static const char *const names[] = {"key", "value", "out", "priority", "wait", NULL};
     PyObject *in[5];
-    call c;
-    if (!py_args("pushpull", names, 2, args, n, kw, in) || !begin(&c, self, in[3], in[4]))
+    if (!py_args("pushpull", names, 2, args, n, kw, in) || !py_store_sync((py_store *)self, in[0]))
         return NULL;
-    return in_and_out(&c, kv_pushpull, in[0], in[1], in[2], true);
+    py_call *c = begin(self, call_pushpull, in[0], in[3], in[4]);
+    return c ? in_and_out(c, in[0], in[1], in[2]) : NULL;
 }
 
 PyObject *py_calls_broadcast(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kw)
 {
     static const char *const names[] = {"key", "value", "out", "priority", NULL};
     PyObject *in[4];
-    call c;
-    if (!py_args("broadcast", names, 2, args, n, kw, in) || !begin(&c, self, in[3], NULL))
+    if (!py_args("broadcast", names, 2, args, n, kw, in))
         return NULL;
-    return in_and_out(&c, kv_broadcast, in[0], in[1], in[2], false);
+    py_call *c = begin(self, call_broadcast, in[0], in[3], NULL);
+    return c ? in_and_out(c, in[0], in[1], in[2]) : NULL;
 }
 
 static bool same_key(const kv_key *a, const kv_key *b)
@@ -269,38 +472,35 @@ static bool all_of_key(const py_pairs *outs, const kv_key *key)
     return all;
 }
 
+static int call_row_sparse_pull(py_call *c)
+{
+    return kv_row_sparse_pull(c->store->kv, c->outs.keys, c->outs.n,
+                              c->values.n ? c->values.arrays : c->ids.arrays, c->outs.arrays,
+                              &c->how, &c->e);
+}
+
 PyObject *py_calls_row_sparse_pull(PyObject *self, PyObject *const *args, Py_ssize_t n,
                                    PyObject *kw)
 {
     static const char *const names[] = {"key", "out", "priority", "row_ids", NULL};
     PyObject *in[4];
-    py_pairs ids;
-    call c;
     if (!py_args("row_sparse_pull", names, 1, args, n, kw, in))
         return NULL;
     if (!in[1] || in[1] == Py_None || !in[3] || in[3] == Py_None)
         return py_fail(KV_E_USAGE, "", "row_sparse_pull() needs out= and row_ids=");
-    if (!begin(&c, self, in[2], NULL))
+    py_call *c = begin(self, call_row_sparse_pull, in[0], in[2], NULL);
+    if (!c)
         return NULL;
-    py_pairs_init(&ids);
-    c.good = py_pairs_add(&c.outs, in[0], in[1], true, c.batch) &&
-             py_pairs_add(&ids, in[0], in[3], false, c.batch);
+    c->good = py_pairs_add(&c->outs, in[0], in[1], true, c->batch) &&
+              py_pairs_add(&c->ids, in[0], in[3], false, c->batch);
     /* One array of ids is for all outs of its key, as MXNet has it. */
-    bool shared = c.good && ids.n == 1 && c.outs.n > 1 && all_of_key(&c.outs, &ids.keys[0]);
-    while (c.good && shared && c.values.n < c.outs.n)
-        c.good = py_pairs_add(&c.values, in[0], in[3], false, c.batch);
-    if (c.good && !shared && !ids_fit(&c.outs, &ids))
-        c.good = py_fail(KV_E_USAGE, "each out of a key takes an array of ids",
-                         "%lld outs and %lld arrays of row ids do not fit key by key",
-                         (long long)c.outs.n, (long long)ids.n);
-    if (c.good) {
-        PyThreadState *gil = PyEval_SaveThread();
-        c.rc =
-            kv_row_sparse_pull(c.store->kv, c.outs.keys, c.outs.n,
-                               shared ? c.values.arrays : ids.arrays, c.outs.arrays, &c.how, &c.e);
-        settle(&c, NULL);
-        PyEval_RestoreThread(gil);
-    }
-    py_pairs_release(&ids);
-    return end(&c);
+    bool shared =
+        c->good && c->ids.n == 1 && c->outs.n > 1 && all_of_key(&c->outs, &c->ids.keys[0]);
+    while (c->good && shared && c->values.n < c->outs.n)
+        c->good = py_pairs_add(&c->values, in[0], in[3], false, c->batch);
+    if (c->good && !shared && !ids_fit(&c->outs, &c->ids))
+        c->good = py_fail(KV_E_USAGE, "each out of a key takes an array of ids",
+                          "%lld outs and %lld arrays of row ids do not fit key by key",
+                          (long long)c->outs.n, (long long)c->ids.n);
+    return finish(c);
 }

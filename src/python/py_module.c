@@ -1,6 +1,8 @@
 /* The module: what it is made of. */
 #include "py_module.h"
 
+#include <stdlib.h>
+
 #include "py_array.h"
 #include "py_ask.h"
 #include "py_batch.h"
@@ -50,6 +52,7 @@ static PyObject *configure(PyObject *module, PyObject *const *args, Py_ssize_t n
         PyErr_SetString(PyExc_ImportError, "kvstore does not know the arrays of this NumPy");
         return NULL;
     }
+    py.ahead_is_set = getenv("KVSTORE_AHEAD") != NULL;
     kv_set_log(py_note, NULL);
     return Py_NewRef(Py_None);
 }
@@ -96,6 +99,15 @@ static PyObject *load_plugin(PyObject *module, PyObject *path)
     return rc ? py_raise(&e) : Py_NewRef(Py_None);
 }
 
+/* changed(): an optimizer or a schedule was. */
+static PyObject *changed(PyObject *module, PyObject *ignored)
+{
+    (void)module;
+    (void)ignored;
+    py.changes++;
+    return Py_NewRef(Py_None);
+}
+
 static PyObject *open_calls(PyObject *module, PyObject *ignored)
 {
     (void)module;
@@ -114,6 +126,7 @@ static PyMethodDef functions[] = {
     {"register_name", (PyCFunction)(void (*)(void))register_name, METH_FASTCALL, NULL},
     {"load_plugin", load_plugin, METH_O,
      "load_plugin(path): loads a plugin, whose store types create() then makes."},
+    {"changed", changed, METH_NOARGS, NULL},
     {"open_calls", open_calls, METH_NOARGS, "How many calls of wait=False still use arrays."},
     {NULL, NULL, 0, NULL},
 };

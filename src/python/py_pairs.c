@@ -185,7 +185,8 @@ bool py_pairs_array(PyObject *value, bool write, py_batch *b, kv_array **out)
         *out = kv_array_ref(a->a);
         return true;
     }
-    if (PyObject_TypeCheck(value, py.ndarray) && wrap_numpy(value, write, b, out))
+    /* Subclasses come to adopt(), which refuses masked arrays. */
+    if (Py_TYPE(value) == py.ndarray && wrap_numpy(value, write, b, out))
         return true;
     if (PyErr_Occurred())
         return false;

@@ -29,6 +29,8 @@ typedef struct py_state {
     PyObject *write;       /* function(text) of what rules print */
     PyTypeObject *ndarray; /* numpy.ndarray */
     PyObject *descr[KV_DTYPE_END]; /* numpy's dtype objects; NULL: none */
+    uint64_t changes; /* of optimizers and schedules that are objects of Python */
+    bool ahead_is_set;             /* KVSTORE_AHEAD is: pushes may wait early */
     bool ending;                   /* the interpreter is: no updater runs any more */
 } py_state;
 

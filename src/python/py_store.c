@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "py_pairs.h"
+#include "py_wait.h"
 
 static py_store *open_stores; /* guarded by the GIL */
 
@@ -45,6 +46,18 @@ void py_store_leave(py_store *s)
     s->calls--;
 }
 
+bool py_store_sync(py_store *s, PyObject *keys)
+{
+    if (!s->watches || (!s->each_push && s->synced == py.changes))
+        return true;
+    uint64_t changes = py.changes;
+    PyObject *done = PyObject_CallMethod((PyObject *)s, "_sync", "O", keys);
+    if (done)
+        s->synced = changes; /* a push that failed here tries again */
+    Py_XDECREF(done);
+    return done != NULL;
+}
+
 PyObject *py_store_result(py_store *s, int rc, const kv_err *e)
 {
     if (s->raised) {
@@ -65,6 +78,14 @@ PyObject *py_store_result(py_store *s, int rc, const kv_err *e)
     return Py_NewRef(Py_None);
 }
 
+static void closed(py_store *s)
+{
+    s->runs_python = false;
+    s->function = NULL;
+    py_small_release(&s->small);
+    py_drain();
+}
+
 static void close_store(py_store *s)
 {
     kv *store = s->kv;
@@ -75,10 +96,14 @@ static void close_store(py_store *s)
     PyThreadState *gil = PyEval_SaveThread();
     kv_free(store);
     PyEval_RestoreThread(gil);
-    s->runs_python = false;
-    s->function = NULL;
-    py_small_release(&s->small);
-    py_drain();
+    closed(s);
+}
+
+static int call_free(py_task *t, kv_err *e)
+{
+    (void)e;
+    kv_free(t->kv);
+    return KV_OK;
 }
 
 PyObject *py_store_close(PyObject *self, PyObject *none)
@@ -87,8 +112,19 @@ PyObject *py_store_close(PyObject *self, PyObject *none)
     py_store *s = (py_store *)self;
     if (s->calls > 0)
         return py_fail(KV_E_BUSY, "", "another thread is in a call of this store");
-    if (s->kv)
+    if (s->kv && s->forked)
         close_store(s);
+    if (s->kv) {
+        py_task *t = py_task_new(s, call_free);
+        if (!t)
+            return NULL;
+        s->kv = NULL;
+        leave_list(s);
+        if (!py_task_run(t, false))
+            return NULL;
+        closed(s);
+        py_task_free(t);
+    }
     return py_store_result(s, KV_OK, NULL); /* what an updater raised since the last call */
 }
 
@@ -121,6 +157,7 @@ void py_store_dealloc(PyObject *self)
         close_store(s);
     PyErr_Restore(t, v, tb);
     Py_XDECREF(s->raised);
+    py_calls_forget(s);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
@@ -156,29 +193,44 @@ static PyObject *adopt_store(PyTypeObject *class, kv *store)
     return (PyObject *)s;
 }
 
+static int call_create(py_task *t, kv_err *e)
+{
+    return kv_create(t->text, t->opts, t->nopts, &t->kv, e);
+}
+
+static int call_load(py_task *t, kv_err *e)
+{
+    return kv_load(&t->kv, t->text, e);
+}
+
+/* The object for the store that a call makes. */
+static PyObject *make(py_task *t, PyTypeObject *class, bool good)
+{
+    if (!good) {
+        py_task_free(t);
+        return NULL;
+    }
+    if (!py_task_run(t, true))
+        return NULL;
+    py_drain();
+    PyObject *o = t->rc ? py_raise(&t->e) : adopt_store(class, t->kv);
+    py_task_free(t);
+    return o;
+}
+
 /* create(class, type, options as a dict of texts) */
 static PyObject *create(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     (void)module;
     PyTypeObject *class;
-    kv_opt *opts = NULL;
-    kv *store = NULL;
-    kv_err e = {0};
-    int nopts = 0, rc = KV_OK;
     const char *type = n == 3 && py_class(args[0], py.store, &class) ? py_text(args[1]) : NULL;
-    py_batch *b = type ? py_batch_new() : NULL;
-    if (!b)
+    py_task *t = type ? py_task_new(NULL, call_create) : NULL;
+    if (!t)
         return NULL;
-    bool good = py_pairs_options(args[2], &opts, &nopts, b);
-    if (good) {
-        PyThreadState *gil = PyEval_SaveThread();
-        rc = kv_create(type, opts, nopts, &store, &e);
-        PyEval_RestoreThread(gil);
-    }
-    PyMem_Free(opts);
-    py_batch_end(b, true);
-    py_drain();
-    return !good ? NULL : rc ? py_raise(&e) : adopt_store(class, store);
+    t->text = type;
+    return make(t, class,
+                py_batch_keep(t->batch, args[1]) &&
+                    py_pairs_options(args[2], &t->opts, &t->nopts, t->batch));
 }
 
 /* load(class, path) */
@@ -186,16 +238,12 @@ static PyObject *load(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     (void)module;
     PyTypeObject *class;
-    kv *store = NULL;
-    kv_err e = {0};
-    int rc;
     const char *path = n == 2 && py_class(args[0], py.store, &class) ? py_text(args[1]) : NULL;
-    if (!path)
+    py_task *t = path ? py_task_new(NULL, call_load) : NULL;
+    if (!t)
         return NULL;
-    PyThreadState *gil = PyEval_SaveThread();
-    rc = kv_load(&store, path, &e);
-    PyEval_RestoreThread(gil);
-    return rc ? py_raise(&e) : adopt_store(class, store);
+    t->text = path;
+    return make(t, class, py_batch_keep(t->batch, args[1]));
 }
 
 /* ---- Fork, and the end of the process ---- */
@@ -225,6 +273,7 @@ static PyObject *after_fork(PyObject *module, PyObject *none)
 {
     (void)module;
     (void)none;
+    py_wait_after_fork();
     for (py_store *s = open_stores; s; s = s->next)
         s->forked = s->is_shared;
     return Py_NewRef(Py_None);

@@ -16,10 +16,17 @@ typedef struct py_store {
     bool is_shared;   /* of several machines: a forked child has no part in it */
     bool told_ignored; /* that row_sparse outs are ignored */
     bool forked;      /* this process is such a child */
+    bool watches;     /* its optimizer is an object, whose changes a push takes before it: */
+    bool each_push;   /* a schedule of Python is called before each */
+    uint64_t synced;  /* py.changes when it has */
     PyObject
         *function; /* that is its updater now, for the collector; the library has the reference */
     PyObject *raised; /* the first exception of an updater that no call has raised yet */
     py_small small;   /* see py_small.h */
+    struct py_call *spare; /* memory for the next call, or NULL */
+    PyObject *known;       /* a set of keys that calls have used, of several machines; or NULL */
+    int ahead;             /* calls since nothing was under way, as far as that was asked */
+    int64_t ahead_bytes;
     bool raised_early; /* an exception was raised before the library told its error */
     kv_err late;      /* an error that was found when a fork waited; kv_wait would have told it */
     struct py_store *next, **link; /* in the list of all open stores */
@@ -32,12 +39,19 @@ extern PyMethodDef py_store_functions[]; /* of the module */
 bool py_store_enter(py_store *s);
 void py_store_leave(py_store *s);
 
+/* Takes what was changed of the optimizer of s, before a push of these keys. Returns false with an
+ * exception. */
+bool py_store_sync(py_store *s, PyObject *keys);
+
 /* The text of the library's error when an updater has raised an exception. */
 #define PY_STORE_RAISED "the updater raised an exception"
 
 /* The result of a call whose code is rc: None, or NULL with the exception that an updater raised,
  * else with e. */
 PyObject *py_store_result(py_store *s, int rc, const kv_err *e);
+
+/* Releases s->spare (py_calls.c). */
+void py_calls_forget(py_store *s);
 
 /* close(), and the end of the object. */
 PyObject *py_store_close(PyObject *self, PyObject *none);

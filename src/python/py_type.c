@@ -6,6 +6,7 @@
 #include "py_pairs.h"
 #include "py_store.h"
 #include "py_updater.h"
+#include "py_wait.h"
 
 /* How a store is told of a name with options. */
 typedef int (*set_named)(kv *store, const char *name, const kv_opt *params, int nparams, kv_err *e);
@@ -41,35 +42,35 @@ static const struct py_setting {
                 {"update", update_optimizer, false},
                 {"compression", set_compression, false}};
 
+static int call_set(py_task *t, kv_err *e)
+{
+    const struct py_setting *what = t->what;
+    return what->set(t->kv, t->text, t->opts, t->nopts, e);
+}
+
 /* _set(what, text, options as a dict of texts) */
 static PyObject *set(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     py_store *s = (py_store *)self;
     const struct py_setting *what = settings;
-    kv_opt *opts = NULL;
-    kv_err e = {0};
-    int nopts = 0, rc = KV_OK;
     const char *text = n == 3 ? py_text(args[1]) : NULL;
-    if (!text || !py_store_enter(s))
+    py_task *t = text ? py_task_new(s, call_set) : NULL;
+    if (!t)
         return NULL;
     while (PyUnicode_CompareWithASCIIString(args[0], what->name))
         what++;
-    py_batch *b = py_batch_new();
-    bool good = b && py_pairs_options(args[2], &opts, &nopts, b);
-    if (good) {
-        PyThreadState *gil = PyEval_SaveThread();
-        rc = what->set(s->kv, text, opts, nopts, &e);
-        PyEval_RestoreThread(gil);
-        if (!rc && what->replaces)
-            py_updater_gone(s);
+    t->what = what;
+    t->text = text;
+    if (!py_batch_keep(t->batch, args[1]) ||
+        !py_pairs_options(args[2], &t->opts, &t->nopts, t->batch)) {
+        py_task_free(t);
+        return NULL;
     }
-    PyMem_Free(opts);
-    if (b)
-        py_batch_end(b, true);
-    PyObject *result = good ? py_store_result(s, rc, &e) : NULL;
-    py_store_leave(s);
-    py_drain();
-    return result;
+    if (!py_task_run(t, false))
+        return NULL;
+    if (!t->rc && what->replaces)
+        py_updater_gone(s);
+    return py_task_result(t);
 }
 
 /* Calls of the store alone, by name: _do(name). */
@@ -79,27 +80,38 @@ static const struct py_act {
 } acts[] = {{"barrier", kv_barrier}, {"done", kv_done},         {"begin", kv_begin},
             {"commit", kv_commit},   {"rollback", kv_rollback}, {"check", kv_check}};
 
+static int call_act(py_task *t, kv_err *e)
+{
+    const struct py_act *what = t->what;
+    return what->act(t->kv, e);
+}
+
 static PyObject *act(PyObject *self, PyObject *name)
 {
     py_store *s = (py_store *)self;
     const struct py_act *what = acts;
-    kv_err e = {0};
-    int rc;
-    if (!py_store_enter(s))
+    py_task *t = py_task_new(s, call_act);
+    if (!t)
         return NULL;
     while (PyUnicode_CompareWithASCIIString(name, what->name))
         what++;
-    PyThreadState *gil = PyEval_SaveThread();
-    rc = what->act(s->kv, &e);
-    PyEval_RestoreThread(gil);
-    if (!rc && what->act == kv_rollback)
+    t->what = what;
+    if (!py_task_run(t, false))
+        return NULL;
+    if (!t->rc && what->act == kv_rollback)
         py_updater_look(s); /* perhaps the one of before is back */
-    PyObject *result = py_store_result(s, rc, &e);
-    py_store_leave(s);
-    return result;
+    return py_task_result(t);
 }
 
-enum { LOOK_MS = 50 }; /* between two looks for signals */
+/* _watch(whether the optimizer is an object, whether a schedule of Python runs before each push) */
+static PyObject *watch(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    py_store *s = (py_store *)self;
+    s->watches = n == 2 && PyObject_IsTrue(args[0]);
+    s->each_push = n == 2 && PyObject_IsTrue(args[1]);
+    s->synced = py.changes;
+    return Py_NewRef(Py_None);
+}
 
 /* Waits until nothing is under way. Returns false with the exception of a signal's handler. */
 static bool wait_with_signals(py_store *s, int *rc, kv_err *e)
@@ -107,9 +119,9 @@ static bool wait_with_signals(py_store *s, int *rc, kv_err *e)
     bool idle = false;
     do {
         PyThreadState *gil = PyEval_SaveThread();
-        *rc = kv_wait_for(s->kv, LOOK_MS, &idle, e);
+        *rc = kv_wait_for(s->kv, PY_SLICE_MS, &idle, e);
         PyEval_RestoreThread(gil);
-        if (PyErr_CheckSignals()) {
+        if (!py_wait_look()) {
             if (*rc && !s->late.code)
                 s->late = *e; /* for the next wait */
             return false;
@@ -161,98 +173,103 @@ static const struct py_file {
              {"save_optimizer", save_optimizer},
              {"load_states", kv_load_states}};
 
+static int call_file(py_task *t, kv_err *e)
+{
+    const struct py_file *what = t->what;
+    return what->use(t->kv, t->text, e);
+}
+
 static PyObject *file(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
-    py_store *s = (py_store *)self;
     const struct py_file *what = files;
-    kv_err e = {0};
-    int rc;
     const char *path = n == 2 ? py_text(args[1]) : NULL;
-    if (!path || !py_store_enter(s))
+    py_task *t = path ? py_task_new((py_store *)self, call_file) : NULL;
+    if (!t)
         return NULL;
     while (PyUnicode_CompareWithASCIIString(args[0], what->name))
         what++;
-    PyThreadState *gil = PyEval_SaveThread();
-    rc = what->use(s->kv, path, &e);
-    PyEval_RestoreThread(gil);
-    PyObject *result = py_store_result(s, rc, &e);
-    py_store_leave(s);
-    return result;
+    t->what = what;
+    t->text = path;
+    if (!py_batch_keep(t->batch, args[1])) {
+        py_task_free(t);
+        return NULL;
+    }
+    return py_task_run(t, true) ? py_task_result(t) : NULL;
+}
+
+static int call_command(py_task *t, kv_err *e)
+{
+    return kv_send_command(t->kv, t->number, t->text, e);
 }
 
 static PyObject *send_command(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
-    py_store *s = (py_store *)self;
-    kv_err e = {0};
-    int rc;
     long head = n == 2 ? PyLong_AsLong(args[0]) : -1;
     const char *body = n == 2 && !PyErr_Occurred() ? py_text(args[1]) : NULL;
     if (n != 2)
         return py_fail(KV_E_USAGE, "", "_send_command_to_servers() takes a number and a text");
-    if (!body || !py_store_enter(s))
+    py_task *t = body ? py_task_new((py_store *)self, call_command) : NULL;
+    if (!t)
         return NULL;
-    PyThreadState *gil = PyEval_SaveThread();
-    rc = kv_send_command(s->kv, (int)head, body, &e);
-    PyEval_RestoreThread(gil);
-    PyObject *result = py_store_result(s, rc, &e);
-    py_store_leave(s);
-    return result;
+    t->number = (int)head;
+    t->text = body;
+    if (!py_batch_keep(t->batch, args[1])) {
+        py_task_free(t);
+        return NULL;
+    }
+    return py_task_run(t, false) ? py_task_result(t) : NULL;
+}
+
+static int call_delete(py_task *t, kv_err *e)
+{
+    return kv_delete(t->kv, t->keys, t->nkeys, e);
+}
+
+static int call_rename(py_task *t, kv_err *e)
+{
+    return kv_rename(t->kv, &t->keys[0], &t->keys[1], e);
+}
+
+/* Makes a call with the n keys of a task that holds them, and ends it. */
+static PyObject *run_with_keys(py_task *t, bool good)
+{
+    if (good)
+        return py_task_run(t, false) ? py_task_result(t) : NULL;
+    py_task_free(t);
+    return NULL;
 }
 
 /* delete(keys), rename(from, to) */
 static PyObject *delete (PyObject *self, PyObject *keys)
 {
-    py_store *s = (py_store *)self;
-    kv_err e = {0};
-    int rc = KV_OK;
     bool list = PyList_Check(keys) || PyTuple_Check(keys);
     Py_ssize_t n = list ? PySequence_Size(keys) : 1;
-    if (!py_store_enter(s))
+    py_task *t = py_task_new((py_store *)self, call_delete);
+    if (!t)
         return NULL;
-    kv_key *k = PyMem_Malloc((size_t)(n + 1) * sizeof *k);
-    py_batch *b = py_batch_new();
-    bool good = k && b;
+    t->keys = PyMem_Malloc((size_t)(n + 1) * sizeof *t->keys);
+    t->nkeys = n;
+    bool good = t->keys || PyErr_NoMemory();
     for (Py_ssize_t i = 0; i < n && good; i++) {
         PyObject *key = list ? PySequence_GetItem(keys, i) : keys;
-        good = key && py_pairs_key(key, &k[i], b);
+        good = key && py_pairs_key(key, &t->keys[i], t->batch);
         if (list)
             Py_XDECREF(key);
     }
-    if (good) {
-        PyThreadState *gil = PyEval_SaveThread();
-        rc = kv_delete(s->kv, k, n, &e);
-        PyEval_RestoreThread(gil);
-    }
-    PyMem_Free(k);
-    if (b)
-        py_batch_end(b, true);
-    PyObject *result = good ? py_store_result(s, rc, &e) : NULL;
-    py_store_leave(s);
-    return result;
+    return run_with_keys(t, good);
 }
 
 static PyObject *rename_key(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
-    py_store *s = (py_store *)self;
-    kv_key from, to;
-    kv_err e = {0};
-    int rc = KV_OK;
     if (n != 2)
         return py_fail(KV_E_USAGE, "", "rename() takes two keys");
-    if (!py_store_enter(s))
+    py_task *t = py_task_new((py_store *)self, call_rename);
+    if (!t)
         return NULL;
-    py_batch *b = py_batch_new();
-    bool good = b && py_pairs_key(args[0], &from, b) && py_pairs_key(args[1], &to, b);
-    if (good) {
-        PyThreadState *gil = PyEval_SaveThread();
-        rc = kv_rename(s->kv, &from, &to, &e);
-        PyEval_RestoreThread(gil);
-    }
-    if (b)
-        py_batch_end(b, true);
-    PyObject *result = good ? py_store_result(s, rc, &e) : NULL;
-    py_store_leave(s);
-    return result;
+    t->keys = PyMem_Malloc(2 * sizeof *t->keys);
+    return run_with_keys(t, (t->keys || PyErr_NoMemory()) &&
+                                py_pairs_key(args[0], &t->keys[0], t->batch) &&
+                                py_pairs_key(args[1], &t->keys[1], t->batch));
 }
 
 /* ---- Attributes ---- */
@@ -379,6 +396,7 @@ static PyMethodDef methods[] = {
     {"_send_command_to_servers", FAST(send_command),
      "_send_command_to_servers(head, body): a number and a text, carried out by every server."},
     {"_set", FAST(set), NULL},
+    {"_watch", FAST(watch), NULL},
     {"_do", act, METH_O, NULL},
     {"_file", FAST(file), NULL},
     {"_keys", py_ask_keys, METH_NOARGS, NULL},

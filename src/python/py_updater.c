@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "py_array.h"
+#include "py_wait.h"
 
 typedef struct updater {
     PyObject *function;
@@ -79,6 +80,13 @@ static int refuse(updater *u, const kv_key *key, kv_err *e)
     return kv_err_set(e, KV_E_VALUE, PY_STORE_RAISED);
 }
 
+static _Thread_local int running; /* updaters on this thread, one within another's call */
+
+bool py_updater_runs(void)
+{
+    return running > 0;
+}
+
 static int call(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
 {
     updater *u = arg;
@@ -87,8 +95,10 @@ static int call(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *k = key->name ? PyUnicode_FromString(key->name) : PyLong_FromLongLong(key->id);
     PyObject *in = lend(input, true), *to = lend(stored, false);
+    running++;
     PyObject *result =
         k && in && to ? PyObject_CallFunctionObjArgs(u->function, k, in, to, NULL) : NULL;
+    running--;
     int rc =
         result ? KV_OK : refuse(u, key, e); /* its traceback holds in and to: they stay valid */
     Py_XDECREF(result);
@@ -99,11 +109,18 @@ static int call(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
     return rc;
 }
 
+static int call_set(py_task *t, kv_err *e)
+{
+    updater *u = t->arg;
+    int rc = kv_set_updater(t->kv, u ? call : NULL, u, u ? give_back : NULL, e);
+    if (rc && u)
+        give_back(u);
+    return rc;
+}
+
 PyObject *py_updater_set(PyObject *self, PyObject *function)
 {
     py_store *s = (py_store *)self;
-    kv_err e = {0};
-    int rc;
     bool none = function == Py_None;
     if (!none && !PyCallable_Check(function))
         return py_fail(KV_E_USAGE, "set_updater() takes a rule as text",
@@ -111,7 +128,8 @@ PyObject *py_updater_set(PyObject *self, PyObject *function)
     updater *u = none ? NULL : PyMem_Malloc(sizeof *u);
     if (!none && !u)
         return PyErr_NoMemory();
-    if (!py_store_enter(s)) {
+    py_task *t = py_task_new(s, call_set);
+    if (!t) {
         PyMem_Free(u);
         return NULL;
     }
@@ -119,21 +137,15 @@ PyObject *py_updater_set(PyObject *self, PyObject *function)
         Py_INCREF(function);
         *u = (updater){.function = function, .store = s, .later = {.act = release, .arg = u}};
     }
-    PyThreadState *gil = PyEval_SaveThread();
-    rc = kv_set_updater(s->kv, u ? call : NULL, u, u ? give_back : NULL, &e);
-    PyEval_RestoreThread(gil);
-    if (rc && u) {
-        Py_DECREF(function);
-        PyMem_Free(u);
-    }
-    if (!rc) {
-        s->runs_python = u != NULL;
+    t->arg = u;
+    bool before = s->runs_python;
+    s->runs_python |= u != NULL; /* also where the call is interrupted */
+    if (!py_task_run(t, false))
+        return NULL;
+    s->runs_python = t->rc ? before : u != NULL;
+    if (!t->rc)
         s->function = u ? function : NULL;
-    }
-    PyObject *result = py_store_result(s, rc, &e);
-    py_store_leave(s);
-    py_drain();
-    return result;
+    return py_task_result(t);
 }
 
 void py_updater_gone(py_store *s)

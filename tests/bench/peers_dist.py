@@ -278,9 +278,9 @@ def jobs(name, case, quick):
         serving = [sys.executable, "-c", "import mxnet"]  # which serves, in these roles
         return [(serving, net | {"DMLC_ROLE": "scheduler"}),
                 (serving, net | {"DMLC_ROLE": "server"}), (words, net | {"DMLC_ROLE": "worker"})]
-    mpirun = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(case.workers)] + words
-    if case.servers:
-        mpirun += [":", "-n", str(case.servers), os.environ["PEERS_KVCTL"], "serve"]
+    rank = os.path.join(os.path.dirname(__file__), "..", "dist", "rank")
+    mpirun = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(case.workers + case.servers),
+              rank, os.environ["PEERS_KVCTL"]] + words
     return [(mpirun, {"KVSTORE_SERVERS": str(case.servers), "OMPI_ALLOW_RUN_AS_ROOT": "1",
                       "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})]
 

@@ -3,6 +3,8 @@
  * key of 16 floats.
  *
  *     small [--quick]
+ *     small --optimizers         each optimizer beside sgd: 161 keys of 256 floats, one key of 900
+ *     small --pushes NAME N      N pushes of one key of 2 floats, for valgrind to count
  *
  * The loop reads and writes what a call of the store cannot do without: of each array the first
  * line of its header, which it reads, and its elements, with the next arrays asked for ahead, on
@@ -115,9 +117,11 @@ static int64_t *make_order(int scattered)
 
 /* ---- The loop ---- */
 
+typedef enum calls { PUSH, PULL, PUSHPULL } calls;
+
 typedef struct lines {
     const set *a, *b, *stored;
-    int pulls;
+    calls what;
     int64_t from, to;
 } lines;
 
@@ -140,13 +144,12 @@ static void *run_lines(void *arg)
         (void)*(const volatile char *)l->a->arrays[k];
         (void)*(const volatile char *)l->b->arrays[k];
         (void)*(const volatile char *)l->stored->arrays[k];
-        if (l->pulls) {
+        for (int j = 0; l->what != PULL && j < FLOATS; j++)
+            stored[j] = a[j] + b[j];
+        if (l->what != PUSH) {
             memcpy(a, stored, FLOATS * sizeof *a);
             memcpy(b, stored, FLOATS * sizeof *b);
-            continue;
         }
-        for (int j = 0; j < FLOATS; j++)
-            stored[j] = a[j] + b[j];
     }
     return NULL;
 }
@@ -204,13 +207,20 @@ static void show_keys(const char *what, double *ours, double *alone, double *sha
     fflush(stdout);
 }
 
-static double time_call(kv *store, const kv_key *keys, kv_array **arrays, int pulls)
+static int call_once(kv *store, const kv_key *keys, int64_t n, kv_array **arrays, calls what,
+                     kv_err *e)
+{
+    return what == PUSH   ? kv_push(store, keys, n, arrays, NULL, e)
+           : what == PULL ? kv_pull(store, keys, n, arrays, NULL, e)
+                          : kv_pushpull(store, keys, n, arrays, NULL, 0, NULL, NULL, e);
+}
+
+static double time_call(kv *store, const kv_key *keys, kv_array **arrays, calls what)
 {
     kv_err e = {0};
     empty_caches();
     double began = now();
-    must(pulls ? kv_pull(store, keys, 2 * nkeys, arrays, NULL, &e)
-               : kv_push(store, keys, 2 * nkeys, arrays, NULL, &e), &e);
+    must(call_once(store, keys, 2 * nkeys, arrays, what, &e), &e);
     must(kv_wait(store, &e), &e);
     return now() - began;
 }
@@ -231,9 +241,9 @@ static void time_keys(const char *what, kv *store, const kv_key *keys, const lin
         arrays[2 * k] = l->a->arrays[k];
         arrays[2 * k + 1] = l->b->arrays[k];
     }
-    time_call(store, keys, arrays, l->pulls);
+    time_call(store, keys, arrays, l->what);
     for (int i = 0; i < rounds; i++) {
-        ours[i] = time_call(store, keys, arrays, l->pulls);
+        ours[i] = time_call(store, keys, arrays, l->what);
         alone[i] = time_loop(l, 1);
         shared[i] = time_loop(l, threads());
     }
@@ -270,8 +280,10 @@ static void time_many_keys(int scattered)
     time_keys(scattered ? "push of 2, arrays all over the memory" : "push of 2", store, keys,
               &(lines){.a = &a, .b = &b, .stored = &c});
     time_keys(scattered ? "pull to 2, arrays all over the memory" : "pull to 2", store, keys,
-              &(lines){.a = &c, .b = &b, .stored = &a, .pulls = 1});
+              &(lines){.a = &c, .b = &b, .stored = &a, .what = PULL});
     check_sums(store, each, &c);
+    time_keys(scattered ? "pushpull of 2, arrays all over the memory" : "pushpull of 2", store,
+              keys, &(lines){.a = &c, .b = &b, .stored = &a, .what = PUSHPULL});
     kv_free(store);
     free_set(&a);
     free_set(&b);
@@ -290,19 +302,18 @@ static void show_calls(const char *what, double *seconds)
     fflush(stdout);
 }
 
-static void time_calls(const char *what, kv *store, const kv_key *key, kv_array *a, int pulls)
+static void time_calls(const char *name, kv *store, const kv_key *key, kv_array *a, calls what)
 {
     double seconds[MOST_ROUNDS];
     kv_err e = {0};
     for (int i = -1; i < rounds; i++) {
         double began = now();
         for (int64_t n = 0; n < ncalls / rounds; n++)
-            must(pulls ? kv_pull(store, key, 1, &a, NULL, &e)
-                       : kv_push(store, key, 1, &a, NULL, &e), &e);
+            must(call_once(store, key, 1, &a, what, &e), &e);
         if (i >= 0)
             seconds[i] = (now() - began) * rounds;
     }
-    show_calls(what, seconds);
+    show_calls(name, seconds);
 }
 
 static void time_one_key(void)
@@ -316,8 +327,10 @@ static void time_one_key(void)
         must(kv_create("local", NULL, 0, &store, &e), &e);
         must(kv_array_new(&a, KV_FLOAT32, 1, shape, (kv_ctx){0}, &e), &e);
         must(kv_init(store, &key, 1, &a, NULL, &e), &e);
-        time_calls(text ? "push of one text key" : "push of one key", store, &key, a, 0);
-        time_calls(text ? "pull of one text key" : "pull of one key", store, &key, a, 1);
+        time_calls(text ? "push of one text key" : "push of one key", store, &key, a, PUSH);
+        time_calls(text ? "pull of one text key" : "pull of one key", store, &key, a, PULL);
+        time_calls(text ? "pushpull of one text key" : "pushpull of one key", store, &key, a,
+                   PUSHPULL);
         kv_array_unref(a);
         kv_free(store);
     }
@@ -361,8 +374,112 @@ static void time_look_ups(void)
     free(same);
 }
 
+/* ---- Optimizers ------------------------------------------------------------------------------ */
+
+/* A store whose keys have values of so many floats, pushed by an optimizer. */
+typedef struct training {
+    kv *store;
+    kv_key *keys;
+    kv_array **values;
+    int64_t n;
+    double seconds[MOST_ROUNDS];
+} training;
+
+static training begin_training(const char *optimizer, int64_t n, int64_t floats)
+{
+    training t = {.keys = block_of((size_t)n * sizeof *t.keys),
+                  .values = block_of((size_t)n * sizeof *t.values),
+                  .n = n};
+    kv_err e = {0};
+    for (int64_t k = 0; k < n; k++) {
+        void *data = NULL;
+        t.keys[k].id = k;
+        must(kv_array_new(&t.values[k], KV_FLOAT32, 1, &floats, (kv_ctx){0}, &e), &e);
+        must(kv_array_write(t.values[k], &data, &e), &e);
+        for (int64_t i = 0; i < floats; i++)
+            ((float *)data)[i] = 1e-3f * (float)(1 + (i + k) % 17);
+    }
+    must(kv_create("local", NULL, 0, &t.store, &e), &e);
+    must(kv_init(t.store, t.keys, n, t.values, NULL, &e), &e);
+    must(kv_set_optimizer(t.store, optimizer, NULL, 0, &e), &e);
+    return t;
+}
+
+static void end_training(training *t)
+{
+    kv_free(t->store);
+    for (int64_t k = 0; k < t->n; k++)
+        kv_array_unref(t->values[k]);
+    free(t->values);
+    free(t->keys);
+}
+
+/* Seconds a key of a push. */
+static double time_pushes(const training *t, int64_t pushes)
+{
+    kv_err e = {0};
+    double began = now();
+    for (int64_t i = 0; i < pushes; i++) {
+        must(kv_push(t->store, t->keys, t->n, t->values, NULL, &e), &e);
+        must(kv_wait(t->store, &e), &e);
+    }
+    return (now() - began) / (double)(pushes * t->n);
+}
+
+static void time_optimizers(void)
+{
+    enum { OPTIMIZERS = 20, FORMS = 2 };
+    static const char *const names[OPTIMIZERS] = {
+        "sgd",     "nag",   "signum", "sgld",         "dcasgd",    "lbsgd",   "lars",
+        "adam",    "adamw", "adamax", "nadam",        "adabelief", "adagrad", "adadelta",
+        "rmsprop", "ftrl",  "ftml",   "groupadagrad", "lamb",      "lans"};
+    static const struct {
+        int64_t keys, floats, pushes;
+    } forms[FORMS] = {{161, 256, 10}, {1, 900, 1000}};
+    static training all[OPTIMIZERS][FORMS];
+    for (int o = 0; o < OPTIMIZERS; o++)
+        for (int f = 0; f < FORMS; f++) {
+            all[o][f] = begin_training(names[o], forms[f].keys, forms[f].floats);
+            time_pushes(&all[o][f], forms[f].pushes);
+        }
+    for (int i = 0; i < rounds; i++)
+        for (int o = 0; o < OPTIMIZERS; o++)
+            for (int f = 0; f < FORMS; f++)
+                all[o][f].seconds[i] = time_pushes(&all[o][f], forms[f].pushes);
+    printf("%-14s %24s %22s\n", "", "161 keys of 256 floats", "one key of 900 floats");
+    for (int o = OPTIMIZERS - 1; o >= 0; o--) { /* sgd last: its median sorts what ratios are of */
+        printf("%-14s", names[o]);
+        for (int f = 0; f < FORMS; f++) {
+            double ratio[MOST_ROUNDS];
+            for (int i = 0; i < rounds; i++)
+                ratio[i] = all[o][f].seconds[i] / all[0][f].seconds[i];
+            double times = median(ratio, rounds);
+            printf(" %8.2f us %6.1f x", 1e6 * median(all[o][f].seconds, rounds), times);
+        }
+        putchar('\n');
+    }
+    for (int o = 0; o < OPTIMIZERS; o++)
+        for (int f = 0; f < FORMS; f++)
+            end_training(&all[o][f]);
+}
+
+static void only_push(const char *optimizer, int64_t pushes)
+{
+    training t = begin_training(optimizer, 1, 2);
+    time_pushes(&t, pushes);
+    end_training(&t);
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 3 && strcmp(argv[1], "--pushes") == 0) {
+        only_push(argv[2], atoi(argv[3]));
+        return 0;
+    }
+    if (argc > 1 && strcmp(argv[1], "--optimizers") == 0) {
+        time_optimizers();
+        return 0;
+    }
     if (argc > 1 && strcmp(argv[1], "--quick") == 0) {
         nkeys = 5000;
         ncalls = 5000;

@@ -107,6 +107,19 @@ teardown()
         [ "$status" -ne 0 ] || fail "$entry: $output"
         assert_output --partial 'error['
     done
+    while IFS='|' read -r entry text; do
+        run timeout 20 kvctl attach -c "$entry"
+        assert_equal "${lines[0]#*error\[*\]: }" "$text"
+    done <<'END'
+pull 3 --out w|attach reads only: its pull has no --out
+pull 3 --ctx gpu(0)|attach reads only: its pull has no --ctx
+@/etc/passwd|attach reads what the job holds, no files
+loss.append(1)|attach reads only: a copy is all that `.append()` would change
+profile off|no profile is being taken from here
+explain on|the script alone can say whether its calls are explained
+table|a dict of the script cannot be looked at from here
+ones(2)@gpu(0)|a look at a job makes no GPUs
+END
     run kvctl attach -c 'push 3 1'
     [ "$status" -eq 4 ]
     assert_output - <<'END'
@@ -233,9 +246,13 @@ END
     run kvctl launch -n 1 --name one train.kv
     assert_line 'kvctl: a job called one runs already'
     run kvctl launch -n 1 --name ../x train.kv
-    assert_line --partial 'needs letters, digits'
+    assert_line 'kvctl: --name needs letters, digits, -, _ and ., and not digits alone, not "../x"'
     run kvctl attach --frob
     [ "$status" -eq 2 ]
+    assert_output $'kvctl: attach: there is no option --frob\n hint: kvctl attach --help'
+    run kvctl attach one two
+    [ "$status" -eq 2 ]
+    assert_output $'kvctl: attach: one job, and here are one and two\n hint: kvctl attach --help'
     run kvctl jobs x
     assert_line 'kvctl: jobs takes no words, and here is "x"'
     touch end
@@ -320,4 +337,102 @@ END
     run kvctl attach -c 'print w'
     [ "$status" -ne 0 ]
     end_job
+}
+
+# The end of a job that somebody looks at: the script is done a second after its last line at most, whatever an
+# entry does and whether its client reads, is stopped, or is gone.
+
+# begin_short WORD…: a job that goes on until "end" is there; its last line writes "ended".
+begin_short()
+{
+    export KVCTL_JOBS=$PWD/jobs
+    cat >short.kv <<'END'
+create dist_sync
+init 3 ones(2)
+while len(glob("end")) == 0 {
+  push 3 ones(2)
+  pull 3 -> x
+  !sleep 0.02
+}
+!touch ended
+END
+    begin_job "$@" --name short short.kv
+}
+
+# The launcher has ended within seconds of "ended".
+job_ends()
+{
+    touch end
+    for _ in $(seq 100); do [ -e ended ] && break; sleep 0.1; done
+    for _ in $(seq 30); do
+        kill -0 "$job" 2>/dev/null || break
+        sleep 0.1
+    done
+    run kill -0 "$job"
+    assert_failure
+    wait "$job"
+}
+
+long_entry='print max([sum(normal(shape=(1000000,))) for i in 0..1000000])'
+
+@test "attach: a stopped client holds no job" {
+    begin_short -n 1
+    kvctl attach -c "$long_entry" >out 2>&1 3>&- &
+    local client=$!
+    sleep 1.5
+    kill -STOP "$client"
+    job_ends
+    kill -KILL "$client"
+}
+
+@test "attach: a client that does not read holds no job" {
+    begin_short -n 1
+    mkfifo slow
+    kvctl attach -c 'print "x" * 30000000' >slow 2>&1 3>&- &
+    local client=$!
+    exec 7<slow
+    sleep 1.5
+    job_ends
+    exec 7<&-
+    wait "$client" || true
+}
+
+@test "attach: an entry ends with its client, also inside of one function" {
+    begin_short -n 1
+    local entry client
+    for entry in "$long_entry" 'print sum([sorted(normal(shape=(9000000,)))[0] for i in 0..1000])' \
+        'print sum(dot(ones(4500, 4500), ones(4500, 4500)))' 'print sum([max(list(zeros(2000000))) for i in 0..1000])'; do
+        kvctl attach -c "$entry" >out 2>&1 3>&- &
+        client=$!
+        sleep 0.7
+        kill -KILL "$client"
+        # a second later another entry is answered: one after the other they run
+        run timeout 3 kvctl attach -c 'pull 3'
+        assert_output '[1. 1.]'
+    done
+    job_ends
+}
+
+@test "attach: Ctrl-C ends an entry, and not the script" {
+    begin_short -n 1
+    timeout -s INT 1 kvctl attach -c "$long_entry" >out 2>&1 3>&- || true
+    grep -q interrupted out
+    run timeout 3 kvctl attach -c 'pull 3'
+    assert_output '[1. 1.]'
+    job_ends
+}
+
+@test "attach: an entry has 256 MB" {
+    begin_short -n 1
+    local entry
+    for entry in 'print [i for i in 0..10**8-1]' 'print len([[i] for i in 0..10**8-1])' 'print sum(zeros(10**8))' \
+        'print len("x" * 10**9)' 'print {i: i for i in 0..10**8}'; do
+        run timeout 60 kvctl attach -c "$entry"
+        assert_failure
+        assert_output --partial 'error[memory]: out of memory'
+        assert_line ' hint: an entry of attach has 256 MB'
+    done
+    run kvctl attach -c 'print sum(zeros(10**7))'
+    assert_output 0.0
+    job_ends
 }

@@ -118,6 +118,24 @@ begun()
     fi
 }
 
+@test "--dry-run lists old and new names" {
+    kvctl -c 'init m.0.w,m.1.w,head [ones(1)]*3; save m.safetensors'
+    run --separate-stderr kvctl --dry-run convert m.safetensors n.safetensors --exclude head \
+        --rename 's/^m\.(?P<n>\d+)/layer\g<n>/' --rename 's/w/\g<0>eight/'
+    assert_success
+    assert_output $'key    becomes\nm.0.w  layer0.weight\nm.1.w  layer1.weight'
+    run kvctl --dry-run --json convert m.safetensors n.safetensors head
+    assert_output --partial '"entries":[{"key":"head","becomes":"head"}]'
+    [ ! -e n.safetensors ]
+    run kvctl convert m.safetensors n.safetensors --rename 's/^((\w|\d|\.)+)+!/x/'
+    assert_failure 3
+    assert_output --partial 'error[key]: `s/^((\w|\d|\.)+)+!/x/` matches no name'
+    kvctl -c "init $(printf 'w%.0s' {1..60}).x 1; save long.safetensors"
+    run kvctl convert long.safetensors n.safetensors --rename 's/^((w|ww)+)+$/x/'
+    assert_failure 3
+    assert_output --partial 'error[value]: the regular expression needs more than a million steps on this text'
+}
+
 @test "--safe and --dry-run write nothing" {
     kvctl -c 'init w zeros(3); save m.safetensors'
     run -4 kvctl --safe convert m.safetensors o.kvs
@@ -138,4 +156,95 @@ begun()
     run kvctl ls n.safetensors
     [ "${lines[1]%% *} ${lines[2]}" = "b 1 key, 2 elements, 8 bytes" ]
     kvctl convert whole n.safetensors c.kvs --rename 's/^w$/v/' 2>err || grep -q '"b" stands in whole and in n' err
+}
+
+# model FOLDER: a model with what tools put beside its weights.
+model()
+{
+    mkdir "$1" "$1/runs"
+    kvctl -c "init w,b [ones(2,2), zeros(2)]; save $1/model.safetensors"
+    printf '%s' '{"torch_dtype": "float32", "x": [1.50, Infinity, {"dtype":"auto"}], "dtype": null,
+ "quantization_config": {"torch_dtype": "float32"}, "é": {"torch_dtype" : "float16"}}' >"$1/config.json"
+    printf '{}' >"$1/tokenizer.json"
+    for name in tokenizer.model vocab.txt LICENSE README.md modeling.py chat.jinja .hidden.json \
+        optimizer.pt scheduler.pt trainer_state.json training_args.bin pytorch_model.bin odd.json.gz; do
+        printf '%s' "$name" >"$1/$name"
+    done
+    ln -s README.md "$1/NOTICE.txt"
+    ln -s nowhere "$1/gone.json"
+}
+
+@test "a folder keeps configuration and tokenizer, and one line says so" {
+    model hf
+    run --separate-stderr kvctl convert hf half/
+    assert_success
+    [ "$stderr" = 'note: copied 9 files of hf/ (config.json, tokenizer.json, …), not gone.json, odd.json.gz, optimizer.pt, pytorch_model.bin, runs/ and 3 more' ]
+    [ "$(LC_ALL=C ls -A half | tr '\n' ' ')" = 'LICENSE NOTICE.txt README.md chat.jinja config.json model.safetensors modeling.py tokenizer.json tokenizer.model vocab.txt ' ]
+    cmp hf/config.json half/config.json
+    [ -f half/NOTICE.txt ] && [ ! -L half/NOTICE.txt ]
+    [ "$(cat half/NOTICE.txt)" = README.md ]
+    run --separate-stderr kvctl --json convert hf/ half/ --force
+    [[ $output == *'"about":{"copied":["config.json","tokenizer.json","LICENSE","NOTICE.txt","README.md","chat.jinja","modeling.py","tokenizer.model","vocab.txt"],"not_copied":["gone.json","odd.json.gz","optimizer.pt","pytorch_model.bin","runs/","scheduler.pt","trainer_state.json","training_args.bin"]}'* ]]
+    run --separate-stderr kvctl convert hf bare/ --weights-only
+    [ -z "$stderr$output" ]
+    [ "$(ls -A bare)" = model.safetensors ]
+    # the folder itself, written anew
+    rmdir hf/runs
+    kvctl convert hf/ hf/ --dtype f16 --force
+    [ "$(cat hf/tokenizer.json)" = '{}' ]
+    [ ! -e hf/optimizer.pt ]
+    # files are no folders
+    run --separate-stderr kvctl convert half/model.safetensors one/
+    [ -z "$stderr" ]
+    run --separate-stderr kvctl convert half one.safetensors
+    [ -z "$stderr" ]
+}
+
+@test "config.json says the new dtype, where a plain --dtype gave it" {
+    model hf
+    kvctl convert hf a/ --dtype bf16
+    [ "$(cat a/config.json)" = '{"torch_dtype": "bfloat16", "x": [1.50, Infinity, {"dtype":"bfloat16"}], "dtype": null,
+ "quantization_config": {"torch_dtype": "float32"}, "é": {"torch_dtype" : "bfloat16"}}' ]
+    kvctl convert hf b/ --dtype f8_e4m3 --dtype w=f32
+    grep -q '"torch_dtype": "float8_e4m3fn", "x"' b/config.json
+    kvctl convert hf c/ --dtype w=bf16
+    cmp hf/config.json c/config.json
+    kvctl convert hf d/ --dtype i32
+    cmp hf/config.json d/config.json
+    printf '["float32"' >hf/config.json
+    run --separate-stderr kvctl convert hf e/ --dtype f16
+    assert_success
+    [[ $stderr == *'warning: hf/config.json is no JSON object: copied as it is'* ]]
+    cmp hf/config.json e/config.json
+}
+
+@test "merge and apply copy the files of the base, of the first folder, of what is patched" {
+    model hf
+    kvctl convert hf other/ --weights-only
+    kvctl convert hf third/
+    echo third >third/README.md
+    run --separate-stderr kvctl merge average other third hf --out m/ --dtype f16
+    [ -z "$stderr" ]
+    [ "$(ls m)" = model.safetensors ]
+    run --separate-stderr kvctl merge average other/model.safetensors third --out n/ --dtype f16
+    [[ $stderr == 'note: copied 9 files of third/ ('* ]]
+    [ "$(cat n/README.md)" = third ]
+    grep -q '"torch_dtype": "float16", ' n/config.json
+    kvctl merge task_arithmetic third other --base hf --out t/
+    [ "$(cat t/README.md)" = README.md ]
+    kvctl -c 'init w,b [ones(2,2), ones(2)]; save b.safetensors'
+    kvctl patch hf b.safetensors --out p
+    run --separate-stderr kvctl apply p hf --out q/
+    [[ $stderr == 'note: copied 9 files of hf/ ('* ]]
+    cmp hf/config.json q/config.json
+    kvctl apply p hf --out r/ --weights-only
+    [ "$(ls r)" = model.safetensors ]
+}
+
+@test "a file beside the weights that cannot be copied: nothing is written" {
+    model hf
+    head -c 9000 /dev/zero >hf/tokenizer.model
+    run -5 bash -c "ulimit -f 4; kvctl convert hf o/"
+    [[ $output == *'cannot write "o/tokenizer.model": File too large'* ]]
+    [ "$(ls -A)" = hf ]
 }

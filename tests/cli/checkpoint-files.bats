@@ -78,7 +78,7 @@ files=$BATS_TEST_DIRNAME/../checkpoint
     [[ $output == *'this looks like a Git LFS pointer'*'git lfs pull'* ]]
     printf '\x80\x02\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19.' >pytorch_model.bin
     run -5 kvctl ls pytorch_model.bin
-    [[ $output == *'this looks like a PyTorch file'*'safetensors.torch.save_file'* ]]
+    [[ $output == *'this looks like PyTorch'"'"'s format from before 1.6 (legacy)'*'safetensors.torch.save_file'* ]]
     mkdir m
     run -5 kvctl ls m
     [[ $output == *'m: the folder has no *.safetensors and no *.safetensors.index.json'* ]]

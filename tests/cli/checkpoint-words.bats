@@ -20,9 +20,10 @@ listed()
     [ "$(listed m.safetensors)" = "model.0.mlp model.0.norm lm_head " ]
     [ "$(listed m.safetensors '*norm*' 'lm*')" = "model.0.norm lm_head " ]
     [ "$(listed --exclude '*norm*' m.safetensors --exclude=lm_head)" = "model.0.mlp " ]
-    [ "$(listed m.safetensors 'lm*' --exclude x '*.mlp')" = "model.0.mlp lm_head " ]
+    [ "$(listed m.safetensors 'lm*' --exclude '*norm' '*.mlp')" = "model.0.mlp lm_head " ]
     [ "$(listed -- m.safetensors)" = "model.0.mlp model.0.norm lm_head " ]
-    [ "$(listed m.safetensors --exclude --json)" = "model.0.mlp model.0.norm lm_head " ]
+    run -3 kvctl ls m.safetensors --exclude --json # a value, which matches nothing
+    [[ $output == *'no name matches "--json"'* ]]
     run kvctl ls m.safetensors lm_head --json
     [[ $output == *'"cmd":"ls","ok":true'*'"entries":[{"key":"lm_head"'* ]]
     run -3 kvctl ls m.safetensors -- --exclude

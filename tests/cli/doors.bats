@@ -457,7 +457,7 @@ END
     "${CC:-cc}" -shared -fPIC -o trap.so trap.c
     mkdir -p lib bin kvctl .config/kvctl
     for name in libkvstore.so libkvstore.so.1 kvstore_mpi.so kvstore_cuda.so libcuda.so.1 libnvrtc.so libnvrtc.so.12 \
-        libnccl.so libnccl.so.2 libcrypto.so.3 libcrypto.so libzstd.so.1 libmpi.so.40 libreadline.so.8 libc.so.6; do
+        libnccl.so libnccl.so.2 libcrypto.so.3 libcrypto.so libpcre2-8.so.0 libzstd.so.1 libmpi.so.40 libreadline.so.8 libc.so.6; do
         cp trap.so $name
         cp trap.so lib/$name
     done
@@ -474,7 +474,7 @@ END
         export HOME=$BATS_TEST_TMPDIR/home KVSTORE_PLUGINS=$plugins
         run kvctl -c 'doctor; create dist_sync'
         run kvctl -c 'create nccl'
-        run kvctl -c 'a = ones(2)@gpu(0); plot [1,2]; set-optimizer adam; init w ones(4); hash w'
+        run kvctl -c 'a = ones(2)@gpu(0); plot [1,2]; set-optimizer adam; init w ones(4); hash w; re_match("a", "a")'
         run kvctl launch -n 1 -c 'create dist_sync; init 3 1'
         kvctl -s w.kvs -c 'push w ones(4)'
         run kvctl hash w.kvs

@@ -558,6 +558,22 @@ warns()
     assert_failure 2
     assert_line --index 0 '<cmd>:1:5: error[usage]: "model.pt" has no known ending'
     assert_line --index 3 " hint: PyTorch's pickles are not read; safetensors.torch.save_file writes tensors that kvctl reads"
+    # one that is there is told for what it is, by what it holds
+    printf '\x80\x02}q\x01' >model.pt
+    run kvctl -c 'x = @model.pt'
+    assert_failure 5
+    assert_line --index 0 '<cmd>:1:5: error[format]: model.pt: this looks like a Python pickle, which would run code; it is not read'
+    printf '\x12\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0' >model.params
+    for words in 'x = @model.params' 'ls model.params' 'check model.params' 'convert model.params m.npz'; do
+        run kvctl -c "$words"
+        assert_failure 5
+        assert_line --partial "error[format]: model.params: this looks like arrays as MXNet's nd.save writes them (.params), which is not read"
+        assert_line ' hint: numpy.savez("m.npz", **{k: v.asnumpy() for k, v in mxnet.nd.load(FILE).items()})'
+    done
+    kvctl -c 'init w [1, 2]; save m.safetensors'
+    mv m.safetensors model.bin
+    run kvctl -c 'print @model.bin'
+    assert_output '[1. 2.]'
 }
 
 @test "errors: a name is suggested once" {

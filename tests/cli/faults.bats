@@ -82,6 +82,24 @@ failing()
     assert_output --partial 'kvctl: error[io]: cannot write "stdout": No space left on device'
 }
 
+@test "faults: a write that takes nothing is an error, and is not repeated for ever" {
+    kvctl -s a.safetensors -c 'push w ones(900)'
+    kvctl -s b.safetensors -c 'push w arange(900)'
+    kvctl convert a.safetensors a.safetensors
+    kvctl convert b.safetensors b.safetensors
+    kvctl patch a.safetensors b.safetensors --out ab.patch
+    local words
+    for words in 'convert a.safetensors x.safetensors' 'convert a.safetensors x.npz' 'convert a.safetensors x/' \
+        'apply ab.patch a.safetensors --in-place' 'patch a.safetensors b.safetensors --out x.patch' \
+        '-c !cat --record x.md' 'ls a.safetensors' 'write ones(90) x.csv'; do
+        for call in 1 2; do
+            run timeout 20 env LD_PRELOAD="$build/faults/calls.so" FAULT="write $call ever" FAULT_ERRNO=0 \
+                "$build/kvctl" $words
+            [ $status = 5 ] || [ $status:$call = 0:2 ] || fail "$words: $status $output"
+        done
+    done
+}
+
 @test "faults: a script that cannot be looked at is no unknown command" {
     echo 'print 1' >s.kv
     run failing FAULT='stat 1' FAULT_PATH=s.kv -- s.kv

@@ -132,3 +132,20 @@ END
     run kvctl -c 'help merge'
     assert_line --index 2 '    [--dtype [GLOB=]T]... [--shard-size 5G] [--metadata K=V]...'
 }
+
+# Each optimizer says how PyTorch's differs, and what can make nan of its weights: a gradient of zeros is run, with
+# the usual parameters and with an epsilon of 0.
+@test "help: an optimizer says where it differs from PyTorch's, and what makes nan" {
+    local name option page
+    kvctl -c 'help optimizer' | sed -n 's/^  \([a-z]*\),\{0,1\} .*/\1/p' >names
+    [ "$(grep -c . names)" -gt 20 ]
+    while read -r name; do
+        page=$(kvctl -c "help optimizer $name" | sed '/^updater/,$d')
+        grep -q "PyTorch" <<<"$page" || fail "$name does not speak of PyTorch"
+        option=$(kvctl -c "help optimizer $name" | sed -n '/^updater/,/{/s/.*\b\(epsilon\|eps\|beta\) = .*/--\1 0/p' | head -1)
+        for with in "" "$option"; do
+            run kvctl -q -c "init w ones(2,2); set-optimizer $name $with; push w zeros(2,2); pull w -> x; sum(isnan(x))"
+            [ "$output" = 'array(0)' ] || grep -q 'nan' <<<"$page" || fail "$name $with makes nan: $output"
+        done
+    done <names
+}

@@ -93,7 +93,7 @@ kvctl-other"
     needs_mpi
     run kvctl launch -n 2 -s 1 --dry-run -c 'print "it'\''s"'
     assert_success
-    assert_output --regexp "^KVSTORE_SERVERS=1 mpirun .*--oversubscribe .*-n 2 .*/kvctl launch-rank -c 'print \"it'\\\\''s\"' : -n 1 .*/kvctl launch-rank serve$"
+    assert_output --regexp "^KVSTORE_SERVERS=1 mpirun .*--oversubscribe .*-n 3 .*/kvctl launch-rank -c 'print \"it'\\\\''s\"'$"
 }
 
 @test "launch: --dry-run with a checkpoint" {

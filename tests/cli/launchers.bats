@@ -38,7 +38,7 @@ root()
     run kvctl launch -n 4 -s 2 -H hosts --env A=1 --env-worker B:2 --env-server C=3 --dry-run train.kv one
     assert_success
     local ssh="--host n1:4,n2:2 -x KVSTORE_SERVERS -x KVCTL_ENV_a_A" self=$build/kvctl
-    assert_output "KVSTORE_SERVERS=2 KVCTL_ENV_a_A=1 KVCTL_ENV_w_B=2 KVCTL_ENV_s_C=3 mpirun $(root)--mca osc '^ucx' --bind-to none --mca plm '^slurm,tm,lsf,alps,pals' --mca plm_rsh_agent '$self launch-ssh ssh -x -o BatchMode=yes -o ConnectTimeout=11' --enable-recovery --map-by node $ssh -x KVCTL_ENV_w_B -n 4 $self launch-rank train.kv one : $ssh -x KVCTL_ENV_s_C -n 2 $self launch-rank serve"
+    assert_output "KVSTORE_SERVERS=2 KVCTL_ENV_a_A=1 KVCTL_ENV_w_B=2 KVCTL_ENV_s_C=3 mpirun $(root)--mca osc '^ucx' --bind-to none --mca plm '^slurm,tm,lsf,alps,pals' --mca plm_rsh_agent '$self launch-ssh ssh -x -o BatchMode=yes -o ConnectTimeout=11' --enable-recovery --map-by node $ssh -x KVCTL_ENV_w_B -x KVCTL_ENV_s_C -n 6 $self launch-rank train.kv one"
 }
 
 @test "launchers: a host instead of a file of hosts gets a hint" {
@@ -114,7 +114,45 @@ qsub -sync y kvctl-job/job"
     TOKEN=here KVCTL_ENV_s_TOKEN=sent run kvctl launch --launcher mpi -n 2 -s 1 --env-server TOKEN --env PATH=/x -c 'print 1'
     assert_line "KVCTL_ENV_s_TOKEN=sent"
     assert_line "KVCTL_ENV_a_PATH=/x"
-    assert_line "serve"
+    assert_line "print 1"
+}
+
+# The mpirun of Open MPI 5.0.7 crashes on a command of several parts.
+@test "launchers: one part of a command starts workers and servers" {
+    prepare
+    for how in "" "--python" "--elastic" "--launcher mpi" "--launcher mpi -H hosts" "-H hosts" "-H hosts --sync-dst-dir /tmp/x"; do
+        # shellcheck disable=SC2086
+        run kvctl launch -n 4 -s 2 $how --dry-run train.kv
+        [[ $how == --elastic && $output == *"has none"* ]] && continue # an Open MPI without ULFM
+        assert_success
+        assert_output --partial " -n 6 $build/kvctl launch-rank "
+        refute_output --partial " : "
+    done
+}
+
+@test "launchers: the number of a rank says whether it serves" {
+    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    cat >train.kv <<'END'
+create dist_sync
+init 3 zeros(2)
+push 3 ones(2)
+pull 3 -> x
+if rank() == 0 { print x, num_workers(), env("ROLE"), env("ALL"); info --cluster }
+END
+    for servers in 1 2; do
+        run kvctl launch -n 2 -s $servers --env ALL=a --env-worker ROLE=w --env-server ROLE=s train.kv
+        assert_success
+        assert_line --regexp "0.*\[2\. 2\.\] 2 w a$"
+        assert_equal "$(grep -c ' server ' <<<"$output")" $servers
+    done
+    # what --dry-run prints is the same job by hand
+    eval "$(kvctl launch -n 2 -s 1 --env ALL=a --env-worker ROLE=w --dry-run train.kv)" >said
+    grep -q '\[2\. 2\.\] 2 w a' said
+    # there nobody watches, and a rank that is killed must not look like one that ended well
+    run mpirun --oversubscribe -n 1 kvctl launch-rank -c '!kill -9 $PPID'
+    assert_failure
 }
 
 @test "launchers: what --dry-run prints is one job, whatever it holds" {
@@ -285,7 +323,14 @@ kvctl: launch: ${pair#* } did not run the job: ${pair% *} ended with exit code 3
         "5|-n 2 -H address train.kv|address:1: this is no name of a host: \"fe80::1\"; a line is HOST[:PORT] [slots=N]"
         "5|--launcher mpi -n 2 -H port train.kv|port: ports are for ssh, and the launcher is mpi"
         "2|-n 2 --dry-run=no train.kv|launch: --dry-run takes no value, and here is \"no\""
-        "5|-n 2 -H no-hosts train.kv|no-hosts: there is no host in it")
+        "5|-n 2 -H no-hosts train.kv|no-hosts: there is no host in it"
+        "4|-n 2 -H hosts -i|launch: -i and - are for ranks of this machine, --launcher local"
+        "2|-n 2 --max-restarts 1 --checkpoint c.kvs --checkpoint-every 1 -i|launch: --max-restarts runs a FILE again, and cannot type again"
+        "2|-n 2 -f - -f train.kv|launch: - stands behind the other scripts"
+        "2|-n 2 --name= train.kv|launch: --name needs a name, not \"\""
+        "2|-n 2 --name 12 train.kv|--name needs letters, digits, -, _ and ., and not digits alone, not \"12\""
+        "2|-n 2 -H -x train.kv|launch: -H needs a name, not \"-x\""
+        "2|-n 2 --launcher k8s --image x --file= train.kv|launch: --file needs a name, not \"\"")
     for one in "${cases[@]}"; do
         IFS='|' read -r code words text <<<"$one"
         # shellcheck disable=SC2086
@@ -328,15 +373,28 @@ exec sh -c "$*"'
     assert_failure 6
     assert_output 'kvctl: launch: host "slow" cannot be reached: it does not answer in time'
     echo localhost >hosts
-    stub ssh 'exit 81'
+    mkdir daemons
+    stub mpirun 'exit 9'
+    stub ssh "exec env PATH='$PWD/daemons' /bin/sh -c \"\${!#}\""
+    for daemon in orted prted; do # of Open MPI 4.1 and 5.0
+        ln -s "$(type -P true)" "daemons/$daemon"
+        run kvctl launch -H hosts -n 2 train.kv
+        refute_output --partial 'kvctl: launch: host'
+        rm "daemons/$daemon"
+    done
     run kvctl launch -H hosts -n 2 train.kv
-    assert_equal "$status ${lines[0]}" '4 kvctl: launch: host "localhost" has no orted in $PATH'
+    assert_equal "$status ${lines[0]}" '4 kvctl: launch: host "localhost" has neither orted nor prted in $PATH'
+    stub ssh 'exit 84'
+    run kvctl launch -H hosts -n 2 --sync-dst-dir /tmp/d train.kv
+    assert_output $'kvctl: launch: host "localhost" has no rsync in $PATH\n hint: apt-get install rsync'
     stub ssh 'exit 82'
     run kvctl launch -H hosts -n 2 train.kv
     assert_equal "$status ${lines[0]}" '4 kvctl: launch: host "localhost" has no such kvctl as this one'
     stub ssh 'exit 83'
     run kvctl launch -H hosts -n 2 train.kv
     assert_equal "$status ${lines[0]}" "5 kvctl: launch: host \"localhost\" has no folder \"$PWD\""
+    run kvctl launch -H hosts -n 2 --sync-dst-dir /tmp/d train.kv
+    assert_output 'kvctl: launch: host "localhost" cannot make "/tmp/d"'
     stub rsync 'echo rsync: no space >&2; exit 11'
     stub ssh 'exit 0'
     run kvctl launch -H hosts -n 2 --sync-dst-dir /tmp/d train.kv

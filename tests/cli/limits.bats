@@ -112,3 +112,50 @@ too_deep='calls, blocks and files are nested deeper than the stack allows'
     assert_failure 6
     assert [ $((SECONDS - began)) -le 5 ]
 }
+
+# repeated N FORMAT: N times, with its number for each %d.
+repeated()
+{
+    local i
+    for ((i = 1; i <= $1; i++)); do printf -- "${2//%d/$i}"; done
+}
+
+# refused TEXT: the session a.kv ends with it.
+refused()
+{
+    run kvctl a.kv
+    assert_line --index 0 --regexp '^a\.kv:[0-9]+:[0-9]+: error\[(usage|value)\]: '
+    assert_equal "${lines[0]#*]: }" "$1"
+}
+
+@test "limits: of rules" {
+    while IFS='|' read -r rule text; do
+        { echo 'create local; init 3 ones(2,3)'; echo "set-updater { $rule; stored += input }"; echo 'push 3 ones(2,3)'; } >a.kv
+        refused "$text"
+    done <<END
+$(repeated 17 'state m%d; ')|a rule has at most 16 states
+$(repeated 17 'print input; ')|a rule prints at most 16 arrays
+$(repeated 5 'stored += normal(1); ')|a rule draws at most 4 times
+x = input; $(repeated 8 'x = x - sum(x); ') stored += x|a rule reduces at most 7 times in a row
+x = 0; $(repeated 161 'x += sum(input*%d); ') stored += x|a rule reduces to at most 160 numbers
+x = input; $(repeated 8001 'x = x * x + t; ') stored += x|more than 16000 operations are too many for one program
+END
+    {
+        echo "updater w($(repeated 65 'p%d = 1, ' | sed 's/, $//')) { stored += input }"
+        echo 'create local'
+        echo "set-updater w $(repeated 65 '--p%d 2 ')"
+    } >a.kv
+    refused "a rule has at most 64 parameters"
+}
+
+@test "limits: of expressions and merges" {
+    {
+        repeated 1024 'a%d = ones(1)\n'
+        echo "print 0 $(for b in {0..15}; do printf ' + (0 %s)' "$(for i in {1..64}; do printf ' + a%d' $((64 * b + i)); done)"; done)"
+    } >a.kv
+    refused "one expression takes at most 1023 arrays"
+    kvctl -c 'create local; init a ones(2); pull * > m.safetensors'
+    run kvctl merge "{ merged = $(repeated 20 'sum([')models[0]$(repeated 20 ' * m for m in models])') }" m.safetensors m.safetensors --out o.safetensors
+    assert_failure
+    assert_line --index 0 --regexp 'error\[value\]: written out for 2 models the rule is too large$'
+}

@@ -67,13 +67,20 @@ merge least(by = 1.0) {
     assert_line --index 0 "<cmd>:1:30: error[syntax]: \`}\` stands where \`)\` is needed"
     printf 'merge mine { merged = \x01\xff }' >mine.kvu
     run -2 kvctl merge mine.kvu a.safetensors --out m.safetensors
+    assert_output 'mine.kvu:1:23: error[syntax]: the control character \x01 does not belong here
+    1 : merge mine { merged = \x01\xff }
+      :                       ^'
     : >empty.kvu
     run -2 kvctl merge empty.kvu a.safetensors --out m.safetensors
+    assert_output "empty.kvu:1:1: error[syntax]: the text ends where \`{\` is needed
+    1 : 
+      : ^"
     head -c 200000 /dev/zero >large.kvu
     run -3 kvctl merge large.kvu a.safetensors --out m.safetensors
     assert_line --index 0 '<cmd>:1:7: error[value]: large.kvu: a rule has at most 100000 bytes'
     mkdir folder.kvu
     run -5 kvctl merge folder.kvu a.safetensors --out m.safetensors
+    assert_line --index 0 '<cmd>:1:7: error[io]: cannot read "folder.kvu": Is a directory'
     [ ! -e m.safetensors ]
 }
 

@@ -15,6 +15,13 @@ one()
     kvctl -s "${1:-w.kvs}" -c 'init 3 1; set-updater { stored += input }'
 }
 
+# A file of another tool, without kvctl's words, that holds w = [1].
+other_tools_file()
+{
+    local header='{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
+    printf "\\x$(printf %02x ${#header})"'\0\0\0\0\0\0\0%s\0\0\x80\x3f' "$header" >"$1"
+}
+
 # kvctl as somebody whom permissions concern, also when the tests run as root.
 limited()
 {
@@ -55,6 +62,54 @@ rate = 2; push 3 ones(2)'
     assert_line --index 1 --partial "reads note '5', rate 2, lr 0.25"
     run kvctl -s w.kvs -c 'set-optimizer --update --rate 4; push 3 ones(2); pull 3'
     assert_output '[2. 2.]'
+}
+
+# A training script that is run again and again goes on; what differs begins anew, and says so.
+@test "state: the first optimizer of a run keeps the states of the file" {
+    printf '%s\n' 'set-optimizer adam --learning-rate 0.1' 'if len(keys()) == 0 { init w zeros(1) }' \
+        'push w ones(1)' >train.kv
+    for i in 1 2 3; do
+        run kvctl -s w.kvs train.kv
+        assert_success
+        assert_output ''
+    done
+    run kvctl -s w.kvs -c 'info --states'
+    assert_line --index 0 'optimizer adam, num_update 3, learning_rate 0.1'
+    assert_line --index 2 --regexp '^w +mean .* 3$'
+
+    run kvctl -s w.kvs --dry-run train.kv
+    assert_output $'dry run: "w.kvs" would change:\n  changed  w: float32 (1,), 1 of 1 elements
+  states   w: t 4, before: t 3'
+    run kvctl -s w.kvs --dry-run -c 'set-optimizer sgd; init v [1]; set-optimizer adam; push v [1]'
+    assert_output 'note: drops the states of 1 key: adam before, sgd now
+dry run: "w.kvs" would change:
+  states   w: none, before: t 3
+  new      v: float32 (1,)
+  states   v: t 1, before: none'
+    run kvctl -s w.kvs -c 'set-optimizer adam --fresh; info --states'
+    assert_line --index 0 'note: drops the states of 1 key: adam before, adam now'
+    assert_line --index 1 'optimizer adam, num_update 0, learning_rate 0.001'
+    run kvctl -s w.kvs -c 'push w [1]; set-optimizer sgd; set-optimizer adam'
+    assert_output 'note: drops the states of 1 key: adam before, sgd now'
+    kvctl -s w.kvs -c 'push w [1]'
+    run kvctl -s w.kvs -q --json -c 'set-optimizer adam; push w [1]; set-optimizer adam'
+    assert_line --index 0 --regexp '"cmd":"set-optimizer","ok":true,[^d]*"keys":."w".,"out":..}$'
+    assert_line --index 2 --partial '"out":[],"dropped":1}'
+    refute_output --partial 'note'
+    run kvctl -s w.kvs -c 'set-optimizer --update --fresh'
+    assert_failure 2
+    assert_line --index 0 --partial 'error[usage]: --update keeps the states, --fresh drops them'
+}
+
+@test "state: the first rule of a run keeps the states of the file" {
+    local old='rate = 1; set-updater { state m; m = m + input; stored += m * rate }'
+    kvctl -s w.kvs -c "$old; init w [0]; push w [1]"
+    run kvctl -s w.kvs -c "${old/= 1/= 10}; push w [1]; pull w"
+    assert_output '[21.]'
+    run kvctl -s w.kvs -c "${old/+ input/- input}; push w [1]; pull w"
+    assert_output $'note: drops the states of 1 key: rule before, another rule now\n[20.]'
+    run kvctl -s w.kvs -c 'push w [1]; set-updater assign'
+    assert_output 'note: drops the states of 1 key: rule before, assign now'
 }
 
 @test "state: text keys keep the order in which they were made" {
@@ -130,13 +185,81 @@ nonsense 7'
     run kvctl -k -s w.kvs -c 'push 3 1; push 3 ones(2); push 3 1'
     assert_failure 3
     assert_equal "$(value)" 3.0
-    # quit and -e are no errors
+    # -e is no error; quit with a code is none, but discards
     run kvctl -s w.kvs -c 'push 3 1; quit 9'
     assert_failure 9
-    assert_equal "$(value)" 4.0
+    assert_equal "$(value)" 3.0
+    run kvctl -s w.kvs -c 'push 3 1; exit --discard'
+    assert_success
+    assert_output ''
+    assert_equal "$(value)" 3.0
     run kvctl -e -s w.kvs -c 'push 3 1; 1 == 2'
     assert_failure 1
-    assert_equal "$(value)" 5.0
+    assert_equal "$(value)" 4.0
+}
+
+@test "state: rollback without begin goes back to the opening" {
+    one
+    kvctl -s w.kvs -c 'set-optimizer adam; push 3 1'
+    cp w.kvs before
+    kvctl -s w.kvs -c 'push 3 1; init 4 1; set-updater assign; delete 3; rollback'
+    cmp w.kvs before
+    run kvctl -s w.kvs -c 'push 3 1; begin; delete 3; rollback; rollback; info; info --states
+push 3 1; commit --disk; delete 3; rollback; info'
+    assert_success
+    assert_line --index 0 --partial 'updater adam'
+    assert_line --index 2 --regexp '^3 .* 1 +0$'
+    assert_line --index 3 'optimizer adam, num_update 1, learning_rate 0.001'
+    assert_line --index 9 --regexp '^3 .* 2 +0$' # what was written is the file's
+    # a file that was not there held an empty store
+    run kvctl -s new.kvs -c 'init 5 1; rollback; list; create device; init 6 1; rollback; type'
+    assert_success
+    assert_output local
+    run test -e new.kvs
+    assert_failure
+    # other stores have no file
+    run kvctl -s w.kvs -c 'create --name b; init 5 1; rollback'
+    assert_failure 3
+    assert_line --index 0 --partial 'error[value]: no transaction is open'
+}
+
+@test "state: --read-only works in memory, waits for no lock and writes nothing" {
+    one
+    cp w.kvs before
+    run flock w.kvs kvctl --read-only --set store.wait=0 -s w.kvs -c 'push 3 1; pull 3; create; rollback; pull 3'
+    assert_success
+    assert_output $'2.0\n1.0'
+    run kvctl --read-only -s w.kvs -c 'push 3 1; commit --disk'
+    assert_failure 3
+    assert_line --index 0 --partial 'error[value]: "w.kvs" is only read, nothing is written to it'
+    assert_line --index 3 --partial 'hint: save FILE writes the store to a file of its own'
+    cmp w.kvs before
+    # it sees the file that it opened, whoever replaces that
+    run kvctl --read-only -s w.kvs -c 'push 3 10; !kvctl -s w.kvs -c "push 3 1"
+rollback; pull 3'
+    assert_output 1.0
+    assert_equal "$(value)" 2.0
+    run kvctl --read-only -s none.kvs -c 'list'
+    assert_failure 5
+    assert_output 'kvctl: error[io]: cannot read "none.kvs": No such file or directory'
+    run test -e none.kvs
+    assert_failure
+}
+
+@test "state: -v says what was written" {
+    one
+    run kvctl -q -s w.kvs -c 'push 3 1; init 4,5 1'
+    assert_output ''
+    run kvctl -v -s w.kvs -c 'push 3 1; delete 4; rename 5 6; set-optimizer adam; push 6 1'
+    assert_line 'wrote w.kvs: 1 key changed, 1 new, 2 deleted; states of 1 key'
+    run kvctl -v -s w.kvs -c 'delete 3'
+    assert_line --index 1 'wrote w.kvs: 1 deleted key'
+    run kvctl -v -s w.kvs -c 'set-optimizer sgd --fresh'
+    assert_line --index 1 'wrote w.kvs: states of 1 key'
+    run kvctl -v -s w.kvs -c 'set-optimizer adam'
+    assert_line --index 0 'wrote w.kvs: only its updater, or counts'
+    run kvctl -v -s w.kvs -c 'pull 6; begin; push 6 1; rollback'
+    refute_output --partial wrote
 }
 
 @test "state: the file is replaced only when the store changed" {
@@ -305,8 +428,11 @@ END
     run kvctl --dry-run -s w.kvs -c 'delete 3; rename 1 8'
     assert_output 'dry run: "w.kvs" would change:
   new      8: float32 ()
+  states   8: t 1, before: none
   gone     1: float32 ()
-  gone     3: float32 ()'
+  states   1: none, before: t 1
+  gone     3: float32 ()
+  states   3: none, before: t 1'
     cmp w.kvs before
     # another store loses nothing of the file, whatever it deletes
     run kvctl -s w.kvs -c 'create; init 1,3 1; delete 3'
@@ -366,6 +492,90 @@ END
         exit [lindex [wait] 3]'
     assert_failure 3
     cmp w.kvs before
+}
+
+@test "state: a prompt is told what was written, and asked before another tool's file changes" {
+    command -v tmux >/dev/null || skip "no tmux"
+    load screen
+    other_tools_file f.safetensors
+    cp f.safetensors before
+    terminal 80 30 -s w.kvs
+    enter 'init 3,4 1'
+    press C-d
+    until_holds "it says what was written" on_screen 'wrote w.kvs: 2 new keys'
+    # no, in each of its ways
+    for answer in Enter C-d C-c n; do
+        tmux -S "$socket" kill-server
+        terminal 80 30 -s f.safetensors
+        enter 'push w [2]'
+        enter 'quit'
+        until_holds "it asks" on_screen 'write 1 changed key to f.safetensors? [y/N]'
+        press $answer
+        [ $answer != n ] || press Enter
+        until_holds "it discards" is_row 'f.safetensors is as it was'
+        until_holds "it ends well" on_screen 'Pane is dead (status 0'
+        cmp f.safetensors before
+    done
+    tmux -S "$socket" kill-server
+    terminal 80 30 -s f.safetensors
+    enter 'push w [2]'
+    enter 'rollback'
+    enter 'push w [3]'
+    enter 'quit --discard'
+    until_holds "it discards" is_row 'f.safetensors is as it was'
+    tmux -S "$socket" kill-server
+    terminal 80 30 -s f.safetensors
+    enter 'push w [2]'
+    enter 'quit 3'
+    until_holds "it ends with 3" on_screen 'Pane is dead (status 3'
+    on_screen 'f.safetensors is as it was'
+    cmp f.safetensors before
+    tmux -S "$socket" kill-server
+    terminal 80 30 --read-only -s f.safetensors
+    enter 'push w [2]'
+    enter 'quit'
+    until_holds "it lists" is_row '  changed  w: float32 (1,), 1 of 1 elements'
+    on_screen 'read only: "f.safetensors" would change:'
+    cmp f.safetensors before
+    tmux -S "$socket" kill-server
+    terminal 80 30 -s f.safetensors
+    enter 'push w [2]'
+    enter 'quit'
+    until_holds "it asks" on_screen '[y/N]'
+    enter y
+    until_holds "it writes" is_row 'wrote f.safetensors: 1 key changed'
+    assert_equal "$(kvctl -s f.safetensors -c 'pull w')" '[2.]'
+    # --force and pipes ask nothing
+    tmux -S "$socket" kill-server
+    terminal 80 30 -s f.safetensors --force
+    enter 'push w [4]'
+    enter 'quit'
+    until_holds "it writes" is_row 'wrote f.safetensors: 1 key changed'
+}
+
+@test "state: a prompt on a file that cannot be written reads it" {
+    command -v tmux >/dev/null || skip "no tmux"
+    [ "$(id -u)" != 0 ] || command -v setpriv >/dev/null || skip "root may write everything"
+    load screen
+    one
+    chmod 444 w.kvs
+    terminal_with 80 30 setpriv --bounding-set=-dac_override,-dac_read_search kvctl -s w.kvs
+    until_holds "it says so" is_row 'note: "w.kvs" cannot be written: nothing that is done here is saved'
+    enter 'push 3 1'
+    enter 'pull 3'
+    until_holds "it works" is_row 2.0
+    enter 'quit'
+    until_holds "it lists" on_screen 'read only: "w.kvs" would change:'
+    assert_equal "$(value)" 1.0
+}
+
+@test "state: undo leads to rollback" {
+    run kvctl -c 'undo'
+    assert_failure 3
+    assert_line --index 0 --partial 'error[name]: there is no variable `undo`'
+    assert_line --index 3 ' hint: rollback takes back all since begin, or since the opening of -s'
+    run kvctl -c 'help undo'
+    assert_line --index 1 --partial 'take back all since begin, or since the opening of -s'
 }
 
 @test "state: what was begun and not committed is not saved" {

@@ -96,6 +96,17 @@ END
     assert_success
 }
 
+@test "verify: CRLF that a program writes, and a carriage return within a line" {
+    printf 'kv> !printf '"'a\\\\r\\\\nb\\\\r\\\\n'"'\na\nb\n' >page
+    run kvctl --verify page
+    assert_output ""
+    assert_success
+    printf 'kv> !printf '"'a\\\\rb\\\\n'"'\nab\n' >page
+    run kvctl --verify page
+    assert_failure 1
+    assert_line '+ a\x0db'
+}
+
 @test "verify: --update rewrites outputs and nothing else" {
     cat >page.md <<'END'
 Text, with a blank at its end: 

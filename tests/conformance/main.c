@@ -4,9 +4,9 @@
  *
  *     conformance FOLDER…
  *
- * TAP, one test a file: how many runs are equal to the last bit, how many within the tolerance that
- * the record itself names, and the largest difference by dtype, in representable numbers. */
-#include <dirent.h>
+ * TAP, one test a list of runs: how many runs are equal to the last bit, how many within the
+ * tolerance that the record itself names, and the largest difference by dtype, in representable
+ * numbers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,19 +16,20 @@
 #include "base/mem.h"
 #include "replay.h"
 
-static cJSON *read_records(const char *folder, const char *name)
+/* The list of runs that MXNet refused and that work here, with the reasons. */
+static cJSON *read_better(const char *folder)
 {
     buf path = {0};
     char *text = NULL;
     size_t n;
     kv_err e = {0};
-    buf_printf(&path, "%s/%s", folder, name);
-    cJSON *records = file_read(buf_text(&path), &text, &n, &e) ? NULL : cJSON_Parse(text);
-    if (!records)
+    buf_printf(&path, "%s/better.json", folder);
+    cJSON *better = file_read(buf_text(&path), &text, &n, &e) ? NULL : cJSON_Parse(text);
+    if (!better)
         printf("# %s: %s\n", buf_text(&path), e.code ? e.text : "not JSON");
     mem_free(text);
     buf_release(&path);
-    return records;
+    return better;
 }
 
 static void print_worst(const verdict *v)
@@ -41,18 +42,19 @@ static void print_worst(const verdict *v)
     }
 }
 
-static bool replay_file(int number, const char *folder, const char *name)
+static bool replay_records(int number, const char *folder, const cJSON *records)
 {
     verdict v = {0};
-    cJSON *records = read_records(folder, name), *one;
-    bool ok = records != NULL;
-    if (ok && strcmp(name, "refused.json") == 0) {
-        cJSON *better = read_records(folder, "better.json");
+    const char *name = records->string;
+    const cJSON *one;
+    bool ok = true;
+    if (strcmp(name, "refused") == 0) {
+        cJSON *better = read_better(folder);
         ok = better && refused_run(records, better, &v);
         cJSON_Delete(better);
-    } else if (ok && strcmp(name, "sgld.json") == 0) {
+    } else if (strcmp(name, "sgld") == 0) {
         ok = noise_run(records, &v);
-    } else if (ok && strcmp(name, "quantise.json") == 0) {
+    } else if (strcmp(name, "quantise") == 0) {
         ok = quantise_run(records, &v);
     } else {
         cJSON_ArrayForEach(one, records)
@@ -62,7 +64,7 @@ static bool replay_file(int number, const char *folder, const char *name)
             else
                 replay_run(one, &v);
         }
-        ok = ok && v.wrong == 0;
+        ok = v.wrong == 0;
     }
     printf("%sok %d - %s: %d equal, %d within their tolerance, %d wrong, %d cannot be compared",
            ok ? "" : "not ", number, name, v.equal, v.close, v.wrong, v.skipped);
@@ -70,28 +72,20 @@ static bool replay_file(int number, const char *folder, const char *name)
     printf("%s\n", ok && v.skipped && v.equal + v.close == 0 ? " # SKIP nothing to compare" : "");
     if (v.first[0])
         printf("# %s\n", v.first);
-    cJSON_Delete(records);
     return ok;
-}
-
-/* better.json is no list of runs. */
-static int is_record(const struct dirent *d)
-{
-    const char *dot = strrchr(d->d_name, '.');
-    return dot && strcmp(dot, ".json") == 0 && strcmp(d->d_name, "better.json") != 0;
 }
 
 /* Adds to *number and *failed. Whether there was anything to replay. */
 static bool replay_folder(const char *folder, int *number, int *failed)
 {
-    struct dirent **files = NULL;
-    int n = scandir(folder, &files, is_record, alphasort);
-    for (int i = 0; i < n; i++) {
-        *failed += !replay_file(++*number, folder, files[i]->d_name);
-        free(files[i]);
+    cJSON *all = records_read(folder), *records;
+    bool any = all && all->child;
+    cJSON_ArrayForEach(records, all)
+    {
+        *failed += !replay_records(++*number, folder, records);
     }
-    free(files);
-    return n > 0;
+    cJSON_Delete(all);
+    return any;
 }
 
 int main(int argc, char **argv)

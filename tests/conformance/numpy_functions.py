@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/cli/numpy-functions.kv and numpy-index.kv: what NumPy gives for functions and indices.
+"""Writes tests/cli/numpy-functions.kv.gz and numpy-index.kv.gz: what NumPy gives for functions and indices.
 
     python3 tests/conformance/numpy_functions.py tests/cli
 
@@ -10,6 +10,8 @@ run when a function is added. It was last run with NumPy 2.4.6.
 Where the language differs by design, the expectation is made to: `/`, mean, std, var and quantiles of
 integers are float32; sums, products and means are those of float64, rounded once; topk is MXNet's.
 """
+import gzip
+import io
 import random
 import sys
 
@@ -31,6 +33,13 @@ def check(got, want, dtype, shape):
     assert allclose(where(isnan(got), 0, got), where(isnan(want), 0, want), rtol), f"{{got}}, not {{want}}"
 
 '''
+
+
+
+def written(path):
+    """The same text gives the same bytes: the file has no name and no time."""
+    return io.TextIOWrapper(gzip.GzipFile('', 'wb', 9, open(path, 'wb'), mtime=0))
+
 
 FLOATS = ['float16', 'float32', 'float64']
 WHOLES = ['int8', 'uint8', 'int32', 'int64', 'bool']
@@ -198,7 +207,7 @@ def write_functions(path):
         a = (rng.integers(-2000, 2000, n) / (8 if dtype[0] == 'f' else 1)).astype(dtype)
         lines += [assign('a', a), check('sort(a)', np.sort(a)),
                   check('argsort(a)', np.argsort(a, kind='stable')), check('unique(a)', np.unique(a))]
-    with open(path, 'w') as f:
+    with written(path) as f:
         f.write(HEAD.format(what='Functions as NumPy has them.'))
         f.write('\n'.join(lines) + '\n')
 
@@ -258,10 +267,10 @@ def write_index(path):
                 lines.append(f'b = copy(a); b[{text}] {how}' if how != '= v' else
                              f'b = copy(a); b[{text}] = reshape(arange({v.size}) + 100, {shape_text(v.shape)})')
                 lines.append(check('b', b))
-    with open(path, 'w') as f:
+    with written(path) as f:
         f.write(HEAD.format(what='Indices as NumPy has them, read and written.'))
         f.write('\n'.join(lines) + '\n')
 
 
-write_functions(sys.argv[1] + '/numpy-functions.kv')
-write_index(sys.argv[1] + '/numpy-index.kv')
+write_functions(sys.argv[1] + '/numpy-functions.kv.gz')
+write_index(sys.argv[1] + '/numpy-index.kv.gz')

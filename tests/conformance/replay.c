@@ -9,9 +9,30 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "core/store.h"
 #include "cpu/cpu.h"
+
+cJSON *records_read(const char *folder)
+{
+    buf command = {0}, text = {0};
+    char block[1 << 16];
+    size_t n;
+    cJSON *records = NULL;
+    /* gzip and not zlib: the records are replayed in builds without it too. */
+    buf_printf(&command, "gzip -dc '%s/records.json.gz'", folder);
+    FILE *f = popen(buf_text(&command), "r");
+    while (f && (n = fread(block, 1, sizeof block, f)) > 0)
+        buf_put(&text, block, n);
+    if (f && pclose(f) == 0)
+        records = cJSON_Parse(buf_text(&text));
+    if (!records)
+        printf("# %s/records.json.gz cannot be read\n", folder);
+    buf_release(&command);
+    buf_release(&text);
+    return records;
+}
 
 void replay_fail(replay *r, const char *fmt, ...)
 {

@@ -6,7 +6,7 @@
 
 #include "kvstore.h"
 
-/* What came out for the runs of one file. */
+/* What came out for the runs of one list. */
 typedef struct verdict {
     int equal, close, wrong, skipped;
     double worst[KV_DTYPE_END]; /* by dtype, in representable numbers */
@@ -30,6 +30,10 @@ typedef struct replay {
 /* Remembers the first failure. */
 void replay_fail(replay *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void replay_check(replay *r, int rc, const char *what);
+
+/* The lists of runs of a folder by name, from its records.json.gz; NULL, and a line that says why,
+ * where it cannot be read. */
+cJSON *records_read(const char *folder);
 
 const cJSON *replay_get(const cJSON *o, const char *name);
 double replay_number(const cJSON *x); /* "nan", "inf" and "-inf" too */

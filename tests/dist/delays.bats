@@ -9,6 +9,8 @@ setup_file()
     [ -e "${KVCTL_BUILD:-$BATS_TEST_DIRNAME/../../build}/kvstore_mpi.so" ] || skip "built without MPI"
     OMPI_CC=${CC:-cc} mpicc -D_GNU_SOURCE -shared -fPIC -o "$BATS_FILE_TMPDIR/delays.so" \
         "$BATS_TEST_DIRNAME/delays.c" -ldl
+    ${CC:-cc} -D_GNU_SOURCE -shared -fPIC -o "$BATS_FILE_TMPDIR/clock_step.so" \
+        "$BATS_TEST_DIRNAME/clock_step.c" -ldl
 }
 
 # job SEED ARGUMENTS...: runs kvctl launch, whose output is then $output.
@@ -154,5 +156,28 @@ END
         job $seed -n 2 -s 2 --set kind=dist_async since.kv
         assert_success
         assert_output "[0] [16, 16]"
+    done
+}
+
+# Where it is set, a wait by it lasts an hour: ranks are given up after 5 s here, or nobody ends the job.
+@test "delays: a clock that is set forth and back harms no job" {
+    cat >job.kv <<'END'
+create dist_sync
+init a zeros(4)
+for i in 1..15 {
+    push a ones(4)
+    pull a -> x
+    wait
+    !sleep 0.1
+}
+barrier
+if rank() == 0 { print x }
+END
+    for shared in 0 1; do
+        run env KVSTORE_SHARED_MEMORY=$shared ASAN_OPTIONS="verify_asan_link_order=0:${ASAN_OPTIONS:-}" \
+            timeout -k 5 40 kvctl launch --deadline 5 -n 2 -s 1 --timeout 30 \
+            --env LD_PRELOAD="$BATS_FILE_TMPDIR/clock_step.so" --env CLOCK_STEP=1000 job.kv
+        assert_success
+        assert_output '[0] [2. 2. 2. 2.]'
     done
 }

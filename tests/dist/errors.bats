@@ -21,6 +21,49 @@ refuses()
     assert_output --partial "error[$1]: $3"
 }
 
+# says ARGUMENT… TEXT: a job of launch ends with this text.
+says()
+{
+    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    run timeout 60 kvctl launch "${@:1:$#-1}"
+    assert_failure
+    [[ $output == *"]: ${!#}"$'\n'* ]] || fail "not \"${!#}\" but $output"
+}
+
+@test "errors: what a type, a checkpoint or another rank does not allow" {
+    local every=(--checkpoint c.kvs --checkpoint-every 1)
+    says -n 1 "${every[@]}" -c 'create dist_async' \
+        'a job with checkpoints needs the rounds of dist_sync or dist_device_sync; a store of type "dist_async" has none that could be kept'
+    says -n 1 "${every[@]}" -c 'create dist_sync; set-gradient-compression 2bit; init 3 ones(2); push 3 ones(2); push 3 ones(2); pull 3' \
+        'a job with checkpoints compresses gradients of an optimizer only'
+    says -n 2 -c 'create dist_sync; set-optimizer sgd --clip-global-norm 1' \
+        "clip_global_norm needs the sum of all workers' gradients for all keys, and each server of \"dist_sync\" has the sums of its keys only"
+    says -n 2 -c 'create dist_sync; if rank() == 0 { init 3 ones(2) } else { init 3 ones(2).astype("float64") }' \
+        'rank 0 initialised the key as float32, this value is float64'
+    says -n 1 -c 'create dist_sync; init r tostype(zeros(4,2), "row_sparse"); x = tostype(zeros(4,2), "row_sparse")
+        row-sparse-pull r --out x --row-ids [9]' 'row 9 is outside 0 to 3'
+    says -n 1 -c 'create dist_async --staleness -1' 'staleness is a number from 0 on, not "-1"'
+    says -n 1 -c 'create dist_sync; set-gradient-compression 2bit --pull; set-optimizer sgd' \
+        'what is pulled is compressed, which goes without an updater only'
+    says -n 1 -c 'create dist_sync; set-optimizer sgd; set-gradient-compression 2bit --pull' \
+        'what is pulled is compressed without an updater only, and one is in use'
+}
+
+@test "errors: ranks that were told of other roles" {
+    ranks 2 -c 'create dist_sync' # skips
+    run timeout 60 mpirun --oversubscribe --bind-to none -n 2 sh -c 'KVSTORE_SERVERS=$OMPI_COMM_WORLD_RANK exec kvctl -c "create dist_sync"'
+    assert_failure
+    assert_output --partial 'error[value]: rank 0 was told of 0 servers, rank 1 of another number: KVSTORE_SERVERS differs'
+    run timeout 60 mpirun --oversubscribe --bind-to none -x KVSTORE_SERVERS=1 -n 2 kvctl -c 'create dist_sync'
+    assert_failure
+    assert_output --partial 'error[usage]: this rank is a server: it makes no stores'
+    run kvctl -c 'create dist_sync'
+    assert_failure 4
+    assert_output --partial 'error[unsupported]: this process was not started as a rank of a job: OMPI_COMM_WORLD_SIZE is not set'
+}
+
 @test "errors: a key twice in one init, one behind the other or not, makes nothing" {
     refuses key 'init 3,3 [ones(2),ones(2)]' 'key 3 stands twice in the call'
     ranks 1 -c 'create dist_sync; expect-error key { init 3,4,3 [ones(2),ones(2)*2,ones(2)*3] }

@@ -15,7 +15,7 @@ load ../cli/help
     command -v mpirun >/dev/null || skip "there is no mpirun"
     [ "$(nproc)" -ge 2 ] || skip "there is one processor"
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    run timeout 60 mpirun -n 1 taskset -c 0 "$build/dist_link" 2 : -n 1 taskset -c 1 "$build/dist_link" 2
+    run timeout 60 mpirun -n 2 sh -c "taskset -c \$OMPI_COMM_WORLD_RANK '$build/dist_link' 2"
     assert_success
     run timeout 60 mpirun --oversubscribe --bind-to none -n 2 taskset -c 0 "$build/dist_link" 1
     assert_success

@@ -52,8 +52,7 @@ same()
     if [ "$2" -eq 0 ]; then
         run timeout 60 mpirun $how -n "$3" "$run" -f two.kv
     else
-        run timeout 60 mpirun $how -x KVSTORE_SERVERS="$2" -n "$3" "$run" -f two.kv : \
-            -x KVSTORE_SERVERS="$2" -n "$2" "$run" serve
+        run timeout 60 mpirun $how -x KVSTORE_SERVERS="$2" -n $(($2 + $3)) "$run" launch-rank -f two.kv
     fi
     assert_success
     cmp a1.npy a2.npy

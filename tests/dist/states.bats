@@ -13,8 +13,8 @@ ranks()
     if [ "$1" -eq 0 ]; then
         run --separate-stderr timeout 60 mpirun $how -n "$2" "$run" -f "$3"
     else
-        run --separate-stderr timeout 60 mpirun $how -x KVSTORE_SERVERS="$1" -n "$2" "$run" \
-            -f "$3" : -x KVSTORE_SERVERS="$1" -n "$1" "$run" serve
+        run --separate-stderr timeout 60 mpirun $how -x KVSTORE_SERVERS="$1" -n $(($1 + $2)) "$run" \
+            launch-rank -f "$3"
     fi
 }
 

@@ -25,7 +25,7 @@ ranks()
 
 @test "sums: byteps with servers of its own, and without shared memory" {
     { echo "create byteps"; cat "$top/tests/dist/sums.kv"; } >sums.kv
-    ranks -x KVSTORE_SERVERS=2 -n 3 kvctl -f sums.kv : -x KVSTORE_SERVERS=2 -n 2 kvctl serve
+    ranks -x KVSTORE_SERVERS=2 -n 5 kvctl launch-rank -f sums.kv
     assert_success
     assert_equal "$(grep -c fine <<<"$output")" 3
     ranks -x KVSTORE_SHARED_MEMORY=0 -n 2 kvctl -f sums.kv

@@ -331,7 +331,7 @@ static ssize_t write_some(int fd, const void *data, size_t n, off_t at, bool at_
     int error = errno;
     if (fails(name) || (full && (n < SECTOR || error != ENOSPC))) {
         errno = full ? error : errno;
-        return -1;
+        return full && error == 0 ? 0 : -1;
     }
     n = full ? n / 2 : n;
     ssize_t rc = at_end ? syscall(SYS_write, fd, data, n) : syscall(SYS_pwrite64, fd, data, n, at);

@@ -21,15 +21,17 @@ last_lines()
 }
 
 @test "ci: both commands on a bare machine, and what that lacks here" {
-    checkout 'exec "$@"'
+    checkout '[ "$1" != --suite ] || shift 2; exec "$@"'
     run .ci/run </dev/null
     assert_success
-    assert_equal "$(last_lines 6)" "on a bare machine: scripts/bare make demo: exit status 0
+    assert_equal "$(last_lines 8)" "on a bare machine: scripts/bare make demo: exit status 0
 on a bare machine: scripts/bare make test: exit status 0
+on a bare machine: scripts/bare --suite trixie make demo: exit status 0
+on a bare machine: scripts/bare --suite trixie make SUITES=jobs test: exit status 0
 here: make SUITES=device test: exit status 0
 here: make fuzz T=10 SEED=1: exit status 0
 here: make sim N=10000: exit status 0
-67 passed, 0 failed"
+98 passed, 0 failed"
 }
 
 @test "ci: without a bare machine make test runs here, and the reason is said" {
@@ -52,13 +54,13 @@ here: make sim N=10000: exit status 0
     run .ci/run </dev/null
     assert_failure 1
     assert_line "no demo"
-    assert_equal "$(tail -n 1 <<<"$output")" "45 passed, 4 failed"
+    assert_equal "$(tail -n 1 <<<"$output")" "55 passed, 7 failed"
     checkout 'case $* in *test) echo "compiling"; exit 2;; esac'
     run .ci/run </dev/null
     assert_failure 1
-    assert_equal "$(tail -n 1 <<<"$output")" "37 passed, 1 failed"
+    assert_equal "$(tail -n 1 <<<"$output")" "38 passed, 2 failed"
     checkout 'case $* in *test) echo "9 passed, 0 failed"; exit 2;; esac'
     run .ci/run </dev/null
     assert_failure 1
-    assert_equal "$(tail -n 1 <<<"$output")" "46 passed, 1 failed"
+    assert_equal "$(tail -n 1 <<<"$output")" "56 passed, 2 failed"
 }

@@ -33,6 +33,9 @@ Architecture: $(dpkg --print-architecture)"
     if grep -aq 'libreadline\.so' "$build/kvctl"; then
         assert_output --partial libreadline8
     fi
+    if grep -aq 'libpcre2-8\.so' "$build/libkvstore.so"; then
+        assert_output --partial libpcre2-8-0
+    fi
     refute_output --partial libopenmpi
     if [ -e "$build/kvstore_mpi.so" ]; then
         run dpkg-deb -f "$DEB" Recommends

@@ -49,9 +49,7 @@ functions()
     command -v mpirun >/dev/null || skip "there is no mpirun"
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     run timeout 100 mpirun --oversubscribe --bind-to none -x KVSTORE_SERVERS=1 -x KVSTORE_DEADLINE=0 \
-        -n 1 gdb -batch -x "$top/tests/house/gdb/worker.gdb" --args "$build/kvctl" \
-        -c 'create dist_sync; init 3 zeros(8); push 3 ones(8); wait' \
-        : -x KVSTORE_SERVERS=1 -x KVSTORE_DEADLINE=0 -n 1 gdb -batch -x "$top/tests/house/gdb/server.gdb" --args "$build/kvctl" serve
+        -n 2 "$top/tests/house/gdb/rank" "$build/kvctl" -c 'create dist_sync; init 3 zeros(8); push 3 ones(8); wait'
     assert_success
     passed=$(functions <<<"$output" | sort -u)
     for name in kv_push send_elements rounds_push server_add_up server_flush request_look_at_end; do

@@ -58,7 +58,7 @@ END
         [ -e "$(cc -print-file-name=lib$name.a)" ] || skip "no lib$name.a"
     done
     readelf -d "$build/kvctl" >dynamic
-    run grep -E '(NEEDED).*lib(kvstore|csv|z|xxhash|zstd|crypto|readline)\.|RUNPATH' dynamic
+    run grep -E '(NEEDED).*lib(kvstore|csv|z|xxhash|zstd|crypto|pcre2-8|readline)\.|RUNPATH' dynamic
     assert_output ""
 }
 

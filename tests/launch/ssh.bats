@@ -184,7 +184,8 @@ int MPI_Finalize(void) { return ((int (*)(void))late("PMPI_Finalize"))(); }
 END
     gcc -shared -fPIC -o late.so late.c -ldl
     mkdir bin
-    printf '#!/bin/bash\nexec %s "${@/ orted/ LD_PRELOAD=%s orted}"\n' "$work/bin/ssh" "$PWD/late.so" >bin/ssh
+    printf '#!/bin/bash\nset -- "${@/ orted/ LD_PRELOAD=%s orted}"\nexec %s "${@/ prted/ LD_PRELOAD=%s prted}"\n' \
+        "$PWD/late.so" "$work/bin/ssh" "$PWD/late.so" >bin/ssh
     chmod +x bin/ssh
     rm -f joined
     (

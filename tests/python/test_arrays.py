@@ -401,5 +401,53 @@ class Tensors(Case):
             kv.pull(0, out=jax.numpy.ones((300, 4)))
 
 
+class Masked(Case):
+    def test_an_array_of_numpy_ma_is_refused_wherever_one_is_given(self):
+        masked = np.ma.MaskedArray(np.ones(3, "float32"), [0, 1, 0])
+        plain, kv = mx.nd.ones((3,)), mx.kv.create()
+        kv.init(0, plain)
+        rows = mx.nd.sparse.zeros("row_sparse", (3, 1))
+        kv.init(1, rows)
+        for call in (lambda: kv.init(2, masked), lambda: kv.push(0, masked), lambda: kv.push(0, [plain, masked]),
+                     lambda: kv.pull(0, masked), lambda: kv.pull(0, [np.ones(3), masked]), lambda: kv.pushpull(0, masked),
+                     lambda: kv.pushpull(0, plain, masked), lambda: kv.broadcast(3, plain, masked),
+                     lambda: kv.row_sparse_pull(1, rows, row_ids=masked), lambda: mx.nd.array(masked),
+                     lambda: mx.np.array(masked), lambda: plain.__setitem__(slice(None), masked), lambda: plain + masked,
+                     lambda: masked + plain, lambda: kv.push(0, np.ma.ones(3)),  # nothing is masked: it would be if it were
+                     lambda: mx.nd.sparse.row_sparse_array((masked.reshape(3, 1), [0, 1, 2]), (3, 1)),
+                     lambda: mx.nd.sparse.row_sparse_array((np.ones((3, 1)), masked), (3, 1))):
+            e = self.fails("usage", call)
+            self.assertEqual(e.hint, "filled(0) gives an array")
+        kv.push(0, masked.filled(0))
+        self.assertEqual(kv[0].asnumpy().tolist(), [1, 0, 1])
+
+    def test_plain_subclasses_stay(self):
+        kv = mx.kv.create()
+        kv.init(0, np.asmatrix([[1.0, 2.0]]))
+        out = np.asmatrix(np.zeros((1, 2)))
+        kv.pull(0, out)
+        self.assertEqual(out.tolist(), [[1, 2]])
+
+
+class OneElement(Case):
+    def test_whatever_the_axes(self):
+        for name in ("local", "device"):
+            kv = mx.kv.create(name)
+            kv.init("b", np.zeros((1,), "float32"))
+            for value in (mx.nd.array([1, 2]).sum(), np.float32(3), np.full((1, 1), 3.0), [np.full((), 1.5), mx.nd.full((1,), 1.5)]):
+                kv.push("b", value)
+                for shape in ((), (1,), (1, 1, 1)):
+                    out, nd = np.zeros(shape), mx.nd.zeros(shape)
+                    kv.pull("b", [out, nd])
+                    self.assertEqual([out.item(), nd.item(), out.shape], [3, 3, shape])
+            out = np.zeros((1, 1))
+            kv.pushpull("b", np.array(2.0), out)
+            self.assertEqual(out.tolist(), [[2]])
+            self.assertEqual(kv["b"].shape, (1,))
+        kv.init("w", np.zeros(3))
+        self.assertEqual(self.fails("shape", kv.push, "w", np.array(1.0)).hint, "a number: keepdims=True or [x] makes it (1,)")
+        self.fails("shape", kv.push, "b", np.zeros(0))
+
+
 if __name__ == "__main__":
     unittest.main()

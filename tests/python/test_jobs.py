@@ -8,6 +8,8 @@ import sys
 import tempfile
 import unittest
 
+from test_process import INTERRUPT
+
 TOP = pathlib.Path(__file__).parents[2]
 BUILD = pathlib.Path(os.environ.get("KVCTL_BUILD", TOP / "build"))
 
@@ -74,6 +76,132 @@ class Jobs(unittest.TestCase):
     def test_mpirun_alone(self):
         out = run("mpirun", "--oversubscribe", "-n", "3", "python3", "train.py", cwd=TOP / "examples", test=self)
         self.assertEqual(out, "loss 5.3803, workers: 3\n")
+
+    def test_an_optimizer_that_changes_under_way(self):
+        path = self.program("""
+kv = mx.kv.create(sys.argv[1])
+kv.init(0, np.zeros(1))
+o = mx.optimizer.SGD(lr_scheduler=mx.lr_scheduler.FactorScheduler(1, 0.5, base_lr=1.0))
+kv.set_optimizer(o)
+got = []
+def step():
+    kv.push(0, np.ones(1))
+    kv.barrier()
+    got.append(kv[0].item())
+    kv.barrier()
+step()
+o.rescale_grad = 0.25
+step()
+o.lr_scheduler.base_lr = 4
+o.set_lr_mult({0: 0.5})
+step()
+o.wd = 0
+step()
+print(got, o.num_update, o.learning_rate)
+class Own(mx.lr_scheduler.LRScheduler):
+    def __call__(self, n):
+        return 1
+try:
+    kv.set_optimizer(mx.optimizer.SGD(lr_scheduler=Own()))
+except mx.KVError as e:
+    print(e.code)
+kv.barrier()
+""")
+        for servers in ("0", "2"):
+            out = self.job("-n", "2", "-s", servers, "--python", path, "dist_sync")
+            self.assertEqual(out.count("[-2.0, -2.25, -2.75, -3.0] 4 1.0"), 2, out)
+            self.assertEqual(out.count("unsupported"), 2, out)
+
+    def test_waits_for_other_ranks_end_on_ctrl_c(self):
+        """Rank 1 comes when rank 0 was interrupted; then both go on."""
+        path = self.program(INTERRUPT + """
+kv = mx.kv.create("dist_sync")
+kv.init([0, 1], [np.zeros(4), np.zeros(1 << 20)])
+kv.barrier()
+n = 0
+def meet(call, other):
+    global n
+    n += 1
+    if kv.rank == 0:
+        soon(call)
+        open(f"go-{n}", "w").close()
+    else:
+        while not os.path.exists(f"go-{n}"):
+            time.sleep(0.01)
+        other()
+ones, many = np.ones(4), np.ones(1 << 20)
+meet(kv.barrier, kv.barrier)
+if kv.rank == 0:
+    kv.push(0, ones)
+meet(lambda: kv.pull(0, np.empty(4)), lambda: kv.push(0, ones))
+gc.collect()
+if kv.rank == 0:
+    kv.push(0, ones)
+meet(lambda: kv[0], lambda: kv.push(0, ones))
+for key, a in ((0, ones), (1, many)):
+    meet(lambda: kv.pushpull(key, a.copy(), np.empty_like(a)), lambda: kv.pushpull(key, a, np.empty_like(a)))
+meet(lambda: kv.push(1, many.copy()), lambda: kv.push(1, many))
+if kv.rank == 0:
+    kv.push(0, ones)
+    kv.pull(0, np.empty(4), wait=False)
+meet(kv.wait, lambda: kv.push(0, ones))
+kv.barrier()
+kv.push([0, 1], [ones, many])
+print(kv[0].asnumpy().tolist(), (kv[1].asnumpy() == 2).all())
+""")
+        out = self.job("-n", "2", "--python", path)
+        self.assertEqual(out.count("[2.0, 2.0, 2.0, 2.0] True"), 2, out)
+
+    def test_create_ends_on_ctrl_c(self):
+        path = self.program(INTERRUPT + """
+if os.environ["OMPI_COMM_WORLD_RANK"] == "0":
+    soon(lambda: mx.kv.create("dist_sync"))
+    open("go", "w").close()
+else:
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+os._exit(0)
+""")
+        self.job("-n", "2", "--python", path)
+
+    def test_a_job_that_hangs_says_so_while_it_hangs(self):
+        path = self.program("""
+import os, threading, time
+def end():  # 7 s after the beginning, whatever the others do
+    time.sleep(7)
+    print("the end", flush=True)
+    os._exit(0)
+threading.Thread(target=end, daemon=True).start()
+kv = mx.kv.create(sys.argv[1])
+if sys.argv[2] == "barrier" and kv.rank == 0:
+    kv.barrier()
+elif sys.argv[2] == "keys":
+    kv.pushpull("ab"[kv.rank], np.ones(4), np.zeros(4))
+time.sleep(9)
+""")
+        for name, what, text in (("dist_sync", "barrier", "a barrier has ranks 0 and lacks 1; 5 s so far"),
+                                 ("horovod", "keys", 'round 1 of key "[ab]" has ranks [01] and lacks [01]; 5 s so far')):
+            out = self.job("-n", "2", "--python", path, name, what)
+            self.assertRegex(out.partition("the end")[0], text)
+
+    def test_local_ranks_dead_nodes_and_classes(self):
+        path = self.program("""
+kv = mx.kv.create(sys.argv[1])
+print(type(kv).__name__, kv.local_rank, kv.get_num_dead_node(6), kv.get_num_dead_node(4, -2), kv.get_num_dead_node(2, -2),
+      kv.get_num_dead_node(1, -2), type(kv).is_capable("optimizer"))
+try:
+    kv.set_optimizer(mx.optimizer.SGD())
+except NotImplementedError as e:
+    print(e.code)
+kv.barrier()
+""")
+        for name, cls, can in (("Horovod", "Horovod", False), ("byteps", "BytePS", False), ("dist_sync", "KVStore", True)):
+            out = self.job("-n", "3", "--python", path, name)
+            for r in range(3):
+                self.assertRegex(out, f"{cls} {r} 0 3 {3 if can else '[0-3]'} 0 {can}")
+            self.assertEqual(out.count("unsupported"), 0 if can else 3, out)
+        out = self.job("-n", "2", "-s", "1", "--python", path, "dist_sync")
+        self.assertRegex(out, "KVStore 1 0 [12] 1 0 True")
 
     def test_sums_of_workers_and_arguments(self):
         path = self.program("""
@@ -156,7 +284,8 @@ if pid == 0:
     try:
         kv.push("w", np.zeros(4, "float32"))
     except mx.KVError as e:
-        os._exit(7 if e.code == "unsupported" and "forked" in str(e) else 8)
+        text = "this store of several machines belongs to the process that forked this one"
+        os._exit(7 if (e.code, e.text) == ("unsupported", text) else 8)
     os._exit(9)
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
 kv.push("w", np.ones(4, "float32"))

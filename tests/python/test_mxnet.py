@@ -18,6 +18,33 @@ def with_keys(name="local", stype="default", key=3, keys=(5, 7, 11)):
     return kv
 
 
+class StoreFacts(Case):
+    def test_is_capable_of_classes_and_stores(self):
+        self.assertFalse(mx.kvstore.TestStore.is_capable("optimizer"))
+        self.assertFalse(type(mx.kv.create("teststore")).is_capable("optimizer"))
+        self.assertTrue(mx.kvstore.Horovod.is_capable("pushpull") and mx.kvstore.BytePS.is_capable("broadcast"))
+        self.assertTrue(mx.kvstore.KVStore.is_capable("optimizer") and mx.kv.create().is_capable("optimizer"))
+        self.fails("usage", mx.kvstore.TestStore.is_capable, "optimiser")
+        for cls in (mx.kvstore.TestStore, mx.kvstore.Horovod, mx.kvstore.BytePS):
+            self.assertTrue(issubclass(cls, mx.kvstore.KVStore) and issubclass(cls, mx.kvstore.KVStoreBase))
+        self.assertIs(type(mx.kv.create("TestStore")), mx.kvstore.TestStore)
+        self.assertIs(type(mx.kvstore.TestStore()), mx.kvstore.TestStore)
+
+    def test_what_a_type_cannot_is_not_implemented(self):
+        kv = mx.kv.create("teststore")
+        for call in (lambda: kv.set_optimizer(mx.optimizer.SGD()), lambda: kv.set_optimizer("sgd"),
+                     lambda: kv.save_optimizer_states("f"), lambda: kv.save_optimizer_states("f", True),
+                     lambda: kv.load_optimizer_states("f")):
+            self.assertRaises(NotImplementedError, call)
+            self.assertIn('stores of type "teststore" have no ', self.fails("unsupported", call).text)
+        self.assertNotIsInstance(self.fails("usage", mx.kv.create().set_optimizer, "sdg"), NotImplementedError)
+
+    def test_one_process_has_no_other_ranks(self):
+        for name in ("local", "teststore"):
+            kv = mx.kv.create(name)
+            self.assertEqual([kv.local_rank, kv.get_num_dead_node(), kv.get_num_dead_node(7, timeout=0)], [0, 0, 0])
+
+
 class Facts(unittest.TestCase):
     def every(self, a, x):
         self.assertTrue((a.asnumpy() == x).all(), a)
@@ -243,8 +270,12 @@ class Instead(Case):
         self.assertRaises(ZeroDivisionError, self.kv.push, 3, mx.nd.ones(SHAPE))
 
     def test_no_keys_at_all(self):
+        self.kv.push(3, mx.nd.ones(SHAPE))
         for call in (self.kv.init, self.kv.push, self.kv.pull, self.kv.pushpull):
-            call([], [])
+            self.assertIsNone(call([], []))
+        out = mx.nd.empty(SHAPE)
+        self.kv.pull(3, out=out)
+        self.assertTrue((out.asnumpy() == 1).all(), out)
 
     def test_compression_on_local(self):
         self.fails("unsupported", self.kv.set_gradient_compression, {"type": "2bit"})

@@ -300,6 +300,83 @@ class Signals(unittest.TestCase):
             kv.push(0, np.zeros(1, "float32"))
 
 
+# Sends this process SIGINT while a call is made. Gives how long it took until KeyboardInterrupt.
+INTERRUPT = """
+import gc, os, signal, sys, tempfile, threading, time, numpy as np, kvstore as mx
+def interrupted(call, after=0.3):
+    def shoot():
+        time.sleep(after)
+        interrupted.at = time.monotonic()
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=shoot, daemon=True).start()
+    try:
+        call()
+    except KeyboardInterrupt:
+        return time.monotonic() - interrupted.at
+    raise AssertionError("nothing interrupted it")
+def soon(call, **how):
+    took = interrupted(call, **how)
+    assert took < 0.2, took
+"""
+
+
+class Interrupts(unittest.TestCase):
+    def test_calls_that_wait_for_an_updater(self):
+        program(INTERRUPT + textwrap.dedent("""
+            kv, big, go = mx.kv.create(), np.ones(1 << 18, "float32"), threading.Event()
+            kv.init(0, big)
+            kv._set_updater(lambda k, i, s: go.wait(20) and s.__iadd__(i))
+            with tempfile.TemporaryDirectory() as folder:
+                soon(lambda: kv.push(0, np.ones(1 << 18, "float32")))  # the array goes at once
+                gc.collect()
+                outs = [np.empty(1 << 18, "float32") for _ in range(3)]
+                soon(lambda: kv.pull(0, outs[0]))
+                soon(lambda: kv.pull(0, mx.nd.zeros((1 << 18,))))
+                soon(lambda: kv[0])
+                soon(lambda: kv.pushpull(0, big, outs[1]))
+                soon(kv.wait)
+                soon(lambda: kv.save(os.path.join(folder, "s")))
+                soon(lambda: kv.set_updater("stored += input"))
+                soon(lambda: kv.begin())
+            go.set()
+        """))
+
+    def test_a_file_that_is_waited_for(self):
+        program(INTERRUPT + textwrap.dedent("""
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "fifo")
+                os.mkfifo(path)
+                soon(lambda: mx.kvstore.load(path))
+        """))
+
+    def test_the_store_stays_usable_and_keeps_what_an_interrupted_call_uses(self):
+        program(INTERRUPT + textwrap.dedent("""
+            kv, n, go = mx.kv.create(), 1 << 18, threading.Event()
+            kv.init(0, np.zeros(n, "float32"))
+            kv._set_updater(lambda k, i, s: go.wait(20) and s.__iadd__(i))
+            out = np.empty(2 * n, "float32")[::2]
+            soon(lambda: kv.push(0, np.full(n, 3, "float32")))
+            soon(lambda: kv.pull(0, np.empty(n, "float32")))
+            soon(lambda: kv.pull(0, out))
+            gc.collect()
+            trash = [np.full(n, 7, "float32") for _ in range(8)]  # where the freed arrays would be
+            go.set()
+            kv.push(0, np.ones(n, "float32"))
+            assert (kv[0].asnumpy() == 4).all() and all((t == 7).all() for t in trash) and (out == 3).all()
+        """))
+
+    def test_an_updater_of_this_thread_gets_it_itself(self):
+        program(INTERRUPT + textwrap.dedent("""
+            kv = mx.kv.create()
+            kv.init(0, np.ones(2, "float32"))
+            kv._set_updater(lambda k, i, s: time.sleep(20))
+            soon(lambda: kv.push(0, np.ones(2, "float32")))
+            kv.set_updater("stored += input")
+            kv.push(0, np.ones(2, "float32"))
+            assert kv[0].asnumpy().tolist() == [2, 2]
+        """))
+
+
 class Ends(unittest.TestCase):
     def test_with_work_that_is_pending(self):
         for updater in ("kv.set_updater('stored += input')", "kv._set_updater(lambda k, i, s: s.copyto(s))", ""):
@@ -332,7 +409,7 @@ class Ends(unittest.TestCase):
             kv = mx.kv.create()
             kv.init(0, np.ones(4, "float32"))
             def update(key, input, stored):
-                kv.me = kv
+                update.kv = kv
                 raise ValueError("x")
             kv._set_updater(update)
             kept = np.asarray(kv[0])

@@ -1,5 +1,6 @@
 """The recorded runs of MXNet 1.9.1, tests/conformance/data/kvstore, through the module; its README.md says what is in
 them. Updaters run twice, as functions of Python and as rules."""
+import gzip
 import itertools
 import json
 import pathlib
@@ -9,7 +10,8 @@ import numpy as np
 
 import kvstore as mx
 
-DATA = pathlib.Path(__file__).parents[1] / "conformance" / "data" / "kvstore"
+FILE = pathlib.Path(__file__).parents[1] / "conformance" / "data" / "kvstore" / "records.json.gz"
+RECORDS = json.loads(gzip.decompress(FILE.read_bytes()))
 
 
 def context(x):
@@ -114,7 +116,7 @@ class Replay:
 
 class Recorded(unittest.TestCase):
     def replay(self, name, ways=(False,)):
-        for run, as_rules in itertools.product(json.loads((DATA / f"{name}.json").read_text()), ways):
+        for run, as_rules in itertools.product(RECORDS[name], ways):
             r = Replay(self, run, as_rules)
             for call in run["calls"]:
                 r.call(call)

@@ -91,9 +91,12 @@ int __wrap_pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
     return __wrap_pthread_mutex_lock(m);
 }
 
-int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *t);
-int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *t)
+int __wrap_pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
+                                  const struct timespec *t);
+int __wrap_pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
+                                  const struct timespec *t)
 {
+    (void)clock; /* CLOCK_MONOTONIC, as scripts/lint sees to */
     *state(m) = 0;
     world_wake(m, 1);
     bool woken = world_block(c, t->tv_sec * 1000000000 + t->tv_nsec);
@@ -231,6 +234,13 @@ void sim_plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_
 
 enum { EPOCH = 1600000000 /* seconds, of CLOCK_REALTIME at the beginning */ };
 
+/* CLOCK_REALTIME, which somebody sets every three seconds: an hour forth, then an hour back. */
+static int64_t wall_ns(void)
+{
+    return EPOCH * INT64_C(1000000000) + world_now() +
+           world_now() / 3000000000 % 2 * 3600 * INT64_C(1000000000);
+}
+
 static struct timespec at(int64_t ns)
 {
     return (struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
@@ -239,16 +249,15 @@ static struct timespec at(int64_t ns)
 int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
 {
-    (void)clock; /* both count from the beginning, so that waits until a time need no other one */
     world_call();
-    *t = at(world_now());
+    *t = at(clock == CLOCK_REALTIME ? wall_ns() : world_now());
     return 0;
 }
 
 time_t __wrap_time(time_t *t);
 time_t __wrap_time(time_t *t)
 {
-    time_t now = EPOCH + world_now() / 1000000000;
+    time_t now = wall_ns() / 1000000000;
     if (t)
         *t = now;
     return now;

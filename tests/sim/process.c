@@ -244,8 +244,6 @@ static void *run_watcher(void *arg)
     char *words[] = {"kvctl", "launch-rank", "train.kv", NULL};
     const job *j = sim.j;
     me = arg;
-    if (me->number >= j->workers)
-        words[2] = "serve";
     if (is_late(me->number))
         world_block(me, j->how_long_ns);
     if (me->signals)
@@ -644,15 +642,16 @@ char *sim_mkdtemp(char *path)
 
 char *sim_getenv(const char *name)
 {
-    static char number[16];
+    static char number[16], size[16];
     if (!me || me == &sim.all[LAUNCH])
         return getenv(name);
     if (strcmp(name, "KVSTORE_RUN_DIR") == 0)
         return sim.run_dir[me->host];
-    if (strcmp(name, "OMPI_COMM_WORLD_RANK") != 0)
-        return getenv(name);
     snprintf(number, sizeof number, "%d", me->number);
-    return number;
+    snprintf(size, sizeof size, "%d", sim.j->workers + sim.j->servers);
+    return strcmp(name, "OMPI_COMM_WORLD_RANK") == 0   ? number
+           : strcmp(name, "OMPI_COMM_WORLD_SIZE") == 0 ? size
+                                                       : getenv(name);
 }
 
 int sim_gethostname(char *name, size_t size)

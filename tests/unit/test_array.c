@@ -1,6 +1,7 @@
 /* Arrays: shapes, counts, views, wrapped memory, contexts. */
 #include "array/device.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -109,10 +110,18 @@ TEST(array_contexts)
     kv_array_unref(a);
 }
 
-TEST(a_table_of_more_gpus_than_are_used_is_refused)
+TEST(a_table_of_gpus_that_cannot_be_used_is_refused)
 {
-    gpu_ops table = {.size = sizeof table, .version = GPU_TABLE_VERSION, .count = GPU_MOST + 1};
+    gpu_ops table = {.size = sizeof table, .version = GPU_TABLE_VERSION + 1, .count = 1};
     kv_err e = {0};
+    char text[200];
+    snprintf(text, sizeof text,
+             "the table of GPUs has version %u and %zu bytes, this library takes version %u and "
+             "%zu bytes",
+             GPU_TABLE_VERSION + 1, sizeof table, GPU_TABLE_VERSION, sizeof table);
+    CHECK_ERR(gpu_register(&table, &e), KV_E_VALUE, text);
+    table.version = GPU_TABLE_VERSION;
+    table.count = GPU_MOST + 1;
     CHECK_ERR(gpu_register(&table, &e), KV_E_VALUE,
               "the table of GPUs has 65 of them, this library takes 1 to 64");
     table.count = 0;

@@ -118,6 +118,67 @@ TEST(direct_restores_many)
     kv_free(s);
 }
 
+/* A pushpull with a value or an out that does not fit leaves keys, counts and outs as they were. */
+TEST(direct_pushpull_restores_both_halves)
+{
+    enum { KEYS = 3, EACH = 2, ALL = KEYS * EACH };
+    kv *s = store_of_three();
+    kv_array *values[ALL], *outs[ALL], *wrong = filled(KV_INT32, 5, 0);
+    kv_key each[ALL];
+    kv_err e = {0};
+    for (int i = 0; i < ALL; i++) {
+        values[i] = filled(KV_FLOAT32, 4, (float)(10 + i));
+        outs[i] = filled(KV_FLOAT32, 4, (float)-i);
+        each[i] = keys[i / EACH];
+    }
+    for (int bad = 0; bad < 2 * ALL; bad++) {
+        kv_array **at = bad < ALL ? &values[bad] : &outs[bad - ALL], *right = *at;
+        *at = wrong;
+        CHECK_INT(kv_pushpull(s, each, ALL, values, each, ALL, outs, NULL, &e), KV_E_SHAPE);
+        e = (kv_err){0};
+        *at = right;
+        for (int i = 0; i < ALL; i++)
+            CHECK(first_of(outs[i]) == (float)-i && first_of(values[i]) == (float)(10 + i));
+        for (int k = 0; k < KEYS; k++) {
+            check_holds(s, k, (float)(k + 1));
+            CHECK_INT(pushes_of(s, k), 0);
+        }
+    }
+    CHECK_OK(kv_pushpull(s, each, ALL, values, each, ALL, outs, NULL, &e));
+    for (int i = 0; i < ALL; i++)
+        CHECK(first_of(outs[i]) == (float)(i < 2 ? 21 : i < 4 ? 25 : 29));
+    for (int i = 0; i < ALL; i++) {
+        kv_array_unref(values[i]);
+        kv_array_unref(outs[i]);
+    }
+    kv_array_unref(wrong);
+    kv_free(s);
+}
+
+/* All values are read before the first out is written: in place, an array of two keys, and outs of
+ * other keys in any order. */
+TEST(direct_pushpull_reads_before_it_writes)
+{
+    kv *s = store_of_three();
+    kv_array *a = filled(KV_FLOAT32, 4, 10), *b = filled(KV_FLOAT32, 4, 20);
+    kv_array *in_place[] = {a, b, a}, *outs[] = {b, a, b};
+    const kv_key down[] = {keys[2], keys[0], keys[1]};
+    kv_err e = {0};
+    CHECK_OK(kv_pushpull(s, keys, 3, in_place, NULL, 0, NULL, NULL, &e));
+    check_holds(s, 0, 10);
+    check_holds(s, 1, 20);
+    check_holds(s, 2, 10);
+    CHECK(first_of(a) == 10 && first_of(b) == 20);
+    CHECK_OK(kv_pushpull(s, keys, 1, &b, down, 3, outs, NULL, &e)); /* key 1 alone is pushed */
+    check_holds(s, 0, 20);
+    CHECK(first_of(a) == 20 && first_of(b) == 20);
+    CHECK_INT(pushes_of(s, 0), 2);
+    CHECK_INT(pushes_of(s, 2), 1);
+    kv_array_unref(a);
+    kv_array_unref(b);
+    kv_free(s);
+}
+
 /* A key that stands in the call twice, with another between, is one sum. */
 TEST(direct_sums_keys_in_disorder)
 {

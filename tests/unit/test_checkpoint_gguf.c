@@ -499,3 +499,133 @@ TEST(checkpoint_gguf_no_memory)
         CHECK(n > 10);
     }
 }
+
+/* ---- Split models ---------------------------------------------------------------------------- */
+
+/* A part with these tensors, each an F32 of one element, its name's first byte; total < 0: it does
+ * not say. */
+static void put_part(test_folder *d, const char *file, uint16_t no, uint16_t count, int32_t total,
+                     const char *names)
+{
+    buf b = {0};
+    uint64_t one = 1, n = strlen(names);
+    put_head(&b, n, total < 0 ? 3 : 4);
+    put_metadata(&b, "general.name", 8, "\1\0\0\0\0\0\0\0m", 9);
+    put_metadata(&b, "split.no", 2, &no, sizeof no);
+    put_metadata(&b, "split.count", 2, &count, sizeof count);
+    if (total >= 0)
+        put_metadata(&b, "split.tensors.count", 5, &total, sizeof total);
+    for (uint64_t i = 0; i < n; i++)
+        put_tensor(&b, (char[]){names[i], '\0'}, 1, &one, 0, 32 * i);
+    for (uint64_t i = 0; i < n; i++) {
+        float x = (float)names[i];
+        put_data(&b, 0);
+        buf_put(&b, (const char *)&x, sizeof x);
+    }
+    put_data(&b, 0);
+    folder_put(d, file, b.data, b.len);
+    buf_release(&b);
+}
+
+static test_folder three_parts(void)
+{
+    test_folder d = folder_new();
+    put_part(&d, "m-00001-of-00003.gguf", 0, 3, 4, "");
+    put_part(&d, "m-00002-of-00003.gguf", 1, 3, 4, "zc");
+    put_part(&d, "m-00003-of-00003.gguf", 2, 3, 4, "ba");
+    return d;
+}
+
+static void check_split(const checkpoint *c, const char *names)
+{
+    kv_err e = {0};
+    buf got = {0};
+    for (int64_t i = 0; i < checkpoint_count(c); i++) {
+        kv_array *a;
+        const void *data;
+        buf_add(&got, checkpoint_at(c, i)->name);
+        CHECK_OK(checkpoint_load(&a, c, i, &e));
+        CHECK_OK(kv_array_read(a, &data, &e));
+        CHECK(*(const float *)data == (float)*checkpoint_at(c, i)->name);
+        kv_array_unref(a);
+    }
+    CHECK_TEXT(buf_text(&got), names);
+    buf_release(&got);
+}
+
+TEST(checkpoint_gguf_split)
+{
+    test_folder d = three_parts();
+    kv_err e = {0};
+    char path[4200];
+    for (int i = 0; i <= 3; i++) {
+        checkpoint *c = NULL;
+        snprintf(path, sizeof path, i ? "%s/m-%05d-of-00003.gguf" : "%s", d.path, i);
+        CHECK_OK(checkpoint_open(&c, path, NULL, &e));
+        check_split(c, "zcba");
+        CHECK_INT(checkpoint_nfiles(c), 3);
+        CHECK(strstr(checkpoint_file(c, 1), "/m-00002-of-00003.gguf") != NULL);
+        CHECK_INT(checkpoint_at(c, 2)->file, 2);
+        CHECK_INT(checkpoint_metadata_count(c), 1);
+        CHECK_TEXT(checkpoint_metadata(c, "general.name"), "m");
+        checkpoint_close(c);
+        checkpoint_close(folder_findings(path, ""));
+    }
+    /* two models in a folder, or a file beside the parts: one has to be named */
+    put_part(&d, "n-00001-of-00001.gguf", 0, 1, 1, "q");
+    snprintf(path, sizeof path, "%%/m-00001-of-00003.gguf");
+    folder_refused(&d, d.path, KV_E_FORMAT,
+                   "%: the folder has no *.safetensors and no *.safetensors.index.json",
+                   "name the file: %/m-00001-of-00003.gguf");
+    checkpoint *c = NULL;
+    CHECK_OK(checkpoint_open(&c, folder_file(&d, "n-00001-of-00001.gguf"), NULL, &e));
+    check_split(c, "q");
+    checkpoint_close(c);
+    folder_remove(&d);
+}
+
+TEST(checkpoint_gguf_split_refused)
+{
+    test_folder d = three_parts();
+    char path[4200], named[4200];
+    snprintf(path, sizeof path, "%s/m-00001-of-00003.gguf", d.path);
+    unlink(folder_file(&d, "m-00002-of-00003.gguf"));
+    folder_refused(&d, path, KV_E_FORMAT,
+                   "%/m-00002-of-00003.gguf: part 2 of 3 of the split model is not there", "");
+    folder_refused(&d, d.path, KV_E_FORMAT,
+                   "%/m-00002-of-00003.gguf: part 2 of 3 of the split model is not there", "");
+    checkpoint *c = folder_findings(
+        path, "m-00002-of-00003.gguf -: part 2 of 3 of the split model is not there\n");
+    check_split(c, "ba");
+    checkpoint_close(c);
+
+    put_part(&d, "m-00002-of-00003.gguf", 2, 3, 4, "zc");
+    folder_refused(&d, path, KV_E_FORMAT,
+                   "%/m-00002-of-00003.gguf: its metadata say part 3 of 3, its name says 2 of 3",
+                   "");
+    put_part(&d, "m-00002-of-00003.gguf", 1, 4, 4, "zc");
+    folder_refused(&d, path, KV_E_FORMAT,
+                   "%/m-00002-of-00003.gguf: its metadata say part 2 of 4, its name says 2 of 3",
+                   "");
+    put_part(&d, "m-00002-of-00003.gguf", 0, 0, -1, "zc");
+    folder_refused(&d, path, KV_E_FORMAT,
+                   "%/m-00002-of-00003.gguf: its metadata say part 1 of 0, its name says 2 of 3",
+                   "");
+    put_part(&d, "m-00002-of-00003.gguf", 1, 3, 4, "z");
+    folder_refused(&d, path, KV_E_FORMAT,
+                   "%/m-00001-of-00003.gguf: its parts hold 3 tensors, split.tensors.count says 4",
+                   "");
+    put_part(&d, "m-00002-of-00003.gguf", 1, 3, 4, "za");
+    folder_refused(
+        &d, path, KV_E_FORMAT,
+        "%/m-00001-of-00003.gguf: tensor \"a\" is in m-00002-of-00003.gguf and in "
+        "m-00003-of-00003.gguf",
+        "");
+    snprintf(named, sizeof named, "%s/model.gguf", d.path);
+    CHECK(rename(path, named) == 0);
+    folder_refused(&d, named, KV_E_FORMAT,
+                   "%/model.gguf: part 1 of 3 of a split model; its name does not lead to the "
+                   "others",
+                   "");
+    folder_remove(&d);
+}

@@ -2,9 +2,16 @@
 #include "test_checkpoint.h"
 
 #define READ "read are safetensors, npz, npy and GGUF files, and folders of safetensors files"
-#define TORCH                                                                                      \
-    "save it as safetensors: safetensors.torch.save_file(torch.load(FILE, weights_only=True), "    \
-    "\"m.safetensors\")"
+#define TORCH(part)                                                                                \
+    "save it as safetensors: safetensors.torch.save_file(torch.load(FILE, weights_only=True)" part \
+    ", \"m.safetensors\")"
+#define SAVE   "save its arrays as safetensors or npz, with the library that wrote it"
+#define PICKLE "a Python pickle, which would run code"
+#define DCP    "python -m torch.distributed.checkpoint.format_utils dcp_to_torch DIR FILE"
+#define ORBAX  "restore it in Python and save it as safetensors or npz"
+#define FLAX                                                                                       \
+    "safetensors.flax.save_file(flax.traverse_util.flatten_dict(flax.serialization."               \
+    "msgpack_restore(open(FILE, \"rb\").read()), sep=\".\"), \"m.safetensors\")"
 
 TEST(checkpoint_looks_like)
 {
@@ -13,9 +20,27 @@ TEST(checkpoint_looks_like)
         size_t n; /* 0: all of the text */
         const char *what, *hint;
     } cases[] = {
-        {"\x80\x02\x8A\x0Al\xFC\x9C\x46\xF9 j\xA8P\x19.", 0, "a PyTorch file", TORCH},
-        {"\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94.", 14, "a Python pickle", TORCH},
-        {"\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94.......", 20, "a Python pickle", TORCH},
+        {"\x80\x02\x8A\x0Al\xFC\x9C\x46\xF9 j\xA8P\x19.", 0,
+         "PyTorch's format from before 1.6 (legacy)", TORCH("")},
+        {"\x80\x02\x8A\x0Al\xFC\x9C\x46\xF9 j\xA8P\x19.\x80\x02}q\0(X\5\0\0\0epochq\1K\3X\x0A\0\0\0"
+         "state_dictq\2}",
+         59, "PyTorch's format from before 1.6 (legacy)", TORCH("[\"state_dict\"]")},
+        {"\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94.", 14, PICKLE, SAVE},
+        {"\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94.......", 20, PICKLE, SAVE},
+        {"\x80\2cnumpy.core.multiarray\n_reconstruct\n", 0, PICKLE, SAVE},
+        {"\x80\x03X\x01\0\0\0aq\0.", 11, PICKLE, SAVE},
+        {"\x12\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0", 24,
+         "arrays as MXNet's nd.save writes them (.params)",
+         "numpy.savez(\"m.npz\", **{k: v.asnumpy() for k, v in mxnet.nd.load(FILE).items()})"},
+        {"\x81\xA6params\x81\xA5"
+         "dense",
+         0, "msgpack, as Flax writes it", FLAX},
+        {"\xDE\0\x20\xD9\x28"
+         "0123456789012345678901234567890123456789",
+         45, "msgpack, as Flax writes it", FLAX},
+        {"MATLAB 5.0 MAT-file, Platform: GLNXA64", 0, "a MATLAB file", SAVE},
+        {"PAR1\x15\4\x15\x10\x15\x14L\x15", 0, "a Parquet file", READ},
+        {"\x1C\0\0\0TFL3\x14\0\x20\0", 12, "a TFLite model", SAVE},
         {"\x1F\x8B\x08\0\0\0\0\0\0\x03......", 16, "a file compressed with gzip",
          "unpack it first: gunzip FILE"},
         {"\x28\xB5\x2F\xFD........", 0, "a file compressed with zstd",
@@ -26,10 +51,10 @@ TEST(checkpoint_looks_like)
          "save its arrays as safetensors: h5py reads them, safetensors.numpy.save_file writes"},
         {"\x08\x07\x12\x07pytorch\x1A\x05"
          "1.9.0:",
-         0, "an ONNX model",
+         0, "an ONNX graph",
          "its arrays become safetensors by onnx.numpy_helper and safetensors.numpy.save_file"},
         {"tjgg\1\0\0\0..........", 18, "a ggml file from before GGUF",
-         "convert the model again, to GGUF"},
+         "convert it to gguf, or the model that it was made from"},
         {"<!DOCTYPE html>\n<html>", 0, "an HTML page, such as a server's login or error page",
          "download the file again, with a token where one is needed"},
         {"\n <HTML lang=en>", 0, "an HTML page, such as a server's login or error page",
@@ -54,7 +79,8 @@ TEST(checkpoint_looks_like)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char want[200];
         folder_put(&d, "m.x", cases[i].text, cases[i].n ? cases[i].n : strlen(cases[i].text));
-        snprintf(want, sizeof want, "%%/m.x: this looks like %s, which is not read", cases[i].what);
+        snprintf(want, sizeof want, "%%/m.x: this looks like %s%s not read", cases[i].what,
+                 strstr(cases[i].what, ", which") ? "; it is" : ", which is");
         folder_refused(&d, folder_file(&d, "m.x"), KV_E_FORMAT, want, cases[i].hint);
     }
     char text[8192] = {0};
@@ -75,6 +101,99 @@ TEST(checkpoint_looks_like)
     folder_put(&d, "m.x", text, sizeof text);
     folder_refused(&d, folder_file(&d, "m.x"), KV_E_FORMAT,
                    "%/m.x: this looks like a text, which is not read", READ);
+    folder_remove(&d);
+}
+
+/* A member of a tar archive, without bytes. */
+static void put_member(buf *b, const char *name)
+{
+    char head[512] = {0};
+    strcpy(head, name);
+    strcpy(head + 124, "00000000000");
+    memcpy(head + 257, "ustar", 5);
+    buf_put(b, head, sizeof head);
+}
+
+TEST(checkpoint_looks_like_tar)
+{
+    static const char *const names[] = {"sys_info", "pickle", "tensors", "storages"};
+    test_folder d = folder_new();
+    buf b = {0};
+    for (int i = 0; i < 4; i++)
+        put_member(&b, names[i]);
+    folder_put(&d, "m.x", b.data, b.len);
+    folder_refused(&d, folder_file(&d, "m.x"), KV_E_FORMAT,
+                   "%/m.x: this looks like PyTorch's tar format, from before its archives, which "
+                   "is not read",
+                   TORCH(""));
+    folder_put(&d, "m.x", b.data, b.len - 512);
+    folder_refused(&d, folder_file(&d, "m.x"), KV_E_FORMAT,
+                   "%/m.x: this looks like a tar archive, which is not read",
+                   "unpack it first: tar -xf FILE");
+    buf_release(&b);
+    folder_remove(&d);
+}
+
+/* Files that are known by their names, and safetensors under such a name. */
+TEST(checkpoint_looks_like_by_name)
+{
+    static const char *const name[] = {"a"};
+    static const struct {
+        const char *file, *what, *hint;
+    } cases[] = {
+        {"__0_0.distcp", "a file of torch.distributed.checkpoint (DCP), which is", DCP},
+        {"flax_model.msgpack", "msgpack, as Flax writes it, which is", FLAX},
+        {"model.onnx", "an ONNX graph, which is",
+         "its arrays become safetensors by onnx.numpy_helper and safetensors.numpy.save_file"},
+        {"saved_model.pb", "a TensorFlow SavedModel, which is", SAVE},
+        {"model.ckpt.data-00000-of-00001", "a TensorFlow checkpoint, which is", SAVE},
+    };
+    test_folder d = folder_new();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char want[200];
+        kv_err e = {0};
+        checkpoint *c = NULL;
+        folder_put(&d, cases[i].file, "PK\3\4\xFF\xFF\xFF\xFF\xFF\xFF", 10);
+        snprintf(want, sizeof want, "%%/%s: this looks like %s not read", cases[i].file,
+                 cases[i].what);
+        folder_refused(&d, folder_file(&d, cases[i].file), KV_E_FORMAT, want, cases[i].hint);
+        folder_tensors(&d, cases[i].file, 1, name);
+        CHECK_OK(checkpoint_open(&c, folder_file(&d, cases[i].file), NULL, &e));
+        checkpoint_close(c);
+    }
+    folder_remove(&d);
+}
+
+TEST(checkpoint_looks_like_folder)
+{
+    static const struct {
+        const char *files[3], *what, *hint;
+    } cases[] = {
+        {{".metadata", "__0_0.distcp"}, "a folder of torch.distributed.checkpoint (DCP)", DCP},
+        {{"__1_0.distcp"}, "a folder of torch.distributed.checkpoint (DCP)", DCP},
+        {{"_CHECKPOINT_METADATA", "_METADATA"}, "an Orbax checkpoint", ORBAX},
+        {{"_METADATA"}, "an Orbax checkpoint", ORBAX},
+        {{"manifest.ocdbt"}, "an Orbax checkpoint", ORBAX},
+        {{"saved_model.pb"}, "a TensorFlow SavedModel", SAVE},
+        {{"checkpoint", "model.index", "model.data-00000-of-00001"},
+         "a TensorFlow checkpoint",
+         SAVE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        test_folder d = folder_new();
+        char want[200];
+        for (int k = 0; k < 3 && cases[i].files[k]; k++)
+            folder_text(&d, cases[i].files[k], "x");
+        snprintf(want, sizeof want, "%%: this looks like %s, which is not read", cases[i].what);
+        folder_refused(&d, d.path, KV_E_FORMAT, want, cases[i].hint);
+        folder_remove(&d);
+    }
+    /* one name of two is not enough */
+    test_folder d = folder_new();
+    folder_text(&d, "checkpoint", "x");
+    folder_text(&d, ".metadata", "x");
+    folder_refused(&d, d.path, KV_E_FORMAT,
+                   "%: the folder has no *.safetensors and no *.safetensors.index.json", "");
     folder_remove(&d);
 }
 

@@ -327,6 +327,9 @@ TEST(compress_error_tells_the_parameter)
         CHECK(kv_set_gradient_compression(s, cases[i].params, cases[i].n, &e) != KV_OK);
         CHECK_INT(e.option, cases[i].option);
     }
+    e = (kv_err){0};
+    CHECK_ERR(kv_set_gradient_compression(s, cases[6].params, 3, &e), KV_E_VALUE,
+              "pull is true or false, not \"yes\"");
     static const kv_opt off[] = {{"type", "none"}, {"pull", "false"}};
     e = (kv_err){0};
     CHECK_OK(kv_set_gradient_compression(s, off, 2, &e));

@@ -43,6 +43,11 @@ TEST(csv_reads)
     check_read("1,2,3\n4,5,6", NULL, "1,2,3\n4,5,6\n");
     check_read("1\r\n2\r\n\r\n", NULL, "1\n2\n");
     check_read("1\r2\r", NULL, "1\n2\n");
+    check_read("\n1,2\n\n \t \n3,4\n\n\n5,6", NULL, "1,2\n3,4\n5,6\n");
+    check_read("\r\n\r\nx,y\r\n\r\n1,2\r\n\r\n\r\n3,4\r\n", NULL, "1,2\n3,4\n");
+    check_read("x,y\n\n1,2\n\n3,4\n",
+               &(csv_options){.columns = &(csv_column){.number = 1}, .ncolumns = 1}, "2\n4\n");
+    check_read("1\n\n3\n", &(csv_options){.fills = true, .filler = 0}, "1\n3\n");
     check_read("\xEF\xBB\xBF 1 ,\t2\n\n\n", NULL, "1,2\n");
     check_read("+2,.3e1,3.,nan,inf,-Inf,-0,true,False\n", NULL, "2,3,3,nan,inf,-inf,-0.0,1,0\n");
     check_read("\"1\",\" 2\" , 3\n", &(csv_options){.header = -1}, "1,2,3\n");
@@ -70,6 +75,8 @@ TEST(csv_large_integers)
 TEST(csv_separators)
 {
     check_read("1;2\n3;4\n", &(csv_options){.separator = ';'}, "1,2\n3,4\n");
+    check_read("1\t2\n\n3\t4\n", &(csv_options){.separator = '\t'}, "1,2\n3,4\n");
+    check_read("\n1  2\n   \n3 4\n", &(csv_options){.separator = ' '}, "1,2\n3,4\n");
     check_read("  1 \t2\r\n3   4  \n", &(csv_options){.separator = ' '}, "1,2\n3,4\n");
     check_read("\"a b\" c\n1 2", &(csv_options){.separator = ' '}, "1,2\n");
 }
@@ -90,6 +97,7 @@ TEST(csv_first_line)
 {
     check_read("# shape=4\n1,2,3,4\n", NULL, "# shape=4 dtype=float32\n1\n2\n3\n4\n");
     check_read("# shape=\n7\n", NULL, "# shape= dtype=float32\n7\n");
+    check_read("\n \r\n# shape=1,2 dtype=int8\n\n1,2\n", NULL, "# shape=1,2 dtype=int8\n1,2\n");
     check_read("#dtype=int8  shape=1,2 \r\n1,2\n", NULL, "# shape=1,2 dtype=int8\n1,2\n");
     check_read("# shape=2,2\n1,2\n3,4\n", NULL, "1,2\n3,4\n");
     check_read("# shape=2,1,2 dtype=float16\na,b\n1,2\n3,0.1\n", NULL,
@@ -276,10 +284,13 @@ TEST(csv_errors)
         {"1,2\n3,4,\n", "x.csv:2:3: the cell is empty"},
         {"1,,2\n", "x.csv:1:2: the cell is empty"},
         {",\n", "x.csv:1:1: the cell is empty"},
-        {"1,2\n\n3,4\n", "x.csv:2:1: the line is empty"},
-        {"1,2\r\n\r\n\r\n3,4\r\n", "x.csv:2:1: the line is empty"},
-        {"\n1\n", "x.csv:1:1: the line is empty"},
-        {"x\n\n1\n", "x.csv:2:1: the line is empty"},
+        {"\n1,2\n\n \t \n3,x\n", "x.csv:5:2: \"x\" is no number"},
+        {"1,2\r\n\r\n\r\n3\r\n", "x.csv:4:2: the row has 1 cell, those above have 2"},
+        {"\n \n", "x.csv: the file is empty"},
+        {"\n\n# dtype=int8\n1\n\n300\n", "x.csv:6:1: 300 does not fit int8"},
+        {"\n# shape=-2\n1,2\n", "x.csv:2:1: \"shape=-2\" is no shape"},
+        {"x\n\n", "x.csv: no row of numbers follows the header"},
+        {"# shape=3\n1\n\n2\n", "x.csv: 2 numbers do not fit shape (3,)"},
         {"1e999,2\n", "x.csv:1:1: 1e999 does not fit float32"},
         {"1,2\n1,-4e38\n", "x.csv:2:2: -4e38 does not fit float32"},
         {"# dtype=int8\n1\n300\n", "x.csv:3:1: 300 does not fit int8"},

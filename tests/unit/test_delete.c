@@ -227,23 +227,62 @@ TEST(delete_and_rename_take_the_states_with_a_key)
     kv_free(fresh);
 }
 
-/* Multipliers belong to the name of a key, whichever key has it. */
-TEST(rename_leaves_multipliers_to_the_name)
+/* Multipliers go with the key, also into files, and a rollback brings them back. */
+TEST(rename_takes_multipliers_along)
 {
     kv_err e = {0};
-    kv *s = make("local");
-    kv_opt params[] = {{"learning_rate", "1"}, {"lr_mult", "3=2"}, {"wd", "0"}};
+    kv *s = make("local"), *loaded = NULL;
+    kv_opt params[] = {{"learning_rate", "1"}, {"lr_mult", "3=2,9=5"}, {"wd", "0"}};
+    enter_folder();
     CHECK_OK(kv_set_optimizer(s, "sgd", params, 3, &e));
     init_with(s, id(3), filled(0));
     init_with(s, id(4), filled(0));
     push_one(s, id(3), filled(1));
     check_key(s, id(3), -2);
+    CHECK_OK(kv_begin(s, &e));
     rename_one(s, id(3), id(5));
     push_one(s, id(5), filled(1));
-    check_key(s, id(5), -3);
-    rename_one(s, id(4), id(3));
+    check_key(s, id(5), -4);
+    CHECK_OK(kv_rollback(s, &e));
     push_one(s, id(3), filled(1));
-    check_key(s, id(3), -2);
+    check_key(s, id(3), -4);
+    rename_one(s, id(3), id(5));
+    rename_one(s, id(4), id(9)); /* which loses the multiplier that stood there for another key */
+    push_one(s, id(9), filled(1));
+    check_key(s, id(9), -1);
+    CHECK_OK(kv_save(s, "x.kvs", &e));
+    CHECK_OK(kv_load(&loaded, "x.kvs", &e));
+    push_one(loaded, id(5), filled(1));
+    check_key(loaded, id(5), -6);
+    push_one(loaded, id(9), filled(1));
+    check_key(loaded, id(9), -2);
+    kv_free(loaded);
+    leave_folder("x.kvs", NULL);
+    kv_free(s);
+}
+
+/* A name that another key has, too, keeps its multiplier there. A key whose multiplier no text of
+ * the parameters could hold is refused. */
+TEST(rename_takes_names_along)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    kv_opt params[] = {{"learning_rate", "1"}, {"wd", "0"}, {"names", "x=w,y=b"},
+                       {"lr-mult", "w=2,b=3"}};
+    CHECK_OK(kv_set_optimizer(s, "sgd", params, 4, &e));
+    init_with(s, name("w"), filled(0));
+    init_with(s, name("x"), filled(0));
+    rename_one(s, name("w"), name("v"));
+    rename_one(s, name("x"), name("z"));
+    push_one(s, name("v"), filled(1));
+    push_one(s, name("z"), filled(1));
+    check_key(s, name("v"), -2);
+    check_key(s, name("z"), -2);
+    kv_key from = name("v"), to = name("a=b");
+    CHECK_ERR(kv_rename(s, &from, &to, &e), KV_E_KEY,
+              "key \"v\" has a multiplier or a name, which no key with , or = has");
+    push_one(s, name("v"), filled(1));
+    check_key(s, name("v"), -4);
     kv_free(s);
 }
 

@@ -305,6 +305,7 @@ TEST(expr_errors)
     CHECK_TEXT(refusal("a + 1 // 0"), "1:5-11 value: a number is divided by 0");
     CHECK_TEXT(refusal("sqrt(a, a)"), "1:1-11 usage: sqrt takes 1 argument, not 2");
     CHECK_TEXT(refusal("clip(a)"), "1:1-8 usage: clip takes 2 to 3 arguments, not 1");
+    CHECK_TEXT(refusal("1 + 2"), "1:1-6 value: the result depends on no array");
     forget();
 }
 

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,22 +176,76 @@ TEST(file_keeps_its_owner)
     leave_folder(NULL, NULL);
 }
 
+enum { LARGE_LINES = 300000 };
+
+static void check_large(const char *path)
+{
+    kv_err e = {0};
+    char *text = NULL, line[16];
+    size_t n = 0;
+    CHECK_OK(file_read(path, &text, &n, &e));
+    CHECK_INT(n, 8 * LARGE_LINES);
+    for (int i = 0; i < LARGE_LINES && n == 8 * LARGE_LINES; i++) {
+        snprintf(line, sizeof line, "%07d\n", i);
+        CHECK(memcmp(text + (size_t)8 * (size_t)i, line, 8) == 0);
+    }
+    mem_free(text);
+    CHECK(unlink(path) == 0);
+}
+
+/* A file gives all it has at once; a pipe says no size and gives 64 KB at most. */
 TEST(file_large)
 {
     enter_folder();
     kv_err e = {0};
     file_out out;
     CHECK_OK(file_out_open(&out, "big", &e));
-    for (int i = 0; i < 300000; i++)
+    for (int i = 0; i < LARGE_LINES; i++)
         fprintf(out.f, "%07d\n", i);
     CHECK_OK(file_out_commit(&out, &e));
+    check_large("big");
+
+    CHECK(mkfifo("pipe", 0600) == 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        FILE *f = fopen("pipe", "w");
+        for (int i = 0; i < LARGE_LINES; i++)
+            fprintf(f, "%07d\n", i);
+        _exit(fclose(f) != 0);
+    }
+    int status = -1;
+    check_large("pipe");
+    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+    leave_folder(NULL, NULL);
+}
+
+static void ignore_signal(int number)
+{
+    (void)number;
+}
+
+TEST(file_interrupted)
+{
+    enter_folder();
+    kv_err e = {0};
     char *text = NULL;
     size_t n = 0;
-    CHECK_OK(file_read("big", &text, &n, &e));
-    CHECK_INT(n, 2400000);
-    CHECK_TEXT(text + n - 8, "0299999\n");
-    mem_free(text);
-    CHECK(unlink("big") == 0);
+    CHECK(mkfifo("pipe", 0600) == 0);
+    int held = open("pipe", O_RDWR); /* so that there is a writer, which writes nothing */
+    struct sigaction ignored = {.sa_handler = ignore_signal}, before;
+    CHECK(held >= 0 && sigaction(SIGUSR1, &ignored, &before) == 0);
+    pid_t reader = getpid(), pid = fork();
+    while (pid == 0) { /* until the one that reads has ended it */
+        kill(reader, SIGUSR1);
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    CHECK_ERR(file_read("pipe", &text, &n, &e), KV_E_INTERRUPTED,
+              "interrupted while reading \"pipe\"");
+    CHECK(text == NULL && n == 0);
+    CHECK(pid > 0 && kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
+    sigaction(SIGUSR1, &before, NULL);
+    close(held);
+    CHECK(unlink("pipe") == 0);
     leave_folder(NULL, NULL);
 }
 
@@ -269,12 +324,14 @@ TEST(file_clean)
     enter_folder();
     for (size_t i = 0; i < 4; i++)
         leave_behind(stay[i], 1000);
-    char living[64], dead[64];
+    char living[64], dead[64], of_another[64];
     snprintf(living, sizeof living, ".kv-%ld-9.tmp", (long)getpid());
+    snprintf(of_another, sizeof of_another, ".kv-%ld-8.tmp", (long)getpid());
     snprintf(dead, sizeof dead, ".kv-%ld-9.tmp", (long)ended_process());
-    leave_behind(".kv-7-8.tmp", 1000);
-    leave_behind(".kv-1234567-12.tmp", 70);
-    leave_behind(living, 30);
+    leave_behind(".kv-7-8.tmp", 90000);
+    leave_behind(".kv-1234567-12.tmp", 90000);
+    leave_behind(of_another, 90000);
+    leave_behind(living, 4000); /* the clock was set forth by an hour meanwhile */
     leave_behind(dead, 0);
     /* folders of a writer that lives, and of one that does not */
     char folder[64], left[64], inside[80];
@@ -289,10 +346,10 @@ TEST(file_clean)
     struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
     CHECK(utimensat(AT_FDCWD, slow.temp, long_ago, 0) == 0);
     CHECK_OK(file_out_open(&out, "x", &e));
-    CHECK_INT(entries(), 12);
+    CHECK_INT(entries(), 13);
     file_out_clean(&out);
     CHECK_INT(entries(), 8);
-    CHECK(access(dead, F_OK) != 0 && access(left, F_OK) != 0);
+    CHECK(access(dead, F_OK) != 0 && access(left, F_OK) != 0 && access(of_another, F_OK) != 0);
     CHECK(access(".kv-7-8.tmp", F_OK) != 0 && access(".kv-1234567-12.tmp", F_OK) != 0);
     CHECK_OK(file_out_commit(&slow, &e));
     check_file("slow", "new");

@@ -125,6 +125,116 @@ TEST(json_round_trip_halves)
     }
 }
 
+/* The element that a text becomes: in a list and in an object, which are read by two passes. */
+static void check_element(const char *number, bool has_dtype, kv_dtype dtype, double want)
+{
+    static const char *const around[] = {"[%s]", "{\"data\":[%s]}", "{\"data\":[\"%s\"]}"};
+    for (int i = 0; i < 3; i++) {
+        char text[200];
+        const void *data;
+        kv_err e = {0};
+        kv_array *a = NULL;
+        snprintf(text, sizeof text, around[i], number);
+        CHECK_OK(json_read(&a, text, strlen(text), "x.json", has_dtype, dtype, &e));
+        CHECK_OK(kv_array_read(a, &data, &e));
+        double x = scalar_float(kv_array_dtype(a), data, 0);
+        CHECK(memcmp(&x, &want, sizeof x) == 0);
+        kv_array_unref(a);
+    }
+}
+
+TEST(json_rounds_once)
+{
+    /* just above the middle of two numbers: as a double it is the middle, which goes to the even
+     * one */
+    check_element("1.00000005960464477539062500000001", false, 0, 0x1.000002p0);
+    check_element("1.00000017881393432617187499999999", false, 0, 0x1.000002p0);
+    check_element("16777217.0000000000000001", false, 0, 16777218);
+    check_element("1.00048828125000000001", true, KV_FLOAT16, 1.0009765625);
+    check_element("1.00390625000000000000001", true, KV_BFLOAT16, 1.0078125);
+    check_element("9007199254740993.0000000001", true, KV_FLOAT64, 9007199254740994.0);
+    check_element("0.1", true, KV_FLOAT64, 0.1);
+}
+
+TEST(json_whole_numbers)
+{
+    static const char *const kept[] = {"16777218",
+                                       "-16777216",
+                                       "123456790",
+                                       "1e20",
+                                       "100000000000000000000",
+                                       "18446744073709551616",
+                                       "16777217.0"};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        check_element(kept[i], false, 0, (double)strtof(kept[i], NULL));
+    check_element("16777217", true, KV_FLOAT32, 16777216);
+    static const struct {
+        const char *text, *want, *hint;
+    } cases[] = {
+        {"[16777217]", "x.json:1:2: float32 does not hold 16777217",
+         "load(\"x.json\", dtype=\"int64\")"},
+        {"[[1,2],[3,-1491926160718000001]]",
+         "x.json:1:11: float32 does not hold -1491926160718000001",
+         "load(\"x.json\", dtype=\"int64\")"},
+        {"{\"data\":[1, 16777217]}", "x.json:1:13: float32 does not hold 16777217",
+         "load(\"x.json\", dtype=\"int64\")"},
+        {"[\"9007199254740993\"]", "x.json:1:2: float32 does not hold 9007199254740993",
+         "load(\"x.json\", dtype=\"int64\")"},
+        {"[100000000000000000001]", "x.json:1:2: float32 does not hold 100000000000000000001",
+         "load(\"x.json\", dtype=\"float64\")"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        kv_err e = {0};
+        kv_array *a = NULL;
+        CHECK_INT(json_read(&a, cases[i].text, strlen(cases[i].text), "x.json", false, 0, &e),
+                  KV_E_FORMAT);
+        CHECK_TEXT(e.text, cases[i].want);
+        CHECK_TEXT(e.hint, cases[i].hint);
+        CHECK(!a);
+    }
+    kv_err e = {0};
+    kv_array *a = NULL;
+    CHECK_INT(json_read(&a, "16777217", 8, "stdin", false, 0, &e), KV_E_FORMAT);
+    CHECK_TEXT(e.text, "stdin:1:1: float32 does not hold 16777217");
+    CHECK_TEXT(e.hint, "load(\"-\", dtype=\"int64\")");
+    static const char object[] = "{\"dtype\":\"float32\",\"data\":[16777217]}";
+    e = (kv_err){0};
+    CHECK_OK(json_read(&a, object, strlen(object), "x.json", false, 0, &e));
+    kv_array_unref(a);
+}
+
+/* What RFC 8259 does not know. */
+TEST(json_grammar)
+{
+    static const char *const numbers[] = {"-01", "012", "1.",   "-.5", "2.e3", "-1.",   "00",
+                                          "1.e", "1e",  "1.5e", "1e+", "-012", "1e5.2", "1.2.3"};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        for (int object = 0; object < 2; object++) {
+            char text[80];
+            kv_err e = {0};
+            kv_array *a = NULL;
+            snprintf(text, sizeof text, object ? "{\"dtype\":\"float64\",\"data\":[%s]}" : "[%s]",
+                     numbers[i]);
+            CHECK_INT(json_read(&a, text, strlen(text), "x.json", false, 0, &e), KV_E_FORMAT);
+        }
+    }
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        {"[1, 012]", "x.json:1:5: 012 is no number of JSON"},
+        {"{\"data\":[2.e3 ]}", "x.json:1:10: 2.e3 is no number of JSON"},
+        {"[1,\f2]", "x.json:1:4: the byte \\x0c cannot stand here"},
+        {"[1]\v", "x.json:1:4: the byte \\x0b cannot stand here"},
+        {"{\"shape\":[01],\"data\":[1]}", "x.json:1:11: 01 is no number of JSON"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        kv_err e = {0};
+        kv_array *a = NULL;
+        CHECK_ERR(json_read(&a, cases[i].text, strlen(cases[i].text), "x.json", false, 0, &e),
+                  KV_E_FORMAT, cases[i].want);
+    }
+}
+
 TEST(json_through_a_double)
 {
     /* The shortest digits of this number, 7.038531e-26, lie just above the middle to its neighbour,

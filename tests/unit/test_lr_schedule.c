@@ -67,6 +67,23 @@ TEST(lr_schedule_cosine)
     arena_release(&a);
 }
 
+/* One that goes on where another one stands. */
+TEST(lr_schedule_under_way)
+{
+    RATES("factor(3, 0.5, base_lr=8, count=6)", 8, 8, 8, 4);
+    RATES("multifactor([3, 6, 9], 0.5, base_lr=8, count=6)", 7, 8, 8, 8, 4);
+    RATES("factor(3, 0.5, base_lr=1, warmup_steps=2, warmup_final_lr=4)", 0, 0, 2, 1, 1, 0.5);
+    RATES("poly(4, base_lr=1, pwr=1, last_lr=0.125)", 3, 0.25, 0, 0);
+    RATES("poly(4, base_lr=1, pwr=1, last_lr=0.125)", 5, 0.125, 0.125);
+    arena a = {0};
+    buf text = {0};
+    lr_schedule s = parsed("factor(3, base_lr=1, warmup_steps=2, warmup_final_lr=4)", &a);
+    lr_schedule_print(&s, &text);
+    CHECK(strstr(buf_text(&text), "warmup_final_lr=4.0"));
+    buf_release(&text);
+    arena_release(&a);
+}
+
 TEST(lr_schedule_remembers)
 {
     arena a = {0};

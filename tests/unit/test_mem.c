@@ -26,6 +26,44 @@ TEST(mem_sizes)
     mem_free(NULL);
 }
 
+/* What a thread takes counts until it comes back, by every function. */
+TEST(mem_limit_of_a_thread)
+{
+    kv_err e = {0};
+    mem_limit limit = {.most = 1 << 20};
+    char *early = mem_alloc(500000, 1, &e), *grown = NULL;
+    int64_t cap = 0;
+    CHECK(!mem_limit_here(&limit));
+    void *a = mem_alloc(400000, 1, &e), *b = mem_zalloc(400000, 1, &e);
+    CHECK(a && b && limit.used >= 800000 && limit.used < 810000 && !limit.refused);
+    CHECK(!mem_alloc_data(400000, &e));
+    CHECK_ERR(e.code, KV_E_MEMORY, "out of memory (400000 bytes asked for)");
+    CHECK(limit.refused);
+    e = (kv_err){0};
+    CHECK(mem_grow(&grown, &cap, 300000, 1, &e) == KV_E_MEMORY && !grown);
+    mem_free(a);
+    CHECK_OK(mem_grow(&grown, &cap, 100000, 1, NULL));
+    CHECK_OK(mem_grow(&grown, &cap, 600000, 1, NULL));
+    CHECK(limit.used >= 1000000);
+    mem_shrink(&grown, &cap, 1000, 1);
+    void *d = mem_alloc_data(400000, &e);
+    CHECK(d && limit.used < 820000);
+    mem_free_data(d);
+    mem_free(b);
+    mem_free(grown);
+    CHECK(limit.used < 20000);
+    mem_free(early); /* that others took is not more for it */
+    CHECK_INT(limit.used, 0);
+    void *small = mem_alloc_small(64, &e);
+    CHECK(limit.used >= 64);
+    mem_free_small(small);
+    CHECK_INT(limit.used, 0);
+    CHECK(mem_limit_here(NULL) == &limit);
+    a = mem_alloc(2 << 20, 1, &e);
+    CHECK(a != NULL);
+    mem_free(a);
+}
+
 TEST(mem_data_is_aligned)
 {
     for (int64_t bytes = 0; bytes < 300; bytes += 7) {

@@ -304,6 +304,8 @@ TEST(merge_refusals)
     CHECK_TEXT(of("{ merged = lora_A[0] * base }", 2),
                "1:12-18 usage: a list belongs here, and this is none (lists are `models`, "
                "`weights` and what is made of them)");
+    CHECK_TEXT(of("{ x = lora_A; merged = base }", 2),
+               "1:7-13 usage: `lora_A` is a list of adapters, and these are models");
     CHECK_TEXT(of("{ merged = rowrank(base / norm(base)) }", 2),
                "1:12-38 usage: rowrank takes what follows from the elements alone, not from a "
                "reduction or another rank");

@@ -595,6 +595,13 @@ TEST(npz_members)
     add(&m, "model/version", "3", 1, false);
     add(&m, "model/data.pkl", "x", 1, false);
     refused(made(&m), KV_E_FORMAT, "this looks like a PyTorch file, which is not read");
+    add(&m, "model/code/__torch__.py", "", 0, false);
+    add(&m, "model/constants.pkl", "x", 1, false);
+    refused(made(&m), KV_E_FORMAT, "this looks like a TorchScript program, which is not read");
+    m.n = m.nlines = m.count = 0;
+    add(&m, "config.json", "{}", 2, false);
+    add(&m, "model.weights.h5", "x", 1, false);
+    refused(made(&m), KV_E_FORMAT, "this looks like a Keras file, which is not read");
     /* Two members at one place, and two whose bytes are shared. */
     m.n = m.nlines = m.count = 0;
     add(&m, "a.npy", file, n, false);

@@ -271,6 +271,9 @@ TEST(null_arrays)
     REFUSED(KV_E_USAGE, NO("shape"),
             kv_array_wrap(&out, &dtype, KV_FLOAT32, 1, NULL, cpu, NULL, NULL, e));
     REFUSED(KV_E_USAGE, NO("a"), kv_array_read(NULL, &read, e));
+    REFUSED(KV_E_USAGE, NO("a"), kv_array_await(NULL, 0, &(bool){false}, e));
+    REFUSED(KV_E_USAGE, NO("there"), kv_array_await(a, 0, NULL, e));
+    REFUSED(KV_E_VALUE, "a wait of -1 ms", kv_array_await(a, -1, &(bool){false}, e));
     REFUSED(KV_E_USAGE, NO("data"), kv_array_read(a, NULL, e));
     REFUSED(KV_E_USAGE, NO("a"), kv_array_write(NULL, &write, e));
     REFUSED(KV_E_USAGE, NO("data"), kv_array_write(a, NULL, e));

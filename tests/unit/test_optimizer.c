@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/store.h"
 #include "kvstore.h"
 #include "store_help.h"
 #include "test_io.h"
@@ -95,6 +96,34 @@ TEST(optimizer_multipliers_of_keys_and_names)
     CHECK_TEXT(lines[0], "0 fc_weight 1 0.05 0.5 0.1");
     CHECK_TEXT(lines[1], "1 fc_bias 1 0.2 0.0 0.1"); /* neither _weight nor _gamma */
     CHECK_TEXT(lines[2], "2 bn_gamma 1 0.1 1.5 0.1");
+    kv_free(s);
+}
+
+TEST(optimizer_multipliers_and_names_change_under_way)
+{
+    kv_err e = {0};
+    const kv_opt params[] = {{"learning_rate", "0.5"}, {"wd", "0.5"}, {"lr_mult", "0=0.5,1=8"}},
+                 other[] = {{"lr-mult", "1=4"}, {"names", "0=fc_bias"}};
+    kv *s = with(shows, params, 3);
+    push(s, id(0), KV_FLOAT32, 1);
+    CHECK_TEXT(lines[0], "0  1 0.25 0.5 0.5");
+    CHECK_OK(kv_begin(s, &e));
+    CHECK_OK(kv_update_optimizer(s, other, 2, &e));
+    push(s, id(0), KV_FLOAT32, 1);
+    push(s, id(1), KV_FLOAT32, 1);
+    CHECK_TEXT(lines[1], "0 fc_bias 2 0.5 0.0 0.5"); /* the table before is gone */
+    CHECK_TEXT(lines[2], "1  1 2.0 0.5 0.5");
+    CHECK_OK(kv_update_optimizer(s, &(kv_opt){"wd_mult", "fc_bias=2"}, 1, &e));
+    CHECK_ERR(kv_update_optimizer(s, &(kv_opt){"wd_mult", "x"}, 1, &e), KV_E_VALUE,
+              "wd_mult takes pairs such as 0=0.5, not \"x\"");
+    push(s, id(0), KV_FLOAT32, 1);
+    CHECK_TEXT(lines[3], "0 fc_bias 3 0.5 1.0 0.5");
+    e = (kv_err){0};
+    CHECK_OK(kv_rollback(s, &e));
+    push(s, id(0), KV_FLOAT32, 1);
+    push(s, id(1), KV_FLOAT32, 1);
+    CHECK_TEXT(lines[4], "0  2 0.25 0.5 0.5");
+    CHECK_TEXT(lines[5], "1  1 4.0 0.5 0.5");
     kv_free(s);
 }
 
@@ -264,8 +293,9 @@ TEST(optimizer_errors)
     CHECK_ERR(kv_update_optimizer(s, NULL, 0, &e), KV_E_VALUE, "no optimizer is in use");
     CHECK_OK(kv_set_optimizer(s, "sgd", NULL, 0, &e));
     uint64_t before = kv_changes(s);
-    CHECK_ERR(kv_update_optimizer(s, &(kv_opt){"lr_mult", "0=1"}, 1, &e), KV_E_USAGE,
-              "lr_mult is set with the optimizer, not changed later");
+    CHECK_ERR(kv_update_optimizer(s, &(kv_opt){"lr_mult", "0=1,0=2"}, 1, &e), KV_E_VALUE,
+              "lr_mult: the key 0 is given twice");
+    e = (kv_err){0};
     CHECK_ERR(kv_update_optimizer(s, &(kv_opt){"decay-names", "x"}, 1, &e), KV_E_USAGE,
               "decay_names is set with the optimizer, not changed later");
     CHECK_INT(kv_update_optimizer(s, &(kv_opt){"wdd", "1"}, 1, &e), KV_E_USAGE);
@@ -318,6 +348,34 @@ TEST(optimizer_rollback_restores_counts_rates_and_parameters)
     push(s, id(0), KV_FLOAT32, 1);
     CHECK_TEXT(lines[4], "0  4 32.0 0.25 32.0");
     kv_free(s);
+}
+
+/* Rates that follow a schedule, multipliers and counts are numbers of what was compiled: twice for
+ * each key's form, without its states and with them, and a few branches more where a rule has them.
+ */
+TEST(optimizer_compiles_its_rule_once)
+{
+    const kv_opt params[] = {{"lr_scheduler", "factor(2, 0.9)"}, {"lr_mult", "0=0.5"}};
+    const char *name = "";
+    kv_err e = {0};
+    for (int i = 0; kv_optimizer_text(i, &name); i++) {
+        kv *s = make_heard();
+        init_pair(s, id(0), KV_FLOAT32, 1);
+        init_pair(s, id(3), KV_FLOAT32, 2);
+        CHECK_OK(kv_set_optimizer(s, name, params, 2, &e));
+        for (int t = 0; t < 500; t++) {
+            push(s, id(0), KV_FLOAT32, 1 + t % 7);
+            push(s, id(3), KV_FLOAT32, 2 - t % 5);
+        }
+        const optimizer *o = s->updater.optimizer;
+        if (o->ncompiled > 4)
+            CHECK_TEXT(name, "compiled four times at most");
+        CHECK_OK(kv_update_optimizer(s, &(kv_opt){"rescale_grad", "0.5"}, 1, &e));
+        int64_t before = o->ncompiled;
+        push(s, id(0), KV_FLOAT32, 1);
+        CHECK_INT(o->ncompiled, before + 1);
+        kv_free(s);
+    }
 }
 
 /* Every optimizer: what a rollback undid leaves no bit behind, in weights, states and numbers. */

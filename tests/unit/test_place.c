@@ -47,23 +47,38 @@ TEST(place_parts)
     CHECK_INT(place_new(KV_FLOAT32, KV_DEFAULT, 0, NULL, PLACE_ANYWHERE, 3).size, 1);
 }
 
+/* Each server has as many parts as any other, or one more, in one run where there are enough. */
 TEST(place_servers)
 {
     for (int servers = 1; servers <= 7; servers++) {
-        int have[7] = {0}, last = 0;
-        place p = place_in_records(1200 * 1200, KV_FLOAT32);
-        p.server = -1;
-        for (int32_t i = 0; i < p.nparts; i++) {
-            int s = place_server(&p, i, servers);
-            CHECK(s >= last && s < servers);
-            last = s;
-            have[s]++;
+        for (int base = 0; base < servers; base++) {
+            int have[7] = {0}, runs = 1;
+            place p = place_in_records(1200 * 1200, KV_FLOAT32);
+            p.server = -1 - base;
+            CHECK_INT(place_server(&p, 0, servers), base);
+            for (int32_t i = 0; i < p.nparts; i++) {
+                have[place_server(&p, i, servers)]++;
+                runs += i > 0 && place_server(&p, i, servers) != place_server(&p, i - 1, servers);
+            }
+            CHECK_INT(runs, servers);
+            for (int s = 0; s < servers; s++)
+                CHECK(have[s] == p.nparts / servers || have[s] == p.nparts / servers + 1);
         }
-        for (int s = 0; s < servers; s++)
-            CHECK(have[s] == p.nparts / servers || have[s] == p.nparts / servers + 1);
+        place p = place_in_records(1200 * 1200, KV_FLOAT32);
         p.server = servers - 1;
         CHECK_INT(place_server(&p, p.nparts - 1, servers), servers - 1);
     }
+}
+
+/* Fewer parts than servers: consecutive ones, from the one where they begin. */
+TEST(place_goes_around)
+{
+    place p = place_in_records(3 * LINK_PAYLOAD / 4, KV_FLOAT32);
+    p.server = -1 - 5;
+    CHECK_INT(p.nparts, 3);
+    CHECK_INT(place_server(&p, 0, 7), 5);
+    CHECK_INT(place_server(&p, 1, 7), 6);
+    CHECK_INT(place_server(&p, 2, 7), 0);
 }
 
 /* Places come from another rank: each field that does not fit the array is found. */
@@ -97,6 +112,8 @@ TEST(place_hostile)
     CHECK(!place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
     p = good, p.server = 3;
     CHECK(!place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
-    p = good, p.server = -2;
+    p = good, p.server = -3;
+    CHECK(place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
+    p = good, p.server = -4;
     CHECK(!place_is_valid(&p, KV_DEFAULT, 2, shape, 3));
 }

@@ -767,18 +767,6 @@ TEST(plan_normal_is_repeatable)
     CHECK(memcmp(one, two, sizeof one) != 0);
 }
 
-TEST(rule_constant)
-{
-    CHECK(rule_is_constant(checked("updater s(a = 2) { if a > 1 { stored += input * a } }")));
-    CHECK(rule_is_constant(checked("{ stored += input / norm(input) }")));
-    CHECK(!rule_is_constant(checked("{ stored += input / mean(input) }")));
-    CHECK(!rule_is_constant(checked("{ stored += input / max(input) }")));
-    CHECK(!rule_is_constant(checked("{ if t > 1 { stored += input } }")));
-    CHECK(!rule_is_constant(checked("{ stored += input * key }")));
-    CHECK(!rule_is_constant(checked("{ print \"x\"; stored += input }")));
-    CHECK(!rule_is_constant(checked("{ if name == \"x\" { skip }; stored += input }")));
-}
-
 TEST(rule_update_no_memory)
 {
     rule_ast *r = checked("{ a = \"x\" + \"y\"; print a; if a == \"xy\" { stored += input * 2 } }");
@@ -797,6 +785,178 @@ TEST(rule_update_no_memory)
     }
     CHECK(rc == KV_OK && n > 3);
     rule_update_release(&u);
+}
+
+/* ---- Cases ----------------------------------------------------------------------------------- */
+
+/* Rules whose programs fold, branch and simplify by values that pushes bring. */
+static const char *const varying[] = {
+    "{ stored = stored * lr + input / t - wd }",
+    "{ stored = (stored - wd) + (input ** lr) * (stored // t) }",
+    "{ stored = clip(input, lr) + clip(stored, -t, wd) + clip(stored, wd) }",
+    "{ stored = where(t > 2, input, stored) + where(lr, stored, 1) + (input and wd) + (stored or "
+    "lr) }",
+    "{ stored = min(lr, input) + max(stored, t - 2) + min(input, wd) + max(0 * t, stored) }",
+    "{ stored -= lr * -(input * t) - sqrt(abs(input) + wd) / (sqrt(abs(stored)) + lr) }",
+    "{ stored -= f64(input * lr + wd) / (lr - t) }",
+    "{ a = lr; if t > 2 { a = wd }; b = a and lr or t; stored += input * a ** b }",
+    "{ n = round(lr * t); m = min(t, 2) * max(wd, 1); stored += input * n - m + (t == 3) * "
+    "floor(wd) }",
+    "{ state key n = 1; state shared q = lr; n = n * 2 + t; q -= n / 3; stored += input * (n - q) "
+    "}",
+    "{ if endswith(name, \"w\", \"b\") == (key == 7) { stored += size(input) } else { stored -= lr "
+    "} }",
+    "{ stored -= lr * input / (mean(stored) + t) + norm(input) * wd }",
+    "{ stored -= max(input) * lr + min(stored) - rowsum(input) * t }",
+    "{ z = 1 / (t - 3); stored -= input * z }",
+    "{ z = t; if t == 2 { z = none }; stored = where(z == none, stored, input) }",
+    "{ z = name + \"x\"; if z == \"bx\" { stored = t } else { stored = lr } }",
+    "{ stored = input; if t == 4 { fail f\"not {t}\" } }",
+};
+
+enum { CASE_SIZE = 5, CASE_KEPT = 64 };
+
+typedef struct case_run {
+    int rc;
+    rule_update u;
+    kv_err e;
+    double stored[CASE_SIZE]; /* elements of any dtype */
+} case_run;
+
+static void run_case(case_run *r, kv_dtype dtype, const double *from, const void *input)
+{
+    plan_arrays a = {.stored = r->stored,
+                     .stored_dtype = dtype,
+                     .size = CASE_SIZE,
+                     .row = 1,
+                     .input = input_at,
+                     .input_dtype = dtype,
+                     .arg = &(given_input){input, dtype},
+                     .pool = r->u.pool};
+    convert_elements(r->stored, dtype, from, KV_FLOAT64, CASE_SIZE);
+    if (r->rc || !r->u.plan)
+        return;
+    void *scratch = mem_alloc_data(plan_scratch_bytes(r->u.plan, CASE_SIZE, 0), &e);
+    plan_run(r->u.plan, &a, scratch);
+    mem_free(scratch);
+}
+
+/* The update of a case among those that were kept, or of a new one. */
+static void make_of_cases(case_run *r, const rule_binding *b, const rule_given *g, rule_case **kept,
+                          uint64_t *pool)
+{
+    int i = 0;
+    while (kept[i] &&
+           !(rule_case_fits(kept[i], g, true) && rule_case_update(kept[i], g, &r->u, pool)))
+        i++;
+    r->rc = kept[i] ? KV_OK : rule_case_make(b, g, true, &r->u, &kept[i], &r->e);
+}
+
+static void compare_case(const rule_binding *b, rule_given *g, rule_case **kept, host *numbers)
+{
+    static const double from[CASE_SIZE] = {1, 0, 3, 2, 5}, in[CASE_SIZE] = {0, 2, 1, 4, 3};
+    static uint64_t pool[4096];
+    double input[CASE_SIZE];
+    static case_run old, new;
+    memset(&old, 0, sizeof old);
+    memset(&new, 0, sizeof new);
+    convert_elements(input, g->dtype, in, KV_FLOAT64, CASE_SIZE);
+    g->numbers = numbers;
+    old.rc = rule_update_make(b, g, &old.u, &old.e);
+    make_of_cases(&new, b, g, kept, pool);
+    CHECK_INT(new.rc, old.rc);
+    CHECK_TEXT(new.e.text, old.e.text);
+    CHECK_INT(new.e.col, old.e.col);
+    run_case(&old, g->dtype, from, input);
+    run_case(&new, g->dtype, from, input);
+    CHECK(memcmp(old.stored, new.stored, sizeof old.stored) == 0);
+    CHECK(old.u.states == new.u.states && old.u.skipped == new.u.skipped);
+    for (int i = 0; i < 2 && !old.rc; i++) {
+        CHECK_INT(new.u.numbers[i].kind, old.u.numbers[i].kind);
+        CHECK(memcmp(&new.u.numbers[i].u, &old.u.numbers[i].u, sizeof old.u.numbers[i].u) == 0);
+        numbers[i] = old.u.numbers[i];
+    }
+    g->have |= old.u.states;
+    rule_update_release(&old.u);
+    rule_update_release(&new.u);
+}
+
+/* Whatever the numbers of a push are, a case gives the bits, and the errors, of a rule that is
+ * compiled with these numbers. */
+TEST(rule_case_gives_the_same_bits)
+{
+    static const double rates[] = {1, 2, 0.25, 0.1, 0, -0.0, -1, INFINITY, NAN};
+    static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT64, KV_FLOAT16, KV_INT32, KV_UINT8};
+    for (size_t k = 0; k < sizeof varying / sizeof *varying * 5; k++) {
+        rule_ast *r = checked(varying[k / 5]);
+        host values[16], numbers[PLAN_MAX_STATES] = {{0}};
+        rule_case *kept[CASE_KEPT] = {NULL};
+        CHECK_OK(rule_bind(r, NULL, NULL, NULL, 0, values, &memory, &e));
+        rule_binding b = {r, &text, values};
+        rule_given g = {.key = {7, NULL}, .row = 1, .size = CASE_SIZE, .dtype = dtypes[k % 5]};
+        for (int i = 0; i < 54; i++) {
+            g.t = 1 + i % 6;
+            g.lr = rates[i % 9];
+            g.wd = rates[i * 5 / 7 % 9];
+            g.name = i % 4 == 0 ? "a_w" : i % 4 == 1 ? "b" : NULL;
+            g.key = (kv_key){7 + i % 2, i % 7 == 6 ? "b" : NULL};
+            compare_case(&b, &g, kept, numbers);
+        }
+        for (int i = 0; kept[i]; i++)
+            rule_case_unref(kept[i]);
+    }
+}
+
+/* A process that only follows an update makes no plan, and finds the same errors. */
+TEST(rule_case_without_a_plan)
+{
+    rule_ast *r = checked("{ state m; state key n = t; n += lr; stored += input * n }");
+    host values[16], numbers[PLAN_MAX_STATES] = {{0}};
+    CHECK_OK(rule_bind(r, NULL, NULL, NULL, 0, values, &memory, &e));
+    rule_binding b = {r, &text, values};
+    rule_given g = {.key = {7, NULL}, .t = 1, .lr = 0.5, .row = 1, .size = 3, .numbers = numbers};
+    rule_update u;
+    rule_case *c = NULL;
+    CHECK_OK(rule_case_make(&b, &g, false, &u, &c, &e));
+    CHECK(c && !u.plan && u.states == 3 && u.numbers[1].u.number == 1.5);
+    CHECK(rule_case_fits(c, &g, false) && !rule_case_fits(c, &g, true));
+    rule_update_release(&u);
+    g.t = 4;
+    CHECK(rule_case_update(c, &g, &u, NULL));
+    CHECK(!u.plan && u.states == 3 && u.numbers[1].u.number == 4.5);
+    rule_update_release(&u);
+    rule_case_unref(c);
+    r = checked("{ a = sum(input); b = sum(input - a); c = sum(input - b); d = sum(input - c); "
+                "f = sum(input - d); g = sum(input - f); h = sum(input - g); i = sum(input - h); "
+                "stored = i }");
+    b.rule = r;
+    CHECK_ERR(rule_case_make(&b, &g, false, &u, &c, &e), KV_E_VALUE,
+              "a rule reduces at most 7 times in a row");
+    CHECK(!c);
+}
+
+TEST(rule_case_no_memory)
+{
+    rule_ast *r = checked("{ a = t / 3; if name != \"x\" { stored += input * a } }");
+    host values[16];
+    CHECK_OK(rule_bind(r, NULL, NULL, NULL, 0, values, &memory, &e));
+    rule_binding b = {r, &text, values};
+    rule_given given = {.key = {7, NULL}, .t = 1, .row = 1};
+    int rc = KV_E_MEMORY, n, without = 0;
+    rule_case *c = NULL;
+    for (n = 1; n < 60 && (rc || !c); n++) {
+        rule_update u;
+        memset(&e, 0, sizeof e);
+        mem_fail_at(-n);
+        rc = rule_case_make(&b, &given, true, &u, &c, &e);
+        mem_fail_at(0);
+        CHECK(rc == KV_OK || (rc == KV_E_MEMORY && !c));
+        without += !rc && !c;
+        if (rc == KV_OK)
+            rule_update_release(&u);
+    }
+    CHECK(rc == KV_OK && c && without > 2); /* an update without a case is right all the same */
+    rule_case_unref(c);
 }
 
 /* ---- Random rules against one element at a time ---------------------------------------------- */

@@ -655,9 +655,13 @@ typedef struct keeper {
     int nstates;
     uint32_t have;
     host numbers[PLAN_MAX_STATES];
+    rule_case *cases[3]; /* that its updates were compiled for */
+    int ncases;
+    uint64_t pool[1 << 14];
 } keeper;
 
-static void make_update(const keeper *k, const world *w, rule_update *u)
+/* The update of a case that an earlier one was compiled for, or a new case. */
+static void make_update(keeper *k, const world *w, rule_update *u)
 {
     kv_err e = {0};
     host values[16];
@@ -673,9 +677,16 @@ static void make_update(const keeper *k, const world *w, rule_update *u)
                         .size = w->n,
                         .have = k->have,
                         .numbers = k->numbers};
-    int rc = rule_update_make(&b, &given, u, &e);
+    bool made = false;
+    for (int i = 0; i < k->ncases && !made; i++) {
+        CHECK(rule_case_pool_bytes(k->cases[i]) <= (int64_t)sizeof k->pool);
+        made = rule_case_fits(k->cases[i], &given, true) &&
+               rule_case_update(k->cases[i], &given, u, k->pool);
+    }
+    int rc = made ? KV_OK : rule_case_make(&b, &given, true, u, &k->cases[k->ncases], &e);
     if (rc)
         CHECK_TEXT(e.text, "");
+    k->ncases += !made && k->cases[k->ncases];
     arena_release(&memory);
 }
 
@@ -695,6 +706,7 @@ static void run_update(keeper *k, world *w, memory_of *m)
                      .nrows = u.rows_present ? w->npresent : 0,
                      .input_rows = rows_at,
                      .arg = m,
+                     .pool = u.pool,
                      .t = w->t};
     for (int s = 0; s < k->nstates; s++) {
         bool fills = (u.fills & ~k->have) >> s & 1;
@@ -798,6 +810,8 @@ static void one_rule_of(bool by_rows, int64_t nrows, int64_t row)
     for (int i = 0; i < NNAMES; i++)
         w.x[i] = numbers(&w);
     run_updates(&w, &k);
+    for (int i = 0; i < k.ncases; i++)
+        rule_case_unref(k.cases[i]);
     for (int i = 0; i < NNAMES; i++)
         mem_free(w.x[i]);
     mem_free(w.rows);

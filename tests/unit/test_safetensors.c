@@ -439,7 +439,9 @@ TEST(safetensors_headers)
     } cases[] = {
         /* bytes */
         {"", 0, "a header begins with {, this one does not"},
-        {" {}", 0, "a header begins with {, this one does not"},
+        {" \n", 0, "a header begins with {, this one does not"},
+        {" x{}", 0, "a header begins with {, this one does not"},
+        {" {", 0, "the header ends before its last bracket"},
         {"[]", 0, "a header begins with {, this one does not"},
         {"\xEF\xBB\xBF{}", 0, "a header begins with {, this one does not"},
         {"{", 0, "the header ends before its last bracket"},
@@ -457,7 +459,10 @@ TEST(safetensors_headers)
         {"{\"a\":" T("[1]", "[0,04]") "}", 4, "byte 58: a number that begins with 0"},
         {"{\"a\":" T("[1000000000000000]", "[0,4]") "}", 4,
          "byte 37: a number of more than 15 digits"},
-        {"{\"a\":" T("[[1]]", "[0,4]") "}", 4, "byte 37: brackets are nested deeper than 3"},
+        {"{\"a\":" T("[[1]]", "[0,4]") "}", 4,
+         "tensor \"a\": its shape is not a list of up to 32 sizes"},
+        {"{\"a\":{\"x\":1.2.3,\"y\":2}}", 0, "byte 18: a number that is none of JSON"},
+        {"{\"a\":{\"x\":01}}", 0, "byte 18: a number that is none of JSON"},
         {"{\"a\":true}", 0, "tensor \"a\" is not described by an object"},
         {"{\"a\":tru}", 0, "byte 13: \"t\" cannot stand here"},
         {"{\"a\":\x80}", 0, "byte 13: a byte 0x80 cannot stand here"},
@@ -484,7 +489,8 @@ TEST(safetensors_headers)
         {"{\"a\":{\"dtype\":\"F32\"}}", 0, "tensor \"a\" has no \"shape\""},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[]}}", 0, "tensor \"a\" has no \"data_offsets\""},
         {"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\"}}", 0, "tensor \"a\" has two \"dtype\""},
-        {"{\"a\":{\"Shape\":[]}}", 0, "tensor \"a\" has \"Shape\", which is no part of a tensor"},
+        {"{\"a\":{\"Shape\":[]}}", 0, "tensor \"a\" has no \"dtype\""},
+        {"{\"a\":null}", 0, "tensor \"a\" is not described by an object"},
         {"{\"a\":{\"dtype\":4}}", 0, "tensor \"a\" has no \"shape\""},
         {"{\"a\":{\"dtype\":4,\"shape\":[],\"data_offsets\":[0,4]}}", 4,
          "tensor \"a\": its dtype is not a text"},
@@ -538,7 +544,6 @@ TEST(safetensors_headers)
         {"{\"__metadata__\":1}", 0, "\"__metadata__\" is not an object"},
         {"{\"__metadata__\":{\"a\":1}}", 0, "metadata \"a\" is not a text"},
         {"{\"__metadata__\":{\"a\":{}}}", 0, "metadata \"a\" is not a text"},
-        {"{\"__metadata__\":{\"a\":\"\",\"a\":\"\"}}", 0, "metadata \"a\" stands there twice"},
         {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "\"__metadata__\" stands there twice"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -665,7 +670,7 @@ static image repeated(const char *before, const char *piece, size_t n, const cha
 TEST(safetensors_deep_and_wide)
 {
     image m = repeated("{\"a\":", "[", 10000000, "");
-    refused(m, KV_E_FORMAT, NAME ": byte 15: brackets are nested deeper than 3");
+    refused(m, KV_E_FORMAT, NAME ": byte 139: brackets are nested deeper than 127");
     free(m.data);
     m = repeated("{\"a\":[0", ",0", 9000000, "]}");
     refused(m, KV_E_FORMAT, NAME ": tensor \"a\" is not described by an object");
@@ -679,6 +684,46 @@ TEST(safetensors_deep_and_wide)
     x[80] = '\0';
     snprintf(want, sizeof want, NAME ": tensor \"a\" has the dtype \"%s\", which is not read", x);
     refused(m, KV_E_FORMAT, want);
+    free(m.data);
+}
+
+/* What the format's own reader takes, although no writer of ours makes it. */
+TEST(safetensors_lenient)
+{
+    static const char *const headers[] = {
+        "  \n\t\r{\"a\":" T("[1]", "[0,4]") "}",
+        "{\"__metadata__\":null,\"a\":" T("[1]", "[0,4]") "}",
+        "{\"a\":{\"strides\":[1,{\"x\":[[[[null]]]]}],\"dtype\":\"F32\",\"more\":-1.5e3,\"shape\":["
+        "1],"
+        "\"data_offsets\":[0,4],\"no\":false}}",
+        "{\"__metadata__\":{\"k\":\"1\",\"o\":\"2\",\"k\":\"3\",\"k\":\"4\"},\"a\":" T("[1]",
+                                                                                       "[0,4]") "}",
+    };
+    test_folder d = folder_new();
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+        image m = made(headers[i], strlen(headers[i]), 4);
+        checkpoint *s = opened(m);
+        CHECK_INT(checkpoint_count(s), 1);
+        CHECK_INT(checkpoint_at(s, 0)->offset, (int64_t)(8 + strlen(headers[i])));
+        CHECK_INT(checkpoint_metadata_count(s), i == 3 ? 2 : 0);
+        if (i == 3) {
+            CHECK_TEXT(checkpoint_metadata(s, "k"), "4");
+            CHECK_TEXT(checkpoint_metadata_at(s, 0)->name, "o");
+        }
+        checkpoint_close(s);
+        folder_put(&d, NAME, m.data, m.n);
+        checkpoint_close(folder_findings(folder_file(&d, NAME), ""));
+        free(m.data);
+    }
+    folder_remove(&d);
+    /* as much white space as a writer puts there to align data, and a page more */
+    image m = repeated("", " ", 9000, "{}");
+    checkpoint *s = opened(m);
+    CHECK_INT(checkpoint_count(s), 0);
+    checkpoint_close(s);
+    free(m.data);
+    m = repeated("", " ", 9000, "x");
+    refused(m, KV_E_FORMAT, NAME ": byte 9008: \"x\" cannot stand here");
     free(m.data);
 }
 

@@ -83,11 +83,26 @@ TEST(scalar_parse_integers)
     check_parse(KV_INT32, "1e999", SCALAR_TOO_LARGE, 0);
     check_parse(KV_INT64, "1e19", SCALAR_TOO_LARGE, 0);
     check_parse(KV_INT64, "9223372036854775808", SCALAR_TOO_LARGE, 0);
+    check_parse(KV_INT64, "1.5e18", SCALAR_FITS, 1.5e18);
+    check_parse(KV_INT64, "9007199254740993.5", SCALAR_FRACTION, 0);
+    check_parse(KV_INT64, "90071992547409935e-1", SCALAR_FRACTION, 0);
+    check_parse(KV_INT64, "-9.3e18", SCALAR_TOO_LARGE, 0);
+    check_parse(KV_INT32, "9007199254740993e0", SCALAR_TOO_LARGE, 0);
     check_parse(KV_BOOL, "true", SCALAR_FITS, 1);
     check_parse(KV_BOOL, "FALSE", SCALAR_FITS, 0);
     check_parse(KV_BOOL, "1", SCALAR_FITS, 1);
     check_parse(KV_BOOL, "2", SCALAR_TOO_LARGE, 0);
     int64_t x = 0;
+    static const char *const exact[] = {"9007199254740993",           "9007199254740993.0",
+                                        "9.007199254740993e15",       "90071992547409930e-1",
+                                        "0.00009007199254740993e+20", "+9007199254740993.000"};
+    for (size_t i = 0; i < sizeof exact / sizeof *exact; i++) {
+        CHECK_INT(scalar_parse(KV_INT64, &x, 0, exact[i], strlen(exact[i])), SCALAR_FITS);
+        CHECK_INT(x, 9007199254740993);
+        x = 0;
+    }
+    CHECK_INT(scalar_parse(KV_INT64, &x, 0, "-9223372036854775808.0", 22), SCALAR_FITS);
+    CHECK_INT(x, INT64_MIN);
     CHECK_INT(scalar_parse(KV_INT64, &x, 0, "9007199254740993", 16), SCALAR_FITS);
     CHECK_INT(x, 9007199254740993);
     CHECK_INT(scalar_parse(KV_INT64, &x, 0, "-9223372036854775808", 20), SCALAR_FITS);

@@ -214,6 +214,11 @@ TEST(slice_ids)
               "index 3 is out of range: axis 0 has 3");
     CHECK_ERR(array_slice(&part, ids, &all, 1, &e), KV_E_INDEX,
               "2 indices for an array with 1 axis");
+    kv_array_unref(mask);
+    CHECK_OK(kv_array_new(&mask, KV_BOOL, 0, NULL, cpu0, &e));
+    all.ids = mask;
+    CHECK_ERR(array_slice(&part, a, &all, 1, &e), KV_E_DTYPE,
+              "a mask has a bool for each element of an axis");
     kv_array_unref(a);
     kv_array_unref(ids);
     kv_array_unref(pair);

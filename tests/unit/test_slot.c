@@ -157,30 +157,44 @@ TEST(slot_many_are_added_and_taken_back)
     CHECK(!t.items && !t.ascending && !t.n && !t.cap && !t.nascending && !t.index.cap);
 }
 
-TEST(slot_remove_says_whether_keys_are_lost)
+TEST(slot_remove_leaves_gaps)
 {
+    kv_err e = {0};
     slot_table t = {0};
-    for (int i = 0; i < 4; i++)
-        add(&t, id(10 + i));
-    int64_t none[] = {0, 0, 0, 0};
-    slot_remove(&t, none);
+    for (int i = 0; i < 6; i++)
+        add(&t, id(i)); /* a gap is all zero, as key 0 is */
     CHECK(!t.lost_keys);
-    for (int i = 0; i < 4; i++)
-        CHECK_INT(none[i], i);
-    int64_t last[] = {0, 0, 0, -1};
-    slot_remove(&t, last);
+    slot_remove(&t, 1);
+    slot_remove(&t, 0);
     CHECK(t.lost_keys);
+    CHECK_INT(slot_count(&t), 4);
+    for (int64_t guess = -1; guess < 7; guess++)
+        for (int i = 0; i < 6; i++) {
+            kv_key key = id(i);
+            CHECK_INT(slot_find(&t, &key, guess), i < 2 ? -1 : i);
+        }
+    slot_remove(&t, 4);
+    slot_remove(&t, 5); /* the gap before the last slot goes with it */
+    CHECK_INT(t.n, 4);
+    CHECK_INT(t.ngone, 2);
+    add(&t, id(0));
+    CHECK_INT(find(&t, id(0)), 4);
+    slot_settle(&t);
     CHECK_INT(t.n, 3);
-    int64_t first[] = {-1, 0, 0};
-    slot_remove(&t, first);
-    CHECK_INT(first[1], 0);
-    CHECK_INT(first[2], 1);
-    CHECK_INT(find(&t, id(10)), -1);
-    CHECK_INT(find(&t, id(11)), 0);
-    CHECK_INT(find(&t, id(12)), 1);
-    int64_t keep[] = {0, 0};
-    slot_remove(&t, keep);
-    CHECK(t.lost_keys); /* still */
+    CHECK_INT(slot_count(&t), 3);
+    CHECK_INT(find(&t, id(2)), 0);
+    CHECK_INT(find(&t, id(3)), 1);
+    CHECK_INT(find(&t, id(0)), 2);
+    slot_settle(&t); /* nothing to do */
+    CHECK_INT(find(&t, id(0)), 2);
+    slot_remove(&t, 0);
+    slot_truncate(&t, 1); /* takes back what stands behind a gap, and the gap stays */
+    CHECK_INT(slot_count(&t), 0);
+    kv_key text = name("w");
+    CHECK_OK(slot_check_kind(&t, &text, &e)); /* without keys it takes both kinds */
+    add(&t, text);
+    kv_key three = id(3);
+    CHECK_INT(slot_check_kind(&t, &three, &e), KV_E_KEY);
     slot_table_release(&t);
 }
 

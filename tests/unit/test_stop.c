@@ -1,8 +1,11 @@
 /* Work that takes long ends early when it is told to, with nothing left behind. */
 #include "base/stop.h"
 
+#include <stdatomic.h>
+
 #include "array/arrange.h"
 #include "array/slice.h"
+#include "engine/pool.h"
 #include "io/csv.h"
 #include "io/json.h"
 #include "io/print.h"
@@ -43,6 +46,48 @@ TEST(stop_answers)
     CHECK_OK(stop_check_at(8193, &e));
     stop_ask(NULL);
     CHECK_OK(stop_check(&e));
+}
+
+static int mine(void *arg)
+{
+    (*(_Atomic int *)arg)++;
+    return 0;
+}
+
+static void ask(void *arg, int64_t part, int worker)
+{
+    (void)part, (void)worker;
+    atomic_fetch_add((_Atomic int *)arg, stop_asked());
+}
+
+static pool_flag task_ended;
+
+static void ask_as_task(pool_task *t)
+{
+    (void)t;
+    CHECK(stop_asked());
+    pool_signal(&task_ended);
+}
+
+/* A thread's own answer counts for it, and for the parts of its work in other threads, and for
+ * nobody else. */
+TEST(stop_answers_of_a_thread)
+{
+    _Atomic int asked = 0, yes = 0;
+    pool_task t = {.run = ask_as_task, .priority = 1};
+    stop_ask(always);
+    stop_answer before = stop_ask_here((stop_answer){mine, &asked});
+    CHECK(!before.pending && !stop_asked());
+    CHECK_INT(asked, 1);
+    pool_run(1000, ask, &yes);
+    CHECK_INT(yes, 0);
+    CHECK_INT(asked, 1001);
+    pool_submit(&t);
+    pool_wait(&task_ended); /* runs it, if no other thread does */
+    CHECK(stop_ask_here(before).arg == &asked);
+    pool_run(1000, ask, &yes);
+    CHECK_INT(yes, 1000);
+    stop_ask(NULL);
 }
 
 static kv_array *large(void)

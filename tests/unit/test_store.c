@@ -379,7 +379,9 @@ TEST(store_long_text_keys)
     text[KV_KEY_MAX + 1] = '\0';
     kv_key k = name(text);
     CHECK_INT(kv_init(s, &k, 1, &a, NULL, &e), KV_E_KEY);
-    CHECK(strstr(e.text, "kkk...\" is longer than 4096 bytes") != NULL);
+    char want[200];
+    snprintf(want, sizeof want, "the key \"%.90s...\" is longer than 4096 bytes", text);
+    CHECK_TEXT(e.text, want);
     e = (kv_err){0};
     text[KV_KEY_MAX] = '\0';
     CHECK_OK(kv_init(s, &k, 1, &a, NULL, &e));

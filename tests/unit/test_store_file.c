@@ -875,3 +875,126 @@ TEST(store_file_registered_name)
     CHECK_INT(kv_create("mine", NULL, 0, &s, &e), KV_E_UNSUPPORTED);
     leave_folder(FILE_NAME, NULL);
 }
+
+/* ---- The first updater of a store that was loaded ---- */
+
+/* A store whose file has the states of one push. */
+static kv *trained(const char *rule, const kv_opt *params, int n)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    CHECK_OK(kv_set_optimizer(s, rule, params, n, &e));
+    init_number(s, name("w"), 0);
+    push_number(s, name("w"), 1);
+    CHECK_OK(kv_save(s, FILE_NAME, &e));
+    kv_free(s);
+    s = NULL;
+    CHECK_OK(kv_load(&s, FILE_NAME, &e));
+    return s;
+}
+
+/* Two pushes of 1 with momentum: the second step is 1.5 times the rate where the momentum stays. */
+TEST(store_file_first_optimizer_keeps_states)
+{
+    kv_err e = {0};
+    kv_opt params[] = {{"learning_rate", "1"}, {"momentum", "0.5"}};
+    kv_opt faster = {"learning_rate", "2"};
+    enter_folder();
+    kv *s = trained("sgd", params, 2);
+    CHECK_OK(kv_set_optimizer(s, "sgd", (kv_opt[]){faster, params[1]}, 2, &e));
+    CHECK_INT(kv_states_dropped(s), 0);
+    push_number(s, name("w"), 1);
+    CHECK(number_of(s, name("w")) == -1 - 2 - 0.5);
+    CHECK_INT(info_at(s, 0).pushes, 2);
+
+    CHECK_OK(kv_set_optimizer(s, "sgd", params, 2, &e)); /* the second one */
+    CHECK_INT(kv_states_dropped(s), 1);
+    push_number(s, name("w"), 1);
+    CHECK(number_of(s, name("w")) == -3.5 - 1);
+    kv_free(s);
+    leave_folder(FILE_NAME, NULL);
+}
+
+TEST(store_file_other_updaters_drop_states)
+{
+    kv_err e = {0};
+    kv_opt params[] = {{"momentum", "0.5"}, {"multi_precision", "true"}};
+    kv_rule *rule = NULL;
+    enter_folder();
+    CHECK_OK(kv_rule_new(&rule, "{ state mom; stored += mom }", NULL, 0, 0, &e));
+    for (int i = 0; i < 6; i++) {
+        kv *s = trained("sgd", params, 1);
+        if (i == 0)
+            CHECK_OK(kv_set_optimizer(s, "nag", params, 1, &e));
+        else if (i == 1)
+            CHECK_OK(kv_set_optimizer(s, "sgd", params, 2, &e)); /* with a master beside mom */
+        else if (i == 2)
+            CHECK_OK(kv_set_rule(s, rule, NULL, 0, &e));
+        else if (i == 3)
+            CHECK_OK(kv_set_updater(s, NULL, NULL, NULL, &e));
+        else
+            CHECK(kv_keep_states(s, false));
+        if (i >= 4)
+            CHECK_OK(kv_set_optimizer(s, "sgd", params, 1, &e));
+        CHECK_INT(kv_states_dropped(s), 1);
+        CHECK(!kv_keep_states(s, true));
+        kv_free(s);
+    }
+    kv_rule_free(rule);
+    leave_folder(FILE_NAME, NULL);
+}
+
+/* Rules are the same when their texts differ in comments and blanks at most. */
+TEST(store_file_rule_is_known_by_its_text)
+{
+    static const struct {
+        const char *text;
+        int dropped;
+    } cases[] = {{"{ state m; m += input; stored += m }", 0},
+                 {"{ # of old\n  state m\n  m += input # more\n stored+=m }", 0},
+                 {"{ state m; m += input; stored -= m }", 1},
+                 {"{ state m; m += input; stored += m; if t < 0 { fail 'a b' } }", 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        kv_err e = {0};
+        kv_rule *rule = NULL, *next = NULL;
+        kv *s = make("local"), *loaded = NULL;
+        enter_folder();
+        CHECK_OK(kv_rule_new(&rule, cases[0].text, NULL, 0, 0, &e));
+        CHECK_OK(kv_rule_new(&next, cases[i].text, NULL, 0, 0, &e));
+        CHECK_OK(kv_set_rule(s, rule, NULL, 0, &e));
+        init_number(s, name("w"), 0);
+        push_number(s, name("w"), 1);
+        CHECK_OK(kv_save(s, FILE_NAME, &e));
+        CHECK_OK(kv_load(&loaded, FILE_NAME, &e));
+        CHECK_OK(kv_set_rule(loaded, next, NULL, 0, &e));
+        CHECK_INT(kv_states_dropped(loaded), cases[i].dropped);
+        kv_rule_free(rule);
+        kv_rule_free(next);
+        kv_free(s);
+        kv_free(loaded);
+        leave_folder(FILE_NAME, NULL);
+    }
+}
+
+/* Counts and the schedule stay where they stood: poly remains at its end, factor goes on. A
+ * rollback gives back the right to it. */
+TEST(store_file_first_optimizer_keeps_its_schedule)
+{
+    static const char *const schedules[] = {"poly(max_update=1, base_lr=1, final_lr=0.25)",
+                                            "factor(step=1, factor=0.5)"};
+    for (int i = 0; i < 2; i++) {
+        kv_err e = {0};
+        kv_opt params[] = {{"lr_scheduler", schedules[i]}, {"learning_rate", "1"}, {"wd", "0"}};
+        enter_folder();
+        kv *s = trained("sgd", params, 3);
+        double before = number_of(s, name("w"));
+        CHECK_OK(kv_begin(s, &e));
+        CHECK_OK(kv_set_optimizer(s, "adam", NULL, 0, &e));
+        CHECK_OK(kv_rollback(s, &e));
+        CHECK_OK(kv_set_optimizer(s, "sgd", params, 3, &e));
+        push_number(s, name("w"), 1);
+        CHECK(number_of(s, name("w")) == before - (i == 0 ? 0.25 : 0.5));
+        kv_free(s);
+        leave_folder(FILE_NAME, NULL);
+    }
+}

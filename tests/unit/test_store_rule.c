@@ -439,7 +439,7 @@ static int copy_rule(void *arg, const kv_field *f, int n, kv_err *e)
 {
     char *out = arg;
     (void)e;
-    CHECK_INT(n, 2);
+    CHECK_INT(n, 4); /* and uses_lr, uses_wd */
     sprintf(out, "%s=%s; %s=%s", f[0].name, f[0].text, f[1].name, f[1].text);
     return KV_OK;
 }

@@ -507,6 +507,42 @@ TEST(tensor_diff_brief)
     CHECK_INT(diff_of(TENSOR_F32, a, TENSOR_F32, b, 0, brief).state, DIFF_SAME);
 }
 
+/* Each pair of tensors has its own answer: that of one must not stand for that of another. */
+TEST(tensor_diff_brief_of_several)
+{
+    enum { N = 3 };
+    static const char *const names[N] = {"x", "y", "z"};
+    const float a[] = {1, 2}, b[] = {1, 3};
+    const double d[] = {1, 2};
+    const diff_options options[] = {{.brief = true},
+                                    {.brief = true, .tolerance = true, .atol = 0.5},
+                                    {.tolerance = true, .atol = 0.5},
+                                    {0}};
+    for (int differ = 0; differ < 1 << N; differ++) {
+        for (int o = 0; o < 8; o++) {
+            kv_err e = {0};
+            tensor_given given[2][N];
+            tensor_difference pairs[N] = {{0}};
+            for (int i = 0; i < N; i++) {
+                bool wide = o >= 4 && options[o % 4].tolerance && i == 1; /* a loop of its own */
+                given[0][i] = (tensor_given){names[i], wide ? TENSOR_F64 : TENSOR_F32, 2, 0,
+                                             wide ? (const void *)d : a};
+                given[1][i] = (tensor_given){names[i], TENSOR_F32, 2, 0, differ >> i & 1 ? b : a};
+                pairs[i] = (tensor_difference){.a = i, .b = i};
+            }
+            buf files[] = {tensor_file(given[0], N), tensor_file(given[1], N)};
+            checkpoint *inputs[] = {tensor_open(&files[0], "a"), tensor_open(&files[1], "b")};
+            CHECK_OK(tensor_diffs(pairs, N, inputs[0], inputs[1], &options[o % 4], NULL, NULL, &e));
+            for (int i = 0; i < N; i++)
+                CHECK_INT(pairs[i].state, differ >> i & 1 ? DIFF_VALUES : DIFF_SAME);
+            for (int i = 0; i < 2; i++) {
+                checkpoint_close(inputs[i]);
+                buf_release(&files[i]);
+            }
+        }
+    }
+}
+
 TEST(tensor_diff_order)
 {
     const tensor_difference only = {.state = DIFF_ONLY_B}, shape = {.state = DIFF_SHAPE},

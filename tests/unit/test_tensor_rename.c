@@ -1,4 +1,4 @@
-/* Substitutions in names: what sed -E makes of them. */
+/* Substitutions in names: s/RE/TO/ with the regular expressions of texts. */
 #include "tensors/rename.h"
 
 #include "base/mem.h"
@@ -10,7 +10,7 @@ static void becomes(const char *rule, const char *name, const char *want)
     renaming *r = NULL;
     buf out = {0};
     CHECK_OK(renaming_new(&r, rule, &e));
-    CHECK_OK(renaming_apply(r, name, &out, &e));
+    CHECK_OK(renaming_apply(r, name, &out, NULL, &e));
     CHECK_TEXT(buf_text(&out), want);
     buf_release(&out);
     renaming_free(r);
@@ -36,15 +36,19 @@ TEST(tensor_rename)
     becomes("s/^a/x/g", "aaa", "xaa");
     becomes("s/(.)\\1/2\\1/g", "aabb", "2a2b");
     becomes("s/a|b/x/g", "cab", "cxx");
+    becomes("s/layers\\.\\d+\\.//", "model.layers.10.w", "model.w");
+    becomes("s/.+?\\./X./", "a.b.c", "X.b.c");
+    becomes("s/(?:a|b)(?P<k>c)/\\g<k>\\g<0>\\g<1>/", "bc", "cbcc");
+    becomes("s/(a)/\\1\\&\\\\&/", "a", "a&\\a");
 }
 
-/* Empty matches, as GNU sed has them. */
+/* Empty matches, as Python has them. */
 TEST(tensor_rename_empty_matches)
 {
     becomes("s/x*/-/", "abc", "-abc");
     becomes("s/x*/-/g", "abc", "-a-b-c-");
-    becomes("s/b*/-/g", "abbc", "-a-c-");
-    becomes("s/c*/-/g", "abc", "-a-b-");
+    becomes("s/b*/-/g", "abbc", "-a--c-");
+    becomes("s/c*/-/g", "abc", "-a-b--");
     becomes("s/x*/-/g", "", "-");
     becomes("s/x*/-/g", "\xc3\xa9", "-\xc3\xa9-");
 }
@@ -62,11 +66,13 @@ TEST(tensor_rename_errors)
         CHECK_ERR(renaming_new(&r, bad[i], &e), KV_E_USAGE, buf_text(&want));
         buf_release(&want);
     }
-    CHECK_ERR(renaming_new(&r, "s/(a/b/", &e), KV_E_USAGE, "`s/(a/b/`: Unmatched ( or \\(");
+    CHECK_ERR(renaming_new(&r, "s/(a/b/", &e), KV_E_USAGE,
+              "`s/(a/b/`: the regular expression \"(a\" has a ( that is not closed, "
+              "at character 2");
     CHECK_ERR(renaming_new(&r, "s/a/\\1/", &e), KV_E_USAGE,
-              "`s/a/\\1/`: there is no group \\1, RE has 0");
+              "`s/a/\\1/`: the regular expression has no group 1");
     CHECK_ERR(renaming_new(&r, "s/(a)(b)/\\3/", &e), KV_E_USAGE,
-              "`s/(a)(b)/\\3/`: there is no group \\3, RE has 2");
+              "`s/(a)(b)/\\3/`: the regular expression has no group 3");
     CHECK(!r);
 }
 
@@ -80,7 +86,7 @@ TEST(tensor_rename_no_memory)
         mem_fail_at(n);
         code = renaming_new(&r, "s/a/bcd/", &e);
         if (code == KV_OK)
-            code = renaming_apply(r, "xay", &out, &e);
+            code = renaming_apply(r, "xay", &out, NULL, &e);
         mem_fail_at(0);
         CHECK(code == KV_OK || code == KV_E_MEMORY);
         buf_release(&out);

@@ -1,5 +1,6 @@
 /* Types: capabilities, names and tables of one's own, what a table leaves to the library, commands
  * to servers, the static library and plugins. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -278,7 +279,24 @@ TEST(types_barrier_and_commands_of_one_process)
     CHECK_ERR(kv_barrier(NULL, &e), KV_E_USAGE, "there is no store: the pointer is NULL");
     CHECK_ERR(kv_send_command(NULL, 0, "", &e), KV_E_USAGE,
               "there is no store: the pointer is NULL");
+    CHECK_ERR(kv_serve("local", &e), KV_E_UNSUPPORTED, "stores of type \"local\" have no servers");
     kv_free(s);
+}
+
+TEST(types_of_another_version)
+{
+    kv_err e = {0};
+    char text[200];
+    kv_type_ops ops = {.size = sizeof ops, .version = KV_TYPE_VERSION + 1};
+    for (int i = 0; i < 2; i++) {
+        snprintf(text, sizeof text,
+                 "the table of a type has version %u and %u bytes, this library takes version %u "
+                 "and %zu bytes",
+                 ops.version, ops.size, KV_TYPE_VERSION, sizeof ops);
+        CHECK_ERR(kv_register_type(&ops, &e), KV_E_VALUE, text);
+        ops.version = KV_TYPE_VERSION;
+        ops.size--;
+    }
 }
 
 /* This program is linked with the static library. */

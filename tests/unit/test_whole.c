@@ -156,7 +156,7 @@ static void run_sum(run *r, const prog *p, int64_t n, bool as_read)
     for (int i = 0; i < SIZE; i++)
         more[i] = some_number((uint64_t)(WHOLE_ARRAYS * SIZE + i));
     if (as_read)
-        prog_run_whole(p, arrays, more, n);
+        prog_run_whole(p, NULL, arrays, more, n);
     for (int i = 0; i < SIZE; i++)
         r->array[1][i] += more[i];
     if (!as_read)

@@ -7,7 +7,7 @@
     kv.pull("w", out=weight)                        # newest value
 
 Arrays are NumPy's, or tensors of PyTorch, CuPy and JAX. Dense ones are read and written where they lie; another dtype is
-converted to that of the key. Masks of numpy.ma are not looked at.
+converted to that of the key. Arrays of numpy.ma are refused.
 """
 import atexit
 import os

@@ -51,8 +51,15 @@ def numpy_dtype(name):
     return numpy.dtype(name)
 
 
+def refuse_masked(value):
+    """Raises for an array of numpy.ma: nothing here would look at its mask."""
+    if isinstance(value, numpy.ma.MaskedArray):
+        raise KVError("a masked array: its mask would be lost", "usage", "filled(0) gives an array")
+
+
 def adopt(value, write):
     """What the extension wraps in the place of `value`, see py_pairs.h. write: results go into it."""
+    refuse_masked(value)
     if isinstance(value, numpy.ndarray):
         return _numpy(value, write)
     if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):

@@ -7,13 +7,14 @@ import operator
 import numpy
 
 from . import _kvstore
-from .adopt import dtype_name, numpy_dtype
+from .adopt import dtype_name, numpy_dtype, refuse_masked
 from .context import Context, pair
 from .errors import KVError
 
 
 def _plain(x):
     """NumPy's view of an operand."""
+    refuse_masked(x)
     return x._numbers(False) if isinstance(x, NDArray) else x
 
 
@@ -47,6 +48,7 @@ class NDArray(_kvstore.Array):
     @classmethod
     def _copy_of(cls, values, dtype=None, ctx=None):
         """A new array with the elements of an array, list or number."""
+        refuse_masked(values)
         if isinstance(values, _kvstore.Array):
             name, where = values._dtype if dtype is None else dtype_name(dtype), pair(ctx or values.context)
             dense = values.stype == "default" or issubclass(cls, RowSparseNDArray)

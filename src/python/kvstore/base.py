@@ -7,6 +7,7 @@ from .errors import KVError
 class KVStoreBase:
     """The interface of a store. A class that inherits from it and is registered is a store type."""
 
+    __slots__ = ()
     kv_registry = {}
 
     def broadcast(self, key, value, out, priority=0):

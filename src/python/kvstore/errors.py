@@ -23,7 +23,21 @@ class KVError(RuntimeError):
         return at + self.text + (f"\nhint: {self.hint}" if self.hint else "")
 
     def __reduce__(self):
-        return KVError, (self.text, self.code, self.hint, self.key, self.rank, self.place)
+        return type(self), (self.text, self.code, self.hint, self.key, self.rank, self.place)
+
+
+class NotCapableError(KVError, NotImplementedError):
+    """What stores of this type do not do, where MXNet raises NotImplementedError."""
+
+
+class NoSuchNameError(KVError, ValueError):
+    """A name of an optimizer that does not exist, where MXNet raises ValueError."""
+
+
+def no_attribute(o, name, parameters):
+    """The exception for an attribute that an object does not have."""
+    kind = type(o).__name__
+    return AttributeError(f"{kind} has no {name}: its parameters are {', '.join(parameters)}", name=name, obj=o)
 
 
 class CopyWarning(UserWarning):

@@ -1,6 +1,6 @@
 """mx.kv and mx.kvstore: stores."""
 from .base import KVStoreBase, register
 from .errors import KVError
-from .store import KVStore, create, load
+from .store import BytePS, Horovod, KVStore, TestStore, create, load
 
-__all__ = ["KVStore", "KVStoreBase", "KVError", "create", "load", "register"]
+__all__ = ["KVStore", "KVStoreBase", "TestStore", "Horovod", "BytePS", "KVError", "create", "load", "register"]

@@ -1,0 +1,375 @@
+/* Files beside weights.
+ *
+ *   copied   *.json *.txt *.model *.jinja *.md *.py *.tiktoken *.spm LICENSE* NOTICE*, up to 256 MB
+ * each; a link as the file that it leads to not      what has another name; weights and their
+ * indexes; states of training; hidden files; folders; links that lead nowhere
+ *
+ * In config.json the members dtype and torch_dtype whose value is a text become the new dtype, at
+ * any depth but within quantization_config, which tells how codes are stored. All other bytes stay.
+ */
+#include "checkpoint/folder_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/stop.h"
+#include "checkpoint/checkpoint_build.h"
+#include "checkpoint/json_scan.h"
+
+#define FILE_MAX   ((off_t)256000000)
+#define PIECE      ((int64_t)1 << 20)
+#define CONFIG     "config.json"
+#define DEPTH_MAX  64 /* of config.json */
+#define CONFIG_MAX ((off_t)16000000)
+
+void folder_files_release(folder_files *f)
+{
+    mem_free(f->copied);
+    mem_free(f->left);
+    arena_release(&f->memory);
+    *f = (folder_files){0};
+}
+
+bool folder_files_has(const checkpoint *c)
+{
+    struct stat about;
+    return strcmp(c->name, "-") != 0 && stat(c->name, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+const char *folder_files_dtype(tensor_type t)
+{
+    static const struct {
+        tensor_type type;
+        const char *name;
+    } rows[] = {{TENSOR_F64, "float64"},
+                {TENSOR_F32, "float32"},
+                {TENSOR_F16, "float16"},
+                {TENSOR_BF16, "bfloat16"},
+                {TENSOR_F8_E4M3, "float8_e4m3fn"},
+                {TENSOR_F8_E5M2, "float8_e5m2"},
+                {TENSOR_F8_E4M3FNUZ, "float8_e4m3fnuz"},
+                {TENSOR_F8_E5M2FNUZ, "float8_e5m2fnuz"},
+                {TENSOR_F8_E8M0, "float8_e8m0fnu"},
+                {TENSOR_F4, "float4_e2m1fn_x2"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].type == t)
+            return rows[i].name;
+    return NULL;
+}
+
+/* ---- Which ----------------------------------------------------------------------------------- */
+
+static const char *const wanted[] = {"*.json", "*.txt", "*.model",    "*.jinja",  "*.md",
+                                     "*.py",   "*.spm", "*.tiktoken", "LICENSE*", "NOTICE*"};
+
+static const char *const unwanted[] = {"*.safetensors",
+                                       "*.bin",
+                                       "*.pt",
+                                       "*.pth",
+                                       "*.ckpt",
+                                       "*.gguf",
+                                       "*.h5",
+                                       "*.msgpack",
+                                       "*.onnx",
+                                       "*.npz",
+                                       "*.index.json",
+                                       "*.pkl",
+                                       "*.pickle",
+                                       "optimizer*",
+                                       "scheduler*",
+                                       "scaler*",
+                                       "rng_state*",
+                                       "training_args.bin",
+                                       "trainer_state.json",
+                                       "*.tfevents*"};
+
+static bool fits(const char *const *patterns, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (fnmatch(patterns[i], name, 0) == 0)
+            return true;
+    return false;
+}
+
+/* The file is one that the tensors were read from, or tells where they are. */
+static bool was_read(const checkpoint *c, const char *name)
+{
+    for (int64_t i = 0; i < c->nfiles; i++)
+        if (strcmp(checkpoint_base(c->files[i].name), name) == 0)
+            return true;
+    return fnmatch("*.safetensors.index.json", name, 0) == 0;
+}
+
+static int add_name(folder_files *f, bool copied, const char *name, bool folder, kv_err *e)
+{
+    const char ***list = copied ? &f->copied : &f->left;
+    int64_t *n = copied ? &f->ncopied : &f->nleft;
+    size_t length = strlen(name);
+    int code = mem_grow(list, copied ? &f->copied_cap : &f->left_cap, *n + 1, sizeof **list, e);
+    char *kept = code ? NULL : arena_alloc(&f->memory, length + 2, e);
+    if (!kept)
+        return KV_E_MEMORY;
+    memcpy(kept, name, length + 1);
+    if (folder)
+        strcpy(kept + length, "/");
+    (*list)[(*n)++] = kept;
+    return KV_OK;
+}
+
+/* Sorts an entry of the folder into the lists. */
+static int look_at(folder_files *f, int from, const char *name, kv_err *e)
+{
+    struct stat about;
+    if (*name == '.')
+        return KV_OK;
+    bool there = fstatat(from, name, &about, 0) == 0;
+    if (there && S_ISREG(about.st_mode) && was_read(f->from, name))
+        return KV_OK;
+    bool takes = there && S_ISREG(about.st_mode) && about.st_size <= FILE_MAX &&
+                 fits(wanted, sizeof wanted / sizeof *wanted, name) &&
+                 !fits(unwanted, sizeof unwanted / sizeof *unwanted, name);
+    return add_name(f, takes, name, there && S_ISDIR(about.st_mode), e);
+}
+
+/* Other tools look for these first, and so do readers of a note that has room for two. */
+static int rank_of(const char *name)
+{
+    return strcmp(name, CONFIG) == 0 ? 0 : strcmp(name, "tokenizer.json") == 0 ? 1 : 2;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+    int order = rank_of(x) - rank_of(y);
+    return order ? order : strcmp(x, y);
+}
+
+static int list_files(folder_files *f, int *from, kv_err *e)
+{
+    const struct dirent *entry;
+    DIR *d = opendir(f->from->name);
+    int code =
+        d && (*from = dup(dirfd(d))) >= 0 ? KV_OK : file_error(e, "read", f->from->name, errno);
+    while (!code && (errno = 0, entry = readdir(d)))
+        code = look_at(f, *from, entry->d_name, e);
+    if (!code && errno)
+        code = file_error(e, "read", f->from->name, errno);
+    if (d)
+        closedir(d);
+    if (f->ncopied > 0)
+        qsort(f->copied, (size_t)f->ncopied, sizeof *f->copied, by_rank);
+    if (f->nleft > 0)
+        qsort(f->left, (size_t)f->nleft, sizeof *f->left, by_rank);
+    return code;
+}
+
+/* ---- config.json ----------------------------------------------------------------------------- */
+
+/* The text of config.json, while it is copied to `to` with another dtype. */
+typedef struct config {
+    json_scan scan;
+    const char *dtype;
+    buf *to;
+    int64_t done; /* bytes of the text that were copied */
+    buf name;
+} config;
+
+static int edit_value(config *c, bool is_dtype);
+
+/* The members of an object, or the items of a list. */
+static int edit_items(config *c, char open, char close)
+{
+    int code = json_scan_open(&c->scan, open);
+    while (json_scan_item(&c->scan, close, &code)) {
+        bool dtype = false, codes = false;
+        if (open == '{' && (code = json_scan_name(&c->scan, &c->name)))
+            break;
+        if (open == '{') {
+            const char *name = buf_text(&c->name);
+            dtype = strcmp(name, "dtype") == 0 || strcmp(name, "torch_dtype") == 0;
+            codes = strcmp(name, "quantization_config") == 0;
+        }
+        code = codes ? json_scan_skip(&c->scan) : edit_value(c, dtype);
+    }
+    return code;
+}
+
+/* Steps over a number that Python's json writes and JSON does not know. */
+static bool skip_python(json_scan *s)
+{
+    static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
+    for (int i = 0; i < 3; i++) {
+        int64_t n = (int64_t)strlen(words[i]);
+        if (s->n - s->at >= n && memcmp(s->text + s->at, words[i], (size_t)n) == 0) {
+            s->at += n;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int edit_value(config *c, bool is_dtype)
+{
+    char first = json_scan_peek(&c->scan);
+    if (first == '{' || first == '[')
+        return edit_items(c, first, first == '{' ? '}' : ']');
+    int64_t begin = c->scan.at;
+    int code = skip_python(&c->scan) ? KV_OK : json_scan_skip(&c->scan);
+    if (!code && is_dtype && first == '"') {
+        buf_put(c->to, c->scan.text + c->done, (size_t)(begin - c->done));
+        buf_printf(c->to, "\"%s\"", c->dtype);
+        c->done = c->scan.at;
+    }
+    return code;
+}
+
+/* Appends text (n bytes) with the new dtype. format: it is no JSON object. */
+static int edit_config(const char *text, int64_t n, const char *path, const char *dtype, buf *to,
+                       kv_err *e)
+{
+    kv_err why = {0};
+    config c = {.scan = {.path = path,
+                         .text = text,
+                         .n = n,
+                         .what = "configuration",
+                         .max_depth = DEPTH_MAX,
+                         .e = &why},
+                .dtype = dtype,
+                .to = to};
+    int code = json_scan_peek(&c.scan) == '{' ? edit_items(&c, '{', '}') : KV_E_FORMAT;
+    if (!code)
+        code = json_scan_end(&c.scan);
+    if (!code)
+        buf_put(to, text + c.done, (size_t)(n - c.done));
+    buf_release(&c.name);
+    if (code && code != KV_E_FORMAT)
+        return kv_err_set(e, (kv_code)code, "%s", why.text);
+    return code;
+}
+
+/* ---- Copies ---------------------------------------------------------------------------------- */
+
+/* One file on its way. */
+typedef struct copying {
+    int from, to;
+    char *source, *target; /* their paths, for messages */
+    char *piece;           /* PIECE bytes */
+} copying;
+
+static int copy_bytes(const copying *c, kv_err *e)
+{
+    for (;;) {
+        if (stop_check(e))
+            return KV_E_INTERRUPTED;
+        ssize_t n = read(c->from, c->piece, (size_t)PIECE);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return file_error(e, "read", c->source, errno);
+        if (n == 0)
+            return KV_OK;
+        int code = file_write_at(c->to, c->target, -1, c->piece, n, e);
+        if (code)
+            return code;
+    }
+}
+
+/* Copies config.json with the new dtype, or as it is where it is no JSON object. */
+static int copy_config(folder_files *f, const copying *c, off_t size, kv_err *e)
+{
+    buf text = {0};
+    char *all = mem_alloc(size, 1, e);
+    int64_t n = 0;
+    int code = all ? KV_OK : KV_E_MEMORY;
+    while (!code && n < size) {
+        ssize_t got = read(c->from, all + n, (size_t)(size - n));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            code = file_error(e, "read", c->source, errno);
+        if (got <= 0)
+            break;
+        n += got;
+    }
+    if (!code && (code = edit_config(all, n, c->source, f->dtype, &text, e)) == KV_E_FORMAT) {
+        f->odd_config = true;
+        buf_clear(&text);
+        buf_put(&text, all, (size_t)n);
+        code = KV_OK;
+    }
+    if (!code && !(code = buf_check(&text, e)))
+        code = file_write_at(c->to, c->target, -1, text.data, (int64_t)text.len, e);
+    buf_release(&text);
+    mem_free(all);
+    return code;
+}
+
+/* folder/name, for messages. */
+static char *path_in(const char *folder, const char *name, kv_err *e)
+{
+    buf text = {0};
+    size_t n = strlen(folder);
+    buf_printf(&text, "%s%s%s", folder, n > 0 && folder[n - 1] == '/' ? "" : "/", name);
+    char *path = buf_check(&text, e) ? NULL : mem_text(text.data, text.len, e);
+    buf_release(&text);
+    return path;
+}
+
+static int copy_file(folder_files *f, copying *c, int from, int to, const char *name, bool unsynced,
+                     kv_err *e)
+{
+    struct stat about;
+    int code = KV_OK;
+    c->from = openat(from, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (c->from < 0 || fstat(c->from, &about) != 0)
+        return file_error(e, "read", c->source, errno);
+    c->to = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (c->to < 0)
+        return file_error(e, "write", c->target, errno);
+    bool edited = f->dtype && strcmp(name, CONFIG) == 0 && about.st_size <= CONFIG_MAX;
+    code = edited ? copy_config(f, c, about.st_size, e) : copy_bytes(c, e);
+    if (!code && !unsynced && fsync(c->to) != 0)
+        code = file_error(e, "write", c->target, errno);
+    int fd = c->to;
+    c->to = -1;
+    if (close(fd) != 0 && !code)
+        code = file_error(e, "write", c->target, errno);
+    return code;
+}
+
+static int copy_named(folder_files *f, int from, int to, const char *name, const char *folder,
+                      char *piece, bool unsynced, kv_err *e)
+{
+    copying c = {.from = -1, .to = -1, .piece = piece};
+    c.source = path_in(f->from->name, name, e);
+    c.target = path_in(folder, name, e);
+    int code = c.source && c.target ? copy_file(f, &c, from, to, name, unsynced, e) : KV_E_MEMORY;
+    if (c.from >= 0)
+        close(c.from);
+    if (c.to >= 0)
+        close(c.to);
+    mem_free(c.source);
+    mem_free(c.target);
+    return code;
+}
+
+int folder_files_copy(folder_files *f, int to, const char *name, bool unsynced, kv_err *e)
+{
+    int from = -1;
+    char *piece = mem_alloc(PIECE, 1, e);
+    int code = piece ? list_files(f, &from, e) : KV_E_MEMORY;
+    for (int64_t i = 0; i < f->ncopied && !code; i++)
+        code = copy_named(f, from, to, f->copied[i], name, piece, unsynced, e);
+    if (from >= 0)
+        close(from);
+    mem_free(piece);
+    return code;
+}

@@ -1,0 +1,104 @@
+/* Cases of a rule from inside: what is noted while host lines run, so that later pushes need not
+ * run them.
+ *
+ * rule_update_make runs the host lines of a rule for one push. Here it leaves behind what the next
+ * ones need: the plan, whose numbers are entries of a table (prog_numbers.h), and a list of steps
+ * that compute those numbers from what a push brings, its inputs. A host value that depends on an
+ * input has its place among the values of the case in host.varies; all other host values are
+ * literals of the steps. The kind of a value is part of the case, so most steps work on floats
+ * without asking; a branch of the rule becomes a step that asks whether the truth is the same
+ * again.
+ *
+ * The steps word no errors. What fails, another kind or another branch says only that the case does
+ * not serve the push; compiling the rule for it then says what is wrong, and where.
+ *
+ * A rule that prints, or makes texts of inputs, is run for each push: such an update has no case.
+ */
+#ifndef VM_RULE_CASE_H
+#define VM_RULE_CASE_H
+
+#include "vm/rule_run.h"
+
+/* The inputs are the first values, whether a rule reads them or not. Value 0 is none. */
+enum {
+    CASE_KEY = 1,
+    CASE_NAME,
+    CASE_T,
+    CASE_LR,
+    CASE_WD,
+    CASE_BASE_LR,
+    CASE_SIZE,    /* elements of the key */
+    CASE_ROWS,    /* its rows, */
+    CASE_COLUMNS, /* and the elements of one */
+    CASE_STATE,   /* and on: states that are host numbers */
+    CASE_INPUTS = CASE_STATE + PLAN_MAX_STATES
+};
+
+/* More values than a rule that a person would write has. */
+enum { CASE_VALUES = 256, CASE_OPERANDS = 6 };
+
+typedef enum case_what {
+    CASE_ADD, /* of two floats, as the next ones */
+    CASE_SUB,
+    CASE_MUL,
+    CASE_DIV,
+    CASE_FLOATS, /* another operator */
+    CASE_FLOAT,  /* the float that an integer is */
+    CASE_BINARY, /* an operator, of any kinds */
+    CASE_UNARY,
+    CASE_CALL,  /* a function */
+    CASE_BRANCH /* nothing: the truth of the operand must be op */
+} case_what;
+
+typedef struct case_step {
+    uint8_t what;
+    uint8_t op; /* an ast_op; CASE_CALL: a place in element_functions */
+    uint8_t n;  /* operands of CASE_CALL */
+    int16_t to; /* a value whose kind stands there before */
+    int16_t of[CASE_OPERANDS];
+} case_step;
+
+/* Number `number` of the program is a value, rounded to its type. */
+typedef struct case_gift {
+    int16_t value, number;
+} case_gift;
+
+/* A state's number, or what its elements begin with, is a value. */
+typedef struct case_result {
+    int16_t state, value;
+} case_result;
+
+struct rule_case {
+    int64_t refs; /* atomic */
+    /* What it is for: that of `given` but its numbers, and of the shape only if it is shaped. */
+    rule_given given;
+    bool plans, shaped;
+    uint32_t reads; /* bit i: a step or a result reads input i */
+    arena memory;   /* of texts */
+    host *values;   /* literals, and the kinds of the others */
+    case_step *steps;
+    case_gift *gifts;
+    case_result *results;
+    int64_t nvalues, values_cap, nsteps, steps_cap, ngifts, gifts_cap, nresults, results_cap;
+    prog_numbers numbers;
+    rule_update u; /* without the values of the above */
+    bool failed;   /* no memory, or something that steps do not do: it will serve no other push */
+};
+
+/* Begins a case of r's rule and push, and ends it: the case, or NULL if it cannot serve others. */
+rule_case *rule_case_begin(rule_run *r);
+rule_case *rule_case_end(rule_run *r, int rc);
+
+/* x, which a push brings as input `which`. */
+host rule_case_input(const rule_run *r, int which, host x);
+
+/* Notes that *out was computed from args, of which one may vary. */
+void rule_case_note(rule_run *r, case_what what, int op, const host *args, int n, host *out);
+
+/* Notes that the rule goes on as it does because of the truth of x. */
+void rule_case_branch(rule_run *r, host x);
+
+/* v, the constant that x is among elements, which varies with x. */
+prog_value rule_case_give(rule_run *r, host x, prog_value v);
+
+#endif

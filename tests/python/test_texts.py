@@ -1,0 +1,100 @@
+"""The texts of errors that the module itself raises, each once; those of the library stand in the tests of the library."""
+import threading
+import unittest
+
+import numpy as np
+
+import kvstore as mx
+from case import Case
+
+SHAPE = (4, 2)
+
+
+class Foreign:
+    """Somebody else's tensor."""
+
+    def __init__(self, a, device=None):
+        self.a, self.device = a, device or a.__dlpack_device__()
+
+    def __dlpack__(self, **_):
+        return self.a.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.device
+
+
+class Texts(Case):
+    def setUp(self):
+        self.kv = mx.kv.create("local")
+        self.kv.init(3, mx.nd.ones(SHAPE))
+        self.kv.init(5, mx.nd.zeros(SHAPE).tostype("row_sparse"))
+
+    def says(self, code, text, call, *args, **kw):
+        self.assertEqual(self.fails(code, call, *args, **kw).text, text)
+
+    def test_keys_and_values(self):
+        init, one = self.kv.init, mx.nd.ones(SHAPE)
+        self.says("key", f"the key {2 ** 70} is no integer of 64 bits", init, 2 ** 70, one)
+        self.says("key", "the key '\\ud800' has no UTF-8 form", init, "\ud800", one)
+        self.says("key", "the key 'a\\x00b' has a NUL in it", init, "a\0b", one)
+        self.says("usage", "1.5 is no key", init, 1.5, one)
+        self.says("usage", "a list of 2 keys and one array", init, [1, 2], one)
+        self.says("usage", "a list of 2 keys and a list of 1", init, [1, 2], [one])
+        self.says("usage", "rename() takes two keys", self.kv.rename, 3)
+        self.says("usage", "_send_command_to_servers() takes a number and a text", self.kv._send_command_to_servers, 3)
+
+    def test_outs(self):
+        pull, rows = self.kv.pull, self.kv.row_sparse_pull
+        sparse = mx.nd.sparse.zeros("row_sparse", SHAPE)
+        self.says("usage", "pull() needs an array to write into: out=", pull, 3)
+        self.says("usage", "an out that is not dense is written at the end of the call, which wait=False does not wait for",
+                  pull, 3, out=np.zeros((4, 4), "float32")[:, ::2], wait=False)
+        self.says("usage", "row_sparse_pull() needs out= and row_ids=", rows, 5)
+        ids = mx.nd.array([0], dtype="int64")
+        self.says("usage", "2 outs and 3 arrays of row ids do not fit key by key", rows, 5, out=[sparse] * 2, row_ids=[ids] * 3)
+
+    def test_arrays(self):
+        rows = mx.nd.zeros(SHAPE).tostype("row_sparse")
+        self.says("unsupported", "a row_sparse array does not hold all its elements", memoryview, rows)
+        self.says("usage", "<class 'int'> is no class of arrays", mx.nd.ones(SHAPE)._as, int)
+        self.says("value", "contexts are numbered from 0 to 65535, not 1000000", mx.nd.ones, SHAPE, ctx=mx.gpu(10 ** 6))
+        self.says("value", "a text holds a NUL, which no name and no path can", mx.kv.create, "a\0b")
+        self.says("shape", "1 rows of this shape have 8 bytes, not 3", mx._kvstore.sparse, mx.nd.NDArray, SHAPE, "float32",
+                  ("cpu", 0), bytes(8), bytes(3))
+        self.says("usage", "<class 'int'> does not inherit from <class 'kvstore._kvstore.Store'>", mx._kvstore.load, int, "x")
+
+    def test_tensors_of_others(self):
+        push = self.kv.push
+        self.says("value", "the elements of this tensor do not lie one behind the other", push, 3,
+                  Foreign(np.zeros((4, 4), "float32")[:, ::2]))
+        self.says("dtype", "the store has no elements of DLPack's type 5 with 64 bits", push, 3, Foreign(np.zeros(SHAPE, "complex64")))
+
+    def test_updaters(self):
+        self.says("usage", "3 is no function(key, input, stored)", self.kv._set_updater, 3)
+        held = []
+        self.kv.set_updater(lambda key, given, stored: held.append(given))
+        self.kv.push(3, mx.nd.ones(SHAPE))
+        self.kv.set_updater(None)
+        self.says("usage", "the input of an updater is not written", self.kv.pull, 3, out=held[0])
+
+    def test_stores_that_are_closed_or_busy(self):
+        entered, leave = threading.Event(), threading.Event()
+
+        def wait(key, given, stored):
+            entered.set()
+            leave.wait(20)
+
+        self.kv.set_updater(wait)
+        thread = threading.Thread(target=self.kv.push, args=(3, mx.nd.ones(SHAPE)))
+        thread.start()
+        entered.wait(20)
+        self.says("busy", "another thread is in a call of this store", self.kv.close)
+        leave.set()
+        thread.join()
+        self.kv.close()
+        self.says("usage", "this store is closed", self.kv.push, 3, mx.nd.ones(SHAPE))
+        self.says("usage", "this store is closed", lambda: self.kv.type)
+
+
+if __name__ == "__main__":
+    unittest.main()
