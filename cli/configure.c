@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/philox.h"
 #include "out/report.h"
 #include "run/setting.h"
 #include "session/show.h"
@@ -15,6 +16,7 @@
 #include "term/interrupt.h"
 #include "term/terminal.h"
 #include "syntax/read_unit.h"
+#include "syntax/safe.h"
 #include "run/run.h"
 
 /* ---- --set ---- */
@@ -122,6 +124,19 @@ static int run_rc(session *s, const char *option, kv_err *e)
     return KV_OK;
 }
 
+/* ---- Random numbers ---- */
+
+/* Each rank of a job draws numbers of its own; rank 0 those of one process without a job. */
+static uint64_t seed_of_rank(uint64_t seed)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    long long r = rank ? strtoll(rank, NULL, 10) : 0;
+    if (r <= 0)
+        return seed;
+    philox p = philox_at(seed, PHILOX_RANKS, (uint64_t)r, 0);
+    return (uint64_t)p.word[0] | (uint64_t)p.word[1] << 32;
+}
+
 /* ---- All of it ---- */
 
 int configure(session *s, const options *o, bool prompt, kv_err *e)
@@ -133,7 +148,7 @@ int configure(session *s, const options *o, bool prompt, kv_err *e)
     s->trace = o->trace;
     s->safe = o->safe;
     s->dry_run = o->dry_run;
-    s->seed = o->seed;
+    s->seed = seed_of_rank(o->seed);
     s->virtual_gpus = o->gpus;
     s->gpus_wanted = o->gpus_said;
     s->list_options = options_list;
@@ -145,7 +160,12 @@ int configure(session *s, const options *o, bool prompt, kv_err *e)
         interrupt_after(o->timeout);
     if (s->gpus_wanted && kv_set_virtual_gpus(o->gpus, e)) /* types may ask for GPUs first */
         return e->code;
-    /* also under --safe: it is not the script that asks for them */
+    /* a script chooses by `create` when a plugin is loaded, so under --safe only those of this
+       build are known */
+    if (o->safe)
+        unsetenv("KVSTORE_PLUGINS");
+    if (o->plugins.n > 0 && safe_plugin(s, e))
+        return e->code;
     for (int i = 0; i < o->plugins.n; i++)
         if (kv_load_plugin(o->plugins.items[i], e))
             return e->code;

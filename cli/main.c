@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "attach/attach.h"
@@ -191,6 +192,14 @@ static void note_lost(session *s, const options *o)
         session_note(s, "this store ends here; kvctl -s FILE %s … keeps it in a file", c->name);
 }
 
+/* The ranks of a job whose script makes no store of several machines each do all the work. */
+static void note_alone(session *s)
+{
+    int rank, workers;
+    if (!kv_job(&rank, &workers) && rank == 0 && workers > 1)
+        session_note(s, "%d ranks ran alone: create dist_sync joins them", workers);
+}
+
 /* Returns true if quit said that nothing is to be saved. */
 static bool discards(const session *s)
 {
@@ -215,8 +224,11 @@ static int leave(session *s, const options *o, state *st, bool prompted, bool te
         report_error(s, &e);
         code = code ? code : s->failure;
     }
-    if (!code)
+    if (!code) {
         note_lost(s, o);
+        if (!prompted)
+            note_alone(s);
+    }
     return code;
 }
 
@@ -422,12 +434,25 @@ static void print_line(void *arg, const char *line)
     fflush(stdout);
 }
 
+/* Texts may be nested deeply. The stack of this thread grows up to the limit of now, and that of
+ * others is made with it. */
+static void raise_stack(void)
+{
+    struct rlimit limit;
+    const rlim_t wanted = (rlim_t)8 << 20;
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= wanted)
+        return;
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    (void)setrlimit(RLIMIT_STACK, &limit);
+}
+
 int main(int argc, char **argv)
 {
     session s;
     options o;
     kv_err e = {0};
     int code;
+    raise_stack();
     bug_ends_process();
     output_install();
     language_init();

@@ -3,6 +3,10 @@
  * hand the call to the type of the store. */
 #include "kvstore.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+
 #include "args.h"
 #include "base/arg.h"
 #include "base/kv_assert.h"
@@ -42,6 +46,8 @@ int kv_create(const char *type, const kv_opt *opts, int nopts, kv **store, kv_er
         mem_free(s);
     else
         *store = s;
+    if (!rc && kv_num_workers(s) > 1)
+        runtime_joined();
     return rc;
 }
 
@@ -105,6 +111,29 @@ int kv_rank(const kv *store)
 int kv_num_workers(const kv *store)
 {
     return store->ops->num_workers ? store->ops->num_workers(store->self) : 1;
+}
+
+/* A whole number of a variable of the environment; -1: it has none. */
+static int number_of(const char *variable)
+{
+    const char *text = getenv(variable);
+    size_t n = text ? strlen(text) : 0;
+    return n > 0 && n < 8 && strspn(text, "0123456789") == n ? atoi(text) : -1;
+}
+
+bool kv_job(int *rank, int *num_workers)
+{
+    int number = number_of("OMPI_COMM_WORLD_RANK"), size = number_of("OMPI_COMM_WORLD_SIZE");
+    int servers = number_of("KVSTORE_SERVERS"), spares = number_of("KVSTORE_SPARES");
+    if (number < 0 || size < 0) { /* of a step, which a batch script is not */
+        number = number_of("PMIX_RANK");
+        size = number_of("SLURM_STEP_NUM_TASKS");
+    }
+    bool known = number >= 0 && number < size;
+    int workers = size - (servers > 0 ? servers : 0) - (spares > 0 ? spares : 0);
+    *rank = known ? number : 0;
+    *num_workers = !known ? 1 : workers > number ? workers : number + 1; /* a spare works now */
+    return runtime_has_joined();
 }
 
 /* ---- Waiting, and the other ranks ---- */

@@ -108,6 +108,11 @@ const char *kv_type(const kv *store);
 int kv_rank(const kv *store);
 int kv_num_workers(const kv *store);
 
+/* The same of the job that this process is a rank of, as its launcher says it, before there is a
+ * store: of mpirun, kvctl launch, and srun with PMIx; 0 of 1 where there is no job. Returns true if
+ * a store of several workers has been made in this process. */
+bool kv_job(int *rank, int *num_workers);
+
 /* ---- Keys and values ------------------------------------------------------------------------- */
 
 /* The calls of this section take n pairs (keys[i], arrays[i]). A store holds integer keys or text

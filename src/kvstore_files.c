@@ -244,9 +244,10 @@ static int describe_rule(kv *store, kv_visitor visit, void *arg, kv_err *e)
         optimizer_reads_text(o, &reads);
         if (o->scheduled)
             lr_schedule_print(&o->schedule, &schedule);
-        lr = o->reads & (RULE_READS_LR | RULE_READS_BASE_LR) ||
-             rule_lists(o->rule->ast, "learning_rate");
-        wd = o->reads & RULE_READS_WD || rule_lists(o->rule->ast, "wd");
+        const rule_ast *tree = o->rule->ast;
+        lr = rule_reader(tree, "lr") || rule_reader(tree, "base_lr") ||
+             rule_lists(tree, "learning_rate");
+        wd = rule_reader(tree, "wd") || rule_lists(tree, "wd");
         text = mem_text(o->rule->text, strlen(o->rule->text), e);
         rc = text ? buf_check(&reads, e) : KV_E_MEMORY;
         rc = rc ? rc : buf_check(&schedule, e);

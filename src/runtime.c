@@ -35,6 +35,18 @@ int runtime_patience(void)
     return patience;
 }
 
+static bool has_joined; /* atomic */
+
+void runtime_joined(void)
+{
+    __atomic_store_n(&has_joined, true, __ATOMIC_RELEASE);
+}
+
+bool runtime_has_joined(void)
+{
+    return __atomic_load_n(&has_joined, __ATOMIC_ACQUIRE);
+}
+
 /* The last one is there when a plugin has brought GPUs. */
 static const kv_type_ops *const built_in[] = {&local_type_ops, &device_type_ops,
                                               &teststore_type_ops, &nccl_type_ops};

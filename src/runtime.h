@@ -1,4 +1,5 @@
-/* The process-wide state of libkvstore: which store types there are, where warnings go, the number
+/* The process-wide state of libkvstore: which store types there are, where warnings go, whether
+ * a store of several workers was made, the number
  * of virtual GPUs (which lib/array keeps), the slabs of small blocks (lib/base/mem_small.h), the
  * threads of lib/engine/pool.h, who is asked whether work is to end early (lib/base/stop.h), the
  * mapped windows that a handler of SIGBUS finds (lib/checkpoint/file_window.h), the first failed
@@ -46,5 +47,9 @@ void runtime_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* See kv_set_patience. */
 int runtime_patience(void);
+
+/* A store of several workers was made in this process; whether one was. */
+void runtime_joined(void);
+bool runtime_has_joined(void);
 
 #endif

@@ -334,7 +334,7 @@ static int walk_plan(const bench_plan *p, row_run *b, int64_t *rows, kv_err *e)
     for (int i = 0; i < p->nworkloads; i++) {
         const bench_workload *w = p->workloads[i];
         bench_case cases[MAX_CASES];
-        int ncases;
+        int ncases = 0;
         if (make_cases(p, w, cases, &ncases, e) || check_list(w, p->size, e))
             return e->code;
         for (int d = 0; d < 2 && w->data[d].name; d++) {

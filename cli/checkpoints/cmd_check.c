@@ -117,10 +117,11 @@ static int add_unread(findings *f, const char *key, const char *file, const char
 
 /* One by one, where something stands in the way of a walk over all: what cannot be read is a
  * finding, and the other keys are looked at. */
-static int check_each(findings *f, checkpoint *c, kv_err *e)
+static int check_each(findings *f, checkpoint *c, const int64_t *keys, int64_t n, kv_err *e)
 {
     int code = KV_OK;
-    for (int64_t i = 0; i < checkpoint_count(c) && code == KV_OK; i++) {
+    for (int64_t k = 0; k < n && code == KV_OK; k++) {
+        int64_t i = keys[k];
         const tensor_info *t = checkpoint_at(c, i);
         tensor_values v;
         kv_err why = {0};
@@ -135,26 +136,34 @@ static int check_each(findings *f, checkpoint *c, kv_err *e)
     return code;
 }
 
-static int check_values(findings *f, checkpoint *c, kv_err *e)
+static int check_values(session *s, findings *f, checkpoint *c, kv_err *e)
 {
-    int64_t n = checkpoint_count(c);
-    int64_t *keys = mem_alloc(n, sizeof *keys, e);
-    tensor_values *values = mem_alloc(n, sizeof *values, e);
+    int64_t all = checkpoint_count(c), n = 0;
+    int64_t *keys = mem_alloc(all, sizeof *keys, e);
+    tensor_values *values = mem_alloc(all, sizeof *values, e);
+    const tensor_info *odd = NULL;
     kv_err why = {0};
     int code = keys && values ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < n && code == KV_OK; i++)
-        keys[i] = i;
+    for (int64_t i = 0; i < all && code == KV_OK; i++) {
+        const tensor_info *t = checkpoint_at(c, i);
+        if (!t->odd)
+            keys[n++] = i;
+        odd = odd ? odd : t->odd ? t : NULL;
+    }
+    if (odd)
+        session_note(s, "%lld of %lld keys have no numbers to look at, such as \"%.200s\" (%s)",
+                     (long long)(all - n), (long long)all, odd->name, odd->odd);
     if (code == KV_OK) {
         progress_begin("check", 0, PROGRESS_BYTES);
         code = tensor_check_all(values, c, keys, n, progress_bytes, NULL, &why);
         progress_end();
         if (code == KV_E_FORMAT || code == KV_E_UNSUPPORTED)
-            code = check_each(f, c, e);
+            code = check_each(f, c, keys, n, e);
         else if (code)
             *e = why;
         else
             for (int64_t i = 0; i < n && code == KV_OK; i++)
-                code = add_values(f, c, checkpoint_at(c, i), &values[i], e);
+                code = add_values(f, c, checkpoint_at(c, keys[i]), &values[i], e);
     }
     mem_free(keys);
     mem_free(values);
@@ -229,7 +238,7 @@ int cmd_check(session *s, const ast *call, result *out, kv_err *e)
     out->entries = (rows){columns, 3, NULL, 0, 0};
     int code = like ? choose_open(s, like, command_option_of(call, "all"), out, &other, e) : KV_OK;
     if (code == KV_OK && (code = open_checked(s, call, &f, out, &c, e)) == KV_OK &&
-        (code = check_values(&f, c, e)) == KV_OK && like)
+        (code = check_values(s, &f, c, e)) == KV_OK && like)
         code = check_like(&f, c, other, e);
     if (code == KV_OK) {
         code = result_answer(out, f.n == 0, e, "%lld finding%s in %s%s", (long long)f.n,

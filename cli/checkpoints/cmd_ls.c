@@ -22,7 +22,7 @@ typedef struct listing {
 static int add_form(rows *table, const tensor_info *t, int64_t bytes, kv_err *e)
 {
     int code;
-    if ((code = rows_add_text(table, tensor_type_name(t->type), e)) ||
+    if ((code = rows_add_text(table, tensor_info_type(t), e)) ||
         (code = rows_add_shape(table, t->ndim, t->shape, e)))
         return code;
     return rows_add(table, value_int(bytes), e);
@@ -79,7 +79,7 @@ static void fold(buf *out, const char *name)
 static int group_text(buf *out, const tensor_info *t, kv_err *e)
 {
     buf_clear(out);
-    buf_printf(out, "%s ", tensor_type_name(t->type));
+    buf_printf(out, "%s ", tensor_info_type(t));
     for (int i = 0; i < t->ndim; i++)
         buf_printf(out, i ? "x%lld" : "%lld", (long long)t->shape[i]);
     buf_char(out, ' ');

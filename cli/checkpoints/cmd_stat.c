@@ -30,6 +30,10 @@ static int check_numbers(session *s, const ast *call, const checkpoint *c, const
         const tensor_info *t = checkpoint_at(c, keys[i]);
         if (tensor_stat_can(t->type))
             continue;
+        if (checkpoint_has_numbers(c, keys[i], e)) {
+            kv_err_hint(e, "--exclude leaves keys out");
+            return unit_at(s, call->kid[0], e);
+        }
         first = first ? first : t;
         without++;
     }

@@ -137,6 +137,14 @@ static bool search(buf *out, const char *word)
 
 /* ---- Topics: pages that are about no single command or function ---- */
 
+static const char seed_text[] =
+    "uniform, normal, randint and permutation draw random numbers.\n"
+    "  kvctl --seed N         the seed of a session; 0 unless given, so each run prints the same\n"
+    "  kvctl --seed random    another one each time\n"
+    "  normal((2), seed=3)    the numbers of this seed, wherever the call stands, on every rank\n"
+    "Of a job each rank draws numbers of its own, and rank 0 those that one process would draw.\n"
+    "init a,b normal((2)) draws for each key, as init a normal((2)); init b normal((2)) does.\n";
+
 static const struct topic {
     const char *name;
     const char *text;
@@ -152,6 +160,7 @@ static const struct topic {
               {"optimizer", NULL, optimizer_list},
               {"options", NULL, NULL},
               {"rules", rules_text, NULL},
+              {"seed", seed_text, NULL},
               {"types", NULL, type_list}};
 
 enum { NTOPICS = sizeof topics / sizeof *topics };

@@ -131,6 +131,22 @@ static int pair_list(session *s, const ast *node, const key_list *keys, const va
     return code;
 }
 
+/* The value of an expression that draws random numbers, for each key its own: `init a b x` is
+ * `init a x; init b x`. first: that of the first key. */
+static int pair_drawn(session *s, const ast *expr, const key_list *keys, value first, pairs *p,
+                      kv_err *e)
+{
+    int code = add_values(p, keys->keys[0], first, false, e);
+    for (int64_t i = 1; i < keys->n && code == KV_OK; i++) {
+        value v;
+        if ((code = eval(s, expr, &v, e)))
+            break;
+        code = add_values(p, keys->keys[i], v, false, e);
+        value_release(&v);
+    }
+    return code;
+}
+
 static const char *command_name(const ast *call)
 {
     return ((const command *)call->u.other)->name;
@@ -156,15 +172,19 @@ static int make_pairs(session *s, const ast *call, kv *store, key_list *keys, bo
     value small[8] = {{0}}, *v = list->n <= 8 ? small : mem_zalloc(list->n, sizeof *v, e);
     int code = v ? eval_keys(s, call->kid[0], keys, e) : KV_E_MEMORY;
     uint32_t n = 0;
+    uint64_t draws = s->draws;
     for (; n < list->n && code == KV_OK; n++)
         code = eval(s, list->kid[n], &v[n], e);
+    bool drawn = single && n == 1 && keys->n > 1 && s->draws != draws && !value_is_sequence(v[0]);
     for (uint32_t i = 0; i < n && *to == IN_PLACE; i++)
         p->in_place |= pairs_are_held(v[i], false);
     for (uint32_t i = 0; i < n && p->in_place; i++)
         eval_tell_parts(s, list->kid[i], v[i]);
     if (*to == IN_PLACE && !p->in_place)
         *to = NEW_OUTS;
-    if (code == KV_OK && keys->list) {
+    if (code == KV_OK && drawn) {
+        code = pair_drawn(s, list->kid[0], keys, v[0], p, e);
+    } else if (code == KV_OK && keys->list) {
         code = pair_list(s, list, keys, v, n, single, p, e);
     } else if (code == KV_OK && single && n > 1) {
         code = unit_err(s, list->kid[1], e, KV_E_VALUE, "%s takes one value a key, there are %d",

@@ -301,6 +301,8 @@ static int load(session *s, const char *path, const load_options *o, value *out,
         kind = FILE_CSV;
     if (kind == FILE_UNKNOWN && file_is_of_other_tool(path) && access(path, F_OK) == 0)
         kind = FILE_SAFETENSORS;
+    if (kind == FILE_NPY && o->name && !is_stdin)
+        kind = FILE_SAFETENSORS; /* named like the file, as keys() has it */
     if (kind == FILE_UNKNOWN || (kind == FILE_TEXT && !is_stdin))
         return unknown_ending(path, e);
     if (kind != FILE_SAFETENSORS)

@@ -79,17 +79,34 @@ int func_type(function_args *args, value *out, kv_err *e)
     return rc ? rc : value_text(out, kv_type(store), e);
 }
 
+/* Of the store in use; before `create`, where that is one that the session made itself, of the
+ * job. */
+static void find_rank(const function_args *args, int *rank, int *workers)
+{
+    const session *s = args->session;
+    kv_job(rank, workers);
+    if (s->current >= 0 && s->stores[s->current].store == args->store &&
+        s->stores[s->current].on_demand)
+        return;
+    *rank = kv_rank(args->store);
+    *workers = kv_num_workers(args->store);
+}
+
 int func_rank(function_args *args, value *out, kv_err *e)
 {
+    int rank, workers;
     (void)e;
-    *out = value_int(kv_rank(args->store));
+    find_rank(args, &rank, &workers);
+    *out = value_int(rank);
     return KV_OK;
 }
 
 int func_num_workers(function_args *args, value *out, kv_err *e)
 {
+    int rank, workers;
     (void)e;
-    *out = value_int(kv_num_workers(args->store));
+    find_rank(args, &rank, &workers);
+    *out = value_int(workers);
     return KV_OK;
 }
 

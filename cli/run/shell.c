@@ -3,12 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "syntax/safe.h"
 #include "term/child.h"
@@ -47,18 +50,38 @@ static int judge(session *s, const char *line, int status, kv_err *e)
                       WTERMSIG(status));
 }
 
-/* Waits for the command to end. When kvctl is told to end, so is the command: a terminal tells
- * both, kill only one. */
+/* Returns true if Ctrl-C has reached the command too: the terminal tells all of its group. */
+static bool terminal_tells(void)
+{
+    return isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
+}
+
+#define GRACE_MS 1000 /* for a command that is told to end by SIGTERM or --timeout */
+#define LOOK_MS  100  /* a signal that came just before the wait is seen so much later */
+
+/* Waits for the command to end. When kvctl is told to end, so are the shell and what it has
+ * started, since a shell waits for that before it obeys. Who ignores it is killed; but not behind
+ * Ctrl-C, which many programs live on with. */
 static int wait_for(session *s, pid_t pid)
 {
-    int status = 0;
-    bool told = false;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-        int sig = s->interrupted ? s->interrupted() : 0;
-        if (sig && !told)
-            kill(pid, sig == SIGINT ? SIGINT : SIGTERM);
-        told |= sig != 0;
+    int status = 0, sig = 0, ended = (int)syscall(SYS_pidfd_open, pid, 0);
+    int64_t told = 0;
+    struct pollfd end = {.fd = ended, .events = POLLIN};
+    pid_t got;
+    while ((got = waitpid(pid, &status, WNOHANG)) == 0 || (got < 0 && errno == EINTR)) {
+        if (!sig && (sig = s->interrupted ? s->interrupted() : 0)) {
+            told = clock_ms();
+            if (sig == SIGINT && terminal_tells())
+                kill(pid, SIGINT);
+            else
+                child_tell(pid, sig == SIGINT ? SIGINT : SIGTERM);
+        }
+        if (sig && sig != SIGINT && clock_ms() - told > GRACE_MS)
+            child_tell(pid, SIGKILL);
+        (void)poll(&end, ended >= 0, ended >= 0 ? LOOK_MS : 2);
     }
+    if (ended >= 0)
+        close(ended);
     return status;
 }
 

@@ -232,6 +232,37 @@ static void hint_file(checker *c, const ast *node)
         kv_err_hint(c->e, "a picture is written as .svg, .png or .txt");
 }
 
+/* Returns true if a statement below the node assigns to the name. */
+static bool assigns(const ast *node, const char *name)
+{
+    bool found = node && node->kind == STMT_ASSIGN && node->kid[0]->kind == AST_NAME &&
+                 strcmp(node->kid[0]->u.text, name) == 0;
+    for (uint32_t i = 0; node && i < node->n && !found; i++)
+        found = assigns(node->kid[i], name);
+    return found;
+}
+
+static bool is_variable(void *arg, const char *name)
+{
+    checker *c = arg;
+    return assigns(c->u->body, name) || session_find(c->s, name);
+}
+
+/* f(2) of a variable. What it holds is known where an earlier line of the prompt has set it. */
+static int not_called(checker *c, const ast *node)
+{
+    const char *name = node->u.text;
+    const value *held = session_find(c->s, name);
+    if (held)
+        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
+                   "`%s` is no function: it holds %s", name, value_kind_name(*held));
+    else
+        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
+                   "`%s` is a variable here, and no function", name);
+    return kv_err_hint(c->e, "%s * (…) multiplies, %s[…] takes a part; def %s(x): … makes a "
+                             "function", name, name, name);
+}
+
 static int check_function(checker *c, const ast *node)
 {
     const char *name = node->u.text;
@@ -277,6 +308,8 @@ static int check_function(checker *c, const ast *node)
     if (is_method_of_kv(node))
         return unknown_method(c, node);
     bool attribute = called && c->u->src.text[node->end - 1] != ')';
+    if (!called && is_variable(c, name))
+        return not_called(c, node);
     source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "there is no %s `%s`",
                attribute ? "attribute" : "function", name);
     if (called)
@@ -295,6 +328,13 @@ static int check_function(checker *c, const ast *node)
     suggest near = {.word = name};
     for (const function *one = registry.functions; one->name; one++)
         suggest_add(&near, one->name);
+    if (attribute) { /* of all functions something is near: only what is very near was meant */
+        while (near.n > 0 && near.distance[near.n - 1] > 1)
+            near.n--;
+        suggest_done(&near, c->e);
+        return kv_err_hint(c->e, "an array has shape, size, ndim, dtype, T, ctx and others; a "
+                                 "function is called: x.mean()");
+    }
     bool all = check_compares(c->s);
     for (int64_t i = 0; i < c->functions.cap && all; i++)
         if (c->functions.entries[i].hash)
@@ -303,22 +343,6 @@ static int check_function(checker *c, const ast *node)
         suggest_add(&near, c->s->defs[i].name);
     suggest_done(&near, c->e);
     return c->e->code;
-}
-
-/* Returns true if a statement below the node assigns to the name. */
-static bool assigns(const ast *node, const char *name)
-{
-    bool found = node && node->kind == STMT_ASSIGN && node->kid[0]->kind == AST_NAME &&
-                 strcmp(node->kid[0]->u.text, name) == 0;
-    for (uint32_t i = 0; node && i < node->n && !found; i++)
-        found = assigns(node->kid[i], name);
-    return found;
-}
-
-static bool is_variable(void *arg, const char *name)
-{
-    checker *c = arg;
-    return assigns(c->u->body, name) || session_find(c->s, name);
 }
 
 /* A wrong call on the name of a module, math.sqrt(2), is read as sqrt(math, 2): what is missing is

@@ -51,3 +51,17 @@ bool child_finds(const char *program)
     }
     return found;
 }
+
+void child_tell(pid_t pid, int signal)
+{
+    char path[64];
+    long child;
+    snprintf(path, sizeof path, "/proc/%ld/task/%ld/children", (long)pid, (long)pid);
+    FILE *f = fopen(path, "re");
+    while (f && fscanf(f, "%ld", &child) == 1)
+        if (child > 1)
+            child_tell((pid_t)child, signal);
+    if (f)
+        fclose(f);
+    kill(pid, signal);
+}

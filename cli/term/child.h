@@ -13,4 +13,8 @@ bool child_finds(const char *program);
  * Returns an errno. */
 int child_shell(pid_t *pid, const char *line, int in, int out);
 
+/* Sends a signal to a process that was started here and has not been waited for, and to all that it
+ * has started. */
+void child_tell(pid_t pid, int signal);
+
 #endif

@@ -19,7 +19,8 @@ typedef struct philox {
 /* Users of random numbers. Each has numbers of its own, so that one changes none of another. */
 typedef enum philox_stream {
     PHILOX_FUNCTIONS, /* uniform, normal and randint of expressions; draw: the calls before */
-    PHILOX_RULES      /* normal of rules; draw: the count t of the key */
+    PHILOX_RULES,     /* normal of rules; draw: the count t of the key */
+    PHILOX_RANKS      /* seeds of the ranks of a job above 0, words 0 and 1; draw: the rank */
 } philox_stream;
 
 /* Multipliers and the steps of the key, from section 4 of the paper: the golden ratio and

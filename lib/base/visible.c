@@ -7,9 +7,12 @@
 
 #include "base/utf8.h"
 
+/* C1, line ends, marks that turn the direction of a line, and tags, which hide a text in a text. */
 static bool acts(uint32_t c)
 {
-    return (c >= 0x80 && c < 0xa0) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+    return (c >= 0x80 && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) ||
+           (c >= 0xe0000 && c <= 0xe007f);
 }
 
 bool visible_escape(char out[VISIBLE_MAX], const char *text, size_t n, size_t *size)

@@ -84,6 +84,8 @@ int checkpoint_add(checkpoint *c, const tensor_info *t, kv_err *e)
     if (bytes)
         memcpy(shape, t->shape, bytes);
     kept->shape = shape;
+    if (t->odd && !(kept->odd = arena_text(&c->memory, t->odd, strlen(t->odd), e)))
+        return KV_E_MEMORY;
     c->ntensors++;
     return KV_OK;
 }
@@ -247,6 +249,20 @@ int64_t checkpoint_count(const checkpoint *c)
 const tensor_info *checkpoint_at(const checkpoint *c, int64_t i)
 {
     return &c->tensors[i];
+}
+
+const char *tensor_info_type(const tensor_info *t)
+{
+    return t->odd ? t->odd : tensor_type_name(t->type);
+}
+
+int checkpoint_has_numbers(const checkpoint *c, int64_t i, kv_err *e)
+{
+    const tensor_info *t = &c->tensors[i];
+    if (!t->odd)
+        return KV_OK;
+    return file_bad(e, KV_E_DTYPE, c->files[t->file].name,
+                    "\"%.*s\" is no array of numbers: its elements are %s", SHOWN(t->name), t->odd);
 }
 
 int64_t checkpoint_find(const checkpoint *c, const char *name)

@@ -6,7 +6,8 @@
  *   a folder                     the files of its one *.safetensors.index.json, else all its
  *                                *.safetensors, in the order of their names
  *   x.safetensors.index.json     the same files
- *   w.npz                        its members, by name without .npy
+ *   w.npz                        its members *.npy, by name without .npy; those without numbers are
+ *                                only listed
  *   a.npy                        one tensor, named like the file without .npy
  *   m.gguf                       its tensors; of a split model, m-00001-of-00003.gguf, those of all
  *                                parts, whichever is named, or the folder that holds them alone
@@ -43,7 +44,11 @@ typedef struct tensor_info {
     int64_t stored_bytes; /* there; not `bytes` where it is deflated */
     unsigned form;        /* TENSOR_* flags; 0: the file holds the data as they are */
     int64_t member;       /* for the reader: which member of the archive, from 1; 0: none */
+    const char *odd;      /* of TENSOR_NONE: what its elements are, in the file's words */
 } tensor_info;
+
+/* The type as a listing shows it. */
+const char *tensor_info_type(const tensor_info *t);
 
 /* How the data stand in the file, where that is not as they are given out. */
 enum {
@@ -101,6 +106,9 @@ bool checkpoint_is_safetensors(const checkpoint *c);
 /* The tensors in the order of the files and of their headers. */
 int64_t checkpoint_count(const checkpoint *c);
 const tensor_info *checkpoint_at(const checkpoint *c, int64_t i);
+
+/* Error: dtype, when tensor i has no numbers (TENSOR_NONE), so that it is only listed. */
+int checkpoint_has_numbers(const checkpoint *c, int64_t i, kv_err *e);
 
 /* The number of the tensor with this name, or -1. */
 int64_t checkpoint_find(const checkpoint *c, const char *name);

@@ -6,6 +6,7 @@
 #include "base/stop.h"
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
+#include "checkpoint/npz_type.h"
 #include "checkpoint/tensor_codec.h"
 #include "checkpoint/tensor_reader.h"
 
@@ -54,6 +55,8 @@ int checkpoint_load(kv_array **out, const checkpoint *c, int64_t i, kv_err *e)
     void *data;
     kv_dtype dtype;
     kv_array *a;
+    if (checkpoint_has_numbers(c, i, e))
+        return kv_err_hint(e, "%s", npz_type_hint(t->odd));
     if (!tensor_type_dtype(t->type, &dtype))
         return file_bad(e, KV_E_DTYPE, c->files[t->file].name,
                         "tensor \"%.*s\" is %s, of which no array can be made", SHOWN(t->name),

@@ -247,6 +247,18 @@ static int put_journal(in_place *j, kv_err *e)
     return code;
 }
 
+/* The error of a change whose old bytes stand in the file again. */
+static void take_back(int code, kv_err *e)
+{
+    if (!e)
+        return;
+    char text[sizeof e->text];
+    snprintf(text, sizeof text, "%s", e->text);
+    *e = (kv_err){0};
+    kv_err_set(e, (kv_code)code, "%s", text);
+    kv_err_hint(e, "the file is as it was");
+}
+
 /* Steps 2 to 6, with a journal that is complete. */
 static int change(in_place *j, kv_err *e)
 {
@@ -258,9 +270,12 @@ static int change(in_place *j, kv_err *e)
     int code = journal_open(&r, j->temp, n->journal, &whole, e);
     if (!code && !whole)
         code = file_bad(e, KV_E_IO, n->temp, "the journal changed while it was written");
-    if (!code && !(code = stop_check(e)) && !(code = put_journal(j, e)) &&
-        !(code = in_place_do_again(n, &t, &r, e)))
+    bool begun = !code && !(code = stop_check(e)) && !(code = put_journal(j, e));
+    if (begun && !(code = in_place_do_again(n, &t, &r, e)))
         code = in_place_drop_journal(n, j->file, &fate, e);
+    else if (begun && in_place_redo(&t, &r, true, NULL) == KV_OK &&
+             in_place_drop_journal(n, j->file, &fate, NULL) == KV_OK)
+        take_back(code, e);
     journal_close(&r);
     return code;
 }

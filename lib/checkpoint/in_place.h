@@ -63,8 +63,9 @@ int in_place_put(in_place *j, int64_t offset, const void *old, const void *new_b
 /* Changes the file; this process has no checkpoint of it open. Releases j either way. Asks whether
  * to stop only before the first byte changes. Errors that leave the file as it was: io, busy (a
  * reader has it open, or a session uses it as its store), interrupted, value (it was changed or
- * replaced since in_place_open). When writing itself fails (io), the hint says that the next reader
- * ends it; only a copy-on-write disk that is full and a disk that is broken lead there. */
+ * replaced since in_place_open). When writing itself fails (io), it is tried once more, and then
+ * the old bytes are put back; only where that fails too the file keeps its mark, and the hint names
+ * it and says what ends the change. */
 int in_place_commit(in_place *j, kv_err *e);
 
 /* Drops the change; the file is as it was. NULL is allowed. */

@@ -29,9 +29,15 @@ int in_place_drop_journal(const in_place_names *n, int file, journal_fate *fate,
 int in_place_do_again(const in_place_names *n, const in_place_target *t, journal_reader *r,
                       kv_err *e)
 {
-    int code = in_place_redo(t, r, e);
+    kv_err first = {0};
+    int code = in_place_redo(t, r, false, &first);
+    if (code == KV_E_IO) /* most errors in the middle pass: a quota, a network, a signal */
+        code = in_place_redo(t, r, false, e);
+    else if (code)
+        kv_err_set(e, (kv_code)code, "%s", first.text);
     if (code)
-        kv_err_hint(e, "the change is kept in \"%s\"; the next reader of the file ends it",
+        kv_err_hint(e, "\"%.60s\" is half changed, and no other program opens it: kvctl ls %.60s "
+                       "ends the change, which is kept in \"%.80s\"", n->given, n->given,
                     n->journal);
     return code;
 }

@@ -44,7 +44,10 @@ static int read_at(const in_place_target *t, int64_t at, char *to, int64_t n, kv
 
 int in_place_sync(const in_place_target *t, kv_err *e)
 {
-    return t->unsynced || fsync(t->fd) == 0 ? KV_OK : file_error(e, "write", t->name, errno);
+    while (!t->unsynced && fsync(t->fd) != 0)
+        if (errno != EINTR) /* which file systems of a network give */
+            return file_error(e, "write", t->name, errno);
+    return KV_OK;
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -141,7 +144,10 @@ int in_place_compare(in_place_state *s, bool *whole, const in_place_target *t, j
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static int write_places(window *w, journal_reader *r, kv_err *e)
+/* Writes the new bytes; back: the old ones, and only where others stand, since a full disk may take
+ * no others. New ones are written again wherever they stand: what a sync that failed has lost would
+ * look written. */
+static int write_places(window *w, journal_reader *r, bool back, kv_err *e)
 {
     journal_record record;
     char *data;
@@ -151,7 +157,10 @@ static int write_places(window *w, journal_reader *r, kv_err *e)
     while (!code && !(code = journal_next(r, &record, &more, &whole, e)) && more) {
         if ((code = window_move(w, &data, record.offset, record.n, e)))
             break;
-        memcpy(data, record.now, (size_t)record.n);
+        const char *want = back ? record.old : record.now;
+        if (back && memcmp(data, want, (size_t)record.n) == 0)
+            continue;
+        memcpy(data, want, (size_t)record.n);
         window_changed(w, record.offset, record.n);
     }
     if (!code && !whole)
@@ -159,11 +168,11 @@ static int write_places(window *w, journal_reader *r, kv_err *e)
     return code ? code : window_flush(w, e);
 }
 
-int in_place_redo(const in_place_target *t, journal_reader *r, kv_err *e)
+int in_place_redo(const in_place_target *t, journal_reader *r, bool back, kv_err *e)
 {
     window w = {.target = t, .data = mem_alloc(WINDOW, 1, e)};
     int code = w.data ? file_write_at(t->fd, t->name, 0, IN_PLACE_MARK, 8, e) : KV_E_MEMORY;
-    if (!code && !(code = in_place_sync(t, e)) && !(code = write_places(&w, r, e)) &&
+    if (!code && !(code = in_place_sync(t, e)) && !(code = write_places(&w, r, back, e)) &&
         !(code = in_place_sync(t, e)) &&
         !(code = file_write_at(t->fd, t->name, 0, r->about.first, 8, e)))
         code = in_place_sync(t, e);

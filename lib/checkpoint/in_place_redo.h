@@ -27,9 +27,10 @@ typedef struct in_place_state {
 int in_place_compare(in_place_state *s, bool *whole, const in_place_target *t, journal_reader *r,
                      kv_err *e);
 
-/* Writes the mark, the places and the first bytes, each synced before the next. The journal was
- * read to its end before. Errors: io, memory; the file may be a mixture then. */
-int in_place_redo(const in_place_target *t, journal_reader *r, kv_err *e);
+/* Writes the mark, the places and the first bytes, each synced before the next. back: the places
+ * get their old bytes. The journal was read to its end before. Errors: io, memory; the file may be
+ * a mixture then. */
+int in_place_redo(const in_place_target *t, journal_reader *r, bool back, kv_err *e);
 
 /* Waits until the writes are on the disk. Error: io. */
 int in_place_sync(const in_place_target *t, kv_err *e);

@@ -61,21 +61,6 @@ static int take(void *arg, void *to, int64_t n, int64_t *got, kv_err *e)
 
 /* ---- What a header says ---------------------------------------------------------------------- */
 
-/* Why elements without a type here have none. */
-static const char *hint_of(const char *descr)
-{
-    switch (descr[0] && descr[1] ? descr[1] : descr[0]) {
-    case 'V':
-        return "NumPy saves bfloat16 and other types of ml_dtypes without their names: save them "
-               "as safetensors";
-    case 'O':
-        return "these are objects of Python: save arrays of numbers";
-    default:
-        return "f8 f4 f2 i8 i4 i2 i1 u8 u4 u2 u1 b1 c8, with < or > before it (or | before those "
-               "of one byte)";
-    }
-}
-
 /* An npy file and its header, while they are read. */
 typedef struct reading {
     checkpoint *c;
@@ -114,9 +99,12 @@ static int read_header(reading *r, source *s, bool *right, kv_err *e)
     r->t.file = r->file;
     r->t.ndim = r->h.ndim;
     r->t.shape = r->h.shape;
-    if (!npz_type_find(&r->t.type, r->h.kind, r->h.width)) {
+    if (!npz_type_find(&r->t.type, r->h.kind, r->h.width) && *r->title) {
+        r->t.type = TENSOR_NONE; /* a member of an archive, which is only listed */
+        r->t.odd = r->h.descr;
+    } else if (!npz_type_find(&r->t.type, r->h.kind, r->h.width)) {
         snprintf(text, sizeof text, "elements of descr '%s' are not read", r->h.descr);
-        return refuse(r, KV_E_FORMAT, text, hint_of(r->h.descr), e);
+        return refuse(r, KV_E_FORMAT, text, npz_type_hint(r->h.descr), e);
     }
     r->t.elements = tensor_elements(r->h.ndim, r->h.shape);
     r->t.bytes = r->t.elements < 0 ? -1 : tensor_type_bytes(r->t.type, r->t.elements);
@@ -126,6 +114,8 @@ static int read_header(reading *r, source *s, bool *right, kv_err *e)
                  kv_shape_text(shape, sizeof shape, r->h.ndim, r->h.shape));
         return refuse(r, KV_E_FORMAT, text, "", e);
     }
+    if (r->t.odd)
+        return KV_OK;
     int axes = 0;
     for (int i = 0; i < r->h.ndim; i++)
         axes += r->h.shape[i] > 1;
@@ -145,8 +135,8 @@ typedef struct archive {
     bool pickled;      /* a member is a pickle of PyTorch */
     bool constants, program; /* members of a TorchScript program */
     bool keras;              /* a member holds weights of Keras */
-    int64_t nothers;   /* members that are no .npy */
-    const char *other; /* the first of them */
+    bool others;             /* there are members that are no .npy */
+    int64_t narrays;         /* those that are */
     buf key, title;
 } archive;
 
@@ -172,6 +162,15 @@ static int add(archive *a, reading *r, const zip_member *m, const source *s, kv_
     r->t.stored_bytes = m->deflated ? m->stored : r->t.bytes;
     r->t.member = ++c->nsums;
     return checkpoint_add(c, &r->t, e);
+}
+
+/* Adds a member without numbers. Its data have the bytes that the archive says. */
+static int add_odd(const archive *a, reading *r, const zip_member *m, kv_err *e)
+{
+    r->t.bytes = m->bytes > r->h.bytes ? m->bytes - r->h.bytes : 0;
+    r->t.offset = m->begin;
+    r->t.stored_bytes = m->stored;
+    return checkpoint_add(a->c, &r->t, e);
 }
 
 /* Checks whether the header and the archive agree on the size of the member. */
@@ -212,6 +211,9 @@ static int read_npy(archive *a, const zip_member *m, kv_err *e)
     }
     if (!code)
         code = read_header(&r, &s, &right, e);
+    a->narrays++;
+    if (!code && r.t.odd && r.t.bytes >= 0)
+        code = add_odd(a, &r, m, e);
     if (!code && right)
         code = check_size(&r, m, &right, e);
     if (!code && right)
@@ -229,23 +231,20 @@ static int read_member(void *arg, const zip_member *m, kv_err *e)
     a->constants |= ends_in(m->name, "/constants.pkl");
     a->program |= strstr(m->name, "/code/") != NULL;
     a->keras |= strcmp(m->name, "model.weights.h5") == 0;
-    if (!a->nothers++ && !(a->other = arena_text(&a->c->memory, m->name, strlen(m->name), e)))
-        return KV_E_MEMORY;
+    a->others = true;
     return KV_OK;
 }
 
-/* Members that are no arrays: then it is another kind of archive, unless there are arrays too. */
+/* Members that are no arrays, such as a text about them, are left alone, unless they tell that it
+ * is another kind of archive. */
 static int check_others(archive *a, kv_err *e)
 {
     zip_kind kind = a->constants && a->program ? ZIP_SCRIPT
                     : a->pickled               ? ZIP_TORCH
                     : a->keras                 ? ZIP_KERAS
                                                : ZIP_OTHER;
-    if (!a->nothers)
+    if (!a->others || (kind == ZIP_OTHER && a->narrays))
         return KV_OK;
-    if (kind == ZIP_OTHER && a->c->nsums)
-        return checkpoint_fault(a->c, KV_E_FORMAT, NULL, a->file, e, "member \"%.*s\" is no .npy",
-                                SHOWN(a->other));
     a->c->foreign = true;
     return looks_like_zip(&a->c->files[a->file], kind, e);
 }

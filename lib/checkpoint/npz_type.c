@@ -36,3 +36,17 @@ bool npz_type_descr(tensor_type t, char *kind, int *width)
     }
     return false;
 }
+
+const char *npz_type_hint(const char *descr)
+{
+    switch (descr[0] && descr[1] ? descr[1] : descr[0]) {
+    case 'V':
+        return "NumPy saves bfloat16 and other types of ml_dtypes without their names: save them "
+               "as safetensors";
+    case 'O':
+        return "these are objects of Python: save arrays of numbers";
+    default:
+        return "f8 f4 f2 i8 i4 i2 i1 u8 u4 u2 u1 b1 c8, with < or > before it (or | before those "
+               "of one byte)";
+    }
+}

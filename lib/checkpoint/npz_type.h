@@ -11,4 +11,7 @@
 bool npz_type_find(tensor_type *out, char kind, int width);
 bool npz_type_descr(tensor_type t, char *kind, int *width);
 
+/* What to do about elements of a descr that has no type here. */
+const char *npz_type_hint(const char *descr);
+
 #endif

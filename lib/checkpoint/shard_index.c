@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/num.h"
 #include "base/utf8.h"
 #include "checkpoint/json_scan.h"
 
@@ -89,14 +90,36 @@ static int read_map(reading *r, kv_err *e)
     return code;
 }
 
+static int read_metadata(reading *r)
+{
+    if (json_scan_peek(&r->scan) != '{')
+        return json_scan_skip(&r->scan);
+    int code = json_scan_open(&r->scan, '{');
+    while (json_scan_item(&r->scan, '}', &code)) {
+        if ((code = json_scan_name(&r->scan, &r->name)))
+            break;
+        char first = json_scan_peek(&r->scan);
+        int64_t begin = r->scan.at;
+        bool total = strcmp(buf_text(&r->name), "total_size") == 0 && first >= '0' && first <= '9';
+        if ((code = json_scan_skip(&r->scan)) == KV_OK && total) {
+            r->x->has_total = true;
+            num_parse(r->scan.text + begin, (size_t)(r->scan.at - begin), NUM_BINARY64,
+                      &r->x->total, NULL);
+        }
+    }
+    return code;
+}
+
 static int read_members(reading *r, kv_err *e)
 {
     int code = json_scan_open(&r->scan, '{');
     while (json_scan_item(&r->scan, '}', &code)) {
         if ((code = json_scan_name(&r->scan, &r->name)))
             break;
-        code = strcmp(buf_text(&r->name), "weight_map") == 0 ? read_map(r, e)
-                                                             : json_scan_skip(&r->scan);
+        const char *name = buf_text(&r->name);
+        code = strcmp(name, "weight_map") == 0 ? read_map(r, e)
+               : strcmp(name, "metadata") == 0 ? read_metadata(r)
+                                               : json_scan_skip(&r->scan);
     }
     if (!code && !r->mapped)
         code = file_bad(e, KV_E_FORMAT, r->path, "it has no \"weight_map\"");

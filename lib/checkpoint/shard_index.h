@@ -3,8 +3,8 @@
  *   {"metadata": {"total_size": 28},
  *    "weight_map": {"fc1.weight": "model-00001-of-00002.safetensors", …}}
  *
- * weight_map says in which file each tensor is. Other members are skipped: total_size and whatever
- * else stands there are no metadata of the tensors. */
+ * weight_map says in which file each tensor is, total_size how many bytes all have together. Other
+ * members are skipped: what stands there are no metadata of the tensors. */
 #ifndef CHECKPOINT_SHARD_INDEX_H
 #define CHECKPOINT_SHARD_INDEX_H
 
@@ -20,6 +20,8 @@ typedef struct shard_index {
     int64_t uses_cap;
     const char **shards; /* their names, sorted */
     int64_t nshards;
+    bool has_total;
+    double total; /* total_size: some tools write it as 28.0 */
     arena memory;
 } shard_index;
 

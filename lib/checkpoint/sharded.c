@@ -96,201 +96,8 @@ static int read_shard(shards *s, const char *name, checkpoint_reader *read, bool
     return checkpoint_read(s->c, read, whole, e);
 }
 
-/* ---- An index and its shards ----------------------------------------------------------------- */
-
-typedef struct shard {
-    int file; /* its number */
-    bool there;
-    bool whole; /* all of its header could be read */
-} shard;
-
-typedef struct indexed {
-    shards s;
-    shard_index x;
-    const char *path;
-    shard *shards; /* as many as the index names */
-    bool *found;   /* for each tensor of the index: it is in its shard, or has been told */
-    list wrong;    /* tensors that index and shards disagree on */
-} indexed;
-
-static int find_shards(indexed *d, kv_err *e)
-{
-    list missing = {0};
-    buf name = {0};
-    bool a_link = false;
-    int code = KV_OK;
-    for (int64_t k = 0; k < d->x.nshards && !code; k++) {
-        struct stat about;
-        const char *path = path_of(&d->s, d->x.shards[k]);
-        if ((code = buf_check(&d->s.path, e)) || (code = stop_check_at(k, e)))
-            break;
-        d->shards[k].there = stat(path, &about) == 0 || (errno != ENOENT && errno != ENOTDIR);
-        if (d->shards[k].there)
-            continue;
-        bool link = lstat(path, &about) == 0;
-        a_link |= link;
-        buf_clear(&name);
-        buf_add(&name, d->x.shards[k]);
-        list_add(&missing, ", ", &name);
-        if (d->s.c->options.found)
-            code = checkpoint_fault_at(d->s.c, KV_E_IO, NULL, path, e,
-                                       link ? "the shard is a link to no file"
-                                            : "the shard is not there");
-    }
-    if (!code && missing.n > 0 && !d->s.c->options.found) {
-        code = file_bad(e, KV_E_IO, d->path, "%lld of its %lld shards %s not there: %s",
-                        (long long)missing.n, (long long)d->x.nshards,
-                        missing.n == 1 ? "is" : "are", list_text(&missing));
-        kv_err_hint(e, a_link ? "there are links of these names, to no file: fetch them again"
-                              : "fetch them again; a file that is there can be read by its name");
-    }
-    buf_release(&missing.text);
-    buf_release(&name);
-    return code;
-}
-
-static int read_shards(indexed *d, kv_err *e)
-{
-    int code = KV_OK;
-    for (int64_t k = 0; k < d->x.nshards && !code; k++) {
-        if (!d->shards[k].there)
-            continue;
-        d->shards[k].file = (int)d->s.c->nfiles;
-        code = read_shard(&d->s, d->x.shards[k], safetensors_read, &d->shards[k].whole, e);
-    }
-    return code;
-}
-
-/* Tells of a tensor on which index and shards disagree: at once as a finding, or with the others
- * in an error. */
-static int disagree(indexed *d, const char *tensor, kv_err *e, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-
-static int disagree(indexed *d, const char *tensor, kv_err *e, const char *fmt, ...)
-{
-    buf text = {0};
-    va_list ap;
-    buf_printf(&text, "tensor \"%.*s\" ", SHOWN(tensor));
-    va_start(ap, fmt);
-    buf_vprintf(&text, fmt, ap);
-    va_end(ap);
-    int code = buf_check(&text, e);
-    if (!code && d->s.c->options.found)
-        code = checkpoint_fault_at(d->s.c, KV_E_FORMAT, tensor, d->path, e, "%s", buf_text(&text));
-    else if (!code)
-        list_add(&d->wrong, "; ", &text);
-    buf_release(&text);
-    return code;
-}
-
-static const named *find_told(const indexed *d, const char *name)
-{
-    int64_t low = 0, high = d->x.ntensors;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (strcmp(d->x.tensors[middle].name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < d->x.ntensors && strcmp(d->x.tensors[low].name, name) == 0 ? &d->x.tensors[low]
-                                                                            : NULL;
-}
-
-static bool is_in_its_shard(const indexed *d, const tensor_info *t, const named *told)
-{
-    const shard *k = &d->shards[told->i];
-    return k->there && k->file == t->file;
-}
-
-/* Compares the tensors that were read with the index. */
-static int compare_tensors(indexed *d, kv_err *e)
-{
-    const checkpoint *c = d->s.c;
-    int code = KV_OK;
-    for (int64_t i = 0; i < c->ntensors; i++) {
-        const named *told = find_told(d, c->tensors[i].name);
-        if (told && is_in_its_shard(d, &c->tensors[i], told))
-            d->found[told - d->x.tensors] = true;
-    }
-    for (int64_t i = 0; i < c->ntensors && !code; i++) {
-        const tensor_info *t = &c->tensors[i];
-        const named *told = find_told(d, t->name);
-        const char *in = checkpoint_base(c->files[t->file].name);
-        if (!told)
-            code = disagree(d, t->name, e, "of %.*s is not in the index", SHOWN(in));
-        else if (!d->found[told - d->x.tensors])
-            code = disagree(d, t->name, e, "is in %.*s, the index says %.*s", SHOWN(in),
-                            SHOWN(d->x.shards[told->i]));
-        if (told)
-            d->found[told - d->x.tensors] = true;
-    }
-    return code;
-}
-
-/* Tensors of the index that no shard has, of shards that could be read. */
-static int compare_index(indexed *d, kv_err *e)
-{
-    int code = KV_OK;
-    for (int64_t i = 0; i < d->x.ntensors && !code; i++) {
-        const named *told = &d->x.tensors[i];
-        if (!d->found[i] && d->shards[told->i].whole)
-            code = disagree(d, told->name, e, "is not in %.*s, which the index says",
-                            SHOWN(d->x.shards[told->i]));
-    }
-    return code;
-}
-
-static int compare(indexed *d, kv_err *e)
-{
-    int code = compare_tensors(d, e);
-    if (code || (code = compare_index(d, e)) || d->wrong.n == 0)
-        return code;
-    return file_bad(e, KV_E_FORMAT, d->path, "index and shards disagree on %lld tensor%s: %s",
-                    (long long)d->wrong.n, d->wrong.n == 1 ? "" : "s", list_text(&d->wrong));
-}
-
-/* Reads what an index names, which has been read. */
-static int read_named(indexed *d, kv_err *e)
-{
-    d->shards = mem_zalloc(d->x.nshards, sizeof *d->shards, e);
-    d->found = mem_zalloc(d->x.ntensors, sizeof *d->found, e);
-    if (!d->shards || !d->found)
-        return KV_E_MEMORY;
-    int code = find_shards(d, e);
-    if (!code && !(code = read_shards(d, e)))
-        code = compare(d, e);
-    return code;
-}
-
-/* *readable: false when the index is none, which a finding then tells. */
-static int read_index(checkpoint *c, const char *path, bool *readable, kv_err *e)
-{
-    indexed d = {.s.c = c, .path = path};
-    kv_err why = {0};
-    buf_put(&d.s.folder, path, (size_t)(checkpoint_base(path) - path));
-    int code = buf_check(&d.s.folder, e);
-    *readable = true;
-    if (!code && (code = shard_index_read(&d.x, c, path, &why)) == KV_OK)
-        code = read_named(&d, e);
-    else if (code == KV_E_FORMAT && c->options.found) {
-        *readable = false;
-        code = checkpoint_fault_at(c, code, NULL, path, e, "%s",
-                                   checkpoint_without_name(why.text, path));
-    } else if (why.code) {
-        kv_err_set(e, why.code, "%s", why.text);
-        kv_err_hint(e, "%s", why.hint);
-    }
-    buf_release(&d.s.folder);
-    buf_release(&d.s.path);
-    buf_release(&d.wrong.text);
-    mem_free(d.shards);
-    mem_free(d.found);
-    shard_index_release(&d.x);
-    return code;
-}
-
-/* ---- A folder -------------------------------------------------------------------------------- */
+/* ---- The names in a folder --------------------------------------------------------------------
+ */
 
 /* Files of other kinds, of which a hint names one: those that are read first. */
 static const struct {
@@ -396,6 +203,299 @@ static int list_folder(listing *l, const char *path, kv_err *e)
     return code;
 }
 
+static void listing_release(listing *l)
+{
+    mem_free(l->files.list);
+    mem_free(l->indexes.list);
+    mem_free(l->gguf.list);
+    arena_release(&l->memory);
+}
+
+/* ---- An index and its shards ----------------------------------------------------------------- */
+
+typedef struct shard {
+    int file; /* its number */
+    bool there;
+    bool whole; /* all of its header could be read */
+} shard;
+
+typedef struct indexed {
+    shards s;
+    shard_index x;
+    const char *path;
+    shard *shards; /* as many as the index names */
+    bool *found;   /* for each tensor of the index: it is in its shard, or has been told */
+    bool *own;     /* it is in its shard */
+    bool whole;    /* every shard is there, and could be read */
+    list wrong;    /* tensors that index and shards disagree on */
+} indexed;
+
+static int find_shards(indexed *d, kv_err *e)
+{
+    list missing = {0};
+    buf name = {0};
+    bool a_link = false;
+    int code = KV_OK;
+    for (int64_t k = 0; k < d->x.nshards && !code; k++) {
+        struct stat about;
+        const char *path = path_of(&d->s, d->x.shards[k]);
+        if ((code = buf_check(&d->s.path, e)) || (code = stop_check_at(k, e)))
+            break;
+        d->shards[k].there = stat(path, &about) == 0 || (errno != ENOENT && errno != ENOTDIR);
+        if (d->shards[k].there)
+            continue;
+        bool link = lstat(path, &about) == 0;
+        a_link |= link;
+        buf_clear(&name);
+        buf_add(&name, d->x.shards[k]);
+        list_add(&missing, ", ", &name);
+        if (d->s.c->options.found)
+            code = checkpoint_fault_at(d->s.c, KV_E_IO, NULL, path, e,
+                                       link ? "the shard is a link to no file"
+                                            : "the shard is not there");
+    }
+    if (!code && missing.n > 0 && !d->s.c->options.found) {
+        code = file_bad(e, KV_E_IO, d->path, "%lld of its %lld shards %s not there: %s",
+                        (long long)missing.n, (long long)d->x.nshards,
+                        missing.n == 1 ? "is" : "are", list_text(&missing));
+        kv_err_hint(e, a_link ? "there are links of these names, to no file: fetch them again"
+                              : "fetch them again; a file that is there can be read by its name");
+    }
+    buf_release(&missing.text);
+    buf_release(&name);
+    return code;
+}
+
+static int read_shards(indexed *d, kv_err *e)
+{
+    int code = KV_OK;
+    d->whole = true;
+    for (int64_t k = 0; k < d->x.nshards && !code; k++) {
+        if (!d->shards[k].there) {
+            d->whole = false;
+            continue;
+        }
+        d->shards[k].file = (int)d->s.c->nfiles;
+        code = read_shard(&d->s, d->x.shards[k], safetensors_read, &d->shards[k].whole, e);
+        d->whole &= d->shards[k].whole;
+    }
+    return code;
+}
+
+/* Tells of a tensor on which index and shards disagree: at once as a finding, or with the others
+ * in an error. */
+static int disagree(indexed *d, const char *tensor, kv_err *e, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static int disagree(indexed *d, const char *tensor, kv_err *e, const char *fmt, ...)
+{
+    buf text = {0};
+    va_list ap;
+    buf_printf(&text, "tensor \"%.*s\" ", SHOWN(tensor));
+    va_start(ap, fmt);
+    buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    int code = buf_check(&text, e);
+    if (!code && d->s.c->options.found)
+        code = checkpoint_fault_at(d->s.c, KV_E_FORMAT, tensor, d->path, e, "%s", buf_text(&text));
+    else if (!code)
+        list_add(&d->wrong, "; ", &text);
+    buf_release(&text);
+    return code;
+}
+
+static const named *find_told(const indexed *d, const char *name)
+{
+    int64_t low = 0, high = d->x.ntensors;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (strcmp(d->x.tensors[middle].name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < d->x.ntensors && strcmp(d->x.tensors[low].name, name) == 0 ? &d->x.tensors[low]
+                                                                            : NULL;
+}
+
+static bool is_in_its_shard(const indexed *d, const tensor_info *t, const named *told)
+{
+    const shard *k = &d->shards[told->i];
+    return k->there && k->file == t->file;
+}
+
+/* Compares the tensors that were read with the index. */
+static int compare_tensors(indexed *d, kv_err *e)
+{
+    const checkpoint *c = d->s.c;
+    int code = KV_OK;
+    for (int64_t i = 0; i < c->ntensors; i++) {
+        const named *told = find_told(d, c->tensors[i].name);
+        if (told && is_in_its_shard(d, &c->tensors[i], told))
+            d->own[told - d->x.tensors] = d->found[told - d->x.tensors] = true;
+    }
+    for (int64_t i = 0; i < c->ntensors && !code; i++) {
+        const tensor_info *t = &c->tensors[i];
+        const named *told = find_told(d, t->name);
+        const char *in = checkpoint_base(c->files[t->file].name);
+        bool second = told && d->found[told - d->x.tensors] && !is_in_its_shard(d, t, told) &&
+                      d->own[told - d->x.tensors];
+        if (second && c->options.found)
+            code = disagree(d, t->name, e, "is in %.*s too, the index says %.*s", SHOWN(in),
+                            SHOWN(d->x.shards[told->i]));
+        else if (second)
+            continue;
+        else if (!told)
+            code = disagree(d, t->name, e, "of %.*s is not in the index", SHOWN(in));
+        else if (!d->found[told - d->x.tensors])
+            code = disagree(d, t->name, e, "is in %.*s, the index says %.*s", SHOWN(in),
+                            SHOWN(d->x.shards[told->i]));
+        if (told)
+            d->found[told - d->x.tensors] = true;
+    }
+    return code;
+}
+
+/* Tensors of the index that no shard has, of shards that could be read. */
+static int compare_index(indexed *d, kv_err *e)
+{
+    int code = KV_OK;
+    for (int64_t i = 0; i < d->x.ntensors && !code; i++) {
+        const named *told = &d->x.tensors[i];
+        if (!d->found[i] && d->shards[told->i].whole)
+            code = disagree(d, told->name, e, "is not in %.*s, which the index says",
+                            SHOWN(d->x.shards[told->i]));
+    }
+    return code;
+}
+
+/* Drops the tensors of shards that the index does not name for them, where it names another. */
+static void drop_seconds(indexed *d)
+{
+    checkpoint *c = d->s.c;
+    int64_t n = 0;
+    for (int64_t i = 0; i < c->ntensors; i++) {
+        const named *told = find_told(d, c->tensors[i].name);
+        bool own = told && d->own[told - d->x.tensors];
+        if (!own || is_in_its_shard(d, &c->tensors[i], told))
+            c->tensors[n++] = c->tensors[i];
+    }
+    c->ntensors = n;
+}
+
+/* An index of the folder names the file. */
+static bool is_named(const shard_index *x, const char *name)
+{
+    for (int64_t k = 0; k < x->nshards; k++)
+        if (strcmp(x->shards[k], name) == 0)
+            return true;
+    return false;
+}
+
+/* Tells of files in the folder of the index that no index there names. */
+static int find_unnamed(indexed *d, kv_err *e)
+{
+    static const checkpoint no_findings;
+    listing l = {0};
+    const char *folder = buf_text(&d->s.folder);
+    shard_index *beside = NULL;
+    int code = list_folder(&l, *folder ? folder : ".", e);
+    if (!code && !(beside = mem_zalloc(l.indexes.n, sizeof *beside, e)))
+        code = KV_E_MEMORY;
+    for (int64_t i = 0; i < l.indexes.n && !code; i++) {
+        kv_err unreadable = {0}; /* told when that one is checked */
+        shard_index_read(&beside[i], &no_findings, path_of(&d->s, l.indexes.list[i]), &unreadable);
+    }
+    for (int64_t k = 0; k < l.files.n && !code; k++) {
+        bool told = is_named(&d->x, l.files.list[k]);
+        for (int64_t i = 0; i < l.indexes.n && !told; i++)
+            told = is_named(&beside[i], l.files.list[k]);
+        if (!told)
+            code = checkpoint_fault_at(d->s.c, KV_E_FORMAT, NULL, path_of(&d->s, l.files.list[k]),
+                                       e, "the index names no tensor of this file");
+    }
+    for (int64_t i = 0; beside && i < l.indexes.n; i++)
+        shard_index_release(&beside[i]);
+    mem_free(beside);
+    listing_release(&l);
+    return code;
+}
+
+/* What is odd about an index, and does not stand in the way of reading. */
+static int find_oddities(indexed *d, kv_err *e)
+{
+    const checkpoint *c = d->s.c;
+    double bytes = 0;
+    int code = find_unnamed(d, e);
+    if (!code && d->x.ntensors == 0)
+        code = checkpoint_fault_at(c, KV_E_FORMAT, NULL, d->path, e, "the weight_map is empty");
+    for (int64_t i = 0; i < c->ntensors; i++)
+        bytes += (double)c->tensors[i].bytes;
+    if (!code && d->whole && d->x.has_total && d->x.total != bytes)
+        code = checkpoint_fault_at(c, KV_E_FORMAT, NULL, d->path, e,
+                                   "total_size is %.0f, the tensors have %.0f bytes", d->x.total,
+                                   bytes);
+    return code;
+}
+
+static int compare(indexed *d, kv_err *e)
+{
+    int code = compare_tensors(d, e);
+    if (!code && !(code = compare_index(d, e))) {
+        drop_seconds(d);
+        if (d->s.c->options.found)
+            code = find_oddities(d, e);
+    }
+    if (code || d->wrong.n == 0)
+        return code;
+    return file_bad(e, KV_E_FORMAT, d->path, "index and shards disagree on %lld tensor%s: %s",
+                    (long long)d->wrong.n, d->wrong.n == 1 ? "" : "s", list_text(&d->wrong));
+}
+
+/* Reads what an index names, which has been read. */
+static int read_named(indexed *d, kv_err *e)
+{
+    d->shards = mem_zalloc(d->x.nshards, sizeof *d->shards, e);
+    d->found = mem_zalloc(d->x.ntensors, sizeof *d->found, e);
+    d->own = mem_zalloc(d->x.ntensors, sizeof *d->own, e);
+    if (!d->shards || !d->found || !d->own)
+        return KV_E_MEMORY;
+    int code = find_shards(d, e);
+    if (!code && !(code = read_shards(d, e)))
+        code = compare(d, e);
+    return code;
+}
+
+/* *readable: false when the index is none, which a finding then tells. */
+static int read_index(checkpoint *c, const char *path, bool *readable, kv_err *e)
+{
+    indexed d = {.s.c = c, .path = path};
+    kv_err why = {0};
+    buf_put(&d.s.folder, path, (size_t)(checkpoint_base(path) - path));
+    int code = buf_check(&d.s.folder, e);
+    *readable = true;
+    if (!code && (code = shard_index_read(&d.x, c, path, &why)) == KV_OK)
+        code = read_named(&d, e);
+    else if (code == KV_E_FORMAT && c->options.found) {
+        *readable = false;
+        code = checkpoint_fault_at(c, code, NULL, path, e, "%s",
+                                   checkpoint_without_name(why.text, path));
+    } else if (why.code) {
+        kv_err_set(e, why.code, "%s", why.text);
+        kv_err_hint(e, "%s", why.hint);
+    }
+    buf_release(&d.s.folder);
+    buf_release(&d.s.path);
+    buf_release(&d.wrong.text);
+    mem_free(d.shards);
+    mem_free(d.found);
+    mem_free(d.own);
+    shard_index_release(&d.x);
+    return code;
+}
+
+/* ---- A folder -------------------------------------------------------------------------------- */
+
 static int several_indexes(shards *s, const listing *l, kv_err *e)
 {
     list text = {0};
@@ -477,10 +577,7 @@ static int read_folder(checkpoint *c, const char *path, kv_err *e)
         code = read_listed(&s, &l, e);
     buf_release(&s.folder);
     buf_release(&s.path);
-    mem_free(l.files.list);
-    mem_free(l.indexes.list);
-    mem_free(l.gguf.list);
-    arena_release(&l.memory);
+    listing_release(&l);
     return code;
 }
 

@@ -23,12 +23,14 @@ typedef enum tensor_kind {
     TENSOR_KIND_UNSIGNED,
     TENSOR_KIND_SIGNED,
     TENSOR_KIND_FLOAT,
-    TENSOR_KIND_COMPLEX,  /* two floats an element */
-    TENSOR_KIND_QUANTISED /* blocks of GGUF, of which only the bits are known here */
+    TENSOR_KIND_COMPLEX,   /* two floats an element */
+    TENSOR_KIND_QUANTISED, /* blocks of GGUF, of which only the bits are known here */
+    TENSOR_KIND_NONE       /* no numbers: what it is, tensor_info says */
 } tensor_kind;
 
 /* Every type: constant, name in files, kind, elements and bytes of its smallest run of whole bytes.
- * Those before TENSOR_Q4_0 are the types of safetensors. */
+ * Those before TENSOR_Q4_0 are the types of safetensors. TENSOR_NONE is only listed: an array of
+ * texts, dates, objects. */
 #define TENSOR_TYPES(X)                                                                            \
     X(TENSOR_BOOL, "BOOL", BOOL, 1, 1)                                                             \
     X(TENSOR_F4, "F4", FLOAT, 2, 1)                                                                \
@@ -77,7 +79,8 @@ typedef enum tensor_kind {
     X(TENSOR_TQ2_0, "TQ2_0", QUANTISED, 256, 66)                                                   \
     X(TENSOR_MXFP4, "MXFP4", QUANTISED, 32, 17)                                                    \
     X(TENSOR_NVFP4, "NVFP4", QUANTISED, 64, 36)                                                    \
-    X(TENSOR_Q1_0, "Q1_0", QUANTISED, 128, 18)
+    X(TENSOR_Q1_0, "Q1_0", QUANTISED, 128, 18)                                                     \
+    X(TENSOR_NONE, "none", NONE, 1, 1)
 
 typedef enum tensor_type {
 #define TENSOR_TYPE_ENUM(constant, name, kind, elements, bytes) constant,

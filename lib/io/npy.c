@@ -22,8 +22,19 @@ static const struct {
     int width;
     kv_dtype dtype;
 } dtypes[] = {
-    {'f', 4, KV_FLOAT32}, {'f', 8, KV_FLOAT64}, {'f', 2, KV_FLOAT16}, {'i', 8, KV_INT64},
-    {'i', 4, KV_INT32},   {'i', 1, KV_INT8},    {'u', 1, KV_UINT8},   {'b', 1, KV_BOOL},
+    {'f', 4, KV_FLOAT32},
+    {'f', 8, KV_FLOAT64},
+    {'f', 2, KV_FLOAT16},
+    {'i', 8, KV_INT64},
+    {'i', 4, KV_INT32},
+    {'i', 1, KV_INT8},
+    {'u', 1, KV_UINT8},
+    {'b', 1, KV_BOOL},
+    /* read into the next larger dtype; not written */
+    {'i', 2, KV_INT32},
+    {'u', 2, KV_INT32},
+    {'u', 4, KV_INT64},
+    {'u', 8, KV_INT64},
 };
 
 #define NDTYPES (sizeof dtypes / sizeof *dtypes)
@@ -31,6 +42,8 @@ static const struct {
 /* An array that is read. */
 typedef struct about {
     kv_dtype dtype;
+    char kind; /* of the elements in the file */
+    int width;
     bool swapped, fortran; /* as npy_header has them */
     int ndim;
     int64_t shape[KV_MAX_NDIM];
@@ -74,12 +87,17 @@ static int read_header(reader *r, about *a)
     for (size_t k = 0; k < NDTYPES; k++) {
         if (h.kind == dtypes[k].kind && h.width == dtypes[k].width) {
             a->dtype = dtypes[k].dtype;
+            a->kind = h.kind;
+            a->width = h.width;
             return KV_OK;
         }
     }
+    if (*h.descr == '[')
+        return file_bad(r->e, KV_E_UNSUPPORTED, r->name, "elements of several fields are not read");
     file_bad(r->e, KV_E_UNSUPPORTED, r->name, "elements of descr '%s' are not read", h.descr);
     kv_err_hint(r->e,
-                "f8 f4 f2 i8 i4 i1 u1 b1, with < or > before it (or | before the last three)");
+                "f8 f4 f2 i8 i4 i2 i1 u8 u4 u2 u1 b1, with < or > before it (or | before those of "
+                "one byte)");
     return KV_E_UNSUPPORTED;
 }
 
@@ -89,7 +107,9 @@ static int count_bytes(const reader *r, const about *a, int64_t *bytes)
 {
     char shape[160];
     *bytes = scalar_bytes(a->dtype, a->ndim, a->shape);
-    if (*bytes < 0)
+    if (*bytes >= 0)
+        *bytes = *bytes / kv_dtype_bytes(a->dtype) * a->width;
+    else
         return file_bad(r->e, KV_E_FORMAT, r->name, "shape %s is too large: more than 2^63 bytes",
                         kv_shape_text(shape, sizeof shape, a->ndim, a->shape));
     return KV_OK;
@@ -160,6 +180,38 @@ static int check_bools(const reader *r, const unsigned char *data, int64_t n)
                             (long long)i, data[i]);
 }
 
+/* Elements of the file that no dtype has as they are, in one that holds their numbers. */
+static int widen(const reader *r, void *data, const void *raw, const about *a, int64_t n)
+{
+    const uint64_t *large = raw;
+    for (int64_t i = 0; i < n; i++) {
+        if (a->width == 2)
+            ((int32_t *)data)[i] =
+                a->kind == 'i' ? ((const int16_t *)raw)[i] : ((const uint16_t *)raw)[i];
+        else if (a->width == 4)
+            ((int64_t *)data)[i] = ((const uint32_t *)raw)[i];
+        else if (large[i] > INT64_MAX)
+            return file_bad(r->e, KV_E_VALUE, r->name, "element %lld is 2^63 or more, beyond int64",
+                            (long long)i);
+        else
+            ((int64_t *)data)[i] = (int64_t)large[i];
+    }
+    return KV_OK;
+}
+
+/* The same from the file. */
+static int fill_wider(reader *r, void *data, const char *pieces, const about *a, int64_t n)
+{
+    void *raw = mem_alloc(n, (size_t)a->width, r->e);
+    int rc = raw ? fill(r, raw, pieces, n * a->width) : KV_E_MEMORY;
+    if (!rc && a->swapped)
+        swap_bytes(raw, n, (size_t)a->width);
+    if (!rc)
+        rc = widen(r, data, raw, a, n);
+    mem_free(raw);
+    return rc;
+}
+
 /* A new array of the file's elements in the order of the file. */
 static int read_elements(reader *r, kv_array **out, const about *a, const char *pieces)
 {
@@ -169,9 +221,11 @@ static int read_elements(reader *r, kv_array **out, const about *a, const char *
     if (rc)
         return rc;
     rc = kv_array_write(made, &data, r->e);
+    bool wider = a->width != kv_dtype_bytes(a->dtype) || (a->kind == 'u' && a->width == 8);
     if (!rc)
-        rc = fill(r, data, pieces, kv_array_bytes(made));
-    if (!rc && a->swapped)
+        rc = wider ? fill_wider(r, data, pieces, a, kv_array_size(made))
+                   : fill(r, data, pieces, kv_array_bytes(made));
+    if (!rc && a->swapped && !wider)
         swap_bytes(data, kv_array_size(made), (size_t)kv_dtype_bytes(a->dtype));
     if (!rc && a->dtype == KV_BOOL)
         rc = check_bools(r, data, kv_array_size(made));

@@ -90,6 +90,25 @@ static int read_text(reader *r, const char **text, int *n)
     return KV_OK;
 }
 
+/* A list in brackets, which describes elements of several fields, borrowed. */
+static int read_fields(reader *r, const char **text, int *n)
+{
+    char quote = 0;
+    int64_t begin = r->at, depth = 0;
+    do {
+        if (r->at == r->n)
+            return refuse(r, "this list does not end");
+        char c = r->text[r->at++];
+        if (quote || c == '\'' || c == '"')
+            quote = quote == 0 ? c : quote == c ? '\0' : quote;
+        else
+            depth += (c == '[' || c == '(') - (c == ']' || c == ')');
+    } while (depth > 0);
+    *text = r->text + begin;
+    *n = (int)(r->at - begin);
+    return KV_OK;
+}
+
 static bool is_text(const char *text, int n, const char *word)
 {
     return (size_t)n == strlen(word) && memcmp(text, word, (size_t)n) == 0;
@@ -103,9 +122,8 @@ static int read_descr(reader *r, npy_header *h)
 {
     const char *text;
     int n;
-    if (look(r) == '[')
-        return file_bad(r->e, KV_E_UNSUPPORTED, r->name, "elements of several fields are not read");
-    int rc = read_text(r, &text, &n);
+    bool fields = look(r) == '[';
+    int rc = fields ? read_fields(r, &text, &n) : read_text(r, &text, &n);
     if (rc)
         return rc;
     size_t kept = n < NPY_DESCR_MAX ? (size_t)n : NPY_DESCR_MAX;

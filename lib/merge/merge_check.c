@@ -89,7 +89,7 @@ static int check_type(const checkpoint *c, const tensor_info *t, const checkpoin
 {
     if (tensor_type_kind(t->type) >= TENSOR_KIND_COMPLEX) {
         file_bad(e, KV_E_DTYPE, checkpoint_name(c), "\"%.80s\" is %s, which cannot be merged",
-                 t->name, tensor_type_name(t->type));
+                 t->name, tensor_info_type(t));
         return kv_err_hint(e, "--exclude leaves keys out");
     }
     if (t->type == like->type || (is_float(t->type) && is_float(like->type)))

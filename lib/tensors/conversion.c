@@ -47,6 +47,8 @@ static int check_type(const conversion *c, int64_t i, kv_err *e)
     const tensor_info *t = info_of(c, i);
     tensor_type to = c->keys[i].type;
     tensor_kind kind = tensor_type_kind(t->type), goal = tensor_type_kind(to);
+    if (checkpoint_has_numbers(c->inputs[c->keys[i].input], c->keys[i].at, e))
+        return kv_err_hint(e, "--exclude leaves keys out");
     if (to == t->type || (kind < TENSOR_KIND_COMPLEX && goal < TENSOR_KIND_COMPLEX))
         return KV_OK;
     file_bad(e, KV_E_DTYPE, file_of(c, i), "\"%.*s\" is %s, which cannot become %s", SHOWN_BYTES,

@@ -275,13 +275,24 @@ static int64_t runners(run *r)
     return n;
 }
 
+/* Tensors that are only listed cannot be walked over. */
+static int check_numbers(const walk *w, kv_err *e)
+{
+    int code = KV_OK;
+    for (int64_t i = 0; i < w->ntensors && code == KV_OK; i++)
+        for (int k = 0; k < w->ninputs && code == KV_OK; k++)
+            if (number_in(w, i, k) >= 0)
+                code = checkpoint_has_numbers(w->inputs[k], number_in(w, i, k), e);
+    return code ? kv_err_hint(e, "--exclude leaves keys out") : KV_OK;
+}
+
 int walk_run(const walk *w, kv_err *e)
 {
     run r = {.w = w, .failed = INT64_MAX};
     kv_assert(w->ninputs <= (w->at ? WALK_INPUTS_MOST : WALK_INPUTS), "a walk has %d inputs",
               w->ninputs);
-    int code = cut(&r, e);
-    if (code == KV_OK) {
+    int code = check_numbers(w, e);
+    if (code == KV_OK && (code = cut(&r, e)) == KV_OK) {
         pthread_mutex_init(&r.lock, NULL);
         pthread_mutex_init(&r.telling, NULL);
         pool_run(runners(&r), runner, &r);

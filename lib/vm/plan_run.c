@@ -190,32 +190,38 @@ static void sum_group(runner *r, const plan_pass *pass, int64_t first)
 
 enum { BESIDE = 4 };
 
-/* The sums of count arrays, or of their squares, each in the order of its terms. An addition waits
- * for the one before it, so that several take the time of one. */
-static inline __attribute__((always_inline)) void add_some(float *sum, const float *const *x,
-                                                           int count, bool squares, int64_t n)
+/* BESIDE sums of arrays or of their squares, each in the order of its terms. An addition waits for
+ * the one before it, so that these take the time of one. */
+static inline __attribute__((always_inline)) void
+add_four(float sum[BESIDE], const float *const *x, bool a, bool b, bool c, bool d, int64_t n)
 {
-    float own[BESIDE] = {0};
-    for (int64_t i = 0; i < n; i++)
-        for (int s = 0; s < count; s++)
-            own[s] += squares ? x[s][i] * x[s][i] : x[s][i];
-    memcpy(sum, own, (size_t)count * sizeof *sum);
+    float s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    for (int64_t i = 0; i < n; i++) {
+        s0 += a ? x[0][i] * x[0][i] : x[0][i];
+        s1 += b ? x[1][i] * x[1][i] : x[1][i];
+        s2 += c ? x[2][i] * x[2][i] : x[2][i];
+        s3 += d ? x[3][i] * x[3][i] : x[3][i];
+    }
+    sum[0] = s0;
+    sum[1] = s1;
+    sum[2] = s2;
+    sum[3] = s3;
 }
 
-static void add_beside(float *sum, const float *const *x, int count, bool squares, int64_t n)
+static void add_beside(float sum[BESIDE], const float *const *x, const bool *squares, int64_t n)
 {
-    if (count == 2)
-        squares ? add_some(sum, x, 2, true, n) : add_some(sum, x, 2, false, n);
-    else if (count == 3)
-        squares ? add_some(sum, x, 3, true, n) : add_some(sum, x, 3, false, n);
+    int all = squares[0] + squares[1] + squares[2] + squares[3];
+    if (all == BESIDE)
+        add_four(sum, x, true, true, true, true, n);
+    else if (all == 0)
+        add_four(sum, x, false, false, false, false, n);
     else
-        squares ? add_some(sum, x, BESIDE, true, n) : add_some(sum, x, BESIDE, false, n);
+        add_four(sum, x, squares[0], squares[1], squares[2], squares[3], n);
 }
 
-static bool goes_beside(const plan *p, const plan_total *a, const plan_total *b)
+static bool is_single(const plan *p, const plan_total *sum)
 {
-    return p->number_type[a->number] == PROG_F32 && p->number_type[b->number] == PROG_F32 &&
-           a->squares == b->squares;
+    return p->number_type[sum->number] == PROG_F32;
 }
 
 /* The sums of a chunk of a group that is not whole: of a short array, for which
@@ -224,18 +230,23 @@ static void sum_alone(runner *r, const plan_pass *pass, int64_t at, const chunk 
 {
     double *blocks = r->s->blocks + at;
     for (int s = 0, n; s < pass->nsums; s += n) {
-        const plan_total *first = &pass->sum[s];
         const float *x[BESIDE];
+        bool squares[BESIDE];
         float sum[BESIDE];
-        for (n = 1; n < BESIDE && s + n < pass->nsums && goes_beside(r->p, first, first + n);)
-            n++;
-        if (n == 1) {
+        for (n = 0; n < BESIDE && s + n < pass->nsums && is_single(r->p, &pass->sum[s + n]); n++) {
+            x[n] = (const float *)(const void *)plan_work_terms(r, pass, s + n, c);
+            squares[n] = pass->sum[s + n].squares;
+        }
+        if (n < 2) {
             blocks[s * r->s->nchunks] = sum_chunk(r, pass, s, c);
+            n = 1;
             continue;
         }
-        for (int i = 0; i < n; i++)
-            x[i] = (const float *)(const void *)plan_work_terms(r, pass, s + i, c);
-        add_beside(sum, x, n, first->squares, c->n);
+        for (int i = n; i < BESIDE; i++) { /* of no use */
+            x[i] = x[0];
+            squares[i] = squares[0];
+        }
+        add_beside(sum, x, squares, c->n);
         for (int i = 0; i < n; i++)
             blocks[(s + i) * r->s->nchunks] = sum[i];
     }

@@ -394,7 +394,7 @@ static void give_params(rule_run *r)
     const rule_binding *b = r->binding;
     for (int i = 0; i < b->rule->nparams; i++)
         if (rule_is_given(b, i))
-            give(r, b->rule->params[i].name, b->values[i]);
+            give(r, b->rule->params[i].name, rule_case_param(r, i));
 }
 
 /* The numbers that every rule has win over parameters, but in a def, as in Python. */
@@ -411,8 +411,8 @@ static void set_given(rule_run *r)
     give_input(r, "lr", CASE_LR, host_float(given->lr));
     give_input(r, "wd", CASE_WD, host_float(given->wd));
     give_input(r, "base_lr", CASE_BASE_LR, host_float(given->base_lr));
-    give(r, "rescale_grad", rule_value(b, RULE_RESCALE_GRAD));
-    give(r, "clip_gradient", rule_value(b, RULE_CLIP_GRADIENT));
+    give(r, "rescale_grad", rule_case_param(r, b->rule->nparams + RULE_RESCALE_GRAD));
+    give(r, "clip_gradient", rule_case_param(r, b->rule->nparams + RULE_CLIP_GRADIENT));
     if (b->rule->is_def)
         give_params(r);
     rule_env_find(&r->env, "stored")->at = prog_load(r->b, PLAN_STORED, r->stored_dtype, r->type);

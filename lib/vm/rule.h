@@ -66,6 +66,8 @@ typedef struct rule_binding {
     const rule_ast *rule;
     const source *src;
     const host *values;
+    const bool *varies; /* of each value, whether a case takes it from the binding of each push;
+                           NULL: none does, so that all are literals */
 } rule_binding;
 
 int rule_nvalues(const rule_ast *r);
@@ -159,8 +161,7 @@ void rule_update_release(rule_update *u);
 
 /* A rule compiled for a dtype, a storage, states that exist and branches of its host lines. It
  * makes the updates of all pushes and keys of that case, from their numbers alone, and gives the
- * same bits as rule_update_make. Counted. The rule and the values of the binding must outlive it.
- */
+ * same bits as rule_update_make. Counted. The rule must outlive it. */
 typedef struct rule_case rule_case;
 
 /* rule_update_make, and *out the case, or NULL for a rule that must be compiled for each push: one
@@ -175,14 +176,15 @@ void rule_case_unref(rule_case *c); /* NULL: nothing */
  * plan. */
 bool rule_case_fits(const rule_case *c, const rule_given *given, bool plans);
 
-/* Returns true if two pushes that it fits have the same update. */
+/* Returns true if two pushes that it fits have the same update, with one binding. */
 bool rule_case_same(const rule_case *c, const rule_given *a, const rule_given *b);
 
-/* Makes the update of a push that it fits, with its constants in pool, rule_case_pool_bytes of
- * memory. *u must not outlive pool, and is to be released. pool NULL: without the plan. False: the
- * push is of another case, or its update is an error, which rule_case_make words; *u is not
- * changed. */
-bool rule_case_update(const rule_case *c, const rule_given *given, rule_update *u, uint64_t *pool);
+/* With the binding that it was made for, or one that differs in values that vary: makes the update
+ * of a push that it fits, with its constants in pool, rule_case_pool_bytes of memory. *u must not
+ * outlive pool, and is to be released. pool NULL: without the plan. False: the push is of another
+ * case, or its update is an error, which rule_case_make words; *u is not changed. */
+bool rule_case_update(const rule_case *c, const rule_binding *b, const rule_given *given,
+                      rule_update *u, uint64_t *pool);
 int64_t rule_case_pool_bytes(const rule_case *c);
 
 /* The ranges of a key that can be updated by themselves, as if each were a key of its own. */

@@ -34,6 +34,8 @@ host rule_case_input(const rule_run *r, int which, host x)
     if (r->note) {
         x.varies = (uint32_t)which;
         r->note->values[which] = x;
+        /* a state goes on to the next push even where nothing else reads it */
+        r->note->reads |= which >= CASE_STATE ? 1u << which : 0;
     }
     return x;
 }
@@ -49,6 +51,22 @@ static int16_t add_value(rule_case *c, host x)
     }
     c->values[c->nvalues] = x;
     return (int16_t)c->nvalues++;
+}
+
+host rule_case_param(const rule_run *r, int param)
+{
+    const rule_binding *b = r->binding;
+    rule_case *c = r->note;
+    host x = b->values[param];
+    if (!c || c->failed || !b->varies || !b->varies[param])
+        return x;
+    case_param made = {(int16_t)param, add_value(c, x)};
+    if (mem_grow(&c->params, &c->params_cap, c->nparams + 1, sizeof made, NULL))
+        c->failed = true;
+    else
+        c->params[c->nparams++] = made;
+    x.varies = c->failed ? 0 : (uint32_t)made.value;
+    return x;
 }
 
 /* The place of a value that stands there, or of a literal. */
@@ -199,6 +217,7 @@ void rule_case_unref(rule_case *c)
     arena_release(&c->memory);
     mem_free(c->values);
     mem_free(c->steps);
+    mem_free(c->params);
     mem_free(c->gifts);
     mem_free(c->results);
     mem_free(c);
@@ -240,7 +259,6 @@ bool rule_case_same(const rule_case *c, const rule_given *a, const rule_given *b
            (!(reads & shape) || (a->row == b->row && a->size == b->size));
 }
 
-/* An input, of the kind that the case has it of. */
 static host input_of(const rule_given *g, int which)
 {
     const char *key = g->key.name;
@@ -268,15 +286,24 @@ static host input_of(const rule_given *g, int which)
     }
 }
 
-static bool take_inputs(const rule_case *c, const rule_given *g, host *values)
+/* Puts an input in its place, if it is of the kind that the case has it of. */
+static bool take_input(host *to, host x)
+{
+    to->u = x.u;
+    return to->kind == x.kind;
+}
+
+static bool take_inputs(const rule_case *c, const rule_binding *b, const rule_given *g,
+                        host *values)
 {
     for (uint32_t left = c->reads; left; left &= left - 1) {
         int which = __builtin_ctz(left);
-        host x = input_of(g, which);
-        if (x.kind != values[which].kind)
+        if (!take_input(&values[which], input_of(g, which)))
             return false;
-        values[which].u = x.u;
     }
+    for (int64_t i = 0; i < c->nparams; i++)
+        if (!take_input(&values[c->params[i].value], b->values[c->params[i].param]))
+            return false;
     return true;
 }
 
@@ -348,13 +375,14 @@ static bool round_number(const rule_case *c, prog_type type, host x, prog_number
     return true;
 }
 
-bool rule_case_update(const rule_case *c, const rule_given *g, rule_update *u, uint64_t *pool)
+bool rule_case_update(const rule_case *c, const rule_binding *b, const rule_given *g,
+                      rule_update *u, uint64_t *pool)
 {
     host values[CASE_VALUES];
     prog_number numbers[CASE_VALUES + 1];
     numbers[0] = (prog_number){0}; /* the operand that an entry has not */
     memcpy(values, c->values, (size_t)c->nvalues * sizeof *values);
-    if (!take_inputs(c, g, values))
+    if (!take_inputs(c, b, g, values))
         return false;
     for (int64_t i = 0; i < c->nsteps; i++)
         if (!take_step(&c->steps[i], values))

@@ -63,6 +63,11 @@ typedef struct case_gift {
     int16_t value, number;
 } case_gift;
 
+/* A parameter that varies is a value. */
+typedef struct case_param {
+    int16_t param, value;
+} case_param;
+
 /* A state's number, or what its elements begin with, is a value. */
 typedef struct case_result {
     int16_t state, value;
@@ -77,9 +82,11 @@ struct rule_case {
     arena memory;   /* of texts */
     host *values;   /* literals, and the kinds of the others */
     case_step *steps;
+    case_param *params;
     case_gift *gifts;
     case_result *results;
-    int64_t nvalues, values_cap, nsteps, steps_cap, ngifts, gifts_cap, nresults, results_cap;
+    int64_t nvalues, values_cap, nsteps, steps_cap, nparams, params_cap, ngifts, gifts_cap;
+    int64_t nresults, results_cap;
     prog_numbers numbers;
     rule_update u; /* without the values of the above */
     bool failed;   /* no memory, or something that steps do not do: it will serve no other push */
@@ -91,6 +98,9 @@ rule_case *rule_case_end(rule_run *r, int rc);
 
 /* x, which a push brings as input `which`. */
 host rule_case_input(const rule_run *r, int which, host x);
+
+/* The value of a parameter of the binding. */
+host rule_case_param(const rule_run *r, int param);
 
 /* Notes that *out was computed from args, of which one may vary. */
 void rule_case_note(rule_run *r, case_what what, int op, const host *args, int n, host *out);

@@ -107,7 +107,7 @@ static void params_unref(optimizer_params *p)
 static void use_params(optimizer *o, optimizer_params *p)
 {
     o->params = p;
-    o->binding = (rule_binding){o->rule->ast, &o->rule->src, p->values};
+    o->binding = (rule_binding){o->rule->ast, &o->rule->src, p->values, o->varies};
     host norm = rule_value(&o->binding, RULE_CLIP_GLOBAL_NORM);
     o->clip_norm = host_is_number(norm) ? host_number(norm) : 0;
 }
@@ -168,7 +168,7 @@ static int read_params(optimizer *o, optimizer_params *p, const kv_opt *given, i
     if (!rc)
         rc = rule_bind(tree, o->params ? o->params->values : NULL, names, values, n, bound,
                        &p->memory, e);
-    const rule_binding made = {tree, &o->rule->src, bound};
+    const rule_binding made = {tree, &o->rule->src, bound, NULL};
     if (!rc)
         rc = rule_check_given(&made, e);
     if (!rc)
@@ -211,6 +211,19 @@ static int check_count(const optimizer *o, kv_err *e)
                             (long long)begin);
 }
 
+/* Rates are often changed, and reach rules as lr and wd: few read them by the names of the
+ * parameters. */
+static int vary_rates(optimizer *o, kv_err *e)
+{
+    const rule_ast *tree = o->rule->ast;
+    o->varies = mem_zalloc(rule_nvalues(tree), sizeof *o->varies, e);
+    for (int i = 0; o->varies && i < rule_nvalues(tree); i++) {
+        int base = i < tree->nparams ? rule_base_find(tree->params[i].name) : i - tree->nparams;
+        o->varies[i] = base == RULE_LEARNING_RATE || base == RULE_WD;
+    }
+    return o->varies ? KV_OK : KV_E_MEMORY;
+}
+
 int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, int n, kv_err *e)
 {
     optimizer *o = mem_zalloc(1, sizeof *o, e);
@@ -218,6 +231,8 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
         return KV_E_MEMORY;
     o->rule = kv_rule_ref((kv_rule *)rule); /* only the count changes */
     int rc = rule_states(rule->ast, o->states, &o->nstates, e);
+    if (!rc)
+        rc = vary_rates(o, e);
     if (!rc)
         rc = bind(o, params, n, e);
     if (!rc)
@@ -235,25 +250,48 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
     return KV_OK;
 }
 
-/* Forgets what was made of other parameters. */
-static void drop_made(optimizer *o)
+/* Forgets the updates that were made of other parameters, and the cases unless they take these from
+ * the binding. */
+static void drop_made(optimizer *o, bool cases)
 {
     for (int i = 0; i < OPTIMIZER_RECENT; i++) {
         optimizer_unref_update(o->recent[i]);
         o->recent[i] = NULL;
     }
-    for (int i = 0; i < OPTIMIZER_CASES; i++) {
+    o->next_recent = 0;
+    for (int i = 0; i < OPTIMIZER_CASES && cases; i++) {
         rule_case_unref(o->cases[i]);
         o->cases[i] = NULL;
     }
-    o->next_case = o->next_recent = 0;
+    o->next_case = cases ? 0 : o->next_case;
+}
+
+static bool same_value(host a, host b)
+{
+    if (a.kind != b.kind || a.kind == HOST_NONE)
+        return a.kind == b.kind;
+    return a.kind == HOST_TEXT ? strcmp(a.u.text, b.u.text) == 0 : a.u.integer == b.u.integer;
+}
+
+/* Notes which parameters are changed, so that cases take them from the binding from now on. Returns
+ * true if those that there are do not. */
+static bool vary(optimizer *o, const host *values)
+{
+    bool news = false;
+    for (int i = 0; i < rule_nvalues(o->rule->ast); i++) {
+        bool changed = !o->varies[i] && !same_value(o->params->values[i], values[i]);
+        news |= changed;
+        o->varies[i] |= changed;
+    }
+    return news;
 }
 
 void optimizer_free(optimizer *o)
 {
     if (!o)
         return;
-    drop_made(o);
+    drop_made(o, true);
+    mem_free(o->varies);
     params_unref(o->params);
     arena_release(&o->memory);
     kv_rule_free(o->rule);
@@ -274,7 +312,7 @@ int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e)
     o->memory = next.memory; /* grew, also when something was refused */
     if (rc)
         return rc;
-    drop_made(o);
+    drop_made(o, vary(o, next.params->values));
     params_unref(o->params);
     use_params(o, next.params);
     o->seed = next.seed;
@@ -437,7 +475,7 @@ void optimizer_mark_release(optimizer_mark *m)
 void optimizer_mark_restore(optimizer *o, const optimizer_mark *m)
 {
     kv_assert(m->params, "an optimizer with %d states gets back no parameters", o->nstates);
-    drop_made(o);
+    drop_made(o, vary(o, m->params->values));
     m->params->refs++;
     params_unref(o->params);
     use_params(o, m->params);

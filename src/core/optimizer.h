@@ -53,6 +53,8 @@ typedef struct optimizer {
     arena memory; /* of schedules */
     optimizer_params *params;
     rule_binding binding; /* to their values */
+    bool *varies; /* of each: it was changed, or is a rate, so that cases are not made for one value
+                   */
     double clip_norm;     /* clip_global_norm; 0: none */
     rule_state_info states[PLAN_MAX_STATES];
     int nstates;

@@ -217,7 +217,7 @@ static int update_of_case(const optimizer *o, const rule_given *g, bool plans, m
         made_update *m = new_update(c, g, plans ? rule_case_pool_bytes(c) : 0, e);
         if (!m)
             return KV_E_MEMORY;
-        if (rule_case_update(c, g, &m->u, plans ? m->pool : NULL)) {
+        if (rule_case_update(c, &o->binding, g, &m->u, plans ? m->pool : NULL)) {
             rule_case_ref(c);
             *out = m;
             return KV_OK;

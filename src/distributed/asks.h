@@ -1,5 +1,5 @@
 /* The calls that workers make to servers. They carry plain structs and texts one behind the other.
- * All ranks run the same build.
+ * All ranks run the same build, which they compare when they join.
  */
 #ifndef DISTRIBUTED_ASKS_H
 #define DISTRIBUTED_ASKS_H
@@ -128,6 +128,10 @@ typedef struct ask_round {
 typedef struct ask_look {
     int64_t round;
 } ask_look;
+
+/* A number of this build: of its version, of how its records lie in memory, and of what is counted
+ * there. Builds with other numbers would misread what this one sends. */
+int ask_build(void);
 
 /* The command of a user that makes such a call, for messages about one without an answer; NULL: the
  * server waits for other ranks before it answers. */

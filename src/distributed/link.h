@@ -29,7 +29,7 @@ enum {
 int link_open(kv_err *e);
 
 /* Returns true if all ranks pass the same number; else *other becomes a rank that passes another.
- * Collective: every rank calls it, right after link_open. */
+ * Collective: every rank calls it, right after link_open, twice at most. */
 bool link_agree(int number, int *other);
 
 int link_rank(void);

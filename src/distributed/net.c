@@ -789,6 +789,13 @@ static void *join_thread(void *arg)
     (void)arg;
     int other;
     joining.rc = link_open(&joining.error);
+    if (!joining.rc && !link_agree(ask_build(), &other)) {
+        joining.rc = kv_err_set(&joining.error, KV_E_PEER,
+                                "rank %d on %s runs another build of kvstore than rank %d on %s",
+                                other, link_host(other), link_rank(), link_host(link_rank()));
+        kv_err_hint(&joining.error,
+                    "install the same version of kvctl and its plugin on all hosts");
+    }
     if (!joining.rc && !link_agree(server_dedicated(), &other))
         joining.rc = kv_err_set(&joining.error, KV_E_VALUE,
                                 "rank %d was told of %d servers, rank %d of another number: "

@@ -6,7 +6,7 @@
 #include "py_batch.h"
 #include "py_dlpack.h"
 #include "py_pairs.h"
-#include "py_wait.h"
+#include "py_task.h"
 
 PyObject *py_array_new(PyTypeObject *class, kv_array *a)
 {
@@ -25,6 +25,7 @@ static void dealloc(PyObject *self)
     PyTypeObject *type = Py_TYPE(self);
     if (!a->lent)
         kv_array_unref(a->a);
+    Py_XDECREF((PyObject *)a->base);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
@@ -32,6 +33,7 @@ static void dealloc(PyObject *self)
 static kv_array *elements(PyObject *self)
 {
     kv_array *a = ((py_array *)self)->a;
+    py_array_await_base((py_array *)self);
     if (!a)
         py_fail(KV_E_USAGE, "copy() keeps them",
                 "this array has no elements any more: it was an updater's");
@@ -224,6 +226,86 @@ static PyObject *as_class(PyObject *self, PyObject *class)
     return py_array_new((PyTypeObject *)class, kv_array_ref(a));
 }
 
+static int shape_of(PyObject *tuple, int64_t shape[KV_MAX_NDIM])
+{
+    Py_ssize_t n = PyTuple_Check(tuple) ? PyTuple_Size(tuple) : KV_MAX_NDIM + 1;
+    if (n > KV_MAX_NDIM) {
+        py_fail(KV_E_SHAPE, "", "%R is no shape", tuple);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        shape[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
+        if (shape[i] == -1 && PyErr_Occurred())
+            return -1;
+    }
+    return (int)n;
+}
+
+/* What a part keeps of the array that it is of, as long as the library uses it. */
+typedef struct kept {
+    py_later later;
+    PyObject *base;
+} kept;
+
+static void release_kept(void *arg)
+{
+    kept *k = arg;
+    Py_DECREF(k->base);
+    PyMem_Free(k);
+}
+
+static void part_done(void *arg)
+{
+    py_leave(&((kept *)arg)->later);
+}
+
+/* _part(first element, shape): the elements from there on as an array of their own, in the same
+ * memory. */
+static PyObject *part(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    py_array *o = (py_array *)self;
+    int64_t shape[KV_MAX_NDIM], size = 1;
+    kv_err e = {0};
+    kv_array *a = elements(self), *made = NULL;
+    Py_ssize_t from = n == 2 ? PyLong_AsSsize_t(args[0]) : -1;
+    int ndim = a && from >= 0 ? shape_of(args[1], shape) : -1;
+    if (ndim < 0)
+        return NULL;
+    for (int i = 0; i < ndim; i++)
+        size *= shape[i];
+    if (from + size > kv_array_size(a))
+        return py_fail(KV_E_INTERNAL, "", "a part of %lld elements ends behind its array",
+                       (long long)size);
+    char *data = o->data ? o->data : memory(a, !o->read_only);
+    static const char none;
+    kept *k = PyErr_Occurred() ? NULL : PyMem_Malloc(sizeof *k);
+    if (!k)
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    py_array *base = o->base ? o->base : o;
+    *k = (kept){.base = Py_NewRef((PyObject *)base), .later = {.act = release_kept, .arg = k}};
+    data = data ? data + from * kv_dtype_bytes(kv_array_dtype(a)) : (char *)&none;
+    if (kv_array_wrap(&made, data, kv_array_dtype(a), ndim, shape, kv_array_ctx(a), part_done, k,
+                      &e)) {
+        release_kept(k);
+        return py_raise(&e);
+    }
+    py_array *p = (py_array *)py_array_new(Py_TYPE(self), made);
+    if (p) {
+        p->base = (py_array *)Py_NewRef((PyObject *)base);
+        p->data = data;
+        p->read_only = o->read_only;
+    }
+    return (PyObject *)p;
+}
+
+/* _of_part(): the array was copied from a part of another one. It is the array itself. */
+static PyObject *of_part(PyObject *self, PyObject *none)
+{
+    (void)none;
+    ((py_array *)self)->copied = true;
+    return Py_NewRef(self);
+}
+
 /* _rows(): (ids as bytes of int64, elements as bytes) of a row_sparse array. */
 static PyObject *rows(PyObject *self, PyObject *none)
 {
@@ -338,21 +420,6 @@ static PyObject *get_ndim(PyObject *self, void *closure)
 
 /* ---- Functions of the module ---- */
 
-static int shape_of(PyObject *tuple, int64_t shape[KV_MAX_NDIM])
-{
-    Py_ssize_t n = PyTuple_Check(tuple) ? PyTuple_Size(tuple) : KV_MAX_NDIM + 1;
-    if (n > KV_MAX_NDIM) {
-        py_fail(KV_E_SHAPE, "", "%R is no shape", tuple);
-        return -1;
-    }
-    for (Py_ssize_t i = 0; i < n; i++) {
-        shape[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
-        if (shape[i] == -1 && PyErr_Occurred())
-            return -1;
-    }
-    return (int)n;
-}
-
 /* zeros(class, shape, dtype, ctx) */
 static PyObject *zeros(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
@@ -461,6 +528,8 @@ static PyMethodDef methods[] = {
     {"_dense", to_dense, METH_NOARGS, NULL},
     {"_sparse", to_sparse, METH_NOARGS, NULL},
     {"_as", as_class, METH_O, NULL},
+    {"_part", FAST(part), NULL},
+    {"_of_part", of_part, METH_NOARGS, NULL},
     {"_rows", rows, METH_NOARGS, NULL},
     {"wait_to_read", wait_to_read, METH_NOARGS,
      "Waits until what the store writes into this array is there."},

@@ -3,7 +3,7 @@
 
 #include "py_pairs.h"
 #include "py_store.h"
-#include "py_wait.h"
+#include "py_task.h"
 
 PyObject *py_ask_capable(PyObject *self, PyObject *what)
 {

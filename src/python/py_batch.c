@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "py_wait.h"
-
 /* One for all batches: it is taken once a batch, not once an array. It guards
  * left_alone and ended. */
 static struct batches {
@@ -113,7 +111,7 @@ void py_batch_done(void *batch)
 /* Sleeps until b has ended, a slice at most. Returns true if it has. */
 static bool sleep_until_ended(py_batch *b)
 {
-    struct timespec until = py_wait_slice();
+    struct timespec until = py_slice();
     pthread_mutex_lock(&batches.lock);
     int rc = 0;
     while (!b->ended && rc != ETIMEDOUT)
@@ -146,7 +144,7 @@ bool py_batch_end(py_batch *b, bool wait)
         py_batch_done(b);
         while (wait && !(ended = sleep_until_ended(b))) {
             PyEval_RestoreThread(saved);
-            if (!py_wait_look()) {
+            if (!py_look()) {
                 leave(b);
                 return false;
             }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "py_pairs.h"
-#include "py_updater.h"
+#include "py_store.h"
 #include "py_wait.h"
 
 /* A call of a store. It outlives the function of Python that began it where that is interrupted. */
@@ -42,13 +42,6 @@ static void give_back(py_call *c)
     else
         s->spare = c;
     Py_DECREF((PyObject *)s);
-}
-
-void py_calls_forget(py_store *s)
-{
-    PyMem_Free(s->spare);
-    s->spare = NULL;
-    Py_CLEAR(s->known);
 }
 
 /* NULL with an exception. */
@@ -94,7 +87,7 @@ static py_call *begin(PyObject *self, int (*run)(py_call *c), PyObject *key, PyO
 static bool look(PyThreadState **gil)
 {
     PyEval_RestoreThread(*gil);
-    bool good = py_wait_look();
+    bool good = py_look();
     *gil = PyEval_SaveThread();
     return good;
 }
@@ -278,7 +271,7 @@ static bool perform_away(py_call *c)
 /* Makes the call, and waits for its arrays in slices. */
 static bool perform(py_call *c)
 {
-    if (may_take_long(c) && !py_updater_runs())
+    if (may_take_long(c) && !py_updaters)
         return perform_away(c);
     PyThreadState *gil = PyEval_SaveThread();
     if (!(c->rc = fill_small(c)))

@@ -6,6 +6,7 @@
 #include "py_array.h"
 #include "py_ask.h"
 #include "py_batch.h"
+#include "py_open.h"
 #include "py_pairs.h"
 #include "py_store.h"
 #include "py_type.h"
@@ -116,6 +117,15 @@ static PyObject *open_calls(PyObject *module, PyObject *ignored)
     return PyLong_FromLongLong(py_batch_open());
 }
 
+/* (rank, number of workers, whether a store has joined them). */
+static PyObject *job(PyObject *self, PyObject *unused)
+{
+    int rank, workers;
+    (void)self, (void)unused;
+    bool joined = kv_job(&rank, &workers);
+    return Py_BuildValue("(iiO)", rank, workers, joined ? Py_True : Py_False);
+}
+
 static PyMethodDef functions[] = {
     {"configure", (PyCFunction)(void (*)(void))configure, METH_FASTCALL, NULL},
     {"describe", py_ask_describe_all, METH_O,
@@ -126,6 +136,7 @@ static PyMethodDef functions[] = {
     {"register_name", (PyCFunction)(void (*)(void))register_name, METH_FASTCALL, NULL},
     {"load_plugin", load_plugin, METH_O,
      "load_plugin(path): loads a plugin, whose store types create() then makes."},
+    {"job", job, METH_NOARGS, NULL},
     {"changed", changed, METH_NOARGS, NULL},
     {"open_calls", open_calls, METH_NOARGS, "How many calls of wait=False still use arrays."},
     {NULL, NULL, 0, NULL},
@@ -148,6 +159,7 @@ PyMODINIT_FUNC PyInit__kvstore(void)
     py.store = (PyTypeObject *)PyType_FromSpec(&py_type_store);
     if (!py.array || !py.store || PyModule_AddFunctions(m, py_array_functions) ||
         PyModule_AddFunctions(m, py_store_functions) ||
+        PyModule_AddFunctions(m, py_open_functions) ||
         PyModule_AddObjectRef(m, "Array", (PyObject *)py.array) ||
         PyModule_AddObjectRef(m, "Store", (PyObject *)py.store) ||
         PyModule_AddStringConstant(m, "version", kv_version())) {

@@ -182,6 +182,11 @@ bool py_pairs_array(PyObject *value, bool write, py_batch *b, kv_array **out)
             return py_fail(KV_E_USAGE, "", "this array has no elements any more");
         if (write && a->read_only)
             return py_fail(KV_E_USAGE, "", "the input of an updater is not written");
+        if (a->base) { /* its memory, as that of an array of NumPy */
+            py_array_await_base(a);
+            return wrap(value, a->data, kv_array_dtype(a->a), kv_array_ndim(a->a),
+                        kv_array_shape(a->a), kv_array_ctx(a->a), b, out);
+        }
         *out = kv_array_ref(a->a);
         return true;
     }
@@ -224,6 +229,19 @@ static int pack_numpy(py_pairs *p, PyObject *value)
                : -1;
 }
 
+/* Returns true, with an exception, for an out that is a copy of a part of an array and that nobody
+ * can look at behind the call: its only reference is the call's, or that of a list that is. */
+static bool would_be_lost(PyObject *value, bool in_list)
+{
+    if (!PyObject_TypeCheck(value, py.array) || !((py_array *)value)->copied ||
+        Py_REFCNT(value) > 1 + in_list)
+        return false;
+    py_fail(KV_E_USAGE, "pull into the array, or into numpy.asarray(a)[...]",
+            "the elements of this out would be lost: they do not lie one behind the other in the "
+            "array that they are of, so it is a copy of them");
+    return true;
+}
+
 static bool add_array(py_pairs *p, kv_key key, PyObject *value, bool write, py_batch *b)
 {
     if (p->n == p->cap && !grow(p))
@@ -262,11 +280,13 @@ static bool add_values(py_pairs *p, PyObject *key, PyObject *values, bool write,
     kv_key k;
     if (!py_pairs_key(key, &k, b))
         return false;
-    if (!is_list(values))
-        return add_array(p, k, values, write, b);
+    bool list = is_list(values), passing = Py_REFCNT(values) == 1;
+    if (!list)
+        return !(write && would_be_lost(values, false)) && add_array(p, k, values, write, b);
     for (Py_ssize_t i = 0; i < length(values); i++) {
         PyObject *value = item(values, i);
-        bool good = value && add_array(p, k, value, write, b);
+        bool good = value && !(write && passing && would_be_lost(value, true)) &&
+                    add_array(p, k, value, write, b);
         Py_XDECREF(value);
         if (!good)
             return false;

@@ -9,6 +9,7 @@
 enum { HINT_BYTES = 2 * sizeof((kv_err *)NULL)->hint };
 
 py_state py;
+_Thread_local int py_updaters;
 
 /* ---- Errors ---- */
 
@@ -258,4 +259,22 @@ void py_drain(void)
 {
     act_on_left();
     tell_notes();
+}
+
+/* ---- Waits ---- */
+
+struct timespec py_slice(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_nsec += PY_SLICE_MS * 1000000;
+    t.tv_sec += t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+    return t;
+}
+
+bool py_look(void)
+{
+    py_drain();
+    return PyErr_CheckSignals() == 0;
 }

@@ -15,6 +15,7 @@
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030b0000
 #include <Python.h>
+#include <time.h>
 
 #include "kvstore.h"
 
@@ -75,6 +76,16 @@ void py_leave(py_later *later);
 
 /* Does what was left, and tells the warnings of the library. Needs the GIL. */
 void py_drain(void);
+
+/* Waits are in slices of so many milliseconds: the end of one, on the clock of
+ * pthread_cond_clockwait, and what comes between two, with the GIL: it tells the log and looks for
+ * signals. Returns false with the exception of a handler. */
+enum { PY_SLICE_MS = 50 };
+struct timespec py_slice(void);
+bool py_look(void);
+
+/* Updaters of Python that this thread runs, one within another's call. */
+extern _Thread_local int py_updaters;
 
 /* Receives a warning of the library, for kv_set_log, and leaves it for py_drain; one that is behind
  * many others is dropped. */

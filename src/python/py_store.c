@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "py_pairs.h"
 #include "py_wait.h"
 
 static py_store *open_stores; /* guarded by the GIL */
@@ -19,7 +18,7 @@ static void join_list(py_store *s)
     open_stores = s;
 }
 
-static void leave_list(py_store *s)
+void py_store_leave_list(py_store *s)
 {
     if (s->link)
         *s->link = s->next;
@@ -78,7 +77,7 @@ PyObject *py_store_result(py_store *s, int rc, const kv_err *e)
     return Py_NewRef(Py_None);
 }
 
-static void closed(py_store *s)
+void py_store_closed(py_store *s)
 {
     s->runs_python = false;
     s->function = NULL;
@@ -86,46 +85,17 @@ static void closed(py_store *s)
     py_drain();
 }
 
-static void close_store(py_store *s)
+void py_store_end(py_store *s)
 {
     kv *store = s->kv;
     s->kv = NULL;
-    leave_list(s);
+    py_store_leave_list(s);
     if (s->forked)
         return; /* the other ranks and its threads are the parent's */
     PyThreadState *gil = PyEval_SaveThread();
     kv_free(store);
     PyEval_RestoreThread(gil);
-    closed(s);
-}
-
-static int call_free(py_task *t, kv_err *e)
-{
-    (void)e;
-    kv_free(t->kv);
-    return KV_OK;
-}
-
-PyObject *py_store_close(PyObject *self, PyObject *none)
-{
-    (void)none;
-    py_store *s = (py_store *)self;
-    if (s->calls > 0)
-        return py_fail(KV_E_BUSY, "", "another thread is in a call of this store");
-    if (s->kv && s->forked)
-        close_store(s);
-    if (s->kv) {
-        py_task *t = py_task_new(s, call_free);
-        if (!t)
-            return NULL;
-        s->kv = NULL;
-        leave_list(s);
-        if (!py_task_run(t, false))
-            return NULL;
-        closed(s);
-        py_task_free(t);
-    }
-    return py_store_result(s, KV_OK, NULL); /* what an updater raised since the last call */
+    py_store_closed(s);
 }
 
 int py_store_traverse(PyObject *self, visitproc visit, void *arg)
@@ -141,7 +111,7 @@ int py_store_clear(PyObject *self)
 {
     py_store *s = (py_store *)self;
     if (s->kv && s->calls == 0)
-        close_store(s);
+        py_store_end(s);
     Py_CLEAR(s->raised);
     return 0;
 }
@@ -154,10 +124,11 @@ void py_store_dealloc(PyObject *self)
     PyObject_GC_UnTrack(self);
     PyErr_Fetch(&t, &v, &tb);
     if (s->kv)
-        close_store(s);
+        py_store_end(s);
     PyErr_Restore(t, v, tb);
     Py_XDECREF(s->raised);
-    py_calls_forget(s);
+    PyMem_Free(s->spare);
+    Py_XDECREF(s->known);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
@@ -177,7 +148,7 @@ static void print_line(void *arg, const char *line)
 }
 
 /* An object over a store of the library, which it takes, also on failure. */
-static PyObject *adopt_store(PyTypeObject *class, kv *store)
+PyObject *py_store_adopt(PyTypeObject *class, kv *store)
 {
     py_store *s = (py_store *)PyType_GenericAlloc(class, 0);
     if (!s) {
@@ -191,59 +162,6 @@ static PyObject *adopt_store(PyTypeObject *class, kv *store)
     kv_set_print(store, print_line, s);
     join_list(s);
     return (PyObject *)s;
-}
-
-static int call_create(py_task *t, kv_err *e)
-{
-    return kv_create(t->text, t->opts, t->nopts, &t->kv, e);
-}
-
-static int call_load(py_task *t, kv_err *e)
-{
-    return kv_load(&t->kv, t->text, e);
-}
-
-/* The object for the store that a call makes. */
-static PyObject *make(py_task *t, PyTypeObject *class, bool good)
-{
-    if (!good) {
-        py_task_free(t);
-        return NULL;
-    }
-    if (!py_task_run(t, true))
-        return NULL;
-    py_drain();
-    PyObject *o = t->rc ? py_raise(&t->e) : adopt_store(class, t->kv);
-    py_task_free(t);
-    return o;
-}
-
-/* create(class, type, options as a dict of texts) */
-static PyObject *create(PyObject *module, PyObject *const *args, Py_ssize_t n)
-{
-    (void)module;
-    PyTypeObject *class;
-    const char *type = n == 3 && py_class(args[0], py.store, &class) ? py_text(args[1]) : NULL;
-    py_task *t = type ? py_task_new(NULL, call_create) : NULL;
-    if (!t)
-        return NULL;
-    t->text = type;
-    return make(t, class,
-                py_batch_keep(t->batch, args[1]) &&
-                    py_pairs_options(args[2], &t->opts, &t->nopts, t->batch));
-}
-
-/* load(class, path) */
-static PyObject *load(PyObject *module, PyObject *const *args, Py_ssize_t n)
-{
-    (void)module;
-    PyTypeObject *class;
-    const char *path = n == 2 && py_class(args[0], py.store, &class) ? py_text(args[1]) : NULL;
-    py_task *t = path ? py_task_new(NULL, call_load) : NULL;
-    if (!t)
-        return NULL;
-    t->text = path;
-    return make(t, class, py_batch_keep(t->batch, args[1]));
 }
 
 /* ---- Fork, and the end of the process ---- */
@@ -291,7 +209,7 @@ static PyObject *end_all(PyObject *module, PyObject *none)
             continue;
         }
         Py_INCREF((PyObject *)s);
-        close_store(s); /* leaves the list, which others may change meanwhile */
+        py_store_end(s); /* leaves the list, which others may change meanwhile */
         Py_DECREF((PyObject *)s);
         s = open_stores;
     }
@@ -299,11 +217,7 @@ static PyObject *end_all(PyObject *module, PyObject *none)
     return Py_NewRef(Py_None);
 }
 
-#define FAST(f) (PyCFunction)(void (*)(void)) f, METH_FASTCALL
-
 PyMethodDef py_store_functions[] = {
-    {"create", FAST(create), NULL},
-    {"load", FAST(load), NULL},
     {"before_fork", before_fork, METH_NOARGS, NULL},
     {"after_fork", after_fork, METH_NOARGS, NULL},
     {"end", end_all, METH_NOARGS, NULL},

@@ -50,11 +50,16 @@ bool py_store_sync(py_store *s, PyObject *keys);
  * else with e. */
 PyObject *py_store_result(py_store *s, int rc, const kv_err *e);
 
-/* Releases s->spare (py_calls.c). */
-void py_calls_forget(py_store *s);
+/* An object over a store of the library, which it takes, also on failure. */
+PyObject *py_store_adopt(PyTypeObject *class, kv *store);
 
-/* close(), and the end of the object. */
-PyObject *py_store_close(PyObject *self, PyObject *none);
+/* The end of a store that is open: py_store_end waits for all of it. What remains of one whose end
+ * another call makes: it is on no list any more, and then it is closed. */
+void py_store_end(py_store *s);
+void py_store_leave_list(py_store *s);
+void py_store_closed(py_store *s);
+
+/* The end of the object. */
 void py_store_dealloc(PyObject *self);
 
 /* For the collector: a store and a function that knows it hold each other. */

@@ -3,10 +3,11 @@
 
 #include "py_ask.h"
 #include "py_calls.h"
+#include "py_open.h"
 #include "py_pairs.h"
 #include "py_store.h"
+#include "py_task.h"
 #include "py_updater.h"
-#include "py_wait.h"
 
 /* How a store is told of a name with options. */
 typedef int (*set_named)(kv *store, const char *name, const kv_opt *params, int nparams, kv_err *e);
@@ -121,7 +122,7 @@ static bool wait_with_signals(py_store *s, int *rc, kv_err *e)
         PyThreadState *gil = PyEval_SaveThread();
         *rc = kv_wait_for(s->kv, PY_SLICE_MS, &idle, e);
         PyEval_RestoreThread(gil);
-        if (!py_wait_look()) {
+        if (!py_look()) {
             if (*rc && !s->late.code)
                 s->late = *e; /* for the next wait */
             return false;
@@ -375,7 +376,7 @@ static PyMethodDef methods[] = {
      "one for all outs or one each."},
     {"wait", wait_method, METH_NOARGS,
      "Waits for all that was scheduled, and raises the first error of it that no call has raised."},
-    {"close", py_store_close, METH_NOARGS,
+    {"close", py_open_close, METH_NOARGS,
      "Waits for all that was scheduled and releases the store."},
     {"delete", delete, METH_O,
      "delete(keys): takes keys out, with their counts and states; all or none."},

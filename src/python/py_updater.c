@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "py_array.h"
-#include "py_wait.h"
+#include "py_task.h"
 
 typedef struct updater {
     PyObject *function;
@@ -80,13 +80,6 @@ static int refuse(updater *u, const kv_key *key, kv_err *e)
     return kv_err_set(e, KV_E_VALUE, PY_STORE_RAISED);
 }
 
-static _Thread_local int running; /* updaters on this thread, one within another's call */
-
-bool py_updater_runs(void)
-{
-    return running > 0;
-}
-
 static int call(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
 {
     updater *u = arg;
@@ -95,13 +88,14 @@ static int call(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *k = key->name ? PyUnicode_FromString(key->name) : PyLong_FromLongLong(key->id);
     PyObject *in = lend(input, true), *to = lend(stored, false);
-    running++;
+    py_updaters++;
     PyObject *result =
         k && in && to ? PyObject_CallFunctionObjArgs(u->function, k, in, to, NULL) : NULL;
-    running--;
+    py_updaters--;
     int rc =
         result ? KV_OK : refuse(u, key, e); /* its traceback holds in and to: they stay valid */
     Py_XDECREF(result);
+    py_drain(); /* parts of them that are gone */
     take_back(in);
     take_back(to);
     Py_XDECREF(k);

@@ -7,9 +7,6 @@
 /* Store._set_updater(function), also None for ASSIGN. */
 PyObject *py_updater_set(PyObject *self, PyObject *function);
 
-/* Returns true if this thread runs an updater of Python. */
-bool py_updater_runs(void);
-
 /* The updater is a rule now, or none. */
 void py_updater_gone(py_store *s);
 

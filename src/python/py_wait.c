@@ -5,8 +5,6 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "py_updater.h"
-
 /* A thread that runs works, one at a time. It never ends: the next call takes it. */
 typedef struct helper {
     pthread_cond_t wake;
@@ -20,22 +18,6 @@ static struct {
     pthread_cond_t ended; /* some work has */
     helper *idle;
 } waits = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
-
-struct timespec py_wait_slice(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_nsec += PY_SLICE_MS * 1000000;
-    t.tv_sec += t.tv_nsec / 1000000000;
-    t.tv_nsec %= 1000000000;
-    return t;
-}
-
-bool py_wait_look(void)
-{
-    py_drain();
-    return PyErr_CheckSignals() == 0;
-}
 
 static void end_later(void *arg)
 {
@@ -110,7 +92,7 @@ static bool hand_over(py_work *w)
 /* Returns true if w has ended within a slice. */
 static bool wait_a_slice(const py_work *w)
 {
-    struct timespec until = py_wait_slice();
+    struct timespec until = py_slice();
     int rc = 0;
     pthread_mutex_lock(&waits.lock);
     while (!w->ended && rc != ETIMEDOUT)
@@ -135,7 +117,7 @@ bool py_wait_run(py_work *w, bool away)
 {
     w->ended = w->left_alone = false;
     w->later = (py_later){.act = end_later, .arg = w};
-    bool here = !away || py_updater_runs() || !hand_over(w);
+    bool here = !away || py_updaters > 0 || !hand_over(w);
     PyThreadState *gil = PyEval_SaveThread();
     if (here) {
         w->run(w);
@@ -144,7 +126,7 @@ bool py_wait_run(py_work *w, bool away)
     }
     while (!wait_a_slice(w)) {
         PyEval_RestoreThread(gil);
-        if (!py_wait_look()) {
+        if (!py_look()) {
             PyObject *type, *value, *trace;
             PyErr_Fetch(&type, &value, &trace);
             leave_alone(w);
@@ -162,76 +144,4 @@ void py_wait_after_fork(void)
     pthread_mutex_init(&waits.lock, NULL);
     pthread_cond_init(&waits.ended, NULL);
     waits.idle = NULL;
-}
-
-/* ---- Calls without arrays ---- */
-
-static void run_task(py_work *w)
-{
-    py_task *t = (py_task *)w;
-    t->rc = t->call(t, &t->e);
-}
-
-/* The error of a call that was interrupted is that of the next wait; a store that it made goes. */
-static void end_task(py_work *w)
-{
-    py_task *t = (py_task *)w;
-    if (t->store && t->rc && !t->store->late.code)
-        t->store->late = t->e;
-    if (!t->store && t->kv) {
-        PyThreadState *gil = PyEval_SaveThread();
-        kv_free(t->kv);
-        PyEval_RestoreThread(gil);
-    }
-    py_task_free(t);
-}
-
-py_task *py_task_new(py_store *store, int (*call)(py_task *t, kv_err *e))
-{
-    if (store && !py_store_enter(store))
-        return NULL;
-    py_task *t = PyMem_Calloc(1, sizeof *t);
-    if (t)
-        t->batch = py_batch_new();
-    if (!t || !t->batch) {
-        if (store)
-            py_store_leave(store);
-        PyMem_Free(t);
-        return (py_task *)PyErr_NoMemory();
-    }
-    t->work = (py_work){.run = run_task, .end = end_task};
-    t->call = call;
-    t->store = store;
-    t->kv = store ? store->kv : NULL;
-    Py_XINCREF((PyObject *)store);
-    return t;
-}
-
-bool py_task_run(py_task *t, bool always)
-{
-    return py_wait_run(&t->work,
-                       always || (t->store && (t->store->is_shared || t->store->runs_python)));
-}
-
-PyObject *py_task_result(py_task *t)
-{
-    py_drain();
-    PyObject *result = t->store ? py_store_result(t->store, t->rc, &t->e)
-                       : t->rc  ? py_raise(&t->e)
-                                : Py_NewRef(Py_None);
-    py_task_free(t);
-    return result;
-}
-
-void py_task_free(py_task *t)
-{
-    py_batch_end(t->batch, false);
-    PyMem_Free(t->opts);
-    PyMem_Free(t->keys);
-    Py_XDECREF(t->list);
-    kv_array_unref(t->array);
-    if (t->store)
-        py_store_leave(t->store);
-    Py_XDECREF((PyObject *)t->store);
-    PyMem_Free(t);
 }

@@ -214,6 +214,12 @@ on_gpus()
     assert_output --partial 'hint: did you mean push?'
     run kvctl bench --op push+adm+pull
     assert_failure 2
+    run kvctl bench all all all all all
+    assert_line --index 0 '<cmd>:1:23: error[usage]: a benchmark takes at most 32 workloads'
+    run kvctl bench --op optimizers,optimizers,optimizers,optimizers
+    assert_line --index 0 '<cmd>:1:12: error[usage]: a benchmark takes at most 48 operations'
+    run kvctl bench --values 1,1,1,1,1,1,1,1,1
+    assert_line --index 0 '<cmd>:1:16: error[usage]: a benchmark takes at most 8 counts of values'
     run kvctl bench --values 1,9
     assert_failure 3
     assert_output --partial 'error[value]: a key gets 1 to 8 values, not 9'

@@ -63,6 +63,50 @@ flip()
     [[ $output == *'float64'*'damaged: its checksum is another one'* ]]
 }
 
+@test "a member without numbers closes nothing" {
+    command -v python3 >/dev/null || skip "no python3"
+    python3 - <<'END'
+import struct, zipfile
+def npy(descr, shape, data):
+    head = ("{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (descr, shape)).encode()
+    head += b" " * (-(len(head) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head + data
+with zipfile.ZipFile("m.npz", "w") as z:
+    z.writestr("labels.npy", npy("<U1", "(2,)", b"a\0\0\0b\0\0\0"))
+    z.writestr("w.npy", npy("<f4", "(1,)", struct.pack("<f", 2)))
+    z.writestr("README.txt", "about")
+for name, descr, data in (("i2", "<i2", struct.pack("<h", -3)), ("u8", "<u8", struct.pack("<Q", 2**63))):
+    open(name + ".npy", "wb").write(npy(descr, "(1,)", data))
+END
+    run -0 kvctl ls m.npz
+    [ "$output" = 'key     dtype  shape  bytes
+labels  <U1    (2,)   8
+w       F32    (1,)   4
+2 keys, 3 elements, 12 bytes' ]
+    run -0 kvctl -c 'print @m.npz#w, keys("m.npz")'
+    [ "$output" = "[2.] ['labels', 'w']" ]
+    for words in 'stat m.npz' 'hash m.npz' 'diff m.npz m.npz' 'convert m.npz o.npz' 'patch m.npz m.npz --out p'; do
+        run -3 kvctl $words
+        [[ $output == *'error[dtype]: m.npz: "labels" is no array of numbers: its elements are <U1'*'--exclude leaves keys out'* ]]
+    done
+    run -3 kvctl merge average m.npz m.npz --out o.npz
+    [[ $output == *'error[dtype]: m.npz: "labels" is <U1, which cannot be merged'* ]]
+    run -3 kvctl -c 'x = @m.npz#labels'
+    [[ $output == *'m.npz: "labels" is no array of numbers: its elements are <U1'* ]]
+    kvctl convert m.npz o.npz --exclude labels
+    kvctl merge average m.npz m.npz w --out a.npz
+    kvctl stat m.npz w
+    run -0 kvctl check m.npz
+    [ "$output" = 'note: 1 of 2 keys have no numbers to look at, such as "labels" (<U1)' ]
+    # one array a file knows the types of npz, and the name that keys() gives it
+    run -0 kvctl -c 'print @i2.npy, @i2.npy#i2, load("i2.npy", name=keys("i2.npy")[0]), (@i2.npy).dtype'
+    [ "$output" = '[-3] [-3] [-3] int32' ]
+    run -3 kvctl -c '@u8.npy'
+    [[ $output == *'u8.npy: element 0 is 2^63 or more, beyond int64'* ]]
+    run -3 kvctl -c 'load("i2.npy", name="x")'
+    [[ $output == *'"i2.npy" holds no array `x`'*'it holds i2'* ]]
+}
+
 @test "other zip archives are told apart, and void elements have a way out" {
     archives
     printf 'PK\005\006' >cut.npz

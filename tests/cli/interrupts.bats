@@ -89,3 +89,38 @@ ends_by()
     run kvctl -s w.kvs -c 'pull w'
     assert_output '[1. 1. 1.]'
 }
+
+# ended SECONDS ARGUMENTS…: kvctl ends in time, and the sleep of its command with it.
+ended()
+{
+    local begin=$SECONDS most=$1
+    shift
+    run timeout -s KILL 30 kvctl "$@"
+    [ $((SECONDS - begin)) -le "$most" ] || fail "$((SECONDS - begin)) s: $output"
+    run pgrep -f "sleep 20.$BATS_TEST_NUMBER"
+    assert_failure
+}
+
+@test "interrupts: --timeout ends a shell command that ignores TERM, and what it has started" {
+    ended 10 --timeout 0.5 -c "!trap '' TERM INT; sleep 20.$BATS_TEST_NUMBER"
+    ended 10 --timeout 0.5 -c "!sleep 20.$BATS_TEST_NUMBER; true"
+    ended 10 --timeout 0.5 -c "!sleep 20.$BATS_TEST_NUMBER | cat; true"
+}
+
+@test "interrupts: SIGINT and SIGTERM to kvctl alone end its shell command" {
+    local signal pid begin=$SECONDS
+    for signal in INT TERM; do
+        for line in "!sleep 20.$BATS_TEST_NUMBER" "!sleep 20.$BATS_TEST_NUMBER; true"; do
+            # in the background a shell ignores SIGINT
+            python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execvp(sys.argv[1], sys.argv[1:])' \
+                "$build/kvctl" -c "$line" >out 2>&1 </dev/null 3>&- &
+            pid=$!
+            until pgrep -f "^sleep 20.$BATS_TEST_NUMBER" >/dev/null; do sleep 0.05; done
+            kill -$signal $pid
+            wait $pid && fail "it went on"
+            run pgrep -f "^sleep 20.$BATS_TEST_NUMBER"
+            assert_failure
+        done
+    done
+    [ $((SECONDS - begin)) -lt 15 ]
+}

@@ -159,3 +159,12 @@ END
     assert_failure
     assert_line --index 0 --regexp 'error\[value\]: written out for 2 models the rule is too large$'
 }
+
+@test "limits: deep nesting on a small stack" {
+    local deep=
+    for ((i = 0; i < 150; i++)); do deep="abs($deep"; done
+    deep="$deep-1$(printf '%150s' '' | tr ' ' ')')"
+    run sh -c 'ulimit -Ss 256 && exec "$0" -c "print $1"' "$build/kvctl" "$deep"
+    assert_success
+    assert_output 1
+}

@@ -84,7 +84,7 @@ END
     assert_failure 4
     assert_line 'kvctl: error[unsupported]: store: there is no store type "average"'
     assert_line ' hint: when a plugin brings this type: kvctl --plugin FILE.so loads it'
-    run kvctl --safe -s store --plugin two.so --plugin=average.so \
+    run kvctl -s store --plugin two.so --plugin=average.so \
         -c 'type; pull 3; create second --name b'
     assert_success
     assert_output "average
@@ -232,4 +232,14 @@ END
     run kvctl --safe -c 'register mine; create MINE; type'
     assert_success
     assert_output mine
+    run kvctl --safe --plugin average.so -c 'print 1' # nor those of the caller: their code is no script's
+    assert_failure 4
+    assert_output "kvctl: error[unsupported]: --safe forbids plugins"
+    mkdir there
+    echo 'no plugin' >there/kvstore_mpi.so
+    KVSTORE_PLUGINS=$PWD/there run kvctl -c 'create dist_sync'
+    assert_failure
+    assert_output --partial "there/kvstore_mpi.so"
+    KVSTORE_PLUGINS=$PWD/there run kvctl --safe -c 'create dist_sync'
+    refute_output --partial "there/kvstore_mpi.so"
 }

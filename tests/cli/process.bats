@@ -235,6 +235,10 @@ dist_device_sync dist_device_async horovod byteps"
     assert_failure 2
     assert_line 'a.kv:1:11: error[usage]: nothing sets the variable `below`'
     assert_line ' hint: one from outside: kvctl --set below=…'
+    run kvctl --set below -f a.kv
+    assert_output --partial 'error[usage]: --set needs NAME=VALUE, not "below"'
+    run kvctl --set 2=2 -f a.kv
+    assert_output --partial 'error[usage]: --set cannot make a variable called "2"'
     run kvctl --check --set below=2 -f a.kv
     assert_success
     # what cannot be read may set it

@@ -475,3 +475,33 @@ END
 0"
     [[ $stderr == "time: 1 runs, min "* ]]
 }
+
+# Section by section: a key of its own numbers, a rank of its own, and one process as rank 0.
+@test "seed: each key of an init and each rank of a job has random numbers of its own" {
+    kvctl -c 'init a normal((2)); init b normal((2)); init c normal((2)); pull a,b,c; normal((2))' >apart
+    run kvctl -c 'init a,b,c normal((2)); pull a,b,c; normal((2))'
+    assert_output "$(cat apart)"
+    run kvctl -c 'def f():
+    return uniform((2))
+init a,b f(); pull a -> x; pull b -> y; sum(x == y); init c,d uniform((2), seed=4); pull c -> x; pull d -> y; sum(x == y)
+z = uniform((2)); init e,f z; pull e -> x; pull f -> y; sum(x == y); init g,h [uniform((2)), zeros(2)]; pull h'
+    assert_output $'array(0)\narray(2)\narray(2)\n[0. 0.]'
+    local alone first second
+    alone=$(kvctl -c 'print normal((2)), permutation(6)')
+    first=$(OMPI_COMM_WORLD_RANK=1 kvctl -c 'print normal((2)), permutation(6)')
+    second=$(OMPI_COMM_WORLD_RANK=2 kvctl -c 'print normal((2)), permutation(6)')
+    assert_equal "$(OMPI_COMM_WORLD_RANK=0 kvctl -c 'print normal((2)), permutation(6)')" "$alone"
+    assert_equal "$(OMPI_COMM_WORLD_RANK=1 kvctl -c 'print normal((2)), permutation(6)')" "$first"
+    [ "$alone" != "$first" ] && [ "$first" != "$second" ] && [ "$alone" != "$second" ]
+    [ "$(OMPI_COMM_WORLD_RANK=1 kvctl --seed 5 -c 'print normal((2)), permutation(6)')" != "$first" ]
+    assert_equal "$(OMPI_COMM_WORLD_RANK=1 kvctl -c 'print normal((2), seed=7)')" "$(kvctl -c 'print normal((2), seed=7)')"
+    # the stream of the ranks, PHILOX_RANKS
+    assert_equal "$first" "[0.64832383 1.4700906 ] [5 4 3 2 0 1]"
+    local name
+    for name in normal uniform randint permutation; do
+        run kvctl -c "help $name"
+        assert_output --partial 'seed 0 unless kvctl --seed N|random, each rank of a job its own'
+    done
+    run kvctl -c 'help seed'
+    assert_output --partial 'Of a job each rank draws numbers of its own, and rank 0 those that one process would draw.'
+}

@@ -236,3 +236,50 @@ END
     KVSTORE_TIMEOUT='' ranks 2 -c 'create dist_sync; init 3 ones(2); pull 3'
     assert_success
 }
+
+# A copy of the plugin in which the text that begins the number of a build is another one, as after a change of
+# what records mean.
+@test "errors: ranks of two builds do not talk" {
+    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    mkdir old
+    cp "$build/kvctl" "$build/kvstore_mpi.so" old/
+    cp -P "$build"/libkvstore.so* old/
+    LC_ALL=C sed -i 's/kvstore records 1/kvstore records 0/' old/kvstore_mpi.so
+    cmp -s "$build/kvstore_mpi.so" old/kvstore_mpi.so && fail "nothing was changed"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    printf 'create dist_sync\ninit 3 ones(2)\n' >job.kv
+    run timeout 20 mpirun --oversubscribe --bind-to none -n 2 kvctl -f job.kv : -n 1 env -u KVSTORE_PLUGINS old/kvctl -f job.kv
+    assert_failure
+    assert_output --regexp 'error\[peer\]: rank 2 on [^ ]+ runs another build of kvstore than rank 0 on '
+    assert_output --partial 'install the same version of kvctl and its plugin on all hosts'
+}
+
+@test "errors: ranks know their numbers before a store joins them, and say so if none does" {
+    local number='if rank() == 1 { print rank(), num_workers() }'
+    ranks 2 -c "$number; create dist_sync; $number"
+    assert_success
+    assert_output $'1 2\n1 2'
+    ranks 2 -c "create local; print rank(), num_workers()"
+    assert_success
+    assert_line '0 1'
+    refute_output --partial '1 2'
+    ranks 3 -c 'init 3 ones(2); push 3 ones(2)'
+    assert_success
+    assert_output 'note: 3 ranks ran alone: create dist_sync joins them'
+    echo "$number" >alone.kv
+    run timeout 60 kvctl launch -n 2 alone.kv
+    assert_success
+    assert_line '[1] 1 2'
+    assert_line '[0] note: 2 ranks ran alone: create dist_sync joins them'
+    [ "${#lines[@]}" -eq 2 ]
+    echo 'create dist_sync' >>alone.kv
+    run timeout 60 kvctl launch -n 2 -s 1 alone.kv
+    assert_output '[1] 1 2'
+    ranks 1 -c 'print rank(), num_workers()'
+    assert_output '0 1'
+    run env PMIX_RANK=2 SLURM_STEP_NUM_TASKS=4 kvctl -c 'print rank(), num_workers()'
+    assert_output '2 4'
+    # a script of sbatch is no rank, and a variable may hold anything
+    run env SLURM_PROCID=0 SLURM_NTASKS=4 OMPI_COMM_WORLD_RANK=x OMPI_COMM_WORLD_SIZE=2 kvctl -c 'print rank(), num_workers()'
+    assert_output '0 1'
+}

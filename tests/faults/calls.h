@@ -12,7 +12,8 @@
  *
  * Calls of a kind, see faults.h:
  *
- *     FAULT="KIND N"      call N of the kind fails; "KIND N ever": and all behind it
+ *     FAULT="KIND N"      call N of the kind fails; "KIND N ever": and all behind it; "KIND N
+ *                         twice": and the next
  *     FAULT_PATH=NAME     only calls about a file of this name count
  *     FAULT_ERRNO=NUMBER  another reason; 0: a write takes nothing, and is no error
  *     FAULT_SERVER=…      see server.c

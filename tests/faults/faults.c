@@ -68,10 +68,12 @@ bool faults_hits(fault_kind kind, const char *path, int fd)
     if (!begun || pauses > 0 || !is_wanted(path, fd))
         return false;
     int64_t mine = atomic_fetch_add(&page->made[kind], 1) + 1;
-    if ((int)kind != plan.kind || plan.at == 0 || mine < plan.at || (!plan.ever && mine > plan.at))
+    bool hit = (int)kind == plan.kind && plan.at > 0 && mine >= plan.at &&
+               (plan.ever || mine <= plan.at + plan.more);
+    if (!hit)
         return false;
     fault_hit();
     atomic_fetch_add(&page->hits, 1);
-    errno = plan.error ? plan.error : errors[kind];
+    errno = plan.error < 0 ? 0 : plan.error ? plan.error : errors[kind];
     return true;
 }

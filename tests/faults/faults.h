@@ -26,7 +26,8 @@ typedef enum fault_kind {
 typedef struct fault_plan {
     int32_t kind;  /* of fault_kind; -1: nothing fails */
     int32_t ever;  /* also all calls of the kind behind it */
-    int32_t error; /* 0: the one above */
+    int32_t more;  /* so many calls of the kind behind it */
+    int32_t error; /* 0: the one above; -1: none */
     int64_t at;    /* 1 is the first; 0: none */
 } fault_plan;
 

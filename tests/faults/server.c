@@ -81,7 +81,11 @@ static int run_alone(int argc, char **argv, char **environment, const char *what
     const char *error = getenv("FAULT_ERRNO");
     if (sscanf(what, "%31s %lld %7s", kind, &at, ever) < 2)
         stop("FAULT is not \"KIND N\" or \"KIND N ever\"");
-    fault_plan plan = {kind_named(kind), strcmp(ever, "ever") == 0, error ? atoi(error) : 0, at};
+    fault_plan plan = {.kind = kind_named(kind),
+                       .ever = strcmp(ever, "ever") == 0,
+                       .more = strcmp(ever, "twice") == 0,
+                       .error = !error ? 0 : strcmp(error, "0") == 0 ? -1 : atoi(error),
+                       .at = at};
     faults_begin(&plan, getenv("FAULT_PATH"), NULL);
     return real_main(argc, argv, environment);
 }

@@ -6,7 +6,7 @@ load ../cli/help
 small_house()
 {
     mkdir -p scripts .ci lib/base lib/io lib/vm src/core cli/eval cli/term tests/cli
-    cp "$top/scripts/lint" "$top/scripts/circles" scripts/
+    cp "$top/scripts/lint" "$top/scripts/circles" "$top/scripts/untested" scripts/
     printf '#!/bin/bash\n' | tee .ci/run tests/cli/run >scripts/x
     printf '/* A head. */\n#include "base/a.h"\n' >lib/base/a.c
     printf '/* A head. */\n' >lib/base/a.h
@@ -160,4 +160,18 @@ compiled()
         'int kv_number(int n, kv_err *e);' 'int kv_new(const char *name,' 'kv_err *e);' >src/kvstore.h
     breaks "functions that take pointers refuse null" \
         "src/kvstore.h:4: kv_new with a NULL is not in tests/unit/test_null.c"
+}
+
+@test "lint: error texts that no test holds, counted" {
+    small_house
+    {
+        echo '/* Head. */'
+        for i in {1..81}; do echo "kv_err_set(e, KV_E_VALUE, \"the text of mistake $i of %d\", 3);"; done
+    } >lib/base/b.c
+    breaks "error texts stand in tests" "81 error texts stand in no test, 79 may: scripts/untested lists them"
+    # what a test holds may be split, have another quote, and stand for a hole
+    printf 'CHECK_TEXT(e.text, "the text of "\n    "mistake 1 of 7");\n' >tests/a.c
+    printf "assert_output 'the text of mistake 2 of 99'\n" >tests/a.bats
+    run scripts/lint
+    assert_success
 }

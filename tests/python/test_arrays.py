@@ -401,6 +401,105 @@ class Tensors(Case):
             kv.pull(0, out=jax.numpy.ones((300, 4)))
 
 
+class Parts(Case):
+    """Rows, slices and shapes of an NDArray share its memory, as in MXNet."""
+
+    def test_a_pull_into_a_part_fills_the_array(self):
+        for nd, kind in ((mx.nd, "local"), (mx.np, "device")):
+            for ctx in (mx.cpu(), mx.cpu(1)):
+                kv = mx.kv.create(kind)
+                kv.init([3, 4], [np.full((2, 3), 4.0, "float32"), np.full((3,), 5.0, "float32")])
+                for shape, part in (((4, 3), lambda a: a[0:2]), ((4, 3), lambda a: a[-2:]), ((2, 3), lambda a: a[:]),
+                                    ((2, 3), lambda a: a[...]), ((5, 2, 3), lambda a: a[1]), ((6,), lambda a: a.reshape((2, 3))),
+                                    ((3, 2, 3), lambda a: a[1:][1]), ((2, 6), lambda a: a[1].reshape(2, 3)),
+                                    ((1, 2, 3), lambda a: a.reshape(-1).reshape((2, 3))), ((2, 3), lambda a: a[None][0])):
+                    a = nd.zeros(shape, ctx)
+                    out = part(a)
+                    self.assertEqual([type(out), out.context, out.shape], [type(a), ctx, (2, 3)])
+                    kv.pull(3, out=part(a))
+                    self.assertEqual((a.asnumpy() == 4).sum(), 6, shape)
+                    kv.pushpull(3, part(a) * 2, out=out)
+                    self.assertEqual([(a.asnumpy() == 8).sum(), (out.asnumpy() == 8).sum()], [6, 6])
+                    kv.push(3, np.full((2, 3), 4.0))
+                a = nd.zeros((3, 3))
+                kv.pull(4, out=[a[0], a[2]])
+                self.assertEqual(a.asnumpy().tolist(), [[5] * 3, [0] * 3, [5] * 3])
+                kv.pushpull(4, a[1], out=None)
+                self.assertEqual(a.asnumpy().tolist(), [[5] * 3, [0] * 3, [5] * 3])
+
+    def test_writing_goes_both_ways(self):
+        a = mx.nd.array([[1, 2], [3, 4]])
+        row, flat, one = a[0], a.reshape(4), a[1, 1]
+        row[:] = 7
+        self.assertEqual(a.asnumpy().tolist(), [[7, 7], [3, 4]])
+        row += 1
+        a[1] *= 2
+        flat[2] = 0
+        self.assertEqual(a.asnumpy().tolist(), [[8, 8], [0, 8]])
+        a[:] = 5
+        self.assertEqual([row.asnumpy().tolist(), flat.asnumpy().tolist(), one.item()], [[5, 5], [5] * 4, 5])
+        np.asarray(row)[0] = 6
+        mx.nd.array([1, 2]).copyto(a[1])
+        self.assertEqual(a.asnumpy().tolist(), [[6, 5], [1, 2]])
+        for row in a:
+            row[:] = 3
+        self.assertEqual(a.asnumpy().tolist(), [[3, 3], [3, 3]])
+        copy = row.copy()
+        del a, flat, one
+        row[:] = 2
+        self.assertEqual([row.asnumpy().tolist(), copy.asnumpy().tolist()], [[2, 2], [3, 3]])
+
+    def test_what_is_a_copy(self):
+        """As in MXNet: what does not lie one behind the other, and what an array or a list selects."""
+        a, kv = mx.nd.zeros((4, 4)), mx.kv.create()
+        kv.init(0, np.ones(4, "float32"))
+        for index in ((slice(None), 1), (slice(0, 4, 2), 0)):
+            part = a[index]
+            part[:] = 9
+            self.assertEqual(a.asnumpy().sum(), 0)
+        self.fails("usage", lambda: kv.pull(0, out=a[:, 1]))  # it would be lost
+        self.fails("usage", lambda: kv.pull(0, out=[a[0], a[:, 1]]))
+        mine = a[:, 1]
+        kv.pull(0, out=mine)
+        self.assertEqual(mine.asnumpy().tolist(), [1] * 4)
+        with self.assertWarns(mx.CopyWarning):
+            kv.pull(0, out=np.asarray(a)[:, 1])
+        self.assertEqual(a.asnumpy().sum(), 4)
+
+    def test_values_are_read_before_the_array_changes(self):
+        kv, a = mx.kv.create(), mx.nd.ones((2, 1 << 20))
+        kv.init(0, a[0])
+        for i in range(1, 20):
+            a[:] = i
+            kv.push(0, [a[0], a[1]])
+            a[:] = -1
+            self.assertTrue((kv[0].asnumpy() == 2 * i).all())
+            kv.pull(0, out=a[1], wait=False)
+            a[1].wait_to_read()
+            kv.wait()
+            self.assertEqual([a.asnumpy()[0].max(), a.asnumpy()[1].min()], [-1, 2 * i])
+
+    def test_within_an_updater(self):
+        kept, kv = [], mx.kv.create()
+        kv.init(0, np.zeros((3, 2), "float32"))
+
+        def update(key, input, stored):
+            stored[0] += input[1]
+            stored.reshape(-1)[5] = 8
+            self.assertRaises((mx.KVError, ValueError, BufferError), input[0].__setitem__, 0, 1)
+            kept.append(stored[0])
+        kv._set_updater(update)
+        for _ in range(3):
+            kv.push(0, np.full((3, 2), 2, "float32"))
+        self.assertEqual(kv[0].asnumpy().tolist(), [[6, 6], [0, 0], [0, 8]])
+        self.assertEqual([k.asnumpy().tolist() for k in kept], [[2, 2], [4, 4], [6, 6]])
+
+    def test_memory_stays_as_long_as_a_part(self):
+        rows = [mx.nd.full((1000,), i).reshape((10, 100))[5][10:20] for i in range(100)]
+        gc.collect()
+        self.assertEqual([r.asnumpy().tolist() for r in rows], [[i] * 10 for i in range(100)])
+
+
 class Masked(Case):
     def test_an_array_of_numpy_ma_is_refused_wherever_one_is_given(self):
         masked = np.ma.MaskedArray(np.ones(3, "float32"), [0, 1, 0])

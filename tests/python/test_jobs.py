@@ -77,6 +77,22 @@ class Jobs(unittest.TestCase):
         out = run("mpirun", "--oversubscribe", "-n", "3", "python3", "train.py", cwd=TOP / "examples", test=self)
         self.assertEqual(out, "loss 5.3803, workers: 3\n")
 
+    def test_numbers_before_a_store_joins_the_ranks(self):
+        path = self.program("""
+numbers = mx.kv.rank(), mx.kv.num_workers()
+local = mx.kv.create("local")
+if len(sys.argv) > 1:
+    kv = mx.kv.create("dist_sync")
+    assert numbers == (kv.rank, kv.num_workers) == (kv.rank, 2)
+elif numbers[0] == 1:
+    print(*numbers, local.rank, local.num_workers)
+""")
+        self.assertEqual(self.job("-n", "2", "-s", "1", "--python", path, "joins"), "")
+        said = self.job("-n", "2", "--python", path).splitlines()
+        note = "[0] note: 2 ranks ran alone: create('dist_sync') joins them"
+        self.assertIn("[1] 1 2 0 1", said)
+        self.assertLessEqual(set(said), {"[1] 1 2 0 1", note})
+
     def test_an_optimizer_that_changes_under_way(self):
         path = self.program("""
 kv = mx.kv.create(sys.argv[1])

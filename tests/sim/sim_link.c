@@ -52,10 +52,13 @@ static struct {
     end *ends;
     uint64_t orders;
     int opened, closed; /* ranks that have come, or have ended */
-    int *agreed; /* the numbers of link_agree */
-    int nagreed;
-    int first;   /* that came to link_agree */
-    int differs; /* a rank that passed another number than the first that came; -1: none did */
+    struct agreement {
+        int *numbers; /* of the ranks */
+        int n;        /* that came */
+        int first;    /* of them */
+        int differs;  /* a rank that passed another number than that; -1: none did */
+    } agreements[2];
+    int *agreed; /* by rank: how often it has called link_agree */
     char (*names)[16]; /* of hosts */
     void (*watch)(int from, int to, const void *head);
     int long_a, long_b; /* hosts */
@@ -103,7 +106,9 @@ void sim_link_open(const link_costs *near, const link_costs *far, bool drawn)
     net.drawn = drawn;
     net.ends = calloc((size_t)world_size, sizeof *net.ends);
     net.agreed = calloc((size_t)world_size, sizeof *net.agreed);
-    net.differs = -1;
+    for (int i = 0; i < 2; i++)
+        net.agreements[i] = (struct agreement){
+            .numbers = calloc((size_t)world_size, sizeof(int)), .differs = -1};
     int hosts = 0;
     for (int i = 0; i < world_size; i++)
         hosts = world_ranks[i].host >= hosts ? world_ranks[i].host + 1 : hosts;
@@ -128,7 +133,7 @@ void sim_link_cut(int host, int other, int64_t until_ns)
 
 bool sim_link_joined(void)
 {
-    return net.nagreed == world_size;
+    return net.agreements[1].n == world_size;
 }
 
 bool sim_link_leaves(int rank)
@@ -165,13 +170,15 @@ int link_open(kv_err *e)
 
 bool link_agree(int number, int *other)
 {
-    int mine = here(), first = net.nagreed > 0 ? net.first : mine;
-    net.first = first;
-    net.agreed[mine] = number;
-    if (number != net.agreed[first] && net.differs < 0)
-        net.differs = mine;
-    meet(&net.nagreed);
-    *other = net.differs < 0 ? -1 : net.agreed[net.first] != number ? net.first : net.differs;
+    int mine = here();
+    struct agreement *a = &net.agreements[net.agreed[mine]++];
+    if (a->n == 0)
+        a->first = mine;
+    a->numbers[mine] = number;
+    if (number != a->numbers[a->first] && a->differs < 0)
+        a->differs = mine;
+    meet(&a->n);
+    *other = a->differs < 0 ? -1 : a->numbers[a->first] != number ? a->first : a->differs;
     return *other < 0;
 }
 

@@ -84,7 +84,9 @@ TEST(checkpoint_folder)
     folder_refused(&d, d.path, KV_E_IO,
                    "%/" INDEX ": 1 of its 2 shards is not there: y.safetensors",
                    "there are links of these names, to no file: fetch them again");
-    checkpoint_close(folder_findings(d.path, "y.safetensors -: the shard is a link to no file\n"));
+    checkpoint_close(folder_findings(d.path, "y.safetensors -: the shard is a link to no file\n"
+                                             "a.safetensors -: the index names no tensor of this "
+                                             "file\n"));
     folder_remove(&d);
 }
 
@@ -177,14 +179,55 @@ TEST(checkpoint_folder_twice)
     folder_text(&d, INDEX,
                 "{\"weight_map\":{\"a\":\"x.safetensors\",\"b\":\"z.safetensors\","
                 "\"c\":\"y.safetensors\",\"d\":\"z.safetensors\"}}");
-    folder_refused(&d, d.path, KV_E_FORMAT,
-                   "%: tensor \"b\" is in x.safetensors and in z.safetensors",
-                   "name one of the files, or the index that tells which tensor is where");
-    checkpoint *m =
-        folder_findings(d.path, "- b: tensor \"b\" is in x.safetensors and in z.safetensors\n");
-    holds(m, "a b c b d");
-    CHECK_INT(checkpoint_find(m, "b"), 1);
+    /* the index decides, and check tells */
+    for (int i = 0; i < 2; i++) {
+        kv_err e = {0};
+        checkpoint *m = NULL;
+        CHECK_OK(checkpoint_open(&m, i ? d.path : folder_file(&d, INDEX), NULL, &e));
+        holds(m, "a c b d");
+        const char *file = checkpoint_file(m, checkpoint_at(m, checkpoint_find(m, "b"))->file);
+        CHECK(strstr(file, "/z.safetensors") != NULL);
+        checkpoint_close(m);
+    }
+    checkpoint *m = folder_findings(
+        d.path, INDEX " b: tensor \"b\" is in x.safetensors too, the index says z.safetensors\n");
+    holds(m, "a c b d");
     checkpoint_close(m);
+    folder_remove(&d);
+}
+
+/* What check tells of an index beyond what stands in the way of reading. */
+TEST(checkpoint_folder_oddities)
+{
+    static const struct {
+        const char *index, *want;
+    } cases[] = {
+        {"{\"metadata\":{\"total_size\":3.0},\"weight_map\":{\"c\":\"y.safetensors\","
+         "\"a\":\"x.safetensors\",\"b\":\"x.safetensors\"}}",
+         ""},
+        {"{\"metadata\":{\"total_size\":4,\"x\":{\"total_size\":9}},\"weight_map\":{\"c\":"
+         "\"y.safetensors\",\"a\":\"x.safetensors\",\"b\":\"x.safetensors\"}}",
+         INDEX " -: total_size is 4, the tensors have 3 bytes\n"},
+        {"{\"metadata\":{\"total_size\":1},\"weight_map\":{\"c\":\"y.safetensors\"}}",
+         "x.safetensors -: the index names no tensor of this file\n"},
+        {"{\"weight_map\":{}}", "x.safetensors -: the index names no tensor of this file\n"
+                                "y.safetensors -: the index names no tensor of this file\n" INDEX
+                                " -: the weight_map is empty\n"},
+        {"{\"metadata\":{\"total_size\":9},\"weight_map\":{\"c\":\"y.safetensors\",\"z\":"
+         "\"z.safetensors\",\"a\":\"x.safetensors\",\"b\":\"x.safetensors\"}}",
+         "z.safetensors -: the shard is not there\n"},
+    };
+    test_folder d = two_shards(NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        folder_text(&d, INDEX, cases[i].index);
+        checkpoint_close(folder_findings(d.path, cases[i].want));
+        checkpoint_close(folder_findings(folder_file(&d, INDEX), cases[i].want));
+    }
+    /* another index may name the file */
+    folder_text(&d, INDEX, cases[2].index);
+    folder_text(&d, "model.fp16.safetensors.index.json",
+                "{\"weight_map\":{\"a\":\"x.safetensors\",\"b\":\"x.safetensors\"}}");
+    checkpoint_close(folder_findings(folder_file(&d, INDEX), ""));
     folder_remove(&d);
 }
 
@@ -348,7 +391,8 @@ TEST(checkpoint_index_refuses)
     checkpoint *m = folder_findings(
         d.path, INDEX " a: the file of tensor \"a\" is a name that leaves the folder\n" INDEX
                       " d: the file of tensor \"d\" is not a text\n" INDEX
-                      " c: tensor \"c\" stands there twice\n");
+                      " c: tensor \"c\" stands there twice\n"
+                      "x.safetensors -: the index names no tensor of this file\n");
     holds(m, "c");
     checkpoint_close(m);
     folder_text(&d, INDEX, "{}");

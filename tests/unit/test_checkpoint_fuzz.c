@@ -414,7 +414,8 @@ static void check_listed(const checkpoint *c, int64_t i)
     HOLDS((int)t->type >= 0 && t->type < TENSOR_TYPE_END, t->name);
     HOLDS(t->ndim >= 0 && t->ndim <= KV_MAX_NDIM, t->name);
     HOLDS(t->elements >= 0 && t->elements == tensor_elements(t->ndim, t->shape), t->name);
-    HOLDS(t->bytes == tensor_type_bytes(t->type, t->elements), t->name);
+    HOLDS(t->odd || t->bytes == tensor_type_bytes(t->type, t->elements), t->name);
+    HOLDS(!t->odd == (t->type != TENSOR_NONE), t->name);
     HOLDS(t->file >= 0 && t->file < checkpoint_nfiles(c), t->name);
     int64_t size = checkpoint_file_bytes(c, t->file);
     HOLDS(t->offset >= 0 && t->offset <= size, t->name);
@@ -432,7 +433,8 @@ static volatile unsigned char touched; /* so that every byte is read */
 static void read_blocks(const checkpoint *c, int64_t i, tensor_reader *r)
 {
     const tensor_info *t = checkpoint_at(c, i);
-    int64_t runs = t->bytes / tensor_type_run_bytes(t->type), step = 1 + (int64_t)draw(1000);
+    int64_t runs = t->odd ? 0 : t->bytes / tensor_type_run_bytes(t->type);
+    int64_t step = 1 + (int64_t)draw(1000);
     unsigned char sum = 0;
     for (int64_t at = 0; at < runs; at += step) {
         kv_err e = {0};
@@ -555,7 +557,8 @@ static void exercise(test_folder *d, const image *m)
     int code = open_one(path, NULL);
     state = same;
     int other = open_one(path, &findings);
-    HOLDS((code == KV_OK) == (other == KV_OK && findings == 0), path);
+    /* some findings stand in the way of nothing */
+    HOLDS(code == KV_OK ? other == KV_OK : other != KV_OK || findings > 0, path);
     if (*m->path && strcmp(m->path, INDEX) != 0 && draw(8) == 0)
         open_stream(path);
     HOLDS(free_fd() == fd, "a file stays open");

@@ -374,8 +374,37 @@ TEST(optimizer_compiles_its_rule_once)
         int64_t before = o->ncompiled;
         push(s, id(0), KV_FLOAT32, 1);
         CHECK_INT(o->ncompiled, before + 1);
+        for (int t = 0; t < 9; t++) { /* it was changed once, and so it is a number from then on */
+            kv_opt changed[] = {{"rescale_grad", t % 2 ? "0.25" : "2"},
+                                {"learning_rate", t % 3 ? "0.5" : "0.1"}};
+            CHECK_OK(kv_update_optimizer(s, changed, 2, &e));
+            push(s, id(0), KV_FLOAT32, 1);
+        }
+        CHECK_INT(o->ncompiled, before + 1);
         kv_free(s);
     }
+}
+
+/* What a name of a script is changed to is what the rule computes with, compiled once; another kind
+ * of value is another case. */
+TEST(optimizer_follows_a_parameter_without_compiling)
+{
+    static const char *const rates[] = {"0.5", "0.25", "none", "2.0", "none", "0.125"};
+    kv_rule *rule = NULL;
+    kv_err e = {0};
+    kv *s = make_heard();
+    init_pair(s, id(0), KV_FLOAT32, 0);
+    CHECK_OK(kv_rule_new(&rule, "{ if rate != none { stored += input * rate } }", "r", 1, 1, &e));
+    CHECK_OK(kv_set_rule(s, rule, &(kv_opt){"rate", "1.0"}, 1, &e));
+    kv_rule_free(rule);
+    push(s, id(0), KV_FLOAT32, 8);
+    for (int i = 0; i < 6; i++) {
+        CHECK_OK(kv_update_optimizer(s, &(kv_opt){"rate", rates[i]}, 1, &e));
+        push(s, id(0), KV_FLOAT32, 8);
+    }
+    CHECK(pulled(s, id(0)) == 8 * (1 + 0.5 + 0.25 + 2 + 0.125));
+    CHECK_INT(s->updater.optimizer->ncompiled, 3);
+    kv_free(s);
 }
 
 /* Every optimizer: what a rollback undid leaves no bit behind, in weights, states and numbers. */

@@ -75,7 +75,7 @@ static int make(const char *rule, const key *k, arena *memory, int fail_at, rule
                         .have = 7,
                         .numbers = held};
     mem_fail_at(fail_at);
-    int rc = rule_update_make(&(rule_binding){r, &text, values}, &given, u, &e);
+    int rc = rule_update_make(&(rule_binding){r, &text, values, NULL}, &given, u, &e);
     mem_fail_at(0);
     return rc;
 }

@@ -41,7 +41,7 @@ static const char *refusal(const char *rule)
     host *values = arena_alloc(&memory, sizeof *values * (size_t)rule_nvalues(r), &e);
     CHECK(values != NULL);
     if (!rc && !(rc = rule_bind(r, NULL, NULL, NULL, 0, values, &memory, &e)))
-        rc = rule_check_given(&(rule_binding){r, &text, values}, &e);
+        rc = rule_check_given(&(rule_binding){r, &text, values, NULL}, &e);
     buf_clear(&out);
     if (rc)
         buf_printf(&out, "%d:%d-%d %s: %s", e.line, e.col, e.end, kv_code_name(rc), e.text);
@@ -319,7 +319,7 @@ static int make(const char *rule, kv_dtype dtype, rule_given given, rule_update 
     rule_ast *r = checked(rule);
     static host values[16];
     CHECK_OK(rule_bind(r, NULL, NULL, NULL, 0, values, &memory, &e));
-    rule_binding b = {r, &text, values};
+    rule_binding b = {r, &text, values, NULL};
     given.dtype = dtype;
     given.row = 1;
     return rule_update_make(&b, &given, u, &e);
@@ -579,7 +579,7 @@ static void update_states(const char *rule, float *stored, const float *input, i
     rule_ast *r = checked(rule);
     host values[16], numbers[PLAN_MAX_STATES] = {{0}};
     CHECK_OK(rule_bind(r, NULL, NULL, NULL, 0, values, &memory, &e));
-    rule_binding b = {r, &text, values};
+    rule_binding b = {r, &text, values, NULL};
     rule_given given = {
         .key = {7, NULL}, .t = t, .row = row, .size = n, .have = have, .numbers = numbers};
     rule_update u;
@@ -772,7 +772,7 @@ TEST(rule_update_no_memory)
     rule_ast *r = checked("{ a = \"x\" + \"y\"; print a; if a == \"xy\" { stored += input * 2 } }");
     host values[16];
     CHECK_OK(rule_bind(r, NULL, NULL, NULL, 0, values, &memory, &e));
-    rule_binding b = {r, &text, values};
+    rule_binding b = {r, &text, values, NULL};
     rule_given given = {.key = {7, NULL}, .t = 1, .row = 1};
     rule_update u;
     int rc = KV_E_MEMORY, n = 0;
@@ -847,7 +847,7 @@ static void make_of_cases(case_run *r, const rule_binding *b, const rule_given *
 {
     int i = 0;
     while (kept[i] &&
-           !(rule_case_fits(kept[i], g, true) && rule_case_update(kept[i], g, &r->u, pool)))
+           !(rule_case_fits(kept[i], g, true) && rule_case_update(kept[i], b, g, &r->u, pool)))
         i++;
     r->rc = kept[i] ? KV_OK : rule_case_make(b, g, true, &r->u, &kept[i], &r->e);
 }
@@ -892,7 +892,7 @@ TEST(rule_case_gives_the_same_bits)
         host values[16], numbers[PLAN_MAX_STATES] = {{0}};
         rule_case *kept[CASE_KEPT] = {NULL};
         CHECK_OK(rule_bind(r, NULL, NULL, NULL, 0, values, &memory, &e));
-        rule_binding b = {r, &text, values};
+        rule_binding b = {r, &text, values, NULL};
         rule_given g = {.key = {7, NULL}, .row = 1, .size = CASE_SIZE, .dtype = dtypes[k % 5]};
         for (int i = 0; i < 54; i++) {
             g.t = 1 + i % 6;
@@ -913,7 +913,7 @@ TEST(rule_case_without_a_plan)
     rule_ast *r = checked("{ state m; state key n = t; n += lr; stored += input * n }");
     host values[16], numbers[PLAN_MAX_STATES] = {{0}};
     CHECK_OK(rule_bind(r, NULL, NULL, NULL, 0, values, &memory, &e));
-    rule_binding b = {r, &text, values};
+    rule_binding b = {r, &text, values, NULL};
     rule_given g = {.key = {7, NULL}, .t = 1, .lr = 0.5, .row = 1, .size = 3, .numbers = numbers};
     rule_update u;
     rule_case *c = NULL;
@@ -922,7 +922,7 @@ TEST(rule_case_without_a_plan)
     CHECK(rule_case_fits(c, &g, false) && !rule_case_fits(c, &g, true));
     rule_update_release(&u);
     g.t = 4;
-    CHECK(rule_case_update(c, &g, &u, NULL));
+    CHECK(rule_case_update(c, &b, &g, &u, NULL));
     CHECK(!u.plan && u.states == 3 && u.numbers[1].u.number == 4.5);
     rule_update_release(&u);
     rule_case_unref(c);
@@ -940,7 +940,7 @@ TEST(rule_case_no_memory)
     rule_ast *r = checked("{ a = t / 3; if name != \"x\" { stored += input * a } }");
     host values[16];
     CHECK_OK(rule_bind(r, NULL, NULL, NULL, 0, values, &memory, &e));
-    rule_binding b = {r, &text, values};
+    rule_binding b = {r, &text, values, NULL};
     rule_given given = {.key = {7, NULL}, .t = 1, .row = 1};
     int rc = KV_E_MEMORY, n, without = 0;
     rule_case *c = NULL;

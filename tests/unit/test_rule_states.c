@@ -667,7 +667,7 @@ static void make_update(keeper *k, const world *w, rule_update *u)
     host values[16];
     arena memory = {0};
     CHECK_OK(rule_bind(k->ast, NULL, NULL, NULL, 0, values, &memory, &e));
-    rule_binding b = {k->ast, k->src, values};
+    rule_binding b = {k->ast, k->src, values, NULL};
     rule_given given = {.key = {7, NULL},
                         .t = w->t,
                         .lr = 0.5,
@@ -681,7 +681,7 @@ static void make_update(keeper *k, const world *w, rule_update *u)
     for (int i = 0; i < k->ncases && !made; i++) {
         CHECK(rule_case_pool_bytes(k->cases[i]) <= (int64_t)sizeof k->pool);
         made = rule_case_fits(k->cases[i], &given, true) &&
-               rule_case_update(k->cases[i], &given, u, k->pool);
+               rule_case_update(k->cases[i], &b, &given, u, k->pool);
     }
     int rc = made ? KV_OK : rule_case_make(&b, &given, true, u, &k->cases[k->ncases], &e);
     if (rc)

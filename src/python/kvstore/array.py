@@ -8,7 +8,7 @@ import numpy
 
 from . import _kvstore
 from .adopt import dtype_name, numpy_dtype, refuse_masked
-from .context import Context, pair
+from .context import Context, gpus_are_virtual, pair
 from .errors import KVError
 
 
@@ -136,8 +136,24 @@ class NDArray(_kvstore.Array):
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index):
-        """A copy of the elements at an index, as NumPy has it."""
-        return self._make(self._numbers(False)[_plain(index)])
+        """The elements at an index: rows and other parts that lie one behind the other share the memory of this array, as
+        in MXNet; others are a copy."""
+        words = index if isinstance(index, tuple) else (index,)
+        basic = all(i is None or i is Ellipsis or isinstance(i, (int, numpy.integer, slice)) and not isinstance(i, bool)
+                    for i in words)
+        if not basic:
+            return self._make(self._numbers(False)[_plain(index)])
+        view = self._view(False)
+        return self._shared(view, view[words if Ellipsis in words else (*words, Ellipsis)])
+
+    def _shared(self, view, part):
+        """An array of a part of `view`, the elements of this one."""
+        elsewhere = self.context.device_type == "gpu" and not gpus_are_virtual()
+        if self.stype != "default" or not part.flags.c_contiguous or elsewhere:
+            self._numbers(False)  # raises for bits, whose copy would be of uint16
+            return self._make(part)._of_part()
+        begin = (part.__array_interface__["data"][0] - view.__array_interface__["data"][0]) // part.itemsize
+        return self._part(begin if part.size else 0, part.shape)
 
     def __setitem__(self, index, value):
         self._numbers(True)[_plain(index)] = _plain(value)
@@ -167,8 +183,9 @@ class NDArray(_kvstore.Array):
     as_in_ctx = to_device = as_in_context
 
     def reshape(self, *shape):
-        """A copy of the elements under another shape."""
-        return self._make(self._numbers(False).reshape(*shape))
+        """The elements under another shape, in the memory of this array."""
+        view = self._view(False)
+        return self._shared(view, view.reshape(*shape))
 
     def __dlpack__(self, *, copy=None, **how):
         return _kvstore.Array.__dlpack__(self._dup(self._dtype, pair(self.context)) if copy else self, **how)

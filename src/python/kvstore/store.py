@@ -1,7 +1,9 @@
 """KVStore: a store, with the methods of MXNet's and those that this library adds."""
+import atexit
 import json
 import os
 import re
+import sys
 import warnings
 import weakref
 from typing import Any, Callable, Iterator, Union
@@ -360,6 +362,12 @@ class BytePS(_OfType):
 _CLASSES = {cls.__name__.lower(): cls for cls in (TestStore, Horovod, BytePS)}
 
 
+def _note_alone() -> None:
+    rank, workers, joined = _kvstore.job()
+    if rank == 0 and workers > 1 and not joined and not hasattr(sys, "last_type"):
+        print(f"note: {workers} ranks ran alone: create('dist_sync') joins them", file=sys.stderr)
+
+
 def create(name: str = "local", **opts: Any) -> KVStore:
     """A new store. name: "local", "device", "nccl", "teststore"; "dist_sync", "dist_async", "dist_device_sync",
     "dist_device_async", "horovod", "byteps" in a job of several ranks; or a registered class, in any case."""
@@ -369,6 +377,8 @@ def create(name: str = "local", **opts: Any) -> KVStore:
     if klass:
         return klass(**opts)
     store = _kvstore.create(_CLASSES.get(name.lower(), KVStore), name, {k: option_text(v) for k, v in opts.items()})
+    atexit.unregister(_note_alone)
+    atexit.register(_note_alone)
     _open.add(store)
     return store
 
