@@ -82,6 +82,24 @@ int choose_keys(const session *s, choice *c, const checkpoint *from, int64_t **k
     return KV_OK;
 }
 
+int choose_check_scales(const ast *call, scales_model m, int file, const tensor_info *t, kv_err *e)
+{
+    scales found;
+    if (command_option_of(call, "raw") || !scales_find(&found, m, file, t))
+        return KV_OK;
+    return scales_refuse(&found, true, e);
+}
+
+int choose_check_all_scales(session *s, const ast *call, const ast *argument, checkpoint *c,
+                            const int64_t *keys, int64_t n, kv_err *e)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (keys[i] >= 0 &&
+            choose_check_scales(call, (scales_model){&c, 1}, 0, checkpoint_at(c, keys[i]), e))
+            return unit_at(s, argument, e);
+    return KV_OK;
+}
+
 int choose_open(session *s, const ast *argument, bool all, result *out, checkpoint **c, kv_err *e)
 {
     const checkpoint_options options = {.weights = !all};

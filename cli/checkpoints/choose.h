@@ -2,7 +2,7 @@
 #ifndef CHECKPOINTS_CHOOSE_H
 #define CHECKPOINTS_CHOOSE_H
 
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/scales.h"
 #include "eval/eval_words.h"
 
 /* Begins zeroed; there is nothing to release. */
@@ -29,6 +29,14 @@ int choose_check_excluded(const session *s, const choice *c, kv_err *e);
  * them with mem_free. Errors: key, as above; memory. */
 int choose_keys(const session *s, choice *c, const checkpoint *from, int64_t **keys, int64_t *n,
                 kv_err *e);
+
+/* Refuses a tensor of file number `file` of a model that is codes or scales which belong together
+ * (checkpoint/scales.h), unless the command has --raw. Error: dtype, without a place. */
+int choose_check_scales(const ast *call, scales_model m, int file, const tensor_info *t, kv_err *e);
+
+/* The same for n keys of one checkpoint, at the argument that names it. */
+int choose_check_all_scales(session *s, const ast *call, const ast *argument, checkpoint *c,
+                            const int64_t *keys, int64_t n, kv_err *e);
 
 /* Opens the checkpoint that an argument names, without what a store keeps about itself unless `all`
  * is set. Errors have the place of the argument. */

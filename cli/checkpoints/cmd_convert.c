@@ -28,6 +28,7 @@ typedef struct plan {
     checkpoint_text *texts;
     int64_t ntexts;
     checkpoint_out_options options;
+    losses lost;
     folder_files beside; /* what the output gets besides weights */
 } plan;
 
@@ -38,6 +39,7 @@ static void plan_release(plan *p)
     renames_release(&p->names);
     mem_free(p->files);
     mem_free(p->keys);
+    mem_free(p->lost.keys);
     mem_free(p->texts);
 }
 
@@ -112,6 +114,22 @@ static int add_key(plan *p, int input, int64_t at, kv_err *e)
     return KV_OK;
 }
 
+/* Without --dtype codes and scales are carried; another type of either is another model. Scales may
+ * stand in another input. */
+static int check_scales(const plan *p, kv_err *e)
+{
+    const scales_model m = {p->files, (int)p->inputs.n};
+    scales found;
+    for (int64_t i = 0; i < p->nkeys && p->types.n > 0 && !command_option_of(p->call, "raw"); i++) {
+        const conversion_key *k = &p->keys[i];
+        const tensor_info *t = checkpoint_at(p->files[k->input], k->at);
+        if (scales_find(&found, m, k->input, t) && (type_rules_touch(&p->types, t->name) ||
+                                                    type_rules_touch(&p->types, found.codes->name)))
+            return unit_at(p->s, p->inputs.items[k->input].at, (scales_refuse(&found, true, e), e));
+    }
+    return KV_OK;
+}
+
 /* Opens the inputs, and chooses keys from each. */
 static int choose_all(plan *p, kv_err *e)
 {
@@ -129,7 +147,7 @@ static int choose_all(plan *p, kv_err *e)
             if (choose_takes(&p->chosen, checkpoint_at(*c, k)->name) && add_key(p, (int)i, k, e))
                 return e->code;
     }
-    if (choose_check(p->s, &p->chosen, e))
+    if (choose_check(p->s, &p->chosen, e) || check_scales(p, e))
         return e->code;
     if (all > 0 && p->nkeys == 0)
         return unit_err(p->s, p->call, e, KV_E_KEY, "every key is excluded");
@@ -139,6 +157,13 @@ static int choose_all(plan *p, kv_err *e)
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
+
+static const char *key_of(const void *keys, int64_t i, tensor_type *type)
+{
+    const conversion_key *k = (const conversion_key *)keys + i;
+    *type = k->type;
+    return k->name;
+}
 
 /* What --dry-run shows: the keys, by their old and new names. */
 static int list_names(const plan *p, kv_err *e)
@@ -164,9 +189,12 @@ static int convert_all(plan *p, kv_err *e)
                  .nkeys = p->nkeys,
                  .metadata = p->texts,
                  .nmetadata = p->ntexts,
+                 .lost = &p->lost,
                  .progress = progress_bytes};
     if (conversion_check(&c, e))
         return unit_at(p->s, p->call, e);
+    if (out_losses_begin(&p->lost, p->call, p->nkeys, e))
+        return e->code;
     if (session_would(p->s, "write", p->to.text))
         return list_names(p, e);
     const checkpoint *folder = NULL;
@@ -176,7 +204,8 @@ static int convert_all(plan *p, kv_err *e)
     progress_begin("convert", 0, PROGRESS_BYTES);
     int code = conversion_run(&c, p->to.text, &p->options, e);
     progress_end();
-    return code ? unit_at(p->s, p->to.at, e) : KV_OK;
+    return code ? unit_at(p->s, p->to.at, e)
+                : out_losses_end(p->s, p->call, &p->lost, key_of, p->keys, p->nkeys, p->out, e);
 }
 
 int cmd_convert(session *s, const ast *call, result *out, kv_err *e)

@@ -154,6 +154,18 @@ static int pair_keys(session *s, const ast *call, both *x, choice *chosen, resul
 
 /* ---- Comparing ------------------------------------------------------------------------------- */
 
+/* With a tolerance numbers are compared, which codes without their scales are not. */
+static int check_scales(session *s, const ast *call, const both *x, kv_err *e)
+{
+    int code = KV_OK;
+    for (int64_t i = 0; i < x->n && !code; i++)
+        if (!(code = choose_check_all_scales(s, call, call->kid[0], x->files[0], &x->pairs[i].a, 1,
+                                             e)))
+            code = choose_check_all_scales(s, call, call->kid[1], x->files[1], &x->pairs[i].b, 1,
+                                           e);
+    return code;
+}
+
 static int compare(both *x, const diff_options *o, kv_err *e)
 {
     progress_begin("diff", 0, PROGRESS_BYTES);
@@ -261,8 +273,9 @@ int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
         code = choose_read(s, call, call->kid[2], out, &chosen, e);
     for (int i = 0; i < 2 && code == KV_OK; i++)
         code = choose_open(s, call->kid[i], false, out, &x.files[i], e);
-    if (code == KV_OK && (code = pair_keys(s, call, &x, &chosen, out, e)) == KV_OK &&
-        (code = compare(&x, &o, e)))
+    if (code == KV_OK && (code = pair_keys(s, call, &x, &chosen, out, e)) == KV_OK && o.tolerance)
+        code = check_scales(s, call, &x, e);
+    if (code == KV_OK && (code = compare(&x, &o, e)))
         unit_at(s, call, e);
     if (code == KV_OK && (code = add_rows(&table, &x, o.brief, top, e)) == KV_OK)
         code = result_answer(out, x.nsame == x.n, e, "%lld of %lld keys differ",

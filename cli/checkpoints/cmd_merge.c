@@ -47,6 +47,7 @@ typedef struct merging {
     checkpoint_text *texts;
     int64_t ntexts;
     checkpoint_out_options options;
+    losses lost;
     folder_files beside; /* what the output gets besides weights */
     kv_ctx ctx; /* where the rule runs */
 } merging;
@@ -62,6 +63,7 @@ static void merging_release(merging *m, bool failed)
     mem_free(m->weights);
     mem_free(m->scales);
     mem_free(m->keys);
+    mem_free(m->lost.keys);
     mem_free(m->texts);
 }
 
@@ -380,6 +382,17 @@ static int check_patterns(merging *m, kv_err *e)
     return KV_OK;
 }
 
+/* Refuses to merge codes and scales each by themselves. */
+static int check_scales(merging *m, const ast *at, checkpoint *c, kv_err *e)
+{
+    for (int64_t i = 0; i < m->nkeys; i++) {
+        int64_t key = checkpoint_find(c, m->keys[i].name);
+        if (choose_check_all_scales(m->s, m->call, at, c, &key, 1, e))
+            return e->code;
+    }
+    return KV_OK;
+}
+
 static int choose_all(merging *m, kv_err *e)
 {
     const checkpoint *from = first_file(m);
@@ -395,6 +408,11 @@ static int choose_all(merging *m, kv_err *e)
         return code;
     if (n > 0 && m->nkeys == 0)
         return unit_err(m->s, m->call, e, KV_E_KEY, "every key is excluded");
+    if (m->base_file && (code = check_scales(m, m->base.at, m->base_file, e)))
+        return code;
+    for (int64_t i = 0; i < m->models.n; i++)
+        if ((code = check_scales(m, m->models.items[i].at, m->files[i], e)))
+            return code;
     return type_rules_check(m->s, &m->types, e);
 }
 
@@ -426,6 +444,13 @@ static int at_word(merging *m, kv_err *e)
     return unit_at(m->s, model ? model : other, e);
 }
 
+static const char *key_of(const void *keys, int64_t i, tensor_type *type)
+{
+    const merge_key *k = (const merge_key *)keys + i;
+    *type = k->type;
+    return k->name;
+}
+
 static int merge_all(merging *m, kv_err *e)
 {
     checkpoint *const from[] = {first_file(m)};
@@ -455,11 +480,14 @@ static int merge_all(merging *m, kv_err *e)
                  .metadata = m->texts,
                  .nmetadata = m->ntexts,
                  .ctx = m->ctx,
+                 .lost = &m->lost,
                  .progress = progress_bytes};
     if (merge_check(&all, e))
         return at_word(m, e);
     if (session_would(m->s, "write", m->to.text))
         return KV_OK;
+    if (out_losses_begin(&m->lost, m->call, m->nkeys, e))
+        return e->code;
     const checkpoint *folder = m->base_file && folder_files_has(m->base_file) ? m->base_file : NULL;
     for (int64_t i = 0; i < m->models.n && !folder; i++)
         folder = folder_files_has(m->files[i]) ? m->files[i] : NULL;
@@ -467,7 +495,8 @@ static int merge_all(merging *m, kv_err *e)
     progress_begin("merge", 0, PROGRESS_BYTES);
     int code = merge_run(&all, m->to.text, &m->options, e);
     progress_end();
-    return code ? unit_at(m->s, m->to.at, e) : KV_OK;
+    return code ? unit_at(m->s, m->to.at, e)
+                : out_losses_end(m->s, m->call, &m->lost, key_of, m->keys, m->nkeys, m->out, e);
 }
 
 int cmd_merge(session *s, const ast *call, result *out, kv_err *e)

@@ -16,6 +16,7 @@
 #include "syntax/file_kind.h"
 #include "syntax/safe.h"
 #include "tensors/tensor_put.h"
+#include "tensors/tensor_words.h"
 #include "term/progress.h"
 
 /* ---- The whole store ------------------------------------------------------------------------- */
@@ -53,7 +54,15 @@ typedef struct values {
     kv_key *keys; /* borrowed from the store */
     kv_dtype *has;
     int64_t n, bytes;
+    losses lost;
 } values;
+
+static const char *key_of(const void *keys, int64_t i, tensor_type *type)
+{
+    const checkpoint_entry *t = (const checkpoint_entry *)keys + i;
+    *type = t->type;
+    return t->name;
+}
 
 /* The entry of a key, whose name and shape go to the memory of the result. */
 static int describe_key(const kv_info *info, checkpoint_entry *to, result *out, kv_err *e)
@@ -101,18 +110,26 @@ static int choose_values(session *s, const ast *call, kv *store, result *out, va
     return code;
 }
 
-static int no_number(const checkpoint_entry *t, const kv_array *a, int64_t i, kv_err *e)
+/* Element i of the array has no number in the type that is written, or by strict another one. */
+static int no_number(const checkpoint_entry *t, const kv_array *a, const void *data, int64_t i,
+                     bool strict, kv_err *e)
 {
-    buf text = {0};
+    buf text = {0}, number = {0};
     show_index(&text, a, i);
-    kv_err_set(e, KV_E_VALUE, "\"%.200s\": %s has no number for element %s", t->name,
-               tensor_type_name(t->type), buf_text(&text));
+    tensor_words_number(&number, tensor_type_of(kv_array_dtype(a)), data, i);
+    if (strict)
+        kv_err_set(e, KV_E_VALUE, "\"%.200s\" is %s at %s, which %s cannot hold", t->name,
+                   buf_text(&number), buf_text(&text), tensor_type_name(t->type));
+    else
+        kv_err_set(e, KV_E_VALUE, "\"%.200s\": %s has no number for element %s", t->name,
+                   tensor_type_name(t->type), buf_text(&text));
     buf_release(&text);
-    return KV_E_VALUE;
+    buf_release(&number);
+    return strict ? kv_err_hint(e, LOSSES_HINT) : KV_E_VALUE;
 }
 
 /* A row_sparse key is written with all its rows. */
-static int put_key(kv *store, checkpoint_out *file, const values *v, int64_t i, kv_err *e)
+static int put_key(kv *store, checkpoint_out *file, values *v, int64_t i, kv_err *e)
 {
     const checkpoint_entry *t = &v->entries[i];
     tensor_type has = tensor_type_of(v->has[i]);
@@ -124,14 +141,15 @@ static int put_key(kv *store, checkpoint_out *file, const values *v, int64_t i, 
         return code;
     if ((code = kv_pull(store, &v->keys[i], 1, &a, NULL, e)) == KV_OK &&
         (code = kv_array_read(a, &data, e)) == KV_OK)
-        code = tensor_put(file, i, t->type, data, has, kv_array_size(a), &wrong, e);
+        code = tensor_put(file, i, t->type, data, has, kv_array_size(a), &v->lost, &wrong,
+                          e);
     if (code == KV_OK && wrong >= 0)
-        code = no_number(t, a, wrong, e);
+        code = no_number(t, a, data, wrong, v->lost.strict, e);
     kv_array_unref(a);
     return code;
 }
 
-static int put_all(kv *store, checkpoint_out *file, const values *v, kv_err *e)
+static int put_all(kv *store, checkpoint_out *file, values *v, kv_err *e)
 {
     int64_t done = 0;
     int code = KV_OK;
@@ -173,13 +191,18 @@ static int save_values(session *s, const ast *call, kv *store, const char *path,
         return code;
     if (session_would(s, "write", path))
         return KV_OK;
-    code = checkpoint_out_open(&file, path, v.entries, v.n, t.list.items, t.list.n, &how, e);
-    if (code)
-        return code;
-    code = put_all(store, file, &v, e);
+    if ((code = out_losses_begin(&v.lost, call, v.n, e)) == KV_OK)
+        code = checkpoint_out_open(&file, path, v.entries, v.n, t.list.items, t.list.n, &how, e);
+    if (code == KV_OK) {
+        code = put_all(store, file, &v, e);
+        if (code == KV_OK)
+            code = checkpoint_out_commit(file, e);
+        else
+            checkpoint_out_abandon(file);
+    }
     if (code == KV_OK)
-        return checkpoint_out_commit(file, e);
-    checkpoint_out_abandon(file);
+        code = out_losses_end(s, call, &v.lost, key_of, v.entries, v.n, out, e);
+    mem_free(v.lost.keys);
     return code;
 }
 
@@ -225,7 +248,7 @@ static int tensors_pull(tensors *t, kv *store, const values *v, kv_err *e)
 }
 
 /* The data of tensor i in the type that it gets. */
-static int tensors_convert(tensors *t, const values *v, int64_t i, kv_err *e)
+static int tensors_convert(tensors *t, values *v, int64_t i, kv_err *e)
 {
     const checkpoint_entry *x = &v->entries[i];
     tensor_type has = tensor_type_of(v->has[i]);
@@ -237,8 +260,13 @@ static int tensors_convert(tensors *t, const values *v, int64_t i, kv_err *e)
         return code;
     if (!(t->converted[i] = mem_alloc_data(bytes, e)))
         return KV_E_MEMORY;
-    if ((wrong = tensor_convert(t->converted[i], x->type, t->data[i], has, n)) >= 0)
-        return no_number(x, t->arrays[i], wrong, e);
+    tensor_loss loss = {.first = -1};
+    wrong = tensor_convert_counting(t->converted[i], x->type, t->data[i], has, n, &loss);
+    if (wrong < 0 && v->lost.strict)
+        wrong = loss.first;
+    if (wrong >= 0)
+        return no_number(x, t->arrays[i], t->data[i], wrong, v->lost.strict, e);
+    losses_add(&v->lost, i, &loss);
     kv_array_unref(t->arrays[i]);
     t->arrays[i] = NULL;
     t->data[i] = t->converted[i];
@@ -283,11 +311,16 @@ static int save_patch_from(session *s, const ast *call, kv *store, const char *p
         return KV_OK;
     code = tensors_begin(&t, &v, out, e);
     if (code == KV_OK)
+        code = out_losses_begin(&v.lost, call, v.n, e);
+    if (code == KV_OK)
         code = tensors_pull(&t, store, &v, e);
     for (int64_t i = 0; i < v.n && code == KV_OK; i++)
         code = tensors_convert(&t, &v, i, e);
     if (code == KV_OK)
         code = write_patch(path, a, &t, &m, v.bytes, e);
+    if (code == KV_OK)
+        code = out_losses_end(s, call, &v.lost, key_of, v.entries, v.n, out, e);
+    mem_free(v.lost.keys);
     tensors_release(&t);
     return code;
 }
@@ -316,7 +349,8 @@ static int save_patch(session *s, const ast *call, kv *store, const char *path, 
 /* Returns true if what is asked for is the store, not its values. */
 static bool is_whole(const ast *call, const char *path)
 {
-    static const char *const options[] = {"exclude", "dtype", "metadata", "shard-size", "force"};
+    static const char *const options[] = {"exclude", "dtype", "metadata", "shard-size", "force",
+                                          "strict"};
     size_t n = strlen(path);
     bool kvs = n >= 4 && strcmp(path + n - 4, ".kvs") == 0;
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)

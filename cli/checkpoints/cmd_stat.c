@@ -184,6 +184,8 @@ int cmd_stat(session *s, const ast *call, result *out, kv_err *e)
     int code = choose_read(s, call, call->kid[1], out, &chosen, e);
     if (code == KV_OK && (code = choose_open(s, call->kid[0], false, out, &file, e)) == KV_OK &&
         (code = choose_keys(s, &chosen, file, &keys, &n, e)) == KV_OK)
+        code = choose_check_all_scales(s, call, call->kid[0], file, keys, n, e);
+    if (code == KV_OK && file)
         code = check_numbers(s, call, file, keys, n, e);
     if (code == KV_OK && !(stats = mem_alloc(n, sizeof *stats, e)))
         code = KV_E_MEMORY;

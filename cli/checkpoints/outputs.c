@@ -4,7 +4,9 @@
 #include <fnmatch.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/num.h"
+#include "session/dict.h"
 #include "session/unit.h"
 
 /* ---- Types ----------------------------------------------------------------------------------- */
@@ -46,6 +48,14 @@ tensor_type type_rules_of(type_rules *rules, const char *key, tensor_type has)
         r->matched |= takes;
     }
     return to;
+}
+
+bool type_rules_touch(const type_rules *rules, const char *key)
+{
+    for (int64_t i = 0; i < rules->n; i++)
+        if (!rules->items[i].glob || fnmatch(rules->items[i].glob, key, 0) == 0)
+            return true;
+    return false;
 }
 
 int type_rules_check(const session *s, const type_rules *rules, kv_err *e)
@@ -152,6 +162,116 @@ int out_options_read(session *s, const ast *call, const char *to, result *out,
         return KV_OK;
     unit_err(s, at, e, KV_E_USAGE, "\"%s\" is no size", size);
     return kv_err_hint(e, "a size is a number of bytes, or 500M, 5G: K, M, G are powers of 1000");
+}
+
+/* ---- Losses ---------------------------------------------------------------------------------- */
+
+#define LOST_NAMES 5 /* that a warning shows of a kind */
+
+int out_losses_begin(losses *l, const ast *call, int64_t n, kv_err *e)
+{
+    l->strict = command_option_of(call, "strict") != NULL;
+    l->keys = mem_zalloc(n, sizeof *l->keys, e);
+    return l->keys ? KV_OK : KV_E_MEMORY;
+}
+
+/* "3 elements of 2 keys became inf (w, lm_head)", behind what is there. */
+static void put_lost(buf *text, const losses *l, int kind, out_key_of *key_of, const void *keys,
+                     int64_t n)
+{
+    buf names = {0};
+    int64_t elements = 0, of = 0;
+    tensor_type type = TENSOR_F4, first = TENSOR_F4;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t here = l->keys[i].count[kind];
+        if (here == 0)
+            continue;
+        const char *name = key_of(keys, i, &type);
+        if (of == 0)
+            first = type;
+        if (of < LOST_NAMES)
+            buf_printf(&names, "%s%.80s", of ? ", " : "", name);
+        elements += here;
+        of++;
+    }
+    if (of > LOST_NAMES)
+        buf_printf(&names, " and %lld more", (long long)(of - LOST_NAMES));
+    if (elements > 0) {
+        buf_printf(text, "%s%lld %s%s of %lld key%s ", text->len > 0 ? ", " : "",
+                   (long long)elements, kind == LOSSES_ROUNDED ? "whole number" : "element",
+                   elements == 1 ? "" : "s", (long long)of, of == 1 ? "" : "s");
+        if (kind == LOSSES_INF || kind == LOSSES_NAN)
+            buf_printf(text, "became %s", kind == LOSSES_INF ? "inf" : "nan");
+        else if (kind == LOSSES_SATURATED)
+            buf_printf(text, "became the largest that %s holds", tensor_type_name(first));
+        else
+            buf_printf(text, "%s rounded", elements == 1 ? "was" : "were");
+        buf_printf(text, " (%s)", buf_text(&names));
+    }
+    buf_release(&names);
+}
+
+/* A field of about.lost. */
+static int set_lost(value dict, const char *name, value v, kv_err *e)
+{
+    value key;
+    int code = value_text(&key, name, e);
+    if (code == KV_OK) {
+        code = dict_set(dict, key, v, e);
+        value_release(&key);
+    }
+    return code;
+}
+
+static int lost_record(const losses *l, out_key_of *key_of, const void *keys, int64_t n,
+                       result *out, kv_err *e)
+{
+    static const char *const fields[] = {"inf", "nan", "saturated", "rounded"};
+    int64_t sums[LOSSES_KINDS] = {0}, of = 0;
+    value dict = value_none(), names = value_none();
+    tensor_type type;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t here = 0;
+        for (int k = 0; k < LOSSES_KINDS; k++) {
+            sums[k] += l->keys[i].count[k];
+            here += l->keys[i].count[k];
+        }
+        of += here > 0;
+    }
+    int code = dict_new(&dict, e);
+    for (int k = 0; k < LOSSES_KINDS && code == KV_OK; k++)
+        code = set_lost(dict, fields[k], value_int(sums[k]), e);
+    if (code == KV_OK)
+        code = value_list_new(&names, VALUE_TUPLE, of, e);
+    for (int64_t i = 0, at = 0; i < n && code == KV_OK; i++) {
+        int64_t here = 0;
+        for (int k = 0; k < LOSSES_KINDS; k++)
+            here += l->keys[i].count[k];
+        if (here > 0)
+            code = value_text(&names.u.list->items[at++], key_of(keys, i, &type), e);
+    }
+    if (code == KV_OK)
+        code = set_lost(dict, "keys", names, e);
+    if (code == KV_OK)
+        code = about_add(out, "lost", value_ref(dict), e);
+    value_release(&names);
+    value_release(&dict);
+    return code;
+}
+
+int out_losses_end(session *s, const ast *call, const losses *l, out_key_of *key_of,
+                   const void *keys, int64_t n, result *out, kv_err *e)
+{
+    buf text = {0};
+    for (int k = 0; k < LOSSES_KINDS; k++)
+        put_lost(&text, l, k, key_of, keys, n);
+    int code = buf_check(&text, e);
+    if (code == KV_OK && text.len > 0) {
+        session_warn(s, call, "%s", buf_text(&text));
+        code = lost_record(l, key_of, keys, n, out, e);
+    }
+    buf_release(&text);
+    return code;
 }
 
 /* ---- What is told of an output --------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 
 #include "checkpoint/checkpoint_write.h"
 #include "eval/eval_words.h"
+#include "tensors/losses.h"
 
 typedef struct type_rule {
     const char *glob; /* NULL: every key of floats */
@@ -25,6 +26,9 @@ int type_rules_read(session *s, const ast *call, result *out, type_rules *rules,
 
 /* The type that a tensor gets: that of the last rule for it, or else the one that it has. */
 tensor_type type_rules_of(type_rules *rules, const char *key, tensor_type has);
+
+/* Returns true if a rule is about floats, or about this key. */
+bool type_rules_touch(const type_rules *rules, const char *key);
 
 /* To be called when type_rules_of was asked for every key. Error: key, at a pattern that matched
  * none. */
@@ -69,5 +73,16 @@ int about_add(result *out, const char *name, value v, kv_err *e);
  * folder). */
 int out_options_read(session *s, const ast *call, const char *to, result *out,
                      checkpoint_out_options *o, kv_err *e);
+
+/* Begins to count what an output of n keys loses (tensors/losses.h); with --strict nothing may be
+ * lost. Error: memory. The caller releases l->keys with mem_free. */
+int out_losses_begin(losses *l, const ast *call, int64_t n, kv_err *e);
+
+/* Key i of an output: its name there, and its type. */
+typedef const char *out_key_of(const void *keys, int64_t i, tensor_type *type);
+
+/* Warns of what was lost, in one line; --json has it as about.lost. keys: for key_of. */
+int out_losses_end(session *s, const ast *call, const losses *l, out_key_of *key_of,
+                   const void *keys, int64_t n, result *out, kv_err *e);
 
 #endif

@@ -197,7 +197,7 @@ static int read_named(const char *path, const char *name, value *out, kv_err *e)
     if (code)
         return code;
     if ((code = choose_tensor(f, path, name, &at, e)) == KV_OK &&
-        (code = checkpoint_load(&a, f, at, e)) == KV_OK)
+        (code = named_load(&a, f, at, e)) == KV_OK)
         code = value_array(out, a, e);
     checkpoint_close(f);
     return code;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "checkpoint/scales.h"
 #include "session/unit.h"
 #include "term/line.h"
 
@@ -88,11 +89,21 @@ int named_keys(session *s, const ast *keys, const checkpoint *f, key_list *out, 
     return KV_OK;
 }
 
+int named_load(kv_array **out, const checkpoint *f, int64_t i, kv_err *e)
+{
+    scales found;
+    const tensor_info *t = checkpoint_at(f, i);
+    return scales_find_of(&found, f, t) ? scales_refuse(&found, false, e)
+                                        : checkpoint_load(out, f, i, e);
+}
+
 int named_array(kv_array **out, const checkpoint *f, kv_key key, kv_err *e)
 {
     char number[NUM_TEXT_MAX];
     num_int(number, key.id);
-    return checkpoint_load_name(out, f, key.name ? key.name : number, e);
+    int64_t i = checkpoint_find(f, key.name ? key.name : number);
+    return i >= 0 ? named_load(out, f, i, e)
+                  : checkpoint_load_name(out, f, key.name ? key.name : number, e);
 }
 
 typedef struct wanted_text {

@@ -19,7 +19,11 @@ bool named_is_pattern(const ast *keys);
  * (nothing matches), value (a name that no key can have). */
 int named_keys(session *s, const ast *keys, const checkpoint *f, key_list *out, kv_err *e);
 
-/* The array of f for a key. Errors: name (there is none), those of checkpoint_load. */
+/* Array i of f. Errors: those of checkpoint_load; dtype (it is codes, whose scales are other
+ * arrays: checkpoint/scales.h). */
+int named_load(kv_array **out, const checkpoint *f, int64_t i, kv_err *e);
+
+/* The array of f for a key. Errors: name (there is none), those of named_load. */
 int named_array(kv_array **out, const checkpoint *f, kv_key key, kv_err *e);
 
 /* Takes the texts of f that are of other tools, such as `format: pt`, over into the store; those

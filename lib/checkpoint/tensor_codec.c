@@ -8,8 +8,10 @@
  */
 #include "checkpoint/tensor_codec.h"
 
+#include <math.h>
 #include <string.h>
 
+#include "base/clones.h"
 #include "checkpoint/tensor_integer.h"
 #include "cpu/cpu.h"
 #include "cpu/small_float.h"
@@ -232,8 +234,128 @@ static int64_t encode_block(void *data, tensor_type t, const void *x, number_kin
     return encode_float(data, t, odd, NUMBER_F64, n);
 }
 
+/* ---- Losses ---------------------------------------------------------------------------------- */
+
+/* Where the losses of a conversion go. */
+typedef struct counting {
+    tensor_loss *loss; /* NULL: nobody asks */
+    bool whole;        /* the numbers come from an integer type */
+    int64_t from;      /* the first element, for loss->first */
+} counting;
+
+/* The largest number of a float type; its integers from -exact to exact are all numbers of it; from
+ * `beyond` on a number is not rounded to the largest, but cut to it. 0: by its codes. */
+static const struct {
+    double most, exact, beyond;
+} ranges[TENSOR_NSAFE] = {
+    [TENSOR_F4] = {6, 4, 7},
+    [TENSOR_F6_E2M3] = {7.5, 7, 7.75},
+    [TENSOR_F6_E3M2] = {28, 8, 30},
+    [TENSOR_F8_E5M2] = {57344, 8, 0},
+    [TENSOR_F8_E4M3] = {448, 16, 0},
+    [TENSOR_F8_E4M3FNUZ] = {240, 16, 0},
+    [TENSOR_F8_E5M2FNUZ] = {57344, 8, 0},
+    [TENSOR_F16] = {65504, 2048, 0},
+    [TENSOR_BF16] = {0x1.fep127, 256, 0},
+    [TENSOR_F32] = {0x1.fffffep127, 0x1p24, 0},
+    [TENSOR_F64] = {0x1.fffffffffffffp1023, 0x1p53, 0},
+};
+
+/* Returns true if a magnitude is above `most`, or a number is nan: as integers, without the sign,
+ * bits have the order of magnitudes. */
+#define BEYOND(name, T, word, magnitude)                                                           \
+    CPU_CLONES static bool beyond_##name(const T *x, int64_t n, T most)                            \
+    {                                                                                              \
+        word limit, found = 0;                                                                     \
+        memcpy(&limit, &most, sizeof limit);                                                       \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            word bits;                                                                             \
+            memcpy(&bits, &x[i], sizeof bits);                                                     \
+            found |= limit - (bits & magnitude);                                                   \
+        }                                                                                          \
+        return found < 0;                                                                          \
+    }
+BEYOND(f32, float, int32_t, INT32_MAX)
+BEYOND(f64, double, int64_t, INT64_MAX)
+
+static bool beyond_i64(const int64_t *x, int64_t n, double most)
+{
+    bool found = false;
+    for (int64_t i = 0; i < n; i++)
+        found |= x[i] > (int64_t)most || x[i] < -(int64_t)most;
+    return found;
+}
+
+static bool beyond_u64(const uint64_t *x, int64_t n, double most)
+{
+    bool found = false;
+    for (int64_t i = 0; i < n; i++)
+        found |= x[i] > (uint64_t)most;
+    return found;
+}
+
+/* Returns false if no number of a block can be lost, which a look at their sizes tells. */
+static bool may_lose(tensor_type t, const void *x, number_kind from, int64_t n, bool whole)
+{
+    double most = whole ? ranges[t].exact : ranges[t].most;
+    if (t == TENSOR_F8_E8M0)
+        return true;
+    switch (from) {
+    case NUMBER_F32:
+        return beyond_f32(x, n, (float)most);
+    case NUMBER_F64:
+        return beyond_f64(x, n, most);
+    case NUMBER_I64:
+        return beyond_i64(x, n, most < 0x1p62 ? most : 0x1p62);
+    case NUMBER_U64:
+        return beyond_u64(x, n, most < 0x1p62 ? most : 0x1p62);
+    }
+    return true;
+}
+
+/* A long double holds every number of each kind. */
+static long double number_of(const void *x, number_kind from, int64_t i)
+{
+    switch (from) {
+    case NUMBER_F32:
+        return ((const float *)x)[i];
+    case NUMBER_F64:
+        return ((const double *)x)[i];
+    case NUMBER_I64:
+        return ((const int64_t *)x)[i];
+    case NUMBER_U64:
+        return ((const uint64_t *)x)[i];
+    }
+    return 0;
+}
+
+/* Compares n numbers with what they became. */
+static void count_losses(const counting *c, tensor_type t, const void *data, const void *x,
+                         number_kind from, int64_t first, int64_t n)
+{
+    double became[BLOCK];
+    bool whole = c->whole || from == NUMBER_I64 || from == NUMBER_U64;
+    if (is_integer(t) || !may_lose(t, x, from, n, whole))
+        return;
+    decode_block(became, NUMBER_F64, t, data, n);
+    for (int64_t i = 0; i < n; i++) {
+        long double was = number_of(x, from, i);
+        int64_t *count = !isfinite(was)     ? NULL
+                         : isnan(became[i]) ? &c->loss->nan
+                         : isinf(became[i]) ? &c->loss->inf
+                         : ranges[t].beyond > 0 && fabsl(was) >= ranges[t].beyond
+                             ? &c->loss->saturated
+                         : whole && was != became[i] ? &c->loss->rounded
+                                                     : NULL;
+        if (count && c->loss->first < 0)
+            c->loss->first = c->from + first + i;
+        *(count ? count : &(int64_t){0}) += 1;
+    }
+}
+
 /* Any n, at any address. */
-static int64_t encode(void *data, tensor_type t, const void *x, number_kind from, int64_t n)
+static int64_t encode(void *data, tensor_type t, const void *x, number_kind from, int64_t n,
+                      counting c)
 {
     block copy;
     bool aligned = is_aligned(data, t);
@@ -244,6 +366,8 @@ static int64_t encode(void *data, tensor_type t, const void *x, number_kind from
         int64_t bad = encode_block(aligned ? to : copy.data, t, numbers_at, from, k);
         if (bad >= 0)
             return i + bad;
+        if (c.loss)
+            count_losses(&c, t, aligned ? to : copy.data, numbers_at, from, i, k);
         if (!aligned)
             memcpy(to, &copy, (size_t)touched_bytes(t, k));
     }
@@ -252,22 +376,28 @@ static int64_t encode(void *data, tensor_type t, const void *x, number_kind from
 
 int64_t tensor_encode_f32(void *data, tensor_type t, const float *x, int64_t n)
 {
-    return encode(data, t, x, NUMBER_F32, n);
+    return encode(data, t, x, NUMBER_F32, n, (counting){0});
 }
 
 int64_t tensor_encode_f64(void *data, tensor_type t, const double *x, int64_t n)
 {
-    return encode(data, t, x, NUMBER_F64, n);
+    return encode(data, t, x, NUMBER_F64, n, (counting){0});
 }
 
 int64_t tensor_encode_i64(void *data, tensor_type t, const int64_t *x, int64_t n)
 {
-    return encode(data, t, x, NUMBER_I64, n);
+    return encode(data, t, x, NUMBER_I64, n, (counting){0});
 }
 
 int64_t tensor_encode_u64(void *data, tensor_type t, const uint64_t *x, int64_t n)
 {
-    return encode(data, t, x, NUMBER_U64, n);
+    return encode(data, t, x, NUMBER_U64, n, (counting){0});
+}
+
+int64_t tensor_encode_counting(void *data, tensor_type t, const void *x, bool wide, int64_t n,
+                               tensor_loss *loss)
+{
+    return encode(data, t, x, wide ? NUMBER_F64 : NUMBER_F32, n, (counting){.loss = loss});
 }
 
 /* ---- From type to type ----------------------------------------------------------------------- */
@@ -284,6 +414,13 @@ static number_kind numbers_between(tensor_type to, tensor_type from)
 
 int64_t tensor_convert(void *dst, tensor_type to, const void *src, tensor_type from, int64_t n)
 {
+    return tensor_convert_counting(dst, to, src, from, n, NULL);
+}
+
+int64_t tensor_convert_counting(void *dst, tensor_type to, const void *src, tensor_type from,
+                                int64_t n, tensor_loss *loss)
+{
+    counting c = {.loss = loss, .whole = is_integer(from)};
     block between;
     number_kind kind = numbers_between(to, from);
     int64_t bad = from == TENSOR_BOOL ? scalar_not_bool(src, n) : -1;
@@ -293,14 +430,15 @@ int64_t tensor_convert(void *dst, tensor_type to, const void *src, tensor_type f
         memcpy(dst, src, (size_t)touched_bytes(to, n));
         return -1;
     }
-    if (to == numbers[kind].type && is_aligned(dst, to))
+    if (to == numbers[kind].type && is_aligned(dst, to)) /* which holds all of them */
         return decode(dst, kind, from, src, n);
     if (from == numbers[kind].type && is_aligned(src, from))
-        return encode(dst, to, src, kind, n);
+        return encode(dst, to, src, kind, n, c);
     for (int64_t i = 0; i < n; i += BLOCK) {
         int64_t k = least(BLOCK, n - i);
         decode(&between, kind, from, (const char *)src + touched_bytes(from, i), k);
-        bad = encode((char *)dst + touched_bytes(to, i), to, &between, kind, k);
+        c.from = i;
+        bad = encode((char *)dst + touched_bytes(to, i), to, &between, kind, k, c);
         if (bad >= 0)
             return i + bad;
     }

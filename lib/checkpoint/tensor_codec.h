@@ -43,6 +43,20 @@ int64_t tensor_encode_u64(void *data, tensor_type t, const uint64_t *x, int64_t 
 /* From one type to another, or the same. A byte of BOOL that is neither 0 nor 1 does not fit. */
 int64_t tensor_convert(void *dst, tensor_type to, const void *src, tensor_type from, int64_t n);
 
+/* Numbers that a conversion lost: finite ones that became inf, nan, or the largest of F6 and F4,
+ * and whole numbers of an integer type that a float type rounded. Rounding of floats, also to 0, is
+ * not a loss, nor are the infs and nans that there were. */
+typedef struct tensor_loss {
+    int64_t inf, nan, saturated, rounded;
+    int64_t first; /* the first element of them, or -1: to begin with */
+} tensor_loss;
+
+/* tensor_convert, and tensor_encode_f64 (wide) or _f32, which add what is lost. */
+int64_t tensor_convert_counting(void *dst, tensor_type to, const void *src, tensor_type from,
+                                int64_t n, tensor_loss *loss);
+int64_t tensor_encode_counting(void *data, tensor_type t, const void *x, bool wide, int64_t n,
+                               tensor_loss *loss);
+
 /* To the memory of an array of tensor_type_dtype(t), where only U64 from 2^63 on, and bytes that
  * are no BOOL, do not fit. */
 int64_t tensor_to_array(void *array, tensor_type t, const void *data, int64_t n);

@@ -13,6 +13,7 @@
 
 #include "checkpoint/checkpoint_write.h"
 #include "kv_array.h"
+#include "tensors/losses.h"
 #include "vm/merge.h"
 
 /* A key of the output. */
@@ -41,6 +42,7 @@ typedef struct merge {
     const checkpoint_text *metadata;
     int64_t nmetadata;
     kv_ctx ctx; /* where rules run */
+    losses *lost; /* (optional) one a key */
     /* (optional) Told from time to time, by one thread at a time, how many bytes of all passes have
      * been handled, of how many. */
     void (*progress)(void *arg, int64_t done, int64_t all);

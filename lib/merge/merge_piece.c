@@ -26,6 +26,22 @@ static int refuse_number(const merging *r, const merge_job *j, int64_t first, in
     return e ? e->code : KV_E_VALUE;
 }
 
+/* The end of a conversion of elements from `first` on: element `bad` did not fit, or it is -1. */
+static int end_losses(const merging *r, const merge_job *j, int64_t first, int64_t bad,
+                      const tensor_loss *loss, tensor_type type, const void *data, kv_err *e)
+{
+    losses *lost = r->m->lost;
+    bool refused = bad < 0 && lost && lost->strict && loss->first >= 0;
+    if (bad >= 0)
+        return refuse_number(r, j, first, bad, type, data, e);
+    if (refused) {
+        refuse_number(r, j, first, loss->first, type, data, e);
+        return kv_err_hint(e, LOSSES_HINT);
+    }
+    losses_add(lost, j->key, loss);
+    return KV_OK;
+}
+
 /* Element i of two blocks is the first that differs. */
 static int refuse_difference(const merging *r, const merge_job *j, int input, int64_t first,
                              int64_t i, const void *like, const void *other, kv_err *e)
@@ -87,9 +103,13 @@ static int copy_block(const merging *r, const merge_job *j, int like, const walk
                       int64_t first, int64_t n, char *to, kv_err *e)
 {
     const void *data;
+    losses *lost = r->m->lost;
+    tensor_loss loss = {.first = -1};
     int code = read_block(j, like, p, first, n, &data, e);
-    int64_t bad = code ? -1 : tensor_convert(to, j->type, data, j->like->type, n);
-    return bad < 0 ? code : refuse_number(r, j, first, bad, j->like->type, data, e);
+    int64_t bad = code ? -1
+                       : tensor_convert_counting(to, j->type, data, j->like->type, n,
+                                                 lost ? &loss : NULL);
+    return code ? code : end_losses(r, j, first, bad, &loss, j->like->type, data, e);
 }
 
 /* A piece of a key that no rule is for. */
@@ -128,10 +148,10 @@ static void reduce_chunk(const merge_worker *w, const merge_job *j, double *sums
 static int encode(const merging *r, const merge_job *j, void *to, const void *numbers,
                   int64_t first, int64_t n, kv_err *e)
 {
-    int64_t bad = j->wide ? tensor_encode_f64(to, j->type, numbers, n)
-                          : tensor_encode_f32(to, j->type, numbers, n);
-    return bad < 0 ? KV_OK
-                   : refuse_number(r, j, first, bad, j->wide ? TENSOR_F64 : TENSOR_F32, numbers, e);
+    tensor_loss loss = {.first = -1};
+    int64_t bad = tensor_encode_counting(to, j->type, numbers, j->wide, n,
+                                         r->m->lost ? &loss : NULL);
+    return end_losses(r, j, first, bad, &loss, j->wide ? TENSOR_F64 : TENSOR_F32, numbers, e);
 }
 
 /* The elements of a piece, chunk by chunk. */

@@ -123,9 +123,16 @@ static int convert_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
     if (from == to)
         return checkpoint_out_put(r->out, key, begin, data, n, e);
     void *to_data = r->memory + worker * r->room;
-    int64_t misfit = tensor_convert(to_data, to, data, from, p->n);
-    if (misfit >= 0)
-        return refuse_number(r->c, key, p, data, misfit, e);
+    tensor_loss loss = {.first = -1};
+    losses *lost = r->c->lost;
+    int64_t misfit =
+        tensor_convert_counting(to_data, to, data, from, p->n, lost ? &loss : NULL);
+    bool refused = misfit < 0 && lost && lost->strict && loss.first >= 0;
+    if (misfit >= 0 || refused)
+        refuse_number(r->c, key, p, data, refused ? loss.first : misfit, e);
+    if (misfit >= 0 || refused)
+        return refused ? kv_err_hint(e, LOSSES_HINT) : e->code;
+    losses_add(lost, key, &loss);
     return checkpoint_out_put(r->out, key, begin, to_data, n, e);
 }
 

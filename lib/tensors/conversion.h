@@ -10,6 +10,7 @@
 #define TENSORS_CONVERSION_H
 
 #include "checkpoint/checkpoint_write.h"
+#include "tensors/losses.h"
 
 /* A key of the output. */
 typedef struct conversion_key {
@@ -26,6 +27,7 @@ typedef struct conversion {
     int64_t nkeys;
     const checkpoint_text *metadata;
     int64_t nmetadata;
+    losses *lost; /* (optional) one a key */
     /* (optional) Told from time to time, by one thread at a time, how many bytes of the inputs
      * have been handled, of how many. */
     void (*progress)(void *arg, int64_t done, int64_t all);
@@ -38,7 +40,8 @@ int conversion_check(const conversion *c, kv_err *e);
 
 /* Writes keys that were checked to path: see checkpoint_out_open, also for o. One of the inputs may
  * stand there. Errors: those of checkpoint_out_open and of walk_run; value (a number that does not
- * fit, with its key and place). After an error path is as it was. */
+ * fit, with its key and place; by lost->strict one that is lost). After an error path is as it
+ * was. */
 int conversion_run(const conversion *c, const char *path, const checkpoint_out_options *o,
                    kv_err *e);
 

@@ -17,6 +17,7 @@ typedef struct putting {
     tensor_type to, from;
     const char *data;
     char *blocks;            /* one a worker, of PIECE elements; NULL: the data go as they are */
+    losses *lost;            /* or NULL */
     _Atomic(int64_t) wrong;  /* the first found so far, or INT64_MAX */
     _Atomic(int64_t) failed; /* the first piece that failed so far, or INT64_MAX */
     pthread_mutex_t lock;    /* of error */
@@ -52,11 +53,16 @@ static void put_piece(void *arg, int64_t piece, int worker)
     int code = stop_check(&e);
     if (!code && p->blocks) {
         char *block = p->blocks + (int64_t)worker * PIECE * WIDEST;
-        int64_t wrong = tensor_convert(block, p->to, data, p->from, n);
+        tensor_loss loss = {.first = -1};
+        int64_t wrong = tensor_convert_counting(block, p->to, data, p->from, n,
+                                                p->lost ? &loss : NULL);
+        if (wrong < 0 && p->lost && p->lost->strict)
+            wrong = loss.first;
         if (wrong >= 0) {
             note_wrong(p, at + wrong);
             return;
         }
+        losses_add(p->lost, p->i, &loss);
         data = block;
     }
     if (!code)
@@ -67,10 +73,10 @@ static void put_piece(void *arg, int64_t piece, int worker)
 }
 
 int tensor_put(checkpoint_out *out, int64_t i, tensor_type to, const void *data, tensor_type from,
-               int64_t n, int64_t *wrong, kv_err *e)
+               int64_t n, losses *lost, int64_t *wrong, kv_err *e)
 {
     int64_t npieces = n / PIECE + (n % PIECE > 0);
-    putting p = {.out = out, .i = i, .n = n, .to = to, .from = from, .data = data};
+    putting p = {.out = out, .i = i, .n = n, .to = to, .from = from, .data = data, .lost = lost};
     *wrong = -1;
     if (to != from && npieces > 0) {
         int64_t room = npieces == 1 ? n : (int64_t)pool_workers() * PIECE;

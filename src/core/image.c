@@ -13,6 +13,7 @@
 #include "base/num.h"
 #include "base/xxh64.h"
 #include "checkpoint/in_place.h"
+#include "checkpoint/scales.h"
 
 #define TOTAL    "kvstore.xxh64"
 #define TENSOR   "kvstore.xxh64."
@@ -277,8 +278,11 @@ int image_load(kv_array **out, const checkpoint *f, int64_t i, const char *path,
     buf name = {0};
     const char *tensor = checkpoint_at(f, i)->name;
     kv_array *a;
-    if (!checkpoint_metadata(f, TOTAL))
-        return checkpoint_load(out, f, i, e);
+    if (!checkpoint_metadata(f, TOTAL)) { /* of another tool */
+        scales found;
+        return scales_find_of(&found, f, checkpoint_at(f, i)) ? scales_refuse(&found, false, e)
+                                                              : checkpoint_load(out, f, i, e);
+    }
     buf_printf(&name, TENSOR "%s", tensor);
     int rc = buf_check(&name, e);
     const char *want = rc ? NULL : checkpoint_metadata(f, buf_text(&name));

@@ -203,10 +203,10 @@ TEST(script_complete_words_of_commands)
         {"merge tie", "ties"},
         {"merge dare", "dare_linear|dare_ties"},
         {"merge ties a --de", "--density"},
-        {"merge dare-ties a --s", "--scale|--seed|--shard-size"},
+        {"merge dare-ties a --s", "--scale|--seed|--shard-size|--strict"},
         {"merge ties a --density 0.5 --", "--base|--ctx|--density|--drop-metadata|--dtype|"
                                           "--exclude|--force|--metadata|--normalize|--out|"
-                                          "--scale|--shard-size|..."},
+                                          "--raw|--scale|..."},
         {"merge ties a --weights le", "learning_rate|len("},
         {"merge ties a --dtype BF", "BF16"},
         {"merge { merged = mo", "models"},

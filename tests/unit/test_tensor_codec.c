@@ -467,3 +467,94 @@ TEST(tensor_codec_complex_is_pairs)
     CHECK(memcmp(f, x, sizeof x) == 0);
     CHECK(d[0] == 1 && d[1] == -2 && d[2] == 3 && isnan(d[3]));
 }
+
+/* ---- Losses ---------------------------------------------------------------------------------- */
+
+/* The losses of n numbers, by the definition: each is converted alone and read again. */
+static tensor_loss plain_losses(tensor_type to, const void *data, tensor_type from, int64_t n)
+{
+    tensor_loss loss = {.first = -1};
+    bool whole = tensor_type_kind(from) != TENSOR_KIND_FLOAT;
+    for (int64_t i = 0; i < n; i++) {
+        const char *at = (const char *)data + tensor_type_bytes(from, i);
+        unsigned char code[8] = {0};
+        double was, is;
+        tensor_convert(code, to, at, from, 1);
+        tensor_decode_f64(&was, from, at, 1);
+        tensor_decode_f64(&is, to, code, 1);
+        double over = to == TENSOR_F4 ? 7 : to == TENSOR_F6_E2M3 ? 7.75 : 30;
+        bool cut = tensor_type_run(to) > 1 && fabs(was) >= over;
+        int64_t before = loss.inf + loss.nan + loss.saturated + loss.rounded;
+        loss.inf += isfinite(was) && isinf(is);
+        loss.nan += isfinite(was) && isnan(is);
+        loss.saturated += isfinite(was) && cut;
+        loss.rounded += whole && !cut && isfinite(is) && was != is;
+        if (loss.first < 0 && loss.inf + loss.nan + loss.saturated + loss.rounded > before)
+            loss.first = i;
+    }
+    return loss;
+}
+
+static bool same_losses(tensor_loss a, tensor_loss b)
+{
+    return a.inf == b.inf && a.nan == b.nan && a.saturated == b.saturated &&
+           a.rounded == b.rounded && a.first == b.first;
+}
+
+/* Every number of 16 bits, and those of 32 bits around each border, into every float type. */
+TEST(tensor_codec_counts_losses)
+{
+    static const tensor_type froms[] = {TENSOR_F16, TENSOR_BF16, TENSOR_I16, TENSOR_U16,
+                                        TENSOR_F32, TENSOR_I32,  TENSOR_F64};
+    enum { N = 1 << 16 };
+    static union {
+        uint16_t u16[N];
+        float f32[N];
+        int32_t i32[N];
+        double f64[N];
+    } x;
+    for (size_t k = 0; k < sizeof froms / sizeof *froms; k++) {
+        int64_t n = 0;
+        for (int i = 0; i < N; i++) {
+            double border = ldexp(1 + (i & 63) / 64.0, (i >> 6 & 255) - 127);
+            border = i >> 14 & 1 ? -border : border;
+            if (froms[k] == TENSOR_F32)
+                x.f32[i] = i & 1 << 15 ? nextafterf((float)border, INFINITY) : (float)border;
+            else if (froms[k] == TENSOR_F64)
+                x.f64[i] = i & 1 << 15 ? nextafter(border * 1.5, INFINITY) : border;
+            else if (froms[k] == TENSOR_I32)
+                x.i32[i] = (int32_t)(((uint32_t)i << 16 | (uint32_t)i) >> i % 16);
+            else
+                x.u16[i] = (uint16_t)i;
+            n++;
+        }
+        for (tensor_type to = 0; to < TENSOR_NSAFE; to++) {
+            static char out[N * 8];
+            bool nans = tensor_type_run(to) > 1 && tensor_type_kind(froms[k]) == TENSOR_KIND_FLOAT;
+            if (tensor_type_kind(to) != TENSOR_KIND_FLOAT || (nans && froms[k] < TENSOR_F32))
+                continue; /* F6 and F4 have no nan */
+            tensor_loss loss = {.first = -1};
+            CHECK_INT(tensor_convert_counting(out, to, &x, froms[k], n, &loss), -1);
+            CHECK(same_losses(loss, plain_losses(to, &x, froms[k], n)));
+        }
+    }
+}
+
+/* Integers of 64 bits, which no float64 holds all of. */
+TEST(tensor_codec_counts_losses_of_64_bits)
+{
+    const int64_t x[] = {(INT64_C(1) << 53) + 1, -(INT64_C(1) << 53) - 1, INT64_C(1) << 60,
+                         INT64_MAX, INT64_MIN, 5};
+    const uint64_t u[] = {UINT64_MAX, UINT64_C(1) << 63, (UINT64_C(1) << 63) + 1, 7};
+    double wide[6];
+    uint16_t half[6];
+    tensor_loss loss = {.first = -1};
+    CHECK_INT(tensor_convert_counting(wide, TENSOR_F64, x, TENSOR_I64, 6, &loss), -1);
+    CHECK(loss.rounded == 3 && loss.first == 0 && loss.inf == 0);
+    loss = (tensor_loss){.first = -1};
+    CHECK_INT(tensor_convert_counting(wide, TENSOR_F64, u, TENSOR_U64, 4, &loss), -1);
+    CHECK(loss.rounded == 2 && loss.first == 0);
+    loss = (tensor_loss){.first = -1};
+    CHECK_INT(tensor_convert_counting(half, TENSOR_F16, x, TENSOR_I64, 6, &loss), -1);
+    CHECK(loss.inf == 5 && loss.rounded == 0 && loss.first == 0);
+}

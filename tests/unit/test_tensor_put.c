@@ -53,9 +53,9 @@ static void put_as(const float *x, tensor_type to, int64_t n)
     checkpoint_out *out = open_out("x.safetensors", to, n);
     char *want = mem_alloc(bytes + 1, 1, &e);
     CHECK(want && tensor_encode_f32(want, to, x, n) == -1);
-    CHECK_OK(tensor_put(out, 1, to, x, TENSOR_F32, n, &wrong, &e));
+    CHECK_OK(tensor_put(out, 1, to, x, TENSOR_F32, n, NULL, &wrong, &e));
     CHECK_INT(wrong, -1);
-    CHECK_OK(tensor_put(out, 0, TENSOR_F32, x, TENSOR_F32, 2, &wrong, &e));
+    CHECK_OK(tensor_put(out, 0, TENSOR_F32, x, TENSOR_F32, 2, NULL, &wrong, &e));
     CHECK_OK(checkpoint_out_commit(out, &e));
     check_bytes("x.safetensors", want, bytes);
     mem_free(want);
@@ -86,7 +86,7 @@ TEST(tensor_put_tells_the_first_element_that_does_not_fit)
         int64_t wrong = -1;
         checkpoint_out *out = open_out("x.safetensors", TENSOR_I8, N);
         x[at[i]] = 1000;
-        CHECK_OK(tensor_put(out, 1, TENSOR_I8, x, TENSOR_F32, N, &wrong, &e));
+        CHECK_OK(tensor_put(out, 1, TENSOR_I8, x, TENSOR_F32, N, NULL, &wrong, &e));
         CHECK_INT(wrong, at[i]);
         checkpoint_out_abandon(out);
     }
@@ -102,7 +102,7 @@ TEST(tensor_put_without_memory)
     enter_folder();
     checkpoint_out *out = open_out("x.safetensors", TENSOR_F16, N);
     mem_fail_at(1);
-    CHECK_INT(tensor_put(out, 1, TENSOR_F16, x, TENSOR_F32, N, &wrong, &e), KV_E_MEMORY);
+    CHECK_INT(tensor_put(out, 1, TENSOR_F16, x, TENSOR_F32, N, NULL, &wrong, &e), KV_E_MEMORY);
     mem_fail_at(0);
     checkpoint_out_abandon(out);
     leave_folder(NULL, NULL);

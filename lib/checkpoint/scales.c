@@ -1,0 +1,143 @@
+/* Names of codes and their scales. Sources: vllm-project/compressed-tensors, ModelOpt, DeepSeek-V3,
+ * gpt-oss and ComfyUI for scales; AutoGPTQ, AutoAWQ, bitsandbytes and torchao for their schemes. */
+#include "checkpoint/scales.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+
+/* Bytes of a name in a message. */
+#define SHOWN_BYTES 80
+
+/* The codes are STEM + codes, a scale is STEM + scale. */
+static const struct {
+    const char *codes, *scale, *scheme;
+} endings[] = {
+    {"", "_scale", NULL},
+    {"", "_scale_inv", NULL},
+    {"", "_scale_2", NULL},
+    {"", "_zero_point", NULL},
+    {".weight", ".scale_weight", NULL},
+    {"_blocks", "_scales", "MXFP4"},
+    {".weight_packed", ".weight_scale", "compressed-tensors"},
+    {".weight_packed", ".weight_global_scale", "compressed-tensors"},
+    {".weight_packed", ".weight_zero_point", "compressed-tensors"},
+    {".weight_packed", ".weight_shape", "compressed-tensors"},
+    {".qweight", ".scales", "AWQ"},
+    {".qweight", ".qzeros", "AWQ"},
+    {".qweight", ".g_idx", "GPTQ"},
+    {"", ".absmax", "bitsandbytes"},
+    {"", ".quant_map", "bitsandbytes"},
+    {".weight", ".SCB", "bitsandbytes"},
+    {"qdata", "scale", "torchao"},
+};
+enum { NENDINGS = sizeof endings / sizeof *endings };
+
+static bool ends_in(const char *name, const char *ending)
+{
+    size_t n = strlen(name), m = strlen(ending);
+    return n >= m && memcmp(name + n - m, ending, m) == 0;
+}
+
+/* Scales of other things than weights. */
+static bool is_other_scale(const char *name)
+{
+    static const char *const others[] = {"logit_scale", "k_scale", "v_scale"};
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(dot ? dot + 1 : name, others[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Returns true for a type that codes have which are named like these of the table. Plain bytes are
+ * codes only where the name says so too: pictures and masks are bytes as well. */
+static bool may_be_codes(const tensor_info *t, int i)
+{
+    tensor_kind kind = tensor_type_kind(t->type);
+    if (kind == TENSOR_KIND_FLOAT)
+        return t->type != TENSOR_F8_E8M0 &&
+               tensor_type_run_bytes(t->type) <= tensor_type_run(t->type);
+    if (kind != TENSOR_KIND_UNSIGNED && kind != TENSOR_KIND_SIGNED)
+        return false;
+    return *endings[i].codes || endings[i].scheme || t->type == TENSOR_I8 ||
+           (t->type == TENSOR_U8 && ends_in(t->name, ".weight"));
+}
+
+/* The tensor STEM + ending, STEM being the first n bytes of a name; NULL: there is none. */
+static const tensor_info *look_up(scales_model m, const char *name, size_t n, const char *ending,
+                                  int *file)
+{
+    buf text = {0};
+    const tensor_info *found = NULL;
+    kv_err unused = {0};
+    buf_put(&text, name, n);
+    buf_add(&text, ending);
+    for (int i = 0; i < m.n && !found && buf_check(&text, &unused) == KV_OK; i++) {
+        int64_t at = m.files[i] ? checkpoint_find(m.files[i], buf_text(&text)) : -1;
+        found = at >= 0 ? checkpoint_at(m.files[i], at) : NULL;
+        *file = i;
+    }
+    buf_release(&text);
+    return found;
+}
+
+/* Collects the scales of a tensor, if it is codes. */
+static bool find_scales(scales *out, scales_model m, int file, const tensor_info *codes)
+{
+    *out = (scales){.file = m.files[file], .codes = codes};
+    for (int i = 0; i < NENDINGS; i++) {
+        int unused;
+        if (!may_be_codes(codes, i) || !ends_in(codes->name, endings[i].codes))
+            continue;
+        const tensor_info *scale =
+            look_up(m, codes->name, strlen(codes->name) - strlen(endings[i].codes),
+                    endings[i].scale, &unused);
+        if (!scale || is_other_scale(scale->name))
+            continue;
+        out->scheme = endings[i].scheme;
+        if (out->n < SCALES_MOST)
+            out->scale[out->n++] = scale;
+    }
+    return out->n > 0;
+}
+
+bool scales_find(scales *out, scales_model m, int file, const tensor_info *t)
+{
+    if (find_scales(out, m, file, t))
+        return true;
+    for (int i = 0; i < NENDINGS && !is_other_scale(t->name); i++) {
+        int home;
+        size_t n = strlen(t->name) - strlen(endings[i].scale);
+        const tensor_info *codes = ends_in(t->name, endings[i].scale)
+                                       ? look_up(m, t->name, n, endings[i].codes, &home)
+                                       : NULL;
+        if (codes && may_be_codes(codes, i) && find_scales(out, m, home, codes))
+            return true;
+    }
+    return false;
+}
+
+bool scales_find_of(scales *out, const checkpoint *c, const tensor_info *t)
+{
+    checkpoint *file = (checkpoint *)(uintptr_t)c; /* only read */
+    return !checkpoint_metadata(c, "kvstore.format") &&
+           find_scales(out, (scales_model){&file, 1}, 0, t);
+}
+
+int scales_refuse(const scales *s, bool has_raw, kv_err *e)
+{
+    buf names = {0};
+    for (int i = 0; i < s->n; i++)
+        buf_printf(&names, "%s\"%.*s\"", i == 0 ? "" : i == s->n - 1 ? " and " : ", ", SHOWN_BYTES,
+                   s->scale[i]->name);
+    file_bad(e, KV_E_DTYPE, checkpoint_name(s->file),
+             "\"%.*s\" holds %s codes%s%s, which are numbers only together with %s", SHOWN_BYTES,
+             s->codes->name, tensor_type_name(s->codes->type), s->scheme ? " of " : "",
+             s->scheme ? s->scheme : "", buf_text(&names));
+    buf_release(&names);
+    return kv_err_hint(e, has_raw ? "--raw carries codes and scales as they are"
+                                  : "convert --raw makes a file of the codes as numbers: "
+                                    "--raw --dtype f32");
+}
