@@ -27,8 +27,8 @@ enum { NO_MPI = 81, NO_PROGRAM, NO_FOLDER, NO_RSYNC };
 
 /* ---- The question ---- */
 
-/* A question for the shell of a host: whether all is there. The daemon of Open MPI is called orted in
- * 4.1 and prted in 5.0. */
+/* A question for the shell of a host: whether all is there. The daemon of Open MPI is called orted
+ * in 4.1 and prted in 5.0. */
 static int ask_command(const launch_hosts *h, const launch_options *o, const char *host,
                        launch_command *out, kv_err *e)
 {
