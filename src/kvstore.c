@@ -71,6 +71,7 @@ void kv_free(kv *store)
     arena_release(&store->remarks);
     mem_free(store->remark);
     pthread_mutex_destroy(&store->lock);
+    runtime_forget_order(store, true);
     mem_free(store);
 }
 

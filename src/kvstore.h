@@ -353,7 +353,9 @@ int kv_visit_keys(kv *store, const kv_key *key,
  * holds all its rows, `input` those that were pushed. `input` must not be written. The callbacks of
  * a store run one at a time, in program order and within a push in key order, on a thread of the
  * library; those of a small push that has nothing in its way on the caller's. One may ask its store
- * only for type and rank: anything else is an error (usage). A result other than KV_OK keeps the
+ * only for type and rank: anything else is an error (usage). It may use other stores, but not one
+ * whose updater has used this one, or led to it by others: each could wait for the other, so the
+ * first such call is an error (usage). A result other than KV_OK keeps the
  * old value of this key, and e then says why; the other keys of the call are updated all the same.
  */
 typedef int (*kv_updater)(void *arg, const kv_key *key, kv_array *input, kv_array *stored,

@@ -7,6 +7,7 @@
 
 #include "args.h"
 #include "base/arg.h"
+#include "base/mem.h"
 #include "capability.h"
 #include "core/clip_norm.h"
 #include "core/kv_rule.h"
@@ -81,6 +82,7 @@ static int replace_updater(kv *store, updater next, bool by_name, kv_err *e)
     snprintf(before, sizeof before, "%s", updater_name(&old));
     snprintf(now, sizeof now, "%s", updater_name(&next));
     bool kept = transaction_keep_updater(&store->open, &old);
+    runtime_forget_order(store, false);
     rc = store_leave(store, KV_OK, e);
     tell_dropped(store, before, now, same);
     if (!kept)
@@ -109,18 +111,52 @@ static int need_callbacks(const kv *store, kv_err *e)
     return kv_err_hint(e, "kv_set_rule sets one");
 }
 
+/* A function of the program as an updater, and the store that it is of. */
+typedef struct callback {
+    kv *store;
+    kv_updater update;
+    void *arg;
+    void (*done)(void *arg);
+} callback;
+
+static int run_callback(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
+{
+    const callback *c = arg;
+    const kv *before = runtime_set_updater(c->store);
+    int rc = c->update(c->arg, key, input, stored, e);
+    runtime_set_updater(before);
+    return rc;
+}
+
+static void release_callback(void *arg)
+{
+    callback *c = arg;
+    if (c->done)
+        c->done(c->arg);
+    mem_free(c);
+}
+
 int kv_set_updater(kv *store, kv_updater update, void *arg, void (*done)(void *arg), kv_err *e)
 {
     int rc = update ? need_callbacks(store, e) : KV_OK;
+    callback *made = update && !rc ? mem_alloc(1, sizeof *made, e) : NULL;
+    if (update && !rc && !made)
+        return KV_E_MEMORY;
     if (!rc && !update && (rc = store_enter_idle(store, e)) == KV_OK)
         rc = store_leave(store, tell_type(store, "assign", "", NULL, 0, e), e);
     if (rc)
         return rc;
-    updater next = {.kind = update ? UPDATER_CALLBACK : UPDATER_ASSIGN,
-                    .call = update,
-                    .arg = arg,
-                    .done = update ? done : NULL};
-    return replace_updater(store, next, false, e);
+    if (!made)
+        return replace_updater(store, (updater){.kind = UPDATER_ASSIGN}, false, e);
+    *made = (callback){store, update, arg, done};
+    rc = replace_updater(
+        store,
+        (updater){
+            .kind = UPDATER_CALLBACK, .call = run_callback, .arg = made, .done = release_callback},
+        false, e);
+    if (rc) /* arg stays the caller's */
+        mem_free(made);
+    return rc;
 }
 
 static int no_optimizer(kv_err *e)

@@ -47,6 +47,79 @@ bool runtime_has_joined(void)
     return __atomic_load_n(&has_joined, __ATOMIC_ACQUIRE);
 }
 
+/* ---- Updaters that call other stores ---- */
+
+static _Thread_local const kv *updater;
+
+const kv *runtime_updater(void)
+{
+    return updater;
+}
+
+const kv *runtime_set_updater(const kv *store)
+{
+    const kv *before = updater;
+    updater = store;
+    return before;
+}
+
+/* A call that was made: the updater of `from` has called `to`. */
+typedef struct store_call {
+    const kv *from, *to;
+} store_call;
+
+static struct {
+    pthread_mutex_t lock;
+    store_call *calls;
+    int64_t n, cap;
+} order = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Returns true if calls lead from one store to another. The calls themselves make no circle. */
+static bool leads(const kv *from, const kv *to)
+{
+    for (int64_t i = 0; i < order.n; i++)
+        if (order.calls[i].from == from &&
+            (order.calls[i].to == to || leads(order.calls[i].to, to)))
+            return true;
+    return false;
+}
+
+int runtime_order(const kv *from, const kv *to, kv_err *e)
+{
+    int rc = KV_OK;
+    bool known = false;
+    pthread_mutex_lock(&order.lock);
+    for (int64_t i = 0; i < order.n && !known; i++)
+        known = order.calls[i].from == from && order.calls[i].to == to;
+    if (!known && leads(to, from)) {
+        rc = kv_err_set(e, KV_E_USAGE,
+                        "an updater calls a store whose updater calls the store of this one: each "
+                        "could wait for the other");
+        kv_err_hint(e, "pull outside of one of the two updaters");
+    } else if (!known && (rc = mem_grow(&order.calls, &order.cap, order.n + 1, sizeof *order.calls,
+                                        e)) == KV_OK) {
+        order.calls[order.n++] = (store_call){from, to};
+    }
+    pthread_mutex_unlock(&order.lock);
+    return rc;
+}
+
+void runtime_forget_order(const kv *store, bool gone)
+{
+    int64_t n = 0;
+    pthread_mutex_lock(&order.lock);
+    for (int64_t i = 0; i < order.n; i++)
+        if (order.calls[i].from != store && !(gone && order.calls[i].to == store))
+            order.calls[n++] = order.calls[i];
+    order.n = n;
+    if (n == 0) {
+        mem_free(order.calls);
+        order.calls = NULL;
+        order.cap = 0;
+    }
+    pthread_mutex_unlock(&order.lock);
+}
+
 /* The last one is there when a plugin has brought GPUs. */
 static const kv_type_ops *const built_in[] = {&local_type_ops, &device_type_ops,
                                               &teststore_type_ops, &nccl_type_ops};

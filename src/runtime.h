@@ -45,6 +45,20 @@ int runtime_rank(int *all);
 /* Sends a warning to the receiver of kv_set_log. */
 void runtime_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* The store whose updater, a function of the program, this thread runs, or NULL; and another one
+ * from now on, which gives the one before. */
+const kv *runtime_updater(void);
+const kv *runtime_set_updater(const kv *store);
+
+/* The order of stores. Two stores whose updaters call each other could wait for each other for
+ * ever, so a call of `to` from the updater of `from` is refused if, by calls so far, the updater of
+ * `to` leads to `from`: the first call in the other direction fails, whatever the threads do at the
+ * time. Errors: usage, memory. */
+int runtime_order(const kv *from, const kv *to, kv_err *e);
+
+/* Forgets what the updater of a store has called; gone: and who has called the store. */
+void runtime_forget_order(const kv *store, bool gone);
+
 /* See kv_set_patience. */
 int runtime_patience(void);
 

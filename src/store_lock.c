@@ -33,7 +33,10 @@ int store_look(const kv *store, kv_err *e)
     int rc = args_store(store, e);
     if (rc || (rc = kv_assert_check(KV_OK, e)))
         return rc;
-    return engine_running() == &store->calls.group ? refuse_updater(e) : KV_OK;
+    const kv *from = runtime_updater();
+    if (engine_running() == &store->calls.group || from == store)
+        return refuse_updater(e);
+    return from ? runtime_order(from, store, e) : KV_OK;
 }
 
 /* Returns 0, EDEADLK, or ETIMEDOUT when the patience of this thread has ended. It asks again and

@@ -15,6 +15,7 @@ import numpy as np
 
 import kvstore as mx
 from kvstore import _kvstore
+from case import Case
 
 
 def program(text, code=0, timeout=60, **variables):
@@ -318,6 +319,55 @@ def soon(call, **how):
     took = interrupted(call, **how)
     assert took < 0.2, took
 """
+
+
+class Orders(Case):
+    """Updaters that call other stores: by an order, so that no two can wait for each other."""
+
+    def stores(self, n):
+        stores = [mx.kv.create() for _ in range(n)]
+        for kv in stores:
+            kv.init([0, 1], [np.ones(1 << 18, "float32"), np.ones(2, "float32")])
+        return stores
+
+    def test_two_stores_whose_updaters_pull_from_each_other(self):
+        for key in (0, 1):
+            one, two = self.stores(2)
+            out, failed = np.zeros_like(one[key].asnumpy()), []
+            one._set_updater(lambda k, i, s: two.pull(key, out.copy()))
+            two._set_updater(lambda k, i, s: one.pull(key, out.copy()))
+
+            def push(kv):
+                for _ in range(20):
+                    try:
+                        kv.push(key, out)
+                    except mx.KVError as e:
+                        failed.append(e)
+            threads = [threading.Thread(target=push, args=(kv,)) for kv in (one, two)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join(30)
+            self.assertFalse(any(t.is_alive() for t in threads))
+            self.assertEqual({e.code for e in failed}, {"usage"})
+            self.assertGreaterEqual(len(failed), 19)
+            self.assertIn("an updater calls a store whose updater calls", failed[0].text)
+
+    def test_the_order_is_that_of_the_first_calls(self):
+        a, b, c = self.stores(3)
+        a._set_updater(lambda k, i, s: b.push(1, i))
+        b._set_updater(lambda k, i, s: (c[1], s.__iadd__(i)) and None)
+        a.push(1, np.ones(2))
+        a.push(1, np.ones(2))
+        self.assertEqual(b[1].asnumpy().tolist(), [3, 3])
+        c._set_updater(lambda k, i, s: a.keys())
+        self.fails("usage", c.push, 1, np.ones(2))
+        c._set_updater(lambda k, i, s: (a.rank, a.type, s.__iadd__(i)) and None)  # which wait for nothing
+        c.push(1, np.ones(2))
+        a._set_updater(lambda k, i, s: None)  # what it called before is forgotten
+        b._set_updater(None)
+        c._set_updater(lambda k, i, s: a.pull(1, np.zeros(2)))
+        c.push(1, np.ones(2))
 
 
 class Interrupts(unittest.TestCase):
