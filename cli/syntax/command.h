@@ -94,7 +94,7 @@ enum {
 };
 
 #define COMMAND_MAX_ARGS 3
-#define COMMAND_MAX_OPTIONS 12
+#define COMMAND_MAX_OPTIONS 14
 
 typedef struct command {
     const char *name;                                /* with dashes */
