@@ -248,7 +248,7 @@ static bool may_begin_again(const char *line)
 {
     bool by_rank = strncmp(line, "rank ", 5) == 0 || strncmp(line, "host ", 5) == 0;
     bool by_mpirun = is(line, "mpirun was killed by signal 9");
-    if (by_mpirun && job_strikes_early(run.j)) /* whether launch knew of all ranks, it alone knows */
+    if (by_mpirun && job_strikes_early(run.j)) /* launch may not have known of all ranks */
         return run.out->last.lost;
     return (by_rank || by_mpirun) && run.out->last.code == EXIT_PEER;
 }
