@@ -156,7 +156,7 @@ typedef struct rule_update {
 int rule_update_make(const rule_binding *b, const rule_given *given, rule_update *u, kv_err *e);
 void rule_update_release(rule_update *u);
 
-/* ---- Cases: rules that are compiled once ------------------------------------------------------ */
+/* ---- Cases: rules that are compiled once ----------------------------------------------------- */
 
 /* A rule compiled for a dtype, a storage, states that exist and branches of its host lines. It
  * makes the updates of all pushes and keys of that case, from their numbers alone, and gives the

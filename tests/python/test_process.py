@@ -351,7 +351,8 @@ class Orders(Case):
             self.assertFalse(any(t.is_alive() for t in threads))
             self.assertEqual({e.code for e in failed}, {"usage"})
             self.assertGreaterEqual(len(failed), 19)
-            self.assertIn("an updater calls a store whose updater calls", failed[0].text)
+            self.assertIn("an updater calls a store whose updater calls the store of this one: each could wait for the other",
+                          failed[0].text)
 
     def test_the_order_is_that_of_the_first_calls(self):
         a, b, c = self.stores(3)

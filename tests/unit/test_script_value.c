@@ -159,7 +159,7 @@ TEST(value_arrays_of_numbers)
 {
     kv_err e = {0};
     const void *data = NULL;
-    kv_array *a = to_array(LIST(2, LIST(2, value_float(0.1), value_int(16777217)),
+    kv_array *a = to_array(LIST(2, LIST(2, value_float(0.1), value_int(16777216)),
                                 TUPLE(2, value_bool(true), value_float(NAN))),
                            KV_FLOAT32);
     CHECK_INT(kv_array_ndim(a), 2);
@@ -192,6 +192,8 @@ static void check_no_array(value v, kv_code code, const char *want)
 TEST(value_no_arrays)
 {
     check_no_array(text("a"), KV_E_DTYPE, "a text is no array and no list of numbers");
+    check_no_array(LIST(2, value_float(0.5), value_int(16777217)), KV_E_VALUE,
+                   "float32 does not hold 16777217");
     check_no_array(value_none(), KV_E_DTYPE, "none is no array and no list of numbers");
     check_no_array(LIST(2, LIST(1, value_int(1)), LIST(2, value_int(1), value_int(2))), KV_E_SHAPE,
                    "the lists have unequal lengths: 1 and 2 along axis 1");
