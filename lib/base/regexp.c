@@ -73,8 +73,11 @@ static int load(struct pcre2 *f, kv_err *e)
 #undef FIND
     if (whole)
         return KV_OK;
+    const char *why = dlerror();
+    if (strstr(why, "emory")) /* the C library says it in several ways */
+        return kv_err_set(e, KV_E_MEMORY, "out of memory for the library of regular expressions");
     kv_err_set(e, KV_E_UNSUPPORTED, "regular expressions need libpcre2-8, which cannot be loaded: "
-                                    "%s", dlerror());
+                                    "%s", why);
     return kv_err_hint(e, "the package is libpcre2-8-0");
 }
 
