@@ -407,8 +407,11 @@ static void complete(request *r)
         complete_attach(r);
         return;
     }
-    if (r->n > 1 && strcmp(r->words[0], "jobs") == 0)
+    if (r->n > 1 && strcmp(r->words[0], "jobs") == 0) {
+        if (r->words[r->n - 1][0] == '-')
+            complete_line(r, 1, &jobs_table);
         return;
+    }
     for (int i = 0; r->n == 1 && i < 3; i++)
         offer_word(r, (const char *[]){"attach", "jobs", "launch"}[i]);
     complete_line(r, 0, &options_table);

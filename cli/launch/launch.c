@@ -235,11 +235,11 @@ static int run(launch_options *o, int *code, kv_err *e)
     return o->by < LAUNCH_SGE ? launch_job(o, code, e) : launch_queue(o, code, e);
 }
 
-int launch_main(int argc, char **argv)
+int launch_main(int argc, char **argv, int given)
 {
     launch_options o;
     kv_err e = {0};
-    int code = EXIT_DONE, rc = launch_options_parse(&o, argc, argv, &e);
+    int code = EXIT_DONE, rc = launch_options_parse(&o, argc, argv, given, &e);
     if (rc == KV_OK && o.help)
         code = show_help();
     else if (rc || run(&o, &code, &e))

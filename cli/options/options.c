@@ -212,7 +212,8 @@ void options_list(buf *out)
         "Options stand before FILE: what is behind it, or behind -, is the script's. Behind -c, "
         "-f\n"
         "and a COMMAND they stand anywhere; -- ends them. In `kvctl COMMAND WORD...` each word is\n"
-        "one argument. An option wins over the environment, that over the start file.\n");
+        "one argument. In front of launch they are those of its workers; attach and jobs have\n"
+        "their own. An option wins over the environment, that over the start file.\n");
 }
 
 /* The error for a word with an option that the table lacks. */
@@ -412,6 +413,20 @@ int options_parse(options *o, int argc, char **argv, kv_err *e)
     for (int i = 1; i < (script ? end : argc) && e->code && strcmp(argv[i], "--") != 0; i++)
         o->json = o->json || strcmp(argv[i], "--json") == 0;
     return e->code;
+}
+
+int options_in_front(int argc, char **argv)
+{
+    options o = {0};
+    kv_err e = {0};
+    int end = 1;
+    if (make_room(&o, argc, &e) == KV_OK)
+        while (end < argc && !e.code && argv[end][0] == '-' && argv[end][1] &&
+               strcmp(argv[end], "--") != 0)
+            end += read_option(&o, argc - end, argv + end, &e);
+    bool other = e.code || o.ninputs > 0 || o.verify.n > 0 || o.help || o.version || o.completion;
+    options_release(&o);
+    return other ? 0 : end - 1;
 }
 
 void options_release(options *o)
