@@ -39,6 +39,7 @@
 #include "syntax/check.h"
 #include "syntax/check_unset.h"
 #include "syntax/effect.h"
+#include "syntax/hint_shell.h"
 #include "syntax/read_unit.h"
 #include "term/bug.h"
 #include "term/interrupt.h"
@@ -388,16 +389,15 @@ static void warn(void *arg, const char *text)
     terminal_say(is_note ? "%s" : "warning: %s", text);
 }
 
-/* Options in front of `launch`, `attach` and `jobs` move behind the word. Returns how many words
+/* Options in front of a word for users, such as `launch`, move behind it. Returns how many words
  * they have. */
 static int move_options(int argc, char **argv)
 {
-    static const char *const words[] = {"launch", "attach", "jobs"};
     int n = argc > 2 && argv[1][0] == '-' ? options_in_front(argc, argv) : 0;
     char *word = argv[n + 1];
     bool known = false;
-    for (size_t i = 0; n > 0 && n + 1 < argc && i < sizeof words / sizeof *words; i++)
-        known = known || strcmp(word, words[i]) == 0;
+    for (size_t i = 0; n > 0 && n + 1 < argc && i < PROCESS_WORDS_OF_USERS; i++)
+        known = known || strcmp(word, process_words[i]) == 0;
     if (!known)
         return 0;
     memmove(argv + 2, argv + 1, (size_t)n * sizeof *argv);
@@ -405,7 +405,7 @@ static int move_options(int argc, char **argv)
     return n;
 }
 
-/* Words that make the process something else than a session. */
+/* Runs what one of process_words asks for. */
 static bool run_subcommand(int argc, char **argv, int *code)
 {
     int moved = move_options(argc, argv);

@@ -19,6 +19,7 @@
 #include "options/completion_script.h"
 #include "syntax/command.h"
 #include "syntax/file_kind.h"
+#include "syntax/hint_shell.h"
 #include "session/registry.h"
 #include "term/terminal.h"
 
@@ -291,11 +292,13 @@ static int neither(const char *word, kv_err *e)
     kv_err_set(e, KV_E_USAGE, "there is no file \"%s\", and no command of that name", word);
     if (word[first] && command_find(word, first) && !strchr(word, '\''))
         return kv_err_hint(e, "kvctl -c '%s' runs a text", word);
+    if (is_process_word(word, strlen(word)))
+        return kv_err_hint(e, "kvctl %s stands by itself: kvctl help %s", word,
+                           process_word_page(word, strlen(word)));
     for (const command *c = registry.commands; c->name; c++)
         suggest_add(&near, c->name);
-    suggest_add(&near, "launch"); /* these are no commands of the language */
-    suggest_add(&near, "attach");
-    suggest_add(&near, "jobs");
+    for (int i = 0; i < PROCESS_WORDS_OF_USERS; i++) /* these are no commands of the language */
+        suggest_add(&near, process_words[i]);
     for (int i = 0; i < options_table.n; i++)
         if (options_table.rows[i].name && strcmp(options_table.rows[i].name, word) == 0)
             return kv_err_hint(e, "did you mean --%s?", word);
