@@ -275,7 +275,7 @@ const command command_table[] = {
      "rounds                              # ahead: rounds that some worker has pushed already",
      "info", .fails = "peer"},
     {"ls",
-     {{ARG_PATH, "CKPT", false}, {ARG_PATHS, "GLOB...", true}},
+     {{ARG_PATH, "CKPT...", false}, {ARG_PATHS, "GLOB...", true}},
      {{"exclude", OPTION_RAWS, "GLOB"},
       {"fold", OPTION_FLAG, NULL},
       {"long", OPTION_FLAG, NULL},
@@ -285,6 +285,7 @@ const command command_table[] = {
      "the keys of a checkpoint, a file of arrays of any tool: name, dtype, shape and bytes",
      "save m.safetensors; ls m.safetensors\n"
      "ls m.safetensors 3 [57]             # the keys that match a pattern\n"
+     "save n.safetensors; ls m.safetensors n.safetensors 3 # each behind a line `FILE:`\n"
      "ls m.safetensors --exclude '[57]'  # the others\n"
      "ls m.safetensors --fold             # numbers in names as #: one line for all layers\n"
      "ls m.safetensors --long             # also the file of each, and where its data begin\n"
@@ -339,7 +340,7 @@ const command command_table[] = {
      .fails = "usage, io, format, key, shape, dtype, value",
      .check = cmd_merge_check},
     {"stat",
-     {{ARG_PATH, "CKPT", true}, {ARG_PATHS, "GLOB...", true}},
+     {{ARG_PATH, "CKPT...", true}, {ARG_PATHS, "GLOB...", true}},
      {{"exclude", OPTION_RAWS, "GLOB"}, {"raw", OPTION_FLAG, NULL}},
      COMMAND_GIVES,
      cmd_stat,
@@ -350,7 +351,7 @@ const command command_table[] = {
      "ls, diff, checkpoints",
      .fails = "io, format, key, dtype"},
     {"check",
-     {{ARG_PATH, "CKPT", false}},
+     {{ARG_PATH, "CKPT...", false}, {ARG_PATHS, "GLOB...", true}},
      {{"like", OPTION_PATH, "OTHER"}, {"all", OPTION_FLAG, NULL}},
      COMMAND_GIVES,
      cmd_check,
@@ -358,6 +359,7 @@ const command command_table[] = {
      "push [3, 5, 7, 9] [a]*4; save m.safetensors\n"
      "check m.safetensors --like m.safetensors # nothing: it is whole, and names and shapes agree\n"
      "init 11 zeros(2); save z.safetensors\n"
+     "check m.safetensors z.safetensors 3 5    # of several files and of these keys\n"
      "expect-error assert { check z.safetensors } # a line a finding",
      "ls, hash, stat, checkpoints",
      .fails = "assert, io, format"},
@@ -380,7 +382,7 @@ const command command_table[] = {
      "stat, ls, checkpoints",
      .fails = "io, format, key, assert, value"},
     {"hash",
-     {{ARG_PATH, "CKPT", false}, {ARG_PATHS, "GLOB...", true}},
+     {{ARG_PATH, "CKPT...", false}, {ARG_PATHS, "GLOB...", true}},
      {{"exclude", OPTION_RAWS, "GLOB"},
       {"sha256", OPTION_FLAG, NULL},
       {"verify", OPTION_PATH, "FILE"},

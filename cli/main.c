@@ -39,6 +39,7 @@
 #include "syntax/check.h"
 #include "syntax/check_unset.h"
 #include "syntax/effect.h"
+#include "syntax/hint_shell.h"
 #include "syntax/read_unit.h"
 #include "term/bug.h"
 #include "term/interrupt.h"
@@ -388,34 +389,48 @@ static void warn(void *arg, const char *text)
     terminal_say(is_note ? "%s" : "warning: %s", text);
 }
 
-static int launch_or_grow(int argc, char **argv)
+/* Options in front of a word for users, such as `launch`, move behind it. Returns how many words
+ * they have. */
+static int move_options(int argc, char **argv)
 {
-    bool grows = argc > 0 && strcmp(argv[0], "--grow") == 0;
-    return grows ? grow_main(argc - 1, argv + 1) : launch_main(argc, argv);
+    int n = argc > 2 && argv[1][0] == '-' ? options_in_front(argc, argv) : 0;
+    char *word = argv[n + 1];
+    bool known = false;
+    for (size_t i = 0; n > 0 && n + 1 < argc && i < PROCESS_WORDS_OF_USERS; i++)
+        known = known || strcmp(word, process_words[i]) == 0;
+    if (!known)
+        return 0;
+    memmove(argv + 2, argv + 1, (size_t)n * sizeof *argv);
+    argv[1] = word;
+    return n;
 }
 
-/* Words that make the process something else than a session. */
+/* Runs what one of process_words asks for. */
 static bool run_subcommand(int argc, char **argv, int *code)
 {
+    int moved = move_options(argc, argv);
     static const struct {
         const char *name;
         int (*run)(int argc, char **argv);
     } table[] = {{"attach", attach_main},
                  {"jobs", jobs_main},
-                 {"launch", launch_or_grow},
                  {"launch-rank", launch_rank},
                  {"launch-ssh", launch_ssh},
                  {"launch-tell", launch_tell},
                  {"serve", launch_serve}};
-    for (size_t i = 0; argc > 1 && i < sizeof table / sizeof *table; i++) {
-        if (strcmp(argv[1], table[i].name) == 0) {
+    bool found = argc > 1 && strcmp(argv[1], "launch") == 0;
+    bool grows = found && argc > moved + 2 && strcmp(argv[moved + 2], "--grow") == 0;
+    if (grows) /* which takes no option */
+        *code = moved ? grow_main(argc - 2, argv + 2) : grow_main(argc - 3, argv + 3);
+    else if (found)
+        *code = launch_main(argc - 2, argv + 2, moved);
+    for (size_t i = 0; argc > 1 && !found && i < sizeof table / sizeof *table; i++) {
+        if ((found = strcmp(argv[1], table[i].name) == 0))
             *code = table[i].run(argc - 2, argv + 2);
-            if (*code)
-                _exit(*code); /* a rank that failed leaves the job as it is */
-            return true;
-        }
     }
-    return false;
+    if (found && *code)
+        _exit(*code); /* a rank that failed leaves the job as it is */
+    return found;
 }
 
 /* On a server: prints a command that send-command brought. */

@@ -16,6 +16,7 @@
 #include "base/letter.h"
 #include "base/mem.h"
 #include "cmd/commands.h"
+#include "io/json_writer.h"
 #include "launch/attach_options.h"
 #include "launch/jobs_wire.h"
 #include "out/report.h"
@@ -55,6 +56,7 @@ typedef struct attached {
     char prompt[JOBS_NAME + 16];
     bool over;     /* the worker has ended */
     bool terminal; /* somebody types */
+    bool quiet;    /* no notes */
     int failure;   /* of the first entry that failed */
     session own;   /* draws */
 } attached;
@@ -103,7 +105,8 @@ static bool show(attached *a, jobs_kind kind, const buf *text)
         return false;
     case JOBS_NOTE:
         fflush(stdout);
-        terminal_say("note: %s", buf_text(text));
+        if (!a->quiet)
+            terminal_say("note: %s", buf_text(text));
         return false;
     case JOBS_PLOT:
         show_plot(a, text);
@@ -234,7 +237,7 @@ static int open_job(const attach_options *o, attached *a, kv_err *e)
 
 static int run(const attach_options *o, kv_err *e)
 {
-    attached a = {.fd = -1, .terminal = isatty(STDIN_FILENO)};
+    attached a = {.fd = -1, .terminal = isatty(STDIN_FILENO), .quiet = o->quiet};
     int ended = 0, code = open_job(o, &a, e);
     if (code)
         return fail(e);
@@ -310,7 +313,89 @@ static int add_job(rows *table, const job_entry *x, kv_err *e)
     return add_text(table, x, "script", e);
 }
 
-static int list_jobs(kv_err *e)
+static void put_text(json_writer *w, const job_entry *x, const char *name)
+{
+    int n;
+    buf text = {0};
+    const char *told = attach_job_field(x, name, &n);
+    buf_put(&text, told, (size_t)n);
+    json_text(w, name, n > 0 ? buf_text(&text) : NULL);
+    w->out->failed = w->out->failed || text.failed;
+    buf_release(&text);
+}
+
+/* A number that the job does not tell is null. */
+static void put_number(json_writer *w, const job_entry *x, const char *name)
+{
+    int n;
+    const char *text = attach_job_field(x, name, &n);
+    if (n > 0)
+        json_int(w, name, strtoll(text, NULL, 10));
+    else
+        json_text(w, name, NULL);
+}
+
+/* "2026-01-31T12:00:00Z" */
+static void put_began(json_writer *w, const job_entry *x)
+{
+    int n;
+    char text[32];
+    struct tm utc;
+    const char *since = attach_job_field(x, "since", &n);
+    time_t t = n > 0 ? (time_t)strtoll(since, NULL, 10) : 0;
+    bool known = n > 0 && gmtime_r(&t, &utc) && strftime(text, sizeof text, "%FT%TZ", &utc);
+    json_text(w, "began", known ? text : NULL);
+}
+
+/* The names of the hosts, which the job tells with commas between them. */
+static void put_hosts(json_writer *w, const job_entry *x)
+{
+    int n;
+    const char *at = attach_job_field(x, "hosts", &n), *end = at + n;
+    buf one = {0};
+    json_begin(w, "hosts", '[');
+    while (at < end) {
+        size_t length = strcspn(at, ",\n");
+        buf_clear(&one);
+        buf_put(&one, at, length);
+        json_text(w, NULL, buf_text(&one));
+        at += length + 1;
+    }
+    json_end(w, ']');
+    w->out->failed = w->out->failed || one.failed;
+    buf_release(&one);
+}
+
+static int print_json(const job_list *list, kv_err *e)
+{
+    buf text = {0};
+    json_writer w = {.out = &text};
+    json_begin(&w, NULL, '{');
+    json_begin(&w, "jobs", '[');
+    for (int64_t i = 0; i < list->n; i++) {
+        const job_entry *x = &list->items[i];
+        json_begin(&w, NULL, '{');
+        json_text(&w, "name", x->name);
+        put_number(&w, x, "pid");
+        put_began(&w, x);
+        put_number(&w, x, "workers");
+        put_number(&w, x, "servers");
+        put_text(&w, x, "state");
+        put_number(&w, x, "rounds");
+        put_hosts(&w, x);
+        put_text(&w, x, "script");
+        json_end(&w, '}');
+    }
+    json_end(&w, ']');
+    json_end(&w, '}');
+    int code = buf_check(&text, e);
+    if (code == KV_OK)
+        puts(buf_text(&text));
+    buf_release(&text);
+    return code;
+}
+
+static int list_jobs(const jobs_options *o, kv_err *e)
 {
     static const rows_column columns[] = {{"job", "job"},         {"since", "since"},
                                           {"workers", "workers"}, {"servers", "servers"},
@@ -322,7 +407,9 @@ static int list_jobs(kv_err *e)
     int code = attach_jobs(&list, e);
     for (int64_t i = 0; i < list.n && code == KV_OK; i++)
         code = add_job(&table, &list.items[i], e);
-    if (code == KV_OK && list.n == 0)
+    if (code == KV_OK && o->json)
+        code = print_json(&list, e);
+    else if (code == KV_OK && list.n == 0 && !o->quiet)
         terminal_say("kvctl: no job of yours runs here");
     else if (code == KV_OK && (code = rows_print(&text, &table, e)) == KV_OK)
         terminal_pass(stdout, buf_text(&text), text.len);
@@ -334,14 +421,13 @@ static int list_jobs(kv_err *e)
 
 int jobs_main(int argc, char **argv)
 {
+    jobs_options o;
     kv_err e = {0};
-    if (argc > 0 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0))
-        return show_help(jobs_help);
-    if (argc > 0) {
-        kv_err_set(&e, KV_E_USAGE, "jobs takes no words, and here is \"%s\"", argv[0]);
+    if (jobs_options_parse(&o, argc, argv, &e))
         return fail(&e);
-    }
-    if (list_jobs(&e))
+    if (o.help)
+        return show_help(jobs_help);
+    if (list_jobs(&o, &e))
         return fail(&e);
     return fflush(stdout) ? EXIT_IO : EXIT_DONE;
 }

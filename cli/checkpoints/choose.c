@@ -3,10 +3,14 @@
 
 #include <fnmatch.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
+#include "base/visible.h"
 #include "eval/eval.h"
 #include "session/unit.h"
+#include "term/exit_code.h"
 
 int choose_read(session *s, const ast *call, const ast *globs, result *out, choice *c, kv_err *e)
 {
@@ -54,12 +58,12 @@ static int check_matched(const session *s, const words *patterns, const bool *ma
 
 int choose_check_excluded(const session *s, const choice *c, kv_err *e)
 {
-    return check_matched(s, &c->excluded, c->left_out, e);
+    return c->goes_on ? KV_OK : check_matched(s, &c->excluded, c->left_out, e);
 }
 
 int choose_check(const session *s, const choice *c, kv_err *e)
 {
-    int rc = check_matched(s, &c->globs, c->matched, e);
+    int rc = c->goes_on ? KV_OK : check_matched(s, &c->globs, c->matched, e);
     return rc ? rc : choose_check_excluded(s, c, e);
 }
 
@@ -102,9 +106,135 @@ int choose_check_all_scales(session *s, const ast *call, const ast *argument, ch
 
 int choose_open(session *s, const ast *argument, bool all, result *out, checkpoint **c, kv_err *e)
 {
-    const checkpoint_options options = {.weights = !all};
     const char *path = eval_word(s, argument, "a path", out, e);
-    if (!path)
-        return e->code;
-    return checkpoint_open(c, path, &options, e) ? unit_at(s, argument, e) : KV_OK;
+    return path ? choose_open_word(s, &(word){path, argument}, all, c, e) : e->code;
+}
+
+int choose_open_word(session *s, const word *file, bool all, checkpoint **c, kv_err *e)
+{
+    const checkpoint_options options = {.weights = !all};
+    return checkpoint_open(c, file->text, &options, e) ? unit_at(s, file->at, e) : KV_OK;
+}
+
+/* ---- Several files --------------------------------------------------------------------------- */
+
+static bool names_file(const char *text)
+{
+    static const char *const endings[] = {".safetensors", ".index.json", ".npz", ".npy", ".kvs",
+                                          ".gguf",        ".bin",        ".pt",  ".pth", ".ckpt"};
+    size_t n = strlen(text);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t k = strlen(endings[i]);
+        if (n > k && !strpbrk(text, "*?[") && strcmp(text + n - k, endings[i]) == 0)
+            return true;
+    }
+    return access(text, F_OK) == 0;
+}
+
+/* A file that cannot be read is a part of the answer. */
+static bool is_of_file(int code)
+{
+    return code == KV_E_IO || code == KV_E_FORMAT || code == KV_E_UNSUPPORTED;
+}
+
+/* Adds the rows of a file behind those of the ones before it, with a first column that names it. */
+static int add_rows(result *out, const result_file *f, kv_err *e)
+{
+    const rows *from = &f->given.entries;
+    int n = from->ncolumns + 1, code = KV_OK;
+    if (from->columns && !out->entries.columns) {
+        rows_column *columns = arena_alloc(&out->names, (size_t)n * sizeof *columns, e);
+        if (!columns)
+            return KV_E_MEMORY;
+        columns[0] = (rows_column){"file", "file"};
+        for (int i = 1; i < n; i++) {
+            columns[i] = from->columns[i - 1];
+            if (strcmp(columns[i].name, "file") == 0) /* one of the files of a checkpoint */
+                columns[0].name = columns[0].head = "checkpoint";
+        }
+        out->entries = (rows){columns, n, NULL, 0, 0};
+    }
+    for (int64_t i = 0; i < from->n && code == KV_OK; i++) {
+        if (i % from->ncolumns == 0)
+            code = rows_add_text(&out->entries, f->path, e);
+        if (code == KV_OK)
+            code = rows_add(&out->entries, value_ref(from->cells[i]), e);
+    }
+    return code;
+}
+
+static int look_at_one(session *s, const ast *call, choose_fn *look, bool all, const word *file,
+                       choice *chosen, result *out, buf *text, kv_err *e)
+{
+    result_file *f = &out->files[out->nfiles++];
+    int64_t begun = clock_ns();
+    f->path = file->text;
+    visible_line(text, f->path, strlen(f->path));
+    buf_add(text, ":\n");
+    int code = look(s, call, file, chosen, &f->given, &f->e);
+    f->us = (clock_ns() - begun) / 1000;
+    if (code && !(all && is_of_file(code))) {
+        *e = f->e;
+        return code;
+    }
+    if (code) {
+        visible_line(text, f->e.text, strlen(f->e.text));
+        buf_char(text, '\n');
+        return KV_OK;
+    }
+    buf_add(text, f->given.v.u.text);
+    if (f->given.refusal) {
+        kv_err_set(&f->e, KV_E_ASSERT, "%s", f->given.refusal);
+        unit_at(s, file->at, &f->e);
+    }
+    return add_rows(out, f, e);
+}
+
+/* The answer is no if that of any file is, or if one could not be read. */
+static int answer_for_all(result *out, kv_err *e)
+{
+    const result_file *worst = NULL;
+    int64_t no = 0;
+    for (int64_t i = 0; i < out->nfiles; i++) {
+        const result_file *f = &out->files[i];
+        no += f->e.code == KV_E_ASSERT;
+        if (f->e.code && (!worst || exit_code_of_error(f->e.code) >
+                                        exit_code_of_error(worst->e.code)))
+            worst = f;
+    }
+    if (worst && worst->e.code != KV_E_ASSERT)
+        out->failure = &worst->e;
+    return no > 1 ? result_answer(out, false, e, "%s, the first of %lld files with findings",
+                                  worst->e.text, (long long)no)
+                  : result_answer(out, !worst, e, "%s", worst ? worst->e.text : "");
+}
+
+int choose_each(session *s, const ast *call, choose_fn *look, bool all, result *out, kv_err *e)
+{
+    words given = {0};
+    choice chosen = {0};
+    buf text = {0};
+    int64_t n = 0;
+    int code = eval_words(s, call->kid[0], "a path", out, &given, e);
+    if (code == KV_OK && given.n == 0)
+        code = unit_err(s, call->kid[0], e, KV_E_USAGE, "the list of files is empty");
+    if (code == KV_OK)
+        code = eval_words(s, call->kid[1], "a pattern", out, &given, e);
+    for (n = 1; n < given.n && names_file(given.items[n].text);)
+        n++;
+    if (code == KV_OK) {
+        chosen.globs = (words){given.items + n, given.n - n, given.n - n};
+        code = choose_read(s, call, NULL, out, &chosen, e);
+    }
+    if (code || n == 1)
+        return code ? code : look(s, call, &given.items[0], &chosen, out, e);
+    if (!(out->files = mem_zalloc(n, sizeof *out->files, e)))
+        return KV_E_MEMORY;
+    chosen.goes_on = true;
+    for (int64_t i = 0; i < n && code == KV_OK; i++)
+        code = look_at_one(s, call, look, all, &given.items[i], &chosen, out, &text, e);
+    chosen.goes_on = false;
+    if (code == KV_OK && (code = choose_check(s, &chosen, e)) == KV_OK && all)
+        code = answer_for_all(out, e);
+    return result_text(out, &text, code, e);
 }

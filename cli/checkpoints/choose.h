@@ -10,6 +10,7 @@ typedef struct choice {
     words globs, excluded;
     bool *matched;  /* of globs: a key matched it */
     bool *left_out; /* of excluded: the same */
+    bool goes_on;   /* more files follow: choose_check has nothing to say yet */
 } choice;
 
 /* Reads the patterns: globs is the argument of the command that holds them, or NULL. Patterns that
@@ -37,6 +38,22 @@ int choose_check_scales(const ast *call, scales_model m, int file, const tensor_
 /* The same for n keys of one checkpoint, at the argument that names it. */
 int choose_check_all_scales(session *s, const ast *call, const ast *argument, checkpoint *c,
                             const int64_t *keys, int64_t n, kv_err *e);
+
+/* Looks at one checkpoint; chosen has been read. */
+typedef int choose_fn(session *s, const ast *call, const word *file, choice *chosen, result *out,
+                      kv_err *e);
+
+/* Runs a command `FILE... [GLOB...]` for each of its files. Words are files as long as they name
+ * something that exists, or end as a checkpoint does; the others are patterns, each of which must
+ * match a key of any file. Of several files, the text of each stands behind a line `FILE:`, and
+ * out->files has their results. Errors: those of look, at the first file that has one. With all, a
+ * file that cannot be read does not keep the others from being looked at: the worst error comes
+ * behind the result, as with result_answer. */
+int choose_each(session *s, const ast *call, choose_fn *look, bool all, result *out, kv_err *e);
+
+/* Opens a checkpoint, without what a store keeps about itself unless `all` is set. Errors have the
+ * place of the word. */
+int choose_open_word(session *s, const word *file, bool all, checkpoint **c, kv_err *e);
 
 /* Opens the checkpoint that an argument names, without what a store keeps about itself unless `all`
  * is set. Errors have the place of the argument. */

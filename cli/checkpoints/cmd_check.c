@@ -136,9 +136,9 @@ static int check_each(findings *f, checkpoint *c, const int64_t *keys, int64_t n
     return code;
 }
 
-static int check_values(session *s, findings *f, checkpoint *c, kv_err *e)
+static int check_values(session *s, findings *f, checkpoint *c, const bool *chosen, kv_err *e)
 {
-    int64_t all = checkpoint_count(c), n = 0;
+    int64_t all = checkpoint_count(c), looked = 0, n = 0;
     int64_t *keys = mem_alloc(all, sizeof *keys, e);
     tensor_values *values = mem_alloc(all, sizeof *values, e);
     const tensor_info *odd = NULL;
@@ -146,13 +146,16 @@ static int check_values(session *s, findings *f, checkpoint *c, kv_err *e)
     int code = keys && values ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < all && code == KV_OK; i++) {
         const tensor_info *t = checkpoint_at(c, i);
+        if (!chosen[i])
+            continue;
         if (!t->odd)
             keys[n++] = i;
+        looked++;
         odd = odd ? odd : t->odd ? t : NULL;
     }
     if (odd)
         session_note(s, "%lld of %lld keys have no numbers to look at, such as \"%.200s\" (%s)",
-                     (long long)(all - n), (long long)all, odd->name, odd->odd);
+                     (long long)(looked - n), (long long)looked, odd->name, odd->odd);
     if (code == KV_OK) {
         progress_begin("check", 0, PROGRESS_BYTES);
         code = tensor_check_all(values, c, keys, n, progress_bytes, NULL, &why);
@@ -200,14 +203,16 @@ static int compare_key(findings *f, const checkpoint *c, const tensor_info *t,
     return code;
 }
 
-static int check_like(findings *f, const checkpoint *c, const checkpoint *other, kv_err *e)
+static int check_like(findings *f, const checkpoint *c, choice *chosen, const checkpoint *other,
+                      kv_err *e)
 {
     int code = KV_OK;
     for (int64_t i = 0; i < checkpoint_count(c) && code == KV_OK; i++)
-        code = compare_key(f, c, checkpoint_at(c, i), other, e);
+        if (choose_takes(chosen, checkpoint_at(c, i)->name))
+            code = compare_key(f, c, checkpoint_at(c, i), other, e);
     for (int64_t i = 0; i < checkpoint_count(other) && code == KV_OK; i++) {
         const char *name = checkpoint_at(other, i)->name;
-        if (checkpoint_find(c, name) < 0)
+        if (checkpoint_find(c, name) < 0 && choose_takes(chosen, name))
             code = add(f, name, checkpoint_name(c), e, "missing, %s has it",
                        checkpoint_name(other));
     }
@@ -216,36 +221,55 @@ static int check_like(findings *f, const checkpoint *c, const checkpoint *other,
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-static int open_checked(session *s, const ast *call, findings *f, result *out, checkpoint **c,
-                        kv_err *e)
+static int open_checked(session *s, const ast *call, findings *f, const word *path,
+                        checkpoint **c, kv_err *e)
 {
     const checkpoint_options options = {
         .weights = !command_option_of(call, "all"), .found = add_fault, .arg = f};
-    const char *path = eval_word(s, call->kid[0], "a path", out, e);
-    if (!path)
-        return e->code;
-    f->path = path;
-    return checkpoint_open(c, path, &options, e) ? unit_at(s, call->kid[0], e) : KV_OK;
+    f->path = path->text;
+    return checkpoint_open(c, path->text, &options, e) ? unit_at(s, path->at, e) : KV_OK;
 }
 
-int cmd_check(session *s, const ast *call, result *out, kv_err *e)
+/* *takes: whether each key of the checkpoint is looked at; the caller releases it. */
+static int choose_checked(choice *chosen, const checkpoint *c, bool **takes, kv_err *e)
+{
+    int64_t n = checkpoint_count(c);
+    if (!(*takes = mem_alloc(n, sizeof **takes, e)))
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++)
+        (*takes)[i] = choose_takes(chosen, checkpoint_at(c, i)->name);
+    return KV_OK;
+}
+
+static int check_file(session *s, const ast *call, const word *path, choice *chosen, result *out,
+                      kv_err *e)
 {
     static const rows_column columns[] = {{"key", NULL}, {"file", NULL}, {"finding", NULL}};
     const ast *like = command_option_of(call, "like");
     checkpoint *c = NULL, *other = NULL;
+    bool *takes = NULL;
     buf text = {0};
     findings f = {&out->entries, &text, 0, ""};
     out->entries = (rows){columns, 3, NULL, 0, 0};
     int code = like ? choose_open(s, like, command_option_of(call, "all"), out, &other, e) : KV_OK;
-    if (code == KV_OK && (code = open_checked(s, call, &f, out, &c, e)) == KV_OK &&
-        (code = check_values(s, &f, c, e)) == KV_OK && like)
-        code = check_like(&f, c, other, e);
+    if (code == KV_OK && (code = open_checked(s, call, &f, path, &c, e)) == KV_OK &&
+        (code = choose_checked(chosen, c, &takes, e)) == KV_OK &&
+        (code = check_values(s, &f, c, takes, e)) == KV_OK && like)
+        code = check_like(&f, c, chosen, other, e);
+    if (code == KV_OK)
+        code = choose_check(s, chosen, e);
     if (code == KV_OK) {
         code = result_answer(out, f.n == 0, e, "%lld finding%s in %s%s", (long long)f.n,
                              f.n == 1 ? "" : "s", checkpoint_name(c),
                              f.n > LISTED_MAX ? ", of which the first 100,000 are listed" : "");
     }
+    mem_free(takes);
     checkpoint_close(c);
     checkpoint_close(other);
     return result_text(out, &text, code, e);
+}
+
+int cmd_check(session *s, const ast *call, result *out, kv_err *e)
+{
+    return choose_each(s, call, check_file, true, out, e);
 }

@@ -144,22 +144,27 @@ static int verify(session *s, hashing *h, const ast *call, choice *chosen, resul
     return code;
 }
 
-int cmd_hash(session *s, const ast *call, result *out, kv_err *e)
+static int hash_file(session *s, const ast *call, const word *path, choice *chosen, result *out,
+                     kv_err *e)
 {
     const ast *listed = command_option_of(call, "verify");
-    const ast *sha256 = command_option_of(call, "sha256");
-    hashing h = {.kind = sha256 ? DIGEST_SHA256 : DIGEST_XXH3};
-    choice chosen = {0};
+    hashing h = {.kind = command_option_of(call, "sha256") ? DIGEST_SHA256 : DIGEST_XXH3};
     buf text = {0};
-    if (listed && sha256)
-        return unit_err(s, sha256, e, KV_E_USAGE,
-                        "--verify knows the kind of hash by its length: leave --sha256 out");
-    int code = choose_read(s, call, call->kid[1], out, &chosen, e);
+    if (listed && chosen->goes_on)
+        return unit_err(s, listed, e, KV_E_USAGE, "--verify compares one file with its list");
+    int code = choose_open_word(s, path, command_option_of(call, "all"), &h.file, e);
     if (code == KV_OK)
-        code = choose_open(s, call->kid[0], command_option_of(call, "all"), out, &h.file, e);
-    if (code == KV_OK)
-        code = listed ? verify(s, &h, call, &chosen, out, &text, e)
-                      : list_hashes(s, &h, &chosen, out, &text, e);
+        code = listed ? verify(s, &h, call, chosen, out, &text, e)
+                      : list_hashes(s, &h, chosen, out, &text, e);
     release(&h);
     return result_text(out, &text, code, e);
+}
+
+int cmd_hash(session *s, const ast *call, result *out, kv_err *e)
+{
+    const ast *sha256 = command_option_of(call, "sha256");
+    if (sha256 && command_option_of(call, "verify"))
+        return unit_err(s, sha256, e, KV_E_USAGE,
+                        "--verify knows the kind of hash by its length: leave --sha256 out");
+    return choose_each(s, call, hash_file, false, out, e);
 }

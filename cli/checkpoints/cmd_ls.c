@@ -202,20 +202,16 @@ static int add_totals(const listing *l, rows *totals, buf *text, kv_err *e)
     return code;
 }
 
-int cmd_ls(session *s, const ast *call, result *out, kv_err *e)
+static int list_file(session *s, const ast *call, const word *path, choice *chosen, result *out,
+                     kv_err *e)
 {
-    choice chosen = {0};
     checkpoint *file = NULL;
     int64_t *keys = NULL, n = 0;
     buf text = {0};
     const ast *folded = command_option_of(call, "fold"), *places = command_option_of(call, "long");
-    if (folded && places)
-        return unit_err(s, places, e, KV_E_USAGE,
-                        "--long tells where each key stands, and --fold counts keys: give one");
-    int code = choose_read(s, call, call->kid[1], out, &chosen, e);
-    if (code == KV_OK && (code = choose_open(s, call->kid[0], command_option_of(call, "all"), out,
-                                             &file, e)) == KV_OK)
-        code = choose_keys(s, &chosen, file, &keys, &n, e);
+    int code = choose_open_word(s, path, command_option_of(call, "all"), &file, e);
+    if (code == KV_OK)
+        code = choose_keys(s, chosen, file, &keys, &n, e);
     listing l = {file, keys, n};
     if (code == KV_OK && folded)
         code = fold_keys(&l, &out->entries, &text, e);
@@ -226,4 +222,13 @@ int cmd_ls(session *s, const ast *call, result *out, kv_err *e)
     mem_free(keys);
     checkpoint_close(file);
     return result_text(out, &text, code, e);
+}
+
+int cmd_ls(session *s, const ast *call, result *out, kv_err *e)
+{
+    const ast *places = command_option_of(call, "long");
+    if (places && command_option_of(call, "fold"))
+        return unit_err(s, places, e, KV_E_USAGE,
+                        "--long tells where each key stands, and --fold counts keys: give one");
+    return choose_each(s, call, list_file, false, out, e);
 }

@@ -21,7 +21,7 @@ static int read_stats(tensor_stat *stats, checkpoint *c, const int64_t *keys, in
 
 /* Keys of C64 and of quantised types have no numbers here. When others are chosen too, their rows
  * are what the user wants. */
-static int check_numbers(session *s, const ast *call, const checkpoint *c, const int64_t *keys,
+static int check_numbers(session *s, const word *path, const checkpoint *c, const int64_t *keys,
                          int64_t n, kv_err *e)
 {
     const tensor_info *first = NULL;
@@ -32,13 +32,13 @@ static int check_numbers(session *s, const ast *call, const checkpoint *c, const
             continue;
         if (checkpoint_has_numbers(c, keys[i], e)) {
             kv_err_hint(e, "--exclude leaves keys out");
-            return unit_at(s, call->kid[0], e);
+            return unit_at(s, path->at, e);
         }
         first = first ? first : t;
         without++;
     }
     if (first && without == n)
-        return unit_err(s, call->kid[0], e, KV_E_DTYPE,
+        return unit_err(s, path->at, e, KV_E_DTYPE,
                         "\"%.200s\" has no numbers to look at: its type is %s", first->name,
                         tensor_type_name(first->type));
     if (first)
@@ -164,37 +164,49 @@ static int stat_store(session *s, const ast *call, rows *table, result *out, kv_
     return code;
 }
 
-int cmd_stat(session *s, const ast *call, result *out, kv_err *e)
+/* ---- The command ---- */
+
+static rows new_table(void)
 {
     static const rows_column columns[] = {{"key", "key"},       {"elements", "elements"},
                                           {"min", "min"},       {"max", "max"},
                                           {"mean", "mean"},     {"std", "std"},
                                           {"absmax", "absmax"}, {"zeros", "zeros"},
                                           {"nan", "nan"},       {"inf", "inf"}};
-    rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
-    choice chosen = {0};
+    return (rows){columns, sizeof columns / sizeof *columns, NULL, 0, 0};
+}
+
+static int stat_file(session *s, const ast *call, const word *path, choice *chosen, result *out,
+                     kv_err *e)
+{
+    rows table = new_table();
     checkpoint *file = NULL;
     int64_t *keys = NULL, n = 0;
     tensor_stat *stats = NULL;
     buf text = {0};
-    if (!call->kid[0] || s->guest) {
-        int looked = stat_store(s, call, &table, out, e);
-        return result_table(out, &text, &table, looked, e);
-    }
-    int code = choose_read(s, call, call->kid[1], out, &chosen, e);
-    if (code == KV_OK && (code = choose_open(s, call->kid[0], false, out, &file, e)) == KV_OK &&
-        (code = choose_keys(s, &chosen, file, &keys, &n, e)) == KV_OK)
-        code = choose_check_all_scales(s, call, call->kid[0], file, keys, n, e);
-    if (code == KV_OK && file)
-        code = check_numbers(s, call, file, keys, n, e);
+    int code = choose_open_word(s, path, false, &file, e);
+    if (code == KV_OK && (code = choose_keys(s, chosen, file, &keys, &n, e)) == KV_OK)
+        code = choose_check_all_scales(s, call, path->at, file, keys, n, e);
+    if (code == KV_OK)
+        code = check_numbers(s, path, file, keys, n, e);
     if (code == KV_OK && !(stats = mem_alloc(n, sizeof *stats, e)))
         code = KV_E_MEMORY;
     if (code == KV_OK && (code = read_stats(stats, file, keys, n, e)))
-        unit_at(s, call->kid[0], e);
+        unit_at(s, path->at, e);
     for (int64_t i = 0; i < n && code == KV_OK; i++)
         code = add_row(&table, (kv_key){.name = checkpoint_at(file, keys[i])->name}, &stats[i], e);
     mem_free(stats);
     mem_free(keys);
     checkpoint_close(file);
+    return result_table(out, &text, &table, code, e);
+}
+
+int cmd_stat(session *s, const ast *call, result *out, kv_err *e)
+{
+    if (call->kid[0] && !s->guest)
+        return choose_each(s, call, stat_file, false, out, e);
+    rows table = new_table();
+    buf text = {0};
+    int code = stat_store(s, call, &table, out, e);
     return result_table(out, &text, &table, code, e);
 }

@@ -16,6 +16,7 @@
 #include "options/completion_script.h"
 #include "options/options.h"
 #include "syntax/function.h"
+#include "syntax/hint_shell.h"
 #include "out/report.h"
 #include "run/setting.h"
 #include "session/rows.h"
@@ -407,10 +408,13 @@ static void complete(request *r)
         complete_attach(r);
         return;
     }
-    if (r->n > 1 && strcmp(r->words[0], "jobs") == 0)
+    if (r->n > 1 && strcmp(r->words[0], "jobs") == 0) {
+        if (r->words[r->n - 1][0] == '-')
+            complete_line(r, 1, &jobs_table);
         return;
-    for (int i = 0; r->n == 1 && i < 3; i++)
-        offer_word(r, (const char *[]){"attach", "jobs", "launch"}[i]);
+    }
+    for (int i = 0; r->n == 1 && i < PROCESS_WORDS_OF_USERS; i++)
+        offer_word(r, process_words[i]);
     complete_line(r, 0, &options_table);
 }
 

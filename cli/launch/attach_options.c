@@ -18,10 +18,20 @@ static const shell_option options[] = {
      .field = offsetof(attach_options, entries)},
     {0, "rank", "R", "look at worker R, not at the first one of this host", .kind = SHELL_OTHER,
      .take = take_rank},
+    {'q', "quiet", NULL, "no notes", .kind = SHELL_FLAG, .field = offsetof(attach_options, quiet)},
     {'h', "help", NULL, NULL, .kind = SHELL_FLAG, .field = offsetof(attach_options, help)},
 };
 
+static const shell_option of_jobs[] = {
+    {0, "json", NULL, "one JSON object, {\"jobs\": [...]}", .kind = SHELL_FLAG,
+     .field = offsetof(jobs_options, json)},
+    {'q', "quiet", NULL, "say nothing when there is no job", .kind = SHELL_FLAG,
+     .field = offsetof(jobs_options, quiet)},
+    {'h', "help", NULL, NULL, .kind = SHELL_FLAG, .field = offsetof(jobs_options, help)},
+};
+
 const shell_table attach_table = {options, sizeof options / sizeof *options, "attach: "};
+const shell_table jobs_table = {of_jobs, sizeof of_jobs / sizeof *of_jobs, "jobs: "};
 
 /* The column in which the help of an option begins. */
 #define COLUMN 18
@@ -61,12 +71,16 @@ void attach_help(buf *out)
 void jobs_help(buf *out)
 {
     buf_add(out,
-            "usage: kvctl jobs\n\n"
+            "usage: kvctl jobs [--json] [-q]\n\n"
             "Lists the jobs of yours that `kvctl launch` runs on this host, or that have workers\n"
             "here, a line each: the name for `kvctl attach`, when it began, its workers and\n"
             "servers, whether it begins, runs or ends, the rounds of its store, its hosts, its\n"
             "script. A job of plain mpirun is not among them. Their sockets are in $KVCTL_JOBS,\n"
-            "else in /tmp/kvctl.UID.\n");
+            "else in /tmp/kvctl.UID.\n\n");
+    for (int i = 0; i < jobs_table.n; i++)
+        if (of_jobs[i].help)
+            shell_option_line(out, &of_jobs[i], COLUMN);
+    buf_add(out, "\n  kvctl jobs --json | jq -r '.jobs[] | [.name, .rounds] | @tsv'\n");
 }
 
 int attach_options_parse(attach_options *o, int argc, char **argv, kv_err *e)
@@ -93,4 +107,18 @@ int attach_options_parse(attach_options *o, int argc, char **argv, kv_err *e)
 void attach_options_release(attach_options *o)
 {
     mem_free(o->entries.items);
+}
+
+int jobs_options_parse(jobs_options *o, int argc, char **argv, kv_err *e)
+{
+    *o = (jobs_options){0};
+    for (int i = 0; i < argc && !e->code; i++) {
+        if (argv[i][0] != '-' || !argv[i][1])
+            kv_err_set(e, KV_E_USAGE, "jobs takes no words, and here is \"%s\"", argv[i]);
+        else if (!shell_option_read(&jobs_table, o, argc - i, argv + i, e) && !e->code)
+            kv_err_set(e, KV_E_USAGE, "jobs: there is no option %s", argv[i]);
+    }
+    if (e->code)
+        kv_err_hint(e, "kvctl jobs --help");
+    return (int)e->code;
 }

@@ -10,6 +10,7 @@
 #include "kvstore.h"
 #include "options/options.h"
 #include "out/report.h"
+#include "syntax/hint_shell.h"
 #include "term/terminal.h"
 #include "launch/launch_command.h"
 #include "launch/launch_folder.h"
@@ -77,18 +78,6 @@ static int check_program(const launch_options *o, kv_err *e)
                                  : "leave it out: kvctl launch -n WORKERS FILE");
 }
 
-/* Returns true for a word that is no file on the command line of a rank: those of run_subcommand in
- * cli/main.c. */
-static bool is_own_word(const char *word)
-{
-    static const char *const words[] = {"serve", "launch", "attach", "jobs", "launch-rank",
-                                        "launch-ssh", "launch-tell"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(words[i], word) == 0)
-            return true;
-    return false;
-}
-
 static int own_word(const char *word, kv_err *e)
 {
     kv_err_set(e, KV_E_USAGE, "launch: \"%s\" is a word of kvctl", word);
@@ -124,7 +113,8 @@ static int check_words(launch_options *o, kv_err *e)
     for (int i = 0; !rc && i < each.ninputs; i++) {
         const input *in = &each.inputs[i];
         if (in->kind == INPUT_FILE)
-            rc = is_own_word(in->text) ? own_word(in->text, e) : check_readable(in->text, e);
+            rc = is_process_word(in->text, strlen(in->text)) ? own_word(in->text, e)
+                                                             : check_readable(in->text, e);
     }
     options_release(&each);
     return rc;
@@ -235,11 +225,11 @@ static int run(launch_options *o, int *code, kv_err *e)
     return o->by < LAUNCH_SGE ? launch_job(o, code, e) : launch_queue(o, code, e);
 }
 
-int launch_main(int argc, char **argv)
+int launch_main(int argc, char **argv, int given)
 {
     launch_options o;
     kv_err e = {0};
-    int code = EXIT_DONE, rc = launch_options_parse(&o, argc, argv, &e);
+    int code = EXIT_DONE, rc = launch_options_parse(&o, argc, argv, given, &e);
     if (rc == KV_OK && o.help)
         code = show_help();
     else if (rc || run(&o, &code, &e))

@@ -366,11 +366,11 @@ static int read_deadline(launch_options *o, kv_err *e)
     return shell_take_seconds("launch: KVSTORE_DEADLINE", text, &o->deadline, e);
 }
 
-int launch_options_parse(launch_options *o, int argc, char **argv, kv_err *e)
+int launch_options_parse(launch_options *o, int argc, char **argv, int front, kv_err *e)
 {
     *o = (launch_options){.by = LAUNCHER_NONE};
     shell_texts given = {mem_zalloc(argc + 1, sizeof *given.items, e), 0};
-    int i = 0, n = 1;
+    int i = front, n = 1;
     while (given.items && i < argc && n > 0) {
         n = shell_option_read(&launch_table, o, argc - i, argv + i, e);
         if (n > 0)
@@ -379,8 +379,13 @@ int launch_options_parse(launch_options *o, int argc, char **argv, kv_err *e)
     }
     if (!e->code)
         read_deadline(o, e);
-    o->words = argv + i;
-    o->nwords = argc - i;
+    for (int k = 0; k < front; k++) { /* behind the options of launch */
+        char *word = argv[0];
+        memmove(argv, argv + 1, (size_t)(i - 1) * sizeof *argv);
+        argv[i - 1] = word;
+    }
+    o->words = argv + i - front;
+    o->nwords = argc - i + front;
     if (o->by == LAUNCHER_NONE)
         o->by = o->hostfile ? LAUNCH_SSH : LAUNCH_LOCAL;
     if (!e->code && !o->help)

@@ -83,9 +83,11 @@ void launch_help(buf *out);
 /* "ssh" */
 const char *launcher_name(launcher by);
 
-/* Reads the words of launch up to those of the workers. Errors: usage, memory, value (a variable
- * that is not set here). On failure too the options are to be released. */
-int launch_options_parse(launch_options *o, int argc, char **argv, kv_err *e);
+/* Reads the words of launch up to those of the workers. The first `front` of argv are options that
+ * stood in front of `launch`: they are moved to the words of the workers, which begin with them.
+ * Errors: usage, memory, value (a variable that is not set here). On failure too the options are to
+ * be released. */
+int launch_options_parse(launch_options *o, int argc, char **argv, int front, kv_err *e);
 void launch_options_release(launch_options *o);
 
 #endif

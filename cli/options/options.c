@@ -19,6 +19,7 @@
 #include "options/completion_script.h"
 #include "syntax/command.h"
 #include "syntax/file_kind.h"
+#include "syntax/hint_shell.h"
 #include "session/registry.h"
 #include "term/terminal.h"
 
@@ -212,7 +213,8 @@ void options_list(buf *out)
         "Options stand before FILE: what is behind it, or behind -, is the script's. Behind -c, "
         "-f\n"
         "and a COMMAND they stand anywhere; -- ends them. In `kvctl COMMAND WORD...` each word is\n"
-        "one argument. An option wins over the environment, that over the start file.\n");
+        "one argument. In front of launch they are those of its workers; attach and jobs have\n"
+        "their own. An option wins over the environment, that over the start file.\n");
 }
 
 /* The error for a word with an option that the table lacks. */
@@ -290,11 +292,13 @@ static int neither(const char *word, kv_err *e)
     kv_err_set(e, KV_E_USAGE, "there is no file \"%s\", and no command of that name", word);
     if (word[first] && command_find(word, first) && !strchr(word, '\''))
         return kv_err_hint(e, "kvctl -c '%s' runs a text", word);
+    if (is_process_word(word, strlen(word)))
+        return kv_err_hint(e, "kvctl %s stands by itself: kvctl help %s", word,
+                           process_word_page(word, strlen(word)));
     for (const command *c = registry.commands; c->name; c++)
         suggest_add(&near, c->name);
-    suggest_add(&near, "launch"); /* these are no commands of the language */
-    suggest_add(&near, "attach");
-    suggest_add(&near, "jobs");
+    for (int i = 0; i < PROCESS_WORDS_OF_USERS; i++) /* these are no commands of the language */
+        suggest_add(&near, process_words[i]);
     for (int i = 0; i < options_table.n; i++)
         if (options_table.rows[i].name && strcmp(options_table.rows[i].name, word) == 0)
             return kv_err_hint(e, "did you mean --%s?", word);
@@ -412,6 +416,20 @@ int options_parse(options *o, int argc, char **argv, kv_err *e)
     for (int i = 1; i < (script ? end : argc) && e->code && strcmp(argv[i], "--") != 0; i++)
         o->json = o->json || strcmp(argv[i], "--json") == 0;
     return e->code;
+}
+
+int options_in_front(int argc, char **argv)
+{
+    options o = {0};
+    kv_err e = {0};
+    int end = 1;
+    if (make_room(&o, argc, &e) == KV_OK)
+        while (end < argc && !e.code && argv[end][0] == '-' && argv[end][1] &&
+               strcmp(argv[end], "--") != 0)
+            end += read_option(&o, argc - end, argv + end, &e);
+    bool other = e.code || o.ninputs > 0 || o.verify.n > 0 || o.help || o.version || o.completion;
+    options_release(&o);
+    return other ? 0 : end - 1;
 }
 
 void options_release(options *o)

@@ -51,6 +51,10 @@ typedef struct options {
 int options_parse(options *o, int argc, char **argv, kv_err *e);
 void options_release(options *o);
 
+/* Returns how many words kvctl's options have in front of the first other word; 0 when they ask for
+ * something to be run or shown, or one is wrong, which options_parse says. */
+int options_in_front(int argc, char **argv);
+
 extern const shell_table options_table;
 
 /* Appends what -h shows, and a line for every option. */

@@ -316,15 +316,17 @@ static int line_of(session *s, const ast *node)
     return rec->line;
 }
 
-/* v to rank. */
-static void put_head(session *s, json_writer *w, const ast *node, const kv_err *e)
+/* v to rank. path: of the checkpoint that the record is about, or NULL. */
+static void put_head(session *s, json_writer *w, const ast *node, const char *path,
+                     const kv_err *e)
 {
     const char *store = s->current >= 0 ? s->stores[s->current].name : "";
     int line = node ? line_of(s, node) : e->line;
     json_begin(w, NULL, '{');
     json_int(w, "v", 1);
     json_int(w, "seq", ++s->out.recorder.seq);
-    put_text_or_null(w, "file", node ? s->unit->src.name : e->line > 0 ? e->file : "");
+    const char *file = node ? s->unit->src.name : e->line > 0 ? e->file : "";
+    put_text_or_null(w, "file", path ? path : file);
     put_int_or_null(w, "line", line > 0, line);
     json_text(w, "cmd", node ? name_of(node) : NULL);
     json_bool(w, "ok", !e->code);
@@ -349,28 +351,44 @@ void record_begin(session *s, record *r)
     sink_push(s, &r->out);
 }
 
+/* Writes one record. Takes the lines of printed. */
+static int put_record(session *s, const ast *node, const char *path, int64_t us, buf *printed,
+                      const result *given, const kv_err *e, kv_err *own)
+{
+    buf line = {0};
+    json_writer w = {.out = &line};
+    bool given_back = e->code == KV_OK || given->refusal;
+    put_head(s, &w, node, path, e);
+    json_int(&w, "us", us);
+    put_worked_on(s, &w, node, given, e->code == KV_OK);
+    put_out(&w, printed, given_back ? given : NULL);
+    int code = put_given(&w, node, given, given_back, own);
+    if (e->code)
+        put_error(s, &w, s->unit->src.name, e);
+    if (code == KV_OK)
+        code = write_line(s, &w, own);
+    buf_release(&line);
+    buf_release(printed);
+    return code;
+}
+
 int record_end(session *s, record *r, const ast *node, const result *given, kv_err *e)
 {
     if (!s->out.recorder.on)
         return e->code;
-    buf line = {0};
-    json_writer w = {.out = &line};
     kv_err own = {0};
-    put_head(s, &w, node, e);
-    json_int(&w, "us", clock_ns() / 1000 - r->begun);
-    put_worked_on(s, &w, node, given, e->code == KV_OK);
-    bool given_back = e->code == KV_OK || given->refusal;
-    put_out(&w, &r->out.text, given_back ? given : NULL);
-    int code = put_given(&w, node, given, given_back, &own);
-    if (e->code)
-        put_error(s, &w, s->unit->src.name, e);
+    bool by_file = given->nfiles > 0 && (e->code == KV_OK || given->refusal);
+    int code = by_file ? KV_OK
+                       : put_record(s, node, NULL, clock_ns() / 1000 - r->begun, &r->out.text,
+                                    given, e, &own);
+    for (int64_t i = 0; by_file && i < given->nfiles && code == KV_OK; i++) {
+        const result_file *f = &given->files[i];
+        code = put_record(s, node, f->path, f->us, &r->out.text, &f->given, &f->e, &own);
+    }
     s->out.recorder.failed = e->code != KV_OK;
-    if (code == KV_OK)
-        code = write_line(s, &w, &own);
     sink_pop(s, &r->out);
     if (code && e->code == KV_OK)
         *e = own;
-    buf_release(&line);
     buf_release(&r->out.text);
     return e->code;
 }
@@ -382,7 +400,7 @@ void record_error(session *s, const ast *node, const kv_err *e)
     buf line = {0};
     json_writer w = {.out = &line};
     kv_err unused = {0};
-    put_head(s, &w, node, e);
+    put_head(s, &w, node, NULL, e);
     put_error(s, &w, node ? s->unit->src.name : NULL, e);
     write_line(s, &w, &unused);
     s->out.recorder.failed = true;

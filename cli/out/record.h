@@ -9,7 +9,8 @@
  *
  * - v: 1
  * - seq: its number, from 1
- * - file, line: of the statement; null when there is none, as for the command line
+ * - file, line: of the statement; null when there is none, as for the command line. A command that
+ *   looks at several checkpoints has a record for each, whose file is the path of that checkpoint
  * - cmd: a command's name, "expr" or "!"; of another statement that failed "assign", "if", "for"
  * and so on; null for a text that cannot be read
  * - ok: whether it worked

@@ -118,6 +118,10 @@ static int refuse(session *s, const ast *node, const result *r, kv_err *e)
     bool typed = s->unit->src.name[0] == '<' && all->n == 1 && all->kid[0] == node;
     if (!r->refusal)
         return KV_OK;
+    if (r->failure) {
+        *e = *r->failure;
+        return e->code;
+    }
     kv_err_set(e, KV_E_ASSERT, "%s", r->refusal);
     return typed ? e->code : unit_at(s, node, e);
 }

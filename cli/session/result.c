@@ -15,6 +15,9 @@ void result_release(result *r)
     value_release(&r->sides.differences);
     rows_release(&r->entries);
     rows_release(&r->summary);
+    for (int64_t i = 0; i < r->nfiles; i++)
+        result_release(&r->files[i].given);
+    mem_free(r->files);
     mem_free(r->keys);
     arena_release(&r->names);
 }

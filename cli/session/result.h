@@ -37,7 +37,19 @@ typedef struct result {
     const char *entries_name; /* of them in the record, when not "entries" */
     comparison sides;  /* of an assert that does not hold */
     const char *refusal; /* in names: why the answer is no; NULL: it is not. See result_answer */
+    struct result_file *files; /* one for each of several files; NULL: there is one or none */
+    int64_t nfiles;
+    const kv_err *failure; /* with refusal: the error of files that is worse than a no; or NULL */
 } result;
+
+/* The result for one of several files. The result that holds it has the text of all, and a table
+ * of all whose first column is the file; --json has a record for each. */
+typedef struct result_file {
+    const char *path; /* in names of the result that holds it */
+    result given;
+    kv_err e;
+    int64_t us; /* microseconds that it took */
+} result_file;
 
 void result_release(result *r);
 

@@ -1,4 +1,4 @@
-/* Two tables: looking into $PATH would find names of variables there, too. */
+/* Tables of words: looking into $PATH would find names of variables there, too. */
 #include "syntax/hint_shell.h"
 
 #include <string.h>
@@ -18,13 +18,36 @@ static const char *const programs[] = {
     "sed",        "sh",   "ssh",  "tail",  "tar",    "tmux",    "top",  "touch", "uname", "unzip",
     "vi",         "vim",  "wc",   "wget",  "which",  "whoami",  "xargs"};
 
+const char *const process_words[] = {"attach",     "jobs",        "launch", "launch-rank",
+                                     "launch-ssh", "launch-tell", "serve",  NULL};
+
 static bool is_word(const char *name, const char *word, size_t n)
 {
     return strlen(name) == n && memcmp(name, word, n) == 0;
 }
 
+bool is_process_word(const char *word, size_t n)
+{
+    for (size_t i = 0; process_words[i]; i++)
+        if (is_word(process_words[i], word, n))
+            return true;
+    return false;
+}
+
+const char *process_word_page(const char *word, size_t n)
+{
+    for (size_t i = 0; i < PROCESS_WORDS_OF_USERS; i++)
+        if (is_word(process_words[i], word, n))
+            return process_words[i];
+    return "launch";
+}
+
 bool hint_shell(const char *word, size_t n, kv_err *e)
 {
+    if (is_process_word(word, n)) {
+        kv_err_hint(e, "!kvctl %.*s …; help %s", (int)n, word, process_word_page(word, n));
+        return true;
+    }
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
         if (is_word(hints[i][0], word, n)) {
             kv_err_hint(e, "%s", hints[i][1]);

@@ -38,19 +38,13 @@ static bool hint_other_word(const char *text, size_t n, kv_err *e)
     return false;
 }
 
-/* Returns true if the word, on kvctl's command line, starts something else than a session. */
-static bool is_of_shell(const char *text, size_t n)
-{
-    return (n == 6 && memcmp(text, "launch", n) == 0) || (n == 5 && memcmp(text, "serve", n) == 0);
-}
-
 static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
 {
     const char *name = p->lx.src->text + pos;
-    if (is_of_shell(name, end - pos)) {
+    if (is_process_word(name, end - pos)) {
         parse_fail(p, pos, end, KV_E_USAGE, "`%.*s` is no command here, but a word of the shell's "
                    "command line", (int)(end - pos), name);
-        kv_err_hint(p->e, "!kvctl %.*s …; help launch", (int)(end - pos), name);
+        hint_shell(name, end - pos, p->e);
         return NULL;
     }
     parse_fail(p, pos, end, KV_E_USAGE, "there is no command `%.*s`", parse_shown(p, pos, end),
@@ -327,8 +321,10 @@ static ast *word_statement(parser *p)
     if (!word)
         return NULL;
     const token *behind = parse_peek(p);
-    bool option = is_of_shell(text, end - t.pos) && behind->blank_before && !behind->blank_after &&
-                  parse_is_sign(p, SIGN1('-')); /* launch -n 2 */
+    /* launch -n 2, jobs --json; a variable may well be called jobs, and `jobs -n` subtracts */
+    bool option = is_process_word(text, end - t.pos) && behind->blank_before &&
+                  !behind->blank_after && parse_is_sign(p, SIGN1('-')) &&
+                  (strcmp(word, "launch") == 0 || p->lx.src->text[behind->pos + 1] == '-');
     bool value_follows = !parse_is_reserved(word) && begins_value(p);
     parse_seek(p, t.pos);
     int hidden = command_hidden(word);

@@ -255,6 +255,13 @@ END
     assert_output $'kvctl: attach: one job, and here are one and two\n hint: kvctl attach --help'
     run kvctl jobs x
     assert_line 'kvctl: jobs takes no words, and here is "x"'
+    kvctl --json jobs | jq -e --arg host "$(hostname)" '.jobs | map(.name) == ["one", "two"] and
+        all(.began | test("^20[0-9-]+T[0-9:]+Z$")) and all(.workers == 1 and .servers == 0) and
+        all(.state == "runs" and .hosts == [$host] and .script == "train.kv") and
+        all((.pid | type) == "number" and .rounds > 0)'
+    [ "$(ps -o ppid= -p "$(kvctl jobs --json | jq '.jobs[0].pid')" | tr -d ' ')" = "$first" ] # its timeout
+    run kvctl -q attach one -c 'list'
+    [ "$status" -eq 0 ]
     touch end
     wait "$first" "$second"
 }

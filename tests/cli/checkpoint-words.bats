@@ -111,3 +111,73 @@ listed()
     run -1 kvctl --dry-run patch --chain 1.patch 1.patch --out x.patch
     [ ! -e x.patch ]
 }
+
+# a.safetensors has a.w and a.bias; b.safetensors a.w, and z, which is all zero; cut.safetensors is broken.
+several()
+{
+    kvctl -c 'init a.w,a.bias [ones(2), ones(3)]; save a.safetensors'
+    kvctl -c 'init a.w,z [ones(2), zeros(2)]; save b.safetensors'
+    head -c 60 a.safetensors >cut.safetensors
+}
+
+@test "ls, stat and hash take several files, each behind a line with its name" {
+    several
+    local word
+    for word in ls stat hash; do
+        run -0 kvctl "$word" a.safetensors b.safetensors
+        [ "$output" = "a.safetensors:"$'\n'"$(kvctl "$word" a.safetensors)"$'\n'"b.safetensors:"$'\n'"$(kvctl "$word" b.safetensors)" ]
+        run -0 kvctl "$word" a.safetensors b.safetensors '*.bias' z # each is in one of them
+        [ "$output" = "a.safetensors:"$'\n'"$(kvctl "$word" a.safetensors a.bias)"$'\n'"b.safetensors:"$'\n'"$(kvctl "$word" b.safetensors z)" ]
+        run -3 kvctl "$word" a.safetensors b.safetensors none
+        [[ $output == *'no name matches "none"'* ]]
+        run -5 --separate-stderr kvctl "$word" a.safetensors missing.safetensors z
+        [ -z "$output" ]
+        [[ $stderr == *'cannot read "missing.safetensors": No such file or directory'* ]]
+    done
+    cp b.safetensors z # what exists is a file, whatever its name
+    run -0 kvctl ls a.safetensors z
+    [[ $output == *$'\nz:\nkey '* ]]
+    run -0 kvctl -c 'files = ["a.safetensors", "b.safetensors"]; ls $files a.w'
+    [ "$output" = "$(kvctl ls a.safetensors b.safetensors a.w)" ]
+    run -2 kvctl -c 'files = []; ls $files'
+    [[ $output == *'the list of files is empty'* ]]
+    run -2 kvctl hash a.safetensors b.safetensors --verify sums
+    [[ $output == *'--verify compares one file with its list'* ]]
+}
+
+@test "check goes on behind a broken file, and the worst error is its exit status" {
+    several
+    run -0 kvctl check a.safetensors a.safetensors
+    run -1 --separate-stderr kvctl check b.safetensors a.safetensors
+    [ "$output" = $'b.safetensors:\nb.safetensors: z: all of its elements are 0\na.safetensors:' ]
+    [ "$stderr" = 'kvctl: error[assert]: 1 finding in b.safetensors' ]
+    run -1 --separate-stderr kvctl check b.safetensors a.safetensors b.safetensors
+    [ "$stderr" = 'kvctl: error[assert]: 1 finding in b.safetensors, the first of 2 files with findings' ]
+    run -5 --separate-stderr kvctl check missing.safetensors cut.safetensors b.safetensors
+    [ "$output" = "missing.safetensors:
+cannot read \"missing.safetensors\": No such file or directory
+cut.safetensors:
+$(kvctl check cut.safetensors)
+b.safetensors:
+b.safetensors: z: all of its elements are 0" ]
+    [[ $stderr == *':7: error[io]: cannot read "missing.safetensors"'* ]]
+    run -0 kvctl check b.safetensors a.w # the others are not looked at
+    run -0 kvctl check b.safetensors --like a.safetensors a.w
+    run -3 kvctl check b.safetensors none
+}
+
+@test "several files have a record each, and a table of several has a column for them" {
+    several
+    kvctl --json stat a.safetensors b.safetensors a.w |
+        jq -se 'map(.file) == ["a.safetensors", "b.safetensors"] and map(.seq) == [1, 2] and
+                all(.ok and (.entries | length) == 1 and .entries[0].key == "a.w")'
+    run -5 --separate-stderr kvctl --json check missing.safetensors a.safetensors b.safetensors
+    jq -se 'map(.file) == ["missing.safetensors", "a.safetensors", "b.safetensors"] and
+            map(.ok) == [false, true, false] and map(.value) == [null, true, false] and
+            map(.error.code) == ["io", null, "assert"]' <<<"$output"
+    [ "$(kvctl --json ls a.safetensors | jq -c .file)" = '"<cmd>"' ]
+    kvctl ls a.safetensors b.safetensors a.w --format csv >t.csv
+    [ "$(cat t.csv)" = $'file,key,dtype,shape,bytes\na.safetensors,a.w,F32,"(2,)",8\nb.safetensors,a.w,F32,"(2,)",8' ]
+    run -1 kvctl -c 'check a.safetensors b.safetensors > c.csv'
+    [ "$(cat c.csv)" = $'checkpoint,key,file,finding\nb.safetensors,z,b.safetensors,all of its elements are 0' ]
+}

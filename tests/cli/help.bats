@@ -56,14 +56,26 @@ load help
 }
 
 @test "help: a word of the shell's command line is no command" {
-    for text in 'launch -n 2 x.kv' 'launch x.kv' 'serve x'; do
+    for text in 'launch -n 2 x.kv' 'launch x.kv' 'serve x' 'attach night' 'jobs --json'; do
         run kvctl -c "$text"
         assert_failure 2
         assert_line --index 0 "<cmd>:1:1: error[usage]: \`${text%% *}\` is no command here, but a word of the shell's command line"
-        assert_line " hint: !kvctl ${text%% *} …; help launch"
+        case $text in
+        attach* | jobs*) assert_line " hint: !kvctl ${text%% *} …; help ${text%% *}" ;;
+        *) assert_line " hint: !kvctl ${text%% *} …; help launch" ;;
+        esac
+    done
+    for text in attach jobs launch; do # without a word behind it, it may be a variable
+        run kvctl -c "$text"
+        assert_line --index 0 "<cmd>:1:1: error[name]: there is no variable \`$text\`"
+        assert_line " hint: !kvctl $text …; help $text"
+        run kvctl -- "$text" # never a hint back to the same line
+        assert_line " hint: kvctl $text stands by itself: kvctl help $text"
     done
     run kvctl -c 'launch = 2; launch'
     assert_output 2
+    run kvctl -c 'jobs = 5; n = 2; jobs -1; jobs -n; attach = 3; attach -1'
+    assert_output $'4\n3\n2'
 }
 
 @test "help: methods have their defaults" {

@@ -96,6 +96,34 @@ kvctl-other"
     assert_output --regexp "^KVSTORE_SERVERS=1 mpirun .*--oversubscribe .*-n 3 .*/kvctl launch-rank -c 'print \"it'\\\\''s\"'$"
 }
 
+# What stands in front of a word of kvctl belongs to the word; of launch, to its workers.
+@test "launch, attach, jobs: options in front of the word" {
+    export KVCTL_JOBS=$PWD/none
+    echo 'print 1' >x.kv
+    [ "$(kvctl --seed 7 -qv -s w.kvs launch -n 2 -s 1 --dry-run x.kv a)" = "$(kvctl launch -n 2 -s 1 --dry-run --seed 7 -qv -s w.kvs x.kv a)" ]
+    [ "$(kvctl --color=never --json launch -n 2 --dry-run -c 'print 1')" = "$(kvctl launch -n 2 --dry-run --color=never --json -c 'print 1')" ]
+    run kvctl --seed 7 launch -n 2
+    assert_output --partial 'kvctl: launch: which script? kvctl launch -n WORKERS FILE'
+    run kvctl --seed x launch -n 2 x.kv
+    [ "$status" -eq 2 ]
+    run kvctl -q launch --grow
+    assert_output 'kvctl: launch: --grow stands alone: kvctl launch --grow [JOB]'
+    run kvctl -q attach
+    assert_output --partial 'kvctl: no job of yours runs here'
+    run kvctl jobs
+    assert_output 'kvctl: no job of yours runs here'
+    for words in '-q jobs' 'jobs -q' 'jobs --quiet'; do
+        run kvctl $words
+        assert_output ''
+    done
+    [ "$(kvctl --json jobs)$(kvctl jobs --json)" = '{"jobs":[]}{"jobs":[]}' ]
+    run kvctl --seed 7 jobs
+    [ "$status" -eq 2 ]
+    assert_output $'kvctl: jobs: there is no option --seed\n hint: kvctl jobs --help'
+    run kvctl -c 'print args' jobs # a word of the script
+    assert_output "['jobs']"
+}
+
 @test "launch: --dry-run with a checkpoint" {
     needs_mpi
     run kvctl launch -n 2 --checkpoint 'my c.kvs' --checkpoint-every 5 --dry-run -c 'print 1'

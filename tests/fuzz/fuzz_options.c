@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         scripts_end(&s);
     }
     options_release(&o);
-    fuzz_result(launch_options_parse(&l, count - 1, words + 1, &e3), &e3);
+    fuzz_result(launch_options_parse(&l, count - 1, words + 1, 0, &e3), &e3);
     launch_options_release(&l);
     mem_free(text);
     return 0;
