@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/philox.h"
+#include "checkpoint/in_place.h"
 #include "out/report.h"
 #include "run/setting.h"
 #include "session/show.h"
@@ -160,6 +161,7 @@ int configure(session *s, const options *o, bool prompt, kv_err *e)
         interrupt_after(o->timeout);
     if (s->gpus_wanted && kv_set_virtual_gpus(o->gpus, e)) /* types may ask for GPUs first */
         return e->code;
+    in_place_leave(o->safe, o->store); /* to end a change is to write */
     /* a script chooses by `create` when a plugin is loaded, so under --safe only those of this
        build are known */
     if (o->safe)
