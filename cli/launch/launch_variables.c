@@ -48,10 +48,12 @@ void variables_text(buf *out, const launch_options *o, const char *begin, const 
         const launch_variable *v = &o->variables[i];
         int n = name_length(v);
         buf_printf(out, "%s" WAY "%c_%.*s=", begin, v->role, n, v->text);
-        if (v->by_name && !elsewhere)
+        if (elsewhere)
+            launch_quote(out, v->text + n + 1);
+        else if (v->by_name)
             buf_printf(out, "\"$%.*s\"", n, v->text);
         else
-            launch_quote(out, v->text + n + 1);
+            launch_show_word(out, v->text + n + 1);
         buf_add(out, end);
     }
 }
