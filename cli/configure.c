@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/folder_out.h"
 #include "base/mem.h"
 #include "base/philox.h"
+#include "checkpoint/in_place.h"
 #include "out/report.h"
 #include "run/setting.h"
 #include "session/show.h"
@@ -139,6 +141,12 @@ static uint64_t seed_of_rank(uint64_t seed)
 
 /* ---- All of it ---- */
 
+static void note_left(void *arg, const char *path, int why)
+{
+    session_note(arg, "the folder \"%s\" could not be removed and stays: %s", path,
+                 strerrordesc_np(why));
+}
+
 int configure(session *s, const options *o, bool prompt, kv_err *e)
 {
     int code = KV_OK;
@@ -160,6 +168,8 @@ int configure(session *s, const options *o, bool prompt, kv_err *e)
         interrupt_after(o->timeout);
     if (s->gpus_wanted && kv_set_virtual_gpus(o->gpus, e)) /* types may ask for GPUs first */
         return e->code;
+    folder_out_tell(note_left, s);
+    in_place_leave(o->safe, o->store); /* to end a change is to write */
     /* a script chooses by `create` when a plugin is loaded, so under --safe only those of this
        build are known */
     if (o->safe)

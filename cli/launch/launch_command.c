@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "base/visible.h"
 #include "term/child.h"
 
 static void keep(launch_command *c, char *word)
@@ -140,6 +141,37 @@ void launch_command_text(buf *out, const launch_command *c)
         if (i > 0)
             buf_char(out, ' ');
         launch_quote(out, c->words[i]);
+    }
+}
+
+/* Octal numbers have three digits at most, so a digit may stand behind one. */
+void launch_show_word(buf *out, const char *word)
+{
+    size_t n = strlen(word), size;
+    char shown[VISIBLE_MAX];
+    if (visible_is_plain(word, n)) {
+        launch_quote(out, word);
+        return;
+    }
+    buf_add(out, "$'");
+    for (; n > 0; word += size, n -= size) {
+        bool hidden = visible_escape(shown, word, n, &size);
+        for (size_t i = 0; hidden && i < size; i++)
+            buf_printf(out, "\\%03o", (unsigned char)word[i]);
+        if (!hidden && strchr("'\\", *word))
+            buf_char(out, '\\');
+        if (!hidden)
+            buf_put(out, word, size);
+    }
+    buf_char(out, '\'');
+}
+
+void launch_show_command(buf *out, const launch_command *c)
+{
+    for (int64_t i = 0; i < c->n; i++) {
+        if (i > 0)
+            buf_char(out, ' ');
+        launch_show_word(out, c->words[i]);
     }
 }
 

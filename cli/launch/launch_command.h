@@ -33,6 +33,11 @@ void launch_command_release(launch_command *c);
 void launch_quote(buf *out, const char *word);
 void launch_command_text(buf *out, const launch_command *c);
 
+/* The same for a terminal, from which it may be pasted into bash, ksh or zsh: a word with what must
+ * not be shown as it is (see visible.h) is written $'\033[31m'. */
+void launch_show_word(buf *out, const char *word);
+void launch_show_command(buf *out, const launch_command *c);
+
 /* "2.500"; text. */
 const char *launch_seconds(char text[32], double seconds);
 

@@ -125,7 +125,7 @@ static void print_command(const launch_options *o, const launch_hosts *h, const 
     for (int64_t i = 0; o->sync_folder && i < h->n && h->items[i].ranks > 0; i++) {
         launch_command sync = {0};
         hosts_sync_command(h, o, h->items[i].name, &sync);
-        launch_command_text(&text, &sync);
+        launch_show_command(&text, &sync);
         buf_char(&text, '\n');
         launch_command_release(&sync);
     }
@@ -133,11 +133,11 @@ static void print_command(const launch_options *o, const launch_hosts *h, const 
     for (int64_t i = 0; i < set.n; i++) {
         size_t n = strcspn(set.words[i], "=") + 1; /* a quote may not stand before it */
         buf_put(&text, set.words[i], n);
-        launch_quote(&text, set.words[i] + n);
+        launch_show_word(&text, set.words[i] + n);
         buf_char(&text, ' ');
     }
     variables_text(&text, o, "", " ", false);
-    launch_command_text(&text, c);
+    launch_show_command(&text, c);
     buf_char(&text, '\n');
     terminal_pass(stdout, buf_text(&text), text.len);
     fflush(stdout);

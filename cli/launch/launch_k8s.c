@@ -1,6 +1,6 @@
-/* Every word and text of the user stands in the ConfigMap, in a script of the shell or as a file:
- * Kubernetes would replace $(NAME) in the command of a pod. What stands elsewhere is a name of a
- * narrow kind or in quotes. */
+/* Every word and text of the user stands in the ConfigMap, in a script of the shell or as a file,
+ * and values of variables in the Secret: Kubernetes would replace $(NAME) in the command of a pod.
+ * What stands elsewhere is a name of a narrow kind or in quotes. */
 #include "launch/launch_k8s.h"
 
 #include <ctype.h>
@@ -20,7 +20,7 @@
 
 enum {
     MOST_LABEL = 63,        /* of RFC 1123 */
-    MOST_BYTES = 1 << 20,   /* of a ConfigMap, all values together */
+    MOST_BYTES = 1 << 20,   /* of a ConfigMap or a Secret, all values together */
     HOSTS_SECONDS = 600     /* until all pods answer, unless --queue-timeout says it */
 };
 
@@ -32,9 +32,9 @@ enum {
 
 /* ---- Files of a pod ---- */
 
-/* The launcher begins with this, then come variables and kvctl. The operator gives all pods one
- * key; here it is that of the hosts too, so that ssh knows them. Daemons of Open MPI would start
- * others from their hosts, which have no such ssh. */
+/* The launcher begins with this, then comes kvctl, which finds the variables in its environment.
+ * The operator gives all pods one key; here it is that of the hosts too, so that ssh knows them.
+ * Daemons of Open MPI would start others from their hosts, which have no such ssh. */
 static const char launcher_begin[] =
     "#!/bin/sh\n"
     "printf '* %s\\n' \"$(cat " KEYS "/id_rsa.pub)\" >" KNOWN " || exit\n"
@@ -78,7 +78,7 @@ typedef struct k8s_job {
     int pods; /* with ranks */
     k8s_file *files;
     int64_t nfiles, cap, nscripts; /* nscripts: those that are not of kvctl itself */
-    buf entry, yaml;
+    buf entry, yaml, secret; /* secret: the data of the Secret; empty: there is none */
 } k8s_job;
 
 /* ---- Names ---- */
@@ -158,7 +158,8 @@ static int check_texts(const launch_options *o, kv_err *e)
     for (int64_t i = 0; i < o->nvariables; i++) {
         const char *text = o->variables[i].text;
         if (!utf8_valid(text, strlen(text)))
-            kv_err_set(e, KV_E_VALUE, "launch: the value of %.*s is no UTF-8, which YAML needs",
+            kv_err_set(e, KV_E_VALUE,
+                       "launch: the value of %.*s is no UTF-8, which Kubernetes needs",
                        (int)strcspn(text, "="), text);
     }
     for (int64_t i = 0; i < o->nvolumes; i++)
@@ -270,6 +271,16 @@ static int check_size(const k8s_job *j, kv_err *e)
     return kv_err_hint(e, "data belongs on a volume: --volume CLAIM:PATH");
 }
 
+static int make_secret(k8s_job *j, kv_err *e)
+{
+    size_t n = variables_secret(&j->secret, j->o);
+    if (n > MOST_BYTES)
+        return kv_err_set(e, KV_E_VALUE,
+                          "launch: the values of --env have %zu bytes, and a Secret holds %d", n,
+                          MOST_BYTES);
+    return buf_check(&j->secret, e);
+}
+
 /* ---- The script of the launcher ---- */
 
 static int make_entry(k8s_job *j, kv_err *e)
@@ -278,7 +289,6 @@ static int make_entry(k8s_job *j, kv_err *e)
     char seconds[32];
     double wait = j->o->queue_timeout > 0 ? j->o->queue_timeout : HOSTS_SECONDS;
     buf_add(&j->entry, launcher_begin);
-    variables_text(&j->entry, j->o, "export ", "\n", true);
     launch_add_filled(&inner, "kvctl launch --launcher ssh -H " HOST_FILE " --queue-timeout {wait}",
                       (launch_hole[]){{"wait", launch_seconds(seconds, wait)}, {NULL, NULL}});
     if (inner_options(&inner, j->o, e) == KV_OK) {
@@ -298,6 +308,16 @@ static const char map_text[] = "# kvctl launch: {workers} workers and {servers} 
                                "metadata:\n"
                                "  name: \"{name}-files\"\n"
                                "[  namespace: \"{namespace}\"\n]";
+
+/* Whoever may read pods and ConfigMaps need not be allowed to read Secrets. */
+static const char secret_text[] = "---\n"
+                                  "apiVersion: v1\n"
+                                  "kind: Secret\n"
+                                  "metadata:\n"
+                                  "  name: \"{secret}\"\n"
+                                  "[  namespace: \"{namespace}\"\n]"
+                                  "type: Opaque\n"
+                                  "data:\n";
 
 /* Pods of the operator are kept when the job has ended unless it is told otherwise. launch begins a
  * job again by itself, so the operator does not. */
@@ -332,6 +352,9 @@ static const char pod_text[] = "    {Role}:\n"
                                "              workingDir: {folder}\n"
                                "              securityContext:\n"
                                "                runAsUser: 0\n"
+                               "[              envFrom:\n"
+                               "                - secretRef:\n"
+                               "                    name: \"{secret}\"\n]"
                                "[              readinessProbe:\n"
                                "                tcpSocket:\n"
                                "                  port: {port}\n]"
@@ -424,13 +447,14 @@ static void put_limits(buf *out, const launch_options *o, int slots)
 static void put_objects(k8s_job *j, kv_err *e)
 {
     const launch_options *o = j->o;
-    char workers[16], servers[16], slots[16], pods[16];
+    char workers[16], servers[16], slots[16], pods[16], secret[K8S_NAME + 4];
     buf image = {0}, limits = {0}, mounts = {0}, items = {0}, volumes = {0};
     buf *const all[] = {&image, &limits, &mounts, &items, &volumes, &j->yaml};
     snprintf(workers, sizeof workers, "%d", o->workers);
     snprintf(servers, sizeof servers, "%d", o->servers);
     snprintf(slots, sizeof slots, "%d", o->slots ? o->slots : 1);
     snprintf(pods, sizeof pods, "%d", j->pods);
+    snprintf(secret, sizeof secret, "%s-env", j->name);
     yaml_quote(&image, o->image, strlen(o->image));
     put_limits(&limits, o, o->slots ? o->slots : 1);
     put_items(&items, j);
@@ -441,6 +465,7 @@ static void put_objects(k8s_job *j, kv_err *e)
                            {"restart", "Never"},
                            {"port", NULL},
                            {"limits", NULL},
+                           {"secret", j->secret.len ? secret : NULL},
                            {"name", j->name},
                            {"namespace", o->name_space},
                            {"workers", workers},
@@ -454,10 +479,14 @@ static void put_objects(k8s_job *j, kv_err *e)
                            {"volumes", buf_text(&volumes)},
                            {NULL, NULL}};
     put_map(j, holes);
+    if (j->secret.len) {
+        launch_fill(&j->yaml, secret_text, holes);
+        buf_put(&j->yaml, j->secret.data, j->secret.len);
+    }
     launch_fill(&j->yaml, job_text, holes);
     launch_fill(&j->yaml, pod_text, holes);
     const char *const worker[] = {"Worker", "worker", pods, o->restarts ? "OnFailure" : "Never",
-                                  "22", limits.len ? buf_text(&limits) : NULL};
+                                  "22", limits.len ? buf_text(&limits) : NULL, NULL};
     for (size_t i = 0; i < sizeof worker / sizeof *worker; i++)
         holes[i].value = worker[i];
     launch_fill(&j->yaml, pod_text, holes);
@@ -472,7 +501,7 @@ static int make(k8s_job *j, kv_err *e)
     const launch_options *o = j->o;
     int ranks = o->workers + o->servers, slots = o->slots ? o->slots : 1;
     j->pods = (ranks + slots - 1) / slots;
-    if (check_texts(o, e) || check_checkpoint(o, e) || make_entry(j, e))
+    if (check_texts(o, e) || check_checkpoint(o, e) || make_secret(j, e) || make_entry(j, e))
         return e->code;
     add_own(j, "launcher", "launcher", buf_text(&j->entry), e);
     add_own(j, "ssh", "bin/ssh", ssh_file, e);
@@ -500,6 +529,7 @@ int launch_k8s(const launch_options *o, int *code, kv_err *e)
             mem_free(j.files[i].bytes);
     mem_free(j.files);
     buf_release(&j.entry);
+    buf_release(&j.secret);
     buf_release(&j.yaml);
     return e->code;
 }

@@ -1,6 +1,7 @@
-/* A job as objects of Kubernetes: an MPIJob for the MPI operator (kubeflow.org/v2beta1), and a
- * ConfigMap with the scripts. The operator starts pods with sshd, and one with kvctl launch, which
- * reaches them over ssh as the hosts of a file that the operator writes. */
+/* A job as objects of Kubernetes: an MPIJob for the MPI operator (kubeflow.org/v2beta1), a
+ * ConfigMap with the scripts, and a Secret with the values of variables, if there are any. The
+ * operator starts pods with sshd, and one with kvctl launch, which reaches them over ssh as the
+ * hosts of a file that the operator writes. */
 #ifndef LAUNCH_LAUNCH_K8S_H
 #define LAUNCH_LAUNCH_K8S_H
 

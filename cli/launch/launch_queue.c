@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "base/visible.h"
 #include "term/exit_code.h"
 #include "term/terminal.h"
 #include "launch/launch_children.h"
@@ -393,14 +394,30 @@ static void choose_end(char end[32], const char *text)
         snprintf(end, 32, "END_%d", i);
 }
 
+/* Lines that can be seen stand as they are. */
+static bool has_hidden(const buf *file)
+{
+    buf shown = {0};
+    visible_lines(&shown, file->data, file->len);
+    bool hidden = shown.len != file->len;
+    buf_release(&shown);
+    return hidden;
+}
+
 static void print(const queue *q)
 {
     buf text = {0};
     char end[32];
     choose_end(end, buf_text(&q->file));
-    buf_printf(&text, "mkdir -p %s\ncat >%s/job <<'%s'\n%s%s\n", q->folder, q->folder, end,
-               buf_text(&q->file), end);
-    launch_command_text(&text, &q->command);
+    buf_printf(&text, "mkdir -p %s\n", q->folder);
+    if (has_hidden(&q->file)) {
+        buf_add(&text, "printf %s ");
+        launch_show_word(&text, buf_text(&q->file));
+        buf_printf(&text, " >%s/job\n", q->folder);
+    } else {
+        buf_printf(&text, "cat >%s/job <<'%s'\n%s%s\n", q->folder, end, buf_text(&q->file), end);
+    }
+    launch_show_command(&text, &q->command);
     buf_char(&text, '\n');
     terminal_pass(stdout, buf_text(&text), text.len);
     fflush(stdout);

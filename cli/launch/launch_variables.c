@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launch/launch_yaml.h"
+
 #define WAY "KVCTL_ENV_"
 
 extern char **environ;
@@ -46,12 +48,42 @@ void variables_text(buf *out, const launch_options *o, const char *begin, const 
         const launch_variable *v = &o->variables[i];
         int n = name_length(v);
         buf_printf(out, "%s" WAY "%c_%.*s=", begin, v->role, n, v->text);
-        if (v->by_name && !elsewhere)
+        if (elsewhere)
+            launch_quote(out, v->text + n + 1);
+        else if (v->by_name)
             buf_printf(out, "\"$%.*s\"", n, v->text);
         else
-            launch_quote(out, v->text + n + 1);
+            launch_show_word(out, v->text + n + 1);
         buf_add(out, end);
     }
+}
+
+/* Returns whether a later variable of the same role has the same name. */
+static bool is_said_again(const launch_options *o, int64_t i)
+{
+    const launch_variable *v = &o->variables[i];
+    size_t n = (size_t)name_length(v) + 1; /* with the = */
+    for (int64_t k = i + 1; k < o->nvariables; k++)
+        if (o->variables[k].role == v->role && strncmp(o->variables[k].text, v->text, n) == 0)
+            return true;
+    return false;
+}
+
+size_t variables_secret(buf *out, const launch_options *o)
+{
+    size_t bytes = 0;
+    for (int64_t i = 0; i < o->nvariables; i++) {
+        const launch_variable *v = &o->variables[i];
+        int n = name_length(v);
+        size_t size = strlen(v->text + n + 1);
+        if (is_said_again(o, i))
+            continue;
+        buf_printf(out, "  " WAY "%c_%.*s: \"", v->role, n, v->text);
+        yaml_base64(out, v->text + n + 1, size);
+        buf_add(out, "\"\n");
+        bytes += size;
+    }
+    return bytes;
 }
 
 const char *variables_carried(char role, const char *name)

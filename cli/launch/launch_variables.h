@@ -26,6 +26,10 @@ void variables_inner(launch_command *c, const launch_options *o);
 void variables_text(buf *out, const launch_options *o, const char *begin, const char *end,
                     bool elsewhere);
 
+/* Appends the lines `  NAME: "BASE64"` of the data of a Secret, each name once: the last value
+ * holds. Returns the bytes of all values. */
+size_t variables_secret(buf *out, const launch_options *o);
+
 /* The value that a launch around this one has sent; NULL: none. */
 const char *variables_carried(char role, const char *name);
 

@@ -448,25 +448,32 @@ static bool is_stale(pid_t writer, const struct stat *about)
 
 /* Removes the files of a folder and the folder; `above` and name lead to it. It takes no memory,
  * because that may be why the folder has to go. */
-static void remove_folder(int above, const char *name)
+static bool remove_folder(int above, const char *name)
 {
     _Alignas(struct dirent64) char entries[4096];
+    int why = 0;
     int fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     for (ssize_t n; fd >= 0 && (n = getdents64(fd, entries, sizeof entries)) > 0;) {
         for (ssize_t at = 0; at < n;) {
             const struct dirent64 *entry = (const struct dirent64 *)(entries + at);
-            unlinkat(fd, entry->d_name, 0); /* fails for folders, "." and ".." among them */
+            if (unlinkat(fd, entry->d_name, 0) != 0 && errno != EISDIR) /* "." and ".." too */
+                why = errno;
             at += entry->d_reclen;
         }
     }
     if (fd >= 0)
         close(fd);
-    unlinkat(above, name, AT_REMOVEDIR);
+    else
+        why = errno;
+    if (unlinkat(above, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+        return true;
+    errno = why ? why : errno;
+    return false;
 }
 
-void file_remove_folder(const char *path)
+bool file_remove_folder(const char *path)
 {
-    remove_folder(AT_FDCWD, path);
+    return remove_folder(AT_FDCWD, path);
 }
 
 static void remove_stale(int folder, const char *name, pid_t writer)

@@ -82,8 +82,9 @@ int file_take_owner(int fd, const struct stat *old, const char *what, const char
 /* Returns true if both paths name one file or folder, by other links too. */
 bool file_is_same(const char *a, const char *b);
 
-/* Removes a folder of files. Links are not followed; folders in it stay, and then it does too. */
-void file_remove_folder(const char *path);
+/* Removes a folder of files. Links are not followed; folders in it stay, and then it does too.
+ * Returns whether it is gone; else errno says why it stays. */
+bool file_remove_folder(const char *path);
 
 /* An io error that names the path and the reason of errno: `cannot write "x.csv": No space left on
  * device`. `doing` is "read", "write", … Returns KV_E_IO. */

@@ -154,6 +154,25 @@ int folder_out_open(folder_out *out, const char *path, bool replace, kv_err *e)
     return code;
 }
 
+/* ---- What stays ------------------------------------------------------------------------------ */
+
+static struct {
+    void (*tell)(void *arg, const char *path, int why);
+    void *arg;
+} listener;
+
+void folder_out_tell(void (*tell)(void *arg, const char *path, int why), void *arg)
+{
+    listener.tell = tell;
+    listener.arg = arg;
+}
+
+static void tell_left(const char *path)
+{
+    if (listener.tell)
+        listener.tell(listener.arg, path, errno);
+}
+
 /* ---- Into its place -------------------------------------------------------------------------- */
 
 /* Exchanges two folders where the file system cannot: for a moment there is none at the path. */
@@ -173,7 +192,8 @@ static int exchange_slowly(folder_out *out)
             break;
     }
     if (rename(out->temp, out->path) == 0) {
-        (void)rename(old, out->temp); /* the new one has its place all the same */
+        if (rename(old, out->temp) != 0) /* the new one has its place all the same */
+            tell_left(old);
         return 0;
     }
     int why = errno;
@@ -226,15 +246,15 @@ int folder_out_commit(folder_out *out, kv_err *e)
     if (!code && !out->unsynced)
         sync_above(out);
     /* temp is what was replaced, or what could not be placed */
-    if (code || out->replaces)
-        file_remove_folder(out->temp);
+    if ((code || out->replaces) && !file_remove_folder(out->temp))
+        tell_left(out->temp);
     release(out);
     return code;
 }
 
 void folder_out_abandon(folder_out *out)
 {
-    if (out->temp)
-        file_remove_folder(out->temp);
+    if (out->temp && !file_remove_folder(out->temp))
+        tell_left(out->temp);
     release(out);
 }

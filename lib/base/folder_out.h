@@ -38,6 +38,11 @@ int folder_out_open(folder_out *out, const char *path, bool replace, kv_err *e);
  * was. Releases out either way. Error: io. */
 int folder_out_commit(folder_out *out, kv_err *e);
 
+/* (optional) `tell` hears of each folder that should have gone, the old one behind the exchange or
+ * the new one that has no place, and stays: its path, and the errno that says why. One for the
+ * process. NULL, the default: nobody is told. */
+void folder_out_tell(void (*tell)(void *arg, const char *path, int why), void *arg);
+
 /* Drops the new folder. Allowed after a failed open. */
 void folder_out_abandon(folder_out *out);
 

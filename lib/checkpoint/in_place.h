@@ -84,6 +84,11 @@ void in_place_unsynced(in_place *j);
  * this user may not write it, or the journal is another user's). */
 int in_place_shared(int fd, const char *path, kv_err *e);
 
+/* (optional) From now on this process ends no change that was cut short, but that of the file
+ * `but` (borrowed for good; NULL: of none): a file without the mark is read as it stands, and one
+ * with it is an error of code unsupported. on: false undoes this. */
+void in_place_leave(bool on, const char *but);
+
 /* Called by whoever has replaced the file at path by a whole one: removes a journal that was left
  * there. */
 void in_place_forget(const char *path);

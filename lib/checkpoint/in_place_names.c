@@ -189,6 +189,15 @@ int in_place_damaged(const in_place_names *n, kv_err *e)
                        n->journal);
 }
 
+int in_place_not_now(const in_place_names *n, kv_err *e)
+{
+    kv_err_set(e, KV_E_UNSUPPORTED,
+               "cannot read \"%s\": a change of it was cut short, and a reader that writes no "
+               "files leaves that to another",
+               n->given);
+    return kv_err_hint(e, "end the change, without --safe, with: kvctl ls %s", n->given);
+}
+
 int in_place_cannot_end(const in_place_names *n, const char *doing, kv_err *e)
 {
     kv_err_set(e, KV_E_IO,

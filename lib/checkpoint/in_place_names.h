@@ -61,6 +61,7 @@ int in_place_changing(const in_place_names *n, kv_err *e);
 int in_place_in_use(const in_place_names *n, kv_err *e);
 int in_place_not_its_file(const in_place_names *n, const char *what, kv_err *e);
 int in_place_damaged(const in_place_names *n, kv_err *e);
+int in_place_not_now(const in_place_names *n, kv_err *e);
 int in_place_cannot_end(const in_place_names *n, const char *doing, kv_err *e);
 
 #endif

@@ -140,6 +140,23 @@ int in_place_recover(const in_place_names *n, journal_fate *fate, kv_err *e)
 
 /* ---- Readers --------------------------------------------------------------------------------- */
 
+/* in_place_leave: changes are left as they are, but that of the file `but`. */
+static struct {
+    bool on;
+    const char *but;
+} leave;
+
+void in_place_leave(bool on, const char *but)
+{
+    leave.on = on;
+    leave.but = but;
+}
+
+static bool is_left(const in_place_names *n)
+{
+    return leave.on && !(leave.but && file_is_same(n->file, leave.but));
+}
+
 typedef enum found {
     FOUND_NOTHING,
     FOUND_TEMP, /* a journal that a living writer fills: the file is not touched yet */
@@ -153,7 +170,7 @@ static found look_at_temp(const in_place_names *n)
     if (fd < 0)
         return errno == ENOENT ? FOUND_NOTHING : FOUND_TEMP;
     found what = in_place_lock_whole(fd) == LOCKED ? FOUND_NOTHING : FOUND_TEMP;
-    if (what == FOUND_NOTHING && in_place_is_named(fd, n->temp))
+    if (what == FOUND_NOTHING && !is_left(n) && in_place_is_named(fd, n->temp))
         unlink(n->temp);
     close(fd);
     return what;
@@ -168,11 +185,14 @@ static found look(const in_place_names *n)
     return in_place_exists(n->journal) ? FOUND_JOURNAL : what;
 }
 
-/* A change that this user cannot end; without the mark it did not begin, or is as good as ended. */
+/* A change that this user cannot end, or that is left; without the mark it did not begin, or is as
+ * good as ended. */
 static int read_beside(int fd, const in_place_names *n, kv_err *e)
 {
     (void)in_place_lock_file(fd, F_RDLCK);
-    return is_marked(fd) ? in_place_cannot_end(n, "read", e) : KV_OK;
+    if (!is_marked(fd))
+        return KV_OK;
+    return is_left(n) ? in_place_not_now(n, e) : in_place_cannot_end(n, "read", e);
 }
 
 int in_place_shared(int fd, const char *path, kv_err *e)
@@ -186,8 +206,10 @@ int in_place_shared(int fd, const char *path, kv_err *e)
         found what = look(&n);
         if (what == FOUND_NOTHING || (what == FOUND_TEMP && locked))
             return KV_OK;
+        if (what == FOUND_JOURNAL && locked && is_left(&n)) /* no writer is at work */
+            return read_beside(fd, &n, e);
         (void)in_place_lock_file(fd, F_UNLCK);
-        if (what == FOUND_JOURNAL)
+        if (what == FOUND_JOURNAL && !is_left(&n))
             code = in_place_recover(&n, &fate, e);
         if (!code && fate == JOURNAL_LEFT)
             return read_beside(fd, &n, e);

@@ -135,3 +135,26 @@ recorded()
     done
     assert_equal "${missed[*]}" '2 8 9'
 }
+
+# The files of the old folder are as large as the new ones: whoever replaces it hears of what is left of them.
+@test "faults: a folder that cannot be removed behind the exchange is named" {
+    local n left kept=0 status
+    mkdir a
+    kvctl -c 'init w,b [ones(9), ones(3)]; save a/parts/ --shard-size 30'
+    for n in {1..16}; do
+        rm -rf m
+        cp -r a m
+        status=0
+        failing CALLS_FOLDER="$PWD/m" CALLS_FAIL="$n" -- convert a/parts m/parts/ --dtype f16 --force >out 2>said ||
+            status=$?
+        left=$(find m -name '.kv-*' -prune)
+        if [ -n "$left" ]; then
+            kept=$((kept + 1))
+            [ "$(grep -cx "note: the folder \"$PWD/$left\" could not be removed and stays: No space.*" said)" = 1 ]
+        else
+            [ "$(grep -c 'could not be removed' said)" = 0 ]
+        fi
+        [ $status = 0 ] || diff -r a/parts m/parts
+    done
+    [ $kept -ge 2 ]
+}

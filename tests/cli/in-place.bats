@@ -126,6 +126,47 @@ finds_a_or_b()
     [ $back -gt 0 ]
 }
 
+# make_state CALL: m/m.safetensors, killed behind that call, with its journal.
+make_state()
+{
+    calls CALLS_KILL="$1" 2>/dev/null || true
+    mv m/m.st m/m.safetensors
+    [ ! -e m/.m.st.kv-journal ] || mv m/.m.st.kv-journal m/.m.safetensors.kv-journal
+    [ ! -e m/.m.st.kv-journal.tmp ] || mv m/.m.st.kv-journal.tmp m/.m.safetensors.kv-journal.tmp
+    rm -rf before
+    cp -r m before
+}
+
+# To end a change is to write: --safe leaves that to others, but for the file of -s.
+@test "in place: under --safe a change that was cut short is ended in the file of -s alone" {
+    local n plain=0 refused=0 temps=0 status
+    make_models 300000 20
+    for n in {1..16}; do
+        make_state $n
+        [ ! -e m/.m.safetensors.kv-journal.tmp ] || temps=$((temps + 1))
+        for command in "--safe hash m/m.safetensors" "--safe -s n.safetensors hash m/m.safetensors"; do
+            status=0
+            # shellcheck disable=SC2086
+            kvctl $command >m.hash 2>said || status=$?
+            if [ "$(head -c 7 m/m.safetensors | tr -d '\0')" = kv-half ]; then
+                [ $status = 4 ]
+                grep -qF 'cannot read "m/m.safetensors": a change of it was cut short, and a reader that writes no files leaves that to another' said
+                grep -qF 'hint: end the change, without --safe, with: kvctl ls m/m.safetensors' said
+                refused=$((refused + 1))
+            else
+                [ $status = 0 ]
+                cmp m.hash a.hash || cmp m.hash b.hash
+                plain=$((plain + 1))
+            fi
+            diff -r before m
+        done
+        kvctl --safe -s m/m.safetensors -c 'info' >/dev/null
+        [ "$(ls -A m)" = m.safetensors ]
+        cmp m/m.safetensors a.st || cmp m/m.safetensors b.st
+    done
+    [ $plain -gt 4 ] && [ $refused -gt 4 ] && [ $temps -gt 0 ]
+}
+
 @test "in place: killed at random moments" {
     make_models 4000000 100
     run "$build/faults/kill" -n "${KILLS:-60}" "$build/kvctl" m.st a.st b.st \

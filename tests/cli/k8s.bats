@@ -131,7 +131,8 @@ texts=($'a\nb' $'a\n\n\n' $'\n' $'\n a' ' a' $'\ta' $'a\n\tb\n  c' 'a: b' '- a' 
     done
     fake kvctl 'printf %s "$KVCTL_ENV_a_A" >value; for word; do printf "%s\\0" "$word"; done >words'
     sed -i 's|^printf.*||' pod/entry/launcher # it makes the file of known hosts
-    sh pod/entry/launcher
+    # shellcheck disable=SC1091
+    (. ./pod.env && sh pod/entry/launcher)
     assert_equal "$(cat value; echo .)" "$value."
     printf '%s\0' train.kv "${words[@]}" >wanted
     tail -c "$(stat -c %s wanted)" words | cmp - wanted
@@ -216,7 +217,7 @@ END
     run k8s -n 2 train.kv "$bad"
     assert_equal "$status $output" '3 kvctl: launch: the word "x\xff" is no UTF-8, which YAML needs'
     run k8s -n 2 --env "A=$bad" train.kv
-    assert_equal "$status $output" '3 kvctl: launch: the value of A is no UTF-8, which YAML needs'
+    assert_equal "$status $output" '3 kvctl: launch: the value of A is no UTF-8, which Kubernetes needs'
 }
 
 # A kubectl that keeps what it is given: each call takes the next line of the file `pods` as the answer of
@@ -232,7 +233,7 @@ case " $FAIL " in *" $1 "*) echo "kubectl: no $1 today" >&2; exit 3 ;; esac
 case $1 in
 create)
     cat >objects
-    sed -n "s/^  name: \"\(.*\)-files\"/configmap\/\1-files/p; s/^  name: \"\([^-]*\)\"/mpijob.kubeflow.org\/\1/p" objects
+    sed -n "s/^  name: \"\(.*\)-files\"/configmap\/\1-files/p; s/^  name: \"\(.*\)-env\"/secret\/\1-env/p; s/^  name: \"\([^-]*\)\"/mpijob.kubeflow.org\/\1/p" objects
     [ -z "$EXISTS" ] || { echo "Error from server (AlreadyExists)" >&2; exit 1; } ;;
 get)
     head -n 1 pods
@@ -265,6 +266,29 @@ END
     assert_equal "$(tail -n 1 calls)" "--namespace ml $deleted"
     k8s -n 2 --submit --dry-run train.kv | diff <(grep -v namespace wanted) -
     assert_equal "$(wc -l <calls)" 9
+}
+
+# What may be secret stands in the Secret alone, which the launcher gets as its environment.
+@test "k8s: values of --env are in a Secret, in no text of a pod" {
+    kubectl_stub
+    export TOKEN=hunter-0
+    k8s -n 2 -s 1 --namespace ml --env A=hunter-1 --env A=hunter-2 --env-worker A=hunter-3 --env-server TOKEN \
+        --submit train.kv >out 2>err
+    run ! grep hunter objects calls
+    checker unpack pod <objects
+    run sort pod.env
+    assert_output 'export KVCTL_ENV_a_A=hunter-2
+export KVCTL_ENV_s_TOKEN=hunter-0
+export KVCTL_ENV_w_A=hunter-3'
+    grep -qx 'kvctl: created configmap/train-files and secret/train-env and mpijob.kubeflow.org/train' err
+    run tail -n 1 calls
+    assert_output "--namespace ml ${deleted/ mpijob/ secret\/train-env mpijob}"
+    k8s -n 2 train.kv >objects
+    run ! grep -i secret objects
+    for _ in {1..9}; do set -- "$@" --env "A$#=$(printf '%120000s')"; done
+    run k8s -n 2 "$@" train.kv
+    assert_failure 3
+    assert_output 'kvctl: launch: the values of --env have 1080000 bytes, and a Secret holds 1048576'
 }
 
 @test "k8s: the exit code of the launcher is passed on" {

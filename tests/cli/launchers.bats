@@ -172,6 +172,30 @@ END
     done
 }
 
+# A terminal must not act on what is looked at, and what is pasted must be the same job. Each text has what is hidden,
+# and a digit behind it; the shells that read $'...' read all of it.
+@test "launchers: --dry-run shows by numbers what cannot be seen" {
+    prepare
+    local text how value hidden
+    hidden=$(printf '[\001-\010\013-\037\177]|\302[\200-\237]|\330\234|\342\200[\216\217\250-\256]|\363\240|\377')
+    stub mpirun 'printf "%s\0" "${@: -1}" "$KVCTL_ENV_a_A" >got'
+    stub qsub 'sh kvctl-job/job'
+    stub salloc 'sh kvctl-job/job'
+    for text in $'\e[31m\0331' $'a\rb' $'a\nb\n' $'\t' $'it\'s \\ \u202e7' $'\u061c' $'\U000e0041' $'\x9b1' $'\u9b' 'ü "$A"'; do
+        for how in local mpi sge slurm; do
+            rm -rf got kvctl-job
+            kvctl launch --launcher $how -n 1 --env "A=$text" --dry-run train.kv "$text" >said
+            run env LC_ALL=C grep -aP "$hidden" said
+            assert_failure 1
+            bash said >told 2>&1 || grep -qx "kvctl: mpirun ended with exit code 0" told # no rank began
+            printf '%s\0' "$text" "$text" | cmp - got
+        done
+        kvctl launch --launcher ssh -H hosts -n 1 --sync-dst-dir "/tmp/$text" --dry-run train.kv >said 2>&1 || true
+        run env LC_ALL=C grep -aP "$hidden" said
+        assert_failure 1
+    done
+}
+
 @test "launchers: names of queues and environments are one word" {
     for option in --queue --pe; do
         for name in $'all.q\ntouch made' $'a\rb' "a b" $'a\tb' ""; do

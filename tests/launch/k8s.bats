@@ -71,7 +71,7 @@ launcher()
     OMPI_MCA_orte_keep_fqdn_hostnames=true OMPI_MCA_orte_default_hostfile=/etc/mpi/hostfile \
         OMPI_MCA_plm_rsh_args='-o ConnectionAttempts=10' OMPI_MCA_orte_set_default_slots=3 \
         K_MPI_JOB_ROLE=launcher NVIDIA_VISIBLE_DEVICES='' timeout 200 "${BASH:-bash}" -c \
-        "folder=$folder; $(declare -f on entry); entry n0 launcher"
+        "set -e; . ./pod.env; folder=$folder; $(declare -f on entry); entry n0 launcher"
 }
 
 worker()
