@@ -569,6 +569,17 @@ int checkpoint_out_put(checkpoint_out *out, int64_t i, int64_t at, const void *d
     return last && out->kind == OUT_FOLDER ? finish_file(out, f, e) : KV_OK;
 }
 
+void checkpoint_out_wait(checkpoint_out *out, int64_t i)
+{
+    atomic_fetch_add(&out->files[out->tensors[i].file].left, out->tensors[i].bytes);
+}
+
+void checkpoint_out_again(checkpoint_out *out, int64_t i)
+{
+    if (out->npz)
+        atomic_store(&out->npz[i].crc, 0);
+}
+
 int checkpoint_out_commit(checkpoint_out *out, kv_err *e)
 {
     for (int64_t i = 0; i < out->nfiles; i++) {

@@ -64,6 +64,11 @@ int checkpoint_out_open(checkpoint_out **out, const char *path, const checkpoint
 int checkpoint_out_put(checkpoint_out *out, int64_t i, int64_t at, const void *data, int64_t n,
                        kv_err *e);
 
+/* Tensor i is put once more, every byte of it. `wait` is called first, from any thread, while some
+ * of its bytes were not put yet; `again` when all of them were, and before the first new one. */
+void checkpoint_out_wait(checkpoint_out *out, int64_t i);
+void checkpoint_out_again(checkpoint_out *out, int64_t i);
+
 /* Everything was put: puts the output into its place. Releases out either way. Error: io. */
 int checkpoint_out_commit(checkpoint_out *out, kv_err *e);
 

@@ -3,7 +3,9 @@
  * A key is merged by itself: the plan of its rule goes over the key's blocks once, and once more
  * for each reduction that its last pass waits for. Keys without numbers that may be averaged, of
  * integers and BOOL, must be equal in all models, and are copied. Elements are computed in float32,
- * of keys that become F64 in float64, and are rounded once, to the type that they get.
+ * of keys that become F64 in float64, and are rounded once, to the type that they get. A key with
+ * elements that are not finite, though all that they are made of is, is merged in float64 too where
+ * that makes any of them finite; those that stay are counted in `lost`.
  *
  * The bits are the same for any number of threads, whatever files the tensors stand in, and on
  * every device (merge_gpu.h; of nans only that they are nans).

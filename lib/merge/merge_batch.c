@@ -24,13 +24,14 @@ static int read_factors(merging *r, merge_job *j, const merge_factors *factors, 
 {
     const merge *m = r->m;
     int64_t bytes = 0;
-    int n = 0, code = KV_OK;
+    int code = KV_OK;
     for (int i = 0; i < m->nmodels; i++)
         bytes += factors[i].a < 0 ? 0 : merge_adapter_bytes(m->models[i], factors[i], j->wide);
     if (bytes > MERGE_FACTORS_BYTES)
         return kv_err_set(e, KV_E_UNSUPPORTED,
                           "\"%.80s\": lora_A and lora_B of all adapters are too large to be held",
                           j->like->name);
+    j->nproducts = 0;
     j->product = arena_alloc(&r->memory, MERGE_MODELS * sizeof *j->product, e);
     char *memory = arena_alloc(&r->memory, (size_t)bytes + MEM_ALIGN, e);
     if (!j->product || !memory)
@@ -39,7 +40,8 @@ static int read_factors(merging *r, merge_job *j, const merge_factors *factors, 
     for (int i = 0; i < m->nmodels && !code; i++) {
         if (factors[i].a < 0)
             continue;
-        code = merge_adapter_read(&j->product[n++], memory, m->models[i], factors[i], j->wide, e);
+        merge_product *to = &j->product[j->nproducts++];
+        code = merge_adapter_read(to, memory, m->models[i], factors[i], j->wide, e);
         memory += merge_adapter_bytes(m->models[i], factors[i], j->wide);
     }
     return code;
@@ -83,9 +85,10 @@ static int make_rule_job(merging *r, merge_job *j, kv_err *e)
     j->pass_of = arena_alloc(&r->memory, n * sizeof *j->pass_of, e);
     j->sum_of = arena_alloc(&r->memory, n * sizeof *j->sum_of, e);
     j->draw = arena_alloc(&r->memory, (size_t)p->ndraws * sizeof *j->draw + 1, e);
+    j->lost = arena_alloc(&r->memory, sizeof *j->lost, e);
     j->results = arena_alloc(&r->memory, (size_t)results * sizeof *j->results + 1, e);
     if (!j->number || !j->cell || !j->select || !j->selected || !j->pass_of || !j->sum_of ||
-        !j->draw || !j->results)
+        !j->draw || !j->lost || !j->results)
         return KV_E_MEMORY;
     for (size_t i = 0; i < n; i++)
         j->cell[i] = &j->number[i];
@@ -135,14 +138,18 @@ void merge_batch_release(merging *r)
     arena_release(&r->memory);
 }
 
-/* Adds the next key to the batch. */
-static int add_job(merging *r, kv_err *e)
+/* Adds a key to the batch. */
+static int add_job(merging *r, const merge_repeat *as, kv_err *e)
 {
     merge_factors factors[MERGE_MODELS];
     merge_job *j = &r->jobs[r->njobs++];
-    int code = merge_job_find(j, factors, r->m, r->next++, e);
+    int code = merge_job_find(j, factors, r->m, as->key, e);
     if (code)
         return code;
+    j->last = as->last || (j->wide && !r->gpu.ops);
+    j->lost_before = as->lost;
+    j->wide |= as->wide;
+    j->width = j->wide ? 8 : 4;
     bool rule = j->kind == MERGE_JOB_RULE && j->like->elements > 0;
     if (rule)
         code = merge_plans_get(r->plans, &j->plan, &j->own, j->like, j->wide, factors, e);
@@ -170,7 +177,7 @@ int merge_batch_fill(merging *r, kv_err *e)
     r->batch_left = 0;
     while (!code && r->next < r->m->nkeys && r->njobs < MERGE_BATCH_KEYS && weighed < BATCH_BYTES &&
            r->memory.total_bytes < (size_t)MERGE_FACTORS_BYTES) {
-        code = add_job(r, e);
+        code = add_job(r, &(merge_repeat){.key = r->next++}, e);
         if (code)
             break;
         const merge_job *j = &r->jobs[r->njobs - 1];
@@ -181,6 +188,21 @@ int merge_batch_fill(merging *r, kv_err *e)
     }
     r->left -= bytes;
     r->passes = bytes > 0 ? (r->batch_left + bytes - 1) / bytes : 1;
+    return code;
+}
+
+int merge_batch_repeat(merging *r, const merge_repeat *keys, int64_t n, int64_t *taken, kv_err *e)
+{
+    int code = KV_OK;
+    r->room = (merge_room){0};
+    *taken = 0;
+    while (!code && *taken < n && r->memory.total_bytes < (size_t)MERGE_FACTORS_BYTES) {
+        const merge_repeat *k = &keys[(*taken)++];
+        code = add_job(r, k, e);
+        checkpoint_out_again(r->out, k->key);
+        for (int i = 0; r->m->lost && i < LOSSES_KINDS; i++)
+            atomic_store(&r->m->lost->keys[k->key].count[i], 0);
+    }
     return code;
 }
 

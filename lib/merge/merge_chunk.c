@@ -1,5 +1,6 @@
 /* A chunk of a key: its arrays are made when a program asks for them, and stay until the next one,
  * since a ranking or a selection may run programs of its own on the chunk. */
+#include <math.h>
 #include <string.h>
 
 #include "base/kv_assert.h"
@@ -348,6 +349,45 @@ int merge_worker_fuse(merge_worker *w, int pass, void *merged, kv_err *e)
             return code;
     }
     merge_fused_run(w->job->fused, arrays, w->n);
+    return KV_OK;
+}
+
+/* ---- Overflow -------------------------------------------------------------------------------- */
+
+/* Clears lost[i] where an element of the product has a factor that is not finite. */
+static void spare_product(const merge_worker *w, const merge_product *p, bool *lost)
+{
+    for (int64_t i = 0; i < w->n; i++) {
+        int64_t row = (w->first + i) / p->columns, column = (w->first + i) % p->columns;
+        for (int64_t r = 0; r < p->rank && lost[i]; r++) {
+            int64_t a = r * p->columns + column, b = row * p->rank + r;
+            lost[i] = p->wide ? isfinite(((const double *)p->a)[a] + 0 * ((const double *)p->b)[b])
+                              : isfinite(((const float *)p->a)[a] + 0 * ((const float *)p->b)[b]);
+        }
+    }
+}
+
+int merge_worker_lost(merge_worker *w, const void *merged, bool *lost, kv_err *e)
+{
+    const merge_job *j = w->job;
+    double numbers[MERGE_CHUNK];
+    for (int64_t i = 0; i < w->n; i++)
+        lost[i] = j->wide ? !isfinite(((const double *)merged)[i])
+                          : !isfinite(((const float *)merged)[i]);
+    for (int k = 0; k < w->room->inputs; k++) {
+        tensor_type type;
+        const char *data;
+        if (j->at[k] < 0)
+            continue;
+        int code = bytes_of(w, k, &data, &type, e);
+        if (code)
+            return code;
+        tensor_decode_f64(numbers, type, data, w->n);
+        for (int64_t i = 0; i < w->n; i++)
+            lost[i] &= (bool)isfinite(numbers[i]);
+    }
+    for (int k = 0; j->product && k < j->nproducts; k++)
+        spare_product(w, &j->product[k], lost);
     return KV_OK;
 }
 

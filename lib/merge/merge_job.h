@@ -8,6 +8,8 @@
 #ifndef MERGE_MERGE_JOB_H
 #define MERGE_MERGE_JOB_H
 
+#include <stdatomic.h>
+
 #include "merge/merge.h"
 #include "merge/merge_adapter.h"
 #include "merge/merge_draw.h"
@@ -36,6 +38,8 @@ typedef struct merge_job {
     const tensor_info *like;  /* the tensor of this name in the base, or else in the first model */
     tensor_type type;         /* of the output */
     bool wide;                /* computed in float64, not float32 */
+    bool last;                /* what overflows is counted; else the key is merged again */
+    int64_t lost_before;      /* where it is merged again in float64: elements that overflowed */
     int width;                /* bytes of an element while it is computed: 4 or 8 */
     int64_t at[MERGE_INPUTS]; /* its tensor's index in each input, or -1 */
     int64_t piece;            /* elements of each piece but the last */
@@ -46,6 +50,7 @@ typedef struct merge_job {
     const merge_plan *plan; /* shared by all keys of a shape, or `own` */
     merge_plan own;
     merge_product *product;    /* of each adapter that has the key, in the order of the models */
+    int nproducts;
     merge_draw_key *draw;      /* of each draw of the plan */
     int pass;                  /* the one that runs */
     bool again;                /* it runs once more, for selections that are not done */
@@ -54,6 +59,7 @@ typedef struct merge_job {
     merge_select **select;     /* by number; NULL: it is no selection */
     bool *selected;            /* by number: its selection is done */
     int16_t *pass_of, *sum_of; /* by number: the pass that makes it, and its place in pass.sum */
+    atomic_llong *lost;        /* its elements that overflowed (merge_run.h) */
     double *results;           /* npieces rows, in each the sums of the pass over that piece */
     merge_fused *fused;        /* the program of the last pass in tiles; NULL: not of that kind */
     struct merge_kernel *kernel; /* of each pass, on a GPU (merge_gpu.h); NULL: on the CPU */
@@ -123,6 +129,10 @@ int64_t merge_row_of(const tensor_info *t);
 
 /* Begins a job of kind MERGE_JOB_RULE whose pass reads no ranks: chunks may lie anywhere in it. */
 void merge_worker_job(merge_worker *w, const merge_job *job, tensor_reader *const *readers);
+
+/* lost[i] becomes true for each of the n elements of the chunk, merged at `merged`, that is not
+ * finite while all that it was made of is. Errors: those of tensor_read. */
+int merge_worker_lost(merge_worker *w, const void *merged, bool *lost, kv_err *e);
 
 /* Begins a piece of a job of kind MERGE_JOB_RULE: its chunks follow. Errors: those of tensor_read.
  */

@@ -1,4 +1,5 @@
 /* Pieces of keys: read, computed or compared, rounded to the type that the key gets, written. */
+#include <math.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -6,6 +7,7 @@
 #include "checkpoint/tensor_codec.h"
 #include "merge/merge_fold.h"
 #include "merge/merge_run.h"
+#include "tensors/stat_loops.h"
 #include "tensors/tensor_words.h"
 #include "vm/kernel_fold.h"
 
@@ -154,6 +156,34 @@ static int encode(const merging *r, const merge_job *j, void *to, const void *nu
     return end_losses(r, j, first, bad, &loss, j->wide ? TENSOR_F64 : TENSOR_F32, numbers, e);
 }
 
+/* Looks for elements of the chunk, merged at `merged`, that overflowed, and counts them: as lost,
+ * or *again becomes true, since the key is to be merged again. */
+static int check_chunk(const merging *r, merge_worker *w, const merge_job *j, const void *merged,
+                       bool *again, kv_err *e)
+{
+    bool lost[MERGE_CHUNK];
+    tensor_loss loss = {.first = -1};
+    *again = false;
+    if (j->wide ? stat_finite_f64(merged, w->n) : stat_finite_f32(merged, w->n))
+        return KV_OK;
+    int code = merge_worker_lost(w, merged, lost, e);
+    for (int64_t i = 0; i < w->n && !code; i++) {
+        bool is_nan =
+            j->wide ? isnan(((const double *)merged)[i]) : isnan(((const float *)merged)[i]);
+        if (lost[i] && loss.first < 0)
+            loss.first = i;
+        *(is_nan ? &loss.nan : &loss.inf) += lost[i];
+    }
+    if (code || loss.first < 0)
+        return code;
+    if (j->last)
+        return end_losses(r, j, w->first, -1, &loss, j->wide ? TENSOR_F64 : TENSOR_F32, merged, e);
+    *again = true;
+    if (atomic_fetch_add(j->lost, loss.nan + loss.inf) == 0)
+        checkpoint_out_wait(r->out, j->key);
+    return KV_OK;
+}
+
 /* The elements of a piece, chunk by chunk. */
 static int rule_chunks(const merging *r, merge_worker *w, const merge_job *j, const walk_piece *p,
                        bool stores, double *sums, kv_err *e)
@@ -167,7 +197,10 @@ static int rule_chunks(const merging *r, merge_worker *w, const merge_job *j, co
         void *to = stores && direct ? w->out + at * j->width : NULL;
         bool fused = j->fused && j->pass == j->plan->plan->npasses - 1 && n % MERGE_FUSED_TILE == 0;
         code = fused ? merge_worker_fuse(w, j->pass, to, e) : merge_worker_run(w, j->pass, to, e);
-        if (!code && stores && !direct)
+        bool again = false;
+        if (!code && stores)
+            code = check_chunk(r, w, j, to ? to : w->merged, &again, e);
+        if (!code && stores && !direct && !again)
             code = encode(r, j, w->out + tensor_type_bytes(j->type, at), w->merged, w->first, n, e);
         if (!code)
             reduce_chunk(w, j, sums);
@@ -179,8 +212,24 @@ static int gpu_elements(const merging *r, merge_worker *w, const merge_job *j, c
                         double *sums, kv_err *e)
 {
     const void *numbers;
+    double merged[MERGE_CHUNK];
+    bool again = false;
     int code = merge_gpu_piece(&r->gpu, w, j, p, w->out, &numbers, sums, e);
-    return code || !numbers ? code : encode(r, j, w->out, numbers, p->first, p->n, e);
+    if (!code && merge_job_stores(j, j->pass))
+        code = merge_worker_piece(w, j, p, e);
+    for (int64_t at = 0; at < p->n && !code && merge_job_stores(j, j->pass) && !again;
+         at += MERGE_CHUNK) {
+        merge_worker_chunk(w, p->first + at, p->n - at < MERGE_CHUNK ? p->n - at : MERGE_CHUNK, 0);
+        if (numbers)
+            memcpy(merged, (const char *)numbers + at * j->width, (size_t)(w->n * j->width));
+        else if (j->wide)
+            tensor_decode_f64(merged, j->type, w->out + tensor_type_bytes(j->type, at), w->n);
+        else
+            tensor_decode_f32((float *)(void *)merged, j->type,
+                              w->out + tensor_type_bytes(j->type, at), w->n);
+        code = check_chunk(r, w, j, merged, &again, e);
+    }
+    return code || !numbers || again ? code : encode(r, j, w->out, numbers, p->first, p->n, e);
 }
 
 static int rule_piece(const merging *r, merge_worker *w, const merge_job *j, const walk_piece *p,

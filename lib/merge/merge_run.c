@@ -173,11 +173,10 @@ static int walk_active(merging *r, kv_err *e)
 
 /* ---- The whole ------------------------------------------------------------------------------- */
 
-static int run_batch(merging *r, kv_err *e)
+/* The passes of the jobs of the batch. */
+static int run_jobs(merging *r, kv_err *e)
 {
-    int code = merge_batch_fill(r, e);
-    if (!code)
-        code = merge_batch_workers(r, e);
+    int code = merge_batch_workers(r, e);
     r->nactive = 0;
     for (int64_t i = 0; i < r->njobs && !code; i++) {
         merge_job *j = &r->jobs[i];
@@ -198,8 +197,52 @@ static int run_batch(merging *r, kv_err *e)
         if (!code)
             code = end_walk(r, e);
     }
-    merge_batch_release(r);
     return code;
+}
+
+/* The keys of the batch that are merged again; returns how many. */
+static int64_t find_repeats(merging *r, merge_repeat *repeats)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < r->njobs; i++) {
+        const merge_job *j = &r->jobs[i];
+        int64_t lost = j->kind == MERGE_JOB_RULE && !j->last ? atomic_load(j->lost) : 0;
+        if (lost > 0 && j->kernel)
+            repeats[n++] = (merge_repeat){.key = j->key};
+        else if (lost > 0 && j->wide)
+            repeats[n++] = (merge_repeat){j->key, lost != j->lost_before, true, 0};
+        else if (lost > 0)
+            repeats[n++] = (merge_repeat){j->key, true, false, lost};
+    }
+    return n;
+}
+
+static int run_repeats(merging *r, int64_t n, kv_err *e)
+{
+    const gpu_ops *ops = r->gpu.ops;
+    int code = KV_OK;
+    r->gpu.ops = NULL;
+    for (int64_t taken; n > 0 && !code; n -= taken) {
+        code = merge_batch_repeat(r, r->repeats, n, &taken, e);
+        if (!code)
+            code = run_jobs(r, e);
+        memmove(r->repeats, r->repeats + taken, (size_t)(n - taken) * sizeof *r->repeats);
+        if (!code)
+            n += find_repeats(r, r->repeats + n - taken);
+        merge_batch_release(r);
+    }
+    r->gpu.ops = ops;
+    return code;
+}
+
+static int run_batch(merging *r, kv_err *e)
+{
+    int code = merge_batch_fill(r, e);
+    if (!code)
+        code = run_jobs(r, e);
+    int64_t n = code ? 0 : find_repeats(r, r->repeats);
+    merge_batch_release(r);
+    return code ? code : run_repeats(r, n, e);
 }
 
 static int open_out(merging *r, const char *path, const checkpoint_out_options *o, kv_err *e)
@@ -227,10 +270,12 @@ static int make_memory(merging *r, kv_err *e)
 {
     r->jobs = mem_zalloc(MERGE_BATCH_KEYS, sizeof *r->jobs, e);
     r->active = mem_alloc(MERGE_BATCH_KEYS, sizeof(merge_job *), e);
+    r->repeats = mem_alloc(MERGE_BATCH_KEYS, sizeof *r->repeats, e);
     r->at = mem_alloc(MERGE_BATCH_KEYS * (int64_t)r->ninputs, sizeof *r->at, e);
     r->pieces = mem_alloc(MERGE_BATCH_KEYS, sizeof *r->pieces, e);
     r->workers = mem_zalloc(pool_workers(), sizeof *r->workers, e);
-    return r->jobs && r->active && r->at && r->pieces && r->workers ? KV_OK : KV_E_MEMORY;
+    return r->jobs && r->active && r->repeats && r->at && r->pieces && r->workers ? KV_OK
+                                                                                  : KV_E_MEMORY;
 }
 
 static void release(merging *r)
@@ -239,6 +284,7 @@ static void release(merging *r)
     merge_gpu_release(&r->gpu);
     mem_free(r->jobs);
     mem_free(r->active);
+    mem_free(r->repeats);
     mem_free(r->at);
     mem_free(r->pieces);
     mem_free(r->workers);

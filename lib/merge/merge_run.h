@@ -1,6 +1,12 @@
 /* A run of a merge from inside. merge_run.c goes through batches and passes, merge_batch.c makes
  * the jobs of a batch, merge_sample.c samples the terms of selections before the first sweep, and
- * merge_piece.c does the work on a piece. */
+ * merge_piece.c does the work on a piece.
+ *
+ * An element that is not finite, though all that it was made of is, has most often left the range
+ * of float32 on the way: (-3e38 + -3e38) / 2. Then the key is merged again, all of it, in float64.
+ * If that does not help any element, as with 1 / 0, it is merged as before, and they are counted as
+ * lost. A merge on a GPU may have left the type of the key, which is narrower: there the key is
+ * first merged again on the CPU. */
 #ifndef MERGE_MERGE_RUN_H
 #define MERGE_MERGE_RUN_H
 
@@ -17,6 +23,13 @@
 
 /* The bytes of the terms that all selections of a batch keep, together. */
 #define MERGE_KEPT_BYTES ((int64_t)48 << 20)
+
+/* A key that is merged, most often again: then on the CPU. See merge_job for the rest. */
+typedef struct merge_repeat {
+    int64_t key;
+    bool wide, last;
+    int64_t lost;
+} merge_repeat;
 
 typedef struct merging {
     const merge *m;
@@ -36,6 +49,7 @@ typedef struct merging {
 
     /* The jobs that the next walk goes over: they have another pass, or a sweep of this one. */
     merge_job **active;
+    merge_repeat *repeats; /* room for MERGE_BATCH_KEYS */
     int64_t nactive;
     int64_t *at, *pieces; /* of the active jobs, as walk.h wants them */
 
@@ -55,6 +69,9 @@ typedef struct merging {
 
 /* The bytes of the inputs of a job. */
 int64_t merge_input_bytes(const merging *r, const merge_job *j);
+
+/* Makes the jobs of the first *taken of n >= 1 such keys, as merge_batch_fill does. */
+int merge_batch_repeat(merging *r, const merge_repeat *keys, int64_t n, int64_t *taken, kv_err *e);
 
 /* Makes the jobs of the next batch, then workers with room for any of them; release frees the jobs.
  * Errors: those of merge_check, memory, those of a device. */

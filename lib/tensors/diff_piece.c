@@ -510,6 +510,51 @@ void diff_piece(diff_sums *p, const diff_options *o, const tensor_type *t, const
     p->product += stat_total(c.lanes.product);
 }
 
+/* ---- Scales ---------------------------------------------------------------------------------- */
+
+/* A sum from 2^-960 on lacks nothing that float64 would show, whatever squares became 0. */
+static double scale_of(double sum)
+{
+    return !isfinite(sum) ? 0x1p-600 : sum < 0x1p-960 ? 0x1p600 : 1;
+}
+
+diff_scales diff_scales_of(const diff_sums *p, tensor_type a, tensor_type b)
+{
+    diff_scales s = {1, 1, 1};
+    if (method_of(a, b) == METHOD_F64 && p->finite > 0)
+        s = (diff_scales){p->most != 0 ? scale_of(p->differences) : 1, scale_of(p->a),
+                          scale_of(p->b)};
+    return s;
+}
+
+void diff_scaled(diff_sums *p, const diff_scales *s, const tensor_type *t, const walk_piece *piece)
+{
+    double a[DIFF_BLOCK], b[DIFF_BLOCK], scale = s->differences;
+    diff_sums sums = DIFF_SUMS_NONE;
+    for (int64_t i = 0; i < piece->n; i += DIFF_BLOCK) {
+        int64_t n = piece->n - i < DIFF_BLOCK ? piece->n - i : DIFF_BLOCK;
+        tensor_decode_f64(a, t[0], (const char *)piece->data[0] + tensor_type_bytes(t[0], i), n);
+        tensor_decode_f64(b, t[1], (const char *)piece->data[1] + tensor_type_bytes(t[1], i), n);
+        for (int64_t k = 0; k < n; k++) {
+            if (!isfinite(a[k]) || !isfinite(b[k]))
+                continue;
+            double d = scale > 1 ? (a[k] - b[k]) * scale : a[k] * scale - b[k] * scale;
+            double x = a[k] * s->a, y = b[k] * s->b;
+            sums.differences += d * d;
+            sums.a += x * x;
+            sums.b += y * y;
+            sums.product += x * y;
+        }
+    }
+    if (scale != 1)
+        p->differences += sums.differences;
+    if (s->a == 1 && s->b == 1)
+        return;
+    p->a += sums.a;
+    p->b += sums.b;
+    p->product += sums.product;
+}
+
 bool diff_same_bytes(const tensor_type *t, const walk_piece *p)
 {
     return t[0] == t[1] &&

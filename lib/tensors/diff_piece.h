@@ -17,6 +17,11 @@ typedef struct diff_sums {
     bool same;                         /* by its bytes: nothing else was looked at */
 } diff_sums;
 
+/* Powers of two by which numbers are multiplied before they are squared. */
+typedef struct diff_scales {
+    double differences, a, b;
+} diff_scales;
+
 #define DIFF_SUMS_NONE ((diff_sums){.where = -1, .first = -1})
 
 bool diff_is_integer(tensor_type t);
@@ -33,6 +38,12 @@ bool diff_same_bytes(const tensor_type *t, const walk_piece *p);
 
 /* Adds the differences of a piece to p. */
 void diff_piece(diff_sums *p, const diff_options *o, const tensor_type *t, const walk_piece *piece);
+
+/* The scales with which sums are to be made again, since float64 does not hold squares of the
+ * numbers; all 1: they are right as they are. Then diff_scaled adds to p, of a piece, those sums
+ * alone that have a scale: differences; or a, b and product, if one of them has. */
+diff_scales diff_scales_of(const diff_sums *p, tensor_type a, tensor_type b);
+void diff_scaled(diff_sums *p, const diff_scales *s, const tensor_type *t, const walk_piece *piece);
 
 /* Adds those of p, a later piece of the same tensors, to all. */
 void diff_join(diff_sums *all, const diff_sums *p);

@@ -16,7 +16,8 @@ typedef struct diffs {
     const diff_options *o;
     atomic_bool *found; /* of each pair, with brief: it differs */
     bool *partly;       /* of each pair: it differs and has equal pieces */
-    diff_sums *sums;         /* of each pair: those so far */
+    diff_sums *sums;     /* of each pair: those so far */
+    diff_scales *scales; /* of each pair, for the last walk */
     walk_results *parts;
 } diffs;
 
@@ -54,6 +55,18 @@ static int add_same(void *arg, const walk_piece *piece, int worker, kv_err *e)
     (void)worker;
     if (diff_same_bytes(t, piece))
         diff_piece(&p, d->o, t, piece);
+    return walk_results_put(d->parts, piece, a->elements, &p, e);
+}
+
+/* Pieces of keys whose squares float64 does not hold: the sums alone. */
+static int add_scaled(void *arg, const walk_piece *piece, int worker, kv_err *e)
+{
+    const diffs *d = arg;
+    const tensor_info *a = tensor_of(d, piece->tensor, 0);
+    const tensor_type t[] = {a->type, tensor_of(d, piece->tensor, 1)->type};
+    diff_sums p = DIFF_SUMS_NONE;
+    (void)worker;
+    diff_scaled(&p, &d->scales[piece->tensor], t, piece);
     return walk_results_put(d->parts, piece, a->elements, &p, e);
 }
 
@@ -97,14 +110,36 @@ static diff_state state_of(const diffs *d, int64_t i)
     return a->type == b->type || (d->o->tolerance && numbers) ? DIFF_SAME : DIFF_DTYPE;
 }
 
-/* Walks over the pairs that are to be compared, or those that differ in part alone. */
-static int walk_pairs(diffs *d, int64_t n, bool again,
+/* The scales of pairs that need any, and their sums from none; *any becomes true if there are such.
+ */
+static void begin_scaled(diffs *d, int64_t n, bool *any)
+{
+    *any = false;
+    for (int64_t i = 0; i < n; i++) {
+        diff_sums *p = &d->sums[i];
+        d->partly[i] = false;
+        d->scales[i] = (diff_scales){1, 1, 1};
+        if (d->pairs[i].state != DIFF_SAME || p->unequal == 0 || d->o->brief)
+            continue;
+        d->scales[i] = diff_scales_of(p, tensor_of(d, i, 0)->type, tensor_of(d, i, 1)->type);
+        bool both = d->scales[i].a != 1 || d->scales[i].b != 1;
+        if (d->scales[i].differences != 1)
+            p->differences = 0;
+        if (both)
+            p->a = p->b = p->product = 0;
+        d->partly[i] = both || d->scales[i].differences != 1;
+        *any |= d->partly[i];
+    }
+}
+
+/* Walks over the pairs that are to be compared, or those that `partly` tells. */
+static int walk_pairs(diffs *d, int64_t n, int (*piece)(void *, const walk_piece *, int, kv_err *),
                       void (*progress)(void *arg, int64_t done, int64_t all), void *arg, kv_err *e)
 {
     walk_tensor *tensors = mem_alloc(n, sizeof *tensors, e);
     int code = tensors ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < n && code == KV_OK; i++) {
-        bool take = again ? d->partly[i] : d->pairs[i].state == DIFF_SAME;
+        bool take = piece != add_piece ? d->partly[i] : d->pairs[i].state == DIFF_SAME;
         tensors[i].at[0] = take ? d->pairs[i].a : -1;
         tensors[i].at[1] = take ? d->pairs[i].b : -1;
     }
@@ -115,7 +150,7 @@ static int walk_pairs(diffs *d, int64_t n, bool again,
                         .ninputs = 2,
                         .tensors = tensors,
                         .ntensors = n,
-                        .piece = again ? add_same : add_piece,
+                        .piece = piece,
                         .arg = d,
                         .progress = progress,
                         .progress_arg = arg};
@@ -155,7 +190,8 @@ static void end_pair(const diffs *d, int64_t i)
     out->where = p->most == 0 && p->most_int == 0 && p->first >= 0 ? p->first : p->where;
     out->has_ulps = diff_has_ulps(a->type, b->type) && p->finite > 0;
     out->ulps = p->ulps;
-    out->rms = p->finite ? sqrt(p->differences / (double)p->finite) : NAN;
+    out->rms =
+        p->finite ? sqrt(p->differences / (double)p->finite) / d->scales[i].differences : NAN;
     out->cosine = cosine_of(p);
 }
 
@@ -169,20 +205,26 @@ int tensor_diffs(tensor_difference *pairs, int64_t n, checkpoint *a, checkpoint 
     d.found = mem_zalloc(n, sizeof *d.found, e);
     d.partly = mem_zalloc(n, sizeof *d.partly, e);
     d.sums = mem_alloc(n, sizeof *d.sums, e);
+    d.scales = mem_alloc(n, sizeof *d.scales, e);
     for (int64_t i = 0; i < n && d.sums; i++) {
         pairs[i] = (tensor_difference){.a = pairs[i].a, .b = pairs[i].b, .where = -1};
         pairs[i].state = state_of(&d, i);
         d.sums[i] = DIFF_SUMS_NONE;
     }
-    if (d.found && d.partly && d.sums)
-        code = walk_pairs(&d, n, false, progress, arg, e);
+    if (d.found && d.partly && d.sums && d.scales)
+        code = walk_pairs(&d, n, add_piece, progress, arg, e);
     for (int64_t i = 0; i < n && code == KV_OK; i++)
         again |= d.partly[i];
     if (again)
-        code = walk_pairs(&d, n, true, NULL, NULL, e);
+        code = walk_pairs(&d, n, add_same, NULL, NULL, e);
+    if (code == KV_OK)
+        begin_scaled(&d, n, &again);
+    if (code == KV_OK && again)
+        code = walk_pairs(&d, n, add_scaled, NULL, NULL, e);
     for (int64_t i = 0; i < n && code == KV_OK; i++)
         if (pairs[i].state == DIFF_SAME)
             end_pair(&d, i);
+    mem_free(d.scales);
     mem_free(d.sums);
     mem_free(d.partly);
     mem_free(d.found);

@@ -47,9 +47,8 @@ typedef struct tensor_difference {
     uint64_t max_int;
     bool has_ulps; /* floats of one dtype, and a pair of them is finite */
     uint64_t ulps; /* the most units in the last place, of pairs without nan */
-    double rms;    /* the root of the mean of (a - b)^2; nan when no pair is finite, inf or 0 where
-                    * the squares leave binary64 */
-    double cosine; /* of the angle between both; nan when one of them is all 0, or too large */
+    double rms;    /* the root of the mean of (a - b)^2; nan when no pair is finite */
+    double cosine; /* of the angle between both; nan when one of them is all 0 */
 } tensor_difference;
 
 /* Fills in what stands behind a and b in n pairs. progress: as in a walk, or NULL. Errors: those of

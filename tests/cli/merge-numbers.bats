@@ -63,3 +63,82 @@ hold()
         done
     done
 }
+
+@test "a key that leaves float32 on the way is merged in float64" {
+    hold 'array([3.4e38, -3e38, 2, 1])' 'array([-3.4e38, 3e38, 1, -inf])' 'array([-3.4e38, 2e38, 3, 1])'
+    local rule out
+    for rule in average median ties 'ties --density 1' 'task_arithmetic --normalize true' 'slerp'; do
+        for out in out.safetensors out.npz out/; do
+            rm -rf out out.*
+            run -0 --separate-stderr kvctl merge $rule a.safetensors b.safetensors --base base.safetensors --out $out
+            case $rule in
+            slerp) # its angle is one of inf
+                assert_equal "$stderr" '<cmd>:1: warning: 3 elements of 1 key became nan (w)'
+                continue ;;
+            ties) want='[-3.4e+38,-3e+38,2,"-inf"]' ;;
+            'ties --density 1') want='[-3.4e+38,2.5e+38,3,"-inf"]' ;;
+            *) want='[-3.4e+38,2.5e+38,2,"-inf"]' ;;
+            esac
+            [ -z "$stderr" ]
+            run -0 kvctl --format json -c "@$out#w"
+            assert_output "$want"
+        done
+    done
+    hold 'zeros(8, dtype="float32")' 'full(8, 3.4e38)' 'full(8, 3.4e38)'
+    merged average --dtype f4 # the largest that F4 holds, and no nan
+    run -0 kvctl merge average a.safetensors b.safetensors --out out/ --force --dtype w=bf16
+    assert_output --partial '8 elements of 1 key became inf (w)'
+    run -0 kvctl check a.safetensors
+}
+
+@test "what float64 does not help is counted, and refused by --strict" {
+    hold 'zeros(3)' 'array([3e38, -3e38, inf])' 'array([3e38, -3e38, 1])'
+    run -0 --separate-stderr kvctl merge task_arithmetic a.safetensors b.safetensors --base base.safetensors --out out.npz
+    assert_equal "$stderr" '<cmd>:1: warning: 2 elements of 1 key became inf (w)'
+    run -3 kvctl merge task_arithmetic a.safetensors b.safetensors --base base.safetensors --out out2.npz --strict
+    assert_output --partial 'which F32 cannot hold'
+    [ ! -e out2.npz ]
+    hold 'zeros(2)' 'array([1.7e308, 1], dtype="float64")' 'array([1.7e308, -1e300], dtype="float64")'
+    run -0 --separate-stderr kvctl --json merge average a.safetensors b.safetensors --out out.npz
+    assert_output --partial '"lost":{"inf":1,"nan":0,"saturated":0,"rounded":0,"keys":["w"]}'
+    run -3 kvctl merge average a.safetensors b.safetensors --out out.npz --strict
+    assert_output --partial '"w" becomes inf at [0], which F64 cannot hold'
+    run -0 --separate-stderr kvctl merge average a.safetensors b.safetensors --out out.npz --dtype f32
+    assert_equal "$stderr" '<cmd>:1: warning: 2 elements of 1 key became inf (w)'
+    run -0 --separate-stderr kvctl merge slerp base.safetensors base.safetensors --out out.npz
+    [ -z "$stderr" ] # of nothing but zeros
+}
+
+@test "adapters: a product that leaves float32 comes back, and inf in them is no loss" {
+    mkdir -p l
+    kvctl -q -c 'init k.weight array([[-3e38, 1], [1, 2]]); save base.safetensors
+        init base_model.model.k.lora_A.weight,base_model.model.k.lora_B.weight [array([[1e20, 0]]), array([[6e18], [0]])]
+        delete k.weight; save l/adapter_model.safetensors'
+    echo '{"peft_type": "LORA", "r": 1, "lora_alpha": 1}' >l/adapter_config.json
+    run -0 --separate-stderr kvctl merge lora l/adapter_model.safetensors --base base.safetensors --out out.safetensors
+    [ -z "$stderr" ]
+    run -0 kvctl --format json -c '@out.safetensors#k.weight'
+    assert_output '[[2.9999998e+38,1],[1,2]]'
+    kvctl -q -c 'init base_model.model.k.lora_A.weight,base_model.model.k.lora_B.weight [array([[inf, 0]]), array([[1], [1]])]
+        save l/adapter_model.safetensors'
+    run -0 --separate-stderr kvctl merge lora l/adapter_model.safetensors --base base.safetensors --out out.safetensors
+    [ -z "$stderr" ]
+}
+
+@test "keys that overflow come out the same for any number of threads, in shards too" {
+    kvctl -q -c 'for i in 0..40 { x = uniform(100000, seed=i); if i % 7 == 0 { x[77777] = 3.4e38 }
+        init f"k{i}" x; init f"h{i}" x.astype("bfloat16") }; save a.safetensors'
+    local n
+    for n in 1 2 5; do
+        run -0 --separate-stderr env KVSTORE_THREADS=$n kvctl merge average a.safetensors a.safetensors \
+            --out $n/ --shard-size 1M --exclude 'h*'
+        [ -z "$stderr" ]
+        run -0 --separate-stderr env KVSTORE_THREADS=$n kvctl merge average a.safetensors a.safetensors --out h$n.safetensors
+        assert_equal "$stderr" ''
+        run -0 kvctl check $n/
+    done
+    diff -r 1 2
+    diff -r 1 5
+    cmp h1.safetensors h2.safetensors
+    cmp h1.safetensors h5.safetensors
+}

@@ -221,6 +221,35 @@ TEST(tensor_diff_finite)
     }
 }
 
+/* Float64 whose squares float64 does not hold: of one side, of both, or of differences alone. */
+TEST(tensor_diff_scales)
+{
+    static const double sizes[] = {1e308, 1e200, 1e154, 1, 1e-154, 1e-200, 1e-305};
+    uint64_t state = 9;
+    int64_t n = 70000;
+    double *a = malloc((size_t)n * sizeof *a), *b = malloc((size_t)n * sizeof *b);
+    for (int i = 0; i < 7; i++)
+        for (int k = 0; k < 7; k++) {
+            for (int64_t j = 0; j < n; j++) {
+                a[j] = sizes[i] * (0.25 + ldexp((double)next_random(&state), -65));
+                b[j] = sizes[k] * (0.25 + ldexp((double)next_random(&state), -65));
+            }
+            check(TENSOR_F64, a, TENSOR_F64, b, n, bits);
+            b[n / 2] = NAN;
+            check(TENSOR_F64, a, TENSOR_F64, b, n, bits);
+            memcpy(b, a, (size_t)n * sizeof *b);
+            b[n - 1] = a[n - 1] + fmin(1e-200, sizes[i]);
+            b[3] *= 1 + 1e-12;
+            check(TENSOR_F64, a, TENSOR_F64, b, n, bits);
+        }
+    float c[] = {1, 2, 1e-30f};
+    const double d[] = {1e200, -3e200, 0}, e[] = {1e-200, 5e-324, 0};
+    check(TENSOR_F64, d, TENSOR_F32, c, 3, tolerances[1]);
+    check(TENSOR_F32, c, TENSOR_F64, e, 3, tolerances[1]);
+    free(a);
+    free(b);
+}
+
 /* Few elements differ, so that words of several blocks are decoded together: some by the same
  * amount, of which the first counts; beside blocks of nan, of zeros and of numbers whose squares
  * vanish or overflow in float32. */
