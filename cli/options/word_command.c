@@ -216,11 +216,12 @@ bool word_command_takes_any(const word_command *w)
                  o->kind == OPTION_RAWS);
 }
 
-static int put_option_value(word_command *w, const char *word, kv_err *e)
+/* sign: what stands before the value, ' ' or '='. */
+static int put_option_value(word_command *w, const char *word, char sign, kv_err *e)
 {
     option_kind kind = w->open->kind;
     w->open = NULL;
-    buf_char(&w->text, ' ');
+    buf_char(&w->text, sign);
     switch (kind) {
     case OPTION_INT:
     case OPTION_VALUE:
@@ -261,7 +262,7 @@ static int put_option(word_command *w, const char *word, kv_err *e)
     buf_char(&w->text, ' ');
     buf_put(&w->text, word, n);
     w->open = o && (o->kind != OPTION_FLAG || equals) ? o : NULL;
-    return equals && w->open ? put_option_value(w, equals + 1, e) : KV_OK;
+    return equals && w->open ? put_option_value(w, equals + 1, '=', e) : KV_OK;
 }
 
 /* ---- The command ---- */
@@ -278,7 +279,7 @@ int word_command_add(word_command *w, const char *word, bool literal, kv_err *e)
 {
     bool is_option = !literal && word[0] == '-' && word[1] == '-' && word[2];
     bool param_without_value = is_option && w->open && !w->open->name[0];
-    int code = w->open && !param_without_value ? put_option_value(w, word, e)
+    int code = w->open && !param_without_value ? put_option_value(w, word, ' ', e)
                : is_option                     ? put_option(w, word, e)
                                                : put_argument(w, word, e);
     return code ? code : buf_check(&w->text, e);

@@ -211,6 +211,13 @@ while true { x = 1 }'
  hint: kvctl -c 'time …'"
 }
 
+@test "words: an error shows an option with = as it was typed" {
+    run kvctl diff --rtol=abc a b
+    assert_line --index 1 "    1 : diff --rtol=abc a b"
+    run kvctl diff --rtol abc a b
+    assert_line --index 1 "    1 : diff --rtol abc a b"
+}
+
 @test "words: a text that has lost its quotes" {
     run kvctl print 'two words'
     assert_failure 2
