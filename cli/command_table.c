@@ -285,7 +285,7 @@ const command command_table[] = {
      "the keys of a checkpoint, a file of arrays of any tool: name, dtype, shape and bytes",
      "save m.safetensors; ls m.safetensors\n"
      "ls m.safetensors 3 [57]             # the keys that match a pattern\n"
-     "ls m.safetensors --exclude '*.bias' # the others\n"
+     "ls m.safetensors --exclude '[57]'  # the others\n"
      "ls m.safetensors --fold             # numbers in names as #: one line for all layers\n"
      "ls m.safetensors --long             # also the file of each, and where its data begin\n"
      "ls m.safetensors --all              # of a file of -s also what the store keeps about itself",

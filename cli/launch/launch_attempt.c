@@ -31,7 +31,9 @@ enum {
     TICK_MS = 20,
     MPIRUN_MS = 2000,
     MPIRUN_HOSTS_MS = 5000 /* for mpirun to end */,
-    EARLY_MS = 2000
+    EARLY_MS = 2000,
+    CUT_MS = 1000,   /* what another host has to tell of an end travels for less */
+    LINK_CLOSED = 14 /* the exit code of a rank that Open MPI 5 ends */
 };
 
 static int mpirun_ms(const job *j)
@@ -225,7 +227,10 @@ static void take_event(job *j, rank *r, const char *line)
         /* it ends, as was said */
     } else if (strcmp(what, "signal") == 0)
         lose_rank(j, number, "%s was killed by signal %d", name, x);
-    else if (x != 0)
+    else if (x == LINK_CLOSED && !j->is_local) {
+        j->cut = j->cut_ms ? j->cut : number;
+        j->cut_ms = j->cut_ms ? j->cut_ms : clock_ms();
+    } else if (x != 0)
         lose(j, number, x, "%s ended with exit code %d", name, x);
     else if (j->early < 0) {
         j->early = number;
@@ -233,6 +238,18 @@ static void take_event(job *j, rank *r, const char *line)
     }
     if (j->o->answers)
         prompt_answer_gone(j->o->answers, number, x);
+}
+
+/* Open MPI 5 ends a rank whose link to another one closes. The other's end may be told a little
+ * later, by another host, and is the reason; without one it is this rank that has failed. */
+static void tell_cut(job *j)
+{
+    char name[160];
+    if (!j->cut_ms || j->end_ms)
+        return;
+    j->cut_ms = 0;
+    name_rank(j, j->cut, name);
+    lose(j, j->cut, LINK_CLOSED, "%s ended with exit code %d", name, LINK_CLOSED);
 }
 
 /* A watcher reports a lost rank that launch has not noticed yet. */
@@ -404,6 +421,7 @@ static void look_at_mpirun(job *j)
         }
         while (take_heard(j))
             ;
+        tell_cut(j);
         bool all = true;
         for (int i = 0; i < j->n; i++)
             all &= j->ranks[i].ended;
@@ -500,6 +518,8 @@ static void look_at_time(job *j)
     int64_t now = clock_ms();
     look_at_start(j, now);
     look_at_early(j, now);
+    if (j->cut_ms && now > j->cut_ms + CUT_MS)
+        tell_cut(j);
     look_at_hosts(j);
     if (j->stopped_ms && !j->end_ms && now > j->stopped_ms + mpirun_ms(j))
         lose_mpirun(j, "mpirun has ended the ranks, and stays");

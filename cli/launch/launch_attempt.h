@@ -54,6 +54,8 @@ typedef struct job {
     long missed_at;             /* bytes of the file `missed` that were read */
     int early;                  /* the rank that ended first, and well; -1: none */
     int64_t early_ms;           /* when; 0: the hosts have been told */
+    int cut;                    /* the first rank that Open MPI has ended (tell_cut) */
+    int64_t cut_ms;             /* when; 0: none, or it was told */
     int64_t first_ms, begin_ms; /* when the first attempt began, and this one */
     int64_t end_ms;             /* when the remaining ranks are killed; 0: nothing failed */
     int code;

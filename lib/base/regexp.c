@@ -59,6 +59,11 @@ struct regex {
 
 /* ---- The library ----------------------------------------------------------------------------- */
 
+static int no_memory(kv_err *e)
+{
+    return kv_err_set(e, KV_E_MEMORY, "out of memory for a regular expression");
+}
+
 static int load(struct pcre2 *f, kv_err *e)
 {
     void *library = dlopen("libpcre2-8.so.0", RTLD_NOW | RTLD_LOCAL); /* stays loaded */
@@ -73,8 +78,11 @@ static int load(struct pcre2 *f, kv_err *e)
 #undef FIND
     if (whole)
         return KV_OK;
+    const char *why = dlerror();
+    if (strstr(why, "emory")) /* the C library says it in several ways */
+        return no_memory(e);
     kv_err_set(e, KV_E_UNSUPPORTED, "regular expressions need libpcre2-8, which cannot be loaded: "
-                                    "%s", dlerror());
+                                    "%s", why);
     return kv_err_hint(e, "the package is libpcre2-8-0");
 }
 
@@ -225,7 +233,7 @@ int regex_new(regex **out, const char *pattern, kv_err *e)
         return KV_OK;
     }
     regex_free(r);
-    return e->code ? rc : kv_err_set(e, KV_E_MEMORY, "out of memory for a regular expression");
+    return e->code ? rc : no_memory(e);
 }
 
 void regex_free(regex *r)
@@ -267,7 +275,7 @@ static int make_valid(regex *r, const char **text, int64_t n, kv_err *e)
 static int too_much(int error, kv_err *e)
 {
     if (error == PCRE2_ERROR_NOMEMORY)
-        return kv_err_set(e, KV_E_MEMORY, "out of memory for the search of a regular expression");
+        return no_memory(e);
     kv_err_set(e, KV_E_VALUE, "the regular expression needs more than %s on this text",
                error == PCRE2_ERROR_MATCHLIMIT ? "a million steps" : "64 MB");
     return kv_err_hint(e, "nested repetitions such as (a+)+ try every way to part a text");

@@ -207,7 +207,7 @@ on_gpus()
     run kvctl bench W9
     assert_failure 2
     assert_output --partial 'error[usage]: there is no workload `W9`'
-    assert_output --partial 'hint: W1 to W5, W7, W8, or all; `make bench-rows` measures W6'
+    assert_output --partial 'hint: W1 to W5, W7, W8, or all'
     run kvctl bench --op psuh
     assert_failure 2
     assert_output --partial 'error[usage]: there is no operation `psuh`'

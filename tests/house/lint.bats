@@ -163,12 +163,15 @@ compiled()
 }
 
 @test "lint: error texts that no test holds, counted" {
+    local may
     small_house
+    may=$(sed -n 's/.*untested --at-most \([0-9]*\) .*/\1/p' scripts/lint)
+    [ "$may" -gt 0 ]
     {
         echo '/* Head. */'
-        for i in {1..83}; do echo "kv_err_set(e, KV_E_VALUE, \"the text of mistake $i of %d\", 3);"; done
+        for ((i = 1; i <= may + 2; i++)); do echo "kv_err_set(e, KV_E_VALUE, \"the text of mistake $i of %d\", 3);"; done
     } >lib/base/b.c
-    breaks "error texts stand in tests" "83 error texts stand in no test, 81 may: scripts/untested lists them"
+    breaks "error texts stand in tests" "$((may + 2)) error texts stand in no test, $may may: scripts/untested lists them"
     # what a test holds may be split, have another quote, and stand for a hole
     printf 'CHECK_TEXT(e.text, "the text of "\n    "mistake 1 of 7");\n' >tests/a.c
     printf "assert_output 'the text of mistake 2 of 99'\n" >tests/a.bats
