@@ -21,7 +21,7 @@
 #include "session/object.h"
 #include "session/registry.h"
 #include "session/show.h"
-#include "session/stack.h"
+#include "base/stack.h"
 #include "session/unit.h"
 #include "syntax/command.h"
 #include "syntax/function.h"

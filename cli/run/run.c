@@ -17,7 +17,7 @@
 #include "files/save.h"
 #include "run/shell.h"
 #include "session/show.h"
-#include "session/stack.h"
+#include "base/stack.h"
 #include "syntax/statement.h"
 #include "out/transcript.h"
 #include "session/unit.h"

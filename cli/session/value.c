@@ -16,7 +16,7 @@
 #include "base/visible.h"
 #include "cpu/cpu.h"
 #include "io/scalar.h"
-#include "session/stack.h"
+#include "base/stack.h"
 #include "session/text.h"
 
 /* Deeper lists are printed as [...]. */

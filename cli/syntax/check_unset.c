@@ -90,7 +90,8 @@ static bool is_set(const names *n, const char *name)
 }
 
 /* rule: that reads the name, or NULL. */
-static int tell(names *n, const char *name, uint32_t pos, uint32_t end, const rule_ast *rule)
+static __attribute__((noinline)) int tell(names *n, const char *name, uint32_t pos, uint32_t end,
+                                          const rule_ast *rule)
 {
     kv_err found = {0};
     if (check_is_full(n->s) || map_get(&n->told, (kv_key){0, name}) >= 0)
@@ -163,6 +164,16 @@ static bool is_word(const ast *call, const ast *option)
            !(rule && rule->kind == AST_TEXT && optimizer_text(rule->u.text));
 }
 
+/* A function as an updater, which may read names that every rule has. *is: it can be one. Errors
+ * are large, and stand in no frame of a recursion. */
+static __attribute__((noinline)) int read_updater(names *n, const ast *def, bool *is)
+{
+    rule_ast *rule;
+    kv_err unused = {0};
+    *is = updater_of_def(&rule, n->src, def, &n->unit->nodes, &unused) == KV_OK;
+    return *is ? read_rule(n, rule) : KV_OK;
+}
+
 static int read_names(names *n, const ast *node)
 {
     int code = KV_OK;
@@ -177,11 +188,10 @@ static int read_names(names *n, const ast *node)
     if (node->kind == STMT_RULE && node->op != STMT_RULE_BROKEN)
         return read_rule(n, node->u.other);
     if (node->kind == STMT_DEF && node->n == 4 && node->op == 0) {
-        rule_ast *rule;
-        kv_err unused = {0};
-        /* as an updater it may read names that every rule has */
-        if (updater_of_def(&rule, n->src, node, &n->unit->nodes, &unused) == KV_OK)
-            return read_rule(n, rule);
+        bool is;
+        code = read_updater(n, node, &is);
+        if (is)
+            return code;
     }
     for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
         if (!is_no_reader(node, i) && !(node->kind == STMT_COMMAND && is_word(node, node->kid[i])))

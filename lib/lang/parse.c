@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/stack.h"
 #include "base/utf8.h"
 
 /* Bytes of a word that a message shows. */
@@ -128,9 +129,12 @@ void parse_back(parser *p, const parser *before)
 
 bool parse_deeper(parser *p, uint32_t pos)
 {
-    if (++p->depth <= PARSE_MAX_DEPTH)
+    if (++p->depth <= PARSE_MAX_DEPTH && !stack_runs_low())
         return true;
-    parse_fail(p, pos, pos + 1, KV_E_SYNTAX, "nested deeper than %d", PARSE_MAX_DEPTH);
+    if (p->depth > PARSE_MAX_DEPTH)
+        parse_fail(p, pos, pos + 1, KV_E_SYNTAX, "nested deeper than %d", PARSE_MAX_DEPTH);
+    else
+        parse_fail(p, pos, pos + 1, KV_E_SYNTAX, "nested deeper than this small stack allows");
     return false;
 }
 
@@ -325,6 +329,15 @@ ast *parse_node(parser *p, int kind, uint32_t pos, uint32_t end, uint32_t nkids)
     return node;
 }
 
+/* Who walks a tree recurses as deep as it is high, in frames of less than twice LEVEL bytes: a
+ * stack of less than a megabyte has no room for the highest trees. */
+#define LEVEL 256
+
+static bool is_too_high(int height)
+{
+    return height > 50 && (size_t)height > stack_room() / LEVEL;
+}
+
 ast *parse_node_of(parser *p, int kind, uint32_t pos, ast *const *kids, int64_t n)
 {
     ast *node = parse_node(p, kind, pos, p->last, (uint32_t)n);
@@ -337,6 +350,9 @@ ast *parse_node_of(parser *p, int kind, uint32_t pos, ast *const *kids, int64_t 
     if (height > AST_MAX_HEIGHT && kind < RULE_STATE)
         return parse_fail(p, pos, p->last, KV_E_SYNTAX,
                           "more than %d operators one inside the other", AST_MAX_HEIGHT);
+    if (kind < RULE_STATE && is_too_high(height))
+        return parse_fail(p, pos, p->last, KV_E_SYNTAX,
+                          "more operators one inside the other than this small stack allows");
     if (node)
         node->height = (uint16_t)height;
     return node;

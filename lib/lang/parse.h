@@ -20,7 +20,8 @@
 #include "lang/lex.h"
 
 /* Brackets, blocks, signs before a value and `**` nested deeper than this are refused: the parser
- * recurses. Operators in a row nest trees too, but not the parser: AST_MAX_HEIGHT bounds those. */
+ * recurses. A stack of less than a megabyte allows less. Operators in a row nest trees too, but
+ * not the parser: AST_MAX_HEIGHT bounds those. */
 #define PARSE_MAX_DEPTH 200
 
 /* The words that the parser expected at the cursor. */

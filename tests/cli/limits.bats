@@ -168,3 +168,31 @@ END
     assert_success
     assert_output 1
 }
+
+# Where the hard limit holds, fewer levels are read, by whatever is nested; it is an error and no crash.
+@test "limits: a stack that cannot grow allows less nesting, with and without --check" {
+    local kinds=('190|abs(|1|)' '190|[|1|]' '190|- |1|' '190|not |True|' '190|1**|1|' '190|1 if 0 else |1|' '900|1+|1|' '900||1|+1'
+        '190|if 1 { |y = 1| }' '95|repeat 1 { |y = 1| }')
+    local too_deep_text='nested deeper than this small stack allows'
+    local too_high='more operators one inside the other than this small stack allows'
+    local kind n front middle back size mode before refused all=0
+    for kind in "${kinds[@]}"; do
+        IFS='|' read -r n front middle back <<<"$kind"
+        front=$(printf "%.0s$front" $(seq "$n")) back=$(printf "%.0s$back" $(seq "$n"))
+        before=
+        case $middle in *=*) ;; *) before='x = ' ;; esac
+        printf '%s\n' "$before$front$middle$back" >deep.kv
+        for size in 1024 512 256 128; do
+            refused=0
+            for mode in -q --check; do
+                run bash -c "ulimit -s $size; timeout 60 kvctl $mode deep.kv 2>&1"
+                [ "$status" -le 3 ]
+                [ "$status" = 0 ] || grep -qE "error.....*: ($too_deep|$too_deep_text|$too_high)\$" <<<"${lines[0]}"
+                [ "$status" = 0 ] || refused=1
+            done
+            [ $size != 1024 ] || [ $refused = 0 ]
+            [ $size != 128 ] || all=$((all + refused))
+        done
+    done
+    [ $all -gt 5 ]
+}

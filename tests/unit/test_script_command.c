@@ -359,3 +359,23 @@ TEST(script_command_hints)
     session_release(&s);
     language_init();
 }
+
+/* C takes a row that fills its array to the end, and whoever walks it runs on into what follows. */
+static bool has_ends(const command *c)
+{
+    return !c->options[COMMAND_MAX_OPTIONS].name && c->args[COMMAND_MAX_ARGS].kind == ARG_END;
+}
+
+TEST(script_command_rows_end)
+{
+    command full = scan;
+    for (int i = 0; i <= COMMAND_MAX_OPTIONS; i++)
+        full.options[i] = scan.options[0];
+    CHECK(!has_ends(&full));
+    CHECK(has_ends(&scan));
+    int n = 0;
+    language_init();
+    for (const command *c = registry.commands; c->name; c++, n++)
+        CHECK_TEXT(has_ends(c) ? "" : c->name, "");
+    CHECK(n > 50);
+}

@@ -1,8 +1,7 @@
 /* The C library is asked for the end of the stack once for each thread. */
-#include "session/stack.h"
+#include "base/stack.h"
 
 #include <pthread.h>
-#include <stddef.h>
 
 #define SPARE ((size_t)512 << 10)
 
@@ -26,4 +25,9 @@ bool stack_measure(void)
     if (stack_lowest == UINTPTR_MAX)
         stack_lowest = find_lowest();
     return (uintptr_t)__builtin_frame_address(0) < stack_lowest;
+}
+
+size_t stack_room(void)
+{
+    return stack_measure() ? 0 : (uintptr_t)__builtin_frame_address(0) - stack_lowest;
 }

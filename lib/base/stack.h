@@ -1,9 +1,10 @@
 /* The stack that a thread has left, for functions that recurse as deep as their input: limits of
  * depth that are fine one by one multiply where one recursion runs inside another. */
-#ifndef SESSION_STACK_H
-#define SESSION_STACK_H
+#ifndef BASE_STACK_H
+#define BASE_STACK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* The address that the stack of this thread, which grows downwards, is to stay above; the largest
@@ -18,5 +19,8 @@ static inline bool stack_runs_low(void)
 {
     return (uintptr_t)__builtin_frame_address(0) < stack_lowest && stack_measure();
 }
+
+/* The bytes of the stack until stack_runs_low: at least as many are behind them. */
+size_t stack_room(void);
 
 #endif
