@@ -378,7 +378,7 @@ const command command_table[] = {
      "the keys in which two checkpoints differ, the worst first: names, shapes, dtypes, numbers",
      "save m.safetensors; diff m.safetensors m.safetensors   # nothing: they are equal\n"
      "diff m.safetensors m.safetensors --rtol 1e-3           # |a - b| <= atol + rtol * |b|\n"
-     "diff m.safetensors m.safetensors --rename s/^model[.]// --brief # the names alone",
+     "diff m.safetensors m.safetensors --rename s/^0*// --brief # the names alone",
      "stat, ls, checkpoints",
      .fails = "io, format, key, assert, value"},
     {"hash",

@@ -6,28 +6,43 @@
 #define SPARE ((size_t)512 << 10)
 
 _Thread_local uintptr_t stack_lowest = UINTPTR_MAX;
+static _Thread_local uintptr_t begin, end; /* of the thread's stack; 0: nothing is known */
 
-static uintptr_t find_lowest(void)
+static void find_stack(void)
 {
     pthread_attr_t attr;
-    void *end;
+    void *at;
     size_t size, guard = 0;
+    stack_lowest = 0; /* no address is below it */
     if (pthread_getattr_np(pthread_self(), &attr) != 0)
-        return 0; /* nothing is known: no address is below it */
-    int rc = pthread_attr_getstack(&attr, &end, &size);
-    pthread_attr_getguardsize(&attr, &guard);
+        return;
+    if (pthread_attr_getstack(&attr, &at, &size) == 0) {
+        pthread_attr_getguardsize(&attr, &guard);
+        begin = (uintptr_t)at;
+        end = begin + size;
+        stack_lowest = begin + guard + (size / 2 < SPARE ? size / 2 : SPARE);
+    }
     pthread_attr_destroy(&attr);
-    return rc ? 0 : (uintptr_t)end + guard + (size / 2 < SPARE ? size / 2 : SPARE);
+}
+
+/* A program may run this code on a stack that it made itself, as coroutines do: of that nothing is
+ * known. */
+static bool is_own(uintptr_t address)
+{
+    return address >= begin && address < end;
 }
 
 bool stack_measure(void)
 {
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     if (stack_lowest == UINTPTR_MAX)
-        stack_lowest = find_lowest();
-    return (uintptr_t)__builtin_frame_address(0) < stack_lowest;
+        find_stack();
+    return is_own(here) && here < stack_lowest;
 }
 
 size_t stack_room(void)
 {
-    return stack_measure() ? 0 : (uintptr_t)__builtin_frame_address(0) - stack_lowest;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    bool low = stack_measure();
+    return !is_own(here) ? SIZE_MAX : low ? 0 : here - stack_lowest;
 }

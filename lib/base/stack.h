@@ -20,7 +20,8 @@ static inline bool stack_runs_low(void)
     return (uintptr_t)__builtin_frame_address(0) < stack_lowest && stack_measure();
 }
 
-/* The bytes of the stack until stack_runs_low: at least as many are behind them. */
+/* The bytes of the stack until stack_runs_low: at least as many are behind them. SIZE_MAX on a
+ * stack of which nothing is known. */
 size_t stack_room(void);
 
 #endif

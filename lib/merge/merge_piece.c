@@ -212,7 +212,10 @@ static int gpu_elements(const merging *r, merge_worker *w, const merge_job *j, c
                         double *sums, kv_err *e)
 {
     const void *numbers;
-    double merged[MERGE_CHUNK];
+    union {
+        double f64[MERGE_CHUNK];
+        float f32[MERGE_CHUNK];
+    } merged;
     bool again = false;
     int code = merge_gpu_piece(&r->gpu, w, j, p, w->out, &numbers, sums, e);
     if (!code && merge_job_stores(j, j->pass))
@@ -220,14 +223,15 @@ static int gpu_elements(const merging *r, merge_worker *w, const merge_job *j, c
     for (int64_t at = 0; at < p->n && !code && merge_job_stores(j, j->pass) && !again;
          at += MERGE_CHUNK) {
         merge_worker_chunk(w, p->first + at, p->n - at < MERGE_CHUNK ? p->n - at : MERGE_CHUNK, 0);
-        if (numbers)
-            memcpy(merged, (const char *)numbers + at * j->width, (size_t)(w->n * j->width));
-        else if (j->wide)
-            tensor_decode_f64(merged, j->type, w->out + tensor_type_bytes(j->type, at), w->n);
-        else
-            tensor_decode_f32((float *)(void *)merged, j->type,
-                              w->out + tensor_type_bytes(j->type, at), w->n);
-        code = check_chunk(r, w, j, merged, &again, e);
+        for (int64_t i = 0; numbers && j->wide && i < w->n; i++)
+            merged.f64[i] = ((const double *)numbers)[at + i];
+        for (int64_t i = 0; numbers && !j->wide && i < w->n; i++)
+            merged.f32[i] = ((const float *)numbers)[at + i];
+        if (!numbers && j->wide)
+            tensor_decode_f64(merged.f64, j->type, w->out + tensor_type_bytes(j->type, at), w->n);
+        if (!numbers && !j->wide)
+            tensor_decode_f32(merged.f32, j->type, w->out + tensor_type_bytes(j->type, at), w->n);
+        code = check_chunk(r, w, j, &merged, &again, e);
     }
     return code || !numbers || again ? code : encode(r, j, w->out, numbers, p->first, p->n, e);
 }
