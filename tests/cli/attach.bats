@@ -422,7 +422,7 @@ long_entry='print max([sum(normal(shape=(1000000,))) for i in 0..1000000])'
 
 @test "attach: Ctrl-C ends an entry, and not the script" {
     begin_short -n 1
-    timeout -s INT 1 kvctl attach -c "$long_entry" >out 2>&1 3>&- || true
+    timeout -s INT 3 kvctl attach -c "$long_entry" >out 2>&1 3>&- || true
     grep -q interrupted out
     run timeout 3 kvctl attach -c 'pull 3'
     assert_output '[1. 1.]'
