@@ -190,7 +190,7 @@ static int look_at_one(session *s, const ast *call, choose_fn *look, bool all, c
     return add_rows(out, f, e);
 }
 
-/* The answer is no if that of any file is, or if one could not be read. */
+/* Answers no if the answer for any file is no, or if a file could not be read. */
 static int answer_for_all(result *out, kv_err *e)
 {
     const result_file *worst = NULL;
