@@ -407,8 +407,9 @@ long_entry='print max([sum(normal(shape=(1000000,))) for i in 0..1000000])'
 @test "attach: an entry ends with its client, also inside of one function" {
     begin_short -n 1
     local entry client
-    for entry in "$long_entry" 'print sum([sorted(normal(shape=(9000000,)))[0] for i in 0..1000])' \
-        'print sum(dot(ones(4500, 4500), ones(4500, 4500)))' 'print sum([max(list(zeros(2000000))) for i in 0..1000])'; do
+    for entry in "$long_entry" 'print sum([sorted(normal(shape=(1000000,)))[0] for i in 0..1000])' \
+        'print sum([sum(dot(ones(4000, 4000), ones(4000, 4000))) for i in 0..1000])' \
+        'print sum([max(list(zeros(500000))) for i in 0..1000])'; do
         kvctl attach -c "$entry" >out 2>&1 3>&- &
         client=$!
         sleep 0.7

@@ -20,7 +20,7 @@ once()
 # go on.
 written()
 {
-    printf "until [ -e c.kvs ] && %s/kvctl -s c.kvs -c 'assert rounds() == %s' >/dev/null 2>&1; " "$build" "$1"
+    printf "until [ -e c.kvs ] && %s/kvctl -s c.kvs -c 'assert rounds() >= %s' >/dev/null 2>&1; " "$build" "$1"
     echo "do sleep 0.05; done;"
 }
 
@@ -86,7 +86,7 @@ with_checkpoint=(--checkpoint c.kvs --checkpoint-every 10)
     # kvctl, its watcher, mpirun
     local parent='cut -d " " -f 4 /proc/$p/stat'
     script adam "" >whole.kv
-    script adam "$(once 20 1 "$(written 10) p=\$PPID; p=\$($parent); p=\$($parent); kill -9 \$p")" >job.kv
+    script adam "$(once 20 1 "$(written 10) p=\$PPID; p=\$($parent); p=\$($parent); kill -9 \$p; sleep 30")" >job.kv
     job -n 2 whole.kv
     assert_success
     keep_whole

@@ -186,7 +186,9 @@ void fuzz_checkpoint(const char *path)
     if (fuzz_result(told, &e2))
         use_checkpoint(c);
     checkpoint_close(c);
-    HOLDS((code == KV_OK) == (told == KV_OK && findings == 0), path);
+    /* A finding may be an oddity that stands in no reader's way, such as a wrong total_size. */
+    HOLDS(code == KV_OK || told != KV_OK || findings != 0, path);
+    HOLDS(told == KV_OK || code != KV_OK, path);
     c = NULL;
     if (fuzz_result(checkpoint_open(&c, path, &(checkpoint_options){.weights = true}, &e3), &e3))
         for (int64_t i = 0; i < checkpoint_count(c); i++)
