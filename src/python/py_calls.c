@@ -93,8 +93,9 @@ static py_call *begin(PyObject *self, int (*run)(py_call *c), PyObject *key, PyO
 static bool look(const py_call *c, PyThreadState **gil)
 {
     PyEval_RestoreThread(*gil);
-    py_wait_note(c->work.name, c->key);
     bool good = py_look();
+    if (good)
+        py_wait_note(c->work.name, c->key);
     *gil = PyEval_SaveThread();
     return good;
 }

@@ -52,16 +52,16 @@ void py_wait_script(bool begins)
     kv_set_script(begins ? tell_place : NULL, NULL, true);
 }
 
-/* Other threads of Python, or a timer, may end what this one waits for. */
+/* Other threads of Python, or a timer, may end what this one waits for. No code of Python runs here
+ * or below: the handler of a signal could raise its exception in it. */
 static bool is_only_thread(void)
 {
     struct itimerval timer;
-    PyObject *module = PyImport_ImportModule("_thread"),
+    PyObject *module = PyImport_AddModule("_thread"), /* borrowed; it is always there */
              *count = module ? PyObject_CallMethod(module, "_count", NULL) : NULL;
     bool only = count && PyLong_AsLong(count) == 0;
     PyErr_Clear();
     Py_XDECREF(count);
-    Py_XDECREF(module);
     return only && getitimer(ITIMER_REAL, &timer) == 0 && !timer.it_value.tv_sec &&
            !timer.it_value.tv_usec;
 }
@@ -113,17 +113,17 @@ void py_wait_note(const char *name, PyObject *key)
         return;
     }
     PyCodeObject *code = PyFrame_GetCode((PyFrameObject *)frame);
-    PyObject *shown = key && (PyUnicode_Check(key) || PyLong_Check(key)) ? PyObject_Str(key) : NULL;
-    const char *word = shown ? PyUnicode_AsUTF8AndSize(shown, NULL) : NULL;
+    const char *word = key && PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
     take_text((PyObject *)code, "co_filename", path, sizeof path);
     const char *file = strrchr(path, '/');
     if (word)
         snprintf(of, sizeof of, " %.24s", word);
+    else if (key && PyLong_CheckExact(key)) /* PyObject_Str would look for signals */
+        snprintf(of, sizeof of, " %lld", PyLong_AsLongLong(key));
     snprintf(text, sizeof text, "%s%s, %.30s:%d", name ? name : what, of, file ? file + 1 : path,
              PyFrame_GetLineNumber((PyFrameObject *)frame));
     PyErr_Clear();
     note(text);
-    Py_XDECREF(shown);
     Py_DECREF(code);
     Py_DECREF(frame);
 }
@@ -238,7 +238,6 @@ bool py_wait_run(py_work *w, bool away)
     }
     while (!wait_a_slice(w)) {
         PyEval_RestoreThread(gil);
-        py_wait_note(w->name, w->key);
         if (!py_look()) {
             PyObject *type, *value, *trace;
             PyErr_Fetch(&type, &value, &trace);
@@ -247,6 +246,7 @@ bool py_wait_run(py_work *w, bool away)
             PyErr_Restore(type, value, trace);
             return false;
         }
+        py_wait_note(w->name, w->key);
         gil = PyEval_SaveThread();
     }
     PyEval_RestoreThread(gil);
