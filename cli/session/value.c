@@ -478,7 +478,7 @@ int value_check_whole(value number, kv_err *e)
     return kv_err_hint(e, "array(%s, dtype=\"int64\") does; dtype=\"float32\" rounds it", text);
 }
 
-/* Numbers that become elements: of which dtype, and whether that was asked for. */
+/* Numbers that become elements: their dtype, and whether that was asked for. */
 typedef struct wanted {
     kv_dtype dtype;
     bool default_dtype;
