@@ -181,7 +181,7 @@ static int scalar_of(value *v, kv_err *e)
     if (kv_array_size(v->u.box->array) == 1)
         return value_item(v, *v, e);
     kv_err_set(e, KV_E_DTYPE, "a list that holds arrays of several elements cannot be compared");
-    return kv_err_hint(e, "allclose(stack(a), stack(b)) compares arrays of one shape");
+    return kv_err_hint(e, "allclose(stack(a), stack(b)) compares arrays of one shape"), KV_E_DTYPE;
 }
 
 /* ==, as for items of lists: what is one object is equal. */

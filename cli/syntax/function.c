@@ -164,7 +164,8 @@ int function_check(const function *f, const char *const *names, int64_t n, kv_er
         if (n != 1 || strcmp(f->name, "where") != 0)
             return wrong_count(f, n, e);
         kv_err_set(e, KV_E_USAGE, "where() takes 3 arguments, not 1");
-        return kv_err_hint(e, "nonzero(x > 1) gives the indices, x[x > 1] the elements");
+        return kv_err_hint(e, "nonzero(x > 1) gives the indices, x[x > 1] the elements"),
+               KV_E_USAGE;
     }
     int rc = check_names(f, names, n, named, e);
     if (rc)
