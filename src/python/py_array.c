@@ -32,12 +32,8 @@ static void dealloc(PyObject *self)
 
 static kv_array *elements(PyObject *self)
 {
-    kv_array *a = ((py_array *)self)->a;
     py_array_await_base((py_array *)self);
-    if (!a)
-        py_fail(KV_E_USAGE, "copy() keeps them",
-                "this array has no elements any more: it was an updater's");
-    return a;
+    return ((py_array *)self)->a;
 }
 
 /* ---- The buffer protocol ---- */
@@ -92,8 +88,6 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags)
     bool write = !o->read_only && only_read != self;
     only_read = NULL;
     kv_array *a = elements(self);
-    if (!a)
-        return -1;
     if (!write && (flags & PyBUF_WRITABLE)) {
         PyErr_SetString(PyExc_BufferError, "these elements are only read");
         return -1;
@@ -159,7 +153,7 @@ static PyObject *dup_array(PyObject *self, PyObject *const *args, Py_ssize_t n)
     kv_ctx ctx;
     kv_err e = {0};
     int rc;
-    if (!a || n != 2 || !py_dtype(args[0], &dtype) || !py_ctx(args[1], &ctx))
+    if (n != 2 || !py_dtype(args[0], &dtype) || !py_ctx(args[1], &ctx))
         return NULL;
     PyThreadState *gil = PyEval_SaveThread();
     rc = kv_array_dup(&out, a, dtype, ctx, &e);
@@ -172,7 +166,7 @@ static PyObject *copy_from(PyObject *self, PyObject *value)
 {
     kv_array *a = elements(self), *from = NULL;
     kv_err e = {0};
-    py_batch *b = a ? py_batch_new() : NULL;
+    py_batch *b = py_batch_new();
     if (!b)
         return NULL;
     bool good = py_pairs_array(value, false, b, &from);
@@ -195,8 +189,6 @@ static PyObject *to_storage(PyObject *self, int (*to)(kv_array **, kv_array *, k
     kv_array *a = elements(self), *out = NULL;
     kv_err e = {0};
     int rc;
-    if (!a)
-        return NULL;
     PyThreadState *gil = PyEval_SaveThread();
     rc = to(&out, a, &e);
     PyEval_RestoreThread(gil);
@@ -219,8 +211,6 @@ static PyObject *to_sparse(PyObject *self, PyObject *none)
 static PyObject *as_class(PyObject *self, PyObject *class)
 {
     kv_array *a = elements(self);
-    if (!a)
-        return NULL;
     if (!PyType_Check(class) || !PyType_IsSubtype((PyTypeObject *)class, py.array))
         return py_fail(KV_E_USAGE, "", "%R is no class of arrays", class);
     return py_array_new((PyTypeObject *)class, kv_array_ref(a));
@@ -268,7 +258,7 @@ static PyObject *part(PyObject *self, PyObject *const *args, Py_ssize_t n)
     kv_err e = {0};
     kv_array *a = elements(self), *made = NULL;
     Py_ssize_t from = n == 2 ? PyLong_AsSsize_t(args[0]) : -1;
-    int ndim = a && from >= 0 ? shape_of(args[1], shape) : -1;
+    int ndim = from >= 0 ? shape_of(args[1], shape) : -1;
     if (ndim < 0)
         return NULL;
     for (int i = 0; i < ndim; i++)
@@ -315,8 +305,6 @@ static PyObject *rows(PyObject *self, PyObject *none)
     kv_err e = {0};
     const int64_t *row_ids = NULL;
     int64_t n = 0;
-    if (!a)
-        return NULL;
     PyThreadState *gil = PyEval_SaveThread();
     kv_array_read_rows(a, &data, &e);
     n = e.code ? 0 : kv_array_nrows(a);
@@ -341,7 +329,7 @@ static PyObject *wait_to_read(PyObject *self, PyObject *none)
 {
     (void)none;
     kv_array *a = elements(self);
-    py_task *t = a ? py_task_new(NULL, call_read) : NULL;
+    py_task *t = py_task_new(NULL, call_read);
     if (!t)
         return NULL;
     t->array = kv_array_ref(a);
@@ -354,7 +342,7 @@ static PyObject *get_shape(PyObject *self, void *closure)
 {
     (void)closure;
     kv_array *a = elements(self);
-    PyObject *shape = a ? PyTuple_New(kv_array_ndim(a)) : NULL;
+    PyObject *shape = PyTuple_New(kv_array_ndim(a));
     for (int i = 0; shape && i < kv_array_ndim(a); i++)
         PyTuple_SetItem(shape, i, PyLong_FromLongLong(kv_array_shape(a)[i]));
     return shape;
@@ -363,16 +351,13 @@ static PyObject *get_shape(PyObject *self, void *closure)
 static PyObject *get_dtype(PyObject *self, void *closure)
 {
     (void)closure;
-    kv_array *a = elements(self);
-    return a ? PyUnicode_FromString(kv_dtype_name(kv_array_dtype(a))) : NULL;
+    return PyUnicode_FromString(kv_dtype_name(kv_array_dtype(elements(self))));
 }
 
 static PyObject *get_ctx(PyObject *self, void *closure)
 {
     (void)closure;
     kv_array *a = elements(self);
-    if (!a)
-        return NULL;
     kv_ctx ctx = kv_array_ctx(a);
     return Py_BuildValue("(si)", ctx.device == KV_GPU ? "gpu" : "cpu", (int)ctx.id);
 }
@@ -380,22 +365,19 @@ static PyObject *get_ctx(PyObject *self, void *closure)
 static PyObject *get_stype(PyObject *self, void *closure)
 {
     (void)closure;
-    kv_array *a = elements(self);
-    return a ? PyUnicode_FromString(kv_storage_name(kv_array_storage(a))) : NULL;
+    return PyUnicode_FromString(kv_storage_name(kv_array_storage(elements(self))));
 }
 
 static PyObject *get_nbytes(PyObject *self, void *closure)
 {
     (void)closure;
-    kv_array *a = elements(self);
-    return a ? PyLong_FromLongLong(kv_array_bytes(a)) : NULL;
+    return PyLong_FromLongLong(kv_array_bytes(elements(self)));
 }
 
 static PyObject *get_size(PyObject *self, void *closure)
 {
     (void)closure;
-    kv_array *a = elements(self);
-    return a ? PyLong_FromLongLong(kv_array_size(a)) : NULL;
+    return PyLong_FromLongLong(kv_array_size(elements(self)));
 }
 
 static PyObject *get_nrows(PyObject *self, void *closure)
@@ -403,8 +385,6 @@ static PyObject *get_nrows(PyObject *self, void *closure)
     (void)closure;
     kv_array *a = elements(self);
     int64_t n = 0;
-    if (!a)
-        return NULL;
     PyThreadState *gil = PyEval_SaveThread();
     n = kv_array_nrows(a);
     PyEval_RestoreThread(gil);
@@ -414,8 +394,7 @@ static PyObject *get_nrows(PyObject *self, void *closure)
 static PyObject *get_ndim(PyObject *self, void *closure)
 {
     (void)closure;
-    kv_array *a = elements(self);
-    return a ? PyLong_FromLong(kv_array_ndim(a)) : NULL;
+    return PyLong_FromLong(kv_array_ndim(elements(self)));
 }
 
 /* ---- Functions of the module ---- */
