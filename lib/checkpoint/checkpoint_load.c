@@ -62,13 +62,14 @@ int checkpoint_load(kv_array **out, const checkpoint *c, int64_t i, kv_err *e)
     void *data;
     kv_dtype dtype;
     kv_array *a;
-    if (checkpoint_has_numbers(c, i, e))
-        return kv_err_hint(e, "%s", npz_type_hint(t->odd));
+    int code = checkpoint_has_numbers(c, i, e);
+    if (code)
+        return kv_err_hint(e, "%s", npz_type_hint(t->odd)), code;
     if (!tensor_type_dtype(t->type, &dtype))
         return file_bad(e, KV_E_DTYPE, c->files[t->file].name,
                         "tensor \"%.*s\" is %s, of which no array can be made", SHOWN(t->name),
                         tensor_type_name(t->type));
-    int code = kv_array_new_raw(&a, dtype, t->ndim, t->shape, (kv_ctx){0}, e);
+    code = kv_array_new_raw(&a, dtype, t->ndim, t->shape, (kv_ctx){0}, e);
     if (code)
         return code;
     code = kv_array_write(a, &data, e);

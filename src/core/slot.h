@@ -41,7 +41,7 @@ typedef struct slot {
 typedef struct slot_table {
     slot *items;
     int64_t n, cap;     /* with the gaps */
-    int64_t ngone;      /* gaps, of which none is the last slot */
+    int64_t ngone;      /* gaps; the last slot is never one */
     bool texts;         /* the kind of its keys, while it has some */
     map index;          /* key to number */
     int64_t *ascending; /* numbers by ascending integer key, of the first nascending slots */

@@ -165,7 +165,8 @@ static int other_form(const reader *r, const slot *s, const char *form)
 static int missing_key(const reader *r, const char *name)
 {
     file_bad(r->e, KV_E_KEY, r->path, "it has the key \"%.80s\", this store does not", name);
-    return kv_err_hint(r->e, "the values come first: init, or the file that kept the store");
+    return kv_err_hint(r->e, "the values come first: init, or the file that kept the store"),
+           KV_E_KEY;
 }
 
 /* "5 float32 (2, 3)" */
