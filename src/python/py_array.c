@@ -36,6 +36,38 @@ static kv_array *elements(PyObject *self)
     return ((py_array *)self)->a;
 }
 
+static int call_read(py_task *t, kv_err *e)
+{
+    const void *data;
+    return kv_array_storage(t->array) == KV_ROW_SPARSE ? kv_array_read_rows(t->array, &data, e)
+                                                       : kv_array_read(t->array, &data, e);
+}
+
+/* Waits until a call that fills the array has ended, such as a pull with wait=False, which other
+ * ranks may keep waiting: so Ctrl-C ends this wait. Returns false with an exception. */
+static bool await_filled(kv_array *a)
+{
+    bool there = true;
+    if (!a || kv_array_await(a, 0, &there, NULL) || there)
+        return true; /* what failed is the error of the read */
+    py_task *t = py_task_new(NULL, call_read);
+    if (!t)
+        return false;
+    t->array = kv_array_ref(a);
+    if (!py_task_run(t, true))
+        return false;
+    PyObject *none = py_task_result(t);
+    Py_XDECREF(none);
+    return none != NULL;
+}
+
+/* The array when its elements are there. */
+static kv_array *filled_elements(PyObject *self)
+{
+    const py_array *o = (py_array *)self;
+    return await_filled(o->base ? o->base->a : NULL) && await_filled(o->a) ? elements(self) : NULL;
+}
+
 /* ---- The buffer protocol ---- */
 
 static char *const formats[KV_DTYPE_END] = {
@@ -87,7 +119,9 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags)
     view->obj = NULL;
     bool write = !o->read_only && only_read != self;
     only_read = NULL;
-    kv_array *a = elements(self);
+    kv_array *a = filled_elements(self);
+    if (!a)
+        return -1;
     if (!write && (flags & PyBUF_WRITABLE)) {
         PyErr_SetString(PyExc_BufferError, "these elements are only read");
         return -1;
@@ -148,12 +182,12 @@ static PyObject *made(PyObject *self, int rc, kv_array *a, const kv_err *e)
 /* _dup(dtype, ctx) */
 static PyObject *dup_array(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
-    kv_array *a = elements(self), *out = NULL;
+    kv_array *a = filled_elements(self), *out = NULL;
     kv_dtype dtype;
     kv_ctx ctx;
     kv_err e = {0};
     int rc;
-    if (n != 2 || !py_dtype(args[0], &dtype) || !py_ctx(args[1], &ctx))
+    if (!a || !py_takes(n, 2) || !py_dtype(args[0], &dtype) || !py_ctx(args[1], &ctx))
         return NULL;
     PyThreadState *gil = PyEval_SaveThread();
     rc = kv_array_dup(&out, a, dtype, ctx, &e);
@@ -164,18 +198,18 @@ static PyObject *dup_array(PyObject *self, PyObject *const *args, Py_ssize_t n)
 /* _copy_from(array of any kind) */
 static PyObject *copy_from(PyObject *self, PyObject *value)
 {
-    kv_array *a = elements(self), *from = NULL;
+    kv_array *a = filled_elements(self), *from = NULL;
     kv_err e = {0};
     py_batch *b = py_batch_new();
     if (!b)
         return NULL;
-    bool good = py_pairs_array(value, false, b, &from);
+    bool good = py_pairs_array(value, false, b, &from) && await_filled(from);
     if (good) {
         PyThreadState *gil = PyEval_SaveThread();
         kv_array_copy(a, from, &e);
-        kv_array_unref(from);
         PyEval_RestoreThread(gil);
     }
+    kv_array_unref(from);
     good = py_batch_end(b, true) && good;
     if (e.code)
         return py_raise(&e);
@@ -186,7 +220,7 @@ static PyObject *copy_from(PyObject *self, PyObject *value)
 
 static PyObject *to_storage(PyObject *self, int (*to)(kv_array **, kv_array *, kv_err *))
 {
-    kv_array *a = elements(self), *out = NULL;
+    kv_array *a = filled_elements(self), *out = NULL;
     kv_err e = {0};
     int rc;
     PyThreadState *gil = PyEval_SaveThread();
@@ -257,15 +291,17 @@ static PyObject *part(PyObject *self, PyObject *const *args, Py_ssize_t n)
     int64_t shape[KV_MAX_NDIM], size = 1;
     kv_err e = {0};
     kv_array *a = elements(self), *made = NULL;
-    Py_ssize_t from = n == 2 ? PyLong_AsSsize_t(args[0]) : -1;
-    int ndim = from >= 0 ? shape_of(args[1], shape) : -1;
+    Py_ssize_t from = a && py_takes(n, 2) ? PyLong_AsSsize_t(args[0]) : -1;
+    if (PyErr_Occurred())
+        return NULL;
+    int ndim = shape_of(args[1], shape);
     if (ndim < 0)
         return NULL;
     for (int i = 0; i < ndim; i++)
         size *= shape[i];
-    if (from + size > kv_array_size(a))
-        return py_fail(KV_E_INTERNAL, "", "a part of %lld elements ends behind its array",
-                       (long long)size);
+    if (from < 0 || from + size > kv_array_size(a))
+        return py_fail(KV_E_INTERNAL, "", "a part of %lld elements from %zd on is not in its array",
+                       (long long)size, from);
     char *data = o->data ? o->data : memory(a, !o->read_only);
     static const char none;
     kept *k = PyErr_Occurred() ? NULL : PyMem_Malloc(sizeof *k);
@@ -300,7 +336,7 @@ static PyObject *of_part(PyObject *self, PyObject *none)
 static PyObject *rows(PyObject *self, PyObject *none)
 {
     (void)none;
-    kv_array *a = elements(self);
+    kv_array *a = filled_elements(self);
     const void *data = NULL;
     kv_err e = {0};
     const int64_t *row_ids = NULL;
@@ -318,22 +354,10 @@ static PyObject *rows(PyObject *self, PyObject *none)
                          n ? (const char *)data : "", (Py_ssize_t)(kv_array_bytes(a) - ids));
 }
 
-static int call_read(py_task *t, kv_err *e)
-{
-    const void *data;
-    return kv_array_storage(t->array) == KV_ROW_SPARSE ? kv_array_read_rows(t->array, &data, e)
-                                                       : kv_array_read(t->array, &data, e);
-}
-
 static PyObject *wait_to_read(PyObject *self, PyObject *none)
 {
     (void)none;
-    kv_array *a = elements(self);
-    py_task *t = py_task_new(NULL, call_read);
-    if (!t)
-        return NULL;
-    t->array = kv_array_ref(a);
-    return py_task_run(t, true) ? py_task_result(t) : NULL;
+    return filled_elements(self) ? Py_NewRef(Py_None) : NULL;
 }
 
 /* ---- Attributes ---- */
@@ -383,7 +407,7 @@ static PyObject *get_size(PyObject *self, void *closure)
 static PyObject *get_nrows(PyObject *self, void *closure)
 {
     (void)closure;
-    kv_array *a = elements(self);
+    kv_array *a = filled_elements(self);
     int64_t n = 0;
     PyThreadState *gil = PyEval_SaveThread();
     n = kv_array_nrows(a);
@@ -410,8 +434,9 @@ static PyObject *zeros(PyObject *module, PyObject *const *args, Py_ssize_t n)
     kv_array *a = NULL;
     kv_err e = {0};
     int ndim;
-    if (n != 4 || !py_class(args[0], py.array, &class) || (ndim = shape_of(args[1], shape)) < 0 ||
-        !py_dtype(args[2], &dtype) || !py_ctx(args[3], &ctx))
+    if (!py_takes(n, 4) || !py_class(args[0], py.array, &class) ||
+        (ndim = shape_of(args[1], shape)) < 0 || !py_dtype(args[2], &dtype) ||
+        !py_ctx(args[3], &ctx))
         return NULL;
     return kv_array_new(&a, dtype, ndim, shape, ctx, &e) ? py_raise(&e) : py_array_new(class, a);
 }
@@ -425,16 +450,16 @@ static PyObject *array(PyObject *module, PyObject *const *args, Py_ssize_t n)
     kv_array *from = NULL, *a = NULL;
     kv_err e = {0};
     py_batch *b = NULL;
-    if (n != 3 || !py_class(args[0], py.array, &class) || !py_ctx(args[2], &ctx) ||
+    if (!py_takes(n, 3) || !py_class(args[0], py.array, &class) || !py_ctx(args[2], &ctx) ||
         !(b = py_batch_new()))
         return NULL;
-    bool good = py_pairs_array(args[1], false, b, &from);
+    bool good = py_pairs_array(args[1], false, b, &from) && await_filled(from);
     if (good) {
         PyThreadState *gil = PyEval_SaveThread();
         kv_array_dup(&a, from, kv_array_dtype(from), ctx, &e);
-        kv_array_unref(from);
         PyEval_RestoreThread(gil);
     }
+    kv_array_unref(from);
     good = py_batch_end(b, true) && good;
     if (e.code)
         return py_raise(&e);
@@ -456,9 +481,9 @@ static PyObject *sparse(PyObject *module, PyObject *const *args, Py_ssize_t n)
     void *to;
     int ndim;
     Py_ssize_t bytes, given = 0;
-    if (n != 6 || !py_class(args[0], py.array, &class) || (ndim = shape_of(args[1], shape)) < 0 ||
-        !py_dtype(args[2], &dtype) || !py_ctx(args[3], &ctx) ||
-        PyBytes_AsStringAndSize(args[4], &ids, &bytes) ||
+    if (!py_takes(n, 6) || !py_class(args[0], py.array, &class) ||
+        (ndim = shape_of(args[1], shape)) < 0 || !py_dtype(args[2], &dtype) ||
+        !py_ctx(args[3], &ctx) || PyBytes_AsStringAndSize(args[4], &ids, &bytes) ||
         (args[5] != Py_None && PyBytes_AsStringAndSize(args[5], &data, &given)))
         return NULL;
     int64_t nrows = bytes / (int64_t)sizeof(int64_t);
