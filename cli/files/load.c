@@ -258,8 +258,8 @@ static int check_fits(kv_array *a, kv_dtype dtype, const char *name, kv_err *e)
     }
     kv_err_set(e, KV_E_VALUE, "%s: element %lld is %s, which does not fit %s", name, (long long)at,
                text, kv_dtype_name(dtype));
-    return kv_err_hint(e, "without dtype=, astype(\"%s\") converts all of them",
-                       kv_dtype_name(dtype));
+    kv_err_hint(e, "without dtype=, astype(\"%s\") converts all of them", kv_dtype_name(dtype));
+    return e->code;
 }
 
 /* Converts an array of a file that has dtypes of its own. */
@@ -356,13 +356,16 @@ static int unknown_ending(const char *path, kv_err *e)
         if (strcasecmp(dot, packed[i]) != 0)
             continue;
         kv_err_set(e, KV_E_USAGE, "\"%s\" is compressed", path);
-        return kv_err_hint(e, "%s %s | kvctl … reads it as @-", packed[i + 1], path);
+        kv_err_hint(e, "%s %s | kvctl … reads it as @-", packed[i + 1], path);
+        return e->code;
     }
     kv_err_set(e, KV_E_USAGE, "\"%s\" has no known ending", path);
     if (dot && (strcmp(dot, ".pt") == 0 || strcmp(dot, ".pth") == 0))
         return kv_err_hint(e, "PyTorch's pickles are not read; safetensors.torch.save_file writes "
-                              "tensors that kvctl reads");
-    return kv_err_hint(e, "say what it is: load(\"%s\", format=\"csv\"), or another format", path);
+                              "tensors that kvctl reads"),
+               KV_E_USAGE;
+    return kv_err_hint(e, "say what it is: load(\"%s\", format=\"csv\"), or another format", path),
+           KV_E_USAGE;
 }
 
 /* The value of a file. */
