@@ -103,45 +103,6 @@ TEST(program_nodes_move_while_one_is_simplified)
     mallopt(M_PERTURB, 0);
 }
 
-/* A plan that sums all elements in two passes. */
-static plan *two_sums(void)
-{
-    kv_err e = {0};
-    plan *p = NULL;
-    prog_builder *b = begin();
-    prog_value in = f32(b, PLAN_INPUT), sum = plan_sum(b, op2(b, PROG_MUL, in, in), false);
-    prog_value scaled = op2(b, PROG_MUL, in, plan_spread(b, sum, plan_extent(b, in)));
-    prog_value again = plan_sum(b, scaled, false);
-    prog_store(b, PLAN_STORED, KV_FLOAT32,
-               op2(b, PROG_MUL, in, plan_spread(b, again, plan_extent(b, in))));
-    CHECK_OK(plan_make(&p, b, PROG_F32, false, &e));
-    prog_builder_free(b);
-    return p;
-}
-
-TEST(program_plans_are_compared_without_their_gaps)
-{
-    plan *p = two_sums(), *q = two_sums();
-    int sums = 0;
-    for (int i = 0; i < q->npasses; i++) {
-        for (int j = 0; j < q->pass[i].nsums; j++, sums++) {
-            plan_total *at = &q->pass[i].sum[j], kept = *at;
-            memset(at, 0xff, sizeof *at);
-            at->number = kept.number;
-            at->array = kept.array;
-            at->squares = kept.squares;
-            at->fold = kept.fold;
-            at->order = kept.order;
-        }
-    }
-    CHECK_INT(sums, 2);
-    CHECK(plan_text_same(p, q));
-    q->pass[0].sum[0].order++;
-    CHECK(!plan_text_same(p, q));
-    plan_free(p);
-    plan_free(q);
-}
-
 TEST(program_adam_is_four_loops)
 {
     prog_builder *b = begin();
