@@ -1,4 +1,4 @@
-/* How a session with -s ends: the question, what a terminal is told, the lines of a dry run. */
+/* How a session with -s ends: the question, the report to a terminal, the lines of a dry run. */
 #include "state_leave.h"
 
 #include <errno.h>

@@ -25,7 +25,7 @@
 /* Reads f to its end as a new array on cpu(0). name is for messages. From a regular file nothing is
  * allocated before its size is known to fit.
  * Errors: io, memory, format (malformed, cut, bytes behind the data), unsupported (a version, or a
- * descr that is no dtype here), value (a u8 of 2^63 or more). */
+ * descr that is not a dtype here), value (a u8 of 2^63 or more). */
 int npy_read(kv_array **out, FILE *f, const char *name, kv_err *e);
 
 /* Writes a to f. Blocks until what writes a has ended. Errors: io, unsupported (bfloat16), memory.

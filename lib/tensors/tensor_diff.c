@@ -58,7 +58,7 @@ static int add_same(void *arg, const walk_piece *piece, int worker, kv_err *e)
     return walk_results_put(d->parts, piece, a->elements, &p, e);
 }
 
-/* Pieces of keys whose squares float64 does not hold: the sums alone. */
+/* Pieces of keys whose squares float64 does not hold: only their sums. */
 static int add_scaled(void *arg, const walk_piece *piece, int worker, kv_err *e)
 {
     const diffs *d = arg;

@@ -102,7 +102,7 @@ host rule_case_input(const rule_run *r, int which, host x);
 /* The value of a parameter of the binding. */
 host rule_case_param(const rule_run *r, int param);
 
-/* Notes that *out was computed from args, of which one may vary. */
+/* Notes that *out was computed from args; one of them may vary. */
 void rule_case_note(rule_run *r, case_what what, int op, const host *args, int n, host *out);
 
 /* Notes that the rule goes on as it does because of the truth of x. */
