@@ -102,7 +102,16 @@ w       F32    (1,)   4
     run -0 kvctl -c 'print @i2.npy, @i2.npy#i2, load("i2.npy", name=keys("i2.npy")[0]), (@i2.npy).dtype'
     [ "$output" = '[-3] [-3] [-3] int32' ]
     run -3 kvctl -c '@u8.npy'
-    [[ $output == *'u8.npy: element 0 is 2^63 or more, beyond int64'* ]]
+    [[ $output == *'u8.npy: tensor "u8": element 0 is 2^63 or more, beyond int64'* ]]
+    # from a stream, from where it stands, and nothing but npy
+    run -0 bash -c "{ printf abc; cat i2.npy; } | { head -c 3 >/dev/null; kvctl -c 'print load(\"-\", format=\"npy\")'; }"
+    [ "$output" = '[-3]' ]
+    run -0 bash -c "{ printf abc; cat i2.npy; } >late; { read -rN 3; kvctl -c 'print load(\"-\", format=\"npy\")'; } <late"
+    [ "$output" = '[-3]' ]
+    run -0 bash -c "kvctl -c 'print load(\"/dev/fd/9\", format=\"npy\")' 9< <(cat i2.npy)"
+    [ "$output" = '[-3]' ]
+    run -5 kvctl -c 'load("m.npz", format="npy")'
+    [[ $output == *'m.npz: no npy file: it does not begin with 0x93 and NUMPY'* ]]
     run -3 kvctl -c 'load("i2.npy", name="x")'
     [[ $output == *'"i2.npy" holds no array `x`'*'it holds i2'* ]]
 }
