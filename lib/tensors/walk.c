@@ -74,7 +74,7 @@ static int64_t pieces_of(const walk *w, int64_t tensor, int64_t elements)
 /* The size of a tensor in all inputs together. */
 typedef struct sizes {
     int64_t elements, bytes;
-    bool whole; /* its pieces must be read in order */
+    bool whole; /* one worker reads its pieces, in order */
 } sizes;
 
 static sizes sizes_of(const walk *w, int64_t tensor)
@@ -90,7 +90,7 @@ static sizes sizes_of(const walk *w, int64_t tensor)
                   t->name, (long long)s.elements);
         s.elements = t->elements;
         s.bytes += t->bytes;
-        s.whole |= (t->form & TENSOR_DEFLATED) != 0;
+        s.whole |= (t->form & (TENSOR_DEFLATED | TENSOR_FORTRAN)) != 0;
     }
     return s;
 }

@@ -116,6 +116,19 @@ w       F32    (1,)   4
     [[ $output == *'"i2.npy" holds no array `x`'*'it holds i2'* ]]
 }
 
+@test "an array in Fortran order that memory has no room for is an error" {
+    { printf '\x93NUMPY\1\0\x4d\0'
+      printf '%-76s\n' "{'descr': '<f8', 'fortran_order': True, 'shape': (1048576, 524288), }"; } >f.npy
+    truncate -s $((87 + (1 << 42))) f.npy || skip "the file system has no files of 4 TiB"
+    run -0 kvctl ls f.npy
+    for words in 'stat f.npy' 'hash f.npy'; do
+        run kvctl $words
+        assert_failure
+        [[ $output == *'f.npy: tensor "f" is in Fortran order, and its 4398046511104 bytes are more than half of the memory'* ]]
+        [[ $output == *'numpy.ascontiguousarray makes an array in C order'* ]]
+    done
+}
+
 @test "other zip archives are told apart, and void elements have a way out" {
     archives
     printf 'PK\005\006' >cut.npz
