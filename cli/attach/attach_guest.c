@@ -86,7 +86,8 @@ static const struct allowed *find_allowed(const char *name)
 static int hint_commands(kv_err *e)
 {
     return kv_err_hint(e, "it runs info, list, pull, stat, plot, explain, profile, rounds and "
-                          "print");
+                          "print"),
+           e->code;
 }
 
 static int ignore_field(void *arg, const kv_field *fields, int n, kv_err *e)
@@ -103,7 +104,7 @@ static int check_lock(const session *s, const ast *node, kv_err *e)
         return KV_OK;
     e->code = KV_OK;
     unit_err(s, node, e, KV_E_BUSY, "the script is in a call of the store, and waits there");
-    return kv_err_hint(e, "rounds, info --cluster, pull and stat answer all the same");
+    return kv_err_hint(e, "rounds, info --cluster, pull and stat answer all the same"), KV_E_BUSY;
 }
 
 static int check_pull(const session *s, const ast *node, kv_err *e)

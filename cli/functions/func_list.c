@@ -147,7 +147,7 @@ static int no_item(function_args *args, kv_err *e)
     kv_err_set(e, KV_E_VALUE, "%s() finds no item %s in the list", args->function->name,
                buf_text(&shown));
     buf_release(&shown);
-    return kv_err_hint(e, "x in l says whether there is one");
+    return kv_err_hint(e, "x in l says whether there is one"), KV_E_VALUE;
 }
 
 int func_index(function_args *args, value *out, kv_err *e)

@@ -166,14 +166,15 @@ int func_join(function_args *args, value *out, kv_err *e)
     value list = args->v[1];
     int rc = piece_of(args->v[0], "what join() puts between", &sep, e);
     if (!rc && !value_is_sequence(list)) {
-        kv_err_set(e, KV_E_DTYPE, "join() takes a list of texts, not %s", value_kind_name(list));
-        rc = kv_err_hint(e, "\", \".join([\"a\", \"b\"])");
+        rc = kv_err_set(e, KV_E_DTYPE, "join() takes a list of texts, not %s",
+                        value_kind_name(list));
+        kv_err_hint(e, "\", \".join([\"a\", \"b\"])");
     }
     for (int64_t i = 0; !rc && i < list.u.list->n && !(rc = stop_check_at(i, e)); i++) {
         if (list.u.list->items[i].kind != VALUE_TEXT) {
-            kv_err_set(e, KV_E_DTYPE, "join() takes texts, and item %lld is %s", (long long)i,
-                       value_kind_name(list.u.list->items[i]));
-            rc = kv_err_hint(e, "str(x) makes a text: [str(x) for x in list]");
+            rc = kv_err_set(e, KV_E_DTYPE, "join() takes texts, and item %lld is %s", (long long)i,
+                            value_kind_name(list.u.list->items[i]));
+            kv_err_hint(e, "str(x) makes a text: [str(x) for x in list]");
             break;
         }
         rc = piece_of(list.u.list->items[i], "an item", &item, e);

@@ -135,7 +135,8 @@ static int put_rule(const word_command *w, buf *out, const char *word, kv_err *e
     if (code) {
         kv_err_set(e, code, "\"%.64s\" is no rule: %s", word, why.text);
         return kv_err_hint(e, "kvctl %s '{ … }': quotes keep the shell from cutting it",
-                           w->c->name);
+                           w->c->name),
+               code;
     }
     buf_add(out, word);
     return KV_OK;
@@ -147,7 +148,7 @@ static int no_words(const word_command *w, kv_err *e)
 {
     kv_err_set(e, KV_E_USAGE, "`%s` takes statements of the language, no words of the shell",
                w->c->name);
-    return kv_err_hint(e, "kvctl -c '%s …'", w->c->name);
+    return kv_err_hint(e, "kvctl -c '%s …'", w->c->name), KV_E_USAGE;
 }
 
 static int put_argument(word_command *w, const char *word, kv_err *e)

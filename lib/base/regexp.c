@@ -83,7 +83,7 @@ static int load(struct pcre2 *f, kv_err *e)
         return no_memory(e);
     kv_err_set(e, KV_E_UNSUPPORTED, "regular expressions need libpcre2-8, which cannot be loaded: "
                                     "%s", why);
-    return kv_err_hint(e, "the package is libpcre2-8-0");
+    return kv_err_hint(e, "the package is libpcre2-8-0"), KV_E_UNSUPPORTED;
 }
 
 static void *take_memory(size_t n, void *arg)
@@ -278,7 +278,8 @@ static int too_much(int error, kv_err *e)
         return no_memory(e);
     kv_err_set(e, KV_E_VALUE, "the regular expression needs more than %s on this text",
                error == PCRE2_ERROR_MATCHLIMIT ? "a million steps" : "64 MB");
-    return kv_err_hint(e, "nested repetitions such as (a+)+ try every way to part a text");
+    return kv_err_hint(e, "nested repetitions such as (a+)+ try every way to part a text"),
+           KV_E_VALUE;
 }
 
 /* regex_search in a text that is UTF-8. PCRE2 cannot be interrupted, so it is given some places to
@@ -446,7 +447,7 @@ int regex_new(regex **out, const char *pattern, kv_err *e)
     (void)pattern;
     kv_err_set(e, KV_E_UNSUPPORTED,
                "this build has no regular expressions: it was made without libpcre2");
-    return kv_err_hint(e, "install libpcre2-dev and build again");
+    return kv_err_hint(e, "install libpcre2-dev and build again"), KV_E_UNSUPPORTED;
 }
 
 void regex_free(regex *r)

@@ -82,6 +82,7 @@ static checkpoint *new_checkpoint(const char *path, const checkpoint_options *o,
     checkpoint *c = mem_zalloc(1, sizeof *c, e);
     if (!c)
         return NULL;
+    c->refs = 1;
     c->options = o ? *o : (checkpoint_options){0};
     c->name = mem_text(path, strlen(path), e);
     if (!c->name) {

@@ -57,7 +57,7 @@ int merge_gpu_check(const merge *m, const merge_plan *p, kv_err *e)
         kv_err_set(e, KV_E_UNSUPPORTED,
                    "%.64s does not run on %s: it calls %s, which a GPU may round otherwise", name,
                    ctx, inexact);
-    return kv_err_hint(e, "without --ctx it runs on the CPU");
+    return kv_err_hint(e, "without --ctx it runs on the CPU"), KV_E_UNSUPPORTED;
 }
 
 /* ---- The device ------------------------------------------------------------------------------ */

@@ -46,7 +46,8 @@ static int refuse_patch(const checkpoint *a, kv_err *e)
     if (!checkpoint_metadata(a, PATCH_MARK))
         return KV_OK;
     file_bad(e, KV_E_USAGE, checkpoint_name(a), "a patch, but no checkpoint");
-    return kv_err_hint(e, "the checkpoint stands behind the patches: apply P A --out B");
+    return kv_err_hint(e, "the checkpoint stands behind the patches: apply P A --out B"),
+           KV_E_USAGE;
 }
 
 static int compare(const applying *r, const tensor_hash *hashes, patch_misfits *wrong, kv_err *e)

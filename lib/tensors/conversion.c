@@ -47,13 +47,15 @@ static int check_type(const conversion *c, int64_t i, kv_err *e)
     const tensor_info *t = info_of(c, i);
     tensor_type to = c->keys[i].type;
     tensor_kind kind = tensor_type_kind(t->type), goal = tensor_type_kind(to);
-    if (checkpoint_has_numbers(c->inputs[c->keys[i].input], c->keys[i].at, e))
-        return kv_err_hint(e, "--exclude leaves keys out");
+    int code = checkpoint_has_numbers(c->inputs[c->keys[i].input], c->keys[i].at, e);
+    if (code)
+        return kv_err_hint(e, "--exclude leaves keys out"), code;
     if (to == t->type || (kind < TENSOR_KIND_COMPLEX && goal < TENSOR_KIND_COMPLEX))
         return KV_OK;
     file_bad(e, KV_E_DTYPE, file_of(c, i), "\"%.*s\" is %s, which cannot become %s", SHOWN_BYTES,
              t->name, tensor_type_name(t->type), tensor_type_name(to));
-    return kv_err_hint(e, "such keys are copied as they are: leave out --dtype for them");
+    return kv_err_hint(e, "such keys are copied as they are: leave out --dtype for them"),
+           KV_E_DTYPE;
 }
 
 /* Keys i and j get one name, i first. */
@@ -63,13 +65,15 @@ static int refuse_pair(const conversion *c, int64_t i, int64_t j, kv_err *e)
     if (strcmp(a, b) != 0) {
         kv_err_set(e, KV_E_KEY, "\"%.*s\" and \"%.*s\" would both become \"%.*s\"", SHOWN_BYTES, a,
                    SHOWN_BYTES, b, SHOWN_BYTES, name);
-        return c->keys[i].input == c->keys[j].input
-                   ? kv_err_hint(e, "both stand in %.200s", file_of(c, i))
-                   : kv_err_hint(e, "they stand in %.90s and %.90s", file_of(c, i), file_of(c, j));
+        if (c->keys[i].input == c->keys[j].input)
+            kv_err_hint(e, "both stand in %.200s", file_of(c, i));
+        else
+            kv_err_hint(e, "they stand in %.90s and %.90s", file_of(c, i), file_of(c, j));
+        return KV_E_KEY;
     }
     kv_err_set(e, KV_E_KEY, "\"%.*s\" stands in %.120s and in %.120s", SHOWN_BYTES, a,
                file_of(c, i), file_of(c, j));
-    return kv_err_hint(e, "--exclude leaves a name out of all of them");
+    return kv_err_hint(e, "--exclude leaves a name out of all of them"), KV_E_KEY;
 }
 
 int conversion_check(const conversion *c, kv_err *e)
@@ -91,22 +95,23 @@ int conversion_check(const conversion *c, kv_err *e)
 static int refuse_number(const conversion *c, int64_t key, const walk_piece *p, const void *data,
                          int64_t i, kv_err *e)
 {
+    int code;
     buf place = {0}, number = {0};
     const tensor_info *t = info_of(c, key);
     tensor_words_place(&place, t, p->first + i);
     if (t->type == TENSOR_BOOL) {
-        file_bad(e, KV_E_FORMAT, file_of(c, key),
-                 "\"%.*s\" has a byte at %s that is neither 0 nor 1", SHOWN_BYTES, t->name,
-                 buf_text(&place));
+        code = file_bad(e, KV_E_FORMAT, file_of(c, key),
+                        "\"%.*s\" has a byte at %s that is neither 0 nor 1", SHOWN_BYTES, t->name,
+                        buf_text(&place));
     } else {
         tensor_words_number(&number, t->type, data, i);
-        file_bad(e, KV_E_VALUE, file_of(c, key), "\"%.*s\" is %s at %s, which %s cannot hold",
-                 SHOWN_BYTES, t->name, buf_text(&number), buf_text(&place),
-                 tensor_type_name(c->keys[key].type));
+        code = file_bad(e, KV_E_VALUE, file_of(c, key),
+                        "\"%.*s\" is %s at %s, which %s cannot hold", SHOWN_BYTES, t->name,
+                        buf_text(&number), buf_text(&place), tensor_type_name(c->keys[key].type));
     }
     buf_release(&number);
     buf_release(&place);
-    return e ? e->code : KV_E_VALUE;
+    return code;
 }
 
 /* ---- The walk -------------------------------------------------------------------------------- */
@@ -128,10 +133,12 @@ static int convert_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
     int64_t misfit =
         tensor_convert_counting(to_data, to, data, from, p->n, lost ? &loss : NULL);
     bool refused = misfit < 0 && lost && lost->strict && loss.first >= 0;
-    if (misfit >= 0 || refused)
-        refuse_number(r->c, key, p, data, refused ? loss.first : misfit, e);
-    if (misfit >= 0 || refused)
-        return refused ? kv_err_hint(e, LOSSES_HINT) : e->code;
+    if (misfit >= 0)
+        return refuse_number(r->c, key, p, data, misfit, e);
+    if (refused) {
+        refuse_number(r->c, key, p, data, loss.first, e);
+        return kv_err_hint(e, LOSSES_HINT), KV_E_VALUE;
+    }
     losses_add(lost, key, &loss);
     return checkpoint_out_put(r->out, key, begin, to_data, n, e);
 }

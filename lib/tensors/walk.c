@@ -283,7 +283,9 @@ static int check_numbers(const walk *w, kv_err *e)
         for (int k = 0; k < w->ninputs && code == KV_OK; k++)
             if (number_in(w, i, k) >= 0)
                 code = checkpoint_has_numbers(w->inputs[k], number_in(w, i, k), e);
-    return code ? kv_err_hint(e, "--exclude leaves keys out") : KV_OK;
+    if (code)
+        kv_err_hint(e, "--exclude leaves keys out");
+    return code;
 }
 
 int walk_run(const walk *w, kv_err *e)

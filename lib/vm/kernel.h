@@ -66,8 +66,9 @@ enum { KERNEL_SUMS = 4 };
 typedef void kernel_sum(const kernel_terms *terms, int count, int64_t n);
 
 /* For each of n elements the number of its row: x[0] for those of the first row, of which `skip`
- * are left out, and so on. */
-typedef void kernel_spread(float *to, const float *x, int64_t skip, int64_t n, int64_t row);
+ * are left out, and so on. A number has 4 or 8 bytes. */
+typedef void kernel_spread(void *to, const void *x, int bytes, int64_t skip, int64_t n,
+                           int64_t row);
 
 /* All instructions of a program (whole_list.h) on n elements of its arrays, five pointers of which
  * those behind the last array are any that can be read; more: NULL, or what is added to array 1 as

@@ -275,14 +275,26 @@ static void sum_lanes(const kernel_terms *terms, int count, int64_t n)
 }
 #endif
 
-static void spread(float *to, const float *x, int64_t skip, int64_t n, int64_t row)
-{
-    for (int64_t m; n > 0; n -= m, to += m, x++, skip = 0) {
-        const float number = *x;
-        m = n < row - skip ? n : row - skip;
-        for (int64_t i = 0; i < m; i++)
-            to[i] = number;
+#define SPREAD(name, T)                                                                            \
+    static void name(T *to, const T *x, int64_t skip, int64_t n, int64_t row)                      \
+    {                                                                                              \
+        for (int64_t m; n > 0; n -= m, to += m, x++, skip = 0) {                                   \
+            const T number = *x;                                                                   \
+            m = n < row - skip ? n : row - skip;                                                   \
+            for (int64_t i = 0; i < m; i++)                                                        \
+                to[i] = number;                                                                    \
+        }                                                                                          \
     }
+
+SPREAD(spread_floats, float)
+SPREAD(spread_doubles, double)
+
+static void spread(void *to, const void *x, int bytes, int64_t skip, int64_t n, int64_t row)
+{
+    if (bytes == 4)
+        spread_floats(to, x, skip, n, row);
+    else
+        spread_doubles(to, x, skip, n, row);
 }
 
 /* ---- Whole programs -------------------------------------------------------------------------- */

@@ -26,10 +26,20 @@ char *plan_rows_cell(const plan_arrays *a, const plan_row *m, int64_t row, int64
     return (char *)a->states[slot - PLAN_ROW_STATE] + (size_t)row * bytes;
 }
 
+static int64_t row_at(const batch *b, int64_t j)
+{
+    return b->whole ? b->row[0] + j : b->row[j];
+}
+
+static int64_t present_at(const batch *b, int64_t j)
+{
+    return b->whole ? b->k[0] + j : b->k[j];
+}
+
 static void move_number(const runner *r, const plan_row *m, int64_t j, int64_t n)
 {
     size_t bytes = plan_work_number_bytes(r->p, m->number);
-    char *at = plan_rows_cell(r->a, m, r->batch.row[j], r->batch.k[j], bytes);
+    char *at = plan_rows_cell(r->a, m, row_at(&r->batch, j), present_at(&r->batch, j), bytes);
     char *cell = (char *)r->batch.cell[m->number] + (size_t)j * bytes;
     if (at && m->write)
         memcpy(at, cell, (size_t)n * bytes);
@@ -52,16 +62,6 @@ static void move_rows(const runner *r, bool write)
 
 /* ---- Batches of rows ------------------------------------------------------------------------- */
 
-/* As kernel_spread. */
-static void spread_words(uint64_t *to, const uint64_t *x, int64_t skip, int64_t n, int64_t row)
-{
-    for (int64_t m; n > 0; n -= m, to += m, x++, skip = 0) {
-        m = n < row - skip ? n : row - skip;
-        for (int64_t i = 0; i < m; i++)
-            to[i] = *x;
-    }
-}
-
 /* The numbers that a pass reads, for n elements from number `skip` of row j of the batch on. */
 static void spread_numbers(runner *r, const plan_pass *pass, int64_t j, int64_t skip, int64_t n)
 {
@@ -74,10 +74,8 @@ static void spread_numbers(runner *r, const plan_pass *pass, int64_t j, int64_t 
         const void *x = (const char *)r->batch.cell[i] + (size_t)j * bytes;
         if (r->a->row == 1)
             memcpy(to, x, (size_t)n * bytes);
-        else if (bytes == 4)
-            pass->elements->kernels->spread(to, x, skip, n, r->a->row);
         else
-            spread_words(to, x, skip, n, r->a->row);
+            pass->elements->kernels->spread(to, x, (int)bytes, skip, n, r->a->row);
     }
 }
 
@@ -176,14 +174,21 @@ static void add_blocks(runner *r, const plan_pass *pass, const kernel_table *ker
     }
 }
 
-/* The same for rows of few elements, which no lanes are worth setting up for. */
-static void add_few(runner *r, const plan_pass *pass)
+/* The same for rows of few elements, which no lanes are worth setting up for. The sum of one is 0
+ * plus that element; a square is not -0, so that it is the sum itself. */
+static void add_few(runner *r, const plan_pass *pass, const kernel_table *kernels)
 {
+    static const double no_constants[KERNEL_CONSTANTS];
     int64_t row = r->a->row;
     for (int s = 0; s < pass->nsums; s++) {
         void *cell = r->batch.cell[pass->sum[s].number];
         row_sum own = sum_of(r, pass, s, 0, row);
-        if (r->p->number_type[pass->sum[s].number] == PROG_F32)
+        uint8_t type = r->p->number_type[pass->sum[s].number];
+        if (row == 1 && own.squares)
+            kernels->run[type][PROG_MUL](cell, own.x, own.x, NULL, no_constants, r->batch.n);
+        else if (row == 1)
+            kernels->run[type][PROG_ADD](cell, cell, own.x, NULL, no_constants, r->batch.n);
+        else if (type == PROG_F32)
             add_floats(cell, &own, 0, r->batch.n, 0, row);
         else
             for (int64_t j = 0; j < r->batch.n; j++)
@@ -197,8 +202,8 @@ static void run_piece(runner *r, const plan_pass *pass, int64_t j, int64_t skip,
 {
     const plan_arrays *a = r->a;
     bool present = pass->present && a->rows;
-    int64_t from = r->batch.row[j] * a->row + skip;
-    int64_t at = present ? r->batch.k[j] * a->row + skip : from;
+    int64_t from = row_at(&r->batch, j) * a->row + skip;
+    int64_t at = present ? present_at(&r->batch, j) * a->row + skip : from;
     chunk c = {from, at, n, NULL, term, NULL};
     if (pass->reads_input)
         c.input =
@@ -210,7 +215,7 @@ static void run_piece(runner *r, const plan_pass *pass, int64_t j, int64_t skip,
 /* Returns true if the pass works on row j of the batch. */
 static bool takes_row(const runner *r, const plan_pass *pass, int64_t j)
 {
-    return !pass->present || r->batch.k[j] >= 0;
+    return !pass->present || present_at(&r->batch, j) >= 0;
 }
 
 /* Rows of at most a chunk: neighbours are worked on together. */
@@ -230,7 +235,7 @@ static void run_short_rows(runner *r, const plan_pass *pass, const kernel_table 
                       j * row + i);
     }
     if (row < GROUP)
-        add_few(r, pass);
+        add_few(r, pass, kernels);
     else
         add_blocks(r, pass, kernels, 0, row, row);
 }
@@ -289,9 +294,11 @@ static void fill_batch(runner *r, int64_t first, int64_t n)
               (long long)n, (long long)plan_work_batch_rows(a));
     int64_t k = a->rows && !gather ? row_ids_find(a->rows, 0, a->nrows, first) : first;
     b->n = n;
-    for (int64_t j = 0; j < n && !a->rows; j++)
-        b->row[j] = b->k[j] = first + j;
-    for (int64_t j = 0; j < n && a->rows; j++) {
+    b->row[0] = b->k[0] = first;
+    b->whole = !a->rows;
+    if (b->whole)
+        return;
+    for (int64_t j = 0; j < n; j++) {
         b->row[j] = gather ? a->rows[first + j] : first + j;
         bool present = gather || (k < a->nrows && a->rows[k] == b->row[j]);
         b->k[j] = present ? k : -1;

@@ -26,18 +26,17 @@ static void put_number(shared *s, int i, double x)
         memcpy(&s->number[i], &x, sizeof x);
 }
 
-/* Blocks of copies of the numbers that a pass reads. */
+/* Copies of the numbers that a pass reads, as many as a block of its program has elements. */
 static void copy_numbers(shared *s, const plan_pass *pass)
 {
     for (int k = 0; k < pass->nslots; k++) {
         int i = pass->slot[k] - PLAN_PRIVATE;
         if (i < 0 || i >= PLAN_MAX_NUMBERS)
             continue;
-        char *to = s->copies + (int64_t)i * PROG_REG_BYTES;
-        size_t bytes = plan_work_number_bytes(s->p, i);
-        memcpy(to, &s->number[i], bytes);
-        for (size_t at = bytes; at < PROG_REG_BYTES; at *= 2)
-            memcpy(to + at, to, at);
+        int bytes = (int)plan_work_number_bytes(s->p, i);
+        int64_t all = PROG_REG_BYTES / bytes, n = s->a->size < all ? s->a->size : all;
+        kernel_best()->spread(s->copies + (int64_t)i * PROG_REG_BYTES, &s->number[i], bytes, 0, n,
+                              n);
     }
 }
 

@@ -62,10 +62,8 @@ static void init_rows(runner *r, char *memory)
     int64_t bytes = list_bytes(r->a->size);
     b->row = (int64_t *)(void *)memory;
     b->k = (int64_t *)(void *)(memory + bytes);
-    for (int i = 0; i < p->nnumbers; i++) {
+    for (int i = 0; i < p->nnumbers; i++)
         b->cell[i] = memory + (2 + i) * bytes;
-        memset(b->cell[i], 0, (size_t)plan_work_batch_rows(r->a) * sizeof(double));
-    }
     b->spread = memory + (2 + p->nnumbers) * bytes;
     if (r->a->rows && p->every_row)
         memset(r->terms, 0, (size_t)(GROUP * p->most_sums) * CHUNK_BYTES);

@@ -23,7 +23,7 @@ enum { CHUNK_BYTES = PLAN_CHUNK * 8 };
 typedef struct batch {
     int64_t n;
     int64_t *row, *k; /* of each: which row it is, and which of the present ones, or -1 */
-    bool whole;       /* they are neighbours, and present */
+    bool whole;       /* they are neighbours, and present; row[0] and k[0] tell the others */
     void *cell[2 * PLAN_MAX_NUMBERS]; /* of each number, one for each row */
     char *spread;                     /* of each number, a chunk: for each element its row's */
 } batch;

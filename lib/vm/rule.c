@@ -485,7 +485,8 @@ static int run_rule(rule_run *r)
         source_err(r->binding->src, rule->pos, rule->end, r->e, KV_E_UNSUPPORTED,
                    "a rule that reduces in several ways, by columns or to a largest number, or "
                    "multiplies matrices, reads every row, so `rows present` has no meaning");
-        return kv_err_hint(r->e, "leave it out: rows that are absent count as zeros");
+        return kv_err_hint(r->e, "leave it out: rows that are absent count as zeros"),
+               KV_E_UNSUPPORTED;
     }
     return plan_make_steps(made, r->b, r->type, rule_length(r, PROG_ROWS).u.integer,
                            rule_length(r, PROG_COLUMNS).u.integer, r->e);

@@ -100,6 +100,11 @@ int slot_in_order(slot_table *t, int64_t i, int64_t *number, kv_err *e);
 
 void slot_table_release(slot_table *t);
 
+/* Reads what still stands in the file of the store: the array of a key, and with `states` what its
+ * updater keeps. Every call that needs elements does so before it changes anything. Errors: memory,
+ * io (the file was changed meanwhile), interrupted. */
+int slot_fetch(slot *s, bool states, kv_err *e);
+
 /* Drops the updater's state of a key. */
 void slot_forget(slot *s);
 

@@ -49,7 +49,7 @@ files=$BATS_TEST_DIRNAME/../checkpoint
     mkfifo pipe
     sleep 100 >pipe &
     local writer=$!
-    run bash -c 'set -m; kvctl ls - <pipe 2>err & sleep 0.5; kill -INT $!; wait $!'
+    run signalled INT ls - <pipe
     kill "$writer"
     grep -q 'error\[interrupted\]: interrupted' err
 }

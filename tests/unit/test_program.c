@@ -345,6 +345,7 @@ TEST(program_no_memory)
         }
         mem_fail_at(0);
         CHECK_INT(rc, KV_E_MEMORY);
+        CHECK(!b || n > 2 || strcmp(e.text, "no memory for a program") == 0);
         CHECK(p == NULL);
         prog_builder_free(b);
     }
@@ -800,15 +801,17 @@ TEST(program_kernel_sums)
 TEST(program_kernel_spread)
 {
     static float x[KERNEL_LEN], got[KERNEL_LEN + 1];
+    static double wide[KERNEL_LEN], also[KERNEL_LEN + 1];
     for (int i = 0; i < KERNEL_LEN; i++)
-        x[i] = (float)i;
+        x[i] = (float)(wide[i] = i);
     for (int i = 0, round = 0; kernel_tables(i); i += ++round % 20 == 0) {
         int row = 1 + (int)draw(70), skip = (int)draw((uint64_t)row), n = (int)draw(KERNEL_LEN + 1);
-        got[n] = -1;
-        kernel_tables(i)->spread(got, x, skip, n, row);
+        also[n] = got[n] = -1;
+        kernel_tables(i)->spread(got, x, 4, skip, n, row);
+        kernel_tables(i)->spread(also, wide, 8, skip, n, row);
         for (int j = 0; j < n; j++)
-            CHECK(got[j] == x[(skip + j) / row]);
-        CHECK(got[n] == -1);
+            CHECK(got[j] == x[(skip + j) / row] && also[j] == wide[(skip + j) / row]);
+        CHECK(got[n] == -1 && also[n] == -1);
     }
 }
 

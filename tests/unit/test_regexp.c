@@ -299,6 +299,7 @@ static int every_construct(char *spans, size_t size, kv_err *e)
 
 TEST(regexp_without_memory)
 {
+    bool begins = false, compiles = false;
     for (int sign = -1; sign <= 1; sign += 2) {
         int rc = KV_E_MEMORY;
         for (int64_t n = 1; rc != KV_OK; n++) {
@@ -310,6 +311,9 @@ TEST(regexp_without_memory)
             CHECK(rc == KV_OK || (rc == KV_E_MEMORY && e.code == KV_E_MEMORY));
             CHECK(n < 1000);
             CHECK(rc == KV_E_MEMORY || strcmp(spans, "1 1:4") == 0);
+            begins |= strcmp(e.text, "out of memory for a regular expression") == 0;
+            compiles |= strncmp(e.text, "out of memory for the regular expression \"", 42) == 0;
         }
     }
+    CHECK(begins && compiles);
 }
