@@ -127,7 +127,8 @@ static int make_room(tensor_reader *r, const tensor_info *t, kv_err *e)
              "tensor \"%.*s\" is in Fortran order, and its %lld bytes are more than half of the "
              "memory",
              SHOWN(t->name), (long long)t->bytes);
-    return kv_err_hint(e, "numpy.ascontiguousarray makes an array in C order");
+    kv_err_hint(e, "numpy.ascontiguousarray makes an array in C order");
+    return KV_E_UNSUPPORTED;
 }
 
 /* Reads all of a tensor in the order of the file, and keeps its rows. */
