@@ -638,6 +638,17 @@ int kv_set_virtual_gpus(int n, kv_err *e);
 #define KV_LOG_NOTE "note: "
 void kv_set_log(void (*log)(void *arg, const char *text), void *arg);
 
+/* For jobs of several machines. If the ranks of a job wait for each other, so that none can ever go
+ * on, the job ends with an error (peer) that says so, and the place at which each rank waits. That
+ * needs programs that tell when their one thread waits: this thread runs the script of the program
+ * from now on, or with NULL it does no more. `place` writes where the script is, such as "barrier,
+ * train.kv:3", at most `room` bytes with the NUL; it runs on another thread while this one stays in
+ * its wait, and returns false if the program may still do something, such as another thread of its
+ * own. slices: false, or the thread waits with kv_array_await and kv_wait_for, and does nothing but
+ * look for signals between such calls. A fork forgets it. */
+typedef bool (*kv_place)(void *arg, char *out, size_t room);
+void kv_set_script(kv_place place, void *arg, bool slices);
+
 /* Begins a profile: from now on every operation of every store in the process is recorded, and
  * kv_profile_stop writes it to path in Chrome's trace event format (a JSON array of objects, times
  * in microseconds), which https://ui.perfetto.dev shows. By their "cat":
