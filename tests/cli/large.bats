@@ -147,7 +147,23 @@ middle()
     [ "$(stat -c %s m.safetensors)" = 100000 ]
 }
 
-@test "large: what was read from the file stays, whatever becomes of it" {
+@test "large: a change in place waits for the session" {
+    local session
+    kvctl -c 'push w,k [ones(100000), ones(2)]; pull * >a.safetensors; push w ones(100000)*2
+        pull * >b.safetensors'
+    kvctl -q patch a.safetensors b.safetensors --out p
+    for session in '--read-only' '-q'; do
+        run -5 kvctl -s a.safetensors "$session" -c '!kvctl apply p a.safetensors --in-place'
+        assert_line --partial 'error[busy]: cannot change "a.safetensors" in place'
+        run kvctl -s a.safetensors "$session" -c 'pull w -> x; print sum(x)'
+        assert_output 100000.0
+    done
+    kvctl apply p a.safetensors --in-place
+    run kvctl -s a.safetensors -c 'pull w -> x; print sum(x)'
+    assert_output 200000.0
+}
+
+@test "large: what was pushed stays, whatever becomes of the file" {
     sparse_file m.safetensors 8
     # shellcheck disable=SC2016
     run kvctl -s m.safetensors --read-only -c 'push big ones(2097152)
