@@ -526,12 +526,13 @@ bool kv_is_foreign(const kv *store);
 int kv_load(kv **store, const char *path, kv_err *e);
 
 /* Makes the same store, but the values of keys, and what an optimizer keeps for them, stay in the
- * file until a call needs their elements, such as the first push or pull of the key; kv_save copies
- * those that no call has needed from file to file. So memory holds the keys in use. Small arrays,
- * row_sparse keys and the residuals of gradient compression are read at once. The file stays open:
- * a new one may take its name, but if it is changed where it stands, each call that needs a value
- * from it, and kv_save, returns an error (io) and changes nothing. Checksums of the file are
- * compared at once, and once more when a value is read. Errors: those of kv_load. */
+ * file until a push, or another call that works with them, needs their elements. A pull reads them
+ * into its array, and kv_save copies them from file to file. So memory holds the keys in use. Small
+ * arrays, row_sparse keys and the residuals of gradient compression are read at once. The file
+ * stays open: a new one may take its name, but if it is changed where it stands, each call that
+ * needs a value from it, and kv_save, returns an error (io), and the store is as it was. Checksums
+ * of the file are compared at once, and once more when a value is read. Errors: those of kv_load.
+ */
 int kv_load_later(kv **store, const char *path, kv_err *e);
 
 /* Writes what the optimizer or rule in use keeps to a safetensors file: its states as tensors named
