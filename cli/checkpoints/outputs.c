@@ -275,7 +275,7 @@ int out_losses_end(session *s, const ast *call, const losses *l, out_key_of *key
     return code;
 }
 
-/* ---- What is told of an output --------------------------------------------------------------- */
+/* ---- The report of an output ----------------------------------------------------------------- */
 
 int about_add(result *out, const char *name, value v, kv_err *e)
 {

@@ -153,6 +153,10 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
     if (code == KV_OK && d >= 0) {
         const call_values given = {l.items, names, l.n};
         code = eval_call_definition(s, &s->defs[d], node, &given, out, e);
+    } else if (code == KV_OK && f && (f->flags & FUNCTION_ELEMENT)) { /* with named arguments */
+        value sorted[FUNCTION_MAX_PARAMS];
+        code = function_sort(f, l.items, names, l.n, sorted, e);
+        code = code ? unit_at(s, node, e) : eval_operate(s, node, sorted, out, e);
     } else if (code == KV_OK && f) {
         code = function_call(s, f, l.items, names, l.n, out, e);
         if (code == KV_OK && (f->flags & FUNCTION_VIEW))

@@ -298,7 +298,7 @@ static int neither(const char *word, kv_err *e)
                KV_E_USAGE;
     for (const command *c = registry.commands; c->name; c++)
         suggest_add(&near, c->name);
-    for (int i = 0; i < PROCESS_WORDS_OF_USERS; i++) /* these are no commands of the language */
+    for (int i = 0; i < PROCESS_WORDS_OF_USERS; i++) /* these are not commands of the language */
         suggest_add(&near, process_words[i]);
     for (int i = 0; i < options_table.n; i++)
         if (options_table.rows[i].name && strcmp(options_table.rows[i].name, word) == 0)

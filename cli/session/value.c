@@ -479,7 +479,7 @@ int value_check_whole(value number, kv_err *e)
            KV_E_VALUE;
 }
 
-/* Numbers that become elements: of which dtype, and whether that was asked for. */
+/* Numbers that become elements: their dtype, and whether that was asked for. */
 typedef struct wanted {
     kv_dtype dtype;
     bool default_dtype;

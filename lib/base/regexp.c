@@ -20,7 +20,7 @@
 #define STEPS_MAX     1000000 /* of one search at one place of the text: some 13 ms */
 #define HEAP_KIB      65536
 #define STARTS_FIRST  256 /* places that are tried before the user's wish to stop is asked for */
-#define STARTS_LONGER 1000000 /* nanoseconds: those that took less are doubled */
+#define STARTS_LONGER 1000000 /* nanoseconds: a shorter measurement is doubled */
 
 #define FUNCTIONS(X)                                                                              \
     X(general_context_create)                                                                     \
@@ -54,7 +54,7 @@ struct regex {
     pcre2_code *code;
     pcre2_match_data *data;
     int groups;
-    buf valid; /* a text that is not UTF-8, with other bytes for those that are none */
+    buf valid; /* a text that is not UTF-8, with other bytes for the invalid ones */
 };
 
 /* ---- The library ----------------------------------------------------------------------------- */
@@ -256,7 +256,7 @@ int regex_groups(const regex *r)
 /* ---- Matching -------------------------------------------------------------------------------- */
 
 /* The text, or one of as many bytes that is UTF-8: a byte that is none becomes a control
- * character, which is no letter, digit or blank. */
+ * character, which is not a letter, digit or blank. */
 static int make_valid(regex *r, const char **text, int64_t n, kv_err *e)
 {
     if (utf8_valid(*text, (size_t)n))

@@ -29,7 +29,7 @@ typedef struct suggest {
     const char *names[SUGGEST_MAX];
     int distance[SUGGEST_MAX];
     int n;
-    int compared; /* names, of which only the first SUGGEST_COMPARED are */
+    int compared; /* names; only the first SUGGEST_COMPARED are */
 } suggest;
 
 /* Adds a name that the word may have meant; one that was added already adds nothing. */

@@ -58,7 +58,7 @@ static optimizer_table *table_of(optimizer_params *p, int own)
     return own == OWN_LR_MULT ? &p->lr_mult : own == OWN_WD_MULT ? &p->wd_mult : &p->names;
 }
 
-/* The tables of all parameters that were ever given, of which `given` are the latest. */
+/* The tables of all parameters that were ever given; `given` are the latest. */
 static int read_tables(optimizer_params *p, const rule_ast *tree, const kv_opt *given, int n,
                        kv_err *e)
 {

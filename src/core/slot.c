@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/device.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -198,6 +199,18 @@ void slot_table_release(slot_table *t)
     mem_free(t->items);
     mem_free(t->ascending);
     *t = (slot_table){0};
+}
+
+int slot_fetch(slot *s, bool states, kv_err *e)
+{
+    int rc = array_fetch(s->stored, e);
+    slot_state *kept = states ? s->state : NULL;
+    if (!rc && kept && kept->master)
+        rc = array_fetch(kept->master, e);
+    for (int i = 0; kept && i < PLAN_MAX_STATES && !rc; i++)
+        if (kept->arrays[i])
+            rc = array_fetch(kept->arrays[i], e);
+    return rc;
 }
 
 void slot_forget(slot *s)

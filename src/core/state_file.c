@@ -265,7 +265,7 @@ int state_file_load(kv *store, const checkpoint *f, const char *path, bool numbe
     if (!rc)
         rc = read_residuals(&r, &owed);
     if (!rc && (rc = state_parts_read(&parts, f, path, "", o, &store->slots, updates, numbers_only,
-                                      e)))
+                                      false, e)))
         residual_parts_release(&owed);
     if (!rc)
         commit(store, &next, &parts, &owed, updates, gone);

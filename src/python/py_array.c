@@ -32,12 +32,8 @@ static void dealloc(PyObject *self)
 
 static kv_array *elements(PyObject *self)
 {
-    kv_array *a = ((py_array *)self)->a;
     py_array_await_base((py_array *)self);
-    if (!a)
-        py_fail(KV_E_USAGE, "copy() keeps them",
-                "this array has no elements any more: it was an updater's");
-    return a;
+    return ((py_array *)self)->a;
 }
 
 static int call_read(py_task *t, kv_err *e)
@@ -204,7 +200,7 @@ static PyObject *copy_from(PyObject *self, PyObject *value)
 {
     kv_array *a = filled_elements(self), *from = NULL;
     kv_err e = {0};
-    py_batch *b = a ? py_batch_new() : NULL;
+    py_batch *b = py_batch_new();
     if (!b)
         return NULL;
     bool good = py_pairs_array(value, false, b, &from) && await_filled(from);
@@ -227,8 +223,6 @@ static PyObject *to_storage(PyObject *self, int (*to)(kv_array **, kv_array *, k
     kv_array *a = filled_elements(self), *out = NULL;
     kv_err e = {0};
     int rc;
-    if (!a)
-        return NULL;
     PyThreadState *gil = PyEval_SaveThread();
     rc = to(&out, a, &e);
     PyEval_RestoreThread(gil);
@@ -251,8 +245,6 @@ static PyObject *to_sparse(PyObject *self, PyObject *none)
 static PyObject *as_class(PyObject *self, PyObject *class)
 {
     kv_array *a = elements(self);
-    if (!a)
-        return NULL;
     if (!PyType_Check(class) || !PyType_IsSubtype((PyTypeObject *)class, py.array))
         return py_fail(KV_E_USAGE, "", "%R is no class of arrays", class);
     return py_array_new((PyTypeObject *)class, kv_array_ref(a));
@@ -349,8 +341,6 @@ static PyObject *rows(PyObject *self, PyObject *none)
     kv_err e = {0};
     const int64_t *row_ids = NULL;
     int64_t n = 0;
-    if (!a)
-        return NULL;
     PyThreadState *gil = PyEval_SaveThread();
     kv_array_read_rows(a, &data, &e);
     n = e.code ? 0 : kv_array_nrows(a);
@@ -376,7 +366,7 @@ static PyObject *get_shape(PyObject *self, void *closure)
 {
     (void)closure;
     kv_array *a = elements(self);
-    PyObject *shape = a ? PyTuple_New(kv_array_ndim(a)) : NULL;
+    PyObject *shape = PyTuple_New(kv_array_ndim(a));
     for (int i = 0; shape && i < kv_array_ndim(a); i++)
         PyTuple_SetItem(shape, i, PyLong_FromLongLong(kv_array_shape(a)[i]));
     return shape;
@@ -385,16 +375,13 @@ static PyObject *get_shape(PyObject *self, void *closure)
 static PyObject *get_dtype(PyObject *self, void *closure)
 {
     (void)closure;
-    kv_array *a = elements(self);
-    return a ? PyUnicode_FromString(kv_dtype_name(kv_array_dtype(a))) : NULL;
+    return PyUnicode_FromString(kv_dtype_name(kv_array_dtype(elements(self))));
 }
 
 static PyObject *get_ctx(PyObject *self, void *closure)
 {
     (void)closure;
     kv_array *a = elements(self);
-    if (!a)
-        return NULL;
     kv_ctx ctx = kv_array_ctx(a);
     return Py_BuildValue("(si)", ctx.device == KV_GPU ? "gpu" : "cpu", (int)ctx.id);
 }
@@ -402,22 +389,19 @@ static PyObject *get_ctx(PyObject *self, void *closure)
 static PyObject *get_stype(PyObject *self, void *closure)
 {
     (void)closure;
-    kv_array *a = elements(self);
-    return a ? PyUnicode_FromString(kv_storage_name(kv_array_storage(a))) : NULL;
+    return PyUnicode_FromString(kv_storage_name(kv_array_storage(elements(self))));
 }
 
 static PyObject *get_nbytes(PyObject *self, void *closure)
 {
     (void)closure;
-    kv_array *a = elements(self);
-    return a ? PyLong_FromLongLong(kv_array_bytes(a)) : NULL;
+    return PyLong_FromLongLong(kv_array_bytes(elements(self)));
 }
 
 static PyObject *get_size(PyObject *self, void *closure)
 {
     (void)closure;
-    kv_array *a = elements(self);
-    return a ? PyLong_FromLongLong(kv_array_size(a)) : NULL;
+    return PyLong_FromLongLong(kv_array_size(elements(self)));
 }
 
 static PyObject *get_nrows(PyObject *self, void *closure)
@@ -425,8 +409,6 @@ static PyObject *get_nrows(PyObject *self, void *closure)
     (void)closure;
     kv_array *a = filled_elements(self);
     int64_t n = 0;
-    if (!a)
-        return NULL;
     PyThreadState *gil = PyEval_SaveThread();
     n = kv_array_nrows(a);
     PyEval_RestoreThread(gil);
@@ -436,8 +418,7 @@ static PyObject *get_nrows(PyObject *self, void *closure)
 static PyObject *get_ndim(PyObject *self, void *closure)
 {
     (void)closure;
-    kv_array *a = elements(self);
-    return a ? PyLong_FromLong(kv_array_ndim(a)) : NULL;
+    return PyLong_FromLong(kv_array_ndim(elements(self)));
 }
 
 /* ---- Functions of the module ---- */

@@ -178,8 +178,6 @@ bool py_pairs_array(PyObject *value, bool write, py_batch *b, kv_array **out)
 {
     if (PyObject_TypeCheck(value, py.array)) {
         py_array *a = (py_array *)value;
-        if (!a->a)
-            return py_fail(KV_E_USAGE, "", "this array has no elements any more");
         if (write && a->read_only)
             return py_fail(KV_E_USAGE, "", "the input of an updater is not written");
         if (a->base) { /* its memory, as that of an array of NumPy */

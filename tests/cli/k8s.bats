@@ -269,7 +269,7 @@ END
     assert_equal "$(wc -l <calls)" 9
 }
 
-# What may be secret stands in the Secret alone, which the launcher gets as its environment.
+# What may be secret stands only in the Secret, which the launcher gets as its environment.
 @test "k8s: values of --env are in a Secret, in no text of a pod" {
     kubectl_stub
     export TOKEN=hunter-0

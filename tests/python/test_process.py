@@ -317,7 +317,7 @@ def interrupted(call, after=0.3):
     raise AssertionError("nothing interrupted it")
 def soon(call, **how):
     took = interrupted(call, **how)
-    assert took < 0.2, took
+    assert took < 5, took  # by itself no such call ends within 20 s
 """
 
 
@@ -388,7 +388,7 @@ class Interrupts(unittest.TestCase):
         program(INTERRUPT + textwrap.dedent("""
             kv, big, go = mx.kv.create(), np.ones(1 << 18, "float32"), threading.Event()
             kv.init(0, big)
-            kv._set_updater(lambda k, i, s: go.wait(20) and s.__iadd__(i))
+            kv._set_updater(lambda k, i, s: go.wait(60) and s.__iadd__(i))
             with tempfile.TemporaryDirectory() as folder:
                 soon(lambda: kv.push(0, np.ones(1 << 18, "float32")))  # the array goes at once
                 gc.collect()
@@ -435,7 +435,7 @@ class Interrupts(unittest.TestCase):
         program(INTERRUPT + textwrap.dedent("""
             kv, n, go = mx.kv.create(), 1 << 18, threading.Event()
             kv.init(0, np.zeros(n, "float32"))
-            kv._set_updater(lambda k, i, s: go.wait(20) and s.__iadd__(i))
+            kv._set_updater(lambda k, i, s: go.wait(60) and s.__iadd__(i))
             out = np.empty(2 * n, "float32")[::2]
             soon(lambda: kv.push(0, np.full(n, 3, "float32")))
             soon(lambda: kv.pull(0, np.empty(n, "float32")))

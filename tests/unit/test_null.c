@@ -221,6 +221,8 @@ TEST(null_names_and_results)
     REFUSED(KV_E_USAGE, NO("path"), kv_save(s, NULL, e));
     REFUSED(KV_E_USAGE, NO("store"), kv_load(NULL, "x", e));
     REFUSED(KV_E_USAGE, NO("path"), kv_load(&made, NULL, e));
+    REFUSED(KV_E_USAGE, NO("store"), kv_load_later(NULL, "x", e));
+    REFUSED(KV_E_USAGE, NO("path"), kv_load_later(&made, NULL, e));
     REFUSED(KV_E_USAGE, NO("path"), kv_save_arrays(s, NULL, e));
     REFUSED(KV_E_USAGE, NO("name"), kv_set_metadata(s, NULL, "x", e));
     REFUSED(KV_E_USAGE, NO("text"), kv_set_metadata(s, "x", NULL, e));
