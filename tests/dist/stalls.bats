@@ -118,7 +118,7 @@ if rank() == 0 { create dist_sync --name b }'
     stall 'create horovod
 if rank() == 0 { pushpull 3 ones(2) -> x; wait }'
     assert_failure
-    assert_output --partial 'error[peer]: rank 1 has ended, and a sum waits for its values'
+    assert_output --partial 'error[peer]: key 3: rank 1 has ended, and a sum waits for its values'
 }
 
 @test "stalls: a rank that ends without joining is missed at once" {
