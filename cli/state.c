@@ -244,7 +244,7 @@ static int load(state *st, session *s, kv_err *e)
         kv_err_hint(e, "-s keeps a store in a file such as store.kvs");
         return code;
     }
-    code = kv_load(&store, st->path, e);
+    code = kv_load_later(&store, st->path, e);
     if (code == KV_E_UNSUPPORTED) { /* nobody typed the type, so similar names are no help */
         e->hint[0] = '\0';
         kv_err_hint(e, "when a plugin brings this type: kvctl --plugin FILE.so loads it");
@@ -429,7 +429,7 @@ static int go_back(void *arg, session *s, kv_err *e)
             s->stores[s->current].on_demand = true;
         return code;
     }
-    int code = kv_load(&store, opened_path(st, path), e);
+    int code = kv_load_later(&store, opened_path(st, path), e);
     if (code == KV_OK && (code = session_adopt(s, store, "kv", e)) == KV_OK)
         note_loaded(st, &s->stores[s->current]);
     return code;
@@ -462,5 +462,5 @@ int state_open(state *st, session *s, const char *path, state_how how, kv_err *e
 int state_load_again(const state *st, kv **out, kv_err *e)
 {
     char path[40];
-    return st->loaded ? kv_load(out, opened_path(st, path), e) : KV_OK;
+    return st->loaded ? kv_load_later(out, opened_path(st, path), e) : KV_OK;
 }

@@ -18,7 +18,6 @@
 #include "files/named.h"
 #include "io/csv.h"
 #include "io/json.h"
-#include "io/npy.h"
 #include "lang/lex.h"
 #include "session/list.h"
 #include "session/unit.h"
@@ -101,12 +100,18 @@ static int read_ndjson(datafile *d, const load_options *o, value *out, kv_err *e
     return code;
 }
 
-static int read_npy(datafile *d, value *out, kv_err *e)
+/* The file is opened once more, by the reader of checkpoints. */
+static int read_npy(const datafile *d, value *out, kv_err *e)
 {
+    static const checkpoint_options npy = {.npy = true};
+    checkpoint *f;
     kv_array *a;
-    int code = datafile_direct(d, e);
-    if (code == KV_OK && (code = npy_read(&a, d->f, d->name, e)) == KV_OK)
+    int code = checkpoint_open(&f, d->is_stdin ? "-" : d->name, &npy, e);
+    if (code)
+        return code;
+    if ((code = checkpoint_load(&a, f, 0, e)) == KV_OK)
         code = value_array(out, a, e);
+    checkpoint_close(f);
     return code;
 }
 

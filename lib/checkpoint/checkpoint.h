@@ -71,6 +71,8 @@ typedef struct checkpoint_options {
     /* Without the tensors and the metadata that a store keeps about itself: its keys alone, under
      * their own names. */
     bool weights;
+    /* The file is one array in NumPy's format; anything else is an error. */
+    bool npy;
     /* (optional) Receives every fault of the files that leaves the rest readable, and the first
      * that does not; opening then succeeds with what could be read. Without it the first fault is
      * an error. */

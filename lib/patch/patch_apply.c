@@ -296,23 +296,16 @@ static int open_out(applying *r, const char *path, const checkpoint_out_options 
 
 static int walk_keys(applying *r, kv_err *e)
 {
-    walk_tensor *tensors = mem_alloc(r->nwalked, sizeof *tensors, e);
-    if (!tensors)
-        return KV_E_MEMORY;
-    for (int64_t i = 0; i < r->nwalked; i++)
-        tensors[i].at[0] = r->walked[i];
-    int code = walk_run(&(walk){.inputs = &r->a,
-                                .ninputs = 1,
-                                .tensors = tensors,
-                                .ntensors = r->nwalked,
-                                .piece = apply_piece,
-                                .arg = r,
-                                .in_order = true,
-                                .progress = tell,
-                                .progress_arg = r},
-                        e);
-    mem_free(tensors);
-    return code;
+    return walk_run(&(walk){.inputs = &r->a,
+                            .ninputs = 1,
+                            .at = r->walked,
+                            .ntensors = r->nwalked,
+                            .piece = apply_piece,
+                            .arg = r,
+                            .in_order = true,
+                            .progress = tell,
+                            .progress_arg = r},
+                    e);
 }
 
 static void release(applying *r)

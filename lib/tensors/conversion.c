@@ -13,10 +13,11 @@
 #include "tensors/tensor_words.h"
 #include "tensors/walk.h"
 
-/* A walk ends behind so many keys, because they take memory while it runs; and inputs are added to
- * it until it has so many bytes. */
+/* A walk ends behind so many keys, because they take memory while it runs; and files are added to
+ * it until it has so many bytes, or files. */
 #define WALK_KEYS  ((int64_t)1 << 16)
 #define WALK_BYTES ((int64_t)256 << 20)
+#define WALK_FILES 16
 
 typedef struct run {
     const conversion *c;
@@ -157,30 +158,32 @@ static int walk_some(run *r, kv_err *e)
     const conversion *c = r->c;
     int64_t cap = c->nkeys - r->first < WALK_KEYS ? c->nkeys - r->first : WALK_KEYS, bytes = 0;
     int base = c->keys[r->first].input, ninputs = 1;
-    walk_tensor *tensors = mem_alloc(cap, sizeof *tensors, e);
-    if (!tensors)
-        return KV_E_MEMORY;
     int64_t n = 0;
     for (; n < cap; n++) {
         const conversion_key *k = &c->keys[r->first + n];
         int input = k->input - base;
-        if (input >= WALK_INPUTS || (input >= ninputs && bytes >= WALK_BYTES))
+        if (input >= WALK_FILES || (input >= ninputs && bytes >= WALK_BYTES))
             break;
         ninputs = input + 1;
-        for (int i = 0; i < WALK_INPUTS; i++)
-            tensors[n].at[i] = i == input ? k->at : -1;
         bytes += info_of(c, r->first + n)->bytes;
     }
+    int64_t *at = mem_alloc(n, (size_t)ninputs * sizeof *at, e);
+    if (!at)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++)
+        for (int k = 0; k < ninputs; k++)
+            at[i * ninputs + k] =
+                c->keys[r->first + i].input == base + k ? c->keys[r->first + i].at : -1;
     walk w = {.inputs = c->inputs + base,
               .ninputs = ninputs,
-              .tensors = tensors,
+              .at = at,
               .ntensors = n,
               .piece = convert_piece,
               .arg = r,
               .progress = tell,
               .progress_arg = r};
     int code = walk_run(&w, e);
-    mem_free(tensors);
+    mem_free(at);
     r->done += bytes;
     r->first += n;
     return code;
