@@ -570,6 +570,15 @@ warns()
     done
 }
 
+@test "errors: a variable of an earlier -c that is called" {
+    run kvctl -c 'f = 3' -c 'f(2)'
+    assert_failure 2
+    assert_line --index 0 '<cmd>:1:1: error[usage]: `f` is a variable here, and no function'
+    assert_line --index 3 ' hint: f * (…) multiplies, f[…] takes a part; def f(x): … makes a function'
+    run kvctl -c 'f = 3' -c 'g(2)'
+    assert_line --index 0 '<cmd>:1:1: error[usage]: there is no function `g`'
+}
+
 @test "errors: a file of PyTorch points at safetensors" {
     run kvctl -c 'x = @model.pt'
     assert_failure 2
