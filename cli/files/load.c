@@ -12,6 +12,8 @@
 #include "base/num.h"
 #include "base/stop.h"
 #include "base/suggest.h"
+#include "checkpoint/input.h"
+#include "checkpoint/looks_like.h"
 #include "checkpoint/tensor_codec.h"
 #include "eval/eval.h"
 #include "files/datafile.h"
@@ -320,6 +322,19 @@ static int read_open(datafile *d, file_kind kind, const load_options *o, value *
     return kv_assert_report(e);
 }
 
+/* Says of a file that is none of its ending what it is instead. */
+static int name_other(const char *path, kv_err *e)
+{
+    input in;
+    kv_err other = {0};
+    if (input_open(&in, path, &other))
+        return e->code;
+    if (looks_like_table(&in, &other) == KV_E_FORMAT)
+        *e = other;
+    input_close(&in);
+    return e->code;
+}
+
 static int read_stream(session *s, const char *path, file_kind kind, const load_options *o,
                        value *out, kv_err *e)
 {
@@ -334,9 +349,10 @@ static int read_stream(session *s, const char *path, file_kind kind, const load_
     code = check_options(d.name, kind, o, e);
     if (code == KV_OK)
         code = read_open(&d, kind, o, out, e);
+    bool is_stdin = d.is_stdin;
     if (datafile_close(&d, code, e)) {
         value_release(out);
-        return e->code;
+        return e->code == KV_E_FORMAT && !is_stdin ? name_other(path, e) : e->code;
     }
     return KV_OK;
 }

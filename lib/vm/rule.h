@@ -59,6 +59,9 @@ typedef enum rule_base {
 const char *rule_base_name(rule_base which);
 int rule_base_find(const char *name); /* a rule_base, or -1; - and _ are the same */
 
+/* Returns false for a number outside the range of p. */
+bool rule_param_allows(const rule_param *p, host value);
+
 /* The parameters of one use of a rule, defaults filled in: values[i] belongs to r->params[i] for i
  * below r->nparams, then come those of every rule in the order above (where the rule lists one, the
  * later place has the same value). */

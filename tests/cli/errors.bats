@@ -602,6 +602,29 @@ warns()
     assert_output '[1. 2.]'
 }
 
+@test "errors: a file of data that is something else is told by what it holds" {
+    printf '1,2\n' | gzip >x.csv
+    for name in x.csv x.json x.ndjson x.npy x.csv.gz; do
+        [ -e "$name" ] || cp x.csv "$name"
+        run kvctl -c "print @$name"
+        assert_failure 5
+        assert_line --index 0 "<cmd>:1:7: error[format]: $name: this looks like a file compressed with gzip, which is not read"
+        assert_line ' hint: unpack it first: gunzip FILE'
+    done
+    printf '1,2\n' | iconv -t UTF-16 >x.csv
+    run kvctl -c 'print @x.csv'
+    assert_failure 5
+    assert_line --partial 'x.csv: this looks like a text in UTF-16, as PowerShell writes it, which is not read'
+    printf 'version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n' >x.npy
+    run kvctl -c 'print @x.npy'
+    assert_failure 5
+    assert_line --partial 'x.npy: this looks like a Git LFS pointer, which is not read'
+    # a text that might be one keeps the place of its mistake
+    printf '1,x\n' >x.csv
+    run kvctl -c 'print @x.csv'
+    assert_line --index 0 '<cmd>:1:7: error[format]: x.csv:1:2: "x" is no number'
+}
+
 @test "errors: a name is suggested once" {
     run kvctl -c 'help rnak'
     assert_line --index 3 " hint: did you mean rank?"
