@@ -176,8 +176,8 @@ const function function_table[] = {
     {"join", {"text", "list"}, 0, func_join,
      "the texts of a list with a text between them: \", \".join([\"a\", \"b\"])"},
     {"keys", {"of=", "pattern="}, 0, func_keys,
-     "the keys of the store in use, a list; of a dict its keys; of a checkpoint, such as \"m/\", "
-     "its names, or those that match a pattern"},
+     "the keys of the store in use, a list, or those that match a pattern; of a dict its keys; of "
+     "a checkpoint, such as \"m/\", its names, or those that match"},
     {"len", {"x"}, 0, func_len,
      "items of a list, characters of a text, the first size of an array"},
     {"linspace", {"start", "stop", "num=", "dtype=", "ctx="}, 0, func_linspace,

@@ -122,11 +122,18 @@ static int split(function_args *args, value by, value max, bool last, value *out
 /* split(text, sep, maxsplit) has the name of split(a, parts, axis). */
 int func_split(function_args *args, value *out, kv_err *e)
 {
+    const bool *given = args->given;
+    if (args->v[0].kind == VALUE_TEXT && ((given[1] && given[3]) || (given[2] && given[4])))
+        return kv_err_set(e, KV_E_USAGE, "split() of a text has %s twice here",
+                          given[3] ? "sep" : "maxsplit");
     if (args->v[0].kind == VALUE_TEXT)
         return split(args, args->v[args->given[3] ? 3 : 1], args->v[args->given[4] ? 4 : 2], false,
                      out, e);
     if (!args->given[1])
         return kv_err_set(e, KV_E_USAGE, "split() of an array needs a number of parts");
+    if (given[3] || given[4])
+        return kv_err_set(e, KV_E_USAGE, "split() of an array has no %s=, which is for texts",
+                          given[3] ? "sep" : "maxsplit");
     int rc = value_to_array(&args->array, args->v[0], e);
     return rc ? rc : func_split_array(args, out, e);
 }

@@ -279,10 +279,12 @@ static int check_function(checker *c, const ast *node)
         bool list = strcmp(f->params[0], "list") == 0, any = strcmp(f->params[0], "x") == 0;
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "%s() is a method of %s %s",
                    name, *f->params[0] == 'a' ? "an" : "a", any ? "list or dict" : f->params[0]);
-        if (list)
-            kv_err_hint(c->e, "l.%s(x) changes the list l; concat(a, b) joins arrays", name);
-        else
-            kv_err_hint(c->e, "%s.%s(…)", f->params[0], name);
+        const char *more = !list ? ""
+                           : f->flags & FUNCTION_CHANGES
+                               ? " changes the list l; concat(a, b) joins arrays"
+                               : " asks the list l; nonzero(a == x) finds in an array";
+        kv_err_hint(c->e, "%s.%s(%s)%s", list ? "l" : f->params[0], name, list ? "x" : "…",
+                           more);
         return KV_E_USAGE;
     }
     if (f && !own && check_other_meaning(c, node))

@@ -297,7 +297,7 @@ int array_new_later(kv_array **out, kv_dtype dtype, int ndim, const int64_t *sha
 /* The source of the elements of a, borrowed, or NULL when a has them. */
 static inline array_source *array_source_of(const kv_array *a)
 {
-    return a->memory == ARRAY_LATER ? a->done_arg : NULL;
+    return a->memory == ARRAY_LATER ? (array_source *)a->done_arg : NULL;
 }
 
 /* Reads the elements of an array that has a source, and does nothing to another one. No other

@@ -169,16 +169,21 @@ static host default_of(const rule_ast *r, int which)
     return base >= 0 ? base_params[base].value : unset();
 }
 
-static int check_range(const rule_param *p, const char *text, host value, kv_err *e)
+bool rule_param_allows(const rule_param *p, host value)
 {
     if (!p->low || !host_is_number(value))
-        return KV_OK;
-    double x = host_number(value);
-    if (x >= host_number(host_literal(p->low)) && x <= host_number(host_literal(p->high)))
+        return true;
+    double x = host_number(value), high = host_number(host_literal(p->high));
+    return x >= host_number(host_literal(p->low)) && (p->below ? x < high : x <= high);
+}
+
+static int check_range(const rule_param *p, const char *text, host value, kv_err *e)
+{
+    if (rule_param_allows(p, value))
         return KV_OK;
     buf range = {0};
     host_print(&range, host_literal(p->low), false);
-    buf_add(&range, " .. ");
+    buf_add(&range, p->below ? " ..< " : " .. ");
     host_print(&range, host_literal(p->high), false);
     kv_err_set(e, KV_E_VALUE, "parameter %s must lie in %s, not %s", p->name, buf_text(&range),
                text);

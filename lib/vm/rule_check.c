@@ -447,10 +447,9 @@ static int check_param(checker *c, int which)
                    (host_is_number(value) || value.kind == HOST_NONE);
     if (!numbers)
         return REFUSE(c, p, KV_E_USAGE, "a range is of numbers");
-    bool inside = value.kind == HOST_NONE || (host_number(value) >= host_number(low) &&
-                                              host_number(value) <= host_number(high));
-    return inside ? KV_OK
-                  : REFUSE(c, p, KV_E_USAGE, "the default of `%s` lies outside its range", p->name);
+    return rule_param_allows(p, value)
+               ? KV_OK
+               : REFUSE(c, p, KV_E_USAGE, "the default of `%s` lies outside its range", p->name);
 }
 
 /* ---- Names from outside ---------------------------------------------------------------------- */

@@ -186,6 +186,8 @@ static int read_param(reader *r, const char *name, const ast *node)
             return need_integer(r, name, node, (int64_t *)(void *)at);
         if (!literal_number(node, &x))
             return kv_err_set(r->e, KV_E_VALUE, "%s of %s is a number", name, r->kind);
+        if (!isfinite(x))
+            return kv_err_set(r->e, KV_E_VALUE, "%s of %s is a finite number", name, r->kind);
         memcpy(at, &x, sizeof x);
         return KV_OK;
     }
@@ -213,6 +215,10 @@ static int check(const reader *r)
                           "multifactor needs its steps: multifactor(step=[5, 7])");
     if (steps && !(s->factor <= 1))
         return kv_err_set(r->e, KV_E_VALUE, "factor of %s is at most 1", r->kind);
+    if (steps && s->factor < 0) /* the rate would change its sign */
+        return kv_err_set(r->e, KV_E_VALUE, "factor of %s is at least 0", r->kind);
+    if (!(s->power >= 0)) /* the last rate would be infinite */
+        return kv_err_set(r->e, KV_E_VALUE, "pwr of poly is at least 0");
     if (!steps && s->max_update < 1)
         return kv_err_set(r->e, KV_E_VALUE, "%s needs max_update, at least 1", r->kind);
     if (s->warmup_begin_lr > s->warmup_final_lr)

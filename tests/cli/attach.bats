@@ -225,6 +225,51 @@ END
     end_job
 }
 
+@test "attach: a script in a long statement, and in what it does itself" {
+    export KVCTL_JOBS=$PWD/jobs
+    cat >busy.kv <<'END'
+create local
+init 3 ones(2)
+while len(glob("own")) == 0 { !sleep 0.02
+}
+profile own.json
+!touch begun
+while len(glob("long")) == 0 { !sleep 0.02
+}
+profile off
+x = max([sum(normal(shape=(100000,))) for i in 0..10000000])
+END
+    timeout 100 kvctl launch -n 1 --name busy busy.kv >said 2>&1 3>&- &
+    job=$!
+    for _ in $(seq 600); do
+        kvctl attach -c 'pull 3' >out 2>&1 && break
+        sleep 0.1
+    done
+    run cat out
+    assert_output '[1. 1.]'
+    run kvctl attach -c 'explain push 3 ones(2)'
+    assert_failure 4
+    assert_line --index 0 --partial 'a call of a store of type "local" is explained by making it and taking it back, which the script would see'
+    : >out
+    (printf 'profile p.json\nprint 7\n'; until grep -q 7 out; do sleep 0.05; done; touch own
+        until [ -e begun ]; do sleep 0.05; done; echo 'profile off') | kvctl attach >out 2>&1 || true
+    run cat out
+    assert_line --partial 'error[value]: the script has begun a profile of its own, which ended this one'
+    touch long
+    for _ in $(seq 600); do
+        run kvctl attach -c 'print x'
+        [[ $output != *'is in the midst'* ]] || break
+        sleep 0.1
+    done
+    assert_failure 6
+    assert_line --index 0 --partial 'error[busy]: the script is in the midst of a statement, and its variables can be read between two of them'
+    assert_line ' hint: rounds, info --cluster, pull and stat answer all the same'
+    run kvctl attach -c 'pull 3'
+    assert_output '[1. 1.]'
+    kill -TERM "$job"
+    wait "$job" || true
+}
+
 @test "attach: a job that ends while somebody looks" {
     setup_job
     begin_job -n 2 --name short train.kv

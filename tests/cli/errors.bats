@@ -553,6 +553,17 @@ warns()
     assert_line --index 3 ' hint: `@` places a value; dot(a, b) multiplies matrices'
 }
 
+@test "errors: a compressed file is named, with what unpacks it" {
+    local end tool
+    for end in gz:gzip bz2:bzip2 xz:xz zst:zstd GZ:gzip; do
+        tool=${end#*:}
+        run kvctl -c "x = @x.csv.${end%:*}"
+        assert_failure 2
+        assert_line --index 0 "<cmd>:1:5: error[usage]: \"x.csv.${end%:*}\" is compressed"
+        assert_line --index 3 " hint: $tool -dc x.csv.${end%:*} | kvctl … reads it as @-"
+    done
+}
+
 @test "errors: a file of PyTorch points at safetensors" {
     run kvctl -c 'x = @model.pt'
     assert_failure 2
@@ -574,6 +585,29 @@ warns()
     mv m.safetensors model.bin
     run kvctl -c 'print @model.bin'
     assert_output '[1. 2.]'
+}
+
+@test "errors: a file of data that is something else is told by what it holds" {
+    printf '1,2\n' | gzip >x.csv
+    for name in x.csv x.json x.ndjson x.npy x.csv.gz; do
+        [ -e "$name" ] || cp x.csv "$name"
+        run kvctl -c "print @$name"
+        assert_failure 5
+        assert_line --index 0 "<cmd>:1:7: error[format]: $name: this looks like a file compressed with gzip, which is not read"
+        assert_line ' hint: unpack it first: gunzip FILE'
+    done
+    printf '1,2\n' | iconv -t UTF-16 >x.csv
+    run kvctl -c 'print @x.csv'
+    assert_failure 5
+    assert_line --partial 'x.csv: this looks like a text in UTF-16, as PowerShell writes it, which is not read'
+    printf 'version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n' >x.npy
+    run kvctl -c 'print @x.npy'
+    assert_failure 5
+    assert_line --partial 'x.npy: this looks like a Git LFS pointer, which is not read'
+    # a text that might be one keeps the place of its mistake
+    printf '1,x\n' >x.csv
+    run kvctl -c 'print @x.csv'
+    assert_line --index 0 '<cmd>:1:7: error[format]: x.csv:1:2: "x" is no number'
 }
 
 @test "errors: a name is suggested once" {

@@ -55,6 +55,12 @@ failing()
     assert_output $'1\n2'
 }
 
+@test "faults: a command that cannot be given its input" {
+    run failing FAULT='write 1' FAULT_ERRNO=28 -- -c 'ones(3) | cat >/dev/null'
+    assert_failure 5
+    assert_line --index 0 '<cmd>:1:9: error[io]: cannot write to `cat >/dev/null`: No space left on device'
+}
+
 @test "faults: the time limit ends a write to a pipe that nobody reads" {
     mkfifo x.csv
     run timeout 20 kvctl --timeout 0.3 -c 'write ones(9) x.csv' # waits for a reader

@@ -2,6 +2,7 @@
 # tests/launch/k8s.bats.
 
 load help
+bats_require_minimum_version 1.5.0
 
 # Checks the objects on stdin against the schema of the operator and the rules of Kubernetes.
 checker()

@@ -606,10 +606,12 @@ END
     done
     run kvctl -s . -c 'push 3 1'
     assert_failure 5
-    assert_output 'kvctl: error[io]: cannot write ".": Is a directory'
+    assert_output 'kvctl: error[io]: cannot write ".": Is a directory
+ hint: -s keeps one file: kvctl convert FOLDER m.safetensors makes one of a folder'
     run kvctl -s . -c 'pull 3'
     assert_failure 5
-    assert_output 'kvctl: error[io]: cannot read ".": Is a directory'
+    assert_output 'kvctl: error[io]: cannot read ".": Is a directory
+ hint: -s keeps one file: kvctl convert FOLDER m.safetensors makes one of a folder'
     run kvctl -s /dev/null -c 'push 3 1'
     assert_failure 5
     assert_output 'kvctl: error[io]: "/dev/null" is no regular file, so it cannot keep a store'

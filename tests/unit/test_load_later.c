@@ -248,6 +248,9 @@ TEST(load_later_gives_the_same_store)
         CHECK_OK(kv_save(at_once, "x.kvs", &e));
         CHECK_OK(kv_save(later, "y.kvs", &e));
         check_same_files("x.kvs", "y.kvs");
+        int rc = kv_save_states(at_once, "x.kvs", KV_DUMP_OPTIMIZER, NULL);
+        CHECK_INT(kv_save_states(later, "y.kvs", KV_DUMP_OPTIMIZER, NULL), rc);
+        check_same_files("x.kvs", "y.kvs");
         CHECK_OK(kv_save_arrays(at_once, "x.kvs", &e));
         CHECK_OK(kv_save_arrays(later, "y.kvs", &e));
         check_same_files("x.kvs", "y.kvs");
