@@ -32,6 +32,20 @@ int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
     return rc || n == 0 ? rc : store_leave(store, store->ops->init(store->self, &pairs, how, e), e);
 }
 
+/* Reads those of a call's keys that nobody needed yet from the file of the store. states: a push
+ * needs what the updater keeps, too. A key that is not there is an error of the call itself. */
+static int fetch(const kv *store, const kv_pairs *p, bool states, kv_err *e)
+{
+    int64_t number = -1;
+    int rc = KV_OK;
+    for (int64_t i = 0; store->later && i < p->n && !rc; i++) {
+        number = slot_find(&store->slots, &p->keys[i], number + 1);
+        if (number >= 0)
+            rc = slot_fetch(&store->slots.items[number], states, e);
+    }
+    return rc;
+}
+
 /* ---- clip_global_norm: see core/clip_norm.h ---- */
 
 static void end_clip(clip_norm *c)
@@ -87,8 +101,10 @@ int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
     int rc = enter_with_values(store, CAN_PUSH, &pairs, how, e);
     if (rc || n == 0)
         return rc;
-    rc = clip_norm_wanted(store) ? push_clipped(store, &pairs, how, e)
-                                 : store->ops->push(store->self, &pairs, how, e);
+    rc = fetch(store, &pairs, true, e);
+    if (!rc)
+        rc = clip_norm_wanted(store) ? push_clipped(store, &pairs, how, e)
+                                     : store->ops->push(store->self, &pairs, how, e);
     return store_leave(store, rc, e);
 }
 
@@ -153,7 +169,7 @@ int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, con
     if (rc || (rc = args_can(store, CAN_PULL, e)) || (rc = args_pairs(&pairs, "keys", "outs", e)) ||
         (rc = enter_to_pull(store, e)))
         return rc;
-    if (n > 0)
+    if (n > 0 && (rc = fetch(store, &pairs, false, e)) == KV_OK)
         rc = store->ops->pull(store->self, &pairs, how, e);
     return leave_pulled(store, &pairs, how, rc, e);
 }
@@ -191,7 +207,7 @@ static int pull_whole(kv *store, const kv_pairs *outs, int64_t *rounds, const kv
         if (!rc)
             rc = call_check_round(&store->slots.items[number], rounds[i], e);
     }
-    if (!rc && outs->n > 0)
+    if (!rc && outs->n > 0 && (rc = fetch(store, outs, false, e)) == KV_OK)
         rc = store->ops->pull(store->self, outs, how, e);
     for (int64_t i = 0; i < outs->n && !rc; i++) {
         call_find(&store->slots, &outs->keys[i], number + 1, &number, e);
@@ -242,8 +258,9 @@ static int peek_slot(kv *store, const kv_key *key, kv_array **out, int64_t round
         rc = kv_array_new_raw(&a, kv_array_dtype(like), kv_array_ndim(like), kv_array_shape(like),
                               (kv_ctx){KV_CPU, 0}, e);
     }
-    if (!rc)
-        rc = store->ops->pull(store->self, &(kv_pairs){key, &a, 1}, &fills, e);
+    const kv_pairs outs = {key, &a, 1};
+    if (!rc && (rc = fetch(store, &outs, false, e)) == KV_OK)
+        rc = store->ops->pull(store->self, &outs, &fills, e);
     rc = store_leave(store, rc, e);
     if (rc)
         kv_array_unref(a);
@@ -282,7 +299,9 @@ int kv_row_sparse_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const
     if ((rc = args_pairs(&pairs, "keys", "outs", e)) ||
         (rc = args_pairs(&rows, "keys", "ids", e)) || n == 0 || (rc = store_enter_keys(store, e)))
         return rc;
-    return store_leave(store, store->ops->row_sparse_pull(store->self, ids, &pairs, how, e), e);
+    if ((rc = fetch(store, &pairs, false, e)) == KV_OK)
+        rc = store->ops->row_sparse_pull(store->self, ids, &pairs, how, e);
+    return store_leave(store, rc, e);
 }
 
 /* Enters the store for an operation that brings values and takes results. */
@@ -320,7 +339,8 @@ int kv_pushpull(kv *store, const kv_key *keys, int64_t n, kv_array *const *value
         return rc;
     const kv_type_ops *ops = store->ops;
     clip_norm clipped;
-    if ((rc = begin_clip(&clipped, store, &in, e)))
+    if ((rc = fetch(store, &in, true, e)) || (rc = fetch(store, results, false, e)) ||
+        (rc = begin_clip(&clipped, store, &in, e)))
         return store_leave(store, rc, e);
     const kv_pairs *given =
         clipped.sums ? &clipped.pairs : &in; /* in place, if they are the same */
@@ -344,6 +364,8 @@ int kv_broadcast(kv *store, const kv_key *keys, int64_t n, kv_array *const *valu
     if (rc || n == 0)
         return rc;
     const kv_type_ops *ops = store->ops;
+    if ((rc = fetch(store, results, false, e)))
+        return store_leave(store, rc, e);
     if (ops->broadcast)
         rc = ops->broadcast(store->self, &in, results, how, e);
     else if ((rc = ops->init(store->self, &in, how, e)) == KV_OK && nouts > 0)

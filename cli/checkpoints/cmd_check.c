@@ -141,7 +141,8 @@ static int check_values(session *s, findings *f, checkpoint *c, const bool *chos
     int64_t all = checkpoint_count(c), looked = 0, n = 0;
     int64_t *keys = mem_alloc(all, sizeof *keys, e);
     tensor_values *values = mem_alloc(all, sizeof *values, e);
-    const tensor_info *odd = NULL;
+    const tensor_info *odd = NULL, *quantised = NULL;
+    int64_t blocks = 0;
     kv_err why = {0};
     int code = keys && values ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < all && code == KV_OK; i++) {
@@ -151,11 +152,21 @@ static int check_values(session *s, findings *f, checkpoint *c, const bool *chos
         if (!t->odd)
             keys[n++] = i;
         looked++;
+        if (tensor_type_kind(t->type) == TENSOR_KIND_QUANTISED) {
+            quantised = quantised ? quantised : t;
+            blocks++;
+        }
         odd = odd ? odd : t->odd ? t : NULL;
     }
     if (odd)
         session_note(s, "%lld of %lld keys have no numbers to look at, such as \"%.200s\" (%s)",
                      (long long)(looked - n), (long long)looked, odd->name, odd->odd);
+    if (quantised)
+        session_note(s,
+                     "NaN and Inf are not looked for in %lld of %lld keys, quantised such as "
+                     "\"%.200s\" (%s)",
+                     (long long)blocks, (long long)looked, quantised->name,
+                     tensor_info_type(quantised));
     if (code == KV_OK) {
         progress_begin("check", 0, PROGRESS_BYTES);
         code = tensor_check_all(values, c, keys, n, progress_bytes, NULL, &why);

@@ -126,7 +126,8 @@ static int say_torch(const input *in, const char *what, kv_err *e)
     return kv_err_hint(e,
                        "save it as safetensors: safetensors.torch.save_file(torch.load(FILE, "
                        "weights_only=True)%s%s%s, \"m.safetensors\")",
-                       part ? "[\"" : "", part ? part : "", part ? "\"]" : "");
+                       part ? "[\"" : "", part ? part : "", part ? "\"]" : ""),
+           KV_E_FORMAT;
 }
 
 int looks_like_zip(const input *in, zip_kind kind, kv_err *e)
@@ -405,7 +406,7 @@ int looks_like_folder(const char *path, kv_err *e)
         if (first[i] && second[i]) {
             file_bad(e, KV_E_FORMAT, path, "this looks like %s, which is not read",
                      folders[i].what);
-            return kv_err_hint(e, "%s", folders[i].hint);
+            return kv_err_hint(e, "%s", folders[i].hint), KV_E_FORMAT;
         }
     return KV_OK;
 }

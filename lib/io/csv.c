@@ -92,12 +92,14 @@ static int cell_error(const reader *r, scalar_fit fit, const char *cell, size_t 
     place(text, r, r->line, r->col);
     if (n == 0) {
         kv_err_set(e, KV_E_FORMAT, "%s: the cell is empty", text);
-        return kv_err_hint(e, "load(\"%s\", missing=0) fills it", r->path);
+        return kv_err_hint(e, "load(\"%s\", missing=0) fills it", r->path), KV_E_FORMAT;
     }
     if (memchr(cell, '\0', n))
         return kv_err_set(e, KV_E_FORMAT, "%s: the cell holds a NUL byte", text);
     scalar_error(e, text, fit, r->dtype, cell, n);
-    return fit == SCALAR_ROUNDED ? scalar_hint(e, r->path, cell, n) : KV_E_FORMAT;
+    if (fit == SCALAR_ROUNDED)
+        scalar_hint(e, r->path, cell, n);
+    return KV_E_FORMAT;
 }
 
 /* Returns true if a cell is empty, or one of the words that stand for nothing. */
@@ -182,12 +184,13 @@ static int word_error(reader *r)
     kv_err_set(r->e, KV_E_FORMAT, "%s%s%.*s%s", r->word.text, name ? ", in column \"" : "",
                n < 60 ? (int)n : 60, name ? name : "", name ? "\"" : "");
     if (r->sign)
-        return kv_err_hint(r->e, "load(\"%s\", sep=\"%c\")", r->path, r->sign);
+        return kv_err_hint(r->e, "load(\"%s\", sep=\"%c\")", r->path, r->sign), KV_E_FORMAT;
     if (r->stands_for_none)
-        return kv_err_hint(r->e, "load(\"%s\", missing=nan) reads it as nan", r->path);
+        return kv_err_hint(r->e, "load(\"%s\", missing=nan) reads it as nan", r->path), KV_E_FORMAT;
     if (r->numbers_of.len)
         return kv_err_hint(r->e, "load(\"%s\", cols=[%s]) reads its columns of numbers", r->path,
-                           buf_text(&r->numbers_of));
+                           buf_text(&r->numbers_of)),
+               KV_E_FORMAT;
     return r->e->code;
 }
 

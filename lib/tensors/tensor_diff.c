@@ -58,7 +58,7 @@ static int add_same(void *arg, const walk_piece *piece, int worker, kv_err *e)
     return walk_results_put(d->parts, piece, a->elements, &p, e);
 }
 
-/* Pieces of keys whose squares float64 does not hold: the sums alone. */
+/* Pieces of keys whose squares float64 does not hold: only their sums. */
 static int add_scaled(void *arg, const walk_piece *piece, int worker, kv_err *e)
 {
     const diffs *d = arg;
@@ -136,19 +136,19 @@ static void begin_scaled(diffs *d, int64_t n, bool *any)
 static int walk_pairs(diffs *d, int64_t n, int (*piece)(void *, const walk_piece *, int, kv_err *),
                       void (*progress)(void *arg, int64_t done, int64_t all), void *arg, kv_err *e)
 {
-    walk_tensor *tensors = mem_alloc(n, sizeof *tensors, e);
-    int code = tensors ? KV_OK : KV_E_MEMORY;
+    int64_t *at = mem_alloc(n, 2 * sizeof *at, e);
+    int code = at ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < n && code == KV_OK; i++) {
         bool take = piece != add_piece ? d->partly[i] : d->pairs[i].state == DIFF_SAME;
-        tensors[i].at[0] = take ? d->pairs[i].a : -1;
-        tensors[i].at[1] = take ? d->pairs[i].b : -1;
+        at[2 * i] = take ? d->pairs[i].a : -1;
+        at[2 * i + 1] = take ? d->pairs[i].b : -1;
     }
     if (code == KV_OK)
         code = walk_results_new(&d->parts, n, sizeof(diff_sums), end_tensor, d, e);
     if (code == KV_OK) {
         const walk w = {.inputs = d->inputs,
                         .ninputs = 2,
-                        .tensors = tensors,
+                        .at = at,
                         .ntensors = n,
                         .piece = piece,
                         .arg = d,
@@ -158,7 +158,7 @@ static int walk_pairs(diffs *d, int64_t n, int (*piece)(void *, const walk_piece
     }
     walk_results_free(d->parts);
     d->parts = NULL;
-    mem_free(tensors);
+    mem_free(at);
     return code;
 }
 

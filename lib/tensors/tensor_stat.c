@@ -308,19 +308,19 @@ static void end_tensor(void *arg, int64_t tensor, const void *results, int64_t n
 static int walk_some(stats *s, int64_t n, void (*progress)(void *arg, int64_t done, int64_t all),
                      void *arg, kv_err *e)
 {
-    walk_tensor *tensors = mem_alloc(n, sizeof *tensors, e);
-    int code = tensors ? KV_OK : KV_E_MEMORY;
+    int64_t *at = mem_alloc(n, sizeof *at, e);
+    int code = at ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < n && code == KV_OK; i++) {
         const tensor_info *t = checkpoint_at(s->c, s->tensors[i]);
         bool can = tensor_stat_can(t->type) && (!s->scale || s->scale[i] != 1);
-        tensors[i].at[0] = can ? s->tensors[i] : -1;
+        at[i] = can ? s->tensors[i] : -1;
     }
     if (code == KV_OK)
         code = walk_results_new(&s->parts, n, sizeof(part), end_tensor, s, e);
     if (code == KV_OK) {
         const walk w = {.inputs = &s->c,
                         .ninputs = 1,
-                        .tensors = tensors,
+                        .at = at,
                         .ntensors = n,
                         .piece = add_piece,
                         .arg = s,
@@ -330,7 +330,7 @@ static int walk_some(stats *s, int64_t n, void (*progress)(void *arg, int64_t do
     }
     walk_results_free(s->parts);
     s->parts = NULL;
-    mem_free(tensors);
+    mem_free(at);
     return code;
 }
 

@@ -55,7 +55,7 @@ int64_t walk_pieces(int64_t elements)
 /* The number of a tensor in an input, or -1. */
 static int64_t number_in(const walk *w, int64_t tensor, int input)
 {
-    return w->at ? w->at[tensor * w->ninputs + input] : w->tensors[tensor].at[input];
+    return w->at[tensor * w->ninputs + input];
 }
 
 static int64_t piece_elements(const walk *w, int64_t tensor)
@@ -74,7 +74,7 @@ static int64_t pieces_of(const walk *w, int64_t tensor, int64_t elements)
 /* The size of a tensor in all inputs together. */
 typedef struct sizes {
     int64_t elements, bytes;
-    bool whole; /* its pieces must be read in order */
+    bool whole; /* one worker reads its pieces, in order */
 } sizes;
 
 static sizes sizes_of(const walk *w, int64_t tensor)
@@ -90,7 +90,7 @@ static sizes sizes_of(const walk *w, int64_t tensor)
                   t->name, (long long)s.elements);
         s.elements = t->elements;
         s.bytes += t->bytes;
-        s.whole |= (t->form & TENSOR_DEFLATED) != 0;
+        s.whole |= (t->form & (TENSOR_DEFLATED | TENSOR_FORTRAN)) != 0;
     }
     return s;
 }
@@ -283,14 +283,15 @@ static int check_numbers(const walk *w, kv_err *e)
         for (int k = 0; k < w->ninputs && code == KV_OK; k++)
             if (number_in(w, i, k) >= 0)
                 code = checkpoint_has_numbers(w->inputs[k], number_in(w, i, k), e);
-    return code ? kv_err_hint(e, "--exclude leaves keys out") : KV_OK;
+    if (code)
+        kv_err_hint(e, "--exclude leaves keys out");
+    return code;
 }
 
 int walk_run(const walk *w, kv_err *e)
 {
     run r = {.w = w, .failed = INT64_MAX};
-    kv_assert(w->ninputs <= (w->at ? WALK_INPUTS_MOST : WALK_INPUTS), "a walk has %d inputs",
-              w->ninputs);
+    kv_assert(w->ninputs <= WALK_INPUTS_MOST, "a walk has %d inputs", w->ninputs);
     int code = check_numbers(w, e);
     if (code == KV_OK && (code = cut(&r, e)) == KV_OK) {
         pthread_mutex_init(&r.lock, NULL);

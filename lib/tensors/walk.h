@@ -15,13 +15,7 @@
 #include "checkpoint/tensor_reader.h"
 
 #define WALK_PIECE       ((int64_t)1 << 17) /* elements: a whole number of runs of every type */
-#define WALK_INPUTS      16                 /* of a list of walk_tensor */
 #define WALK_INPUTS_MOST 80                 /* of any walk */
-
-/* One tensor of a walk. Inputs that have it have the same number of elements in it. */
-typedef struct walk_tensor {
-    int64_t at[WALK_INPUTS]; /* its number in each input; -1: the input does not have it */
-} walk_tensor;
 
 /* A piece, handed to the worker that reads it. */
 typedef struct walk_piece {
@@ -37,10 +31,10 @@ typedef struct walk_piece {
 typedef struct walk {
     checkpoint *const *inputs;
     int ninputs;
-    const walk_tensor *tensors;
-    int64_t ntensors;
-    /* Instead of `tensors`, for any number of inputs: ninputs numbers a tensor. */
+    /* For each tensor its number in each input, ninputs numbers one after the other; -1: the input
+     * does not have it. Inputs that have it have the same number of elements in it. */
     const int64_t *at;
+    int64_t ntensors;
     /* (optional) The most elements of a piece, for each tensor: whole runs of its types. */
     const int64_t *piece_elements;
     /* Pieces come without data: `piece` reads what it needs, at most that many bytes of an input at

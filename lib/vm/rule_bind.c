@@ -299,7 +299,8 @@ int rule_check_given(const rule_binding *b, kv_err *e)
         if (!rule_hint_other_word(b->rule, p->name, e))
             suggest_done(&near, e);
         return kv_err_hint(e, "it can be a parameter: %s NAME(%s = 0.5) { … }",
-                           b->rule->is_merge ? "merge" : "updater", p->name);
+                           b->rule->is_merge ? "merge" : "updater", p->name),
+               KV_E_USAGE;
     }
     return KV_OK;
 }

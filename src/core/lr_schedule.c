@@ -166,7 +166,7 @@ static int unknown_param(reader *r, const char *name)
         if (params[i].kinds >> r->s->kind & 1)
             suggest_add(&near, params[i].name);
     suggest_add(&near, "step");
-    return suggest_done(&near, r->e);
+    return suggest_done(&near, r->e), KV_E_USAGE;
 }
 
 static int read_param(reader *r, const char *name, const ast *node)
@@ -247,7 +247,7 @@ static int read_call(reader *r, const ast *node)
     if (kind == NKINDS) {
         kv_err_set(r->e, KV_E_USAGE, "there is no schedule `%s`", node->u.text);
         suggest_hint(r->e, node->u.text, kinds, NKINDS);
-        return kv_err_hint(r->e, "schedules: factor, multifactor, poly, cosine");
+        return kv_err_hint(r->e, "schedules: factor, multifactor, poly, cosine"), KV_E_USAGE;
     }
     *r->s = (lr_schedule){.kind = (lr_kind)kind,
                           .base_lr = NAN,

@@ -553,6 +553,17 @@ warns()
     assert_line --index 3 ' hint: `@` places a value; dot(a, b) multiplies matrices'
 }
 
+@test "errors: a compressed file is named, with what unpacks it" {
+    local end tool
+    for end in gz:gzip bz2:bzip2 xz:xz zst:zstd GZ:gzip; do
+        tool=${end#*:}
+        run kvctl -c "x = @x.csv.${end%:*}"
+        assert_failure 2
+        assert_line --index 0 "<cmd>:1:5: error[usage]: \"x.csv.${end%:*}\" is compressed"
+        assert_line --index 3 " hint: $tool -dc x.csv.${end%:*} | kvctl … reads it as @-"
+    done
+}
+
 @test "errors: a file of PyTorch points at safetensors" {
     run kvctl -c 'x = @model.pt'
     assert_failure 2

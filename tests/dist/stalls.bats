@@ -90,9 +90,9 @@ save-states s.safetensors"
     TIMEOUT=8 stall 'create dist_sync
 barrier
 if rank() == 1 {
-!kill -STOP $PPID
+!echo $PPID >pid; kill -STOP $PPID
 }
-!sleep 1
+!until [ -s pid ] && ! grep -L "^State:.T" /proc/$(cat pid)/task/*/status | grep -q .; do sleep 0.05; done
 send-command 9 "any"'
     assert_failure
     assert_line --regexp 'rank 1 has not answered send-command; 5 s so far$'

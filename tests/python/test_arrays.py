@@ -481,6 +481,15 @@ class Parts(Case):
             kv.pull(0, out=np.asarray(a)[:, 1])
         self.assertEqual(a.asnumpy().sum(), 4)
 
+    def test_the_functions_behind_them_count_their_arguments(self):
+        a = mx.nd.ones(2)
+        for call in (mx._kvstore.sparse, mx._kvstore.zeros, mx._kvstore.array, a._dup, a._part):
+            with self.assertRaises(TypeError):
+                call()
+        for wrong in ((-1, (2,)), (0, (3,)), (0, 2)):
+            with self.assertRaises(mx.KVError):
+                a._part(*wrong)
+
     def test_values_are_read_before_the_array_changes(self):
         kv, a = mx.kv.create(), mx.nd.ones((2, 1 << 20))
         kv.init(0, a[0])

@@ -375,6 +375,7 @@ TEST(csv_no_memory)
 {
     static const char text[] = "# shape=2,3,2 dtype=float64\n1,2\n3,4\n5,6\n7,8\n9,10\n11,12\n";
     int rc = KV_E_MEMORY;
+    bool cell = false;
     for (int n = 1; rc; n++) {
         kv_err e = {0};
         kv_array *a = NULL;
@@ -384,8 +385,10 @@ TEST(csv_no_memory)
         CHECK(rc == KV_OK || rc == KV_E_MEMORY);
         CHECK_INT(e.code, rc);
         CHECK(n < 50);
+        cell |= strcmp(e.text, "x.csv:2:1: out of memory for a cell") == 0;
         kv_array_unref(a);
     }
+    CHECK(cell);
 }
 
 TEST(csv_nonsense)
