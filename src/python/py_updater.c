@@ -80,9 +80,9 @@ static int refuse(updater *u, const kv_key *key, kv_err *e)
     return kv_err_set(e, KV_E_VALUE, PY_STORE_RAISED);
 }
 
-/* A function such as `lambda key, input, stored: stored + input` changes nothing, and gets a warning;
- * one that returns `stored` changed it in place. Returns false if the filter made it an exception. */
-static bool result_is_unused(PyObject *result, PyObject *to)
+/* Warns of a result that nobody uses: `lambda key, input, stored: stored + input` changes nothing.
+ * An updater may return `stored`. Returns false if the warning became an exception. */
+static bool check_result(PyObject *result, PyObject *to)
 {
     return result == Py_None || result == to ||
            PyErr_WarnEx(PyExc_RuntimeWarning,
@@ -103,7 +103,7 @@ static int call(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
     PyObject *result =
         k && in && to ? PyObject_CallFunctionObjArgs(u->function, k, in, to, NULL) : NULL;
     py_updaters--;
-    bool good = result && result_is_unused(result, to);
+    bool good = result && check_result(result, to);
     int rc = good ? KV_OK : refuse(u, key, e); /* its traceback holds in and to: they stay valid */
     Py_XDECREF(result);
     py_drain(); /* parts of them that are gone */
