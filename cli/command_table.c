@@ -10,7 +10,8 @@
 /* Legend. What a command does not have is left out; what stands behind goes on in this order.
  *   args      how each argument is read and how usage lines call it; true: may be left out
  *   options   name, how the value is read, how usage lines call the value
- *   flags     COMMAND_*: what a redirect can take; whether --PARAM VALUE is allowed
+ *   flags     COMMAND_*: what a redirect can take; whether --PARAM VALUE is allowed; whether attach
+ *             runs it
  *   examples  one a line, "command  # what it does"; the tests run every one of them, in order, in
  *             a session that begins with:
  *             init 3 zeros(2,3); init 5,7,9 [zeros(2,3)]*3; a = ones(2,3)
@@ -70,7 +71,7 @@ const command command_table[] = {
       PRIORITY,
       {"ignore-sparse", OPTION_VALUE, "B"},
       {"since", OPTION_VALUE, "ROUND"}},
-     COMMAND_GIVES | COMMAND_EXPLAINED,
+     COMMAND_GIVES | COMMAND_EXPLAINED | COMMAND_READS,
      cmd_pull,
      "show the newest value of keys, or put it somewhere",
      "pull 3                              # show it\n"
@@ -246,7 +247,7 @@ const command command_table[] = {
      .check = check_compression},
     {"list",
      {{ARG_GLOB, "GLOB", true}},
-     .flags = COMMAND_GIVES,
+     .flags = COMMAND_GIVES | COMMAND_READS | COMMAND_LOCKS,
      cmd_list,
      "the keys of the store",
      "list                                # all keys, one a line\n"
@@ -257,7 +258,7 @@ const command command_table[] = {
      {{"states", OPTION_FLAG, NULL},
       {"cluster", OPTION_FLAG, NULL},
       {"metrics", OPTION_FLAG, NULL}},
-     COMMAND_GIVES,
+     COMMAND_GIVES | COMMAND_READS | COMMAND_LOCKS,
      cmd_info,
      "a table of keys: dtype, shape, context, bytes, pushes; or of what the optimizer keeps",
      "info                                # the store and all its keys\n"
@@ -270,7 +271,7 @@ const command command_table[] = {
      "                                    # --cluster --metrics: of several machines, all ranks",
      "list, rounds, type, save-states",
      .fails = "key, value, unsupported"},
-    {"rounds", .flags = COMMAND_GIVES, cmd_rounds,
+    {"rounds", .flags = COMMAND_GIVES | COMMAND_READS, cmd_rounds,
      "how often each key was pushed; of several machines who is ahead, and whom a round lacks",
      "rounds                              # ahead: rounds that some worker has pushed already",
      "info", .fails = "peer"},
@@ -342,7 +343,7 @@ const command command_table[] = {
     {"stat",
      {{ARG_PATH, "CKPT...", true}, {ARG_PATHS, "GLOB...", true}},
      {{"exclude", OPTION_RAWS, "GLOB"}, {"raw", OPTION_FLAG, NULL}},
-     COMMAND_GIVES,
+     COMMAND_GIVES | COMMAND_READS,
      cmd_stat,
      "the numbers in a checkpoint, a row a key: least, largest, mean, deviation, zeros, nan, inf",
      "save m.safetensors; stat m.safetensors\n"
@@ -425,18 +426,17 @@ const command command_table[] = {
      "expect-error assert { apply 1.patch b.safetensors --out e.safetensors } # not made from b",
      "patch, diff, hash, checkpoints",
      .fails = "assert, io, format, unsupported"},
-    {"type", .flags = COMMAND_GIVES, cmd_call_function, "the type of the store", "type  # local",
-     "create", .method = "type"},
-    {"rank", .flags = COMMAND_GIVES, cmd_call_function,
+    {"type", .flags = COMMAND_GIVES | COMMAND_READS, cmd_call_function, "the type of the store",
+     "type  # local", "create", .method = "type"},
+    {"rank", .flags = COMMAND_GIVES | COMMAND_READS, cmd_call_function,
      "the rank of this worker; before `create` as mpirun or launch says it", "rank  # 0",
-     "num-workers",
-     .method = "rank"},
-    {"num-workers", .flags = COMMAND_GIVES, cmd_call_function,
-     "how many workers there are; before `create` as mpirun or launch says it",
-     "num-workers  # 1", "rank", .method = "num_workers"},
+     "num-workers", .method = "rank"},
+    {"num-workers", .flags = COMMAND_GIVES | COMMAND_READS, cmd_call_function,
+     "how many workers there are; before `create` as mpirun or launch says it", "num-workers  # 1",
+     "rank", .method = "num_workers"},
     {"is-capable",
      {{ARG_WORD, "CAP", false}},
-     .flags = COMMAND_GIVES,
+     .flags = COMMAND_GIVES | COMMAND_READS,
      cmd_is_capable,
      "whether stores of this type can do something: True or False",
      "is-capable optimizer                # True; Tab at the prompt lists all that can be asked\n"
@@ -477,24 +477,16 @@ const command command_table[] = {
     {"commit", .options = {{"disk", OPTION_FLAG, NULL}}, .run = cmd_commit,
      "keep what happened since begin; with --disk in the file of -s, too, and without a begin",
      "begin; push 3 a; commit             # commit --disk: as kvctl -s does at the end",
-     "begin, rollback, save",
-     .fails = "value, key, busy, io"},
-    {"rollback",
-     .run = cmd_rollback,
-     "take back all since begin, or since the opening of -s",
+     "begin, rollback, save", .fails = "value, key, busy, io"},
+    {"rollback", .run = cmd_rollback, "take back all since begin, or since the opening of -s",
      "begin; push 3 a; rollback           # without begin: to what the file of -s holds,\n"
      "                                    # an undo of all that was done to the store",
-     "begin, commit, quit",
-     .fails = "value, io"},
-    {"wait",
-     .run = cmd_call_store,
-     "until all work that was queued is done",
-     "wait",
-     "push, pull",
+     "begin, commit, quit", .fails = "value, io"},
+    {"wait", .run = cmd_call_store, "until all work that was queued is done", "wait", "push, pull",
      .on_store = kv_wait},
     {"print",
      {{ARG_EXPRS, "EXPR[, EXPR]...", false}},
-     .flags = COMMAND_PRINTS | COMMAND_SAVES,
+     .flags = COMMAND_PRINTS | COMMAND_SAVES | COMMAND_READS,
      cmd_print,
      "show values, with a blank between two",
      "print a                             # [[1. 1. 1.]\n"
@@ -504,7 +496,7 @@ const command command_table[] = {
     {"plot",
      {{ARG_VALUES, "EXPR...", false}},
      {{"heat", OPTION_FLAG, NULL}, {"hist", OPTION_FLAG, NULL}},
-     COMMAND_PRINTS | COMMAND_DRAWS,
+     COMMAND_PRINTS | COMMAND_DRAWS | COMMAND_READS,
      cmd_plot,
      "draw lines, a heat map or a histogram, on the terminal or in a file, through gnuplot",
      "loss = 2 ** -(arange(20) / 4); plot loss\n"
@@ -560,7 +552,7 @@ const command command_table[] = {
      .see = NULL},
     {"explain",
      {{ARG_EXPLAINED, "on|off|COMMAND", false}},
-     .flags = COMMAND_RUNS | COMMAND_GIVES,
+     .flags = COMMAND_RUNS | COMMAND_GIVES | COMMAND_READS | COMMAND_LOCKS,
      cmd_explain,
      "what the store does, step by step and with small numbers: of one command, or of all from now",
      "explain push 3 [a, a*2]             # what it would do; nothing is changed\n"
@@ -571,7 +563,7 @@ const command command_table[] = {
      .fails = "value"},
     {"profile",
      {{ARG_FILE, "FILE|off", false}},
-     .flags = COMMAND_WRITES,
+     .flags = COMMAND_WRITES | COMMAND_READS,
      cmd_profile,
      "record what the store does and when, for https://ui.perfetto.dev",
      "profile p.json; push 3 a; pull 3    # every operation, its waits, its parts\n"
@@ -642,7 +634,7 @@ const command command_table[] = {
     {"help",
      {{ARG_WORD, "WORD", true}, {ARG_WORD, "NAME", true}},
      {{"json", OPTION_FLAG, NULL}},
-     COMMAND_GIVES,
+     COMMAND_GIVES | COMMAND_READS,
      cmd_help,
      "what a command or function does, or what there is",
      "help push                           # also: ?push, push --help\n"
@@ -670,8 +662,8 @@ const command command_table[] = {
     {"doctor", .flags = COMMAND_PRINTS, cmd_doctor,
      "test this build on this machine; kvctl --doctor does the same", "doctor", "version",
      .fails = "assert"},
-    {"version", .flags = COMMAND_GIVES, cmd_version, "the version of kvctl and its library",
-     "version"},
+    {"version", .flags = COMMAND_GIVES | COMMAND_READS, cmd_version,
+     "the version of kvctl and its library", "version"},
     {"quit",
      {{ARG_VALUE, "CODE", true}},
      {{"discard", OPTION_FLAG, NULL}},

@@ -75,8 +75,8 @@ const function function_table[] = {
      "the character of a number: chr(65)"},
     {"clear", {"x"}, M | C, func_clear,
      "takes all items out of a list or dict"},
-    {"clip", {"x", "low", "high="}, E, NULL,
-     "each element, brought between low and high; clip(x, c): between -c and c"},
+    {"clip", {"x", "a_min", "a_max="}, E, NULL,
+     "each element, brought between a_min and a_max; clip(x, c): between -c and c"},
     {"concat", {"a", "axis="}, R, func_concat,
      "arrays behind each other along an axis, 0 unless said"},
     {"concatenate", {"a", "axis="}, R, func_concat,
@@ -176,8 +176,8 @@ const function function_table[] = {
     {"join", {"text", "list"}, 0, func_join,
      "the texts of a list with a text between them: \", \".join([\"a\", \"b\"])"},
     {"keys", {"of=", "pattern="}, 0, func_keys,
-     "the keys of the store in use, a list; of a dict its keys; of a checkpoint, such as \"m/\", "
-     "its names, or those that match a pattern"},
+     "the keys of the store in use, a list, or those that match a pattern; of a dict its keys; of "
+     "a checkpoint, such as \"m/\", its names, or those that match"},
     {"len", {"x"}, 0, func_len,
      "items of a list, characters of a text, the first size of an array"},
     {"linspace", {"start", "stop", "num=", "dtype=", "ctx="}, 0, func_linspace,

@@ -21,6 +21,16 @@
 
 /* ---- The lock -------------------------------------------------------------------------------- */
 
+/* The error of a file that cannot be opened. Commands take the folder of a model, -s does not. */
+static int cannot_open(const state *st, int number, kv_err *e)
+{
+    file_error(e, st->reads ? "read" : "write", st->path, number);
+    if (number == EISDIR)
+        kv_err_hint(e, "-s keeps one file: kvctl convert FOLDER m.safetensors makes one of a "
+                       "folder");
+    return e->code;
+}
+
 /* Opens the file to be locked. A reader takes a missing one for empty: st->lock stays -1. */
 static int open_file(state *st, kv_err *e)
 {
@@ -32,8 +42,7 @@ static int open_file(state *st, kv_err *e)
         st->lock = open(st->path, flags | O_CREAT, 0666);
         st->made = st->lock >= 0; /* or another process did so just now, which does not matter */
     }
-    return st->lock >= 0 ? KV_OK
-                         : file_error(e, st->reads ? "read" : "write", st->path, errno);
+    return st->lock >= 0 ? KV_OK : cannot_open(st, errno, e);
 }
 
 static int check_regular(const state *st, kv_err *e)
@@ -42,7 +51,7 @@ static int check_regular(const state *st, kv_err *e)
     if (fstat(st->lock, &about) != 0)
         return file_error(e, "read", st->path, errno);
     if (S_ISDIR(about.st_mode))
-        return file_error(e, "read", st->path, EISDIR);
+        return cannot_open(st, EISDIR, e);
     if (!S_ISREG(about.st_mode))
         return kv_err_set(e, KV_E_IO, "\"%s\" is no regular file, so it cannot keep a store",
                           st->path);
@@ -61,7 +70,8 @@ static int check_folder(const state *st, kv_err *e)
     if (access(folder, W_OK | X_OK) == 0)
         return KV_OK;
     file_error(e, "write", st->path, errno);
-    return kv_err_hint(e, "its folder must be writable: a new file is made there and renamed");
+    return kv_err_hint(e, "its folder must be writable: a new file is made there and renamed"),
+           e->code;
 }
 
 /* Returns true if the file is there and cannot be replaced. */
@@ -125,7 +135,7 @@ static int busy(const state *st, const session *s, kv_err *e)
     snprintf(waited, sizeof waited, ms % 1000 ? "%lld.%03lld" : "%lld", (long long)(ms / 1000),
              (long long)(ms % 1000));
     kv_err_set(e, KV_E_BUSY, "\"%s\" is locked by %s; waited %s s for it", st->path, who, waited);
-    return kv_err_hint(e, "kvctl --set store.wait=60 waits longer");
+    return kv_err_hint(e, "kvctl --set store.wait=60 waits longer"), KV_E_BUSY;
 }
 
 /* Locks the open file. Asking again and again, instead of letting the system wait, lets Ctrl-C and
@@ -198,7 +208,9 @@ static int other_kind(const state *st, const char *title, kv_err *e)
     *e = (kv_err){0};
     kv_err_set(e, KV_E_FORMAT, "\"%s\" is a %s file, which keeps no store", st->path, title);
     return kv_err_hint(
-        e, strpbrk(st->path, " \"'") ? "@\"%s\" reads its array" : "@%s reads its array", st->path);
+               e, strpbrk(st->path, " \"'") ? "@\"%s\" reads its array" : "@%s reads its array",
+               st->path),
+           KV_E_FORMAT;
 }
 
 /* The file holds this store. */
@@ -226,11 +238,13 @@ static int load(state *st, session *s, kv_err *e)
         session_note(s, "there is no \"%s\": the store is empty", st->path);
         return KV_OK;
     }
-    if (fstat(st->lock, &about) == 0 && about.st_size == 0)
-        return file_kind_check_keeps(st->path, "store", e)
-                   ? kv_err_hint(e, "-s keeps a store in a file such as store.kvs")
-                   : KV_OK;
-    int code = kv_load(&store, st->path, e);
+    int code;
+    if (fstat(st->lock, &about) == 0 && about.st_size == 0) {
+        code = file_kind_check_keeps(st->path, "store", e);
+        kv_err_hint(e, "-s keeps a store in a file such as store.kvs");
+        return code;
+    }
+    code = kv_load_later(&store, st->path, e);
     if (code == KV_E_UNSUPPORTED) { /* nobody typed the type, so similar names are no help */
         e->hint[0] = '\0';
         kv_err_hint(e, "when a plugin brings this type: kvctl --plugin FILE.so loads it");
@@ -388,7 +402,7 @@ static int write_now(void *arg, session *s, kv_err *e)
     int code;
     if (st->read_only) {
         kv_err_set(e, KV_E_VALUE, "\"%s\" is only read, nothing is written to it", st->path);
-        return kv_err_hint(e, "save FILE writes the store to a file of its own");
+        return kv_err_hint(e, "save FILE writes the store to a file of its own"), KV_E_VALUE;
     }
     if (!has_changed(st, entry))
         return KV_OK;
@@ -415,7 +429,7 @@ static int go_back(void *arg, session *s, kv_err *e)
             s->stores[s->current].on_demand = true;
         return code;
     }
-    int code = kv_load(&store, opened_path(st, path), e);
+    int code = kv_load_later(&store, opened_path(st, path), e);
     if (code == KV_OK && (code = session_adopt(s, store, "kv", e)) == KV_OK)
         note_loaded(st, &s->stores[s->current]);
     return code;
@@ -448,5 +462,5 @@ int state_open(state *st, session *s, const char *path, state_how how, kv_err *e
 int state_load_again(const state *st, kv **out, kv_err *e)
 {
     char path[40];
-    return st->loaded ? kv_load(out, opened_path(st, path), e) : KV_OK;
+    return st->loaded ? kv_load_later(out, opened_path(st, path), e) : KV_OK;
 }

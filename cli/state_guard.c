@@ -84,7 +84,8 @@ static int gone_error(const key_count *gone, const char *path, const char *done,
     return kv_err_hint(e,
                        "nothing was %s; --force drops them, create --name x makes a store beside "
                        "that of the file",
-                       done);
+                       done),
+           KV_E_KEY;
 }
 
 static int check_gone(const state_guard *g, kv *store, const char *path, kv_err *e)

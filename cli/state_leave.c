@@ -1,4 +1,4 @@
-/* How a session with -s ends: the question, what a terminal is told, the lines of a dry run. */
+/* How a session with -s ends: the question, the report to a terminal, the lines of a dry run. */
 #include "state_leave.h"
 
 #include <errno.h>
@@ -131,6 +131,8 @@ static int compare_key(buf *out, kv *before, const kv_info *was, kv *after, cons
     const void *old_data, *new_data;
     bool same_form = was->dtype == is->dtype && was->ndim == is->ndim &&
                      memcmp(was->shape, is->shape, (size_t)is->ndim * sizeof *is->shape) == 0;
+    if (was->unread && was->unread == is->unread && was->unread_inode == is->unread_inode)
+        return KV_OK; /* the store has not read it yet, so it has not changed it */
     if (!same_form) {
         put_line(out, "replaced", is);
         buf_char(out, '\n');

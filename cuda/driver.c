@@ -333,7 +333,7 @@ static int need_compiler(kv_err *e)
     if (open)
         return KV_OK;
     kv_err_set(e, KV_E_UNSUPPORTED, "rules for GPUs need NVRTC, and libnvrtc.so cannot be loaded");
-    return kv_err_hint(e, "it comes with the CUDA Toolkit (Debian: libnvrtc)");
+    return kv_err_hint(e, "it comes with the CUDA Toolkit (Debian: libnvrtc)"), KV_E_UNSUPPORTED;
 }
 
 static int compiler_version(void)

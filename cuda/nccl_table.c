@@ -39,7 +39,7 @@ static int fill_table(nccl *t, kv_err *e)
     void *from = open_library();
     if (!from) {
         kv_err_set(e, KV_E_UNSUPPORTED, "NCCL (libnccl.so.2) cannot be loaded");
-        return kv_err_hint(e, "NVIDIA's packages have it as libnccl2");
+        return kv_err_hint(e, "NVIDIA's packages have it as libnccl2"), KV_E_UNSUPPORTED;
     }
     bool all = library_find(from, "ncclGetErrorString", (void *)&t->text) &&
                library_find(from, "ncclGetVersion", (void *)&t->version) &&

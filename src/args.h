@@ -4,8 +4,8 @@
 
 #include "kvstore.h"
 
-/* The functions that add the key to an error return its code, so they need a kv_err: the caller's,
- * or where that is NULL unused, emptied. */
+/* Parsers and readers ask the kv_err whether it holds an error already, so they need one: the
+ * caller's, or where that is NULL unused, emptied. */
 static inline kv_err *args_err(kv_err *e, kv_err *unused)
 {
     if (e)

@@ -319,6 +319,8 @@ typedef struct kv_info {
     int64_t pushes;  /* so far */
     int64_t pending; /* operations that use the stored array and have not ended */
     kv_storage storage;
+    int64_t unread;        /* 0, or the byte of a file from which the value is yet to be read, */
+    uint64_t unread_inode; /* and the file's inode: see kv_load_later */
     bool loaded; /* kv_load brought the key; it may have got another name since */
     int64_t updates; /* its count t of the updater in use */
     int states;      /* arrays and numbers that the updater keeps for it */
@@ -522,6 +524,16 @@ bool kv_is_foreign(const kv *store);
  * Errors: io, format (malformed, cut, of a later format, a rule that cannot be read; the text
  * begins with the path), unsupported (a dtype or type that is not available here), memory. */
 int kv_load(kv **store, const char *path, kv_err *e);
+
+/* Makes the same store, but the values of keys, and what an optimizer keeps for them, stay in the
+ * file until a push, or another call that works with them, needs their elements. A pull reads them
+ * into its array, and kv_save copies them from file to file. So memory holds the keys in use. Small
+ * arrays, row_sparse keys and the residuals of gradient compression are read at once. The file
+ * stays open: a new one may take its name, but if it is changed where it stands, each call that
+ * needs a value from it, and kv_save, returns an error (io), and the store is as it was. Checksums
+ * of the file are compared at once, and once more when a value is read. Errors: those of kv_load.
+ */
+int kv_load_later(kv **store, const char *path, kv_err *e);
 
 /* Writes what the optimizer or rule in use keeps to a safetensors file: its states as tensors named
  * KEY/STATE, float32 masters and the residuals of gradient compression, and in the metadata the

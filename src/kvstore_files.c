@@ -80,7 +80,7 @@ static int make_loaded(kv **made, const store_file *f, kv_err *e)
     return KV_E_MEMORY;
 }
 
-int kv_load(kv **store, const char *path, kv_err *e)
+static int load(kv **store, const char *path, bool later, kv_err *e)
 {
     store_file f;
     kv *made = NULL;
@@ -89,6 +89,7 @@ int kv_load(kv **store, const char *path, kv_err *e)
     int rc = arg_given(store, "store", e);
     if (rc || (rc = arg_given(path, "path", e)) || (rc = store_file_open(&f, path, e)))
         return rc;
+    f.later = later;
     if ((rc = make_loaded(&made, &f, &why))) {
         kv_err_set(e, (kv_code)rc, "%s: %s", path, why.text);
         if (why.hint[0])
@@ -100,6 +101,16 @@ int kv_load(kv **store, const char *path, kv_err *e)
     }
     store_file_close(&f);
     return kv_assert_check(rc, e);
+}
+
+int kv_load(kv **store, const char *path, kv_err *e)
+{
+    return load(store, path, false, e);
+}
+
+int kv_load_later(kv **store, const char *path, kv_err *e)
+{
+    return load(store, path, true, e);
 }
 
 /* The arguments of reading or writing the states of a store. */

@@ -26,6 +26,7 @@ static void fill_info(kv_info *info, const slot *s)
                       .loaded = s->loaded,
                       .updates = s->updates,
                       .states = kept ? __builtin_popcount(kept->have) + (kept->master != NULL) : 0};
+    info->unread = checkpoint_later_place(a, &info->unread_inode);
 }
 
 static int find(kv *store, const kv_key *key, bool awaits, kv_info *info, kv_err *e)

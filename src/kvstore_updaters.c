@@ -108,7 +108,7 @@ static int need_callbacks(const kv *store, kv_err *e)
     kv_err_set(e, KV_E_UNSUPPORTED,
                "an updater of a store of type \"%s\" is a rule, no function of the program",
                store->type);
-    return kv_err_hint(e, "kv_set_rule sets one");
+    return kv_err_hint(e, "kv_set_rule sets one"), KV_E_UNSUPPORTED;
 }
 
 /* A function of the program as an updater, and the store that it is of. */

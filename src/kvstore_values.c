@@ -7,6 +7,8 @@
 #include "base/kv_assert.h"
 #include "capability.h"
 #include "core/call.h"
+#include "core/call_gpu.h"
+#include "core/call_trace.h"
 #include "core/clip_norm.h"
 #include "core/store.h"
 #include "runtime.h"
@@ -30,6 +32,63 @@ int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
     e = args_err(e, &unused);
     int rc = enter_with_values(store, CAN_INIT, &pairs, how, e);
     return rc || n == 0 ? rc : store_leave(store, store->ops->init(store->self, &pairs, how, e), e);
+}
+
+/* Reads those of a call's keys that nobody needed yet from the file of the store. states: a push
+ * needs what the updater keeps, too. A key that is not there is an error of the call itself. */
+static int fetch(const kv *store, const kv_pairs *p, bool states, kv_err *e)
+{
+    int64_t number = -1;
+    int rc = KV_OK;
+    for (int64_t i = 0; store->later && i < p->n && !rc; i++) {
+        number = slot_find(&store->slots, &p->keys[i], number + 1);
+        if (number >= 0)
+            rc = slot_fetch(&store->slots.items[number], states, e);
+    }
+    return rc;
+}
+
+/* Returns true if the file of the store holds the value of a key as out takes it. */
+static bool can_read(const kv_array *stored, const kv_array *out)
+{
+    return array_source_of(stored) && out->memory != ARRAY_LATER && !call_is_on_gpu(out) &&
+           out->storage == KV_DEFAULT && out->dtype == stored->dtype &&
+           array_same_shape(stored, out);
+}
+
+/* Pulls what nobody has needed yet. If that is all of the call, it is read into the caller's arrays
+ * and the store goes on without it, so that a loop over the keys of a large file holds one of them;
+ * *did is true then. */
+static int pull_unread(kv *store, const kv_pairs *outs, bool *did, kv_err *e)
+{
+    const slot_table *t = &store->slots;
+    int64_t number = -1;
+    int rc = KV_OK;
+    *did = store->later && !trace_on();
+    for (int64_t i = 0; i < outs->n && *did; i++) {
+        number = slot_find(t, &outs->keys[i], number + 1);
+        *did = number >= 0 && can_read(t->items[number].stored, outs->arrays[i]);
+    }
+    if (!*did)
+        return fetch(store, outs, false, e);
+    for (int64_t i = 0; i < outs->n && !rc; i++) {
+        kv_array *out = outs->arrays[i];
+        number = slot_find(t, &outs->keys[i], number + 1);
+        const array_source *s = array_source_of(t->items[number].stored);
+        engine_wait_write(array_var(out));
+        rc = s->read(s, out->data, 0, kv_array_bytes(out), e);
+        out->unfilled = (uint8_t)rc;
+    }
+    store->pulled_dense = true;
+    return rc;
+}
+
+/* A pull in this process. */
+static int pull(kv *store, const kv_pairs *outs, const kv_call *how, kv_err *e)
+{
+    bool did;
+    int rc = pull_unread(store, outs, &did, e);
+    return rc || did ? rc : store->ops->pull(store->self, outs, how, e);
 }
 
 /* ---- clip_global_norm: see core/clip_norm.h ---- */
@@ -87,8 +146,10 @@ int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
     int rc = enter_with_values(store, CAN_PUSH, &pairs, how, e);
     if (rc || n == 0)
         return rc;
-    rc = clip_norm_wanted(store) ? push_clipped(store, &pairs, how, e)
-                                 : store->ops->push(store->self, &pairs, how, e);
+    rc = fetch(store, &pairs, true, e);
+    if (!rc)
+        rc = clip_norm_wanted(store) ? push_clipped(store, &pairs, how, e)
+                                     : store->ops->push(store->self, &pairs, how, e);
     return store_leave(store, rc, e);
 }
 
@@ -154,7 +215,7 @@ int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, con
         (rc = enter_to_pull(store, e)))
         return rc;
     if (n > 0)
-        rc = store->ops->pull(store->self, &pairs, how, e);
+        rc = pull(store, &pairs, how, e);
     return leave_pulled(store, &pairs, how, rc, e);
 }
 
@@ -192,7 +253,7 @@ static int pull_whole(kv *store, const kv_pairs *outs, int64_t *rounds, const kv
             rc = call_check_round(&store->slots.items[number], rounds[i], e);
     }
     if (!rc && outs->n > 0)
-        rc = store->ops->pull(store->self, outs, how, e);
+        rc = pull(store, outs, how, e);
     for (int64_t i = 0; i < outs->n && !rc; i++) {
         call_find(&store->slots, &outs->keys[i], number + 1, &number, e);
         rounds[i] = store->slots.items[number].pushes;
@@ -243,7 +304,7 @@ static int peek_slot(kv *store, const kv_key *key, kv_array **out, int64_t round
                               (kv_ctx){KV_CPU, 0}, e);
     }
     if (!rc)
-        rc = store->ops->pull(store->self, &(kv_pairs){key, &a, 1}, &fills, e);
+        rc = pull(store, &(kv_pairs){key, &a, 1}, &fills, e);
     rc = store_leave(store, rc, e);
     if (rc)
         kv_array_unref(a);
@@ -282,7 +343,9 @@ int kv_row_sparse_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const
     if ((rc = args_pairs(&pairs, "keys", "outs", e)) ||
         (rc = args_pairs(&rows, "keys", "ids", e)) || n == 0 || (rc = store_enter_keys(store, e)))
         return rc;
-    return store_leave(store, store->ops->row_sparse_pull(store->self, ids, &pairs, how, e), e);
+    if ((rc = fetch(store, &pairs, false, e)) == KV_OK)
+        rc = store->ops->row_sparse_pull(store->self, ids, &pairs, how, e);
+    return store_leave(store, rc, e);
 }
 
 /* Enters the store for an operation that brings values and takes results. */
@@ -320,7 +383,8 @@ int kv_pushpull(kv *store, const kv_key *keys, int64_t n, kv_array *const *value
         return rc;
     const kv_type_ops *ops = store->ops;
     clip_norm clipped;
-    if ((rc = begin_clip(&clipped, store, &in, e)))
+    if ((rc = fetch(store, &in, true, e)) || (rc = fetch(store, results, false, e)) ||
+        (rc = begin_clip(&clipped, store, &in, e)))
         return store_leave(store, rc, e);
     const kv_pairs *given =
         clipped.sums ? &clipped.pairs : &in; /* in place, if they are the same */
@@ -344,6 +408,8 @@ int kv_broadcast(kv *store, const kv_key *keys, int64_t n, kv_array *const *valu
     if (rc || n == 0)
         return rc;
     const kv_type_ops *ops = store->ops;
+    if ((rc = fetch(store, results, false, e)))
+        return store_leave(store, rc, e);
     if (ops->broadcast)
         rc = ops->broadcast(store->self, &in, results, how, e);
     else if ((rc = ops->init(store->self, &in, how, e)) == KV_OK && nouts > 0)

@@ -216,9 +216,10 @@ static const struct absent *find_absent(const char *name)
 
 /* ---- Looking for a type ---- */
 
-/* Hints at the names close to name, and at all types. Whether a plugin that is not
- * loaded can start is not known, so the list does not say which types work here. */
-static void hint_types(const char *name, kv_err *e)
+/* Hints at the names close to name, and at all types but those of the same plugin as `without`
+ * (NULL: none), which is not there. Whether another plugin that is not loaded can start is not
+ * known, so the list does not say which types work here. */
+static void hint_types(const char *name, const struct absent *without, kv_err *e)
 {
     suggest close = {.word = name};
     kv_err near = {.code = KV_E_UNSUPPORTED};
@@ -233,6 +234,8 @@ static void hint_types(const char *name, kv_err *e)
         const char *one = absent[i].names[0];
         if (find_type(&one))
             continue; /* its plugin is loaded */
+        if (without && strcmp(absent[i].file, without->file) == 0)
+            continue;
         buf_printf(&list, ", %s", one);
         suggest_add(&close, one);
     }
@@ -285,7 +288,7 @@ int runtime_find_type(const char **name, const kv_type_ops **ops, kv_err *e)
     else
         kv_err_set(e, KV_E_UNSUPPORTED, "there is no store type \"%.64s\"", *name);
     pthread_mutex_lock(&runtime.lock);
-    hint_types(a ? "" : *name, e);
+    hint_types(a ? "" : *name, a, e);
     pthread_mutex_unlock(&runtime.lock);
     return KV_E_UNSUPPORTED;
 }

@@ -65,28 +65,11 @@ static int guest_interrupted(void)
 
 /* ---- What is refused ---- */
 
-/* Legend: the command; needs_lock: it calls functions of the store that wait while the script is in
- * one of its calls. */
-static const struct allowed {
-    const char *name;
-    bool needs_lock;
-} allowed[] = {{"explain", true}, {"help", false},    {"info", true},        {"is-capable", false},
-               {"list", true},    {"num-workers", false}, {"plot", false},   {"print", false},
-               {"profile", false}, {"pull", false},   {"rank", false},       {"rounds", false},
-               {"stat", false},   {"type", false},    {"version", false}};
-
-static const struct allowed *find_allowed(const char *name)
-{
-    for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
-        if (strcmp(allowed[i].name, name) == 0)
-            return &allowed[i];
-    return NULL;
-}
-
 static int hint_commands(kv_err *e)
 {
     return kv_err_hint(e, "it runs info, list, pull, stat, plot, explain, profile, rounds and "
-                          "print");
+                          "print"),
+           e->code;
 }
 
 static int ignore_field(void *arg, const kv_field *fields, int n, kv_err *e)
@@ -103,7 +86,7 @@ static int check_lock(const session *s, const ast *node, kv_err *e)
         return KV_OK;
     e->code = KV_OK;
     unit_err(s, node, e, KV_E_BUSY, "the script is in a call of the store, and waits there");
-    return kv_err_hint(e, "rounds, info --cluster, pull and stat answer all the same");
+    return kv_err_hint(e, "rounds, info --cluster, pull and stat answer all the same"), KV_E_BUSY;
 }
 
 static int check_pull(const session *s, const ast *node, kv_err *e)
@@ -119,9 +102,8 @@ static int check_pull(const session *s, const ast *node, kv_err *e)
 static int check_command(const session *s, const ast *node, kv_err *e)
 {
     const command *c = node->u.other;
-    const struct allowed *a = find_allowed(c->name);
     bool explained = s->explanation && c->flags & COMMAND_EXPLAINED;
-    if (!a && !explained) {
+    if (!(c->flags & COMMAND_READS) && !explained) {
         unit_err(s, node, e, KV_E_UNSUPPORTED, "attach reads only, and has no `%s`", c->name);
         return hint_commands(e);
     }
@@ -131,7 +113,7 @@ static int check_command(const session *s, const ast *node, kv_err *e)
     if (strcmp(c->name, "pull") == 0 && check_pull(s, node, e))
         return e->code;
     bool cluster = strcmp(c->name, "info") == 0 && command_option_of(node, "cluster");
-    return a && a->needs_lock && !cluster ? check_lock(s, node, e) : KV_OK;
+    return c->flags & COMMAND_LOCKS && !cluster ? check_lock(s, node, e) : KV_OK;
 }
 
 static int guest_check(const session *s, const ast *node, kv_err *e)

@@ -145,7 +145,8 @@ static int no_memory(const bench_workload *w, const char *what, int64_t need, in
     kv_err_set(e, KV_E_MEMORY, "%s (%s) needs %lld MB, and %s has %lld MB to give", w->name,
                w->about, (long long)(need >> 20), what, (long long)(available >> 20));
     return kv_err_hint(e, "fewer --values, other --op%s, or --quick",
-                       w->size > 0 ? ", a smaller --size" : "");
+                       w->size > 0 ? ", a smaller --size" : ""),
+           KV_E_MEMORY;
 }
 
 /* A key costs at least a kilobyte in lists, arrays and slots. */

@@ -69,7 +69,7 @@ static int find_ranks(links *l, kv_err *e)
     if (l->n > 0)
         return KV_OK;
     kv_err_set(e, KV_E_UNSUPPORTED, "there is no link to measure: no other rank of the job serves");
-    return kv_err_hint(e, "kvctl launch -n 2 -c 'bench --link', or -n 1 -s 1");
+    return kv_err_hint(e, "kvctl launch -n 2 -c 'bench --link', or -n 1 -s 1"), KV_E_UNSUPPORTED;
 }
 
 /* ---- Keys ---- */

@@ -60,7 +60,8 @@ static int unknown(const char *text, size_t n, kv_err *e)
     for (const bench_optimizer *o = bench_optimizers; o->name; o++)
         suggest_add(&near, o->name);
     suggest_done(&near, e);
-    return kv_err_hint(e, "push, pull, pushpull, an optimizer, push+OPTIMIZER+pull, optimizers");
+    return kv_err_hint(e, "push, pull, pushpull, an optimizer, push+OPTIMIZER+pull, optimizers"),
+           KV_E_USAGE;
 }
 
 int bench_op_parse(bench_op *out, const char *text, size_t n, kv_err *e)

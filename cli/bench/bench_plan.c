@@ -26,7 +26,7 @@ int bench_plan_workload(bench_plan *p, const char *text, size_t n, kv_err *e)
     if (found)
         return KV_OK;
     kv_err_set(e, KV_E_USAGE, "there is no workload `%.*s`", (int)(n < 40 ? n : 40), text);
-    return kv_err_hint(e, "W1 to W5, W7, W8, or all");
+    return kv_err_hint(e, "W1 to W5, W7, W8, or all"), KV_E_USAGE;
 }
 
 static int add_op(bench_plan *p, bench_op op, kv_err *e)

@@ -64,7 +64,7 @@ static int take_size(session *s, const ast *call, bench_plan *p, kv_err *e)
         return KV_OK;
     unit_err(s, command_option_of(call, "size"), e, KV_E_USAGE,
              "none of the workloads has a --size");
-    return kv_err_hint(e, "W4 (keys) and W5 (elements) have one");
+    return kv_err_hint(e, "W4 (keys) and W5 (elements) have one"), KV_E_USAGE;
 }
 
 /* The word of an option that is one of two. Out: whether it is the first; *is stays as it is
@@ -175,7 +175,9 @@ int cmd_bench_check(const source *src, const ast *call, const map *types, kv_err
         code = check_list(command_option_of(call, "op"), bench_plan_op, &bad, e);
     if (code == KV_OK)
         code = check_list(command_option_of(call, "values"), bench_plan_values, &bad, e);
-    return code ? source_at(src, bad->pos, bad->end, e) : KV_OK;
+    if (code)
+        source_at(src, bad->pos, bad->end, e);
+    return code;
 }
 
 /* ---- Rows ---- */

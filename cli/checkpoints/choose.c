@@ -49,9 +49,9 @@ static int check_matched(const session *s, const words *patterns, const bool *ma
         if (matched[i])
             continue;
         unit_err(s, w->at, e, KV_E_KEY, "no name matches \"%s\"", w->text);
-        return strpbrk(w->text, "*?[") ? e->code
-                                       : kv_err_hint(e, "a pattern matches whole names: *%s*",
-                                                     w->text);
+        if (!strpbrk(w->text, "*?["))
+            kv_err_hint(e, "a pattern matches whole names: *%s*", w->text);
+        return e->code;
     }
     return KV_OK;
 }

@@ -44,7 +44,7 @@ typedef int choose_fn(session *s, const ast *call, const word *file, choice *cho
                       kv_err *e);
 
 /* Runs a command `FILE... [GLOB...]` for each of its files. Words are files as long as they name
- * something that exists, or end as a checkpoint does; the others are patterns, each of which must
+ * something that exists, or end as a checkpoint does; the others are patterns; each must
  * match a key of any file. Of several files, the text of each stands behind a line `FILE:`, and
  * out->files has their results. Errors: those of look, at the first file that has one. With all, a
  * file that cannot be read does not keep the others from being looked at: the worst error comes

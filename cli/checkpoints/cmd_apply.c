@@ -25,7 +25,8 @@ static int read_words(session *s, const ast *call, result *out, request *r, kv_e
         return code;
     if (r->all.n < 2) {
         unit_err(s, call, e, KV_E_USAGE, "a patch and a checkpoint are wanted");
-        return kv_err_hint(e, "apply P A --out B: the checkpoint stands behind the patches");
+        return kv_err_hint(e, "apply P A --out B: the checkpoint stands behind the patches"),
+               KV_E_USAGE;
     }
     r->base = r->all.items[r->all.n - 1];
     const ast *in_place = command_option_of(call, "in-place");
@@ -34,11 +35,11 @@ static int read_words(session *s, const ast *call, result *out, request *r, kv_e
         return unit_err(s, r->at, e, KV_E_USAGE, "--out or --in-place, not both");
     if (!in_place && !r->at) {
         unit_err(s, call, e, KV_E_USAGE, "nothing says where the result goes");
-        return kv_err_hint(e, "--out B, or --in-place");
+        return kv_err_hint(e, "--out B, or --in-place"), KV_E_USAGE;
     }
     if (in_place && strcmp(r->base.text, "-") == 0) {
         unit_err(s, r->base.at, e, KV_E_USAGE, "stdin has no place where it can be changed");
-        return kv_err_hint(e, "--out B");
+        return kv_err_hint(e, "--out B"), KV_E_USAGE;
     }
     if (in_place) {
         r->at = in_place;
@@ -56,7 +57,7 @@ static int read_output(session *s, const ast *call, result *out, request *r, kv_
         return code;
     if (r->to && !checkpoint_out_is_path(r->to)) {
         unit_err(s, r->at, e, KV_E_USAGE, "\"%s\" does not end as a file to write", r->to);
-        return kv_err_hint(e, OUTPUT_ENDINGS);
+        return kv_err_hint(e, OUTPUT_ENDINGS), KV_E_USAGE;
     }
     return safe_write(s, to, e) ? unit_at(s, r->at, e) : KV_OK;
 }

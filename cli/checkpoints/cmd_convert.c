@@ -53,18 +53,19 @@ static int cut_words(plan *p, const ast *at, const words *all, kv_err *e)
         to--;
     if (to < 0) {
         unit_err(p->s, at, e, KV_E_USAGE, "there is no OUT: no word ends as a file to write");
-        return kv_err_hint(e, OUTPUT_ENDINGS);
+        return kv_err_hint(e, OUTPUT_ENDINGS), KV_E_USAGE;
     }
     if (to == 0 && all->n > 1) { /* most likely an ending that is not written */
         unit_err(p->s, all->items[all->n - 1].at, e, KV_E_USAGE,
                  "\"%s\" does not end as a file to write", all->items[all->n - 1].text);
-        return kv_err_hint(e, OUTPUT_ENDINGS);
+        return kv_err_hint(e, OUTPUT_ENDINGS), KV_E_USAGE;
     }
     if (to == 0) {
         unit_err(p->s, all->items[0].at, e, KV_E_USAGE, "no checkpoint stands before OUT, \"%s\"",
                  all->items[0].text);
         return kv_err_hint(e, "convert CKPT OUT: the last word that ends as a file to write is "
-                              "OUT, and patterns of keys stand behind it");
+                              "OUT, and patterns of keys stand behind it"),
+               KV_E_USAGE;
     }
     p->inputs = (words){all->items, to, to};
     p->to = all->items[to];

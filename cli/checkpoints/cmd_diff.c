@@ -154,16 +154,32 @@ static int pair_keys(session *s, const ast *call, both *x, choice *chosen, resul
 
 /* ---- Comparing ------------------------------------------------------------------------------- */
 
-/* With a tolerance numbers are compared, which codes without their scales are not. */
-static int check_scales(session *s, const ast *call, const both *x, kv_err *e)
+/* Refuses codes that are numbers only together with scales. */
+static int check_scales(session *s, const ast *call, const both *x, int64_t i, kv_err *e)
 {
-    int code = KV_OK;
-    for (int64_t i = 0; i < x->n && !code; i++)
-        if (!(code = choose_check_all_scales(s, call, call->kid[0], x->files[0], &x->pairs[i].a, 1,
-                                             e)))
-            code = choose_check_all_scales(s, call, call->kid[1], x->files[1], &x->pairs[i].b, 1,
-                                           e);
+    int code = choose_check_all_scales(s, call, call->kid[0], x->files[0], &x->pairs[i].a, 1, e);
+    if (code == KV_OK)
+        code = choose_check_all_scales(s, call, call->kid[1], x->files[1], &x->pairs[i].b, 1, e);
     return code;
+}
+
+/* Without a tolerance codes are compared by their bits, but columns of numbers mislead. */
+static void note_codes(session *s, const ast *call, const both *x)
+{
+    int64_t n = 0;
+    const char *first = NULL;
+    for (int64_t i = 0; i < x->n; i++) {
+        kv_err why = {0};
+        if (x->pairs[i].state != DIFF_VALUES || !check_scales(s, call, x, i, &why))
+            continue;
+        first = first ? first : checkpoint_at(x->files[0], x->pairs[i].a)->name;
+        n++;
+    }
+    if (n > 0)
+        session_note(s,
+                     "%lld of %lld keys are codes and scales, whose numbers here are each by "
+                     "itself: \"%.200s\"",
+                     (long long)n, (long long)x->n, first);
 }
 
 static int compare(both *x, const diff_options *o, kv_err *e)
@@ -273,10 +289,13 @@ int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
         code = choose_read(s, call, call->kid[2], out, &chosen, e);
     for (int i = 0; i < 2 && code == KV_OK; i++)
         code = choose_open(s, call->kid[i], false, out, &x.files[i], e);
-    if (code == KV_OK && (code = pair_keys(s, call, &x, &chosen, out, e)) == KV_OK && o.tolerance)
-        code = check_scales(s, call, &x, e);
+    if (code == KV_OK && (code = pair_keys(s, call, &x, &chosen, out, e)) == KV_OK)
+        for (int64_t i = 0; i < x.n && o.tolerance && code == KV_OK; i++)
+            code = check_scales(s, call, &x, i, e);
     if (code == KV_OK && (code = compare(&x, &o, e)))
         unit_at(s, call, e);
+    if (code == KV_OK && !o.brief && !o.tolerance)
+        note_codes(s, call, &x);
     if (code == KV_OK && (code = add_rows(&table, &x, o.brief, top, e)) == KV_OK)
         code = result_answer(out, x.nsame == x.n, e, "%lld of %lld keys differ",
                              (long long)(x.n - x.nsame), (long long)x.n);

@@ -193,7 +193,8 @@ static int unknown_name(const merging *m, const ast *at, kv_err *e)
         suggest_add(&near, m->s->globals.items[i].name);
     suggest_done(&near, e);
     return kv_err_hint(e, "--%s V gives it a value; so does a head: merge my(%s = 0.5) { … }", name,
-                       name);
+                       name),
+           KV_E_USAGE;
 }
 
 /* Takes the value of the variable that the merge reads, unless an option gave one. */
@@ -258,7 +259,7 @@ static int check_output(const merging *m, kv_err *e)
     size_t n = strlen(path);
     if (!checkpoint_out_is_path(path)) {
         unit_err(m->s, m->to.at, e, KV_E_USAGE, "\"%s\" does not end as a file to write", path);
-        return kv_err_hint(e, OUTPUT_ENDINGS);
+        return kv_err_hint(e, OUTPUT_ENDINGS), KV_E_USAGE;
     }
     if (m->metadata.n > 0 && n >= 4 && strcmp(path + n - 4, ".npz") == 0)
         return unit_err(m->s, command_option_of(m->call, "metadata"), e, KV_E_USAGE,
@@ -371,13 +372,14 @@ static int check_patterns(merging *m, kv_err *e)
         if (names_file(w->text)) {
             unit_err(m->s, w->at, e, KV_E_USAGE, "no name matches \"%s\", which is a file",
                      w->text);
-            return kv_err_hint(e, "models stand before the patterns");
+            return kv_err_hint(e, "models stand before the patterns"), KV_E_USAGE;
         }
         if (looks_like_path(w->text) && !strpbrk(w->text, "*?["))
             return no_file(m, w, e);
         unit_err(m->s, w->at, e, KV_E_KEY, "no name matches \"%s\"", w->text);
-        return strpbrk(w->text, "*?[") ? e->code
-                                       : kv_err_hint(e, "there is no file of this name, either");
+        if (!strpbrk(w->text, "*?["))
+            kv_err_hint(e, "there is no file of this name, either");
+        return e->code;
     }
     return KV_OK;
 }

@@ -68,7 +68,7 @@ static int check_words(session *s, const ast *call, const words *w, bool chain, 
     unit_err(s, w->n > 2 ? w->items[2].at : call, e, KV_E_USAGE,
              "a patch is between two checkpoints, and %lld %s given", (long long)w->n,
              w->n == 1 ? "is" : "are");
-    return kv_err_hint(e, "patch A B --out P, or patch --chain P1 P2 --out P");
+    return kv_err_hint(e, "patch A B --out P, or patch --chain P1 P2 --out P"), KV_E_USAGE;
 }
 
 /* Everything but the table. */

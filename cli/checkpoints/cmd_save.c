@@ -125,7 +125,9 @@ static int no_number(const checkpoint_entry *t, const kv_array *a, const void *d
                    tensor_type_name(t->type), buf_text(&text));
     buf_release(&text);
     buf_release(&number);
-    return strict ? kv_err_hint(e, LOSSES_HINT) : KV_E_VALUE;
+    if (strict)
+        kv_err_hint(e, LOSSES_HINT);
+    return KV_E_VALUE;
 }
 
 /* A row_sparse key is written with all its rows. */
@@ -371,7 +373,8 @@ static int save_to(session *s, const ast *call, kv *store, const char *path, res
     int code = file_kind_check_keeps(path, "store", e);
     if (code)
         return kv_err_hint(e, "save FILE.kvs keeps the store, save FILE.safetensors its values; "
-                              "pull KEY > FILE.npy writes one value");
+                              "pull KEY > FILE.npy writes one value"),
+               code;
     if (session_would(s, "write", path))
         return KV_OK;
     code = save_store(store, path, e);
@@ -391,7 +394,7 @@ int cmd_save(session *s, const ast *call, result *out, kv_err *e)
     int code = safe_write(s, path, e);
     if (code == KV_OK && kv_num_keys(store) == 0) {
         unit_err(s, call, e, KV_E_VALUE, "the store holds no keys");
-        return kv_err_hint(e, "kvctl -s FILE begins with those of a file");
+        return kv_err_hint(e, "kvctl -s FILE begins with those of a file"), KV_E_VALUE;
     }
     if (code == KV_OK)
         code = save_to(s, call, store, path, out, e);

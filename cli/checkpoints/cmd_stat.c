@@ -19,8 +19,8 @@ static int read_stats(tensor_stat *stats, checkpoint *c, const int64_t *keys, in
     return code;
 }
 
-/* Keys of C64 and of quantised types have no numbers here. When others are chosen too, their rows
- * are what the user wants. */
+/* Keys of C64, of quantised types and of elements that are not numbers have no numbers here. When
+ * others are chosen too, their rows are what the user wants. */
 static int check_numbers(session *s, const word *path, const checkpoint *c, const int64_t *keys,
                          int64_t n, kv_err *e)
 {
@@ -30,20 +30,16 @@ static int check_numbers(session *s, const word *path, const checkpoint *c, cons
         const tensor_info *t = checkpoint_at(c, keys[i]);
         if (tensor_stat_can(t->type))
             continue;
-        if (checkpoint_has_numbers(c, keys[i], e)) {
-            kv_err_hint(e, "--exclude leaves keys out");
-            return unit_at(s, path->at, e);
-        }
         first = first ? first : t;
         without++;
     }
     if (first && without == n)
         return unit_err(s, path->at, e, KV_E_DTYPE,
                         "\"%.200s\" has no numbers to look at: its type is %s", first->name,
-                        tensor_type_name(first->type));
+                        tensor_info_type(first));
     if (first)
         session_note(s, "%lld of %lld keys have no numbers to look at, such as \"%.200s\" (%s)",
-                     (long long)without, (long long)n, first->name, tensor_type_name(first->type));
+                     (long long)without, (long long)n, first->name, tensor_info_type(first));
     return KV_OK;
 }
 

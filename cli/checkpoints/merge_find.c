@@ -79,11 +79,13 @@ static int unknown_rule(const source *src, const ast *at, const char *word, kv_e
     source_err(src, at->pos, at->end, e, KV_E_USAGE, "there is no merge `%.64s`", word);
     if (strchr(word, '.') || strchr(word, '/')) {
         return kv_err_hint(e, "the rule stands first: merge average A B --out C; that of a file "
-                              "ends in .kvu");
+                              "ends in .kvu"),
+               KV_E_USAGE;
     }
     merge_text_suggest(word, e);
     return kv_err_hint(e, "help merge lists them; one of your own stands in a file .kvu, or in "
-                          "braces: merge '{ merged = … }'");
+                          "braces: merge '{ merged = … }'"),
+           KV_E_USAGE;
 }
 
 static int find_in_library(const source *src, const ast *at, const char *word, merge_found *f,
@@ -187,8 +189,10 @@ static const char *name_of(const merge_found *f)
 static int hint_parameters(const merge_found *f, kv_err *e)
 {
     if (f->rule->nparams == 0)
-        return kv_err_hint(e, "it takes none");
-    return f->library ? kv_err_hint(e, "help merge %s shows its parameters", f->library) : e->code;
+        kv_err_hint(e, "it takes none");
+    else if (f->library)
+        kv_err_hint(e, "help merge %s shows its parameters", f->library);
+    return e->code;
 }
 
 static int suggest_free(void *arg, const ast *at, kv_err *e)
@@ -256,7 +260,9 @@ int merge_param_check(const source *src, const ast *option, const merge_found *f
         !values ? KV_E_MEMORY : rule_bind(f->rule, NULL, &name, &text, 1, values, &memory, e);
     arena_release(&memory);
     const ast *at = option->n > 0 ? option->kid[0] : option;
-    return code ? source_at(src, at->pos, at->end, e) : KV_OK;
+    if (code)
+        source_at(src, at->pos, at->end, e);
+    return code;
 }
 
 static int check_param(const source *src, const ast *call, const ast *option, const merge_found *f,
@@ -288,7 +294,7 @@ static int check_hidden(const ast *call, const merge_found *f, kv_err *e)
         source_err(&f->src, p->pos, p->end, e, KV_E_USAGE,
                    "the parameter `%s` could not be given: --%s is an option of merge", p->name,
                    p->name);
-        return kv_err_hint(e, "give it another name");
+        return kv_err_hint(e, "give it another name"), KV_E_USAGE;
     }
     return KV_OK;
 }
@@ -303,7 +309,7 @@ static int check_given(const source *src, const ast *call, const merge_found *f,
             source_err(src, at->pos, at->end, e, KV_E_USAGE, "%s needs a base", f->library);
         else
             source_err(&f->src, base->pos, base->end, e, KV_E_USAGE, "the rule needs a base");
-        return kv_err_hint(e, "--base CKPT: the model that the others were made of");
+        return kv_err_hint(e, "--base CKPT: the model that the others were made of"), KV_E_USAGE;
     }
     const ast *models = rule_reader(f->rule, "models");
     if (models && (rule_reader(f->rule, "lora_A") || rule_reader(f->rule, "lora_B")))

@@ -108,7 +108,7 @@ static int read_text(session *s, const word *w, result *out, metadata_list *m, k
     const char *sign = strchr(w->text, '=');
     if (!sign || sign == w->text) {
         unit_err(s, w->at, e, KV_E_USAGE, "--metadata takes NAME=TEXT, not \"%.64s\"", w->text);
-        return kv_err_hint(e, "--metadata format=pt");
+        return kv_err_hint(e, "--metadata format=pt"), KV_E_USAGE;
     }
     if (strncmp(w->text, "kvstore.", strlen("kvstore.")) == 0)
         return unit_err(
@@ -155,13 +155,14 @@ int out_options_read(session *s, const ast *call, const char *to, result *out,
     if (!*to || to[strlen(to) - 1] != '/') {
         unit_err(s, at, e, KV_E_USAGE, "\"%s\" is one file, and --shard-size cuts into several",
                  to);
-        return kv_err_hint(e, "that of a folder ends in /");
+        return kv_err_hint(e, "that of a folder ends in /"), KV_E_USAGE;
     }
     o->shard_bytes = size_of(size);
     if (o->shard_bytes)
         return KV_OK;
     unit_err(s, at, e, KV_E_USAGE, "\"%s\" is no size", size);
-    return kv_err_hint(e, "a size is a number of bytes, or 500M, 5G: K, M, G are powers of 1000");
+    return kv_err_hint(e, "a size is a number of bytes, or 500M, 5G: K, M, G are powers of 1000"),
+           KV_E_USAGE;
 }
 
 /* ---- Losses ---------------------------------------------------------------------------------- */
@@ -274,7 +275,7 @@ int out_losses_end(session *s, const ast *call, const losses *l, out_key_of *key
     return code;
 }
 
-/* ---- What is told of an output --------------------------------------------------------------- */
+/* ---- The report of an output ----------------------------------------------------------------- */
 
 int about_add(result *out, const char *name, value v, kv_err *e)
 {

@@ -49,7 +49,7 @@ int metadata_set(metadata_list *m, const char *name, const char *text, result *o
 int metadata_read(session *s, const ast *call, result *out, metadata_list *m, kv_err *e);
 
 /* The name that PyTorch has for the floats of an output: that of the last --dtype T without a
- * pattern; NULL: there is none, or it is no type of floats. */
+ * pattern; NULL: there is none, or it is not a type of floats. */
 const char *type_rules_torch(const type_rules *rules);
 
 /* The files that an output gets from the folder of a model (checkpoint/folder_files.h): puts them

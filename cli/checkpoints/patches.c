@@ -32,7 +32,8 @@ int patches_check_place(const session *s, const word *to, const checkpoint *from
         if (!file_is_same(to->text, file))
             continue;
         unit_err(s, to->at, e, KV_E_USAGE, "the patch would take the place of \"%s\"", file);
-        return kv_err_hint(e, "a patch is a file of its own; apply makes a checkpoint of both");
+        return kv_err_hint(e, "a patch is a file of its own; apply makes a checkpoint of both"),
+               KV_E_USAGE;
     }
     return KV_OK;
 }

@@ -17,7 +17,7 @@ static const char *literal(const ast *node)
 
 static int at(const source *src, const ast *node, kv_err *e)
 {
-    return source_at(src, node->pos, node->end, e);
+    return source_at(src, node->pos, node->end, e), e->code;
 }
 
 /* Types have their names in any case. */

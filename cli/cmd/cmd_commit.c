@@ -10,13 +10,13 @@ static int to_disk(session *s, kv_err *e)
 {
     if (!s->state.path) {
         kv_err_set(e, KV_E_VALUE, "there is no file of -s to be written");
-        return kv_err_hint(e, "save FILE writes the store to a file of its own");
+        return kv_err_hint(e, "save FILE writes the store to a file of its own"), KV_E_VALUE;
     }
     const char *used = s->stores[s->current].name;
     if (strcmp(used, "kv") != 0) {
         kv_err_set(e, KV_E_VALUE, "\"%s\" keeps the store kv, and %s is in use", s->state.path,
                    used);
-        return kv_err_hint(e, "save FILE writes the store in use");
+        return kv_err_hint(e, "save FILE writes the store in use"), KV_E_VALUE;
     }
     return session_would(s, "write", s->state.path) ? KV_OK : s->state.save(s->state.arg, s, e);
 }

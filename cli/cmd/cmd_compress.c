@@ -55,9 +55,9 @@ static int read_compression(session *s, const ast *call, compression *out, kv_er
         out->type = v;
     }
     if (code == KV_OK && out->type.kind != VALUE_TEXT) {
-        unit_err(s, node, e, KV_E_DTYPE, "a type of compression is a text, not %s",
-                 value_kind_name(out->type));
-        code = kv_err_hint(e, "2bit, 1bit or none; {'type': '2bit', 'threshold': 0.5}");
+        code = unit_err(s, node, e, KV_E_DTYPE, "a type of compression is a text, not %s",
+                        value_kind_name(out->type));
+        kv_err_hint(e, "2bit, 1bit or none; {'type': '2bit', 'threshold': 0.5}");
     }
     if (code == KV_OK && threshold) {
         value_release(&out->threshold);

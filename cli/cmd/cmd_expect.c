@@ -29,12 +29,13 @@ int cmd_expect(session *s, const ast *call, result *out, kv_err *e)
     (void)out;
     if (!s->out.previous.present) {
         unit_err(s, call, e, KV_E_USAGE, "no statement stands before this `expect`");
-        return kv_err_hint(e, "it compares what the statement before it puts out");
+        return kv_err_hint(e, "it compares what the statement before it puts out"), KV_E_USAGE;
     }
     s->out.previous.present = false;
     if (s->out.previous.missed) {
         kv_err_set(e, KV_E_UNSUPPORTED, "what a shell command prints is not seen at the prompt");
-        return kv_err_hint(e, "write the `expect` into the same entry, or into a script");
+        return kv_err_hint(e, "write the `expect` into the same entry, or into a script"),
+               KV_E_UNSUPPORTED;
     }
     buf_add(&expected, call->kid[0]->u.text);
     diff_normalise(&expected);

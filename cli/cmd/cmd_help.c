@@ -200,7 +200,7 @@ static int not_found(session *s, const ast *node, const char *word, bool json, k
     for (int i = 0; !json && help_topic(i); i++)
         suggest_add(&near, help_topic(i));
     suggest_done(&near, e);
-    return kv_err_hint(e, json ? "`help --json` lists them" : "`help` lists everything");
+    return kv_err_hint(e, json ? "`help --json` lists them" : "`help` lists everything"), KV_E_NAME;
 }
 
 static const help_group groups[] = {

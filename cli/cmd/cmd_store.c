@@ -85,7 +85,7 @@ static int add_values(pairs *p, kv_key key, value v, bool several, kv_err *e)
     if (value_is_several(v)) {
         kv_err_set(e, KV_E_DTYPE, "%s of %lld stands where one array is needed", value_kind_name(v),
                    (long long)v.u.list->n);
-        return kv_err_hint(e, "stack([a, b]) makes one array of several");
+        return kv_err_hint(e, "stack([a, b]) makes one array of several"), KV_E_DTYPE;
     }
     if (p->in_place && v.kind == VALUE_ARRAY)
         return pairs_fill(p, key, v, e);
@@ -106,11 +106,13 @@ static int wrong_count(session *s, const ast *node, int64_t keys, int64_t values
     if (one->kind == VALUE_LIST || *text == '[')
         return kv_err_hint(e,
                            "a bracket of numbers only is one array; [a, b, c] of arrays holds one "
-                           "for each key");
+                           "for each key"),
+               KV_E_VALUE;
     return kv_err_hint(e,
                        one->kind == VALUE_ARRAY ? "the same for each key: [%.*s]*%lld"
                                                 : "the same for each key: [array(%.*s)]*%lld",
-                       (int)(node->end - node->pos), text, (long long)keys);
+                       (int)(node->end - node->pos), text, (long long)keys),
+           KV_E_VALUE;
 }
 
 /* Values for a list of keys: one each, as separate arguments or as one list. single: the

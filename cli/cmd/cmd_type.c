@@ -33,7 +33,7 @@ static bool is_type(const char *name)
 static int brings_no(const char *path, const char *name, const kv_err *why, kv_err *e)
 {
     kv_err_set(e, KV_E_NAME, "%s brings no type \"%s\"", path, name);
-    return kv_err_hint(e, "%s", why->hint);
+    return kv_err_hint(e, "%s", why->hint), KV_E_NAME;
 }
 
 /* Loads FILE.so, which brings the type unless a base for it is given. */

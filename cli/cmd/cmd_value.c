@@ -31,7 +31,8 @@ static int print_option(session *s, const ast *arg, print_ends *ends, kv_err *e)
         unit_err(s, arg, e, KV_E_USAGE, "print has no argument %s", arg->u.text);
         return kv_err_hint(e, strcmp(arg->u.text, "file") == 0
                                   ? "print a > log.txt writes into a file"
-                                  : "print(a, b, sep=\", \", end=\"\")");
+                                  : "print(a, b, sep=\", \", end=\"\")"),
+               KV_E_USAGE;
     }
     value_release(sep ? &ends->sep : &ends->end);
     return eval_text(s, arg->kid[0], arg->u.text, sep ? &ends->sep : &ends->end, e);

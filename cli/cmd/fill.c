@@ -76,8 +76,10 @@ static int for_nothing(const filling *f, kv_err *e)
     unit_text(text, f->s->unit, f->node);
     unit_err(f->s, f->node, e, KV_E_USAGE, "`%s` is a new array, so filling it changes nothing",
              text);
-    return f->node->kind == AST_INDEX ? kv_err_hint(e, "%s = …", text)
-                                      : kv_err_hint(e, "fill one that has a name: out=w");
+    if (f->node->kind == AST_INDEX)
+        kv_err_hint(e, "%s = …", text);
+    kv_err_hint(e, "fill one that has a name: out=w");
+    return KV_E_USAGE;
 }
 
 /* held: something refers to v, or to what holds it. */

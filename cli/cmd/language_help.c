@@ -85,5 +85,5 @@ int language_check(const char *word, kv_err *e)
     if (find_section(word))
         return KV_OK;
     kv_err_set(e, KV_E_NAME, "the page on the language has no section `%.64s`", word);
-    return kv_err_hint(e, "`help language` shows all of it");
+    return kv_err_hint(e, "`help language` shows all of it"), KV_E_NAME;
 }

@@ -77,7 +77,7 @@ int merges_check(const char *word, kv_err *e)
         return KV_OK;
     kv_err_set(e, KV_E_NAME, "there is no merge `%.64s`", word);
     merge_text_suggest(word, e);
-    return kv_err_hint(e, "`help merge` lists them");
+    return kv_err_hint(e, "`help merge` lists them"), KV_E_NAME;
 }
 
 bool merges_show(buf *out, const char *name)

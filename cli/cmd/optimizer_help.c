@@ -67,7 +67,7 @@ int optimizer_check(const char *word, kv_err *e)
         suggest_add(&near, name);
     kv_err_set(e, KV_E_NAME, "there is no optimizer `%.64s`", word);
     suggest_done(&near, e);
-    return kv_err_hint(e, "`help optimizer` lists them");
+    return kv_err_hint(e, "`help optimizer` lists them"), KV_E_NAME;
 }
 
 bool optimizer_show(buf *out, const char *name)

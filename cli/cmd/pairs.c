@@ -75,9 +75,10 @@ static int suggest_longer(kv *store, kv_err *e)
     if (n > 0)
         e->hint[0] = '\0';
     if (n <= SUGGEST_MAX)
-        return suggest_done(&longer, e);
+        return suggest_done(&longer, e), e->code;
     return kv_err_hint(e, "%lld keys begin so, among them %.80s: list %s*", (long long)n,
-                       longer.names[0], e->key_name);
+                       longer.names[0], e->key_name),
+           e->code;
 }
 
 void pairs_suggest(kv *store, kv_err *e)

@@ -13,7 +13,7 @@ int since_check(session *s, const ast *call, kv_err *e)
         return KV_OK;
     if (!command_option_of(call, "out")) {
         unit_err(s, since, e, KV_E_USAGE, "--since needs --out, the arrays that hold the round");
-        return kv_err_hint(e, "none at first: pull KEYS --out w --since none -> r");
+        return kv_err_hint(e, "none at first: pull KEYS --out w --since none -> r"), KV_E_USAGE;
     }
     if (command_option_of(call, "ignore-sparse"))
         return unit_err(s, since, e, KV_E_USAGE, "--since fills no row_sparse arrays");

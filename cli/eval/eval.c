@@ -66,18 +66,23 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
         unit_err(s, node, e, KV_E_NAME,
                  "`%s` has no value yet: the function sets a `%s` of its own", name, name);
         return kv_err_hint(e, "give it as an argument, and return the new value: %s = f(%s)", name,
-                           name);
+                           name),
+               KV_E_NAME;
     }
     unit_err(s, node, e, KV_E_NAME, "there is no variable `%s`", name);
     if (is_key(s, name))
-        return kv_err_hint(e, "`%s` is a key of the store: `pull %s` shows its value; in an "
-                              "expression it is kv.pull('%s')", name, name, name);
+        return kv_err_hint(e,
+                           "`%s` is a key of the store: `pull %s` shows its value; in an "
+                           "expression it is kv.pull('%s')",
+                           name, name, name),
+               KV_E_NAME;
     if (hint_name(name, e))
         return e->code;
     if (function_find(name) || map_get(&s->functions, (kv_key){0, name}) >= 0)
-        return kv_err_hint(e, "`%s` is a function: %s(…)", name, name);
+        return kv_err_hint(e, "`%s` is a function: %s(…)", name, name), KV_E_NAME;
     if (command_find(name, strlen(name)))
-        return kv_err_hint(e, "`%s` is a command: begin it on a new line or behind `;`", name);
+        return kv_err_hint(e, "`%s` is a command: begin it on a new line or behind `;`", name),
+               KV_E_NAME;
     suggest near = {.word = name};
     for (int64_t i = 0; i < s->globals.n; i++)
         suggest_add(&near, s->globals.items[i].name);
@@ -90,7 +95,7 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
         suggest_add(&near, c->name);
     for (int i = 0; none && i < registry.nfunctions; i++)
         suggest_add(&near, registry.functions[i].name);
-    return suggest_done(&near, e);
+    return suggest_done(&near, e), KV_E_NAME;
 }
 
 /* Evaluates the arguments of a call; names[i] is NULL for a positional one. */
@@ -114,20 +119,22 @@ static int not_callable(session *s, const ast *node, const value *first, kv_err 
     const value *held = session_find(s, name);
     if (first && (node->flags & AST_METHOD)) {
         unit_err(s, node, e, KV_E_USAGE, "%s has no attribute `%s`", value_kind_name(*first), name);
-        return !hint_function(name, e) && first->kind == VALUE_DICT &&
-                       node->kid[0]->kind == AST_NAME
-                   ? kv_err_hint(e, "%s['%s'] reads the dict", node->kid[0]->u.text, name)
-                   : e->code;
+        if (!hint_function(name, e) && first->kind == VALUE_DICT && node->kid[0]->kind == AST_NAME)
+            kv_err_hint(e, "%s['%s'] reads the dict", node->kid[0]->u.text, name);
+        return e->code;
     }
     if (!held)
         return unit_err(s, node, e, KV_E_NAME, "the function `%s` is not defined yet", name);
     unit_err(s, node, e, KV_E_USAGE, "`%s` is no function: it holds %s", name,
              value_kind_name(*held));
     if (object_is_schedule(*held))
-        return kv_err_hint(e, "info --states shows the learning rate of a store");
+        return kv_err_hint(e, "info --states shows the learning rate of a store"), KV_E_USAGE;
     if (object_is_optimizer(*held))
-        return kv_err_hint(e, "a store updates: kv.set_optimizer(%s); kv.init(0, weight); "
-                              "kv.pushpull(0, grad, out=weight)", name);
+        return kv_err_hint(e,
+                           "a store updates: kv.set_optimizer(%s); kv.init(0, weight); "
+                           "kv.pushpull(0, grad, out=weight)",
+                           name),
+               KV_E_USAGE;
     return e->code;
 }
 
@@ -146,6 +153,10 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
     if (code == KV_OK && d >= 0) {
         const call_values given = {l.items, names, l.n};
         code = eval_call_definition(s, &s->defs[d], node, &given, out, e);
+    } else if (code == KV_OK && f && (f->flags & FUNCTION_ELEMENT)) { /* with named arguments */
+        value sorted[FUNCTION_MAX_PARAMS];
+        code = function_sort(f, l.items, names, l.n, sorted, e);
+        code = code ? unit_at(s, node, e) : eval_operate(s, node, sorted, out, e);
     } else if (code == KV_OK && f) {
         code = function_call(s, f, l.items, names, l.n, out, e);
         if (code == KV_OK && (f->flags & FUNCTION_VIEW))
@@ -316,7 +327,8 @@ int eval_check_device(session *s, const ast *node, kv_ctx ctx, kv_err *e)
         kv_err_set(&why, KV_E_UNSUPPORTED, "it cannot be used (doctor says why)");
     }
     unit_err(s, node, e, KV_E_UNSUPPORTED, "there is no gpu(%d): %s", ctx.id, why.text);
-    return kv_err_hint(e, "--gpus %d makes virtual ones, which are host memory", ctx.id + 1);
+    return kv_err_hint(e, "--gpus %d makes virtual ones, which are host memory", ctx.id + 1),
+           KV_E_UNSUPPORTED;
 }
 
 int eval_contexts(session *s, const ast *node, value *out, kv_err *e)

@@ -70,7 +70,7 @@ static int array_index(array_range *r, value v, kv_err *e)
     if (v.kind == VALUE_BOOL ||
         (a && kv_array_ndim(a) == 0 && kv_array_dtype(a) == KV_BOOL)) {
         kv_err_set(e, KV_E_DTYPE, "one bool is no index");
-        return kv_err_hint(e, "a mask has a bool for each element: x[x > 0]");
+        return kv_err_hint(e, "a mask has a bool for each element: x[x > 0]"), KV_E_DTYPE;
     }
     if (value_is_sequence(v) || (a && kv_array_ndim(a) > 0))
         return eval_ids(v, &r->ids, e);

@@ -47,7 +47,7 @@ int eval_truth(value v, bool *out, kv_err *e)
     if (a && kv_array_size(a) != 1) {
         kv_shape_text(shape, sizeof shape, kv_array_ndim(a), kv_array_shape(a));
         kv_err_set(e, KV_E_VALUE, "an array of shape %s is neither true nor false", shape);
-        return kv_err_hint(e, "all(a) asks for every element, any(a) for one");
+        return kv_err_hint(e, "all(a) asks for every element, any(a) for one"), KV_E_VALUE;
     }
     if (a)
         return eval_truth_of_all(v, out, e);
@@ -159,7 +159,7 @@ static int is_same(value a, value b, bool *out, kv_err *e)
         *out = a.u.list == b.u.list;
     else {
         kv_err_set(e, KV_E_DTYPE, "`is` compares objects, and %s is none", value_kind_name(a));
-        return kv_err_hint(e, "`==` compares values");
+        return kv_err_hint(e, "`==` compares values"), KV_E_DTYPE;
     }
     return KV_OK;
 }

@@ -52,7 +52,7 @@ int text_put_field(session *s, buf *out, value v, char how, const char *format, 
     if (!*format)
         return show_value(s, out, v, false, e);
     kv_err_set(e, KV_E_DTYPE, "a format takes a number or a text, not %s", value_kind_name(v));
-    return kv_err_hint(e, "{x!s:%.40s} formats what print shows", format);
+    return kv_err_hint(e, "{x!s:%.40s} formats what print shows", format), KV_E_DTYPE;
 }
 
 static int put_field(session *s, buf *out, const ast *field, value v, kv_err *e)

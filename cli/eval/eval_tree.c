@@ -89,9 +89,13 @@ static int hint_array(const session *s, const ast *node, const value *args, kv_e
 
 static int no_operator(session *s, const ast *node, const value *args, kv_err *e)
 {
+    uint32_t i = 0;
+    while (node->kind == AST_CALL && i + 1 < node->n &&
+           (value_is_number(args[i]) || args[i].kind == VALUE_ARRAY || value_is_numbers(args[i])))
+        i++;
     if (node->kind == AST_CALL)
         return unit_err(s, node, e, KV_E_DTYPE, "%s takes numbers and arrays, not %s", node->u.text,
-                        value_kind_name(args[0]));
+                        value_kind_name(args[i]));
     if (node->kind == AST_UNARY)
         unit_err(s, node, e, KV_E_DTYPE, "`%s` takes numbers and arrays, not %s",
                  ast_op_text(node->op), value_kind_name(args[0]));
@@ -99,7 +103,7 @@ static int no_operator(session *s, const ast *node, const value *args, kv_err *e
         unit_err(s, node, e, KV_E_DTYPE, "`%s` does not join %s and %s", ast_op_text(node->op),
                  value_kind_name(args[0]), value_kind_name(args[1]));
     if (node->op == OP_ADD && node->n == 2 && args[0].kind == VALUE_TEXT)
-        return kv_err_hint(e, "a value in a text: f\"w = {w}\"");
+        return kv_err_hint(e, "a value in a text: f\"w = {w}\""), KV_E_DTYPE;
     return hint_array(s, node, args, e);
 }
 

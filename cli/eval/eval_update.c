@@ -36,7 +36,8 @@ static int hint_new(const session *s, const ast *node, kv_err *e)
     if (target->kind == AST_INDEX)
         return e->code;
     return kv_err_hint(e, "a new array can have it: %s = %s %s …", text, text,
-                       ast_op_text(node->op));
+                       ast_op_text(node->op)),
+           e->code;
 }
 
 /* Changes *a to the storage and dtype of another array. */

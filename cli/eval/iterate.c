@@ -29,7 +29,9 @@ static int count_items(value v, int64_t *n, kv_err *e)
         *n = kv_array_shape(v.u.box->array)[0];
     else {
         kv_err_set(e, KV_E_DTYPE, "%s has no items to go through", value_kind_name(v));
-        return v.kind == VALUE_INT ? kv_err_hint(e, "for i in range(n); for i in 1..3") : e->code;
+        if (v.kind == VALUE_INT)
+            kv_err_hint(e, "for i in range(n); for i in 1..3");
+        return e->code;
     }
     return KV_OK;
 }
@@ -72,7 +74,7 @@ static int next_item(walk *w, bool *more, value *out, kv_err *e)
     int code = KV_OK;
     if (v.kind == VALUE_DICT && dict_count(v) != w->keys) {
         kv_err_set(e, KV_E_VALUE, "the dict got or lost keys while `for` goes through it");
-        return kv_err_hint(e, "for k in list(d): …");
+        return kv_err_hint(e, "for k in list(d): …"), KV_E_VALUE;
     }
     if (v.kind == VALUE_TEXT) {
         const char *text = v.u.text + w->byte;

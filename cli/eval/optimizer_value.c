@@ -104,7 +104,8 @@ static int make(const char *name, const value *args, const char *const *names, i
     bool schedule = optimizer_schedule_of(name) != NULL;
     if (n > 0 && !names[0] && !schedule) {
         kv_err_set(e, KV_E_USAGE, "the parameters of an optimizer have names");
-        return kv_err_hint(e, "mx.optimizer.%s(learning_rate=0.1); help optimizer %s", name, name);
+        return kv_err_hint(e, "mx.optimizer.%s(learning_rate=0.1); help optimizer %s", name, name),
+               KV_E_USAGE;
     }
     int rc = object_new(out, name, args, names, n, e);
     if (!rc && (rc = try_out(*out, e)))
@@ -121,7 +122,7 @@ static int create(const value *args, const char *const *names, int64_t n, value 
         return kv_err_set(e, KV_E_USAGE, "create needs the name of an optimizer, a text");
     if (!optimizer_text(args[0].u.text)) {
         kv_err_set(e, KV_E_USAGE, "there is no optimizer \"%s\"", args[0].u.text);
-        return kv_err_hint(e, "help optimizer lists them");
+        return kv_err_hint(e, "help optimizer lists them"), KV_E_USAGE;
     }
     return make(args[0].u.text, args + 1, names + 1, n - 1, out, e);
 }
@@ -178,19 +179,22 @@ static int no_part(value object, const char *name, kv_err *e)
                sets ? "method" : "attribute", name);
     if (strcmp(name, "set_learning_rate") == 0)
         return kv_err_hint(e,
-                           "of the one in use: kv.set_optimizer(update=True, learning_rate=0.01)");
+                           "of the one in use: kv.set_optimizer(update=True, learning_rate=0.01)"),
+               KV_E_USAGE;
     if (strcmp(name, "set_lr_mult") == 0 || strcmp(name, "set_wd_mult") == 0)
         return kv_err_hint(e, "multipliers are set with it: mx.optimizer.SGD(%s='0=0.5,fc_bias=2')",
-                           name + 4);
+                           name + 4),
+               KV_E_USAGE;
     if (strncmp(name, "update", 6) == 0 || strcmp(name, "create_state") == 0)
         return kv_err_hint(e, "a store updates: kv.set_optimizer(opt); kv.init(0, weight); "
-                              "kv.pushpull(0, grad, out=weight)");
+                              "kv.pushpull(0, grad, out=weight)"),
+               KV_E_USAGE;
     if (!object_is_optimizer(object) && !object_is_schedule(object))
-        return strcmp(name, "keys") == 0
-                   ? kv_err_hint(e, "keys() lists the keys of the store in use")
-                   : kv_err_hint(e, "its methods are the commands: help");
+        kv_err_hint(e, strcmp(name, "keys") == 0 ? "keys() lists the keys of the store in use"
+                                                 : "its methods are the commands: help");
     return kv_err_hint(e,
-                       "kv.set_optimizer(opt); info --states shows what a store counts and keeps");
+                       "kv.set_optimizer(opt); info --states shows what a store counts and keeps"),
+           e->code;
 }
 
 /* opt.lr, opt.momentum, sched.factor */
@@ -202,7 +206,7 @@ static int part(value object, const char *name, value *out, kv_err *e)
     const value *given = object_find(object, own), *schedule = object_find(object, "lr_scheduler");
     if (rate && optimizer && schedule && schedule->kind != VALUE_NONE) {
         kv_err_set(e, KV_E_USAGE, "the schedule of this optimizer sets its learning rate");
-        return kv_err_hint(e, "info --states shows that of the store in use");
+        return kv_err_hint(e, "info --states shows that of the store in use"), KV_E_USAGE;
     }
     if (given && given->kind != VALUE_NONE) {
         *out = value_ref(*given);

@@ -49,11 +49,12 @@ static int refuse_variable(const rule_text *r, const rule_param *p, value v, kv_
                "`%s` is %s, and a rule reads numbers, texts, true, false and none", p->name,
                value_kind_name(v));
     if (v.kind != VALUE_ARRAY)
-        return kv_err_hint(e, "give the rule the number that it needs: x = %s[0]", p->name);
-    return kv_array_size(v.u.box->array) == 1
-               ? kv_err_hint(e, "%s = float(%s) makes it a number", p->name, p->name)
-               : kv_err_hint(e, "push what it makes of the input, or keep a state of arrays: state "
-                                "m = 0");
+        return kv_err_hint(e, "give the rule the number that it needs: x = %s[0]", p->name),
+               KV_E_USAGE;
+    if (kv_array_size(v.u.box->array) == 1)
+        kv_err_hint(e, "%s = float(%s) makes it a number", p->name, p->name);
+    kv_err_hint(e, "push what it makes of the input, or keep a state of arrays: state m = 0");
+    return KV_E_USAGE;
 }
 
 static int refuse_missing(session *s, const rule_text *r, const rule_param *p, kv_err *e)
@@ -62,14 +63,14 @@ static int refuse_missing(session *s, const rule_text *r, const rule_param *p, k
     source_err(&r->unit->src, p->pos, p->end, e, KV_E_USAGE, "a rule knows no name `%s` here",
                p->name);
     if (map_get(&s->functions, (kv_key){0, p->name}) >= 0)
-        return kv_err_hint(e, "`%s` is a function, and a rule reads numbers", p->name);
+        return kv_err_hint(e, "`%s` is a function, and a rule reads numbers", p->name), KV_E_USAGE;
     if (rule_hint_other_word(r->rule, p->name, e))
         return e->code;
     for (int64_t i = 0; i < s->globals.n; i++)
         suggest_add(&near, s->globals.items[i].name);
     rule_suggest(r->rule, &near);
     suggest_done(&near, e);
-    return kv_err_hint(e, "set the variable before the updater: %s = 0.5", p->name);
+    return kv_err_hint(e, "set the variable before the updater: %s = 0.5", p->name), KV_E_USAGE;
 }
 
 /* Takes the value of the variable that a parameter without a default stands for. */

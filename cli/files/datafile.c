@@ -114,23 +114,6 @@ char datafile_first(datafile *d)
     return '\0';
 }
 
-int datafile_direct(datafile *d, kv_err *e)
-{
-    if (!d->regular || d->to > 0)
-        return KV_OK;
-    int fd = fcntl(d->fd, F_DUPFD_CLOEXEC, 0);
-    FILE *f = fd >= 0 ? fdopen(fd, "rb") : NULL;
-    if (!f) {
-        int code = file_error(e, "read", d->name, errno);
-        if (fd >= 0)
-            close(fd);
-        return code;
-    }
-    fclose(d->f);
-    d->f = f;
-    return KV_OK;
-}
-
 int datafile_text(datafile *d, char **text, size_t *n, kv_err *e)
 {
     int64_t cap = 0, begin = d->regular ? d->before.st_size + 2 : PIECE;

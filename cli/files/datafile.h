@@ -34,10 +34,6 @@ int datafile_open(datafile *d, session *s, const char *path, kv_err *e);
  * none within the first piece. */
 char datafile_first(datafile *d);
 
-/* Makes f a stream over the file itself when it is a regular one and nothing was looked at, for
- * readers that want to know its size. Ctrl-C then waits for them. Error: io. */
-int datafile_direct(datafile *d, kv_err *e);
-
 /* Reads all of it. A NUL stands behind the text; mem_free it. Errors: io, memory. */
 int datafile_text(datafile *d, char **text, size_t *n, kv_err *e);
 

@@ -4,22 +4,26 @@
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/kv_assert.h"
 #include "base/letter.h"
 #include "base/mem.h"
+#include "base/num.h"
+#include "base/stop.h"
 #include "base/suggest.h"
-#include "io/csv.h"
-#include "io/json.h"
-#include "io/npy.h"
-#include "lang/lex.h"
+#include "checkpoint/input.h"
+#include "checkpoint/looks_like.h"
+#include "checkpoint/tensor_codec.h"
+#include "eval/eval.h"
 #include "files/datafile.h"
 #include "files/named.h"
-#include "eval/eval.h"
-#include "syntax/file_kind.h"
+#include "io/csv.h"
+#include "io/json.h"
+#include "lang/lex.h"
 #include "session/list.h"
 #include "session/unit.h"
+#include "syntax/file_kind.h"
 
 /* The options of load(). */
 typedef struct load_options {
@@ -98,12 +102,18 @@ static int read_ndjson(datafile *d, const load_options *o, value *out, kv_err *e
     return code;
 }
 
-static int read_npy(datafile *d, value *out, kv_err *e)
+/* The file is opened once more, by the reader of checkpoints. */
+static int read_npy(const datafile *d, value *out, kv_err *e)
 {
+    static const checkpoint_options npy = {.npy = true};
+    checkpoint *f;
     kv_array *a;
-    int code = datafile_direct(d, e);
-    if (code == KV_OK && (code = npy_read(&a, d->f, d->name, e)) == KV_OK)
+    int code = checkpoint_open(&f, d->is_stdin ? "-" : d->name, &npy, e);
+    if (code)
+        return code;
+    if ((code = checkpoint_load(&a, f, 0, e)) == KV_OK)
         code = value_array(out, a, e);
+    checkpoint_close(f);
     return code;
 }
 
@@ -205,13 +215,68 @@ static int read_named(const char *path, const char *name, value *out, kv_err *e)
 
 /* ---- Any file -------------------------------------------------------------------------------- */
 
+enum { TRIED = 1024 };
+
+/* The first of n numbers, TRIED at most, that becomes an infinity or does not fit; -1: none. */
+static int64_t first_lost(const void *data, tensor_type from, tensor_type to, int64_t n)
+{
+    double unused[TRIED];
+    tensor_loss loss = {.first = -1};
+    int64_t wrong = tensor_convert_counting(unused, to, data, from, n, &loss);
+    if (wrong >= 0 || (loss.inf == 0 && loss.nan == 0))
+        return wrong;
+    for (int64_t i = 0; i < n; i++) { /* loss.first may be one that is rounded */
+        tensor_loss one = {.first = -1};
+        tensor_convert_counting(unused, to, (const char *)data + tensor_type_bytes(from, i), from,
+                                1, &one);
+        if (one.inf || one.nan)
+            return i;
+    }
+    return -1;
+}
+
+/* Refuses what the dtype cannot hold, as readers of texts do. Rounding is what was asked for. */
+static int check_fits(kv_array *a, kv_dtype dtype, const char *name, kv_err *e)
+{
+    const char *data;
+    kv_dtype has = kv_array_dtype(a);
+    tensor_type from = tensor_type_of(has), to = tensor_type_of(dtype);
+    int64_t n = kv_array_size(a), lost = -1, at = 0;
+    int code = kv_array_read(a, (const void **)&data, e);
+    if (code || dtype == KV_BOOL)
+        return code;
+    for (; at < n && lost < 0 && !(code = stop_check_at(at, e)); at += TRIED)
+        lost =
+            first_lost(data + at * kv_dtype_bytes(has), from, to, n - at < TRIED ? n - at : TRIED);
+    if (code || lost < 0)
+        return code;
+    char text[NUM_TEXT_MAX];
+    double x;
+    int64_t whole;
+    at += lost - TRIED;
+    data += at * kv_dtype_bytes(has);
+    if (kv_dtype_is_float(has)) {
+        tensor_decode_f64(&x, from, data, 1);
+        num_plain(text, x, NUM_BINARY64);
+    } else {
+        tensor_decode_i64(&whole, from, data, 1);
+        text[num_int(text, whole)] = '\0';
+    }
+    kv_err_set(e, KV_E_VALUE, "%s: element %lld is %s, which does not fit %s", name, (long long)at,
+               text, kv_dtype_name(dtype));
+    kv_err_hint(e, "without dtype=, astype(\"%s\") converts all of them", kv_dtype_name(dtype));
+    return e->code;
+}
+
 /* Converts an array of a file that has dtypes of its own. */
-static int convert(value *v, kv_dtype dtype, kv_err *e)
+static int convert(value *v, kv_dtype dtype, const char *name, kv_err *e)
 {
     kv_array *a;
     if (kv_array_dtype(v->u.box->array) == dtype)
         return KV_OK;
-    int code = kv_array_dup(&a, v->u.box->array, dtype, kv_array_ctx(v->u.box->array), e);
+    int code = check_fits(v->u.box->array, dtype, name, e);
+    if (code == KV_OK)
+        code = kv_array_dup(&a, v->u.box->array, dtype, kv_array_ctx(v->u.box->array), e);
     if (code == KV_OK) {
         value_release(v);
         code = value_array(v, a, e);
@@ -257,6 +322,19 @@ static int read_open(datafile *d, file_kind kind, const load_options *o, value *
     return kv_assert_report(e);
 }
 
+/* Says of a file that is none of its ending what it is instead. */
+static int name_other(const char *path, kv_err *e)
+{
+    input in;
+    kv_err other = {0};
+    if (input_open(&in, path, &other))
+        return e->code;
+    if (looks_like_table(&in, &other) == KV_E_FORMAT)
+        *e = other;
+    input_close(&in);
+    return e->code;
+}
+
 static int read_stream(session *s, const char *path, file_kind kind, const load_options *o,
                        value *out, kv_err *e)
 {
@@ -271,11 +349,22 @@ static int read_stream(session *s, const char *path, file_kind kind, const load_
     code = check_options(d.name, kind, o, e);
     if (code == KV_OK)
         code = read_open(&d, kind, o, out, e);
+    bool is_stdin = d.is_stdin;
     if (datafile_close(&d, code, e)) {
         value_release(out);
-        return e->code;
+        return e->code == KV_E_FORMAT && !is_stdin ? name_other(path, e) : e->code;
     }
     return KV_OK;
+}
+
+/* A checkpoint by its ending; a folder; a file of another tool, which is named for what it is. */
+static bool is_checkpoint(const char *path)
+{
+    struct stat about;
+    if (file_is_checkpoint(path))
+        return true;
+    return file_kind_of(path) == FILE_UNKNOWN && stat(path, &about) == 0 &&
+           (S_ISDIR(about.st_mode) || file_is_of_other_tool(path));
 }
 
 static int unknown_ending(const char *path, kv_err *e)
@@ -284,23 +373,23 @@ static int unknown_ending(const char *path, kv_err *e)
     kv_err_set(e, KV_E_USAGE, "\"%s\" has no known ending", path);
     if (dot && (strcmp(dot, ".pt") == 0 || strcmp(dot, ".pth") == 0))
         return kv_err_hint(e, "PyTorch's pickles are not read; safetensors.torch.save_file writes "
-                              "tensors that kvctl reads");
-    return kv_err_hint(e, "say what it is: load(\"%s\", format=\"csv\"), or another format", path);
+                              "tensors that kvctl reads"),
+               KV_E_USAGE;
+    return kv_err_hint(e, "say what it is: load(\"%s\", format=\"csv\"), or another format", path),
+           KV_E_USAGE;
 }
 
 /* The value of a file. */
 static int load(session *s, const char *path, const load_options *o, value *out, kv_err *e)
 {
-    file_kind kind = o->kind != FILE_UNKNOWN    ? o->kind
-                     : file_is_checkpoint(path) ? FILE_SAFETENSORS
-                                                : file_kind_of(path);
+    file_kind kind = o->kind != FILE_UNKNOWN ? o->kind
+                     : is_checkpoint(path)   ? FILE_SAFETENSORS
+                                             : file_kind_of(path);
     bool is_stdin = strcmp(path, "-") == 0;
     int code;
     *out = value_none();
     if (o->csv.separator && (kind == FILE_UNKNOWN || kind == FILE_TEXT))
         kind = FILE_CSV;
-    if (kind == FILE_UNKNOWN && file_is_of_other_tool(path) && access(path, F_OK) == 0)
-        kind = FILE_SAFETENSORS;
     if (kind == FILE_NPY && o->name && !is_stdin)
         kind = FILE_SAFETENSORS; /* named like the file, as keys() has it */
     if (kind == FILE_UNKNOWN || (kind == FILE_TEXT && !is_stdin))
@@ -310,7 +399,8 @@ static int load(session *s, const char *path, const load_options *o, value *out,
     else if ((code = check_options(path, kind, o, e)) == KV_OK)
         code = read_named(path, o->name, out, e);
     bool typed = kind == FILE_SAFETENSORS || kind == FILE_NPY;
-    if (code == KV_OK && typed && o->csv.has_dtype && (code = convert(out, o->csv.dtype, e)))
+    if (code == KV_OK && typed && o->csv.has_dtype &&
+        (code = convert(out, o->csv.dtype, is_stdin ? "stdin" : path, e)))
         value_release(out);
     return code;
 }
@@ -336,7 +426,7 @@ int load_named(session *s, const ast *node, checkpoint **out, kv_err *e)
     int code = eval_text(s, node->kid[0], "a file name", &path, e);
     if (code)
         return code;
-    if (file_is_checkpoint(path.u.text))
+    if (is_checkpoint(path.u.text))
         code = named_open(path.u.text, out, e);
     value_release(&path);
     return code ? unit_at(s, node, e) : KV_OK;

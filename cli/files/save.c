@@ -102,12 +102,13 @@ static int check_one(const char *path, const result *r, int64_t n, kv_err *e)
         kv_err_set(e, KV_E_USAGE, "\"%s\" holds one array, there are %lld keys", path,
                    (long long)n);
         return kv_err_hint(e, "a file for each: > grad-{key}.csv; one for all: .safetensors, "
-                              ".ndjson");
+                              ".ndjson"),
+               KV_E_USAGE;
     }
     if (value_is_several(r->v) && n != 1) {
         kv_err_set(e, KV_E_DTYPE, "\"%s\" holds one array, and this is a list of %lld", path,
                    (long long)n);
-        return kv_err_hint(e, ".ndjson holds an array a line");
+        return kv_err_hint(e, ".ndjson holds an array a line"), KV_E_DTYPE;
     }
     return KV_OK;
 }
@@ -127,7 +128,7 @@ static int make_parts(session *s, parts *p, const char *path, const result *r, k
     if (kind == FILE_SAFETENSORS && !r->keys && items != &r->v) {
         kv_err_set(e, KV_E_DTYPE, "the arrays in \"%s\" have names, those of a list have none",
                    path);
-        return kv_err_hint(e, ".ndjson holds an array a line");
+        return kv_err_hint(e, ".ndjson holds an array a line"), KV_E_DTYPE;
     }
     int code = KV_OK;
     if (kind != FILE_NDJSON && kind != FILE_SAFETENSORS)

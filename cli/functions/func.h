@@ -122,7 +122,7 @@ int func_zip(function_args *args, value *out, kv_err *e);
 int func_range(function_args *args, value *out, kv_err *e);
 int func_dict(function_args *args, value *out, kv_err *e);
 /* keys() of the path of a checkpoint, which func_keys hands on. */
-int func_file_keys(function_args *args, value *out, kv_err *e);
+int func_file_keys(function_args *args, const char *pattern, value *out, kv_err *e);
 int func_keys(function_args *args, value *out, kv_err *e);
 int func_values(function_args *args, value *out, kv_err *e);
 int func_items(function_args *args, value *out, kv_err *e);

@@ -244,7 +244,7 @@ static int join_along(function_args *args, bool rows, value *out, kv_err *e)
     if (args->v[0].kind == VALUE_ARRAY) { /* of which NumPy joins the rows */
         const char *name = args->function->name;
         kv_err_set(e, KV_E_DTYPE, "%s() takes a list of arrays, not one", name);
-        return kv_err_hint(e, "%s([a, b]); %s([row for row in a])", name, name);
+        return kv_err_hint(e, "%s([a, b]); %s([row for row in a])", name, name), KV_E_DTYPE;
     }
     const value *v = value_items(args->v, &n);
     kv_array *joined = NULL, **a = mem_zalloc(n, sizeof *a, e);

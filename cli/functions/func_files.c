@@ -6,6 +6,7 @@
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "checkpoint/checkpoint.h"
@@ -60,13 +61,15 @@ int func_glob(function_args *args, value *out, kv_err *e)
     return rc;
 }
 
-int func_file_keys(function_args *args, value *out, kv_err *e)
+int func_file_keys(function_args *args, const char *pattern, value *out, kv_err *e)
 {
     checkpoint *c;
     value_stack names = {0};
-    const char *pattern = NULL, *path = args->v[0].u.text;
-    int rc = args->given[1] ? function_text(args->v[1], "a pattern of names", &pattern, e) : KV_OK;
-    if (rc || (rc = checkpoint_open(&c, path, &(checkpoint_options){.weights = true}, e)))
+    const char *path = args->v[0].u.text;
+    int rc = checkpoint_open(&c, path, &(checkpoint_options){.weights = true}, e);
+    if (rc && strpbrk(path, "*?[") && access(path, F_OK) != 0)
+        kv_err_hint(e, "keys of the store by a pattern: keys(pattern=\"%.80s\")", path);
+    if (rc)
         return rc;
     for (int64_t i = 0; i < checkpoint_count(c) && !rc; i++) {
         const char *name = checkpoint_at(c, i)->name;

@@ -1,8 +1,10 @@
 /* Functions of lists, tuples and dicts: Python's, with Python's results. */
 #include "functions/func.h"
 
+#include <fnmatch.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "base/stop.h"
 #include "eval/eval.h"
 #include "session/dict.h"
@@ -147,7 +149,7 @@ static int no_item(function_args *args, kv_err *e)
     kv_err_set(e, KV_E_VALUE, "%s() finds no item %s in the list", args->function->name,
                buf_text(&shown));
     buf_release(&shown);
-    return kv_err_hint(e, "x in l says whether there is one");
+    return kv_err_hint(e, "x in l says whether there is one"), KV_E_VALUE;
 }
 
 int func_index(function_args *args, value *out, kv_err *e)
@@ -336,33 +338,48 @@ static int need_dict(function_args *args, kv_err *e)
                       value_kind_name(args->v[0]));
 }
 
-/* The keys of the store in use. */
-static int store_keys(session *s, value *out, kv_err *e)
+/* The keys of the store in use, of those that match the pattern if it is not NULL. The text of an
+ * integer key is its number. */
+static int store_keys(session *s, const char *pattern, value *out, kv_err *e)
 {
     kv *store;
+    value_stack keys = {0};
     int rc = session_store(s, &store, e);
-    if (rc || (rc = value_list_new(out, VALUE_LIST, kv_num_keys(store), e)))
-        return rc;
-    for (int64_t i = 0; !rc && i < out->u.list->n; i++) {
+    for (int64_t i = 0; !rc && i < kv_num_keys(store); i++) {
         kv_info info;
+        char number[NUM_TEXT_MAX];
+        value key;
         if ((rc = kv_info_at(store, i, &info, e)))
             break;
-        if (info.key.name)
-            rc = value_text(&out->u.list->items[i], info.key.name, e);
-        else
-            out->u.list->items[i] = value_int(info.key.id);
+        number[num_int(number, info.key.id)] = '\0';
+        if (pattern && fnmatch(pattern, info.key.name ? info.key.name : number, 0) != 0)
+            continue;
+        key = value_int(info.key.id);
+        if ((info.key.name && (rc = value_text(&key, info.key.name, e))) ||
+            (rc = value_stack_add(&keys, key, e)))
+            break;
     }
-    return value_finish(out, rc);
+    if (!rc)
+        rc = value_stack_list(&keys, out, e);
+    value_stack_release(&keys);
+    return rc;
 }
 
 int func_keys(function_args *args, value *out, kv_err *e)
 {
+    const char *pattern = NULL;
+    int rc = args->given[1] ? function_text(args->v[1], "a pattern of names", &pattern, e) : KV_OK;
+    if (rc)
+        return rc;
     if (!args->given[0])
-        return store_keys(args->session, out, e);
+        return store_keys(args->session, pattern, out, e);
     if (args->v[0].kind == VALUE_TEXT)
-        return func_file_keys(args, out, e);
-    int rc = need_dict(args, e);
-    return rc ? rc : dict_column(args->v[0], 0, out, e);
+        return func_file_keys(args, pattern, out, e);
+    if ((rc = need_dict(args, e)))
+        return rc;
+    if (pattern)
+        return kv_err_set(e, KV_E_USAGE, "keys() of a dict takes no pattern");
+    return dict_column(args->v[0], 0, out, e);
 }
 
 int func_values(function_args *args, value *out, kv_err *e)

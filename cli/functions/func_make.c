@@ -139,6 +139,18 @@ static int check_whole(const sequence *q, int64_t n, kv_err *e)
     return rc;
 }
 
+/* Error: value, for an end of a sequence that the dtype does not hold; what lies between fits. */
+static int check_end(double x, kv_dtype dtype, kv_err *e)
+{
+    double unused;
+    value v = value_float(x);
+    if (isnan(x))
+        return KV_OK;
+    if (!kv_dtype_is_float(dtype))
+        v = value_int(x >= 0x1p63 ? INT64_MAX : x < -0x1p63 ? INT64_MIN : (int64_t)x);
+    return value_put_number(&unused, dtype, v, e);
+}
+
 /* The number of steps from start to stop, without stop. */
 static int count_steps(const sequence *q, value stop, int64_t *n, kv_err *e)
 {
@@ -183,8 +195,12 @@ int func_arange(function_args *args, value *out, kv_err *e)
     if (q.fstep == 0)
         return kv_err_set(e, KV_E_VALUE, "arange() cannot step by 0");
     kv_array *a;
+    kv_dtype dtype;
     if ((rc = count_steps(&q, stop, &n, e)) ||
         (q.whole && !has_dtype(args, 3) && (rc = check_whole(&q, n, e))) ||
+        (rc = function_dtype(args->v[3], KV_FLOAT32, &dtype, e)) ||
+        (n > 0 && (rc = check_end(q.fstart, dtype, e))) ||
+        (n > 0 && (rc = check_end(q.fstart + q.fstep * (double)(n - 1), dtype, e))) ||
         (rc = function_new(&a, args, value_int(n), 3, KV_FLOAT32, e)))
         return rc;
     return function_give(out, a, write_sequence(a, &q, e), e);
@@ -196,9 +212,13 @@ int func_linspace(function_args *args, value *out, kv_err *e)
     int64_t n = 50;
     kv_array *a;
     void *data;
+    kv_dtype dtype;
     int rc = function_number(args->v[0], "the start of linspace()", &start, e);
     if (rc || (rc = function_number(args->v[1], "the end of linspace()", &stop, e)) ||
         (args->given[2] && (rc = number_of_elements(args->v[2], &n, e))) ||
+        (rc = function_dtype(args->v[3], KV_FLOAT32, &dtype, e)) ||
+        (n > 0 && (rc = check_end(start, dtype, e))) ||
+        (n > 1 && (rc = check_end(stop, dtype, e))) ||
         (rc = function_new(&a, args, value_int(n), 3, KV_FLOAT32, e)))
         return rc;
     sequence q = {.fstart = start, .fstep = n > 1 ? (stop - start) / (double)(n - 1) : 0};

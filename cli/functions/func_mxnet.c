@@ -42,7 +42,7 @@ static int copy_into(kv_array *a, value b, kv_err *e)
     bool same = n == kv_array_ndim(to);
     if (b.u.box->refs == 1) { /* nobody would see it */
         kv_err_set(e, KV_E_USAGE, "copyto() fills an array that has a name, and a slice is a copy");
-        return kv_err_hint(e, "b[0] = a; c = copy(a)");
+        return kv_err_hint(e, "b[0] = a; c = copy(a)"), KV_E_USAGE;
     }
     if (kv_array_storage(a) != kv_array_storage(to))
         return kv_err_set(e, KV_E_DTYPE, "copyto() does not change how an array is stored");

@@ -59,8 +59,8 @@ int func_take(function_args *args, value *out, kv_err *e)
         goto out;
     kv_array *from = flat ? a : args->array;
     if (kv_array_dtype(ids) == KV_BOOL) {
-        kv_err_set(e, KV_E_DTYPE, "take() takes indices, not bools");
-        rc = kv_err_hint(e, "a mask selects elements: x[mask]");
+        rc = kv_err_set(e, KV_E_DTYPE, "take() takes indices, not bools");
+        kv_err_hint(e, "a mask selects elements: x[mask]");
     }
     if (!rc && !(rc = bring_inside(&ids, mode, kv_array_shape(from)[axis], e))) {
         r[axis].ids = ids;
@@ -79,7 +79,7 @@ int func_nonzero(function_args *args, value *out, kv_err *e)
     int64_t strides[KV_MAX_NDIM];
     if (ndim == 0) {
         kv_err_set(e, KV_E_SHAPE, "nonzero() of a number: it has no axes");
-        return kv_err_hint(e, "reshape(x, 1) has one");
+        return kv_err_hint(e, "reshape(x, 1) has one"), KV_E_SHAPE;
     }
     int rc = pick_mask(&places, args->array, 1, e);
     if (rc)

@@ -3,6 +3,8 @@
  * of the calls before it. */
 #include "functions/func.h"
 
+#include <math.h>
+
 #include "array/device.h"
 #include "array/slice.h"
 #include "base/philox.h"
@@ -18,6 +20,7 @@ typedef struct draw {
     uint64_t seed, number;
     kv_dtype dtype;
     double low, width; /* uniform: from low on, width wide; normal: mean and deviation */
+    double last;       /* uniform: the largest number of the dtype below the upper bound */
     int64_t from;      /* randint */
     uint64_t count;    /* randint: how many numbers; 0 stands for 2^64 */
 } draw;
@@ -30,7 +33,8 @@ static void make_uniform(void *block, const draw *d, uint64_t element, int64_t n
     for (int64_t i = 0; i < n; i++) {
         philox p = philox_at(d->seed, PHILOX_FUNCTIONS, d->number, element + (uint64_t)i);
         double u = d->dtype == KV_FLOAT64 ? philox_uniform53(p) : philox_uniform24(p);
-        x[i] = d->low + d->width * u;
+        double at = d->low + d->width * u;
+        x[i] = at > d->last ? d->last : at;
     }
 }
 
@@ -105,8 +109,37 @@ static int fill(value *out, kv_array *a, make_fn *make, kv_dtype made, const dra
     return function_give(out, a, rc, e);
 }
 
-/* uniform and normal: shape, two numbers, seed, dtype, ctx. */
-static int floats(function_args *args, make_fn *make, draw *d, value *out, kv_err *e)
+/* x as an element of the dtype, then the largest one below it. Error: value (it does not fit). */
+static int number_below(double x, kv_dtype dtype, double *below, kv_err *e)
+{
+    uint64_t bits = 0, sign = (uint64_t)1 << (8 * kv_dtype_bytes(dtype) - 1);
+    int rc = value_put_number(&bits, dtype, value_float(x), e);
+    if (rc)
+        return rc;
+    convert_elements(below, KV_FLOAT64, &bits, dtype, 1);
+    if (*below < x)
+        return KV_OK;
+    /* the bits of a float, without the sign, rise with its size */
+    bits = (bits & ~sign) == 0 ? sign + 1 : bits & sign ? bits + 1 : bits - 1;
+    convert_elements(below, KV_FLOAT64, &bits, dtype, 1);
+    return KV_OK;
+}
+
+/* The numbers that were given must fit the dtype, and rounding must not reach the upper bound.
+ * `second` is that bound, or the scale of normal(). */
+static int check_numbers(draw *d, make_fn *make, double second, kv_err *e)
+{
+    double below = 0;
+    int rc = number_below(d->low, d->dtype, &below, e);
+    if (!rc)
+        rc = number_below(second, d->dtype, &below, e);
+    d->last = make == make_uniform && below > d->low ? below : d->low;
+    return rc;
+}
+
+/* uniform and normal: shape, two numbers (low in d, and second), seed, dtype, ctx. */
+static int floats(function_args *args, make_fn *make, draw *d, double second, value *out,
+                  kv_err *e)
 {
     kv_array *a;
     int rc = function_new(&a, args, args->given[0] ? args->v[0] : value_none(), 4, KV_FLOAT32, e);
@@ -116,6 +149,8 @@ static int floats(function_args *args, make_fn *make, draw *d, value *out, kv_er
     if (!kv_dtype_is_float(d->dtype))
         rc = kv_err_set(e, KV_E_DTYPE, "%s() makes floats, not %s", args->function->name,
                         kv_dtype_name(d->dtype));
+    if (!rc)
+        rc = check_numbers(d, make, second, e);
     if (!rc)
         rc = name_draw(args, 3, d, e);
     if (rc)
@@ -135,7 +170,9 @@ int func_uniform(function_args *args, value *out, kv_err *e)
     if (!rc && !(d.low <= high))
         rc = kv_err_set(e, KV_E_VALUE, "uniform() takes a low that is not above high");
     d.width = high - d.low;
-    return rc ? rc : floats(args, make_uniform, &d, out, e);
+    if (!rc && !isfinite(d.width))
+        rc = kv_err_set(e, KV_E_VALUE, "uniform() takes finite bounds, at most 1.8e308 apart");
+    return rc ? rc : floats(args, make_uniform, &d, high, out, e);
 }
 
 int func_normal(function_args *args, value *out, kv_err *e)
@@ -148,7 +185,9 @@ int func_normal(function_args *args, value *out, kv_err *e)
         rc = function_number(args->v[2], "scale", &d.width, e);
     if (!rc && !(d.width >= 0))
         rc = kv_err_set(e, KV_E_VALUE, "normal() takes a scale that is not negative");
-    return rc ? rc : floats(args, make_normal, &d, out, e);
+    if (!rc && !(isfinite(d.low) && isfinite(d.width)))
+        rc = kv_err_set(e, KV_E_VALUE, "normal() takes a finite mean and a finite scale");
+    return rc ? rc : floats(args, make_normal, &d, d.width, out, e);
 }
 
 /* Both ends of what randint may give must fit the dtype. */

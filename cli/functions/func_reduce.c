@@ -67,7 +67,7 @@ int func_sum(function_args *args, value *out, kv_err *e)
         return list_sum(args, out, e);
     if (args->given[1] && args->v[1].kind == VALUE_LIST && args->v[1].u.list->n == 0) {
         kv_err_set(e, KV_E_DTYPE, "sum() adds numbers, it joins no lists");
-        return kv_err_hint(e, "[x for l in lists for x in l]");
+        return kv_err_hint(e, "[x for l in lists for x in l]"), KV_E_DTYPE;
     }
     return reduce(args, REDUCE_SUM, out, e);
 }
@@ -128,10 +128,11 @@ int func_norm(function_args *args, value *out, kv_err *e)
     int rc = function_number(ord, "ord", &order, e);
     bool matrix = kv_array_ndim(args->array) > 1 && args->v[2].kind == VALUE_NONE;
     if (!rc && (matrix || !(order == 0 || order == 1 || order == 2 || isinf(order)))) {
-        kv_err_set(e, KV_E_UNSUPPORTED, matrix ? "norm() of a matrix has no ord"
-                                               : "norm() has ord=0, 1, 2, inf and -inf");
-        rc = kv_err_hint(e, matrix ? "of its rows: norm(x, 1, axis=1)"
-                                   : "sum(abs(x)**p)**(1/p) is the norm of order p");
+        rc = kv_err_set(e, KV_E_UNSUPPORTED,
+                        matrix ? "norm() of a matrix has no ord"
+                               : "norm() has ord=0, 1, 2, inf and -inf");
+        kv_err_hint(e, matrix ? "of its rows: norm(x, 1, axis=1)"
+                              : "sum(abs(x)**p)**(1/p) is the norm of order p");
     }
     if (rc || order == 2)
         return rc ? rc : reduce(args, REDUCE_NORM, out, e);
@@ -172,7 +173,8 @@ static int extreme(function_args *args, reduce_op op, value *out, kv_err *e)
                           args->given[1] ? "axis=" : "keepdims=");
     kv_err_set(e, KV_E_DTYPE, "%s() takes two arrays or numbers, or one list",
                args->function->name);
-    return kv_err_hint(e, "%simum(a, %simum(b, c))", args->function->name, args->function->name);
+    return kv_err_hint(e, "%simum(a, %simum(b, c))", args->function->name, args->function->name),
+           KV_E_DTYPE;
 }
 
 int func_max(function_args *args, value *out, kv_err *e)

@@ -192,7 +192,7 @@ static int split_bounds(int64_t **out, int64_t *n, value how, int64_t len, kv_er
     bool at_places = value_is_sequence(how);
     if (how.kind == VALUE_ARRAY && kv_array_ndim(how.u.box->array) > 0) {
         kv_err_set(e, KV_E_DTYPE, "split() takes the places as a list, not as an array");
-        return kv_err_hint(e, "list(a)");
+        return kv_err_hint(e, "list(a)"), KV_E_DTYPE;
     }
     *n = at_places ? how.u.list->n + 1 : 0;
     int rc = at_places ? KV_OK : function_int(how, "the number of parts", n, e);

@@ -129,7 +129,7 @@ static int read_topk(function_args *args, topk *t, kv_err *e)
     if (t->indices && n > index_most(t->dtype)) {
         kv_err_set(e, KV_E_VALUE, "%s does not hold every index below %lld",
                    kv_dtype_name(t->dtype), (long long)n);
-        return kv_err_hint(e, "say dtype=\"int64\"");
+        return kv_err_hint(e, "say dtype=\"int64\""), KV_E_VALUE;
     }
     return KV_OK;
 }

@@ -64,7 +64,7 @@ static int parts_of(function_args *args, kv_array **ids, kv_array **data, kv_err
         return sparse_parts(ids, data, args->array, e);
     kv_err_set(e, KV_E_DTYPE, "%s is of row_sparse arrays, and this one is default",
                args->function->name);
-    return kv_err_hint(e, "a.tostype('row_sparse')");
+    return kv_err_hint(e, "a.tostype('row_sparse')"), KV_E_DTYPE;
 }
 
 /* A copy of one of the two parts, which share the memory of the array. */

@@ -129,7 +129,7 @@ int text_index(function_args *args, value *out, kv_err *e)
     if (rc || out->u.integer >= 0)
         return rc;
     kv_err_set(e, KV_E_VALUE, "the text does not hold \"%.60s\"", args->v[1].u.text);
-    return kv_err_hint(e, "text.find(x) gives -1 then");
+    return kv_err_hint(e, "text.find(x) gives -1 then"), KV_E_VALUE;
 }
 
 int text_count(function_args *args, value *out, kv_err *e)

@@ -23,7 +23,8 @@ static int parse_field(const char *at, const char *end, field *out, kv_err *e)
         kv_err_set(e, KV_E_UNSUPPORTED, "format() takes its values by order: {} or {0}, not {%.*s}",
                    (int)(end - name < 40 ? end - name : 40), name);
         return kv_err_hint(e, "f\"{%.*s}\" reads variables",
-                           (int)(end - name < 40 ? end - name : 40), name);
+                           (int)(end - name < 40 ? end - name : 40), name),
+               KV_E_UNSUPPORTED;
     }
     if (at < end && *at == '!') {
         if (end - at < 2 || (at[1] != 'r' && at[1] != 's') || (end - at > 2 && at[2] != ':'))

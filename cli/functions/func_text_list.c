@@ -122,11 +122,18 @@ static int split(function_args *args, value by, value max, bool last, value *out
 /* split(text, sep, maxsplit) has the name of split(a, parts, axis). */
 int func_split(function_args *args, value *out, kv_err *e)
 {
+    const bool *given = args->given;
+    if (args->v[0].kind == VALUE_TEXT && ((given[1] && given[3]) || (given[2] && given[4])))
+        return kv_err_set(e, KV_E_USAGE, "split() of a text has %s twice here",
+                          given[3] ? "sep" : "maxsplit");
     if (args->v[0].kind == VALUE_TEXT)
         return split(args, args->v[args->given[3] ? 3 : 1], args->v[args->given[4] ? 4 : 2], false,
                      out, e);
     if (!args->given[1])
         return kv_err_set(e, KV_E_USAGE, "split() of an array needs a number of parts");
+    if (given[3] || given[4])
+        return kv_err_set(e, KV_E_USAGE, "split() of an array has no %s=, which is for texts",
+                          given[3] ? "sep" : "maxsplit");
     int rc = value_to_array(&args->array, args->v[0], e);
     return rc ? rc : func_split_array(args, out, e);
 }
@@ -166,14 +173,15 @@ int func_join(function_args *args, value *out, kv_err *e)
     value list = args->v[1];
     int rc = piece_of(args->v[0], "what join() puts between", &sep, e);
     if (!rc && !value_is_sequence(list)) {
-        kv_err_set(e, KV_E_DTYPE, "join() takes a list of texts, not %s", value_kind_name(list));
-        rc = kv_err_hint(e, "\", \".join([\"a\", \"b\"])");
+        rc = kv_err_set(e, KV_E_DTYPE, "join() takes a list of texts, not %s",
+                        value_kind_name(list));
+        kv_err_hint(e, "\", \".join([\"a\", \"b\"])");
     }
     for (int64_t i = 0; !rc && i < list.u.list->n && !(rc = stop_check_at(i, e)); i++) {
         if (list.u.list->items[i].kind != VALUE_TEXT) {
-            kv_err_set(e, KV_E_DTYPE, "join() takes texts, and item %lld is %s", (long long)i,
-                       value_kind_name(list.u.list->items[i]));
-            rc = kv_err_hint(e, "str(x) makes a text: [str(x) for x in list]");
+            rc = kv_err_set(e, KV_E_DTYPE, "join() takes texts, and item %lld is %s", (long long)i,
+                            value_kind_name(list.u.list->items[i]));
+            kv_err_hint(e, "str(x) makes a text: [str(x) for x in list]");
             break;
         }
         rc = piece_of(list.u.list->items[i], "an item", &item, e);

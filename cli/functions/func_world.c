@@ -262,7 +262,7 @@ int func_round(function_args *args, value *out, kv_err *e)
     value x = args->v[0];
     if (!value_is_number(x)) {
         kv_err_set(e, KV_E_DTYPE, "round() with digits takes a number, not %s", value_kind_name(x));
-        return kv_err_hint(e, "round(a * 100) / 100");
+        return kv_err_hint(e, "round(a * 100) / 100"), KV_E_DTYPE;
     }
     bool whole = args->v[1].kind == VALUE_NONE;
     int rc = whole ? KV_OK : function_int(args->v[1], "the digits of round()", &digits, e);

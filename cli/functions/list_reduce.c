@@ -51,7 +51,7 @@ static int unclear(const function_args *args, kv_err *e)
     const char *name = args->function->name;
     kv_err_set(e, KV_E_DTYPE,
                "%s() of a list of lists is of the lists in Python, of the numbers in NumPy", name);
-    return kv_err_hint(e, "%s(array(l)); %s([%s(x) for x in l])", name, name, name);
+    return kv_err_hint(e, "%s(array(l)); %s([%s(x) for x in l])", name, name, name), KV_E_DTYPE;
 }
 
 int list_sum(function_args *args, value *out, kv_err *e)
@@ -60,7 +60,7 @@ int list_sum(function_args *args, value *out, kv_err *e)
     host sum = host_int(0), h;
     if (args->given[1] && (start.kind != VALUE_INT || start.u.integer != 0)) {
         kv_err_set(e, KV_E_USAGE, "sum() of a list has no axis and no start");
-        return kv_err_hint(e, "sum(array(l), axis=-1); sum(l) + start");
+        return kv_err_hint(e, "sum(array(l), axis=-1); sum(l) + start"), KV_E_USAGE;
     }
     int rc = eval_items_of(args->v[0], &items, e);
     if (rc)

@@ -65,7 +65,7 @@ int jobs_folder_open(bool makes, int *dir, kv_err *e)
                    (unsigned)s.st_mode & 0777);
     if (e->code) {
         close(fd);
-        return kv_err_hint(e, "$KVCTL_JOBS names another folder");
+        return kv_err_hint(e, "$KVCTL_JOBS names another folder"), KV_E_IO;
     }
     *dir = fd;
     return KV_OK;

@@ -55,9 +55,10 @@ static int hint_option(const char *word, kv_err *e)
     size_t n = strcspn(word, "=");
     for (size_t i = 0; i < sizeof meant / sizeof *meant; i++)
         if (strlen(meant[i][0]) == n && memcmp(word, meant[i][0], n) == 0)
-            return kv_err_hint(e, "did you mean %s?", meant[i][1]);
+            return kv_err_hint(e, "did you mean %s?", meant[i][1]), e->code;
     shell_option_suggest(&launch_table, word, e);
-    return kv_err_hint(e, "options of launch stand before FILE; kvctl launch --help lists them");
+    return kv_err_hint(e, "options of launch stand before FILE; kvctl launch --help lists them"),
+           e->code;
 }
 
 static int check_readable(const char *file, kv_err *e)
@@ -75,13 +76,14 @@ static int check_program(const launch_options *o, kv_err *e)
     kv_err_set(e, KV_E_USAGE, "launch: `%s` is a program, and kvctl runs in every rank",
                o->words[0]);
     return kv_err_hint(e, python ? "kvctl launch -n WORKERS --python FILE runs one of Python"
-                                 : "leave it out: kvctl launch -n WORKERS FILE");
+                                 : "leave it out: kvctl launch -n WORKERS FILE"),
+           KV_E_USAGE;
 }
 
 static int own_word(const char *word, kv_err *e)
 {
     kv_err_set(e, KV_E_USAGE, "launch: \"%s\" is a word of kvctl", word);
-    return kv_err_hint(e, "./%s is the file", word);
+    return kv_err_hint(e, "./%s is the file", word), KV_E_USAGE;
 }
 
 /* Refuses words that every worker would refuse, before any has started. */
@@ -90,7 +92,7 @@ static int check_words(launch_options *o, kv_err *e)
     options each;
     if (o->nwords == 0) {
         kv_err_set(e, KV_E_USAGE, "launch: which script? kvctl launch -n WORKERS FILE");
-        return kv_err_hint(e, "kvctl launch -n WORKERS -i is a prompt");
+        return kv_err_hint(e, "kvctl launch -n WORKERS -i is a prompt"), KV_E_USAGE;
     }
     if (o->python) {
         const char *file = o->words[0];
@@ -170,7 +172,8 @@ static int check_losses(launch_options *o, const kv_type_ops *ops, kv_err *e)
         kv_err_set(e, KV_E_UNSUPPORTED,
                    "launch: --elastic needs an Open MPI with ULFM, and this one has none");
         return kv_err_hint(e, "Open MPI has it from 5.0 on; with --checkpoint and --max-restarts "
-                              "a job begins again instead");
+                              "a job begins again instead"),
+               KV_E_UNSUPPORTED;
     }
     if (o->elastic)
         o->losses = LOSSES_GO_ON;

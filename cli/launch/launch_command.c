@@ -196,5 +196,5 @@ int launch_find(const char *program, const char *package, kv_err *e)
     if (child_finds(program))
         return KV_OK;
     kv_err_set(e, KV_E_UNSUPPORTED, "launch: there is no %s in $PATH", program);
-    return kv_err_hint(e, "it belongs to %s", package);
+    return kv_err_hint(e, "it belongs to %s", package), KV_E_UNSUPPORTED;
 }

@@ -48,7 +48,7 @@ int door_open(launch_door *d, const launch_options *o, kv_err *e)
         close(d->dir);
     if (why.code == KV_E_BUSY) {
         *e = why;
-        return kv_err_hint(e, "kvctl jobs lists it; --name gives this one another name");
+        return kv_err_hint(e, "kvctl jobs lists it; --name gives this one another name"), KV_E_BUSY;
     }
     terminal_say("kvctl: the job runs, and nobody can attach to it: %s", why.text);
     return KV_OK;

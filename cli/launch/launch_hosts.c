@@ -48,7 +48,8 @@ static int check_host(const char *path, int line, const char *word, const char *
     if (!strchr(word, '@') && word[0] != '[' && (!colon || !strchr(colon + 1, ':')))
         return is_host(name) ? KV_OK : bad_line(e, path, line, "this is no host:", name);
     bad_line(e, path, line, "this is no name of a host:", word);
-    return kv_err_hint(e, "users and IPv6 addresses belong into ~/.ssh/config, under a name");
+    return kv_err_hint(e, "users and IPv6 addresses belong into ~/.ssh/config, under a name"),
+           e->code;
 }
 
 static int take_port(launch_hosts *h, const char *path, int line, const char *text, kv_err *e)
@@ -138,7 +139,8 @@ int hosts_read(launch_hosts *h, const launch_options *o, kv_err *e)
     size_t n;
     int line = 0, rc = file_read_text(o->hostfile, &text, &n, e);
     if (rc)
-        return kv_err_hint(e, "-H takes a file with a host in each line: HOST[:PORT] [slots=N]");
+        return kv_err_hint(e, "-H takes a file with a host in each line: HOST[:PORT] [slots=N]"),
+               rc;
     rest = text;
     if (strlen(text) < n) {
         for (const char *at = text; at; at = strchr(at + 1, '\n'))

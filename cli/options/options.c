@@ -34,8 +34,8 @@ static int check_script(const char *path, kv_err *e)
         return KV_OK;
     kv_err_set(e, KV_E_USAGE, "\"%s\" is a file of arrays, not a script", path);
     if (store || kind == FILE_SAFETENSORS)
-        return kv_err_hint(e, "kvctl -s %s -c info lists them", path);
-    return kv_err_hint(e, "kvctl -c 'print @%s' shows it", path);
+        return kv_err_hint(e, "kvctl -s %s -c info lists them", path), KV_E_USAGE;
+    return kv_err_hint(e, "kvctl -c 'print @%s' shows it", path), KV_E_USAGE;
 }
 
 /* ---- Options that are no mere fields ---- */
@@ -225,11 +225,11 @@ static int unknown(const char *word, kv_err *e)
         while (*++word && (spelled[1] = *word, shell_option_find(&options_table, spelled, 2)))
             ;
         kv_err_set(e, KV_E_USAGE, "there is no option %s", spelled);
-        return kv_err_hint(e, "kvctl -h lists the options");
+        return kv_err_hint(e, "kvctl -h lists the options"), KV_E_USAGE;
     }
     kv_err_set(e, KV_E_USAGE, "there is no option %.*s", (int)strcspn(word, "="), word);
     shell_option_suggest(&options_table, word, e);
-    return kv_err_hint(e, "kvctl -h lists the options");
+    return kv_err_hint(e, "kvctl -h lists the options"), KV_E_USAGE;
 }
 
 /* Pages are run by themselves. */
@@ -291,19 +291,20 @@ static int neither(const char *word, kv_err *e)
     size_t first = strcspn(word, " ");
     kv_err_set(e, KV_E_USAGE, "there is no file \"%s\", and no command of that name", word);
     if (word[first] && command_find(word, first) && !strchr(word, '\''))
-        return kv_err_hint(e, "kvctl -c '%s' runs a text", word);
+        return kv_err_hint(e, "kvctl -c '%s' runs a text", word), KV_E_USAGE;
     if (is_process_word(word, strlen(word)))
         return kv_err_hint(e, "kvctl %s stands by itself: kvctl help %s", word,
-                           process_word_page(word, strlen(word)));
+                           process_word_page(word, strlen(word))),
+               KV_E_USAGE;
     for (const command *c = registry.commands; c->name; c++)
         suggest_add(&near, c->name);
-    for (int i = 0; i < PROCESS_WORDS_OF_USERS; i++) /* these are no commands of the language */
+    for (int i = 0; i < PROCESS_WORDS_OF_USERS; i++) /* these are not commands of the language */
         suggest_add(&near, process_words[i]);
     for (int i = 0; i < options_table.n; i++)
         if (options_table.rows[i].name && strcmp(options_table.rows[i].name, word) == 0)
-            return kv_err_hint(e, "did you mean --%s?", word);
+            return kv_err_hint(e, "did you mean --%s?", word), e->code;
     suggest_done(&near, e);
-    return kv_err_hint(e, "kvctl help lists the commands");
+    return kv_err_hint(e, "kvctl help lists the commands"), e->code;
 }
 
 /* The first word that is no option, unless -c, -f or --verify came before it: a script, whose words

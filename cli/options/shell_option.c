@@ -33,7 +33,7 @@ int shell_option_suggest(const shell_table *t, const char *word, kv_err *e)
         snprintf(spelled[i], sizeof spelled[i], "--%s", near.names[i]);
         near.names[i] = spelled[i];
     }
-    return suggest_done(&near, e);
+    return suggest_done(&near, e), e->code;
 }
 
 /* ---- Values ---- */

@@ -6,6 +6,7 @@
 #include "lang/lex.h"
 #include "base/num.h"
 #include "lang/parse.h"
+#include "lang/source.h"
 
 #define NAME  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 #define PLAIN NAME "-+."
@@ -67,37 +68,52 @@ static bool is_call(const char *word, const ast *tree)
            lex_is_letter(word[0]) && word[strspn(word, NAME)] == '(';
 }
 
+/* The word as a text that stands behind those before it, so that errors have their place there. */
+static source source_of(const word_command *w, const char *word)
+{
+    source before = {.text = buf_text(&w->text), .len = (uint32_t)w->text.len, .line = 1, .col = 1};
+    source src = {.name = WORD_COMMAND_NAME, .text = word, .len = (uint32_t)strlen(word)};
+    source_locate(&before, before.len, &src.line, &src.col);
+    return src;
+}
+
+/* A word that is refused stands in the text as it was typed, for the report. Returns e's code. */
+static int refuse(word_command *w, const source *src, kv_err *e)
+{
+    source_at(src, 0, src->len, e);
+    buf_add(&w->text, src->text);
+    return e->code;
+}
+
 /* An expression in brackets, which keep it one value. A call needs none, and errors show it as it
  * was typed. */
-static int put_value(buf *out, const char *word, kv_err *e)
+static int put_value(word_command *w, const char *word, kv_err *e)
 {
     arena nodes = {0};
     ast *tree;
-    kv_err why = {0};
-    source src = {.name = "", .text = word, .len = (uint32_t)strlen(word), .line = 1, .col = 1};
+    source src = source_of(w, word);
     double number;
     bool plain = *word && !word[strspn(word, PLAIN)];
     bool simple = plain && (!strpbrk(word + 1, "-+") ||
                             num_parse(word, strlen(word), NUM_BINARY64, &number, NULL) ==
                                 strlen(word));
-    int code = parse_expr_text(&tree, &src, &nodes, &why);
+    int code = parse_expr_text(&tree, &src, &nodes, e);
     simple = simple || (!code && is_call(word, tree));
     arena_release(&nodes);
     if (code) {
-        kv_err_set(e, code, "\"%.64s\" is no value: %s", word, why.text);
         if (!strpbrk(word, "\"'()[]{}")) /* the shell has taken its quotes */
             kv_err_hint(e, "for the text write '\"%.64s\"'", word);
-        return code;
+        return refuse(w, &src, e);
     }
     if (simple)
-        buf_add(out, word);
+        buf_add(&w->text, word);
     else /* a comment ends with its line */
-        buf_printf(out, strchr(word, '#') ? "(%s\n)" : "(%s)", word);
+        buf_printf(&w->text, strchr(word, '#') ? "(%s\n)" : "(%s)", word);
     return KV_OK;
 }
 
 /* Values joined by commas: as they stand when they are numbers, else as a list in brackets. */
-static int put_values(buf *out, const char *word, kv_err *e)
+static int put_values(word_command *w, const char *word, kv_err *e)
 {
     buf list = {0};
     bool numbers = *word && !word[strspn(word, "0123456789.,eE+-")];
@@ -111,43 +127,47 @@ static int put_values(buf *out, const char *word, kv_err *e)
     if (!code && (code = parse_expr_text(&tree, &src, &nodes, &why)))
         kv_err_set(e, code, "\"%.64s\" is no list of values: %s", word, why.text);
     arena_release(&nodes);
-    if (!code)
-        buf_printf(out, numbers ? "%s" : "(%s)", numbers ? word : buf_text(&list));
+    src = source_of(w, word);
+    if (code)
+        refuse(w, &src, e);
+    else
+        buf_printf(&w->text, numbers ? "%s" : "(%s)", numbers ? word : buf_text(&list));
     buf_release(&list);
     return code;
 }
 
 /* A rule in braces as it stands, one word and nothing behind it; else the name of one. */
-static int put_rule(const word_command *w, buf *out, const char *word, kv_err *e)
+static int put_rule(word_command *w, const char *word, kv_err *e)
 {
     arena nodes = {0};
     rule_ast *rule;
-    kv_err why = {0};
-    source src = {.name = "", .text = word, .len = (uint32_t)strlen(word), .line = 1, .col = 1};
+    source src = source_of(w, word);
     if (word[0] != '{') {
-        put_word(out, word, PLAIN);
+        put_word(&w->text, word, PLAIN);
         return KV_OK;
     }
-    int code = parse_rule(&rule, &src, &nodes, &why);
+    int code = parse_rule(&rule, &src, &nodes, e);
     if (!code && rule->end != src.len) /* a comment, say, which would hide the words that follow */
-        code = kv_err_set(&why, KV_E_SYNTAX, "nothing stands behind its `}`");
+        code = source_err(&src, rule->end, src.len, e, KV_E_SYNTAX,
+                          "nothing stands behind the `}` of a rule");
     arena_release(&nodes);
     if (code) {
-        kv_err_set(e, code, "\"%.64s\" is no rule: %s", word, why.text);
-        return kv_err_hint(e, "kvctl %s '{ … }': quotes keep the shell from cutting it",
-                           w->c->name);
+        kv_err_hint(e, "kvctl %s '{ … }': quotes keep the shell from cutting it", w->c->name);
+        return refuse(w, &src, e);
     }
-    buf_add(out, word);
+    buf_add(&w->text, word);
     return KV_OK;
 }
 
 /* ---- Arguments ---- */
 
-static int no_words(const word_command *w, kv_err *e)
+static int no_words(word_command *w, const char *word, kv_err *e)
 {
+    source src = source_of(w, word);
     kv_err_set(e, KV_E_USAGE, "`%s` takes statements of the language, no words of the shell",
                w->c->name);
-    return kv_err_hint(e, "kvctl -c '%s …'", w->c->name);
+    kv_err_hint(e, "kvctl -c '%s …'", w->c->name);
+    return refuse(w, &src, e);
 }
 
 static int put_argument(word_command *w, const char *word, kv_err *e)
@@ -168,7 +188,7 @@ static int put_argument(word_command *w, const char *word, kv_err *e)
     case ARG_VALUE:
     case ARG_VALUES:
     case ARG_EXPRS:
-        return put_value(&w->text, word, e);
+        return put_value(w, word, e);
     case ARG_WORD:
     case ARG_GLOB:
     case ARG_NAME:
@@ -178,7 +198,7 @@ static int put_argument(word_command *w, const char *word, kv_err *e)
         put_word(&w->text, word, PLAIN);
         return KV_OK;
     case ARG_RULE:
-        return put_rule(w, &w->text, word, e);
+        return put_rule(w, word, e);
     case ARG_WORDS:
         put_word(&w->text, word, PLAIN ",");
         return KV_OK;
@@ -195,7 +215,7 @@ static int put_argument(word_command *w, const char *word, kv_err *e)
     case ARG_EXPLAINED:
         break;
     }
-    return no_words(w, e);
+    return no_words(w, word, e);
 }
 
 /* ---- Options ---- */
@@ -226,7 +246,7 @@ static int put_option_value(word_command *w, const char *word, char sign, kv_err
     case OPTION_INT:
     case OPTION_VALUE:
     case OPTION_NEEDED:
-        return put_value(&w->text, word, e);
+        return put_value(w, word, e);
     case OPTION_NAME:
     case OPTION_WORD:
     case OPTION_FILE:
@@ -235,7 +255,7 @@ static int put_option_value(word_command *w, const char *word, char sign, kv_err
         put_word(&w->text, word, PLAIN ",=");
         break;
     case OPTION_VALUES:
-        return put_values(&w->text, word, e);
+        return put_values(w, word, e);
     case OPTION_PATH:
     case OPTION_OUTPUT:
         put_path(&w->text, word);
@@ -257,9 +277,12 @@ static int put_option(word_command *w, const char *word, kv_err *e)
     const command_option *o = command_option_find(w->c, word + 2, n - 2);
     if (!o && (w->c->flags & COMMAND_PARAMS))
         o = &param;
-    if (strspn(word, PLAIN) < n)
-        return kv_err_set(e, KV_E_USAGE, "\"%.64s\" is no option", word);
     buf_char(&w->text, ' ');
+    if (strspn(word, PLAIN) < n) {
+        source src = source_of(w, word);
+        kv_err_set(e, KV_E_USAGE, "\"%.64s\" is no option", word);
+        return refuse(w, &src, e);
+    }
     buf_put(&w->text, word, n);
     w->open = o && (o->kind != OPTION_FLAG || equals) ? o : NULL;
     return equals && w->open ? put_option_value(w, equals + 1, '=', e) : KV_OK;

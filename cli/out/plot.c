@@ -118,9 +118,9 @@ static int add_columns(plot *p, const char *name, double *y, const int64_t *shap
 {
     int code = KV_OK;
     if (shape[1] > PLOT_MAX_LINES) {
-        kv_err_set(e, KV_E_VALUE, "%s has %lld columns, and plot draws at most %d lines", name,
-                   (long long)shape[1], PLOT_MAX_LINES);
-        code = kv_err_hint(e, "--heat draws them all");
+        code = kv_err_set(e, KV_E_VALUE, "%s has %lld columns, and plot draws at most %d lines",
+                          name, (long long)shape[1], PLOT_MAX_LINES);
+        kv_err_hint(e, "--heat draws them all");
     }
     for (int64_t i = 0; i < shape[1] && code == KV_OK; i++)
         code = add_column(p, name, y, shape, i, e);

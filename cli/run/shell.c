@@ -56,10 +56,10 @@ static bool terminal_tells(void)
     return isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
-#define GRACE_MS 1000 /* for a command that is told to end by SIGTERM or --timeout */
+#define GRACE_MS 1000 /* for a command that SIGTERM or --timeout ends */
 #define LOOK_MS  100  /* a signal that came just before the wait is seen so much later */
 
-/* Waits for the command to end. When kvctl is told to end, so are the shell and what it has
+/* Waits for the command to end. A signal that ends kvctl also ends the shell and what it has
  * started, since a shell waits for that before it obeys. Who ignores it is killed; but not behind
  * Ctrl-C, which many programs live on with. */
 static int wait_for(session *s, pid_t pid)

@@ -56,7 +56,7 @@ static int key_of(value v, kv_key *out, kv_err *e)
     else {
         kv_err_set(e, KV_E_DTYPE, "a key of a dict is a text or a whole number, not %s",
                    v.kind == VALUE_FLOAT ? "a fraction" : value_kind_name(v));
-        return kv_err_hint(e, "make a text of it: d[f\"{i},{j}\"]");
+        return kv_err_hint(e, "make a text of it: d[f\"{i},{j}\"]"), KV_E_DTYPE;
     }
     return KV_OK;
 }
@@ -101,7 +101,7 @@ static int set_pair(value dict, value pair, kv_err *e)
 {
     if (!value_is_sequence(pair) || pair.u.list->n != 2) {
         kv_err_set(e, KV_E_DTYPE, "a dict is made of pairs, not of %s", value_kind_name(pair));
-        return kv_err_hint(e, "dict([('a', 1), ('b', 2)]), {'a': 1, 'b': 2}");
+        return kv_err_hint(e, "dict([('a', 1), ('b', 2)]), {'a': 1, 'b': 2}"), KV_E_DTYPE;
     }
     return dict_set(dict, pair.u.list->items[0], pair.u.list->items[1], e);
 }

@@ -89,7 +89,7 @@ static int refuse(const store_entry *entry, const char *name, value v, kv_err *e
                "the rule %s of the store %s reads `%s`, which can be a number, a text, true, false "
                "or none there, not %s",
                rule ? rule : "", entry->name, name, value_kind_name(v));
-    return kv_err_hint(e, "give it another name, or set another updater first");
+    return kv_err_hint(e, "give it another name, or set another updater first"), KV_E_DTYPE;
 }
 
 static int change(const store_entry *entry, const char *name, value v, kv_err *e)

@@ -181,7 +181,7 @@ static int scalar_of(value *v, kv_err *e)
     if (kv_array_size(v->u.box->array) == 1)
         return value_item(v, *v, e);
     kv_err_set(e, KV_E_DTYPE, "a list that holds arrays of several elements cannot be compared");
-    return kv_err_hint(e, "allclose(stack(a), stack(b)) compares arrays of one shape");
+    return kv_err_hint(e, "allclose(stack(a), stack(b)) compares arrays of one shape"), KV_E_DTYPE;
 }
 
 /* ==, as for items of lists: what is one object is equal. */
@@ -224,7 +224,8 @@ static int ordered(ast_op op, value a, value b, bool *holds, kv_err *e)
         return list_compare(op, a, b, holds, e);
     if ((code = scalar_of(&a, e)) || (code = scalar_of(&b, e)))
         return code;
-    if (!value_is_scalar(a) || !value_is_scalar(b))
+    bool none = a.kind == VALUE_NONE || b.kind == VALUE_NONE;
+    if (none || !value_is_scalar(a) || !value_is_scalar(b))
         return kv_err_set(e, KV_E_DTYPE, "`%s` does not compare %s with %s", ast_op_text(op),
                           value_kind_name(a), value_kind_name(b));
     if ((code = host_binary(op, value_host(a), value_host(b), &h, NULL, e)) == KV_OK)

@@ -303,7 +303,7 @@ int session_create(session *s, const char *type, const kv_opt *opts, int nopts, 
     if (at >= 0 && kv_in_transaction(s->stores[at].store)) {
         kv_err_set(e, KV_E_VALUE, "a transaction is open in the store %s, which would be replaced",
                    name);
-        return kv_err_hint(e, "commit or rollback ends it");
+        return kv_err_hint(e, "commit or rollback ends it"), KV_E_VALUE;
     }
     int code = kv_create(type, opts, nopts, &store, e);
     s->create_failed = code != KV_OK;
@@ -321,9 +321,12 @@ int session_store(session *s, kv **store, kv_err *e)
         return kv_err_set(e, KV_E_VALUE, "the script has made no store yet");
     if (s->create_failed) {
         kv_err_set(e, KV_E_VALUE, "no store is in use, as the last `create` failed");
-        return s->current < 0 ? kv_err_hint(e, "make one: create local")
-                              : kv_err_hint(e, "make one: create local; use %s goes back to that",
-                                            s->stores[s->current].name);
+        if (s->current < 0)
+            kv_err_hint(e, "make one: create local");
+        else
+            kv_err_hint(e, "make one: create local; use %s goes back to that",
+                        s->stores[s->current].name);
+        return KV_E_VALUE;
     }
     if (s->current < 0) {
         int code = session_create(s, s->default_type, NULL, 0, "kv", e);
@@ -365,7 +368,7 @@ int session_ctx(session *s, kv_ctx ctx, kv_err *e)
             kv_err_set(e, KV_E_UNSUPPORTED,
                        "there is no gpu(%d): this machine has none, and virtual are %d", ctx.id,
                        s->virtual_gpus);
-        return kv_err_hint(e, "kvctl --gpus %d …", ctx.id + 1);
+        return kv_err_hint(e, "kvctl --gpus %d …", ctx.id + 1), KV_E_UNSUPPORTED;
     }
     int code = kv_set_virtual_gpus(s->virtual_gpus, e);
     if (code)

@@ -51,11 +51,11 @@ static void say_in_the_shell(kv_err *e)
 
 int unit_at(const session *s, const ast *node, kv_err *e)
 {
-    if (e && e->hint[0])
+    if (e->hint[0])
         say_in_the_shell(e);
-    return s->unit && node ? source_at(&s->unit->src, node->pos, node->end, e)
-           : e             ? e->code
-                           : KV_OK;
+    if (s->unit && node)
+        source_at(&s->unit->src, node->pos, node->end, e);
+    return e->code;
 }
 
 const char *unit_text(char out[UNIT_TEXT], const unit *u, const ast *node)

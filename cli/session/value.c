@@ -475,10 +475,11 @@ int value_check_whole(value number, kv_err *e)
         scalar_keeps_integer(&element, text, (size_t)num_int(text, number.u.integer)))
         return KV_OK;
     kv_err_set(e, KV_E_VALUE, "float32 does not hold %s", text);
-    return kv_err_hint(e, "array(%s, dtype=\"int64\") does; dtype=\"float32\" rounds it", text);
+    return kv_err_hint(e, "array(%s, dtype=\"int64\") does; dtype=\"float32\" rounds it", text),
+           KV_E_VALUE;
 }
 
-/* Numbers that become elements: of which dtype, and whether that was asked for. */
+/* Numbers that become elements: their dtype, and whether that was asked for. */
 typedef struct wanted {
     kv_dtype dtype;
     bool default_dtype;
@@ -521,9 +522,10 @@ static int numbers_array(kv_array **out, value v, wanted to, kv_ctx ctx, kv_err 
     void *data;
     if (!value_is_number(v) && !value_is_sequence(v)) {
         kv_err_set(e, KV_E_DTYPE, "%s is no array and no list of numbers", value_kind_name(v));
-        return v.kind == VALUE_DICT ? kv_err_hint(e, "for k in d { init $k d[k] } makes keys of a "
-                                                     "store; pull * > FILE writes them")
-                                    : e->code;
+        if (v.kind == VALUE_DICT)
+            kv_err_hint(e, "for k in d { init $k d[k] } makes keys of a store; pull * > FILE "
+                           "writes them");
+        return KV_E_DTYPE;
     }
     int rc = nested_shape(v, &ndim, shape, e);
     if (rc || (rc = kv_array_new_raw(&a, to.dtype, ndim, shape, ctx, e)))

@@ -86,6 +86,8 @@ enum {
     COMMAND_CHOOSES = 1 << 10,   /* decides which store is in use */
     COMMAND_REGISTERS = 1 << 11, /* its first argument becomes a store type */
     COMMAND_EXPLAINED = 1 << 12, /* explain can describe it */
+    COMMAND_READS = 1 << 17,     /* changes nothing at all: attach runs it beside a script */
+    COMMAND_LOCKS = 1 << 18,     /* and waits while the script is in a call of the store */
     /* Its effect on other statements. */
     COMMAND_RUNS = 1 << 13,         /* runs statements: run_argument */
     COMMAND_SOURCES = 1 << 14,      /* runs a file, which may set any variable */

@@ -54,9 +54,10 @@ bool file_is_checkpoint(const char *path)
 
 bool file_is_of_other_tool(const char *path)
 {
-    static const char *const names[] = {"bin",    "ckpt",    "distcp", "h5",     "hdf5",    "keras",
-                                        "mat",    "msgpack", "onnx",   "params", "parquet", "pb",
-                                        "pickle", "pkl",     "pt",     "pth",    "tflite"};
+    static const char *const names[] = {
+        "bin", "bz2",  "ckpt",   "distcp",  "gz", "h5",     "hdf5", "keras", "lz4", "mat", "msgpack",
+        "onnx", "params", "parquet", "pb", "pickle", "pkl", "pt", "pth", "tar", "tflite", "tgz",
+        "xz",  "zip",  "zst"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (is_ending(path, names[i]))
             return true;
@@ -106,7 +107,7 @@ int file_kind_parse(file_kind *out, const char *name, kv_err *e)
     }
     kv_err_set(e, KV_E_VALUE, "there is no format \"%.80s\"", name);
     suggest_done(&near, e);
-    return kv_err_hint(e, "formats: csv, tsv, json, ndjson, npy, safetensors");
+    return kv_err_hint(e, "formats: csv, tsv, json, ndjson, npy, safetensors"), KV_E_VALUE;
 }
 
 int file_kind_check(const char *path, bool append, kv_err *e)
@@ -165,7 +166,7 @@ int plot_path_check(const char *path, bool append, kv_err *e)
                           "`%s` is no file name of a picture (.svg, .png or .txt)", path);
     if (append && target != PLOT_TEXT) {
         kv_err_set(e, KV_E_USAGE, ">> adds lines, and \"%s\" is not made of lines", path);
-        return kv_err_hint(e, "pictures that can grow end in .txt");
+        return kv_err_hint(e, "pictures that can grow end in .txt"), KV_E_USAGE;
     }
     return KV_OK;
 }

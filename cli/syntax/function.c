@@ -160,11 +160,12 @@ int function_check(const function *f, const char *const *names, int64_t n, kv_er
     if (f->flags & FUNCTION_ELEMENT) {
         const element_function *takes = element_find(f->name);
         if (n >= takes->min && n <= takes->max)
-            return KV_OK;
+            return check_names(f, names, n, named, e);
         if (n != 1 || strcmp(f->name, "where") != 0)
             return wrong_count(f, n, e);
         kv_err_set(e, KV_E_USAGE, "where() takes 3 arguments, not 1");
-        return kv_err_hint(e, "nonzero(x > 1) gives the indices, x[x > 1] the elements");
+        return kv_err_hint(e, "nonzero(x > 1) gives the indices, x[x > 1] the elements"),
+               KV_E_USAGE;
     }
     int rc = check_names(f, names, n, named, e);
     if (rc)
@@ -282,20 +283,15 @@ static int sort_arguments(function_args *a, const value *args, const char *const
     return rc;
 }
 
-/* An element-wise function of host numbers; over arrays they are not called through the table. */
-static int call_host(const function *f, const value *args, int64_t n, value *out, kv_err *e)
+int function_sort(const function *f, const value *args, const char *const *names, int64_t n,
+                  value sorted[FUNCTION_MAX_PARAMS], kv_err *e)
 {
-    host hosts[FUNCTION_MAX_PARAMS], given;
-    if (n > FUNCTION_MAX_PARAMS)
-        return wrong_count(f, n, e);
-    for (int64_t i = 0; i < n; i++) {
-        if (!value_is_scalar(args[i]))
-            return kv_err_set(e, KV_E_DTYPE, "%s() takes numbers and arrays, not %s", f->name,
-                              value_kind_name(args[i]));
-        hosts[i] = value_host(args[i]);
-    }
-    int rc = host_call(f->name, hosts, (int)n, &given, e);
-    return rc ? rc : value_from_host(out, given, e);
+    function_args a = {.function = f};
+    value unused;
+    int rc = function_check(f, names, n, e);
+    if (!rc && (rc = sort_arguments(&a, args, names, n, &unused, e)) == KV_OK)
+        memcpy(sorted, a.v, sizeof a.v);
+    return rc;
 }
 
 /* The array that parameter 0 is; of a row_sparse one all its rows, unless the function asks for it
@@ -324,8 +320,6 @@ int function_call(session *s, const function *f, const value *args, const char *
     int rc = function_check(f, names, n, e);
     if (rc)
         return rc;
-    if (f->flags & FUNCTION_ELEMENT)
-        return call_host(f, args, n, out, e);
     rc = sort_arguments(&a, args, names, n, &owned, e);
     if (!rc && (f->flags & FUNCTION_ARRAY))
         rc = function_take_array(&a, e);

@@ -59,8 +59,12 @@ void function_usage(buf *out, const function *f);
  * names[i] is NULL for a positional one. Error: usage. */
 int function_check(const function *f, const char *const *names, int64_t n, kv_err *e);
 
-/* Sorts positional and named arguments to parameters and calls. names[i] is NULL for a positional
- * one. Borrows the arguments. Errors: usage (count, unknown name), those of the function. */
+/* Sets the values of the parameters, which are borrowed, from positional and named arguments.
+ * Error: usage (count, unknown name). */
+int function_sort(const function *f, const value *args, const char *const *names, int64_t n,
+                  value sorted[FUNCTION_MAX_PARAMS], kv_err *e);
+
+/* The same, and calls a function that is not element-wise. Errors also: those of the function. */
 int function_call(session *s, const function *f, const value *args, const char *const *names,
                   int64_t n, value *out, kv_err *e);
 

@@ -108,7 +108,9 @@ static int check_arguments(checker *c, const ast *node, const function *f)
     int code = function_check(f, names, node->n, c->e);
     if (names != small)
         mem_free(names);
-    return code ? source_at(&c->u->src, node->pos, node->end, c->e) : KV_OK;
+    if (code)
+        source_at(&c->u->src, node->pos, node->end, c->e);
+    return code;
 }
 
 /* kv.name: the name of the first store is known; the names of others are known when it runs. */
@@ -127,7 +129,7 @@ static int unknown_method(checker *c, const ast *node)
         if (command_can_be_called(one))
             suggest_add(&near, one->name);
     suggest_done(&near, c->e);
-    return kv_err_hint(c->e, "its methods are the commands: help");
+    return kv_err_hint(c->e, "its methods are the commands: help"), KV_E_USAGE;
 }
 
 static int add_targets(map *m, const ast *target, kv_err *e)
@@ -182,14 +184,15 @@ static int check_other_meaning(checker *c, const ast *node)
     if (!(node->flags & AST_METHOD) && strcmp(name, "copyto") == 0) {
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
                    "copyto() is a method of the array whose elements are copied");
-        return kv_err_hint(c->e, "a.copyto(b), or b[:] = a, fills b");
+        return kv_err_hint(c->e, "a.copyto(b), or b[:] = a, fills b"), KV_E_USAGE;
     }
     bool largest = strcmp(name, "max") == 0;
     if ((node->flags & AST_METHOD) && (largest || strcmp(name, "min") == 0)) {
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
                    "the axis of .%s() has its name here", name);
         return kv_err_hint(c->e, "a.%s(axis=1); %s(a, b) compares element by element", name,
-                           largest ? "maximum" : "minimum");
+                           largest ? "maximum" : "minimum"),
+               KV_E_USAGE;
     }
     return KV_OK;
 }
@@ -245,7 +248,11 @@ static bool assigns(const ast *node, const char *name)
 static bool is_variable(void *arg, const char *name)
 {
     checker *c = arg;
-    return assigns(c->u->body, name) || session_find(c->s, name);
+    bool found = assigns(c->u->body, name) || session_find(c->s, name);
+    /* all texts behind -c are read before the first one runs */
+    for (const unit *u = c->s->units; u && !found; u = u->next)
+        found = assigns(u->body, name);
+    return found;
 }
 
 /* f(2) of a variable. What it holds is known where an earlier line of the prompt has set it. */
@@ -259,8 +266,11 @@ static int not_called(checker *c, const ast *node)
     else
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
                    "`%s` is a variable here, and no function", name);
-    return kv_err_hint(c->e, "%s * (…) multiplies, %s[…] takes a part; def %s(x): … makes a "
-                             "function", name, name, name);
+    return kv_err_hint(c->e,
+                       "%s * (…) multiplies, %s[…] takes a part; def %s(x): … makes a "
+                       "function",
+                       name, name, name),
+           KV_E_USAGE;
 }
 
 static int check_function(checker *c, const ast *node)
@@ -273,21 +283,26 @@ static int check_function(checker *c, const ast *node)
         bool list = strcmp(f->params[0], "list") == 0, any = strcmp(f->params[0], "x") == 0;
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "%s() is a method of %s %s",
                    name, *f->params[0] == 'a' ? "an" : "a", any ? "list or dict" : f->params[0]);
-        return list ? kv_err_hint(c->e, "l.%s(x) changes the list l; concat(a, b) joins arrays",
-                                  name)
-                    : kv_err_hint(c->e, "%s.%s(…)", f->params[0], name);
+        const char *more = !list ? ""
+                           : f->flags & FUNCTION_CHANGES
+                               ? " changes the list l; concat(a, b) joins arrays"
+                               : " asks the list l; nonzero(a == x) finds in an array";
+        kv_err_hint(c->e, "%s.%s(%s)%s", list ? "l" : f->params[0], name, list ? "x" : "…",
+                           more);
+        return KV_E_USAGE;
     }
     if (f && !own && check_other_meaning(c, node))
         return c->e->code;
     if (f && (node->flags & AST_METHOD) && strcmp(name, "sort") == 0) {
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
                    "there is no sorting in place");
-        return kv_err_hint(c->e, "l = sorted(l) of a list, a = sort(a) of an array");
+        return kv_err_hint(c->e, "l = sorted(l) of a list, a = sort(a) of an array"), KV_E_USAGE;
     }
     if (called && strcmp(name, "type") == 0) {
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
                    "only a store has the attribute `type`");
-        return kv_err_hint(c->e, "kv = mx.kv.create('local'); kv.type; type(x) is the class of x");
+        return kv_err_hint(c->e, "kv = mx.kv.create('local'); kv.type; type(x) is the class of x"),
+               KV_E_USAGE;
     }
     /* dicts have update, and so have optimizers */
     bool other = called && strcmp(name, "update") == 0 && node->kid[0]->kind == AST_NAME &&
@@ -333,7 +348,8 @@ static int check_function(checker *c, const ast *node)
             near.n--;
         suggest_done(&near, c->e);
         return kv_err_hint(c->e, "an array has shape, size, ndim, dtype, T, ctx and others; a "
-                                 "function is called: x.mean()");
+                                 "function is called: x.mean()"),
+               c->e->code;
     }
     bool all = check_compares(c->s);
     for (int64_t i = 0; i < c->functions.cap && all; i++)
@@ -416,9 +432,11 @@ static int check_updater(checker *c, const ast *name, const char *what)
     for (int64_t i = 0; i < c->s->nrules && all; i++)
         suggest_add(&near, c->s->rule_defs[i].name);
     suggest_done(&near, c->e);
-    return kv_err_hint(c->e, "define one: updater %s { stored += input }; help optimizer lists "
-                             "those of the library",
-                       name->u.text);
+    return kv_err_hint(c->e,
+                       "define one: updater %s { stored += input }; help optimizer lists "
+                       "those of the library",
+                       name->u.text),
+           c->e->code;
 }
 
 static int check_command(checker *c, const ast *node)

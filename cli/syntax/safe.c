@@ -17,7 +17,7 @@ int safe_write(const session *s, const char *path, kv_err *e)
         return KV_OK;
     if (session_is_state(s, path)) {
         kv_err_set(e, KV_E_USAGE, "\"%s\" is the file of -s", path);
-        return kv_err_hint(e, "commit --disk writes it");
+        return kv_err_hint(e, "commit --disk writes it"), KV_E_USAGE;
     }
     if (!s->safe)
         return KV_OK;
@@ -63,5 +63,7 @@ int safe_check(const session *s, const source *src, const ast *node, kv_err *e)
         code = safe_write(s, literal_file(node)->u.text, e);
     else if (node->kind == STMT_COMMAND && command_option_of(node, "plugin"))
         code = safe_plugin(s, e);
-    return code ? source_at(src, node->pos, node->end, e) : KV_OK;
+    if (code)
+        source_at(src, node->pos, node->end, e);
+    return code;
 }

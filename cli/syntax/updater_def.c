@@ -12,9 +12,11 @@ int updater_of_def(rule_ast **out, const source *src, const ast *def, arena *a, 
     if (def->n != 4 || !indented) {
         source_err(src, def->pos, indented ? body->pos : def->end, e, KV_E_USAGE,
                    "`%s` is a function, but no updater", def->u.text);
-        return kv_err_hint(e, "an updater has three parameters and an indented block: "
-                              "def %s(key, grad, weight): … weight -= 0.1 * grad",
-                           def->u.text);
+        return kv_err_hint(e,
+                           "an updater has three parameters and an indented block: "
+                           "def %s(key, grad, weight): … weight -= 0.1 * grad",
+                           def->u.text),
+               KV_E_USAGE;
     }
     int code = parse_rule_at(out, src, def->pos, a, e);
     return code ? code : rule_check(*out, src, a, e);

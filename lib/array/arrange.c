@@ -252,7 +252,7 @@ static int joined_shape(piece *whole, kv_array *const *a, int64_t n, int64_t axi
         piece p = fits ? piece_of(a[i], axis, new_axis) : (piece){0};
         for (int k = 0; fits && k < p.ndim; k++)
             fits = k == axis || p.shape[k] == whole->shape[k];
-        if (!fits || (new_axis && !kv_array_same_shape(a[0], a[i])))
+        if (!fits)
             return unlike(a[0], a[i], new_axis, axis, e);
         if (__builtin_add_overflow(whole->shape[axis], p.shape[axis], &whole->shape[axis]))
             return kv_err_set(e, KV_E_SHAPE, "the joined arrays are too large");

@@ -4,8 +4,9 @@
  * elements. Such a block is a small one (base/mem_small.h): arrays that are made one after another
  * lie side by side, an array of 16 floats in two cache lines.
  * Else its data is a second block of host memory, or the caller's (wrapped), or another array's (a
- * view). A view keeps a reference to the array that owns the memory, never to another view, and
- * shares its variable, so that operations on either keep their order.
+ * view), or not there yet (array_fetch). A view keeps a reference to the array that owns the
+ * memory, never to another view, and shares its variable, so that operations on either keep their
+ * order.
  */
 #include "array/device.h"
 
@@ -268,6 +269,9 @@ static void release_memory(kv_array *a, int64_t left)
     case ARRAY_VIEW:
         kv_array_unref(a->base);
         break;
+    case ARRAY_LATER:
+        array_source_unref(a->done_arg);
+        break;
     }
 }
 
@@ -298,6 +302,52 @@ void array_hold(kv_array *a)
 void array_drop(kv_array *a)
 {
     let_go(a, ARRAY_HOLD);
+}
+
+void array_source_unref(array_source *s)
+{
+    if (s && __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) == 0)
+        s->release(s);
+}
+
+int array_new_later(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, array_source *s,
+                    kv_err *e)
+{
+    kv_array *a;
+    int rc = make(&a, dtype, ndim, shape, (kv_ctx){0}, true, e);
+    if (rc)
+        return rc;
+    if (a->memory == ARRAY_INSIDE && (rc = s->read(s, a->data, 0, kv_array_bytes(a), e))) {
+        kv_array_unref(a);
+        return rc;
+    }
+    if (a->memory != ARRAY_INSIDE) {
+        __atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED);
+        a->memory = ARRAY_LATER;
+        a->done_arg = s;
+    }
+    *out = a;
+    return KV_OK;
+}
+
+int array_fetch(kv_array *a, kv_err *e)
+{
+    array_source *s = array_source_of(a);
+    if (!s)
+        return KV_OK;
+    void *data = mem_alloc_data(kv_array_bytes(a), e);
+    if (!data)
+        return KV_E_MEMORY;
+    int rc = s->read(s, data, 0, kv_array_bytes(a), e);
+    if (rc) {
+        mem_free_data(data);
+        return rc;
+    }
+    a->data = data;
+    a->done_arg = NULL;
+    a->memory = ARRAY_OWN;
+    array_source_unref(s);
+    return KV_OK;
 }
 
 /* Few elements, which lie behind their headers in both arrays, stay there. */
@@ -389,6 +439,9 @@ static int check_access(const kv_array *a, const void *data, kv_storage storage,
 
 static int check_filled(const kv_array *a, kv_err *e)
 {
+    if (!kv_assert(a->memory != ARRAY_LATER, "%lld elements are used that nobody has read",
+                   (long long)a->size))
+        return kv_assert_report(e);
     return a->unfilled
                ? kv_err_set(e, (kv_code)a->unfilled, "what this array waits for did not come")
                : KV_OK;

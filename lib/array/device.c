@@ -79,7 +79,8 @@ static int check_gpu(int id, kv_err *e)
         kv_err_set(e, KV_E_UNSUPPORTED, "there is no gpu(%d): the virtual GPUs end at gpu(%d)", id,
                    n - 1);
         return kv_err_hint(e, "kvctl --gpus %d and kv_set_virtual_gpus(%d) make more", id + 1,
-                           id + 1);
+                           id + 1),
+               KV_E_UNSUPPORTED;
     }
     const gpu_ops *found = gpu_find(&why);
     if (found && id < found->count)

@@ -192,7 +192,8 @@ typedef enum array_memory {
     ARRAY_OWN,     /* a block of its own */
     ARRAY_WRAPPED, /* the caller's */
     ARRAY_VIEW,    /* another array's */
-    ARRAY_INSIDE   /* behind the header in a small block: few elements in host memory */
+    ARRAY_INSIDE,  /* behind the header in a small block: few elements in host memory */
+    ARRAY_LATER    /* none yet: the elements stand in a source, see array_fetch */
 } array_memory;
 
 /* The first 64 bytes, one cache line, hold what a call over many arrays reads of each. The header
@@ -202,7 +203,7 @@ typedef enum array_memory {
 struct kv_array {
     engine_var var;  /* orders the operations that touch the data */
     int64_t holders; /* atomic: the references, and ARRAY_HOLD for each scheduled operation */
-    void *data;      /* size elements of dtype, or those of the rows held; never NULL */
+    void *data;      /* size elements of dtype, or those of the rows held; NULL: ARRAY_LATER */
     int64_t size;    /* elements of the shape */
     uint8_t dtype, storage, memory, ndim; /* kv_dtype, kv_storage, array_memory */
     uint8_t unfilled; /* 0, or the kv_code of the failed operation that should have written it */
@@ -211,7 +212,7 @@ struct kv_array {
     struct array_mirror *mirror; /* on a GPU of its own memory: see array/mirror.h; else NULL */
     kv_array *base;          /* ARRAY_VIEW: whose memory it is; orders through base->var */
     void (*done)(void *arg); /* ARRAY_WRAPPED */
-    void *done_arg;
+    void *done_arg;          /* of ARRAY_LATER its array_source */
     int64_t nrows; /* KV_ROW_SPARSE, which is always ARRAY_OWN: the rows held, */
     int64_t *rows; /* and their ids, ascending, in host memory; never NULL */
     int64_t axes[];  /* the shape of two axes and more: see array_shape */
@@ -273,6 +274,36 @@ void array_swap(kv_array *a, kv_array *b);
  * are equal, src has any storage; the caller has the turn to write dst and to read src. Errors:
  * those of a device. */
 int array_fill(kv_array *dst, const kv_array *src, kv_err *e);
+
+/* The place of the elements of an array that nobody needed yet, such as a file. Counted, because
+ * several arrays may stand for the same elements. */
+typedef struct array_source {
+    int64_t refs; /* atomic */
+    /* Reads n bytes from byte `at` of the elements on. */
+    int (*read)(const struct array_source *s, void *to, int64_t at, int64_t n, kv_err *e);
+    /* Returns how many of the n bytes from `at` on are a hole: zeros that take no room. */
+    int64_t (*hole)(const struct array_source *s, int64_t at, int64_t n);
+    void (*release)(struct array_source *s); /* of the last reference */
+} array_source;
+
+void array_source_unref(array_source *s);
+
+/* A new array on cpu(0) whose elements stand in s, which it references. Few elements are read at
+ * once. Its form may be asked for; whoever needs the elements calls array_fetch first. Errors:
+ * those of kv_array_new and of the source. */
+int array_new_later(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, array_source *s,
+                    kv_err *e);
+
+/* The source of the elements of a, borrowed, or NULL when a has them. */
+static inline array_source *array_source_of(const kv_array *a)
+{
+    return a->memory == ARRAY_LATER ? (array_source *)a->done_arg : NULL;
+}
+
+/* Reads the elements of an array that has a source, and does nothing to another one. No other
+ * thread may use the array meanwhile; other references to it stay. Errors: memory, those of the
+ * source; nothing changed then. */
+int array_fetch(kv_array *a, kv_err *e);
 
 /* The header of an array alone, refs 1; data, memory and what belongs to them are the caller's to
  * fill. Errors: those of kv_array_new. */

@@ -733,12 +733,80 @@ static int reduce_axes(kv_array **out, kv_array *a, reduce_op op, const int64_t 
     return rc;
 }
 
+/* ---- The ends of float64 --------------------------------------------------------------------- */
+
+/* Powers of two that keep squares, and sums of 2^63 elements, within the range of float64. */
+enum { FAR = 600, NEAR = 500 };
+
+/* The power of two that the elements behind a result are scaled by, so that nothing in between
+ * overflows or vanishes; 0: the result stands. */
+static int far_by(reduce_op op, double x)
+{
+    bool root = op == REDUCE_STD || op == REDUCE_NORM;
+    return !isfinite(x) ? -FAR : root && fabs(x) < ldexp(1, -NEAR) ? FAR : 0;
+}
+
+/* Replaces the results of `made` that want the scale 2^by by those of a * 2^by, which is exact. */
+static int reduce_scaled(kv_array *made, kv_array *a, int by, reduce_op op, const int64_t *axes,
+                         int naxes, const reduce_how *how, kv_err *e)
+{
+    kv_array *scaled, *again = NULL;
+    const void *from;
+    void *to;
+    int64_t n = kv_array_size(a);
+    int rc = kv_array_new_raw(&scaled, KV_FLOAT64, kv_array_ndim(a), kv_array_shape(a),
+                              kv_array_ctx(a), e);
+    if (rc)
+        return rc;
+    if ((rc = kv_array_read(a, &from, e)) || (rc = kv_array_write(scaled, &to, e)))
+        goto out;
+    for (int64_t i = 0; i < n && !(rc = stop_check_at(i, e)); i++)
+        ((double *)to)[i] = ((const double *)from)[i] * ldexp(1, by);
+    if (rc || (rc = reduce_axes(&again, scaled, op, axes, naxes, how, e)) ||
+        (rc = kv_array_read(again, &from, e)) || (rc = kv_array_write(made, &to, e)))
+        goto out;
+    for (int64_t i = 0; i < kv_array_size(made); i++) {
+        double *x = (double *)to + i, y = ((const double *)from)[i];
+        if (far_by(op, *x) == by && isfinite(y))
+            *x = ldexp(y, op == REDUCE_VAR ? -2 * by : -by);
+    }
+out:
+    kv_array_unref(scaled);
+    kv_array_unref(again);
+    return rc;
+}
+
+/* Makes results again whose sums, or sums of squares, left the range of float64 in between. */
+static int mend_far(kv_array *made, kv_array *a, reduce_op op, const int64_t *axes, int naxes,
+                    const reduce_how *how, kv_err *e)
+{
+    const void *data;
+    bool over = false, under = false;
+    int rc = kv_array_read(made, &data, e);
+    for (int64_t i = 0; i < kv_array_size(made) && !rc; i++) {
+        int by = far_by(op, ((const double *)data)[i]);
+        over |= by < 0;
+        under |= by > 0;
+    }
+    if (!rc && over)
+        rc = reduce_scaled(made, a, -FAR, op, axes, naxes, how, e);
+    if (!rc && under)
+        rc = reduce_scaled(made, a, FAR, op, axes, naxes, how, e);
+    return rc;
+}
+
 int reduce_array(kv_array **out, kv_array *a, reduce_op op, const int64_t *axes, int naxes,
                  const reduce_how *how, kv_err *e)
 {
     kv_array *truth;
-    if (!asks_truth(op) || kv_array_dtype(a) == KV_BOOL)
-        return reduce_axes(out, a, op, axes, naxes, how, e);
+    if (!asks_truth(op) || kv_array_dtype(a) == KV_BOOL) {
+        int rc = reduce_axes(out, a, op, axes, naxes, how, e);
+        if (rc || kv_array_dtype(a) != KV_FLOAT64 || op < REDUCE_MEAN || op > REDUCE_NORM ||
+            !(rc = mend_far(*out, a, op, axes, naxes, how, e)))
+            return rc;
+        kv_array_unref(*out);
+        return rc;
+    }
     int rc = arrange_copy(&truth, a, KV_BOOL, kv_array_ctx(a), e);
     if (rc)
         return rc;

@@ -24,7 +24,8 @@ typedef enum reduce_op {
     REDUCE_VAR,    /* the mean square of the deviations from the mean, both in float64; as the mean.
                       The divisor is the number of elements less ddof */
     REDUCE_STD,    /* its root */
-    REDUCE_NORM,   /* the root of the sum of squares; dtypes as those of the mean */
+    REDUCE_NORM,   /* the root of the sum of squares; dtypes as those of the mean. Means, deviations
+                      and norms of float64 that it holds do not overflow or vanish in between */
     REDUCE_ANY,    /* bool: one is not 0 */
     REDUCE_ALL,    /* bool: none is 0 */
     REDUCE_MAX,    /* t; nan if there is one */

@@ -61,10 +61,12 @@ static bool simplify(layout *l, const int64_t *dst, const int64_t *src, int ndim
     return true;
 }
 
+/* Elements of a file need not be aligned. */
 #define RUN(type)                                                                                  \
     {                                                                                              \
-        type *d = dst;                                                                             \
-        const type *s = src;                                                                       \
+        typedef type element __attribute__((aligned(1)));                                          \
+        element *d = dst;                                                                          \
+        const element *s = src;                                                                    \
         for (int64_t i = 0; i < n; i++)                                                            \
             d[i * dst_step] = s[i * src_step];                                                     \
         return;                                                                                    \

@@ -268,7 +268,7 @@ int file_take_owner(int fd, const struct stat *old, const char *what, const char
                "given to them: %s",
                name, (unsigned long)old->st_uid, (unsigned long)old->st_gid, what,
                strerrordesc_np(errno));
-    return kv_err_hint(e, "write another %s, or remove this one first", what);
+    return kv_err_hint(e, "write another %s, or remove this one first", what), KV_E_IO;
 }
 
 /* Gives the new file the owner, the group and the mode of the old one. Until then no other user can

@@ -84,7 +84,8 @@ static int check_old(const folder_out *out, bool replace, kv_err *e)
     if (!replace) {
         kv_err_set(e, KV_E_USAGE, "the folder \"%s\" exists", out->name);
         return kv_err_hint(e, "--force replaces it, with all that it holds: %lld file%s",
-                           (long long)n, n == 1 ? "" : "s");
+                           (long long)n, n == 1 ? "" : "s"),
+               KV_E_USAGE;
     }
     /* A folder that its owner protected is not replaced behind the owner's back. */
     return access(out->path, W_OK | X_OK) == 0 ? KV_OK : file_error(e, "write", out->name, errno);

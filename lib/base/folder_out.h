@@ -40,7 +40,7 @@ int folder_out_commit(folder_out *out, kv_err *e);
 
 /* (optional) `tell` hears of each folder that should have gone, the old one behind the exchange or
  * the new one that has no place, and stays: its path, and the errno that says why. One for the
- * process. NULL, the default: nobody is told. */
+ * process. NULL, the default: no callback. */
 void folder_out_tell(void (*tell)(void *arg, const char *path, int why), void *arg);
 
 /* Drops the new folder. Allowed after a failed open. */

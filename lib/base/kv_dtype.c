@@ -64,7 +64,7 @@ int kv_dtype_parse(kv_dtype *dtype, const char *name, kv_err *e)
     kv_err_set(e, KV_E_DTYPE, "there is no dtype \"%.40s\"", name);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcasecmp(others[i][0], name) == 0)
-            return kv_err_hint(e, "did you mean %s?", others[i][1]);
+            return kv_err_hint(e, "did you mean %s?", others[i][1]), KV_E_DTYPE;
     kv_err_hint(e, "float32 float64 float16 bfloat16 int8 uint8 int32 int64 bool");
     return KV_E_DTYPE;
 }

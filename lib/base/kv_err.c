@@ -62,25 +62,20 @@ int kv_err_set(kv_err *e, kv_code code, const char *fmt, ...)
     return code;
 }
 
-int kv_err_hint(kv_err *e, const char *fmt, ...)
+void kv_err_hint(kv_err *e, const char *fmt, ...)
 {
-    if (!e)
-        return KV_OK;
-    if (e->code != KV_OK && !e->hint[0]) {
-        va_list ap;
-        va_start(ap, fmt);
-        put_text(e->hint, sizeof e->hint, fmt, ap);
-        va_end(ap);
-    }
-    return e->code;
+    if (!e || e->code == KV_OK || e->hint[0])
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    put_text(e->hint, sizeof e->hint, fmt, ap);
+    va_end(ap);
 }
 
-int kv_err_at(kv_err *e, const char *file, int line, int col, int end)
+void kv_err_at(kv_err *e, const char *file, int line, int col, int end)
 {
-    if (!e)
-        return KV_OK;
-    if (e->code == KV_OK || e->line != 0 || e->file[0])
-        return e->code;
+    if (!e || e->code == KV_OK || e->line != 0 || e->file[0])
+        return;
     e->line = line;
     e->col = col;
     e->end = end;
@@ -92,15 +87,12 @@ int kv_err_at(kv_err *e, const char *file, int line, int col, int end)
             from++;
         memcpy(e->file, from, strlen(from) + 1);
     }
-    return e->code;
 }
 
-int kv_err_key(kv_err *e, const kv_key *key)
+void kv_err_key(kv_err *e, const kv_key *key)
 {
-    if (!e)
-        return KV_OK;
-    if (e->code == KV_OK || e->has_key)
-        return e->code;
+    if (!e || e->code == KV_OK || e->has_key)
+        return;
     e->has_key = 1;
     e->key_is_text = key->name != NULL;
     e->key_id = key->name ? 0 : key->id;
@@ -109,14 +101,10 @@ int kv_err_key(kv_err *e, const kv_key *key)
         memcpy(e->key_name, key->name, n);
         e->key_name[n] = '\0';
     }
-    return e->code;
 }
 
-int kv_err_option(kv_err *e, int i)
+void kv_err_option(kv_err *e, int i)
 {
-    if (!e)
-        return KV_OK;
-    if (e->code != KV_OK && e->option == 0 && i >= 0 && i < UINT8_MAX)
+    if (e && e->code != KV_OK && e->option == 0 && i >= 0 && i < UINT8_MAX)
         e->option = (uint8_t)(i + 1);
-    return e->code;
 }

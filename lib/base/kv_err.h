@@ -86,18 +86,21 @@ int kv_err_set(kv_err *e, kv_code code, const char *fmt, ...)
 /* The same with an argument list. */
 int kv_err_vset(kv_err *e, kv_code code, const char *fmt, va_list ap);
 
-/* Sets the hint, unless e holds no error or has a hint already. Returns e's code (0 for NULL). */
-int kv_err_hint(kv_err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* These four add to an error, and have no result: without an e they know no code, so a function
+ * that ends with one names its code itself: return kv_err_hint(e, "..."), KV_E_VALUE. */
 
-/* Sets the place, unless e holds no error or has a place already. Returns e's code. */
-int kv_err_at(kv_err *e, const char *file, int line, int col, int end);
+/* Sets the hint, unless e holds no error or has a hint already. */
+void kv_err_hint(kv_err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Names the key, unless e holds no error or names one already. Returns e's code. */
-int kv_err_key(kv_err *e, const kv_key *key);
+/* Sets the place, unless e holds no error or has a place already. */
+void kv_err_at(kv_err *e, const char *file, int line, int col, int end);
+
+/* Names the key, unless e holds no error or names one already. */
+void kv_err_key(kv_err *e, const kv_key *key);
 
 /* Says that the error is about the value of option i, from 0, of those that the caller gave, unless
- * e holds no error or names one already. Options from 255 on are not told. Returns e's code. */
-int kv_err_option(kv_err *e, int i);
+ * e holds no error or names one already. Options from 255 on are not told. */
+void kv_err_option(kv_err *e, int i);
 
 #ifdef __cplusplus
 }

@@ -20,7 +20,7 @@
 #define STEPS_MAX     1000000 /* of one search at one place of the text: some 13 ms */
 #define HEAP_KIB      65536
 #define STARTS_FIRST  256 /* places that are tried before the user's wish to stop is asked for */
-#define STARTS_LONGER 1000000 /* nanoseconds: those that took less are doubled */
+#define STARTS_LONGER 1000000 /* nanoseconds: a shorter measurement is doubled */
 
 #define FUNCTIONS(X)                                                                              \
     X(general_context_create)                                                                     \
@@ -54,7 +54,7 @@ struct regex {
     pcre2_code *code;
     pcre2_match_data *data;
     int groups;
-    buf valid; /* a text that is not UTF-8, with other bytes for those that are none */
+    buf valid; /* a text that is not UTF-8, with other bytes for the invalid ones */
 };
 
 /* ---- The library ----------------------------------------------------------------------------- */
@@ -83,7 +83,7 @@ static int load(struct pcre2 *f, kv_err *e)
         return no_memory(e);
     kv_err_set(e, KV_E_UNSUPPORTED, "regular expressions need libpcre2-8, which cannot be loaded: "
                                     "%s", why);
-    return kv_err_hint(e, "the package is libpcre2-8-0");
+    return kv_err_hint(e, "the package is libpcre2-8-0"), KV_E_UNSUPPORTED;
 }
 
 static void *take_memory(size_t n, void *arg)
@@ -256,7 +256,7 @@ int regex_groups(const regex *r)
 /* ---- Matching -------------------------------------------------------------------------------- */
 
 /* The text, or one of as many bytes that is UTF-8: a byte that is none becomes a control
- * character, which is no letter, digit or blank. */
+ * character, which is not a letter, digit or blank. */
 static int make_valid(regex *r, const char **text, int64_t n, kv_err *e)
 {
     if (utf8_valid(*text, (size_t)n))
@@ -278,7 +278,8 @@ static int too_much(int error, kv_err *e)
         return no_memory(e);
     kv_err_set(e, KV_E_VALUE, "the regular expression needs more than %s on this text",
                error == PCRE2_ERROR_MATCHLIMIT ? "a million steps" : "64 MB");
-    return kv_err_hint(e, "nested repetitions such as (a+)+ try every way to part a text");
+    return kv_err_hint(e, "nested repetitions such as (a+)+ try every way to part a text"),
+           KV_E_VALUE;
 }
 
 /* regex_search in a text that is UTF-8. PCRE2 cannot be interrupted, so it is given some places to
@@ -446,7 +447,7 @@ int regex_new(regex **out, const char *pattern, kv_err *e)
     (void)pattern;
     kv_err_set(e, KV_E_UNSUPPORTED,
                "this build has no regular expressions: it was made without libpcre2");
-    return kv_err_hint(e, "install libpcre2-dev and build again");
+    return kv_err_hint(e, "install libpcre2-dev and build again"), KV_E_UNSUPPORTED;
 }
 
 void regex_free(regex *r)

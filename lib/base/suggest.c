@@ -136,28 +136,24 @@ static void show_name(const suggest *s, int i, char out[WORD_MAX])
             *out = '_';
 }
 
-int suggest_done(const suggest *s, kv_err *e)
+void suggest_done(const suggest *s, kv_err *e)
 {
     char names[SUGGEST_MAX][WORD_MAX];
     for (int i = 0; i < SUGGEST_MAX; i++)
         show_name(s, i, names[i]);
-    switch (s->n) {
-    case 0:
-        return e ? e->code : KV_OK;
-    case 1:
-        return kv_err_hint(e, "did you mean %s?", names[0]);
-    case 2:
-        return kv_err_hint(e, "did you mean %s or %s?", names[0], names[1]);
-    default:
-        return kv_err_hint(e, "did you mean %s, %s or %s?", names[0], names[1], names[2]);
-    }
+    if (s->n == 1)
+        kv_err_hint(e, "did you mean %s?", names[0]);
+    else if (s->n == 2)
+        kv_err_hint(e, "did you mean %s or %s?", names[0], names[1]);
+    else if (s->n)
+        kv_err_hint(e, "did you mean %s, %s or %s?", names[0], names[1], names[2]);
 }
 
-int suggest_hint(kv_err *e, const char *word, const char *const *names, int n)
+void suggest_hint(kv_err *e, const char *word, const char *const *names, int n)
 {
     suggest s = {.word = word};
     for (int i = 0; i < n; i++)
         if (names[i])
             suggest_add(&s, names[i]);
-    return suggest_done(&s, e);
+    suggest_done(&s, e);
 }

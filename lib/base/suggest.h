@@ -29,16 +29,16 @@ typedef struct suggest {
     const char *names[SUGGEST_MAX];
     int distance[SUGGEST_MAX];
     int n;
-    int compared; /* names, of which only the first SUGGEST_COMPARED are */
+    int compared; /* names; only the first SUGGEST_COMPARED are */
 } suggest;
 
 /* Adds a name that the word may have meant; one that was added already adds nothing. */
 void suggest_add(suggest *s, const char *name);
 
-/* Hints "did you mean a, b or c?", or nothing when no name was close. Returns e's code. */
-int suggest_done(const suggest *s, kv_err *e);
+/* Hints "did you mean a, b or c?", or nothing when no name was close. */
+void suggest_done(const suggest *s, kv_err *e);
 
-/* All of it for a list of names; NULL names in it are passed over. Returns e's code. */
-int suggest_hint(kv_err *e, const char *word, const char *const *names, int n);
+/* All of it for a list of names; NULL names in it are passed over. */
+void suggest_hint(kv_err *e, const char *word, const char *const *names, int n);
 
 #endif

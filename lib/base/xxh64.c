@@ -37,18 +37,32 @@ static uint64_t fold(uint64_t sum, uint64_t lane)
     return (sum ^ add(0, lane)) * P1 + P4;
 }
 
-/* Hashes the whole steps of 32 bytes; there is at least one. */
-static uint64_t steps(const unsigned char *at, size_t n)
+void xxh64_begin(xxh64_parts *p)
 {
-    uint64_t a = P1 + P2, b = P2, c = 0, d = 0 - P1;
-    for (; n >= 32; at += 32, n -= 32) {
+    *p = (xxh64_parts){.lanes = {P1 + P2, P2, 0, 0 - P1}};
+}
+
+void xxh64_add(xxh64_parts *p, const void *data, size_t n)
+{
+    const unsigned char *at = data, *end = at + n / 32 * 32;
+    uint64_t a = p->lanes[0], b = p->lanes[1], c = p->lanes[2], d = p->lanes[3];
+    p->n += n / 32 * 32;
+    for (; at < end; at += 32) {
         a = add(a, word(at));
         b = add(b, word(at + 8));
         c = add(c, word(at + 16));
         d = add(d, word(at + 24));
     }
-    uint64_t sum = rotate(a, 1) + rotate(b, 7) + rotate(c, 12) + rotate(d, 18);
-    return fold(fold(fold(fold(sum, a), b), c), d);
+    p->lanes[0] = a;
+    p->lanes[1] = b;
+    p->lanes[2] = c;
+    p->lanes[3] = d;
+}
+
+static uint64_t fold_lanes(const uint64_t *l)
+{
+    uint64_t sum = rotate(l[0], 1) + rotate(l[1], 7) + rotate(l[2], 12) + rotate(l[3], 18);
+    return fold(fold(fold(fold(sum, l[0]), l[1]), l[2]), l[3]);
 }
 
 static uint64_t mix(uint64_t sum)
@@ -58,10 +72,11 @@ static uint64_t mix(uint64_t sum)
     return sum ^ sum >> 32;
 }
 
-uint64_t xxh64(const void *data, size_t n)
+uint64_t xxh64_end(xxh64_parts *p, const void *last, size_t n)
 {
-    const unsigned char *at = n ? data : (const void *)"", *end = at + n;
-    uint64_t sum = (n >= 32 ? steps(at, n) : P5) + n;
+    const unsigned char *at = n ? last : (const void *)"", *end = at + n;
+    xxh64_add(p, at, n);
+    uint64_t sum = (p->n > 0 ? fold_lanes(p->lanes) : P5) + p->n + n % 32;
     at += n - n % 32;
     for (; end - at >= 8; at += 8)
         sum = rotate(sum ^ add(0, word(at)), 27) * P1 + P4;
@@ -74,4 +89,11 @@ uint64_t xxh64(const void *data, size_t n)
     for (; at < end; at++)
         sum = rotate(sum ^ *at * P5, 11) * P1;
     return mix(sum);
+}
+
+uint64_t xxh64(const void *data, size_t n)
+{
+    xxh64_parts p;
+    xxh64_begin(&p);
+    return xxh64_end(&p, data, n);
 }

@@ -212,7 +212,7 @@ int checkpoint_read(checkpoint *c, checkpoint_reader *read, bool *whole, kv_err 
 
 void checkpoint_close(checkpoint *c)
 {
-    if (!c)
+    if (!c || __atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     for (int64_t i = 0; i < c->nfiles; i++)
         input_close(&c->files[i]);

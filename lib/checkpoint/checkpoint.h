@@ -71,6 +71,8 @@ typedef struct checkpoint_options {
     /* Without the tensors and the metadata that a store keeps about itself: its keys alone, under
      * their own names. */
     bool weights;
+    /* The file is one array in NumPy's format; anything else is an error. */
+    bool npy;
     /* (optional) Receives every fault of the files that leaves the rest readable, and the first
      * that does not; opening then succeeds with what could be read. Without it the first fault is
      * an error. */
@@ -95,7 +97,8 @@ int checkpoint_of_memory(checkpoint **out, const tensor_info *tensors, const voi
                          int64_t n, const checkpoint_text *metadata, int64_t nmetadata,
                          const char *name, kv_err *e);
 
-void checkpoint_close(checkpoint *c); /* NULL is allowed */
+/* NULL is allowed. Arrays of checkpoint_load_later may keep the files open. */
+void checkpoint_close(checkpoint *c);
 
 /* The name it was opened by, for messages. */
 const char *checkpoint_name(const checkpoint *c);
@@ -130,6 +133,20 @@ int64_t checkpoint_file_bytes(const checkpoint *c, int file);
  * only. Errors: io, memory, format (a byte of BOOL data that is neither 0 nor 1), dtype (the type
  * has no numbers here, or U64 beyond 2^63). */
 int checkpoint_load(kv_array **out, const checkpoint *c, int64_t i, kv_err *e);
+
+/* The same, but the elements are only read when array_fetch asks (array/device.h); until then the
+ * array keeps the files open. They must not change meanwhile, which is an error (io) of whoever
+ * reads the elements. A tensor that the file does not hold as it is in memory (deflated, in another
+ * byte order, of another type) has to be converted, so it is loaded at once. */
+int checkpoint_load_later(kv_array **out, const checkpoint *c, int64_t i, kv_err *e);
+
+/* Of such an array that has not read its elements; nothing, NULL and 0 of any other one. Its sum is
+ * a text of the checkpoint that begins with the XXH64 of the data in 16 hexadecimal digits: they
+ * are compared with it when they are read together. Its place is the byte of the file where its
+ * data begin, and the file's inode. */
+void checkpoint_later_set_sum(kv_array *a, const char *sum);
+const char *checkpoint_later_sum(const kv_array *a);
+int64_t checkpoint_later_place(const kv_array *a, uint64_t *inode);
 
 /* The tensor with this name. Also: name (there is none). */
 int checkpoint_load_name(kv_array **out, const checkpoint *c, const char *name, kv_err *e);

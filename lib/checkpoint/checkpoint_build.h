@@ -21,6 +21,7 @@ typedef struct gguf_split {
 } gguf_split;
 
 struct checkpoint {
+    int64_t refs; /* atomic: the one that opened it, and arrays that read their elements later */
     char *name;
     input *files;
     int64_t nfiles, files_cap;

@@ -1,14 +1,21 @@
 /* Tensors as arrays. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/device.h"
 #include "base/file.h"
 #include "base/stop.h"
 #include "base/utf8.h"
+#include "base/xxh64.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/npz_type.h"
 #include "checkpoint/tensor_codec.h"
 #include "checkpoint/tensor_reader.h"
+
+/* A read of more bytes looks from block to block whether it shall end. */
+#define LATER_BLOCK ((int64_t)16 << 20)
 
 /* An error for element i, which no array here can hold. */
 static int refuse(const checkpoint *c, const tensor_info *t, const unsigned char *data, int64_t i,
@@ -55,13 +62,14 @@ int checkpoint_load(kv_array **out, const checkpoint *c, int64_t i, kv_err *e)
     void *data;
     kv_dtype dtype;
     kv_array *a;
-    if (checkpoint_has_numbers(c, i, e))
-        return kv_err_hint(e, "%s", npz_type_hint(t->odd));
+    int code = checkpoint_has_numbers(c, i, e);
+    if (code)
+        return kv_err_hint(e, "%s", npz_type_hint(t->odd)), code;
     if (!tensor_type_dtype(t->type, &dtype))
         return file_bad(e, KV_E_DTYPE, c->files[t->file].name,
                         "tensor \"%.*s\" is %s, of which no array can be made", SHOWN(t->name),
                         tensor_type_name(t->type));
-    int code = kv_array_new_raw(&a, dtype, t->ndim, t->shape, (kv_ctx){0}, e);
+    code = kv_array_new_raw(&a, dtype, t->ndim, t->shape, (kv_ctx){0}, e);
     if (code)
         return code;
     code = kv_array_write(a, &data, e);
@@ -75,6 +83,107 @@ int checkpoint_load(kv_array **out, const checkpoint *c, int64_t i, kv_err *e)
     else
         *out = a;
     return code;
+}
+
+/* ---- Arrays that are read later -------------------------------------------------------------- */
+
+/* Elements that a checkpoint holds as they are in memory. */
+typedef struct tensor_source {
+    array_source base;
+    checkpoint *file; /* a reference */
+    int64_t i;        /* the tensor */
+    const char *sum;  /* see checkpoint_later_set_sum */
+} tensor_source;
+
+/* Compares all elements with their sum, and those of BOOL with 0 and 1. */
+static int check_elements(const tensor_source *s, const void *data, kv_err *e)
+{
+    const tensor_info *t = &s->file->tensors[s->i];
+    const input *in = &s->file->files[t->file];
+    const unsigned char *bytes = data;
+    char sum[17];
+    if (s->sum) {
+        snprintf(sum, sizeof sum, "%016" PRIx64, xxh64(data, (size_t)t->bytes));
+        if (strncmp(sum, s->sum, 16) != 0)
+            return input_changed(in, e);
+    }
+    for (int64_t i = 0; t->type == TENSOR_BOOL && i < t->elements; i++)
+        if (bytes[i] > 1)
+            return refuse(s->file, t, bytes + i, 0, i, e);
+    return KV_OK;
+}
+
+static int read_later(const array_source *source, void *to, int64_t at, int64_t n, kv_err *e)
+{
+    const tensor_source *s = (const tensor_source *)source;
+    const tensor_info *t = &s->file->tensors[s->i];
+    const input *in = &s->file->files[t->file];
+    int code = KV_OK;
+    for (int64_t done = 0, some; done < n && !code; done += some) {
+        some = n - done < LATER_BLOCK ? n - done : LATER_BLOCK;
+        if (!(code = input_read(in, (char *)to + done, t->offset + at + done, some, e)))
+            code = n > LATER_BLOCK ? stop_check(e) : KV_OK;
+    }
+    if (!code && !(code = input_check_same(in, e)) && n == t->bytes)
+        code = check_elements(s, to, e);
+    return code;
+}
+
+static int64_t find_hole(const array_source *source, int64_t at, int64_t n)
+{
+    const tensor_source *s = (const tensor_source *)source;
+    const tensor_info *t = &s->file->tensors[s->i];
+    return input_hole(&s->file->files[t->file], t->offset + at, n);
+}
+
+static void release_source(array_source *source)
+{
+    checkpoint_close(((tensor_source *)source)->file);
+    mem_free(source);
+}
+
+int checkpoint_load_later(kv_array **out, const checkpoint *c, int64_t i, kv_err *e)
+{
+    const tensor_info *t = &c->tensors[i];
+    kv_dtype dtype;
+    if (t->form != 0 || t->member || !tensor_type_dtype(t->type, &dtype) ||
+        t->type != tensor_type_of(dtype) || c->files[t->file].fd < 0)
+        return checkpoint_load(out, c, i, e);
+    tensor_source *s = mem_alloc(1, sizeof *s, e);
+    if (!s)
+        return KV_E_MEMORY;
+    *s = (tensor_source){{1, read_later, find_hole, release_source}, (checkpoint *)c, i, NULL};
+    __atomic_fetch_add(&s->file->refs, 1, __ATOMIC_RELAXED);
+    int code = array_new_later(out, dtype, t->ndim, t->shape, &s->base, e);
+    array_source_unref(&s->base);
+    return code;
+}
+
+static tensor_source *later_source(const kv_array *a)
+{
+    array_source *s = array_source_of(a);
+    return s && s->read == read_later ? (tensor_source *)s : NULL;
+}
+
+void checkpoint_later_set_sum(kv_array *a, const char *sum)
+{
+    tensor_source *s = later_source(a);
+    if (s)
+        s->sum = sum;
+}
+
+const char *checkpoint_later_sum(const kv_array *a)
+{
+    const tensor_source *s = later_source(a);
+    return s ? s->sum : NULL;
+}
+
+int64_t checkpoint_later_place(const kv_array *a, uint64_t *inode)
+{
+    const tensor_source *s = later_source(a);
+    const tensor_info *t = s ? &s->file->tensors[s->i] : NULL;
+    *inode = t ? s->file->files[t->file].inode : 0;
+    return t ? t->offset : 0;
 }
 
 int checkpoint_load_name(kv_array **out, const checkpoint *c, const char *name, kv_err *e)

@@ -82,6 +82,7 @@ static checkpoint *new_checkpoint(const char *path, const checkpoint_options *o,
     checkpoint *c = mem_zalloc(1, sizeof *c, e);
     if (!c)
         return NULL;
+    c->refs = 1;
     c->options = o ? *o : (checkpoint_options){0};
     c->name = mem_text(path, strlen(path), e);
     if (!c->name) {
@@ -129,6 +130,10 @@ static int choose_reader(const checkpoint *c, checkpoint_reader **read, kv_err *
     char begin[16] = {0};
     int64_t n = in->size < (int64_t)sizeof begin ? in->size : (int64_t)sizeof begin;
     int code = input_read(in, begin, 0, n, e);
+    if (!code && c->options.npy) {
+        *read = npy_read_tensor;
+        return KV_OK;
+    }
     if (!code && n >= 8 && memcmp(begin, IN_PLACE_MARK, 8) == 0)
         return in_place_lost(in->name, e);
     *read = ends_in(in->name, ".npz") ? npz_read : safetensors_read;
@@ -182,7 +187,8 @@ int checkpoint_open(checkpoint **out, const char *path, const checkpoint_options
     checkpoint *c = new_checkpoint(strcmp(path, "-") == 0 ? "stdin" : path, o, e);
     if (!c)
         return KV_E_MEMORY;
-    int code = sharded_named(path) ? sharded_read(c, path, e) : read_file(c, path, e);
+    bool sharded = !c->options.npy && sharded_named(path);
+    int code = sharded ? sharded_read(c, path, e) : read_file(c, path, e);
     return finish(out, c, code, e);
 }
 

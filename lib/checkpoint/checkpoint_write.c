@@ -94,7 +94,7 @@ static int check_types(const char *path, const layout *l, kv_err *e)
             continue;
         file_bad(e, KV_E_DTYPE, path, "\"%.*s\" is quantised, %s, which only GGUF files hold",
                  SHOWN(l->entries[i].name), tensor_type_name(l->entries[i].type));
-        return kv_err_hint(e, "--exclude leaves keys out");
+        return kv_err_hint(e, "--exclude leaves keys out"), KV_E_DTYPE;
     }
     return KV_OK;
 }
@@ -485,7 +485,8 @@ static int open_kind(checkpoint_out *out, const layout *l, const checkpoint_out_
     switch (out->kind) {
     case OUT_NONE:
         kv_err_set(e, KV_E_USAGE, "\"%s\": nothing says in which format to write it", out->path);
-        return kv_err_hint(e, "names end in .safetensors, .npz or .kvs, that of a folder in /");
+        return kv_err_hint(e, "names end in .safetensors, .npz or .kvs, that of a folder in /"),
+               KV_E_USAGE;
     case OUT_SAFETENSORS:
         return open_file(out, l, o, e);
     case OUT_NPZ:

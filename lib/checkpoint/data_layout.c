@@ -52,7 +52,8 @@ static int check_data(const layout *r, tensor_info **order, int64_t n, kv_err *e
     if (!code && end > size)
         code = file_bad(e, KV_E_FORMAT, c->files[r->file].name,
                         "cut within its data: %lld of %lld bytes are missing",
-                        (long long)(end - size), (long long)(end - r->data));
+                        (long long)(end - (size > r->data ? size : r->data)),
+                        (long long)(end - r->data));
     else if (!code && next_place(r, end) < size)
         code = checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e,
                                 "%lld bytes behind the data belong to no tensor",

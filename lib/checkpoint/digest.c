@@ -99,7 +99,7 @@ static int sha256_new(digest *d, kv_err *e)
         !find(library, "EVP_DigestFinal_ex", &c->end)) {
         kv_err_set(e, KV_E_UNSUPPORTED, "SHA-256 needs libcrypto, which cannot be loaded: %s",
                    dlerror());
-        return kv_err_hint(e, "the package is libssl3");
+        return kv_err_hint(e, "the package is libssl3"), KV_E_UNSUPPORTED;
     }
     d->sha256 = c->new();
     return d->sha256 ? KV_OK : kv_err_set(e, KV_E_MEMORY, "out of memory for a hash");
@@ -156,7 +156,7 @@ int digest_new(digest **out, digest_kind kind, kv_err *e)
     if (!a->new) {
         kv_err_set(e, KV_E_UNSUPPORTED, "this build has no %s: it was made without %s", a->name,
                    a->library);
-        return kv_err_hint(e, "install %s and build again", a->package);
+        return kv_err_hint(e, "install %s and build again", a->package), KV_E_UNSUPPORTED;
     }
     digest *d = mem_zalloc(1, sizeof *d, e);
     if (!d)

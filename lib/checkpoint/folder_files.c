@@ -231,7 +231,7 @@ static int edit_value(config *c, bool is_dtype)
     return code;
 }
 
-/* Appends text (n bytes) with the new dtype. format: it is no JSON object. */
+/* Appends text (n bytes) with the new dtype. format: it is not a JSON object. */
 static int edit_config(const char *text, int64_t n, const char *path, const char *dtype, buf *to,
                        kv_err *e)
 {
@@ -282,7 +282,7 @@ static int copy_bytes(const copying *c, kv_err *e)
     }
 }
 
-/* Copies config.json with the new dtype, or as it is where it is no JSON object. */
+/* Copies config.json with the new dtype, or as it is where it is not a JSON object. */
 static int copy_config(folder_files *f, const copying *c, off_t size, kv_err *e)
 {
     buf text = {0};

@@ -15,7 +15,7 @@ typedef struct folder_files {
      * hidden files are in neither. */
     const char **copied, **left;
     int64_t ncopied, nleft, copied_cap, left_cap;
-    bool odd_config; /* config.json is no JSON object, and was copied as it is */
+    bool odd_config; /* config.json is not a JSON object, and was copied as it is */
     arena memory;
 } folder_files;
 
@@ -24,7 +24,7 @@ void folder_files_release(folder_files *f);
 /* Returns true if c was opened by the path of a folder. */
 bool folder_files_has(const checkpoint *c);
 
-/* PyTorch's name for a type of floats; NULL: it has none, or t is no float. */
+/* PyTorch's name for a type of floats; NULL: it has none, or t is not a float. */
 const char *folder_files_dtype(tensor_type t);
 
 /* Copies the files into the folder `to`, which holds none of these names. name: of that, for

@@ -279,7 +279,7 @@ static int add_name(reading *r, kv_err *e)
     return KV_OK;
 }
 
-/* Takes what the metadata say of a split model, and are no texts of the model. */
+/* Takes what the metadata say of a split model, and are not texts of the model. */
 static bool is_split(reading *r, uint32_t type)
 {
     gguf_split *s = &r->c->split;

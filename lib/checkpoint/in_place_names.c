@@ -161,7 +161,7 @@ int in_place_changing(const in_place_names *n, kv_err *e)
         snprintf(who, sizeof who, "process %d", pid);
     kv_err_set(e, KV_E_BUSY, "\"%s\" is being changed in place by %s; waited %d s for it", n->given,
                who, IN_PLACE_WAIT_MS / 1000);
-    return kv_err_hint(e, "try again when that has ended");
+    return kv_err_hint(e, "try again when that has ended"), KV_E_BUSY;
 }
 
 int in_place_in_use(const in_place_names *n, kv_err *e)
@@ -169,7 +169,7 @@ int in_place_in_use(const in_place_names *n, kv_err *e)
     kv_err_set(e, KV_E_BUSY,
                "cannot change \"%s\" in place: another process has it open; waited %d s for it",
                n->given, IN_PLACE_WAIT_MS / 1000);
-    return kv_err_hint(e, "try again when that has ended");
+    return kv_err_hint(e, "try again when that has ended"), KV_E_BUSY;
 }
 
 /* The error for a file that the journal was not written for. */
@@ -177,7 +177,7 @@ int in_place_not_its_file(const in_place_names *n, const char *what, kv_err *e)
 {
     file_bad(e, KV_E_FORMAT, n->given,
              "%s: the file was changed or replaced after a change of it was cut short", what);
-    return kv_err_hint(e, "to keep the file as it is, remove \"%s\"", n->journal);
+    return kv_err_hint(e, "to keep the file as it is, remove \"%s\"", n->journal), KV_E_FORMAT;
 }
 
 int in_place_damaged(const in_place_names *n, kv_err *e)
@@ -186,7 +186,8 @@ int in_place_damaged(const in_place_names *n, kv_err *e)
              "half changed, and the journal of the change, \"%s\", is damaged",
              in_place_base(n, n->journal));
     return kv_err_hint(e, "the file is lost: put a whole one in its place and remove \"%s\"",
-                       n->journal);
+                       n->journal),
+           KV_E_FORMAT;
 }
 
 int in_place_not_now(const in_place_names *n, kv_err *e)
@@ -195,7 +196,8 @@ int in_place_not_now(const in_place_names *n, kv_err *e)
                "cannot read \"%s\": a change of it was cut short, and a reader that writes no "
                "files leaves that to another",
                n->given);
-    return kv_err_hint(e, "end the change, without --safe, with: kvctl ls %s", n->given);
+    return kv_err_hint(e, "end the change, without --safe, with: kvctl ls %s", n->given),
+           KV_E_UNSUPPORTED;
 }
 
 int in_place_cannot_end(const in_place_names *n, const char *doing, kv_err *e)
@@ -207,7 +209,8 @@ int in_place_cannot_end(const in_place_names *n, const char *doing, kv_err *e)
     return kv_err_hint(e,
                        "let its owner, or the user who changed it, read it once, as with: "
                        "kvctl ls %s",
-                       n->given);
+                       n->given),
+           KV_E_IO;
 }
 
 int in_place_lost(const char *name, kv_err *e)
@@ -218,5 +221,6 @@ int in_place_lost(const char *name, kv_err *e)
     return kv_err_hint(e,
                        "the journal, .NAME%s, stands beside the name under which the file was "
                        "changed: read it there",
-                       JOURNAL_ENDING);
+                       JOURNAL_ENDING),
+           KV_E_FORMAT;
 }

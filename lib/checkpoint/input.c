@@ -138,12 +138,16 @@ static int open_path(input *in, const char *path, kv_err *e)
     }
     if (S_ISREG(about.st_mode) && (!is_stdin || lseek(fd, 0, SEEK_CUR) == 0)) {
         int code = is_stdin ? KV_OK : in_place_shared(fd, path, e);
+        if (!code && fstat(fd, &about) != 0) /* which may just have ended a change */
+            code = file_error(e, "read", in->name, errno);
         if (code) {
             close(fd);
             return code;
         }
         in->fd = fd;
         in->size = about.st_size;
+        in->inode = about.st_ino;
+        in->changed = about.st_mtim;
         return KV_OK;
     }
     int code = take_stream(in, fd, e);
@@ -203,4 +207,33 @@ int input_read(const input *in, void *to, int64_t at, int64_t n, kv_err *e)
         n -= got;
     }
     return KV_OK;
+}
+
+int input_changed(const input *in, kv_err *e)
+{
+    file_bad(e, KV_E_IO, in->name, "the file was changed while it was in use");
+    kv_err_hint(e, "its tensors are read when they are needed; a program that writes a new file "
+                   "and renames it does no harm");
+    return KV_E_IO;
+}
+
+int input_check_same(const input *in, kv_err *e)
+{
+    struct stat now;
+    if (in->fd < 0)
+        return KV_OK;
+    if (fstat(in->fd, &now) != 0)
+        return file_error(e, "read", in->name, errno);
+    if (now.st_size == in->size && now.st_mtim.tv_sec == in->changed.tv_sec &&
+        now.st_mtim.tv_nsec == in->changed.tv_nsec)
+        return KV_OK;
+    return input_changed(in, e);
+}
+
+int64_t input_hole(const input *in, int64_t at, int64_t n)
+{
+    off_t data = in->fd < 0 ? at : lseek(in->fd, at, SEEK_DATA);
+    if (data < 0) /* no data up to the end, or a file system that cannot tell */
+        return errno == ENXIO ? n : 0;
+    return data - at < n ? data - at : n;
 }

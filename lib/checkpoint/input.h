@@ -4,6 +4,7 @@
 #define CHECKPOINT_INPUT_H
 
 #include <stdint.h>
+#include <time.h>
 
 #include "kv_err.h"
 
@@ -14,6 +15,8 @@ typedef struct input {
     char *owned;        /* memory, when it is this structure's */
     int64_t cap;        /* of owned */
     int64_t size;       /* bytes */
+    uint64_t inode;          /* 0: none */
+    struct timespec changed; /* when it was opened, the time of the file's last change */
 } input;
 
 /* Opens a file, or stdin for "-". The file may be replaced meanwhile, not changed: a change in
@@ -35,5 +38,13 @@ void input_close(input *in);
 
 /* Reads n bytes from `at` on. Errors: io, also when the file has become shorter. */
 int input_read(const input *in, void *to, int64_t at, int64_t n, kv_err *e);
+
+/* Checks that nobody has changed the file since it was opened, which a reader asks who comes back
+ * to it much later. Error: io. */
+int input_check_same(const input *in, kv_err *e);
+int input_changed(const input *in, kv_err *e); /* its error */
+
+/* Returns how many of the n bytes from `at` on are a hole: zeros that take no room on the disk. */
+int64_t input_hole(const input *in, int64_t at, int64_t n);
 
 #endif

@@ -36,6 +36,8 @@ static const char from_mxnet[] = "numpy.savez(\"m.npz\", **{k: v.asnumpy() for k
                                  "mxnet.nd.load(FILE).items()})";
 static const char to_gguf[] = "convert it to gguf, or the model that it was made from";
 
+static const char from_utf16[] = "write it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW";
+
 /* Marks at a fixed place. */
 static const struct {
     int at, n;
@@ -57,6 +59,8 @@ static const struct {
     {0, 4, "fmgg", "a ggml file from before GGUF", to_gguf},
     {0, 4, "lmgg", "a ggml file from before GGUF", to_gguf},
     {4, 4, "TFL3", "a TFLite model", save_as},
+    {0, 2, "\xFF\xFE", "a text in UTF-16, as PowerShell writes it", from_utf16},
+    {0, 2, "\xFE\xFF", "a text in UTF-16, as PowerShell writes it", from_utf16},
     {0, 4, "PAR1", "a Parquet file", read_are},
     {0, 10, "MATLAB 5.0", "a MATLAB file", save_as},
     {0, 6, "ARROW1", "an Arrow file", read_are},
@@ -122,7 +126,8 @@ static int say_torch(const input *in, const char *what, kv_err *e)
     return kv_err_hint(e,
                        "save it as safetensors: safetensors.torch.save_file(torch.load(FILE, "
                        "weights_only=True)%s%s%s, \"m.safetensors\")",
-                       part ? "[\"" : "", part ? part : "", part ? "\"]" : "");
+                       part ? "[\"" : "", part ? part : "", part ? "\"]" : ""),
+           KV_E_FORMAT;
 }
 
 int looks_like_zip(const input *in, zip_kind kind, kv_err *e)
@@ -278,7 +283,8 @@ static int look_at_json(const input *in, const look *l, kv_err *e)
                "its name has to end in .safetensors.index.json", e);
 }
 
-static int look_at_text(const input *in, const look *l, kv_err *e)
+/* Texts that came in the place of a file. */
+static int look_at_substitute(const input *in, const look *l, kv_err *e)
 {
     const char *word = first_word(l);
     if (strncmp(word, "version https://git-lfs", 23) == 0)
@@ -286,6 +292,15 @@ static int look_at_text(const input *in, const look *l, kv_err *e)
     if (strncasecmp(word, "<!doctype html", 14) == 0 || strncasecmp(word, "<html", 5) == 0)
         return say(in, "an HTML page, such as a server's login or error page",
                    "download the file again, with a token where one is needed", e);
+    return KV_OK;
+}
+
+static int look_at_text(const input *in, const look *l, kv_err *e)
+{
+    const char *word = first_word(l);
+    int code = look_at_substitute(in, l, e);
+    if (code)
+        return code;
     if (*word == '<')
         return say(in, "an XML text", read_are, e);
     if (*word == '{' || *word == '[')
@@ -297,7 +312,7 @@ static int look_at_text(const input *in, const look *l, kv_err *e)
 
 /* ---- All ------------------------------------------------------------------------------------- */
 
-int looks_like(const input *in, kv_err *e)
+static int look_at(const input *in, bool is_table, kv_err *e)
 {
     look l = {.n = in->size < LOOK_BYTES ? in->size : LOOK_BYTES, .whole = in->size <= LOOK_BYTES};
     int code = input_read(in, l.text, 0, l.n, e);
@@ -320,7 +335,19 @@ int looks_like(const input *in, kv_err *e)
     if (is_zeros(&l))
         return say(in, "a file of zeros, such as an unfinished download",
                    "download it again", e);
-    return is_text(&l) ? look_at_text(in, &l, e) : KV_OK;
+    if (!is_text(&l))
+        return KV_OK;
+    return is_table ? look_at_substitute(in, &l, e) : look_at_text(in, &l, e);
+}
+
+int looks_like(const input *in, kv_err *e)
+{
+    return look_at(in, false, e);
+}
+
+int looks_like_table(const input *in, kv_err *e)
+{
+    return look_at(in, true, e);
 }
 
 /* ---- Names ----------------------------------------------------------------------------------- */
@@ -379,7 +406,7 @@ int looks_like_folder(const char *path, kv_err *e)
         if (first[i] && second[i]) {
             file_bad(e, KV_E_FORMAT, path, "this looks like %s, which is not read",
                      folders[i].what);
-            return kv_err_hint(e, "%s", folders[i].hint);
+            return kv_err_hint(e, "%s", folders[i].hint), KV_E_FORMAT;
         }
     return KV_OK;
 }

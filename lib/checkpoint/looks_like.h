@@ -11,6 +11,10 @@
  * PyTorch file, which is not read`. Other errors: io. */
 int looks_like(const input *in, kv_err *e);
 
+/* The same for a file that could not be read as CSV, JSON or npy: a text that might be one of these
+ * looks like nothing. */
+int looks_like_table(const input *in, kv_err *e);
+
 /* The same for files that other tools know by their names. */
 int looks_like_name(const input *in, kv_err *e);
 

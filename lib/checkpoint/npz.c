@@ -135,8 +135,8 @@ typedef struct archive {
     bool pickled;      /* a member is a pickle of PyTorch */
     bool constants, program; /* members of a TorchScript program */
     bool keras;              /* a member holds weights of Keras */
-    bool others;             /* there are members that are no .npy */
-    int64_t narrays;         /* those that are */
+    bool others;             /* there are members that are not .npy files */
+    int64_t narrays;         /* the .npy members */
     buf key, title;
 } archive;
 
@@ -235,7 +235,7 @@ static int read_member(void *arg, const zip_member *m, kv_err *e)
     return KV_OK;
 }
 
-/* Members that are no arrays, such as a text about them, are left alone, unless they tell that it
+/* Members that are not arrays, such as a text about them, are skipped, unless they tell that it
  * is another kind of archive. */
 static int check_others(archive *a, kv_err *e)
 {

@@ -66,8 +66,9 @@ typedef struct safetensors_item {
 } safetensors_item;
 
 /* Writes a whole file to f: n arrays (0 is allowed) and nmetadata texts. The data go to f straight
- * from the arrays. path is for messages; f is best that of a file_out, so that a failure leaves the
- * old file. Blocks until what writes the arrays has ended.
+ * from the arrays; those that an array has not read yet (array_source_of) are copied in blocks, and
+ * it still has not read them then. path is for messages; f is best that of a file_out, so that a
+ * failure leaves the old file. Blocks until what writes the arrays has ended.
  * Errors, before anything is written: those of safetensors_header; later: io, an array's own. */
 int safetensors_write(FILE *f, const char *path, const safetensors_item *items, int64_t n,
                       const checkpoint_text *metadata, int64_t nmetadata, kv_err *e);

@@ -1,7 +1,11 @@
 /* Writing safetensors files: the header, which says where everything goes, then the data. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "array/device.h"
 #include "base/file.h"
 #include "base/kv_assert.h"
 #include "base/utf8.h"
@@ -12,6 +16,7 @@
 #define LENGTH_BYTES  8
 #define NUMBER_MAX    INT64_C(999999999999999) /* 15 digits: exact as a double, and a petabyte */
 #define NUMBER_DIGITS 15
+#define COPY_BLOCK    ((int64_t)1 << 20)
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
@@ -178,19 +183,51 @@ static int put(const sink *to, const void *data, size_t n, kv_err *e)
     return file_put(to->f, to->path, data, n, e);
 }
 
+/* Passes n zeros over, which a hole in the file then stands for. Returns false if they have to be
+ * written: f is no file that ends where it stands. */
+static bool skip(FILE *f, int64_t n)
+{
+    struct stat about;
+    off_t at = f && fflush(f) == 0 ? ftello(f) : -1;
+    return at >= 0 && fstat(fileno(f), &about) == 0 && S_ISREG(about.st_mode) &&
+           about.st_size <= at && !(fcntl(fileno(f), F_GETFL) & O_APPEND) &&
+           ftruncate(fileno(f), at + n) == 0 && fseeko(f, at + n, SEEK_SET) == 0;
+}
+
+/* Copies elements that nobody has read, in blocks. A hole of their file becomes one of this. */
+static int put_later(const sink *to, const array_source *s, int64_t n, kv_err *e)
+{
+    int code = KV_OK;
+    char *block = mem_alloc(COPY_BLOCK, 1, e);
+    if (!block)
+        return KV_E_MEMORY;
+    for (int64_t at = 0, some; at < n && !code; at += some) {
+        some = s->hole(s, at, n - at);
+        if (some >= COPY_BLOCK && skip(to->f, some))
+            continue;
+        some = n - at < COPY_BLOCK ? n - at : COPY_BLOCK;
+        if (!(code = s->read(s, block, at, some, e)))
+            code = put(to, block, (size_t)some, e);
+    }
+    mem_free(block);
+    return code;
+}
+
 /* The data of elements of one width. *at: bytes of the file so far. */
 static int put_data(const sink *to, const safetensors_item *items, const safetensors_entry *entries,
                     int64_t n, size_t width, int64_t *at, kv_err *e)
 {
     for (int64_t i = 0; i < n; i++) {
-        const void *data;
+        const void *data = NULL;
+        const array_source *source = array_source_of(items[i].array);
         if (width_of(entries[i].type) != width)
             continue;
-        int code = kv_array_read(items[i].array, &data, e);
+        int code = source ? KV_OK : kv_array_read(items[i].array, &data, e);
         kv_assert(code || *at == entries[i].begin, "data stand at byte %lld, in the header at %lld",
                   (long long)*at, (long long)entries[i].begin);
         if (!code)
-            code = put(to, data, (size_t)entries[i].bytes, e);
+            code = source ? put_later(to, source, entries[i].bytes, e)
+                          : put(to, data, (size_t)entries[i].bytes, e);
         if (code)
             return code;
         *at += entries[i].bytes;

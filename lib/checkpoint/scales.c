@@ -139,5 +139,6 @@ int scales_refuse(const scales *s, bool has_raw, kv_err *e)
     buf_release(&names);
     return kv_err_hint(e, has_raw ? "--raw carries codes and scales as they are"
                                   : "convert --raw makes a file of the codes as numbers: "
-                                    "--raw --dtype f32");
+                                    "--raw --dtype f32"),
+           KV_E_DTYPE;
 }

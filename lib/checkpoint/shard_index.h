@@ -4,7 +4,7 @@
  *    "weight_map": {"fc1.weight": "model-00001-of-00002.safetensors", …}}
  *
  * weight_map says in which file each tensor is, total_size how many bytes all have together. Other
- * members are skipped: what stands there are no metadata of the tensors. */
+ * members are skipped: their text is not metadata of the tensors. */
 #ifndef CHECKPOINT_SHARD_INDEX_H
 #define CHECKPOINT_SHARD_INDEX_H
 

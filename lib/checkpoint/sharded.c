@@ -99,7 +99,7 @@ static int read_shard(shards *s, const char *name, checkpoint_reader *read, bool
 /* ---- The names in a folder --------------------------------------------------------------------
  */
 
-/* Files of other kinds, of which a hint names one: those that are read first. */
+/* Files of other kinds; a hint names one: the first that a reader would take. */
 static const struct {
     const char *ending;
     bool pytorch;

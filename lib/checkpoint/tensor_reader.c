@@ -2,7 +2,9 @@
 #include "checkpoint/tensor_reader.h"
 
 #include <string.h>
+#include <unistd.h>
 
+#include "array/strided.h"
 #include "base/file.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
@@ -11,7 +13,6 @@
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/file_window.h"
 #include "checkpoint/tensor_deflated.h"
-#include "checkpoint/tensor_fortran.h"
 
 struct tensor_reader {
     const checkpoint *c;
@@ -19,9 +20,10 @@ struct tensor_reader {
     file_window window;
     npz_sum_run run; /* of the checksum of what was read last */
     tensor_deflated deflated;
-    tensor_fortran fortran;
-    input inflated; /* a deflated tensor whose first index runs fastest */
-    char *swapped;  /* a block */
+    /* A tensor whose first index runs fastest in the file: its number + 1, and its rows. */
+    int64_t turned, rows_cap;
+    char *rows;
+    char *swapped; /* a block */
 };
 
 int tensor_reader_new(tensor_reader **out, const checkpoint *c, int64_t window_bytes, kv_err *e)
@@ -31,7 +33,6 @@ int tensor_reader_new(tensor_reader **out, const checkpoint *c, int64_t window_b
         return KV_E_MEMORY;
     r->c = c;
     r->window_bytes = window_bytes > 0 && window_bytes < TENSOR_BLOCK ? TENSOR_BLOCK : window_bytes;
-    r->inflated.fd = -1;
     *out = r;
     return KV_OK;
 }
@@ -42,8 +43,7 @@ void tensor_reader_free(tensor_reader *r)
         return;
     file_window_close(&r->window);
     tensor_deflated_release(&r->deflated);
-    tensor_fortran_release(&r->fortran);
-    input_close(&r->inflated);
+    mem_free(r->rows);
     mem_free(r->swapped);
     mem_free(r);
 }
@@ -92,43 +92,60 @@ static int read_bytes(tensor_reader *r, const void **data, int64_t i, int64_t at
     return code || !t->member ? code : add_sum(r, *data, i, at, n, e);
 }
 
-/* Reads all of a tensor in the order of the file, so that its checksum is known; `into` (optional)
- * receives it. */
-static int read_through(tensor_reader *r, int64_t i, input *into, kv_err *e)
+/* ---- Where the first index runs fastest ------------------------------------------------------ */
+
+/* Copies a part of such a tensor to its rows: from element `at` of the file on, all indices of the
+ * first axes and some of the next one. Returns the number of elements, `most` or fewer; rows NULL:
+ * only counts them. */
+static int64_t turn(char *rows, const tensor_info *t, const void *data, int64_t at, int64_t most)
 {
-    const tensor_info *t = &r->c->tensors[i];
-    int code = KV_OK;
-    for (int64_t at = 0; at < t->bytes && !code; at += TENSOR_BLOCK) {
-        const void *data;
-        int64_t n = t->bytes - at < TENSOR_BLOCK ? t->bytes - at : TENSOR_BLOCK;
-        code = read_bytes(r, &data, i, at, n, e);
-        if (!code && into)
-            code = input_append(into, data, n, e);
-        if (!code)
-            code = stop_check(e);
+    int64_t to[KV_MAX_NDIM], from[KV_MAX_NDIM], shape[KV_MAX_NDIM], step = 1, place = 0, rest = at;
+    int64_t width = tensor_type_run_bytes(t->type);
+    int k = 0;
+    strided_rows(to, t->ndim, t->shape);
+    for (int i = 0; i < t->ndim; rest /= t->shape[i++])
+        place += rest % t->shape[i] * to[i];
+    while (at % (step * t->shape[k]) == 0 && step * t->shape[k] <= most && k + 1 < t->ndim) {
+        from[k] = step;
+        shape[k] = t->shape[k];
+        step *= t->shape[k++];
     }
-    return code;
+    int64_t left = t->shape[k] - at / step % t->shape[k];
+    from[k] = step;
+    shape[k] = most / step < left ? most / step : left;
+    if (rows)
+        strided_copy(rows + place * width, to, data, from, k + 1, shape, width, false);
+    return shape[k] * step;
 }
 
-static int begin_fortran(tensor_reader *r, int64_t i, kv_err *e)
+/* Beyond half of the machine's memory the rows of a tensor would push everything else out. */
+static int make_room(tensor_reader *r, const tensor_info *t, kv_err *e)
+{
+    if (t->bytes / sysconf(_SC_PAGESIZE) <= sysconf(_SC_PHYS_PAGES) / 2)
+        return mem_grow(&r->rows, &r->rows_cap, t->bytes, 1, e);
+    file_bad(e, KV_E_UNSUPPORTED, r->c->files[t->file].name,
+             "tensor \"%.*s\" is in Fortran order, and its %lld bytes are more than half of the "
+             "memory",
+             SHOWN(t->name), (long long)t->bytes);
+    kv_err_hint(e, "numpy.ascontiguousarray makes an array in C order");
+    return KV_E_UNSUPPORTED;
+}
+
+/* Reads all of a tensor in the order of the file, and keeps its rows. */
+static int turn_all(tensor_reader *r, int64_t i, kv_err *e)
 {
     const tensor_info *t = &r->c->tensors[i];
-    const input *in = &r->c->files[t->file];
-    int code = KV_OK;
-    r->fortran.tensor = 0;
-    if (t->form & TENSOR_DEFLATED) {
-        input_close(&r->inflated);
-        if (!(code = input_new(&r->inflated, in->name, e)))
-            code = read_through(r, i, &r->inflated, e);
-        if (!code)
-            tensor_fortran_begin(&r->fortran, i, &r->inflated, 0);
-        return code;
+    const int64_t width = tensor_type_run_bytes(t->type);
+    r->turned = 0;
+    int code = make_room(r, t, e);
+    for (int64_t at = 0, n; at < t->elements && !code; at += n) {
+        const void *data;
+        n = turn(NULL, t, NULL, at, TENSOR_BLOCK / width);
+        if ((code = read_bytes(r, &data, i, at * width, n * width, e)) == KV_OK)
+            turn(r->rows, t, data, at, n);
+        code = code ? code : stop_check(e);
     }
-    if (t->member)
-        code = npz_sum_known(&r->c->sums[t->member - 1]) ? add_sum(r, NULL, i, 0, 0, e)
-                                                         : read_through(r, i, NULL, e);
-    if (!code)
-        tensor_fortran_begin(&r->fortran, i, in, t->offset);
+    r->turned = code ? 0 : i + 1;
     return code;
 }
 
@@ -136,12 +153,14 @@ static int begin_fortran(tensor_reader *r, int64_t i, kv_err *e)
 static int read_rows(tensor_reader *r, const void **data, int64_t i, int64_t at, int64_t n,
                      kv_err *e)
 {
-    const tensor_info *t = &r->c->tensors[i];
-    if (!(t->form & TENSOR_FORTRAN))
+    if (!(r->c->tensors[i].form & TENSOR_FORTRAN))
         return read_bytes(r, data, i, at, n, e);
-    int code = tensor_fortran_is(&r->fortran, i) ? KV_OK : begin_fortran(r, i, e);
-    return code ? code : tensor_fortran_read(&r->fortran, t, data, at, n, e);
+    int code = r->turned == i + 1 ? KV_OK : turn_all(r, i, e);
+    *data = r->rows + at;
+    return code;
 }
+
+/* ---- Bytes in the other order ---------------------------------------------------------------- */
 
 #define SWAP(type, swap)                                                                           \
     for (int64_t i = 0; i < n; i += (int64_t)sizeof(type)) {                                       \

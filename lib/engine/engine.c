@@ -430,7 +430,7 @@ static void withdraw(engine_use *u)
     before->next = u->next;
     if (v->last == u)
         v->last = before == u ? NULL : before;
-    begin_waiting(v); /* those that wait behind it */
+    begin_waiting(v); /* the calls that wait behind it */
 }
 
 bool engine_wait_read_for(engine_var *var, int ms)

@@ -51,7 +51,9 @@ typedef struct reader {
     bool in_header;     /* the first row, which may turn out to be a header */
     bool had_header;
     int64_t numbers;    /* cells of the first row that are numbers */
-    int64_t nwords;     /* cells of the first row that are neither numbers nor empty */
+    int64_t nwords;     /* cells of the first row that are neither numbers nor stand for none */
+    int64_t named;      /* cells of the first row up to the last that is not empty */
+    bool comment;       /* the first row begins with # */
     kv_err first_error; /* what is wrong with the first row if it is no header */
 
     kv_err word;    /* the first cell of the row that is a word; reported when the row has ended */
@@ -90,12 +92,14 @@ static int cell_error(const reader *r, scalar_fit fit, const char *cell, size_t 
     place(text, r, r->line, r->col);
     if (n == 0) {
         kv_err_set(e, KV_E_FORMAT, "%s: the cell is empty", text);
-        return kv_err_hint(e, "load(\"%s\", missing=0) fills it", r->path);
+        return kv_err_hint(e, "load(\"%s\", missing=0) fills it", r->path), KV_E_FORMAT;
     }
     if (memchr(cell, '\0', n))
         return kv_err_set(e, KV_E_FORMAT, "%s: the cell holds a NUL byte", text);
     scalar_error(e, text, fit, r->dtype, cell, n);
-    return fit == SCALAR_ROUNDED ? scalar_hint(e, r->path, cell, n) : KV_E_FORMAT;
+    if (fit == SCALAR_ROUNDED)
+        scalar_hint(e, r->path, cell, n);
+    return KV_E_FORMAT;
 }
 
 /* Returns true if a cell is empty, or one of the words that stand for nothing. */
@@ -116,10 +120,10 @@ static bool is_missing(const csv_options *o, const char *cell, size_t n)
 /* Names of more columns are kept only where columns are chosen: a row may have millions. */
 #define NAMED 10000
 
-/* Returns true if column i has a name. Later rows may have more cells than the header. */
+/* Returns true if column i has a name. A comment may have fewer cells than the rows. */
 static bool is_named(const reader *r, int64_t i)
 {
-    return r->had_header && i < r->nends;
+    return r->had_header && !r->comment && i < r->nends;
 }
 
 /* Cell i of the first row, one of nends. */
@@ -180,12 +184,13 @@ static int word_error(reader *r)
     kv_err_set(r->e, KV_E_FORMAT, "%s%s%.*s%s", r->word.text, name ? ", in column \"" : "",
                n < 60 ? (int)n : 60, name ? name : "", name ? "\"" : "");
     if (r->sign)
-        return kv_err_hint(r->e, "load(\"%s\", sep=\"%c\")", r->path, r->sign);
+        return kv_err_hint(r->e, "load(\"%s\", sep=\"%c\")", r->path, r->sign), KV_E_FORMAT;
     if (r->stands_for_none)
-        return kv_err_hint(r->e, "load(\"%s\", missing=nan) reads it as nan", r->path);
+        return kv_err_hint(r->e, "load(\"%s\", missing=nan) reads it as nan", r->path), KV_E_FORMAT;
     if (r->numbers_of.len)
         return kv_err_hint(r->e, "load(\"%s\", cols=[%s]) reads its columns of numbers", r->path,
-                           buf_text(&r->numbers_of));
+                           buf_text(&r->numbers_of)),
+               KV_E_FORMAT;
     return r->e->code;
 }
 
@@ -202,8 +207,11 @@ static void on_first_row_cell(reader *r, scalar_fit fit, const char *cell, size_
     if (fit != SCALAR_FITS && !word)
         cell_error(r, fit, cell, n, &r->first_error);
     r->numbers += fit != SCALAR_NO_NUMBER;
+    if (n > 0)
+        r->named = r->col;
+    r->comment |= r->col == 1 && n > 0 && cell[0] == '#';
     if (word) {
-        r->nwords++;
+        r->nwords += !is_missing(&(csv_options){0}, cell, n);
         if (memchr(cell, '\0', n))
             r->rc = cell_error(r, fit, cell, n, r->e);
         /* A header may hold line ends in quotes. */
@@ -365,9 +373,28 @@ static void choose(reader *r)
 
 /* ---- Rows ------------------------------------------------------------------------------- */
 
+/* Passes over a comment before the header where no column is chosen by its name: then it need not
+ * be a header, and may have any length. Returns true if it did. */
+static bool skip_comment(reader *r)
+{
+    if (!r->comment || !r->o.columns || r->o.header < 0)
+        return false;
+    for (int64_t i = 0; i < r->o.ncolumns; i++)
+        if (r->o.columns[i].name)
+            return false;
+    r->o.header = r->o.header > 0 ? -1 : 0;
+    r->comment = false;
+    r->col = r->nends = r->numbers = r->nwords = r->named = 0;
+    r->word = r->first_error = (kv_err){0};
+    buf_clear(&r->words);
+    return true;
+}
+
 /* The first row has ended: drops it when it is a header. */
 static void end_first_row(reader *r)
 {
+    if (skip_comment(r))
+        return;
     r->in_header = false;
     bool is_header = r->o.header > 0 || (r->numbers == 0 && r->nwords > 0);
     r->had_header = r->o.header >= 0 && is_header;
@@ -389,16 +416,35 @@ static void end_first_row(reader *r)
     }
 }
 
+/* A header must have a name for each cell of the rows, or a column would be lost, or taken for its
+ * neighbour, without a word. The rows may lack its last names where these are empty. A comment, and
+ * the row that header=true passes over, may have any length. */
+static bool fits_header(const reader *r)
+{
+    bool any = r->o.header > 0 || r->comment || (r->col < r->cols && r->col >= r->named);
+    return r->col == r->cols || (any && !r->o.columns);
+}
+
 static void end_row(reader *r)
 {
     char text[PLACE_TEXT];
-    if (r->word.code) {
+    bool below_header = r->rows == 0 && r->had_header;
+    bool ragged = below_header ? !fits_header(r)
+                               : (r->rows > 0 || r->o.columns) && r->col != r->cols;
+    /* the hint at columns would name those of another header */
+    if (r->word.code && (r->sign || !(below_header && ragged))) {
         r->rc = word_error(r);
-    } else if ((r->rows > 0 || r->o.columns) && r->col != r->cols) {
+    } else if (ragged) {
         int64_t from = (r->col < r->cols ? r->col : r->cols) + 1;
-        r->rc = kv_err_set(r->e, KV_E_FORMAT, "%s: the row has %lld cell%s, those above have %lld",
+        r->rc = kv_err_set(r->e, KV_E_FORMAT, "%s: the row has %lld cell%s, %s %lld",
                            place(text, r, r->line, from), (long long)r->col,
-                           r->col == 1 ? "" : "s", (long long)r->cols);
+                           r->col == 1 ? "" : "s",
+                           below_header ? "the header has" : "those above have",
+                           (long long)r->cols);
+        if (below_header && !r->o.columns)
+            kv_err_hint(r->e, "load(\"%s\", header=true) passes over the first row, whatever it "
+                              "holds",
+                        r->path);
     }
     r->cols = r->col;
     r->rows++;

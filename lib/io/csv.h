@@ -4,8 +4,9 @@
  * A file of rows of numbers is an array of two axes. A first line `# shape=2,3,4 dtype=float16`
  * says another shape (comma-separated sizes; `shape=` alone, nothing behind it, is a single number)
  * or dtype. Blanks round a cell, +2, .3e1, nan, inf, -0, true, false, blank lines, a BOM and CRLF
- * are fine. A first row with no number in any cell is a header and skipped. Without a dtype
- * numbers become float32, and integers that it does not hold are refused.
+ * are fine. A first row with no number in any cell, and with as many cells as the rows, is a header
+ * and skipped; one of nothing but NA and the like is not. Without a dtype numbers become float32,
+ * and integers that it does not hold are refused.
  */
 #ifndef IO_CSV_H
 #define IO_CSV_H
@@ -26,7 +27,7 @@ typedef struct csv_column {
 typedef struct csv_options {
     bool has_dtype;
     kv_dtype dtype; /* wins over the file's own */
-    int8_t header;  /* 0: see above; 1: the first row is one; -1: it is not */
+    int8_t header;  /* 0: see above; 1: the first row is one, of any length; -1: it is not */
     char separator; /* 0: a comma; a blank: any run of blanks and tabs */
     bool fills;     /* a cell that is empty or one of `missing` becomes `filler` */
     double filler;

@@ -20,9 +20,9 @@
 
 /* Reads text (n bytes) that came from `name`, which hints at load() show, and - for stdin.
  * has_dtype: dtype wins over the file's own. Errors as `x.json:3:17: …`, code format: malformed
- * (line and column), lists of unequal length, something that is no number, a number that the dtype
- * cannot hold (too large, or a fraction for an integer), data that do not fit "shape", nested
- * deeper than KV_MAX_NDIM. memory. */
+ * (line and column), lists of unequal length, something that is not a number, a number that the
+ * dtype cannot hold (too large, or a fraction for an integer), data that do not fit "shape",
+ * nested deeper than KV_MAX_NDIM. memory. */
 int json_read(kv_array **out, const char *text, size_t n, const char *name, bool has_dtype,
               kv_dtype dtype, kv_err *e);
 

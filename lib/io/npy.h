@@ -10,10 +10,10 @@
  *   {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
  *
  * descr: < little-endian, > big-endian, | neither, then f8 f4 f2 i8 i4 i1 u1 or b1 (a byte of 0 or
- * 1); also i2 and u2, read as int32, u4 and u8, read as int64, as in npz files. With fortran_order
- * the first index runs fastest. Both orders of bytes and of elements are read; version 1.0, <,
- * row-major is written, byte for byte what numpy.save writes. bfloat16 has no descr of its own.
- * Errors name the file first: `x.npy: cut within its data: …`.
+ * 1); also i2 and u2, read as int32, u4 and u8, read as int64. With fortran_order the first index
+ * runs fastest. Both orders of bytes and of elements are read, by checkpoint.h: such a file is a
+ * checkpoint of one tensor. Version 1.0, <, row-major is written, byte for byte what numpy.save
+ * writes. bfloat16 has no descr of its own.
  */
 #ifndef IO_NPY_H
 #define IO_NPY_H
@@ -21,12 +21,6 @@
 #include <stdio.h>
 
 #include "array/kv_array.h"
-
-/* Reads f to its end as a new array on cpu(0). name is for messages. From a regular file nothing is
- * allocated before its size is known to fit.
- * Errors: io, memory, format (malformed, cut, bytes behind the data), unsupported (a version, or a
- * descr that is no dtype here), value (a u8 of 2^63 or more). */
-int npy_read(kv_array **out, FILE *f, const char *name, kv_err *e);
 
 /* Writes a to f. Blocks until what writes a has ended. Errors: io, unsupported (bfloat16), memory.
  */

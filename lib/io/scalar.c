@@ -314,12 +314,12 @@ int scalar_error(kv_err *e, const char *place, scalar_fit fit, kv_dtype dtype, c
     return KV_OK;
 }
 
-int scalar_hint(kv_err *e, const char *path, const char *text, size_t n)
+void scalar_hint(kv_err *e, const char *path, const char *text, size_t n)
 {
     int64_t x;
     bool over = false;
     num_parse_int(text, n, &x, &over);
-    return kv_err_hint(e, "load(\"%s\", dtype=\"%s\")", path, over ? "float64" : "int64");
+    kv_err_hint(e, "load(\"%s\", dtype=\"%s\")", path, over ? "float64" : "int64");
 }
 
 int64_t scalar_bytes(kv_dtype dtype, int ndim, const int64_t *shape)

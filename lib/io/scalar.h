@@ -53,7 +53,7 @@ int scalar_error(kv_err *e, const char *place, scalar_fit fit, kv_dtype dtype, c
                  size_t n);
 
 /* The hint at load() for a whole number that float32 does not hold: the dtype that does. path: of
- * the file. Returns e's code. */
-int scalar_hint(kv_err *e, const char *path, const char *text, size_t n);
+ * the file. */
+void scalar_hint(kv_err *e, const char *path, const char *text, size_t n);
 
 #endif

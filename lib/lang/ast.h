@@ -116,6 +116,7 @@ typedef struct rule_param {
     const ast *value;      /* AST_INT, AST_FLOAT, AST_BOOL, AST_NONE, AST_TEXT; NULL: no default, as
                               of a name that the rule reads and does not define (rule_check) */
     const ast *low, *high; /* NULL: no range */
+    bool below;            /* ..<, the range ends before high */
     uint32_t pos, end;
 } rule_param;
 

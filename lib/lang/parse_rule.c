@@ -260,7 +260,7 @@ static ast *block(parser *p, uint32_t header)
     return node;
 }
 
-/* NAME = literal [in literal .. literal] */
+/* NAME = literal [in literal .. literal], or ..< literal */
 static bool param(parser *p, rule_param *out)
 {
     out->pos = parse_peek(p)->pos;
@@ -268,8 +268,10 @@ static bool param(parser *p, rule_param *out)
         !parse_expect(p, SIGN1('='), "`=` and a default") || !(out->value = parse_literal(p)))
         return false;
     if (parse_accept_word(p, "in")) {
-        if (!(out->low = parse_literal(p)) || !parse_expect(p, SIGN2('.', '.'), "`..`") ||
-            !(out->high = parse_literal(p)))
+        if (!(out->low = parse_literal(p)) || !parse_expect(p, SIGN2('.', '.'), "`..`"))
+            return false;
+        out->below = parse_accept(p, SIGN1('<'));
+        if (!(out->high = parse_literal(p)))
             return false;
     }
     out->end = p->last;

@@ -58,10 +58,10 @@ const char *source_line(const source *s, uint32_t pos, size_t *len)
     return s->text + from;
 }
 
-int source_at(const source *s, uint32_t pos, uint32_t end, kv_err *e)
+void source_at(const source *s, uint32_t pos, uint32_t end, kv_err *e)
 {
     if (!e || e->code == KV_OK || e->line != 0 || !s->name)
-        return e ? e->code : KV_OK;
+        return;
     int line, col, end_line, end_col;
     source_locate(s, pos, &line, &col);
     source_locate(s, end, &end_line, &end_col);
@@ -73,7 +73,7 @@ int source_at(const source *s, uint32_t pos, uint32_t end, kv_err *e)
         if (end_line == line || end_col <= col)
             end_col = col + 1;
     }
-    return kv_err_at(e, s->name, line, col, end_col);
+    kv_err_at(e, s->name, line, col, end_col);
 }
 
 int source_err(const source *s, uint32_t pos, uint32_t end, kv_err *e, kv_code code,

@@ -41,7 +41,7 @@ const char *source_line(const source *s, uint32_t pos, size_t *len);
 int source_err(const source *s, uint32_t pos, uint32_t end, kv_err *e, kv_code code,
                const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 
-/* Adds the place to an error that has none. Returns e's code. */
-int source_at(const source *s, uint32_t pos, uint32_t end, kv_err *e);
+/* Adds the place to an error that has none. */
+void source_at(const source *s, uint32_t pos, uint32_t end, kv_err *e);
 
 #endif

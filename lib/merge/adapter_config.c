@@ -130,7 +130,8 @@ static int scale_of(const config *c, const char *path, double *scale, double *ra
         file_bad(e, KV_E_UNSUPPORTED, path,
                  "by \"init_lora_weights\" the adapter is not for the base as it is");
         return kv_err_hint(e, "path_initial_model_for_weight_conversion of PEFT's save_pretrained "
-                              "makes an ordinary adapter of it");
+                              "makes an ordinary adapter of it"),
+               KV_E_UNSUPPORTED;
     }
     if (c->r < 0 || c->alpha < 0)
         return file_bad(e, KV_E_FORMAT, path, "it has no \"%s\"", c->r < 0 ? "r" : "lora_alpha");

@@ -91,7 +91,8 @@ static int check_fit(const checkpoint *adapter, merge_factors f, const tensor_in
                  "lora_A and lora_B of \"%.80s\" have rank %lld, and the configuration says %.15g",
                  key->name, (long long)a->shape[0], rank);
         return kv_err_hint(e, "the scale is lora_alpha / r: is this the adapter_config.json of "
-                              "these tensors?");
+                              "these tensors?"),
+               KV_E_SHAPE;
     }
     if (a->elements > MERGE_FACTORS_BYTES / 8 || b->elements > MERGE_FACTORS_BYTES / 8 ||
         (a->elements + b->elements) * 8 > MERGE_FACTORS_BYTES)

@@ -104,20 +104,11 @@ static int make_rule_job(merging *r, merge_job *j, kv_err *e)
     return make_selections(r, j, e);
 }
 
-/* The job of a rule before this one in the batch, or NULL. */
-static const merge_job *rule_before(const merging *r, const merge_job *j)
-{
-    while (j > r->jobs)
-        if ((--j)->kernel)
-            return j;
-    return NULL;
-}
-
 /* Compiles the kernels of a job, and makes room for it on the GPU. */
 static int make_gpu_job(merging *r, merge_job *j, kv_err *e)
 {
     tensor_type types[MERGE_INPUTS];
-    int n = 0, code = merge_gpu_compile(&r->gpu, j, rule_before(r, j), &r->memory, e);
+    int n = 0, code = merge_gpu_compile(&r->gpu, j, &r->memory, e);
     for (int i = 0; i < r->ninputs; i++)
         if (j->at[i] >= 0)
             types[n++] = checkpoint_at(r->inputs[i], j->at[i])->type;

@@ -30,9 +30,9 @@ static int refuse_name(const checkpoint *c, const char *name, const checkpoint *
     const char *other = name_beyond(c, first);
     int code = file_bad(e, KV_E_KEY, checkpoint_name(c), "there is no \"%.80s\", which %.120s has",
                         name, checkpoint_name(first));
-    return other
-               ? kv_err_hint(e, "it has \"%.80s\" instead; GLOBs and --exclude choose keys", other)
-               : code;
+    if (other)
+        kv_err_hint(e, "it has \"%.80s\" instead; GLOBs and --exclude choose keys", other);
+    return code;
 }
 
 /* Refuses models with keys that the first checkpoint lacks, unless only some keys are merged. */
@@ -45,7 +45,7 @@ static int check_beyond(const merge *m, kv_err *e)
             continue;
         file_bad(e, KV_E_KEY, checkpoint_name(first), "there is no \"%.80s\", which %.120s has",
                  name, checkpoint_name(m->models[i]));
-        return kv_err_hint(e, "GLOBs and --exclude choose keys");
+        return kv_err_hint(e, "GLOBs and --exclude choose keys"), KV_E_KEY;
     }
     return KV_OK;
 }
@@ -90,13 +90,13 @@ static int check_type(const checkpoint *c, const tensor_info *t, const checkpoin
     if (tensor_type_kind(t->type) >= TENSOR_KIND_COMPLEX) {
         file_bad(e, KV_E_DTYPE, checkpoint_name(c), "\"%.80s\" is %s, which cannot be merged",
                  t->name, tensor_info_type(t));
-        return kv_err_hint(e, "--exclude leaves keys out");
+        return kv_err_hint(e, "--exclude leaves keys out"), KV_E_DTYPE;
     }
     if (t->type == like->type || (is_float(t->type) && is_float(like->type)))
         return KV_OK;
     file_bad(e, KV_E_DTYPE, checkpoint_name(c), "\"%.80s\" is %s, in %.120s %s", t->name,
              tensor_type_name(t->type), checkpoint_name(first), tensor_type_name(like->type));
-    return kv_err_hint(e, "only floating keys are merged; others must be equal");
+    return kv_err_hint(e, "only floating keys are merged; others must be equal"), KV_E_DTYPE;
 }
 
 /* Checks that a key can become of the type that the output is to have. */
@@ -108,7 +108,8 @@ static int check_goal(const merge_job *j, const checkpoint *first, kv_err *e)
         return KV_OK;
     file_bad(e, KV_E_DTYPE, checkpoint_name(first), "\"%.80s\" is %s, which cannot become %s",
              t->name, tensor_type_name(t->type), tensor_type_name(j->type));
-    return kv_err_hint(e, "such keys are copied as they are: leave out --dtype for them");
+    return kv_err_hint(e, "such keys are copied as they are: leave out --dtype for them"),
+           KV_E_DTYPE;
 }
 
 /* ---- A key ----------------------------------------------------------------------------------- */
@@ -210,7 +211,7 @@ static int check_inputs(const merge *m, kv_err *e)
                           m->nmodels);
     if (m->adapters && !m->base) {
         kv_err_set(e, KV_E_USAGE, "adapters are merged into a base, and none is given");
-        return kv_err_hint(e, "--base CKPT: the model that they are for");
+        return kv_err_hint(e, "--base CKPT: the model that they are for"), KV_E_USAGE;
     }
     for (int i = 0; i < m->nmodels && m->adapters && !code; i++)
         code = merge_adapter_check(m->models[i], m->base, e);

@@ -215,10 +215,9 @@ static char *copies_of(const merge_worker *w, int number, bool next)
     return w->copies + ((int64_t)number * 2 + next) * PROG_REG_BYTES;
 }
 
-static void repeat(char *to, const void *cell, size_t bytes)
+static void repeat(char *to, const void *cell, int bytes)
 {
-    for (size_t at = 0; at < PROG_REG_BYTES; at += bytes)
-        memcpy(to + at, cell, bytes);
+    kernel_best()->spread(to, cell, bytes, 0, PROG_REG_BYTES / bytes, PROG_REG_BYTES / bytes);
 }
 
 /* Repeats the numbers that a pass reads, for programs that read arrays. */

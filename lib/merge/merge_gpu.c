@@ -57,7 +57,7 @@ int merge_gpu_check(const merge *m, const merge_plan *p, kv_err *e)
         kv_err_set(e, KV_E_UNSUPPORTED,
                    "%.64s does not run on %s: it calls %s, which a GPU may round otherwise", name,
                    ctx, inexact);
-    return kv_err_hint(e, "without --ctx it runs on the CPU");
+    return kv_err_hint(e, "without --ctx it runs on the CPU"), KV_E_UNSUPPORTED;
 }
 
 /* ---- The device ------------------------------------------------------------------------------ */
@@ -99,11 +99,9 @@ static int compile(const merge_gpu *g, const gpu_rule **out, const plan *p, int 
     return code;
 }
 
-int merge_gpu_compile(const merge_gpu *g, merge_job *j, const merge_job *before, arena *memory,
-                      kv_err *e)
+int merge_gpu_compile(const merge_gpu *g, merge_job *j, arena *memory, kv_err *e)
 {
     const plan *p = j->plan->plan;
-    bool same = before && plan_text_same(p, before->plan->plan);
     int code = KV_OK;
     j->kernel = arena_alloc(memory, (size_t)p->npasses * sizeof *j->kernel, e);
     if (!j->kernel)
@@ -120,10 +118,7 @@ int merge_gpu_compile(const merge_gpu *g, merge_job *j, const merge_job *before,
             return KV_E_MEMORY;
         plan_text_fill(words, p, which, &(plan_arrays){0});
         k->words = words;
-        if (same)
-            k->rule = before->kernel[i].rule;
-        else
-            code = compile(g, &k->rule, p, which, e);
+        code = compile(g, &k->rule, p, which, e);
     }
     return code;
 }

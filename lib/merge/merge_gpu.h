@@ -40,10 +40,9 @@ int merge_gpu_check(const merge *m, const merge_plan *p, kv_err *e);
 int merge_gpu_open(merge_gpu *g, const merge *m, kv_err *e);
 void merge_gpu_release(merge_gpu *g);
 
-/* Compiles the kernels of a job. before: a job of the same batch, or NULL; kernels of the same text
- * are compiled once. Errors: unsupported (the text does not compile), memory. */
-int merge_gpu_compile(const merge_gpu *g, merge_job *j, const merge_job *before, arena *memory,
-                      kv_err *e);
+/* Compiles the kernels of a job; the device compiles a text once. Errors: unsupported (the text
+ * does not compile), memory. */
+int merge_gpu_compile(const merge_gpu *g, merge_job *j, arena *memory, kv_err *e);
 
 /* Grows the sizes of a worker's memory of the device to those that a job needs. types: of each
  * input that the job has. */

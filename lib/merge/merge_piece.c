@@ -25,7 +25,7 @@ static int refuse_number(const merging *r, const merge_job *j, int64_t first, in
              buf_text(&place), tensor_type_name(j->type));
     buf_release(&place);
     buf_release(&text);
-    return e ? e->code : KV_E_VALUE;
+    return KV_E_VALUE;
 }
 
 /* The end of a conversion of elements from `first` on: element `bad` did not fit, or it is -1. */
@@ -38,7 +38,7 @@ static int end_losses(const merging *r, const merge_job *j, int64_t first, int64
         return refuse_number(r, j, first, bad, type, data, e);
     if (refused) {
         refuse_number(r, j, first, loss->first, type, data, e);
-        return kv_err_hint(e, LOSSES_HINT);
+        return kv_err_hint(e, LOSSES_HINT), KV_E_VALUE;
     }
     losses_add(lost, j->key, loss);
     return KV_OK;
@@ -58,7 +58,7 @@ static int refuse_difference(const merging *r, const merge_job *j, int input, in
     buf_release(&place);
     buf_release(&one);
     buf_release(&two);
-    return kv_err_hint(e, "keys of integers must be equal; --exclude leaves keys out");
+    return kv_err_hint(e, "keys of integers must be equal; --exclude leaves keys out"), KV_E_VALUE;
 }
 
 /* ---- Pieces ---------------------------------------------------------------------------------- */

@@ -25,11 +25,11 @@ const merge_text *merge_text_find(const char *name)
     return NULL;
 }
 
-int merge_text_suggest(const char *word, kv_err *e)
+void merge_text_suggest(const char *word, kv_err *e)
 {
     bool is_mean = strcasecmp(word, "mean") == 0 || strcasecmp(word, "avg") == 0;
     suggest near = {.word = is_mean ? "average" : word};
     for (const merge_text *t = merge_texts; t->name; t++)
         suggest_add(&near, t->name);
-    return suggest_done(&near, e);
+    suggest_done(&near, e);
 }

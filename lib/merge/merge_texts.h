@@ -15,7 +15,7 @@ extern const merge_text merge_texts[];
 /* The entry of a name, in any case and with - or _ alike; NULL when there is none. */
 const merge_text *merge_text_find(const char *name);
 
-/* Hints which merges a word that names none may have meant, or nothing. Returns e's code. */
-int merge_text_suggest(const char *word, kv_err *e);
+/* Hints which merges a word that names none may have meant, or nothing. */
+void merge_text_suggest(const char *word, kv_err *e);
 
 #endif

@@ -46,7 +46,8 @@ static int refuse_patch(const checkpoint *a, kv_err *e)
     if (!checkpoint_metadata(a, PATCH_MARK))
         return KV_OK;
     file_bad(e, KV_E_USAGE, checkpoint_name(a), "a patch, but no checkpoint");
-    return kv_err_hint(e, "the checkpoint stands behind the patches: apply P A --out B");
+    return kv_err_hint(e, "the checkpoint stands behind the patches: apply P A --out B"),
+           KV_E_USAGE;
 }
 
 static int compare(const applying *r, const tensor_hash *hashes, patch_misfits *wrong, kv_err *e)
@@ -295,23 +296,16 @@ static int open_out(applying *r, const char *path, const checkpoint_out_options 
 
 static int walk_keys(applying *r, kv_err *e)
 {
-    walk_tensor *tensors = mem_alloc(r->nwalked, sizeof *tensors, e);
-    if (!tensors)
-        return KV_E_MEMORY;
-    for (int64_t i = 0; i < r->nwalked; i++)
-        tensors[i].at[0] = r->walked[i];
-    int code = walk_run(&(walk){.inputs = &r->a,
-                                .ninputs = 1,
-                                .tensors = tensors,
-                                .ntensors = r->nwalked,
-                                .piece = apply_piece,
-                                .arg = r,
-                                .in_order = true,
-                                .progress = tell,
-                                .progress_arg = r},
-                        e);
-    mem_free(tensors);
-    return code;
+    return walk_run(&(walk){.inputs = &r->a,
+                            .ninputs = 1,
+                            .at = r->walked,
+                            .ntensors = r->nwalked,
+                            .piece = apply_piece,
+                            .arg = r,
+                            .in_order = true,
+                            .progress = tell,
+                            .progress_arg = r},
+                    e);
 }
 
 static void release(applying *r)

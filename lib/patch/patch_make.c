@@ -192,16 +192,14 @@ static int make_empty(making *m, kv_err *e)
 
 static int make_data(making *m, const patch_options *o, kv_err *e)
 {
-    walk_tensor *tensors = mem_alloc(m->nvisits, sizeof *tensors, e);
-    if (!tensors)
+    int64_t *at = mem_alloc(m->nvisits, sizeof m->visits->at, e);
+    if (!at)
         return KV_E_MEMORY;
-    for (int64_t i = 0; i < m->nvisits; i++) {
-        tensors[i].at[0] = m->visits[i].at[0];
-        tensors[i].at[1] = m->visits[i].at[1];
-    }
+    for (int64_t i = 0; i < m->nvisits; i++)
+        memcpy(at + 2 * i, m->visits[i].at, sizeof m->visits[i].at);
     int code = walk_run(&(walk){.inputs = m->side,
                                 .ninputs = 2,
-                                .tensors = tensors,
+                                .at = at,
                                 .ntensors = m->nvisits,
                                 .piece = make_piece,
                                 .arg = m,
@@ -209,7 +207,7 @@ static int make_data(making *m, const patch_options *o, kv_err *e)
                                 .progress = o ? o->progress : NULL,
                                 .progress_arg = o ? o->progress_arg : NULL},
                         e);
-    mem_free(tensors);
+    mem_free(at);
     return code;
 }
 

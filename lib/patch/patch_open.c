@@ -132,7 +132,8 @@ static int check_mark(const patch *p, kv_err *e)
     if (!mark || !checkpoint_is_safetensors(p->file)) {
         file_bad(e, KV_E_FORMAT, patch_name(p), "a checkpoint, but no patch");
         return kv_err_hint(e, "patch A B --out P makes one; the checkpoint stands behind the "
-                              "patches: apply P A --out B");
+                              "patches: apply P A --out B"),
+               KV_E_FORMAT;
     }
     if (strcmp(mark, PATCH_VERSION) != 0)
         return file_bad(e, KV_E_FORMAT, patch_name(p),

@@ -8,7 +8,7 @@ int patch_zstd_there(kv_err *e)
     return KV_OK;
 #else
     kv_err_set(e, KV_E_UNSUPPORTED, "patches need libzstd, which this build was made without");
-    return kv_err_hint(e, "install libzstd-dev and build again");
+    return kv_err_hint(e, "install libzstd-dev and build again"), KV_E_UNSUPPORTED;
 #endif
 }
 

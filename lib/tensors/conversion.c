@@ -13,10 +13,11 @@
 #include "tensors/tensor_words.h"
 #include "tensors/walk.h"
 
-/* A walk ends behind so many keys, because they take memory while it runs; and inputs are added to
- * it until it has so many bytes. */
+/* A walk ends behind so many keys, because they take memory while it runs; and files are added to
+ * it until it has so many bytes, or files. */
 #define WALK_KEYS  ((int64_t)1 << 16)
 #define WALK_BYTES ((int64_t)256 << 20)
+#define WALK_FILES 16
 
 typedef struct run {
     const conversion *c;
@@ -47,13 +48,15 @@ static int check_type(const conversion *c, int64_t i, kv_err *e)
     const tensor_info *t = info_of(c, i);
     tensor_type to = c->keys[i].type;
     tensor_kind kind = tensor_type_kind(t->type), goal = tensor_type_kind(to);
-    if (checkpoint_has_numbers(c->inputs[c->keys[i].input], c->keys[i].at, e))
-        return kv_err_hint(e, "--exclude leaves keys out");
+    int code = checkpoint_has_numbers(c->inputs[c->keys[i].input], c->keys[i].at, e);
+    if (code)
+        return kv_err_hint(e, "--exclude leaves keys out"), code;
     if (to == t->type || (kind < TENSOR_KIND_COMPLEX && goal < TENSOR_KIND_COMPLEX))
         return KV_OK;
     file_bad(e, KV_E_DTYPE, file_of(c, i), "\"%.*s\" is %s, which cannot become %s", SHOWN_BYTES,
              t->name, tensor_type_name(t->type), tensor_type_name(to));
-    return kv_err_hint(e, "such keys are copied as they are: leave out --dtype for them");
+    return kv_err_hint(e, "such keys are copied as they are: leave out --dtype for them"),
+           KV_E_DTYPE;
 }
 
 /* Keys i and j get one name, i first. */
@@ -63,13 +66,15 @@ static int refuse_pair(const conversion *c, int64_t i, int64_t j, kv_err *e)
     if (strcmp(a, b) != 0) {
         kv_err_set(e, KV_E_KEY, "\"%.*s\" and \"%.*s\" would both become \"%.*s\"", SHOWN_BYTES, a,
                    SHOWN_BYTES, b, SHOWN_BYTES, name);
-        return c->keys[i].input == c->keys[j].input
-                   ? kv_err_hint(e, "both stand in %.200s", file_of(c, i))
-                   : kv_err_hint(e, "they stand in %.90s and %.90s", file_of(c, i), file_of(c, j));
+        if (c->keys[i].input == c->keys[j].input)
+            kv_err_hint(e, "both stand in %.200s", file_of(c, i));
+        else
+            kv_err_hint(e, "they stand in %.90s and %.90s", file_of(c, i), file_of(c, j));
+        return KV_E_KEY;
     }
     kv_err_set(e, KV_E_KEY, "\"%.*s\" stands in %.120s and in %.120s", SHOWN_BYTES, a,
                file_of(c, i), file_of(c, j));
-    return kv_err_hint(e, "--exclude leaves a name out of all of them");
+    return kv_err_hint(e, "--exclude leaves a name out of all of them"), KV_E_KEY;
 }
 
 int conversion_check(const conversion *c, kv_err *e)
@@ -91,22 +96,23 @@ int conversion_check(const conversion *c, kv_err *e)
 static int refuse_number(const conversion *c, int64_t key, const walk_piece *p, const void *data,
                          int64_t i, kv_err *e)
 {
+    int code;
     buf place = {0}, number = {0};
     const tensor_info *t = info_of(c, key);
     tensor_words_place(&place, t, p->first + i);
     if (t->type == TENSOR_BOOL) {
-        file_bad(e, KV_E_FORMAT, file_of(c, key),
-                 "\"%.*s\" has a byte at %s that is neither 0 nor 1", SHOWN_BYTES, t->name,
-                 buf_text(&place));
+        code = file_bad(e, KV_E_FORMAT, file_of(c, key),
+                        "\"%.*s\" has a byte at %s that is neither 0 nor 1", SHOWN_BYTES, t->name,
+                        buf_text(&place));
     } else {
         tensor_words_number(&number, t->type, data, i);
-        file_bad(e, KV_E_VALUE, file_of(c, key), "\"%.*s\" is %s at %s, which %s cannot hold",
-                 SHOWN_BYTES, t->name, buf_text(&number), buf_text(&place),
-                 tensor_type_name(c->keys[key].type));
+        code = file_bad(e, KV_E_VALUE, file_of(c, key),
+                        "\"%.*s\" is %s at %s, which %s cannot hold", SHOWN_BYTES, t->name,
+                        buf_text(&number), buf_text(&place), tensor_type_name(c->keys[key].type));
     }
     buf_release(&number);
     buf_release(&place);
-    return e ? e->code : KV_E_VALUE;
+    return code;
 }
 
 /* ---- The walk -------------------------------------------------------------------------------- */
@@ -128,10 +134,12 @@ static int convert_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
     int64_t misfit =
         tensor_convert_counting(to_data, to, data, from, p->n, lost ? &loss : NULL);
     bool refused = misfit < 0 && lost && lost->strict && loss.first >= 0;
-    if (misfit >= 0 || refused)
-        refuse_number(r->c, key, p, data, refused ? loss.first : misfit, e);
-    if (misfit >= 0 || refused)
-        return refused ? kv_err_hint(e, LOSSES_HINT) : e->code;
+    if (misfit >= 0)
+        return refuse_number(r->c, key, p, data, misfit, e);
+    if (refused) {
+        refuse_number(r->c, key, p, data, loss.first, e);
+        return kv_err_hint(e, LOSSES_HINT), KV_E_VALUE;
+    }
     losses_add(lost, key, &loss);
     return checkpoint_out_put(r->out, key, begin, to_data, n, e);
 }
@@ -150,30 +158,32 @@ static int walk_some(run *r, kv_err *e)
     const conversion *c = r->c;
     int64_t cap = c->nkeys - r->first < WALK_KEYS ? c->nkeys - r->first : WALK_KEYS, bytes = 0;
     int base = c->keys[r->first].input, ninputs = 1;
-    walk_tensor *tensors = mem_alloc(cap, sizeof *tensors, e);
-    if (!tensors)
-        return KV_E_MEMORY;
     int64_t n = 0;
     for (; n < cap; n++) {
         const conversion_key *k = &c->keys[r->first + n];
         int input = k->input - base;
-        if (input >= WALK_INPUTS || (input >= ninputs && bytes >= WALK_BYTES))
+        if (input >= WALK_FILES || (input >= ninputs && bytes >= WALK_BYTES))
             break;
         ninputs = input + 1;
-        for (int i = 0; i < WALK_INPUTS; i++)
-            tensors[n].at[i] = i == input ? k->at : -1;
         bytes += info_of(c, r->first + n)->bytes;
     }
+    int64_t *at = mem_alloc(n, (size_t)ninputs * sizeof *at, e);
+    if (!at)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++)
+        for (int k = 0; k < ninputs; k++)
+            at[i * ninputs + k] =
+                c->keys[r->first + i].input == base + k ? c->keys[r->first + i].at : -1;
     walk w = {.inputs = c->inputs + base,
               .ninputs = ninputs,
-              .tensors = tensors,
+              .at = at,
               .ntensors = n,
               .piece = convert_piece,
               .arg = r,
               .progress = tell,
               .progress_arg = r};
     int code = walk_run(&w, e);
-    mem_free(tensors);
+    mem_free(at);
     r->done += bytes;
     r->first += n;
     return code;

@@ -212,14 +212,11 @@ int tensor_check_all(tensor_values *values, checkpoint *c, const int64_t *number
                      kv_err *e)
 {
     checking job = {c, numbers, mem_zalloc(n, sizeof *job.counts, e)};
-    walk_tensor *tensors = mem_zalloc(n, sizeof *tensors, e);
-    int code = job.counts && tensors ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < n && !code; i++)
-        tensors[i].at[0] = numbers[i];
+    int code = job.counts ? KV_OK : KV_E_MEMORY;
     if (!code)
         code = walk_run(&(walk){.inputs = &c,
                                 .ninputs = 1,
-                                .tensors = tensors,
+                                .at = numbers,
                                 .ntensors = n,
                                 .piece = check_piece,
                                 .arg = &job,
@@ -234,7 +231,6 @@ int tensor_check_all(tensor_values *values, checkpoint *c, const int64_t *number
                                     .zero = !k->nonzero &&
                                             checkpoint_at(c, numbers[i])->elements > 0};
     }
-    mem_free(tensors);
     mem_free(job.counts);
     return code;
 }

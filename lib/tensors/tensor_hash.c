@@ -76,23 +76,16 @@ static int hash_data(hashing *job, int64_t n, checkpoint *c,
                      void (*progress)(void *arg, int64_t done, int64_t all), void *progress_arg,
                      kv_err *e)
 {
-    walk_tensor *tensors = mem_zalloc(n, sizeof *tensors, e);
-    if (!tensors)
-        return KV_E_MEMORY;
-    for (int64_t i = 0; i < n; i++)
-        tensors[i].at[0] = job->numbers[i];
-    int code = walk_run(&(walk){.inputs = &c,
-                                .ninputs = 1,
-                                .tensors = tensors,
-                                .ntensors = n,
-                                .piece = hash_piece,
-                                .arg = job,
-                                .in_order = true,
-                                .progress = progress,
-                                .progress_arg = progress_arg},
-                        e);
-    mem_free(tensors);
-    return code;
+    return walk_run(&(walk){.inputs = &c,
+                            .ninputs = 1,
+                            .at = job->numbers,
+                            .ntensors = n,
+                            .piece = hash_piece,
+                            .arg = job,
+                            .in_order = true,
+                            .progress = progress,
+                            .progress_arg = progress_arg},
+                    e);
 }
 
 int tensor_hash_all(tensor_hash *hashes, checkpoint *c, const int64_t *numbers, int64_t n,

@@ -20,7 +20,7 @@ typedef struct stat_number {
 } stat_number;
 
 typedef struct tensor_stat {
-    bool has_numbers; /* false for C64 and quantised types: only elements is set */
+    bool has_numbers; /* false for C64, quantised types and no numbers: only elements is set */
     int64_t elements, finite, zeros, nan, inf;
     stat_number min, max, absmax; /* when finite > 0, as are the next two */
     double mean, std;             /* std: the root of the mean of the squares, ÷ n */

@@ -15,13 +15,7 @@
 #include "checkpoint/tensor_reader.h"
 
 #define WALK_PIECE       ((int64_t)1 << 17) /* elements: a whole number of runs of every type */
-#define WALK_INPUTS      16                 /* of a list of walk_tensor */
 #define WALK_INPUTS_MOST 80                 /* of any walk */
-
-/* One tensor of a walk. Inputs that have it have the same number of elements in it. */
-typedef struct walk_tensor {
-    int64_t at[WALK_INPUTS]; /* its number in each input; -1: the input does not have it */
-} walk_tensor;
 
 /* A piece, handed to the worker that reads it. */
 typedef struct walk_piece {
@@ -32,15 +26,16 @@ typedef struct walk_piece {
     /* The worker's own readers, one for each input, to read other bytes with. Data live until
      * the next call on their reader. */
     tensor_reader *const *readers;
+    void *result; /* of a fold: the caller fills it; of walk.result_bytes, and not cleared */
 } walk_piece;
 
 typedef struct walk {
     checkpoint *const *inputs;
     int ninputs;
-    const walk_tensor *tensors;
-    int64_t ntensors;
-    /* Instead of `tensors`, for any number of inputs: ninputs numbers a tensor. */
+    /* For each tensor its number in each input, ninputs numbers one after the other; -1: the input
+     * does not have it. Inputs that have it have the same number of elements in it. */
     const int64_t *at;
+    int64_t ntensors;
     /* (optional) The most elements of a piece, for each tensor: whole runs of its types. */
     const int64_t *piece_elements;
     /* Pieces come without data: `piece` reads what it needs, at most that many bytes of an input at
@@ -54,6 +49,12 @@ typedef struct walk {
      * to be believed only when walk_run has succeeded: the file may have shrunk meanwhile. */
     int (*piece)(void *arg, const walk_piece *p, int worker, kv_err *e);
     void *arg;
+    /* (optional) A fold: each piece leaves a result of so many bytes, and `end` is called once a
+     * tensor with those of all its pieces in order, so that sums have the same bits whatever the
+     * threads did first; at the same time for other tensors. Results are kept of the tensors that
+     * miss a piece: a few at a time. */
+    size_t result_bytes;
+    void (*end)(void *arg, int64_t tensor, const void *results, int64_t n);
     /* The pieces of each tensor come one after the other, from the first on, to one worker. Other
      * tensors are handled meanwhile. */
     bool in_order;

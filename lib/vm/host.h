@@ -50,7 +50,7 @@ int host_unary(ast_op op, host x, host *out, kv_err *e);
  * texts live in a. */
 int host_binary(ast_op op, host x, host y, host *out, arena *a, kv_err *e);
 
-/* The same for arithmetic of two floats: errors of value alone. */
+/* The same for arithmetic of two floats: only errors of value. */
 int host_float_binary(ast_op op, double x, double y, double *out, kv_err *e);
 
 /* Calls a function of host numbers: those of vm/element.h that rules do not have for themselves.

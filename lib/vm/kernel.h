@@ -48,11 +48,11 @@ enum { KERNEL_WIDE = PROG_I64 + 1, KERNEL_TYPES };
 /* Sums that run side by side. */
 enum { KERNEL_LANES = 8 };
 
-/* Terms of KERNEL_LANES sums: those of lane l are the numbers from x + l * stride on, or their
- * squares, each rounded by itself. */
+/* Terms of sums: those of lane l are the numbers from x + l * stride on, or their squares, each
+ * rounded by itself. */
 typedef struct kernel_terms {
-    float *sums;
-    const float *x;
+    void *sums;
+    const void *x;
     int64_t stride;
     int64_t ahead; /* the memory is asked for what lies so many numbers ahead; 0: it is not */
     bool squares;
@@ -60,14 +60,15 @@ typedef struct kernel_terms {
 
 enum { KERNEL_SUMS = 4 };
 
-/* sums[l] += each of the n terms of lane l, one after the other, for every one of the terms:
- * KERNEL_SUMS of them at most. n is a multiple of KERNEL_LANES. Adding waits for each addition, so
- * one lane alone would be slow, and one group of lanes takes about as long as two. */
+/* sums[l] += each of the n float32 terms of KERNEL_LANES lanes, one after the other, for every one
+ * of the terms: KERNEL_SUMS of them at most. n is a multiple of KERNEL_LANES. Adding waits for each
+ * addition, so one lane would be slow, and one group of lanes takes about as long as two. */
 typedef void kernel_sum(const kernel_terms *terms, int count, int64_t n);
 
 /* For each of n elements the number of its row: x[0] for those of the first row, of which `skip`
- * are left out, and so on. */
-typedef void kernel_spread(float *to, const float *x, int64_t skip, int64_t n, int64_t row);
+ * are left out, and so on. A number has 4 or 8 bytes. */
+typedef void kernel_spread(void *to, const void *x, int bytes, int64_t skip, int64_t n,
+                           int64_t row);
 
 /* All instructions of a program (whole_list.h) on n elements of its arrays, five pointers of which
  * those behind the last array are any that can be read; more: NULL, or what is added to array 1 as

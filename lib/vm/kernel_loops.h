@@ -208,11 +208,12 @@ typedef float lanes __attribute__((vector_size(4 * KERNEL_LANES)));
 /* KERNEL_LANES terms of each lane are turned, so that one addition serves all lanes. */
 static inline void add_turned(lanes *total, const kernel_terms *t, int64_t i)
 {
+    const float *from = t->x;
     lanes x[8], y[8];
     for (int l = 0; l < 8; l++)
-        memcpy(&x[l], t->x + l * t->stride + i, sizeof x[l]);
+        memcpy(&x[l], from + l * t->stride + i, sizeof x[l]);
     for (int l = 0; l < 8 && t->ahead && i % 16 == 0; l++)
-        __builtin_prefetch(t->x + l * t->stride + i + t->ahead, 0, 2);
+        __builtin_prefetch(from + l * t->stride + i + t->ahead, 0, 2);
     for (int l = 0; l < 8 && t->squares; l++)
         x[l] *= x[l];
     for (int l = 0; l < 8; l += 2) {
@@ -269,20 +270,32 @@ static void sum_lanes(const kernel_terms *terms, int count, int64_t n)
     for (int s = 0; s < count; s++)
         for (int64_t i = 0; i < n; i++)
             for (int l = 0; l < KERNEL_LANES; l++) {
-                float x = terms[s].x[l * terms[s].stride + i];
-                terms[s].sums[l] += terms[s].squares ? x * x : x;
+                float x = ((const float *)terms[s].x)[l * terms[s].stride + i];
+                ((float *)terms[s].sums)[l] += terms[s].squares ? x * x : x;
             }
 }
 #endif
 
-static void spread(float *to, const float *x, int64_t skip, int64_t n, int64_t row)
-{
-    for (int64_t m; n > 0; n -= m, to += m, x++, skip = 0) {
-        const float number = *x;
-        m = n < row - skip ? n : row - skip;
-        for (int64_t i = 0; i < m; i++)
-            to[i] = number;
+#define SPREAD(name, T)                                                                            \
+    static void name(T *to, const T *x, int64_t skip, int64_t n, int64_t row)                      \
+    {                                                                                              \
+        for (int64_t m; n > 0; n -= m, to += m, x++, skip = 0) {                                   \
+            const T number = *x;                                                                   \
+            m = n < row - skip ? n : row - skip;                                                   \
+            for (int64_t i = 0; i < m; i++)                                                        \
+                to[i] = number;                                                                    \
+        }                                                                                          \
     }
+
+SPREAD(spread_floats, float)
+SPREAD(spread_doubles, double)
+
+static void spread(void *to, const void *x, int bytes, int64_t skip, int64_t n, int64_t row)
+{
+    if (bytes == 4)
+        spread_floats(to, x, skip, n, row);
+    else
+        spread_doubles(to, x, skip, n, row);
 }
 
 /* ---- Whole programs -------------------------------------------------------------------------- */

@@ -23,7 +23,7 @@ static int refuse_absent(const rule_param *p, const source *s, merge_form form, 
     static const char *const lora[] = {"lora_A", "lora_B", "lora_scale"};
     if (strcmp(p->name, "base") == 0) {
         source_err(s, p->pos, p->end, e, KV_E_USAGE, "this merge reads `base`, and none is given");
-        return kv_err_hint(e, "--base CKPT: what the models were made from");
+        return kv_err_hint(e, "--base CKPT: what the models were made from"), KV_E_USAGE;
     }
     if (strcmp(p->name, "models") == 0 && form.adapters)
         return source_err(s, p->pos, p->end, e, KV_E_USAGE,

@@ -22,16 +22,15 @@ typedef struct plan_kernel {
     const int16_t *slots;
     int nslots;
     int64_t nwords;
-    bool shares;         /* keys of one plan and pool have the same words */
-    const double *words; /* those of kernels.words_of */
+    bool shares;         /* keys of one pool have the same words */
+    const double *words; /* those of kernels.pool_of */
 } plan_kernel;
 
-/* The kernels of plans that have the same texts: some rules make a plan for every key. */
+/* The kernels of a plan, which keys share as they share the case of a rule. */
 typedef struct kernels {
     const plan *plan; /* NULL: none */
     plan_input input;
-    const plan *words_of;
-    const uint64_t *pool_of;
+    const uint64_t *pool_of; /* of the last item */
     plan_kernel of[MOST_KERNELS];
 } kernels;
 
@@ -88,8 +87,7 @@ int plan_gpu_prepare(const gpu_ops *gpu, int id, const plan *p, plan_input input
                      const plan *before, kv_err *e)
 {
     kernels unused;
-    return before && plan_text_same(p, before) ? KV_OK
-                                               : compile_all(&unused, gpu, id, p, input, e);
+    return before == p ? KV_OK : compile_all(&unused, gpu, id, p, input, e);
 }
 
 /* Fills in the facts about the text of a kernel. */
@@ -112,8 +110,7 @@ static int find_kernels(run *r, const plan_gpu_item *item, kernels **out, kv_err
 {
     for (int i = 0; i < RECENT; i++) {
         *out = &r->recent[i];
-        if ((*out)->plan && (*out)->input == item->input &&
-            plan_text_same((*out)->plan, item->plan))
+        if ((*out)->plan == item->plan && (*out)->input == item->input)
             return KV_OK;
     }
     *out = &r->recent[r->nrecent++ % RECENT];
@@ -253,15 +250,14 @@ static int add_arrays(run *r, gpu_job *job, int64_t item, const plan_pass *pass,
     return KV_OK;
 }
 
-/* Neighbours that have one plan and the same numbers share the words. */
+/* Neighbours that have the same numbers share the words. */
 static int add_words(run *r, gpu_job *job, const plan_gpu_item *item, int which, kernels *own,
                      kv_err *e)
 {
     const plan *p = item->plan;
     plan_kernel *k = &own->of[which];
     job->nnumbers = k->nwords;
-    bool same = own->words_of == p && own->pool_of == item->arrays->pool;
-    job->numbers = same && k->shares ? k->words : NULL;
+    job->numbers = own->pool_of == item->arrays->pool && k->shares ? k->words : NULL;
     if (job->numbers)
         return KV_OK;
     double *words = arena_alloc(&r->list->memory, (size_t)job->nnumbers * sizeof *words, e);
@@ -382,7 +378,6 @@ static int add_item(run *r, int64_t item, kv_err *e)
     for (int i = 0; i < p->npasses && !p->by_rows; i++)
         for (int s = 0; s < p->pass[i].nsums && !rc; s++)
             rc = add_sum(r, item, i, s, e);
-    k->words_of = p;
     k->pool_of = r->items[item].arrays->pool;
     return rc;
 }

@@ -79,27 +79,17 @@ typedef struct piece {
     int64_t row, column, rows, columns;
 } piece;
 
-static void repeat(char *to, const char *from, int64_t n, int bytes)
-{
-    for (int64_t i = 0; i < n && bytes == 4; i++)
-        memcpy(to + i * 4, from, 4);
-    for (int64_t i = 0; i < n && bytes == 8; i++)
-        memcpy(to + i * 8, from, 8);
-}
-
 /* The elements of a piece from an array that is shorter: one number, one for each row, or one for
  * each column. */
 static void spread(char *to, const char *from, const grid_slot *slot, const piece *p)
 {
     int bytes = slot->bytes;
-    if (slot->extent.columns)
-        from += p->column * bytes;
-    for (int64_t i = 0; i < p->rows; i++, to += p->columns * bytes) {
-        if (slot->extent.columns)
-            memcpy(to, from, (size_t)(p->columns * bytes));
-        else
-            repeat(to, from + (slot->extent.rows ? (p->row + i) * bytes : 0), p->columns, bytes);
-    }
+    int64_t n = p->rows * p->columns;
+    if (!slot->extent.columns)
+        kernel_best()->spread(to, from + (slot->extent.rows ? p->row * bytes : 0), bytes, 0, n,
+                              slot->extent.rows ? p->columns : n);
+    for (int64_t i = 0; i < p->rows && slot->extent.columns; i++)
+        memcpy(to + i * p->columns * bytes, from + p->column * bytes, (size_t)(p->columns * bytes));
 }
 
 static bool is_as_long(const grid_slot *slot, const grid_step *step)

@@ -26,10 +26,20 @@ char *plan_rows_cell(const plan_arrays *a, const plan_row *m, int64_t row, int64
     return (char *)a->states[slot - PLAN_ROW_STATE] + (size_t)row * bytes;
 }
 
+static int64_t row_at(const batch *b, int64_t j)
+{
+    return b->whole ? b->row[0] + j : b->row[j];
+}
+
+static int64_t present_at(const batch *b, int64_t j)
+{
+    return b->whole ? b->k[0] + j : b->k[j];
+}
+
 static void move_number(const runner *r, const plan_row *m, int64_t j, int64_t n)
 {
     size_t bytes = plan_work_number_bytes(r->p, m->number);
-    char *at = plan_rows_cell(r->a, m, r->batch.row[j], r->batch.k[j], bytes);
+    char *at = plan_rows_cell(r->a, m, row_at(&r->batch, j), present_at(&r->batch, j), bytes);
     char *cell = (char *)r->batch.cell[m->number] + (size_t)j * bytes;
     if (at && m->write)
         memcpy(at, cell, (size_t)n * bytes);
@@ -52,16 +62,6 @@ static void move_rows(const runner *r, bool write)
 
 /* ---- Batches of rows ------------------------------------------------------------------------- */
 
-/* As kernel_spread. */
-static void spread_words(uint64_t *to, const uint64_t *x, int64_t skip, int64_t n, int64_t row)
-{
-    for (int64_t m; n > 0; n -= m, to += m, x++, skip = 0) {
-        m = n < row - skip ? n : row - skip;
-        for (int64_t i = 0; i < m; i++)
-            to[i] = *x;
-    }
-}
-
 /* The numbers that a pass reads, for n elements from number `skip` of row j of the batch on. */
 static void spread_numbers(runner *r, const plan_pass *pass, int64_t j, int64_t skip, int64_t n)
 {
@@ -74,120 +74,70 @@ static void spread_numbers(runner *r, const plan_pass *pass, int64_t j, int64_t 
         const void *x = (const char *)r->batch.cell[i] + (size_t)j * bytes;
         if (r->a->row == 1)
             memcpy(to, x, (size_t)n * bytes);
-        else if (bytes == 4)
-            pass->elements->kernels->spread(to, x, skip, n, r->a->row);
         else
-            spread_words(to, x, skip, n, r->a->row);
+            pass->elements->kernels->spread(to, x, (int)bytes, skip, n, r->a->row);
     }
 }
-
-/* A sum of the rows of the batch: the terms of row j, or what those are the squares of, begin
- * j * stride elements behind x. */
-typedef struct row_sum {
-    const void *x;
-    int64_t stride;
-    int64_t ahead; /* of kernel_terms */
-    bool squares;
-} row_sum;
 
 /* The memory is asked ahead for so many elements of a long row, or groups of shorter ones. */
 enum { ROW_AHEAD = 256, GROUPS_AHEAD = 4 };
 
-static row_sum sum_of(runner *r, const plan_pass *pass, int s, int64_t skip, int64_t stride)
+/* The terms of sum s of row 0 of the batch and of the rows behind it. */
+static kernel_terms terms_of(runner *r, const plan_pass *pass, int s, int64_t skip, int64_t stride)
 {
     /* rows are neighbours where arrays hold the terms */
     int64_t row = r->a->row;
     chunk c = {.from = r->batch.row[0] * row + skip};
     bool array = pass->sum[s].array >= 0;
     int64_t next = row < ROW_AHEAD ? row * GROUPS_AHEAD * GROUP : ROW_AHEAD;
-    return (row_sum){.x = plan_work_terms(r, pass, s, &c),
-                     .stride = array ? row : stride,
-                     .ahead = array && r->a->far ? next : 0,
-                     .squares = pass->sum[s].squares};
+    return (kernel_terms){.x = plan_work_terms(r, pass, s, &c),
+                          .stride = array ? row : stride,
+                          .ahead = array && r->a->far ? next : 0,
+                          .squares = pass->sum[s].squares};
 }
 
-/* Terms `from` to n of rows j to `end`. */
-static void add_floats(float *sums, const row_sum *own, int64_t j, int64_t end, int64_t from,
-                       int64_t n)
+/* Adds n terms of each of so many rows to their sums, a group after the other: rows are read almost
+ * in the order of the memory then, which is worth more than sums of several groups that run side by
+ * side. */
+static void add_rows(prog_type type, kernel_terms all, int64_t rows, int64_t n)
 {
-    for (; j < end; j++) {
-        const float *x = (const float *)own->x + j * own->stride;
-        float sum = sums[j];
-        for (int64_t i = from; i < n; i++)
-            sum += own->squares ? x[i] * x[i] : x[i];
-        sums[j] = sum;
+    int64_t bytes = type == PROG_F32 ? 4 : 8;
+    for (int64_t j = 0; j < rows; j += GROUP) {
+        kernel_terms own = all;
+        own.sums = (char *)all.sums + j * bytes;
+        own.x = (const char *)all.x + j * all.stride * bytes;
+        plan_work_sum(type, &own, 1, (int)(rows - j < GROUP ? rows - j : GROUP), n);
     }
-}
-
-static void add_doubles(double *sums, const row_sum *own, int64_t j, int64_t lanes, int64_t n)
-{
-    int64_t stride = own->stride;
-    const double *x = (const double *)own->x + j * stride;
-    for (int64_t i = 0; i < n && lanes == GROUP; i++)
-        for (int l = 0; l < GROUP; l++)
-            sums[l] += own->squares ? x[l * stride + i] * x[l * stride + i] : x[l * stride + i];
-    for (int64_t l = 0; l < lanes && lanes < GROUP; l++)
-        for (int64_t i = 0; i < n; i++)
-            sums[l] += own->squares ? x[l * stride + i] * x[l * stride + i] : x[l * stride + i];
-}
-
-/* Terms 0 to n of so many rows, a group after the other: rows are read almost in the order of the
- * memory then, which is worth more than sums of several groups that run side by side. */
-static void add_float_rows(const kernel_table *kernels, float *sums, const row_sum *own,
-                           int64_t rows, int64_t n)
-{
-    int64_t done = n - n % GROUP; /* 0 for n < GROUP */
-    int64_t whole = rows - rows % GROUP;
-    for (int64_t j = 0; j < whole; j += GROUP) {
-        kernel_terms terms = {sums + j, (const float *)own->x + j * own->stride, own->stride,
-                              own->ahead, own->squares};
-        if (done > 0)
-            kernels->sum(&terms, 1, done);
-        if (done < n)
-            add_floats(sums, own, j, j + GROUP, done, n);
-    }
-    add_floats(sums, own, whole, rows, 0, n);
 }
 
 /* Adds the blocks of n terms of all rows of the batch to their sums. A block begins at 0, as the
- * sums do: the first one is added up in them. Where others follow, the batch is a group. */
+ * sums do: the first one is added up in them. Where others follow, the batch is a group. The sum of
+ * one element is 0 plus that element; a square is not -0, so that it is the sum itself. */
 static void add_blocks(runner *r, const plan_pass *pass, const kernel_table *kernels, int64_t skip,
                        int64_t stride, int64_t n)
 {
+    static const double no_constants[KERNEL_CONSTANTS];
     int64_t rows = r->batch.n;
     kv_assert(skip == 0 || rows <= GROUP, "%lld long rows", (long long)rows);
     for (int s = 0; s < pass->nsums; s++) {
         int number = pass->sum[s].number;
-        row_sum own = sum_of(r, pass, s, skip, stride);
-        float *sums = r->batch.cell[number], block[GROUP] = {0};
-        if (r->p->number_type[number] == PROG_F32) {
-            add_float_rows(kernels, skip > 0 ? block : sums, &own, rows, n);
-            for (int64_t j = 0; j < rows && skip > 0; j++)
-                sums[j] += block[j];
-            continue;
+        prog_type type = (prog_type)r->p->number_type[number];
+        void *sums = r->batch.cell[number];
+        union {
+            float single[GROUP];
+            double wide[GROUP];
+        } block = {.wide = {0}};
+        kernel_terms own = terms_of(r, pass, s, skip, stride);
+        if (r->a->row == 1 && own.squares) {
+            kernels->run[type][PROG_MUL](sums, own.x, own.x, NULL, no_constants, rows);
+        } else if (r->a->row == 1) {
+            kernels->run[type][PROG_ADD](sums, sums, own.x, NULL, no_constants, rows);
+        } else {
+            own.sums = skip > 0 ? (void *)&block : sums;
+            add_rows(type, own, rows, n);
+            if (skip > 0)
+                kernels->run[type][PROG_ADD](sums, sums, &block, NULL, no_constants, rows);
         }
-        for (int64_t j = 0; j < rows; j += GROUP) {
-            double wide[GROUP] = {0}, *sum = (double *)r->batch.cell[number] + j;
-            int64_t lanes = rows - j < GROUP ? rows - j : GROUP;
-            add_doubles(wide, &own, j, lanes, n);
-            for (int64_t l = 0; l < lanes; l++)
-                sum[l] += wide[l];
-        }
-    }
-}
-
-/* The same for rows of few elements, which no lanes are worth setting up for. */
-static void add_few(runner *r, const plan_pass *pass)
-{
-    int64_t row = r->a->row;
-    for (int s = 0; s < pass->nsums; s++) {
-        void *cell = r->batch.cell[pass->sum[s].number];
-        row_sum own = sum_of(r, pass, s, 0, row);
-        if (r->p->number_type[pass->sum[s].number] == PROG_F32)
-            add_floats(cell, &own, 0, r->batch.n, 0, row);
-        else
-            for (int64_t j = 0; j < r->batch.n; j++)
-                add_doubles((double *)cell + j, &own, j, 1, row);
     }
 }
 
@@ -197,8 +147,8 @@ static void run_piece(runner *r, const plan_pass *pass, int64_t j, int64_t skip,
 {
     const plan_arrays *a = r->a;
     bool present = pass->present && a->rows;
-    int64_t from = r->batch.row[j] * a->row + skip;
-    int64_t at = present ? r->batch.k[j] * a->row + skip : from;
+    int64_t from = row_at(&r->batch, j) * a->row + skip;
+    int64_t at = present ? present_at(&r->batch, j) * a->row + skip : from;
     chunk c = {from, at, n, NULL, term, NULL};
     if (pass->reads_input)
         c.input =
@@ -210,7 +160,7 @@ static void run_piece(runner *r, const plan_pass *pass, int64_t j, int64_t skip,
 /* Returns true if the pass works on row j of the batch. */
 static bool takes_row(const runner *r, const plan_pass *pass, int64_t j)
 {
-    return !pass->present || r->batch.k[j] >= 0;
+    return !pass->present || present_at(&r->batch, j) >= 0;
 }
 
 /* Rows of at most a chunk: neighbours are worked on together. */
@@ -229,10 +179,7 @@ static void run_short_rows(runner *r, const plan_pass *pass, const kernel_table 
             run_piece(r, pass, j + i / row, i % row, n - i < PLAN_CHUNK ? n - i : PLAN_CHUNK,
                       j * row + i);
     }
-    if (row < GROUP)
-        add_few(r, pass);
-    else
-        add_blocks(r, pass, kernels, 0, row, row);
+    add_blocks(r, pass, kernels, 0, row, row);
 }
 
 /* Longer rows: a block of each, then the next one of each, so that sums run side by side. */
@@ -289,9 +236,11 @@ static void fill_batch(runner *r, int64_t first, int64_t n)
               (long long)n, (long long)plan_work_batch_rows(a));
     int64_t k = a->rows && !gather ? row_ids_find(a->rows, 0, a->nrows, first) : first;
     b->n = n;
-    for (int64_t j = 0; j < n && !a->rows; j++)
-        b->row[j] = b->k[j] = first + j;
-    for (int64_t j = 0; j < n && a->rows; j++) {
+    b->row[0] = b->k[0] = first;
+    b->whole = !a->rows;
+    if (b->whole)
+        return;
+    for (int64_t j = 0; j < n; j++) {
         b->row[j] = gather ? a->rows[first + j] : first + j;
         bool present = gather || (k < a->nrows && a->rows[k] == b->row[j]);
         b->k[j] = present ? k : -1;

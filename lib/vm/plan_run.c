@@ -26,18 +26,17 @@ static void put_number(shared *s, int i, double x)
         memcpy(&s->number[i], &x, sizeof x);
 }
 
-/* Blocks of copies of the numbers that a pass reads. */
+/* Copies of the numbers that a pass reads, as many as a block of its program has elements. */
 static void copy_numbers(shared *s, const plan_pass *pass)
 {
     for (int k = 0; k < pass->nslots; k++) {
         int i = pass->slot[k] - PLAN_PRIVATE;
         if (i < 0 || i >= PLAN_MAX_NUMBERS)
             continue;
-        char *to = s->copies + (int64_t)i * PROG_REG_BYTES;
-        size_t bytes = plan_work_number_bytes(s->p, i);
-        memcpy(to, &s->number[i], bytes);
-        for (size_t at = bytes; at < PROG_REG_BYTES; at *= 2)
-            memcpy(to + at, to, at);
+        int bytes = (int)plan_work_number_bytes(s->p, i);
+        int64_t all = PROG_REG_BYTES / bytes, n = s->a->size < all ? s->a->size : all;
+        kernel_best()->spread(s->copies + (int64_t)i * PROG_REG_BYTES, &s->number[i], bytes, 0, n,
+                              n);
     }
 }
 
@@ -55,38 +54,22 @@ static void write_prints(const shared *s)
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
-static void add_float(total *t, const float *x, int64_t n, bool squares)
+static prog_type sum_type(const plan *p, const plan_total *sum)
 {
-    float block = (float)t->block;
-    for (int64_t i = 0; i < n; i++)
-        block += squares ? x[i] * x[i] : x[i];
-    t->block = block;
+    return (prog_type)p->number_type[sum->number];
 }
 
-static void add_double(total *t, const double *x, int64_t n, bool squares)
+/* A sum and block i of it, which is of the sum's type. */
+static double add_block(double sum, prog_type type, const void *blocks, int64_t i)
 {
-    double block = t->block;
-    for (int64_t i = 0; i < n; i++)
-        block += squares ? x[i] * x[i] : x[i];
-    t->block = block;
+    return type == PROG_F32 ? (float)sum + ((const float *)blocks)[i]
+                            : sum + ((const double *)blocks)[i];
 }
 
-/* The sum of each of GROUP chunks of terms. */
-static void sum_doubles(double *out, const double *terms, bool squares)
+static void end_block(total *t, prog_type type)
 {
-    double sum[GROUP] = {0};
-    for (int64_t i = 0; i < PLAN_CHUNK; i++)
-        for (int lane = 0; lane < GROUP; lane++) {
-            double x = terms[lane * PLAN_CHUNK + i];
-            sum[lane] += squares ? x * x : x;
-        }
-    memcpy(out, sum, sizeof sum);
-}
-
-static void end_block(total *t, bool single)
-{
-    t->sum = single ? (float)((float)t->sum + (float)t->block) : t->sum + t->block;
-    t->block = 0;
+    t->sum = add_block(t->sum, type, &t->block, 0);
+    t->block.wide = 0;
     t->n = 0;
 }
 
@@ -95,32 +78,16 @@ static void add_terms(runner *r, const plan_pass *pass, int64_t n)
     for (int s = 0; s < pass->nsums; s++) {
         total *t = &r->totals[s];
         const char *x = plan_work_terms(r, pass, s, &(chunk){0});
-        bool single = r->p->number_type[pass->sum[s].number] == PROG_F32;
-        for (int64_t left = n; left > 0;) {
-            int64_t m = left < PLAN_CHUNK - t->n ? left : PLAN_CHUNK - t->n;
-            if (single)
-                add_float(t, (const float *)(const void *)x, m, false);
-            else
-                add_double(t, (const double *)(const void *)x, m, false);
+        prog_type type = sum_type(r->p, &pass->sum[s]);
+        for (int64_t left = n, m; left > 0; left -= m) {
+            m = left < PLAN_CHUNK - t->n ? left : PLAN_CHUNK - t->n;
+            plan_work_sum(type, &(kernel_terms){.sums = &t->block, .x = x}, 1, 1, m);
             t->n += m;
-            x += m * (single ? 4 : 8);
-            left -= m;
+            x += m * (type == PROG_F32 ? 4 : 8);
             if (t->n == PLAN_CHUNK)
-                end_block(t, single);
+                end_block(t, type);
         }
     }
-}
-
-/* The sum of the terms of a chunk. */
-static double sum_chunk(runner *r, const plan_pass *pass, int s, const chunk *c)
-{
-    const void *x = plan_work_terms(r, pass, s, c);
-    total t = {0};
-    if (r->p->number_type[pass->sum[s].number] == PROG_F32)
-        add_float(&t, x, c->n, pass->sum[s].squares);
-    else
-        add_double(&t, x, c->n, pass->sum[s].squares);
-    return t.block;
 }
 
 static void end_sums(runner *r, const plan_pass *pass)
@@ -128,7 +95,7 @@ static void end_sums(runner *r, const plan_pass *pass)
     for (int s = 0; s < pass->nsums; s++) {
         total *t = &r->totals[s];
         if (t->n > 0)
-            end_block(t, r->p->number_type[pass->sum[s].number] == PROG_F32);
+            end_block(t, sum_type(r->p, &pass->sum[s]));
         put_number(r->s, pass->sum[s].number, t->sum);
     }
 }
@@ -140,115 +107,28 @@ static const void *input_of(runner *r, const plan_pass *pass, int64_t from, int6
     return pass->reads_input ? r->a->input(r->a->arg, from, n, r->input) : NULL;
 }
 
-/* Float32 sums of GROUP chunks that run side by side. */
-typedef struct float_sums {
-    kernel_terms terms[KERNEL_SUMS];
-    double *blocks[KERNEL_SUMS];
-    float sums[KERNEL_SUMS][GROUP];
-    int n;
-} float_sums;
-
-static void end_floats(float_sums *f)
-{
-    if (f->n > 0)
-        kernel_best()->sum(f->terms, f->n, PLAN_CHUNK);
-    for (int i = 0; i < f->n; i++)
-        for (int lane = 0; lane < GROUP; lane++)
-            f->blocks[i][lane] = f->sums[i][lane];
-    f->n = 0;
-}
-
-static void add_floats(float_sums *f, double *blocks, const void *x, int64_t ahead, bool squares)
-{
-    if (f->n == KERNEL_SUMS)
-        end_floats(f);
-    memset(f->sums[f->n], 0, sizeof f->sums[f->n]);
-    f->blocks[f->n] = blocks;
-    f->terms[f->n] = (kernel_terms){f->sums[f->n], x, PLAN_CHUNK, ahead, squares};
-    f->n++;
-}
-
 /* Elements of a chunk for which the memory is asked ahead, where no program reads them before. */
 enum { SUM_AHEAD = 256 };
 
-/* Adding up waits for each addition, so GROUP chunks are added side by side: their results are the
- * same as one by one. */
-static void sum_group(runner *r, const plan_pass *pass, int64_t first)
+/* The sums of `lanes` chunks of n elements, of which c is the first. Adding up waits for each
+ * addition, so chunks and sums are added up side by side: their results are the same as one by one.
+ */
+static void sum_chunks(runner *r, const plan_pass *pass, const chunk *c, int lanes, int64_t n)
 {
-    float_sums f = {.n = 0};
-    for (int s = 0; s < pass->nsums; s++) {
+    kernel_terms terms[KERNEL_SUMS];
+    int64_t ahead = r->a->far && pass->nslots == 0 ? SUM_AHEAD : 0;
+    for (int s = 0, count = 0; s < pass->nsums; s++) {
         const plan_total *sum = &pass->sum[s];
-        const void *x = plan_work_terms(r, pass, s, &(chunk){.from = first * PLAN_CHUNK});
-        double *blocks = r->s->blocks + s * r->s->nchunks + first;
-        if (r->p->number_type[sum->number] == PROG_F32)
-            add_floats(&f, blocks, x, r->a->far && pass->nslots == 0 ? SUM_AHEAD : 0, sum->squares);
-        else
-            sum_doubles(blocks, x, sum->squares);
-    }
-    end_floats(&f);
-}
-
-enum { BESIDE = 4 };
-
-/* BESIDE sums of arrays or of their squares, each in the order of its terms. An addition waits for
- * the one before it, so that these take the time of one. */
-static inline __attribute__((always_inline)) void
-add_four(float sum[BESIDE], const float *const *x, bool a, bool b, bool c, bool d, int64_t n)
-{
-    float s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-    for (int64_t i = 0; i < n; i++) {
-        s0 += a ? x[0][i] * x[0][i] : x[0][i];
-        s1 += b ? x[1][i] * x[1][i] : x[1][i];
-        s2 += c ? x[2][i] * x[2][i] : x[2][i];
-        s3 += d ? x[3][i] * x[3][i] : x[3][i];
-    }
-    sum[0] = s0;
-    sum[1] = s1;
-    sum[2] = s2;
-    sum[3] = s3;
-}
-
-static void add_beside(float sum[BESIDE], const float *const *x, const bool *squares, int64_t n)
-{
-    int all = squares[0] + squares[1] + squares[2] + squares[3];
-    if (all == BESIDE)
-        add_four(sum, x, true, true, true, true, n);
-    else if (all == 0)
-        add_four(sum, x, false, false, false, false, n);
-    else
-        add_four(sum, x, squares[0], squares[1], squares[2], squares[3], n);
-}
-
-static bool is_single(const plan *p, const plan_total *sum)
-{
-    return p->number_type[sum->number] == PROG_F32;
-}
-
-/* The sums of a chunk of a group that is not whole: of a short array, for which
- * they take longest. */
-static void sum_alone(runner *r, const plan_pass *pass, int64_t at, const chunk *c)
-{
-    double *blocks = r->s->blocks + at;
-    for (int s = 0, n; s < pass->nsums; s += n) {
-        const float *x[BESIDE];
-        bool squares[BESIDE];
-        float sum[BESIDE];
-        for (n = 0; n < BESIDE && s + n < pass->nsums && is_single(r->p, &pass->sum[s + n]); n++) {
-            x[n] = (const float *)(const void *)plan_work_terms(r, pass, s + n, c);
-            squares[n] = pass->sum[s + n].squares;
-        }
-        if (n < 2) {
-            blocks[s * r->s->nchunks] = sum_chunk(r, pass, s, c);
-            n = 1;
+        prog_type type = sum_type(r->p, sum);
+        double *blocks = r->s->blocks + s * r->s->nchunks;
+        int64_t at = c->from / PLAN_CHUNK;
+        void *to = type == PROG_F32 ? (void *)((float *)blocks + at) : blocks + at;
+        terms[count++] =
+            (kernel_terms){to, plan_work_terms(r, pass, s, c), PLAN_CHUNK, ahead, sum->squares};
+        if (count < KERNEL_SUMS && s + 1 < pass->nsums && sum_type(r->p, sum + 1) == type)
             continue;
-        }
-        for (int i = n; i < BESIDE; i++) { /* of no use */
-            x[i] = x[0];
-            squares[i] = squares[0];
-        }
-        add_beside(sum, x, squares, c->n);
-        for (int i = 0; i < n; i++)
-            blocks[(s + i) * r->s->nchunks] = sum[i];
+        plan_work_sum(type, terms, count, lanes, n);
+        count = 0;
     }
 }
 
@@ -265,10 +145,10 @@ static void run_group(runner *r, const plan_pass *pass, int64_t first)
         chunk c = {from, from, n, input_of(r, pass, from, n), term, NULL};
         plan_work_chunk(r, pass, &c);
         if (!whole)
-            sum_alone(r, pass, first + lane, &c);
+            sum_chunks(r, pass, &c, 1, n);
     }
     if (whole)
-        sum_group(r, pass, first);
+        sum_chunks(r, pass, &(chunk){.from = first * PLAN_CHUNK}, GROUP, PLAN_CHUNK);
 }
 
 /* A pass over a whole array, cut into parts. */
@@ -298,13 +178,10 @@ static void run_part(void *arg, int64_t part, int worker)
 static void join_sums(shared *s, const plan_pass *pass)
 {
     for (int i = 0; i < pass->nsums; i++) {
-        total t = {0};
-        bool single = s->p->number_type[pass->sum[i].number] == PROG_F32;
-        for (int64_t c = 0; c < s->nchunks; c++) {
-            t.block = s->blocks[i * s->nchunks + c];
-            end_block(&t, single);
-        }
-        put_number(s, pass->sum[i].number, t.sum);
+        double sum = 0;
+        for (int64_t c = 0; c < s->nchunks; c++)
+            sum = add_block(sum, sum_type(s->p, &pass->sum[i]), s->blocks + i * s->nchunks, c);
+        put_number(s, pass->sum[i].number, sum);
     }
 }
 
@@ -312,6 +189,7 @@ static void sweep_array(shared *s, const plan_pass *pass)
 {
     sweep w = {s, pass, (pass - s->p->pass) % 2 == 1};
     int64_t nparts = count_parts(s);
+    memset(s->blocks, 0, (size_t)(pass->nsums * s->nchunks) * sizeof *s->blocks);
     if (plan_is_parallel(s->a->size))
         pool_run(nparts, run_part, &w);
     else

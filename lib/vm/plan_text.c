@@ -501,39 +501,3 @@ void plan_text(buf *out, const plan *p, int kernel, plan_input input, const char
     else
         write_packs(&w, out, name);
 }
-
-/* ---- Plans that are alike ---- */
-
-static bool same_pass(const plan_pass *p, const plan_pass *q)
-{
-    bool same = p->present == q->present && p->nslots == q->nslots && p->nsums == q->nsums &&
-                memcmp(p->slot, q->slot, (size_t)p->nslots * sizeof *p->slot) == 0;
-    /* by members: a total has gaps, whose bytes are of no meaning */
-    for (int i = 0; i < p->nsums && same; i++)
-        same = p->sum[i].number == q->sum[i].number && p->sum[i].array == q->sum[i].array &&
-               p->sum[i].squares == q->sum[i].squares && p->sum[i].fold == q->sum[i].fold &&
-               p->sum[i].order == q->sum[i].order;
-    return same;
-}
-
-/* Compares the parts of the texts that are neither programs nor slots. */
-static bool same_rows(const plan *p, const plan *q)
-{
-    bool same = p->by_rows == q->by_rows && p->every_row == q->every_row && p->nrows == q->nrows &&
-                p->nnumbers == q->nnumbers &&
-                memcmp(p->number_type, q->number_type, (size_t)p->nnumbers) == 0;
-    for (int i = 0; i < p->nrows && same; i++)
-        same = p->row[i].slot == q->row[i].slot && p->row[i].number == q->row[i].number &&
-               p->row[i].write == q->row[i].write;
-    return same;
-}
-
-bool plan_text_same(const plan *p, const plan *q)
-{
-    bool same = p == q || (p->npasses == q->npasses && same_rows(p, q));
-    for (int i = 0; p != q && same && i < 2 * p->npasses; i++) {
-        const prog *a = prog_of(p, i), *b = prog_of(q, i);
-        same = same_pass(pass_of(p, i), pass_of(q, i)) && (a && b ? prog_text_same(a, b) : a == b);
-    }
-    return same;
-}

@@ -98,9 +98,6 @@ void plan_text(buf *out, const plan *p, int kernel, plan_input input, const char
 /* Writes the slots, PLAN_MAX_SLOTS (vm/plan_pass.h) at most, and returns how many there are. */
 int plan_text_slots(const plan *p, int kernel, int16_t *slots);
 
-/* Returns true if all texts of both plans are equal, without writing them. */
-bool plan_text_same(const plan *p, const plan *q);
-
 /* The first function of the element programs that devices may round otherwise than the CPU, or
  * NULL: see prog_text_inexact. */
 const char *plan_text_inexact(const plan *p);

@@ -62,10 +62,8 @@ static void init_rows(runner *r, char *memory)
     int64_t bytes = list_bytes(r->a->size);
     b->row = (int64_t *)(void *)memory;
     b->k = (int64_t *)(void *)(memory + bytes);
-    for (int i = 0; i < p->nnumbers; i++) {
+    for (int i = 0; i < p->nnumbers; i++)
         b->cell[i] = memory + (2 + i) * bytes;
-        memset(b->cell[i], 0, (size_t)plan_work_batch_rows(r->a) * sizeof(double));
-    }
     b->spread = memory + (2 + p->nnumbers) * bytes;
     if (r->a->rows && p->every_row)
         memset(r->terms, 0, (size_t)(GROUP * p->most_sums) * CHUNK_BYTES);
@@ -148,6 +146,68 @@ shared *plan_work_make_shared(const plan *p, const plan_arrays *a, char *memory)
 runner *plan_work_worker(shared *s, int worker)
 {
     return (runner *)(void *)(s->workers + worker * s->worker_bytes);
+}
+
+/* ---- Sums ------------------------------------------------------------------------------------ */
+
+/* Adds the terms from number `from` on, of `beside` lanes at a time, which is known where this is
+ * inlined. Behind the last lane the first one is added up again, which changes nothing. Few terms
+ * of a lane are not worth setting that up. No kernel: the loops of -O3 take longer. */
+#define SUM(name, T)                                                                               \
+    static inline __attribute__((always_inline)) void name##_beside(                               \
+        const kernel_terms *terms, int count, int lanes, int64_t from, int64_t n, int beside)      \
+    {                                                                                              \
+        for (int s = 0, l = 0; s < count;) {                                                       \
+            const T *x[GROUP];                                                                     \
+            T *to[GROUP], sum[GROUP];                                                              \
+            bool squares[GROUP];                                                                   \
+            _Pragma("GCC unroll 8") for (int i = 0; i < beside; i++)                               \
+            {                                                                                      \
+                bool more = s < count;                                                             \
+                x[i] = more ? (const T *)terms[s].x + l * terms[s].stride : x[0];                  \
+                to[i] = more ? (T *)terms[s].sums + l : to[0];                                     \
+                squares[i] = more ? terms[s].squares : squares[0];                                 \
+                sum[i] = *to[i];                                                                   \
+                l = l + 1 < lanes ? l + 1 : 0;                                                     \
+                s += l == 0;                                                                       \
+            }                                                                                      \
+            for (int64_t j = from; j < n; j++) {                                                   \
+                _Pragma("GCC unroll 8") for (int i = 0; i < beside; i++)                           \
+                {                                                                                  \
+                    sum[i] += squares[i] ? x[i][j] * x[i][j] : x[i][j];                            \
+                }                                                                                  \
+            }                                                                                      \
+            _Pragma("GCC unroll 8") for (int i = 0; i < beside; i++)                               \
+            {                                                                                      \
+                *to[i] = sum[i];                                                                   \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
+                                                                                                   \
+    static void name(const kernel_terms *terms, int count, int lanes, int64_t from, int64_t n)     \
+    {                                                                                              \
+        if (n - from >= GROUP && count * lanes > 4)                                                \
+            name##_beside(terms, count, lanes, from, n, GROUP);                                    \
+        else if (n - from >= GROUP && count * lanes > 2)                                           \
+            name##_beside(terms, count, lanes, from, n, 4);                                        \
+        else if (n - from >= GROUP)                                                                \
+            name##_beside(terms, count, lanes, from, n, 2);                                        \
+        else                                                                                       \
+            name##_beside(terms, count, lanes, from, n, 1);                                        \
+    }
+
+SUM(sum_floats, float)
+SUM(sum_doubles, double)
+
+void plan_work_sum(prog_type type, const kernel_terms *terms, int count, int lanes, int64_t n)
+{
+    int64_t done = type == PROG_F32 && lanes == GROUP ? n - n % GROUP : 0;
+    if (done > 0)
+        kernel_best()->sum(terms, count, done);
+    if (type == PROG_F64)
+        sum_doubles(terms, count, lanes, 0, n);
+    else if (done < n)
+        sum_floats(terms, count, lanes, done, n);
 }
 
 /* ---- Chunks ---------------------------------------------------------------------------------- */

@@ -7,8 +7,12 @@
 
 /* A sum in the making: blocks of PLAN_CHUNK elements, whatever the pieces it comes in. */
 typedef struct total {
-    double block, sum; /* hold numbers of the sum's type */
-    int64_t n;         /* elements of the block so far */
+    union {
+        float single;
+        double wide;
+    } block;    /* of the sum's type */
+    double sum; /* holds a number of that type */
+    int64_t n;  /* elements of the block so far */
 } total;
 
 /* Chunks that a worker takes at a time; as many sums run side by side. */
@@ -23,7 +27,7 @@ enum { CHUNK_BYTES = PLAN_CHUNK * 8 };
 typedef struct batch {
     int64_t n;
     int64_t *row, *k; /* of each: which row it is, and which of the present ones, or -1 */
-    bool whole;       /* they are neighbours, and present */
+    bool whole;       /* they are neighbours, and present; row[0] and k[0] tell the others */
     void *cell[2 * PLAN_MAX_NUMBERS]; /* of each number, one for each row */
     char *spread;                     /* of each number, a chunk: for each element its row's */
 } batch;
@@ -35,8 +39,8 @@ typedef struct shared {
     uint64_t number[2 * PLAN_MAX_NUMBERS]; /* each in its own type, at the cell's start */
     void *cell[2 * PLAN_MAX_NUMBERS];      /* the cells, as arrays for the programs over numbers */
     char *copies;                          /* a block of copies of each number */
-    double *blocks;     /* of each sum, the result of each chunk of a whole array */
-    char *kept;         /* the values that are kept, one behind the other */
+    double *blocks; /* of each sum, those of the chunks of an array, as plan_work_sum has them */
+    char *kept;     /* the values that are kept, one behind the other */
     int64_t kept_bytes; /* of one of them */
     bool lean;          /* the run uses lean passes */
     char *workers;      /* their memory, worker_bytes each */
@@ -97,6 +101,10 @@ runner *plan_work_worker(shared *s, int worker);
 /* The address of a chunk's terms of a sum, or if the sum is of squares, of what they are the
  * squares of. */
 char *plan_work_terms(runner *r, const plan_pass *pass, int sum, const chunk *c);
+
+/* As kernel_sum, of float32 or float64, for so many lanes and any n. One lane takes as long as
+ * several. */
+void plan_work_sum(prog_type type, const kernel_terms *terms, int count, int lanes, int64_t n);
 
 /* The number of elements, from the first one on, for which a plan keeps all that it keeps: so many
  * can be worked on by lean passes. */

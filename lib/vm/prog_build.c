@@ -262,7 +262,7 @@ static prog_value negated(prog_builder *b, prog_value x)
     return computed(b, made, &x, 1);
 }
 
-/* Whether a constant is not 0. The program is for numbers of which the same holds. */
+/* Whether a constant is not 0. The program is for numbers that share this answer. */
 static bool truth_of(prog_builder *b, prog_value x)
 {
     const node *n = &b->nodes[x];

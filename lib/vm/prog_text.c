@@ -223,18 +223,6 @@ static void write_inst(writer *w, const inst *in)
     }
 }
 
-bool prog_text_same(const prog *p, const prog *q)
-{
-    bool same = p->ninsts == q->ninsts && p->nregs == q->nregs;
-    for (int32_t i = 0; i < p->ninsts && same; i++) {
-        const inst *a = &p->insts[i], *b = &q->insts[i];
-        same = a->kernel == b->kernel && a->kind == b->kind && a->type == b->type &&
-               a->to == b->to && a->from == b->from && a->dst == b->dst && a->a == b->a &&
-               a->b == b->b && a->c == b->c;
-    }
-    return same;
-}
-
 void prog_text(buf *out, const prog *p, const prog_text_slots *slots)
 {
     writer w = {.prog = p, .slots = slots, .out = out};

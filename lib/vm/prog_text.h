@@ -31,9 +31,6 @@ typedef struct prog_text_slots {
 /* The statements; errors end in out. */
 void prog_text(buf *out, const prog *p, const prog_text_slots *slots);
 
-/* Returns true if the statements of both are equal, with the same slots, without writing them. */
-bool prog_text_same(const prog *p, const prog *q);
-
 /* The first function of a program whose bits are those of the device's library, not of the CPU's,
  * as it is written in rules: exp, log and powers of floats; sin and cos, which ask the library
  * about large numbers (vm/curve.h). NULL: there is none. */

@@ -428,9 +428,9 @@ static prog_value unless_skipped(rule_run *r, prog_value x, prog_value before)
 /* Writes the last values of stored and the states back to their arrays. */
 static void store_results(rule_run *r)
 {
-    prog_value stored = unless_skipped(
-        r, rule_env_find(&r->env, "stored")->at,
-        prog_load(r->b, PLAN_STORED + r->offset, r->stored_dtype, r->type));
+    prog_value stored =
+        unless_skipped(r, rule_env_find(&r->env, "stored")->at,
+                       prog_load(r->b, PLAN_STORED + r->offset, r->stored_dtype, r->type));
     for (int i = 0; i < r->env.n; i++) {
         const rule_name *n = &r->env.names[i];
         if (n->kind != RULE_NAME_STATE || !(r->u->states >> n->state & 1))
@@ -485,27 +485,27 @@ static int run_rule(rule_run *r)
         source_err(r->binding->src, rule->pos, rule->end, r->e, KV_E_UNSUPPORTED,
                    "a rule that reduces in several ways, by columns or to a largest number, or "
                    "multiplies matrices, reads every row, so `rows present` has no meaning");
-        return kv_err_hint(r->e, "leave it out: rows that are absent count as zeros");
+        return kv_err_hint(r->e, "leave it out: rows that are absent count as zeros"),
+               KV_E_UNSUPPORTED;
     }
     return plan_make_steps(made, r->b, r->type, rule_length(r, PROG_ROWS).u.integer,
                            rule_length(r, PROG_COLUMNS).u.integer, r->e);
 }
 
-/* out NULL: nobody asks for the case. */
-static int make(const rule_binding *b, const rule_given *given, bool plans, rule_update *u,
-                rule_case **out, kv_err *e)
+int rule_case_make(const rule_binding *b, const rule_given *given, bool plans, rule_update *u,
+                   rule_case **out, kv_err *e)
 {
     kv_err unused = {0};
     rule_run r = {.binding = b,
-             .given = given,
-             .dtype = given->dtype,
-             .stored_dtype = given->master ? KV_FLOAT32 : given->dtype,
-             .type = prog_type_of(given->dtype),
-             .path = -1,
-             .skip = -1,
-             .plans = plans,
-             .u = u,
-             .e = e ? e : &unused};
+                  .given = given,
+                  .dtype = given->dtype,
+                  .stored_dtype = given->master ? KV_FLOAT32 : given->dtype,
+                  .type = prog_type_of(given->dtype),
+                  .path = -1,
+                  .skip = -1,
+                  .plans = plans,
+                  .u = u,
+                  .e = e ? e : &unused};
     *u = (rule_update){0};
     int rc = rule_env_init(&r.env, b->rule, &r.memory, r.e);
     if (!rc && !(r.b = prog_builder_new(r.e)))
@@ -521,17 +521,6 @@ static int make(const rule_binding *b, const rule_given *given, bool plans, rule
     if (rc)
         rule_update_release(u);
     return rc;
-}
-
-int rule_update_make(const rule_binding *b, const rule_given *given, rule_update *u, kv_err *e)
-{
-    return make(b, given, true, u, NULL, e);
-}
-
-int rule_case_make(const rule_binding *b, const rule_given *given, bool plans, rule_update *u,
-                   rule_case **out, kv_err *e)
-{
-    return make(b, given, plans, u, out, e);
 }
 
 void rule_update_release(rule_update *u)

@@ -1,7 +1,7 @@
 /* Rules: updaters and optimizers in the rule language, from syntax tree to plan.
  *
  * rule_check proves once that a rule makes sense: names and kinds on every path, that `stored` is
- * written. rule_update_make then runs the host lines for one key (numbers, `if`, `print`, `skip`,
+ * written. rule_case_make then runs the host lines for one key (numbers, `if`, `print`, `skip`,
  * `fail`) and leaves a straight line of element operations, which becomes a plan (plan.h).
  *
  * Element lines compute in float32; for float64 keys in float64; for integer keys in their dtype,
@@ -58,6 +58,9 @@ typedef enum rule_base {
 
 const char *rule_base_name(rule_base which);
 int rule_base_find(const char *name); /* a rule_base, or -1; - and _ are the same */
+
+/* Returns false for a number outside the range of p. */
+bool rule_param_allows(const rule_param *p, host value);
 
 /* The parameters of one use of a rule, defaults filled in: values[i] belongs to r->params[i] for i
  * below r->nparams, then come those of every rule in the order above (where the rule lists one, the
@@ -136,9 +139,9 @@ typedef struct rule_print {
 
 /* The update of one key, which host lines leave behind. */
 typedef struct rule_update {
-    bool skipped;      /* `skip`: leave the key as it is */
-    bool rows_present; /* only the rows that a row_sparse input holds are read and written */
-    buf printed;       /* lines that `print` wrote, each with its newline, without the arrays */
+    bool skipped;       /* `skip`: leave the key as it is */
+    bool rows_present;  /* only the rows that a row_sparse input holds are read and written */
+    buf printed;        /* lines that `print` wrote, each with its newline, without the arrays */
     rule_print *prints; /* PLAN_MAX_PRINTS at most */
     int64_t nprints, prints_cap;
     uint32_t states; /* bit i: this update uses state i, which exists from now on. A new array is
@@ -149,23 +152,22 @@ typedef struct rule_update {
     const uint64_t *pool; /* the plan's constants in this push (plan_fill_pool); NULL: its own */
 } rule_update;
 
-/* Runs the host lines for a key and makes the plan. The rule was checked. Errors: value (`fail`,
- * without a place, since it is the update that is refused; arithmetic of host values; a number that
- * an integer key cannot hold), dtype, unsupported, with their place; memory. On an error *u needs
- * no release. */
-int rule_update_make(const rule_binding *b, const rule_given *given, rule_update *u, kv_err *e);
 void rule_update_release(rule_update *u);
 
 /* ---- Cases: rules that are compiled once ----------------------------------------------------- */
 
 /* A rule compiled for a dtype, a storage, states that exist and branches of its host lines. It
  * makes the updates of all pushes and keys of that case, from their numbers alone, and gives the
- * same bits as rule_update_make. Counted. The rule must outlive it. */
+ * same bits as a rule that is compiled for the push. Counted. The rule must outlive it. */
 typedef struct rule_case rule_case;
 
-/* rule_update_make, and *out the case, or NULL for a rule that must be compiled for each push: one
- * that prints, or makes texts of what varies. plans false: errors and host numbers are found, but
- * no plan is made, for an update that another process runs. */
+/* Runs the host lines for a key and makes the plan, whose rule was checked. *out: the case, or NULL
+ * for a rule that must be compiled for each push: one that prints, or makes texts of what varies.
+ * out NULL: no case; all numbers are constants then. plans false: errors and host numbers are
+ * found, but no plan is made, for an update that another process runs. Errors: value (`fail`,
+ * without a place, since it is the update that is refused; arithmetic of host values; a number that
+ * an integer key cannot hold), dtype, unsupported, with their place; memory. On an error *u needs
+ * no release. */
 int rule_case_make(const rule_binding *b, const rule_given *given, bool plans, rule_update *u,
                    rule_case **out, kv_err *e);
 rule_case *rule_case_ref(rule_case *c);

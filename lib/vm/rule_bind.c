@@ -169,16 +169,21 @@ static host default_of(const rule_ast *r, int which)
     return base >= 0 ? base_params[base].value : unset();
 }
 
-static int check_range(const rule_param *p, const char *text, host value, kv_err *e)
+bool rule_param_allows(const rule_param *p, host value)
 {
     if (!p->low || !host_is_number(value))
-        return KV_OK;
-    double x = host_number(value);
-    if (x >= host_number(host_literal(p->low)) && x <= host_number(host_literal(p->high)))
+        return true;
+    double x = host_number(value), high = host_number(host_literal(p->high));
+    return x >= host_number(host_literal(p->low)) && (p->below ? x < high : x <= high);
+}
+
+static int check_range(const rule_param *p, const char *text, host value, kv_err *e)
+{
+    if (rule_param_allows(p, value))
         return KV_OK;
     buf range = {0};
     host_print(&range, host_literal(p->low), false);
-    buf_add(&range, " .. ");
+    buf_add(&range, p->below ? " ..< " : " .. ");
     host_print(&range, host_literal(p->high), false);
     kv_err_set(e, KV_E_VALUE, "parameter %s must lie in %s, not %s", p->name, buf_text(&range),
                text);
@@ -294,7 +299,8 @@ int rule_check_given(const rule_binding *b, kv_err *e)
         if (!rule_hint_other_word(b->rule, p->name, e))
             suggest_done(&near, e);
         return kv_err_hint(e, "it can be a parameter: %s NAME(%s = 0.5) { … }",
-                           b->rule->is_merge ? "merge" : "updater", p->name);
+                           b->rule->is_merge ? "merge" : "updater", p->name),
+               KV_E_USAGE;
     }
     return KV_OK;
 }

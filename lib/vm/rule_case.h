@@ -1,7 +1,7 @@
 /* Cases of a rule from inside: what is noted while host lines run, so that later pushes need not
  * run them.
  *
- * rule_update_make runs the host lines of a rule for one push. Here it leaves behind what the next
+ * rule_case_make runs the host lines of a rule for one push. Here it leaves behind what the next
  * ones need: the plan, whose numbers are entries of a table (prog_numbers.h), and a list of steps
  * that compute those numbers from what a push brings, its inputs. A host value that depends on an
  * input has its place among the values of the case in host.varies; all other host values are
@@ -102,7 +102,7 @@ host rule_case_input(const rule_run *r, int which, host x);
 /* The value of a parameter of the binding. */
 host rule_case_param(const rule_run *r, int param);
 
-/* Notes that *out was computed from args, of which one may vary. */
+/* Notes that *out was computed from args; one of them may vary. */
 void rule_case_note(rule_run *r, case_what what, int op, const host *args, int n, host *out);
 
 /* Notes that the rule goes on as it does because of the truth of x. */

@@ -35,7 +35,7 @@ static int has_no_value(checker *c, const ast *node)
         kv_err_hint(c->e,
                     "give it one above; `state shared %s = 0` keeps a number from update to update",
                     name);
-    return kv_err_hint(c->e, "give it one above, on every path that leads here");
+    return kv_err_hint(c->e, "give it one above, on every path that leads here"), KV_E_USAGE;
 }
 
 /* Functions that other languages have, and how a rule says them. */
@@ -57,14 +57,14 @@ static int unknown_function(checker *c, const ast *node)
     for (size_t i = 0; !c->rule->is_merge && i < sizeof said_otherwise / sizeof *said_otherwise;
          i++)
         if (strcmp(node->u.text, said_otherwise[i][0]) == 0)
-            return kv_err_hint(c->e, "for example: %s", said_otherwise[i][1]);
+            return kv_err_hint(c->e, "for example: %s", said_otherwise[i][1]), KV_E_USAGE;
     suggest near = {.word = node->u.text};
     for (int i = 0; i < element_function_count; i++)
         if (element_find(element_functions[i].name) == &element_functions[i] &&
             is_there(c, &element_functions[i]))
             suggest_add(&near, element_functions[i].name);
     suggest_done(&near, c->e);
-    return kv_err_hint(c->e, "help rules lists those that it knows");
+    return kv_err_hint(c->e, "help rules lists those that it knows"), KV_E_USAGE;
 }
 
 /* axis= is what people write who know NumPy. */
@@ -74,8 +74,10 @@ static int named_argument(checker *c, const ast *node)
     if (strcmp(node->u.text, "axis") != 0)
         return KV_E_USAGE;
     if (c->rule->is_merge)
-        return kv_err_hint(c->e, "mean(x) of a merge is one number for the whole array");
-    return kv_err_hint(c->e, "colmean(x) is mean(x, axis=0), and rowmean(x) is mean(x, axis=1)");
+        return kv_err_hint(c->e, "mean(x) of a merge is one number for the whole array"),
+               KV_E_USAGE;
+    return kv_err_hint(c->e, "colmean(x) is mean(x, axis=0), and rowmean(x) is mean(x, axis=1)"),
+           KV_E_USAGE;
 }
 
 static bool is_array_name(const checker *c, const ast *node)
@@ -197,7 +199,8 @@ static int check_expr(checker *c, const ast *node, bool element)
         return check_kids(c, node, element);
     case AST_CHOICE:
         REFUSE(c, node, KV_E_USAGE, "a rule has no `a if c else b`");
-        return kv_err_hint(c->e, "where(c, a, b) of elements; if c { … } else { … } of numbers");
+        return kv_err_hint(c->e, "where(c, a, b) of elements; if c { … } else { … } of numbers"),
+               KV_E_USAGE;
     default: /* the other kinds of expressions */
         return REFUSE(c, node, KV_E_USAGE, "a rule holds numbers, texts and arrays, but not this");
     }
@@ -248,7 +251,8 @@ static int not_host_number(checker *c, const ast *node, const ast *value, const 
     REFUSE(c, node, KV_E_USAGE, "state %s is set before the arrays are read, and this is %s", name,
            rule_env_is_one(&c->env, value) ? "a number that is known only after the arrays are read"
                                            : "an array");
-    return kv_err_hint(c->e, "`state %s` keeps an array, also one that a sum or norm fills", name);
+    return kv_err_hint(c->e, "`state %s` keeps an array, also one that a sum or norm fills", name),
+           KV_E_USAGE;
 }
 
 /* What can be undone by no choice between arrays does not stand in a block of which it is known
@@ -259,7 +263,8 @@ static int check_late(checker *c, const ast *node, const char *what)
         return KV_OK;
     REFUSE(c, node, KV_E_USAGE,
            "%s stands in an `if` on a number that is known only after the arrays are read", what);
-    return kv_err_hint(c->e, "there names get values, or `skip` leaves the key as it is");
+    return kv_err_hint(c->e, "there names get values, or `skip` leaves the key as it is"),
+           KV_E_USAGE;
 }
 
 static int check_set(checker *c, const ast *node)
@@ -315,7 +320,7 @@ static int check_if(checker *c, const ast *node)
         return rc;
     if (!rule_env_is_one(&c->env, node->kid[0])) {
         REFUSE(c, node->kid[0], KV_E_USAGE, "`if` takes one number, and this is an array");
-        return kv_err_hint(c->e, "choose element by element: where(condition, a, b)");
+        return kv_err_hint(c->e, "choose element by element: where(condition, a, b)"), KV_E_USAGE;
     }
     rule_name *before = save_names(c);
     bool rows = c->rows, late = c->late;
@@ -373,7 +378,8 @@ static int check_state(checker *c, const ast *node)
     if (node->n > 0 && n->element && c->rows && is_late(c, node->kid[0])) {
         REFUSE(c, node, KV_E_USAGE,
                "state %s begins with what absent rows do not have behind `rows present`", n->text);
-        return kv_err_hint(c->e, "declare it above `rows present`, or begin with a number");
+        return kv_err_hint(c->e, "declare it above `rows present`, or begin with a number"),
+               KV_E_USAGE;
     }
     n->known = true;
     return KV_OK;
@@ -427,7 +433,9 @@ static int check_param(checker *c, int which)
     bool lr = strcmp(p->name, "lr") == 0 || strcmp(p->name, "base_lr") == 0;
     if (n->kind != RULE_NAME_PARAM && rule_base_find(p->name) < 0) {
         REFUSE(c, p, KV_E_USAGE, "`%s` is given, so no parameter can be called so", p->name);
-        return lr ? kv_err_hint(c->e, "call it learning_rate") : c->e->code;
+        if (lr)
+            kv_err_hint(c->e, "call it learning_rate");
+        return KV_E_USAGE;
     }
     for (int i = 0; i < which; i++)
         if (strcmp(c->rule->params[i].name, p->name) == 0)
@@ -439,10 +447,9 @@ static int check_param(checker *c, int which)
                    (host_is_number(value) || value.kind == HOST_NONE);
     if (!numbers)
         return REFUSE(c, p, KV_E_USAGE, "a range is of numbers");
-    bool inside = value.kind == HOST_NONE || (host_number(value) >= host_number(low) &&
-                                              host_number(value) <= host_number(high));
-    return inside ? KV_OK
-                  : REFUSE(c, p, KV_E_USAGE, "the default of `%s` lies outside its range", p->name);
+    return rule_param_allows(p, value)
+               ? KV_OK
+               : REFUSE(c, p, KV_E_USAGE, "the default of `%s` lies outside its range", p->name);
 }
 
 /* ---- Names from outside ---------------------------------------------------------------------- */
@@ -517,19 +524,18 @@ int rule_check(rule_ast *r, const source *s, arena *a, kv_err *e)
     if (!rc)
         rc = check_block(&c, r->body);
     if (!rc && c.late_skip && c.kept_early) {
-        REFUSE(
+        rc = REFUSE(
             &c, c.kept_early, KV_E_USAGE,
             "the `skip` of an `if` on a number that is known only after the arrays are read does "
             "not undo this");
-        rc = kv_err_hint(c.e,
-                         "`state NAME`, an array that begins with a number, can be left as it was");
+        kv_err_hint(c.e, "`state NAME`, an array that begins with a number, can be left as it was");
     }
     bool fails = r->is_merge && r->body->n > 0 && r->body->kid[r->body->n - 1]->kind == RULE_FAIL;
     if (!rc && !c.wrote_stored && !fails) {
-        source_err(s, r->pos, r->end, c.e, KV_E_USAGE, "the rule never writes `%s`",
-                   r->is_merge ? "merged" : "stored");
-        rc = kv_err_hint(c.e, r->is_merge ? "for example: merged = sum(models) / len(models)"
-                                          : "for example: stored += input");
+        rc = source_err(s, r->pos, r->end, c.e, KV_E_USAGE, "the rule never writes `%s`",
+                        r->is_merge ? "merged" : "stored");
+        kv_err_hint(c.e, r->is_merge ? "for example: merged = sum(models) / len(models)"
+                                     : "for example: stored += input");
     }
     arena_release(&c.memory);
     return rc;

@@ -57,7 +57,7 @@ static int no_array(const kv_key *key, kv_err *e)
 {
     char text[SLOT_KEY_TEXT];
     kv_err_set(e, KV_E_VALUE, "key %s has no array (NULL)", slot_key_text(text, key));
-    return kv_err_key(e, key);
+    return kv_err_key(e, key), KV_E_VALUE;
 }
 
 int call_check_form(const kv_pairs *p, kv_err *e)
@@ -119,7 +119,8 @@ int call_check_round(const slot *s, int64_t round, kv_err *e)
     kv_err_set(e, KV_E_VALUE, "key %s is at round %lld, and this array would be at round %lld",
                slot_key_text(text, &s->key), (long long)s->pushes, (long long)round);
     kv_err_key(e, &s->key);
-    return kv_err_hint(e, "a round is how often a key was pushed; none pulls all of it");
+    return kv_err_hint(e, "a round is how often a key was pushed; none pulls all of it"),
+           KV_E_VALUE;
 }
 
 /* The values of a new key must agree with its first one. */

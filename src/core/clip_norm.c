@@ -178,7 +178,8 @@ int clip_norm_check(const kv *store, kv_err *e)
                "clip_global_norm needs the sum of all workers' gradients for all keys, and each "
                "server of \"%s\" has the sums of its keys only",
                store->type);
-    return kv_err_hint(e, "clip each worker's gradients before the push: g * minimum(1, c / norm)");
+    return kv_err_hint(e, "clip each worker's gradients before the push: g * minimum(1, c / norm)"),
+           KV_E_UNSUPPORTED;
 }
 
 int clip_norm_take(clip_norm *c, const kv *store, const kv_pairs *values, bool *fine, kv_err *e)

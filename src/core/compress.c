@@ -70,7 +70,7 @@ static int check_param(const compression *c, const kv_opt *param, kv_err *e)
         return KV_OK;
     kv_err_set(e, KV_E_VALUE, "the threshold of 2bit is a float32 greater than 0, not %.64s",
                param->value);
-    return kv_err_hint(e, "it is what one code adds or takes away; 0.5 is the default");
+    return kv_err_hint(e, "it is what one code adds or takes away; 0.5 is the default"), KV_E_VALUE;
 }
 
 static int read_pull(bool *out, const char *text, kv_err *e)
@@ -91,22 +91,23 @@ static int read_param(compression *out, const kv_opt *param, kv_err *e)
     if (strcmp(param->name, "pull") == 0)
         return read_pull(&out->pull, param->value, e);
     kv_err_set(e, KV_E_USAGE, "gradient compression has no parameter \"%.64s\"", param->name);
-    return suggest_hint(e, param->name, names, 3);
+    return suggest_hint(e, param->name, names, 3), KV_E_USAGE;
 }
 
 int compression_read(compression *out, const kv_opt *params, int nparams, kv_err *e)
 {
     compression c = {.code = -1, .threshold = 0.5f};
+    int rc;
     for (int i = 0; i < nparams; i++)
-        if (read_param(&c, &params[i], e))
-            return kv_err_option(e, i);
+        if ((rc = read_param(&c, &params[i], e)))
+            return kv_err_option(e, i), rc;
     if (c.code < 0) {
         kv_err_set(e, KV_E_USAGE, "gradient compression needs a type");
-        return kv_err_hint(e, "2bit, 1bit, none");
+        return kv_err_hint(e, "2bit, 1bit, none"), KV_E_USAGE;
     }
     for (int i = 0; i < nparams; i++)
-        if (check_param(&c, &params[i], e))
-            return kv_err_option(e, i);
+        if ((rc = check_param(&c, &params[i], e)))
+            return kv_err_option(e, i), rc;
     *out = c.code ? c : (compression){0};
     return KV_OK;
 }

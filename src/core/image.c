@@ -7,16 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/device.h"
 #include "base/file.h"
 #include "base/file_around.h"
 #include "base/kv_assert.h"
 #include "base/num.h"
+#include "base/stop.h"
 #include "base/xxh64.h"
 #include "checkpoint/in_place.h"
 #include "checkpoint/scales.h"
 
 #define TOTAL    "kvstore.xxh64"
 #define TENSOR   "kvstore.xxh64."
+#define SUM_BLOCK ((int64_t)256 << 10) /* stays in a processor's cache */
 #define SUM_TEXT (22 * KV_MAX_NDIM + 60) /* digits, a dtype, a shape */
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
@@ -115,8 +118,15 @@ void image_array(image *im, const char *prefix, const char *name, kv_array *arra
     if (im->why.code || mem_grow(&im->items, &im->cap, im->n + 1, sizeof *im->items, &im->why))
         return;
     const char *whole = joined(im, prefix, name);
-    if (whole)
-        im->items[im->n++] = (safetensors_item){whole, kv_array_ref(array)};
+    array_source *source = array_source_of(array);
+    if (!whole)
+        return;
+    if (!source) /* else one of its own: the store's may read its elements meanwhile */
+        kv_array_ref(array);
+    else if (array_new_later(&array, kv_array_dtype(array), kv_array_ndim(array),
+                             kv_array_shape(array), source, &im->why))
+        return;
+    im->items[im->n++] = (safetensors_item){whole, array};
 }
 
 void image_buf(image *im, const char *prefix, const char *name, buf *b)
@@ -149,15 +159,38 @@ void image_release(image *im)
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
+/* The sum of elements that nobody has read. */
+static int sum_source(uint64_t *sum, const array_source *s, int64_t n, kv_err *e)
+{
+    xxh64_parts parts;
+    int rc = KV_OK;
+    char *block = mem_alloc(SUM_BLOCK, 1, e);
+    if (!block)
+        return KV_E_MEMORY;
+    xxh64_begin(&parts);
+    for (; n > SUM_BLOCK && !rc; n -= SUM_BLOCK) {
+        rc = s->read(s, block, (int64_t)parts.n, SUM_BLOCK, e);
+        rc = rc ? rc : stop_check(e);
+        xxh64_add(&parts, block, SUM_BLOCK);
+    }
+    if (!rc && !(rc = s->read(s, block, (int64_t)parts.n, n, e)))
+        *sum = xxh64_end(&parts, block, (size_t)n);
+    mem_free(block);
+    return rc;
+}
+
 /* "44bc2cf5ad770999 float32 (2, 3)" */
 static int sum_array(char out[SUM_TEXT], kv_array *a, kv_err *e)
 {
     const void *data;
-    int rc = kv_array_read(a, &data, e);
+    uint64_t sum = 0;
+    const array_source *source = array_source_of(a);
+    int rc = source ? sum_source(&sum, source, kv_array_bytes(a), e) : kv_array_read(a, &data, e);
     if (rc)
         return rc;
-    int n = snprintf(out, SUM_TEXT, "%016" PRIx64 " %s ", xxh64(data, (size_t)kv_array_bytes(a)),
-                     kv_dtype_name(kv_array_dtype(a)));
+    if (!source)
+        sum = xxh64(data, (size_t)kv_array_bytes(a));
+    int n = snprintf(out, SUM_TEXT, "%016" PRIx64 " %s ", sum, kv_dtype_name(kv_array_dtype(a)));
     kv_shape_text(out + n, (size_t)(SUM_TEXT - n), kv_array_ndim(a), kv_array_shape(a));
     return KV_OK;
 }
@@ -200,9 +233,11 @@ static int sum_metadata(char out[SUM_TEXT], const checkpoint_text *pairs, int64_
 static void add_sums(image *im)
 {
     char sum[SUM_TEXT];
-    for (int64_t i = 0; i < im->n; i++)
-        if (sum_array(sum, im->items[i].array, &im->why) == KV_OK)
-            image_text(im, TENSOR, im->items[i].name, sum);
+    for (int64_t i = 0; i < im->n; i++) {
+        const char *known = checkpoint_later_sum(im->items[i].array);
+        if (known || sum_array(sum, im->items[i].array, &im->why) == KV_OK)
+            image_text(im, TENSOR, im->items[i].name, known ? known : sum);
+    }
     if (sum_metadata(sum, im->metadata, im->nmetadata, &im->why) == KV_OK)
         image_text(im, TOTAL, "", sum);
 }
@@ -272,7 +307,13 @@ int image_check(const checkpoint *f, const char *path, kv_err *e)
     return rc;
 }
 
-int image_load(kv_array **out, const checkpoint *f, int64_t i, const char *path, kv_err *e)
+static int load(kv_array **out, const checkpoint *f, int64_t i, bool later, kv_err *e)
+{
+    return later ? checkpoint_load_later(out, f, i, e) : checkpoint_load(out, f, i, e);
+}
+
+int image_load(kv_array **out, const checkpoint *f, int64_t i, bool later, const char *path,
+               kv_err *e)
 {
     char sum[SUM_TEXT];
     buf name = {0};
@@ -281,19 +322,21 @@ int image_load(kv_array **out, const checkpoint *f, int64_t i, const char *path,
     if (!checkpoint_metadata(f, TOTAL)) { /* of another tool */
         scales found;
         return scales_find_of(&found, f, checkpoint_at(f, i)) ? scales_refuse(&found, false, e)
-                                                              : checkpoint_load(out, f, i, e);
+                                                              : load(out, f, i, later, e);
     }
     buf_printf(&name, TENSOR "%s", tensor);
     int rc = buf_check(&name, e);
     const char *want = rc ? NULL : checkpoint_metadata(f, buf_text(&name));
     buf_release(&name);
-    if (rc || (rc = checkpoint_load(&a, f, i, e)))
+    if (rc || (rc = load(&a, f, i, later, e)))
         return rc;
     if ((rc = sum_array(sum, a, e)) == KV_OK && (!want || strcmp(want, sum) != 0))
         rc = damaged(e, path, "the data of \"", tensor);
-    if (rc)
+    if (rc) {
         kv_array_unref(a);
-    else
-        *out = a;
-    return rc;
+        return rc;
+    }
+    checkpoint_later_set_sum(a, want);
+    *out = a;
+    return KV_OK;
 }

@@ -68,9 +68,11 @@ void image_release(image *im);
  */
 int image_check(const checkpoint *f, const char *path, kv_err *e);
 
-/* Loads tensor i of a checked file, and compares it with its checksum. Errors: those of
- * checkpoint_load, format (damaged). */
-int image_load(kv_array **out, const checkpoint *f, int64_t i, const char *path, kv_err *e);
+/* Loads tensor i of a checked file, and compares it with its checksum. later: its elements stay in
+ * the file until they are needed (checkpoint_load_later); then they are compared in blocks now, and
+ * once more when they are needed. Errors: those of checkpoint_load, format (damaged). */
+int image_load(kv_array **out, const checkpoint *f, int64_t i, bool later, const char *path,
+               kv_err *e);
 
 /* Says whether a text is a checksum. */
 bool image_is_checksum(const char *name);

@@ -108,7 +108,7 @@ int builtin_rule(kv_rule **out, const char *name, kv_err *e)
     suggest near = {.word = name, .by_first_letters = true};
     for (const builtin_text *t = builtin_texts; t->name; t++)
         suggest_add(&near, t->name);
-    return suggest_done(&near, e);
+    return suggest_done(&near, e), KV_E_USAGE;
 }
 
 const char *kv_optimizer_text(int i, const char **name)

@@ -166,7 +166,7 @@ static int unknown_param(reader *r, const char *name)
         if (params[i].kinds >> r->s->kind & 1)
             suggest_add(&near, params[i].name);
     suggest_add(&near, "step");
-    return suggest_done(&near, r->e);
+    return suggest_done(&near, r->e), KV_E_USAGE;
 }
 
 static int read_param(reader *r, const char *name, const ast *node)
@@ -186,6 +186,8 @@ static int read_param(reader *r, const char *name, const ast *node)
             return need_integer(r, name, node, (int64_t *)(void *)at);
         if (!literal_number(node, &x))
             return kv_err_set(r->e, KV_E_VALUE, "%s of %s is a number", name, r->kind);
+        if (!isfinite(x))
+            return kv_err_set(r->e, KV_E_VALUE, "%s of %s is a finite number", name, r->kind);
         memcpy(at, &x, sizeof x);
         return KV_OK;
     }
@@ -213,6 +215,10 @@ static int check(const reader *r)
                           "multifactor needs its steps: multifactor(step=[5, 7])");
     if (steps && !(s->factor <= 1))
         return kv_err_set(r->e, KV_E_VALUE, "factor of %s is at most 1", r->kind);
+    if (steps && s->factor < 0) /* the rate would change its sign */
+        return kv_err_set(r->e, KV_E_VALUE, "factor of %s is at least 0", r->kind);
+    if (!(s->power >= 0)) /* the last rate would be infinite */
+        return kv_err_set(r->e, KV_E_VALUE, "pwr of poly is at least 0");
     if (!steps && s->max_update < 1)
         return kv_err_set(r->e, KV_E_VALUE, "%s needs max_update, at least 1", r->kind);
     if (s->warmup_begin_lr > s->warmup_final_lr)
@@ -241,7 +247,7 @@ static int read_call(reader *r, const ast *node)
     if (kind == NKINDS) {
         kv_err_set(r->e, KV_E_USAGE, "there is no schedule `%s`", node->u.text);
         suggest_hint(r->e, node->u.text, kinds, NKINDS);
-        return kv_err_hint(r->e, "schedules: factor, multifactor, poly, cosine");
+        return kv_err_hint(r->e, "schedules: factor, multifactor, poly, cosine"), KV_E_USAGE;
     }
     *r->s = (lr_schedule){.kind = (lr_kind)kind,
                           .base_lr = NAN,

@@ -58,7 +58,7 @@ static optimizer_table *table_of(optimizer_params *p, int own)
     return own == OWN_LR_MULT ? &p->lr_mult : own == OWN_WD_MULT ? &p->wd_mult : &p->names;
 }
 
-/* The tables of all parameters that were ever given, of which `given` are the latest. */
+/* The tables of all parameters that were ever given; `given` are the latest. */
 static int read_tables(optimizer_params *p, const rule_ast *tree, const kv_opt *given, int n,
                        kv_err *e)
 {
@@ -382,9 +382,10 @@ int optimizer_rename(optimizer *o, const kv_key *from, const kv_key *to, kv_err 
         changed[n++] = (kv_opt){name, buf_text(&texts[own])};
     }
     if (!rc && has_old && key[strcspn(key, ",=")]) {
-        kv_err_set(e, KV_E_KEY, "key %s has a multiplier or a name, which no key with , or = has",
-                   slot_key_text(text, from));
-        rc = kv_err_key(e, to);
+        rc = kv_err_set(e, KV_E_KEY,
+                        "key %s has a multiplier or a name, which no key with , or = has",
+                        slot_key_text(text, from));
+        kv_err_key(e, to);
     } else if (!rc && (has_old || has_key)) {
         rc = optimizer_change(o, changed, n, e);
     }

@@ -55,7 +55,7 @@ typedef struct optimizer {
     rule_binding binding; /* to their values */
     bool *varies; /* of each: it was changed, or is a rate, so that cases are not made for one value
                    */
-    double clip_norm;     /* clip_global_norm; 0: none */
+    double clip_norm; /* clip_global_norm; 0: none */
     rule_state_info states[PLAN_MAX_STATES];
     int nstates;
     rule_case *cases[OPTIMIZER_CASES];     /* NULL: none */
@@ -162,7 +162,7 @@ const rule_update *optimizer_known(const optimizer *o, optimizer_draft *d, const
 int64_t optimizer_known_bytes(const optimizer *o, int64_t nvalues);
 
 /* Runs the host lines for a key and allocates what its update needs, in ctx, where the key will
- * stand. sparse_input: the values are row_sparse. Errors: those of rule_update_make, memory. On an
+ * stand. sparse_input: the values are row_sparse. Errors: those of rule_case_make, memory. On an
  * error *step needs no release. */
 int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, kv_ctx ctx,
                       bool sparse_input, optimizer_step *step, kv_err *e);

@@ -264,7 +264,7 @@ static int make_update(optimizer *o, optimizer_draft *d, const slot *s, bool spa
     if (!rc && !m)
         rc = compile(o, &g, plans, &m, e);
     if (rc)
-        return kv_err_key(e, slot_own_key(s));
+        return kv_err_key(e, slot_own_key(s)), rc;
     step->made = m;
     if (m->of && rule_case_same(m->of, &g, &g))
         remember(o, m);

@@ -94,7 +94,8 @@ static int read_tensor(reader *r, int64_t i)
     if (rc || (rc = check_form(r, t, r->t->items[number].stored)) ||
         (rc = residuals_place(&r->p->items[number], at, &to, r->e)))
         return rc;
-    return image_load(to, r->f, i, r->path, r->e);
+    /* At once: a gradient that is pushed changes all residuals of its key. */
+    return image_load(to, r->f, i, false, r->path, r->e);
 }
 
 /* No position is missing. */

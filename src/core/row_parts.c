@@ -147,14 +147,15 @@ static int join(kv_array **out, const char *path, const char *name, int64_t rows
     return rc;
 }
 
+/* The rows and their ids, two tensors, are copied into one array, so they are never read later. */
 int row_parts_load(kv_array **out, const checkpoint *f, const char *path, int64_t i, kv_err *e)
 {
     const char *name = checkpoint_at(f, i)->name;
     kv_array *ids = NULL, *data = NULL;
     int64_t rows, other;
     int rc = find_others(f, path, name, &rows, &other, e);
-    if (rc == KV_OK && (rc = image_load(&ids, f, i, path, e)) == KV_OK &&
-        (rc = image_load(&data, f, other, path, e)) == KV_OK)
+    if (rc == KV_OK && (rc = image_load(&ids, f, i, false, path, e)) == KV_OK &&
+        (rc = image_load(&data, f, other, false, path, e)) == KV_OK)
         rc = join(out, path, name, rows, ids, data, e);
     kv_array_unref(ids);
     kv_array_unref(data);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/device.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -22,15 +23,17 @@ int slot_check_kind(const slot_table *t, const kv_key *key, kv_err *e)
         kv_err_set(e, KV_E_KEY, "this store holds text keys, %s is an integer key", text);
     kv_err_key(e, key);
     if (key->name && *key->name && !key->name[strspn(key->name, "0123456789")])
-        return kv_err_hint(e, "in quotes it is a text; the integer key is %.20s", key->name);
+        return kv_err_hint(e, "in quotes it is a text; the integer key is %.20s", key->name),
+               KV_E_KEY;
     if (!key->name) {
         char number[24];
         snprintf(number, sizeof number, "%lld", (long long)key->id);
         if (slot_find(t, &(kv_key){.name = number}, -1) >= 0)
-            return kv_err_hint(e, "there is a text key of these digits: \"%s\"", number);
+            return kv_err_hint(e, "there is a text key of these digits: \"%s\"", number), KV_E_KEY;
     }
     return kv_err_hint(e, "the keys of a store are all integers or all texts: kv_create makes "
-                          "another store");
+                          "another store"),
+           KV_E_KEY;
 }
 
 int slot_reserve(slot_table *t, int64_t n, kv_err *e)
@@ -196,6 +199,18 @@ void slot_table_release(slot_table *t)
     mem_free(t->items);
     mem_free(t->ascending);
     *t = (slot_table){0};
+}
+
+int slot_fetch(slot *s, bool states, kv_err *e)
+{
+    int rc = array_fetch(s->stored, e);
+    slot_state *kept = states ? s->state : NULL;
+    if (!rc && kept && kept->master)
+        rc = array_fetch(kept->master, e);
+    for (int i = 0; kept && i < PLAN_MAX_STATES && !rc; i++)
+        if (kept->arrays[i])
+            rc = array_fetch(kept->arrays[i], e);
+    return rc;
 }
 
 void slot_forget(slot *s)

@@ -41,7 +41,7 @@ typedef struct slot {
 typedef struct slot_table {
     slot *items;
     int64_t n, cap;     /* with the gaps */
-    int64_t ngone;      /* gaps, of which none is the last slot */
+    int64_t ngone;      /* gaps; the last slot is never one */
     bool texts;         /* the kind of its keys, while it has some */
     map index;          /* key to number */
     int64_t *ascending; /* numbers by ascending integer key, of the first nascending slots */
@@ -99,6 +99,11 @@ void slot_put_back(slot_table *t, const slot *s);
 int slot_in_order(slot_table *t, int64_t i, int64_t *number, kv_err *e);
 
 void slot_table_release(slot_table *t);
+
+/* Reads what still stands in the file of the store: the array of a key, and with `states` what its
+ * updater keeps. Every call that needs elements does so before it changes anything. Errors: memory,
+ * io (the file was changed meanwhile), interrupted. */
+int slot_fetch(slot *s, bool states, kv_err *e);
 
 /* Drops the updater's state of a key. */
 void slot_forget(slot *s);

@@ -165,7 +165,8 @@ static int other_form(const reader *r, const slot *s, const char *form)
 static int missing_key(const reader *r, const char *name)
 {
     file_bad(r->e, KV_E_KEY, r->path, "it has the key \"%.80s\", this store does not", name);
-    return kv_err_hint(r->e, "the values come first: init, or the file that kept the store");
+    return kv_err_hint(r->e, "the values come first: init, or the file that kept the store"),
+           KV_E_KEY;
 }
 
 /* "5 float32 (2, 3)" */
@@ -264,7 +265,7 @@ int state_file_load(kv *store, const checkpoint *f, const char *path, bool numbe
     if (!rc)
         rc = read_residuals(&r, &owed);
     if (!rc && (rc = state_parts_read(&parts, f, path, "", o, &store->slots, updates, numbers_only,
-                                      e)))
+                                      false, e)))
         residual_parts_release(&owed);
     if (!rc)
         commit(store, &next, &parts, &owed, updates, gone);

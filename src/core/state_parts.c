@@ -141,6 +141,7 @@ typedef struct reader {
     const optimizer *o;
     const slot_table *t;
     const int64_t *updates;
+    bool later;        /* see state_parts_read */
     uint32_t required; /* a promised state of these bits must be found */
     uint32_t *listed;  /* by slot: promised states; the ones found are in `have` */
     int64_t last;             /* the slot found last */
@@ -246,10 +247,11 @@ static int check_form(const reader *r, const tensor_info *t, const optimizer_for
 static int load(const reader *r, int64_t i, kv_ctx ctx, kv_array **out)
 {
     kv_array *a;
-    int rc = image_load(&a, r->f, i, r->path, r->e);
+    bool same = kv_ctx_same(ctx, (kv_ctx){0});
+    int rc = image_load(&a, r->f, i, r->later && same, r->path, r->e);
     if (rc)
         return rc;
-    if (kv_ctx_same(kv_array_ctx(a), ctx)) {
+    if (same) {
         *out = a;
         return KV_OK;
     }
@@ -422,12 +424,12 @@ static int read_all(reader *r)
 
 int state_parts_read(state_parts *p, const checkpoint *f, const char *path, const char *prefix,
                      const optimizer *o, const slot_table *t, const int64_t *updates,
-                     bool numbers_only, kv_err *e)
+                     bool numbers_only, bool later, kv_err *e)
 {
     *p = (state_parts){0};
     p->draft.schedule = o->schedule;
     reader r = {.p = p, .f = f, .path = path, .prefix = prefix, .o = o, .t = t, .updates = updates,
-                .required = numbers_only ? 0 : UINT32_MAX, .last = -1, .e = e};
+                .later = later, .required = numbers_only ? 0 : UINT32_MAX, .last = -1, .e = e};
     for (int i = 0; i < o->nstates; i++)
         r.required |= o->states[i].how == STATE_KEY ? 1u << i : 0;
     p->states = mem_zalloc(t->n, sizeof *p->states, e);

@@ -61,12 +61,12 @@ typedef struct state_parts {
 
 /* Reads the parts of a file for these slots, whose counts are given by slot. A file with another
  * schedule leaves o's where it stands. numbers_only: the arrays may be missing, since the servers
- * of the store keep them. path is for messages. Errors: format (malformed, parts that
- * do not fit each other), value (it fits another use of the rule), io, memory; *p needs no release
- * then. */
+ * of the store keep them. later: arrays stay in the file until slot_fetch. path is for messages.
+ * Errors: format (malformed, parts that do not fit each other), value (it fits another use of the
+ * rule), io, memory; *p needs no release then. */
 int state_parts_read(state_parts *p, const checkpoint *f, const char *path, const char *prefix,
                      const optimizer *o, const slot_table *t, const int64_t *updates,
-                     bool numbers_only, kv_err *e);
+                     bool numbers_only, bool later, kv_err *e);
 
 /* Gives the slots and the optimizer the states that were read. Cannot fail. */
 void state_parts_commit(state_parts *p, optimizer *o, slot_table *t);

@@ -42,6 +42,7 @@ struct kv {
     checkpoint_text *remark;
     int64_t nremarks, remarks_cap;
     bool foreign;     /* the store was made of another tool's file */
+    bool later;       /* arrays of keys and states may still stand in its file: slot_fetch */
     bool keeps_states; /* see kv_keep_states */
     int64_t dropped;   /* see kv_states_dropped */
     bool pulled_dense; /* the pull under way found no row_sparse out, which it would ignore */

@@ -436,7 +436,7 @@ static int load_keys(const store_file *f, kv_array **arrays, kv_err *e)
         if (part_of(f, i) == ROW_PART_IDS)
             rc = row_parts_load(&arrays[i], f->file, f->path, i, e);
         else if (is_key(f, i))
-            rc = image_load(&arrays[i], f->file, i, f->path, e);
+            rc = image_load(&arrays[i], f->file, i, f->later, f->path, e);
     }
     return rc;
 }
@@ -502,7 +502,7 @@ static int fill_states(const store_file *f, kv *store, kv_err *e)
     for (int64_t i = 0; i < t->n; i++)
         updates[i] = t->items[i].updates;
     int rc = state_parts_read(&parts, f->file, f->path, STATE_PREFIX, o, t, updates, false,
-                              e);
+                              f->later, e);
     if (rc == KV_OK)
         state_parts_commit(&parts, o, t);
     mem_free(updates);
@@ -591,5 +591,6 @@ int store_file_fill(const store_file *f, kv *store, kv_err *e)
     for (int64_t i = 0; i < store->slots.n; i++)
         store->slots.items[i].loaded = true;
     store->keeps_states = !f->foreign;
+    store->later = f->later;
     return rc || f->foreign ? rc : store_file_fill_states(f, store, e);
 }

@@ -59,6 +59,7 @@ typedef struct store_file {
     const char *type; /* of the store to make */
     const char *base; /* or NULL: the type to make where that one is not known */
     bool foreign;     /* no word of ours is in it */
+    bool later;       /* set behind the open: arrays stay in the file until they are needed */
 } store_file;
 
 /* Errors: io, format, dtype (a type that no store keeps), unsupported, memory. */

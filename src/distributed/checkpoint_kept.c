@@ -25,7 +25,7 @@ int checkpoint_value(const worker *w, const kv_key *key, kv_array *given, kv_arr
     file_bad(e, KV_E_VALUE, w->checkpoint.path,
              "key %s has another shape or dtype in it than this value", slot_key_text(text, key));
     kv_err_key(e, key);
-    return kv_err_hint(e, "without the file the job begins anew");
+    return kv_err_hint(e, "without the file the job begins anew"), KV_E_VALUE;
 }
 
 int64_t checkpoint_round(const worker *w, const kv_key *key)

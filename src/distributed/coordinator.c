@@ -354,7 +354,8 @@ static int check_init(const coordinator *c, const ask_key *in, const kv_key *key
                buf_text(&forms));
     buf_release(&forms);
     kv_err_key(e, key);
-    return kv_err_hint(e, "let the others come to a barrier behind init before they push");
+    return kv_err_hint(e, "let the others come to a barrier behind init before they push"),
+           KV_E_VALUE;
 }
 
 static int check_inits(const coordinator *c, const char *at, const char *end, kv_err *e)

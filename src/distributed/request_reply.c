@@ -189,13 +189,25 @@ static void take_done(request *rq, const link_rec *r)
     rq->waiting = good ? rq->waiting - n : 0;
 }
 
+/* A server of sums stores no keys, so its sentence names none. */
+static void name_key(kv_err *e, const kv_key *key)
+{
+    char text[SLOT_KEY_TEXT], told[sizeof e->text];
+    memcpy(told, e->text, sizeof told);
+    snprintf(e->text, sizeof e->text, "key %s: %.400s", slot_key_text(text, key), told);
+}
+
 static void take_failed(request *rq, const link_rec *r)
 {
     if (rq->waiting == 0)
         return;
+    bool first = !rq->error.code;
     ask_error(&rq->error, r + 1, r->bytes);
-    if (rq->nitems == 1)
+    if (rq->nitems == 1) {
+        if (first && rq->sums)
+            name_key(&rq->error, &rq->items[0].key);
         kv_err_key(&rq->error, &rq->items[0].key);
+    }
     rq->waiting--;
 }
 

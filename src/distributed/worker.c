@@ -37,9 +37,11 @@ static int read_option(worker *w, const kv_opt *option, kv_err *e)
 static int read_options(worker *w, const kv_opt *opts, int nopts, kv_err *e)
 {
     w->how.staleness = -1;
-    for (int i = 0; i < nopts; i++)
-        if (read_option(w, &opts[i], e))
-            return kv_err_option(e, i);
+    for (int i = 0; i < nopts; i++) {
+        int rc = read_option(w, &opts[i], e);
+        if (rc)
+            return kv_err_option(e, i), rc;
+    }
     return KV_OK;
 }
 

@@ -132,8 +132,8 @@ static int find_key(const worker *w, const kv_key *key, ask_key *out, kv_err *e)
     const ask_key *k = at < end && !rc ? ask_get_key(&at, end, &one) : NULL;
     if (!rc && bytes == 0) {
         char text[SLOT_KEY_TEXT];
-        kv_err_set(e, KV_E_KEY, "there is no key %s", slot_key_text(text, key));
-        rc = kv_err_key(e, key);
+        rc = kv_err_set(e, KV_E_KEY, "there is no key %s", slot_key_text(text, key));
+        kv_err_key(e, key);
     } else if (!rc && (!k || !place_is_valid(&k->place, k->storage, k->ndim, k->shape,
                                              w->how.servers))) {
         rc = ask_malformed(e);

@@ -92,7 +92,8 @@ static int refuse_if_missed(void *arg, kv_err *e)
     kv_err_set(e, KV_E_VALUE,
                "rank %d pushes and does not set this optimizer, for which key %s has to move",
                who.rank, slot_key_text(text, x->key));
-    return kv_err_hint(e, "set it before init, on all ranks, or while the others are at a barrier");
+    return kv_err_hint(e, "set it before init, on all ranks, or while the others are at a barrier"),
+           KV_E_VALUE;
 }
 
 static void end_hold(const worker *w)

@@ -22,7 +22,7 @@ int local_no_options(const kv *store, const kv_opt *opts, int nopts, kv_err *e)
     if (nopts == 0)
         return KV_OK;
     kv_err_set(e, KV_E_USAGE, "the type \"%s\" has no option \"%.64s\"", store->type, opts[0].name);
-    return kv_err_option(e, 0);
+    return kv_err_option(e, 0), KV_E_USAGE;
 }
 
 int local_open(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)

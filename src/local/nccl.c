@@ -89,7 +89,7 @@ static int open_nccl(kv *store, const kv_opt *opts, int nopts, void **self, kv_e
         kv_err_set(e, KV_E_UNSUPPORTED, "the type \"%s\" wants GPUs of this machine, these are "
                                         "virtual",
                    store->type);
-        return kv_err_hint(e, "the type device works with virtual GPUs");
+        return kv_err_hint(e, "the type device works with virtual GPUs"), KV_E_UNSUPPORTED;
     }
     const gpu_ops *gpu = gpu_find(e);
     int rc = gpu ? gpu->group_find(&version, e) : KV_E_UNSUPPORTED;

@@ -32,12 +32,40 @@ static void dealloc(PyObject *self)
 
 static kv_array *elements(PyObject *self)
 {
-    kv_array *a = ((py_array *)self)->a;
     py_array_await_base((py_array *)self);
-    if (!a)
-        py_fail(KV_E_USAGE, "copy() keeps them",
-                "this array has no elements any more: it was an updater's");
-    return a;
+    return ((py_array *)self)->a;
+}
+
+static int call_read(py_task *t, kv_err *e)
+{
+    const void *data;
+    return kv_array_storage(t->array) == KV_ROW_SPARSE ? kv_array_read_rows(t->array, &data, e)
+                                                       : kv_array_read(t->array, &data, e);
+}
+
+/* Waits until a call that fills the array has ended, such as a pull with wait=False, which other
+ * ranks may keep waiting: so Ctrl-C ends this wait. Returns false with an exception. */
+static bool await_filled(kv_array *a)
+{
+    bool there = true;
+    if (!a || kv_array_await(a, 0, &there, NULL) || there)
+        return true; /* what failed is the error of the read */
+    py_task *t = py_task_new(NULL, call_read);
+    if (!t)
+        return false;
+    t->array = kv_array_ref(a);
+    if (!py_task_run(t, true))
+        return false;
+    PyObject *none = py_task_result(t);
+    Py_XDECREF(none);
+    return none != NULL;
+}
+
+/* The array when its elements are there. */
+static kv_array *filled_elements(PyObject *self)
+{
+    const py_array *o = (py_array *)self;
+    return await_filled(o->base ? o->base->a : NULL) && await_filled(o->a) ? elements(self) : NULL;
 }
 
 /* ---- The buffer protocol ---- */
@@ -91,7 +119,7 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags)
     view->obj = NULL;
     bool write = !o->read_only && only_read != self;
     only_read = NULL;
-    kv_array *a = elements(self);
+    kv_array *a = filled_elements(self);
     if (!a)
         return -1;
     if (!write && (flags & PyBUF_WRITABLE)) {
@@ -154,12 +182,12 @@ static PyObject *made(PyObject *self, int rc, kv_array *a, const kv_err *e)
 /* _dup(dtype, ctx) */
 static PyObject *dup_array(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
-    kv_array *a = elements(self), *out = NULL;
+    kv_array *a = filled_elements(self), *out = NULL;
     kv_dtype dtype;
     kv_ctx ctx;
     kv_err e = {0};
     int rc;
-    if (!a || n != 2 || !py_dtype(args[0], &dtype) || !py_ctx(args[1], &ctx))
+    if (!a || !py_takes(n, 2) || !py_dtype(args[0], &dtype) || !py_ctx(args[1], &ctx))
         return NULL;
     PyThreadState *gil = PyEval_SaveThread();
     rc = kv_array_dup(&out, a, dtype, ctx, &e);
@@ -170,18 +198,18 @@ static PyObject *dup_array(PyObject *self, PyObject *const *args, Py_ssize_t n)
 /* _copy_from(array of any kind) */
 static PyObject *copy_from(PyObject *self, PyObject *value)
 {
-    kv_array *a = elements(self), *from = NULL;
+    kv_array *a = filled_elements(self), *from = NULL;
     kv_err e = {0};
-    py_batch *b = a ? py_batch_new() : NULL;
+    py_batch *b = py_batch_new();
     if (!b)
         return NULL;
-    bool good = py_pairs_array(value, false, b, &from);
+    bool good = py_pairs_array(value, false, b, &from) && await_filled(from);
     if (good) {
         PyThreadState *gil = PyEval_SaveThread();
         kv_array_copy(a, from, &e);
-        kv_array_unref(from);
         PyEval_RestoreThread(gil);
     }
+    kv_array_unref(from);
     good = py_batch_end(b, true) && good;
     if (e.code)
         return py_raise(&e);
@@ -192,11 +220,9 @@ static PyObject *copy_from(PyObject *self, PyObject *value)
 
 static PyObject *to_storage(PyObject *self, int (*to)(kv_array **, kv_array *, kv_err *))
 {
-    kv_array *a = elements(self), *out = NULL;
+    kv_array *a = filled_elements(self), *out = NULL;
     kv_err e = {0};
     int rc;
-    if (!a)
-        return NULL;
     PyThreadState *gil = PyEval_SaveThread();
     rc = to(&out, a, &e);
     PyEval_RestoreThread(gil);
@@ -219,8 +245,6 @@ static PyObject *to_sparse(PyObject *self, PyObject *none)
 static PyObject *as_class(PyObject *self, PyObject *class)
 {
     kv_array *a = elements(self);
-    if (!a)
-        return NULL;
     if (!PyType_Check(class) || !PyType_IsSubtype((PyTypeObject *)class, py.array))
         return py_fail(KV_E_USAGE, "", "%R is no class of arrays", class);
     return py_array_new((PyTypeObject *)class, kv_array_ref(a));
@@ -267,15 +291,17 @@ static PyObject *part(PyObject *self, PyObject *const *args, Py_ssize_t n)
     int64_t shape[KV_MAX_NDIM], size = 1;
     kv_err e = {0};
     kv_array *a = elements(self), *made = NULL;
-    Py_ssize_t from = n == 2 ? PyLong_AsSsize_t(args[0]) : -1;
-    int ndim = a && from >= 0 ? shape_of(args[1], shape) : -1;
+    Py_ssize_t from = a && py_takes(n, 2) ? PyLong_AsSsize_t(args[0]) : -1;
+    if (PyErr_Occurred())
+        return NULL;
+    int ndim = shape_of(args[1], shape);
     if (ndim < 0)
         return NULL;
     for (int i = 0; i < ndim; i++)
         size *= shape[i];
-    if (from + size > kv_array_size(a))
-        return py_fail(KV_E_INTERNAL, "", "a part of %lld elements ends behind its array",
-                       (long long)size);
+    if (from < 0 || from + size > kv_array_size(a))
+        return py_fail(KV_E_INTERNAL, "", "a part of %lld elements from %zd on is not in its array",
+                       (long long)size, from);
     char *data = o->data ? o->data : memory(a, !o->read_only);
     static const char none;
     kept *k = PyErr_Occurred() ? NULL : PyMem_Malloc(sizeof *k);
@@ -310,13 +336,11 @@ static PyObject *of_part(PyObject *self, PyObject *none)
 static PyObject *rows(PyObject *self, PyObject *none)
 {
     (void)none;
-    kv_array *a = elements(self);
+    kv_array *a = filled_elements(self);
     const void *data = NULL;
     kv_err e = {0};
     const int64_t *row_ids = NULL;
     int64_t n = 0;
-    if (!a)
-        return NULL;
     PyThreadState *gil = PyEval_SaveThread();
     kv_array_read_rows(a, &data, &e);
     n = e.code ? 0 : kv_array_nrows(a);
@@ -330,22 +354,10 @@ static PyObject *rows(PyObject *self, PyObject *none)
                          n ? (const char *)data : "", (Py_ssize_t)(kv_array_bytes(a) - ids));
 }
 
-static int call_read(py_task *t, kv_err *e)
-{
-    const void *data;
-    return kv_array_storage(t->array) == KV_ROW_SPARSE ? kv_array_read_rows(t->array, &data, e)
-                                                       : kv_array_read(t->array, &data, e);
-}
-
 static PyObject *wait_to_read(PyObject *self, PyObject *none)
 {
     (void)none;
-    kv_array *a = elements(self);
-    py_task *t = a ? py_task_new(NULL, call_read) : NULL;
-    if (!t)
-        return NULL;
-    t->array = kv_array_ref(a);
-    return py_task_run(t, true) ? py_task_result(t) : NULL;
+    return filled_elements(self) ? Py_NewRef(Py_None) : NULL;
 }
 
 /* ---- Attributes ---- */
@@ -354,7 +366,7 @@ static PyObject *get_shape(PyObject *self, void *closure)
 {
     (void)closure;
     kv_array *a = elements(self);
-    PyObject *shape = a ? PyTuple_New(kv_array_ndim(a)) : NULL;
+    PyObject *shape = PyTuple_New(kv_array_ndim(a));
     for (int i = 0; shape && i < kv_array_ndim(a); i++)
         PyTuple_SetItem(shape, i, PyLong_FromLongLong(kv_array_shape(a)[i]));
     return shape;
@@ -363,16 +375,13 @@ static PyObject *get_shape(PyObject *self, void *closure)
 static PyObject *get_dtype(PyObject *self, void *closure)
 {
     (void)closure;
-    kv_array *a = elements(self);
-    return a ? PyUnicode_FromString(kv_dtype_name(kv_array_dtype(a))) : NULL;
+    return PyUnicode_FromString(kv_dtype_name(kv_array_dtype(elements(self))));
 }
 
 static PyObject *get_ctx(PyObject *self, void *closure)
 {
     (void)closure;
     kv_array *a = elements(self);
-    if (!a)
-        return NULL;
     kv_ctx ctx = kv_array_ctx(a);
     return Py_BuildValue("(si)", ctx.device == KV_GPU ? "gpu" : "cpu", (int)ctx.id);
 }
@@ -380,31 +389,26 @@ static PyObject *get_ctx(PyObject *self, void *closure)
 static PyObject *get_stype(PyObject *self, void *closure)
 {
     (void)closure;
-    kv_array *a = elements(self);
-    return a ? PyUnicode_FromString(kv_storage_name(kv_array_storage(a))) : NULL;
+    return PyUnicode_FromString(kv_storage_name(kv_array_storage(elements(self))));
 }
 
 static PyObject *get_nbytes(PyObject *self, void *closure)
 {
     (void)closure;
-    kv_array *a = elements(self);
-    return a ? PyLong_FromLongLong(kv_array_bytes(a)) : NULL;
+    return PyLong_FromLongLong(kv_array_bytes(elements(self)));
 }
 
 static PyObject *get_size(PyObject *self, void *closure)
 {
     (void)closure;
-    kv_array *a = elements(self);
-    return a ? PyLong_FromLongLong(kv_array_size(a)) : NULL;
+    return PyLong_FromLongLong(kv_array_size(elements(self)));
 }
 
 static PyObject *get_nrows(PyObject *self, void *closure)
 {
     (void)closure;
-    kv_array *a = elements(self);
+    kv_array *a = filled_elements(self);
     int64_t n = 0;
-    if (!a)
-        return NULL;
     PyThreadState *gil = PyEval_SaveThread();
     n = kv_array_nrows(a);
     PyEval_RestoreThread(gil);
@@ -414,8 +418,7 @@ static PyObject *get_nrows(PyObject *self, void *closure)
 static PyObject *get_ndim(PyObject *self, void *closure)
 {
     (void)closure;
-    kv_array *a = elements(self);
-    return a ? PyLong_FromLong(kv_array_ndim(a)) : NULL;
+    return PyLong_FromLong(kv_array_ndim(elements(self)));
 }
 
 /* ---- Functions of the module ---- */
@@ -431,8 +434,9 @@ static PyObject *zeros(PyObject *module, PyObject *const *args, Py_ssize_t n)
     kv_array *a = NULL;
     kv_err e = {0};
     int ndim;
-    if (n != 4 || !py_class(args[0], py.array, &class) || (ndim = shape_of(args[1], shape)) < 0 ||
-        !py_dtype(args[2], &dtype) || !py_ctx(args[3], &ctx))
+    if (!py_takes(n, 4) || !py_class(args[0], py.array, &class) ||
+        (ndim = shape_of(args[1], shape)) < 0 || !py_dtype(args[2], &dtype) ||
+        !py_ctx(args[3], &ctx))
         return NULL;
     return kv_array_new(&a, dtype, ndim, shape, ctx, &e) ? py_raise(&e) : py_array_new(class, a);
 }
@@ -446,16 +450,16 @@ static PyObject *array(PyObject *module, PyObject *const *args, Py_ssize_t n)
     kv_array *from = NULL, *a = NULL;
     kv_err e = {0};
     py_batch *b = NULL;
-    if (n != 3 || !py_class(args[0], py.array, &class) || !py_ctx(args[2], &ctx) ||
+    if (!py_takes(n, 3) || !py_class(args[0], py.array, &class) || !py_ctx(args[2], &ctx) ||
         !(b = py_batch_new()))
         return NULL;
-    bool good = py_pairs_array(args[1], false, b, &from);
+    bool good = py_pairs_array(args[1], false, b, &from) && await_filled(from);
     if (good) {
         PyThreadState *gil = PyEval_SaveThread();
         kv_array_dup(&a, from, kv_array_dtype(from), ctx, &e);
-        kv_array_unref(from);
         PyEval_RestoreThread(gil);
     }
+    kv_array_unref(from);
     good = py_batch_end(b, true) && good;
     if (e.code)
         return py_raise(&e);
@@ -477,9 +481,9 @@ static PyObject *sparse(PyObject *module, PyObject *const *args, Py_ssize_t n)
     void *to;
     int ndim;
     Py_ssize_t bytes, given = 0;
-    if (n != 6 || !py_class(args[0], py.array, &class) || (ndim = shape_of(args[1], shape)) < 0 ||
-        !py_dtype(args[2], &dtype) || !py_ctx(args[3], &ctx) ||
-        PyBytes_AsStringAndSize(args[4], &ids, &bytes) ||
+    if (!py_takes(n, 6) || !py_class(args[0], py.array, &class) ||
+        (ndim = shape_of(args[1], shape)) < 0 || !py_dtype(args[2], &dtype) ||
+        !py_ctx(args[3], &ctx) || PyBytes_AsStringAndSize(args[4], &ids, &bytes) ||
         (args[5] != Py_None && PyBytes_AsStringAndSize(args[5], &data, &given)))
         return NULL;
     int64_t nrows = bytes / (int64_t)sizeof(int64_t);

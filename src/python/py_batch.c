@@ -56,6 +56,7 @@ py_batch *py_batch_new(void)
     b->n = 0;
     b->cap = sizeof b->inside / sizeof *b->inside;
     b->copies = NULL;
+    b->parts = false;
     b->later = (py_later){.act = end_left_alone, .arg = b};
     return b;
 }

@@ -19,6 +19,7 @@ typedef struct py_batch {
     PyObject **objects;      /* n, each with a reference */
     Py_ssize_t n, cap;
     PyObject *copies;        /* list of pairs (temporary, out), or NULL: to copy at the end */
+    bool parts;              /* arrays of it are parts of others */
     PyObject *inside[8];     /* objects of small calls */
 } py_batch;
 

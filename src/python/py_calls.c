@@ -282,9 +282,12 @@ static bool perform_away(py_call *c)
     return ended;
 }
 
-/* Makes the call, and waits for its arrays in slices. */
+/* Makes the call, and waits for its arrays in slices. A part shares its memory, but not its queue,
+ * with the array that it is of: a later access to either would not wait for the call, so the call
+ * waits itself. */
 static bool perform(py_call *c)
 {
+    c->wait |= c->batch->parts;
     if (may_take_long(c) && !py_updaters)
         return perform_away(c);
     PyThreadState *gil = PyEval_SaveThread();

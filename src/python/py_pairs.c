@@ -178,11 +178,10 @@ bool py_pairs_array(PyObject *value, bool write, py_batch *b, kv_array **out)
 {
     if (PyObject_TypeCheck(value, py.array)) {
         py_array *a = (py_array *)value;
-        if (!a->a)
-            return py_fail(KV_E_USAGE, "", "this array has no elements any more");
         if (write && a->read_only)
             return py_fail(KV_E_USAGE, "", "the input of an updater is not written");
         if (a->base) { /* its memory, as that of an array of NumPy */
+            b->parts = true;
             py_array_await_base(a);
             return wrap(value, a->data, kv_array_dtype(a->a), kv_array_ndim(a->a),
                         kv_array_shape(a->a), kv_array_ctx(a->a), b, out);

@@ -123,6 +123,13 @@ bool py_args(const char *call, const char *const *names, int required, PyObject 
     return true;
 }
 
+bool py_takes(Py_ssize_t n, Py_ssize_t takes)
+{
+    if (n != takes)
+        PyErr_Format(PyExc_TypeError, "takes %zd arguments, not %zd", takes, n);
+    return n == takes;
+}
+
 bool py_class(PyObject *o, PyTypeObject *base, PyTypeObject **class)
 {
     *class = (PyTypeObject *)o;

@@ -40,6 +40,9 @@ extern py_state py;
 /* Raises e as a KVError. Returns NULL. */
 PyObject *py_raise(const kv_err *e);
 
+/* Raises TypeError unless a call has as many arguments as it takes. Returns whether it has. */
+bool py_takes(Py_ssize_t n, Py_ssize_t takes);
+
 /* Raises a KVError of this code, the text as PyErr_Format takes it. Returns NULL. */
 PyObject *py_fail(kv_code code, const char *hint, const char *fmt, ...);
 

@@ -426,7 +426,7 @@ static double time_pushes(const training *t, int64_t pushes)
     return (now() - began) / (double)(pushes * t->n);
 }
 
-/* Short rounds in turn, of which the best counts: other work on the machine only adds, and most
+/* Short rounds in turn, the best counts: other work on the machine only adds, and most
  * where the code of a push is long. */
 static void time_optimizers(void)
 {

@@ -89,7 +89,9 @@ teardown()
     assert_line 'nothing was changed'
     run kvctl attach -c 'info --metrics'
     assert_line 'kvstore_workers{rank="0",store="kv"} 2'
-    (echo 'profile p.json'; sleep 0.5; echo 'profile off') | kvctl attach
+    # rounds go by between the two
+    (echo 'profile p.json'; until [ "$(sort -u out | wc -l)" -gt 3 ]; do echo 'print len(loss)'; sleep 0.1; done
+        echo 'profile off') | kvctl attach >out
     grep -q '"cat":"enqueue"' p.json
     end_job
 }
@@ -205,6 +207,69 @@ END
     end_job
 }
 
+@test "attach: a script that has made no store yet" {
+    export KVCTL_JOBS=$PWD/jobs
+    timeout 100 kvctl launch -n 1 --name early -c $'begun = 1\nwhile len(glob("end")) == 0 { !sleep 0.02\n}' 3>&- &
+    job=$!
+    for _ in $(seq 600); do
+        kvctl attach -c 'print begun' >out 2>&1 && break
+        sleep 0.1
+    done
+    run cat out
+    assert_output 1
+    for entry in list rounds 'pull 3'; do
+        run kvctl attach -c "$entry"
+        assert_failure 3
+        assert_line --index 0 --partial 'error[value]: the script has made no store yet'
+    done
+    end_job
+}
+
+@test "attach: a script in a long statement, and in what it does itself" {
+    export KVCTL_JOBS=$PWD/jobs
+    cat >busy.kv <<'END'
+create local
+init 3 ones(2)
+while len(glob("own")) == 0 { !sleep 0.02
+}
+profile own.json
+!touch begun
+while len(glob("long")) == 0 { !sleep 0.02
+}
+profile off
+x = max([sum(normal(shape=(100000,))) for i in 0..10000000])
+END
+    timeout 100 kvctl launch -n 1 --name busy busy.kv >said 2>&1 3>&- &
+    job=$!
+    for _ in $(seq 600); do
+        kvctl attach -c 'pull 3' >out 2>&1 && break
+        sleep 0.1
+    done
+    run cat out
+    assert_output '[1. 1.]'
+    run kvctl attach -c 'explain push 3 ones(2)'
+    assert_failure 4
+    assert_line --index 0 --partial 'a call of a store of type "local" is explained by making it and taking it back, which the script would see'
+    : >out
+    (printf 'profile p.json\nprint 7\n'; until grep -q 7 out; do sleep 0.05; done; touch own
+        until [ -e begun ]; do sleep 0.05; done; echo 'profile off') | kvctl attach >out 2>&1 || true
+    run cat out
+    assert_line --partial 'error[value]: the script has begun a profile of its own, which ended this one'
+    touch long
+    for _ in $(seq 600); do
+        run kvctl attach -c 'print x'
+        [[ $output != *'is in the midst'* ]] || break
+        sleep 0.1
+    done
+    assert_failure 6
+    assert_line --index 0 --partial 'error[busy]: the script is in the midst of a statement, and its variables can be read between two of them'
+    assert_line ' hint: rounds, info --cluster, pull and stat answer all the same'
+    run kvctl attach -c 'pull 3'
+    assert_output '[1. 1.]'
+    kill -TERM "$job"
+    wait "$job" || true
+}
+
 @test "attach: a job that ends while somebody looks" {
     setup_job
     begin_job -n 2 --name short train.kv
@@ -229,8 +294,8 @@ END
     local first=$job
     timeout 100 kvctl launch -n 1 --name two train.kv 3>&- &
     local second=$!
-    for _ in $(seq 100); do
-        [ "$(kvctl jobs | grep -c ' runs ')" -eq 2 ] && break
+    for _ in $(seq 600); do
+        [ "$(kvctl jobs | grep -c ' runs  *[1-9]')" -eq 2 ] && break
         sleep 0.1
     done
     run kvctl attach -c list
@@ -366,12 +431,12 @@ END
     begin_job "$@" --name short short.kv
 }
 
-# The launcher has ended within seconds of "ended".
+# The launcher has ended within seconds of "ended", and an entry would take many minutes.
 job_ends()
 {
     touch end
-    for _ in $(seq 100); do [ -e ended ] && break; sleep 0.1; done
-    for _ in $(seq 30); do
+    for _ in $(seq 300); do [ -e ended ] && break; sleep 0.1; done
+    for _ in $(seq 200); do
         kill -0 "$job" 2>/dev/null || break
         sleep 0.1
     done
@@ -382,14 +447,26 @@ job_ends()
 
 long_entry='print max([sum(normal(shape=(1000000,))) for i in 0..1000000])'
 
+# begin_entry ENTRY: a client in the background whose long entry is under way. It is $client.
+begin_entry()
+{
+    kvctl attach -c 'print "begun"' -c "$1" >out 2>&1 3>&- &
+    client=$!
+    until grep -q begun out; do
+        kill -0 "$client"
+        sleep 0.05
+    done
+    sleep 0.3
+}
+
 @test "attach: a stopped client holds no job" {
     begin_short -n 1
-    kvctl attach -c "$long_entry" >out 2>&1 3>&- &
-    local client=$!
-    sleep 1.5
+    local client
+    begin_entry "$long_entry"
     kill -STOP "$client"
     job_ends
     kill -KILL "$client"
+    wait "$client" 2>/dev/null || true
 }
 
 @test "attach: a client that does not read holds no job" {
@@ -407,15 +484,14 @@ long_entry='print max([sum(normal(shape=(1000000,))) for i in 0..1000000])'
 @test "attach: an entry ends with its client, also inside of one function" {
     begin_short -n 1
     local entry client
-    for entry in "$long_entry" 'print sum([sorted(normal(shape=(1000000,)))[0] for i in 0..1000])' \
+    for entry in "$long_entry" 'print sum([sorted(normal(shape=(1000000,)))[0] for i in 0..10000])' \
         'print sum([sum(dot(ones(4000, 4000), ones(4000, 4000))) for i in 0..1000])' \
-        'print sum([max(list(zeros(500000))) for i in 0..1000])'; do
-        kvctl attach -c "$entry" >out 2>&1 3>&- &
-        client=$!
-        sleep 0.7
+        'print sum([max(list(zeros(500000))) for i in 0..100000])'; do
+        begin_entry "$entry"
         kill -KILL "$client"
-        # a second later another entry is answered: one after the other they run
-        run timeout 3 kvctl attach -c 'pull 3'
+        wait "$client" 2>/dev/null || true
+        # soon another entry is answered: one after the other they run
+        run timeout 20 kvctl attach -c 'pull 3'
         assert_output '[1. 1.]'
     done
     job_ends
@@ -423,9 +499,14 @@ long_entry='print max([sum(normal(shape=(1000000,))) for i in 0..1000000])'
 
 @test "attach: Ctrl-C ends an entry, and not the script" {
     begin_short -n 1
-    timeout -s INT 3 kvctl attach -c "$long_entry" >out 2>&1 3>&- || true
+    local client
+    set -m # background processes of a script ignore SIGINT
+    begin_entry "$long_entry"
+    set +m
+    kill -INT "$client"
+    wait "$client" || true
     grep -q interrupted out
-    run timeout 3 kvctl attach -c 'pull 3'
+    run timeout 20 kvctl attach -c 'pull 3'
     assert_output '[1. 1.]'
     job_ends
 }

@@ -103,3 +103,11 @@ finds()
     assert_equal "${#lines[@]}" 100000
     assert_equal "$stderr" "kvctl: error[assert]: 100002 findings in m.safetensors, of which the first 100,000 are listed"
 }
+
+@test "check: says that quantised keys are not looked at for NaN" {
+    local file=$BATS_TEST_DIRNAME/../checkpoint/types.gguf
+    run -0 kvctl check "$file" t.BF16 't.Q4_*'
+    [ "$output" = 'note: NaN and Inf are not looked for in 3 of 4 keys, quantised such as "t.Q4_0" (Q4_0)' ]
+    run -0 kvctl check "$file" t.BF16
+    [ -z "$output" ]
+}

@@ -15,6 +15,18 @@ files=$BATS_TEST_DIRNAME/../checkpoint
     [ "$output" = "$folder" ]
 }
 
+@test "a folder needs no / behind its name" {
+    cp -r "$files/sharded" m
+    run -0 kvctl -c 'init * @m; print keys() == keys("m"), keys() == keys(pattern="*")'
+    [ "$output" = 'True True' ]
+    run -0 kvctl -c 'k = keys("m")[0]; print all(load("m", name=k) == load("m/", name=k))'
+    [ "$output" = True ]
+    mkdir dcp
+    touch dcp/.metadata dcp/__0_0.distcp
+    run -5 kvctl -c 'x = @dcp'
+    [[ $output == *'dcp: this looks like a folder of torch.distributed.checkpoint (DCP), which is not read'* ]]
+}
+
 @test "GGUF: quantised types are listed, and a big-endian file is refused" {
     run -0 kvctl ls "$files/types.gguf" 't.Q4*'
     [[ $output == *$'\nt.Q4_K  Q4_K   (3, 512)  864\n'* ]]
@@ -49,7 +61,7 @@ files=$BATS_TEST_DIRNAME/../checkpoint
     mkfifo pipe
     sleep 100 >pipe &
     local writer=$!
-    run bash -c 'set -m; kvctl ls - <pipe 2>err & sleep 0.5; kill -INT $!; wait $!'
+    run signalled INT ls - <pipe
     kill "$writer"
     grep -q 'error\[interrupted\]: interrupted' err
 }

@@ -97,3 +97,33 @@ loses()
         assert_output --partial '"a" is 1000000000 at [77777]'
     done
 }
+
+@test "load: dtype= of a file with a dtype of its own refuses what the dtype cannot hold" {
+    kvctl -q -c 'init f,i [array([1, 300.7, -5, 1e300, inf, nan], dtype="float64"), array([16777217, 2**33 + 1], dtype="int64")]
+        pull f > f.npy; pull i > i.npy; save m.npz; save m.safetensors'
+    local at
+    refused() # ARGUMENTS NAME NUMBER
+    {
+        run -3 kvctl -c "x = load($1)"
+        assert_line --index 0 "<cmd>:1:5: error[value]: $2: element $3"
+    }
+    for at in '"f.npy"' '"m.npz", name="f"' '"m.safetensors", name="f"'; do
+        refused "$at, dtype=\"float32\"" "$(eval echo ${at%%,*})" '3 is 1e+300, which does not fit float32'
+        refused "$at, dtype=\"uint8\"" "$(eval echo ${at%%,*})" '1 is 300.7, which does not fit uint8'
+        run -0 kvctl -c "print load($at, dtype=\"bool\")"
+        assert_output '[ True  True  True  True  True  True]'
+    done
+    for at in '"i.npy"' '"m.npz", name="i"' '"m.safetensors", name="i"'; do
+        refused "$at, dtype=\"int32\"" "$(eval echo ${at%%,*})" '1 is 8589934593, which does not fit int32'
+        refused "$at, dtype=\"float16\"" "$(eval echo ${at%%,*})" '0 is 16777217, which does not fit float16'
+        run -0 kvctl -c "print load($at, dtype=\"float32\")"
+        assert_output '[1.6777216e+07 8.5899346e+09]'
+    done
+    assert_equal "$(kvctl -c 'x = load("i.npy", dtype="int32")' 2>&1 | tail -1)" \
+        ' hint: without dtype=, astype("int32") converts all of them'
+    run -3 kvctl -c 'x = load("-", format="npy", dtype="int32")' <i.npy
+    assert_line --index 0 '<cmd>:1:5: error[value]: stdin: element 1 is 8589934593, which does not fit int32'
+    # a block further on, where numbers that are only rounded come first
+    run -3 kvctl -c 'x = full((3000), 2049, dtype="int64"); x[2500] = 70000; print x > big.npy; y = load("big.npy", dtype="float16")'
+    assert_line --index 0 --partial 'error[value]: big.npy: element 2500 is 70000, which does not fit float16'
+}

@@ -85,7 +85,7 @@ w       F32    (1,)   4
 2 keys, 3 elements, 12 bytes' ]
     run -0 kvctl -c 'print @m.npz#w, keys("m.npz")'
     [ "$output" = "[2.] ['labels', 'w']" ]
-    for words in 'stat m.npz' 'hash m.npz' 'diff m.npz m.npz' 'convert m.npz o.npz' 'patch m.npz m.npz --out p'; do
+    for words in 'hash m.npz' 'diff m.npz m.npz' 'convert m.npz o.npz' 'patch m.npz m.npz --out p'; do
         run -3 kvctl $words
         [[ $output == *'error[dtype]: m.npz: "labels" is no array of numbers: its elements are <U1'*'--exclude leaves keys out'* ]]
     done
@@ -95,16 +95,44 @@ w       F32    (1,)   4
     [[ $output == *'m.npz: "labels" is no array of numbers: its elements are <U1'* ]]
     kvctl convert m.npz o.npz --exclude labels
     kvctl merge average m.npz m.npz w --out a.npz
-    kvctl stat m.npz w
+    run -0 kvctl stat m.npz
+    [ "$output" = 'note: 1 of 2 keys have no numbers to look at, such as "labels" (<U1)
+key     elements  min  max  mean  std  absmax  zeros  nan  inf
+labels  2         -    -    -     -    -       -      -    -
+w       1         2.0  2.0  2.0   0.0  2.0     0      0    0' ]
+    run -3 kvctl stat m.npz labels
+    [[ $output == *'error[dtype]: "labels" has no numbers to look at: its type is <U1'* ]]
     run -0 kvctl check m.npz
     [ "$output" = 'note: 1 of 2 keys have no numbers to look at, such as "labels" (<U1)' ]
     # one array a file knows the types of npz, and the name that keys() gives it
     run -0 kvctl -c 'print @i2.npy, @i2.npy#i2, load("i2.npy", name=keys("i2.npy")[0]), (@i2.npy).dtype'
     [ "$output" = '[-3] [-3] [-3] int32' ]
     run -3 kvctl -c '@u8.npy'
-    [[ $output == *'u8.npy: element 0 is 2^63 or more, beyond int64'* ]]
+    [[ $output == *'u8.npy: tensor "u8": element 0 is 2^63 or more, beyond int64'* ]]
+    # from a stream, from where it stands, and nothing but npy
+    run -0 bash -c "{ printf abc; cat i2.npy; } | { head -c 3 >/dev/null; kvctl -c 'print load(\"-\", format=\"npy\")'; }"
+    [ "$output" = '[-3]' ]
+    run -0 bash -c "{ printf abc; cat i2.npy; } >late; { read -rN 3; kvctl -c 'print load(\"-\", format=\"npy\")'; } <late"
+    [ "$output" = '[-3]' ]
+    run -0 bash -c "kvctl -c 'print load(\"/dev/fd/9\", format=\"npy\")' 9< <(cat i2.npy)"
+    [ "$output" = '[-3]' ]
+    run -5 kvctl -c 'load("m.npz", format="npy")'
+    [[ $output == *'m.npz: no npy file: it does not begin with 0x93 and NUMPY'* ]]
     run -3 kvctl -c 'load("i2.npy", name="x")'
     [[ $output == *'"i2.npy" holds no array `x`'*'it holds i2'* ]]
+}
+
+@test "an array in Fortran order that memory has no room for is an error" {
+    { printf '\x93NUMPY\1\0\x4d\0'
+      printf '%-76s\n' "{'descr': '<f8', 'fortran_order': True, 'shape': (1048576, 524288), }"; } >f.npy
+    truncate -s $((87 + (1 << 42))) f.npy || skip "the file system has no files of 4 TiB"
+    run -0 kvctl ls f.npy
+    for words in 'stat f.npy' 'hash f.npy'; do
+        run kvctl $words
+        assert_failure
+        [[ $output == *'f.npy: tensor "f" is in Fortran order, and its 4398046511104 bytes are more than half of the memory'* ]]
+        [[ $output == *'numpy.ascontiguousarray makes an array in C order'* ]]
+    done
 }
 
 @test "other zip archives are told apart, and void elements have a way out" {

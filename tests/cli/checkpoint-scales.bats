@@ -62,7 +62,14 @@ refused()
     fp8 b.safetensors '[448, 224, 112, 1]' 1
     kvctl convert a.safetensors m.safetensors
     kvctl diff a.safetensors m.safetensors
-    run -1 kvctl diff a.safetensors b.safetensors
+    run -0 --separate-stderr kvctl diff a.safetensors m.safetensors
+    [ -z "$stderr" ]
+    run -1 --separate-stderr kvctl diff a.safetensors b.safetensors
+    assert_equal "${stderr_lines[0]}" 'note: 2 of 3 keys are codes and scales, whose numbers here are each by itself: "l.weight"'
+    run -1 --separate-stderr kvctl diff a.safetensors b.safetensors --raw
+    assert_equal "$stderr" "kvctl: error[assert]: 2 of 3 keys differ"
+    run -1 --separate-stderr kvctl diff a.safetensors b.safetensors --brief
+    assert_equal "$stderr" "kvctl: error[assert]: 2 of 3 keys differ"
     kvctl hash a.safetensors >list
     kvctl hash m.safetensors --verify list
     kvctl check a.safetensors

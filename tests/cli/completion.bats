@@ -135,17 +135,21 @@ row_begins()
     kvctl -c "init 'a.weight','two words',a.bias 1; pull * > weights/m.safetensors"
     assert_equal "$(offers ls '')" "words n.kvs script.kv w.kvs weights/"
     assert_equal "$(offers ls weights/)" "words weights/m.safetensors"
-    assert_equal "$(offers ls w.kvs we)" "words weft weight"
-    assert_equal "$(offers ls weights/ '')" "words a.bias a.weight"
+    assert_equal "$(offers ls w.kvs we)" "words weft weight weights/"
+    assert_equal "$(offers ls weights/ '')" "words a.bias a.weight n.kvs script.kv w.kvs weights/"
+    assert_equal "$(offers ls weights/ w)" "words w.kvs weights/"
+    assert_equal "$(offers -c "'check w.kvs n")" "words check w.kvs n.kvs" # where the shell cannot
+    assert_equal "$(offers -c "'stat w.kvs n.kvs weights/m")" "words stat w.kvs n.kvs weights/m.safetensors"
     assert_equal "$(offers ls weights/ a.bias a.w)" "words a.weight"
     assert_equal "$(offers ls weights/ --exclude a.b)" "words a.bias"
     assert_equal "$(offers ls weights/ --exclude x --excl)" "words --exclude"
     assert_equal "$(offers -c "'ls weights/m.safetensors a.b")" "words ls weights/m.safetensors a.bias"
     # nothing is read from stdin or a pipe, and nothing is wrong with what is no checkpoint
     mkfifo pipe
-    assert_equal "$(offers ls pipe '')" "files"
-    assert_equal "$(echo | offers ls - '')" "files"
-    assert_equal "$(offers ls script.kv '')" "files"
+    others="words n.kvs pipe script.kv w.kvs weights/"
+    assert_equal "$(offers ls pipe '')" "$others"
+    assert_equal "$(echo | offers ls - '')" "$others"
+    assert_equal "$(offers ls script.kv '')" "$others"
 }
 
 @test "completion: the scripts can be read by their shells" {

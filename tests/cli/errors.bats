@@ -553,6 +553,32 @@ warns()
     assert_line --index 3 ' hint: `@` places a value; dot(a, b) multiplies matrices'
 }
 
+@test "errors: a compressed file is named, with what unpacks it" {
+    printf '1,2\n' >x.csv
+    gzip -k x.csv
+    bzip2 -k x.csv
+    xz -k x.csv
+    tar -cf x.tar x.csv
+    local end tool
+    for end in gz:gunzip bz2:bunzip2 xz:'xz -d' tar:'tar -xf'; do
+        tool=${end#*:}
+        run kvctl -c "x = @$(echo x*."${end%:*}")"
+        assert_failure 5
+        assert_line --index 0 --partial "error[format]: x"
+        assert_line --index 0 --partial "this looks like a "
+        assert_line --index 3 " hint: unpack it first: $tool FILE"
+    done
+}
+
+@test "errors: a variable of an earlier -c that is called" {
+    run kvctl -c 'f = 3' -c 'f(2)'
+    assert_failure 2
+    assert_line --index 0 '<cmd>:1:1: error[usage]: `f` is a variable here, and no function'
+    assert_line --index 3 ' hint: f * (…) multiplies, f[…] takes a part; def f(x): … makes a function'
+    run kvctl -c 'f = 3' -c 'g(2)'
+    assert_line --index 0 '<cmd>:1:1: error[usage]: there is no function `g`'
+}
+
 @test "errors: a file of PyTorch points at safetensors" {
     run kvctl -c 'x = @model.pt'
     assert_failure 2
@@ -574,6 +600,29 @@ warns()
     mv m.safetensors model.bin
     run kvctl -c 'print @model.bin'
     assert_output '[1. 2.]'
+}
+
+@test "errors: a file of data that is something else is told by what it holds" {
+    printf '1,2\n' | gzip >x.csv
+    for name in x.csv x.json x.ndjson x.npy x.csv.gz; do
+        [ -e "$name" ] || cp x.csv "$name"
+        run kvctl -c "print @$name"
+        assert_failure 5
+        assert_line --index 0 "<cmd>:1:7: error[format]: $name: this looks like a file compressed with gzip, which is not read"
+        assert_line ' hint: unpack it first: gunzip FILE'
+    done
+    printf '1,2\n' | iconv -t UTF-16 >x.csv
+    run kvctl -c 'print @x.csv'
+    assert_failure 5
+    assert_line --partial 'x.csv: this looks like a text in UTF-16, as PowerShell writes it, which is not read'
+    printf 'version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n' >x.npy
+    run kvctl -c 'print @x.npy'
+    assert_failure 5
+    assert_line --partial 'x.npy: this looks like a Git LFS pointer, which is not read'
+    # a text that might be one keeps the place of its mistake
+    printf '1,x\n' >x.csv
+    run kvctl -c 'print @x.csv'
+    assert_line --index 0 '<cmd>:1:7: error[format]: x.csv:1:2: "x" is no number'
 }
 
 @test "errors: a name is suggested once" {

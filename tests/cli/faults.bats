@@ -55,6 +55,12 @@ failing()
     assert_output $'1\n2'
 }
 
+@test "faults: a command that cannot be given its input" {
+    run failing FAULT='write 1' FAULT_ERRNO=28 -- -c 'ones(3) | cat >/dev/null'
+    assert_failure 5
+    assert_line --index 0 '<cmd>:1:9: error[io]: cannot write to `cat >/dev/null`: No space left on device'
+}
+
 @test "faults: the time limit ends a write to a pipe that nobody reads" {
     mkfifo x.csv
     run timeout 20 kvctl --timeout 0.3 -c 'write ones(9) x.csv' # waits for a reader
@@ -65,6 +71,45 @@ failing()
     kill $!
     assert_failure 6
     assert_line --index 0 --partial 'error[timeout]: gave up after 0.5 s (--timeout)'
+}
+
+# lacks TEXT ARGUMENTS…: some allocation, when it fails, gives this text.
+lacks()
+{
+    local n out
+    for n in {20..200}; do
+        out=$(env LD_PRELOAD="$build/faults/faults.so" FAULT="memory $n" "$build/kvctl" "${@:2}" 2>&1 >/dev/null) || true
+        [[ $out != *"]: $1"* && $out != *"launch: $1"* ]] || return 0
+    done
+    fail "nothing says \"$1\""
+}
+
+@test "faults: what has no memory says for what, also where a library asks for it" {
+    ! grep -q __asan_init "$build/kvctl" || skip "the address sanitizer has a memory of its own"
+    kvctl -c 'init a ones(300); save m.safetensors; push a ones(300)*2; save n.safetensors'
+    lacks 'out of memory for a hash' hash m.safetensors
+    lacks 'out of memory for libzstd' patch m.safetensors n.safetensors --out p.kvp
+    lacks 'SHA-256 needs libcrypto, which cannot be loaded: ' hash m.safetensors --sha256
+    lacks 'no memory for the files that match' -c 'glob("*.safetensors")'
+    lacks 'there are no letters beyond ASCII without the locale C.UTF-8' -c '"\u00c9".lower()'
+    [ ! -e "$build/kvstore_mpi.so" ] || lacks 'no memory for a command' launch -n 1 --dry-run -c 'print 1'
+}
+
+# nobody_may WORD…: what a user says who may start neither processes nor threads.
+nobody_may()
+{
+    run as_nobody env OMPI_ALLOW_RUN_AS_ROOT=1 bash -c 'ulimit -u 1; exec "$@"' - "$build/kvctl" "$@"
+    assert_failure
+}
+
+@test "faults: no process and no thread can be started" {
+    [ "$(id -u)" = 0 ] || skip "this user may have other processes"
+    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    chmod a+rwx .
+    nobody_may launch -n 1 -c 'print 1'
+    assert_output 'kvctl: launch: no process can be started'
+    nobody_may -c 'create dist_sync'
+    assert_line --index 0 '<cmd>:1:8: error[memory]: no thread for the net'
 }
 
 # Each 97th call of each kind.

@@ -70,6 +70,23 @@ foreign()
     printf '\250\0\0\0\0\0\0\0%s\0\0\200?\0\0\0@' "$header" >"${1:-m.safetensors}"
 }
 
+# signalled SIGNAL WORD…: kvctl with these words gets a signal while it waits for something. Before it has its
+# handlers, the signal would end it without a word. Background processes of a script ignore SIGINT, hence set -m.
+signalled()
+{
+    local kvctl
+    set -m
+    kvctl "${@:2}" <&0 2>err 3>&- &
+    kvctl=/proc/$!
+    until grep -qs kvctl "$kvctl/comm" && ((0x0$(sed -n 's/^SigCgt:[[:space:]]*//p' "$kvctl/status") & 2)); do
+        [ -e "$kvctl" ] || break
+        sleep 0.02
+    done
+    sleep 0.2
+    kill -"$1" $!
+    wait $!
+}
+
 # Runs a command as somebody who is not root.
 as_nobody()
 {

@@ -96,17 +96,17 @@ sums()
     assert_output '1,2'
     [ -p out.csv ]
     # no writer: Ctrl-C ends the wait
-    run bash -c "set -m; kvctl -c 'print @in.csv' 2>err & sleep 0.5; kill -INT \$!; wait \$!"
+    run signalled INT -c 'print @in.csv'
     assert_failure 130
     run cat err
     assert_line --index 0 '<cmd>:1:7: error[interrupted]: interrupted'
     # a writer that says nothing, and stdin that says nothing
-    run bash -c "set -m; exec 9<>in.csv; kvctl -c 'print @in.csv' 2>err 9>&- & k=\$!
-        sleep 0.5; kill -INT \$k; wait \$k"
+    exec 9<>in.csv
+    run signalled INT -c 'print @in.csv' 9>&-
     assert_failure 130
-    run bash -c "set -m; exec 9<>in.csv; kvctl -c 'print @-' 2>err <in.csv 9>&- & k=\$!
-        sleep 0.5; kill -TERM \$k; wait \$k"
+    run signalled TERM -c 'print @-' <in.csv 9>&-
     assert_failure 143
+    exec 9>&-
 }
 
 @test "hostile: a file that grows or shrinks while it is read" {

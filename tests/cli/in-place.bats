@@ -167,6 +167,34 @@ make_state()
     [ $plain -gt 4 ] && [ $refused -gt 4 ] && [ $temps -gt 0 ]
 }
 
+@test "in place: what another user, or another process, does not let happen" {
+    local n=0
+    make_models 3000 20
+    until [ "$(head -c 7 m/m.st 2>/dev/null | tr -d '\0')" = kv-half ]; do # behind the mark
+        n=$((n + 1))
+        calls CALLS_KILL=$n 2>/dev/null || true
+    done
+    if [ "$(id -u)" = 0 ]; then
+        chmod -R a+rX .
+        run as_nobody "$build/kvctl" ls m/m.st
+        assert_failure 5
+        assert_line --index 0 --partial 'error[io]: cannot read "m/m.st": a change of it was cut short, and this user may not end it, which is to write the file as ".m.st.kv-journal" says'
+        assert_line ' hint: let its owner, or the user who changed it, read it once, as with: kvctl ls m/m.st'
+    fi
+    cp a.st held.st
+    mkfifo go
+    kvctl -q -s held.st -c $'list\n!touch open; cat go' >/dev/null 3>&- &
+    until [ -e open ]; do
+        kill -0 $!
+        sleep 0.05
+    done
+    run kvctl apply p.st held.st --in-place
+    echo >go
+    wait $!
+    assert_failure 6
+    assert_line --index 0 --partial 'error[busy]: cannot change "held.st" in place: another process has it open; waited 3 s for it'
+}
+
 @test "in place: killed at random moments" {
     make_models 4000000 100
     run "$build/faults/kill" -n "${KILLS:-60}" "$build/kvctl" m.st a.st b.st \

@@ -134,11 +134,12 @@ while true { x = 1 }' >out &
     assert_output --partial '"error":{"code":"expect","exit":1,'
     assert_output --partial '"detail":['
     kvctl -s store.kvs -c 'init 3 1'
-    kvctl -s store.kvs -c $'push 3 1\n!touch locked; sleep 3' &
+    kvctl -s store.kvs -c $'push 3 1\n!touch locked; while [ -e locked ]; do sleep 0.05; done' &
     while [ ! -e locked ]; do sleep 0.05; done
     run --separate-stderr kvctl --json -q --set store.wait=0.1 -s store.kvs -c 'push 3 1'
     assert_failure 6
     assert_output --partial '"error":{"code":"busy","exit":6,'
+    rm locked
     wait
 }
 

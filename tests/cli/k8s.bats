@@ -2,6 +2,7 @@
 # tests/launch/k8s.bats.
 
 load help
+bats_require_minimum_version 1.5.0
 
 # Checks the objects on stdin against the schema of the operator and the rules of Kubernetes.
 checker()
@@ -268,7 +269,7 @@ END
     assert_equal "$(wc -l <calls)" 9
 }
 
-# What may be secret stands in the Secret alone, which the launcher gets as its environment.
+# What may be secret stands only in the Secret, which the launcher gets as its environment.
 @test "k8s: values of --env are in a Secret, in no text of a pod" {
     kubectl_stub
     export TOKEN=hunter-0

@@ -160,6 +160,41 @@ END
     assert_line --index 0 --regexp 'error\[value\]: written out for 2 models the rule is too large$'
 }
 
+# claims FILE BYTES HEADER: a safetensors file whose elements are a hole.
+claims()
+{
+    printf "\\x$(printf %02x $((${#3} % 256)))\\x$(printf %02x $((${#3} / 256)))\\0\\0\\0\\0\\0\\0%s" "$3" >"$1"
+    truncate -s $((8 + ${#3} + $2)) "$1"
+}
+
+# stops CODE TEXT WORD…: kvctl ends with this status and says so.
+stops()
+{
+    run timeout 60 kvctl "${@:3}"
+    assert_failure "$1"
+    assert_line --index 0 --partial "$2"
+}
+
+@test "limits: of what merges hold, of names and of options" {
+    kvctl -c 'create local; init l.weight ones(2,2); pull * > base.safetensors'
+    stops 3 'error[value]: written out, more than 1000 operators stand one inside the other' \
+        merge '{ merged = sum([models[0] * i for i in range(2000)]) }' base.safetensors base.safetensors --out o.safetensors
+    claims wide.safetensors 8000000000 '{"w":{"dtype":"F32","shape":[2,1000000000],"data_offsets":[0,8000000000]}}'
+    stops 4 'error[unsupported]: "w" has rows of 1000000000 elements: the ranks of 2 rows do not fit into memory' \
+        merge della wide.safetensors wide.safetensors --base wide.safetensors --out o.safetensors
+    local factors='{"l.lora_A.weight":{"dtype":"F32","shape":[2000000,2],"data_offsets":[0,16000000]},'
+    claims lora.safetensors 32000000 \
+        "$factors"'"l.lora_B.weight":{"dtype":"F32","shape":[2,2000000],"data_offsets":[16000000,32000000]}}'
+    stops 4 'error[unsupported]: "l.weight": lora_A and lora_B of all adapters are too large to be held' \
+        merge lora lora.safetensors lora.safetensors lora.safetensors --base base.safetensors --out o.safetensors
+    local name
+    name=$(repeated 500 0123456789)
+    claims long.safetensors 4 "{\"$name\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}"
+    stops 3 "error[value]: the name \"${name:0:40}...\" is too long for a key" -c 'init [*] @long.safetensors'
+    stops 2 'error[usage]: `save` has too many options' -c "save o.kvs $(repeated 150 '--metadata a=1 ')"
+    [ ! -e o.safetensors ]
+}
+
 @test "limits: deep nesting on a small stack" {
     local deep=
     for ((i = 0; i < 150; i++)); do deep="abs($deep"; done

@@ -39,7 +39,7 @@ sanitizers()
 # Builds examples/average.so and puts it here.
 average()
 {
-    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ *readline=.*//' "$build/flags")" \
+    make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" \
         examples
     cp "$build/examples/average.so" .
 }

@@ -116,9 +116,12 @@ assert_whole() {
         sleep 0.1
     done
     grep -q done out
-    sleep 0.2
     ticks() { awk '{ print $14 + $15 }' "/proc/$pid/stat"; }
-    before=$(ticks)
+    before=-1
+    until [ "$(ticks)" = "$before" ]; do # until what came behind "done" is over
+        before=$(ticks)
+        sleep 0.5
+    done
     sleep 10
     after=$(ticks)
     exec 9>&-

@@ -606,10 +606,12 @@ END
     done
     run kvctl -s . -c 'push 3 1'
     assert_failure 5
-    assert_output 'kvctl: error[io]: cannot write ".": Is a directory'
+    assert_output 'kvctl: error[io]: cannot write ".": Is a directory
+ hint: -s keeps one file: kvctl convert FOLDER m.safetensors makes one of a folder'
     run kvctl -s . -c 'pull 3'
     assert_failure 5
-    assert_output 'kvctl: error[io]: cannot read ".": Is a directory'
+    assert_output 'kvctl: error[io]: cannot read ".": Is a directory
+ hint: -s keeps one file: kvctl convert FOLDER m.safetensors makes one of a folder'
     run kvctl -s /dev/null -c 'push 3 1'
     assert_failure 5
     assert_output 'kvctl: error[io]: "/dev/null" is no regular file, so it cannot keep a store'
@@ -725,9 +727,15 @@ holder()
     run kvctl --set store.wait=0.1 -s w.kvs -c 'def f(a) { push 3 a }
 pull 3'
     assert_failure 6
-    (sleep 1.5; rm go.a go.b) 3>&- &
-    run kvctl -s w.kvs -c 'push 3 1'
-    assert_success
+    kvctl -s w.kvs -c 'push 3 1' >out 2>&1 3>&- &
+    pid=$!
+    until [ -s out ]; do
+        kill -0 $pid
+        sleep 0.05
+    done
+    rm go.a go.b
+    wait $pid
+    run cat out
     assert_output 'note: waiting for "w.kvs", which another process has locked'
     wait
     assert_equal "$(value)" 2.0
@@ -769,12 +777,10 @@ ends_with()
 @test "state: SIGTERM and Ctrl-C while waiting end at once" {
     one
     holder a 'push 3 1'
-    kvctl -q -s w.kvs -c 'push 3 1' 3>&- &
-    sleep 0.3
-    ends_with $! TERM 143
-    kvctl -q -s w.kvs -c 'push 3 1' 3>&- &
-    sleep 0.3
-    ends_with $! INT 130
+    run signalled TERM -q -s w.kvs -c 'push 3 1'
+    assert_failure 143
+    run signalled INT -q -s w.kvs -c 'push 3 1'
+    assert_failure 130
     rm go.a
     wait
 }

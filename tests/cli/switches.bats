@@ -185,7 +185,9 @@ while true { x = 1 }'
 @test "words: none is split, or ends the command" {
     run kvctl print '1); !touch gone; (1'
     assert_failure 2
-    assert_output 'kvctl: error[syntax]: "1); !touch gone; (1" is no value: `)` stands where the end of the expression is needed'
+    assert_output '<cmd>:1:8: error[syntax]: `)` stands where the end of the expression is needed
+    1 : print 1); !touch gone; (1
+      :        ^'
     run kvctl print '1 # x' '"2"'
     assert_output '1 2'
     for word in 'x; !touch gone' $'x
@@ -207,7 +209,9 @@ while true { x = 1 }'
     assert_line --partial 'error[usage]: pull takes no more arguments'
     run kvctl time 'push 3 1'
     assert_failure 2
-    assert_output "kvctl: error[usage]: \`time\` takes statements of the language, no words of the shell
+    assert_output "<cmd>:1:6: error[usage]: \`time\` takes statements of the language, no words of the shell
+    1 : time push 3 1
+      :      ^^^^^^^^
  hint: kvctl -c 'time …'"
 }
 
@@ -221,7 +225,7 @@ while true { x = 1 }'
 @test "words: a text that has lost its quotes" {
     run kvctl print 'two words'
     assert_failure 2
-    assert_line --index 1 " hint: for the text write '\"two words\"'"
+    assert_line --index 3 " hint: for the text write '\"two words\"'"
     run kvctl print '"two words"'
     assert_output "two words"
 }
@@ -261,22 +265,55 @@ while true { x = 1 }'
     assert_output ''
 }
 
+@test "words: an error in one has its line and its caret, as with -c" {
+    run kvctl push 3 'ones(2'
+    assert_failure 2
+    assert_output '<cmd>:1:12: error[syntax]: the `(` that opens here is not closed
+    1 : push 3 ones(2
+      :            ^'
+    words=$output
+    run kvctl -c 'push 3 ones(2'
+    assert_output "$words"
+    run kvctl --json push 3 'ones(2'
+    assert_line --partial '"file":"<cmd>","line":1,'
+    assert_line --partial '"line":1,"col":12,"end":13,'
+    run kvctl print '"é"' 'hello world'
+    assert_output '<cmd>:1:20: error[syntax]: `world` stands where the end of the expression is needed
+    1 : print ("é"), hello world
+      :                    ^^^^^
+ hint: for the text write '"'\"hello world\"'"
+    run kvctl print $'1 +\n)'
+    assert_output '<cmd>:2:1: error[syntax]: `)` stands where a value is needed
+    2 : )
+      : ^'
+    run kvctl bench --size '1,(2' W1
+    assert_line '    1 : bench --size 1,(2'
+    run kvctl time x
+    assert_line '    1 : time x'
+    run kvctl push '--s$' 3
+    assert_output '<cmd>:1:6: error[usage]: "--s$" is no option
+    1 : push --s$
+      :      ^^^^'
+}
+
 @test "words: a rule in braces is one word" {
     kvctl -s s.kvs init w 'ones(2)'
     kvctl -s s.kvs set-updater '{ stored += input * by }' --by 3
     kvctl -s s.kvs push w 'ones(2)'
     run kvctl -s s.kvs pull w
     assert_output '[4. 4.]'
-    while IFS='|' read -r rule said; do
+    while IFS='|' read -r rule col carets said; do
         run kvctl -s s.kvs set-updater "$rule"
         assert_failure 2
-        assert_output "kvctl: error[syntax]: \"$rule\" is no rule: $said
+        assert_output "<cmd>:1:$col: error[syntax]: $said
+    1 : set-updater $rule
+      : $(printf "%$((col - 1))s")$carets
  hint: kvctl set-updater '{ … }': quotes keep the shell from cutting it"
     done <<'END'
-{|the `{` that opens here is not closed
-{ stored += }|`}` stands where a value is needed
-{ stored += input }; !touch ran|`!` stands where the end of the rule is needed
-{ stored += input } # }|nothing stands behind its `}`
+{|13|^|the `{` that opens here is not closed
+{ stored += }|25|^|`}` stands where a value is needed
+{ stored += input }; !touch ran|34|^|`!` stands where the end of the rule is needed
+{ stored += input } # }|32|^^^^|nothing stands behind the `}` of a rule
 END
     assert [ ! -e ran ]
 }

@@ -52,6 +52,17 @@ says()
         'what is pulled is compressed without an updater only, and one is in use'
 }
 
+@test "errors: a rank that sees another checkpoint than the launcher" {
+    ranks 1 -c 'create dist_sync' # skips
+    run timeout 60 env KVSTORE_CHECKPOINT=c.kvs KVSTORE_CHECKPOINT_EVERY=1 mpirun -n 1 \
+        kvctl -c 'create dist_sync; init 3 1; push 3 1; push 3 1; pull 3'
+    assert_success
+    run timeout 60 env KVSTORE_CHECKPOINT=c.kvs KVSTORE_CHECKPOINT_EVERY=1 KVSTORE_CHECKPOINT_ROUND=5 mpirun -n 1 \
+        kvctl -c 'create dist_sync'
+    assert_failure
+    assert_output --regexp 'error\[value\]: the job goes on from round 5, and "c.kvs" on [^ ]+ is of round 2: all hosts must see the same file'
+}
+
 @test "errors: ranks that were told of other roles" {
     ranks 2 -c 'create dist_sync' # skips
     run timeout 60 mpirun --oversubscribe --bind-to none -n 2 sh -c 'KVSTORE_SERVERS=$OMPI_COMM_WORLD_RANK exec kvctl -c "create dist_sync"'

@@ -137,12 +137,12 @@ END
 # The ranks do not miss one that has not joined, and launch has no pid to look for on other hosts.
 @test "faults: a rank of several hosts whose watcher is killed before it joins is lost" {
     cat >job.kv <<'END'
-!if [ $OMPI_COMM_WORLD_RANK = 1 ]; then kill -9 $(ps -o ppid= -p $PPID); sleep 5; fi
+!if [ $OMPI_COMM_WORLD_RANK = 1 ]; then kill -9 $(ps -o ppid= -p $PPID); sleep 30; fi
 create dist_sync
 END
     job 17 --launcher mpi -n 2 --deadline 2 job.kv
     assert_failure 6
-    assert_line --regexp '^kvctl: rank 1 \(worker\) on .* has not been heard for [34] s$'
+    assert_line --regexp '^kvctl: rank 1 \(worker\) on .* has not been heard for [0-9]+ s$'
 }
 
 @test "faults: mpirun is killed" {
@@ -189,15 +189,16 @@ create dist_sync
 init 3 zeros(1000)
 barrier
 if rank() == 1 {
-    !sleep 1; kill -9 $PPID
+    !until [ -e there ]; do sleep 0.05; done; sleep 0.3; kill -9 $PPID
 }
 push 3 ones(1000)
 pull 3 -> x
+!touch there
 s = sum(x)
 END
     job 20 -n 2 job.kv
     assert_failure 6
-    assert_line "[0] job.kv:9:1: error[peer]: rank 1 (worker) was killed by signal 9"
+    assert_line "[0] job.kv:10:1: error[peer]: rank 1 (worker) was killed by signal 9"
     refute_output --partial "did not come"
 }
 

@@ -18,7 +18,7 @@ needs_ulfm()
 # round begins. The ranks read the launcher's file ten times a second.
 grows()
 {
-    echo "if rank() == 0 and i == $1 { !for k in \$(seq ${2:-1}); do kvctl launch --grow; done; sleep 0.4
+    echo "if rank() == 0 and i == $1 { !for k in \$(seq ${2:-1}); do kvctl launch --grow; done; sleep 1
     }"
 }
 
@@ -133,7 +133,7 @@ END
     assert_success
     assert_line "[2] all [5. 5. 5. 0. 0. 0. 0. 0.] 6.0 15.0 3"
     sums "" 5 >job.kv
-    sed "s/push c -ones(300000)/if i == 2 and me == 0 { !kvctl launch --grow; sleep 0.4\n    }\n    &/" job.kv >within.kv
+    sed "s/push c -ones(300000)/if i == 2 and me == 0 { !kvctl launch --grow; sleep 1\n    }\n    &/" job.kv >within.kv
     job --spares 2 -n 1 -s 2 within.kv
     assert_success
     assert_line "[0] note: rank 1 (worker) joined at round 3"
@@ -142,7 +142,7 @@ END
 
 @test "grow: a job ends with spares that were never asked for, or too late, and fails with them" {
     sums "" 3 >job.kv
-    printf 'if me == 0 { !kvctl launch --grow; sleep 0.4\n}\n' >>job.kv
+    printf 'if me == 0 { !kvctl launch --grow; sleep 1\n}\n' >>job.kv
     job --spares 2 -n 2 -s 1 job.kv
     assert_success
     assert_line "[0] job $(grep -o 'job [0-9]*' <<<"$output" | head -1 | cut -d' ' -f2): rank 2 becomes a worker at the next round"
@@ -275,7 +275,7 @@ END
     assert_line --regexp '^\[0\] all \[16.  4.  4.  2.  0.  0.  0.  0.\] '
     assert_line "kvctl: the job went on without ranks 1 and 2, which were lost"
     # a spare that is lost while it waits is passed over
-    sums "" 8 "if me == 0 and i == 2 { !awk '\$1 == 1 && \$2 == \"start\" { print \$3 }' \$KVSTORE_RUN_DIR/events | xargs kill -9; sleep 0.4
+    sums "" 8 "if me == 0 and i == 2 { !awk '\$1 == 1 && \$2 == \"start\" { print \$3 }' \$KVSTORE_RUN_DIR/events | xargs kill -9; sleep 1
     }" "$(grows 4)" >job.kv
     job --elastic --spares 2 -n 1 -s 1 job.kv
     assert_success

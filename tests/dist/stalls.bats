@@ -90,9 +90,9 @@ save-states s.safetensors"
     TIMEOUT=8 stall 'create dist_sync
 barrier
 if rank() == 1 {
-!kill -STOP $PPID
+!echo $PPID >pid; kill -STOP $PPID
 }
-!sleep 1
+!until [ -s pid ] && ! grep -L "^State:.T" /proc/$(cat pid)/task/*/status | grep -q .; do sleep 0.05; done
 send-command 9 "any"'
     assert_failure
     assert_line --regexp 'rank 1 has not answered send-command; 5 s so far$'
@@ -118,7 +118,7 @@ if rank() == 0 { create dist_sync --name b }'
     stall 'create horovod
 if rank() == 0 { pushpull 3 ones(2) -> x; wait }'
     assert_failure
-    assert_output --partial 'error[peer]: rank 1 has ended, and a sum waits for its values'
+    assert_output --partial 'error[peer]: key 3: rank 1 has ended, and a sum waits for its values'
 }
 
 @test "stalls: a rank that ends without joining is missed at once" {

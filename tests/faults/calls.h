@@ -15,7 +15,7 @@
  *     FAULT="KIND N"      call N of the kind fails; "KIND N ever": and all behind it; "KIND N
  *                         twice": and the next
  *     FAULT_PATH=NAME     only calls about a file of this name count
- *     FAULT_ERRNO=NUMBER  another reason; 0: a write takes nothing, and is no error
+ *     FAULT_ERRNO=NUMBER  another reason; 0: a write takes nothing, without an error
  *     FAULT_SERVER=…      see server.c
  *
  * Streams of stdio are made over these functions (fopencookie), so that what they read and write is

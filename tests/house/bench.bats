@@ -3,7 +3,7 @@
 load ../cli/help
 
 @test "bench: the table, from small inputs" {
-    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ *readline=.*//' "$build/flags")" \
+    make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" \
         "$build/bench/pairs" "$build/bench/peer"
     BUILD=$build run "$top/scripts/bench" --smoke
     assert_success
@@ -13,7 +13,7 @@ load ../cli/help
 }
 
 @test "bench: a command that fails ends it" {
-    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ *readline=.*//' "$build/flags")" \
+    make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" \
         "$build/bench/pairs"
     run "$build/bench/pairs" 2 false --- true
     assert_failure 1
@@ -26,7 +26,7 @@ load ../cli/help
 }
 
 @test "bench-rows: calls of a store whose rows are what they should be" {
-    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ *readline=.*//' "$build/flags")" \
+    make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" \
         "$build/bench_rows"
     run "$build/bench_rows" 40000 10 2 1 16
     assert_success
@@ -52,7 +52,7 @@ load ../cli/help
 
 @test "bench-growth: a row for each job, and curves" {
     [ -e "$build/kvstore_mpi.so" ] && command -v mpirun >/dev/null || skip "built without MPI"
-    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ *readline=.*//' "$build/flags")" \
+    make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" \
         "$build/growth_mpi"
     BUILD=$build run "$top/tests/bench/growth" --quick "$PWD/growth"
     assert_success
@@ -67,7 +67,7 @@ load ../cli/help
 }
 
 @test "bench-small: calls of many keys and of one, whose sums are what they should be" {
-    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ *readline=.*//' "$build/flags")" \
+    make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" \
         "$build/bench_small"
     run "$build/bench_small" --quick
     assert_success

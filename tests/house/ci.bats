@@ -27,7 +27,7 @@ last_lines()
     assert_equal "$(last_lines 8)" "on a bare machine: scripts/bare make demo: exit status 0
 on a bare machine: scripts/bare make test: exit status 0
 on a bare machine: scripts/bare --suite trixie make demo: exit status 0
-on a bare machine: scripts/bare --suite trixie make SUITES=dist test: exit status 0
+on a bare machine: scripts/bare --suite trixie make SUITES=jobs test: exit status 0
 here: make SUITES=device test: exit status 0
 here: make fuzz T=10 SEED=1: exit status 0
 here: make sim N=10000: exit status 0

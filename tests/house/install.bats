@@ -9,7 +9,7 @@ setup_file()
     top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
     build=${KVCTL_BUILD:-$top/build}
     export STAGE=$BATS_FILE_TMPDIR/stage
-    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ *readline=.*//' "$build/flags")" \
+    make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" \
         DESTDIR="$STAGE" PREFIX=/opt/kv install >"$BATS_FILE_TMPDIR/log" 2>&1 ||
         { cat "$BATS_FILE_TMPDIR/log"; return 1; }
 }
@@ -21,10 +21,10 @@ setup_file()
     output=$(sed 's|/python3\.[0-9]*/|/python3.X/|' <<<"$output")
     assert_equal "$(sort <<<"$output")" "$(grep . <<END | sort
 opt/kv/bin/kvctl
-opt/kv/include/kv_array.h
-opt/kv/include/kv_dtype.h
-opt/kv/include/kv_err.h
-opt/kv/include/kvstore.h
+opt/kv/include/kvstore/kv_array.h
+opt/kv/include/kvstore/kv_dtype.h
+opt/kv/include/kvstore/kv_err.h
+opt/kv/include/kvstore/kvstore.h
 opt/kv/lib/libkvstore.a
 opt/kv/lib/libkvstore.so
 opt/kv/lib/libkvstore.so.0
@@ -74,7 +74,7 @@ END
 }
 
 @test "install: a C program builds against the shared library and runs" {
-    local flags="-I$STAGE/opt/kv/include -L$STAGE/opt/kv/lib -lkvstore -Wl,-rpath,$STAGE/opt/kv/lib"
+    local flags="-I$STAGE/opt/kv/include/kvstore -L$STAGE/opt/kv/lib -lkvstore -Wl,-rpath,$STAGE/opt/kv/lib"
     # shellcheck disable=SC2086
     run cc -std=c17 -Wall -Wextra -Werror $(sanitizers) -o sum "$top/examples/sum.c" $flags
     assert_success
@@ -86,7 +86,7 @@ END
 @test "install: a C program links the static library" {
     # shellcheck disable=SC2046
     run cc -std=c17 -Wall -Wextra -Werror $(sanitizers) -o sum "$top/examples/sum.c" \
-        -I"$STAGE/opt/kv/include" "$STAGE/opt/kv/lib/libkvstore.a" \
+        -I"$STAGE/opt/kv/include/kvstore" "$STAGE/opt/kv/lib/libkvstore.a" \
         $(sed -n 's/^Libs.private: //p' "$STAGE/opt/kv/lib/pkgconfig/kvstore.pc")
     assert_success
     run ./sum
@@ -100,16 +100,51 @@ END
     run pkg-config --modversion kvstore
     assert_output "$(sed -n 's/^.define KV_VERSION "\(.*\)"/\1/p' "$top/src/kvstore.h")"
     run pkg-config --cflags --libs kvstore
-    assert_output --partial "-I/opt/kv/include"
+    assert_output --partial "-I/opt/kv/include/kvstore"
     assert_output --partial "-L/opt/kv/lib -lkvstore"
 }
 
+@test "install: kvctl and the libraries have no debug information, and kvctl less than 4 MB" {
+    local file
+    for file in "$STAGE"/opt/kv/bin/kvctl "$STAGE"/opt/kv/lib/*.so.0 "$STAGE"/opt/kv/lib/kvstore_*.so "$STAGE"/opt/kv/lib/*.a; do
+        [ -e "$file" ] || continue
+        run readelf -SW "$file"
+        assert_success
+        refute_output --partial .debug_
+    done
+    grep -q -e -O2 "$build/flags" && ! grep -q fsanitize "$build/flags" || return 0
+    [ "$(stat -c %s "$STAGE/opt/kv/bin/kvctl")" -lt $((4 << 20)) ]
+}
+
+@test "install: each folder has the usual variable, and the programs that install theirs" {
+    mkdir bin
+    # shellcheck disable=SC2016
+    printf '#!/bin/sh\necho "$0" >>"%s/calls"\nexec install "$@"\n' "$PWD" >bin/my-install
+    printf '#!/bin/sh\necho "$0" >>"%s/calls"\nexec strip "$@"\n' "$PWD" >bin/my-strip
+    chmod +x bin/*
+    make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" DESTDIR="$PWD/d" prefix=/p bindir=/b includedir=/i libdir=/l \
+        mandir=/m datarootdir=/r PYTHONDIR=/y INSTALL="$PWD/bin/my-install" STRIP="$PWD/bin/my-strip" install
+    local file
+    for file in b/kvctl i/kvstore/kvstore.h l/libkvstore.a l/pkgconfig/kvstore.pc m/man1/kvctl.1 r/bash-completion/completions/kvctl; do
+        [ -e "d/$file" ]
+    done
+    [ ! -e d/p ]
+    run head -n 3 d/l/pkgconfig/kvstore.pc
+    assert_output $'prefix=/p\nincludedir=/i\nlibdir=/l'
+    run sort -u calls
+    assert_output "$PWD/bin/my-install"$'\n'"$PWD/bin/my-strip"
+    make -s -C "$top" BUILD="$build" DESTDIR="$PWD/d" prefix=/p bindir=/b includedir=/i libdir=/l mandir=/m datarootdir=/r PYTHONDIR=/y uninstall
+    run find d ! -type d
+    assert_output ""
+}
+
 @test "install: a ~ that the shell left in PREFIX is the home folder" {
-    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ *readline=.*//' "$build/flags")" \
+    make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" \
         HOME="$PWD/home" PREFIX='~/kv' install
-    run head -n 2 home/kv/lib/pkgconfig/kvstore.pc
+    run head -n 3 home/kv/lib/pkgconfig/kvstore.pc
     assert_output "prefix=$PWD/home/kv
-libdir=$PWD/home/kv/lib"
+includedir=\${prefix}/include
+libdir=\${prefix}/lib"
 }
 
 @test "uninstall: leaves nothing behind" {

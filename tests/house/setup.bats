@@ -155,10 +155,35 @@ lacks()
     assert_line 'missing: the headers of libcsv cJSON readline. "make setup" installs them.'
 }
 
+@test "make: a built tree has nothing to do, says so at once, and -n and -q say the same" {
+    local opt
+    opt=$(sed -n 2p "$build/flags")
+    make -s -C "$top" BUILD="$build" OPT="$opt"
+    make -q -C "$top" BUILD="$build" OPT="$opt"
+    run make -n --no-print-directory -C "$top" BUILD="$build" OPT="$opt"
+    assert_output "make: Nothing to be done for 'all'."
+    # an option changes
+    run make -q -C "$top" BUILD="$build" OPT="$opt -DX"
+    assert_failure 1
+    # the answers about this machine are kept: no compiler is asked
+    fake cc 'echo "$@" >>asked; exit 1'
+    PATH=$PWD/bin:$PATH make -q -C "$top" BUILD="$build" OPT="$opt" CC="$(sed -n 1p "$build/flags")" && [ ! -e asked ]
+}
+
+@test "make: the same source in two folders gives the same bytes" {
+    local folder
+    for folder in one two/deeper; do
+        mkdir -p "$folder"
+        cp -r "$top"/{Makefile,lib,src,scripts} "$folder"
+        make -s -C "$folder" MPI=0 CUDA=0 PYTHON=0 PARTS=lib/io build/libkvstore.a
+    done
+    cmp one/build/libkvstore.a two/deeper/build/libkvstore.a
+}
+
 @test "make help: lists every word that says what it does" {
     run make -s -C "$top" help
     assert_success
     assert_equal "$(sed '/^  options/d' <<<"$output" | awk '{ print $1 }')" \
-        "$(grep -E '^[^[:space:]#].*[^#]## ' "$top/Makefile" | cut -d: -f1)"
+        "$(grep -E '^[^[:space:]#].*[^#]## ' "$top/Makefile" "$top/tests/tests.mk" "$top/tests/bench/bench.mk" | cut -d: -f2)"
     assert_line --regexp '^  bench-rows +row_sparse values, summed'
 }

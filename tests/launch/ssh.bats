@@ -280,7 +280,8 @@ END
         --max-restarts 1 restart.kv
     assert_success
     assert_line "kvctl: rank 1 (worker) on n2 was killed by signal 9"
-    assert_line "kvctl: restart 1 of 1 from c.kvs at round 6: 0 rounds are repeated"
+    # the file of round 6 was being written
+    assert_line --regexp "^kvctl: restart 1 of 1 from c.kvs at round (6: 0|4: 2) rounds are repeated$"
     assert_line "$(cat one-machine)"
     assert_nothing_left
 }

@@ -80,6 +80,26 @@ class Checkpoints(Case):
         self.assertEqual(list(mx.open(npz)), ["w"])
         self.assertEqual(np.load(npz)["w"].sum(), 15)
 
+    def test_what_a_conversion_loses_is_told(self):
+        kv = mx.kv.create()
+        kv.init(["w", "v"], [np.array([1, 70000], "float32"), np.array([1], "float32")])
+        kv.save(self.a, arrays_only=True)
+        out = os.path.join(self.folder.name, "half.safetensors")
+        for call in (lambda: checkpoint.convert(self.a, out, dtype="f16", force=True),
+                     lambda: checkpoint.merge("average", self.a, self.a, out=out, dtype="f16", force=True)):
+            with self.assertLogs("kvstore") as told:
+                call()
+            self.assertEqual(told.output, ["WARNING:kvstore:1 element of 1 key became inf (w)"])
+        self.fails("value", checkpoint.convert, self.a, out, dtype="f16", force=True, strict=True)
+        folder = os.path.join(self.folder.name, "m")
+        os.mkdir(folder)
+        os.rename(self.a, os.path.join(folder, "model.safetensors"))
+        with open(os.path.join(folder, "config.json"), "w") as f:
+            f.write("{}")
+        with self.assertLogs("kvstore", "INFO") as told:
+            checkpoint.convert(folder, os.path.join(self.folder.name, "copy") + "/")
+        self.assertEqual(told.output, [f"INFO:kvstore:copied 1 file of {folder}/ (config.json)"])
+
     def test_diff_hash_stat_check_merge(self):
         self.assertEqual(checkpoint.diff(self.a, self.a), [])
         rows = checkpoint.diff(self.a, self.b)

@@ -183,12 +183,12 @@ os._exit(0)
     def test_a_job_that_hangs_says_so_while_it_hangs(self):
         path = self.program("""
 import os, threading, time
-def end():  # 7 s after the beginning, whatever the others do
+def end():  # 7 s after the store is there, whatever the others do
     time.sleep(7)
     print("the end", flush=True)
     os._exit(0)
-threading.Thread(target=end, daemon=True).start()
 kv = mx.kv.create(sys.argv[1])
+threading.Thread(target=end, daemon=True).start()
 if sys.argv[2] == "barrier" and kv.rank == 0:
     kv.barrier()
 elif sys.argv[2] == "keys":

@@ -41,7 +41,7 @@ class Constructors(Case):
         self.assertRaises(TypeError, opt.SGD, 0.9, momentum=1)
 
     def test_defaults_are_those_of_the_rules(self):
-        for name in opt.__all__[3:]:
+        for name in opt._OWN:
             with self.subTest(name):
                 o, kv = getattr(opt, name)(), one()
                 written = dict(re.findall(r'(\w+) = "?([\w.-]+)', opt.RULES[o.name].partition("{")[0]))
@@ -308,6 +308,78 @@ class Schedules(Case):
                 self.momentum = 0.25
         o = Own()
         self.assertEqual([o.momentum, o.lr], [0.25, 0.5])
+
+
+class Steps(Case):
+    """create_state, update and get_updater: the steps that a store makes, on arrays outside of one."""
+
+    def arrays(self, seed, dtype="float32"):
+        return mx.nd.array(np.random.default_rng(seed).normal(size=(3, 2)), dtype=dtype)
+
+    def test_they_are_those_of_a_store(self):
+        def schedule():
+            return sched.FactorScheduler(2, 0.5, base_lr=0.1)
+        for name, own in opt._OWN.items():
+            given = [{}, {"lr_scheduler": schedule, "learning_rate": None}, {"multi_precision": True}, {"begin_num_update": 7}]
+            given += [{k: v} for k, v in (("momentum", 0.9), ("centered", True)) if k in own]
+            for params in given if name != "SGLD" else []:  # whose steps are random
+                with self.subTest(name, **params):
+                    dtype = "float16" if "multi_precision" in params else "float32"
+                    mine, its = (getattr(opt, name)(**{k: v() if callable(v) else v for k, v in params.items()}) for _ in "12")
+                    kv, update = mx.kv.create(), opt.get_updater(mine)
+                    weights = [self.arrays(0, dtype), self.arrays(1, dtype)]
+                    kv.init([0, 1], weights)
+                    kv.set_optimizer(its)
+                    for i in range(8):
+                        key, grad = (i // 2) % 2, self.arrays(i, dtype)
+                        kv.push(key, grad)
+                        update(key, grad, weights[key])
+                        np.testing.assert_array_equal(weights[key].asnumpy(), kv[key].asnumpy())
+                    self.assertEqual(mine.num_update, its.num_update)
+
+    def test_states_are_mxnets(self):
+        w = mx.nd.ones((2, 2))
+        forms = {"SGD": None, "Adam": 2, "RMSProp": 1, "FTML": 3, "AdaDelta": 2}
+        for name, n in forms.items():
+            state = getattr(opt, name)().create_state(0, w)
+            self.assertEqual(None if state is None else len(state), n)
+        self.assertEqual(opt.SGD(momentum=0.9).create_state("a", w).asnumpy().tolist(), [[0, 0], [0, 0]])
+        none, before = opt.DCASGD().create_state(0, w)
+        self.assertEqual((none, before.asnumpy().tolist()), (None, [[1, 1], [1, 1]]))
+        master, mom = opt.SGD(momentum=0.9, multi_precision=True).create_state(0, w.astype("float16"))
+        self.assertEqual((str(master.dtype), master.asnumpy().sum(), mom.shape), (str(w.dtype), 4, (2, 2)))
+
+    def test_the_state_of_the_caller_counts(self):
+        o, w, g = opt.SGD(learning_rate=1, momentum=0.5), mx.nd.zeros(2), mx.nd.ones(2)
+        mom = mx.nd.array([-4, 0])
+        o.update("w", w, g, mom)
+        self.assertEqual((w.asnumpy().tolist(), mom.asnumpy().tolist()), ([-3, -1], [-3, -1]))
+        mom[:] = 0
+        w[:] = 0
+        o.lr = 2
+        o.update("w", w, g, mom)
+        self.assertEqual((w.asnumpy().tolist(), o.num_update), ([-2, -2], 2))
+        other = pickle.loads(pickle.dumps(o))
+        other.update("w", w, g, mom)
+        self.assertEqual((other.num_update, o.num_update), (3, 2))
+        rows = mx.nd.sparse.row_sparse_array(([[1.0]], [1]), shape=(2, 1))
+        w, mom = mx.nd.zeros((2, 1)), mx.nd.ones((2, 1))
+        o.update("rows", w, rows, mom)
+        self.assertEqual((w.asnumpy().tolist(), mom.asnumpy().tolist()), ([[0], [-1.5]], [[1], [-1.5]]))
+        for state in (None, (mom,), mx.nd.ones(3), 1):
+            self.assertIn("this is no state of SGD", self.fails("value", o.update, "rows", w, rows, state).text)
+        self.fails("unsupported", opt.Optimizer().update, 0, w, w, None)
+
+    def test_several_at_once_and_schedules_of_python(self):
+        class Rising(sched.LRScheduler):
+            def __call__(self, num_update):
+                return num_update
+        w = [mx.nd.zeros(1), mx.nd.zeros(2)]
+        update = opt.get_updater(opt.SGD(lr_scheduler=Rising()))
+        for _ in range(2):
+            update([0, 1], [mx.nd.ones(1), mx.nd.ones(2)], w)
+        self.assertEqual([a.asnumpy().tolist() for a in w], [[-3], [-3, -3]])
+        self.assertEqual(update.states, {0: None, 1: None})
 
 
 if __name__ == "__main__":

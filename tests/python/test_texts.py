@@ -1,4 +1,5 @@
 """The texts of errors that the module itself raises, each once; those of the library stand in the tests of the library."""
+import ctypes
 import threading
 import unittest
 
@@ -68,6 +69,14 @@ class Texts(Case):
         self.says("value", "the elements of this tensor do not lie one behind the other", push, 3,
                   Foreign(np.zeros((4, 4), "float32")[:, ::2]))
         self.says("dtype", "the store has no elements of DLPack's type 5 with 64 bits", push, 3, Foreign(np.zeros(SHAPE, "complex64")))
+        elsewhere = Foreign(np.zeros(SHAPE, "float32")).__dlpack__()
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+        ctypes.c_int32.from_address(pointer(elsewhere, b"dltensor") + 8).value = 10  # ROCm, behind the address of the elements
+        tensor = Foreign(None, (1, 0))
+        Foreign.__dlpack__, whole = lambda *_, **__: elsewhere, Foreign.__dlpack__
+        self.addCleanup(setattr, Foreign, "__dlpack__", whole)
+        self.says("unsupported", "the store reads no memory of DLPack's device 10", push, 3, tensor)
 
     def test_updaters(self):
         self.says("usage", "3 is no function(key, input, stored)", self.kv._set_updater, 3)

@@ -46,6 +46,8 @@ TEST(checkpoint_looks_like)
         {"\x28\xB5\x2F\xFD........", 0, "a file compressed with zstd",
          "unpack it first: zstd -d FILE"},
         {"\xFD\x37zXZ\0\0\4......", 14, "a file compressed with xz", "unpack it first: xz -d FILE"},
+        {"\xFF\xFE\x31\0,\0\x32\0", 8, "a text in UTF-16, as PowerShell writes it",
+         "write it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW"},
         {"BZh91AY&SY.....", 0, "a file compressed with bzip2", "unpack it first: bunzip2 FILE"},
         {"\x89HDF\r\n\x1A\n........", 0, "an HDF5 file, as Keras and NetCDF write them",
          "save its arrays as safetensors: h5py reads them, safetensors.numpy.save_file writes"},

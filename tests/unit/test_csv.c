@@ -329,21 +329,53 @@ TEST(csv_errors)
                 "x.csv: no row of numbers follows the header");
 }
 
-/* A row may have more cells than the header has names; the others are called by their numbers. */
-TEST(csv_more_cells_than_names)
+/* A header and the rows below it have as many cells, but for empty names at the end of a header. NA
+ * and the like are no names. */
+TEST(csv_header_of_another_length)
 {
-    static const char text[] = "a\n1,2,3\n4,5,x\n";
-    kv_err e = {0};
-    kv_array *a = NULL;
-    int code = csv_read_array(&a, text, strlen(text), "x.csv", NULL, &e);
-    CHECK_TEXT(e.hint, "load(\"x.csv\", cols=[\"a\", 1]) reads its columns of numbers");
-    CHECK_ERR(code, KV_E_FORMAT, "x.csv:3:3: \"x\" is no number");
+    static const char names[] =
+        "load(\"x.csv\", header=true) passes over the first row, whatever it holds";
+    static const struct {
+        const char *text, *want, *hint;
+    } cases[] = {
+        {"a,b,c,d\n1,2,3\n", "x.csv:2:4: the row has 3 cells, the header has 4", names},
+        {"a,b\n1,10,20\n2,30,40\n", "x.csv:2:3: the row has 3 cells, the header has 2", names},
+        {"a,b\nr1,10,20\n", "x.csv:2:3: the row has 3 cells, the header has 2", names},
+        {"A title\n1,2\n", "x.csv:2:2: the row has 2 cells, the header has 1", names},
+        {"a;b\n1,5;2\n", "x.csv:2:2: \"5;2\" is no number", "load(\"x.csv\", sep=\";\")"},
+        {"NA,NA\n1,2\n", "x.csv:1:1: \"NA\" is no number",
+         "load(\"x.csv\", missing=nan) reads it as nan"},
+        {"-,?\n1,2\n", "x.csv:1:1: \"-\" is no number",
+         "load(\"x.csv\", missing=nan) reads it as nan"},
+        {"# a title\n1,2,3\n4,5,x\n", "x.csv:3:3: \"x\" is no number",
+         "load(\"x.csv\", cols=[0, 1]) reads its columns of numbers"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        kv_err e = {0};
+        kv_array *a = NULL;
+        int code = csv_read_array(&a, cases[i].text, strlen(cases[i].text), "x.csv", NULL, &e);
+        CHECK_TEXT(e.hint, cases[i].hint);
+        CHECK_ERR(code, KV_E_FORMAT, cases[i].want);
+    }
+    const csv_column b[] = {{.name = "b"}}, first[] = {{0}, {.number = 1}};
+    check_columns("# a title\n1,2,3\n4,5,x\n", first, 2, 0, "1,2\n4,5\n");
+    check_columns("# a title\na,b,c\n1,2,3\n", first, 2, 0, "1,2\n");
+    check_columns("# a title\n1,2,3\n4,5,x\n", first, 2, 1, "1,2\n4,5\n");
+    check_columns_error("a,b\n1,10,20\n", b, 1, 0, KV_E_FORMAT,
+                        "x.csv:2:3: the row has 3 cells, the header has 2");
+    check_columns_error("a,b,c\n1,10\n", b, 1, 0, KV_E_FORMAT,
+                        "x.csv:2:3: the row has 2 cells, the header has 3");
+    check_read("a,b,\n1,2\n", NULL, "1,2\n");
+    check_read("A title\n1,2\n", &(csv_options){.header = 1}, "1,2\n");
+    check_read("# a title\n1,2\n", NULL, "1,2\n");
+    check_read("None,a\n1,2\n", NULL, "1,2\n");
 }
 
 TEST(csv_no_memory)
 {
     static const char text[] = "# shape=2,3,2 dtype=float64\n1,2\n3,4\n5,6\n7,8\n9,10\n11,12\n";
     int rc = KV_E_MEMORY;
+    bool cell = false;
     for (int n = 1; rc; n++) {
         kv_err e = {0};
         kv_array *a = NULL;
@@ -353,8 +385,10 @@ TEST(csv_no_memory)
         CHECK(rc == KV_OK || rc == KV_E_MEMORY);
         CHECK_INT(e.code, rc);
         CHECK(n < 50);
+        cell |= strcmp(e.text, "x.csv:2:1: out of memory for a cell") == 0;
         kv_array_unref(a);
     }
+    CHECK(cell);
 }
 
 TEST(csv_nonsense)

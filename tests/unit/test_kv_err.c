@@ -10,8 +10,8 @@ TEST(err_first_failure_wins)
     CHECK_INT(kv_err_set(&e, KV_E_KEY, "key %d", 2), KV_E_KEY);
     CHECK_INT(e.code, KV_E_SHAPE);
     CHECK_TEXT(e.text, "shape 1");
-    CHECK_INT(kv_err_hint(&e, "first"), KV_E_SHAPE);
-    CHECK_INT(kv_err_hint(&e, "second"), KV_E_SHAPE);
+    kv_err_hint(&e, "first");
+    kv_err_hint(&e, "second");
     CHECK_TEXT(e.hint, "first");
     kv_err_at(&e, "a.kv", 3, 4, 9);
     kv_err_at(&e, "b.kv", 5, 6, 7);
@@ -31,30 +31,30 @@ TEST(err_without_failure)
 {
     kv_err e = {0};
     kv_key k = {1, NULL};
-    CHECK_INT(kv_err_hint(&e, "hint"), KV_OK);
-    CHECK_INT(kv_err_at(&e, "f", 1, 1, 2), KV_OK);
-    CHECK_INT(kv_err_key(&e, &k), KV_OK);
+    kv_err_hint(&e, "hint");
+    kv_err_at(&e, "f", 1, 1, 2);
+    kv_err_key(&e, &k);
     kv_err zero = {0};
     CHECK(memcmp(&e, &zero, sizeof e) == 0);
 
     CHECK_INT(kv_err_set(NULL, KV_E_IO, "x"), KV_E_IO);
-    CHECK_INT(kv_err_hint(NULL, "x"), KV_OK);
-    CHECK_INT(kv_err_at(NULL, "x", 1, 1, 1), KV_OK);
-    CHECK_INT(kv_err_key(NULL, &k), KV_OK);
+    kv_err_hint(NULL, "x");
+    kv_err_at(NULL, "x", 1, 1, 1);
+    kv_err_key(NULL, &k);
 }
 
 TEST(err_option)
 {
     kv_err e = {0};
-    CHECK_INT(kv_err_option(NULL, 1), KV_OK);
-    CHECK_INT(kv_err_option(&e, 1), KV_OK);
+    kv_err_option(NULL, 1);
+    kv_err_option(&e, 1);
     CHECK_INT(e.option, 0);
     kv_err_set(&e, KV_E_VALUE, "too small");
-    CHECK_INT(kv_err_option(&e, -1), KV_E_VALUE);
-    CHECK_INT(kv_err_option(&e, 255), KV_E_VALUE);
+    kv_err_option(&e, -1);
+    kv_err_option(&e, 255);
     CHECK_INT(e.option, 0);
-    CHECK_INT(kv_err_option(&e, 254), KV_E_VALUE);
-    CHECK_INT(kv_err_option(&e, 3), KV_E_VALUE);
+    kv_err_option(&e, 254);
+    kv_err_option(&e, 3);
     CHECK_INT(e.option, 255);
 }
 

@@ -550,6 +550,25 @@ TEST(merge_run_adapters)
     files[1] = tensor_file(adapter, 2);
     CHECK_ERR(merge_try(&out, &c, &e), KV_E_SHAPE,
               "b: lora_B (5, 2) times lora_A (7, 2) is not \"fc.weight\" (5, 7)");
+    /* one length of four is wrong */
+    static const struct {
+        int64_t rank, in, out;
+        const char *shapes;
+    } wrong[] = {{RANK - 1, IN, OUT, "lora_B (5, 2) times lora_A (1, 7)"},
+                 {RANK, IN - 1, OUT, "lora_B (5, 2) times lora_A (2, 6)"},
+                 {RANK, IN, OUT - 1, "lora_B (4, 2) times lora_A (2, 7)"}};
+    const tensor_given whole_b = adapter[1];
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        adapter[0] = (tensor_given){"fc.lora_A.weight", TENSOR_F32, wrong[i].rank, wrong[i].in, a};
+        adapter[1] = whole_b;
+        adapter[1].rows = wrong[i].out;
+        buf_release(&files[1]);
+        files[1] = tensor_file(adapter, 2);
+        char text[128];
+        snprintf(text, sizeof text, "b: %s is not \"fc.weight\" (5, 7)", wrong[i].shapes);
+        CHECK_ERR(merge_try(&out, &c, &e), KV_E_SHAPE, text);
+    }
+    adapter[1] = whole_b;
     adapter[0] = (tensor_given){"fc.lora_A.weight", TENSOR_F32, RANK * IN, 0, a};
     buf_release(&files[1]);
     files[1] = tensor_file(adapter, 2);

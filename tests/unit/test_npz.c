@@ -288,7 +288,7 @@ static void mark(char *to, int64_t i, size_t width)
     memcpy(to, &x, width);
 }
 
-/* Blocks of a tensor by columns, which is larger than what a reader keeps of it. */
+/* Blocks of a tensor by columns, whose file is read in several pieces. */
 static void check_columns(const char *descr, size_t width, int ndim, const int64_t *shape, int form)
 {
     kv_err e = {0};
@@ -350,7 +350,7 @@ TEST(npz_columns_in_archives)
     npz_needs_zlib();
     check_columns("<f4", 4, 2, (int64_t[]){300, 700}, 1);
     check_columns("<f4", 4, 2, (int64_t[]){300, 700}, 2);
-    /* more than memory keeps of one: through a temporary file */
+    /* inflated in several blocks */
     check_columns("<u8", 8, 2, (int64_t[]){1000, 3000}, 2);
 }
 

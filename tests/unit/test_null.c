@@ -1,5 +1,6 @@
 /* The public functions with arguments that are not there, or are negative: each that returns a code
- * says which argument it is, with and without a kv_err, and changes nothing. */
+ * says which argument it is, with and without a kv_err, and changes nothing. And errors from
+ * further inside, which come without a kv_err, too. */
 #include "kvstore.h"
 #include "store_help.h"
 #include "test_io.h"
@@ -220,6 +221,8 @@ TEST(null_names_and_results)
     REFUSED(KV_E_USAGE, NO("path"), kv_save(s, NULL, e));
     REFUSED(KV_E_USAGE, NO("store"), kv_load(NULL, "x", e));
     REFUSED(KV_E_USAGE, NO("path"), kv_load(&made, NULL, e));
+    REFUSED(KV_E_USAGE, NO("store"), kv_load_later(NULL, "x", e));
+    REFUSED(KV_E_USAGE, NO("path"), kv_load_later(&made, NULL, e));
     REFUSED(KV_E_USAGE, NO("path"), kv_save_arrays(s, NULL, e));
     REFUSED(KV_E_USAGE, NO("name"), kv_set_metadata(s, NULL, "x", e));
     REFUSED(KV_E_USAGE, NO("text"), kv_set_metadata(s, "x", NULL, e));
@@ -307,5 +310,181 @@ TEST(null_arrays)
     kv_err e = {0};
     CHECK_OK(kv_array_wrap(&out, NULL, KV_FLOAT32, 1, (int64_t[]){0}, cpu, NULL, NULL, &e));
     kv_array_unref(out);
+    kv_array_unref(a);
+}
+
+/* ---- Errors from further inside, which add hints, keys and places ---- */
+
+/* The call fails, and without a kv_err as well, by the same code. */
+#define FAILS(call)                                                                                \
+    do {                                                                                           \
+        kv_err err = {0}, *e = &err;                                                               \
+        int code = call;                                                                           \
+        CHECK(code != KV_OK);                                                                      \
+        CHECK_INT(err.code, code);                                                                 \
+        e = NULL;                                                                                  \
+        CHECK_INT(call, code);                                                                     \
+    } while (0)
+
+TEST(null_error_of_values)
+{
+    kv_array *a = ones(), *three = io_array(KV_FLOAT32, 1, (int64_t[]){3}, (double[]){1, 1, 1});
+    kv_array *sparse = NULL, *two[] = {a, a}, *other[] = {three, a}, *same[] = {a, a};
+    kv_key gone = id(7), text = name("1"), wrong[] = {id(1), name("b")};
+    kv_info info;
+    kv_err none = {0};
+    int64_t rounds[] = {9, 9};
+    kv *s = store_of_two(two), *plain = make("local"), *named = make("local");
+    CHECK_INT(kv_init(named, &text, 1, two, NULL, &none), KV_OK);
+    CHECK_INT(kv_array_new_sparse(&sparse, KV_FLOAT32, 1, (int64_t[]){2}, 0, NULL, cpu0, &none),
+              KV_OK);
+    FAILS(kv_init(s, keys, 2, two, NULL, e));
+    FAILS(kv_init(s, &text, 1, two, NULL, e));
+    FAILS(kv_init(s, wrong, 2, two, NULL, e));
+    FAILS(kv_push(s, &gone, 1, two, NULL, e));
+    FAILS(kv_push(s, &text, 1, two, NULL, e));
+    FAILS(kv_push(named, keys, 1, two, NULL, e));
+    FAILS(kv_push(s, keys, 1, other, NULL, e));
+    FAILS(kv_push(s, keys, 1, two, &(kv_call){.flags = 1u << 30}, e));
+    FAILS(kv_pull(s, &gone, 1, two, NULL, e));
+    FAILS(kv_pull(s, keys, 1, other, NULL, e));
+    FAILS(kv_pull_since(s, keys, 2, same, rounds, NULL, e));
+    FAILS(kv_row_sparse_pull(s, keys, 1, other, two, NULL, e));
+    FAILS(kv_row_sparse_pull(s, &gone, 1, two, &sparse, NULL, e));
+    FAILS(kv_pushpull(s, &gone, 1, two, &gone, 1, two, NULL, e));
+    FAILS(kv_pushpull(s, keys, 1, other, keys, 1, two, NULL, e));
+    FAILS(kv_broadcast(s, keys, 1, two, keys, 1, two, NULL, e));
+    FAILS(kv_peek(s, &gone, same, rounds, e));
+    FAILS(kv_delete(s, &gone, 1, e));
+    FAILS(kv_delete(s, &text, 1, e));
+    FAILS(kv_rename(s, keys, keys + 1, e));
+    FAILS(kv_rename(s, &gone, &text, e));
+    FAILS(kv_find(s, &gone, &info, e));
+    FAILS(kv_await_key(s, &gone, &info, e));
+    FAILS(kv_info_at(s, 2, &info, e));
+    FAILS(kv_visit_keys(s, &gone, see_key, NULL, e));
+    kv_free(s);
+    kv_free(plain);
+    kv_free(named);
+    kv_array_unref(sparse);
+    kv_array_unref(three);
+    kv_array_unref(a);
+}
+
+/* Parameters with names and values that are wrong, each in its own way. */
+static const kv_opt wrong_params[] = {{"lernign_rate", "0.1"},
+                                      {"learning_rate", "fast"},
+                                      {"epsilon", "none"},
+                                      {"beta1", "1.5"},
+                                      {"momentum", "nan"},
+                                      {"wd", "1e999"},
+                                      {"lr_mult", "1=x"},
+                                      {"lr_scheduler", "fac(1)"},
+                                      {"lr_scheduler", "factor(x=1)"},
+                                      {"lr_scheduler", "factor("},
+                                      {"lr_scheduler", ""},
+                                      {"lr_scheduler", "cosine(step=-1)"},
+                                      {"clip_global_norm", "-0.5"},
+                                      {"rescale_grad", "2bit"},
+                                      {"multi_precision", "maybe"}};
+
+static const char *const wrong_rules[] = {"",
+                                          "{",
+                                          "{ stored += }",
+                                          "{ stored += input } x",
+                                          "{ }",
+                                          "{ stored = sum(stored, input, 3) }",
+                                          "{ stored = fly(input) }",
+                                          "{ stored += any(input) }",
+                                          "{ stored = a }",
+                                          "{ stored = dot(input) }",
+                                          "{ stored = (input, 1) }",
+                                          "{ stored = 1 if input else 2 }",
+                                          "updater f(lr = 1) { stored += input }",
+                                          "updater f(a = 1, a = 2) { stored += input }",
+                                          "updater f(a = 1 in [2, 3]) { stored += input }",
+                                          "updater { state m = input; stored += m }",
+                                          "updater { state m = 0; state m = 0; stored += m }",
+                                          "{ def f(x) { return f(x) }; stored = f(input) }",
+                                          "\"\\q\""};
+
+static int set_text(kv *s, const char *text, kv_err *e)
+{
+    kv_rule *rule = NULL;
+    int rc = kv_rule_new(&rule, text, NULL, 1, 1, e);
+    if (rc == KV_OK)
+        rc = kv_set_rule(s, rule, NULL, 0, e);
+    kv_rule_free(rule);
+    return rc;
+}
+
+TEST(null_error_of_updaters)
+{
+    static const kv_opt compressions[] = {
+        {"type", "3bit"}, {"threshold", "0.5"}, {"typ", "2bit"}, {"type", ""}};
+    kv_array *a = ones(), *two[] = {a, a};
+    kv_rule *free_rule = NULL;
+    kv_err none = {0};
+    kv_opt unknown = {"beta", "1"}, negative[] = {{"type", "2bit"}, {"threshold", "-1"}};
+    kv *s = store_of_two(two), *test = make("teststore"), *out = NULL;
+    FAILS(kv_set_optimizer(s, "sdg", NULL, 0, e));
+    for (size_t i = 0; i < sizeof wrong_params / sizeof *wrong_params; i++) {
+        FAILS(kv_set_optimizer(s, "adam", &wrong_params[i], 1, e));
+        if (i != 3 && i != 4) /* those of adam */
+            FAILS(kv_update_optimizer(s, &wrong_params[i], 1, e));
+    }
+    for (size_t i = 0; i < sizeof wrong_rules / sizeof *wrong_rules; i++)
+        FAILS(set_text(s, wrong_rules[i], e));
+    CHECK_INT(kv_rule_new(&free_rule, "{ stored += input * rate }", "a.kvu", 1, 1, &none), KV_OK);
+    FAILS(kv_set_rule(s, free_rule, NULL, 0, e));
+    FAILS(kv_set_rule(s, free_rule, &unknown, 1, e));
+    FAILS(kv_set_optimizer(test, "sgd", NULL, 0, e));
+    FAILS(kv_set_rule(test, free_rule, NULL, 0, e));
+    for (size_t i = 0; i < sizeof compressions / sizeof *compressions; i++)
+        FAILS(kv_set_gradient_compression(s, &compressions[i], 1, e));
+    FAILS(kv_set_gradient_compression(s, negative, 2, e));
+    FAILS(kv_create("lokal", NULL, 0, &out, e));
+    FAILS(kv_create("local", &unknown, 1, &out, e));
+    CHECK(!out);
+    kv_rule_free(free_rule);
+    kv_free(test);
+    kv_free(s);
+    kv_array_unref(a);
+}
+
+TEST(null_error_of_the_rest)
+{
+    kv_array *a = ones(), *two[] = {a, a}, *out = NULL;
+    const char *missing = "gone/x.kvs", *odd = "odd.kvs";
+    kv_dtype dtype;
+    bool yes;
+    const kv_type_ops *ops;
+    kv *s = store_of_two(two), *loaded = NULL;
+    enter_folder();
+    FILE *f = fopen(odd, "w");
+    CHECK(f && fputs("{\"a\": [1, x]}", f) > 0 && fclose(f) == 0);
+    FAILS(kv_commit(s, e));
+    FAILS(kv_rollback(s, e));
+    FAILS(kv_save(s, missing, e));
+    FAILS(kv_save_arrays(s, missing, e));
+    FAILS(kv_save_states(s, missing, 0, e));
+    FAILS(kv_load(&loaded, missing, e));
+    FAILS(kv_load(&loaded, odd, e));
+    FAILS(kv_load_states(s, missing, e));
+    FAILS(kv_load_states(s, odd, e));
+    FAILS(kv_is_capable(s, "fly", &yes, e));
+    FAILS(kv_describe(s, "fly", see, NULL, e));
+    FAILS(kv_set_virtual_gpus(-1, e));
+    FAILS(kv_find_type("lokal", &ops, e));
+    FAILS(kv_register_name("local", "device", e));
+    FAILS(kv_load_plugin(missing, e));
+    FAILS(kv_load_plugin(odd, e));
+    FAILS(kv_profile_stop(e));
+    FAILS(kv_dtype_parse(&dtype, "floot32", e));
+    FAILS(kv_array_new(&out, KV_FLOAT32, 1, (int64_t[]){1}, (kv_ctx){KV_GPU, 99}, e));
+    FAILS(kv_array_view(&out, a, 1, (int64_t[]){3}, e));
+    CHECK(!out && !loaded);
+    leave_folder(odd, odd);
+    kv_free(s);
     kv_array_unref(a);
 }

@@ -39,7 +39,10 @@ static double *numbers(int64_t n, uint64_t from)
 static key new_key(int64_t rows, int64_t columns)
 {
     int64_t n = rows * columns;
-    return (key){rows, columns, numbers(n, 1000), numbers(n, 50000000),
+    return (key){rows,
+                 columns,
+                 numbers(n, 1000),
+                 numbers(n, 50000000),
                  {numbers(n, 3), numbers(n, 7), numbers(n, 9)}};
 }
 
@@ -75,7 +78,7 @@ static int make(const char *rule, const key *k, arena *memory, int fail_at, rule
                         .have = 7,
                         .numbers = held};
     mem_fail_at(fail_at);
-    int rc = rule_update_make(&(rule_binding){r, &text, values, NULL}, &given, u, &e);
+    int rc = rule_case_make(&(rule_binding){r, &text, values, NULL}, &given, true, u, NULL, &e);
     mem_fail_at(0);
     return rc;
 }
@@ -198,7 +201,8 @@ static void check_products(int64_t rows, int64_t columns)
     double *a = multiplied(was.input, was.stored, rows, columns, rows, true), sum = 0;
     double *aa = multiplied(a, a, rows, rows, rows, false);
     update("{ a = matmul(input, T(stored)); b = a * 2 - matmul(a, a); x = matmul(b, input); "
-           "stored = x + matmul(matmul(x, T(x)), stored) / (1 + abs(sum(b))) }", &got);
+           "stored = x + matmul(matmul(x, T(x)), stored) / (1 + abs(sum(b))) }",
+           &got);
     for (int64_t i = 0; i < rows * rows; i++)
         sum += a[i] = a[i] * 2 - aa[i];
     double *x = multiplied(a, was.input, rows, rows, columns, false);

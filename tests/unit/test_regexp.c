@@ -238,7 +238,7 @@ TEST(regexp_replaces_as_python)
     becomes("b*", "-", "abbc", "-a--c-");
     becomes("(?P<n>\\d+)", "<\\g<n>|\\g<0>|\\1|\\g<1>0>", "a12", "a<12|12|12|120>");
     becomes("(a)(b)?", "\\2\\1\\n\\\\.", "ac", "a\n\\.c");
-    becomes("\\w", "x", "\303\244\377b", "x\377x"); /* a byte that is no letter stays */
+    becomes("\\w", "x", "\303\244\377b", "x\377x"); /* a byte that is not a letter stays */
 }
 
 TEST(regexp_refuses_replacements)
@@ -278,7 +278,7 @@ TEST(regexp_at_once_and_not_empty)
     regex_free(r);
 }
 
-/* A regular expression of every construct, and a text that is no UTF-8. */
+/* A regular expression of every construct, and a text that is not UTF-8. */
 static int every_construct(char *spans, size_t size, kv_err *e)
 {
     char pattern[1024] = "([a-c\\d]+)|x{1,2}y?(?:z|\\w)*\\b[^\\s]$";
@@ -299,6 +299,7 @@ static int every_construct(char *spans, size_t size, kv_err *e)
 
 TEST(regexp_without_memory)
 {
+    bool begins = false, compiles = false;
     for (int sign = -1; sign <= 1; sign += 2) {
         int rc = KV_E_MEMORY;
         for (int64_t n = 1; rc != KV_OK; n++) {
@@ -310,6 +311,9 @@ TEST(regexp_without_memory)
             CHECK(rc == KV_OK || (rc == KV_E_MEMORY && e.code == KV_E_MEMORY));
             CHECK(n < 1000);
             CHECK(rc == KV_E_MEMORY || strcmp(spans, "1 1:4") == 0);
+            begins |= strcmp(e.text, "out of memory for a regular expression") == 0;
+            compiles |= strncmp(e.text, "out of memory for the regular expression \"", 42) == 0;
         }
     }
+    CHECK(begins && compiles);
 }

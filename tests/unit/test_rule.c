@@ -322,7 +322,7 @@ static int make(const char *rule, kv_dtype dtype, rule_given given, rule_update 
     rule_binding b = {r, &text, values, NULL};
     given.dtype = dtype;
     given.row = 1;
-    return rule_update_make(&b, &given, u, &e);
+    return rule_case_make(&b, &given, true, u, NULL, &e);
 }
 
 typedef struct given_input {
@@ -584,7 +584,7 @@ static void update_states(const char *rule, float *stored, const float *input, i
         .key = {7, NULL}, .t = t, .row = row, .size = n, .have = have, .numbers = numbers};
     rule_update u;
     given.lr = 0.5;
-    CHECK_OK(rule_update_make(&b, &given, &u, &e));
+    CHECK_OK(rule_case_make(&b, &given, true, &u, NULL, &e));
     plan_arrays a = {.stored = stored,
                      .stored_dtype = KV_FLOAT32,
                      .size = n,
@@ -779,7 +779,7 @@ TEST(rule_update_no_memory)
     for (n = 1; n < 30 && rc; n++) {
         memset(&e, 0, sizeof e);
         mem_fail_at(n);
-        rc = rule_update_make(&b, &given, &u, &e);
+        rc = rule_case_make(&b, &given, true, &u, NULL, &e);
         mem_fail_at(0);
         CHECK(rc == KV_OK || rc == KV_E_MEMORY);
     }
@@ -862,7 +862,7 @@ static void compare_case(const rule_binding *b, rule_given *g, rule_case **kept,
     memset(&new, 0, sizeof new);
     convert_elements(input, g->dtype, in, KV_FLOAT64, CASE_SIZE);
     g->numbers = numbers;
-    old.rc = rule_update_make(b, g, &old.u, &old.e);
+    old.rc = rule_case_make(b, g, true, &old.u, NULL, &old.e);
     make_of_cases(&new, b, g, kept, pool);
     CHECK_INT(new.rc, old.rc);
     CHECK_TEXT(new.e.text, old.e.text);
@@ -870,7 +870,7 @@ static void compare_case(const rule_binding *b, rule_given *g, rule_case **kept,
     run_case(&old, g->dtype, from, input);
     run_case(&new, g->dtype, from, input);
     CHECK(memcmp(old.stored, new.stored, sizeof old.stored) == 0);
-    CHECK(old.u.states == new.u.states && old.u.skipped == new.u.skipped);
+    CHECK(old.u.states == new.u.states &&old.u.skipped == new.u.skipped);
     for (int i = 0; i < 2 && !old.rc; i++) {
         CHECK_INT(new.u.numbers[i].kind, old.u.numbers[i].kind);
         CHECK(memcmp(&new.u.numbers[i].u, &old.u.numbers[i].u, sizeof old.u.numbers[i].u) == 0);

@@ -163,6 +163,26 @@ TEST(function_arguments)
     check_error("full(2, 3, \"int8\")", KV_E_DTYPE, "a text is no number", "");
 }
 
+/* Element-wise functions are operators of a tree unless arguments are named. */
+TEST(function_named_arguments_of_elements)
+{
+    check("clip(a_max=2, a_min=0, x=3), clip(3, a_max=2, a_min=0), clip(x=-3, a_min=1)", "2 2 -1");
+    check("clip(ones(2)*3, a_min=0, a_max=2), (ones(2)*3).clip(a_max=2, a_min=0)",
+          "[2. 2.] [2. 2.]");
+    check("where(y=1, x=2, condition=true), maximum(b=1, a=ones(2)*3), sqrt(x=[1, 4])",
+          "2 [3. 3.] [1. 2.]");
+    check("abs(x=row_sparse(-ones(1,2), [1], shape=(2,2))).sum()", "2.0");
+    check_error("abs(y=3)", KV_E_USAGE, "abs() has no argument y", "abs(x)");
+    check_error("clip(ones(2), a_max=2)", KV_E_USAGE, "clip() needs the argument a_min",
+                "clip(x, a_min, a_max=)");
+    check_error("clip(a_min=1, 2)", KV_E_USAGE, "clip() has a plain argument behind a named one",
+                "");
+    check_error("abs(x={})", KV_E_DTYPE, "abs takes numbers and arrays, not a dict", "");
+    check_error("clip(1, {}, 2)", KV_E_DTYPE, "clip takes numbers and arrays, not a dict", "");
+    check_error("where(ones(2), 1, [1, \"a\"])", KV_E_DTYPE, "an array holds numbers, not a text",
+                "");
+}
+
 TEST(function_constructors)
 {
     check("ones(2,3)", "[[1. 1. 1.]\n [1. 1. 1.]]");
@@ -427,6 +447,16 @@ TEST(function_lists_and_texts)
           "float(\"-inf\")",
           "12 -3 1 7 1000.0 2.0 -inf");
     check("endswith(\"fc_bias\", \"_weight\", \"_bias\")", "True");
+    check("max([3]), sorted([none]), [1, none] == [1, none], (1, none) != (2, none)",
+          "3 [None] True True");
+    static const char *const without_order[] = {"max(1, none)", "max([1, none])",
+                                                "sorted([none, 1])", "[none] < [1]",
+                                                "(1, none) < (1, 2)"};
+    for (int i = 0; i < 5; i++)
+        check_error(without_order[i], KV_E_DTYPE,
+                    i < 3 ? "`<` does not compare an integer with none"
+                          : "`<` does not compare none with an integer",
+                    "");
     check_error("range(1e12)", KV_E_VALUE,
                 "range() gives at most 100000000 numbers, not 1000000000000", "");
     check_error("range(1, 2, 0)", KV_E_VALUE, "range() cannot step by 0", "");

@@ -289,6 +289,11 @@ TEST(store_types)
     CHECK_ERR(kv_create("NCCL", NULL, 0, &s, &e), KV_E_UNSUPPORTED,
               "the type \"nccl\" needs the CUDA plugin, which the static library cannot load");
     CHECK_ERR(kv_save(NULL, "never.kvs", &e), KV_E_USAGE, "there is no store: the pointer is NULL");
+    e = (kv_err){0};
+    kv_create("dist", NULL, 0, &s, &e);
+    CHECK_TEXT(e.hint, "types: local, device, teststore, nccl; kvctl help types says what each "
+                       "needs");
+    e = (kv_err){0};
     kv_create("locla", NULL, 0, &s, &e);
     CHECK(strncmp(e.hint, "did you mean local? types: ", 27) == 0);
     e = (kv_err){0};

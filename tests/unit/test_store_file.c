@@ -773,7 +773,6 @@ TEST(store_file_metadata_of_other_tools)
     leave_folder(FILE_NAME, NULL);
 }
 
-/* A failed write leaves the old file, and no other. */
 /* A key of two rows of four. */
 static void init_rows(kv *s, kv_key key)
 {
@@ -788,6 +787,20 @@ static void init_rows(kv *s, kv_key key)
     kv_array_unref(a);
 }
 
+TEST(store_file_of_other_tools_holds_no_rows)
+{
+    kv_err e = {0};
+    enter_folder();
+    kv *s = make("local");
+    init_rows(s, name("r"));
+    CHECK_ERR(kv_save_arrays(s, FILE_NAME, &e), KV_E_UNSUPPORTED,
+              "key \"r\" is row_sparse, which files of other tools cannot hold");
+    CHECK(access(FILE_NAME, F_OK) != 0);
+    kv_free(s);
+    leave_folder(FILE_NAME, NULL);
+}
+
+/* A failed write leaves the old file, and no other. */
 TEST(store_file_without_memory)
 {
     kv_err e = {0};

@@ -13,7 +13,7 @@ static const char *hint_for(const char *word)
                                         NULL,   "set-key", "x",        "abs"};
     memset(&e, 0, sizeof e);
     kv_err_set(&e, KV_E_USAGE, "unknown command %s", word);
-    CHECK_INT(suggest_hint(&e, word, names, 9), KV_E_USAGE);
+    suggest_hint(&e, word, names, 9);
     return e.hint;
 }
 
@@ -115,7 +115,7 @@ TEST(suggest_closest_first)
     suggest_add(&s, "learnt");
     suggest_add(&s, "learnin2");
     CHECK_INT(s.n, 3);
-    CHECK_INT(suggest_done(&s, &e), KV_E_NAME);
+    suggest_done(&s, &e);
     CHECK_TEXT(e.hint, "did you mean learning, learnin2 or learn?");
 }
 
@@ -138,7 +138,7 @@ TEST(suggest_keeps_first_hint)
     static const char *const names[] = {"abc"};
     suggest_hint(&e, "abd", names, 1);
     CHECK_TEXT(e.hint, "first");
-    CHECK_INT(suggest_hint(NULL, "abd", names, 1), KV_OK);
+    suggest_hint(NULL, "abd", names, 1);
 }
 
 /* - and _ are the same in names, at the ends too; a part of a name is none. */

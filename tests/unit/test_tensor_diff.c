@@ -221,7 +221,7 @@ TEST(tensor_diff_finite)
     }
 }
 
-/* Float64 whose squares float64 does not hold: of one side, of both, or of differences alone. */
+/* Float64 whose squares float64 does not hold: of one side, of both, or only of differences. */
 TEST(tensor_diff_scales)
 {
     static const double sizes[] = {1e308, 1e200, 1e154, 1, 1e-154, 1e-200, 1e-305};

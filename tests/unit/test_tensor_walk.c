@@ -92,11 +92,11 @@ static void told(void *arg, int64_t done, int64_t all)
     s->tells++;
 }
 
-static walk walk_of(checkpoint **inputs, int n, const walk_tensor *tensors, seen *s)
+static walk walk_of(checkpoint **inputs, int n, const int64_t *at, seen *s)
 {
     return (walk){.inputs = inputs,
                   .ninputs = n,
-                  .tensors = tensors,
+                  .at = at,
                   .ntensors = NLENGTHS,
                   .piece = look,
                   .arg = s,
@@ -112,16 +112,16 @@ static void all_pieces(bool in_order)
     seen *s = calloc(1, sizeof *s);
     buf files[] = {counted(1), counted(1000)};
     checkpoint *inputs[] = {tensor_open(&files[0], "a"), tensor_open(&files[1], "b")};
-    walk_tensor tensors[NLENGTHS];
+    int64_t at[2 * NLENGTHS];
     int32_t from = 1;
     int64_t bytes = 0;
     for (int i = 0; i < NLENGTHS; i++) {
-        tensors[i].at[0] = i;
-        tensors[i].at[1] = i % 3 ? i : -1;
+        at[2 * i] = i;
+        at[2 * i + 1] = i % 3 ? i : -1;
         bytes += lengths[i] * 4 * (i % 3 ? 2 : 1);
     }
     *s = (seen){.bad = {-1, -1}, .in_order = in_order};
-    walk w = walk_of(inputs, 2, tensors, s);
+    walk w = walk_of(inputs, 2, at, s);
     CHECK_OK(walk_run(&w, &e));
     CHECK_INT(s->wrong, 0);
     CHECK_INT(s->pieces, total());
@@ -203,8 +203,8 @@ TEST(tensor_walk_packed)
     const tensor_given given = {"x", TENSOR_F4, n, 0, data};
     buf file = tensor_file(&given, 1);
     checkpoint *c = tensor_open(&file, "x");
-    const walk_tensor all = {.at = {0}};
-    walk w = {.inputs = &c, .ninputs = 1, .tensors = &all, .ntensors = 1, .piece = nibbles,
+    const int64_t all = 0;
+    walk w = {.inputs = &c, .ninputs = 1, .at = &all, .ntensors = 1, .piece = nibbles,
               .arg = sums};
     CHECK_OK(walk_run(&w, &e));
     CHECK_INT(sums[0], want[0]);
@@ -225,12 +225,12 @@ static void errors(void)
     seen *s = calloc(1, sizeof *s);
     buf file = counted(1);
     checkpoint *c = tensor_open(&file, "a");
-    walk_tensor tensors[NLENGTHS];
+    int64_t at[NLENGTHS];
     for (int i = 0; i < NLENGTHS; i++)
-        tensors[i].at[0] = i;
+        at[i] = i;
     for (int slow = -1; slow < 2; slow++) {
         *s = (seen){.bad = {2, 10}, .slow = slow};
-        walk w = walk_of(&c, 1, tensors, s);
+        walk w = walk_of(&c, 1, at, s);
         CHECK_ERR(walk_run(&w, &e), KV_E_VALUE, "piece 2 is bad");
         CHECK_INT(s->times[7][2], 1);
         CHECK_INT(s->wrong, 0);
@@ -257,11 +257,11 @@ static void interrupted(void)
     seen *s = calloc(1, sizeof *s);
     buf file = counted(1);
     checkpoint *c = tensor_open(&file, "a");
-    walk_tensor tensors[NLENGTHS];
+    int64_t at[NLENGTHS];
     for (int i = 0; i < NLENGTHS; i++)
-        tensors[i].at[0] = i;
+        at[i] = i;
     *s = (seen){.bad = {2, -1}, .slow = -1};
-    walk w = walk_of(&c, 1, tensors, s);
+    walk w = walk_of(&c, 1, at, s);
     stop_ask(asked_often);
     CHECK_ERR(walk_run(&w, &e), KV_E_INTERRUPTED, "interrupted");
     stop_ask(NULL);
@@ -281,14 +281,14 @@ TEST(tensor_walk_no_memory)
     seen *s = calloc(1, sizeof *s);
     buf file = counted(1);
     checkpoint *c = tensor_open(&file, "a");
-    walk_tensor tensors[NLENGTHS];
+    int64_t at[NLENGTHS];
     int code = KV_E_MEMORY, n = 0;
     for (int i = 0; i < NLENGTHS; i++)
-        tensors[i].at[0] = i;
+        at[i] = i;
     for (n = 1; n < 50 && code; n++) {
         kv_err e = {0};
         *s = (seen){.bad = {-1, -1}};
-        walk w = walk_of(&c, 1, tensors, s);
+        walk w = walk_of(&c, 1, at, s);
         mem_fail_at(n);
         code = walk_run(&w, &e);
         mem_fail_at(0);
@@ -347,10 +347,10 @@ static void shrinks(int64_t n, bool handled)
     }
     checkpoint *c = NULL;
     atomic_llong sum = 0;
-    const walk_tensor all = {.at = {0}};
+    const int64_t all = 0;
     cut_path = path;
     CHECK_OK(checkpoint_open(&c, path, NULL, &e));
-    walk w = {.inputs = &c, .ninputs = 1, .tensors = &all, .ntensors = 1, .piece = cut_it,
+    walk w = {.inputs = &c, .ninputs = 1, .at = &all, .ntensors = 1, .piece = cut_it,
               .arg = &sum};
     snprintf(want, sizeof want, "%s: the file became shorter while it was read", path);
     CHECK_ERR(walk_run(&w, &e), KV_E_IO, want);

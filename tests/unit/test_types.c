@@ -2,6 +2,8 @@
  * to servers, the static library and plugins. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "kvstore.h"
@@ -225,6 +227,53 @@ TEST(types_table_without_pushpull)
     check_capability(s, "files", false);
     CHECK_ERR(kv_set_optimizer(s, "sgd", NULL, 0, &e), KV_E_UNSUPPORTED,
               "stores of type \"recorder\" have no optimizer");
+    kv_array_unref(a);
+    kv_free(s);
+}
+
+static int ignore(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    (void)arg, (void)fields, (void)n, (void)e;
+    return KV_OK;
+}
+
+/* Its values and states are nowhere that the library can look, so it says so. */
+TEST(types_table_without_slots)
+{
+    static const char *const names[] = {"holds", NULL};
+    static const kv_type_ops ops = {.size = sizeof ops,
+                                    .version = KV_TYPE_VERSION,
+                                    .names = names,
+                                    .open = open_recorder,
+                                    .init = init,
+                                    .push = push,
+                                    .pull = pull};
+    kv_err e = {0};
+    kv_array *a = number(1), *out = NULL;
+    int64_t rounds[2] = {0};
+    int status = -1;
+    enter_folder();
+    pid_t child = fork(); /* for which the type is another one, which can be saved */
+    if (child == 0) {
+        int rc = kv_register_name("holds", "local", &e);
+        _exit(rc || kv_save(make("holds"), "w.kvs", &e) ? 1 : 0);
+    }
+    CHECK_INT(waitpid(child, &status, 0) == child ? status : -1, 0);
+    CHECK_OK(kv_register_type(&ops, &e));
+    kv *s = make("holds"), *saved = NULL;
+    kv_key key = {.id = 1};
+    CHECK_ERR(kv_load(&saved, "w.kvs", &e), KV_E_UNSUPPORTED,
+              "w.kvs: stores of type \"holds\" cannot be loaded");
+    CHECK_ERR(kv_pull_since(s, &key, 1, &a, rounds, NULL, &e), KV_E_UNSUPPORTED,
+              "stores of type \"holds\" count no rounds");
+    CHECK_ERR(kv_peek(s, &key, &out, rounds, &e), KV_E_UNSUPPORTED,
+              "stores of type \"holds\" keep no values");
+    for (int i = 0; i < 2; i++)
+        CHECK_ERR(kv_describe(s, i ? "states" : "optimizer", ignore, NULL, &e), KV_E_UNSUPPORTED,
+                  "stores of type \"holds\" keep no states here");
+    CHECK_ERR(kv_save(s, "w.kvs", &e), KV_E_UNSUPPORTED,
+              "stores of type \"holds\" cannot be saved");
+    leave_folder("w.kvs", NULL);
     kv_array_unref(a);
     kv_free(s);
 }

@@ -96,7 +96,7 @@ static void make_update_of(rule_update *u, const sample *s, bool sparse_input)
                         .have = 0xffff,
                         .sparse_input = sparse_input,
                         .numbers = numbers};
-    CHECK_OK(rule_update_make(&(rule_binding){r, &text, values, NULL}, &given, u, &e));
+    CHECK_OK(rule_case_make(&(rule_binding){r, &text, values, NULL}, &given, true, u, NULL, &e));
 }
 
 static void make_update(rule_update *u, const sample *s)

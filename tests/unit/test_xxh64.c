@@ -75,3 +75,19 @@ TEST(xxh64_two_signs_count)
         data[i + 32] ^= 0x80;
     }
 }
+
+/* Data in parts have the sum of the whole, wherever they are parted. */
+TEST(xxh64_parts)
+{
+    unsigned char data[SIZE];
+    xxh64_parts p;
+    fill(data);
+    for (size_t n = 0; n < SIZE; n += n < 200 ? 1 : 371)
+        for (size_t first = 0; first <= n; first += 96)
+            for (size_t second = first; second <= n; second += 1024) {
+                xxh64_begin(&p);
+                xxh64_add(&p, data, first);
+                xxh64_add(&p, data + first, second - first);
+                CHECK(xxh64_end(&p, data + second, n - second) == xxh64(data, n));
+            }
+}

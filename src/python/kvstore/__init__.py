@@ -19,7 +19,7 @@ from . import _plugins  # noqa: F401  before the library looks for plugins
 from . import _kvstore, adopt as _adopt
 from .array import NDArray, RowSparseNDArray
 from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus, set_virtual_gpus
-from .errors import CopyWarning, KVError
+from .errors import CopyWarning, KVError, log as _log
 
 
 class _Configuration:
@@ -29,12 +29,7 @@ class _Configuration:
     adopt, copy_back = staticmethod(_adopt.adopt), staticmethod(_adopt.copy_back)
     dtypes = _adopt.known_dtypes()
 
-    @staticmethod
-    def log(text):
-        """A warning of the library, or a note, which is no fault."""
-        import logging
-        is_note = text.startswith("note: ")
-        logging.getLogger("kvstore").log(logging.INFO if is_note else logging.WARNING, "%s", text.removeprefix("note: "))
+    log = staticmethod(_log)
 
     @staticmethod
     def write(line):

@@ -7,6 +7,7 @@
 
 kvctl does the work, piece by piece, so models may be larger than memory; its pages (kvctl help checkpoints, help merge)
 say what every option means. Paths are str or os.PathLike, options have the names of kvctl's with _ for -.
+Its warnings, as of numbers that a dtype cannot hold, and notes go to the logger "kvstore".
 """
 import json
 import os

@@ -42,3 +42,10 @@ def no_attribute(o, name, parameters):
 
 class CopyWarning(UserWarning):
     """An array whose elements do not lie one behind the other was copied."""
+
+
+def log(text):
+    """A warning of the library or of kvctl, or a note, which is no fault."""
+    import logging
+    is_note = text.startswith("note: ")
+    logging.getLogger("kvstore").log(logging.INFO if is_note else logging.WARNING, "%s", text.removeprefix("note: "))

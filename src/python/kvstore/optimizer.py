@@ -5,9 +5,14 @@ takes what was changed before its next push: each object and each schedule count
 its rule.
 """
 import difflib
+import json
+import os
 import re
+import tempfile
 import warnings
 import weakref
+
+import numpy
 
 from . import _kvstore
 from .errors import KVError, NoSuchNameError, no_attribute
@@ -244,6 +249,93 @@ class Optimizer:
         _weight nor in _gamma have 0, unless it is said here."""
         self.wd_mult = self._wd_mult(args_wd_mult)
 
+    # ---- Steps without a store of the caller ----
+
+    def create_state(self, index, weight):
+        """What update keeps for a weight, as MXNet has it: None, an array, or a tuple of arrays."""
+        return self._shaped(self._first_states(index, weight))
+
+    create_state_multi_precision = create_state
+
+    def update(self, index, weight, grad, state):
+        """One step of the rule: changes weight and state, and counts the step of this index."""
+        if isinstance(index, (list, tuple)):
+            for one in zip(index, weight, grad, state):
+                self.update(*one)
+            return
+        steps = vars(self).setdefault("_steps", {})
+        at = self.begin_num_update
+        count, numbers = steps.get(index, (at, {}))
+        now = max(self.num_update, count + 1)
+        form = index, weight.shape, weight._dtype, self._version
+        if vars(self).get("_form", (None,))[0] != form:
+            vars(self)["_form"] = form, self._first_states(index, weight)
+        kept = self._unshaped(self._form[1], state)
+        head = {**numbers, **vars(self).get("_shared", {}), f"kvstore.key.{index}": f"{count} {weight._dtype} {_shape(weight)}",
+                "kvstore.num_update": str(self.num_update)}
+        before = (head, kept) if kept or count != at or self.num_update != at else None
+        head, after = self._one_step(index, weight, grad, before, now)
+        for name, array in kept.items():
+            array[:] = after[name]
+        vars(self)["_shared"] = {k: v for k, v in head.items() if k.startswith("kvstore.shared.")}
+        steps[index] = count + 1, {k: v for k, v in head.items() if k.startswith((f"kvstore.number.{index}/",
+                                                                                f"kvstore.states.{index}"))}
+        vars(self)["_num_update"] = now
+
+    update_multi_precision = update
+
+    def _one_step(self, index, weight, grad, before, number):
+        """The metadata and the states, {name: elements}, that a store has when it made one step, the `number`-th; before:
+        the same that it begins with. The weight is changed if there is a gradient; else the step is one of zeros."""
+        from .kv import create as create_store
+        if self.name is None:
+            raise KVError(f"{type(self).__name__} is no optimizer of the library", "unsupported", "mx.optimizer has those")
+        given = self.options()
+        if self._calls:
+            given["learning_rate"] = option_text(float(self._calls(number)))
+        store = create_store("local")
+        store.init(index, weight)
+        store._set("optimizer", self.name, given)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "states")
+            if before:
+                store._file("save_states", path)
+                _write_states(path, index, *before)
+                store._file("load_states", path)
+            store.push(index, weight * 0 if grad is None else grad)
+            if grad is not None:
+                store.pull(index, weight, ignore_sparse=False)
+            store._file("save_states", path)
+            return _read_states(path, index)
+
+    def _first_states(self, index, weight):
+        """{name: array} of the states before the first step: zeros, or what begins as the weight."""
+        from . import nd
+        states = self._one_step(index, weight, None, None, self.num_update + 1)[1]
+        begin = weight.astype("float64").asnumpy() if weight.stype == "default" else weight.tostype("default").asnumpy()
+        return {name: nd.array(begin if name in ("prev", _MASTER) else numpy.zeros_like(a), dtype=a.dtype)
+                for name, a in states.items()}
+
+    def _shaped(self, states):
+        """The states as MXNet's update takes them."""
+        states = dict(states)
+        master = states.pop(_MASTER, None)
+        if self.name == "dcasgd":
+            shaped = states.get("mom"), states["prev"]
+        else:
+            shaped = tuple(states.values())
+            if len(shaped) < 2 and self.name != "rmsprop":
+                shaped = shaped[0] if shaped else None
+        return shaped if master is None else (master, shaped)
+
+    def _unshaped(self, like, state):
+        """{name: array} of a state of the caller."""
+        names = {id(array): name for name, array in like.items()}
+        pairs = _pairs(self._shaped(like), state)
+        if pairs is None or any(a.shape != b.shape for a, b in pairs):
+            raise KVError(f"this is no state of {type(self).__name__} for this weight", "value", "create_state makes one")
+        return {names[id(a)]: b for a, b in pairs}
+
     # ---- For the store ----
 
     def options(self):
@@ -302,7 +394,7 @@ class Optimizer:
         self._changed()
 
     def __getstate__(self):
-        state = {k: v for k, v in vars(self).items() if k != "_stores"}
+        state = {k: v for k, v in vars(self).items() if k not in ("_stores", "_form")}
         if "_values" in state:
             state.update(_num_update=self.num_update, _values={k: dict(v) if isinstance(v, _Table) else v
                                                                for k, v in self._values.items()})
@@ -324,6 +416,85 @@ class Optimizer:
     def create_optimizer(name, **params):
         """An optimizer by its name, in any case."""
         return create(name, **params)
+
+
+_MASTER = "stored"  # the weight in float32, of multi_precision
+_DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16"}
+
+
+def _shape(array):
+    return "(" + ", ".join(map(str, array.shape)) + ("," if len(array.shape) == 1 else "") + ")"
+
+
+def _pairs(like, state):
+    """The arrays of two states of one form, in pairs; None: the forms differ."""
+    if like is None or state is None:
+        return [] if like is state else None
+    if not isinstance(like, tuple):
+        return [(like, state)] if hasattr(state, "shape") else None
+    if not isinstance(state, (tuple, list)) or len(like) != len(state):
+        return None
+    parts = [_pairs(a, b) for a, b in zip(like, state)]
+    return None if None in parts else sum(parts, [])
+
+
+def _read_file(path):
+    with open(path, "rb") as f:
+        head = json.loads(f.read(int.from_bytes(f.read(8), "little")))
+        return head, f.read()
+
+
+def _read_states(path, index):
+    """The metadata of a file of states, and {name: elements} of a key, in the order of the rule."""
+    head, data = _read_file(path)
+    about = head.pop("__metadata__")
+    states = {}
+    for name in about.get(f"kvstore.states.{index}", "").split():
+        entry = head.get(f"{index}/{name}")
+        if entry is None:  # a number
+            continue
+        if entry["dtype"] not in _DTYPES:
+            raise KVError(f"a step without a store keeps no state of {entry['dtype']}", "unsupported", "set_optimizer has all")
+        begin, end = entry["data_offsets"]
+        states[name] = numpy.frombuffer(data[begin:end], _DTYPES[entry["dtype"]]).reshape(entry["shape"])
+    return about, states
+
+
+def _write_states(path, index, numbers, states):
+    """Puts counts, numbers and states into a file of a store that made no step."""
+    head = {"__metadata__": {k: v for k, v in _read_file(path)[0]["__metadata__"].items() if "xxh64" not in k}}
+    data, short = b"", {v: k for k, v in _DTYPES.items()}
+    for name, array in states.items():
+        elements = array.asnumpy()
+        head[f"{index}/{name}"] = {"dtype": short[elements.dtype.name], "shape": list(array.shape),
+                                   "data_offsets": [len(data), len(data) + elements.nbytes]}
+        data += elements.tobytes()
+    head["__metadata__"].update({f"kvstore.states.{index}": " ".join(states), **numbers})
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(len(text).to_bytes(8, "little") + text + data)
+
+
+class Updater:
+    """updater(index, grad, weight) makes a step of an optimizer, whose states it keeps, by index."""
+
+    def __init__(self, optimizer):
+        self.optimizer, self.states = optimizer, {}
+
+    def __call__(self, index, grad, weight):
+        if isinstance(index, (list, tuple)):
+            for one in zip(index, grad, weight):
+                self(*one)
+            return
+        if index not in self.states:
+            self.states[index] = self.optimizer.create_state(index, weight)
+        self.optimizer.update(index, weight, grad, self.states[index])
+
+
+def get_updater(optimizer):
+    """A function(index, grad, weight) that makes steps of an optimizer."""
+    return Updater(optimizer)
 
 
 def not_used(schedule, base_lr, rate, level):
@@ -379,4 +550,4 @@ def create(name, **params):
     raise NoSuchNameError(f'there is no optimizer "{name}"', "usage", "there are " + ", ".join(sorted(RULES)))
 
 
-__all__ = ["Optimizer", "create", "ccSGD", *_OWN]
+__all__ = ["Optimizer", "Updater", "create", "get_updater", "ccSGD", *_OWN]

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from .errors import KVError
+from .errors import KVError, log
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _WORDS = {1: "assert", 2: "usage", 3: "value", 4: "unsupported", 5: "io", 6: "timeout"}
@@ -51,10 +51,15 @@ def options(params):
 
 
 def run(*words, answers=False, cwd=None):
-    """Runs a command of kvctl and gives its record, the last line. answers: an exit status of 1 is the answer no."""
+    """Runs a command of kvctl and gives its record, the last line. answers: an exit status of 1 is the answer no. Notes and
+    warnings of it go where those of the library go."""
     done = subprocess.run([path(), "--json", *words], capture_output=True, text=True, cwd=cwd, stdin=subprocess.DEVNULL)
     lines = done.stdout.splitlines()
     record = json.loads(lines[-1]) if lines else {}
+    for line in done.stderr.splitlines():
+        where, is_warning, what = line.partition(" warning: ")
+        if line.startswith("note: ") or (is_warning and where.startswith("<cmd>:")):
+            log(what if is_warning else line)
     if done.returncode == 0 or (answers and done.returncode == 1):
         return record
     error = record.get("error") or {}

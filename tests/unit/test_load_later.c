@@ -1,0 +1,517 @@
+/* kv_load_later: the store is that of kv_load, whatever is done with it, and a file that is changed
+ * meanwhile is an error, never wrong numbers. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/xxh64.h"
+#include "checkpoint/safetensors.h"
+#include "core/store.h"
+#include "kvstore.h"
+#include "store_help.h"
+#include "test_io.h"
+
+#define FILE_NAME "w.kvs"
+#define CHANGED   "w.kvs: the file was changed while it was in use"
+
+enum { LARGE = 5000 }; /* elements, far more than those that are read at once */
+
+/* ---- Stores ---- */
+
+static kv *load_later(const char *path)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    CHECK_OK(kv_load_later(&s, path, &e));
+    return s;
+}
+
+static kv_info info_of(kv *s, kv_key key)
+{
+    kv_err e = {0};
+    kv_info info = {0};
+    CHECK_OK(kv_find(s, &key, &info, &e));
+    return info;
+}
+
+static kv_array *numbers(int64_t n, double x)
+{
+    return array_full(KV_FLOAT32, 1, &n, x, cpu0);
+}
+
+/* The elements of a key, in an array of its form. */
+static int pull(kv *s, kv_key key, kv_array **out, kv_err *why)
+{
+    kv_err e = {0};
+    kv_info info = info_of(s, key);
+    CHECK_OK(kv_array_new(out, info.dtype, info.ndim, info.shape, cpu0, &e));
+    return kv_pull(s, &key, 1, out, NULL, why);
+}
+
+static void check_all(kv *s, kv_key key, double want)
+{
+    kv_err e = {0};
+    kv_array *out = NULL;
+    CHECK_OK(pull(s, key, &out, &e));
+    check_array(out, want);
+    kv_array_unref(out);
+}
+
+/* Keys a, b and c of LARGE elements that are 1, 2 and 3, and d of two; with an optimizer and its
+ * states, where these do not change the values. */
+static void write_store(const char *path, bool states)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    init_with(s, name("a"), numbers(LARGE, 1));
+    init_with(s, name("b"), numbers(LARGE, 2));
+    init_with(s, name("c"), numbers(LARGE, 3));
+    init_with(s, name("d"), numbers(2, 4));
+    if (states) {
+        set_rule(s, "updater f(by = 1) { state m = 0; m = m + 1; stored += input * m }");
+        push_one(s, name("a"), numbers(LARGE, 0));
+        push_one(s, name("b"), numbers(LARGE, 0));
+    }
+    CHECK_OK(kv_save(s, path, &e));
+    kv_free(s);
+}
+
+/* ---- When a key is read ---- */
+
+TEST(load_later_reads_a_key_when_it_is_needed)
+{
+    kv_err e = {0};
+    enter_folder();
+    write_store(FILE_NAME, true);
+    kv *s = load_later(FILE_NAME);
+    CHECK(info_of(s, name("a")).unread > 0 && info_of(s, name("b")).unread > 0);
+    CHECK(info_of(s, name("a")).unread != info_of(s, name("b")).unread);
+    CHECK(info_of(s, name("a")).unread_inode == info_of(s, name("b")).unread_inode);
+    CHECK_INT(info_of(s, name("d")).unread, 0);
+    CHECK_INT(info_of(s, name("a")).bytes, 4 * LARGE);
+    check_all(s, name("a"), 1);
+    CHECK(info_of(s, name("a")).unread > 0); /* a pull leaves it in the file */
+    push_one(s, name("b"), numbers(LARGE, 10)); /* its state m is 2 now */
+    CHECK_INT(info_of(s, name("b")).unread, 0);
+    check_all(s, name("b"), 22);
+    int64_t rounds[2];
+    kv_array *out = NULL;
+    kv_key c = name("c");
+    CHECK(info_of(s, c).unread > 0);
+    CHECK_OK(kv_peek(s, &c, &out, rounds, &e));
+    check_array(out, 3);
+    kv_array_unref(out);
+    rounds[0] = KV_NO_ROUND;
+    out = numbers(LARGE, 0);
+    CHECK_OK(kv_pull_since(s, &c, 1, &out, rounds, NULL, &e));
+    check_array(out, 3);
+    kv_array_unref(out);
+    CHECK(info_of(s, c).unread > 0);
+    const int64_t n = LARGE;
+    out = array_full(KV_FLOAT64, 1, &n, 0, cpu0); /* it is converted */
+    CHECK_OK(kv_pull(s, &c, 1, &out, NULL, &e));
+    check_array(out, 3);
+    kv_array_unref(out);
+    CHECK_INT(info_of(s, c).unread, 0);
+    kv_free(s);
+    leave_folder(FILE_NAME, NULL);
+}
+
+TEST(load_later_transactions_and_names)
+{
+    kv_err e = {0};
+    enter_folder();
+    write_store(FILE_NAME, false);
+    kv *s = load_later(FILE_NAME);
+    kv_key keys[] = {name("a"), name("b"), name("c")}, other = name("x");
+    CHECK_OK(kv_begin(s, &e));
+    push_one(s, keys[0], numbers(LARGE, 7));
+    CHECK_OK(kv_delete(s, &keys[1], 1, &e));
+    CHECK_OK(kv_rename(s, &keys[2], &other, &e));
+    check_all(s, other, 3);
+    CHECK_OK(kv_rollback(s, &e));
+    check_all(s, keys[0], 1);
+    CHECK(info_of(s, keys[1]).unread > 0);
+    check_all(s, keys[1], 2);
+    check_all(s, keys[2], 3);
+    kv_free(s);
+    leave_folder(FILE_NAME, NULL);
+}
+
+/* ---- Beside kv_load ---- */
+
+static uint64_t seed;
+
+static int64_t draw(int64_t n)
+{
+    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (int64_t)((seed >> 33) % (uint64_t)n);
+}
+
+enum { KEYS = 8 };
+
+/* A store of random keys, on both sides of what is read at once, some of which were pushed. */
+static void write_random(const char *path)
+{
+    static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT16, KV_FLOAT64, KV_BFLOAT16};
+    kv_err e = {0};
+    kv *s = make("local");
+    bool rule = draw(3) > 0;
+    for (int i = 0; i < KEYS; i++) {
+        int64_t shape[] = {1 + draw(40), 1 + draw(40)};
+        init_with(s, id(i), io_random_array(dtypes[draw(rule ? 3 : 4)], 2, shape, &seed));
+    }
+    if (rule)
+        CHECK_OK(kv_set_optimizer(s, draw(2) ? "adam" : "sgd",
+                                  (kv_opt[]){{"multi_precision", draw(2) ? "true" : "false"}}, 1,
+                                  &e));
+    for (int i = 0; i < KEYS; i++) {
+        kv_info info = info_of(s, id(i));
+        if (draw(2))
+            push_one(s, id(i), array_full(KV_FLOAT32, info.ndim, info.shape, 0.5, cpu0));
+    }
+    CHECK_OK(kv_save(s, path, &e));
+    kv_free(s);
+}
+
+/* Both files have the same bytes. */
+static void check_same_files(const char *a, const char *b)
+{
+    kv_err e = {0};
+    char *x = NULL, *y = NULL;
+    size_t n, m;
+    CHECK_OK(file_read(a, &x, &n, &e));
+    CHECK_OK(file_read(b, &y, &m, &e));
+    CHECK(n == m && memcmp(x, y, n) == 0);
+    mem_free(x);
+    mem_free(y);
+}
+
+/* The same random step for a store. It may fail, for both in the same way. *sum: of what came. */
+static int step(kv *s, int what, int64_t at, double x, uint64_t *sum)
+{
+    kv_err e = {0};
+    kv_key key = id(at), new_key = id(at + KEYS);
+    kv_info info;
+    kv_array *a = NULL, *out = NULL;
+    *sum = 0;
+    int rc = kv_find(s, &key, &info, &e);
+    if (rc)
+        return rc;
+    switch (what) {
+    case 0:
+    case 1:
+        a = array_full(KV_FLOAT32, info.ndim, info.shape, x, cpu0);
+        rc = kv_push(s, &key, 1, &a, NULL, &e);
+        break;
+    case 2:
+        rc = pull(s, key, &out, &e);
+        break;
+    case 3:
+        a = array_full(KV_FLOAT32, info.ndim, info.shape, x, cpu0);
+        out = array_full(KV_FLOAT32, info.ndim, info.shape, 0, cpu0);
+        rc = kv_pushpull(s, &key, 1, &a, &key, 1, &out, NULL, &e);
+        break;
+    case 4:
+        rc = kv_begin(s, &e);
+        break;
+    case 5:
+        rc = x > 0 ? kv_rollback(s, &e) : kv_commit(s, &e);
+        break;
+    case 6:
+        rc = kv_rename(s, &key, &new_key, &e);
+        break;
+    case 7:
+        rc = x > 1 ? kv_delete(s, &key, 1, &e) : KV_OK;
+        break;
+    case 8:
+        rc = x > 1 ? kv_set_optimizer(s, "nag", NULL, 0, &e) : KV_OK;
+        break;
+    default:
+        rc = kv_save(s, "again.kvs", &e);
+        break;
+    }
+    *sum = out ? xxh64(array_elements(out), (size_t)kv_array_bytes(out)) : 0;
+    kv_array_unref(a);
+    kv_array_unref(out);
+    return rc;
+}
+
+TEST(load_later_gives_the_same_store)
+{
+    kv_err e = {0};
+    enter_folder();
+    for (int i = 0; i < 150; i++) {
+        kv *at_once = NULL;
+        seed = (uint64_t)i + 1;
+        write_random(FILE_NAME);
+        CHECK_OK(kv_load(&at_once, FILE_NAME, &e));
+        kv *later = load_later(FILE_NAME);
+        if (draw(2)) /* the file that was opened has no name then */
+            CHECK(unlink(FILE_NAME) == 0);
+        for (int64_t n = draw(25); n > 0; n--) {
+            int what = (int)draw(10);
+            int64_t at = draw(KEYS);
+            double x = (double)draw(5) - 2;
+            uint64_t is, want;
+            CHECK_INT(step(later, what, at, x, &is), step(at_once, what, at, x, &want));
+            CHECK(is == want);
+        }
+        CHECK_OK(kv_save(at_once, "x.kvs", &e));
+        CHECK_OK(kv_save(later, "y.kvs", &e));
+        check_same_files("x.kvs", "y.kvs");
+        int rc = kv_save_states(at_once, "x.kvs", KV_DUMP_OPTIMIZER, NULL);
+        CHECK_INT(kv_save_states(later, "y.kvs", KV_DUMP_OPTIMIZER, NULL), rc);
+        check_same_files("x.kvs", "y.kvs");
+        CHECK_OK(kv_save_arrays(at_once, "x.kvs", &e));
+        CHECK_OK(kv_save_arrays(later, "y.kvs", &e));
+        check_same_files("x.kvs", "y.kvs");
+        kv_free(at_once);
+        kv_free(later);
+    }
+    unlink(FILE_NAME);
+    unlink("again.kvs");
+    leave_folder("x.kvs", "y.kvs");
+}
+
+/* ---- Files that are changed meanwhile ---- */
+
+static void put_byte(const char *path, int64_t at, int by)
+{
+    unsigned char byte;
+    int fd = open(path, O_RDWR);
+    CHECK(fd >= 0 && pread(fd, &byte, 1, at) == 1);
+    byte = (unsigned char)(byte ^ by);
+    CHECK(pwrite(fd, &byte, 1, at) == 1 && close(fd) == 0);
+}
+
+/* Sets the time of the last change one minute back, or to the one that was. */
+static void set_time(const char *path, const struct timespec *to)
+{
+    struct timespec times[] = {{.tv_nsec = UTIME_OMIT}, *to};
+    CHECK(utimensat(AT_FDCWD, path, times, 0) == 0);
+}
+
+/* No call gives elements of a file that was changed. The key a was pushed before and stays. */
+static void check_changed(kv *s, const char *want)
+{
+    kv_err e = {0};
+    kv_array *out = NULL, *value = numbers(LARGE, 1);
+    kv_key b = name("b"), c = name("c");
+    const void *data;
+    check_all(s, name("a"), 9);
+    CHECK_INT(pull(s, b, &out, &e), KV_E_IO);
+    CHECK_TEXT(e.text, want);
+    e = (kv_err){0};
+    CHECK_INT(kv_array_read(out, &data, &e), KV_E_IO); /* nor half of them */
+    e = (kv_err){0};
+    CHECK_INT(kv_push(s, &c, 1, &value, NULL, &e), KV_E_IO);
+    CHECK_TEXT(e.text, want);
+    CHECK_INT(info_of(s, c).pushes, 0);
+    kv_array_unref(out);
+    kv_array_unref(value);
+}
+
+TEST(load_later_file_that_is_changed)
+{
+    kv_err e = {0};
+    struct stat about;
+    enter_folder();
+    write_store(FILE_NAME, false);
+    CHECK(stat(FILE_NAME, &about) == 0);
+    set_time(FILE_NAME, &(struct timespec){.tv_sec = about.st_mtim.tv_sec - 60});
+    kv *s = load_later(FILE_NAME);
+    push_one(s, name("a"), numbers(LARGE, 9));
+    put_byte(FILE_NAME, about.st_size - 8, 1); /* in d: others are refused as well */
+    check_changed(s, CHANGED);
+    write_store("other.kvs", true);
+    CHECK_INT(kv_save(s, "other.kvs", &e), KV_E_IO);
+    CHECK_TEXT(e.text, CHANGED);
+    CHECK_TEXT(e.hint, "its tensors are read when they are needed; a program that writes a new "
+                       "file and renames it does no harm");
+    kv_free(s);
+    s = load_later("other.kvs");
+    check_all(s, name("b"), 2);
+    kv_free(s);
+    leave_folder(FILE_NAME, "other.kvs");
+}
+
+/* A time that somebody has set back deceives nobody where the file has sums. */
+TEST(load_later_file_that_is_changed_behind_its_time)
+{
+    kv_err e = {0};
+    struct stat about;
+    kv_array *out = NULL;
+    enter_folder();
+    write_store(FILE_NAME, false);
+    kv *s = load_later(FILE_NAME);
+    CHECK(stat(FILE_NAME, &about) == 0);
+    put_byte(FILE_NAME, info_of(s, name("b")).unread + 400, 1);
+    set_time(FILE_NAME, &about.st_mtim);
+    CHECK_INT(pull(s, name("b"), &out, &e), KV_E_IO);
+    CHECK_TEXT(e.text, CHANGED);
+    kv_array_unref(out);
+    kv_free(s);
+    leave_folder(FILE_NAME, NULL);
+}
+
+TEST(load_later_file_that_becomes_shorter)
+{
+    enter_folder();
+    write_store(FILE_NAME, false);
+    kv *s = load_later(FILE_NAME);
+    push_one(s, name("a"), numbers(LARGE, 9));
+    CHECK(truncate(FILE_NAME, info_of(s, name("b")).unread) == 0);
+    check_changed(s, "w.kvs: the file became shorter while it was read");
+    kv_free(s);
+    leave_folder(FILE_NAME, NULL);
+}
+
+TEST(load_later_file_that_is_replaced)
+{
+    enter_folder();
+    write_store(FILE_NAME, false);
+    kv *s = load_later(FILE_NAME);
+    write_store("other.kvs", true);
+    CHECK(rename("other.kvs", FILE_NAME) == 0);
+    check_all(s, name("b"), 2);
+    CHECK_INT(info_of(s, name("b")).pushes, 0);
+    kv_free(s);
+    leave_folder(FILE_NAME, NULL);
+}
+
+TEST(load_later_damaged_file)
+{
+    kv_err e = {0};
+    enter_folder();
+    write_store(FILE_NAME, true);
+    kv *s = load_later(FILE_NAME);
+    int64_t at = info_of(s, name("b")).unread + 4 * LARGE - 1;
+    kv_free(s);
+    put_byte(FILE_NAME, at, 0x40);
+    s = NULL;
+    CHECK_INT(kv_load_later(&s, FILE_NAME, &e), KV_E_FORMAT);
+    CHECK(!s);
+    CHECK_TEXT(e.text,
+               "w.kvs: the file is damaged: the data of \"b\" are not what was written");
+    leave_folder(FILE_NAME, NULL);
+}
+
+/* ---- Files of other tools ---- */
+
+TEST(load_later_bools_are_checked_when_they_are_read)
+{
+    kv_err e = {0};
+    kv_array *out = NULL;
+    int64_t n = LARGE;
+    enter_folder();
+    kv_array *a = array_full(KV_BOOL, 1, &n, 1, cpu0);
+    safetensors_item item = {"on", a};
+    FILE *f = fopen("m.safetensors", "wb");
+    CHECK(f);
+    CHECK_OK(safetensors_write(f, "m.safetensors", &item, 1, NULL, 0, &e));
+    CHECK(fclose(f) == 0);
+    kv_array_unref(a);
+    kv *s = load_later("m.safetensors");
+    int64_t at = info_of(s, name("on")).unread;
+    CHECK_OK(pull(s, name("on"), &out, &e));
+    check_array(out, 1);
+    kv_array_unref(out);
+    kv_free(s);
+    put_byte("m.safetensors", at + 3000, 2);
+    s = load_later("m.safetensors");
+    CHECK_INT(pull(s, name("on"), &out, &e), KV_E_FORMAT);
+    CHECK_TEXT(e.text, "m.safetensors: tensor \"on\": element 3000 is no bool, its byte is 3");
+    kv_array_unref(out);
+    kv_free(s);
+    leave_folder("m.safetensors", NULL);
+}
+
+/* Zeros that take no room in a file take none in the next one, and are zeros there. */
+TEST(load_later_holes_stay_holes)
+{
+    kv_err e = {0};
+    struct stat before, after;
+    const int64_t bytes = 64 << 20;
+    char header[256];
+    enter_folder();
+    int n = snprintf(header, sizeof header,
+                     "%-240s", "{\"a\":{\"dtype\":\"F32\",\"shape\":[16777216],\"data_offsets\":"
+                               "[0,67108864]},\"k\":{\"dtype\":\"F32\",\"shape\":[2],"
+                               "\"data_offsets\":[67108864,67108872]}}");
+    FILE *f = fopen("m.safetensors", "wb");
+    CHECK(f && fwrite((int64_t[]){n}, 8, 1, f) == 1 && fwrite(header, (size_t)n, 1, f) == 1);
+    CHECK(fflush(f) == 0 && ftruncate(fileno(f), 8 + n + bytes + 8) == 0 && fclose(f) == 0);
+    put_byte("m.safetensors", 8 + n + (33 << 20) + 3, 0x40); /* 2, between two holes */
+    CHECK(stat("m.safetensors", &before) == 0);
+    kv *s = load_later("m.safetensors");
+    push_one(s, name("k"), numbers(2, 5));
+    CHECK_OK(kv_save_arrays(s, "n.safetensors", &e));
+    kv_free(s);
+    CHECK(stat("n.safetensors", &after) == 0);
+    CHECK(before.st_blocks * 512 > bytes / 2 || after.st_blocks * 512 < bytes / 2);
+    s = load_later("n.safetensors");
+    kv_array *a = NULL;
+    CHECK_OK(pull(s, name("a"), &a, &e));
+    const float *x = array_elements(a);
+    for (int64_t i = 0; i < bytes / 4; i++)
+        if (x[i] != (i == (33 << 20) / 4 ? 2.0f : 0.0f))
+            CHECK_INT(i, -1);
+    kv_array_unref(a);
+    check_all(s, name("k"), 5);
+    kv_free(s);
+    leave_folder("m.safetensors", "n.safetensors");
+}
+
+/* ---- Memory ---- */
+
+TEST(load_later_without_memory)
+{
+    kv_err e = {0};
+    enter_folder();
+    write_store(FILE_NAME, true);
+    kv *s = NULL;
+    for (int n = 1;; n++) {
+        mem_fail_at(n);
+        int rc = kv_load_later(&s, FILE_NAME, &e);
+        mem_fail_at(0);
+        if (rc == KV_OK)
+            break;
+        CHECK_INT(rc, KV_E_MEMORY);
+        e = (kv_err){0};
+    }
+    kv_array *value = numbers(LARGE, 10);
+    kv_key b = name("b");
+    for (int n = 1;; n++) {
+        mem_fail_at(n);
+        int rc = kv_push(s, &b, 1, &value, NULL, &e);
+        mem_fail_at(0);
+        if (rc == KV_OK)
+            break;
+        CHECK_INT(rc, KV_E_MEMORY);
+        CHECK_INT(info_of(s, b).pushes, 1);
+        e = (kv_err){0};
+    }
+    kv_array_unref(value);
+    check_all(s, b, 22);
+    for (int n = 1;; n++) {
+        mem_fail_at(n);
+        int rc = kv_save(s, "x.kvs", &e);
+        mem_fail_at(0);
+        if (rc == KV_OK)
+            break;
+        CHECK_INT(rc, KV_E_MEMORY);
+        e = (kv_err){0};
+    }
+    kv_free(s);
+    s = load_later("x.kvs");
+    check_all(s, name("a"), 1);
+    check_all(s, b, 22);
+    kv_free(s);
+    leave_folder(FILE_NAME, "x.kvs");
+}
