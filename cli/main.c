@@ -321,6 +321,8 @@ static int run(session *s, options *o)
     if (!await_turn(s, &e))
         return exit_code_of(s, o);
     attach_server *visitors = attach_begin(s);
+    if (!prompt) /* a prompt can always be typed at */
+        kv_set_script(run_place, s, false);
     if (o->ninputs > 0)
         run_inputs(s, o, &st, o->inputs, o->ninputs, prompt);
     else if (!prompt)
@@ -344,7 +346,9 @@ static int run(session *s, options *o)
     if (pending == SIGALRM && s->failure == 0 && session_interrupted(s, &e))
         report_error(s, &e);
     visit_park(s);
+    s->at = NULL;
     int code = leave(s, o, &st, go_on, go_on && terminal && !served, pending);
+    kv_set_script(NULL, NULL, false);
     attach_end(visitors);
     state_close(&st);
     return code;

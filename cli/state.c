@@ -26,8 +26,8 @@ static int cannot_open(const state *st, int number, kv_err *e)
 {
     file_error(e, st->reads ? "read" : "write", st->path, number);
     if (number == EISDIR)
-        kv_err_hint(e,
-                    "-s keeps one file: kvctl convert FOLDER m.safetensors makes one of a folder");
+        kv_err_hint(e, "-s keeps one file: kvctl convert FOLDER m.safetensors makes one of a "
+                       "folder");
     return e->code;
 }
 

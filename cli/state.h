@@ -10,6 +10,10 @@
  * has no name any more; who gets a lock therefore looks whether the path still names what was
  * locked, and begins again if not. A file that is missing is made empty, to be locked; an empty
  * file is an empty store. If nothing is saved, the one that was made is removed again.
+ *
+ * Loading reads the description of the store, and a key only when a command needs its elements
+ * (kv_load_later), so the file stays open as long as the store: a change in place waits for the end
+ * of the session.
  */
 #ifndef CLI_STATE_H
 #define CLI_STATE_H

@@ -526,12 +526,13 @@ bool kv_is_foreign(const kv *store);
 int kv_load(kv **store, const char *path, kv_err *e);
 
 /* Makes the same store, but the values of keys, and what an optimizer keeps for them, stay in the
- * file until a call needs their elements, such as the first push or pull of the key; kv_save copies
- * those that no call has needed from file to file. So memory holds the keys in use. Small arrays,
- * row_sparse keys and the residuals of gradient compression are read at once. The file stays open:
- * a new one may take its name, but if it is changed where it stands, each call that needs a value
- * from it, and kv_save, returns an error (io) and changes nothing. Checksums of the file are
- * compared at once, and once more when a value is read. Errors: those of kv_load. */
+ * file until a push, or another call that works with them, needs their elements. A pull reads them
+ * into its array, and kv_save copies them from file to file. So memory holds the keys in use. Small
+ * arrays, row_sparse keys and the residuals of gradient compression are read at once. The file
+ * stays open: a new one may take its name, but if it is changed where it stands, each call that
+ * needs a value from it, and kv_save, returns an error (io), and the store is as it was. Checksums
+ * of the file are compared at once, and once more when a value is read. Errors: those of kv_load.
+ */
 int kv_load_later(kv **store, const char *path, kv_err *e);
 
 /* Writes what the optimizer or rule in use keeps to a safetensors file: its states as tensors named
@@ -637,6 +638,17 @@ int kv_set_virtual_gpus(int n, kv_err *e);
  * worker that joined, begins with KV_LOG_NOTE. Process-wide. */
 #define KV_LOG_NOTE "note: "
 void kv_set_log(void (*log)(void *arg, const char *text), void *arg);
+
+/* For jobs of several machines. If the ranks of a job wait for each other, so that none can ever go
+ * on, the job ends with an error (peer) that says so, and the place at which each rank waits. That
+ * needs programs that tell when their one thread waits: this thread runs the script of the program
+ * from now on, or with NULL it does no more. `place` writes where the script is, such as "barrier,
+ * train.kv:3", at most `room` bytes with the NUL; it runs on another thread while this one stays in
+ * its wait, and returns false if the program may still do something, such as another thread of its
+ * own. slices: false, or the thread waits with kv_array_await and kv_wait_for, and does nothing but
+ * look for signals between such calls. A fork forgets it. */
+typedef bool (*kv_place)(void *arg, char *out, size_t room);
+void kv_set_script(kv_place place, void *arg, bool slices);
 
 /* Begins a profile: from now on every operation of every store in the process is recorded, and
  * kv_profile_stop writes it to path in Chrome's trace event format (a JSON array of objects, times

@@ -7,6 +7,8 @@
 #include "base/kv_assert.h"
 #include "capability.h"
 #include "core/call.h"
+#include "core/call_gpu.h"
+#include "core/call_trace.h"
 #include "core/clip_norm.h"
 #include "core/store.h"
 #include "runtime.h"
@@ -44,6 +46,49 @@ static int fetch(const kv *store, const kv_pairs *p, bool states, kv_err *e)
             rc = slot_fetch(&store->slots.items[number], states, e);
     }
     return rc;
+}
+
+/* Returns true if the file of the store holds the value of a key as out takes it. */
+static bool can_read(const kv_array *stored, const kv_array *out)
+{
+    return array_source_of(stored) && out->memory != ARRAY_LATER && !call_is_on_gpu(out) &&
+           out->storage == KV_DEFAULT && out->dtype == stored->dtype &&
+           array_same_shape(stored, out);
+}
+
+/* Pulls what nobody has needed yet. If that is all of the call, it is read into the caller's arrays
+ * and the store goes on without it, so that a loop over the keys of a large file holds one of them;
+ * *did is true then. */
+static int pull_unread(kv *store, const kv_pairs *outs, bool *did, kv_err *e)
+{
+    const slot_table *t = &store->slots;
+    int64_t number = -1;
+    int rc = KV_OK;
+    *did = store->later && !trace_on();
+    for (int64_t i = 0; i < outs->n && *did; i++) {
+        number = slot_find(t, &outs->keys[i], number + 1);
+        *did = number >= 0 && can_read(t->items[number].stored, outs->arrays[i]);
+    }
+    if (!*did)
+        return fetch(store, outs, false, e);
+    for (int64_t i = 0; i < outs->n && !rc; i++) {
+        kv_array *out = outs->arrays[i];
+        number = slot_find(t, &outs->keys[i], number + 1);
+        const array_source *s = array_source_of(t->items[number].stored);
+        engine_wait_write(array_var(out));
+        rc = s->read(s, out->data, 0, kv_array_bytes(out), e);
+        out->unfilled = (uint8_t)rc;
+    }
+    store->pulled_dense = true;
+    return rc;
+}
+
+/* A pull in this process. */
+static int pull(kv *store, const kv_pairs *outs, const kv_call *how, kv_err *e)
+{
+    bool did;
+    int rc = pull_unread(store, outs, &did, e);
+    return rc || did ? rc : store->ops->pull(store->self, outs, how, e);
 }
 
 /* ---- clip_global_norm: see core/clip_norm.h ---- */
@@ -169,8 +214,8 @@ int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, con
     if (rc || (rc = args_can(store, CAN_PULL, e)) || (rc = args_pairs(&pairs, "keys", "outs", e)) ||
         (rc = enter_to_pull(store, e)))
         return rc;
-    if (n > 0 && (rc = fetch(store, &pairs, false, e)) == KV_OK)
-        rc = store->ops->pull(store->self, &pairs, how, e);
+    if (n > 0)
+        rc = pull(store, &pairs, how, e);
     return leave_pulled(store, &pairs, how, rc, e);
 }
 
@@ -207,8 +252,8 @@ static int pull_whole(kv *store, const kv_pairs *outs, int64_t *rounds, const kv
         if (!rc)
             rc = call_check_round(&store->slots.items[number], rounds[i], e);
     }
-    if (!rc && outs->n > 0 && (rc = fetch(store, outs, false, e)) == KV_OK)
-        rc = store->ops->pull(store->self, outs, how, e);
+    if (!rc && outs->n > 0)
+        rc = pull(store, outs, how, e);
     for (int64_t i = 0; i < outs->n && !rc; i++) {
         call_find(&store->slots, &outs->keys[i], number + 1, &number, e);
         rounds[i] = store->slots.items[number].pushes;
@@ -258,9 +303,8 @@ static int peek_slot(kv *store, const kv_key *key, kv_array **out, int64_t round
         rc = kv_array_new_raw(&a, kv_array_dtype(like), kv_array_ndim(like), kv_array_shape(like),
                               (kv_ctx){KV_CPU, 0}, e);
     }
-    const kv_pairs outs = {key, &a, 1};
-    if (!rc && (rc = fetch(store, &outs, false, e)) == KV_OK)
-        rc = store->ops->pull(store->self, &outs, &fills, e);
+    if (!rc)
+        rc = pull(store, &(kv_pairs){key, &a, 1}, &fills, e);
     rc = store_leave(store, rc, e);
     if (rc)
         kv_array_unref(a);

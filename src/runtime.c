@@ -20,6 +20,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/suggest.h"
+#include "engine/script_wait.h"
 #include "local/local.h"
 #include "plugin.h"
 
@@ -33,6 +34,11 @@ void kv_set_patience(int ms)
 int runtime_patience(void)
 {
     return patience;
+}
+
+void kv_set_script(kv_place place, void *arg, bool slices)
+{
+    script_set(place, arg, slices);
 }
 
 static bool has_joined; /* atomic */

@@ -40,6 +40,7 @@ static void drop(attach_server *a, int i)
     pthread_mutex_lock(&a->lock);
     close(a->clients[i]);
     a->clients[i] = a->clients[--a->n];
+    atomic_store(&a->visit.clients, a->n);
     pthread_mutex_unlock(&a->lock);
 }
 
@@ -53,6 +54,7 @@ static void take_client(attach_server *a, int from)
     if (a->n < CLIENTS) {
         pthread_mutex_lock(&a->lock);
         a->clients[a->n++] = fd;
+        atomic_store(&a->visit.clients, a->n);
         pthread_mutex_unlock(&a->lock);
         return;
     }

@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/kv_assert.h"
@@ -370,16 +369,7 @@ static bool is_checkpoint(const char *path)
 
 static int unknown_ending(const char *path, kv_err *e)
 {
-    static const char *const packed[] = {".gz", "gzip -dc", ".bz2", "bzip2 -dc",
-                                         ".xz", "xz -dc",   ".zst", "zstd -dc"};
     const char *dot = strrchr(path, '.');
-    for (size_t i = 0; dot && i < sizeof packed / sizeof *packed; i += 2) {
-        if (strcasecmp(dot, packed[i]) != 0)
-            continue;
-        kv_err_set(e, KV_E_USAGE, "\"%s\" is compressed", path);
-        kv_err_hint(e, "%s %s | kvctl … reads it as @-", packed[i + 1], path);
-        return e->code;
-    }
     kv_err_set(e, KV_E_USAGE, "\"%s\" has no known ending", path);
     if (dot && (strcmp(dot, ".pt") == 0 || strcmp(dot, ".pth") == 0))
         return kv_err_hint(e, "PyTorch's pickles are not read; safetensors.torch.save_file writes "

@@ -126,6 +126,14 @@ static int take_variable(const shell_given *g, kv_err *e)
     return e->code;
 }
 
+/* A variable of all ranks. */
+static int take_no_deadlock(const shell_given *g, kv_err *e)
+{
+    shell_given variable = *g;
+    variable.text = "KVSTORE_DEADLOCK=0";
+    return take_variable(&variable, e);
+}
+
 static int take_file(const shell_given *g, kv_err *e)
 {
     launch_options *o = g->to;
@@ -201,6 +209,8 @@ static const shell_option job_options[] = {
      "($KVSTORE_DEADLINE, else 10)",
      SECONDS(deadline)},
     {0, "timeout", "SEC", "end the job after SEC seconds, with exit code 6", SECONDS(timeout)},
+    {0, "no-deadlock", NULL, "only warn when all ranks wait for each other: else that ends the job",
+     TAKEN(take_no_deadlock), .low = 'a'},
     {0, "env", "NAME[=VALUE]",
      "a variable for all ranks; with --env-worker and --env-server for\n"
      "those of one kind; without a VALUE the one that it has here",

@@ -189,6 +189,33 @@ static bool catches_lines(const ast *node, const command *c)
     return to && (c->flags & COMMAND_PRINTS) && !own_file;
 }
 
+/* "pull w, train.kv:7": a command with its first key. */
+bool run_place(void *arg, char *out, size_t room)
+{
+    const session *s = arg;
+    const ast *node = s->at;
+    int line, col;
+    if (s->visit && atomic_load(&s->visit->clients) > 0)
+        return false; /* somebody looks at the job */
+    if (!s->unit || !node) {
+        snprintf(out, room, "the end of the script");
+        return true;
+    }
+    const ast *keys = node->kind == STMT_COMMAND && node->n > 0 ? node->kid[0] : NULL;
+    const ast *key = keys && keys->kind == AST_KEYS && keys->n > 0 ? keys->kid[0] : NULL;
+    const char *name = node->kind == STMT_COMMAND ? ((const command *)node->u.other)->name
+                                                  : "a value",
+               *file = strrchr(s->unit->src.name, '/');
+    source_locate(&s->unit->src, node->pos, &line, &col);
+    size_t n = (size_t)snprintf(out, room, "%s", name);
+    if (key && key->kind == AST_KEY && n < room)
+        n += key->op == 0 ? (size_t)snprintf(out + n, room - n, " %lld", (long long)key->u.integer)
+                          : (size_t)snprintf(out + n, room - n, " %.24s", key->u.text);
+    if (n < room)
+        snprintf(out + n, room - n, ", %.40s:%d", file ? file + 1 : s->unit->src.name, line);
+    return true;
+}
+
 int run_argument(session *s, const ast *node, kv_err *e)
 {
     run_flow *outer = s->flow;
@@ -208,6 +235,7 @@ static int run_command(session *s, const ast *node, result *r, kv_err *e)
     sink lines = {.kind = SINK_TAKES};
     if (s->guest && s->guest->check(s, node, e))
         return e->code;
+    s->at = node;
     if (saves_value(node, c))
         return save_printed(s, node, r, e);
     bool caught = catches_lines(node, c);
@@ -314,6 +342,7 @@ static int run_method(session *s, const ast *node, result *r, kv_err *e)
         return e->code;
     if (refuse_explained(s, call, e))
         return e->code;
+    s->at = call;
     int code = ((const command *)call->u.other)->run(s, call, r, e);
     return code ? unit_at(s, call, e) : KV_OK;
 }
@@ -591,6 +620,7 @@ static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e)
         return e->code;
     if (s->trace)
         trace(s, node);
+    s->at = node;
     if (s->guest && node->kind != STMT_COMMAND && s->guest->check(s, node, e))
         return e->code;
     if (node->kind != STMT_COMMAND && node->kind != STMT_SHOW && node->kind != STMT_SHELL &&
@@ -705,9 +735,11 @@ int unit_run(session *s, unit *u, kv_err *e)
 {
     run_flow f = {FLOW_ON, value_none()};
     unit *outer = s->unit;
+    const ast *at = s->at;
     s->unit = u;
     int code = run_all(s, u->body, outer ? NULL : u, &f, e);
     value_release(&f.returned);
     s->unit = outer;
+    s->at = at;
     return code;
 }

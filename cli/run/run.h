@@ -19,4 +19,7 @@ int run_argument(session *s, const ast *node, kv_err *e);
 /* Runs the command of an AST_STORE on its store. Out: what it gives, as a value. */
 int run_method_call(session *s, const ast *node, value *out, kv_err *e);
 
+/* Where the script is, for kv_set_script. arg: the session, whose thread is in a wait. */
+bool run_place(void *arg, char *out, size_t room);
+
 #endif

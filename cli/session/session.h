@@ -169,6 +169,7 @@ typedef struct session {
 
     /* the run: texts, errors, recursion, the end */
     struct unit *unit;      /* the text whose statements run */
+    const struct ast *at;   /* the statement or command of it that runs; NULL: none */
     struct unit *units;     /* every text read so far: functions and rules refer to them */
     int depth;              /* of calls of functions */
     int source_depth;       /* of files that source files, while they are read */

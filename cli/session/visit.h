@@ -22,6 +22,7 @@ typedef struct visit {
     atomic_bool unwanted;  /* the script waits for the guest, which shall end at once */
     pthread_mutex_t lock;  /* of all below, and of the list of stores of the session */
     pthread_cond_t changed;
+    atomic_int clients;    /* of attach, that are connected */
     int pins;
     const char *const *names;
     int n;

@@ -54,11 +54,10 @@ bool file_is_checkpoint(const char *path)
 
 bool file_is_of_other_tool(const char *path)
 {
-    static const char *const names[] = {"bin",  "bz2",    "ckpt",    "distcp", "gz",  "h5",
-                                        "hdf5", "keras",  "lz4",     "mat",    "msgpack",
-                                        "onnx", "params", "parquet", "pb",     "pickle",
-                                        "pkl",  "pt",     "pth",     "tflite", "xz",  "zip",
-                                        "zst"};
+    static const char *const names[] = {
+        "bin", "bz2",  "ckpt",   "distcp",  "gz", "h5",     "hdf5", "keras", "lz4", "mat", "msgpack",
+        "onnx", "params", "parquet", "pb", "pickle", "pkl", "pt", "pth", "tar", "tflite", "tgz",
+        "xz",  "zip",  "zst"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (is_ending(path, names[i]))
             return true;

@@ -25,8 +25,8 @@ file_kind file_kind_of(const char *path);
  * .kvs, .npz, .gguf, .safetensors.index.json or a slash. */
 bool file_is_checkpoint(const char *path);
 
-/* Returns true if a path ends as other tools name files of arrays: what they are, their first bytes
- * say, and a checkpoint may be among them. */
+/* Returns true if a path ends as other tools name files of arrays, or packed files: what they are,
+ * their first bytes say, and a checkpoint may be among them. */
 bool file_is_of_other_tool(const char *path);
 
 /* The name of the i-th format that is read, from 0; NULL behind the last. */

@@ -248,7 +248,11 @@ static bool assigns(const ast *node, const char *name)
 static bool is_variable(void *arg, const char *name)
 {
     checker *c = arg;
-    return assigns(c->u->body, name) || session_find(c->s, name);
+    bool found = assigns(c->u->body, name) || session_find(c->s, name);
+    /* all texts behind -c are read before the first one runs */
+    for (const unit *u = c->s->units; u && !found; u = u->next)
+        found = assigns(u->body, name);
+    return found;
 }
 
 /* Returns true if a text sets the name that was read before this one and has not run yet, as an

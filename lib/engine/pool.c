@@ -19,6 +19,7 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/stop.h"
+#include "engine/script_wait.h"
 
 enum { SPINS = 4000 /* looks for work before a thread sleeps: about 20 microseconds of them */ };
 
@@ -104,6 +105,7 @@ static void in_child(void)
     pool.threads = pool.sleeping = pool.waiting = 0;
     atomic_store(&pool.resting, 0);
     free_places();
+    script_after_fork();
 }
 
 static void find_size(void)
@@ -522,13 +524,27 @@ static bool wait_until(pool_flag *f, const struct timespec *until)
 
 void pool_wait(pool_flag *f)
 {
+    script_wait_begins(&f->set, false);
     wait_until(f, NULL);
+    script_wait_ends(false);
 }
 
 bool pool_wait_for(pool_flag *f, int ms)
 {
     struct timespec until = clock_after(ms * INT64_C(1000000));
-    return wait_until(f, &until);
+    script_wait_begins(&f->set, true);
+    bool set = wait_until(f, &until);
+    script_wait_ends(true);
+    return set;
+}
+
+bool pool_is_idle(void)
+{
+    pthread_mutex_lock(&pool.lock);
+    uint64_t all = pool.workers < 64 ? (1ull << pool.workers) - 1 : ~0ull;
+    bool idle = !pool.queue && !pool.jobs && (!pool.workers || pool.places == all);
+    pthread_mutex_unlock(&pool.lock);
+    return idle;
 }
 
 void pool_signal(pool_flag *f)

@@ -62,6 +62,9 @@ void pool_wait(pool_flag *f);
 /* The same, for ms milliseconds at most; returns true if the flag is set. */
 bool pool_wait_for(pool_flag *f, int ms);
 
+/* Returns true if there is neither a task nor a part of a job, and no thread works at one. */
+bool pool_is_idle(void);
+
 /* Sets a function that idle waiting threads call, for events that end operations from outside the
  * pool. It returns true if it did some work. NULL: none. */
 void pool_set_poll(bool (*poll)(void));

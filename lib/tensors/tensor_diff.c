@@ -7,7 +7,6 @@
 
 #include "base/mem.h"
 #include "tensors/diff_piece.h"
-#include "tensors/walk_results.h"
 #include "tensors/walk.h"
 
 typedef struct diffs {
@@ -18,7 +17,6 @@ typedef struct diffs {
     bool *partly;       /* of each pair: it differs and has equal pieces */
     diff_sums *sums;     /* of each pair: those so far */
     diff_scales *scales; /* of each pair, for the last walk */
-    walk_results *parts;
 } diffs;
 
 /* ---- Pieces ---------------------------------------------------------------------------------- */
@@ -34,7 +32,7 @@ static int add_piece(void *arg, const walk_piece *piece, int worker, kv_err *e)
     const tensor_info *a = tensor_of(d, piece->tensor, 0);
     const tensor_type t[] = {a->type, tensor_of(d, piece->tensor, 1)->type};
     diff_sums p = DIFF_SUMS_NONE;
-    (void)worker;
+    (void)worker, (void)e;
     if (d->o->brief && atomic_load_explicit(&d->found[piece->tensor], memory_order_relaxed))
         return KV_OK;
     p.same = diff_same_bytes(t, piece);
@@ -42,7 +40,9 @@ static int add_piece(void *arg, const walk_piece *piece, int worker, kv_err *e)
         diff_piece(&p, d->o, t, piece);
     if (d->o->brief && p.unequal)
         atomic_store_explicit(&d->found[piece->tensor], true, memory_order_relaxed);
-    return d->o->brief ? KV_OK : walk_results_put(d->parts, piece, a->elements, &p, e);
+    if (piece->result)
+        *(diff_sums *)piece->result = p;
+    return KV_OK;
 }
 
 /* Equal pieces of keys that differ: only their sums are missing. */
@@ -52,10 +52,11 @@ static int add_same(void *arg, const walk_piece *piece, int worker, kv_err *e)
     const tensor_info *a = tensor_of(d, piece->tensor, 0);
     const tensor_type t[] = {a->type, a->type};
     diff_sums p = DIFF_SUMS_NONE;
-    (void)worker;
+    (void)worker, (void)e;
     if (diff_same_bytes(t, piece))
         diff_piece(&p, d->o, t, piece);
-    return walk_results_put(d->parts, piece, a->elements, &p, e);
+    *(diff_sums *)piece->result = p;
+    return KV_OK;
 }
 
 /* Pieces of keys whose squares float64 does not hold: only their sums. */
@@ -65,9 +66,10 @@ static int add_scaled(void *arg, const walk_piece *piece, int worker, kv_err *e)
     const tensor_info *a = tensor_of(d, piece->tensor, 0);
     const tensor_type t[] = {a->type, tensor_of(d, piece->tensor, 1)->type};
     diff_sums p = DIFF_SUMS_NONE;
-    (void)worker;
+    (void)worker, (void)e;
     diff_scaled(&p, &d->scales[piece->tensor], t, piece);
-    return walk_results_put(d->parts, piece, a->elements, &p, e);
+    *(diff_sums *)piece->result = p;
+    return KV_OK;
 }
 
 /* The parts of a key, in order. A second walk adds to what the first one found. */
@@ -143,8 +145,6 @@ static int walk_pairs(diffs *d, int64_t n, int (*piece)(void *, const walk_piece
         at[2 * i] = take ? d->pairs[i].a : -1;
         at[2 * i + 1] = take ? d->pairs[i].b : -1;
     }
-    if (code == KV_OK)
-        code = walk_results_new(&d->parts, n, sizeof(diff_sums), end_tensor, d, e);
     if (code == KV_OK) {
         const walk w = {.inputs = d->inputs,
                         .ninputs = 2,
@@ -152,12 +152,12 @@ static int walk_pairs(diffs *d, int64_t n, int (*piece)(void *, const walk_piece
                         .ntensors = n,
                         .piece = piece,
                         .arg = d,
+                        .result_bytes = d->o->brief ? 0 : sizeof(diff_sums),
+                        .end = end_tensor,
                         .progress = progress,
                         .progress_arg = arg};
         code = walk_run(&w, e);
     }
-    walk_results_free(d->parts);
-    d->parts = NULL;
     mem_free(at);
     return code;
 }

@@ -7,7 +7,6 @@
 
 #include "base/mem.h"
 #include "checkpoint/tensor_codec.h"
-#include "tensors/walk_results.h"
 #include "tensors/stat_loops.h"
 #include "tensors/walk.h"
 
@@ -27,7 +26,6 @@ typedef struct stats {
     const int64_t *tensors;
     const double *scale; /* of each tensor, a power of 2; NULL: 1 */
     tensor_stat *out;
-    walk_results *parts;
 } stats;
 
 /* A piece while it is added up. */
@@ -202,7 +200,7 @@ static int add_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
     const stats *s = arg;
     const tensor_info *t = checkpoint_at(s->c, s->tensors[p->tensor]);
     adding a;
-    (void)worker;
+    (void)worker, (void)e;
     memset(&a.p, 0, sizeof a.p);
     a.lanes = (stat_lanes){.lowest = INFINITY, .highest = -INFINITY};
     a.has_near = false;
@@ -213,7 +211,8 @@ static int add_piece(void *arg, const walk_piece *p, int worker, kv_err *e)
         add_data(&a, t->type, (const char *)p->data[0] + tensor_type_bytes(t->type, i), n, i == 0);
     }
     end_piece(&a);
-    return walk_results_put(s->parts, p, t->elements, &a.p, e);
+    *(part *)p->result = a.p;
+    return KV_OK;
 }
 
 /* ---- A tensor -------------------------------------------------------------------------------- */
@@ -315,8 +314,6 @@ static int walk_some(stats *s, int64_t n, void (*progress)(void *arg, int64_t do
         bool can = tensor_stat_can(t->type) && (!s->scale || s->scale[i] != 1);
         at[i] = can ? s->tensors[i] : -1;
     }
-    if (code == KV_OK)
-        code = walk_results_new(&s->parts, n, sizeof(part), end_tensor, s, e);
     if (code == KV_OK) {
         const walk w = {.inputs = &s->c,
                         .ninputs = 1,
@@ -324,12 +321,12 @@ static int walk_some(stats *s, int64_t n, void (*progress)(void *arg, int64_t do
                         .ntensors = n,
                         .piece = add_piece,
                         .arg = s,
+                        .result_bytes = sizeof(part),
+                        .end = end_tensor,
                         .progress = progress,
                         .progress_arg = arg};
         code = walk_run(&w, e);
     }
-    walk_results_free(s->parts);
-    s->parts = NULL;
     mem_free(at);
     return code;
 }

@@ -31,6 +31,12 @@ typedef struct part {
     int64_t number; /* of its first piece, of all */
 } part;
 
+/* Results of pieces of a tensor that wait for the others. */
+typedef struct waiting {
+    char *results; /* NULL until the first piece came, and when all are there */
+    int64_t missing;
+} waiting;
+
 typedef struct run {
     const walk *w;
     part *parts; /* and one behind the last */
@@ -43,6 +49,8 @@ typedef struct run {
     pthread_mutex_t telling; /* one thread calls progress at a time */
     atomic_llong done;       /* bytes */
     int64_t all;
+    pthread_mutex_t keeping; /* for results */
+    waiting *results;        /* of each tensor, in a fold */
 } run;
 
 int64_t walk_pieces(int64_t elements)
@@ -178,6 +186,46 @@ static int read_piece(const walk *w, tensor_reader *const *readers, walk_piece *
     return code;
 }
 
+/* Keeps a result; *all becomes the results of the tensor when this was the last one. */
+static int keep(run *r, const walk_piece *p, int64_t pieces, char **all, kv_err *e)
+{
+    waiting *w = &r->results[p->tensor];
+    size_t bytes = r->w->result_bytes;
+    if (!w->results) {
+        if (!(w->results = mem_alloc(pieces, bytes, e)))
+            return KV_E_MEMORY;
+        w->missing = pieces;
+    }
+    memcpy(w->results + (size_t)p->number * bytes, p->result, bytes);
+    kv_assert(w->missing > 0, "piece %lld of tensor %lld came twice", (long long)p->number,
+              (long long)p->tensor);
+    if (--w->missing == 0) {
+        *all = w->results;
+        w->results = NULL;
+    }
+    return KV_OK;
+}
+
+/* Hands over the result of a piece. */
+static int put_result(run *r, const walk_piece *p, int64_t elements, kv_err *e)
+{
+    int64_t pieces = pieces_of(r->w, p->tensor, elements);
+    char *all = NULL;
+    if (!r->results)
+        return KV_OK;
+    if (pieces == 1) {
+        r->w->end(r->w->arg, p->tensor, p->result, 1);
+        return KV_OK;
+    }
+    pthread_mutex_lock(&r->keeping);
+    int code = keep(r, p, pieces, &all, e);
+    pthread_mutex_unlock(&r->keeping);
+    if (all)
+        r->w->end(r->w->arg, p->tensor, all, pieces);
+    mem_free(all);
+    return code;
+}
+
 /* The number of elements of a tensor of the walk. */
 static int64_t elements_of(const walk *w, int64_t tensor)
 {
@@ -196,11 +244,13 @@ static int check_readers(const run *r, tensor_reader *const *readers, kv_err *e)
 }
 
 /* Handles the pieces of a part, up to the first one that fails or that is behind a failed one. */
-static int run_part(run *r, const part *from, tensor_reader *const *readers, int worker, kv_err *e)
+static int run_part(run *r, const part *from, tensor_reader *const *readers, void *result,
+                    int worker, kv_err *e)
 {
     const walk *w = r->w;
     int64_t number = from->number, end = from[1].number;
-    walk_piece p = {.tensor = from->tensor, .number = from->piece, .readers = readers};
+    walk_piece p = {.tensor = from->tensor, .number = from->piece, .readers = readers,
+                    .result = result};
     int64_t elements = elements_of(w, p.tensor), most = piece_elements(w, p.tensor), bytes = 0;
     int code = KV_OK;
     for (; number < end && number < atomic_load(&r->failed); number++, p.number++) {
@@ -216,7 +266,8 @@ static int run_part(run *r, const part *from, tensor_reader *const *readers, int
             break;
         }
         if ((code = read_piece(w, readers, &p, &bytes, e)) ||
-            (code = w->piece(w->arg, &p, worker, e)))
+            (code = w->piece(w->arg, &p, worker, e)) ||
+            (code = put_result(r, &p, elements, e)))
             break;
         if (bytes >= PART_BYTES) {
             tell(r, bytes);
@@ -246,10 +297,12 @@ static void runner(void *arg, int64_t number, int worker)
     tensor_reader *readers[WALK_INPUTS_MOST] = {0};
     int64_t i;
     (void)number;
-    if (open_readers(r, readers, &e))
+    void *result = r->results ? mem_alloc(1, r->w->result_bytes, &e) : NULL;
+    if ((r->results && !result) || open_readers(r, readers, &e))
         fail(r, -1, &e);
     while (e.code == KV_OK && (i = atomic_fetch_add(&r->next, 1)) < r->nparts)
-        run_part(r, &r->parts[i], readers, worker, &e);
+        run_part(r, &r->parts[i], readers, result, worker, &e);
+    mem_free(result);
     for (int k = 0; k < r->w->ninputs; k++)
         tensor_reader_free(readers[k]);
 }
@@ -293,16 +346,23 @@ int walk_run(const walk *w, kv_err *e)
     run r = {.w = w, .failed = INT64_MAX};
     kv_assert(w->ninputs <= WALK_INPUTS_MOST, "a walk has %d inputs", w->ninputs);
     int code = check_numbers(w, e);
+    if (w->result_bytes && !(r.results = mem_zalloc(w->ntensors, sizeof *r.results, e)))
+        code = KV_E_MEMORY;
     if (code == KV_OK && (code = cut(&r, e)) == KV_OK) {
+        pthread_mutex_init(&r.keeping, NULL);
         pthread_mutex_init(&r.lock, NULL);
         pthread_mutex_init(&r.telling, NULL);
         pool_run(runners(&r), runner, &r);
         pthread_mutex_destroy(&r.lock);
         pthread_mutex_destroy(&r.telling);
+        pthread_mutex_destroy(&r.keeping);
         code = r.error.code;
         if (code && e && e->code == KV_OK)
             *e = r.error;
     }
+    for (int64_t i = 0; i < w->ntensors && r.results; i++)
+        mem_free(r.results[i].results);
+    mem_free(r.results);
     mem_free(r.parts);
     return code;
 }

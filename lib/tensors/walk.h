@@ -26,6 +26,7 @@ typedef struct walk_piece {
     /* The worker's own readers, one for each input, to read other bytes with. Data live until
      * the next call on their reader. */
     tensor_reader *const *readers;
+    void *result; /* of a fold: the caller fills it; of walk.result_bytes, and not cleared */
 } walk_piece;
 
 typedef struct walk {
@@ -48,6 +49,12 @@ typedef struct walk {
      * to be believed only when walk_run has succeeded: the file may have shrunk meanwhile. */
     int (*piece)(void *arg, const walk_piece *p, int worker, kv_err *e);
     void *arg;
+    /* (optional) A fold: each piece leaves a result of so many bytes, and `end` is called once a
+     * tensor with those of all its pieces in order, so that sums have the same bits whatever the
+     * threads did first; at the same time for other tensors. Results are kept of the tensors that
+     * miss a piece: a few at a time. */
+    size_t result_bytes;
+    void (*end)(void *arg, int64_t tensor, const void *results, int64_t n);
     /* The pieces of each tensor come one after the other, from the first on, to one worker. Other
      * tensors are handled meanwhile. */
     bool in_order;

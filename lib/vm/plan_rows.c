@@ -123,17 +123,20 @@ static void add_blocks(runner *r, const plan_pass *pass, const kernel_table *ker
         int number = pass->sum[s].number;
         prog_type type = (prog_type)r->p->number_type[number];
         void *sums = r->batch.cell[number];
-        double block[GROUP] = {0};
+        union {
+            float single[GROUP];
+            double wide[GROUP];
+        } block = {.wide = {0}};
         kernel_terms own = terms_of(r, pass, s, skip, stride);
         if (r->a->row == 1 && own.squares) {
             kernels->run[type][PROG_MUL](sums, own.x, own.x, NULL, no_constants, rows);
         } else if (r->a->row == 1) {
             kernels->run[type][PROG_ADD](sums, sums, own.x, NULL, no_constants, rows);
         } else {
-            own.sums = skip > 0 ? block : sums;
+            own.sums = skip > 0 ? (void *)&block : sums;
             add_rows(type, own, rows, n);
             if (skip > 0)
-                kernels->run[type][PROG_ADD](sums, sums, block, NULL, no_constants, rows);
+                kernels->run[type][PROG_ADD](sums, sums, &block, NULL, no_constants, rows);
         }
     }
 }

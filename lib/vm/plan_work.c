@@ -188,8 +188,10 @@ runner *plan_work_worker(shared *s, int worker)
     {                                                                                              \
         if (n - from >= GROUP && count * lanes > 4)                                                \
             name##_beside(terms, count, lanes, from, n, GROUP);                                    \
-        else if (n - from >= GROUP)                                                                \
+        else if (n - from >= GROUP && count * lanes > 2)                                           \
             name##_beside(terms, count, lanes, from, n, 4);                                        \
+        else if (n - from >= GROUP)                                                                \
+            name##_beside(terms, count, lanes, from, n, 2);                                        \
         else                                                                                       \
             name##_beside(terms, count, lanes, from, n, 1);                                        \
     }

@@ -13,7 +13,7 @@
 
 /* What begins a number of a build. A change of what records mean, without one of how they lie,
  * changes the digits. */
-static const char records_are[] = "kvstore records 1, " KV_VERSION;
+static const char records_are[] = "kvstore records 2, " KV_VERSION;
 
 #define FIELD(type, field) offsetof(type, field), sizeof(((type *)0)->field)
 
@@ -35,6 +35,7 @@ int ask_build(void)
         FIELD(ask_slot, bytes), FIELD(ask_slot, key), sizeof(ask_slot),
         FIELD(ask_counts, stalest), FIELD(ask_counts, missing), sizeof(ask_counts),
         FIELD(ask_met, epochs), sizeof(ask_met), FIELD(ask_missed, waits), sizeof(ask_missed),
+        FIELD(ask_lack, round), sizeof(ask_lack), FIELD(ask_report, place), sizeof(ask_report),
         FIELD(ask_round, ahead), FIELD(ask_round, missing), sizeof(ask_round), sizeof(ask_look),
         FIELD(kv_err, code), FIELD(kv_err, text), FIELD(kv_err, hint), FIELD(kv_err, rank),
         sizeof(kv_err), sizeof(link_args), sizeof(push_codes), sizeof(void *),

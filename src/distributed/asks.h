@@ -113,6 +113,26 @@ typedef struct ask_missed {
 
 enum { ASK_MOST_MISSED = 64 };
 
+/* A worker that waits at a server, and one that it waits for, or -1. */
+typedef struct ask_lack {
+    int32_t rank, lacks;
+    int32_t store, in_round; /* in_round: 1, the wait is for a round of a part, of that store */
+    int64_t part, round;
+} ask_lack;
+
+/* The payload of a LINK_BEAT to the first server: what the rank does (deadlock.h). ask_lack follow.
+ * The first server's own LINK_BEAT carry the number of its last question, an int64_t. */
+typedef struct ask_report {
+    int64_t sent, taken; /* records to and from ranks that are not gone */
+    int64_t asked;       /* the last question that has come */
+    int32_t gone;        /* workers that are gone, as this rank knows */
+    uint8_t idle;        /* it does nothing, and has nothing to send */
+    uint8_t waits;       /* its script waits, at `place`, */
+    uint8_t ended;       /* or there is none any more, or never was one */
+    uint8_t unused;
+    char place[96];
+} ask_report;
+
 /* The rounds of a key on one server; the key follows, as ask_put_key writes it. */
 typedef struct ask_round {
     int64_t first;         /* the number of its first part there */

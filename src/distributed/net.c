@@ -18,6 +18,7 @@
 #include "distributed/net_calls.h"
 #include "distributed/server_ranks.h"
 #include "engine/pool.h"
+#include "engine/script_wait.h"
 #include "runtime.h"
 
 enum {
@@ -63,6 +64,8 @@ static struct {
     queue *queues;            /* one for each of them */
     net_item *farewells;      /* the LINK_LEFT to each of them */
     queue *busy, **busy_end;  /* the queues that may have items */
+    int64_t *sent, *taken;    /* records to and from each of them, but heartbeats */
+    int ngone;                /* workers that are gone */
     bool told_loss;           /* the others have been told of a rank that is lost */
     struct own_record *own; /* records to this rank that are open */
     int64_t starved_us;     /* since when there is no memory for one; 0: there is */
@@ -290,7 +293,10 @@ static net_step send_answer(net_item *i)
         return NET_FULL;
     *r = a->head;
     memcpy(r + 1, a->data, a->head.bytes);
-    net_commit(i->peer);
+    if (a->head.kind == LINK_BEAT)
+        link_commit(i->peer); /* is not counted */
+    else
+        net_commit(i->peer);
     return NET_ENDED;
 }
 
@@ -333,6 +339,8 @@ void net_add_taker(const net_taker *t)
     net.taker.left = t->left ? t->left : net.taker.left;
     net.taker.gone = t->gone ? t->gone : net.taker.gone;
     net.taker.look = t->look ? t->look : net.taker.look;
+    net.taker.rest = t->rest ? t->rest : net.taker.rest;
+    net.taker.settled = t->settled ? t->settled : net.taker.settled;
     net.taker.lost = t->lost ? t->lost : net.taker.lost;
 }
 
@@ -394,6 +402,8 @@ static void take_record(int rank, const link_rec *r)
         return;
     alive_heard(rank);
     link_trace("from", rank, r);
+    if (rank != net_rank() && r->kind != LINK_BEAT)
+        net.taken[rank - net.first_peer]++;
     if (r->kind == LINK_LEFT)
         take_left(rank);
     else if (r->kind == LINK_LOST)
@@ -439,6 +449,22 @@ static bool give_up(void)
     return false;
 }
 
+void net_count_sent(int rank)
+{
+    net.sent[rank - net.first_peer]++;
+}
+
+/* Those of ranks that are gone count as none, from the moment when this rank knows of it. */
+net_traffic net_count_traffic(void)
+{
+    net_traffic t = {.gone = net.ngone};
+    for (int i = 0; i < net.end_peer - net.first_peer; i++) {
+        t.sent += net.sent[i];
+        t.taken += net.taken[i];
+    }
+    return t;
+}
+
 /* Sends heartbeats, also to ranks that have left, since they wait until all ranks have. A rank that
  * leaves sends none, since nobody misses it. */
 static void send_beats(void)
@@ -454,15 +480,26 @@ static void take_gone(void)
 {
     char why[ALIVE_WHY];
     for (int rank; (rank = alive_next_gone(why)) >= 0;) {
+        net.ngone++;
         if (rank >= net.first_peer && rank < net.end_peer) {
             drop_queue(queue_of(rank));
             net_calls_drop(&net.calls, rank);
             alive_left(rank);
+            net.sent[rank - net.first_peer] = net.taken[rank - net.first_peer] = 0;
         }
         if (net.taker.gone)
             net.taker.gone(rank, why);
         __atomic_store_n(&net.changed, true, __ATOMIC_RELEASE); /* rounds may be complete now */
     }
+}
+
+/* Returns true if nothing waits to be sent. The drive lock is held. */
+static bool has_sent_all(void)
+{
+    bool all = !__atomic_load_n(&net.posted, __ATOMIC_RELAXED);
+    for (const queue *q = net.busy; q && all; q = q->next)
+        all = !q->first;
+    return all;
 }
 
 /* Receives, sends and settles once; says whether there was anything to do. The drive lock is held.
@@ -486,12 +523,16 @@ static bool progress(void)
     link_flush();
     int64_t now = net_now_us();
     if (now - net.looked_us > LOOK_US) {
+        bool idle = !net.sent_own && has_sent_all(); /* heartbeats of the look do not count */
         net.looked_us = now;
         if (alive_look(now))
             send_beats();
         take_gone();
         if (net.taker.look)
             net.taker.look(now);
+        if (net.taker.rest)
+            net.taker.rest(now, idle && !__atomic_load_n(&net.changed, __ATOMIC_ACQUIRE),
+                           __atomic_load_n(&net.leaves, __ATOMIC_ACQUIRE));
     }
     return any;
 }
@@ -727,7 +768,11 @@ int net_calls_wait(const net_call *calls, int n, void **replies, int64_t *bytes,
     if (g.n > 0)
         begin_calls(&g, s, calls);
     for (int i = 0; i < g.n; i++) {
+        if (!calls[i].meanwhile) /* which may end the wait */
+            script_wait_begins(&w[i].done, false);
         int failed = rc ? rc : wait_reply(&w[i].done, &calls[i], begin, e);
+        if (!calls[i].meanwhile)
+            script_wait_ends(false);
         if (failed)
             withdraw(&s[i]);
         if (!failed && w[i].error.code) {
@@ -866,7 +911,10 @@ int net_open(int (*ready)(kv_err *e), kv_err *e)
     server_peers(&net.first_peer, &net.end_peer);
     net.queues = mem_zalloc(net.end_peer - net.first_peer, sizeof *net.queues, e);
     net.farewells = mem_alloc(net.end_peer - net.first_peer, sizeof *net.farewells, e);
-    if (!net.queues || !net.farewells || (rc = alive_open(net_now_us(), e)))
+    net.sent = mem_zalloc(net.end_peer - net.first_peer, sizeof *net.sent, e);
+    net.taken = mem_zalloc(net.end_peer - net.first_peer, sizeof *net.taken, e);
+    if (!net.queues || !net.farewells || !net.sent || !net.taken ||
+        (rc = alive_open(net_now_us(), e)))
         return rc ? rc : KV_E_MEMORY;
     share_processors();
     if ((rc = ready(e)))
@@ -908,9 +956,7 @@ static bool all_left(void)
     for (int i = net.first_peer; i < net.end_peer && all; i++)
         all = alive_has_left(i);
     pthread_mutex_lock(&net.drive);
-    all &= !__atomic_load_n(&net.posted, __ATOMIC_RELAXED);
-    for (const queue *q = net.busy; q && all; q = q->next)
-        all = !q->first;
+    all = all && (!net.taker.settled || net.taker.settled()) && has_sent_all();
     pthread_mutex_unlock(&net.drive);
     return all;
 }

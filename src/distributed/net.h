@@ -71,12 +71,17 @@ static inline link_rec *net_reserve_by(const net_item *i, int64_t bytes, bool wh
                                   : link_reserve_by(i->peer, bytes, i->priority, whole);
 }
 
+/* Counts a record that was sent to another rank. */
+void net_count_sent(int rank);
+
 static inline void net_commit(int rank)
 {
     if (rank == link_rank())
         net_commit_own();
-    else
+    else {
         link_commit(rank);
+        net_count_sent(rank);
+    }
 }
 
 /* Copies bytes into the record reserved to a rank. In the ring of another rank of this machine many
@@ -111,6 +116,9 @@ typedef struct net_taker {
     void (*gone)(int rank, const char *why); /* a worker that the others can do without */
     void (*look)(int64_t now_us);   /* ten times a second */
     void (*lost)(const kv_err *why); /* a rank is lost */
+    /* Behind look. idle: nothing waits to be sent or done; leaves: this rank has left. */
+    void (*rest)(int64_t now_us, bool idle, bool leaves);
+    bool (*settled)(void); /* false: this rank must not close its links yet */
 } net_taker;
 
 /* Adds the functions that are not NULL. Called before records come, see net_open. */
@@ -141,6 +149,15 @@ int net_call_wait(const net_call *c, void **reply, int64_t *reply_bytes, kv_err 
 
 /* The same to several ranks at once; n replies, or NULL. */
 int net_calls_wait(const net_call *calls, int n, void **replies, int64_t *bytes, kv_err *e);
+
+/* The records to and from ranks that are not gone, and how many workers are gone. For functions of
+ * takers. */
+typedef struct net_traffic {
+    int64_t sent, taken;
+    int gone;
+} net_traffic;
+
+net_traffic net_count_traffic(void);
 
 /* Wakes the net after another thread has changed something that it should look at. */
 void net_wake(void);

@@ -174,6 +174,7 @@ net_step request_direct_step(send_queue *q, request_item *c)
         return NET_FULL;
     cursor x = {q->at, q->offset};
     for (int64_t at = 0; at < bytes;) {
+        net_count_sent(q->item.peer);
         at = put_record(q->request, c, &x, r, at);
         link_trace("to", q->item.peer, r);
         r = (link_rec *)(void *)((char *)r + link_whole(r->bytes));

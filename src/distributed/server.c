@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "core/store.h"
 #include "distributed/coordinator.h"
+#include "distributed/deadlock.h"
 #include "distributed/look.h"
 #include "distributed/parts.h"
 #include "distributed/rounds.h"
@@ -391,5 +392,6 @@ int server_open(kv_err *e)
     runtime_set_rank(net_rank(), net_size());
     if (server_here(&i))
         net_add_taker(&taker);
-    return spares_open(e);
+    int rc = spares_open(e);
+    return rc ? rc : deadlock_open(e);
 }

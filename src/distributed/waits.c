@@ -4,6 +4,7 @@
 #include "base/kv_assert.h"
 #include "distributed/coordinator.h"
 #include "distributed/rounds.h"
+#include "distributed/server_ranks.h"
 #include "runtime.h"
 
 enum { SECOND_US = 1000000, FIRST_TOLD_US = 5 * SECOND_US };
@@ -286,4 +287,51 @@ int64_t waits_for(server_state *s, int rank, ask_missed *list)
         if (s->parts[i])
             add_if_stale(s, s->parts[i], &m);
     return m.n;
+}
+
+/* ---- Workers that wait ---- */
+
+static void add_lack(ask_lack *by_worker, const ask_lack *one)
+{
+    if (by_worker[one->rank].lacks < 0)
+        by_worker[one->rank] = *one;
+}
+
+static void add_lacked(const wait *x, void *arg)
+{
+    int other = 0, workers = x->s->how.workers;
+    bool in_round = x->kind == WAIT_ROUND;
+    while (other < workers && !lacks(x, other))
+        other++;
+    for (int i = 0; i < workers && other < workers; i++)
+        if (has(x, i))
+            add_lack(arg, &(ask_lack){.rank = i, .lacks = other, .store = x->s->number,
+                                      .in_round = in_round, .part = in_round ? x->part->id : 0,
+                                      .round = in_round ? x->round->number : 0});
+}
+
+/* With a bound on staleness: a worker whose pushes are more than that behind those of `rank`. */
+static void add_slow(const server_state *s, const part *p, int rank, int64_t at, ask_lack *list)
+{
+    for (int i = 0; i < s->how.workers; i++)
+        if (i != rank && !s->workers[i].done && at - s->how.staleness > p->workers[i].applied)
+            add_lack(list, &(ask_lack){.rank = rank, .lacks = i, .store = s->number, .in_round = 1,
+                                       .part = p->id, .round = p->workers[i].applied + 1});
+}
+
+void waits_lacked(ask_lack *by_worker)
+{
+    for (int i = 0; i < server_workers(); i++)
+        by_worker[i] = (ask_lack){.rank = i, .lacks = -1};
+    for (server_state *s = server_stores; s; s = s->next) {
+        visit_waits(s, add_lacked, by_worker);
+        for (int64_t i = 0; i < s->nparts && s->how.is_async && s->how.staleness >= 0; i++) {
+            const part *p = s->parts[i];
+            for (const round *x = p ? p->rounds : NULL; x; x = x->next)
+                if (x->by[0].complete)
+                    add_slow(s, p, x->worker, x->number - 1, by_worker);
+            for (const server_pull *x = p ? p->pulls : NULL; x; x = x->next)
+                add_slow(s, p, x->rank, x->round, by_worker);
+        }
+    }
 }

@@ -44,6 +44,12 @@ static void give_back(py_call *c)
     Py_DECREF((PyObject *)s);
 }
 
+static const char *name_of(int (*run)(py_call *c))
+{
+    return run == call_pull ? "pull" : run == call_push ? "push" : run == call_pushpull ? "pushpull"
+                                                                                       : NULL;
+}
+
 /* NULL with an exception. */
 static py_call *begin(PyObject *self, int (*run)(py_call *c), PyObject *key, PyObject *priority,
                       PyObject *wait)
@@ -62,7 +68,7 @@ static py_call *begin(PyObject *self, int (*run)(py_call *c), PyObject *key, PyO
         return (py_call *)PyErr_NoMemory();
     }
     Py_INCREF(self);
-    c->work = (py_work){.run = run_call, .end = end_call};
+    c->work = (py_work){.run = run_call, .end = end_call, .name = name_of(run), .key = key};
     c->store = s;
     c->call = run;
     c->key = key;
@@ -84,9 +90,10 @@ static py_call *begin(PyObject *self, int (*run)(py_call *c), PyObject *key, PyO
 }
 
 /* The GIL is taken to look for signals, and released again. Returns false with an exception. */
-static bool look(PyThreadState **gil)
+static bool look(const py_call *c, PyThreadState **gil)
 {
     PyEval_RestoreThread(*gil);
+    py_wait_note(c->work.name, c->key);
     bool good = py_look();
     *gil = PyEval_SaveThread();
     return good;
@@ -96,14 +103,20 @@ static bool look(PyThreadState **gil)
  * is given. Returns false if a signal ended that. */
 static bool wait_for_outs(py_call *c, const py_pairs *outs, PyThreadState **gil)
 {
+    if (c->store->is_shared)
+        py_wait_script(true);
     for (int64_t i = outs->n - 1; i >= 0 && !c->rc; i--) { /* see work_on_values */
         bool there = kv_array_ctx(outs->arrays[i]).device != KV_CPU;
         while (!there && !c->rc) {
             c->rc = kv_array_await(outs->arrays[i], PY_SLICE_MS, &there, &c->e);
-            if (!there && !c->rc && gil && !look(gil))
+            if (!there && !c->rc && gil && !look(c, gil)) {
+                py_wait_script(false);
                 return false;
+            }
         }
     }
+    if (c->store->is_shared)
+        py_wait_script(false);
     kv_err why = {0};
     if (c->rc == KV_E_PEER && kv_wait(c->store->kv, &why))
         c->e = why; /* which rank is lost */
@@ -116,7 +129,7 @@ static bool wait_for_updater(py_call *c, PyThreadState **gil)
     bool idle = false;
     while (!idle && !c->rc) {
         c->rc = kv_wait_for(c->store->kv, PY_SLICE_MS, &idle, &c->e);
-        if (!idle && !c->rc && gil && !look(gil))
+        if (!idle && !c->rc && gil && !look(c, gil))
             return false;
     }
     return true;

@@ -80,6 +80,17 @@ static int refuse(updater *u, const kv_key *key, kv_err *e)
     return kv_err_set(e, KV_E_VALUE, PY_STORE_RAISED);
 }
 
+/* Warns of a result that nobody uses: `lambda key, input, stored: stored + input` changes nothing.
+ * An updater may return `stored`. Returns false if the warning became an exception. */
+static bool check_result(PyObject *result, PyObject *to)
+{
+    return result == Py_None || result == to ||
+           PyErr_WarnEx(PyExc_RuntimeWarning,
+                        "the updater returned a value, which is not used: it changes stored in "
+                        "place, as in stored += input",
+                        1) == 0;
+}
+
 static int call(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
 {
     updater *u = arg;
@@ -92,8 +103,8 @@ static int call(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
     PyObject *result =
         k && in && to ? PyObject_CallFunctionObjArgs(u->function, k, in, to, NULL) : NULL;
     py_updaters--;
-    int rc =
-        result ? KV_OK : refuse(u, key, e); /* its traceback holds in and to: they stay valid */
+    bool good = result && check_result(result, to);
+    int rc = good ? KV_OK : refuse(u, key, e); /* its traceback holds in and to: they stay valid */
     Py_XDECREF(result);
     py_drain(); /* parts of them that are gone */
     take_back(in);

@@ -13,6 +13,8 @@
 typedef struct py_work {
     void (*run)(struct py_work *w); /* without the GIL, on any thread */
     void (*end)(struct py_work *w); /* with it, where the caller was interrupted: releases w */
+    const char *name; /* of the call, or NULL; and its key, or NULL: borrowed */
+    PyObject *key;
     bool ended, left_alone;         /* under the lock of py_wait.c */
     py_later later;
 } py_work;
@@ -21,6 +23,14 @@ typedef struct py_work {
  * recognise when it calls. Returns false with an exception if the handler of a signal has raised
  * one: w is not the caller's any more then, w->end releases it. */
 bool py_wait_run(py_work *w, bool away);
+
+/* Between two slices of a wait, with the GIL: notes the place where the script waits, "pull w,
+ * train.py:7", for kv_set_script, if this thread is the only one of Python and no timer will
+ * interrupt it. name, key: of the call; NULL: that of the function of the module. */
+void py_wait_note(const char *name, PyObject *key);
+
+/* This thread waits in slices from now on, and does nothing else; or it does no more. */
+void py_wait_script(bool begins);
 
 /* In the child of a fork, which has no other threads. */
 void py_wait_after_fork(void);

@@ -554,14 +554,29 @@ warns()
 }
 
 @test "errors: a compressed file is named, with what unpacks it" {
+    printf '1,2\n' >x.csv
+    gzip -k x.csv
+    bzip2 -k x.csv
+    xz -k x.csv
+    tar -cf x.tar x.csv
     local end tool
-    for end in gz:gzip bz2:bzip2 xz:xz zst:zstd GZ:gzip; do
+    for end in gz:gunzip bz2:bunzip2 xz:'xz -d' tar:'tar -xf'; do
         tool=${end#*:}
-        run kvctl -c "x = @x.csv.${end%:*}"
-        assert_failure 2
-        assert_line --index 0 "<cmd>:1:5: error[usage]: \"x.csv.${end%:*}\" is compressed"
-        assert_line --index 3 " hint: $tool -dc x.csv.${end%:*} | kvctl … reads it as @-"
+        run kvctl -c "x = @$(echo x*."${end%:*}")"
+        assert_failure 5
+        assert_line --index 0 --partial "error[format]: x"
+        assert_line --index 0 --partial "this looks like a "
+        assert_line --index 3 " hint: unpack it first: $tool FILE"
     done
+}
+
+@test "errors: a variable of an earlier -c that is called" {
+    run kvctl -c 'f = 3' -c 'f(2)'
+    assert_failure 2
+    assert_line --index 0 '<cmd>:1:1: error[usage]: `f` is a variable here, and no function'
+    assert_line --index 3 ' hint: f * (…) multiplies, f[…] takes a part; def f(x): … makes a function'
+    run kvctl -c 'f = 3' -c 'g(2)'
+    assert_line --index 0 '<cmd>:1:1: error[usage]: there is no function `g`'
 }
 
 @test "errors: a file of PyTorch points at safetensors" {

@@ -7,10 +7,10 @@ load help
 gives_up()
 {
     local began=$SECONDS
-    run timeout -k 1 50 kvctl --timeout 0.3 -c "$1"
+    run timeout -k 1 50 kvctl --timeout 0.1 -c "$1"
     assert_failure 6
-    assert_line --index 0 --partial 'error[timeout]: gave up after 0.3 s (--timeout)'
-    assert [ $((SECONDS - began)) -le 5 ]
+    assert_line --index 0 --partial 'error[timeout]: gave up after 0.1 s (--timeout)'
+    assert [ $((SECONDS - began)) -le 10 ]
 }
 
 # ends_by SIGNAL STATUS SCRIPT: a signal ends what has begun.
@@ -22,7 +22,7 @@ ends_by()
         for _ in {1..500}; do [ ! -e begun ] || break; sleep 0.02; done
         sleep 0.3; rm begun
         kill -$1 \$!; SECONDS=0; wait \$!; status=\$?
-        [ \$SECONDS -le 5 ] || exit 99
+        [ \$SECONDS -le 10 ] || exit 99
         exit \$status"
     assert_failure "$2"
     run cat err

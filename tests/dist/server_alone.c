@@ -106,6 +106,16 @@ void net_answer(int rank, link_rec head, const void *payload)
     free(r);
 }
 
+void net_count_sent(int rank)
+{
+    (void)rank;
+}
+
+net_traffic net_count_traffic(void)
+{
+    return (net_traffic){0};
+}
+
 void net_post(net_item *i)
 {
     i->next = NULL;

@@ -130,3 +130,63 @@ if rank() == 0 { pushpull 3 ones(2) -> x; wait }'
     assert_line "kvctl: rank 1 has ended without joining"
     assert_line --partial "[0] job.kv:1:48: error[peer]: rank 1 has ended without joining"
 }
+
+# deadlock OPTIONS SCRIPT: a job of two workers.
+deadlock()
+{
+    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    printf '%s\n' "$2" >train.kv
+    # shellcheck disable=SC2086
+    run timeout 90 kvctl launch -n 2 $1 train.kv
+}
+
+@test "stalls: ranks that wait for each other are ended, with the place of each" {
+    local all="deadlock: all ranks wait for each other; rank" servers
+    for servers in "" "-s 1" "-s 2"; do
+        deadlock "$servers" $'create dist_sync\ninit w ones(2)
+if rank() == 0 { barrier } else {\npush w ones(2)\npull w }'
+        assert_failure 6
+        assert_line "kvctl: $all 0: barrier, train.kv:3; rank 1: pull w, round 1 lacks rank 0, train.kv:5"
+        assert_line --partial "[0] train.kv:3:18: error[peer]: $all 0: barrier, train.kv:3; rank 1"
+        assert_line --partial "[1] train.kv:5:1: error[peer]: $all 0: barrier, train.kv:3; rank 1"
+    done
+    # each pushes a key that the other one does not push
+    deadlock "" $'create dist_sync\ninit a,b ones(2)
+if rank() == 0 { push a ones(2); wait }\npush b ones(2); x = kv.pull("b"); print x'
+    assert_failure 6
+    assert_line "kvctl: $all 0: wait, round 1 of key \"a\" lacks rank 1, train.kv:3; rank 1: print, round 1 of key \"b\" lacks rank 0, train.kv:4"
+    deadlock "-s 1" $'create dist_sync\nif rank() == 0 { barrier }\ncreate dist_sync --name b'
+    assert_failure 6
+    assert_line "kvctl: $all 0: barrier, train.kv:2; rank 1: create, train.kv:3"
+}
+
+@test "stalls: without a launcher a deadlock ends the ranks as well" {
+    stall $'create dist_sync\ninit w ones(2)\nif rank() == 0 { barrier }\npush w ones(2); wait'
+    assert_failure
+    assert_line --partial 'error[peer]: deadlock: all ranks wait for each other; rank 0: barrier, job.kv:3; rank 1: wait, round 1 of key "w" lacks rank 0, job.kv:4'
+}
+
+@test "stalls: --no-deadlock only warns" {
+    deadlock "--no-deadlock --env KVSTORE_TIMEOUT=6" $'create dist_sync\ninit w ones(2)
+if rank() == 0 { barrier }\npush w ones(2); wait'
+    assert_failure
+    assert_line --partial 'warning: deadlock: all ranks wait for each other; rank 0: barrier, train.kv:3; rank 1: wait, round 1 of key "w" lacks rank 0, train.kv:4'
+    assert_line --partial 'error[timeout]: gave up: '
+}
+
+@test "stalls: ranks that wait for one that works are in no deadlock" {
+    # a shell command, and work of the rank's own, each longer than a proof takes
+    deadlock "-s 1" $'create dist_sync\ninit w ones(2)\nif rank() == 1 {\n!sleep 5\n}
+barrier; barrier\npush w ones(2)
+if rank() == 0 { n = 0; repeat 4000000 { n += 1 } }\npull w; barrier'
+    assert_success
+    refute_output --partial deadlock
+    assert_line "[0] [2. 2.]"
+    # a rank that is stopped is the deadline's to find
+    deadlock "--deadline 4" $'create dist_sync\nbarrier\nif rank() == 1 {\n!kill -STOP $PPID\n}
+barrier'
+    assert_failure 6
+    refute_output --partial deadlock
+    assert_line --regexp '^kvctl: rank 1 .*has not been heard for'
+}

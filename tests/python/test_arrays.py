@@ -78,6 +78,19 @@ class Arrays(Case):
                 with self.assertWarns(mx.CopyWarning):
                     self.fails("usage", kv.pull, 0, out, wait=False)
 
+    def test_an_out_whose_elements_share_memory(self):
+        self.kv = mx.kv.create()
+        self.kv.init(0, np.arange(6, dtype="float32").reshape(2, 3))
+        base = np.zeros(8, "float32")
+        for strides in ((4, 4), (0, 4), (8, 4), (-4, 4)):
+            out = np.lib.stride_tricks.as_strided(base[1:], (2, 3), strides)
+            error = self.fails("usage", self.kv.pull, 0, out)
+            self.assertIn("an out of shape (2, 3) has elements that share memory", str(error))
+        out = np.zeros((3, 2), "float32").T
+        with self.assertWarns(mx.CopyWarning):
+            self.kv.pull(0, out)
+        self.assertEqual(out.tolist(), [[0, 1, 2], [3, 4, 5]])
+
     def test_an_array_of_an_array_is_another_one(self):
         a = mx.nd.ones((2,))
         others = [mx.nd.array(a), mx.np.array(a), a.as_np_ndarray(), mx.nd.array(a, dtype="float64")]

@@ -200,6 +200,25 @@ time.sleep(9)
             out = self.job("-n", "2", "--python", path, name, what)
             self.assertRegex(out.partition("the end")[0], text)
 
+    def test_a_deadlock_is_ended_with_the_place_of_each_rank(self):
+        path = self.program("""
+kv = mx.kv.create("dist_sync")
+kv.init("w", np.ones(2, "float32"))
+def meet():
+    kv.barrier()  # place 0
+if kv.rank == 0:
+    meet()
+kv.push("w", np.ones(2, "float32"))
+kv.pull("w", np.zeros(2, "float32"))  # place 1
+""")
+        lines = pathlib.Path(path).read_text().split("\n")
+        at = [next(i for i, line in enumerate(lines, 1) if f"# place {r}" in line) for r in range(2)]
+        name = os.path.basename(path)
+        for servers in ((), ("-s", "1")):
+            out = self.job("-n", "2", *servers, "--python", path, code=6)
+            self.assertIn(f"kvctl: deadlock: all ranks wait for each other; rank 0: barrier, {name}:{at[0]}; "
+                          f"rank 1: pull w, round 1 lacks rank 0, {name}:{at[1]}\n", out)
+
     def test_local_ranks_dead_nodes_and_classes(self):
         path = self.program("""
 kv = mx.kv.create(sys.argv[1])

@@ -1,6 +1,7 @@
 """What MXNet 1.9.1's own unit tests of its stores assert, as facts about this one. Where its front end accepts
 and crashes or says nothing, ours raises; the last class lists these."""
 import unittest
+import warnings
 
 import numpy as np
 
@@ -268,6 +269,19 @@ class Instead(Case):
     def test_an_updater_that_raises(self):
         self.kv._set_updater(lambda key, input, stored: 1 / 0)
         self.assertRaises(ZeroDivisionError, self.kv.push, 3, mx.nd.ones(SHAPE))
+
+    def test_an_updater_that_returns_the_new_value(self):
+        self.kv._set_updater(lambda key, input, stored: stored + input)
+        with self.assertWarnsRegex(RuntimeWarning, "the updater returned a value, which is not used: it changes "
+                                                   "stored in place, as in stored \\+= input"):
+            self.kv.push(3, mx.nd.ones(SHAPE))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.kv._set_updater(lambda key, input, stored: stored + input)
+            self.assertRaises(RuntimeWarning, self.kv.push, 3, mx.nd.ones(SHAPE))
+            self.kv._set_updater(lambda key, input, stored: stored.__iadd__(input))
+            self.kv.push(3, mx.nd.ones(SHAPE))
+        self.assertEqual(self.kv[3].asnumpy()[0, 0], 1)
 
     def test_no_keys_at_all(self):
         self.kv.push(3, mx.nd.ones(SHAPE))

@@ -301,6 +301,7 @@ static bool may_fail(void)
     case MISHAP_MPIRUN:
     case MISHAP_START:
     case MISHAP_SIGNAL:
+    case MISHAP_DEADLOCK:
         return !check.last;
     case MISHAP_TIMEOUT: /* over a slow link a job takes longer without a mishap, too */
         return true;
@@ -335,7 +336,7 @@ static bool is_to_blame(int rank)
     if (j->what == MISHAP_HOST)
         return is_rank ? rank % j->hosts == j->who : job_strikes_early(j);
     if (j->what == MISHAP_MPIRUN || j->what == MISHAP_START || j->what == MISHAP_SIGNAL ||
-        (j->what == MISHAP_TIMEOUT && rank != j->who))
+        j->what == MISHAP_DEADLOCK || (j->what == MISHAP_TIMEOUT && rank != j->who))
         return rank == -1; /* nobody is */
     return j->what == MISHAP_SPLIT ? is_rank : rank == j->who;
 }
@@ -370,7 +371,8 @@ static void check_time(int rank)
         latest += j->how_long_ns;
     if (j->what == MISHAP_TIMEOUT)
         latest += launcher_timeout(j) * INT64_C(1000000000);
-    if (check.how[rank] == FAILED && j->what != MISHAP_MEMORY && check.at_ns[rank] > latest)
+    bool timed = j->what != MISHAP_MEMORY && j->what != MISHAP_DEADLOCK;
+    if (check.how[rank] == FAILED && timed && check.at_ns[rank] > latest)
         check_bad("rank %d failed %" PRId64 " ms late", rank,
                   (check.at_ns[rank] - latest) / 1000000);
 }

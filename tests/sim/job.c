@@ -124,7 +124,7 @@ static void draw_launch(job *j)
     j->restarts = j->every ? (int)draw(MOST_ATTEMPTS) : 0;
     if (j->what != MISHAP_NONE || lacks_memory || draw(3))
         return;
-    j->what = (mishap)(MISHAP_HOST + draw(MISHAPS - MISHAP_HOST));
+    j->what = (mishap)(MISHAP_HOST + draw(MISHAP_TIMEOUT + 1 - MISHAP_HOST));
     if (j->what == MISHAP_HOST && j->hosts == 1)
         j->what = MISHAP_WATCHER;
     j->who = (int)draw(j->what == MISHAP_TIMEOUT ? j->workers : j->workers + j->servers);
@@ -146,6 +146,22 @@ static void draw_elastic(job *j)
     j->who = 1 + (int)draw(j->workers - 1);
     if (j->what != MISHAP_SILENT)
         j->what = MISHAP_KILL;
+}
+
+/* Programs that wait for each other. */
+static void draw_deadlock(job *j)
+{
+    state = mix(j->seed * 0xe7037ed1a0b428dbu + 5);
+    bool all_stay = true;
+    for (int w = 0; w < j->workers; w++)
+        all_stay &= j->leaves[w] == j->rounds;
+    if (j->what != MISHAP_NONE || j->workers == 1 || j->is_async || j->elastic || j->grows ||
+        !all_stay || lacks_memory || draw(3))
+        return;
+    j->what = MISHAP_DEADLOCK;
+    j->who = (int)draw(j->workers);
+    j->nth = 1 + draw(j->rounds);
+    j->strikes = 1;
 }
 
 /* Jobs that a worker joins. */
@@ -195,6 +211,7 @@ void job_draw(job *j, uint64_t seed)
     draw_launch(j);
     draw_elastic(j);
     draw_grows(j);
+    draw_deadlock(j);
 }
 
 void job_describe(const job *j, char *text, size_t size)
@@ -202,7 +219,7 @@ void job_describe(const job *j, char *text, size_t size)
     static const char *const names[MISHAPS] = {"nothing goes wrong", "stall", "silent", "cut",
                                                "split", "kill", "fail", "busy", "memory", "disk",
                                                "host", "watcher", "mpirun", "start", "signal",
-                                               "timeout"};
+                                               "timeout", "deadlock"};
     int n = snprintf(text, size,
                      "%s%s%s, %d workers, %d servers, %d hosts, %d keys, %d rounds, staleness %d, "
                      "ahead %" PRId64 ", checkpoint every %" PRId64 ", deadline %g s; %s%s%s",
@@ -225,6 +242,7 @@ static struct {
     const char *folder, *run_dirs[MOST_RANKS];
     void (*launch)(void);
     bool launch_ended;
+    int64_t waits_ns; /* MISHAP_DEADLOCK: when the last worker began to wait */
 } here;
 
 /* ---- The program of a worker ---- */
@@ -476,6 +494,32 @@ static bool is_spare(int rank)
     return here.j->grows && rank == here.j->workers - 1;
 }
 
+/* One worker is at a barrier, the others wait for a round that lacks it, until the library has
+ * proven that. */
+static int run_deadlock(program *p)
+{
+    int rc = KV_OK;
+    if (p->rank != here.j->who)
+        rc = push(p, 0);
+    here.waits_ns = world_now();
+    if (!rc)
+        rc = p->rank == here.j->who ? kv_barrier(p->store, &p->e) : kv_wait(p->store, &p->e);
+    if (!rc)
+        check_bad("rank %d is not in a deadlock any more", p->rank);
+    else if (strncmp(p->e.text, "deadlock: all ranks wait for each other; rank ", 46) != 0)
+        check_bad("rank %d does not know of the deadlock: %s", p->rank, p->e.text);
+    else if (world_now() - here.waits_ns > INT64_C(5000000000))
+        check_bad("the deadlock was proven late");
+    return KV_E_PEER;
+}
+
+static bool place(void *arg, char *out, size_t room)
+{
+    const program *p = arg;
+    snprintf(out, room, "round %" PRId64, p->pushed[0]);
+    return true;
+}
+
 static int run_worker(program *p)
 {
     const job *j = p->j;
@@ -496,6 +540,8 @@ static int run_worker(program *p)
             return kv_err_set(&p->e, KV_E_ASSERT, "the program fails");
         if (struck && (j->what == MISHAP_BUSY || j->what == MISHAP_TIMEOUT))
             world_block(NULL, world_now() + j->how_long_ns);
+        if (here.strikes && j->what == MISHAP_DEADLOCK && round == j->nth)
+            return run_deadlock(p);
         rc = run_round(p, round);
         if (!rc && p->nouts > OUTS - 2 * MOST_KEYS)
             rc = look_at_outs(p, false);
@@ -541,8 +587,9 @@ static void *run_rank(void *arg)
     if (!rc && r->number >= j->workers)
         rc = kv_serve(j->type, &e);
     else if (!rc && (!is_spare(r->number) || !(rc = kv_await_turn(j->type, &works, &e))) && works &&
-             (rc = run_worker(&p)))
+             (kv_set_script(place, &p, false), rc = run_worker(&p)))
         e = p.e;
+    kv_set_script(NULL, NULL, false);
     if (!rc) {
         kv_free(p.store);
         net_close();

@@ -40,6 +40,7 @@ typedef enum mishap {
     MISHAP_START,   /* a rank begins later than the deadline */
     MISHAP_SIGNAL,  /* the user ends the job */
     MISHAP_TIMEOUT, /* a worker computes for longer than --timeout */
+    MISHAP_DEADLOCK, /* a worker is at a barrier, and the others wait for its push */
     MISHAPS
 } mishap;
 

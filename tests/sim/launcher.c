@@ -203,6 +203,8 @@ static bool fits(const char *line, int *code)
                is_host(line, j->who % j->hosts) || is_silent(line, name) ||
                (early && is_missing(line)) ||
                (early && is(line, "mpirun ended with exit code 0"));
+    case MISHAP_DEADLOCK:
+        return strncmp(line, "deadlock: all ranks wait for each other; rank ", 46) == 0;
     case MISHAP_MPIRUN:
         return is(line, "mpirun was killed by signal 9");
     case MISHAP_START:

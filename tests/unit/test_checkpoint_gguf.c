@@ -84,7 +84,8 @@ TEST(checkpoint_gguf_head)
     buf_char(&b, 'x');
     refused(&d, &b, KV_E_FORMAT, "1 bytes behind the data belong to no tensor");
     put_head(&b, 1, 0);
-    put_tensor(&b, "a", 1, &(uint64_t){4}, 0, 0); /* 16 bytes, and none of the padding before them */
+    /* 16 bytes of data, and the file ends before the padding in front of them */
+    put_tensor(&b, "a", 1, &(uint64_t){4}, 0, 0);
     refused(&d, &b, KV_E_FORMAT, "cut within its data: 16 of 16 bytes are missing");
 
     put_head(&b, 0, 0);

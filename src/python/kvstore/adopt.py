@@ -88,12 +88,24 @@ def _note(array, why):
     warnings.warn(f"an array of shape {array.shape} {why} is copied", CopyWarning, stacklevel=4)
 
 
+def _overlaps(array):
+    """Whether two elements lie at one place, so that a write to one changes the other."""
+    covered = array.itemsize
+    for stride, n in sorted((abs(stride), n) for stride, n in zip(array.strides, array.shape) if n > 1):
+        if stride < covered:
+            return array.size > 0
+        covered = stride * (n - 1) + covered
+    return False
+
+
 def _numpy(array, write):
     dtype = _canonical(array)
     swapped = not array.dtype.isnative
     dense = array.flags.c_contiguous and array.flags.aligned and not swapped
     if write and not array.flags.writeable:
         raise KVError(f"an out of shape {array.shape} is read-only", "usage")
+    if write and not dense and _overlaps(array):
+        raise KVError(f"an out of shape {array.shape} has elements that share memory", "usage")
     if dense:
         return array.view(numpy.ndarray).view(dtype)
     _note(array, "and the other byte order" if swapped else f"with strides {array.strides}")

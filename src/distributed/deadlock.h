@@ -1,0 +1,30 @@
+/* Deadlocks: every worker waits for another one, so that none can ever go on. One that is proven
+ * ends the job, with a sentence that says where each rank waits.
+ *
+ * A rank is idle if its script waits (engine/script_wait.h) or has ended, its pool has no work,
+ * and it has nothing to send. An idle rank goes on only when a record comes. So nothing ever
+ * happens again once all ranks are idle and no record is on its way; if workers wait then, it is a
+ * deadlock.
+ *
+ * The first server proves that. Each rank reports to it how many records it has sent and taken,
+ * and whether it is idle. When all workers wait, the first server asks a question, and each rank
+ * reports again. A rank whose numbers are the same before the question was sent and after it had
+ * come did not send or take anything in between. If that is so for all ranks, and they have taken
+ * as many records as were sent, none was on its way when the question was sent (Mattern's method
+ * of four counters). Ranks that compute, sleep, read or are stopped report that they are not idle,
+ * or report nothing, and then there is no proof. As a further condition the servers must name for
+ * each worker that waits another one that it waits for.
+ *
+ * A worker that only waits because it is far ahead (backpressure.h) is not idle. Heartbeats carry
+ * questions and reports, and do not count as records.
+ *
+ * Environment: KVSTORE_DEADLOCK, 0: a deadlock is only a warning. */
+#ifndef DISTRIBUTED_DEADLOCK_H
+#define DISTRIBUTED_DEADLOCK_H
+
+#include "kv_err.h"
+
+/* On every rank, when it joins: the net does the rest. Error: memory. */
+int deadlock_open(kv_err *e);
+
+#endif
