@@ -255,16 +255,6 @@ static bool is_variable(void *arg, const char *name)
     return found;
 }
 
-/* Returns true if a text sets the name that was read before this one and has not run yet, as an
- * earlier -c does. */
-static bool set_before(const checker *c, const char *name)
-{
-    for (const unit *u = c->s->units; u; u = u->next)
-        if (u->body && assigns(u->body, name))
-            return true;
-    return false;
-}
-
 /* f(2) of a variable. What it holds is known where an earlier line of the prompt has set it. */
 static int not_called(checker *c, const ast *node)
 {
@@ -333,7 +323,7 @@ static int check_function(checker *c, const ast *node)
     if (is_method_of_kv(node))
         return unknown_method(c, node);
     bool attribute = called && c->u->src.text[node->end - 1] != ')';
-    if (!called && (is_variable(c, name) || set_before(c, name)))
+    if (!called && is_variable(c, name))
         return not_called(c, node);
     source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "there is no %s `%s`",
                attribute ? "attribute" : "function", name);
