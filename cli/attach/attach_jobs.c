@@ -1,4 +1,4 @@
-/* Each socket is asked in its turn; one that does not answer within a second is left out. */
+/* Each socket is asked in its turn, and a job that does not answer within a second is silent. */
 #include "attach/attach_jobs.h"
 
 #include <dirent.h>
@@ -27,6 +27,7 @@ static bool ask(int fd, buf *told)
     jobs_kind kind = JOBS_REFUSED;
     buf text = {0};
     limit(fd, 1);
+    errno = 0;
     bool good = jobs_say(fd, JOBS_ASK, "") &&
                 jobs_receive(fd, &kind, &text, TOLD_MOST, NULL) == 1 && kind == JOBS_TOLD;
     if (good)
@@ -37,20 +38,22 @@ static bool ask(int fd, buf *told)
 
 static int add(job_list *list, const char *name, kv_err *e)
 {
-    int fd = jobs_connect(list->dir, name), number;
+    int fd = jobs_connect(list->dir, name, 1), number;
     job_entry x = {.told = {0}};
     kv_err unused = {0};
-    if (fd < 0)
-        return KV_OK;
-    bool good = ask(fd, &x.told);
-    close(fd);
+    bool good = fd >= 0 && ask(fd, &x.told);
+    x.silent = !good && errno == EAGAIN;
+    if (fd >= 0)
+        close(fd);
+    if (x.silent)
+        buf_printf(&x.told, "state silent\n");
     fd = good ? attach_enter(list, name, -1, &number, &unused) : -1;
     if (fd >= 0) { /* a worker knows how far it is */
         ask(fd, &x.told);
         close(fd);
     }
     snprintf(x.name, sizeof x.name, "%s", name);
-    if (good && buf_check(&x.told, e) == KV_OK &&
+    if ((good || x.silent) && buf_check(&x.told, e) == KV_OK &&
         mem_grow(&list->items, &list->cap, list->n + 1, sizeof *list->items, e) == KV_OK) {
         list->items[list->n++] = x;
         return KV_OK;
@@ -119,18 +122,30 @@ static void hint_names(const job_list *list, kv_err *e)
     buf_release(&names);
 }
 
+/* why: what the launcher says; NULL: nothing. */
+static int refuse(const char *name, const buf *why, kv_err *e)
+{
+    if (why)
+        kv_err_set(e, KV_E_PEER, "job %s: %s", name, buf_text(why));
+    else
+        kv_err_set(e, KV_E_PEER, "job %s does not answer", name);
+    return KV_E_PEER;
+}
+
 int attach_jobs_choose(const job_list *list, const char *job, const char **name, kv_err *e)
 {
     *name = job;
     for (int64_t i = 0; i < list->n && job; i++)
         if (strcmp(list->items[i].name, job) == 0)
-            return KV_OK;
+            return list->items[i].silent ? refuse(job, NULL, e) : KV_OK;
     if (job)
         kv_err_set(e, KV_E_NAME, "no job of yours is called %s here", job);
     else if (list->n == 0)
         kv_err_set(e, KV_E_NAME, "no job of yours runs here");
     else if (list->n > 1)
         kv_err_set(e, KV_E_NAME, "which job? %lld run here", (long long)list->n);
+    else if (list->items[0].silent)
+        return refuse(list->items[0].name, NULL, e);
     else
         *name = list->items[0].name;
     if (e->code)
@@ -141,21 +156,14 @@ int attach_jobs_choose(const job_list *list, const char *job, const char **name,
 /* Returns the socket, or -1. */
 static int connect_to(const job_list *list, const char *name, kv_err *e)
 {
-    int fd = list->dir < 0 ? -1 : jobs_connect(list->dir, name);
-    if (fd < 0)
+    int fd = list->dir < 0 ? -1 : jobs_connect(list->dir, name, 5);
+    if (fd < 0 && errno == EAGAIN)
+        refuse(name, NULL, e);
+    else if (fd < 0)
         kv_err_set(e, KV_E_IO, "job %s cannot be reached: %s", name, strerror(errno));
     else
         limit(fd, 5);
     return fd;
-}
-
-/* why: what the launcher says; NULL: nothing. */
-static void refuse(const char *name, const buf *why, kv_err *e)
-{
-    if (why)
-        kv_err_set(e, KV_E_PEER, "job %s: %s", name, buf_text(why));
-    else
-        kv_err_set(e, KV_E_PEER, "job %s does not answer", name);
 }
 
 int attach_enter(const job_list *list, const char *name, int rank, int *number, kv_err *e)
@@ -168,8 +176,8 @@ int attach_enter(const job_list *list, const char *name, int rank, int *number, 
         return -1;
     if (rank >= 0)
         snprintf(wanted, sizeof wanted, "%d", rank);
-    int got = jobs_say(fd, JOBS_ENTER, wanted) ? jobs_receive(fd, &kind, &text, TOLD_MOST, &door)
-                                               : -1;
+    int got =
+        jobs_say(fd, JOBS_ENTER, wanted) ? jobs_receive(fd, &kind, &text, TOLD_MOST, &door) : -1;
     *number = -1;
     if (got == 1 && kind == JOBS_HERE) {
         door = fd;

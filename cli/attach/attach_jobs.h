@@ -8,7 +8,8 @@
 
 typedef struct job_entry {
     char name[JOBS_NAME + 1];
-    buf told; /* lines `name value` */
+    buf told;    /* lines `name value` */
+    bool silent; /* its launcher does not answer: told has the state "silent" alone */
 } job_entry;
 
 typedef struct job_list {
@@ -17,8 +18,8 @@ typedef struct job_list {
     int dir; /* the folder; -1: there is none */
 } job_list;
 
-/* Lists the jobs that answer, by name, and tidies away what dead ones have left. To be released
- * also after an error. Errors: io, memory. */
+/* Lists the jobs by name, also those that are silent, and tidies away what dead ones have left. To
+ * be released also after an error. Errors: io, memory. */
 int attach_jobs(job_list *list, kv_err *e);
 void attach_jobs_release(job_list *list);
 
@@ -26,7 +27,8 @@ void attach_jobs_release(job_list *list);
  * bytes. */
 const char *attach_job_field(const job_entry *x, const char *name, int *n);
 
-/* *name becomes the job of that name; NULL: the only one. Error: name, with a hint. */
+/* *name becomes the job of that name; NULL: the only one. Errors: name, with a hint; peer (it is
+ * silent). */
 int attach_jobs_choose(const job_list *list, const char *job, const char **name, kv_err *e);
 
 /* Asks the job for one worker more: *number is the rank that becomes one. Errors: io, peer. */

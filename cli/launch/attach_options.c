@@ -74,9 +74,10 @@ void jobs_help(buf *out)
             "usage: kvctl jobs [--json] [-q]\n\n"
             "Lists the jobs of yours that `kvctl launch` runs on this host, or that have workers\n"
             "here, a line each: the name for `kvctl attach`, when it began, its workers and\n"
-            "servers, whether it begins, runs or ends, the rounds of its store, its hosts, its\n"
-            "script. A job of plain mpirun is not among them. Their sockets are in $KVCTL_JOBS,\n"
-            "else in /tmp/kvctl.UID.\n\n");
+            "servers, its state, the rounds of its store, its hosts, its script. The state is\n"
+            "begins, runs, ends, or silent: then its launcher does not answer. A job of plain\n"
+            "mpirun is not among them. Their sockets are in $KVCTL_JOBS, else in\n"
+            "/tmp/kvctl.UID.\n\n");
     for (int i = 0; i < jobs_table.n; i++)
         if (of_jobs[i].help)
             shell_option_line(out, &of_jobs[i], COLUMN);

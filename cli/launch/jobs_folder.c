@@ -85,14 +85,14 @@ static bool is_own_peer(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 && who.uid == geteuid();
 }
 
-/* A peer that says nothing in the middle of a message, or does not read, is given up. */
-static void limit_waits(int fd)
+/* A peer that does not accept, or does not read, is given up. */
+static void limit_waits(int fd, int seconds)
 {
-    const struct timeval t = {SECONDS, 0};
+    const struct timeval t = {seconds, 0};
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t);
 }
 
-int jobs_connect(int dir, const char *name)
+int jobs_connect(int dir, const char *name, int seconds)
 {
     struct stat s;
     struct sockaddr_un a = address_of(dir, name);
@@ -102,12 +102,13 @@ int jobs_connect(int dir, const char *name)
         errno = EPERM;
         return -1;
     }
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (seconds ? 0 : SOCK_NONBLOCK), 0);
     if (fd < 0)
         return -1;
+    limit_waits(fd, seconds);
     if (connect(fd, (struct sockaddr *)&a, sizeof a) == 0 && is_own_peer(fd)) {
         fcntl(fd, F_SETFL, 0);
-        limit_waits(fd);
+        limit_waits(fd, SECONDS);
         return fd;
     }
     int why = errno ? errno : EPERM;
@@ -119,7 +120,7 @@ int jobs_connect(int dir, const char *name)
 /* Returns true if a socket is left of a job that is gone; the folder's lock is held. */
 static bool is_dead(int dir, const char *name)
 {
-    int fd = jobs_connect(dir, name);
+    int fd = jobs_connect(dir, name, 0);
     if (fd >= 0)
         close(fd);
     return fd < 0 && errno == ECONNREFUSED;
@@ -147,7 +148,9 @@ int jobs_listen(int dir, const char *name, int *fd, kv_err *e)
     int rc = KV_OK;
     flock(dir, LOCK_EX);
     bool there = fstatat(dir, name, &s, AT_SYMLINK_NOFOLLOW) == 0;
-    if (there && !is_dead(dir, name))
+    if (there && !S_ISSOCK(s.st_mode))
+        rc = kv_err_set(e, KV_E_IO, "\"%s\" in the folder of jobs is not a socket", name);
+    else if (there && !is_dead(dir, name))
         rc = kv_err_set(e, KV_E_BUSY, "a job called %s runs already", name);
     else if (there && unlinkat(dir, name, 0))
         rc = file_error(e, "remove", name, errno);
@@ -166,7 +169,7 @@ int jobs_accept(int fd)
         close(peer);
         return -1;
     }
-    limit_waits(peer);
+    limit_waits(peer, SECONDS);
     return peer;
 }
 

@@ -26,9 +26,10 @@ int jobs_folder_open(bool makes, int *dir, kv_err *e);
  * has left is replaced. Errors: busy (a job of that name runs), io. */
 int jobs_listen(int dir, const char *name, int *fd, kv_err *e);
 
-/* Connects to it. Returns the socket; -1, errno: ECONNREFUSED (nobody listens any more), EPERM (no
- * socket, or another user's), … */
-int jobs_connect(int dir, const char *name);
+/* Connects to it, and waits at most so many seconds where many others do at the same time. Returns
+ * the socket; -1, errno: ECONNREFUSED (nobody listens any more), EAGAIN (it accepts none now),
+ * EPERM (no socket, or another user's), … */
+int jobs_connect(int dir, const char *name, int seconds);
 
 /* The next connection to a socket that listens, whose other side is of this user; -1: none now. */
 int jobs_accept(int fd);

@@ -160,7 +160,7 @@ static void enter(int fd, const job *j, const char *text)
     int dir = number < 0 ? -1 : open(j->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     snprintf(name, sizeof name, "attach.%d", number);
     if (dir >= 0)
-        door = jobs_connect(dir, name);
+        door = jobs_connect(dir, name, 0);
     if (door >= 0) {
         snprintf(name, sizeof name, "%d", number);
         jobs_send(fd, JOBS_DOOR, name, strlen(name), door);
@@ -222,8 +222,17 @@ static bool answer(int fd, const launch_door *d, job *j)
     return head.kind == JOBS_ASK;
 }
 
+static void drop(launch_door *d, int i)
+{
+    close(d->clients[i]);
+    d->n--;
+    for (; i < d->n; i++)
+        d->clients[i] = d->clients[i + 1];
+}
+
 void door_look(launch_door *d, struct job *j)
 {
+    struct pollfd next = {.fd = d->fd, .events = POLLIN};
     int fd;
     while (d->open && d->n < DOOR_CLIENTS && (fd = jobs_accept(d->fd)) >= 0) {
         fcntl(fd, F_SETFL, O_NONBLOCK);
@@ -233,7 +242,9 @@ void door_look(launch_door *d, struct job *j)
         struct pollfd p = {.fd = d->clients[i], .events = POLLIN};
         if (poll(&p, 1, 0) <= 0 || answer(d->clients[i], d, j))
             continue;
-        close(d->clients[i]);
-        d->clients[i--] = d->clients[--d->n];
+        drop(d, i--);
     }
+    /* Clients that say nothing must not keep out those that ask: the oldest one makes room. */
+    if (d->open && d->n == DOOR_CLIENTS && poll(&next, 1, 0) > 0)
+        drop(d, 0);
 }

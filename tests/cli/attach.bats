@@ -372,6 +372,9 @@ END
     [ -L jobs/link ]
     run kvctl attach link
     assert_line 'kvctl: no job of yours is called link here'
+    run kvctl launch -n 1 --name link -c 'print 1'
+    assert_line 'kvctl: the job runs, and nobody can attach to it: "link" in the folder of jobs is not a socket'
+    [ -L jobs/link ]
     begin_job -n 1 --name good train.kv
     [ "$(stat -c %a jobs)" = 700 ]
     [ "$(stat -c %a jobs/good)" = 600 ]
@@ -457,6 +460,45 @@ begin_entry()
         sleep 0.05
     done
     sleep 0.3
+}
+
+@test "attach: a launcher that is stopped, or has its socket full, is silent and not gone" {
+    setup_job
+    begin_job -n 1 --name train train.kv
+    launcher=$(kvctl jobs --json | jq '.jobs[0].pid')
+    kill -STOP "$launcher"
+    run kvctl jobs
+    assert_success
+    assert_line --regexp '^train .* silent '
+    run kvctl jobs --json
+    assert_output --partial '"name":"train","pid":null'
+    for word in "" train; do
+        run kvctl attach $word -c rounds
+        assert_failure 6
+        assert_output 'kvctl: job train does not answer'
+    done
+    run kvctl launch --grow train
+    assert_output 'kvctl: job train does not answer'
+    kill -CONT "$launcher"
+
+    # 60 clients that say nothing: those that ask come in all the same
+    python3 -c 'if True:
+        import socket, sys
+        held = []
+        for i in range(60):
+            held.append(socket.socket(socket.AF_UNIX))
+            held[-1].connect("jobs/train")
+        print("all", flush=True)
+        sys.stdin.read()' < <(until [ -e end ]; do sleep 0.1; done) >held 2>&1 3>&- &
+    for _ in $(seq 600); do
+        grep -q all held && break
+        sleep 0.1
+    done
+    run cat held
+    assert_output all
+    run kvctl attach train -c rank
+    assert_output 0
+    end_job
 }
 
 @test "attach: a stopped client holds no job" {
