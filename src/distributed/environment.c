@@ -43,6 +43,14 @@ static int check_number(variable v, bool whole, double least, double most, kv_er
                       whole ? "whole " : "", (int)least, text);
 }
 
+static int check_switch(variable v, kv_err *e)
+{
+    const char *text = here.values[v];
+    if (!text || !*text || strcmp(text, "0") == 0 || strcmp(text, "1") == 0)
+        return KV_OK;
+    return kv_err_set(e, KV_E_VALUE, "%s takes 0 or 1, not \"%.80s\"", names[v], text);
+}
+
 int environment_check(kv_err *e)
 {
     enum { SECONDS = 1000 * 1000 * 1000 }; /* 32 years, whose microseconds fit into 64 bits */
@@ -50,6 +58,9 @@ int environment_check(kv_err *e)
     rc = rc ? rc : check_number(ENV_TIMEOUT, false, 0, SECONDS, e);
     rc = rc ? rc : check_number(ENV_SERVERS, true, 0, INT_MAX, e);
     rc = rc ? rc : check_number(ENV_SPARES, true, 0, INT_MAX, e);
+    rc = rc ? rc : check_switch(ENV_DEADLOCK, e);
+    rc = rc ? rc : check_switch(ENV_SHARED_MEMORY, e);
+    rc = rc ? rc : check_switch(ENV_TRACE, e);
     return rc ? rc : check_number(ENV_AHEAD, true, 1, 1e15, e);
 }
 

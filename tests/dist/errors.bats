@@ -242,6 +242,9 @@ KVSTORE_TIMEOUT|soon|KVSTORE_TIMEOUT takes a number from 0 on, not "soon"
 KVSTORE_DEADLINE|-1|KVSTORE_DEADLINE takes a number from 0 on, not "-1"
 KVSTORE_DEADLINE|inf|KVSTORE_DEADLINE takes a number from 0 on, not "inf"
 KVSTORE_SERVERS|1.5|KVSTORE_SERVERS takes a whole number from 0 on, not "1.5"
+KVSTORE_DEADLOCK|off|KVSTORE_DEADLOCK takes 0 or 1, not "off"
+KVSTORE_SHARED_MEMORY|no|KVSTORE_SHARED_MEMORY takes 0 or 1, not "no"
+KVSTORE_TRACE|yes|KVSTORE_TRACE takes 0 or 1, not "yes"
 KVSTORE_AHEAD|1 MB|KVSTORE_AHEAD takes a whole number from 1 on, not "1 MB"
 KVSTORE_SERVERS|2|KVSTORE_SERVERS is 2, which leaves no worker among 2 ranks
 END
