@@ -118,17 +118,22 @@ int choose_open_word(session *s, const word *file, bool all, checkpoint **c, kv_
 
 /* ---- Several files --------------------------------------------------------------------------- */
 
-static bool names_file(const char *text)
+bool choose_ends_as_file(const char *text)
 {
-    static const char *const endings[] = {".safetensors", ".index.json", ".npz", ".npy", ".kvs",
-                                          ".gguf",        ".bin",        ".pt",  ".pth", ".ckpt"};
+    static const char *const endings[] = {".safetensors", ".json", ".npz", ".npy", ".kvs",
+                                          ".gguf",        ".bin",  ".pt",  ".pth", ".ckpt"};
     size_t n = strlen(text);
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
         size_t k = strlen(endings[i]);
         if (n > k && !strpbrk(text, "*?[") && strcmp(text + n - k, endings[i]) == 0)
             return true;
     }
-    return access(text, F_OK) == 0;
+    return false;
+}
+
+static bool names_file(const char *text)
+{
+    return choose_ends_as_file(text) || access(text, F_OK) == 0;
 }
 
 /* A file that cannot be read is a part of the answer. */

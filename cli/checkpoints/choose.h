@@ -51,6 +51,9 @@ typedef int choose_fn(session *s, const ast *call, const word *file, choice *cho
  * behind the result, as with result_answer. */
 int choose_each(session *s, const ast *call, choose_fn *look, bool all, result *out, kv_err *e);
 
+/* Returns true if a word ends as the name of a checkpoint, and is not a pattern. */
+bool choose_ends_as_file(const char *text);
+
 /* Opens a checkpoint, without what a store keeps about itself unless `all` is set. Errors have the
  * place of the word. */
 int choose_open_word(session *s, const word *file, bool all, checkpoint **c, kv_err *e);

@@ -348,19 +348,6 @@ static checkpoint *first_file(const merging *m)
     return m->base_file ? m->base_file : m->files[0];
 }
 
-static bool looks_like_path(const char *text)
-{
-    static const char *const endings[] = {".safetensors", ".json", ".npz", ".npy", ".kvs",
-                                          ".gguf",        ".bin",  ".pt",  ".pth", ".ckpt"};
-    size_t n = strlen(text);
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        size_t k = strlen(endings[i]);
-        if (n >= k && strcmp(text + n - k, endings[i]) == 0)
-            return true;
-    }
-    return strchr(text, '/') != NULL;
-}
-
 /* A pattern that matches no key may be a model, whose path has a mistake or stands behind a
  * pattern. */
 static int check_patterns(merging *m, kv_err *e)
@@ -374,7 +361,7 @@ static int check_patterns(merging *m, kv_err *e)
                      w->text);
             return kv_err_hint(e, "models stand before the patterns"), KV_E_USAGE;
         }
-        if (looks_like_path(w->text) && !strpbrk(w->text, "*?["))
+        if (choose_ends_as_file(w->text) || (strchr(w->text, '/') && !strpbrk(w->text, "*?[")))
             return no_file(m, w, e);
         unit_err(m->s, w->at, e, KV_E_KEY, "no name matches \"%s\"", w->text);
         if (!strpbrk(w->text, "*?["))

@@ -55,7 +55,7 @@ bool file_is_checkpoint(const char *path)
 bool file_is_of_other_tool(const char *path)
 {
     static const char *const names[] = {
-        "bin", "bz2",  "ckpt",   "distcp",  "gz", "h5",     "hdf5", "keras", "lz4", "mat", "msgpack",
+        "bin", "bz2", "ckpt", "distcp", "gz", "h5", "hdf5", "keras", "lz4", "mat", "msgpack",
         "onnx", "params", "parquet", "pb", "pickle", "pkl", "pt", "pth", "tar", "tflite", "tgz",
         "xz",  "zip",  "zst"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

@@ -343,9 +343,10 @@ static int check_function(checker *c, const ast *node)
     suggest near = {.word = name};
     for (const function *one = registry.functions; one->name; one++)
         suggest_add(&near, one->name);
-    if (attribute) { /* of all functions something is near: only what is very near was meant */
-        while (near.n > 0 && near.distance[near.n - 1] > 1)
-            near.n--;
+    /* Of all functions something is near: only what is very near was meant as one of a value. */
+    while (called && near.n > 0 && near.distance[near.n - 1] > 1)
+        near.n--;
+    if (attribute) {
         suggest_done(&near, c->e);
         return kv_err_hint(c->e, "an array has shape, size, ndim, dtype, T, ctx and others; a "
                                  "function is called: x.mean()"),

@@ -149,10 +149,13 @@ int looks_like_zip(const input *in, zip_kind kind, kv_err *e)
     return say(in, "a zip archive without arrays", read_are, e);
 }
 
-static int look_at_zip(const input *in, const look *l, kv_err *e)
+static int look_at_zip(const input *in, const look *l, bool is_table, kv_err *e)
 {
     bool zip = has(l, 0, "PK\3\4", 4) || has(l, 0, "PK\5\6", 4);
-    return zip ? looks_like_zip(in, contains(l, "/data.pkl") ? ZIP_TORCH : ZIP_OTHER, e) : KV_OK;
+    bool torch = contains(l, "/data.pkl");
+    if (zip && is_table && !torch) /* the arrays that it may have were not looked for */
+        return say(in, "a zip archive", "one of arrays is read as FILE.npz; unzip FILE", e);
+    return zip ? looks_like_zip(in, torch ? ZIP_TORCH : ZIP_OTHER, e) : KV_OK;
 }
 
 /* The first bytes of PyTorch's format from before the archives: a pickle of a number. */
@@ -316,7 +319,7 @@ static int look_at(const input *in, bool is_table, kv_err *e)
 {
     look l = {.n = in->size < LOOK_BYTES ? in->size : LOOK_BYTES, .whole = in->size <= LOOK_BYTES};
     int code = input_read(in, l.text, 0, l.n, e);
-    if (code || (code = look_at_zip(in, &l, e)))
+    if (code || (code = look_at_zip(in, &l, is_table, e)))
         return code;
     if (has(&l, 0, LEGACY, sizeof LEGACY - 1))
         return say_torch(in, "PyTorch's format from before 1.6 (legacy)", e);

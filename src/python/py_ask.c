@@ -60,6 +60,16 @@ static int call_keys(py_task *t, kv_err *e)
     return rc ? rc : kv_visit_keys(t->kv, t->keys, visit_key, t->list, e);
 }
 
+/* The list that a call has filled, or NULL with an exception. Ends t. */
+static PyObject *made_list(py_task *t)
+{
+    if (!py_task_run(t, false))
+        return NULL;
+    PyObject *list = t->rc ? py_raise(&t->e) : Py_NewRef(t->list);
+    py_task_free(t);
+    return list;
+}
+
 /* A list of dicts, or NULL with an exception. key: the one that is asked for; NULL: all. */
 static PyObject *ask_keys(PyObject *self, PyObject *key)
 {
@@ -73,11 +83,7 @@ static PyObject *ask_keys(PyObject *self, PyObject *key)
         py_task_free(t);
         return NULL;
     }
-    if (!py_task_run(t, false))
-        return NULL;
-    PyObject *list = t->rc ? py_raise(&t->e) : Py_NewRef(t->list);
-    py_task_free(t);
-    return list;
+    return made_list(t);
 }
 
 /* _keys(): a dict for each key, in the order of updates. */
@@ -132,11 +138,7 @@ static PyObject *describe(PyObject *self, PyObject *topic)
         py_task_free(t);
         return NULL;
     }
-    if (!py_task_run(t, false))
-        return NULL;
-    PyObject *list = t->rc ? py_raise(&t->e) : Py_NewRef(t->list);
-    py_task_free(t);
-    return list;
+    return made_list(t);
 }
 
 PyObject *py_ask_describe(PyObject *self, PyObject *topic)

@@ -75,6 +75,9 @@ with zipfile.ZipFile("m.npz", "w") as z:
     z.writestr("labels.npy", npy("<U1", "(2,)", b"a\0\0\0b\0\0\0"))
     z.writestr("w.npy", npy("<f4", "(1,)", struct.pack("<f", 2)))
     z.writestr("README.txt", "about")
+with zipfile.ZipFile("other.npz", "w") as z:
+    z.writestr("labels.npy", npy("<U2", "(2,)", b"a\0\0\0b\0\0\0" * 2))
+    z.writestr("w.npy", npy("<f4", "(1,)", struct.pack("<f", 2)))
 for name, descr, data in (("i2", "<i2", struct.pack("<h", -3)), ("u8", "<u8", struct.pack("<Q", 2**63))):
     open(name + ".npy", "wb").write(npy(descr, "(1,)", data))
 END
@@ -83,6 +86,9 @@ END
 labels  <U1    (2,)   8
 w       F32    (1,)   4
 2 keys, 3 elements, 12 bytes' ]
+    run -1 kvctl check m.npz --like other.npz
+    [[ $output == *'m.npz: labels: the dtype is <U1, in other.npz <U2'* ]]
+    run -0 kvctl check m.npz --like m.npz
     run -0 kvctl -c 'print @m.npz#w, keys("m.npz")'
     [ "$output" = "[2.] ['labels', 'w']" ]
     for words in 'hash m.npz' 'diff m.npz m.npz' 'convert m.npz o.npz' 'patch m.npz m.npz --out p'; do
@@ -117,7 +123,7 @@ w       1         2.0  2.0  2.0   0.0  2.0     0      0    0' ]
     run -0 bash -c "kvctl -c 'print load(\"/dev/fd/9\", format=\"npy\")' 9< <(cat i2.npy)"
     [ "$output" = '[-3]' ]
     run -5 kvctl -c 'load("m.npz", format="npy")'
-    [[ $output == *'m.npz: no npy file: it does not begin with 0x93 and NUMPY'* ]]
+    [[ $output == *'m.npz: this looks like a zip archive, which is not read'*'one of arrays is read as FILE.npz; unzip FILE'* ]]
     run -3 kvctl -c 'load("i2.npy", name="x")'
     [[ $output == *'"i2.npy" holds no array `x`'*'it holds i2'* ]]
 }

@@ -296,6 +296,21 @@ while true { x = 1 }'
       :      ^^^^'
 }
 
+@test "-c: a variable of an earlier one that is called" {
+    run kvctl -c 'f = 3' -c 'f(2)'
+    assert_failure 2
+    assert_output '<cmd>:1:1: error[usage]: `f` is a variable here, and no function
+    1 : f(2)
+      : ^^^^
+ hint: f * (…) multiplies, f[…] takes a part; def f(x): … makes a function'
+    run kvctl -c 'f(2)' -c 'f = 3'
+    assert_line --index 0 '<cmd>:1:1: error[usage]: there is no function `f`'
+    run kvctl -c 'a = 1; a.foo()'
+    refute_output --partial 'did you mean'
+    run kvctl -c 'a = ones(2); a.meen()'
+    assert_line ' hint: did you mean mean?'
+}
+
 @test "words: a rule in braces is one word" {
     kvctl -s s.kvs init w 'ones(2)'
     kvctl -s s.kvs set-updater '{ stored += input * by }' --by 3

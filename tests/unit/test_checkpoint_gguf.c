@@ -603,28 +603,26 @@ TEST(checkpoint_gguf_split_refused)
     check_split(c, "ba");
     checkpoint_close(c);
 
-    put_part(&d, "m-00002-of-00003.gguf", 2, 3, 4, "zc");
-    folder_refused(&d, path, KV_E_FORMAT,
-                   "%/m-00002-of-00003.gguf: its metadata say part 3 of 3, its name says 2 of 3",
-                   "");
-    put_part(&d, "m-00002-of-00003.gguf", 1, 4, 4, "zc");
-    folder_refused(&d, path, KV_E_FORMAT,
-                   "%/m-00002-of-00003.gguf: its metadata say part 2 of 4, its name says 2 of 3",
-                   "");
-    put_part(&d, "m-00002-of-00003.gguf", 0, 0, -1, "zc");
-    folder_refused(&d, path, KV_E_FORMAT,
-                   "%/m-00002-of-00003.gguf: its metadata say part 1 of 0, its name says 2 of 3",
-                   "");
-    put_part(&d, "m-00002-of-00003.gguf", 1, 3, 4, "z");
-    folder_refused(&d, path, KV_E_FORMAT,
-                   "%/m-00001-of-00003.gguf: its parts hold 3 tensors, split.tensors.count says 4",
-                   "");
-    put_part(&d, "m-00002-of-00003.gguf", 1, 3, 4, "za");
-    folder_refused(
-        &d, path, KV_E_FORMAT,
-        "%/m-00001-of-00003.gguf: tensor \"a\" is in m-00002-of-00003.gguf and in "
-        "m-00003-of-00003.gguf",
-        "");
+    static const struct {
+        int part, parts, tensors;
+        const char *names, *want;
+    } second[] = {
+        {2, 3, 4, "zc",
+         "%/m-00002-of-00003.gguf: its metadata say part 3 of 3, its name says 2 of 3"},
+        {1, 4, 4, "zc",
+         "%/m-00002-of-00003.gguf: its metadata say part 2 of 4, its name says 2 of 3"},
+        {0, 0, -1, "zc",
+         "%/m-00002-of-00003.gguf: its metadata say part 1 of 0, its name says 2 of 3"},
+        {1, 3, 4, "z",
+         "%/m-00001-of-00003.gguf: its parts hold 3 tensors, split.tensors.count says 4"},
+        {1, 3, 4, "za",
+         "%/m-00001-of-00003.gguf: tensor \"a\" is in m-00002-of-00003.gguf and in "
+         "m-00003-of-00003.gguf"}};
+    for (size_t i = 0; i < sizeof second / sizeof *second; i++) {
+        put_part(&d, "m-00002-of-00003.gguf", second[i].part, second[i].parts, second[i].tensors,
+                 second[i].names);
+        folder_refused(&d, path, KV_E_FORMAT, second[i].want, "");
+    }
     snprintf(named, sizeof named, "%s/model.gguf", d.path);
     CHECK(rename(path, named) == 0);
     folder_refused(&d, named, KV_E_FORMAT,

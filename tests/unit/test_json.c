@@ -203,6 +203,22 @@ TEST(json_whole_numbers)
     kv_array_unref(a);
 }
 
+/* A text that is not read, and the error. */
+typedef struct refusal {
+    const char *text, *want;
+} refusal;
+
+static void are_refused(const refusal *cases, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        kv_err e = {0};
+        kv_array *a = NULL;
+        CHECK_ERR(json_read(&a, cases[i].text, strlen(cases[i].text), "x.json", false, 0, &e),
+                  KV_E_FORMAT, cases[i].want);
+        CHECK(!a);
+    }
+}
+
 /* What RFC 8259 does not know. */
 TEST(json_grammar)
 {
@@ -218,21 +234,14 @@ TEST(json_grammar)
             CHECK_INT(json_read(&a, text, strlen(text), "x.json", false, 0, &e), KV_E_FORMAT);
         }
     }
-    static const struct {
-        const char *text, *want;
-    } cases[] = {
+    static const refusal cases[] = {
         {"[1, 012]", "x.json:1:5: 012 is no number of JSON"},
         {"{\"data\":[2.e3 ]}", "x.json:1:10: 2.e3 is no number of JSON"},
         {"[1,\f2]", "x.json:1:4: the byte \\x0c cannot stand here"},
         {"[1]\v", "x.json:1:4: the byte \\x0b cannot stand here"},
         {"{\"shape\":[01],\"data\":[1]}", "x.json:1:11: 01 is no number of JSON"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        kv_err e = {0};
-        kv_array *a = NULL;
-        CHECK_ERR(json_read(&a, cases[i].text, strlen(cases[i].text), "x.json", false, 0, &e),
-                  KV_E_FORMAT, cases[i].want);
-    }
+    are_refused(cases, sizeof cases / sizeof *cases);
 }
 
 TEST(json_through_a_double)
@@ -292,9 +301,7 @@ TEST(json_text)
 
 TEST(json_errors)
 {
-    static const struct {
-        const char *text, *want;
-    } cases[] = {
+    static const refusal cases[] = {
         {"", "x.json: the file is empty"},
         {" \n ", "x.json:2:2: the text ends too early"},
         {"[1,2", "x.json:1:5: the text ends too early"},
@@ -374,13 +381,7 @@ TEST(json_errors)
         {"[\"1\\\\u00002\"]", "x.json:1:2: \"1\\u00002\" is no number"},
         {"{\"dtype\":\"float32\\u0000x\",\"data\":[1]}", "x.json:1:18: a text with a NUL"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        kv_err e = {0};
-        kv_array *a = NULL;
-        CHECK_ERR(json_read(&a, cases[i].text, strlen(cases[i].text), "x.json", false, 0, &e),
-                  KV_E_FORMAT, cases[i].want);
-        CHECK(!a);
-    }
+    are_refused(cases, sizeof cases / sizeof *cases);
     kv_err e = {0};
     kv_array *a = NULL;
     CHECK_ERR(json_read(&a, "[1,\0 2]", 7, "x.json", false, 0, &e), KV_E_FORMAT,
