@@ -138,8 +138,8 @@ static void take_beat(int rank, const link_rec *r)
     }
 }
 
-/* The worker that a worker waits for; NULL: no server knows one. Of several servers that know one the
- * last report counts: another one that it hid comes back with the next question. */
+/* The worker that a worker waits for; NULL: no server knows one. Of several servers that know one
+ * the last report counts: another one that it hid comes back with the next question. */
 static const ask_lack *lack_of(int rank)
 {
     const lacking *x = &here.lacks[rank];
