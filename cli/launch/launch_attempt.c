@@ -495,7 +495,10 @@ static void look_at_hosts(job *j)
         return;
     }
     name_rank(j, number, name);
-    loss_name_silent(j, number, name, why, sizeof why);
+    if (j->is_local)
+        loss_name_local(j, number, name, why, sizeof why);
+    else
+        loss_name_silent(j, number, name, why, sizeof why);
     lose(j, number, EXIT_PEER, "%s", why);
     j->ranks[number].ended = true; /* nobody will tell */
 }

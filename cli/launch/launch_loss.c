@@ -26,7 +26,7 @@ static int64_t silence_of_watcher(const job *j, int number)
 {
     const rank *r = &j->ranks[number];
     int64_t last = r->heard_ms > j->unheard_ms ? r->heard_ms : j->unheard_ms;
-    return j->is_local || !r->pid ? 0 : clock_ms() - last;
+    return !r->pid ? 0 : clock_ms() - last;
 }
 
 /* That of the watcher that was heard last. */
@@ -49,7 +49,16 @@ static bool is_longer(const job *j, int64_t ms, double deadlines)
  * died no later than its ranks: half of it is far from both. */
 bool loss_is_host(const job *j, int number)
 {
-    return number >= 0 && number < j->n && is_longer(j, silence_of_host(j, number), 0.5);
+    return !j->is_local && number >= 0 && number < j->n &&
+           is_longer(j, silence_of_host(j, number), 0.5);
+}
+
+/* On this host the cells of all watchers come through mpirun. */
+void loss_name_local(const job *j, int number, const char *name, char *why, size_t size)
+{
+    bool all = is_longer(j, silence_of_host(j, number), 0.5);
+    snprintf(why, size, "%s%s has not been heard for %lld s", all ? "mpirun" : "the watcher of ",
+             all ? "" : name, (long long)silence_of_watcher(j, number) / 1000);
 }
 
 int loss_find(const job *j)

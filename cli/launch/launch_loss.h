@@ -25,6 +25,9 @@ int loss_find(const job *j);
 /* "rank 1 (worker) on n2 has not been heard for 15 s": `name` of it, and its watcher's silence. */
 void loss_name_silent(const job *j, int number, const char *name, char *why, size_t size);
 
+/* The same of a job on this host: its watcher is stopped, or mpirun is. */
+void loss_name_local(const job *j, int number, const char *name, char *why, size_t size);
+
 /* "host n2 is lost, with ranks 1, 3 and 5": those on the host of this one that have not ended. */
 void loss_name_host(const job *j, int number, char *why, size_t size);
 

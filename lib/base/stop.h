@@ -2,7 +2,8 @@
  *
  * A function that makes an array or a text of any size asks between pieces of its work, of some
  * milliseconds at most, and returns KV_E_INTERRUPTED with nothing changed. The operations of a
- * store never ask: a push that has begun ends.
+ * store do not ask, since a push that has begun ends; but the wait for a key that another rank has
+ * not made yet does.
  *
  * The answer is process-wide, as signals are; src/runtime.h lists it. A thread that works for
  * somebody else than the program, such as a client that looks at a job, has an answer of its own,

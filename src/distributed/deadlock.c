@@ -27,10 +27,15 @@ enum {
 /* On the first server: what a rank has reported. */
 typedef struct reported {
     ask_report last;
-    int64_t before;  /* the number of the next question when such a report came first */
-    ask_lack *lacks; /* of a server, by worker (waits_lacked); NULL: it has reported none */
+    int64_t before; /* the number of the next question when such a report came first */
     bool come;
 } reported;
+
+/* The worker that a worker waits for, as one of the servers that wait for it has reported. */
+typedef struct lacking {
+    ask_lack lack; /* lacks < 0: no server waits for the worker */
+    int32_t server;
+} lacking;
 
 /* All of it belongs to the thread that drives the net. */
 static struct {
@@ -38,7 +43,8 @@ static struct {
     int64_t reported_us;
     char *report;    /* ask_report, and behind it as many ask_lack as there are workers */
 
-    reported *ranks; /* on the first server: by rank */
+    reported *ranks;  /* on the first server: by rank */
+    lacking *lacks;   /* on the first server: by worker */
     int64_t question; /* the last one that was sent */
     int64_t asked_us, wait_us; /* when; since when all wait, 0: they do not */
     bool told;
@@ -112,12 +118,13 @@ static void keep_report(int rank, const void *payload, int n)
     x->come = true;
     x->last = *r;
     x->last.place[sizeof x->last.place - 1] = '\0';
-    for (int w = 0; w < server_workers() && x->lacks; w++)
-        x->lacks[w].lacks = -1;
-    for (int i = 0; i < n && x->lacks; i++)
+    for (int w = 0; w < server_workers(); w++)
+        if (here.lacks[w].server == rank)
+            here.lacks[w].lack.lacks = -1;
+    for (int i = 0; i < n; i++)
         if (lacks[i].rank >= 0 && lacks[i].rank < server_workers() &&
             lacks[i].lacks < server_workers())
-            x->lacks[lacks[i].rank] = lacks[i];
+            here.lacks[lacks[i].rank] = (lacking){lacks[i], rank};
 }
 
 static void take_beat(int rank, const link_rec *r)
@@ -131,15 +138,12 @@ static void take_beat(int rank, const link_rec *r)
     }
 }
 
-/* The worker that a worker waits for; NULL: no server knows one. */
+/* The worker that a worker waits for; NULL: no server knows one. Of several servers that know one
+ * the last report counts: another one that it hid comes back with the next question. */
 static const ask_lack *lack_of(int rank)
 {
-    for (int i = 0; i < server_count(); i++) {
-        const ask_lack *one = &here.ranks[server_rank(i)].lacks[rank];
-        if (one->lacks >= 0)
-            return one;
-    }
-    return NULL;
+    const lacking *x = &here.lacks[rank];
+    return x->lack.lacks >= 0 && !alive_is_gone(x->server) ? &x->lack : NULL;
 }
 
 /* Returns true if every worker waits or has left, as they have reported, and some wait. Servers and
@@ -281,14 +285,13 @@ int deadlock_open(kv_err *e)
                                     .settled = is_settled};
     here.report =
         mem_zalloc(1, sizeof(ask_report) + (size_t)server_workers() * sizeof(ask_lack), e);
-    if (is_first_server())
+    bool good = here.report != NULL;
+    if (good && is_first_server()) {
         here.ranks = mem_zalloc(link_size(), sizeof *here.ranks, e);
-    bool good = here.report && (here.ranks || !is_first_server());
-    for (int i = 0; i < server_count() && good && here.ranks; i++) {
-        reported *x = &here.ranks[server_rank(i)];
-        good = (x->lacks = mem_alloc(server_workers(), sizeof *x->lacks, e)) != NULL;
+        here.lacks = mem_zalloc(server_workers(), sizeof *here.lacks, e);
+        good = here.ranks && here.lacks;
         for (int w = 0; w < server_workers() && good; w++)
-            x->lacks[w].lacks = -1;
+            here.lacks[w].lack.lacks = -1;
     }
     net_add_taker(&taker);
     return good ? KV_OK : KV_E_MEMORY;

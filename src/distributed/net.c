@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "base/stop.h"
 #include "distributed/alive.h"
 #include "distributed/asks.h"
 #include "distributed/environment.h"
@@ -678,9 +679,10 @@ static int wait_reply(const int *done, const net_call *c, int64_t begin, kv_err 
         int64_t waited = net_now_us() - begin;
         if (limit && waited > limit + (c->name ? 0 : GRACE_US))
             return give_up_call(c, limit / 1000000, e);
-        if (c->meanwhile && begin + waited - looked > LOOK_US) {
+        if (begin + waited - looked > LOOK_US) {
             looked = begin + waited;
-            if ((rc = c->meanwhile(c->arg, e)))
+            if ((c->may_stop && (rc = stop_check(e))) ||
+                (c->meanwhile && (rc = c->meanwhile(c->arg, e))))
                 return rc;
         }
         if (!c->name || waited < log_at)

@@ -141,6 +141,7 @@ typedef struct net_call {
     int (*meanwhile)(void *arg, kv_err *e); /* or NULL: called ten times a second; its error ends
                                                the wait, of a single call */
     void *arg;
+    bool may_stop; /* the wait ends when this thread's work shall end early: nothing has begun */
     const char *name; /* of a call that is answered at once: after 5 seconds a message names it and
                          the rank. NULL: the server waits for other ranks, and logs its own waits */
 } net_call;

@@ -189,7 +189,7 @@ static void take_done(request *rq, const link_rec *r)
     rq->waiting = good ? rq->waiting - n : 0;
 }
 
-/* A server of sums stores no keys, so its sentence names none. */
+/* A server of sums stores no keys, so most of its sentences name none. */
 static void name_key(kv_err *e, const kv_key *key)
 {
     char text[SLOT_KEY_TEXT], told[sizeof e->text];
@@ -204,7 +204,7 @@ static void take_failed(request *rq, const link_rec *r)
     bool first = !rq->error.code;
     ask_error(&rq->error, r + 1, r->bytes);
     if (rq->nitems == 1) {
-        if (first && rq->sums)
+        if (first && rq->sums && !strstr(rq->error.text, " key "))
             name_key(&rq->error, &rq->items[0].key);
         kv_err_key(&rq->error, &rq->items[0].key);
     }

@@ -49,6 +49,7 @@ int worker_ask(const worker *w, dist_ask what, link_args args, const buf *b, voi
 {
     net_call c = worker_call(w, 0, what);
     c.args = args;
+    c.may_stop = what == ASK_FIND; /* a key that another rank may never make */
     c.data = b ? b->data : NULL;
     c.bytes = b ? (int64_t)b->len : 0;
     return net_call_wait(&c, reply, bytes, e);

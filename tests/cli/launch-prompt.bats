@@ -150,8 +150,8 @@ END
     command -v tmux >/dev/null || skip "no tmux"
     terminal_with 90 40 kvctl launch -n 2 -i
     shows "kv[0..1]>"
-    enter "create dist_sync; pull 9" # rank 1 waits for an init by rank 0
-    shows 'error[key]: key 9 was never initialised'
+    enter "create dist_sync; assert rank(); barrier"
+    shows 'error[assert]: rank() does not hold'
     shows "kvctl: rank 1 is not done: it may wait for one that has failed; Ctrl-C brings the"
     sleep 2.1 # a Ctrl-C so soon behind another ends the process
     press C-c
@@ -160,6 +160,21 @@ END
     shows "kvctl: rank 1 is not done: Ctrl-C ends the job now"
     press C-c
     ended
+}
+
+@test "launch -i: a pull of a key that is not there ends on all ranks" {
+    # rank 1 waits for an init by rank 0, which has failed
+    run --separate-stderr timeout 60 kvctl launch -n 2 --deadline 1 -i <<'END'
+create dist_sync
+pull nokey
+init 3 ones(2)
+push 3 ones(2)
+pull 3
+END
+    assert_failure 3
+    assert_equal "$(sorted)" $'[0] [2. 2.]\n[1] [2. 2.]'
+    [[ $stderr == *'[0] <repl>:2:6: error[key]: key "nokey" was never initialised'* ]]
+    [[ $stderr == *'[1] interrupted'* ]]
 }
 
 @test "launch -i: a job that is lost ends the prompt, a prompt that is lost ends the job" {

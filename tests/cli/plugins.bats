@@ -200,7 +200,7 @@ END
     KVSTORE_PLUGINS=here run kvctl -c 'create dist_async'
     assert_failure 4
     assert_output --partial 'error[unsupported]: the plugin kvstore_mpi.so brings no type "dist_async"'
-    assert_output --partial 'hint: types: local, device, teststore, dist_sync, nccl, dist_async, '
+    assert_output --partial 'hint: types: local, device, teststore, dist_sync, nccl; kvctl help types'
     KVSTORE_PLUGINS=broken:here run kvctl -c 'create dist'
     assert_failure 4
     assert_output --partial 'error[unsupported]: the type "dist_sync" is not available: broken/kvstore_mpi.so is no plugin: file too short'

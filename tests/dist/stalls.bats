@@ -190,3 +190,20 @@ barrier'
     refute_output --partial deadlock
     assert_line --regexp '^kvctl: rank 1 .*has not been heard for'
 }
+
+@test "stalls: a watcher or an mpirun that is stopped is found by the deadline" {
+    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    local depth who
+    # the rank's parent is its watcher, and the watcher's parent is mpirun
+    for depth in 1 2; do
+        printf '%s\n' 'create dist_sync' 'barrier' 'if rank() == 1 {' \
+            "!p=\$PPID; for i in \$(seq $depth); do p=\$(ps -o ppid= -p \$p | tr -d ' '); done; kill -STOP \$p; sleep 60 >/dev/null 2>&1" \
+            '}' 'barrier' >train.kv
+        run timeout 50 kvctl launch -n 2 --deadline 2 train.kv
+        assert_failure 6
+        who="the watcher of rank 1 \(worker\)"
+        [ $depth -eq 1 ] || who=mpirun
+        assert_line --regexp "^kvctl: $who has not been heard for [0-9]+ s$"
+    done
+}

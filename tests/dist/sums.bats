@@ -61,5 +61,5 @@ ranks()
 @test "sums: a broadcast without rank 0 gives no values" {
     ranks -n 2 kvctl -c 'create horovod; pushpull 3 ones(2) -> x; if rank() == 0 { done } else { broadcast 3 ones(2) -> y; wait }'
     assert_failure
-    assert_output --partial "error[value]: rank 0 is done, and the others broadcast its value"
+    assert_output --partial "error[value]: key 3: rank 0 is done, and the others broadcast its value"
 }

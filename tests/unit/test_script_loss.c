@@ -88,9 +88,24 @@ TEST(loss_of_nobody)
     loss_tick(&s.j, false);
     CHECK_INT(loss_find(&s.j), -1);
     s.j.unheard_ms = 0;
+    CHECK(loss_is_host(&s.j, 3));
+}
+
+/* A host is not lost where launch runs: its watcher is stopped, or mpirun is. */
+TEST(loss_on_this_host)
+{
+    scene s;
+    char why[128];
+    begin(&s, 6);
+    hear_n2(&s, 16000);
     s.j.is_local = true;
-    CHECK_INT(loss_find(&s.j), -1);
+    CHECK_INT(loss_find(&s.j), 1);
     CHECK(!loss_is_host(&s.j, 3));
+    loss_name_local(&s.j, 1, "rank 1 (worker)", why, sizeof why);
+    CHECK(strncmp(why, "mpirun has not been heard for ", 30) == 0);
+    s.j.ranks[3].heard_ms = clock_ms();
+    loss_name_local(&s.j, 1, "rank 1 (worker)", why, sizeof why);
+    CHECK(strncmp(why, "the watcher of rank 1 (worker) has not been heard for ", 54) == 0);
 }
 
 TEST(loss_names_the_ranks)
