@@ -53,9 +53,10 @@ static int take_name(const shell_given *g, kv_err *e)
 static int take_folder(const shell_given *g, kv_err *e)
 {
     ((launch_options *)g->to)->sync_folder = g->text;
-    return *g->text == '/' ? KV_OK
-                           : kv_err_set(e, KV_E_USAGE, "%s needs a path from /, not \"%s\"",
-                                        g->spelled, g->text);
+    return *g->text == '/'
+               ? KV_OK
+               : kv_err_set(e, KV_E_USAGE, "%s needs a path from /, not \"%s\"", g->spelled,
+                            g->text);
 }
 
 static int take_launcher(const shell_given *g, kv_err *e)
@@ -178,17 +179,19 @@ static int refuse_p3(const shell_given *g, kv_err *e)
 
 static int refuse_grow(const shell_given *g, kv_err *e)
 {
-    return kv_err_set(e, KV_E_USAGE, "%s stands alone: kvctl launch --grow [JOB]", g->spelled);
+    return kv_err_set(e, KV_E_USAGE, "%s stands alone: kvctl launch --grow [JOB]",
+                      g->spelled);
 }
 
 /* ---- The table ---- */
 
-#define FLAG(to)    .kind = SHELL_FLAG, .field = offsetof(launch_options, to)
-#define SECONDS(to) .kind = SHELL_SECONDS, .field = offsetof(launch_options, to)
+#define FLAG(to)             .kind = SHELL_FLAG, .field = offsetof(launch_options, to)
+#define SECONDS(to)          .kind = SHELL_SECONDS, .field = offsetof(launch_options, to)
 #define COUNT(to, from, most)                                                                      \
     .kind = SHELL_COUNT, .field = offsetof(launch_options, to), .low = from, .high = most
-#define NAMED(by, to) .kind = SHELL_OTHER, .take = by, .field = offsetof(launch_options, to)
-#define TAKEN(by)     .kind = SHELL_OTHER, .take = by
+#define NAMED(by, to)                                                                              \
+    .kind = SHELL_OTHER, .take = by, .field = offsetof(launch_options, to)
+#define TAKEN(by)            .kind = SHELL_OTHER, .take = by
 
 /* Legend: letter or 0, name or NULL, what the value is called, help or NULL, what becomes of the
  * value; by: the launchers for which it means something, not said: all. */
@@ -234,9 +237,8 @@ static const shell_option job_options[] = {
      "alone: a spare of a running job becomes a worker at the next\n"
      "round; JOB as for `kvctl attach`",
      TAKEN(refuse_grow)},
-    {0, "name", "NAME",
-     "of the job, for `kvctl jobs` and `attach` (the number of its process;\n"
-     "k8s: that of the script)",
+    {0, "name", "NAME", "of the job, for `kvctl jobs` and `attach` (the number of its process;\n"
+                        "k8s: that of the script)",
      NAMED(take_text, name)},
     {0, "python", NULL, "FILE is a program of Python, which python3 runs, or $KVCTL_PYTHON",
      FLAG(python), .by = BY(LAUNCH_LOCAL) | BY(LAUNCH_MPI) | BY(LAUNCH_SSH)},
@@ -274,15 +276,17 @@ static const shell_option job_options[] = {
      .by = BY(LAUNCH_K8S)},
     {0, "rank-gpus", "N", "GPUs of NVIDIA for each rank (k8s)", COUNT(gpus, 1, MOST_RANKS),
      .by = BY(LAUNCH_K8S)},
-    {0, "slots", "N", "ranks in a pod (k8s: 1)", COUNT(slots, 1, MOST_RANKS), .by = BY(LAUNCH_K8S)},
+    {0, "slots", "N", "ranks in a pod (k8s: 1)", COUNT(slots, 1, MOST_RANKS),
+     .by = BY(LAUNCH_K8S)},
     {0, "image", "IMAGE", "what pods run, with kvctl, Open MPI and sshd (k8s)",
      NAMED(take_name, image), .by = BY(LAUNCH_K8S)},
     {0, "namespace", "NAME", "of Kubernetes, for the job (k8s)", NAMED(take_text, name_space),
      .by = BY(LAUNCH_K8S)},
     {0, "file", "FILE", "a file that the script reads, of this folder (k8s)", TAKEN(take_file),
      .by = BY(LAUNCH_K8S)},
-    {0, "volume", "CLAIM:PATH", "a PersistentVolumeClaim, and where each pod has it (k8s)",
-     TAKEN(take_volume), .by = BY(LAUNCH_K8S)},
+    {0, "volume", "CLAIM:PATH",
+     "a PersistentVolumeClaim, and where each pod has it (k8s)", TAKEN(take_volume),
+     .by = BY(LAUNCH_K8S)},
     {0, "submit", NULL, "run the job through kubectl, and wait for it (k8s)", FLAG(submit),
      .by = BY(LAUNCH_K8S)},
 };
@@ -314,8 +318,8 @@ static int check_name(const launch_options *o, kv_err *e)
     if (name && o->by != LAUNCH_K8S && strlen(name) > JOBS_NAME)
         return kv_err_set(e, KV_E_USAGE, "--name has at most %d characters, not %zu", JOBS_NAME,
                           strlen(name));
-    bool good =
-        !name || o->by == LAUNCH_K8S || (jobs_is_name(name) && name[strspn(name, "0123456789")]);
+    bool good = !name || o->by == LAUNCH_K8S ||
+                (jobs_is_name(name) && name[strspn(name, "0123456789")]);
     return good ? KV_OK
                 : kv_err_set(e, KV_E_USAGE,
                              "--name needs letters, digits, -, _ and ., and not digits alone, not "
@@ -334,8 +338,9 @@ static int check_meaning(const launch_options *o, const shell_texts *given, kv_e
         if (!one->by || (one->by & BY(o->by)))
             continue;
         list_launchers(text, one->by);
-        return kv_err_set(e, KV_E_USAGE, "launch: %.*s is for the launcher%s %s, and this is %s",
-                          (int)n, word, strchr(text, ' ') ? "s" : "", text, launcher_names[o->by]);
+        return kv_err_set(e, KV_E_USAGE,
+                          "launch: %.*s is for the launcher%s %s, and this is %s", (int)n, word,
+                          strchr(text, ' ') ? "s" : "", text, launcher_names[o->by]);
     }
     for (int64_t i = 0; i < o->nvariables && o->servers == 0; i++)
         if (o->variables[i].role == 's')
