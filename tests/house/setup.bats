@@ -160,7 +160,7 @@ lacks()
     opt=$(sed -n 2p "$build/flags")
     make -s -C "$top" BUILD="$build" OPT="$opt"
     make -q -C "$top" BUILD="$build" OPT="$opt"
-    run make -n --no-print-directory -C "$top" BUILD="$build" OPT="$opt"
+    run env -u MAKELEVEL -u MAKEFLAGS make -n --no-print-directory -C "$top" BUILD="$build" OPT="$opt"
     assert_output "make: Nothing to be done for 'all'."
     # an option changes
     run make -q -C "$top" BUILD="$build" OPT="$opt -DX"
