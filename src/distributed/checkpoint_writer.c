@@ -1,12 +1,14 @@
 /* One thread for each file: a job writes few, and an idle thread would be one more to end. */
 #include "distributed/checkpoint_writer.h"
 
+#include <unistd.h>
+
 #include "runtime.h"
 
-void checkpoint_missing(int64_t round, const kv_err *why)
+void checkpoint_missing(const char *path, int64_t round, const kv_err *why)
 {
-    runtime_log("no checkpoint of round %lld: %s; the one before stays", (long long)round,
-                why->text);
+    runtime_log("no checkpoint of round %lld: %s; %s", (long long)round, why->text,
+                access(path, F_OK) ? "there is none" : "the one before stays");
 }
 
 static void *write_image(void *arg)
@@ -14,7 +16,7 @@ static void *write_image(void *arg)
     checkpoint_writer *x = arg;
     kv_err why = {0};
     if (image_write(&x->image, x->path, &why))
-        checkpoint_missing(x->round, &why);
+        checkpoint_missing(x->path, x->round, &why);
     image_release(&x->image);
     atomic_store(&x->over, true);
     return NULL;

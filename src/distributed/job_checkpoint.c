@@ -211,7 +211,7 @@ static int begin_file(void *arg, kv_err *unused)
     if (!rc)
         checkpoint_write(&c->writer, &im, c->path, c->rounds);
     else
-        checkpoint_missing(c->rounds, &why);
+        checkpoint_missing(c->path, c->rounds, &why);
     image_release(&im);
     return KV_OK;
 }
@@ -308,7 +308,7 @@ void job_checkpoint_end(worker *w)
     if (c->path && !rc && (c->rounds > c->saved || owes))
         rc = write_checkpoint(w, true, &why);
     if (rc)
-        checkpoint_missing(c->rounds, &why);
+        checkpoint_missing(c->path, c->rounds, &why);
     checkpoint_wait(&c->writer);
 }
 
@@ -322,7 +322,7 @@ void job_checkpoint_close(worker *w)
         if (worker_barrier(w, &why) == KV_OK)
             job_checkpoint_end(w);
         else if (c->rounds > c->saved)
-            checkpoint_missing(c->rounds, &why);
+            checkpoint_missing(c->path, c->rounds, &why);
     }
     job_checkpoint_release(w);
 }

@@ -297,6 +297,14 @@ END
     [[ $said == *"[0] warning: no checkpoint of round 20: "*"No space left on device; the one before stays"* ]]
 }
 
+@test "restart: a folder that goes away leaves no checkpoint, and that is what the warning says" {
+    mkdir gone
+    script sgd "$(once 25 0 "rm -r gone")" >job.kv
+    job -n 2 --checkpoint gone/c.kvs --checkpoint-every 10 job.kv
+    assert_success
+    assert_output --regexp 'warning: no checkpoint of round 30: .*No such file or directory; there is none'
+}
+
 @test "restart: a file that does not fit is refused" {
     script sgd "" >job.kv
     job -n 2 "${with_checkpoint[@]}" job.kv
