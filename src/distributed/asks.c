@@ -13,7 +13,7 @@
 
 /* What begins a number of a build. A change of what records mean, without one of how they lie,
  * changes the digits. */
-static const char records_are[] = "kvstore records 2, " KV_VERSION;
+static const char records_are[] = "kvstore records 3, " KV_VERSION;
 
 #define FIELD(type, field) offsetof(type, field), sizeof(((type *)0)->field)
 

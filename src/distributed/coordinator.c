@@ -6,6 +6,7 @@
 #include "base/kv_assert.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "runtime.h"
 
 typedef struct entry {
     ask_key key;
@@ -239,6 +240,8 @@ static bool answer(server_state *s, coordinator *c, const waiter *w)
         server_refuse(w->rank, w->request, &e);
     else if (ready)
         server_reply(w->rank, w->request, reply.data, (int64_t)reply.len);
+    if (ready && w->epoch > 0 && w->epoch == c->epoch && w->text != c->text)
+        runtime_log("rank %d sets another optimizer than rank 0, whose counts", w->rank);
     buf_release(&reply);
     return ready;
 }
@@ -307,7 +310,8 @@ static void wait_for(server_state *s, coordinator *c, int rank, const link_rec *
     if (r->call.what == ASK_FIND) {
         w->any = r->call.args.any;
     } else if (r->call.what == ASK_EPOCH) {
-        w->epoch = r->call.args.optimizers;
+        w->epoch = r->call.args.optimizer.number;
+        w->text = r->call.args.optimizer.text;
     } else {
         w->lacks = (int)r->call.args.mail.peer;
         w->tag = r->call.args.mail.tag;
@@ -660,6 +664,7 @@ bool coordinator_call(server_state *s, int rank, const link_rec *r)
     case ASK_EPOCH:
         if (rank == 0) {
             c->epoch++;
+            c->text = r->call.args.optimizer.text;
             c->holds = false;
             server_reply(rank, r->request, NULL, 0);
             look_at_waiters(s, c);

@@ -15,6 +15,7 @@ typedef struct waiter {
     uint64_t request;
     int64_t since_us;
     int64_t epoch; /* the number of optimizers that it waits for */
+    int64_t text;  /* the hash of the last one, as the worker has set it */
     int64_t tag;   /* of the mail; -1: it waits for none */
     char *keys;    /* or NULL; as calls carry them */
     int64_t bytes;
@@ -37,7 +38,7 @@ typedef struct coordinator {
     bool first_asks;      /* only whether all others wait for the first worker, */
     bool holds;           /* who goes on while they do */
     int64_t moves;
-    int64_t epoch;
+    int64_t epoch, text; /* optimizers that the first worker has set; the hash of the last one */
 } coordinator;
 
 /* Takes a call that is the coordinator's; says whether it was. */

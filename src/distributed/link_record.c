@@ -123,7 +123,7 @@ static void print_call(buf *out, const link_rec *r)
         buf_printf(out, " rank %lld, round %lld", wide(a->grow.rank), wide(a->grow.round));
         break;
     case ASK_EPOCH:
-        buf_printf(out, " %lld optimizers", wide(a->optimizers));
+        buf_printf(out, " %lld optimizers", wide(a->optimizer.number));
         break;
     case ASK_BARRIER:
         if (a->barrier != ASK_MEET)

@@ -59,7 +59,9 @@ typedef union link_args {
     int64_t any;          /* ASK_FIND: 1 for keys that were only pushed, too */
     int64_t closes;       /* ASK_DONE: 1 of a worker that has not said so */
     int64_t barrier;      /* ASK_BARRIER: an ask_barrier */
-    int64_t optimizers;   /* ASK_EPOCH */
+    struct {
+        int64_t number, text; /* optimizers until this one; a hash of its text and parameters */
+    } optimizer;              /* ASK_EPOCH */
     struct {
         int64_t rank, round;
     } grow; /* ASK_GROW */

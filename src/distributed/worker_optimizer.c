@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/xxh64.h"
 #include "core/kv_rule.h"
 #include "distributed/backpressure.h"
 #include "distributed/newcomer.h"
@@ -194,7 +195,8 @@ int worker_set_optimizer(void *self, const char *kind, const char *text, const k
             w, (net_call){.what = ASK_OPTIMIZER, .data = b.data, .bytes = (int64_t)b.len}, e);
     if (!rc) {
         net_call c = worker_call(w, 0, ASK_EPOCH);
-        c.args.optimizers = epoch;
+        c.args.optimizer.number = epoch;
+        c.args.optimizer.text = (int64_t)xxh64(b.data, b.len);
         rc = net_call_wait(&c, NULL, NULL, e);
     }
     w->epochs += rc == KV_OK;

@@ -300,3 +300,23 @@ END
     run env SLURM_PROCID=0 SLURM_NTASKS=4 OMPI_COMM_WORLD_RANK=x OMPI_COMM_WORLD_SIZE=2 kvctl -c 'print rank(), num_workers()'
     assert_output '0 1'
 }
+
+@test "errors: a rank that sets another optimizer than rank 0 is named" {
+    cat >two.kv <<'END'
+create dist_sync
+init w ones(2)
+set-optimizer sgd --learning-rate (rank() + 1)
+push w ones(2)
+pull w
+set-optimizer sgd --learning-rate 2
+push w ones(2)
+pull w
+END
+    run timeout 60 kvctl launch -n 3 two.kv
+    assert_success
+    assert_line '[0] [-2. -2.]'
+    assert_line '[2] [-8. -8.]'
+    assert_line '[0] warning: rank 1 sets another optimizer than rank 0, whose counts'
+    assert_line '[0] warning: rank 2 sets another optimizer than rank 0, whose counts'
+    [ "$(grep -c warning <<<"$output")" = 2 ]
+}

@@ -90,7 +90,7 @@ TEST(link_print_calls)
     prints_call(ASK_BARRIER, (link_args){.barrier = ASK_MEET}, "barrier");
     prints_call(ASK_BARRIER, (link_args){.barrier = ASK_HOLD}, "barrier, holds the others");
     prints_call(ASK_BARRIER, (link_args){.barrier = ASK_HOLD_ENDS}, "barrier, holds no longer");
-    prints_call(ASK_EPOCH, (link_args){.optimizers = 3}, "epoch 3 optimizers");
+    prints_call(ASK_EPOCH, (link_args){.optimizer.number = 3}, "epoch 3 optimizers");
     prints_call(ASK_SEND, (link_args){.mail = {1, 2}}, "send peer 1, tag 2");
     prints_call(ASK_RECEIVE, (link_args){.mail = {1, 2}}, "receive peer 1, tag 2");
     prints_call((dist_ask)99, (link_args){0}, "unknown");
