@@ -95,20 +95,27 @@ lacks()
     [ ! -e "$build/kvstore_mpi.so" ] || lacks 'no memory for a command' launch -n 1 --dry-run -c 'print 1'
 }
 
-# nobody_may WORD…: what a user says who may start neither processes nor threads.
+# nobody_may WORD…: what a user says who may start neither processes nor threads (the tool is in $open).
 nobody_may()
 {
-    run as_nobody env OMPI_ALLOW_RUN_AS_ROOT=1 bash -c 'ulimit -u 1; exec "$@"' - "$build/kvctl" "$@"
+    run as_nobody env OMPI_ALLOW_RUN_AS_ROOT=1 bash -c 'ulimit -u 1; exec "$@"' - "$open/kvctl" "$@"
     assert_failure
 }
 
 @test "faults: no process and no thread can be started" {
     [ "$(id -u)" = 0 ] || skip "this user may have other processes"
     [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    # where another user can run it: the build folder may be root's alone
+    local open
+    open=$(mktemp -d /tmp/kvctl-open-XXXXXX)
+    chmod a+rx "$open"
+    cp "$build/kvctl" "$build/kvstore_mpi.so" "$open"
+    cp -P "$build"/libkvstore.so* "$open"
     chmod a+rwx .
     nobody_may launch -n 1 -c 'print 1'
     assert_output 'kvctl: launch: no process can be started'
     nobody_may -c 'create dist_sync'
+    rm -r "$open"
     assert_line --index 0 '<cmd>:1:8: error[memory]: no thread for the net'
 }
 
