@@ -338,7 +338,7 @@ static int need_dict(function_args *args, kv_err *e)
                       value_kind_name(args->v[0]));
 }
 
-/* The keys of the store in use, of those that match the pattern if it is not NULL. The text of an
+/* The keys of the store in use that match the pattern, or all if it is NULL. The text of an
  * integer key is its number. */
 static int store_keys(session *s, const char *pattern, value *out, kv_err *e)
 {

@@ -244,7 +244,7 @@ void door_look(launch_door *d, struct job *j)
             continue;
         drop(d, i--);
     }
-    /* Clients that say nothing must not keep out those that ask: the oldest one makes room. */
+    /* Silent clients must not keep out clients that ask: the oldest silent one makes room. */
     if (d->open && d->n == DOOR_CLIENTS && poll(&next, 1, 0) > 0)
         drop(d, 0);
 }

@@ -31,8 +31,8 @@ bool word_command_has(const word_command *w, const char *word);
 bool word_command_takes_any(const word_command *w);
 
 /* Adds the next word. literal: it is an argument although it begins with dashes. Errors: usage (a
- * command that takes statements), syntax (a value that is no expression); their place is in text,
- * which ends with the word then. */
+ * command that takes statements), syntax (a value that is not an expression); their place is in
+ * text, which ends with the word then. */
 int word_command_add(word_command *w, const char *word, bool literal, kv_err *e);
 
 #endif

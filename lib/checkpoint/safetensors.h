@@ -66,7 +66,7 @@ typedef struct safetensors_item {
 } safetensors_item;
 
 /* Writes a whole file to f: n arrays (0 is allowed) and nmetadata texts. The data go to f straight
- * from the arrays; those that an array has not read yet (array_source_of) are copied in blocks, and
+ * from the arrays; elements still in a source (array_source_of) are copied in blocks, and
  * it still has not read them then. path is for messages; f is best that of a file_out, so that a
  * failure leaves the old file. Blocks until what writes the arrays has ended.
  * Errors, before anything is written: those of safetensors_header; later: io, an array's own. */

@@ -184,7 +184,7 @@ static int put(const sink *to, const void *data, size_t n, kv_err *e)
 }
 
 /* Passes n zeros over, which a hole in the file then stands for. Returns false if they have to be
- * written: f is no file that ends where it stands. */
+ * written: f is not a file that ends where it stands. */
 static bool skip(FILE *f, int64_t n)
 {
     struct stat about;

@@ -16,7 +16,7 @@ static struct {
     uint64_t waits; /* so far */
 } script = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The number of this thread among those that have been the script's. */
+/* The number of this thread among the threads that were the script's. */
 static _Thread_local uint64_t mine;
 
 void script_set(script_place place, void *arg, bool slices)

@@ -110,7 +110,7 @@ static const void *input_of(runner *r, const plan_pass *pass, int64_t from, int6
 /* Elements of a chunk for which the memory is asked ahead, where no program reads them before. */
 enum { SUM_AHEAD = 256 };
 
-/* The sums of `lanes` chunks of n elements, of which c is the first. Adding up waits for each
+/* The sums of `lanes` chunks of n elements; c is the first chunk. Adding up waits for each
  * addition, so chunks and sums are added up side by side: their results are the same as one by one.
  */
 static void sum_chunks(runner *r, const plan_pass *pass, const chunk *c, int lanes, int64_t n)

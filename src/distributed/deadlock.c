@@ -147,7 +147,7 @@ static const ask_lack *lack_of(int rank)
 }
 
 /* Returns true if every worker waits or has left, as they have reported, and some wait. Servers and
- * those that have left report when they are asked. */
+ * ranks that have left report when they are asked. */
 static bool all_wait(void)
 {
     bool all = true, waits = false;

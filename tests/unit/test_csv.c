@@ -330,7 +330,7 @@ TEST(csv_errors)
 }
 
 /* A header and the rows below it have as many cells, but for empty names at the end of a header. NA
- * and the like are no names. */
+ * and the like are not names. */
 TEST(csv_header_of_another_length)
 {
     static const char names[] =

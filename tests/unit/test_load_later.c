@@ -19,7 +19,7 @@
 #define FILE_NAME "w.kvs"
 #define CHANGED   "w.kvs: the file was changed while it was in use"
 
-enum { LARGE = 5000 }; /* elements, far more than those that are read at once */
+enum { LARGE = 5000 }; /* elements, far more than an array read at once has */
 
 /* ---- Stores ---- */
 
