@@ -75,6 +75,14 @@ on_screen()
     screen | grep -qF -- "$1"
 }
 
+# The command of the terminal has ended with this status. tmux can miss the signal of an end, which leaves the
+# process a zombie, so it is sent again.
+has_ended()
+{
+    kill -CHLD "$(tmux -S "$socket" display-message -p '#{pid}')"
+    on_screen "Pane is dead (status $1"
+}
+
 # A row that is TEXT and nothing else.
 is_row()
 {

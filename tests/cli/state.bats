@@ -513,7 +513,7 @@ END
         press $answer
         [ $answer != n ] || press Enter
         until_holds "it discards" is_row 'f.safetensors is as it was'
-        until_holds "it ends well" on_screen 'Pane is dead (status 0'
+        until_holds "it ends well" has_ended 0
         cmp f.safetensors before
     done
     tmux -S "$socket" kill-server
@@ -527,7 +527,7 @@ END
     terminal 80 30 -s f.safetensors
     enter 'push w [2]'
     enter 'quit 3'
-    until_holds "it ends with 3" on_screen 'Pane is dead (status 3'
+    until_holds "it ends with 3" has_ended 3
     on_screen 'f.safetensors is as it was'
     cmp f.safetensors before
     tmux -S "$socket" kill-server
