@@ -21,7 +21,7 @@ static inline bool stack_runs_low(void)
 }
 
 /* The bytes of the stack until stack_runs_low: at least as many are behind them. SIZE_MAX on a
- * stack of which nothing is known. */
+ * stack whose size is unknown. */
 size_t stack_room(void);
 
 #endif

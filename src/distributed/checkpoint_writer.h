@@ -30,7 +30,7 @@ bool checkpoint_is_writing(checkpoint_writer *x);
 /* Returns when no file is being written. */
 void checkpoint_wait(checkpoint_writer *x);
 
-/* Warns that there is no checkpoint of a round, and says whether the file has an earlier one. */
+/* Warns that the checkpoint of a round is missing, and says whether the file has an earlier one. */
 void checkpoint_missing(const char *path, int64_t round, const kv_err *why);
 
 #endif

@@ -12,8 +12,8 @@
  * come did not send or take anything in between. If that is so for all ranks, and they have taken
  * as many records as were sent, none was on its way when the question was sent (Mattern's method
  * of four counters). Ranks that compute, sleep, read or are stopped report that they are not idle,
- * or report nothing, and then there is no proof. As a further condition the servers must name for
- * each worker that waits another one that it waits for.
+ * or report nothing, and then there is no proof. In addition the servers must name, for each
+ * worker that waits, another waiting one that it waits for.
  *
  * A worker that only waits because it is far ahead (backpressure.h) is not idle. Heartbeats carry
  * questions and reports, and do not count as records.

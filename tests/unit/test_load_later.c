@@ -155,7 +155,7 @@ static int64_t draw(int64_t n)
 
 enum { KEYS = 8 };
 
-/* A store of random keys, on both sides of what is read at once, some of which were pushed. */
+/* A store of random keys, some small enough to be read at once; some were pushed. */
 static void write_random(const char *path)
 {
     static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT16, KV_FLOAT64, KV_BFLOAT16};

@@ -45,7 +45,7 @@ class CopyWarning(UserWarning):
 
 
 def log(text):
-    """A warning of the library or of kvctl, or a note, which is no fault."""
+    """A warning of the library or of kvctl, or a note, which is not a fault."""
     import logging
     is_note = text.startswith("note: ")
     logging.getLogger("kvstore").log(logging.INFO if is_note else logging.WARNING, "%s", text.removeprefix("note: "))
