@@ -6,6 +6,9 @@ check: all $(BUILD)/unit $(BUILD)/conformance ## the tests that take seconds
 unit: $(BUILD)/unit ## run the unit tests (ONLY=name-prefix)
 	$(BUILD)/unit $(ONLY)
 
+one: ## run one test, wherever it is: T=map (unit), T=error-shape (a session), T=attach (bats)
+	@BUILD=$(BUILD) scripts/one $(T)
+
 # The list of tests is what the files say: every line that begins with TEST(.
 $(BUILD)/test_list.h: force
 	@mkdir -p $(@D)
@@ -265,4 +268,4 @@ $(BUILD)/device/aware.so: $(BUILD)/tests/device/aware.o
 
 -include $(patsubst %.o,%.d,$(call obj,tests/unit/run.c $(UNIT) $(conformance_src) tests/differential/main.c \
             $(foreach d,truth sim faults dist device fuzz,$(wildcard tests/$(d)/*.c)) $(sim_launch:$(BUILD)/%.o=%.c) $(FUZZ:%=replay/fuzz_%.c)))
-.PHONY: check unit faults fuzz tests test-gpu gpu-dry test-launch golden asan ubsan tsan coverage valgrind truth sim mutants lint analyze format readme-check size headers
+.PHONY: check unit one faults fuzz tests test-gpu gpu-dry test-launch golden asan ubsan tsan coverage valgrind truth sim mutants lint analyze format readme-check size headers
