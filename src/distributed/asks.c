@@ -173,13 +173,18 @@ void ask_put_rows(buf *b, const kv_array *a, int64_t from, int64_t to)
     int64_t n = row_ids_find(ids, first, array_nrows(a), to) - first;
     for (int i = 1; i < a->ndim; i++)
         row *= array_shape(a)[i];
-    buf_put(b, (const char *)&n, sizeof n);
+    size_t bytes = (size_t)(n + 1) * sizeof n + (size_t)(n * row);
+    char *at = buf_room(b, bytes);
+    if (!at)
+        return;
+    memcpy(at, &n, sizeof n);
     for (int64_t i = first; i < first + n; i++) {
         int64_t id = ids[i] - from;
-        buf_put(b, (const char *)&id, sizeof id);
+        memcpy(at += sizeof n, &id, sizeof id);
     }
-    if (n)
-        buf_put(b, (const char *)a->data + first * row, (size_t)(n * row));
+    if (n * row > 0)
+        memcpy(at + sizeof n, (const char *)a->data + first * row, (size_t)(n * row));
+    buf_grew(b, bytes);
 }
 
 int ask_put_slot(buf *b, const ask_key *k, const char *name, int32_t part, kv_array *value,
