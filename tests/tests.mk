@@ -6,6 +6,9 @@ check: all $(BUILD)/unit $(BUILD)/conformance ## the tests that take seconds
 unit: $(BUILD)/unit ## run the unit tests (ONLY=name-prefix)
 	$(BUILD)/unit $(ONLY)
 
+one: ## run one test, wherever it is: T=map (unit), T=error-shape (a session), T=attach (bats)
+	@BUILD=$(BUILD) scripts/one $(T)
+
 # The list of tests is what the files say: every line that begins with TEST(.
 $(BUILD)/test_list.h: force
 	@mkdir -p $(@D)
@@ -157,7 +160,7 @@ fuzz: ## fuzz every reader, T=60 seconds each, with clang (ONLY=name, SEED=1)
 	@MAKE='$(MAKE)' JOBS='$(JOBS)' SEED='$(SEED)' tests/fuzz/run '$(or $(T),60)' $(ONLY)
 
 # The programs that the suites run.
-tests: all examples $(BUILD)/unit $(BUILD)/conformance $(BUILD)/differential $(TRUTH_TESTS) $(SIM_TESTS) $(BUILD)/dist_records $(FAULT_TESTS) $(BUILD)/fuzz_replay $(DIST_TESTS) $(GPU_TESTS)
+tests: all examples $(BUILD)/kvbench $(BUILD)/unit $(BUILD)/conformance $(BUILD)/differential $(TRUTH_TESTS) $(SIM_TESTS) $(BUILD)/dist_records $(FAULT_TESTS) $(BUILD)/fuzz_replay $(DIST_TESTS) $(GPU_TESTS)
 
 test-gpu: all $(GPU_TESTS) ## the tests of GPUs on those of this machine
 	@BUILD=$(BUILD) scripts/test gpu
@@ -260,4 +263,4 @@ $(BUILD)/device/kvstore_cuda.so: $(gpu_shared) $(BUILD)/device/fake_driver.o $(B
 
 -include $(patsubst %.o,%.d,$(call obj,tests/unit/run.c $(UNIT) $(conformance_src) tests/differential/main.c \
             $(foreach d,truth sim faults dist device fuzz,$(wildcard tests/$(d)/*.c)) $(sim_launch:$(BUILD)/%.o=%.c) $(FUZZ:%=replay/fuzz_%.c)))
-.PHONY: check unit faults fuzz tests test-gpu gpu-dry test-launch golden asan ubsan tsan coverage valgrind truth sim mutants lint analyze format readme-check size headers
+.PHONY: check unit one faults fuzz tests test-gpu gpu-dry test-launch golden asan ubsan tsan coverage valgrind truth sim mutants lint analyze format readme-check size headers

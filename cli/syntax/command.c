@@ -75,7 +75,6 @@ bool command_can_be_called(const command *c)
         case ARG_END:
             break;
         case ARG_EXPRS:
-        case ARG_WORDS:
         case ARG_SOURCE:
         case ARG_HEREDOC:
         case ARG_CODE:

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "kvstore.h"
-#include "bench/bench_workload.h"
+#include "kvbench/bench_workload.h"
 
 enum {
     PIECE = 64 << 10,

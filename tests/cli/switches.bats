@@ -240,7 +240,7 @@ while true { x = 1 }'
     assert_line ' hint: did you mean help?'
     run kvctl lanch -n 2 train.kv
     assert_failure 2
-    assert_line ' hint: did you mean launch, patch or bench?'
+    assert_line ' hint: did you mean launch or patch?'
     run kvctl 'push 3 ones(2)'
     assert_failure 2
     assert_line " hint: kvctl -c 'push 3 ones(2)' runs a text"
@@ -286,8 +286,6 @@ while true { x = 1 }'
     assert_output '<cmd>:2:1: error[syntax]: `)` stands where a value is needed
     2 : )
       : ^'
-    run kvctl bench --size '1,(2' W1
-    assert_line '    1 : bench --size 1,(2'
     run kvctl time x
     assert_line '    1 : time x'
     run kvctl push '--s$' 3

@@ -12,7 +12,7 @@
 #ifndef BENCH_BENCH_LINK_H
 #define BENCH_BENCH_LINK_H
 
-#include "bench/bench_switch.h"
+#include "bench_switch.h"
 #include "kvstore.h"
 
 typedef struct bench_link {

@@ -1,5 +1,5 @@
 /* The store of a row, its calls, and the comparison with its twin. */
-#include "bench/bench_calls.h"
+#include "bench_calls.h"
 
 #include <math.h>
 #include <string.h>

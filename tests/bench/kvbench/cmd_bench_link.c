@@ -1,11 +1,11 @@
 /* Rows of links: as a table or CSV, or in the record of --json. */
-#include "bench/cmd_bench_link.h"
+#include "cmd_bench.h"
 
 #include <math.h>
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "bench/bench_link.h"
+#include "bench_link.h"
 #include "eval/eval.h"
 #include "session/rows.h"
 #include "session/unit.h"

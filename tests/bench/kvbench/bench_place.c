@@ -1,5 +1,5 @@
 /* Contexts of a benchmark, and copies on GPUs. */
-#include "bench/bench_place.h"
+#include "bench_place.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* Shapes of networks, and the table of workloads. */
-#include "bench/bench_workload.h"
+#include "bench_workload.h"
 
 #include "base/mem.h"
 

@@ -15,10 +15,10 @@
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
-#include "bench/bench_op.h"
-#include "bench/bench_place.h"
-#include "bench/bench_stream.h"
-#include "bench/bench_workload.h"
+#include "bench_op.h"
+#include "bench_place.h"
+#include "bench_stream.h"
+#include "bench_workload.h"
 
 #define BENCH_MAX_WORKLOADS 32
 #define BENCH_MAX_OPS       48

@@ -8,9 +8,9 @@
 #ifndef BENCH_BENCH_ARRAYS_H
 #define BENCH_BENCH_ARRAYS_H
 
-#include "bench/bench_place.h"
-#include "bench/bench_stream.h"
-#include "bench/bench_workload.h"
+#include "bench_place.h"
+#include "bench_stream.h"
+#include "bench_workload.h"
 
 #define BENCH_PERIOD 13
 

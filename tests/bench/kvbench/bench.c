@@ -1,12 +1,12 @@
 /* Running a plan row by row. */
-#include "bench/bench.h"
+#include "bench.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "bench/bench_calls.h"
+#include "bench_calls.h"
 #include "engine/pool.h"
 #include "term/progress.h"
 

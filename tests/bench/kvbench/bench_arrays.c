@@ -1,5 +1,5 @@
 /* Arrays of a workload. */
-#include "bench/bench_arrays.h"
+#include "bench_arrays.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Two threads take turns. On one processor each of them reads, in every turn, as much as half of a
  * first-level cache holds, in an order that no processor guesses: the time of a turn without that
  * of the reading alone is a switch. On two processors one of them is idle before each turn. */
-#include "bench/bench_switch.h"
+#include "bench_switch.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "base/mem.h"
-#include "bench/bench_stream.h"
+#include "bench_stream.h"
 
 enum { LINES = 512, LINE = 64, TURNS = 400, WAKES = 20, IDLE_US = 200 };
 

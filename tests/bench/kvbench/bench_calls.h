@@ -5,8 +5,8 @@
 #ifndef BENCH_BENCH_CALLS_H
 #define BENCH_BENCH_CALLS_H
 
-#include "bench/bench_arrays.h"
-#include "bench/bench_op.h"
+#include "bench_arrays.h"
+#include "bench_op.h"
 
 /* One row to be measured. */
 typedef struct bench_case {

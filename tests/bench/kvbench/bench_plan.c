@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "bench/bench.h"
+#include "bench.h"
 
 static bool same_word(const char *name, const char *text, size_t n)
 {

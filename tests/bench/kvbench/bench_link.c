@@ -1,6 +1,6 @@
 /* Keys are made until each server has those that are needed, as the description of the cluster
  * tells: the keys of a rank are pulled by one call. */
-#include "bench/bench_link.h"
+#include "bench_link.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/mem.h"
-#include "bench/bench_stream.h"
+#include "bench_stream.h"
 #include "session/rows.h"
 
 enum {
@@ -69,7 +69,7 @@ static int find_ranks(links *l, kv_err *e)
     if (l->n > 0)
         return KV_OK;
     kv_err_set(e, KV_E_UNSUPPORTED, "there is no link to measure: no other rank of the job serves");
-    return kv_err_hint(e, "kvctl launch -n 2 -c 'bench --link', or -n 1 -s 1"), KV_E_UNSUPPORTED;
+    return kv_err_hint(e, "kvbench launch -n 2 -c 'bench --link', or -n 1 -s 1"), KV_E_UNSUPPORTED;
 }
 
 /* ---- Keys ---- */
@@ -267,7 +267,7 @@ int bench_link_run(bench_link **out, int *n, int runs, bool quick, kv_err *e)
         kv_err why = *e;
         *e = (kv_err){0};
         kv_err_set(e, rc, "bench --link measures in a job of several ranks: %s", why.text);
-        kv_err_hint(e, "kvctl launch -n 1 -s 1 -c 'bench --link'");
+        kv_err_hint(e, "kvbench launch -n 1 -s 1 -c 'bench --link'");
     }
     if (!rc && kv_rank(l.store) == 0)
         rc = measure_all(&l, out, n, runs, quick, e);

@@ -1,5 +1,5 @@
 /* The table of optimizers, and the names of operations. */
-#include "bench/bench_op.h"
+#include "bench_op.h"
 
 #include <stdio.h>
 #include <string.h>

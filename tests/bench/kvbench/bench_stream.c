@@ -1,5 +1,5 @@
 /* Loops over streams: cutting, and the inner loops for each width of vector. */
-#include "bench/bench_stream.h"
+#include "bench_stream.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,17 +1,17 @@
 /* bench: reads what is asked for, and shows rows as they come: as a table, CSV, or for --json whole
- * at the end. What is measured is in cli/bench/bench.h. */
+ * at the end. What is measured is in bench.h. */
+#include "cmd_bench.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "array/device.h"
 #include "base/num.h"
-#include "cmd/commands.h"
 #include "eval/eval.h"
 #include "session/unit.h"
 #include "term/progress.h"
-#include "bench/bench.h"
-#include "bench/cmd_bench_link.h"
+#include "bench.h"
 
 #define DRIFT_MOST 0.1
 
