@@ -628,7 +628,7 @@ const command command_table[] = {
      NULL,
      .fails = "io"},
     {"doctor", .flags = COMMAND_PRINTS, cmd_doctor,
-     "test this build on this machine; kvctl --doctor does the same", "doctor", "version",
+     "what this build has and what it finds on this machine, as kvctl --doctor", "doctor", "version",
      .fails = "assert"},
     {"version", .flags = COMMAND_GIVES | COMMAND_READS, cmd_version,
      "the version of kvctl and its library", "version"},
