@@ -53,7 +53,7 @@ $(BUILD)/dist_link: $(call obj,tests/dist/link.c src/distributed/mpi.c src/distr
 	$(link) $(LDLIBS_LIB) $(mpi_libs)
 
 GPU_TESTS := $(if $(have_cxx),$(BUILD)/device/kvstore_cuda.so) $(BUILD)/gpu_works $(BUILD)/gpu_order $(BUILD)/gpu_conformance \
-             $(BUILD)/gpu_rules $(BUILD)/gpu_cache $(BUILD)/gpu_keys $(BUILD)/gpu_bench $(if $(have_mpi),$(BUILD)/device/aware.so) \
+             $(BUILD)/gpu_rules $(BUILD)/gpu_cache $(BUILD)/gpu_keys $(BUILD)/gpu_bench \
              $(if $(have_cuda),$(BUILD)/gpu_compile $(BUILD)/gpu_nccl_library)
 
 # Calls that fail and crashes: the library that counts, records, fails and kills, without and with memory; the
@@ -260,11 +260,6 @@ $(BUILD)/device/%.o: tests/device/%.cc tests/device/streams.hh cuda/driver.h cud
 $(BUILD)/device/kvstore_cuda.so: $(gpu_shared) $(BUILD)/device/fake_driver.o $(BUILD)/device/streams.o $(BUILD)/device/fake_nccl.o \
                                  $(gpu_kernels:%=$(BUILD)/device/%.o) $(BUILD)/libkvstore.so
 	$(call say,LD)$(CXX) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore -ldl
-
-# An MPI that reads the memory of that driver's GPUs, for jobs of tests/device.
-$(BUILD)/tests/device/aware.o: ALL_CFLAGS += $(mpi_cflags)
-$(BUILD)/device/aware.so: $(BUILD)/tests/device/aware.o
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $^ $(mpi_libs)
 
 -include $(patsubst %.o,%.d,$(call obj,tests/unit/run.c $(UNIT) $(conformance_src) tests/differential/main.c \
             $(foreach d,truth sim faults dist device fuzz,$(wildcard tests/$(d)/*.c)) $(sim_launch:$(BUILD)/%.o=%.c) $(FUZZ:%=replay/fuzz_%.c)))

@@ -11,8 +11,8 @@
 
 #include "base/visible.h"
 #include "cmd/commands.h"
-#include "term/child.h"
-#include "term/histfile.h"
+#include "term/repl.h"
+#include "term/signals.h"
 #include "term/terminal.h"
 
 static void topic(buf *out, const char *name)

@@ -72,7 +72,7 @@ static void put_round(const server_state *s, buf *out, int64_t from, int64_t to)
 }
 
 /* Parts of a key have numbers that follow on each other; those of other servers are gaps. */
-int look_rounds(const server_state *s, int rank, const link_rec *r, kv_err *e)
+void look_rounds(const server_state *s, int rank, const link_rec *r)
 {
     buf reply = {0};
     for (int64_t i = 0, last; i < s->nparts; i = last + 1) {
@@ -89,36 +89,30 @@ int look_rounds(const server_state *s, int rank, const link_rec *r, kv_err *e)
         }
         put_round(s, &reply, i, last + 1);
     }
-    int rc = buf_check(&reply, e);
-    if (!rc)
-        server_reply(rank, r->request, reply.data, (int64_t)reply.len);
-    buf_release(&reply);
-    return rc;
+    server_reply_buf(rank, r->request, &reply, &(kv_err){0});
 }
 
 /* ---- Elements ---- */
 
-int look_at_part(const server_state *s, int rank, const link_rec *r, kv_err *e)
+void look_at_part(const server_state *s, int rank, const link_rec *r)
 {
+    kv_err e = {0};
     part *p = parts_find(s, r->call.args.look);
     kv_array *dense = NULL;
-    const void *data = NULL;
-    if (!p || !p->keeps)
-        return kv_err_set(e, KV_E_KEY, "there is no such key on server %d", net_rank());
-    kv_array *a = s->store->slots.items[p->slot].stored;
-    int rc = a->storage == KV_ROW_SPARSE ? kv_array_to_dense(&dense, a, e) : KV_OK;
-    if (!rc)
-        rc = kv_array_read(dense ? dense : a, &data, e);
-    ask_look head = {.round = part_round(p)};
+    const void *data;
     buf reply = {0};
-    if (!rc) {
+    if (!p || !p->keeps) {
+        kv_err_set(&e, KV_E_KEY, "there is no such key on server %d", net_rank());
+        server_refuse(rank, r->request, &e);
+        return;
+    }
+    kv_array *a = server_stored(s, p);
+    int rc = a->storage == KV_ROW_SPARSE ? kv_array_to_dense(&dense, a, &e) : KV_OK;
+    if (!rc && kv_array_read(dense ? dense : a, &data, &e) == KV_OK) {
+        ask_look head = {.round = part_round(p)};
         buf_put(&reply, (const char *)&head, sizeof head);
         buf_put(&reply, data, (size_t)p->bytes);
-        rc = buf_check(&reply, e);
     }
-    if (!rc)
-        server_reply(rank, r->request, reply.data, (int64_t)reply.len);
-    buf_release(&reply);
+    server_reply_buf(rank, r->request, &reply, &e);
     kv_array_unref(dense);
-    return rc;
 }

@@ -130,11 +130,10 @@ static int init_part(server_state *s, const ask_slot *in, const kv_key *key, con
     if (rc)
         return rc;
     rc = ask_array(&first, p->storage, p->dtype, p->ndim, p->shape, data, in->bytes, e);
-    kv_key id = {.id = p->id};
     if (!rc)
-        rc = kv_init(s->store, &id, 1, &first, NULL, e);
-    kv_array_unref(first);
+        rc = slot_add(&s->store->slots, &(kv_key){.id = p->id}, first, e);
     if (rc) { /* nothing may come to a part without a slot */
+        kv_array_unref(first);
         s->parts[p->id] = NULL;
         s->bytes -= p->bytes;
         parts_free(s, p);

@@ -193,7 +193,7 @@ static inline bool server_is_open(const server_state *s, const round *x)
 
 /* Sends a part to a worker; the part's replies count until it is sent. */
 void server_send(server_state *s, part *p, const server_pull *x);
-void server_send_rows(server_state *s, part *p, const server_pull *x);
+void server_send_rows(server_state *s, part *p, server_pull *x);
 
 /* A push was applied: its worker is told, several at a time. */
 void server_note_done(server_state *s, int worker, uint64_t request);
@@ -218,8 +218,10 @@ void server_end_sum(server_state *s, part *p, round *x);
 /* Sets the optimizer of an ASK_OPTIMIZER. */
 int server_set_optimizer(server_state *s, const server_optimizer *o, kv_err *e);
 
-/* Replies to calls. */
+/* Replies to calls: at most LINK_PAYLOAD bytes; and what a buffer holds, which becomes empty. Where
+ * e is an error, or the buffer has failed, the call is refused. */
 void server_reply(int rank, uint64_t request, const void *data, int64_t bytes);
+void server_reply_buf(int rank, uint64_t request, buf *b, kv_err *e);
 void server_fail(int rank, uint64_t request, int store, int64_t part, const kv_err *e);
 void server_refuse(int rank, uint64_t request, const kv_err *e);
 

@@ -84,16 +84,6 @@ static const char *links(void)
                               : "both";
 }
 
-/* Returns true if arrays on GPUs go to some server as GPU-direct messages. */
-static bool sends_from_gpus(void)
-{
-    bool some = false;
-    kv_err unused = {0};
-    for (int i = 0; i < server_count(); i++)
-        some |= link_takes_direct(server_rank(i));
-    return some && gpu_find(&unused);
-}
-
 int worker_settings(void *self, kv_field *fields)
 {
     const worker *w = self;
@@ -110,7 +100,5 @@ int worker_settings(void *self, kv_field *fields)
     int n = (int)(sizeof list / sizeof *list) - !w->how.is_async;
     for (int i = 0; i < n; i++)
         fields[i] = list[i];
-    if (sends_from_gpus())
-        fields[n++] = (kv_field){.name = "gpu_link", .text = "direct"};
     return n;
 }

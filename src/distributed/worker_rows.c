@@ -4,172 +4,174 @@
 #include <string.h>
 
 #include "array/row_ids.h"
+#include "array/sparse.h"
 #include "base/mem.h"
 #include "core/call.h"
 #include "distributed/request.h"
 #include "distributed/server_ranks.h"
 #include "distributed/worker_keys.h"
 
-/* Row ids by part, each counted from the part's first row. */
-typedef struct wanted {
-    int64_t *ids;
-    int64_t *starts; /* by part, and where the last one's end */
-} wanted;
+/* A pair of a call: the rows of one key that it wants, ascending and each once, and the replies of
+ * the parts of that key. */
+typedef struct row_pull {
+    int64_t slot, *ids, n;
+    void **replies; /* by part, like their bytes */
+    const int64_t *bytes;
+} row_pull;
 
-static int32_t part_of(const place *p, int64_t row)
+/* The head of a reply, as ask_put_rows writes it: how many rows it has. */
+static int count_rows(const void *reply, int64_t bytes, int64_t row, int64_t *n, kv_err *e)
 {
-    return p->nparts > 1 ? (int32_t)(row * p->row / p->step) : 0;
+    if (bytes < (int64_t)sizeof *n)
+        return ask_malformed(e);
+    memcpy(n, reply, sizeof *n);
+    int64_t rest = bytes - (int64_t)sizeof *n, each = (int64_t)sizeof *n + row;
+    return *n < 0 || *n > rest / each || *n * each != rest ? ask_malformed(e) : KV_OK;
 }
 
-static int sort_by_part(const place *p, const int64_t *ids, int64_t n, wanted *out, kv_err *e)
+/* Makes an array of the rows of all parts: one behind the other they are ascending. */
+static int join(const row_pull *x, const kv_array *like, const place *p, kv_array **out, kv_err *e)
 {
-    out->ids = mem_alloc(n, sizeof *out->ids, e);
-    out->starts = mem_zalloc(p->nparts + 2, sizeof *out->starts, e);
-    if (!out->ids || !out->starts)
-        return KV_E_MEMORY;
-    int64_t *at = out->starts + 1; /* moved on, each ends where the next begins */
-    for (int64_t i = 0; i < n; i++)
-        at[part_of(p, ids[i]) + 1]++;
-    for (int32_t i = 0; i < p->nparts; i++)
-        at[i + 1] += at[i];
-    for (int64_t i = 0; i < n; i++) {
-        int32_t part = part_of(p, ids[i]);
-        out->ids[at[part]++] = ids[i] - place_first_row(p, part);
-    }
-    return KV_OK;
-}
-
-/* Reads the replies of the parts: arrays of their rows. */
-static int read_replies(const slot *s, const place *p, void *const *replies, const int64_t *bytes,
-                        kv_array **list, kv_err *e)
-{
-    int64_t shape[KV_MAX_NDIM];
-    int rc = KV_OK;
-    memcpy(shape, array_shape(s->stored), s->stored->ndim * sizeof *shape);
-    for (int32_t i = 0; i < p->nparts && !rc; i++) {
-        if (p->nparts > 1)
-            shape[0] = place_count(p, i) / p->row;
-        rc = ask_array(&list[i], KV_ROW_SPARSE, (kv_dtype)s->stored->dtype, s->stored->ndim, shape,
-                       replies[i], bytes[i], e);
-    }
-    return rc;
-}
-
-/* One behind the other they are ascending. */
-static int join(const slot *s, const place *p, kv_array *const *list, kv_array **out, kv_err *e)
-{
-    const kv_array *a = s->stored;
-    int64_t n = 0, at = 0, row = kv_dtype_bytes((kv_dtype)a->dtype);
+    int64_t n = 0, at = 0, some = 0, row = sparse_row(like) * kv_dtype_bytes((kv_dtype)like->dtype);
     void *to = NULL;
-    for (int i = 1; i < a->ndim; i++)
-        row *= array_shape(a)[i];
-    for (int32_t i = 0; i < p->nparts; i++)
-        n += array_nrows(list[i]);
-    int64_t *ids = mem_alloc(n, sizeof *ids, e);
+    int rc = KV_OK;
+    for (int32_t i = 0; i < p->nparts && !rc; i++, n += some)
+        rc = count_rows(x->replies[i], x->bytes[i], row, &some, e);
+    int64_t *ids = rc ? NULL : mem_alloc(n, sizeof *ids, e);
     if (!ids)
-        return KV_E_MEMORY;
-    for (int32_t i = 0; i < p->nparts; i++)
-        for (int64_t j = 0; j < array_nrows(list[i]); j++)
-            ids[at++] = array_rows(list[i])[j] + place_first_row(p, i);
-    int rc =
-        kv_array_new_sparse(out, a->dtype, a->ndim, array_shape(a), n, ids, (kv_ctx){KV_CPU, 0}, e);
+        return rc ? rc : KV_E_MEMORY;
+    for (int32_t i = 0; i < p->nparts; i++) {
+        const int64_t *from = x->replies[i];
+        if (row_ids_outside(from + 1, from[0], array_shape(like)[0]) >= 0)
+            rc = ask_malformed(e);
+        for (int64_t j = 1; j <= from[0] && !rc; j++)
+            ids[at++] = from[j] + place_first_row(p, i);
+    }
+    if (!rc)
+        rc = kv_array_new_sparse(out, like->dtype, like->ndim, array_shape(like), n, ids,
+                                 (kv_ctx){KV_CPU, 0}, e);
     if (!rc)
         rc = kv_array_write_rows(*out, &to, e);
     for (int32_t i = 0; i < p->nparts && !rc; i++) {
-        int64_t some = array_nrows(list[i]) * row;
-        if (some)
-            memcpy(to, list[i]->data, (size_t)some);
-        to = (char *)to + some;
+        const int64_t *from = x->replies[i];
+        if (from[0] * row > 0)
+            memcpy(to, from + from[0] + 1, (size_t)(from[0] * row));
+        to = (char *)to + from[0] * row;
     }
     mem_free(ids);
     return rc;
 }
 
-static int ask_parts(const worker *w, const worker_key *k, const wanted *x, void **replies,
-                     int64_t *bytes, kv_err *e)
+static int fill_out(worker *w, const row_pull *x, kv_array *out, kv_err *e)
 {
-    const place *p = &k->place;
-    net_call *calls = mem_zalloc(p->nparts, sizeof *calls, e);
-    for (int32_t i = 0; calls && i < p->nparts; i++)
-        calls[i] = (net_call){.rank = server_rank(place_server(p, i, w->how.servers)),
-                              .what = ASK_ROWS,
-                              .store = w->number,
-                              .args.rows = {p->first + i, k->pushes},
-                              .data = x->ids + x->starts[i],
-                              .bytes = (x->starts[i + 1] - x->starts[i]) *
-                                       (int64_t)sizeof *x->ids};
-    int rc = calls ? net_calls_wait(calls, p->nparts, replies, bytes, e) : KV_E_MEMORY;
+    kv_array *got = NULL;
+    int rc = join(x, w->store->slots.items[x->slot].stored, &w->keys[x->slot].place, &got, e);
+    if (!rc)
+        rc = kv_array_copy(out, got, e);
+    kv_array_unref(got);
+    return rc;
+}
+
+/* The call to each part: its rows, counted from its first one. */
+static void ask_parts(const worker *w, const row_pull *x, net_call *calls)
+{
+    const worker_key *k = &w->keys[x->slot];
+    int64_t at = 0;
+    for (int32_t part = 0; part < k->place.nparts; part++) {
+        int64_t from = at, behind = place_first_row(&k->place, part + 1);
+        int64_t end = row_ids_find(x->ids, at, x->n, behind);
+        for (; at < end; at++)
+            x->ids[at] -= place_first_row(&k->place, part);
+        calls[part] = (net_call){.rank = server_rank(place_server(&k->place, part, w->how.servers)),
+                                 .what = ASK_ROWS,
+                                 .store = w->number,
+                                 .args.rows = {k->place.first + part, k->pushes},
+                                 .data = x->ids + from,
+                                 .bytes = (end - from) * (int64_t)sizeof *x->ids};
+    }
+}
+
+/* Asks for the rows of n pairs at once, whose keys have nparts parts together. */
+static int pull_together(worker *w, row_pull *list, int64_t n, int nparts, const kv_pairs *outs,
+                         kv_err *e)
+{
+    net_call *calls = mem_alloc(nparts, sizeof *calls, e);
+    void **replies = mem_zalloc(nparts, sizeof *replies, e);
+    int64_t *bytes = mem_alloc(nparts, sizeof *bytes, e);
+    int rc = calls && replies && bytes ? KV_OK : KV_E_MEMORY, at = 0;
+    for (int64_t i = 0; i < n && !rc; i++) {
+        const worker_key *k = &w->keys[list[i].slot];
+        list[i].replies = replies + at;
+        list[i].bytes = bytes + at;
+        ask_parts(w, &list[i], calls + at);
+        at += k->place.nparts;
+    }
+    if (!rc)
+        rc = net_calls_wait(calls, nparts, replies, bytes, e);
+    for (int64_t i = 0; i < n && !rc; i++) {
+        w->keys[list[i].slot].pulls++;
+        if ((rc = fill_out(w, &list[i], outs->arrays[i], e)))
+            kv_err_key(e, &outs->keys[i]);
+    }
+    for (int i = 0; replies && i < nparts; i++)
+        mem_free(replies[i]);
+    mem_free(bytes);
+    mem_free(replies);
     mem_free(calls);
     return rc;
 }
 
-static int pull_listed(worker *w, int64_t number, const int64_t *ids, int64_t n, kv_array *out,
-                       kv_err *e)
+/* Reads the ids of a pair. */
+static int read_ids(const worker *w, row_pull *x, kv_array *ids, const kv_array *out, kv_err *e)
 {
-    worker_key *k = &w->keys[number];
-    const slot *s = &w->store->slots.items[number];
-    int32_t nparts = k->place.nparts;
-    wanted x = {0};
-    kv_array *got = NULL;
-    void **replies = mem_zalloc(nparts, sizeof *replies, e);
-    int64_t *bytes = mem_zalloc(nparts, sizeof *bytes, e);
-    kv_array **list = mem_zalloc(nparts, sizeof *list, e);
-    int rc = replies && bytes && list ? sort_by_part(&k->place, ids, n, &x, e) : KV_E_MEMORY;
-    if (!rc && (rc = ask_parts(w, k, &x, replies, bytes, e)) == KV_OK) {
-        k->pulls++;
-        rc = read_replies(s, &k->place, replies, bytes, list, e);
-    }
-    if (!rc)
-        rc = join(s, &k->place, list, &got, e);
-    if (!rc)
-        rc = kv_array_copy(out, got, e);
-    for (int32_t i = 0; i < nparts; i++) {
-        kv_array_unref(list ? list[i] : NULL);
-        mem_free(replies ? replies[i] : NULL);
-    }
-    kv_array_unref(got);
-    mem_free(list);
-    mem_free(bytes);
-    mem_free(replies);
-    mem_free(x.starts);
-    mem_free(x.ids);
-    return rc;
-}
-
-static int pull_rows_of(worker *w, int64_t number, kv_array *ids, kv_array *out, kv_err *e)
-{
-    const slot *s = &w->store->slots.items[number];
-    int64_t *list = NULL, n = kv_array_size(ids);
+    const slot *s = &w->store->slots.items[x->slot];
     int rc = call_check_shape(s, out, "array", e);
     if (rc)
         return rc;
     if (s->stored->storage != KV_ROW_SPARSE || out->storage != KV_ROW_SPARSE)
         return kv_err_set(e, KV_E_VALUE, "%s is not row_sparse",
                           out->storage == KV_ROW_SPARSE ? "the key" : "this array");
-    if ((rc = row_ids_read(&list, ids, e)))
+    int64_t rows = array_shape(s->stored)[0], outside;
+    if ((rc = row_ids_read(&x->ids, ids, e)))
         return rc;
-    int64_t outside = row_ids_outside(list, n, array_shape(s->stored)[0]);
-    if (outside >= 0)
-        rc = kv_err_set(e, KV_E_INDEX, "row %lld is outside 0 to %lld", (long long)list[outside],
-                        (long long)array_shape(s->stored)[0] - 1);
-    if (!rc)
-        rc = pull_listed(w, number, list, n, out, e);
-    mem_free(list);
-    return rc;
+    x->n = kv_array_size(ids);
+    if ((outside = row_ids_outside(x->ids, x->n, rows)) >= 0)
+        return kv_err_set(e, KV_E_INDEX, "row %lld is outside 0 to %lld",
+                          (long long)x->ids[outside], (long long)rows - 1);
+    return row_ids_sort(x->ids, &x->n, rows, e);
 }
 
+/* The pairs go to the servers together, but not so many that all their replies would need as much
+ * memory again as the arrays. */
 int worker_pull_rows(void *self, kv_array *const *ids, const kv_pairs *outs, const kv_call *how,
                      kv_err *e)
 {
+    enum { TOGETHER = 1024 /* parts, about */ };
     worker *w = self;
-    int64_t n = outs->n;
+    int64_t n = outs->n, first = 0;
+    int parts = 0;
     (void)how;
     int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
-    int rc = numbers ? worker_find(w, outs, false, numbers, e) : KV_E_MEMORY;
+    row_pull *list = mem_zalloc(n, sizeof *list, e);
+    int rc = numbers && list ? worker_find(w, outs, false, numbers, e) : KV_E_MEMORY;
     engine_wait_group(&w->store->calls.group, 0);
-    for (int64_t i = 0; i < n && !rc; i++)
-        if ((rc = pull_rows_of(w, numbers[i], ids[i], outs->arrays[i], e)))
+    for (int64_t i = 0; i < n && !rc; i++) {
+        list[i].slot = numbers[i];
+        if ((rc = read_ids(w, &list[i], ids[i], outs->arrays[i], e)))
             kv_err_key(e, &outs->keys[i]);
+    }
+    for (int64_t i = 0; i < n && !rc; i++) {
+        parts += w->keys[numbers[i]].place.nparts;
+        if (parts < TOGETHER && i + 1 < n)
+            continue;
+        const kv_pairs some = {outs->keys + first, outs->arrays + first, i + 1 - first};
+        rc = pull_together(w, list + first, some.n, parts, &some, e);
+        first = i + 1;
+        parts = 0;
+    }
+    for (int64_t i = 0; list && i < n; i++)
+        mem_free(list[i].ids);
+    mem_free(list);
     mem_free(numbers);
     return rc;
 }
