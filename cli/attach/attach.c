@@ -23,10 +23,8 @@
 #include "session/rows.h"
 #include "session/session.h"
 #include "syntax/read_unit.h"
-#include "term/histfile.h"
-#include "term/interrupt.h"
-#include "term/output.h"
 #include "term/repl.h"
+#include "term/signals.h"
 #include "term/terminal.h"
 
 enum { TICK_MS = 100 };

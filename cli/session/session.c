@@ -22,9 +22,9 @@
 #include "session/show.h"
 #include "session/unit.h"
 #include "session/visit.h"
-#include "term/output.h"
 #include "term/pager.h"
 #include "term/progress.h"
+#include "term/signals.h"
 #include "term/terminal.h"
 
 struct registry registry; /* the one variable of the tool that all its rooms share */

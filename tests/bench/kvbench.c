@@ -17,7 +17,7 @@
       {"link", OPTION_FLAG, NULL}}, \
      COMMAND_PRINTS, \
      cmd_bench, \
-     "time the store beside loops that move the same bytes: W1 to W5, W7, W8, all; on CPU or GPUs", \
+     "time the store by loops that move the same bytes: W1 to W5, W7, W8, all; on CPU or GPUs", \
      "bench --quick                       # W1, the arrays of ResNet-50; small ones for a test\n" \
      "bench W2,W3 --quick --op pull  # ResNet-200, VGG-16; limit: s streaming stores, p plain\n" \
      "bench W1 --quick --op push,adam,push+adam+pull --values 2 --runs 3\n" \
