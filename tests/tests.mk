@@ -24,7 +24,7 @@ $(BUILD)/tool.a: $(filter-out %/cli/main.o,$(tool_obj))
 
 # Unit tests of the plugin's messages, which need no ranks.
 unit_dist := $(call obj,$(addprefix src/distributed/,$(if $(findstring /test_place,$(UNIT)), \
-    asks.c environment.c link_record.c place.c $(if $(findstring /test_states,$(UNIT)),array_reuse.c rank_residuals.c states.c))))
+    asks.c environment.c link_record.c place.c $(if $(findstring /test_states,$(UNIT)),checkpoint_writer.c rank_residuals.c states.c))))
 $(BUILD)/unit: $(call obj,tests/unit/run.c $(UNIT)) $(unit_tool) $(unit_dist) $(BUILD)/libkvstore.a
 	$(link) $(if $(unit_tool),$(LDLIBS_CLI)) $(LDLIBS_LIB)
 
