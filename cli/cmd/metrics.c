@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "session/rows.h"
+#include "session/result.h"
 #include "session/unit.h"
 
 typedef enum metric {

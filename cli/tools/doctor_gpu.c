@@ -8,7 +8,7 @@
 
 #include "array/device.h"
 #include "kvstore.h"
-#include "session/rows.h"
+#include "session/result.h"
 
 typedef struct report {
     buf *out;
