@@ -6,10 +6,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/num.h"
 #include "base/stop.h"
 #include "base/suggest.h"
-#include "base/visible.h"
 #include "io/csv.h"
 #include "io/json.h"
 #include "session/dict.h"

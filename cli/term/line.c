@@ -13,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/visible.h"
 #include "term/hint.h"
 #include "term/interrupt.h"
 #include "term/keys.h"

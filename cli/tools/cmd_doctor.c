@@ -17,19 +17,19 @@
 #endif
 
 #include "array/device.h"
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/visible.h"
 #include "cmd/commands.h"
-#include "tools/doctor_gpu.h"
 #include "out/report.h"
+#include "run/run.h"
 #include "run/shell.h"
 #include "session/unit.h"
-#include "term/histfile.h"
-#include "term/child.h"
-#include "term/terminal.h"
 #include "syntax/read_unit.h"
-#include "run/run.h"
+#include "term/child.h"
+#include "term/histfile.h"
+#include "term/terminal.h"
+#include "tools/doctor_gpu.h"
 
 static void topic(buf *out, const char *name)
 {

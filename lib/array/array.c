@@ -1,7 +1,7 @@
 /* Counted arrays.
  *
  * An array is one block: the header, its shape and, where they are few and in host memory, its own
- * elements. Such a block is a small one (base/mem_small.h): arrays that are made one after another
+ * elements. Such a block is a small one (base/mem.h): arrays that are made one after another
  * lie side by side, an array of 16 floats in two cache lines.
  * Else its data is a second block of host memory, or the caller's (wrapped), or another array's (a
  * view), or not there yet (array_fetch). A view keeps a reference to the array that owns the
@@ -15,9 +15,8 @@
 
 #include "array/mirror.h"
 #include "array/sparse.h"
-#include "base/arg.h"
 #include "base/kv_assert.h"
-#include "base/mem_small.h"
+#include "base/mem.h"
 
 /* Elements up to these bytes lie behind their header. */
 enum { INSIDE_BYTES = 1024 };

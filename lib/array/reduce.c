@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "array/arrange.h"
-#include "base/clones.h"
+#include "base/compiler.h"
 #include "base/mem.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"

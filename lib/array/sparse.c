@@ -10,7 +10,6 @@
 
 #include "array/mirror.h"
 #include "array/row_ids.h"
-#include "base/arg.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "engine/pool.h"

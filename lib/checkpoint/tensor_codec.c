@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/compiler.h"
 #include "checkpoint/tensor_integer.h"
 #include "cpu/cpu.h"
 #include "cpu/small_float.h"

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/compiler.h"
 #include "cpu/cpu.h"
 #include "cpu/float_bits.h"
 #include "cpu/half.h"

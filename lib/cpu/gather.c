@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/compiler.h"
 #include "cpu/cpu.h"
 #include "cpu/lines.h"
 

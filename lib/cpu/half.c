@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "base/clones.h"
+#include "base/compiler.h"
 #include "cpu/float_bits.h"
 
 /* The exponent is rebased by a multiplication, which is exact and normalises subnormal numbers. */

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/compiler.h"
 #include "cpu/float_bits.h"
 #include "cpu/half.h"
 

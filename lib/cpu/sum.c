@@ -8,8 +8,7 @@
  */
 #include <string.h>
 
-#include "base/clones.h"
-#include "base/no_carry.h"
+#include "base/compiler.h"
 #include "cpu/cpu.h"
 #include "cpu/half.h"
 #include "cpu/lines.h"

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/compiler.h"
 
 #define WORDS 64
 
