@@ -14,7 +14,7 @@
 #include "base/compiler.h"
 #include "checkpoint/tensor_integer.h"
 #include "cpu/cpu.h"
-#include "cpu/small_float.h"
+#include "cpu/half.h"
 #include "io/scalar.h"
 
 /* Elements a block: a multiple of every run. */
