@@ -13,11 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/visible.h"
-#include "syntax/file_kind.h"
 #include "session/show.h"
+#include "syntax/file_kind.h"
 
 /* ---- The lock -------------------------------------------------------------------------------- */
 
@@ -259,7 +259,6 @@ static int load(state *st, session *s, kv_err *e)
     note_loaded(st, &s->stores[s->current]);
     return state_guard_take(&st->guard, store, e);
 }
-
 
 /* ---- Saving ---------------------------------------------------------------------------------- */
 

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/visible.h"
 #include "eval/eval.h"
 #include "session/unit.h"
 #include "term/exit_code.h"

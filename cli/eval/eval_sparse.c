@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "array/promote.h"
+#include "array/arrange.h"
 #include "array/sparse.h"
 #include "eval/eval_tree.h"
 #include "session/unit.h"

@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 
 #include "base/kv_assert.h"
-#include "base/letter.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/stop.h"
 #include "base/suggest.h"
+#include "base/utf8.h"
 #include "checkpoint/input.h"
 #include "checkpoint/looks_like.h"
 #include "checkpoint/tensor_codec.h"

@@ -7,11 +7,10 @@
 #include "array/pick.h"
 #include "array/reduce.h"
 #include "array/slice.h"
-#include "array/strided.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"
-#include "eval/eval_op.h"
 #include "eval/eval.h"
+#include "eval/eval_op.h"
 
 /* ---- take ---- */
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/letter.h"
 #include "base/num.h"
 #include "base/stop.h"
+#include "base/utf8.h"
 #include "eval/eval.h"
 #include "session/object.h"
 #include "session/show.h"

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/stop.h"
 #include "base/utf8.h"
-#include "base/visible.h"
 #include "cpu/cpu.h"
 
 #define THIN 4096       /* numbers of a line beyond which it is thinned */

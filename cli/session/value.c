@@ -8,15 +8,14 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/kv_assert.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/stop.h"
-#include "base/visible.h"
 #include "cpu/cpu.h"
 #include "io/scalar.h"
-#include "base/stack.h"
 #include "session/text.h"
 
 /* Deeper lists are printed as [...]. */

@@ -1,11 +1,11 @@
-/* Arrangements are layouts (array/strided.h): each function works out the shape of the result and
+/* Arrangements are layouts (array/slice.h): each function works out the shape of the result and
  * the strides that read its elements from the source, and one copy does the rest. */
 #include "array/arrange.h"
 
 #include <string.h>
 
 #include "array/mirror.h"
-#include "array/strided.h"
+#include "array/slice.h"
 #include "base/stop.h"
 
 int arrange_axis(int64_t *axis, int ndim, kv_err *e)
@@ -389,4 +389,42 @@ int arrange_tile(kv_array **out, kv_array *a, const int64_t *times, int n, kv_er
     else
         *out = whole;
     return rc;
+}
+
+/* The dtype of the result of two arrays: dtypes have ranks, and the higher one holds the
+ * lower, but for two pairs that hold each other's numbers neither way. */
+
+static int rank_of(kv_dtype dtype)
+{
+    switch (dtype) {
+    case KV_BOOL:
+        return 0;
+    case KV_UINT8:
+        return 1;
+    case KV_INT8:
+        return 2;
+    case KV_INT32:
+        return 3;
+    case KV_INT64:
+        return 4;
+    case KV_FLOAT16:
+        return 5;
+    case KV_BFLOAT16:
+        return 6;
+    case KV_FLOAT32:
+        return 7;
+    case KV_FLOAT64:
+        return 8;
+    }
+    return 0;
+}
+
+kv_dtype promote_dtypes(kv_dtype a, kv_dtype b)
+{
+    kv_dtype low = rank_of(a) < rank_of(b) ? a : b, high = low == a ? b : a;
+    if (low == KV_FLOAT16 && high == KV_BFLOAT16)
+        return KV_FLOAT32;
+    if (low == KV_UINT8 && high == KV_INT8)
+        return KV_INT32;
+    return high;
 }

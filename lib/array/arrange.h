@@ -43,12 +43,17 @@ int arrange_concat(kv_array **out, kv_array *const *a, int64_t n, int64_t axis, 
 int arrange_stack(kv_array **out, kv_array *const *a, int64_t n, int64_t axis, kv_dtype dtype,
                   kv_err *e);
 
-/* Each index of an axis `times` times: [1, 1, 2, 2]. Error: value (times < 0), shape (too large).
- */
+/* Each index of an axis `times` times: [1, 1, 2, 2]. Error: value (times < 0),
+ * shape (too large). */
 int arrange_repeat(kv_array **out, kv_array *a, int64_t times, int64_t axis, kv_err *e);
 
 /* The whole array times[i] times along axis i: [1, 2, 1, 2]. Axes are matched from the last; where
  * a or times has fewer, the missing are 1. Errors: as for repeat. */
 int arrange_tile(kv_array **out, kv_array *a, const int64_t *times, int n, kv_err *e);
+
+/* The dtype of the result of two arrays, the smallest that holds both: of two floats the wider, of
+ * float16 and bfloat16 float32, of an integer and a float that float, of uint8 and int8 int32, of
+ * bool and any other the other. */
+kv_dtype promote_dtypes(kv_dtype a, kv_dtype b);
 
 #endif

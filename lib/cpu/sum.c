@@ -8,15 +8,14 @@
  */
 #include <string.h>
 
-#include "base/clones.h"
-#include "base/no_carry.h"
+#include "base/compiler.h"
 #include "cpu/cpu.h"
 #include "cpu/half.h"
 #include "cpu/lines.h"
 
 enum { BLOCK = 1024, MORE = 4 };
 
-/* d may be a: element i depends on element i alone. */
+/* d may be a: element i depends only on element i. */
 #define LOOP(sum) NO_CARRY for (int64_t i = 0; i < n; i++) d[i] = (sum)
 
 /* d = a + s[0] + … + s[k - 1], k being 1 to MORE. Integers are added as unsigned numbers, which

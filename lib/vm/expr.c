@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "array/arrange.h"
-#include "array/promote.h"
 #include "base/mem.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "array/strided.h"
 #include "base/mem.h"
 #include "test.h"
 

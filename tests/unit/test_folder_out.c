@@ -1,5 +1,5 @@
 /* Folders that nobody else can have put files into. */
-#include "base/own_folder.h"
+#include "base/folder_out.h"
 
 #include <stdio.h>
 #include <stdlib.h>
