@@ -20,7 +20,7 @@
 #include "launch/attach_options.h"
 #include "launch/jobs_wire.h"
 #include "out/report.h"
-#include "session/rows.h"
+#include "session/result.h"
 #include "session/session.h"
 #include "syntax/read_unit.h"
 #include "term/repl.h"

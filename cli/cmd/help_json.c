@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "io/json_writer.h"
-#include "session/registry.h"
+#include "session/session.h"
 #include "session/unit.h"
 #include "syntax/read_unit.h"
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/num.h"
-#include "session/rows.h"
+#include "session/result.h"
 #include "session/unit.h"
 
 /* topic    of kv_describe, or one whose fields are made here: "counts", "key", "process"

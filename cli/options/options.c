@@ -17,10 +17,10 @@
 #include "base/suggest.h"
 #include "lang/lex.h"
 #include "options/completion_script.h"
+#include "session/session.h"
 #include "syntax/command.h"
 #include "syntax/file_kind.h"
 #include "syntax/hint_shell.h"
-#include "session/registry.h"
 #include "term/terminal.h"
 
 /* Refuses a file of arrays as a script: read as one, its first line gives a syntax error that

@@ -4,7 +4,6 @@
  * nowhere, and the session goes on.
  */
 #include "session/session.h"
-#include "session/def_values.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -17,8 +16,8 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "session/follow.h"
-#include "session/registry.h"
-#include "session/rows.h"
+#include "session/object.h"
+#include "session/result.h"
 #include "session/show.h"
 #include "session/unit.h"
 #include "session/visit.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/name.h"
-#include "session/registry.h"
+#include "session/session.h"
 #include "syntax/statement.h"
 
 const command *command_find(const char *word, size_t n)

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "bench_stream.h"
-#include "session/rows.h"
+#include "session/result.h"
 
 enum {
     MANY = 64,        /* small keys of a rank */

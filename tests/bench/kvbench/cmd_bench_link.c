@@ -7,7 +7,7 @@
 #include "base/num.h"
 #include "bench_link.h"
 #include "eval/eval.h"
-#include "session/rows.h"
+#include "session/result.h"
 #include "session/unit.h"
 
 /* Tenths of nanoseconds, and thousandths for the cost of a byte. */
