@@ -134,15 +134,14 @@ static int check_scales(const plan *p, kv_err *e)
 /* Opens the inputs, and chooses keys from each. */
 static int choose_all(plan *p, kv_err *e)
 {
-    const checkpoint_options options = {.weights = true};
     int64_t all = 0;
     p->files = mem_zalloc(p->inputs.n, sizeof *p->files, e);
     if (!p->files)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < p->inputs.n; i++) {
         checkpoint **c = &p->files[i];
-        if (checkpoint_open(c, p->inputs.items[i].text, &options, e))
-            return unit_at(p->s, p->inputs.items[i].at, e);
+        if (choose_open_tensors(p->s, &p->inputs.items[i], c, e))
+            return e->code;
         all += checkpoint_count(*c);
         for (int64_t k = 0; k < checkpoint_count(*c); k++)
             if (choose_takes(&p->chosen, checkpoint_at(*c, k)->name) && add_key(p, (int)i, k, e))

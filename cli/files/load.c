@@ -369,12 +369,7 @@ static bool is_checkpoint(const char *path)
 
 static int unknown_ending(const char *path, kv_err *e)
 {
-    const char *dot = strrchr(path, '.');
     kv_err_set(e, KV_E_USAGE, "\"%s\" has no known ending", path);
-    if (dot && (strcmp(dot, ".pt") == 0 || strcmp(dot, ".pth") == 0))
-        return kv_err_hint(e, "PyTorch's pickles are not read; safetensors.torch.save_file writes "
-                              "tensors that kvctl reads"),
-               KV_E_USAGE;
     return kv_err_hint(e, "say what it is: load(\"%s\", format=\"csv\"), or another format", path),
            KV_E_USAGE;
 }

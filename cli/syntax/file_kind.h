@@ -22,7 +22,7 @@ typedef enum file_kind {
 file_kind file_kind_of(const char *path);
 
 /* Returns true if a path is read as a checkpoint, that is arrays by name: it ends in .safetensors,
- * .kvs, .npz, .gguf, .safetensors.index.json or a slash. */
+ * .kvs, .npz, .gguf, .pt, .pth, .params, .safetensors.index.json or a slash. */
 bool file_is_checkpoint(const char *path);
 
 /* Returns true if a path ends as other tools name files of arrays, or packed files: what they are,

@@ -579,11 +579,10 @@ warns()
     assert_line --index 0 '<cmd>:1:1: error[usage]: there is no function `g`'
 }
 
-@test "errors: a file of PyTorch points at safetensors" {
+@test "errors: files of PyTorch and pickles" {
     run kvctl -c 'x = @model.pt'
-    assert_failure 2
-    assert_line --index 0 '<cmd>:1:5: error[usage]: "model.pt" has no known ending'
-    assert_line --index 3 " hint: PyTorch's pickles are not read; safetensors.torch.save_file writes tensors that kvctl reads"
+    assert_failure 5
+    assert_line --index 0 '<cmd>:1:5: error[io]: cannot read "model.pt": No such file or directory'
     # one that is there is told for what it is, by what it holds
     printf '\x80\x02}q\x01' >model.pt
     run kvctl -c 'x = @model.pt'
