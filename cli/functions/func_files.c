@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/tensor_values.h"
-#include "session/list.h"
+#include "session/containers.h"
 #include "session/unit.h"
 
 static int by_bytes(const void *a, const void *b)

@@ -7,10 +7,10 @@
 #include "array/arrange.h"
 #include "array/promote.h"
 #include "array/slice.h"
-#include "session/text.h"
 #include "base/mem.h"
 #include "base/stop.h"
-#include "session/dict.h"
+#include "session/containers.h"
+#include "session/text.h"
 
 /* ---- Facts ---- */
 
