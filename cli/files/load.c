@@ -174,7 +174,7 @@ static int choose_tensor(const checkpoint *f, const char *path, const char *name
     suggest near = {.word = name};
     bool all = true;
     int64_t n = checkpoint_count(f);
-    *at = name ? checkpoint_find(f, name) : 0;
+    *at = name ? named_find(f, name) : 0;
     if (name ? *at >= 0 : n == 1)
         return KV_OK;
     if (name)

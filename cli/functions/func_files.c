@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/tensor_values.h"
 #include "session/containers.h"
 #include "session/unit.h"
 
@@ -71,6 +72,7 @@ int func_file_keys(function_args *args, const char *pattern, value *out, kv_err 
         kv_err_hint(e, "keys of the store by a pattern: keys(pattern=\"%.80s\")", path);
     if (rc)
         return rc;
+    rc = tensor_values_decode(&c, 1, NULL, NULL, e);
     for (int64_t i = 0; i < checkpoint_count(c) && !rc; i++) {
         const char *name = checkpoint_at(c, i)->name;
         value text;
