@@ -10,7 +10,7 @@
 #include "checkpoint/looks_like.h"
 #include "checkpoint/npz_type.h"
 #include "checkpoint/zip.h"
-#include "io/npy_header.h"
+#include "io/npy.h"
 
 #define ENDING      ".npy"
 #define AHEAD_BYTES 512 /* a header is within, mostly */
