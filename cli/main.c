@@ -41,9 +41,8 @@
 #include "syntax/effect.h"
 #include "syntax/hint_shell.h"
 #include "syntax/read_unit.h"
-#include "term/bug.h"
-#include "term/interrupt.h"
-#include "term/output.h"
+#include "term/exit_code.h"
+#include "term/signals.h"
 #include "term/terminal.h"
 #include "verify.h"
 

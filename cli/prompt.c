@@ -19,11 +19,10 @@
 #include "session/unit.h"
 #include "session/visit.h"
 #include "syntax/read_unit.h"
-#include "term/histfile.h"
-#include "term/interrupt.h"
 #include "term/pager.h"
 #include "term/progress.h"
 #include "term/repl.h"
+#include "term/signals.h"
 #include "term/terminal.h"
 
 typedef struct prompt {

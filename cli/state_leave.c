@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "session/show.h"
-#include "term/interrupt.h"
+#include "term/signals.h"
 #include "term/terminal.h"
 
 /* ---- Leaving a terminal ---------------------------------------------------------------------- */

@@ -599,8 +599,7 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
  *            spread_elements, from which on a key is spread over all servers; ahead_bytes, how much
  *            a worker may push ahead of the others; deadline_ms, after which a silent rank is lost,
  *            and timeout_ms, after which a wait is given up (0: never); link, to the other ranks
- *            (memory, messages, both, none); staleness (dist_async alone: the bound, or unbounded);
- *            gpu_link (only where MPI reads the memory of GPUs: direct)
+ *            (memory, messages, both, none); staleness (dist_async alone: the bound, or unbounded)
  *   "metadata"  a row for each text of other tools that its files hold: name, text
  *   "rule"   the rule in use, an optimizer's too, one row: rule (its name), text, uses_lr, uses_wd
  *            (1: it reads them), reads (as above), schedule (where there is one)

@@ -20,13 +20,11 @@
 #include "launch/attach_options.h"
 #include "launch/jobs_wire.h"
 #include "out/report.h"
-#include "session/rows.h"
+#include "session/result.h"
 #include "session/session.h"
 #include "syntax/read_unit.h"
-#include "term/histfile.h"
-#include "term/interrupt.h"
-#include "term/output.h"
 #include "term/repl.h"
+#include "term/signals.h"
 #include "term/terminal.h"
 
 enum { TICK_MS = 100 };

@@ -17,7 +17,7 @@
 #include "launch/jobs_wire.h"
 #include "out/report.h"
 #include "run/run.h"
-#include "session/rows.h"
+#include "session/result.h"
 #include "session/unit.h"
 #include "session/visit.h"
 #include "syntax/command.h"

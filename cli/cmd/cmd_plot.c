@@ -11,13 +11,13 @@
 #include "base/stop.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
-#include "out/plot.h"
-#include "syntax/safe.h"
 #include "files/save.h"
+#include "out/plot.h"
 #include "run/shell.h"
-#include "syntax/statement.h"
 #include "session/unit.h"
-#include "term/child.h"
+#include "syntax/safe.h"
+#include "syntax/statement.h"
+#include "term/signals.h"
 #include "term/terminal.h"
 
 /* A picture that goes somewhere else than to a terminal is as large everywhere. */

@@ -7,7 +7,7 @@
 
 #include "base/suggest.h"
 #include "eval/eval.h"
-#include "session/registry.h"
+#include "session/session.h"
 #include "syntax/statement.h"
 
 /* ---- Names ---- */

@@ -5,11 +5,10 @@
 #include "base/stop.h"
 #include "eval/eval.h"
 #include "eval/eval_copy.h"
-#include "syntax/function.h"
-#include "session/dict.h"
-#include "session/list.h"
+#include "session/containers.h"
 #include "session/text.h"
 #include "session/unit.h"
+#include "syntax/function.h"
 
 /* ---- The indices of a bracket ---- */
 

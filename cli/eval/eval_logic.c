@@ -6,8 +6,7 @@
 #include "base/stop.h"
 #include "cpu/cpu.h"
 #include "eval/eval_tree.h"
-#include "session/dict.h"
-#include "session/list.h"
+#include "session/containers.h"
 #include "session/unit.h"
 
 /* ---- Truth ---- */

@@ -11,7 +11,7 @@
 #include "base/stop.h"
 #include "eval/eval.h"
 #include "eval/eval_sparse.h"
-#include "session/list.h"
+#include "session/containers.h"
 #include "session/show.h"
 #include "session/unit.h"
 #include "syntax/function.h"

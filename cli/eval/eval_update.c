@@ -8,7 +8,7 @@
 #include "eval/eval_copy.h"
 #include "eval/eval_index.h"
 #include "eval/eval_tree.h"
-#include "session/list.h"
+#include "session/containers.h"
 #include "session/text.h"
 #include "session/unit.h"
 

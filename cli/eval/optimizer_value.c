@@ -5,7 +5,7 @@
 
 #include "base/num.h"
 #include "lang/parse.h"
-#include "session/dict.h"
+#include "session/containers.h"
 #include "session/follow.h"
 #include "session/object.h"
 #include "syntax/optimizer_param.h"

@@ -21,7 +21,7 @@
 #include "io/csv.h"
 #include "io/json.h"
 #include "lang/lex.h"
-#include "session/list.h"
+#include "session/containers.h"
 #include "session/unit.h"
 #include "syntax/file_kind.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "checkpoint/checkpoint.h"
-#include "session/list.h"
+#include "session/containers.h"
 #include "session/unit.h"
 
 static int by_bytes(const void *a, const void *b)

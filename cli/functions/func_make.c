@@ -8,8 +8,7 @@
 #include "base/mem.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"
-#include "session/dict.h"
-#include "session/list.h"
+#include "session/containers.h"
 
 static int number_of_elements(value v, int64_t *n, kv_err *e)
 {

@@ -8,7 +8,7 @@
 #include "array/slice.h"
 #include "base/mem.h"
 #include "base/stop.h"
-#include "session/dict.h"
+#include "session/containers.h"
 #include "session/text.h"
 
 /* ---- Facts ---- */

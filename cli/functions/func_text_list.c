@@ -4,7 +4,7 @@
 #include "base/stop.h"
 #include "base/utf8.h"
 #include "functions/piece.h"
-#include "session/list.h"
+#include "session/containers.h"
 #include "session/text.h"
 
 /* ---- From a text to a list ---- */

@@ -6,7 +6,7 @@
 
 #include "base/stop.h"
 #include "eval/eval.h"
-#include "session/list.h"
+#include "session/containers.h"
 #include "vm/host.h"
 
 /* The arguments: those of a function that takes any number of them, else the first. */

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "term/child.h"
+#include "term/signals.h"
 
 static void keep(launch_command *c, char *word)
 {

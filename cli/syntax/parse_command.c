@@ -44,9 +44,7 @@ static bool stands_apart(parser *p)
 
 static ast *one_of_several(parser *p, const command_arg *a)
 {
-    return a->kind == ARG_VALUES  ? parse_value(p)
-           : a->kind == ARG_PATHS ? parse_path_word(p, a->name)
-                                  : parse_word(p, PARSE_WORD_LIST, a->name);
+    return a->kind == ARG_VALUES ? parse_value(p) : parse_path_word(p, a->name);
 }
 
 /* One or more values, or words, in one AST_LIST. before: one whose items come first, or NULL. */
@@ -187,7 +185,6 @@ static ast *argument(parser *p, const command *c, const command_arg *a, const as
     case ARG_VALUE:
         return parse_value(p);
     case ARG_VALUES:
-    case ARG_WORDS:
     case ARG_PATHS:
         return several(p, a, NULL);
     case ARG_EXPRS:

@@ -20,9 +20,6 @@ ast *parse_rule_node(parser *p);
 /* A run of word characters and those in `more`, a quoted text, $NAME or (expr). */
 ast *parse_word(parser *p, const char *more, const char *wanted);
 
-/* The signs that a word of a list may contain: 1,2,4 or push+adam+pull. */
-#define PARSE_WORD_LIST "+-.,"
-
 /* The end of the run of letters, digits and inner dashes at pos. */
 uint32_t parse_dashed_end(const parser *p, uint32_t pos);
 

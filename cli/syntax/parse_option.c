@@ -149,8 +149,6 @@ static ast *option_value(parser *p, const command_option *o)
         return parse_word(p, ".-", o->value);
     case OPTION_FILE:
         return parse_path(p);
-    case OPTION_LIST:
-        return parse_word(p, PARSE_WORD_LIST, o->value);
     case OPTION_VALUES:
         return joined_values(p);
     case OPTION_PATH:

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/suggest.h"
+#include "session/session.h"
 #include "syntax/bind.h"
 #include "syntax/file_kind.h"
 #include "syntax/function.h"
@@ -10,9 +11,8 @@
 #include "syntax/parse_control.h"
 #include "syntax/parse_import.h"
 #include "syntax/parse_method.h"
-#include "syntax/refuse.h"
 #include "syntax/parse_pasted.h"
-#include "session/registry.h"
+#include "syntax/refuse.h"
 #include "syntax/statement.h"
 
 /* Hints at the command for a word that other stores and shells have for it. Returns whether it is

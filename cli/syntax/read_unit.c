@@ -9,7 +9,7 @@
 #include "base/suggest.h"
 #include "base/utf8.h"
 #include "session/object.h"
-#include "session/registry.h"
+#include "session/session.h"
 #include "syntax/check.h"
 #include "syntax/command.h"
 #include "syntax/file_kind.h"

@@ -42,6 +42,22 @@ static bool is_here(const request_item *c, int32_t part, int64_t bytes)
     return __atomic_load_n(&c->here, __ATOMIC_ACQUIRE) >= from + bytes;
 }
 
+/* Fills in the record of a chunk, except for its data; before them the first record has the host
+ * side. */
+static void fill_record(const request *rq, const request_item *c, link_rec *r, bool first)
+{
+    int64_t prefix = first ? c->host_bytes : 0;
+    r->kind = LINK_PUSH;
+    r->store = (uint16_t)rq->w->number;
+    r->push.round = c->round;
+    r->push.pulls = c->before;
+    r->request = rq->token;
+    if (prefix) {
+        r->flags |= LINK_HOST;
+        memcpy(r + 1, rq->host.data + c->host, (size_t)prefix);
+    }
+}
+
 static net_step send_elements(net_item *i)
 {
     send_queue *q = (send_queue *)(void *)i;
@@ -54,10 +70,6 @@ static net_step send_elements(net_item *i)
     int64_t left = total - q->offset, n = left < LINK_PAYLOAD ? left : LINK_PAYLOAD;
     kv_assert(left >= 0, "a part of %lld bytes is sent from byte %lld on", (long long)total,
               (long long)q->offset);
-    if (request_is_packed(c, part)) {
-        net_step s = request_direct_step(q, c);
-        return s == NET_ENDED ? request_next_chunk(q) : s;
-    }
     if (__atomic_load_n(&c->here, __ATOMIC_ACQUIRE) < 0) {
         rq->waiting = 0; /* the servers cannot complete this round, so they report no end of it */
         return request_next_chunk(q);
@@ -71,7 +83,7 @@ static net_step send_elements(net_item *i)
                     .flags = (uint8_t)((n == left ? LINK_LAST : 0) | (c->blob ? LINK_SPARSE : 0)),
                     .part = c->place.first + part,
                     .push = {.offset = q->offset, .total = total}};
-    request_fill_push(rq, c, r, q->offset == 0);
+    fill_record(rq, c, r, q->offset == 0);
     if (n)
         net_copy(q->item.peer, (char *)(r + 1) + prefix, data + q->offset, n);
     q->offset += n;
@@ -100,7 +112,7 @@ static net_step send_codes(net_item *i)
                     .flags = (uint8_t)((n == left ? LINK_LAST : 0) | LINK_CODES),
                     .part = c->place.first + part,
                     .push.element = q->offset};
-    request_fill_push(rq, c, r, q->offset == 0);
+    fill_record(rq, c, r, q->offset == 0);
     char *to = (char *)(r + 1) + prefix;
     push_codes how = rq->codes;
     if (how.back && c->anew)

@@ -9,7 +9,6 @@
 #include "base/compiler.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "distributed/part_changes.h"
 #include "distributed/parts.h"
 
 /* ---- Rounds ---- */

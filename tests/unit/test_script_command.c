@@ -12,7 +12,7 @@
 #include "options/word_command.h"
 #include "out/report.h"
 #include "run/run.h"
-#include "session/registry.h"
+#include "session/session.h"
 #include "session/unit.h"
 #include "syntax/read_unit.h"
 

@@ -7,12 +7,12 @@
 #include "array/device.h"
 #include "base/mem.h"
 #include "cmd/help.h"
-#include "session/unit.h"
-#include "vm/element.h"
-#include "test.h"
-#include "syntax/read_unit.h"
 #include "run/run.h"
-#include "session/registry.h"
+#include "session/session.h"
+#include "session/unit.h"
+#include "syntax/read_unit.h"
+#include "test.h"
+#include "vm/element.h"
 
 /* Runs a text in a session; what it prints goes to out. */
 static int run_in(session *s, buf *out, const char *text, kv_err *e)
