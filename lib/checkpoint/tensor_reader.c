@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "array/slice.h"
+#include "array/arrange.h"
 #include "base/file.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"

@@ -2,8 +2,8 @@
  * into the memory that becomes the array, which grows by doubling. Text arrives in pieces, so that
  * a file needs little memory beside its array, and reading stops soon after the first error.
  *
- * Invariant while reading: data holds n elements of dtype, and the last col belong to the row that has
- * begun and the others to rows of cols cells each. After an error (rc) everything is ignored.
+ * Invariant while reading: data holds n elements of dtype, and the last col belong to the row that
+ * has begun and the others to rows of cols cells each. After an error (rc) everything is ignored.
  *
  * When columns are chosen, the first row is kept as text until it has ended: then it is known
  * which cells they are. From there on a row has its elements from its begin on, n counts these, col
