@@ -53,7 +53,7 @@ static int check_regular(const state *st, kv_err *e)
     if (S_ISDIR(about.st_mode))
         return cannot_open(st, EISDIR, e);
     if (!S_ISREG(about.st_mode))
-        return kv_err_set(e, KV_E_IO, "\"%s\" is no regular file, so it cannot keep a store",
+        return kv_err_set(e, KV_E_IO, "\"%s\" is not a regular file, so it cannot keep a store",
                           st->path);
     return KV_OK;
 }

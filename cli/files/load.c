@@ -493,7 +493,7 @@ static int missing_of(value v, const char ***words, csv_options *o, kv_err *e)
     if (!(*words = mem_alloc(n + 1, sizeof **words, e)))
         return KV_E_MEMORY;
     for (int64_t i = 0; i < n && code == KV_OK; i++)
-        code = function_text(items[i], "missing=, when it is no number,", &(*words)[i], e);
+        code = function_text(items[i], "missing=, when it is not a number,", &(*words)[i], e);
     o->missing = *words;
     o->nmissing = n;
     return code;

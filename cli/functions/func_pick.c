@@ -6,6 +6,7 @@
 #include "array/arrange.h"
 #include "array/pick.h"
 #include "array/reduce.h"
+#include "array/arrange.h"
 #include "array/slice.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"

@@ -95,7 +95,7 @@ int file_look(const char *path, bool *there, kv_err *e)
         return file_error(e, "read", path, EISDIR);
     return S_ISREG(about.st_mode)
                ? KV_OK
-               : kv_err_set(e, KV_E_IO, "cannot read \"%s\": it is no regular file", path);
+               : kv_err_set(e, KV_E_IO, "cannot read \"%s\": it is not a regular file", path);
 }
 
 /* Reads fd to its end into *text, which has room for cap bytes. */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "array/slice.h"
+#include "array/arrange.h"
 #include "base/file.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"

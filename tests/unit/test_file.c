@@ -403,7 +403,7 @@ TEST(file_look)
     CHECK_ERR(file_look("a.txt/b", &there, &e), KV_E_IO,
               "cannot read \"a.txt/b\": Not a directory");
     CHECK_ERR(file_look("/dev/zero", &there, &e), KV_E_IO,
-              "cannot read \"/dev/zero\": it is no regular file");
+              "cannot read \"/dev/zero\": it is not a regular file");
     CHECK(unlink("a.txt") == 0);
     leave_folder(NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "array/arrange.h"
 #include "test.h"
 
 static const kv_ctx cpu0 = {KV_CPU, 0};
