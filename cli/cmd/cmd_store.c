@@ -20,7 +20,7 @@
 #include "session/show.h"
 #include "session/unit.h"
 #include "syntax/function.h"
-#include "syntax/statement.h"
+#include "syntax/parse_statement.h"
 
 int cmd_create(session *s, const ast *call, result *out, kv_err *e)
 {

@@ -24,9 +24,8 @@
 #include "session/unit.h"
 #include "syntax/command.h"
 #include "syntax/function.h"
-#include "syntax/hint_function.h"
-#include "syntax/hint_shell.h"
-#include "syntax/statement.h"
+#include "syntax/hints.h"
+#include "syntax/parse_statement.h"
 #include "term/progress.h"
 
 /* ---- Names and calls ---- */
