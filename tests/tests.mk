@@ -24,7 +24,7 @@ $(BUILD)/tool.a: $(filter-out %/cli/main.o,$(tool_obj))
 
 # Unit tests of the plugin's messages, which need no ranks.
 unit_dist := $(call obj,$(addprefix src/distributed/,$(if $(findstring /test_place,$(UNIT)), \
-    asks.c environment.c link_record.c place.c $(if $(findstring /test_states,$(UNIT)),array_reuse.c rank_residuals.c states.c))))
+    asks.c environment.c link_record.c place.c $(if $(findstring /test_states,$(UNIT)),checkpoint_writer.c rank_residuals.c states.c))))
 $(BUILD)/unit: $(call obj,tests/unit/run.c $(UNIT)) $(unit_tool) $(unit_dist) $(BUILD)/libkvstore.a
 	$(link) $(if $(unit_tool),$(LDLIBS_CLI)) $(LDLIBS_LIB)
 
@@ -49,6 +49,7 @@ DIST_TESTS := $(if $(have_mpi),$(BUILD)/dist_replay $(BUILD)/dist_check $(BUILD)
 $(BUILD)/dist_%: $(BUILD)/tests/dist/%.o $(call obj,$(filter-out %/main.c,$(conformance_src))) $(BUILD)/libkvstore.so
 	$(link_shared) $(LDLIBS_LIB)
 # The links alone.
+$(BUILD)/tests/dist/link.o: ALL_CFLAGS += $(mpi_cflags)
 $(BUILD)/dist_link: $(call obj,tests/dist/link.c src/distributed/mpi.c src/distributed/link_record.c src/distributed/environment.c) $(BUILD)/libkvstore.a
 	$(link) $(LDLIBS_LIB) $(mpi_libs)
 

@@ -4,8 +4,7 @@
  *
  * request_memory.c makes requests; request.c starts, sends and ends them, request_reply.c takes
  * what the servers answer. request_push.c has pushes, request_pull.c pulls, request_sum.c the sums
- * of the types that keep nothing; request_outs.c finds outs that stand in several pairs.
- * request_gpu.c copies from and to GPUs.
+ * of the types that keep nothing. request_gpu.c copies from and to GPUs.
  */
 #ifndef DISTRIBUTED_REQUEST_H
 #define DISTRIBUTED_REQUEST_H
@@ -129,7 +128,7 @@ int request_sort(const worker *w, const int64_t *numbers, int64_t n, request_pai
 
 /* *overwritten: of each pair, if a later pair writes the same array with another key; NULL: no pair
  * is. To be released with mem_free, also after an error. numbers: the slots of the pairs. Error:
- * memory. request_outs.c. */
+ * memory. */
 int request_find_overwritten(const int64_t *numbers, const kv_pairs *outs, bool **overwritten,
                              kv_err *e);
 

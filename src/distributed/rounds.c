@@ -9,7 +9,6 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/prefetch.h"
-#include "distributed/part_changes.h"
 #include "distributed/parts.h"
 
 /* ---- Rounds ---- */

@@ -9,7 +9,6 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/store.h"
-#include "distributed/part_changes.h"
 #include "distributed/parts.h"
 #include "distributed/states.h"
 

@@ -93,7 +93,7 @@ typedef struct part {
     kv_storage storage;
     round *rounds;
     server_pull *pulls;
-    part_changes *changes; /* see part_changes.h; NULL: no worker asks for them */
+    part_changes *changes; /* see parts.h; NULL: no worker asks for them */
     int replies;           /* being sent from the array, which must not change meanwhile */
     int contributors;      /* of the last round */
     bool keeps; /* false: nothing is stored, each push is answered by the sum of its round */
@@ -159,7 +159,7 @@ typedef struct server_state {
     int64_t nvalues, keys_cap, values_cap;
     part **batch; /* their parts, each with the round that is `applying` */
     int64_t nbatch, batch_cap;
-    char *copies; /* see part_changes.h */
+    char *copies; /* see parts.h */
     int64_t copied, copies_cap;
 
     server_optimizer *optimizers; /* that wait for open rounds */
