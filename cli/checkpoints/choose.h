@@ -3,7 +3,7 @@
 #define CHECKPOINTS_CHOOSE_H
 
 #include "checkpoint/scales.h"
-#include "eval/eval_words.h"
+#include "eval/eval_keys.h"
 
 /* Begins zeroed; there is nothing to release. */
 typedef struct choice {

@@ -10,7 +10,6 @@
 #include "array/strided.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"
-#include "eval/eval_op.h"
 #include "eval/eval.h"
 
 /* ---- take ---- */
