@@ -16,8 +16,8 @@
 #include "run/setting.h"
 #include "session/show.h"
 #include "session/unit.h"
+#include "syntax/effect.h"
 #include "syntax/read_unit.h"
-#include "syntax/safe.h"
 #include "term/signals.h"
 #include "term/terminal.h"
 

@@ -4,7 +4,7 @@
 
 #include "checkpoint/scales.h"
 #include "checkpoint/tensor_values.h"
-#include "eval/eval_words.h"
+#include "eval/eval_keys.h"
 
 /* Begins zeroed; there is nothing to release. */
 typedef struct choice {

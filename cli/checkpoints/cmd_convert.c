@@ -7,7 +7,7 @@
 #include "checkpoints/outputs.h"
 #include "checkpoints/renames.h"
 #include "session/unit.h"
-#include "syntax/safe.h"
+#include "syntax/effect.h"
 #include "tensors/conversion.h"
 #include "term/progress.h"
 

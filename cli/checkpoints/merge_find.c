@@ -13,8 +13,8 @@
 #include "lang/parse.h"
 #include "merge/merge_texts.h"
 #include "syntax/command.h"
-#include "syntax/merge_names.h"
-#include "syntax/statement.h"
+#include "syntax/parse_statement.h"
+#include "syntax/rules.h"
 #include "vm/rule.h"
 
 /* The name of a text that stands in no file. */

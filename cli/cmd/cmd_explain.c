@@ -9,7 +9,7 @@
 #include "run/run.h"
 #include "session/containers.h"
 #include "session/unit.h"
-#include "syntax/statement.h"
+#include "syntax/parse_statement.h"
 
 /* The variables of a scope, and what the arrays and lists hold that they refer to. Elements of
  * arrays are shared until written, so this copies none. */

@@ -14,8 +14,8 @@
 #include "out/plot.h"
 #include "run/shell.h"
 #include "session/unit.h"
-#include "syntax/safe.h"
-#include "syntax/statement.h"
+#include "syntax/effect.h"
+#include "syntax/parse_statement.h"
 #include "term/signals.h"
 #include "term/terminal.h"
 

@@ -13,8 +13,8 @@
 #include "session/follow.h"
 #include "session/object.h"
 #include "session/unit.h"
-#include "syntax/optimizer_param.h"
-#include "syntax/statement.h"
+#include "syntax/parse_statement.h"
+#include "syntax/rules.h"
 
 /* A command that sets a rule. */
 typedef struct setting_rule {

@@ -1,6 +1,6 @@
 /* Help on optimizers. Their own parameters stand in the head of the rule, which is shown whole. */
 #include "cmd/help.h"
-#include "syntax/optimizer_param.h"
+#include "syntax/rules.h"
 
 #include <string.h>
 

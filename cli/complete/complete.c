@@ -19,8 +19,8 @@
 #include "session/session.h"
 #include "syntax/file_kind.h"
 #include "syntax/function.h"
-#include "syntax/optimizer_param.h"
 #include "syntax/parse_control.h"
+#include "syntax/rules.h"
 #include "vm/element.h"
 
 /* ---- Rules ---- */

@@ -23,7 +23,7 @@
 #include "session/session.h"
 #include "session/show.h"
 #include "syntax/function.h"
-#include "syntax/hint_shell.h"
+#include "syntax/hints.h"
 #include "term/exit_code.h"
 
 /* ---- Words ---- */

@@ -8,7 +8,7 @@
 #include "base/suggest.h"
 #include "eval/eval.h"
 #include "session/session.h"
-#include "syntax/statement.h"
+#include "syntax/parse_statement.h"
 
 /* ---- Names ---- */
 

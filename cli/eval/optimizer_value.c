@@ -8,7 +8,7 @@
 #include "session/containers.h"
 #include "session/follow.h"
 #include "session/object.h"
-#include "syntax/optimizer_param.h"
+#include "syntax/rules.h"
 
 /* ---- Parameters as texts ---- */
 

@@ -5,8 +5,7 @@
 
 #include "base/suggest.h"
 #include "session/follow.h"
-#include "syntax/own_names.h"
-#include "syntax/updater_def.h"
+#include "syntax/rules.h"
 #include "vm/rule.h"
 
 int rule_params_add(rule_params *p, const char *name, value text, kv_err *e)

@@ -12,16 +12,16 @@
 #include "base/file.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
+#include "checkpoint/in_place.h"
+#include "checkpoint/safetensors.h"
+#include "files/save_rows.h"
+#include "files/watch.h"
 #include "io/csv.h"
 #include "io/json.h"
 #include "io/npy.h"
-#include "checkpoint/in_place.h"
-#include "checkpoint/safetensors.h"
-#include "syntax/file_kind.h"
-#include "files/save_rows.h"
-#include "syntax/safe.h"
 #include "session/show.h"
-#include "files/watch.h"
+#include "syntax/effect.h"
+#include "syntax/file_kind.h"
 
 /* The contents of one file: arrays, or text. */
 typedef struct parts {

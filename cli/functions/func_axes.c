@@ -7,7 +7,7 @@
 #include "array/arrange.h"
 #include "array/slice.h"
 #include "base/mem.h"
-#include "eval/eval_op.h"
+#include "eval/eval.h"
 
 int func_ndim(function_args *args, value *out, kv_err *e)
 {
@@ -237,7 +237,7 @@ out:
 /* ---- Joins ---- */
 
 /* The arrays of a join with at least ndim axes: in front of their own for vstack. */
-static int join_along(function_args *args, bool rows, value *out, kv_err *e)
+static int join_along(function_args *args, bool by_rows, value *out, kv_err *e)
 {
     int64_t n, made = 0;
     if (args->v[0].kind == VALUE_ARRAY) { /* of which NumPy joins the rows */
@@ -258,7 +258,7 @@ static int join_along(function_args *args, bool rows, value *out, kv_err *e)
         int ndim = kv_array_ndim(own);
         int64_t size = kv_array_size(own);
         dtype = made ? promote_dtypes(dtype, kv_array_dtype(own)) : kv_array_dtype(own);
-        if (rows && ndim < 2)
+        if (by_rows && ndim < 2)
             rc = arrange_reshape(&a[made], own, 2, (int64_t[]){1, size}, e);
         else if (ndim == 0)
             rc = arrange_reshape(&a[made], own, 1, &size, e);
@@ -267,7 +267,7 @@ static int join_along(function_args *args, bool rows, value *out, kv_err *e)
         kv_array_unref(own);
     }
     if (!rc)
-        rc = arrange_concat(&joined, a, n, rows || kv_array_ndim(a[0]) == 1 ? 0 : 1, dtype, e);
+        rc = arrange_concat(&joined, a, n, by_rows || kv_array_ndim(a[0]) == 1 ? 0 : 1, dtype, e);
     for (int64_t i = 0; a && i < n; i++)
         kv_array_unref(a[i]);
     mem_free(a);

@@ -11,7 +11,7 @@
 #include "base/stop.h"
 #include "cpu/cpu.h"
 #include "eval/eval.h"
-#include "eval/eval_op.h"
+#include "eval/eval.h"
 
 /* ---- take ---- */
 

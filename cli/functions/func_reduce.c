@@ -10,7 +10,7 @@
 #include "array/reduce.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"
-#include "eval/eval_op.h"
+#include "eval/eval.h"
 
 /* The argument of a parameter, none where it was not given or the function has none. */
 static value argument(const function_args *args, const char *name)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "eval/eval_text.h"
+#include "eval/eval.h"
 
 /* {N!r:format} as it stands between its braces. */
 typedef struct field {

@@ -8,15 +8,15 @@
 
 #include "base/file.h"
 #include "kvstore.h"
-#include "options/options.h"
-#include "out/report.h"
-#include "syntax/hint_shell.h"
-#include "term/terminal.h"
 #include "launch/launch_command.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_job.h"
 #include "launch/launch_k8s.h"
 #include "launch/launch_prompt.h"
+#include "options/options.h"
+#include "out/report.h"
+#include "syntax/hints.h"
+#include "term/terminal.h"
 
 #define MPI_PACKAGE "Open MPI: apt-get install openmpi-bin"
 

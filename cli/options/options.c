@@ -20,7 +20,7 @@
 #include "session/session.h"
 #include "syntax/command.h"
 #include "syntax/file_kind.h"
-#include "syntax/hint_shell.h"
+#include "syntax/hints.h"
 #include "term/terminal.h"
 
 /* Refuses a file of arrays as a script: read as one, its first line gives a syntax error that

@@ -19,9 +19,8 @@
 #include "session/unit.h"
 #include "session/visit.h"
 #include "syntax/function.h"
-#include "syntax/hint_variable.h"
-#include "syntax/refuse.h"
-#include "syntax/statement.h"
+#include "syntax/hints.h"
+#include "syntax/parse_statement.h"
 #include "term/progress.h"
 
 static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e);

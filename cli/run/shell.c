@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "syntax/safe.h"
+#include "syntax/effect.h"
 #include "term/line.h"
 #include "term/progress.h"
 #include "term/signals.h"

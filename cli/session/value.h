@@ -63,7 +63,7 @@ struct array_box {
     int64_t refs;
     kv_array *array;
     bool is_number; /* a result of shape (), as NumPy's scalars: `+=` makes another one */
-    array_part part; /* NumPy would give a view: see eval/eval_copy.h; or none */
+    array_part part; /* NumPy would give a view: see eval/eval_index.h; or none */
 };
 
 value value_none(void);

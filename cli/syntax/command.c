@@ -5,7 +5,7 @@
 
 #include "base/suggest.h"
 #include "session/session.h"
-#include "syntax/statement.h"
+#include "syntax/parse_statement.h"
 
 const command *command_find(const char *word, size_t n)
 {

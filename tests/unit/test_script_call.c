@@ -5,8 +5,8 @@
 #include "session/unit.h"
 #include "syntax/command.h"
 #include "syntax/parse_command.h"
+#include "syntax/parse_statement.h"
 #include "syntax/read_unit.h"
-#include "syntax/statement.h"
 #include "test_lang.h"
 
 static void dump_statement(buf *out, const ast *node)

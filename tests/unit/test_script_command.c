@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "complete/complete.h"
 #include "eval/eval.h"
-#include "eval/eval_words.h"
+#include "eval/eval_keys.h"
 #include "options/word_command.h"
 #include "out/report.h"
 #include "run/run.h"

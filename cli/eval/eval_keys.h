@@ -1,6 +1,6 @@
-/* The words of a command: paths, patterns, and the values of options that repeat. */
-#ifndef EVAL_EVAL_WORDS_H
-#define EVAL_EVAL_WORDS_H
+/* The words of a command: KEYS, paths, patterns, and the values of options that repeat. */
+#ifndef EVAL_EVAL_KEYS_H
+#define EVAL_EVAL_KEYS_H
 
 #include "session/result.h"
 #include "session/session.h"

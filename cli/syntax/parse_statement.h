@@ -1,7 +1,7 @@
 /* Statements, of which a script is made, above expressions. Both have nodes of the same type
  * (lang/ast.h), so that one walk sees all of a text. */
-#ifndef SYNTAX_STATEMENT_H
-#define SYNTAX_STATEMENT_H
+#ifndef SYNTAX_PARSE_STATEMENT_H
+#define SYNTAX_PARSE_STATEMENT_H
 
 #include "lang/ast.h"
 #include "lang/parse.h"
