@@ -194,8 +194,7 @@ static int rule_chunks(const merging *r, merge_worker *w, const merge_job *j, co
         int64_t n = p->n - at < MERGE_CHUNK ? p->n - at : MERGE_CHUNK;
         merge_worker_chunk(w, p->first + at, n, chunk);
         void *to = stores && direct ? w->out + at * j->width : NULL;
-        bool fused = j->fused && j->pass == j->plan->plan->npasses - 1 && n % MERGE_FUSED_TILE == 0;
-        code = fused ? merge_worker_fuse(w, j->pass, to, e) : merge_worker_run(w, j->pass, to, e);
+        code = merge_worker_run(w, j->pass, to, e);
         bool again = false;
         if (!code && stores)
             code = check_chunk(r, w, j, to ? to : w->merged, &again, e);
