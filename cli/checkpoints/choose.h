@@ -76,6 +76,10 @@ bool choose_ends_as_file(const char *text);
  * place of the word. */
 int choose_open_word(session *s, const word *file, bool all, checkpoint **c, kv_err *e);
 
+/* The same for a command that makes another one of it: a note says which entries of a file of
+ * PyTorch are left out because they are not tensors. */
+int choose_open_tensors(session *s, const word *file, checkpoint **c, kv_err *e);
+
 /* Opens the checkpoint that an argument names, without what a store keeps about itself unless `all`
  * is set. Errors have the place of the argument. */
 int choose_open(session *s, const ast *argument, bool all, result *out, checkpoint **c, kv_err *e);

@@ -140,15 +140,14 @@ static bool gets_type(void *types, const tensor_info *codes)
 /* Opens the inputs, and chooses keys from each. */
 static int choose_all(plan *p, kv_err *e)
 {
-    const checkpoint_options options = {.weights = true};
     int64_t all = 0;
     p->files = mem_zalloc(p->inputs.n, sizeof *p->files, e);
     if (!p->files)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < p->inputs.n; i++) {
         checkpoint **c = &p->files[i];
-        if (checkpoint_open(c, p->inputs.items[i].text, &options, e))
-            return unit_at(p->s, p->inputs.items[i].at, e);
+        if (choose_open_tensors(p->s, &p->inputs.items[i], c, e))
+            return e->code;
     }
     int code = choose_decode(p->s, p->call, p->inputs.items[0].at, p->files, (int)p->inputs.n,
                              gets_type, &p->types, e);

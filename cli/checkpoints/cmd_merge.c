@@ -1,9 +1,8 @@
 /* `merge`: checkpoints into another one, by a rule. Words, options and keys of the command are
  * here; merge/merge.h does the work. */
-#include <errno.h>
 #include <math.h>
+#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -69,13 +68,6 @@ static void merging_release(merging *m, bool failed)
 
 /* ---- Models ---------------------------------------------------------------------------------- */
 
-static bool names_file(const char *path)
-{
-    struct stat about;
-    return strcmp(path, "-") == 0 || stat(path, &about) == 0 ||
-           (errno != ENOENT && errno != ENOTDIR);
-}
-
 static int no_file(const merging *m, const word *w, kv_err *e)
 {
     file_error(e, "read", w->text, ENOENT);
@@ -86,7 +78,8 @@ static int no_file(const merging *m, const word *w, kv_err *e)
 static int cut_words(merging *m, const words *all, kv_err *e)
 {
     int64_t n = 0, streams = strcmp(m->base.text ? m->base.text : "", "-") == 0;
-    while (n < all->n && names_file(all->items[n].text)) {
+    while (n < all->n &&
+           (strcmp(all->items[n].text, "-") == 0 || checkpoint_stands(all->items[n].text))) {
         const word *w = &all->items[n++];
         streams += strcmp(w->text, "-") == 0;
         if (streams > 1)
@@ -314,10 +307,8 @@ static int read_words(merging *m, kv_err *e)
 
 static int open_model(const merging *m, const word *w, checkpoint **c, kv_err *e)
 {
-    const checkpoint_options options = {.weights = true};
-    return checkpoint_open(c, w->text, &options, e)
-               ? unit_at(m->s, w->at, e)
-               : choose_decode(m->s, m->call, w->at, c, 1, NULL, NULL, e);
+    int code = choose_open_tensors(m->s, w, c, e);
+    return code ? code : choose_decode(m->s, m->call, w->at, c, 1, NULL, NULL, e);
 }
 
 static bool takes_adapters(const merging *m)
@@ -358,7 +349,7 @@ static int check_patterns(merging *m, kv_err *e)
         const word *w = &m->chosen.globs.items[i];
         if (m->chosen.matched[i])
             continue;
-        if (names_file(w->text)) {
+        if (strcmp(w->text, "-") == 0 || checkpoint_stands(w->text)) {
             unit_err(m->s, w->at, e, KV_E_USAGE, "no name matches \"%s\", which is a file",
                      w->text);
             return kv_err_hint(e, "models stand before the patterns"), KV_E_USAGE;

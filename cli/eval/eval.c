@@ -8,7 +8,6 @@
 #include "array/mirror.h"
 #include "array/slice.h"
 #include "base/kv_assert.h"
-#include "base/stack.h"
 #include "base/stop.h"
 #include "base/suggest.h"
 #include "cpu/cpu.h"

@@ -6,12 +6,12 @@
 #include "array/arrange.h"
 #include "array/pick.h"
 #include "array/reduce.h"
+#include "array/arrange.h"
 #include "array/slice.h"
-#include "array/strided.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"
-#include "eval/eval_op.h"
 #include "eval/eval.h"
+#include "eval/eval_op.h"
 
 /* ---- take ---- */
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "array/arrange.h"
-#include "array/promote.h"
 #include "array/slice.h"
 #include "base/mem.h"
 #include "base/stop.h"

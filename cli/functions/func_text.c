@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/letter.h"
 #include "base/stop.h"
 #include "base/utf8.h"
 #include "functions/piece.h"

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/letter.h"
 #include "base/num.h"
 #include "base/stop.h"
+#include "base/utf8.h"
 #include "eval/eval.h"
 #include "session/object.h"
 #include "session/show.h"
@@ -273,7 +273,7 @@ int func_round(function_args *args, value *out, kv_err *e)
         return KV_OK;
     }
     if (!isfinite(x.u.number))
-        return kv_err_set(e, KV_E_VALUE, "round() of %s is no whole number",
+        return kv_err_set(e, KV_E_VALUE, "round() of %s is not a whole number",
                           isnan(x.u.number) ? "nan" : "an infinity");
     int64_t y = 0;
     rc = function_int(value_float(rint(x.u.number)), "what round() gives", &y, e);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/name.h"
+#include "base/suggest.h"
 #include "vm/rule.h"
 
 static const char *const given[] = {"models", "weights", "base",   "key",

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/name.h"
+#include "base/suggest.h"
 #include "kvstore.h"
 #include "lang/parse.h"
 

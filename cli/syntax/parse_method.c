@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "base/name.h"
+#include "base/suggest.h"
 #include "syntax/bind.h"
 #include "syntax/optimizer_param.h"
 #include "syntax/refuse.h"

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/name.h"
 #include "base/suggest.h"
 #include "syntax/optimizer_param.h"
 #include "syntax/parse_command.h"

@@ -3,6 +3,7 @@
 #ifndef CHECKPOINT_CHECKPOINT_BUILD_H
 #define CHECKPOINT_CHECKPOINT_BUILD_H
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/input.h"
@@ -54,6 +55,11 @@ struct checkpoint {
     npz_sum *sums; /* of the members of an archive */
     int64_t nsums, sums_cap;
     checkpoint_options options;
+    const char *part; /* of a file of PyTorch, the one that is asked for; NULL: all */
+    int64_t nothers;  /* its entries that are not tensors */
+    buf others;       /* the names of the first ones */
+    const char *model; /* the part of a model, beside others */
+    bool made_names;  /* names are paths in a tree */
     arena memory;     /* names, texts and shapes */
     gguf_split split; /* of the file that was read last */
     bool foreign;     /* the file that was read last is no checkpoint, a reader found */

@@ -1,4 +1,5 @@
-/* Files that Python packages made are read as those read them: tests/checkpoint/make_files.py. */
+/* Files that Python packages made are read as those read them: tests/checkpoint/make_files.py, and
+ * torch/make.py there. */
 #include <math.h>
 #include <string.h>
 
@@ -205,4 +206,86 @@ TEST(checkpoint_files_sharded)
     CHECK_TEXT(checkpoint_metadata(c, "format"), "pt");
     checkpoint_close(c);
     checkpoint_close(equal(FILES "sharded/model.safetensors.index.json", FILES "sharded.txt"));
+}
+
+/* Views of any strides, shared storages, every dtype, both orders of bytes, deflated members. */
+TEST(checkpoint_files_torch)
+{
+    checkpoint_close(equal(FILES "torch/state.pt", FILES "torch/state.txt"));
+    checkpoint_close(equal(FILES "torch/state-5.pt", FILES "torch/state.txt"));
+    checkpoint_close(equal(FILES "torch/deflated.pt", FILES "torch/state.txt"));
+    checkpoint_close(equal(FILES "torch/big.pt", FILES "torch/big.txt"));
+}
+
+static void torch_names(const char *path, const checkpoint_options *o, const char *want)
+{
+    kv_err e = {0};
+    buf got = {0};
+    checkpoint *c = NULL;
+    CHECK_OK(checkpoint_open(&c, path, o, &e));
+    for (int64_t i = 0; i < checkpoint_count(c); i++) {
+        const tensor_info *t = checkpoint_at(c, i);
+        buf_printf(&got, "%s%s %s", i ? ", " : "", t->name, tensor_info_type(t));
+        if (t->value)
+            buf_printf(&got, "=%s", t->value);
+    }
+    CHECK_TEXT(buf_text(&got), want);
+    buf_release(&got);
+    checkpoint_close(c);
+}
+
+/* Dicts in dicts, parts of them, entries that are not tensors, arrays of NumPy. */
+TEST(checkpoint_files_torch_parts)
+{
+    const checkpoint_options all = {.entries = true};
+    const char *names, *model;
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    kv_array *a;
+    const void *x;
+    torch_names(FILES "torch/train.pt", NULL,
+                "model.0.weight F32, model.0.bias F32, optimizer.state.0.step F32, table F64, "
+                "swapped I32");
+    torch_names(FILES "torch/train.pt#model", NULL, "0.weight F32, 0.bias F32");
+    torch_names(FILES "torch/train.pt#optimizer.state.0", NULL, "step F32");
+    torch_names(FILES "torch/train.pt#optimizer", &all,
+                "state.0.step F32, param_groups.0.lr float=0.5, param_groups.0.betas.0 float=0.9, "
+                "param_groups.0.betas.1 float=0.99");
+    torch_names(FILES "torch/train.pt#args", &all, "name text=run\xC3\xA9, fast bool=True");
+    torch_names(FILES "torch/object.pt#state_dict", NULL, "0.weight F32, 0.bias F32");
+    torch_names(FILES "torch/one.pt", NULL, "one F32");
+    torch_names(FILES "torch/odd.pt", NULL, "q quantised, s sparse, c conj, m meta, z C128, w F32");
+    CHECK_OK(checkpoint_open(&c, FILES "torch/train.pt", NULL, &e));
+    CHECK_INT(checkpoint_others(c, &names, &model), 9);
+    CHECK_TEXT(names, "optimizer.param_groups.0.lr, optimizer.param_groups.0.betas.0");
+    CHECK_TEXT(model, "model");
+    CHECK_OK(checkpoint_load_name(&a, c, "table", &e));
+    CHECK_OK(kv_array_read(a, &x, &e));
+    for (int i = 0; i < 6; i++)
+        CHECK(((const double *)x)[i] == i);
+    kv_array_unref(a);
+    checkpoint_close(c);
+}
+
+TEST(checkpoint_files_torch_refused)
+{
+    test_folder d = folder_new();
+    folder_refused(&d, FILES "torch/object.pt", KV_E_FORMAT,
+                   FILES "torch/object.pt: cfg is a random.Random, which only Python can make",
+                   FILES "torch/object.pt#state_dict reads the tensors of state_dict only");
+    folder_refused(&d, FILES "torch/module.pt", KV_E_FORMAT,
+                   FILES "torch/module.pt: it is a torch.nn.modules.linear.Linear, which only "
+                         "Python can make",
+                   "torch.save(model.state_dict(), FILE) writes what is read");
+    folder_refused(&d, FILES "torch/train.pt#modle", KV_E_NAME,
+                   FILES "torch/train.pt: there is no part \"modle\"",
+                   "its parts are model, optimizer, epoch, best, args, table, swapped, loss, size");
+    folder_refused(&d, FILES "torch/loop.pt", KV_E_FORMAT,
+                   FILES "torch/loop.pt: malformed: a container that holds itself at self", "");
+    folder_refused(&d, FILES "torch/twice.pt", KV_E_VALUE,
+                   FILES "torch/twice.pt: two tensors have the name \"a.b\"", "");
+    folder_refused(&d, FILES "small.gguf#x", KV_E_UNSUPPORTED,
+                   FILES "small.gguf: only files of PyTorch have parts, as #x",
+                   "names of keys are chosen by a pattern");
+    folder_remove(&d);
 }
