@@ -119,13 +119,15 @@ static bool is_one(const tensor_info *t)
     return is_float(t) && t->ndim <= 1 && t->elements == 1;
 }
 
-/* A scale for each so many rows and columns, and those that a row and a matrix have. */
-static bool each(tensor_values *v, int64_t rows, int64_t columns, int64_t a_row, int64_t a_matrix)
+/* A scale for each so many rows and columns; a row has a_row of them, and a matrix `heights` such
+ * rows. Where those are more than there can be, the codes have no elements. */
+static bool each(tensor_values *v, int64_t rows, int64_t columns, int64_t a_row, int64_t heights)
 {
     v->rows = rows;
     v->columns = columns;
     v->a_row = a_row;
-    v->a_matrix = a_matrix;
+    if (__builtin_mul_overflow(a_row, heights, &v->a_matrix))
+        v->a_matrix = 0;
     return true;
 }
 
@@ -148,18 +150,18 @@ static bool fit_bytes(tensor_values *v, const tensor_info *w, const tensor_info 
         return each(v, 1, INT64_MAX, 1, height);
     if (is_float(s) && (is_shape(s, w, 1, 1) || s->ndim == 1) && w->ndim > 2 &&
         (s->ndim > 1 || (w->ndim == 3 && k == w->shape[0])))
-        return each(v, INT64_MAX, INT64_MAX, 0, 1);
+        return each(v, INT64_MAX, INT64_MAX, 1, 1);
     if ((s->type == TENSOR_F32 || s->type == TENSOR_F16 || s->type == TENSOR_BF16 ||
          s->type == TENSOR_F8_E8M0) &&
         is_shape(s, w, parts(height, b), parts(width, c)))
-        return each(v, b, c, parts(width, c), parts(height, b) * parts(width, c));
+        return each(v, b, c, parts(width, c), parts(height, b));
     if (is_exponent(s) && width % 32 == 0 && is_shape(s, w, height, width / 32)) {
         v->scale_type = TENSOR_F8_E8M0;
-        return each(v, 1, 32, width / 32, height * (width / 32));
+        return each(v, 1, 32, width / 32, height);
     }
     if (is_float(s) && s->type != TENSOR_F8_E8M0 && height > 1 && k > 0 && width % k == 0 &&
         is_shape(s, w, height, k))
-        return each(v, 1, width > 0 ? width / k : 1, k, height * k);
+        return each(v, 1, width > 0 ? width / k : 1, k, height);
     return false;
 }
 
@@ -195,7 +197,7 @@ static bool fit_pairs(scales_fit *f, const scales *s, const tensor_info *scale)
     }
     if (group == 32)
         v->scale_type = TENSOR_F8_E8M0;
-    return each(v, 1, group, v->width / group, v->height * (v->width / group));
+    return each(v, 1, group, v->width / group, v->height);
 }
 
 bool scales_find_fit(scales_fit *out, const scales *s, const int64_t block[2])

@@ -204,6 +204,30 @@ pair()
     assert_equal "$(cat k/config.json)" '{}'
 }
 
+# header TEXT DATA: x.safetensors of this header and data.
+header()
+{
+    printf "$(printf '\\x%02x' $((${#1} & 255)) $((${#1} >> 8)))"'\0\0\0\0\0\0%s%b' "$1" "$2" >x.safetensors
+}
+
+@test "hostile sizes: no elements of huge axes, a name that is taken, nan and inf as scales" {
+    local huge='"shape":[0,562949953421312,562949953421312],"data_offsets":[0,0]'
+    header '{"w":{"dtype":"F8_E4M3",'$huge'},"w_scale":{"dtype":"F32",'$huge'}}' ''
+    run -0 kvctl --json stat x.safetensors
+    assert_output --partial '{"key":"w","elements":0,'
+    header '{"e_blocks":{"dtype":"U8","shape":[0,562949953421312,16],"data_offsets":[0,0]},"e_scales":{"dtype":"U8","shape":[0,562949953421312],"data_offsets":[0,0]}}' ''
+    run -0 kvctl --json stat x.safetensors
+    assert_output --partial '{"key":"e","elements":0,'
+    header '{"p.weight_packed":{"dtype":"U8","shape":[1,16],"data_offsets":[0,16]},"p.weight_scale":{"dtype":"U8","shape":[1,1],"data_offsets":[16,17]},"p.weight":{"dtype":"U8","shape":[1],"data_offsets":[17,18]}}' '0123456789abcdef\177x'
+    run -3 kvctl stat x.safetensors
+    assert_output --partial 'x.safetensors: there are codes of "p.weight" and a tensor of that name'
+    run -0 kvctl stat x.safetensors --raw
+    header '{"w":{"dtype":"I8","shape":[2,2],"data_offsets":[0,4]},"w_scale":{"dtype":"F16","shape":[2,1],"data_offsets":[4,8]}}' '\001\002\001\000\000\0176\000\0174'
+    run -0 kvctl -c 'print @x.safetensors#w'
+    assert_output '[[nan nan]
+ [inf nan]]'
+}
+
 @test "what is named like a scale and is none is a key like others" {
     kvctl -q -c 'init l.weight,l.weight_scale,logit,logit_scale,k,k_scale,mask,mask_scale [ones(2), ones(2),
         ones(2), ones(2), ones(2), ones(2), ones(2, dtype="uint8"), ones(2)]
