@@ -73,12 +73,6 @@ static int cut_words(plan *p, const ast *at, const words *all, kv_err *e)
     return KV_OK;
 }
 
-static bool is_npz(const char *path)
-{
-    size_t n = strlen(path);
-    return n >= 4 && strcmp(path + n - 4, ".npz") == 0;
-}
-
 static int read_words(plan *p, kv_err *e)
 {
     words all = {0};
@@ -93,9 +87,8 @@ static int read_words(plan *p, kv_err *e)
         code = renames_read(p->s, p->call, p->out, &p->names, e);
     if (code == KV_OK)
         code = metadata_read(p->s, p->call, p->out, &p->metadata, e);
-    if (code == KV_OK && p->metadata.n > 0 && is_npz(p->to.text))
-        code = unit_err(p->s, command_option_of(p->call, "metadata"), e, KV_E_USAGE,
-                        "npz files hold no metadata");
+    if (code == KV_OK)
+        code = metadata_check(p->s, p->call, &p->metadata, p->to.text, e);
     if (code == KV_OK)
         code = out_options_read(p->s, p->call, p->to.text, p->out, &p->options, e);
     return code;

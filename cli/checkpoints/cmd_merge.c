@@ -248,14 +248,12 @@ static int read_path(merging *m, const char *option, word *to, kv_err *e)
 static int check_output(const merging *m, kv_err *e)
 {
     const char *path = m->to.text;
-    size_t n = strlen(path);
     if (!checkpoint_out_is_path(path)) {
         unit_err(m->s, m->to.at, e, KV_E_USAGE, "\"%s\" does not end as a file to write", path);
         return kv_err_hint(e, OUTPUT_ENDINGS), KV_E_USAGE;
     }
-    if (m->metadata.n > 0 && n >= 4 && strcmp(path + n - 4, ".npz") == 0)
-        return unit_err(m->s, command_option_of(m->call, "metadata"), e, KV_E_USAGE,
-                        "npz files hold no metadata");
+    if (metadata_check(m->s, m->call, &m->metadata, path, e))
+        return e->code;
     return safe_write(m->s, path, e) ? unit_at(m->s, m->to.at, e) : KV_OK;
 }
 

@@ -127,6 +127,15 @@ int metadata_read(session *s, const ast *call, result *out, metadata_list *m, kv
     return code;
 }
 
+int metadata_check(session *s, const ast *call, const metadata_list *m, const char *to, kv_err *e)
+{
+    const char *dot = strrchr(to, '.');
+    if (m->n == 0 || !dot || (strcmp(dot, ".npz") != 0 && strcmp(dot, ".params") != 0))
+        return KV_OK;
+    return unit_err(s, command_option_of(call, "metadata"), e, KV_E_USAGE,
+                    "%s files hold no metadata", dot + 1);
+}
+
 /* ---- The place ------------------------------------------------------------------------------- */
 
 /* A size such as 5G, 5GB, 1.5g or 300: K, M, G and T are powers of 1000. 0: it is none. */

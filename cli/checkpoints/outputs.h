@@ -48,6 +48,9 @@ int metadata_set(metadata_list *m, const char *name, const char *text, result *o
  * (a name that a store gives to what it keeps); memory. */
 int metadata_read(session *s, const ast *call, result *out, metadata_list *m, kv_err *e);
 
+/* Error: usage, when metadata are given for an output whose format holds none. */
+int metadata_check(session *s, const ast *call, const metadata_list *m, const char *to, kv_err *e);
+
 /* The name that PyTorch has for the floats of an output: that of the last --dtype T without a
  * pattern; NULL: there is none, or it is not a type of floats. */
 const char *type_rules_torch(const type_rules *rules);
@@ -67,7 +70,8 @@ int folder_files_tell(session *s, const ast *call, folder_files *f, result *out,
 int about_add(result *out, const char *name, value v, kv_err *e);
 
 /* The hint where a path does not end as one that can be written. */
-#define OUTPUT_ENDINGS "names end in .safetensors, .npz or .kvs, that of a folder ends in /"
+#define OUTPUT_ENDINGS                                                                             \
+    "names end in .safetensors, .npz, .params or .kvs, that of a folder ends in /"
 
 /* Reads --shard-size and --force, for the output `to`. Errors: usage (no size; the output is no
  * folder). */

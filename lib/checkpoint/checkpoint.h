@@ -13,6 +13,7 @@
  *                                parts, whichever is named, or the folder that holds them alone
  *   m.pt, m.pth, m.bin           the tensors of what torch.save wrote, by their path in its dicts;
  *                                m.pt#PART: those of one part, under their names in it
+ *   m.params                     the arrays of what MXNet's nd.save wrote
  *   -                            a safetensors stream on stdin
  *
  * Opening reads and checks headers, no data. Nothing is held in memory but names, shapes and

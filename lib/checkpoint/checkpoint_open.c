@@ -13,6 +13,7 @@
 #include "checkpoint/gguf_split.h"
 #include "checkpoint/in_place.h"
 #include "checkpoint/looks_like.h"
+#include "checkpoint/params.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/sharded.h"
 #include "checkpoint/weights.h"
@@ -104,6 +105,7 @@ static const struct {
 } readers[] = {
     {"\x93NUMPY", 6, npy_read_tensor},
     {GGUF_MAGIC, 4, gguf_read},
+    {PARAMS_MAGIC, PARAMS_MAGIC_BYTES, params_read},
     {"PK\3\4", 4, npz_read},
     {"PK\5\6", 4, npz_read}, /* an archive without members */
 };

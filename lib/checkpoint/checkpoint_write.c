@@ -20,10 +20,11 @@
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/in_place.h"
 #include "checkpoint/npz_write.h"
+#include "checkpoint/params.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/shards.h"
 
-typedef enum out_kind { OUT_NONE, OUT_SAFETENSORS, OUT_NPZ, OUT_FOLDER } out_kind;
+typedef enum out_kind { OUT_NONE, OUT_SAFETENSORS, OUT_NPZ, OUT_PARAMS, OUT_FOLDER } out_kind;
 
 /* A file of the output. That of a folder is open from its first byte to its last one only, because
  * there may be more of them than a process may have open. */
@@ -69,7 +70,7 @@ static const struct ending {
     out_kind kind;
 } endings[] = {
     {"/", OUT_FOLDER}, {".safetensors", OUT_SAFETENSORS}, {".kvs", OUT_SAFETENSORS},
-    {".npz", OUT_NPZ}};
+    {".npz", OUT_NPZ}, {".params", OUT_PARAMS}};
 
 static out_kind kind_of(const char *path)
 {
@@ -331,6 +332,62 @@ static int open_npz(checkpoint_out *out, const layout *l, const checkpoint_out_o
     return reserve(fileno(out->file.f), out->path, size, e);
 }
 
+/* Writes all that is not data: it follows from names, types and shapes. */
+static int write_params(checkpoint_out *out, const layout *l, int64_t size, kv_err *e)
+{
+    const int fd = fileno(out->file.f);
+    int64_t at = 0;
+    buf text = {0};
+    int code = reserve(fd, out->path, size, e);
+    params_put_number(&text, 0x112);
+    params_put_number(&text, 0);
+    params_put_number(&text, (uint64_t)l->n);
+    for (int64_t i = 0; i < l->n && !code; i++) {
+        const checkpoint_entry *t = &l->entries[i];
+        code = params_put_head(&text, t->name, t->type, t->ndim, t->shape, out->path, e);
+        if (!code)
+            code = file_write_at(fd, out->path, at, text.data, (int64_t)text.len, e);
+        at = out->tensors[i].begin + out->tensors[i].bytes;
+        buf_clear(&text);
+    }
+    params_put_number(&text, (uint64_t)l->n);
+    for (int64_t i = 0; i < l->n; i++) {
+        params_put_number(&text, strlen(l->entries[i].name));
+        buf_add(&text, l->entries[i].name);
+    }
+    if (!code && !(code = buf_check(&text, e)))
+        code = file_write_at(fd, out->path, at, text.data, (int64_t)text.len, e);
+    buf_release(&text);
+    return code;
+}
+
+static int open_params(checkpoint_out *out, const layout *l, const checkpoint_out_options *o,
+                       kv_err *e)
+{
+    buf unused = {0};
+    int64_t at = PARAMS_BEGIN, left = 0, names = 8;
+    int code = check_names(out->path, l, e);
+    for (int64_t i = 0; i < l->n && !code; i++) {
+        const checkpoint_entry *t = &l->entries[i];
+        int64_t n = tensor_elements(t->ndim, t->shape);
+        int64_t bytes = n < 0 ? -1 : tensor_type_bytes(t->type, n);
+        code = params_put_head(&unused, t->name, t->type, t->ndim, t->shape, out->path, e);
+        buf_clear(&unused);
+        if (!code && (bytes < 0 || bytes > INT64_MAX / 2 - at))
+            code = file_bad(e, KV_E_VALUE, out->path, "\"%.*s\" is too large", SHOWN(t->name));
+        at += params_head_bytes(t->ndim);
+        out->tensors[i] = (out_tensor){0, at, bytes};
+        at += code ? 0 : bytes;
+        left += code ? 0 : bytes;
+        names += 8 + (int64_t)strlen(t->name);
+    }
+    buf_release(&unused);
+    if (code || (code = open_beside(out, o, e)))
+        return code;
+    atomic_store(&out->files[0].left, left);
+    return write_params(out, l, at + names, e);
+}
+
 /* ---- Folders --------------------------------------------------------------------------------- */
 
 static int split(checkpoint_out *out, const layout *l, int64_t limit, kv_err *e)
@@ -485,12 +542,15 @@ static int open_kind(checkpoint_out *out, const layout *l, const checkpoint_out_
     switch (out->kind) {
     case OUT_NONE:
         kv_err_set(e, KV_E_USAGE, "\"%s\": nothing says in which format to write it", out->path);
-        return kv_err_hint(e, "names end in .safetensors, .npz or .kvs, that of a folder in /"),
+        return kv_err_hint(e, "names end in .safetensors, .npz, .params or .kvs, that of a folder "
+                              "in /"),
                KV_E_USAGE;
     case OUT_SAFETENSORS:
         return open_file(out, l, o, e);
     case OUT_NPZ:
         return open_npz(out, l, o, e);
+    case OUT_PARAMS:
+        return open_params(out, l, o, e);
     case OUT_FOLDER:
         return open_folder(out, l, o, e);
     }

@@ -13,6 +13,7 @@
  *   x.kvs              the same. It has no metadata of a store, so that -s opens it as it opens
  *                      files of other tools: a store of type local whose keys are the tensors
  *   x.npz              a member a tensor
+ *   x.params           what MXNet's nd.save writes
  *   x/                 a folder of shards and their index, see shards.h
  *
  * Names stand in the order given; for the order of the data see safetensors.h. In a file of a

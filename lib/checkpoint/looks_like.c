@@ -23,8 +23,8 @@ typedef struct look {
     bool whole; /* it is all of the file */
 } look;
 
-static const char read_are[] = "read are safetensors, npz, npy and GGUF files, and folders of "
-                               "safetensors files";
+static const char read_are[] = "read are safetensors, npz, npy, GGUF, .pt and .params files, and "
+                               "folders of safetensors files";
 static const char save_as[] =
     "save its arrays as safetensors or npz, with the library that wrote it";
 static const char from_onnx[] = "its arrays become safetensors by onnx.numpy_helper and "
@@ -32,8 +32,6 @@ static const char from_onnx[] = "its arrays become safetensors by onnx.numpy_hel
 static const char from_flax[] = "safetensors.flax.save_file(flax.traverse_util.flatten_dict("
                                 "flax.serialization.msgpack_restore(open(FILE, \"rb\").read()), "
                                 "sep=\".\"), \"m.safetensors\")";
-static const char from_mxnet[] = "numpy.savez(\"m.npz\", **{k: v.asnumpy() for k, v in "
-                                 "mxnet.nd.load(FILE).items()})";
 static const char to_gguf[] = "convert it to gguf, or the model that it was made from";
 
 static const char from_utf16[] = "write it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW";
@@ -43,7 +41,6 @@ static const struct {
     int at, n;
     const char *mark, *what, *hint;
 } marks[] = {
-    {0, 8, "\x12\1\0\0\0\0\0\0", "arrays as MXNet's nd.save writes them (.params)", from_mxnet},
     {0, 3, "\x1F\x8B\x08", "a file compressed with gzip", "unpack it first: gunzip FILE"},
     {0, 4, "\x28\xB5\x2F\xFD", "a file compressed with zstd", "unpack it first: zstd -d FILE"},
     {0, 6,

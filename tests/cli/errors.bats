@@ -589,11 +589,10 @@ warns()
     assert_failure 5
     assert_line --index 0 '<cmd>:1:5: error[format]: model.pt: this looks like a Python pickle, which would run code; it is not read'
     printf '\x12\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0' >model.params
-    for words in 'x = @model.params' 'ls model.params' 'check model.params' 'convert model.params m.npz'; do
+    for words in 'x = @model.params' 'ls model.params' 'convert model.params m.npz'; do
         run kvctl -c "$words"
         assert_failure 5
-        assert_line --partial "error[format]: model.params: this looks like arrays as MXNet's nd.save writes them (.params), which is not read"
-        assert_line ' hint: numpy.savez("m.npz", **{k: v.asnumpy() for k, v in mxnet.nd.load(FILE).items()})'
+        assert_line --partial 'error[format]: model.params: cut within its header, array 0'
     done
     kvctl -c 'init w [1, 2]; save m.safetensors'
     mv m.safetensors model.bin

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "checkpoint/checkpoint_write.h"
 #include "checkpoint/gguf_blocks.h"
 #include "checkpoint/tensor_reader.h"
 #include "checkpoint/tensor_values.h"
@@ -287,5 +288,55 @@ TEST(checkpoint_files_torch_refused)
     folder_refused(&d, FILES "small.gguf#x", KV_E_UNSUPPORTED,
                    FILES "small.gguf: only files of PyTorch have parts, as #x",
                    "names of keys are chosen by a pattern");
+    folder_remove(&d);
+}
+
+/* MXNet's .params: records of every version. */
+TEST(checkpoint_files_params)
+{
+    const checkpoint_options all = {.entries = true};
+    const char *names, *model;
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    checkpoint_close(equal(FILES "mxnet.params", FILES "params.txt"));
+    torch_names(FILES "sparse.params", NULL, "rows row_sparse");
+    torch_names(FILES "sparse.params", &all, "nothing none=, rows row_sparse");
+    CHECK_OK(checkpoint_open(&c, FILES "sparse.params", NULL, &e));
+    CHECK_INT(checkpoint_others(c, &names, &model), 1);
+    CHECK_TEXT(names, "nothing");
+    CHECK_INT(checkpoint_has_numbers(c, 0, &e), KV_E_DTYPE);
+    checkpoint_close(c);
+}
+
+/* What is written is read again, and is the record of the file that it came from. */
+TEST(checkpoint_files_params_written)
+{
+    static const char want[] = "\x12\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0"
+                               "\xC9\xFA\x93\xF9\0\0\0\0\1\0\0\0\2\0\0\0\0\0\0\0"
+                               "\1\0\0\0\0\0\0\0\5\0\0\0\1\2\1\0\0\0\0\0\0\0"
+                               "\1\0\0\0\0\0\0\0w";
+    static const int64_t shape[] = {2};
+    static const checkpoint_entry entries[] = {{"w", TENSOR_I8, 1, shape},
+                                               {"single", TENSOR_F32, 0, shape},
+                                               {"f8", TENSOR_F8_E4M3, 1, shape}};
+    test_folder d = folder_new();
+    kv_err e = {0};
+    checkpoint_out *out = NULL;
+    char path[300], got[sizeof want + 1];
+    snprintf(path, sizeof path, "%s/m.params", d.path);
+    CHECK_OK(checkpoint_out_open(&out, path, entries, 1, NULL, 0, NULL, &e));
+    CHECK_OK(checkpoint_out_put(out, 0, 0, "\1\2", 2, &e));
+    CHECK_OK(checkpoint_out_commit(out, &e));
+    FILE *f = fopen(path, "rb");
+    CHECK_INT(fread(got, 1, sizeof got, f), sizeof want - 1);
+    fclose(f);
+    CHECK(memcmp(got, want, sizeof want - 1) == 0);
+    CHECK_INT(checkpoint_out_open(&out, path, entries + 1, 1, NULL, 0, NULL, &e), KV_E_VALUE);
+    CHECK(strstr(e.text, "m.params: \"single\" has no axes, and MXNet's files hold no array "
+                         "without axes"));
+    e = (kv_err){0};
+    CHECK_INT(checkpoint_out_open(&out, path, entries + 2, 1, NULL, 0, NULL, &e), KV_E_DTYPE);
+    CHECK(strstr(e.text, "m.params: \"f8\" is F8_E4M3, which MXNet's files do not hold"));
+    CHECK_TEXT(e.hint, "--dtype NAME=f32 writes it as another type");
     folder_remove(&d);
 }

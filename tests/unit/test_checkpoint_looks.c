@@ -1,7 +1,8 @@
 /* Files that are no checkpoints: what is said of them. */
 #include "test_checkpoint.h"
 
-#define READ "read are safetensors, npz, npy and GGUF files, and folders of safetensors files"
+#define READ                                                                                       \
+    "read are safetensors, npz, npy, GGUF, .pt and .params files, and folders of safetensors files"
 #define TORCH(part)                                                                                \
     "save it as safetensors: safetensors.torch.save_file(torch.load(FILE, weights_only=True)" part \
     ", \"m.safetensors\")"
@@ -29,9 +30,6 @@ TEST(checkpoint_looks_like)
         {"\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94.......", 20, PICKLE, SAVE},
         {"\x80\2cnumpy.core.multiarray\n_reconstruct\n", 0, PICKLE, SAVE},
         {"\x80\x03X\x01\0\0\0aq\0.", 11, PICKLE, SAVE},
-        {"\x12\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0", 24,
-         "arrays as MXNet's nd.save writes them (.params)",
-         "numpy.savez(\"m.npz\", **{k: v.asnumpy() for k, v in mxnet.nd.load(FILE).items()})"},
         {"\x81\xA6params\x81\xA5"
          "dense",
          0, "msgpack, as Flax writes it", FLAX},

@@ -1,0 +1,276 @@
+/* MXNet's files of arrays. */
+#include "checkpoint/params.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "base/num.h"
+#include "base/stop.h"
+#include "base/utf8.h"
+#include "checkpoint/byte_reader.h"
+
+enum { V1 = 0xF993FAC8, V2, V3 };
+enum { DENSE, ROW_SPARSE, CSR };
+
+/* Types by their numbers; 8 to 11 are those of later builds. */
+static const struct {
+    bool there, written;
+    tensor_type type;
+} types[] = {
+    [0] = {true, true, TENSOR_F32},   [1] = {true, true, TENSOR_F64},
+    [2] = {true, true, TENSOR_F16},   [3] = {true, true, TENSOR_U8},
+    [4] = {true, true, TENSOR_I32},   [5] = {true, true, TENSOR_I8},
+    [6] = {true, true, TENSOR_I64},   [7] = {true, true, TENSOR_BOOL},
+    [8] = {true, false, TENSOR_I16},  [9] = {true, false, TENSOR_U16},
+    [10] = {true, false, TENSOR_U32}, [11] = {true, false, TENSOR_U64},
+    [12] = {true, true, TENSOR_BF16},
+};
+enum { NTYPES = sizeof types / sizeof *types };
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+typedef struct reading {
+    checkpoint *c;
+    int file;
+    byte_reader from;
+    int64_t number; /* of the record that is read */
+} reading;
+
+static const char *path_of(const reading *r)
+{
+    return r->c->files[r->file].name;
+}
+
+static int cut(const reading *r, const char *what, kv_err *e)
+{
+    return file_bad(e, KV_E_FORMAT, path_of(r), "cut within %s, array %lld", what,
+                    (long long)r->number);
+}
+
+static int take(reading *r, void *to, int64_t n, kv_err *e)
+{
+    return n > byte_reader_left(&r->from) ? cut(r, "its header", e)
+                                          : byte_reader_take(&r->from, to, n, e);
+}
+
+/* Goes over n bytes, which must be there; -1: more than there can be. */
+static int skip(reading *r, int64_t n, kv_err *e)
+{
+    if (n < 0 || n > byte_reader_left(&r->from))
+        return cut(r, "its data", e);
+    r->from.at += n;
+    return KV_OK;
+}
+
+static int bad(const reading *r, const char *what, int64_t x, kv_err *e)
+{
+    return file_bad(e, KV_E_FORMAT, path_of(r), "array %lld has %lld %s, which is not read",
+                    (long long)r->number, (long long)x, what);
+}
+
+/* Reads sizes of `width` bytes each. ndim: their number, or -1, which is read first. */
+static int take_shape(reading *r, int64_t ndim, int width, int64_t shape[KV_MAX_NDIM], int *n,
+                      kv_err *e)
+{
+    int32_t axes = 0;
+    int code = ndim < 0 ? take(r, &axes, sizeof axes, e) : KV_OK;
+    ndim = ndim < 0 ? axes : ndim;
+    *n = (int)ndim;
+    if (!code && (ndim < -1 || ndim > KV_MAX_NDIM))
+        return bad(r, "axes", ndim, e);
+    for (int64_t i = 0; i < ndim && !code; i++) {
+        shape[i] = 0;
+        code = take(r, &shape[i], width, e);
+        if (!code && shape[i] < 0)
+            return bad(r, "as a size", shape[i], e);
+    }
+    return code;
+}
+
+static int take_type(reading *r, tensor_type *type, kv_err *e)
+{
+    uint32_t flag;
+    int code = take(r, &flag, sizeof flag, e);
+    if (!code && (flag >= NTYPES || !types[flag].there))
+        return bad(r, "as its type", flag, e);
+    *type = code ? TENSOR_U8 : types[flag].type;
+    return code;
+}
+
+static int64_t bytes_of(tensor_type type, int ndim, const int64_t *shape)
+{
+    int64_t n = tensor_elements(ndim, shape);
+    return n < 0 ? -1 : tensor_type_bytes(type, n);
+}
+
+/* The rest of a sparse record, behind its type: only its place is needed. */
+static int skip_sparse(reading *r, int32_t storage, tensor_type type, int nvalues,
+                       const int64_t *values, kv_err *e)
+{
+    int64_t shape[KV_MAX_NDIM], bytes[2] = {0};
+    int code = KV_OK;
+    for (int i = 0; i < storage && !code; i++) {
+        tensor_type index = TENSOR_I64;
+        int n = 0;
+        if ((code = take_type(r, &index, e)) == KV_OK &&
+            (code = take_shape(r, -1, 8, shape, &n, e)) == KV_OK)
+            bytes[i] = bytes_of(index, n, shape);
+    }
+    if (!code)
+        code = skip(r, bytes_of(type, nvalues, values), e);
+    for (int i = 0; i < storage && !code; i++)
+        code = skip(r, bytes[i], e);
+    return code;
+}
+
+/* Reads a record, and adds its array under its number. */
+static int read_record(reading *r, kv_err *e)
+{
+    char name[NUM_TEXT_MAX];
+    int64_t shape[KV_MAX_NDIM], values[KV_MAX_NDIM];
+    uint32_t magic, device[2];
+    int32_t storage = DENSE;
+    int nvalues = 0;
+    tensor_info t = {.name = name, .shape = shape, .file = r->file};
+    num_int(name, r->number);
+    int code = take(r, &magic, sizeof magic, e);
+    if (!code && (magic == V2 || magic == V3))
+        code = take(r, &storage, sizeof storage, e);
+    if (!code && (storage < DENSE || storage > (magic == V2 ? CSR : DENSE)))
+        return bad(r, "as its storage type", storage, e);
+    if (!code && storage != DENSE)
+        code = take_shape(r, -1, 8, values, &nvalues, e);
+    bool versioned = magic >= V1 && magic <= V3;
+    if (!code)
+        code = take_shape(r, versioned ? -1 : (int64_t)magic, versioned ? 8 : 4, shape, &t.ndim, e);
+    if (code)
+        return code;
+    if (t.ndim < 0 || (t.ndim == 0 && magic != V3)) { /* there is no array */
+        t.ndim = 0;
+        t.type = TENSOR_NONE;
+        t.odd = "none";
+        t.elements = 1;
+        t.value = "";
+        return checkpoint_add(r->c, &t, e);
+    }
+    if ((code = take(r, device, sizeof device, e)) || (code = take_type(r, &t.type, e)))
+        return code;
+    t.elements = tensor_elements(t.ndim, shape);
+    t.bytes = t.elements < 0 ? -1 : tensor_type_bytes(t.type, t.elements);
+    t.offset = r->from.at;
+    if (storage == DENSE) {
+        t.stored_bytes = t.bytes;
+        code = skip(r, t.bytes, e);
+    } else {
+        code = skip_sparse(r, storage, t.type, nvalues, values, e);
+        t.type = TENSOR_NONE;
+        t.odd = storage == CSR ? "csr" : "row_sparse";
+        t.bytes = t.stored_bytes = r->from.at - t.offset;
+    }
+    return code ? code : checkpoint_add(r->c, &t, e);
+}
+
+/* Gives the arrays their names. */
+static int read_names(reading *r, int64_t first, int64_t n, kv_err *e)
+{
+    checkpoint *c = r->c;
+    uint64_t count, length;
+    int code = take(r, &count, sizeof count, e);
+    if (!code && count && count != (uint64_t)n)
+        return file_bad(e, KV_E_FORMAT, path_of(r), "%lld arrays have %llu names", (long long)n,
+                        (unsigned long long)count);
+    for (int64_t i = 0; i < (int64_t)count && !code; i++) {
+        r->number = i;
+        if ((code = take(r, &length, sizeof length, e)) || (code = stop_check_at(i, e)))
+            break;
+        if (length > (uint64_t)byte_reader_left(&r->from))
+            return cut(r, "its name", e);
+        char *name = arena_alloc(&c->memory, (size_t)length + 1, e);
+        if (!name)
+            return KV_E_MEMORY;
+        code = take(r, name, (int64_t)length, e);
+        if (!code && (strlen(name) != length || !utf8_valid(name, length)))
+            return file_bad(e, KV_E_FORMAT, path_of(r),
+                            "the name of array %lld is not UTF-8, or has a NUL", (long long)i);
+        c->tensors[first + i].name = name;
+    }
+    return code;
+}
+
+/* Records without an array are entries that are not tensors. */
+static int leave_out_none(reading *r, int64_t first, kv_err *e)
+{
+    checkpoint *c = r->c;
+    int64_t n = first;
+    for (int64_t i = first; i < c->ntensors; i++) {
+        const tensor_info t = c->tensors[i];
+        if (t.value && c->nothers++ < 2)
+            buf_printf(&c->others, "%s%.*s", c->others.len ? ", " : "", SHOWN(t.name));
+        if (!t.value || c->options.entries)
+            c->tensors[n++] = t;
+    }
+    c->ntensors = n;
+    return buf_check(&c->others, e);
+}
+
+static int read_all(reading *r, kv_err *e)
+{
+    checkpoint *c = r->c;
+    int64_t first = c->ntensors;
+    uint64_t head[3];
+    int code = take(r, head, sizeof head, e);
+    if (code)
+        return code;
+    if (head[2] > (uint64_t)byte_reader_left(&r->from) / 4)
+        return file_bad(e, KV_E_FORMAT, path_of(r), "cut: it says that it holds %llu arrays",
+                        (unsigned long long)head[2]);
+    if (head[1] && c->options.found)
+        code = checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e, "bytes 8 to 15 are not 0");
+    for (r->number = 0; r->number < (int64_t)head[2] && !code; r->number++)
+        if ((code = stop_check_at(r->number, e)) == KV_OK)
+            code = read_record(r, e);
+    if (!code)
+        code = read_names(r, first, (int64_t)head[2], e);
+    if (!code && byte_reader_left(&r->from) && c->options.found)
+        code = checkpoint_fault(c, KV_E_FORMAT, NULL, r->file, e, "%lld bytes behind the names",
+                                (long long)byte_reader_left(&r->from));
+    return code ? code : leave_out_none(r, first, e);
+}
+
+int params_read(checkpoint *c, int file, kv_err *e)
+{
+    reading r = {.c = c, .file = file, .from.in = &c->files[file]};
+    int code = read_all(&r, e);
+    byte_reader_release(&r.from);
+    return code;
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+void params_put_number(buf *out, uint64_t x)
+{
+    buf_put(out, (const char *)&x, sizeof x);
+}
+
+int params_put_head(buf *out, const char *name, tensor_type type, int ndim, const int64_t *shape,
+                    const char *path, kv_err *e)
+{
+    uint32_t flag = 0;
+    while (flag < NTYPES && !(types[flag].written && types[flag].type == type))
+        flag++;
+    if (flag == NTYPES) {
+        file_bad(e, KV_E_DTYPE, path, "\"%.*s\" is %s, which MXNet's files do not hold",
+                 SHOWN(name), tensor_type_name(type));
+        return kv_err_hint(e, "--dtype NAME=f32 writes it as another type"), KV_E_DTYPE;
+    }
+    if (ndim == 0)
+        return file_bad(e, KV_E_VALUE, path,
+                        "\"%.*s\" has no axes, and MXNet's files hold no array without axes",
+                        SHOWN(name));
+    const uint32_t head[3] = {V2, DENSE, (uint32_t)ndim}, tail[3] = {1, 0, flag};
+    buf_put(out, (const char *)head, sizeof head);
+    for (int i = 0; i < ndim; i++)
+        params_put_number(out, (uint64_t)shape[i]);
+    buf_put(out, (const char *)tail, sizeof tail);
+    return buf_check(out, e);
+}
