@@ -295,7 +295,7 @@ plot arange(1000000) > long.svg; plot --heat ones(2, 2) > same.png'
     with_gnuplot
     ENVIRONMENT="PATH=$PATH" terminal 60 20 -q --no-rc --record page.md
     enter 'plot --heat [[1, 2], [3, 4]]'
-    shows 'XXX' # of the picture
+    shows "$(printf 'X%.0s' {1..9})" # of the picture
     enter 'expect <<END'
     kvctl -q -c 'plot --heat [[1, 2], [3, 4]]' >wanted
     while read -r line; do enter "$line"; done <wanted
