@@ -495,13 +495,13 @@ static void send_beats(void)
 static void take_gone(void)
 {
     char why[ALIVE_WHY];
-    kv_err e = {0};
     for (int rank; (rank = alive_next_gone(why)) >= 0;) {
         net.ngone++;
         if (rank >= net.first_peer && rank < net.end_peer) {
             drop_queue(queue_of(rank));
             net_calls_drop(&net.calls, rank);
             alive_left(rank);
+            kv_err e = {0};
             if (link_gone(rank, &e))
                 net_cannot_serve(&e);
             net.sent[rank - net.first_peer] = net.taken[rank - net.first_peer] = 0;
@@ -521,8 +521,7 @@ static bool has_sent_all(void)
     return all;
 }
 
-/* Receives, sends and settles once; says whether there was anything to do. The drive lock is held.
- */
+/* Receives, sends and settles once; says if there was anything to do. The drive lock is held. */
 static bool progress(void)
 {
     if (alive_is_lost(NULL))
@@ -572,8 +571,7 @@ static bool drive(void)
 
 /* Sleeps in the link; the caller has the seat. While another thread drives, the other ranks need
  * not wake this one. Once a rank is lost no record is taken any more, so records that lie there are
- * no reason to stay awake. `set`: NULL, or the sleep ends when it is not 0. Returns false if there
- * is a `set` and another thread drives. */
+ * no reason to stay awake. `set`: NULL, or not 0 ends the sleep; false: another drives. */
 static bool sleep_us(int64_t us, bool other_drives, const int *set)
 {
     bool listening = !other_drives && !alive_is_lost(NULL) && !pthread_mutex_trylock(&net.drive);
@@ -744,8 +742,7 @@ static net_step send_call(net_item *i)
     return last ? NET_ENDED : NET_MORE;
 }
 
-/* Stops the sending of a call whose caller no longer waits for the reply, since the data are the
- * caller's. */
+/* Stops the sending of a call whose caller waits no more, since the data are the caller's. */
 static void withdraw(const sending *s)
 {
     pthread_mutex_lock(&net.drive);
