@@ -30,7 +30,10 @@ _DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "I64": "int64",
 
 
 def _dtype(name):
-    """NumPy's dtype for one of safetensors; of bfloat16 the bits where ml_dtypes is not installed."""
+    """NumPy's dtype for one of safetensors; of bfloat16 the bits where ml_dtypes is not installed. Blocks of GGUF are
+    read as float32."""
+    if re.match(r"(I|T)?Q\d|MXFP4$|NVFP4$", name):
+        name = "F32"
     if name == "BF16":
         return adopt.numpy_dtype("bfloat16")
     if name in _DTYPES:
