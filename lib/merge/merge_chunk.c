@@ -231,13 +231,14 @@ static void copy_numbers(merge_worker *w, const merge_job *j, const plan_pass *p
         int i = pass->slot[s] - PLAN_PRIVATE;
         if (i < 0 || i >= PLAN_MAX_NUMBERS)
             continue;
-        bool single = j->plan->plan->number_type[i] == PROG_F32;
-        repeat(copies_of(w, i, false), &j->number[i], single ? 4 : 8);
+        prog_type type = (prog_type)j->plan->plan->number_type[i];
+        int bytes = type == PROG_F32 ? 4 : 8;
+        repeat(copies_of(w, i, false), &j->number[i], bytes);
         if (!j->select[i])
             continue;
-        double next = merge_select_next(j->select[i]);
-        float narrow = (float)next;
-        repeat(copies_of(w, i, true), single ? (void *)&narrow : (void *)&next, single ? 4 : 8);
+        uint64_t next;
+        prog_number_put(&next, type, (prog_number){merge_select_next(j->select[i])});
+        repeat(copies_of(w, i, true), &next, bytes);
     }
 }
 

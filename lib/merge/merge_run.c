@@ -16,11 +16,7 @@
 
 static void put_number(merge_job *j, int i, double x)
 {
-    float f = (float)x;
-    if (j->plan->plan->number_type[i] == PROG_F32)
-        memcpy(&j->number[i], &f, sizeof f);
-    else
-        memcpy(&j->number[i], &x, sizeof x);
+    prog_number_put(&j->number[i], (prog_type)j->plan->plan->number_type[i], (prog_number){x});
 }
 
 static int begin_selections(merge_job *j, kv_err *e)

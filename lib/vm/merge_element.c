@@ -124,14 +124,6 @@ static int slot_of(graph_copy *c, int slot)
     return i;
 }
 
-static void find_needed(graph_copy *c, prog_value x)
-{
-    c->needed[x] = true;
-    for (prog_value i = x; i >= 0; i--)
-        for (int k = 0; c->needed[i] && k < plan_graph_kids(&c->from->nodes[i]); k++)
-            c->needed[c->from->nodes[i].kid[k]] = true;
-}
-
 static bool is_rank(const node *n)
 {
     return n->op == NODE_LOAD && n->kid[0] >= MERGE_RANK && n->kid[0] < MERGE_BASE;
@@ -171,7 +163,8 @@ static int make_terms(prog **out, int16_t **slots, int *terms, const prog_builde
                     .slots = mem_zalloc(x + 1, sizeof *c.slots, e)};
     int code = c.to && c.needed && c.made && c.slots ? KV_OK : KV_E_MEMORY;
     if (!code) {
-        find_needed(&c, x);
+        c.needed[x] = true;
+        plan_graph_need(b, c.needed, x + 1);
         code = copy_nodes(&c, x, e);
     }
     if (!code) {

@@ -2,16 +2,13 @@
  * states that hold a number for each row or column. */
 #include "vm/plan_graph.h"
 
+#include <string.h>
+
 /* ---- Extents --------------------------------------------------------------------------------- */
 
 prog_extent plan_extent(const prog_builder *b, prog_value x)
 {
     return x < 0 ? (prog_extent){PROG_ONE, PROG_ONE} : b->nodes[x].extent;
-}
-
-static bool same_extent(prog_extent a, prog_extent b)
-{
-    return a.rows == b.rows && a.columns == b.columns;
 }
 
 static bool join_axis(uint8_t *axis, uint8_t other)
@@ -42,7 +39,7 @@ void plan_extent_text(buf *out, prog_extent extent)
 
 prog_value plan_spread(prog_builder *b, prog_value x, prog_extent extent)
 {
-    if (b->failed || x < 0 || same_extent(b->nodes[x].extent, extent))
+    if (b->failed || x < 0 || plan_graph_same(b->nodes[x].extent, extent))
         return x;
     node made = {.op = NODE_SPREAD,
                  .type = b->nodes[x].type,
@@ -129,6 +126,21 @@ prog_value plan_column_state(prog_builder *b, int state, prog_type type)
 }
 
 /* ---- Going through them ---------------------------------------------------------------------- */
+
+void plan_graph_need(const prog_builder *b, bool *needed, int64_t n)
+{
+    for (int64_t i = n - 1; i >= 0; i--)
+        for (int j = 0; needed[i] && j < plan_graph_kids(&b->nodes[i]); j++)
+            needed[b->nodes[i].kid[j]] = true;
+}
+
+void plan_graph_live(const prog_builder *b, bool *live)
+{
+    memset(live, 0, (size_t)b->nnodes * sizeof *live);
+    for (int64_t s = 0; s < b->nstores; s++)
+        live[b->stores[s].value] = true;
+    plan_graph_need(b, live, b->nnodes);
+}
 
 prog_value plan_graph_apply(prog_builder *to, const node *n, const prog_value *kid)
 {

@@ -171,15 +171,6 @@ static void reduce_piece(const sweep *w, int64_t i, const char *terms, const pie
                          p->columns);
 }
 
-static void put(char *to, prog_type type, int64_t i, double x)
-{
-    float single = (float)x;
-    if (type == PROG_F32)
-        memcpy(to + i * 4, &single, sizeof single);
-    else
-        memcpy(to + i * 8, &x, sizeof x);
-}
-
 /* The results of the parts, from the first to the last. */
 static void end_reduction(const sweep *w, int64_t i)
 {
@@ -187,11 +178,12 @@ static void end_reduction(const sweep *w, int64_t i)
     char *to = buffer_at(&w->r, f->to);
     int64_t n = f->over == PLAN_OVER_COLUMNS ? w->rows : f->over == PLAN_OVER_ROWS ? w->columns : 1;
     int64_t parts = f->over == PLAN_OVER_COLUMNS ? 1 : plan_grid_parts(w->rows, w->columns);
+    int64_t bytes = f->type == PROG_F32 ? 4 : 8;
     for (int64_t j = 0; j < n; j++) {
         double x = kernel_fold_begin(f->fold);
         for (int64_t part = 0; part < parts; part++)
             x = kernel_fold_join(f->fold, x, w->partial[i][part * n + j]);
-        put(to, f->type, j, x);
+        prog_number_put(to + j * bytes, f->type, (prog_number){x});
     }
 }
 

@@ -26,11 +26,6 @@ typedef struct maker {
     kv_err *e;
 } maker;
 
-static bool same_extent(prog_extent a, prog_extent b)
-{
-    return a.rows == b.rows && a.columns == b.columns;
-}
-
 static const node *node_at(const maker *m, int64_t i)
 {
     return &m->b->nodes[i];
@@ -55,20 +50,11 @@ static prog_extent slot_extent(const maker *m, const node_store *s)
     return (prog_extent){PROG_ROWS, PROG_COLUMNS};
 }
 
-static void find_live(maker *m)
-{
-    for (int64_t s = 0; s < m->b->nstores; s++)
-        m->live[m->b->stores[s].value] = true;
-    for (int64_t i = m->n - 1; i >= 0; i--)
-        for (int j = 0; m->live[i] && j < plan_graph_kids(node_at(m, i)); j++)
-            m->live[node_at(m, i)->kid[j]] = true;
-}
-
 /* A value that is read by elements of another extent is kept, but for arrays of the key. */
 static void keep_if_repeated(maker *m, int32_t i, prog_extent reader)
 {
     const node *n = node_at(m, i);
-    m->kept[i] |= !is_leaf(n) && !same_extent(n->extent, reader);
+    m->kept[i] |= !is_leaf(n) && !plan_graph_same(n->extent, reader);
 }
 
 static void find_kept(maker *m)
@@ -159,7 +145,7 @@ static bool is_made(const maker *m, int64_t i, int32_t level, prog_extent extent
 {
     const node *n = node_at(m, i);
     return m->kept[i] &&
-           (plan_graph_waits(n) || m->level[i] < level || !same_extent(n->extent, extent));
+           (plan_graph_waits(n) || m->level[i] < level || !plan_graph_same(n->extent, extent));
 }
 
 /* Returns true if the step of a level and extent has to give the terms of reduction i. */
@@ -167,19 +153,19 @@ static bool is_reduced(const maker *m, int64_t i, int32_t level, prog_extent ext
 {
     const node *n = node_at(m, i);
     return m->live[i] && n->op == NODE_SUM && m->level[i] == level + 1 &&
-           same_extent(node_at(m, n->kid[0])->extent, extent);
+           plan_graph_same(node_at(m, n->kid[0])->extent, extent);
 }
 
 static bool is_kept_here(const maker *m, int64_t i, int32_t level, prog_extent extent)
 {
     const node *n = node_at(m, i);
     return m->live[i] && m->kept[i] && !plan_graph_waits(n) && m->level[i] == level &&
-           same_extent(n->extent, extent);
+           plan_graph_same(n->extent, extent);
 }
 
 static bool is_stored_here(const maker *m, int64_t s, int32_t level, prog_extent extent)
 {
-    return level == m->last && same_extent(slot_extent(m, &m->b->stores[s]), extent);
+    return level == m->last && plan_graph_same(slot_extent(m, &m->b->stores[s]), extent);
 }
 
 /* Marks the nodes that the program of a step computes or reads. False when there are none. */
@@ -438,7 +424,7 @@ static int make_steps(maker *m)
         m->level = lists;
         m->buffer = lists + n;
         m->emitted = lists + 2 * n;
-        find_live(m);
+        plan_graph_live(m->b, m->live);
         find_kept(m);
         rc = add_buffers(m);
     }

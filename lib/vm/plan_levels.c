@@ -78,17 +78,6 @@ static void find_levels(plan_maker *m)
     }
 }
 
-/* Marks the nodes that the stores need, with the sums that they depend on; the rest is dead. */
-static void find_live(plan_maker *m)
-{
-    memset(m->live, 0, (size_t)m->n * sizeof *m->live);
-    for (int64_t s = 0; s < m->b->nstores; s++)
-        m->live[m->b->stores[s].value] = true;
-    for (int64_t i = m->n - 1; i >= 0; i--)
-        for (int j = 0; m->live[i] && j < plan_graph_kids(&m->b->nodes[i]); j++)
-            m->live[m->b->nodes[i].kid[j]] = true;
-}
-
 static bool is_const(const plan_maker *m, int64_t i)
 {
     return m->b->nodes[i].op == NODE_CONST;
@@ -331,7 +320,7 @@ static void delay_sums(plan_maker *m)
 void plan_levels_find(plan_maker *m)
 {
     find_levels(m);
-    find_live(m);
+    plan_graph_live(m->b, m->live);
     m->levels = 1;
     for (int64_t i = 0; i < m->n; i++)
         if (m->live[i] && m->level[i] >= m->levels)

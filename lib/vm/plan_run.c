@@ -19,11 +19,7 @@
 
 static void put_number(shared *s, int i, double x)
 {
-    float f = (float)x;
-    if (s->p->number_type[i] == PROG_F32)
-        memcpy(&s->number[i], &f, sizeof f);
-    else
-        memcpy(&s->number[i], &x, sizeof x);
+    prog_number_put(&s->number[i], (prog_type)s->p->number_type[i], (prog_number){x});
 }
 
 /* Copies of the numbers that a pass reads, as many as a block of its program has elements. */

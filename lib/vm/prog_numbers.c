@@ -65,14 +65,13 @@ bool prog_number_truth(prog_number x, prog_type type)
     return type == PROG_I64 ? x.integer != 0 : x.number != 0;
 }
 
-/* Elements in memory: a number as its type stores it, and back. */
-static void put(void *out, prog_type type, prog_number k)
+void prog_number_put(void *to, prog_type type, prog_number x)
 {
-    float f = (float)k.number;
+    float f = (float)x.number;
     if (type == PROG_F32)
-        memcpy(out, &f, sizeof f);
+        memcpy(to, &f, sizeof f);
     else
-        memcpy(out, &k, sizeof k);
+        memcpy(to, &x, sizeof x);
 }
 
 static prog_number get(const void *in, prog_type type)
@@ -103,7 +102,7 @@ prog_number prog_numbers_compute(const kernel_table *kernels, const prog_entry *
         return x->k;
     case NUMBER_FOLD:
         for (int i = 0; i < prog_op_arity((prog_op)x->op); i++)
-            put(&in[i], type, kid[i]);
+            prog_number_put(&in[i], type, kid[i]);
         kernels->run[type][x->op](&out, &in[0], &in[1], &in[2], no_constants, 1);
         return get(&out, type);
     case NUMBER_NEG:
@@ -112,11 +111,11 @@ prog_number prog_numbers_compute(const kernel_table *kernels, const prog_entry *
         out.number = -kid[0].number;
         break;
     case NUMBER_CAST:
-        put(&in[0], (prog_type)x->from, kid[0]);
+        prog_number_put(&in[0], (prog_type)x->from, kid[0]);
         convert_elements(&out, prog_dtype(type), &in[0], prog_dtype((prog_type)x->from), 1);
         return get(&out, type);
     case NUMBER_NARROW:
-        put(&in[0], type, kid[0]);
+        prog_number_put(&in[0], type, kid[0]);
         convert_elements(&narrow, (kv_dtype)x->from, &in[0], prog_dtype(type), 1);
         convert_elements(&out, prog_dtype(type), &narrow, (kv_dtype)x->from, 1);
         return get(&out, type);

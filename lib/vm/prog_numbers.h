@@ -70,6 +70,9 @@ prog_number prog_numbers_compute(const kernel_table *kernels, const prog_entry *
  * goes the other way, so that the program is for other values. */
 bool prog_numbers_fill(const prog_numbers *t, prog_number *values);
 
+/* A number as an element of its type. */
+void prog_number_put(void *to, prog_type type, prog_number x);
+
 /* Returns true if a number is not 0; a nan is not. */
 bool prog_number_truth(prog_number x, prog_type type);
 
