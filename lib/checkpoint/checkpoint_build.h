@@ -52,6 +52,10 @@ struct checkpoint {
 typedef int checkpoint_reader(checkpoint *c, int file, kv_err *e);
 checkpoint_reader safetensors_read, npz_read, npy_read_tensor;
 
+/* The reader of the file that was opened last, by its first bytes. Errors: io, format (it is
+ * another tool's). */
+int checkpoint_choose_reader(const checkpoint *c, checkpoint_reader **read, kv_err *e);
+
 /* Reads the file that was opened last. Where findings are asked for, an error in the file is one,
  * and the tensors stay that were read before it and stand within the file. *whole: there was no
  * such error, and no finding of a tensor, which is then left out. */

@@ -128,9 +128,8 @@ static bool ends_in(const char *path, const char *ending)
     return n >= m && strcmp(path + n - m, ending) == 0;
 }
 
-/* The reader of the file that was opened last, by its first bytes. Bytes may stand before an
- * archive. */
-static int choose_reader(const checkpoint *c, checkpoint_reader **read, kv_err *e)
+/* Bytes may stand before an archive. */
+int checkpoint_choose_reader(const checkpoint *c, checkpoint_reader **read, kv_err *e)
 {
     const input *in = &c->files[c->nfiles - 1];
     char begin[16] = {0};
@@ -161,7 +160,8 @@ static int read_input(checkpoint *c, input *in, int code, kv_err *e)
 {
     bool whole = false;
     checkpoint_reader *read = NULL;
-    if (!code && !(code = checkpoint_add_file(c, in, e)) && !(code = choose_reader(c, &read, e)))
+    if (!code && !(code = checkpoint_add_file(c, in, e)) && 
+        !(code = checkpoint_choose_reader(c, &read, e)))
         code = checkpoint_read(c, read, &whole, e);
     if (!code && c->split.count > 1)
         code = gguf_split_read(c, whole, e);
