@@ -495,14 +495,18 @@ const command command_table[] = {
      .see = "write"},
     {"plot",
      {{ARG_VALUES, "EXPR...", false}},
-     {{"heat", OPTION_FLAG, NULL}, {"hist", OPTION_FLAG, NULL}},
+     {{"heat", OPTION_FLAG, NULL},
+      {"hist", OPTION_FLAG, NULL},
+      {"log", OPTION_FLAG, NULL},
+      {"title", OPTION_WORD, "T"},
+      {"bins", OPTION_INT, "N"}},
      COMMAND_PRINTS | COMMAND_DRAWS | COMMAND_READS,
      cmd_plot,
      "draw lines, a heat map or a histogram, on the terminal or in a file, through gnuplot",
      "loss = 2 ** -(arange(20) / 4); plot loss\n"
-     "plot loss loss/2                    # two lines over 0, 1, ...; of two axes: the columns\n"
+     "plot loss, loss/2 --log --title 'two rates' # over 0, 1, ...; of two axes: the columns\n"
      "plot --heat reshape(arange(50), (5, 10)) # row 0 on top\n"
-     "plot --hist normal(1000)            # how many lie where\n"
+     "plot --hist normal(1000) --bins 20  # how many lie where; --log: the counts\n"
      "plot loss > loss.txt                # .svg and .png too, with gnuplot",
      "print, write",
      .fails = "dtype, shape, value, unsupported, io"},
@@ -572,38 +576,6 @@ const command command_table[] = {
      "                                    # file; jq -s add p.rank*.json > p.json merges them",
      "time, wait",
      .fails = "value, usage, io"},
-    {"bench",
-     {{ARG_WORDS, "WORKLOAD...", true}},
-     {{"op", OPTION_LIST, "LIST"},
-      {"values", OPTION_LIST, "LIST"},
-      {"runs", OPTION_INT, "N"},
-      {"size", OPTION_VALUE, "N"},
-      {"min-fraction", OPTION_VALUE, "X"},
-      {"format", OPTION_WORD, "table|csv"},
-      {"quick", OPTION_FLAG, NULL},
-      {"ctx", OPTION_VALUE, "DEVS"},
-      {"type", OPTION_WORD, "local|device"},
-      {"link", OPTION_FLAG, NULL}},
-     COMMAND_PRINTS,
-     cmd_bench,
-     "time the store beside what only moves the same bytes: W1 to W5, W7, W8, all; on CPU or GPUs",
-     "bench --quick                       # W1, the arrays of ResNet-50; small ones for a test\n"
-     "bench W2,W3 --quick --op pull  # ResNet-200, VGG-16; limit: s streaming stores, p plain\n"
-     "bench W1 --quick --op push,adam,push+adam+pull --values 2 --runs 3\n"
-     "bench W4 --quick --runs 3           # many small keys\n"
-     "bench W5 --size 1000000 --runs 3    # one array of so many floats\n"
-     "bench W7,W8 --quick --runs 3        # float16 and bfloat16; 2bit and 1bit\n"
-     "bench W1 --quick --op push --min-fraction 0.001 # fails below; 0.92 is what to expect\n"
-     "bench W1 --quick --op pull --format csv > pull.txt\n"
-     "bench W1 --quick --op push --ctx gpu(0)   # beside a copy within the GPU; with --type local\n"
-     "                                    # the keys stay on the CPU; gpu(0..3) are four, in turn\n"
-     "bench --link                        # of several machines, L, o and G of a LogGP model of\n"
-     "                                    # their links, and what a key's push, another thread on\n"
-     "                                    # a processor and waking one on an idle processor take:\n"
-     "                                    # kvctl launch -n 1 -s 1 -c 'bench --link'",
-     "time, doctor",
-     .fails = "usage, value, unsupported, memory, assert",
-     .check = cmd_bench_check},
     {"echo",
      {{ARG_SWITCH, "on|off", false}},
      .run = cmd_echo,
@@ -660,7 +632,8 @@ const command command_table[] = {
      NULL,
      .fails = "io"},
     {"doctor", .flags = COMMAND_PRINTS, cmd_doctor,
-     "test this build on this machine; kvctl --doctor does the same", "doctor", "version",
+     "what this build has and what it finds on this machine, as kvctl --doctor", "doctor",
+     "version",
      .fails = "assert"},
     {"version", .flags = COMMAND_GIVES | COMMAND_READS, cmd_version,
      "the version of kvctl and its library", "version"},
@@ -679,5 +652,8 @@ const command command_table[] = {
      "the same as quit",
      "exit()                              # as quit",
      .see = "quit"},
+#ifdef COMMANDS_MORE /* of a program that includes this table */
+    COMMANDS_MORE,
+#endif
     {0},
 };

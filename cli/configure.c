@@ -12,14 +12,14 @@
 #include "base/philox.h"
 #include "checkpoint/in_place.h"
 #include "out/report.h"
+#include "run/run.h"
 #include "run/setting.h"
 #include "session/show.h"
 #include "session/unit.h"
-#include "term/interrupt.h"
-#include "term/terminal.h"
+#include "syntax/effect.h"
 #include "syntax/read_unit.h"
-#include "syntax/safe.h"
-#include "run/run.h"
+#include "term/signals.h"
+#include "term/terminal.h"
 
 /* ---- --set ---- */
 

@@ -3,7 +3,7 @@
 
 #include "files/load.h"
 #include "run/run.h"
-#include "session/registry.h"
+#include "session/session.h"
 
 void language_init(void)
 {

@@ -8,23 +8,22 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/letter.h"
+#include "base/buf.h"
 #include "base/mem.h"
-#include "base/visible.h"
+#include "base/utf8.h"
 #include "complete/complete.h"
-#include "page.h"
 #include "out/report.h"
 #include "out/transcript.h"
+#include "page.h"
+#include "run/run.h"
 #include "session/unit.h"
 #include "session/visit.h"
-#include "term/histfile.h"
-#include "term/interrupt.h"
+#include "syntax/read_unit.h"
 #include "term/pager.h"
 #include "term/progress.h"
 #include "term/repl.h"
+#include "term/signals.h"
 #include "term/terminal.h"
-#include "syntax/read_unit.h"
-#include "run/run.h"
 
 typedef struct prompt {
     session *s;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "session/rows.h"
+#include "session/result.h"
 #include "session/show.h"
 
 /* ---- Noting ---------------------------------------------------------------------------------- */

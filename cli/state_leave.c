@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/visible.h"
+#include "base/buf.h"
 #include "session/show.h"
-#include "term/interrupt.h"
+#include "term/signals.h"
 #include "term/terminal.h"
 
 /* ---- Leaving a terminal ---------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* Sums of several arrays, left to right, one launch for all keys of a call. The counterpart of
- * lib/cpu/sum.c, and of the sums in lib/cpu/sum_rows.c. Folds are those of lib/merge/merge_fold.c. */
+ * lib/cpu/sum.c, and of the sums in lib/cpu/sum_rows.c. Folds are those of lib/vm/kernel_fold.c. */
 #include "cuda/job.h"
 
 #include "cuda/kernel_element.cuh"

@@ -6,6 +6,9 @@ check: all $(BUILD)/unit $(BUILD)/conformance ## the tests that take seconds
 unit: $(BUILD)/unit ## run the unit tests (ONLY=name-prefix)
 	$(BUILD)/unit $(ONLY)
 
+one: ## run one test, wherever it is: T=map (unit), T=error-shape (a session), T=attach (bats)
+	@BUILD=$(BUILD) scripts/one $(T)
+
 # The list of tests is what the files say: every line that begins with TEST(.
 $(BUILD)/test_list.h: force
 	@mkdir -p $(@D)
@@ -21,7 +24,7 @@ $(BUILD)/tool.a: $(filter-out %/cli/main.o,$(tool_obj))
 
 # Unit tests of the plugin's messages, which need no ranks.
 unit_dist := $(call obj,$(addprefix src/distributed/,$(if $(findstring /test_place,$(UNIT)), \
-    asks.c environment.c link_record.c place.c $(if $(findstring /test_states,$(UNIT)),array_reuse.c rank_residuals.c states.c))))
+    asks.c environment.c link_record.c place.c $(if $(findstring /test_states,$(UNIT)),checkpoint_writer.c rank_residuals.c states.c))))
 $(BUILD)/unit: $(call obj,tests/unit/run.c $(UNIT)) $(unit_tool) $(unit_dist) $(BUILD)/libkvstore.a
 	$(link) $(if $(unit_tool),$(LDLIBS_CLI)) $(LDLIBS_LIB)
 
@@ -46,11 +49,12 @@ DIST_TESTS := $(if $(have_mpi),$(BUILD)/dist_replay $(BUILD)/dist_check $(BUILD)
 $(BUILD)/dist_%: $(BUILD)/tests/dist/%.o $(call obj,$(filter-out %/main.c,$(conformance_src))) $(BUILD)/libkvstore.so
 	$(link_shared) $(LDLIBS_LIB)
 # The links alone.
+$(BUILD)/tests/dist/link.o: ALL_CFLAGS += $(mpi_cflags)
 $(BUILD)/dist_link: $(call obj,tests/dist/link.c src/distributed/mpi.c src/distributed/link_record.c src/distributed/environment.c) $(BUILD)/libkvstore.a
 	$(link) $(LDLIBS_LIB) $(mpi_libs)
 
 GPU_TESTS := $(if $(have_cxx),$(BUILD)/device/kvstore_cuda.so) $(BUILD)/gpu_works $(BUILD)/gpu_order $(BUILD)/gpu_conformance \
-             $(BUILD)/gpu_rules $(BUILD)/gpu_cache $(BUILD)/gpu_keys $(BUILD)/gpu_bench $(if $(have_mpi),$(BUILD)/device/aware.so) \
+             $(BUILD)/gpu_rules $(BUILD)/gpu_cache $(BUILD)/gpu_keys $(BUILD)/gpu_bench \
              $(if $(have_cuda),$(BUILD)/gpu_compile $(BUILD)/gpu_nccl_library)
 
 # Calls that fail and crashes: the library that counts, records, fails and kills, without and with memory; the
@@ -157,7 +161,7 @@ fuzz: ## fuzz every reader, T=60 seconds each, with clang (ONLY=name, SEED=1)
 	@MAKE='$(MAKE)' JOBS='$(JOBS)' SEED='$(SEED)' tests/fuzz/run '$(or $(T),60)' $(ONLY)
 
 # The programs that the suites run.
-tests: all examples $(BUILD)/unit $(BUILD)/conformance $(BUILD)/differential $(TRUTH_TESTS) $(SIM_TESTS) $(BUILD)/dist_records $(FAULT_TESTS) $(BUILD)/fuzz_replay $(DIST_TESTS) $(GPU_TESTS)
+tests: all examples $(BUILD)/kvbench $(BUILD)/unit $(BUILD)/conformance $(BUILD)/differential $(TRUTH_TESTS) $(SIM_TESTS) $(BUILD)/dist_records $(FAULT_TESTS) $(BUILD)/fuzz_replay $(DIST_TESTS) $(GPU_TESTS)
 
 test-gpu: all $(GPU_TESTS) ## the tests of GPUs on those of this machine
 	@BUILD=$(BUILD) scripts/test gpu
@@ -258,11 +262,6 @@ $(BUILD)/device/kvstore_cuda.so: $(gpu_shared) $(BUILD)/device/fake_driver.o $(B
                                  $(gpu_kernels:%=$(BUILD)/device/%.o) $(BUILD)/libkvstore.so
 	$(call say,LD)$(CXX) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore -ldl
 
-# An MPI that reads the memory of that driver's GPUs, for jobs of tests/device.
-$(BUILD)/tests/device/aware.o: ALL_CFLAGS += $(mpi_cflags)
-$(BUILD)/device/aware.so: $(BUILD)/tests/device/aware.o
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $^ $(mpi_libs)
-
 -include $(patsubst %.o,%.d,$(call obj,tests/unit/run.c $(UNIT) $(conformance_src) tests/differential/main.c \
             $(foreach d,truth sim faults dist device fuzz,$(wildcard tests/$(d)/*.c)) $(sim_launch:$(BUILD)/%.o=%.c) $(FUZZ:%=replay/fuzz_%.c)))
-.PHONY: check unit faults fuzz tests test-gpu gpu-dry test-launch golden asan ubsan tsan coverage valgrind truth sim mutants lint analyze format readme-check size headers
+.PHONY: check unit one faults fuzz tests test-gpu gpu-dry test-launch golden asan ubsan tsan coverage valgrind truth sim mutants lint analyze format readme-check size headers

@@ -17,12 +17,12 @@
 #include "launch/jobs_wire.h"
 #include "out/report.h"
 #include "run/run.h"
-#include "session/rows.h"
+#include "session/result.h"
 #include "session/unit.h"
 #include "session/visit.h"
 #include "syntax/command.h"
+#include "syntax/parse_statement.h"
 #include "syntax/read_unit.h"
-#include "syntax/statement.h"
 
 enum { PATIENCE_MS = 2000, NAMES_MOST = 64, MEMORY_MB = 256 /* that an entry may hold */ };
 

@@ -4,9 +4,9 @@
 #include <fnmatch.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/visible.h"
 #include "eval/eval.h"
 #include "session/unit.h"
 #include "term/exit_code.h"
@@ -83,6 +83,33 @@ int choose_keys(const session *s, choice *c, const checkpoint *from, int64_t **k
     }
     *keys = chosen;
     return KV_OK;
+}
+
+int choose_decode(session *s, const ast *call, const ast *argument, checkpoint *const *files, int n,
+                  tensor_values_choice *choose, void *arg, kv_err *e)
+{
+    bool raw = command_option_of(call, "raw") != NULL;
+    return !raw && tensor_values_decode(files, n, choose, arg, e) ? unit_at(s, argument, e) : KV_OK;
+}
+
+void choose_count_decoded(decoded *d, const checkpoint *c, int64_t i)
+{
+    const char *name;
+    d->scales += tensor_values_scales(c, i, &name);
+    d->scaled += name != NULL;
+    d->blocks += !name && tensor_values_codes(c, i);
+    d->name = d->name ? d->name : name;
+}
+
+void choose_tell_decoded(session *s, const decoded *d, const char *blocks)
+{
+    if (d->blocks > 0 && blocks)
+        session_note(s, "decoded %lld quantised key%s as %s", (long long)d->blocks,
+                     d->blocks == 1 ? "" : "s", blocks);
+    if (d->scaled > 0)
+        session_note(s, "applied the scales of %lld key%s (%.80s) and left %lld scale key%s out",
+                     (long long)d->scaled, d->scaled == 1 ? "" : "s", d->name,
+                     (long long)d->scales, d->scales == 1 ? "" : "s");
 }
 
 int choose_check_scales(const ast *call, scales_model m, int file, const tensor_info *t, kv_err *e)

@@ -6,7 +6,7 @@
 #include "checkpoints/outputs.h"
 #include "checkpoints/patches.h"
 #include "session/unit.h"
-#include "syntax/safe.h"
+#include "syntax/effect.h"
 #include "term/progress.h"
 
 /* The words of the command, read. */

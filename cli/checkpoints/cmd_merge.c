@@ -17,10 +17,9 @@
 #include "merge/merge.h"
 #include "session/follow.h"
 #include "session/unit.h"
-#include "syntax/merge_names.h"
-#include "syntax/optimizer_param.h"
-#include "syntax/safe.h"
-#include "syntax/statement.h"
+#include "syntax/effect.h"
+#include "syntax/parse_statement.h"
+#include "syntax/rules.h"
 #include "tensors/conversion.h"
 #include "term/progress.h"
 #include "vm/rule.h"
@@ -303,6 +302,12 @@ static int read_words(merging *m, kv_err *e)
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
+static int open_model(const merging *m, const word *w, checkpoint **c, kv_err *e)
+{
+    int code = choose_open_tensors(m->s, w, c, e);
+    return code ? code : choose_decode(m->s, m->call, w->at, c, 1, NULL, NULL, e);
+}
+
 static bool takes_adapters(const merging *m)
 {
     return rule_reader(m->found.rule, "lora_A") || rule_reader(m->found.rule, "lora_B");
@@ -310,14 +315,14 @@ static bool takes_adapters(const merging *m)
 
 static int open_all(merging *m, kv_err *e)
 {
-    int code = m->base.text ? choose_open_tensors(m->s, &m->base, &m->base_file, e) : KV_OK;
+    int code = m->base.text ? open_model(m, &m->base, &m->base_file, e) : KV_OK;
     m->files = mem_zalloc(m->models.n, sizeof *m->files, e);
     if (!m->files ||
         (takes_adapters(m) && !(m->scales = mem_alloc(2 * m->models.n, sizeof *m->scales, e))))
         return KV_E_MEMORY;
     for (int64_t i = 0; i < m->models.n && code == KV_OK; i++) {
         const word *w = &m->models.items[i];
-        code = choose_open_tensors(m->s, w, &m->files[i], e);
+        code = open_model(m, w, &m->files[i], e);
         if (code == KV_OK && m->scales &&
             adapter_config_read(w->text, &m->scales[i], &m->scales[m->models.n + i], e))
             code = unit_at(m->s, w->at, e);
@@ -367,6 +372,16 @@ static int check_scales(merging *m, const ast *at, checkpoint *c, kv_err *e)
     return KV_OK;
 }
 
+/* The type that key i of the first model gets: of narrow codes with scales BF16, since they would
+ * need other scales. */
+static tensor_type type_of(merging *m, const checkpoint *from, int64_t i)
+{
+    const tensor_info *t = checkpoint_at(from, i), *codes = tensor_values_codes(from, i);
+    const char *scaled;
+    (void)tensor_values_scales(from, i, &scaled);
+    return type_rules_of(&m->types, codes ? codes->name : t->name, scaled ? TENSOR_BF16 : t->type);
+}
+
 static int choose_all(merging *m, kv_err *e)
 {
     const checkpoint *from = first_file(m);
@@ -375,7 +390,7 @@ static int choose_all(merging *m, kv_err *e)
     for (int64_t i = 0; i < n && code == KV_OK; i++) {
         const tensor_info *t = checkpoint_at(from, i);
         if (choose_takes(&m->chosen, t->name))
-            m->keys[m->nkeys++] = (merge_key){t->name, type_rules_of(&m->types, t->name, t->type)};
+            m->keys[m->nkeys++] = (merge_key){t->name, type_of(m, from, i)};
     }
     if (code || (code = check_patterns(m, e)) ||
         (code = choose_check_excluded(m->s, &m->chosen, e)))
@@ -391,6 +406,22 @@ static int choose_all(merging *m, kv_err *e)
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
+
+/* A key counts once, by the first model that holds codes of it. */
+static decoded count_decoded(const merging *m)
+{
+    decoded d = {0};
+    for (int64_t i = 0; i < m->nkeys; i++)
+        for (int64_t k = m->base_file ? -1 : 0; k < m->models.n; k++) {
+            const checkpoint *c = k < 0 ? m->base_file : m->files[k];
+            int64_t at = checkpoint_find(c, m->keys[i].name);
+            if (at < 0 || !tensor_values_codes(c, at))
+                continue;
+            choose_count_decoded(&d, c, at);
+            break;
+        }
+    return d;
+}
 
 /* The word of the model or the base that an error begins with, or NULL. */
 static const ast *model_of(merging *m, const kv_err *e)
@@ -465,10 +496,16 @@ static int merge_all(merging *m, kv_err *e)
     const checkpoint *folder = m->base_file && folder_files_has(m->base_file) ? m->base_file : NULL;
     for (int64_t i = 0; i < m->models.n && !folder; i++)
         folder = folder_files_has(m->files[i]) ? m->files[i] : NULL;
+    const decoded values = count_decoded(m);
+    m->beside.unquantised = values.scaled > 0; /* other codes are refused */
     folder_files_plan(m->call, m->to.text, folder, &m->types, &m->beside, &m->options);
+    if (values.scaled > 0 && !m->beside.dtype)
+        m->beside.dtype = folder_files_dtype(TENSOR_BF16);
     progress_begin("merge", 0, PROGRESS_BYTES);
     int code = merge_run(&all, m->to.text, &m->options, e);
     progress_end();
+    if (code == KV_OK)
+        choose_tell_decoded(m->s, &values, NULL);
     return code ? unit_at(m->s, m->to.at, e)
                 : out_losses_end(m->s, m->call, &m->lost, key_of, m->keys, m->nkeys, m->out, e);
 }

@@ -4,7 +4,7 @@
 #include "checkpoints/choose.h"
 #include "checkpoints/patches.h"
 #include "session/unit.h"
-#include "syntax/safe.h"
+#include "syntax/effect.h"
 #include "term/progress.h"
 
 /* Adds the row that describes the patch. */

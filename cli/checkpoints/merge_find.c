@@ -6,16 +6,15 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/letter.h"
-#include "base/name.h"
 #include "base/suggest.h"
+#include "base/utf8.h"
 #include "eval/eval.h"
 #include "lang/lex.h"
 #include "lang/parse.h"
 #include "merge/merge_texts.h"
 #include "syntax/command.h"
-#include "syntax/merge_names.h"
-#include "syntax/statement.h"
+#include "syntax/parse_statement.h"
+#include "syntax/rules.h"
 #include "vm/rule.h"
 
 /* The name of a text that stands in no file. */

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "session/dict.h"
+#include "session/containers.h"
 #include "session/unit.h"
 
 /* ---- Types ----------------------------------------------------------------------------------- */

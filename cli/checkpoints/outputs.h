@@ -5,7 +5,7 @@
 #define CHECKPOINTS_OUTPUTS_H
 
 #include "checkpoint/checkpoint_write.h"
-#include "eval/eval_words.h"
+#include "eval/eval_keys.h"
 #include "tensors/losses.h"
 
 typedef struct type_rule {

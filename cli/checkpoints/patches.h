@@ -2,7 +2,7 @@
 #ifndef CHECKPOINTS_PATCHES_H
 #define CHECKPOINTS_PATCHES_H
 
-#include "eval/eval_words.h"
+#include "eval/eval_keys.h"
 #include "patch/patch.h"
 
 /* Patches that are open, in the order given. Begins zeroed. */

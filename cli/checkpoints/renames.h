@@ -2,7 +2,7 @@
 #ifndef CHECKPOINTS_RENAMES_H
 #define CHECKPOINTS_RENAMES_H
 
-#include "eval/eval_words.h"
+#include "eval/eval_keys.h"
 #include "tensors/rename.h"
 
 #define RENAMES_SEEN 3

@@ -4,10 +4,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "syntax/command.h"
 #include "cmd/help.h"
-#include "syntax/optimizer_param.h"
-#include "syntax/statement.h"
+#include "syntax/command.h"
+#include "syntax/parse_statement.h"
+#include "syntax/rules.h"
 
 /* The literal word of a node, or NULL. */
 static const char *literal(const ast *node)

@@ -2,7 +2,7 @@
 #include "base/num.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
-#include "session/dict.h"
+#include "session/containers.h"
 #include "session/unit.h"
 
 #include <string.h>

@@ -4,13 +4,12 @@
 #include "base/mem.h"
 #include "base/stop.h"
 #include "cmd/commands.h"
-#include "eval/eval.h"
 #include "cmd/explain.h"
-#include "syntax/statement.h"
-#include "session/unit.h"
+#include "eval/eval.h"
 #include "run/run.h"
-#include "session/dict.h"
-#include "session/list.h"
+#include "session/containers.h"
+#include "session/unit.h"
+#include "syntax/parse_statement.h"
 
 /* The variables of a scope, and what the arrays and lists hold that they refer to. Elements of
  * arrays are shared until written, so this copies none. */

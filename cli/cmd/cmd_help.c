@@ -7,11 +7,11 @@
 #include "cmd/commands.h"
 #include "cmd/help.h"
 #include "eval/eval.h"
-#include "syntax/function.h"
 #include "launch/attach_options.h"
 #include "launch/launch_job.h"
+#include "session/session.h"
 #include "session/unit.h"
-#include "session/registry.h"
+#include "syntax/function.h"
 #include "term/line.h"
 
 static void command_help(buf *out, const command *c)

@@ -11,8 +11,8 @@
 #include "cmd/commands.h"
 #include "eval/eval.h"
 #include "session/unit.h"
-#include "term/histfile.h"
 #include "term/pager.h"
+#include "term/repl.h"
 
 /* Returns true if the line is the time of the entry behind it. */
 static bool is_time(const char *line, size_t n)

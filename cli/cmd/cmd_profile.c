@@ -4,9 +4,9 @@
 
 #include "cmd/commands.h"
 #include "eval/eval.h"
-#include "syntax/safe.h"
 #include "session/unit.h"
 #include "session/visit.h"
+#include "syntax/effect.h"
 
 /* Waits for the pending operations, since they belong to the profile. */
 int cmd_profile_end(session *s, kv_err *e)

@@ -4,10 +4,10 @@
 
 #include "base/mem.h"
 #include "cmd/commands.h"
-#include "eval/eval.h"
 #include "cmd/pairs.h"
+#include "eval/eval.h"
 #include "out/record.h"
-#include "session/list.h"
+#include "session/containers.h"
 #include "session/unit.h"
 
 /* ---- Row ids --------------------------------------------------------------------------------- */

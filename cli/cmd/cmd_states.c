@@ -4,9 +4,9 @@
 #include "base/num.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
-#include "syntax/file_kind.h"
-#include "syntax/safe.h"
 #include "session/unit.h"
+#include "syntax/effect.h"
+#include "syntax/file_kind.h"
 
 /* ---- Files ---- */
 

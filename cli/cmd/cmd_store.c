@@ -3,7 +3,6 @@
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/name.h"
 #include "base/num.h"
 #include "base/stop.h"
 #include "base/suggest.h"
@@ -13,14 +12,14 @@
 #include "cmd/since.h"
 #include "cmd/value_files.h"
 #include "eval/eval.h"
-#include "eval/eval_copy.h"
+#include "eval/eval_index.h"
 #include "files/load.h"
 #include "files/named.h"
 #include "out/record.h"
 #include "session/show.h"
 #include "session/unit.h"
 #include "syntax/function.h"
-#include "syntax/statement.h"
+#include "syntax/parse_statement.h"
 
 int cmd_create(session *s, const ast *call, result *out, kv_err *e)
 {
@@ -181,7 +180,7 @@ static int make_pairs(session *s, const ast *call, kv *store, key_list *keys, bo
     for (uint32_t i = 0; i < n && *to == IN_PLACE; i++)
         p->in_place |= pairs_are_held(v[i], false);
     for (uint32_t i = 0; i < n && p->in_place; i++)
-        eval_tell_parts(s, list->kid[i], v[i]);
+        eval_warn_parts(s, list->kid[i], v[i]);
     if (*to == IN_PLACE && !p->in_place)
         *to = NEW_OUTS;
     if (code == KV_OK && drawn) {

@@ -5,7 +5,7 @@
 #include "cmd/explain.h"
 #include "eval/eval.h"
 #include "session/unit.h"
-#include "syntax/safe.h"
+#include "syntax/effect.h"
 
 int cmd_is_capable(session *s, const ast *call, result *out, kv_err *e)
 {

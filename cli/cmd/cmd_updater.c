@@ -2,19 +2,19 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/name.h"
 #include "base/num.h"
+#include "base/suggest.h"
 #include "cmd/commands.h"
+#include "cmd/help.h"
 #include "eval/eval.h"
 #include "eval/optimizer_value.h"
 #include "eval/rule_options.h"
 #include "eval/rule_variables.h"
-#include "cmd/help.h"
-#include "syntax/optimizer_param.h"
-#include "syntax/statement.h"
 #include "session/follow.h"
 #include "session/object.h"
 #include "session/unit.h"
+#include "syntax/parse_statement.h"
+#include "syntax/rules.h"
 
 /* A command that sets a rule. */
 typedef struct setting_rule {

@@ -8,15 +8,15 @@
 #include "cmd/commands.h"
 #include "eval/eval.h"
 #include "eval/eval_tree.h"
-#include "syntax/function.h"
 #include "files/save.h"
 #include "io/scalar.h"
+#include "run/run.h"
 #include "run/setting.h"
-#include "session/list.h"
+#include "session/containers.h"
 #include "session/show.h"
 #include "session/unit.h"
+#include "syntax/function.h"
 #include "syntax/read_unit.h"
-#include "run/run.h"
 
 /* The texts between the values that print shows, and behind the last one. */
 typedef struct print_ends {

@@ -48,8 +48,6 @@ command_fn cmd_expect, cmd_expect_error;
 command_fn cmd_history;
 /* cmd_doctor.c */
 command_fn cmd_doctor;
-/* cmd_bench.c */
-command_fn cmd_bench;
 /* cmd_time.c */
 command_fn cmd_time, cmd_echo;
 /* cmd_explain.c */
@@ -66,9 +64,6 @@ const char *help_topic(int i);
 void version_text(buf *out);
 /* The part of it that lists the libraries of the build. */
 void version_build(buf *out);
-
-/* Checks the literal words of a bench command: see `check` in syntax/command.h. */
-int cmd_bench_check(const source *src, const ast *call, const map *types, kv_err *e);
 
 /* Ends the profile of the session, if one is being taken: its file is complete then. Errors: io,
  * memory. */

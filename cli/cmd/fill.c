@@ -7,7 +7,7 @@
 #include "cmd/pairs.h"
 
 #include "base/map.h"
-#include "eval/eval_copy.h"
+#include "eval/eval_index.h"
 #include "session/show.h"
 #include "session/unit.h"
 #include "syntax/command.h"
@@ -128,7 +128,7 @@ int pairs_into(pairs *p, session *s, const ast *node, const key_list *keys, kv_e
         return code;
     code = keys->list ? fill_several(&f, keys, v, e) : fill_one(&f, keys->keys[0], v, false, e);
     if (code == KV_OK) {
-        eval_tell_parts(s, node, v);
+        eval_warn_parts(s, node, v);
         pairs_warn_twice(p, s, node);
     }
     value_release(&v);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "io/json_writer.h"
-#include "session/registry.h"
+#include "session/session.h"
 #include "session/unit.h"
 #include "syntax/read_unit.h"
 
@@ -21,8 +21,6 @@ static const char *arg_kind_name(arg_kind kind)
         return "exprs";
     case ARG_WORD:
         return "word";
-    case ARG_WORDS:
-        return "words";
     case ARG_GLOB:
         return "glob";
     case ARG_NAME:
@@ -62,7 +60,6 @@ static const char *const option_kinds[] = {
     [OPTION_NAME] = "name",
     [OPTION_WORD] = "word",
     [OPTION_FILE] = "file",
-    [OPTION_LIST] = "list",
     [OPTION_VALUES] = "values",
     [OPTION_PATH] = "path",
     [OPTION_OUTPUT] = "path",

@@ -1,10 +1,9 @@
 /* Help on optimizers. Their own parameters stand in the head of the rule, which is shown whole. */
 #include "cmd/help.h"
-#include "syntax/optimizer_param.h"
+#include "syntax/rules.h"
 
 #include <string.h>
 
-#include "base/name.h"
 #include "base/suggest.h"
 #include "kvstore.h"
 

@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "kvstore.h"
-#include "session/rows.h"
+#include "session/result.h"
 
 #define SERVERS "on the servers: the workers themselves, or the ranks that launch -s N adds"
 #define JOB "a job: kvctl launch -n WORKERS, or mpirun; the MPI plugin"

@@ -7,8 +7,7 @@
 #include <strings.h>
 
 #include "base/kv_assert.h"
-#include "base/name.h"
-#include "bench/bench_workload.h"
+#include "base/suggest.h"
 #include "cmd/commands.h"
 #include "cmd/help.h"
 #include "complete/complete_merges.h"
@@ -16,12 +15,12 @@
 #include "complete/offer.h"
 #include "lang/lex.h"
 #include "run/setting.h"
-#include "session/registry.h"
-#include "session/rows.h"
+#include "session/result.h"
+#include "session/session.h"
 #include "syntax/file_kind.h"
 #include "syntax/function.h"
-#include "syntax/optimizer_param.h"
 #include "syntax/parse_control.h"
+#include "syntax/rules.h"
 #include "vm/element.h"
 
 /* ---- Rules ---- */
@@ -212,13 +211,6 @@ static void offer_capabilities(complete_request *r)
         offer_word(r, kv_capability(i));
 }
 
-static void offer_workloads(complete_request *r)
-{
-    for (const bench_workload *w = bench_workloads; w->name; w++)
-        offer_word(r, w->name);
-    offer_word(r, "all");
-}
-
 static void offer_help(complete_request *r)
 {
     static const char merge[] = "help merge ", optimizer[] = "help optimizer ",
@@ -251,7 +243,7 @@ static const struct {
     void (*offer)(complete_request *r);
 } own_words[] = {{"create", offer_types}, {"set", offer_settings}, {"help", offer_help},
                  {"use", offer_stores}, {"set-gradient-compression", offer_compressions},
-                 {"is-capable", offer_capabilities}, {"bench", offer_workloads}};
+                 {"is-capable", offer_capabilities}};
 
 static void offer_own_words(complete_request *r)
 {
@@ -280,7 +272,6 @@ static void complete_argument(complete_request *r)
         offer_keys(r);
         break;
     case ARG_WORD:
-    case ARG_WORDS:
     case ARG_NAME:
         offer_own_words(r);
         break;

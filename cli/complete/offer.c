@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "lang/lex.h"
-#include "session/registry.h"
+#include "session/session.h"
 #include "session/show.h"
 #include "syntax/file_kind.h"
 #include "syntax/function.h"

@@ -1,5 +1,5 @@
-/* Expressions: names, calls, lists, devices, texts. Operators are in eval_tree.c, conditions in
- * eval_logic.c, comprehensions in iterate.c, indices in eval_index.c, keys in eval_keys.c. */
+/* Expressions: names, calls, lists, devices, texts. Operators and conditions are in eval_tree.c,
+ * comprehensions in iterate.c, indices in eval_index.c, keys in eval_keys.c. */
 #include "eval/eval.h"
 
 #include <string.h>
@@ -8,27 +8,163 @@
 #include "array/mirror.h"
 #include "array/slice.h"
 #include "base/kv_assert.h"
+#include "base/mem.h"
 #include "base/stop.h"
 #include "base/suggest.h"
 #include "cpu/cpu.h"
-#include "eval/eval_text.h"
-#include "eval/eval_copy.h"
 #include "eval/eval_def.h"
+#include "eval/eval_index.h"
 #include "eval/eval_tree.h"
-#include "session/dict.h"
 #include "eval/optimizer_value.h"
-#include "session/list.h"
+#include "session/containers.h"
 #include "session/object.h"
-#include "session/registry.h"
+#include "session/session.h"
 #include "session/show.h"
-#include "base/stack.h"
 #include "session/unit.h"
 #include "syntax/command.h"
 #include "syntax/function.h"
-#include "syntax/hint_function.h"
-#include "syntax/hint_shell.h"
-#include "syntax/statement.h"
+#include "syntax/hints.h"
+#include "syntax/parse_statement.h"
 #include "term/progress.h"
+#include "vm/expr.h"
+
+/* ---- One element operation ---- */
+
+/* Trees of one operation, which vm/expr.h computes. */
+
+/* name: of a function. */
+static int apply(kv_array **out, ast_kind kind, ast_op op, const char *name,
+                 const expr_leaf *leaves, uint32_t n, kv_err *e)
+{
+    static const source nowhere = {.text = ""};
+    arena nodes = {0};
+    ast *tree = arena_alloc(&nodes, sizeof *tree + n * sizeof tree->kid[0], e);
+    ast *leaf = arena_alloc(&nodes, sizeof *leaf, e);
+    int rc = tree && leaf ? KV_OK : KV_E_MEMORY;
+    if (!rc) {
+        leaf->kind = AST_NONE;
+        tree->kind = (uint8_t)kind;
+        tree->op = (uint8_t)op;
+        tree->u.text = name;
+        tree->n = n;
+        for (uint32_t i = 0; i < n; i++)
+            tree->kid[i] = leaf;
+        rc = expr_eval(out, tree, leaves, (int)n, &nowhere, e);
+    }
+    arena_release(&nodes);
+    return rc;
+}
+
+int eval_op_binary(kv_array **out, ast_op op, kv_array *a, kv_array *b, kv_err *e)
+{
+    const expr_leaf leaves[] = {{.array = a}, {.array = b}};
+    return apply(out, AST_BINARY, op, NULL, leaves, 2, e);
+}
+
+int eval_op_number(kv_array **out, ast_op op, kv_array *a, host number, kv_err *e)
+{
+    const expr_leaf leaves[] = {{.array = a}, {.number = number}};
+    return apply(out, AST_BINARY, op, NULL, leaves, 2, e);
+}
+
+int eval_op_call(kv_array **out, const char *name, kv_array *a, const int64_t *bounds,
+                 kv_err *e)
+{
+    expr_leaf leaves[3] = {{.array = a}};
+    for (int i = 0; i < 2 && bounds; i++)
+        leaves[i + 1].number = host_int(bounds[i]);
+    return apply(out, AST_CALL, OP_NEG, name, leaves, bounds ? 3 : 1, e);
+}
+
+/* ---- Texts with fields ---- */
+
+/* Texts with fields: f"{expr!r:format}". */
+
+/* The format of a field: plain text, or one with fields of its own, which *owned then holds. */
+static int field_format(session *s, const ast *field, const char **format, value *owned, kv_err *e)
+{
+    *owned = value_none();
+    *format = field->u.text;
+    int code = field->n > 1 ? eval(s, field->kid[1], owned, e) : KV_OK;
+    if (code == KV_OK && field->n > 1)
+        *format = owned->u.text;
+    return code;
+}
+
+/* An array of one element is formatted as its number. */
+static bool is_formattable(value v, host *out)
+{
+    value number = v;
+    kv_err unused = {0};
+    if (v.kind == VALUE_ARRAY && value_item(&number, v, &unused) != KV_OK)
+        return false;
+    if (!value_is_scalar(number))
+        return false;
+    *out = value_host(number);
+    return true;
+}
+
+/* Appends v, shown as print does or with !r as a bare expression does, as text in a format. */
+static int put_shown(session *s, buf *out, value v, bool repr, const char *format, kv_err *e)
+{
+    buf shown = {0};
+    if (!format)
+        return show_value(s, out, v, repr, e);
+    int code = show_value(s, &shown, v, repr, e);
+    if (code == KV_OK)
+        code = host_format_field(out, host_text(buf_text(&shown)), format, e);
+    buf_release(&shown);
+    return code;
+}
+
+int text_put_field(session *s, buf *out, value v, char how, const char *format, kv_err *e)
+{
+    host x;
+    if (how || (!format && !value_is_scalar(v)))
+        return put_shown(s, out, v, how == 'r', format, e);
+    if (is_formattable(v, &x))
+        return host_format_field(out, x, format, e);
+    if (!*format)
+        return show_value(s, out, v, false, e);
+    kv_err_set(e, KV_E_DTYPE, "a format takes a number or a text, not %s", value_kind_name(v));
+    return kv_err_hint(e, "{x!s:%.40s} formats what print shows", format), KV_E_DTYPE;
+}
+
+static int put_field(session *s, buf *out, const ast *field, value v, kv_err *e)
+{
+    value owned;
+    const char *format;
+    int code = field_format(s, field, &format, &owned, e);
+    if (code)
+        return code;
+    code = text_put_field(s, out, v, (char)field->op, format, e);
+    value_release(&owned);
+    return code;
+}
+
+/* The value of an AST_FTEXT. */
+static int eval_ftext(session *s, const ast *node, value *out, kv_err *e)
+{
+    buf text = {0};
+    int code = KV_OK;
+    for (uint32_t i = 0; i < node->n && code == KV_OK; i++) {
+        const ast *piece = node->kid[i];
+        if (piece->kind == AST_TEXT) {
+            buf_add(&text, piece->u.text);
+            continue;
+        }
+        value v;
+        if ((code = eval(s, piece->kid[0], &v, e)))
+            break;
+        code = put_field(s, &text, piece, v, e);
+        value_release(&v);
+        if (code)
+            unit_at(s, piece, e);
+    }
+    return value_text_take(out, &text, code, e);
+}
+
+/* ---- Expressions ---- */
 
 /* ---- Names and calls ---- */
 
@@ -160,7 +296,7 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
     } else if (code == KV_OK && f) {
         code = function_call(s, f, l.items, names, l.n, out, e);
         if (code == KV_OK && (f->flags & FUNCTION_VIEW))
-            eval_are_parts(s, node, l.items, l.n, *out);
+            eval_mark_parts(s, node, l.items, l.n, *out);
         unit_at(s, node, e);
     } else if (code == KV_OK && optimizer_value_takes(node, l.items, l.n)) {
         code = optimizer_value_call(node, l.items, names, l.n, out, e);

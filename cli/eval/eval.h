@@ -2,10 +2,37 @@
 #ifndef EVAL_EVAL_H
 #define EVAL_EVAL_H
 
-#include "lang/ast.h"
 #include "base/mem.h"
+#include "kv_array.h"
+#include "lang/ast.h"
 #include "session/result.h"
 #include "session/session.h"
+#include "vm/host.h"
+
+/* ---- One element operation ---- */
+
+/* One element operation over whole arrays, for functions that are made of several. Shapes broadcast
+ * and dtypes are as in expressions (vm/expr.h). */
+
+/* a op b */
+int eval_op_binary(kv_array **out, ast_op op, kv_array *a, kv_array *b, kv_err *e);
+
+/* a op number */
+int eval_op_number(kv_array **out, ast_op op, kv_array *a, host number, kv_err *e);
+
+/* name(a), or name(a, low, high) where bounds is not NULL. */
+int eval_op_call(kv_array **out, const char *name, kv_array *a, const int64_t *bounds,
+                 kv_err *e);
+
+/* ---- Texts with fields ---- */
+
+/* Expressions that are texts. */
+
+/* Appends v as the field of an f-string does. how: 'r' or 's' of {v!r}, or 0. format: what stands
+ * behind the colon, or NULL. Errors: dtype, value. */
+int text_put_field(session *s, buf *out, value v, char how, const char *format, kv_err *e);
+
+/* ---- Expressions ---- */
 
 /* The value of an expression; the caller releases it. Errors have the place of their node. */
 int eval(session *s, const ast *node, value *out, kv_err *e);

@@ -7,8 +7,8 @@
 
 #include "base/suggest.h"
 #include "eval/eval.h"
-#include "session/registry.h"
-#include "syntax/statement.h"
+#include "session/session.h"
+#include "syntax/parse_statement.h"
 
 /* ---- Names ---- */
 

@@ -3,7 +3,7 @@
 #define EVAL_EVAL_DEF_H
 
 #include "lang/ast.h"
-#include "session/def_values.h"
+#include "session/object.h"
 #include "session/session.h"
 #include "session/unit.h"
 

@@ -1,27 +1,16 @@
-/* An index, evaluated once: `l[f()] += 1` reads and writes the item, and calls f once. */
+/* Parts of arrays are copies; in NumPy they are views. What changes one in place says so, once. */
 #ifndef EVAL_EVAL_INDEX_H
 #define EVAL_EVAL_INDEX_H
 
-#include "array/slice.h"
 #include "lang/ast.h"
 #include "session/session.h"
 
-/* An AST_INDEX whose parts are evaluated. */
-typedef struct index_place {
-    value whole;
-    value key; /* of a dict */
-    int n;     /* of the ranges, of anything else */
-    array_range ranges[KV_MAX_NDIM];
-} index_place;
+/* The same for all arrays in the result of a call, whose arguments are n wholes. */
+void eval_mark_parts(session *s, const ast *node, const value *wholes, int64_t n, value parts);
+/* The same for a row that is taken out of the value of node. */
+void eval_mark_row(session *s, const ast *node, value whole, value row);
 
-/* The caller releases *p, but not after an error. */
-int index_find(session *s, const ast *node, index_place *p, kv_err *e);
-void index_release(index_place *p);
-
-int index_read(session *s, const ast *node, const index_place *p, value *out, kv_err *e);
-
-int index_write(session *s, const ast *node, const index_place *p, value v, kv_err *e);
-/* Errors: dtype (a tuple, a text), usage (a part of an array, which is a copy). */
-int index_may_write(session *s, const ast *node, const index_place *p, kv_err *e);
+/* Warns before v, the value of node, is changed in place, where it holds such parts. */
+void eval_warn_parts(session *s, const ast *node, value v);
 
 #endif

@@ -1,4 +1,6 @@
-/* KEYS: from words, ranges, patterns and variables to a list of keys. */
+/* The words of a command: KEYS, paths, patterns, and the values of options that repeat. */
+#include "eval/eval_keys.h"
+
 #include <fnmatch.h>
 #include <string.h>
 
@@ -6,6 +8,88 @@
 #include "base/stop.h"
 #include "eval/eval.h"
 #include "session/unit.h"
+
+/* ---- Words ---- */
+
+static int add_word(words *to, value v, const ast *at, const char *what, session *s, result *out,
+               kv_err *e)
+{
+    if (v.kind != VALUE_TEXT)
+        return unit_err(s, at, e, KV_E_DTYPE, "%s is a text, not %s", what, value_kind_name(v));
+    if (to->n == to->cap) { /* what was there stays in the arena until the command ends */
+        int64_t cap = to->cap ? to->cap * 2 : 8;
+        word *more = arena_alloc(&out->names, (size_t)cap * sizeof *more, e);
+        if (!more)
+            return KV_E_MEMORY;
+        if (to->n > 0)
+            memcpy(more, to->items, (size_t)to->n * sizeof *more);
+        to->items = more;
+        to->cap = cap;
+    }
+    const char *text = arena_text(&out->names, v.u.text, strlen(v.u.text), e);
+    if (!text)
+        return KV_E_MEMORY;
+    to->items[to->n++] = (word){text, at};
+    return KV_OK;
+}
+
+/* The texts that one node gives. */
+static int add_one(session *s, const ast *node, const char *what, result *out, words *to,
+                   kv_err *e)
+{
+    value v;
+    int code = eval(s, node, &v, e);
+    if (code)
+        return code;
+    if (value_is_sequence(v)) {
+        for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++)
+            code = add_word(to, v.u.list->items[i], node, what, s, out, e);
+    } else {
+        code = add_word(to, v, node, what, s, out, e);
+    }
+    value_release(&v);
+    return code;
+}
+
+int eval_words(session *s, const ast *node, const char *what, result *out, words *to, kv_err *e)
+{
+    int code = KV_OK;
+    if (!node || node->kind != AST_LIST)
+        return node ? add_one(s, node, what, out, to, e) : KV_OK;
+    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
+        code = add_one(s, node->kid[i], what, out, to, e);
+    return code;
+}
+
+int eval_option_words(session *s, const ast *call, const char *option, const char *what,
+                      result *out, words *to, kv_err *e)
+{
+    uint32_t from = 0;
+    const ast *given;
+    int code = KV_OK;
+    while (code == KV_OK && (given = command_option_next(call, option, &from)))
+        code = add_one(s, given, what, out, to, e);
+    return code;
+}
+
+const char *eval_option_word(session *s, const ast *call, const char *option, const char *what,
+                             result *out, kv_err *e)
+{
+    const ast *given = command_option_of(call, option);
+    return given ? eval_word(s, given, what, out, e) : NULL;
+}
+
+const ast *eval_words_about(const words *w, const kv_err *e)
+{
+    for (int64_t i = w->n - 1; i >= 0; i--) {
+        size_t n = strlen(w->items[i].text);
+        if (n > 0 && strncmp(e->text, w->items[i].text, n) == 0 && e->text[n] == ':')
+            return w->items[i].at;
+    }
+    return NULL;
+}
+
+/* ---- KEYS ---- */
 
 /* A pattern or range of keys stands for at most this many. */
 #define KEYS_MAX 100000000
@@ -72,38 +156,38 @@ static const char *read_numbers(const char *text, int64_t *from, int64_t *to, bo
 }
 
 /* Appends the pattern at text, word standing before it, with each number for its {a..b}. */
-static int expand(key_list *l, buf *word, const char *text, kv_err *e)
+static int expand(key_list *l, buf *so_far, const char *text, kv_err *e)
 {
     const char *open = strchr(text, '{');
-    size_t keep = word->len;
+    size_t keep = so_far->len;
     int64_t from, to;
     bool over = false;
     int code = KV_OK;
     if (!open) {
-        buf_add(word, text);
-        if ((code = buf_check(word, e)) == KV_OK && (code = stop_check_at(l->n, e)) == KV_OK)
-            code = add_text(l, buf_text(word), word->len, e);
-        word->len = keep;
+        buf_add(so_far, text);
+        if ((code = buf_check(so_far, e)) == KV_OK && (code = stop_check_at(l->n, e)) == KV_OK)
+            code = add_text(l, buf_text(so_far), so_far->len, e);
+        so_far->len = keep;
         return code;
     }
     const char *behind = read_numbers(open, &from, &to, &over);
-    buf_put(word, text, (size_t)(open - text));
-    size_t before = word->len;
+    buf_put(so_far, text, (size_t)(open - text));
+    size_t before = so_far->len;
     for (int64_t i = from; from <= to && code == KV_OK; i++) {
-        buf_printf(word, "%lld", (long long)i);
-        code = expand(l, word, behind, e);
-        word->len = before;
+        buf_printf(so_far, "%lld", (long long)i);
+        code = expand(l, so_far, behind, e);
+        so_far->len = before;
         if (i == to)
             break;
     }
-    word->len = keep;
+    so_far->len = keep;
     return code;
 }
 
 /* A word with {a..b}: every combination, the last one's numbers first. */
 static int add_pattern(session *s, const ast *node, const char *pattern, key_list *l, kv_err *e)
 {
-    buf word = {0};
+    buf so_far = {0};
     int64_t from, to, left = KEYS_MAX;
     int code = KV_OK;
     for (const char *at = pattern; code == KV_OK && (at = strchr(at, '{'));) {
@@ -112,8 +196,8 @@ static int add_pattern(session *s, const ast *node, const char *pattern, key_lis
         code = check_count(s, node, over ? 0 : from, over ? INT64_MAX : to, &left, e);
     }
     if (code == KV_OK)
-        code = expand(l, &word, pattern, e);
-    buf_release(&word);
+        code = expand(l, &so_far, pattern, e);
+    buf_release(&so_far);
     return code;
 }
 

@@ -6,16 +6,371 @@
  */
 #include "eval/eval_tree.h"
 
+#include <math.h>
 #include <string.h>
 
+#include "array/arrange.h"
+#include "array/sparse.h"
 #include "base/stop.h"
+#include "cpu/cpu.h"
 #include "eval/eval.h"
-#include "eval/eval_sparse.h"
-#include "session/list.h"
+#include "session/containers.h"
 #include "session/show.h"
 #include "session/unit.h"
 #include "syntax/function.h"
 #include "vm/expr.h"
+
+/* ---- Conditions ---- */
+
+/* Conditions: truth, `and or not`, `a if c else b`, `in`, `is`, and comparisons in a row. */
+
+/* ---- Truth ---- */
+
+/* The elements of an array become bools, block by block. wanted: the one that ends the search. */
+static int find_element(kv_array *a, bool wanted, bool *found, kv_err *e)
+{
+    const void *data;
+    int64_t n = kv_array_size(a), bytes = kv_dtype_bytes(kv_array_dtype(a));
+    int code = kv_array_read(a, &data, e);
+    unsigned char block[1024];
+    *found = false;
+    for (int64_t i = 0; i < n && code == KV_OK && !*found; i += 1024) {
+        int64_t m = n - i < 1024 ? n - i : 1024;
+        if (i % STOP_EVERY == 0 && (code = stop_check(e)))
+            break;
+        convert_elements(block, KV_BOOL, (const char *)data + i * bytes, kv_array_dtype(a), m);
+        *found = memchr(block, wanted ? 1 : 0, (size_t)m) != NULL;
+    }
+    return code;
+}
+
+int eval_truth_of_all(value v, bool *out, kv_err *e)
+{
+    if (v.kind != VALUE_ARRAY)
+        return eval_truth(v, out, e);
+    bool zero = false;
+    int code = find_element(v.u.box->array, false, &zero, e);
+    *out = !zero;
+    return code;
+}
+
+int eval_truth(value v, bool *out, kv_err *e)
+{
+    char shape[160];
+    const kv_array *a = v.kind == VALUE_ARRAY ? v.u.box->array : NULL;
+    if (a && kv_array_size(a) != 1) {
+        kv_shape_text(shape, sizeof shape, kv_array_ndim(a), kv_array_shape(a));
+        kv_err_set(e, KV_E_VALUE, "an array of shape %s is neither true nor false", shape);
+        return kv_err_hint(e, "all(a) asks for every element, any(a) for one"), KV_E_VALUE;
+    }
+    if (a)
+        return eval_truth_of_all(v, out, e);
+    if (value_has_items(v)) /* a dict without keys has no gaps either */
+        *out = v.u.list->n > 0;
+    else
+        *out = v.kind == VALUE_CTX || host_truth(value_host(v));
+    return KV_OK;
+}
+
+int eval_condition(session *s, const ast *node, bool *truth, kv_err *e)
+{
+    value v;
+    int code = eval(s, node, &v, e);
+    if (code)
+        return code;
+    code = eval_truth(v, truth, e);
+    value_release(&v);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
+/* ---- and, or, not, if ---- */
+
+int eval_logic(session *s, const ast *node, value *out, kv_err *e)
+{
+    bool truth;
+    int code = eval(s, node->kid[0], out, e);
+    if (code || (code = eval_truth(*out, &truth, e))) {
+        value_release(out);
+        return unit_at(s, node->kid[0], e);
+    }
+    if (node->kind == AST_UNARY) {
+        value_release(out);
+        *out = value_bool(!truth);
+        return KV_OK;
+    }
+    if (truth == (node->op == OP_OR))
+        return KV_OK;
+    value_release(out);
+    return eval(s, node->kid[1], out, e);
+}
+
+int eval_choice(session *s, const ast *node, value *out, kv_err *e)
+{
+    bool truth;
+    int code = eval_condition(s, node->kid[0], &truth, e);
+    return code ? code : eval(s, node->kid[truth ? 1 : 2], out, e);
+}
+
+/* ---- Comparisons ---- */
+
+/* An array holds x when an element is equal to it: any(a == x). */
+static int array_holds(session *s, const ast *node, const value *args, bool *holds, kv_err *e)
+{
+    value equal, pair[2] = {args[1], args[0]};
+    ast *compare = mem_zalloc((int64_t)(sizeof *compare + 2 * sizeof compare->kid[0]), 1, e);
+    if (!compare)
+        return KV_E_MEMORY;
+    *compare = *node;
+    compare->kind = AST_BINARY;
+    compare->op = OP_EQ;
+    compare->kid[0] = node->kid[1];
+    compare->kid[1] = node->kid[0];
+    int code = eval_operate(s, compare, pair, &equal, e);
+    if (code == KV_OK && equal.kind == VALUE_ARRAY)
+        code = find_element(equal.u.box->array, true, holds, e);
+    if (code == KV_OK)
+        value_release(&equal);
+    mem_free(compare);
+    return code;
+}
+
+/* args[0] in args[1] */
+static int holds(session *s, const ast *node, const value *args, bool *out, kv_err *e)
+{
+    const value *found;
+    int code = KV_OK;
+    if (value_is_sequence(args[1]))
+        return list_holds(args[1], args[0], out, e);
+    if (args[1].kind == VALUE_ARRAY)
+        return array_holds(s, node, args, out, e);
+    if (args[1].kind == VALUE_DICT) {
+        if ((code = dict_find(args[1], args[0], &found, e)) == KV_OK)
+            *out = found != NULL;
+        return code;
+    }
+    if (args[1].kind == VALUE_TEXT && args[0].kind == VALUE_TEXT) {
+        *out = strstr(args[1].u.text, args[0].u.text) != NULL;
+        return KV_OK;
+    }
+    if (args[1].kind == VALUE_TEXT)
+        return kv_err_set(e, KV_E_DTYPE, "`in` looks for a text in a text, not for %s",
+                          value_kind_name(args[0]));
+    return kv_err_set(e, KV_E_DTYPE, "`in` looks into lists, dicts, texts and arrays, not into %s",
+                      value_kind_name(args[1]));
+}
+
+/* Two names of one object. Whether equal numbers and texts are one is nothing that can be known. */
+static int is_same(value a, value b, bool *out, kv_err *e)
+{
+    *out = a.kind == b.kind;
+    if (!*out || a.kind == VALUE_NONE)
+        return KV_OK;
+    if (a.kind == VALUE_BOOL)
+        *out = a.u.integer == b.u.integer;
+    else if (a.kind == VALUE_ARRAY)
+        *out = a.u.box == b.u.box;
+    else if (value_has_items(a))
+        *out = a.u.list == b.u.list;
+    else {
+        kv_err_set(e, KV_E_DTYPE, "`is` compares objects, and %s is none", value_kind_name(a));
+        return kv_err_hint(e, "`==` compares values"), KV_E_DTYPE;
+    }
+    return KV_OK;
+}
+
+static int compare(session *s, const ast *node, const value *args, value *out, kv_err *e)
+{
+    bool truth;
+    if (node->kind == AST_BINARY)
+        return eval_operate(s, node, args, out, e);
+    int code = node->op == OP_IN || node->op == OP_NOT_IN ? holds(s, node, args, &truth, e)
+                                                          : is_same(args[0], args[1], &truth, e);
+    if (code)
+        return unit_at(s, node, e);
+    *out = value_bool(truth == (node->op == OP_IN || node->op == OP_IS));
+    return KV_OK;
+}
+
+int eval_test(session *s, const ast *node, value *out, kv_err *e)
+{
+    value args[2] = {{0}};
+    int code = eval(s, node->kid[0], &args[0], e);
+    if (code == KV_OK && (code = eval(s, node->kid[1], &args[1], e)) == KV_OK)
+        code = compare(s, node, args, out, e);
+    value_release(&args[0]);
+    value_release(&args[1]);
+    return code;
+}
+
+int eval_chain(session *s, const ast *node, value *out, kv_err *e)
+{
+    value args[2] = {{0}};
+    bool on = true;
+    int code = eval(s, node->kid[0]->kid[0], &args[0], e);
+    for (uint32_t i = 0; i < node->n && on && code == KV_OK; i++) {
+        const ast *one = node->kid[i];
+        value_release(out);
+        if ((code = eval(s, one->kid[1], &args[1], e)) ||
+            (code = compare(s, one, args, out, e)))
+            break;
+        if (i + 1 < node->n && (code = eval_truth(*out, &on, e)))
+            unit_at(s, one, e);
+        value_release(&args[0]);
+        args[0] = args[1];
+        args[1] = value_none();
+    }
+    value_release(&args[0]);
+    value_release(&args[1]);
+    return value_finish(out, code);
+}
+
+/* ---- Operators over row_sparse arrays ---- */
+
+/* Operators over row_sparse arrays. */
+
+/* Operands of one operator. */
+#define OPERANDS 8
+
+static bool value_is_sparse(value v)
+{
+    return v.kind == VALUE_ARRAY && kv_array_storage(v.u.box->array) == KV_ROW_SPARSE;
+}
+
+/* A row_sparse array that has data for the rows of `like`. */
+static int with_rows(value *out, kv_array *like, kv_array *data, kv_err *e)
+{
+    const void *from;
+    void *to;
+    kv_array *a;
+    int code = kv_array_new_sparse(&a, kv_array_dtype(data), kv_array_ndim(like),
+                                   kv_array_shape(like), kv_array_nrows(like),
+                                   kv_array_row_ids(like), kv_array_ctx(like), e);
+    if (code)
+        return code;
+    if ((code = kv_array_read(data, &from, e)) || (code = kv_array_write_rows(a, &to, e))) {
+        kv_array_unref(a);
+        return code;
+    }
+    if (kv_array_bytes(data) > 0)
+        memcpy(to, from, (size_t)kv_array_bytes(data));
+    return value_array(out, a, e);
+}
+
+/* The operator over the rows of operand i, the only one that is not a number. */
+static int over_rows(session *s, const ast *node, const value *args, int i, value *out, kv_err *e)
+{
+    value operands[OPERANDS], made;
+    kv_array *ids, *data, *r = args[i].u.box->array;
+    int code = sparse_parts(&ids, &data, r, e);
+    if (code)
+        return code;
+    kv_array_unref(ids);
+    memcpy(operands, args, node->n * sizeof *args);
+    if ((code = value_array(&operands[i], data, e)) == KV_OK) {
+        code = eval_operate(s, node, operands, &made, e);
+        value_release(&operands[i]);
+    }
+    if (code == KV_OK) {
+        code = with_rows(out, r, made.u.box->array, e);
+        value_release(&made);
+    }
+    return code;
+}
+
+/* Gives a, which is taken, on a context. */
+static int on_context(value *out, kv_array *a, kv_ctx ctx, kv_err *e)
+{
+    kv_array *there;
+    if (kv_ctx_same(kv_array_ctx(a), ctx))
+        return value_array(out, a, e);
+    int code = kv_array_dup(&there, a, kv_array_dtype(a), ctx, e);
+    kv_array_unref(a);
+    return code ? code : value_array(out, there, e);
+}
+
+/* a + b, or a - b, which is a + b * -1. */
+static int over_both(session *s, const ast *node, const value *args, value *out, kv_err *e)
+{
+    kv_array *both[2] = {args[0].u.box->array, args[1].u.box->array}, *sum;
+    kv_dtype dtype = promote_dtypes(kv_array_dtype(both[0]), kv_array_dtype(both[1]));
+    ast times = *node;
+    value factors[2] = {args[1], value_int(-1)}, negative = value_none();
+    int code = KV_OK;
+    times.op = OP_MUL;
+    if (node->op == OP_SUB && (code = over_rows(s, &times, factors, 0, &negative, e)) == KV_OK)
+        both[1] = negative.u.box->array;
+    kv_array_nrows(both[0]); /* waits for what a store still writes */
+    kv_array_nrows(both[1]);
+    if (code == KV_OK)
+        code = sparse_sum(&sum, both, 2, dtype, (kv_ctx){KV_CPU, 0}, e);
+    value_release(&negative);
+    return code ? code : on_context(out, sum, kv_array_ctx(args[0].u.box->array), e);
+}
+
+/* Over the dense arrays of all operands. */
+static int over_all(session *s, const ast *node, const value *args, value *out, kv_err *e)
+{
+    value operands[OPERANDS] = {{0}};
+    int code = KV_OK;
+    for (uint32_t i = 0; i < node->n && code == KV_OK; i++) {
+        kv_array *dense;
+        operands[i] = value_none();
+        if (!value_is_sparse(args[i]))
+            operands[i] = value_ref(args[i]);
+        else if ((code = kv_array_to_dense(&dense, args[i].u.box->array, e)) == KV_OK)
+            code = value_array(&operands[i], dense, e);
+    }
+    if (code == KV_OK)
+        code = eval_operate(s, node, operands, out, e);
+    for (uint32_t i = 0; i < node->n; i++)
+        value_release(&operands[i]);
+    return code;
+}
+
+/* Times or by a number that leaves zeros what they are. */
+static bool scales(ast_op op, value number)
+{
+    return value_is_number(number) && isfinite(value_number(number)) &&
+           (op == OP_MUL || (op == OP_DIV && value_number(number) != 0));
+}
+
+/* Functions that make 0 of 0. */
+static bool keeps_zero(const char *name)
+{
+    static const char *const names[] = {"abs",  "sign", "sqrt", "floor", "ceil",
+                                        "round", "sin",  "asin", "tanh"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* One operator or element-wise function over values of which one at least is row_sparse. As in
+ * MXNet the result is row_sparse where rows that are zero stay zero: r * 2, r / 2, -r, abs(r) and
+ * its like, r + r and r - r. Any other result holds all rows. */
+static int sparse_operate(session *s, const ast *node, const value *args, value *out, kv_err *e)
+{
+    bool left = value_is_sparse(args[0]), right = node->n == 2 && value_is_sparse(args[1]);
+    int code;
+    if (node->n > OPERANDS)
+        return unit_err(s, node, e, KV_E_USAGE, "%s takes fewer arguments", node->u.text);
+    bool binary = node->kind == AST_BINARY;
+    bool sum = binary && (node->op == OP_ADD || node->op == OP_SUB) && left && right;
+    if (sum && kv_array_same_shape(args[0].u.box->array, args[1].u.box->array))
+        code = over_both(s, node, args, out, e);
+    else if (node->kind == AST_UNARY || (node->kind == AST_CALL && node->n == 1 && left &&
+                                         keeps_zero(node->u.text)))
+        code = over_rows(s, node, args, 0, out, e);
+    else if (binary && left && scales(node->op, args[1]))
+        code = over_rows(s, node, args, 0, out, e);
+    else if (binary && right && node->op == OP_MUL && scales(OP_MUL, args[0]))
+        code = over_rows(s, node, args, 1, out, e);
+    else
+        code = over_all(s, node, args, out, e);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
+/* ---- Trees ---- */
 
 bool eval_is_logic(const ast *node)
 {

@@ -1,13 +1,12 @@
 /* Going through values, item by item: `for`, comprehensions, and the targets that items are given
  * to. */
 #include "eval/eval.h"
-#include "eval/eval_copy.h"
+#include "eval/eval_index.h"
 
 #include "array/slice.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "session/dict.h"
-#include "session/list.h"
+#include "session/containers.h"
 #include "session/unit.h"
 #include "syntax/function.h"
 #include "term/progress.h"
@@ -190,7 +189,7 @@ static int next_of(session *s, const ast *node, walk *w, bool *more, value *out,
     if (code)
         return unit_at(s, node, e);
     if (*more)
-        eval_is_row(s, node, w->of, *out);
+        eval_mark_row(s, node, w->of, *out);
     return KV_OK;
 }
 
@@ -257,7 +256,7 @@ int eval_rows(session *s, const ast *node, value *array, kv_err *e)
     int code = eval_items_of(whole, &items, e);
     *array = value_none();
     for (int64_t i = 0; code == KV_OK && i < items.u.list->n; i++)
-        eval_is_row(s, node, whole, items.u.list->items[i]);
+        eval_mark_row(s, node, whole, items.u.list->items[i]);
     value_release(&whole);
     if (code)
         return unit_at(s, node, e);

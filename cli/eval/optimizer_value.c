@@ -5,10 +5,10 @@
 
 #include "base/num.h"
 #include "lang/parse.h"
-#include "session/dict.h"
+#include "session/containers.h"
 #include "session/follow.h"
 #include "session/object.h"
-#include "syntax/optimizer_param.h"
+#include "syntax/rules.h"
 
 /* ---- Parameters as texts ---- */
 

@@ -7,8 +7,8 @@
 #include "eval/optimizer_value.h"
 #include "session/unit.h"
 #include "syntax/command.h"
-#include "syntax/optimizer_param.h"
-#include "syntax/statement.h"
+#include "syntax/parse_statement.h"
+#include "syntax/rules.h"
 
 /* The parameters that are texts. */
 typedef struct text_params {

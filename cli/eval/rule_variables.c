@@ -3,11 +3,9 @@
 
 #include <string.h>
 
-#include "base/name.h"
 #include "base/suggest.h"
 #include "session/follow.h"
-#include "syntax/own_names.h"
-#include "syntax/updater_def.h"
+#include "syntax/rules.h"
 #include "vm/rule.h"
 
 int rule_params_add(rule_params *p, const char *name, value text, kv_err *e)

@@ -7,21 +7,21 @@
 #include <sys/stat.h>
 
 #include "base/kv_assert.h"
-#include "base/letter.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/stop.h"
 #include "base/suggest.h"
+#include "base/utf8.h"
 #include "checkpoint/input.h"
 #include "checkpoint/looks_like.h"
 #include "checkpoint/tensor_codec.h"
 #include "eval/eval.h"
-#include "files/datafile.h"
 #include "files/named.h"
+#include "files/streams.h"
 #include "io/csv.h"
 #include "io/json.h"
 #include "lang/lex.h"
-#include "session/list.h"
+#include "session/containers.h"
 #include "session/unit.h"
 #include "syntax/file_kind.h"
 
@@ -174,7 +174,7 @@ static int choose_tensor(const checkpoint *f, const char *path, const char *name
     suggest near = {.word = name};
     bool all = true;
     int64_t n = checkpoint_count(f);
-    *at = name ? checkpoint_find(f, name) : 0;
+    *at = name ? named_find(f, name) : 0;
     if (name ? *at >= 0 : n == 1)
         return KV_OK;
     if (name)
@@ -493,7 +493,7 @@ static int missing_of(value v, const char ***words, csv_options *o, kv_err *e)
     if (!(*words = mem_alloc(n + 1, sizeof **words, e)))
         return KV_E_MEMORY;
     for (int64_t i = 0; i < n && code == KV_OK; i++)
-        code = function_text(items[i], "missing=, when it is no number,", &(*words)[i], e);
+        code = function_text(items[i], "missing=, when it is not a number,", &(*words)[i], e);
     o->missing = *words;
     o->nmissing = n;
     return code;

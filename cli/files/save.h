@@ -2,13 +2,13 @@
 #ifndef FILES_SAVE_H
 #define FILES_SAVE_H
 
-#include "syntax/command.h"
 #include "session/session.h"
+#include "syntax/command.h"
 
 /* Writes what a command gave to path, "-" for stdout. {key} in the path stands for the key of each
  * of several values; then all files are written before the first is renamed, and an error or a
  * crash between two renames leaves the files behind it as they were. append: lines are added behind
- * what the file holds, see save_rows.h. Nothing is written before everything was checked. A .txt
+ * what the file holds. Nothing is written before everything was checked. A .txt
  * file gets what would be shown, never shortened. A safetensors file gets the metadata of other
  * tools that the store in use holds. Errors: usage (see file_kind_check; several values for a file
  * of one), dtype, shape, value, io, interrupted. */

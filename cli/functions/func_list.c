@@ -7,9 +7,8 @@
 #include "base/num.h"
 #include "base/stop.h"
 #include "eval/eval.h"
-#include "session/dict.h"
 #include "functions/piece.h"
-#include "session/list.h"
+#include "session/containers.h"
 #include "vm/host.h"
 
 /* A list takes 16 bytes an item; one longer than this is a slip rather than a wish. */

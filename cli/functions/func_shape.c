@@ -1,16 +1,20 @@
-/* Functions that tell facts of arrays, and those that bring their elements into another
- * arrangement. */
-#include "functions/func.h"
-
+/* Functions that tell facts of arrays, bring their elements into another arrangement, change axes
+ * or the order along them, and pick elements by their indices. */
 #include <string.h>
 
 #include "array/arrange.h"
-#include "array/promote.h"
+#include "array/pick.h"
+#include "array/reduce.h"
 #include "array/slice.h"
-#include "session/text.h"
 #include "base/mem.h"
 #include "base/stop.h"
-#include "session/dict.h"
+#include "cpu/cpu.h"
+#include "eval/eval.h"
+#include "functions/func.h"
+#include "session/containers.h"
+#include "session/text.h"
+
+/* ---- Facts and shapes ---- */
 
 /* ---- Facts ---- */
 
@@ -238,4 +242,491 @@ int func_split_array(function_args *args, value *out, kv_err *e)
     }
     mem_free(bounds);
     return value_finish(out, rc);
+}
+
+/* ---- Axes, and joins under the other names of NumPy ---- */
+
+int func_ndim(function_args *args, value *out, kv_err *e)
+{
+    (void)e;
+    *out = value_int(kv_array_ndim(args->array));
+    return KV_OK;
+}
+
+int func_size(function_args *args, value *out, kv_err *e)
+{
+    int64_t axis, n = kv_array_size(args->array);
+    if (args->v[1].kind != VALUE_NONE) {
+        int rc = function_int(args->v[1], "axis", &axis, e);
+        if (rc || (rc = arrange_axis(&axis, kv_array_ndim(args->array), e)))
+            return rc;
+        n = kv_array_shape(args->array)[axis];
+    }
+    *out = value_int(n);
+    return KV_OK;
+}
+
+/* ---- Axes of size 1, and their order ---- */
+
+static int reshaped(function_args *args, int ndim, const int64_t *shape, value *out, kv_err *e)
+{
+    kv_array *made = NULL;
+    int rc = arrange_reshape(&made, args->array, ndim, shape, e);
+    return function_give(out, made, rc, e);
+}
+
+int func_ravel(function_args *args, value *out, kv_err *e)
+{
+    return reshaped(args, 1, (int64_t[]){kv_array_size(args->array)}, out, e);
+}
+
+/* Marks the axes that an argument names, of ndim. */
+static int named_axes(value v, int ndim, bool *named, kv_err *e)
+{
+    int n;
+    int64_t axes[KV_MAX_NDIM];
+    int rc = function_integers(&v, 1, "axis", &n, axes, e);
+    for (int i = 0; i < n && !rc; i++) {
+        rc = arrange_axis(&axes[i], ndim, e);
+        if (!rc && named[axes[i]])
+            rc = kv_err_set(e, KV_E_VALUE, "axis %lld is named twice", (long long)axes[i]);
+        if (!rc)
+            named[axes[i]] = true;
+    }
+    return rc;
+}
+
+int func_squeeze(function_args *args, value *out, kv_err *e)
+{
+    int ndim = kv_array_ndim(args->array), kept = 0;
+    const int64_t *sizes = kv_array_shape(args->array);
+    int64_t shape[KV_MAX_NDIM];
+    bool named[KV_MAX_NDIM] = {false}, all = args->v[1].kind == VALUE_NONE;
+    int rc = all ? KV_OK : named_axes(args->v[1], ndim, named, e);
+    for (int i = 0; i < ndim && !rc; i++) {
+        if (named[i] && sizes[i] != 1)
+            rc = kv_err_set(e, KV_E_VALUE, "axis %d has %lld indices and stays", i,
+                            (long long)sizes[i]);
+        if (all ? sizes[i] != 1 : !named[i])
+            shape[kept++] = sizes[i];
+    }
+    return rc ? rc : reshaped(args, kept, shape, out, e);
+}
+
+int func_expand_dims(function_args *args, value *out, kv_err *e)
+{
+    int n, ndim = kv_array_ndim(args->array), next = 0;
+    int64_t shape[KV_MAX_NDIM], unused[KV_MAX_NDIM];
+    bool named[KV_MAX_NDIM] = {false};
+    int rc = function_integers(&args->v[1], 1, "axis", &n, unused, e);
+    if (rc)
+        return rc;
+    if (ndim + n > KV_MAX_NDIM)
+        return kv_err_set(e, KV_E_SHAPE, "an array has 0 to %d axes", KV_MAX_NDIM);
+    if ((rc = named_axes(args->v[1], ndim + n, named, e)))
+        return rc;
+    for (int i = 0; i < ndim + n; i++)
+        shape[i] = named[i] ? 1 : kv_array_shape(args->array)[next++];
+    return reshaped(args, ndim + n, shape, out, e);
+}
+
+/* The axes in another order. */
+static int ordered(function_args *args, const int64_t *order, value *out, kv_err *e)
+{
+    kv_array *made = NULL;
+    int rc = arrange_transpose(&made, args->array, order, kv_array_ndim(args->array), e);
+    return function_give(out, made, rc, e);
+}
+
+/* Arguments 1 and 2 as axes. */
+static int two_axes(function_args *args, int64_t *one, int64_t *two, kv_err *e)
+{
+    int ndim = kv_array_ndim(args->array), rc = function_int(args->v[1], "axis", one, e);
+    if (rc || (rc = function_int(args->v[2], "axis", two, e)) ||
+        (rc = arrange_axis(one, ndim, e)))
+        return rc;
+    return arrange_axis(two, ndim, e);
+}
+
+int func_swapaxes(function_args *args, value *out, kv_err *e)
+{
+    int64_t one, two, order[KV_MAX_NDIM];
+    int rc = two_axes(args, &one, &two, e);
+    if (rc)
+        return rc;
+    for (int i = 0; i < kv_array_ndim(args->array); i++)
+        order[i] = i == one ? two : i == two ? one : i;
+    return ordered(args, order, out, e);
+}
+
+int func_moveaxis(function_args *args, value *out, kv_err *e)
+{
+    int64_t from, to, order[KV_MAX_NDIM];
+    int rc = two_axes(args, &from, &to, e);
+    if (rc)
+        return rc;
+    for (int i = 0, next = 0; i < kv_array_ndim(args->array); i++) {
+        next += next == from;
+        order[i] = i == to ? from : next++;
+    }
+    return ordered(args, order, out, e);
+}
+
+int func_broadcast_to(function_args *args, value *out, kv_err *e)
+{
+    int ndim;
+    int64_t shape[KV_MAX_NDIM];
+    kv_array *made = NULL;
+    int rc = function_integers(args->rest + 1, args->nrest - 1, "a size in a shape", &ndim, shape,
+                               e);
+    if (!rc)
+        rc = arrange_broadcast(&made, args->array, ndim, shape, e);
+    return function_give(out, made, rc, e);
+}
+
+/* ---- The order along axes ---- */
+
+int func_flip(function_args *args, value *out, kv_err *e)
+{
+    int ndim = kv_array_ndim(args->array);
+    bool named[KV_MAX_NDIM] = {false}, all = args->v[1].kind == VALUE_NONE;
+    array_range r[KV_MAX_NDIM] = {{0}};
+    kv_array *made = NULL;
+    int rc = all ? KV_OK : named_axes(args->v[1], ndim, named, e);
+    for (int i = 0; i < ndim; i++)
+        r[i].step = all || named[i] ? -1 : 1;
+    if (!rc)
+        rc = array_slice(&made, args->array, r, ndim, e);
+    return function_give(out, made, rc, e);
+}
+
+/* The last `by` indices of an axis, and then the others. */
+static int roll_axis(kv_array **out, kv_array *a, int64_t axis, int64_t by, kv_err *e)
+{
+    array_range r[KV_MAX_NDIM] = {{0}};
+    kv_array *part[2] = {NULL};
+    int64_t n = kv_array_shape(a)[axis], cut = n ? n - (by % n + n) % n : 0;
+    r[axis] = (array_range){.has_from = true, .from = cut};
+    int rc = array_slice(&part[0], a, r, (int)axis + 1, e);
+    r[axis] = (array_range){.has_to = true, .to = cut};
+    if (!rc && !(rc = array_slice(&part[1], a, r, (int)axis + 1, e)))
+        rc = arrange_concat(out, part, 2, axis, kv_array_dtype(a), e);
+    kv_array_unref(part[0]);
+    kv_array_unref(part[1]);
+    return rc;
+}
+
+/* roll(a, shift), of the elements in a line, or roll(a, shift, axis), each one or several. */
+int func_roll(function_args *args, value *out, kv_err *e)
+{
+    int n, naxes, own = kv_array_ndim(args->array);
+    int64_t by[KV_MAX_NDIM], axes[KV_MAX_NDIM], size = kv_array_size(args->array);
+    kv_array *a = kv_array_ref(args->array), *made;
+    bool flat = args->v[2].kind == VALUE_NONE;
+    int rc = function_integers(&args->v[1], 1, "shift", &n, by, e);
+    if (!rc && !flat)
+        rc = function_integers(&args->v[2], 1, "axis", &naxes, axes, e);
+    if (!rc && !flat && (n == 0 || naxes == 0)) /* rolled along no axis */
+        return function_give(out, a, rc, e);
+    if (!rc && (flat ? n != 1 : n != naxes && n != 1 && naxes != 1))
+        rc = kv_err_set(e, KV_E_VALUE, "roll() takes a shift for each axis");
+    if (!rc && flat) {
+        kv_array_unref(a);
+        a = NULL;
+        rc = arrange_reshape(&a, args->array, 1, &size, e);
+        axes[0] = 0;
+        naxes = 1;
+    }
+    for (int i = 0; !rc && i < (n > naxes ? n : naxes); i++) {
+        int64_t axis = axes[naxes == 1 ? 0 : i];
+        if ((rc = arrange_axis(&axis, kv_array_ndim(a), e)) ||
+            (rc = roll_axis(&made, a, axis, by[n == 1 ? 0 : i], e)))
+            break;
+        kv_array_unref(a);
+        a = made;
+    }
+    if (!rc && flat && !(rc = arrange_reshape(&made, a, own, kv_array_shape(args->array), e))) {
+        kv_array_unref(a);
+        a = made;
+    }
+    return function_give(out, a, rc, e);
+}
+
+/* ---- Two arrays ---- */
+
+int func_outer(function_args *args, value *out, kv_err *e)
+{
+    kv_array *a = NULL, *b = NULL, *column = NULL, *row = NULL, *made = NULL;
+    int rc = value_to_array(&a, args->v[0], e);
+    if (rc || (rc = value_to_array(&b, args->v[1], e)) ||
+        (rc = arrange_reshape(&column, a, 2, (int64_t[]){kv_array_size(a), 1}, e)) ||
+        (rc = arrange_reshape(&row, b, 2, (int64_t[]){1, kv_array_size(b)}, e)))
+        goto out;
+    rc = eval_op_binary(&made, OP_MUL, column, row, e);
+out:
+    kv_array_unref(row);
+    kv_array_unref(column);
+    kv_array_unref(b);
+    kv_array_unref(a);
+    return function_give(out, made, rc, e);
+}
+
+/* ---- Joins ---- */
+
+/* The arrays of a join with at least ndim axes: in front of their own for vstack. */
+static int join_along(function_args *args, bool by_rows, value *out, kv_err *e)
+{
+    int64_t n, made = 0;
+    if (args->v[0].kind == VALUE_ARRAY) { /* of which NumPy joins the rows */
+        const char *name = args->function->name;
+        kv_err_set(e, KV_E_DTYPE, "%s() takes a list of arrays, not one", name);
+        return kv_err_hint(e, "%s([a, b]); %s([row for row in a])", name, name), KV_E_DTYPE;
+    }
+    const value *v = value_items(args->v, &n);
+    kv_array *joined = NULL, **a = mem_zalloc(n, sizeof *a, e);
+    kv_dtype dtype = KV_FLOAT32;
+    int rc = !a ? KV_E_MEMORY
+             : n ? KV_OK
+                 : kv_err_set(e, KV_E_VALUE, "%s() takes at least one array", args->function->name);
+    for (; made < n && !rc; made++) {
+        kv_array *own;
+        if ((rc = value_to_array(&own, v[made], e)))
+            break;
+        int ndim = kv_array_ndim(own);
+        int64_t size = kv_array_size(own);
+        dtype = made ? promote_dtypes(dtype, kv_array_dtype(own)) : kv_array_dtype(own);
+        if (by_rows && ndim < 2)
+            rc = arrange_reshape(&a[made], own, 2, (int64_t[]){1, size}, e);
+        else if (ndim == 0)
+            rc = arrange_reshape(&a[made], own, 1, &size, e);
+        else
+            a[made] = kv_array_ref(own);
+        kv_array_unref(own);
+    }
+    if (!rc)
+        rc = arrange_concat(&joined, a, n, by_rows || kv_array_ndim(a[0]) == 1 ? 0 : 1, dtype, e);
+    for (int64_t i = 0; a && i < n; i++)
+        kv_array_unref(a[i]);
+    mem_free(a);
+    return function_give(out, joined, rc, e);
+}
+
+int func_vstack(function_args *args, value *out, kv_err *e)
+{
+    return join_along(args, true, out, e);
+}
+
+int func_hstack(function_args *args, value *out, kv_err *e)
+{
+    return join_along(args, false, out, e);
+}
+
+/* ---- Elements by indices ---- */
+
+/* ---- take ---- */
+
+/* Brings ids that lie outside of an axis of len into it. */
+static int bring_inside(kv_array **ids, const char *mode, int64_t len, kv_err *e)
+{
+    kv_array *inside, *wide;
+    int rc;
+    if (strcmp(mode, "raise") == 0)
+        return KV_OK;
+    if (!kv_dtype_is_float(kv_array_dtype(*ids))) { /* len may not fit their own */
+        if ((rc = arrange_copy(&wide, *ids, KV_INT64, kv_array_ctx(*ids), e)))
+            return rc;
+        kv_array_unref(*ids);
+        *ids = wide;
+    }
+    if (len == 0)
+        return kv_err_set(e, KV_E_INDEX, "an axis of 0 has no element to take");
+    if (strcmp(mode, "clip") == 0)
+        rc = eval_op_call(&inside, "clip", *ids, (int64_t[]){0, len - 1}, e);
+    else if (strcmp(mode, "wrap") == 0)
+        rc = eval_op_number(&inside, OP_MOD, *ids, host_int(len), e);
+    else
+        return kv_err_set(e, KV_E_VALUE, "mode is raise, clip or wrap, not %s", mode);
+    if (rc)
+        return rc;
+    kv_array_unref(*ids);
+    *ids = inside;
+    return KV_OK;
+}
+
+int func_take(function_args *args, value *out, kv_err *e)
+{
+    bool flat = args->v[2].kind == VALUE_NONE;
+    int64_t axis = 0, size = kv_array_size(args->array);
+    const char *mode = "raise";
+    array_range r[KV_MAX_NDIM] = {{0}};
+    kv_array *a = NULL, *ids = NULL, *made = NULL;
+    int rc = args->given[3] ? function_text(args->v[3], "mode", &mode, e) : KV_OK;
+    if (!rc && !flat)
+        rc = function_int(args->v[2], "axis", &axis, e);
+    if (rc || (rc = flat ? arrange_reshape(&a, args->array, 1, &size, e)
+                         : arrange_axis(&axis, kv_array_ndim(args->array), e)) ||
+        (rc = eval_ids(args->v[1], &ids, e)))
+        goto out;
+    kv_array *from = flat ? a : args->array;
+    if (kv_array_dtype(ids) == KV_BOOL) {
+        rc = kv_err_set(e, KV_E_DTYPE, "take() takes indices, not bools");
+        kv_err_hint(e, "a mask selects elements: x[mask]");
+    }
+    if (!rc && !(rc = bring_inside(&ids, mode, kv_array_shape(from)[axis], e))) {
+        r[axis].ids = ids;
+        rc = array_slice(&made, from, r, (int)axis + 1, e);
+    }
+out:
+    kv_array_unref(ids);
+    kv_array_unref(a);
+    return function_give(out, made, rc, e);
+}
+
+int func_nonzero(function_args *args, value *out, kv_err *e)
+{
+    kv_array *places, *index[KV_MAX_NDIM] = {NULL};
+    int ndim = kv_array_ndim(args->array), made = 0;
+    int64_t strides[KV_MAX_NDIM];
+    if (ndim == 0) {
+        kv_err_set(e, KV_E_SHAPE, "nonzero() of a number: it has no axes");
+        return kv_err_hint(e, "reshape(x, 1) has one"), KV_E_SHAPE;
+    }
+    int rc = pick_mask(&places, args->array, 1, e);
+    if (rc)
+        return rc;
+    strided_rows(strides, ndim, kv_array_shape(args->array));
+    for (; made < ndim && !rc; made += !rc)
+        rc = pick_index(&index[made], places, kv_array_shape(args->array)[made], strides[made], e);
+    kv_array_unref(places);
+    return function_give_several(out, VALUE_TUPLE, index, made, rc, e);
+}
+
+int func_argwhere(function_args *args, value *out, kv_err *e)
+{
+    value parts;
+    kv_array *axes[KV_MAX_NDIM], *made = NULL;
+    int rc = func_nonzero(args, &parts, e), n = 0;
+    if (rc)
+        return rc;
+    for (; n < parts.u.list->n && !rc; n += !rc)
+        rc = value_to_array(&axes[n], parts.u.list->items[n], e);
+    if (!rc)
+        rc = arrange_stack(&made, axes, n, 1, KV_INT64, e);
+    for (int i = 0; i < n; i++)
+        kv_array_unref(axes[i]);
+    value_release(&parts);
+    return function_give(out, made, rc, e);
+}
+
+/* ---- Counting ---- */
+
+/* x as whole numbers that are not negative: a vector of int64, and the largest, -1 of none. */
+static int whole_vector(kv_array **out, kv_array *x, int64_t *largest, kv_err *e)
+{
+    const void *data;
+    if (kv_array_ndim(x) != 1)
+        return kv_err_set(e, KV_E_SHAPE, "bincount() counts a vector, not %d axes",
+                          kv_array_ndim(x));
+    if (kv_dtype_is_float(kv_array_dtype(x)) && kv_array_size(x) > 0) {
+        kv_array *bound;
+        int rc = pick_ids(&bound, x, 0, INT64_MAX, 1, e); /* whole ones only */
+        if (rc)
+            return rc;
+        kv_array_unref(bound);
+    }
+    int rc = arrange_copy(out, x, KV_INT64, (kv_ctx){KV_CPU, 0}, e);
+    if (rc)
+        return rc;
+    *largest = -1;
+    rc = kv_array_read(*out, &data, e);
+    const int64_t *at = data;
+    for (int64_t i = 0; i < kv_array_size(x) && !rc && !(rc = stop_check_at(i, e)); i++) {
+        *largest = at[i] > *largest ? at[i] : *largest;
+        if (at[i] < 0)
+            rc = kv_err_set(e, KV_E_VALUE, "bincount() counts numbers from 0 on, not %lld",
+                            (long long)at[i]);
+    }
+    if (rc)
+        kv_array_unref(*out);
+    return rc;
+}
+
+/* Adds 1, or a weight, for each number at its place. */
+static int count_into(kv_array *counts, kv_array *x, kv_array *weights, kv_err *e)
+{
+    const void *ids, *weight = NULL;
+    void *to;
+    int rc = kv_array_read(x, &ids, e);
+    if (rc || (rc = kv_array_write(counts, &to, e)) ||
+        (weights && (rc = kv_array_read(weights, &weight, e))))
+        return rc;
+    const int64_t *at = ids;
+    const double *w = weight;
+    for (int64_t i = 0; i < kv_array_size(x) && !rc && !(rc = stop_check_at(i, e)); i++) {
+        if (w)
+            ((double *)to)[at[i]] += w[i];
+        else
+            ((int64_t *)to)[at[i]]++;
+    }
+    return rc;
+}
+
+int func_bincount(function_args *args, value *out, kv_err *e)
+{
+    kv_array *x, *given = NULL, *weights = NULL, *counts = NULL;
+    int64_t n, least = 0;
+    kv_ctx cpu = {KV_CPU, 0};
+    int rc = whole_vector(&x, args->array, &n, e);
+    if (rc)
+        return rc;
+    if (args->given[2])
+        rc = function_int(args->v[2], "minlength", &least, e);
+    if (!rc && args->v[1].kind != VALUE_NONE &&
+        !(rc = value_to_array(&given, args->v[1], e)) && !kv_array_same_shape(given, x))
+        rc = kv_err_set(e, KV_E_SHAPE, "bincount() takes a weight for each number");
+    if (!rc && given)
+        rc = arrange_copy(&weights, given, KV_FLOAT64, cpu, e);
+    if (!rc && __builtin_add_overflow(n, 1, &n))
+        rc = kv_err_set(e, KV_E_MEMORY, "no memory for a count of each number");
+    n = n > least ? n : least;
+    if (!rc)
+        rc = arrange_zeros(&counts, weights ? KV_FLOAT64 : KV_INT64, 1, &n, cpu, e);
+    if (!rc)
+        rc = count_into(counts, x, weights, e);
+    kv_array_unref(weights);
+    kv_array_unref(given);
+    kv_array_unref(x);
+    return function_give(out, counts, rc, e);
+}
+
+/* one_hot(ids, depth): as MXNet, an id that is out of range has no hot one. */
+int func_one_hot(function_args *args, value *out, kv_err *e)
+{
+    kv_array *ids = NULL, *range = NULL, *column = NULL, *same = NULL, *hot = NULL;
+    int64_t depth, shape[KV_MAX_NDIM];
+    kv_dtype dtype;
+    int ndim = kv_array_ndim(args->array);
+    void *to;
+    int rc = function_int(args->v[1], "depth", &depth, e);
+    if (rc || (rc = function_dtype(args->v[2], KV_FLOAT32, &dtype, e)))
+        return rc;
+    if (ndim == KV_MAX_NDIM)
+        return kv_err_set(e, KV_E_SHAPE, "an array has 0 to %d axes", KV_MAX_NDIM);
+    memcpy(shape, kv_array_shape(args->array), (size_t)ndim * sizeof *shape);
+    shape[ndim] = 1;
+    if ((rc = arrange_copy(&ids, args->array, KV_INT64, (kv_ctx){KV_CPU, 0}, e)) ||
+        (rc = arrange_reshape(&column, ids, ndim + 1, shape, e)) ||
+        (rc = kv_array_new_raw(&range, KV_INT64, 1, &depth, (kv_ctx){KV_CPU, 0}, e)) ||
+        (rc = kv_array_write(range, &to, e)))
+        goto out;
+    for (int64_t i = 0; i < depth && !(rc = stop_check_at(i, e)); i++)
+        ((int64_t *)to)[i] = i;
+    if (!rc && !(rc = eval_op_binary(&same, OP_EQ, column, range, e)))
+        rc = arrange_copy(&hot, same, dtype, kv_array_ctx(args->array), e);
+out:
+    kv_array_unref(same);
+    kv_array_unref(range);
+    kv_array_unref(column);
+    kv_array_unref(ids);
+    return function_give(out, hot, rc, e);
 }

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"
-#include "eval/eval_op.h"
+#include "eval/eval.h"
 
 /* The array to work on along an axis: the argument, or where the axis is none its elements in a
  * line. The caller lets *a go. absent: the axis where none was given, or FLAT. */

@@ -1,17 +1,209 @@
-/* Functions of what is around a script: contexts, the store in use, the environment; and those of
- * texts and numbers. */
-#include "functions/func.h"
-
+/* Functions of what is around a script: contexts, the store in use, the environment, files; those
+ * that pages about MXNet call, its methods of arrays and its engine; and those of texts and
+ * numbers. */
+#include <errno.h>
+#include <fnmatch.h>
+#include <glob.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "base/letter.h"
+#include "array/arrange.h"
+#include "base/file.h"
 #include "base/num.h"
 #include "base/stop.h"
+#include "base/utf8.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/tensor_values.h"
 #include "eval/eval.h"
+#include "functions/func.h"
+#include "session/containers.h"
 #include "session/object.h"
 #include "session/show.h"
+#include "session/unit.h"
+
+/* ---- Files ---- */
+
+/* Functions that tell which files there are, and which arrays stand in one. */
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The files that match, sorted by their bytes, whatever the locale. */
+static int list_files(glob_t *found, value *out, kv_err *e)
+{
+    value_stack files = {0};
+    int rc = KV_OK;
+    qsort(found->gl_pathv, found->gl_pathc, sizeof *found->gl_pathv, by_bytes);
+    for (size_t i = 0; i < found->gl_pathc && !rc; i++) {
+        value file;
+        if (!(rc = value_text(&file, found->gl_pathv[i], e)))
+            rc = value_stack_add(&files, file, e);
+    }
+    if (!rc)
+        rc = value_stack_list(&files, out, e);
+    value_stack_release(&files);
+    return rc;
+}
+
+/* Folders that may not be read, and names that are no folders, have no files that match; what the
+ * machine or its disk lacks is an error, and ends the search. */
+static int ends_glob(const char *path, int why)
+{
+    (void)path;
+    return why == ENOMEM || why == EMFILE || why == ENFILE || why == EIO;
+}
+
+int func_glob(function_args *args, value *out, kv_err *e)
+{
+    const char *pattern;
+    glob_t found = {0};
+    int rc = function_text(args->v[0], "a pattern of files", &pattern, e);
+    if (rc)
+        return rc;
+    int why = glob(pattern, GLOB_NOSORT | GLOB_NOESCAPE, ends_glob, &found);
+    if (why == GLOB_NOSPACE || (why && errno == ENOMEM))
+        rc = kv_err_set(e, KV_E_MEMORY, "no memory for the files that match");
+    else if (why && why != GLOB_NOMATCH)
+        rc = file_error(e, "read", pattern, errno);
+    else
+        rc = list_files(&found, out, e);
+    globfree(&found);
+    return rc;
+}
+
+int func_file_keys(function_args *args, const char *pattern, value *out, kv_err *e)
+{
+    checkpoint *c;
+    value_stack names = {0};
+    const char *path = args->v[0].u.text;
+    int rc = checkpoint_open(&c, path, &(checkpoint_options){.weights = true}, e);
+    if (rc && strpbrk(path, "*?[") && access(path, F_OK) != 0)
+        kv_err_hint(e, "keys of the store by a pattern: keys(pattern=\"%.80s\")", path);
+    if (rc)
+        return rc;
+    rc = tensor_values_decode(&c, 1, NULL, NULL, e);
+    for (int64_t i = 0; i < checkpoint_count(c) && !rc; i++) {
+        const char *name = checkpoint_at(c, i)->name;
+        value text;
+        if (pattern && fnmatch(pattern, name, 0) != 0)
+            continue;
+        if (!(rc = value_text(&text, name, e)))
+            rc = value_stack_add(&names, text, e);
+    }
+    checkpoint_close(c);
+    if (!rc)
+        rc = value_stack_list(&names, out, e);
+    value_stack_release(&names);
+    return rc;
+}
+
+/* "." where the script has no file: behind -c, from stdin and at the prompt. */
+int func_script_dir(function_args *args, value *out, kv_err *e)
+{
+    const char *path = args->session->unit->src.name, *slash = strrchr(path, '/');
+    if (*path == '<' || !slash)
+        return value_text(out, ".", e);
+    return value_text_new(out, path, slash == path ? 1 : (size_t)(slash - path), e);
+}
+
+/* ---- Pages about MXNet ---- */
+
+/* Functions that pages about MXNet call: its methods of arrays, and its engine. */
+
+static int copy_to(value *out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err *e)
+{
+    kv_array *copy;
+    int rc = arrange_copy(&copy, a, dtype, ctx, e);
+    return rc ? rc : value_array(out, copy, e);
+}
+
+/* The context of the second argument, which is there from now on. */
+static int wanted_context(function_args *args, kv_ctx *ctx, kv_err *e)
+{
+    int rc = function_ctx(args->v[1], ctx, e);
+    return rc ? rc : session_ctx(args->session, *ctx, e);
+}
+
+int func_as_in_context(function_args *args, value *out, kv_err *e)
+{
+    kv_ctx ctx;
+    int rc = wanted_context(args, &ctx, e);
+    if (rc)
+        return rc;
+    if (args->v[0].kind != VALUE_ARRAY || !kv_ctx_same(kv_array_ctx(args->array), ctx))
+        return copy_to(out, args->array, kv_array_dtype(args->array), ctx, e);
+    *out = value_ref(args->v[0]);
+    return KV_OK;
+}
+
+int func_asscalar(function_args *args, value *out, kv_err *e)
+{
+    return value_item(out, args->v[0], e);
+}
+
+/* The elements of a go into the array b, which keeps its dtype and context. */
+static int copy_into(kv_array *a, value b, kv_err *e)
+{
+    kv_array *copy, *to = b.u.box->array;
+    char from[160], into[160];
+    int n = kv_array_ndim(a);
+    bool same = n == kv_array_ndim(to);
+    if (b.u.box->refs == 1) { /* nobody would see it */
+        kv_err_set(e, KV_E_USAGE, "copyto() fills an array that has a name, and a slice is a copy");
+        return kv_err_hint(e, "b[0] = a; c = copy(a)"), KV_E_USAGE;
+    }
+    if (kv_array_storage(a) != kv_array_storage(to))
+        return kv_err_set(e, KV_E_DTYPE, "copyto() does not change how an array is stored");
+    for (int i = 0; i < n && same; i++)
+        same = kv_array_shape(a)[i] == kv_array_shape(to)[i];
+    if (!same)
+        return kv_err_set(e, KV_E_SHAPE, "an array of shape %s does not go into one of shape %s",
+                          kv_shape_text(from, sizeof from, n, kv_array_shape(a)),
+                          kv_shape_text(into, sizeof into, kv_array_ndim(to), kv_array_shape(to)));
+    int rc = arrange_copy(&copy, a, kv_array_dtype(to), kv_array_ctx(to), e);
+    if (!rc)
+        value_replace(b, copy);
+    return rc;
+}
+
+/* a.copyto(b) fills the array b; of a context it gives a new array there. */
+int func_copyto(function_args *args, value *out, kv_err *e)
+{
+    kv_ctx ctx;
+    if (args->v[1].kind == VALUE_ARRAY) {
+        int rc = copy_into(args->array, args->v[1], e);
+        if (!rc)
+            *out = value_ref(args->v[1]);
+        return rc;
+    }
+    int rc = wanted_context(args, &ctx, e);
+    return rc ? rc : copy_to(out, args->array, kv_array_dtype(args->array), ctx, e);
+}
+
+int func_wait_to_read(function_args *args, value *out, kv_err *e)
+{
+    const void *data;
+    *out = value_none();
+    return kv_array_storage(args->array) == KV_ROW_SPARSE
+               ? kv_array_read_rows(args->array, &data, e)
+               : kv_array_read(args->array, &data, e);
+}
+
+int func_waitall(function_args *args, value *out, kv_err *e)
+{
+    int rc = KV_OK;
+    const session *s = args->session;
+    *out = value_none();
+    for (int64_t i = 0; i < s->nstores && !rc; i++)
+        rc = kv_wait(s->stores[i].store, e);
+    return rc;
+}
+
+/* ---- Contexts, stores, the environment ---- */
 
 /* ---- Contexts ---- */
 
@@ -273,7 +465,7 @@ int func_round(function_args *args, value *out, kv_err *e)
         return KV_OK;
     }
     if (!isfinite(x.u.number))
-        return kv_err_set(e, KV_E_VALUE, "round() of %s is no whole number",
+        return kv_err_set(e, KV_E_VALUE, "round() of %s is not a whole number",
                           isnan(x.u.number) ? "nan" : "an infinity");
     int64_t y = 0;
     rc = function_int(value_float(rint(x.u.number)), "what round() gives", &y, e);

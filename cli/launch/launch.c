@@ -8,15 +8,15 @@
 
 #include "base/file.h"
 #include "kvstore.h"
-#include "options/options.h"
-#include "out/report.h"
-#include "syntax/hint_shell.h"
-#include "term/terminal.h"
 #include "launch/launch_command.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_job.h"
 #include "launch/launch_k8s.h"
 #include "launch/launch_prompt.h"
+#include "options/options.h"
+#include "out/report.h"
+#include "syntax/hints.h"
+#include "term/terminal.h"
 
 #define MPI_PACKAGE "Open MPI: apt-get install openmpi-bin"
 
@@ -153,8 +153,7 @@ static int check_programs(const launch_options *o, kv_err *e)
                  {LAUNCH_SSH, "ssh", "OpenSSH: apt-get install openssh-client"},
                  {LAUNCH_SGE, "qsub", "Grid Engine: apt-get install gridengine-client"},
                  {LAUNCH_SLURM, "salloc", "Slurm: apt-get install slurm-client"},
-                 {LAUNCH_YARN, "yarn", "Hadoop; put its bin folder into $PATH"},
-                 {LAUNCH_K8S, "kubectl", "Kubernetes; put it into $PATH"}};
+                 {LAUNCH_YARN, "yarn", "Hadoop; put its bin folder into $PATH"}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].by == o->by && launch_find(table[i].program, table[i].package, e))
             return e->code;
@@ -193,8 +192,8 @@ static int check(launch_options *o, kv_err *e)
     if (check_words(o, e) || check_checkpoint(o, e))
         return e->code;
     o->workers += o->spares;
-    if (o->by == LAUNCH_K8S) /* nothing runs here but kubectl */
-        return o->submit && !o->dry_run ? check_programs(o, e) : KV_OK;
+    if (o->by == LAUNCH_K8S) /* nothing runs here */
+        return KV_OK;
     if (kv_find_type("dist_sync", &ops, e) || check_losses(o, ops, e))
         return e->code;
     return o->dry_run ? KV_OK : check_programs(o, e);
@@ -224,7 +223,7 @@ static int run(launch_options *o, int *code, kv_err *e)
     if (o->prompt && !o->dry_run)
         return launch_prompt(o, code, e);
     if (o->by == LAUNCH_K8S)
-        return launch_k8s(o, code, e);
+        return launch_k8s(o, e);
     return o->by < LAUNCH_SGE ? launch_job(o, code, e) : launch_queue(o, code, e);
 }
 

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "base/visible.h"
-#include "term/child.h"
+#include "term/signals.h"
 
 static void keep(launch_command *c, char *word)
 {

@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "term/interrupt.h"
+#include "term/signals.h"
 
 /* ---- Answers ---- */
 

@@ -12,7 +12,6 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "launch/launch_inner.h"
-#include "launch/launch_kubectl.h"
 #include "launch/launch_variables.h"
 #include "launch/launch_yaml.h"
 #include "options/options.h"
@@ -303,6 +302,8 @@ static int make_entry(k8s_job *j, kv_err *e)
 /* ---- The objects ---- */
 
 static const char map_text[] = "# kvctl launch: {workers} workers and {servers} servers\n"
+                               "# `| kubectl create -f -` starts it; "
+                               "the launcher's log has the lines\n"
                                "apiVersion: v1\n"
                                "kind: ConfigMap\n"
                                "metadata:\n"
@@ -512,17 +513,13 @@ static int make(k8s_job *j, kv_err *e)
     return e->code;
 }
 
-int launch_k8s(const launch_options *o, int *code, kv_err *e)
+int launch_k8s(const launch_options *o, kv_err *e)
 {
     k8s_job j = {.o = o};
     if (make(&j, e) == KV_OK) {
-        if (o->submit && !o->dry_run) {
-            kubectl_run(o, j.name, &j.yaml, code, e);
-        } else {
-            terminal_pass(stdout, buf_text(&j.yaml), j.yaml.len);
-            if (fflush(stdout))
-                file_error(e, "write", "stdout", errno);
-        }
+        terminal_pass(stdout, buf_text(&j.yaml), j.yaml.len);
+        if (fflush(stdout))
+            file_error(e, "write", "stdout", errno);
     }
     for (int64_t i = 0; i < j.nfiles; i++)
         if (j.files[i].owned)

@@ -11,9 +11,8 @@
 /* Names of objects obey RFC 1123, and end before what the operator appends. */
 enum { K8S_NAME = 64 };
 
-/* Prints the objects, or with submit gives them to kubectl and waits for the job's end; *code is
- * its exit code then. Errors: usage, value (a name, file or text that the objects cannot have),
- * io, memory, and those of kubectl_run. */
-int launch_k8s(const launch_options *o, int *code, kv_err *e);
+/* Prints the objects. Errors: usage, value (a name, file or text that the objects cannot have), io,
+ * memory. */
+int launch_k8s(const launch_options *o, kv_err *e);
 
 #endif

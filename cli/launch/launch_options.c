@@ -265,9 +265,10 @@ static const shell_option job_options[] = {
     {0, "queue", "NAME", "the queue, or partition (sge, slurm, yarn)", NAMED(take_name, queue),
      .by = BY_QUEUE},
     {0, "queue-timeout", "SEC",
-     "give up when the job has not started by then (sge, slurm, yarn),\n"
+     "give up when the job has not started by then (sge, slurm),\n"
      "or when some host does not answer by then (ssh: 0; k8s: 600)",
-     SECONDS(queue_timeout), .by = BY_QUEUE | BY(LAUNCH_SSH) | BY(LAUNCH_K8S)},
+     SECONDS(queue_timeout),
+     .by = BY(LAUNCH_SGE) | BY(LAUNCH_SLURM) | BY(LAUNCH_SSH) | BY(LAUNCH_K8S)},
     {0, "pe", "NAME", "the parallel environment (sge: orte)", NAMED(take_name, pe),
      .by = BY(LAUNCH_SGE)},
     {0, "memory", "MB", "for each rank (yarn: 1024; k8s)",
@@ -286,8 +287,6 @@ static const shell_option job_options[] = {
      .by = BY(LAUNCH_K8S)},
     {0, "volume", "CLAIM:PATH",
      "a PersistentVolumeClaim, and where each pod has it (k8s)", TAKEN(take_volume),
-     .by = BY(LAUNCH_K8S)},
-    {0, "submit", NULL, "run the job through kubectl, and wait for it (k8s)", FLAG(submit),
      .by = BY(LAUNCH_K8S)},
 };
 

@@ -63,7 +63,7 @@ typedef struct launch_options {
     int64_t nfiles, files_cap;
     launch_volume *volumes;
     int64_t nvolumes, volumes_cap;
-    bool submit, dry_run, help, elastic;
+    bool dry_run, help, elastic;
     launch_losses losses; /* found by launch.c */
     launch_variable *variables;
     int64_t nvariables, cap;

@@ -18,9 +18,8 @@
 #include "launch/launch_job.h"
 #include "syntax/read_unit.h"
 #include "term/exit_code.h"
-#include "term/histfile.h"
-#include "term/interrupt.h"
 #include "term/repl.h"
+#include "term/signals.h"
 #include "term/terminal.h"
 
 /* ---- Entries and their answers ---- */

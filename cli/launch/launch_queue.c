@@ -1,7 +1,7 @@
-/* launch waits for the client of the queue, which waits for the job: it passes on what the job
- * writes, signals and the exit code, and gives up when the queue does not start it in time. A job
- * is `kvctl launch` again, on the hosts that the queue gave: as mpi, where Open MPI knows them from
- * the queue; as local in the one container of yarn. */
+/* launch waits for the client of the queue, which waits for the job: it passes on the lines of the
+ * job (those of yarn stay in its logs), signals and the exit code, and gives up when the queue does
+ * not start it in time. A job is `kvctl launch` again, on the hosts that the queue gave: as mpi,
+ * where Open MPI knows them from the queue; as local in the one container of yarn. */
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -9,21 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "base/visible.h"
-#include "term/exit_code.h"
-#include "term/terminal.h"
 #include "launch/launch_children.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_inner.h"
 #include "launch/launch_job.h"
 #include "launch/launch_variables.h"
+#include "term/exit_code.h"
+#include "term/terminal.h"
 
 enum {
     TICK_MS = 50,
@@ -33,14 +32,10 @@ enum {
 
 /* ---- Jobs for queues ---- */
 
-/* The last line of a job of yarn; its exit code stands behind it. */
-#define SUBMIT_EXIT "kvctl: the job ended with exit code "
-
 /* The client of each queue, and the job that it gets.
  *
  * slurm: the steps of a job share its processors, so that the one that tells of a loss does not
- * wait for the ranks. yarn: the client gives up after ten minutes unless it is told otherwise;
- * launch itself knows when. */
+ * wait for the ranks. yarn: without -timeout the client gives up after ten minutes. */
 static const struct template {
     const char *client, *file, *inner;
 } templates[] = {
@@ -57,8 +52,7 @@ static const struct template {
     [LAUNCH_YARN] = {"yarn jar {jar} -jar {jar} -appname kvctl -shell_script {folder}/job "
                      "-num_containers 1 -container_vcores {ranks} -container_memory {memory} "
                      "-timeout 2147483647[ -queue {queue}]",
-                     "#!/bin/sh\ncd {'here} || exit\n"
-                     "{variables}{launch}\necho \"" SUBMIT_EXIT "$?\"\n",
+                     "#!/bin/sh\ncd {'here} || exit\n{variables}exec {launch}\n",
                      "local"}};
 
 static int inner_command(launch_command *c, const launch_options *o, kv_err *e)
@@ -99,8 +93,8 @@ static int find_jar(buf *jar, const launch_options *o, kv_err *e)
 }
 
 /* Appends the command that submits the file `job` of a folder and waits for the job's end, and the
- * text of that file. When the job starts it makes the file `started` in the folder; yarn has no
- * folder in common with its hosts, and says itself that it runs. Errors: io, memory, unsupported
+ * text of that file. When the job starts it makes the file `started` in the folder; for yarn it
+ * counts as started, because its hosts need not have the folder. Errors: io, memory, unsupported
  * (a part of Hadoop that is not found). */
 static int submit_command(launch_command *c, buf *file, const launch_options *o, const char *folder,
                           kv_err *e)
@@ -194,38 +188,10 @@ static int start(queue *q, kv_err *e)
 
 /* ---- Ending ---- */
 
-/* The number of the application, as yarn says it: "application_1400_0017"; "" before. */
-static void find_application(const queue *q, char id[64])
-{
-    static const char begin[] = "application_";
-    const char *at = strstr(buf_text(&q->said), begin);
-    size_t n = at ? strlen(begin) + strspn(at + strlen(begin), "0123456789_") : 0;
-    snprintf(id, 64, "%.*s", (int)(n < 63 ? n : 63), at ? at : "");
-}
-
-static void run_yarn(const queue *q, const char *word, const char *option, const char *id, int out)
-{
-    char name[] = "yarn";
-    char *words[] = {name, (char *)word, (char *)option, (char *)id, NULL}; /* NOLINT: for exec */
-    pid_t pid = fork();
-    if (pid == 0)
-        children_become(words, q->client > 0, out, &q->signals.before);
-    if (pid > 0)
-        waitpid(pid, NULL, 0);
-}
-
 /* Takes the job back: qsub does on SIGINT; salloc ends its job when it and what it runs get the
- * signal; yarn must be asked. */
+ * signal. The client of yarn ends, and its application goes on. */
 static void take_back(queue *q, int signal)
 {
-    char id[64];
-    if (!q->end_ms && q->o->by == LAUNCH_YARN) {
-        find_application(q, id);
-        int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
-        if (id[0])
-            run_yarn(q, "application", "-kill", id, nothing);
-        close(nothing);
-    }
     if (q->end_ms)
         q->end_ms = clock_ms();
     else
@@ -260,7 +226,10 @@ static bool listen_to(queue *q)
         return false;
     ssize_t n = read(q->said_fd, block, sizeof block);
     if (n > 0) {
-        buf_put(&q->said, block, (size_t)n);
+        if (q->o->by == LAUNCH_YARN)
+            terminal_pass(stderr, block, (size_t)n); /* with the number by which it is asked for */
+        else
+            buf_put(&q->said, block, (size_t)n);
         return true;
     }
     close(q->said_fd);
@@ -272,9 +241,7 @@ static void look_at_start(queue *q)
 {
     char path[FOLDER_PATH];
     folder_path(q->folder, path, "started");
-    q->started = q->started || access(path, F_OK) == 0 ||
-                 (q->o->by == LAUNCH_YARN && (strstr(buf_text(&q->said), "yarnAppState=RUNNING") ||
-                                              strstr(buf_text(&q->said), "yarnAppState=FINISHED")));
+    q->started = q->started || q->o->by == LAUNCH_YARN || access(path, F_OK) == 0;
     if (q->started || q->end_ms || q->o->queue_timeout <= 0 ||
         clock_ms() - q->begin_ms < (int64_t)(q->o->queue_timeout * 1000))
         return;
@@ -305,39 +272,6 @@ static void tick(queue *q)
 
 /* ---- The whole ---- */
 
-/* The logs of yarn: what the job wrote, and its exit code, which the client does not know. They are
- * gathered some time after its end. */
-static int show_logs(queue *q)
-{
-    char id[64];
-    int code = -1;
-    int64_t end = clock_ms() + (int64_t)(q->o->deadline * 1000);
-    const struct timespec nap = {0, 500000000};
-    find_application(q, id);
-    while (id[0] && code < 0) {
-        char path[FOLDER_PATH], *text;
-        kv_err e = {0};
-        size_t n;
-        folder_path(q->folder, path, "log");
-        int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-        run_yarn(q, "logs", "-applicationId", id, fd);
-        close(fd);
-        if (file_read(path, &text, &n, &e))
-            break;
-        const char *at = strstr(text, SUBMIT_EXIT);
-        code = at ? atoi(at + strlen(SUBMIT_EXIT)) : -1;
-        bool last = code >= 0 || clock_ms() > end;
-        if (last)
-            terminal_pass(stdout, text, n);
-        mem_free(text);
-        if (last)
-            break;
-        nanosleep(&nap, NULL);
-    }
-    fflush(stdout);
-    return code;
-}
-
 static int judge(queue *q, int *code, kv_err *e)
 {
     const char *name = launcher_name(q->o->by);
@@ -352,9 +286,12 @@ static int judge(queue *q, int *code, kv_err *e)
         *code = 128 + q->ended_by;
         return KV_OK;
     }
-    if (q->started && q->o->by == LAUNCH_YARN)
-        ended = show_logs(q);
-    if (!q->started || ended < 0) {
+    if (q->o->by == LAUNCH_YARN && ended) {
+        kv_err_set(e, KV_E_PEER, "launch: the job of yarn failed: yarn ended with exit code %d",
+                   ended);
+        return kv_err_hint(e, "yarn logs -applicationId ID prints what it wrote"), KV_E_PEER;
+    }
+    if (!q->started) {
         terminal_pass(stderr, buf_text(&q->said), q->said.len);
         return kv_err_set(e, KV_E_PEER,
                           "launch: %s did not run the job: %s ended with exit code %d", name,

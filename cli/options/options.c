@@ -17,10 +17,10 @@
 #include "base/suggest.h"
 #include "lang/lex.h"
 #include "options/completion_script.h"
+#include "session/session.h"
 #include "syntax/command.h"
 #include "syntax/file_kind.h"
-#include "syntax/hint_shell.h"
-#include "session/registry.h"
+#include "syntax/hints.h"
 #include "term/terminal.h"
 
 /* Refuses a file of arrays as a script: read as one, its first line gives a syntax error that
@@ -170,7 +170,7 @@ static const shell_option own_options[] = {
      .low = TERMINAL_PROGRESS},
     {0, "pager", "WHEN", "auto, always or never: $PAGER at the prompt", TAKEN(take_when),
      .low = TERMINAL_PAGER},
-    {0, "doctor", NULL, "test this build on this machine, exit 1 if something fails",
+    {0, "doctor", NULL, "what this build has, and what it finds on this machine",
      TAKEN(take_doctor)},
     {0, "completion", "SHELL", "what bash, zsh or fish need to complete kvctl's words",
      TAKEN(take_completion)},

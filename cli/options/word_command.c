@@ -125,7 +125,7 @@ static int put_values(word_command *w, const char *word, kv_err *e)
         .name = "", .text = buf_text(&list), .len = (uint32_t)list.len, .line = 1, .col = 1};
     int code = buf_check(&list, e);
     if (!code && (code = parse_expr_text(&tree, &src, &nodes, &why)))
-        kv_err_set(e, code, "\"%.64s\" is no list of values: %s", word, why.text);
+        kv_err_set(e, code, "\"%.64s\" is not a list of values: %s", word, why.text);
     arena_release(&nodes);
     src = source_of(w, word);
     if (code)
@@ -177,7 +177,7 @@ static int put_argument(word_command *w, const char *word, kv_err *e)
     while (args[n].kind != ARG_END)
         n++;
     bool repeats = n > 0 && (args[n - 1].kind == ARG_VALUES || args[n - 1].kind == ARG_EXPRS ||
-                             args[n - 1].kind == ARG_WORDS || args[n - 1].kind == ARG_PATHS);
+                             args[n - 1].kind == ARG_PATHS);
     int last = repeats ? n - 1 : n, at = w->given < last ? w->given : last;
     buf_add(&w->text, args[at].kind == ARG_EXPRS && w->given > at ? ", " : " ");
     w->given++;
@@ -199,9 +199,6 @@ static int put_argument(word_command *w, const char *word, kv_err *e)
         return KV_OK;
     case ARG_RULE:
         return put_rule(w, word, e);
-    case ARG_WORDS:
-        put_word(&w->text, word, PLAIN ",");
-        return KV_OK;
     case ARG_MERGE:
     case ARG_PATH:
     case ARG_PATHS:
@@ -250,7 +247,6 @@ static int put_option_value(word_command *w, const char *word, char sign, kv_err
     case OPTION_NAME:
     case OPTION_WORD:
     case OPTION_FILE:
-    case OPTION_LIST:
     case OPTION_FLAG:
         put_word(&w->text, word, PLAIN ",=");
         break;

@@ -9,8 +9,8 @@
 #include "io/json.h"
 #include "out/report.h"
 #include "session/show.h"
-#include "syntax/statement.h"
 #include "session/unit.h"
+#include "syntax/parse_statement.h"
 
 /* Elements up to which a side of a comparison is written whole. */
 #define WHOLE_SIDE 64

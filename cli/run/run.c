@@ -4,24 +4,23 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "base/visible.h"
-#include "syntax/hint_variable.h"
+#include "base/stop.h"
 #include "eval/eval.h"
 #include "eval/eval_def.h"
-#include "syntax/function.h"
-#include "syntax/refuse.h"
+#include "files/save.h"
 #include "out/record.h"
 #include "out/report.h"
-#include "files/save.h"
+#include "out/transcript.h"
 #include "run/shell.h"
 #include "session/show.h"
-#include "base/stack.h"
-#include "syntax/statement.h"
-#include "out/transcript.h"
 #include "session/unit.h"
 #include "session/visit.h"
+#include "syntax/function.h"
+#include "syntax/hints.h"
+#include "syntax/parse_statement.h"
 #include "term/progress.h"
 
 static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e);

@@ -13,10 +13,10 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "syntax/safe.h"
-#include "term/child.h"
+#include "syntax/effect.h"
 #include "term/line.h"
 #include "term/progress.h"
+#include "term/signals.h"
 
 /* Writes text to fd. Returns 0, also when the reader has left; else an errno. */
 static int feed(session *s, int fd, const char *text, size_t n)

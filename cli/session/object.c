@@ -1,7 +1,24 @@
-/* The items of an object: its name, then the name and the value of each part. */
+/* The items of an object are its name, then the name and the value of each part. Values of a def
+ * are counted, since a function may be defined anew while it runs. */
 #include "session/object.h"
 
 #include <string.h>
+
+#include "base/mem.h"
+
+/* ---- Values of a def ---- */
+
+void def_values_unref(def_values *d)
+{
+    if (!d || --d->refs > 0)
+        return;
+    map_release(&d->assigned);
+    for (int64_t i = 0; i < d->n; i++)
+        value_release(&d->defaults[i]);
+    mem_free(d);
+}
+
+/* ---- Objects ---- */
 
 #define STORE "<KVStore "
 

@@ -4,7 +4,21 @@
 #ifndef SESSION_OBJECT_H
 #define SESSION_OBJECT_H
 
+#include "base/map.h"
 #include "session/value.h"
+
+/* ---- Values of a def ---- */
+
+typedef struct def_values {
+    int64_t refs;
+    map assigned; /* the names that the function sets, to 0 */
+    int64_t n;
+    value defaults[]; /* for each parameter; none where it has no default */
+} def_values;
+
+void def_values_unref(def_values *d); /* NULL is fine */
+
+/* ---- Objects ---- */
 
 /* names[i] is NULL for a part given by its position. Takes references of its own. */
 int object_new(value *out, const char *name, const value *parts, const char *const *names,

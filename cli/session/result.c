@@ -1,9 +1,157 @@
-/* Results of commands: their memory. */
+/* Results of commands, and the tables in them. Cells are collected first, so that columns have the
+ * width of their widest cell. */
 #include "session/result.h"
 
 #include <stdarg.h>
+#include <string.h>
 
+#include "base/kv_assert.h"
 #include "base/mem.h"
+#include "base/num.h"
+#include "base/utf8.h"
+#include "session/show.h"
+
+/* ---- Tables ---- */
+
+/* Tables: cells are collected first, so that columns have the width of their widest cell. */
+
+int rows_add(rows *r, value v, kv_err *e)
+{
+    int code = mem_grow(&r->cells, &r->cap, r->n + 1, sizeof *r->cells, e);
+    if (code)
+        value_release(&v);
+    else
+        r->cells[r->n++] = v;
+    return code;
+}
+
+int rows_add_text(rows *r, const char *text, kv_err *e)
+{
+    value v;
+    int code = value_text(&v, text, e);
+    return code ? code : rows_add(r, v, e);
+}
+
+int rows_add_shape(rows *r, int ndim, const int64_t *shape, kv_err *e)
+{
+    value v;
+    int code = value_list_new(&v, VALUE_TUPLE, ndim, e);
+    for (int i = 0; i < ndim && code == KV_OK; i++)
+        v.u.list->items[i] = value_int(shape[i]);
+    return code ? code : rows_add(r, v, e);
+}
+
+int rows_add_key(rows *r, kv_key key, kv_err *e)
+{
+    return key.name ? rows_add_text(r, key.name, e) : rows_add(r, value_int(key.id), e);
+}
+
+/* In as many digits as tell a float32, which people can read. Files and records have all. */
+static void float_text(buf *out, double x)
+{
+    char text[NUM_TEXT_MAX];
+    bool over = false;
+    double narrow = num_narrow(x, NUM_BINARY32, &over);
+    bool keeps = !over && (narrow != 0 || x == 0);
+    buf_put(out, text, (size_t)num_repr(text, keeps ? narrow : x,
+                                        keeps ? NUM_BINARY32 : NUM_BINARY64));
+}
+
+static void cell_text(buf *out, const rows *r, int64_t i)
+{
+    const value *v = &r->cells[i];
+    if (v->kind == VALUE_TEXT && strcmp(r->columns[i % r->ncolumns].name, "key") == 0)
+        show_key(out, (kv_key){0, v->u.text});
+    else if (v->kind == VALUE_NONE)
+        buf_char(out, '-');
+    else if (v->kind == VALUE_FLOAT)
+        float_text(out, v->u.number);
+    else
+        value_print(out, *v, false);
+}
+
+/* One cell of a line; no blanks stand behind the last one. */
+static void put_cell(buf *out, const char *text, size_t n, int64_t width, bool last)
+{
+    buf_put(out, text, n);
+    if (last)
+        buf_char(out, '\n');
+    else
+        buf_repeat(out, ' ', width - utf8_count(text, n) + 2);
+}
+
+/* The texts of all cells, one behind the other: cell i ends at ends[i]. Widths grow with them. */
+static void cell_texts(buf *text, size_t *ends, int64_t *width, const rows *r)
+{
+    for (int64_t i = 0; i < r->n; i++) {
+        size_t from = text->len;
+        cell_text(text, r, i);
+        ends[i] = text->len;
+        int64_t n = utf8_count(buf_text(text) + from, text->len - from);
+        if (n > width[i % r->ncolumns])
+            width[i % r->ncolumns] = n;
+    }
+}
+
+int rows_print(buf *out, const rows *r, kv_err *e)
+{
+    int64_t *width = mem_zalloc(r->ncolumns, sizeof *width, e);
+    size_t *ends = mem_alloc(r->n, sizeof *ends, e);
+    bool heads = r->columns[0].head && r->n > 0;
+    buf text = {0};
+    int code = width && ends ? KV_OK : KV_E_MEMORY;
+    kv_assert(r->n % r->ncolumns == 0, "%lld cells do not fill rows of %d", (long long)r->n,
+              (int)r->ncolumns);
+    for (int c = 0; heads && !code && c < r->ncolumns; c++)
+        width[c] = utf8_count(r->columns[c].head, strlen(r->columns[c].head));
+    if (!code) {
+        cell_texts(&text, ends, width, r);
+        code = buf_check(&text, e);
+    }
+    for (int c = 0; heads && !code && c < r->ncolumns; c++)
+        put_cell(out, r->columns[c].head, strlen(r->columns[c].head), width[c],
+                 c + 1 == r->ncolumns);
+    for (int64_t i = 0; i < r->n && !code; i++) {
+        size_t from = i ? ends[i - 1] : 0;
+        put_cell(out, buf_text(&text) + from, ends[i] - from, width[i % r->ncolumns],
+                 (i + 1) % r->ncolumns == 0);
+    }
+    mem_free(width);
+    mem_free(ends);
+    buf_release(&text);
+    return code ? code : buf_check(out, e);
+}
+
+void rows_release(rows *r)
+{
+    for (int64_t i = 0; i < r->n; i++)
+        value_release(&r->cells[i]);
+    mem_free(r->cells);
+    r->cells = NULL;
+    r->n = r->cap = 0;
+}
+
+static const kv_field *find_field(const kv_field *fields, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(fields[i].name, name) == 0)
+            return &fields[i];
+    return NULL;
+}
+
+const char *field_text(const kv_field *fields, int n, const char *name)
+{
+    const kv_field *f = find_field(fields, n, name);
+    return f && f->text ? f->text : "";
+}
+
+int64_t field_number(const kv_field *fields, int n, const char *name)
+{
+    const kv_field *f = find_field(fields, n, name);
+    return f ? f->number : 0;
+}
+
+/* ---- Results ---- */
 
 void result_release(result *r)
 {

@@ -4,7 +4,6 @@
  * nowhere, and the session goes on.
  */
 #include "session/session.h"
-#include "session/def_values.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -17,14 +16,14 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "session/follow.h"
-#include "session/registry.h"
-#include "session/rows.h"
+#include "session/object.h"
+#include "session/result.h"
 #include "session/show.h"
 #include "session/unit.h"
 #include "session/visit.h"
-#include "term/output.h"
 #include "term/pager.h"
 #include "term/progress.h"
+#include "term/signals.h"
 #include "term/terminal.h"
 
 struct registry registry; /* the one variable of the tool that all its rooms share */

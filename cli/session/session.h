@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "io/print.h"
 #include "kvstore.h"
+#include "lang/ast.h"
 #include "lang/source.h"
 #include "session/value.h"
 
@@ -284,5 +285,24 @@ void session_warn_once(session *s, const struct ast *node, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* A note on stderr, unless -q: one line, "note: " before it. */
 void session_note(session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- The tables of the language ---- */
+
+/* Tables and functions of rooms above that rooms below reach only through here, so that neither
+ * names the other in a circle. language_init fills it, once, before anything is read. */
+
+struct command;
+struct function;
+
+extern struct registry {
+    const struct command *commands;   /* as help lists them; an entry without a name ends them */
+    const struct function *functions; /* sorted by name; an entry without a name ends them */
+    int nfunctions;
+    /* Evaluation runs the bodies of functions (run_block) and methods of stores (run_method_call),
+     * and loads files (load_eval). */
+    int (*run_block)(session *s, const ast *block, run_flow *f, kv_err *e);
+    int (*run_method_call)(session *s, const ast *node, value *out, kv_err *e);
+    int (*load)(session *s, const ast *node, value *out, kv_err *e);
+} registry;
 
 #endif

@@ -1,7 +1,7 @@
 /* Dynamic values, of variables and expressions.
  *
  * A value is 16 bytes; texts, lists and arrays are counted boxes, so copying a value is cheap.
- * Lists and arrays are objects, as in Python: all who refer to one see it change (session/list.h).
+ * Lists and arrays are objects, as in Python: all who refer to one see it change (containers.h).
  * Where an array is needed, a list or tuple of numbers only ("numbers") becomes a float32 one.
  */
 #ifndef SESSION_VALUE_H
@@ -63,7 +63,7 @@ struct array_box {
     int64_t refs;
     kv_array *array;
     bool is_number; /* a result of shape (), as NumPy's scalars: `+=` makes another one */
-    array_part part; /* NumPy would give a view: see eval/eval_copy.h; or none */
+    array_part part; /* NumPy would give a view: see eval/eval_index.h; or none */
 };
 
 value value_none(void);

@@ -12,6 +12,8 @@
 #include "lang/parse.h"
 #include "session/session.h"
 
+/* ---- Errors that are collected ---- */
+
 /* More are not kept: a file that is no script has an error on every line. */
 #define CHECK_ERRORS_MAX 1000
 #define CHECK_ERRORS_COMPARED 100 /* see check_compares */
@@ -50,5 +52,14 @@ bool check_keep_going(parser *p, const parser *before, bool to_block);
 /* Makes a statement one that fails with *e when it is reached; *e is empty then. False when the
  * error ends everything. */
 bool check_break(arena *a, ast *node, kv_err *e);
+
+/* ---- Names that are read and never set ---- */
+
+/* --check: names that are read although nothing in all texts can ever give them a value. */
+
+/* Looks through the texts of a session that collects errors, once all are read. Each name is an
+ * error where a text first reads it. Names that a part that could not be read, or a file whose name
+ * is computed, may set are no errors: then nothing is said. Error: memory. */
+int check_unset(session *s, kv_err *e);
 
 #endif

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "base/name.h"
-#include "session/registry.h"
-#include "syntax/statement.h"
+#include "base/suggest.h"
+#include "session/session.h"
+#include "syntax/parse_statement.h"
 
 const command *command_find(const char *word, size_t n)
 {
@@ -75,7 +75,6 @@ bool command_can_be_called(const command *c)
         case ARG_END:
             break;
         case ARG_EXPRS:
-        case ARG_WORDS:
         case ARG_SOURCE:
         case ARG_HEREDOC:
         case ARG_CODE:

@@ -21,7 +21,6 @@ typedef enum arg_kind {
     ARG_VALUES, /* one or more of them, as far as the statement goes */
     ARG_EXPRS,  /* expressions separated by commas, in expression mode */
     ARG_WORD,   /* a word, a quoted text, $NAME or (expr) */
-    ARG_WORDS,  /* one or more plain words, which may hold commas */
     ARG_GLOB,   /* a word in which * and ? may stand */
     ARG_NAME,   /* the name of something to be made: a plain word */
     ARG_FILE,   /* a path */
@@ -52,7 +51,6 @@ typedef enum option_kind {
     OPTION_NAME,  /* the name of a variable */
     OPTION_WORD,  /* a word, a quoted text, $NAME or (expr) */
     OPTION_FILE,  /* a path */
-    OPTION_LIST,  /* words joined by commas, + or -, a quoted text, $NAME or (expr) */
     OPTION_VALUES, /* values joined by commas, or one that is a list */
     OPTION_PATH,  /* a word as of ARG_PATH */
     OPTION_OUTPUT, /* such a word that the command does not go without */

@@ -1,9 +1,30 @@
-/* The effect of a text on stores, found in its tree before it runs. */
+/* What a text may do, found in its tree before it runs: its effect on stores, and what --safe
+ * refuses. */
 #ifndef SYNTAX_EFFECT_H
 #define SYNTAX_EFFECT_H
 
 #include "base/map.h"
+#include "lang/ast.h"
+#include "lang/source.h"
+#include "session/session.h"
 #include "session/unit.h"
+
+/* ---- --safe ---- */
+
+/* --safe: scripts of strangers. No shell, no plugins, no writes but to the state file. What is not
+ * allowed is refused before anything runs, where the words show it, and again where it would
+ * happen. */
+
+/* Checks that a node is allowed in a script. Error: unsupported, at the node. */
+int safe_check(const session *s, const source *src, const ast *node, kv_err *e);
+
+/* Check that a file may be written, a shell started, a plugin loaded. Errors: unsupported; usage
+ * (the file of -s, which the session itself writes). */
+int safe_write(const session *s, const char *path, kv_err *e);
+int safe_shell(const session *s, kv_err *e);
+int safe_plugin(const session *s, kv_err *e);
+
+/* ---- The effect on stores ---- */
 
 /* Returns true if running u may change a store: it holds a command that changes stores, also in a
  * function that is never called, or one whose effect is unknown before it runs, such as `source` of

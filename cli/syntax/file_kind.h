@@ -48,7 +48,7 @@ const char *file_kind_title(file_kind kind);
 int file_kind_check_keeps(const char *path, const char *what, kv_err *e);
 
 /* The target of a picture, by the ending of its path. */
-typedef enum plot_target { PLOT_NOWHERE, PLOT_TEXT, PLOT_SIXEL, PLOT_SVG, PLOT_PNG } plot_target;
+typedef enum plot_target { PLOT_NOWHERE, PLOT_TEXT, PLOT_SVG, PLOT_PNG } plot_target;
 plot_target plot_target_of(const char *path);
 
 /* Checks a path that a picture is to be written, or added, to. Error: usage. */

@@ -10,7 +10,7 @@
 
 #include "base/num.h"
 #include "base/suggest.h"
-#include "session/registry.h"
+#include "session/session.h"
 #include "vm/element.h"
 
 /* ---- Finding ---- */

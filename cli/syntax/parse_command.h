@@ -5,6 +5,46 @@
 #include "lang/parse.h"
 #include "syntax/command.h"
 
+/* ---- Bindings ---- */
+
+/* Arguments, options, parameters of a rule and a redirect. */
+#define BIND_MAX (COMMAND_MAX_ARGS + 130)
+
+#define NOWHERE UINT32_MAX
+
+typedef struct binding {
+    const command *c;
+    int nargs;            /* arguments that the command has */
+    ast *parts[BIND_MAX]; /* these, NULL where not given, and behind them options and redirects */
+    int n, given;         /* of all of them; of arguments in their order */
+    /* The argument or option being read: its begin, or NOWHERE; and the option whose value it
+     * is. */
+    uint32_t begins;
+    bool in_option;
+    const command_option *option; /* NULL: the parameter of a rule */
+} binding;
+
+void bind_begin(binding *b, const command *c);
+
+/* Adds an option or a redirect. False with an error when there is no room. */
+bool bind_add(binding *b, parser *p, ast *part);
+
+/* Returns true if the option of this name was given. */
+bool bind_has(const binding *b, const char *option);
+
+/* The first required part that was not given: an argument, or NULL and an option, or NULL and
+ * NULL. */
+const command_arg *bind_missing(const binding *b, const command_option **option);
+
+/* The STMT_COMMAND that begins at pos. */
+ast *bind_node(const binding *b, parser *p, uint32_t pos);
+
+/* The command was not read to its end: when the cursor, at `end`, is in it, notes where. at: may be
+ * NULL. */
+void bind_cursor(const binding *b, parse_cursor *at, uint32_t end);
+
+/* ---- Commands ---- */
+
 /* The arguments, options and redirects of a command whose name was read; it began at pos. Gives
  * STMT_COMMAND or STMT_SOURCE. */
 ast *parse_command(parser *p, const command *c, uint32_t pos);
@@ -15,13 +55,10 @@ ast *parse_help_on(parser *p, uint32_t pos, ast *topic);
 /* An updater, or a block in braces: STMT_RULE. */
 ast *parse_rule_node(parser *p);
 
-/* ---- parse_word.c: words, texts for the shell, redirects ---- */
+/* ---- Words, texts for the shell, redirects ---- */
 
 /* A run of word characters and those in `more`, a quoted text, $NAME or (expr). */
 ast *parse_word(parser *p, const char *more, const char *wanted);
-
-/* The signs that a word of a list may contain: 1,2,4 or push+adam+pull. */
-#define PARSE_WORD_LIST "+-.,"
 
 /* The end of the run of letters, digits and inner dashes at pos. */
 uint32_t parse_dashed_end(const parser *p, uint32_t pos);
@@ -35,13 +72,13 @@ ast *parse_shell_text(parser *p, int kind, uint32_t from, const char *wanted);
 bool parse_at_redirect(parser *p);
 ast *parse_redirect(parser *p, const command *c); /* STMT_REDIRECT; c: NULL for an expression */
 
-/* ---- parse_path_word.c: see ARG_PATH and OPTION_RAW ---- */
+/* ---- Paths and patterns: see ARG_PATH and OPTION_RAW ---- */
 
 /* A path or a pattern, and a word as it stands. Both also take a quoted text, $NAME or (expr). */
 ast *parse_path_word(parser *p, const char *wanted);
 ast *parse_raw_word(parser *p, const char *wanted);
 
-/* ---- parse_nested.c: arguments of commands that hold commands ---- */
+/* ---- Arguments that hold commands ---- */
 
 /* The name of an error code. */
 ast *parse_code(parser *p);

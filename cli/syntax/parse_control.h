@@ -4,6 +4,17 @@
 
 #include "lang/parse.h"
 
+/* ---- import, and npx.set_np() ---- */
+
+/* Returns true if such a statement is next. */
+bool parse_at_import(parser *p);
+
+/* Parses it, to a block that holds nothing. Errors: unsupported (a module that is neither MXNet's
+ * nor NumPy's), syntax. */
+ast *parse_import(parser *p);
+
+/* ---- Branches, loops, functions ---- */
+
 /* Parses the statement whose keyword is next. *known is false when no keyword is next; then the
  * result is NULL, without an error. */
 ast *parse_control(parser *p, bool *known);

@@ -8,11 +8,11 @@
 
 #include <string.h>
 
-#include "base/name.h"
-#include "syntax/bind.h"
-#include "syntax/optimizer_param.h"
-#include "syntax/refuse.h"
-#include "syntax/statement.h"
+#include "base/suggest.h"
+#include "syntax/hints.h"
+#include "syntax/parse_command.h"
+#include "syntax/parse_statement.h"
+#include "syntax/rules.h"
 
 typedef struct method_call {
     parser *p;

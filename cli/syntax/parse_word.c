@@ -1,10 +1,13 @@
-/* The words of commands, and what stands behind them: texts for the shell, and redirects. */
-#include "syntax/parse_command.h"
-
+/* The words of commands, what stands behind them (texts for the shell, redirects), and the
+ * arguments of commands that run or describe statements, such as expect and explain. */
 #include <string.h>
 
+#include "base/suggest.h"
 #include "syntax/file_kind.h"
-#include "syntax/statement.h"
+#include "syntax/parse_command.h"
+#include "syntax/parse_statement.h"
+
+/* ---- Words, texts for the shell, redirects ---- */
 
 uint32_t parse_dashed_end(const parser *p, uint32_t pos)
 {
@@ -113,4 +116,255 @@ ast *parse_redirect(parser *p, const command *c)
     return path ? redirect_node(p, t.pos, t.sign == SIGN1('>') ? REDIRECT_FILE : REDIRECT_APPEND,
                                 NULL, path)
                 : NULL;
+}
+
+/* ---- Paths and patterns ---- */
+
+/* Words that are taken as they stand: paths, patterns of names, substitutions. They are those of a
+ * shell, without its expansions: only a blank, a redirect or the end of the statement ends them. */
+
+static bool begins_operand(const parser *p, uint32_t pos)
+{
+    lex_quote quote;
+    char c = parse_char(p, pos);
+    return c == '$' || c == '(' || lex_quote_at(&p->lx, pos, &quote);
+}
+
+static ast *bare(parser *p, uint32_t pos, uint32_t end)
+{
+    parse_seek(p, end);
+    return parse_text_node(p, p->lx.src->text + pos, end - pos, pos, end);
+}
+
+/* A quoted text, $NAME or (expr), which is next. Texts side by side are words of their own. */
+static ast *alone(parser *p)
+{
+    bool arguments = p->arguments;
+    p->arguments = true;
+    ast *one = parse_operand(p);
+    p->arguments = arguments;
+    return one;
+}
+
+/* The end of the word at pos. signs: the characters that it may have, beside those of names; NULL:
+ * all that end no word. A `}` without its `{` ends the block around it. */
+static uint32_t word_end(const parser *p, uint32_t pos, const char *signs)
+{
+    char c;
+    for (int open = 0; (c = parse_char(p, pos)); pos++) {
+        if (lex_is_blank(c) || strchr("\n\r;|>", c) || (c == '-' && parse_char(p, pos + 1) == '>'))
+            break;
+        if (signs && (unsigned char)c < 0x80 && !lex_is_letter(c) && !lex_is_digit(c) &&
+            !strchr(signs, c))
+            break;
+        open += (c == '{') - (c == '}');
+        if (open < 0)
+            break;
+    }
+    return pos;
+}
+
+/* ls -l: most likely meant for a shell. */
+static ast *dashed(parser *p, uint32_t pos, uint32_t end)
+{
+    const char *word = p->lx.src->text + pos;
+    int n = parse_shown(p, pos, end);
+    parse_fail(p, pos, end, KV_E_USAGE, "`%.*s` is no option", n, word);
+    kv_err_hint(p->e, "! before the line runs it in a shell; a file of this name stands in quotes");
+    return NULL;
+}
+
+ast *parse_path_word(parser *p, const char *wanted)
+{
+    /* a quote, a bracket or a $ within a word is most likely a mistake */
+    uint32_t pos = parse_here(p), end = word_end(p, pos, "./~+-*?[]{}:!^,=@%#\\");
+    bool operand = begins_operand(p, pos);
+    if (parse_expects(p, EXPECT_FILE, operand ? pos : end))
+        return NULL;
+    if (operand)
+        return alone(p);
+    if (parse_char(p, pos) == '-' && end > pos + 1)
+        return dashed(p, pos, end);
+    return end > pos ? bare(p, pos, end) : parse_unexpected(p, wanted);
+}
+
+/* The end of s/RE/TO/ at pos, whose delimiter may be any sign; pos when it is something else, or
+ * when a blank stands in it. */
+static uint32_t substitution_end(const parser *p, uint32_t pos)
+{
+    char mark = parse_char(p, pos) == 's' ? parse_char(p, pos + 1) : '\0', c;
+    if (!mark || lex_is_word_char(mark) || lex_is_blank(mark) || mark == '\\')
+        return pos;
+    int marks = 0;
+    for (uint32_t at = pos + 1; (c = parse_char(p, at)) && c != '\n' && !lex_is_blank(c); at++) {
+        if (c == '\\' && parse_char(p, at + 1) > ' ')
+            at++;
+        else if (c == mark && ++marks == 3)
+            return at + 1;
+    }
+    return pos;
+}
+
+/* A text in quotes, which is next, as r"…" has it. */
+static ast *raw_quoted(parser *p, const lex_quote *q)
+{
+    if (parse_peek(p)->kind != TOK_STRING)
+        return parse_operand(p); /* it is not closed */
+    token t = parse_take(p);
+    uint32_t from = t.pos + q->prefix + q->marks, end = t.end - q->marks;
+    return parse_text_node(p, p->lx.src->text + from, end - from, t.pos, t.end);
+}
+
+ast *parse_raw_word(parser *p, const char *wanted)
+{
+    lex_quote quote;
+    uint32_t pos = parse_here(p), end = word_end(p, substitution_end(p, pos), NULL);
+    bool operand = begins_operand(p, pos);
+    if (parse_expects(p, EXPECT_WORD, operand ? pos : end))
+        return NULL;
+    if (lex_quote_at(&p->lx, pos, &quote) && !quote.fields && !quote.bytes)
+        return raw_quoted(p, &quote);
+    if (operand)
+        return alone(p);
+    return end > pos ? bare(p, pos, end) : parse_unexpected(p, wanted);
+}
+
+/* ---- Arguments that hold commands ---- */
+
+/* ---- Error codes ---- */
+
+/* Returns true for the codes that a block may be expected to fail with: an interrupt comes from
+ * outside, and an internal error is never meant. */
+static bool can_be_expected(int code)
+{
+    return code != KV_OK && code != KV_E_INTERRUPTED && code != KV_E_INTERNAL && code < KV_NCODES;
+}
+
+ast *parse_code(parser *p)
+{
+    uint32_t pos = parse_here(p);
+    ast *word = parse_word(p, "-", "the code of an error");
+    if (!word)
+        return NULL;
+    if (word->kind != AST_TEXT)
+        return parse_fail(p, word->pos, word->end, KV_E_USAGE, "the code of an error is a word");
+    suggest near = {.word = word->u.text};
+    for (int i = 0; i < KV_NCODES; i++) {
+        if (!can_be_expected(i))
+            continue;
+        if (strcmp(kv_code_name(i), word->u.text) == 0)
+            return word;
+        suggest_add(&near, kv_code_name(i));
+    }
+    parse_fail(p, pos, word->end, KV_E_USAGE, "there is no error code `%.*s`",
+               parse_shown(p, pos, word->end), p->lx.src->text + pos);
+    suggest_done(&near, p->e);
+    kv_err_hint(p->e, "codes: name, key, shape, dtype, value, index, usage, syntax, io, format, …");
+    return NULL;
+}
+
+/* ---- Blocks that shall fail ---- */
+
+/* Goes behind the } of the block that begins at the next token. Where nothing can be parsed any
+ * more only brackets are counted; quotes and comments the lexer knows. False when it is not there.
+ */
+static bool skip_block(parser *p)
+{
+    int open = 0;
+    for (;;) {
+        token t = *parse_peek(p);
+        if (t.kind == TOK_END || t.pos >= p->lx.limit)
+            return false;
+        if (t.kind == TOK_BAD) {
+            parse_seek(p, t.pos + 1);
+            continue;
+        }
+        parse_take(p);
+        open += t.kind == TOK_SIGN && t.sign == SIGN1('{');
+        open -= t.kind == TOK_SIGN && t.sign == SIGN1('}');
+        if (open == 0)
+            return true;
+    }
+}
+
+ast *parse_failing_block(parser *p, const ast *code)
+{
+    kv_err *outer = p->e, found = {0};
+    if (!parse_is_sign(p, SIGN1('{')))
+        return parse_block(p); /* which says what is missing */
+    parser before = *p; /* of which the next token is the `{` */
+    uint32_t pos = before.tok.pos;
+    p->e = &found;
+    p->recover = NULL; /* the first error is the one that is asked for */
+    ast *block = parse_block(p);
+    p->e = outer;
+    p->recover = before.recover;
+    if (block)
+        return block;
+    if (found.code == KV_E_MEMORY || p->lx.incomplete ||
+        strcmp(kv_code_name(found.code), code->u.text) != 0) {
+        if (outer && !outer->code)
+            *outer = found;
+        return NULL;
+    }
+    parse_back(p, &before);
+    p->e = outer;
+    if (!skip_block(p))
+        return parse_fail(p, pos, pos + 1, KV_E_SYNTAX, "the `{` that opens here is not closed");
+    return parse_node(p, AST_NONE, pos, parse_last_end(p), 0);
+}
+
+/* ---- Words ---- */
+
+ast *parse_switch(parser *p)
+{
+    uint32_t pos = parse_here(p);
+    if (parse_expects(p, EXPECT_WORD, 0))
+        return NULL;
+    if (!parse_is_word(p, "on") && !parse_is_word(p, "off")) {
+        parse_unexpected(p, "on or off");
+        kv_err_hint(p->e, "`print` shows a text: print \"done\"");
+        return NULL;
+    }
+    return parse_text(p, pos, parse_peek(p)->end);
+}
+
+/* The command of a statement, NULL when it is none. */
+static const ast *command_of(const ast *node)
+{
+    if (node->kind == STMT_SHOW && node->kid[0]->kind == AST_STORE)
+        return node->kid[0]->kid[0];
+    return node->kind == STMT_COMMAND ? node : NULL;
+}
+
+/* Finds a redirect to a file or to a shell command, since neither can be undone. */
+static const ast *find_outward(const ast *node)
+{
+    for (uint32_t i = 0; i < node->n; i++)
+        if (node->kid[i] && node->kid[i]->kind == STMT_REDIRECT &&
+            node->kid[i]->op != REDIRECT_VARIABLE)
+            return node->kid[i];
+    return NULL;
+}
+
+ast *parse_explained(parser *p)
+{
+    const token *t = parse_peek(p);
+    if (t->pos == t->end && parse_expects(p, EXPECT_WORD, 0))
+        return NULL;
+    if (parse_is_word(p, "on") || parse_is_word(p, "off"))
+        return parse_switch(p);
+    ast *node = parse_one_statement(p);
+    const ast *call = node ? command_of(node) : NULL, *outward = node ? find_outward(node) : NULL;
+    if (!node)
+        return NULL;
+    if (!call || !command_is(call, COMMAND_EXPLAINED)) {
+        parse_fail(p, node->pos, node->end, KV_E_USAGE, "explain has nothing to say of this");
+        kv_err_hint(p->e, "it explains init, push, pull, pushpull, broadcast and barrier");
+        return NULL;
+    }
+    if (outward)
+        return parse_fail(p, outward->pos, outward->end, KV_E_USAGE,
+                          "explain changes nothing, so it writes no file");
+    return node;
 }

@@ -9,18 +9,15 @@
 #include "base/suggest.h"
 #include "base/utf8.h"
 #include "session/object.h"
-#include "session/registry.h"
+#include "session/session.h"
 #include "syntax/check.h"
 #include "syntax/command.h"
+#include "syntax/effect.h"
 #include "syntax/file_kind.h"
 #include "syntax/function.h"
-#include "syntax/hint_function.h"
-#include "syntax/hint_variable.h"
-#include "syntax/optimizer_param.h"
-#include "syntax/refuse.h"
-#include "syntax/safe.h"
-#include "syntax/statement.h"
-#include "syntax/updater_def.h"
+#include "syntax/hints.h"
+#include "syntax/parse_statement.h"
+#include "syntax/rules.h"
 #include "vm/rule.h"
 
 /* ---- Checks of a text that was parsed ---- */
@@ -607,7 +604,7 @@ static int check_utf8(const source *src, kv_err *e)
 }
 
 /* A `!` command has the rest of its line, with the `}` that was to close the block around it. */
-static void hint_shell(const parser *p, kv_err *e)
+static void hint_shell_word(const parser *p, kv_err *e)
 {
     const source *src = p->lx.src;
     bool begins = false, shell = false, closes = false;
@@ -648,7 +645,7 @@ int unit_read(session *s, unit **out, const char *name, char *text, size_t n, in
     if (incomplete)
         *incomplete = !u->body && p.lx.incomplete;
     if (!u->body && p.lx.incomplete && p.is_open)
-        hint_shell(&p, e);
+        hint_shell_word(&p, e);
     parse_release(&p);
     if (!u->body)
         return e->code;

@@ -1,5 +1,10 @@
-/* Exit codes of errors. */
+/* The exit statuses of kvctl, and its end after a failed assertion. */
 #include "term/exit_code.h"
+
+#include <unistd.h>
+
+#include "base/kv_assert.h"
+#include "term/terminal.h"
 
 exit_code exit_code_of_error(int code)
 {
@@ -36,4 +41,18 @@ exit_code exit_code_of_error(int code)
         break;
     }
     return EXIT_BUG;
+}
+
+/* Ends without the handlers of atexit: they write files and wait for threads, and both need the
+ * state that was just found to be wrong. */
+static void end(const char *report)
+{
+    terminal_say("kvctl: error[internal]: %s", report);
+    terminal_say(" hint: the file of -s is as it was; report this with the script that led here");
+    _exit(EXIT_BUG);
+}
+
+void bug_ends_process(void)
+{
+    kv_assert_on_failure(end);
 }

@@ -21,4 +21,8 @@ typedef enum exit_code {
 /* The exit code of a kv_code. */
 exit_code exit_code_of_error(int code);
 
+/* From now on a failed assertion (base/kv_assert.h) ends the process at once: its report goes to
+ * stderr and the exit code is 70. Nothing is saved, because what is in memory may be wrong. */
+void bug_ends_process(void);
+
 #endif

@@ -10,9 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "term/child.h"
-#include "term/interrupt.h"
 #include "term/line.h"
+#include "term/signals.h"
 #include "term/terminal.h"
 
 /* The exit status of sh for a command that is not there. */

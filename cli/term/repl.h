@@ -9,7 +9,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/buf.h"
 #include "term/line.h"
+
+/* ---- The file of the history ---- */
+
+/* Puts the path of the history file into `path`. `option` is what --history said, or NULL; then
+ * $KVCTL_HISTORY, $XDG_STATE_HOME/kvctl/history and ~/.local/state/kvctl/history are tried in this
+ * order. An empty path means that no history is kept: "off", or no home. */
+void histfile_path(buf *path, const char *option);
+
+/* ---- The loop ---- */
 
 /* The interpreter as the prompt sees it; `arg` is handed to each function. */
 typedef struct repl_ops {

@@ -227,6 +227,7 @@ void checkpoint_close(checkpoint *c)
         input_close(&c->files[i]);
     mem_free(c->files);
     mem_free(c->tensors);
+    mem_free(c->values);
     mem_free(c->texts);
     for (int64_t i = 0; i < c->nsums; i++)
         npz_sum_release(&c->sums[i]);

@@ -47,6 +47,7 @@ typedef struct tensor_info {
     int64_t stored_bytes; /* there; not `bytes` where it is deflated */
     unsigned form;        /* TENSOR_* flags; 0: the file holds the data as they are */
     int64_t member;       /* for the reader: which member of the archive, from 1; 0: none */
+    int64_t values;       /* for the reader: how codes become its numbers, from 1; 0: none */
     const char *odd;      /* of TENSOR_NONE: what its elements are, in the file's words */
     const char *value;    /* of an entry that is not a tensor: its value, or "" where it is long */
     const int64_t *strides; /* of TENSOR_STRIDED: elements from one index to the next */
@@ -60,8 +61,9 @@ const char *tensor_info_type(const tensor_info *t);
 enum {
     TENSOR_SWAPPED = 1 << 0, /* big-endian */
     TENSOR_STRIDED = 1 << 1, /* elements do not follow each other in the order of rows */
-    TENSOR_DEFLATED = 1 << 2 /* compressed: it is quick to read from begin to end only. What is
-                                inflated has a header before the data */
+    TENSOR_DEFLATED = 1 << 2, /* compressed: it is quick to read from begin to end only. What is
+                                 inflated has a header before the data */
+    TENSOR_DECODED = 1 << 3   /* the file holds codes of it, see tensor_values.h */
 };
 
 /* A text of the metadata, by name. */

@@ -15,6 +15,24 @@ typedef struct named {
     int64_t i;
 } named;
 
+/* How codes become numbers, see tensor_values.c. */
+typedef struct tensor_values {
+    int64_t codes;    /* the tensor that holds them, a hidden one */
+    tensor_type type; /* of the codes */
+    bool swapped;     /* the last two axes of the numbers are those of the codes swapped */
+    /* Scales; scaled is NULL where there are none. Number k of a row, in row r of matrix m, has
+     * scale m * a_matrix + r / rows * a_row + k / columns. */
+    const checkpoint *scaled; /* holds them */
+    int64_t scale;            /* the tensor */
+    tensor_type scale_type;   /* of its bytes */
+    int64_t height, width;    /* of a matrix: rows of so many numbers */
+    int64_t rows, columns, a_row, a_matrix;
+    float global;             /* each scale is multiplied by it, or divided */
+    bool has_global, divides;
+    int64_t nhidden;   /* tensors that are hidden with it */
+    const char *named; /* the last part of the scales' name */
+} tensor_values;
+
 /* What the metadata of a GGUF file say of it as a part of a model, see gguf_split.h; count is 0
  * where they say nothing. */
 typedef struct gguf_split {
@@ -26,8 +44,10 @@ struct checkpoint {
     char *name;
     input *files;
     int64_t nfiles, files_cap;
-    tensor_info *tensors;
-    int64_t ntensors, tensors_cap;
+    tensor_info *tensors; /* behind the first ntensors stand those that tensor_values.h hides */
+    int64_t ntensors, tensors_cap, nhidden;
+    tensor_values *values;
+    int64_t nvalues, values_cap;
     checkpoint_text *texts;
     int64_t ntexts, texts_cap;
     named *tensor_names; /* sorted, once all are there */

@@ -11,7 +11,7 @@
 #include "checkpoint/npz_type.h"
 #include "checkpoint/torch.h"
 #include "checkpoint/zip.h"
-#include "io/npy_header.h"
+#include "io/npy.h"
 
 #define ENDING      ".npy"
 #define AHEAD_BYTES 512 /* a header is within, mostly */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "array/strided.h"
+#include "array/arrange.h"
 #include "base/file.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/file_window.h"
+#include "checkpoint/tensor_decoded.h"
 #include "checkpoint/tensor_deflated.h"
 
 struct tensor_reader {
@@ -23,6 +24,8 @@ struct tensor_reader {
     input inflated;  /* all of it, where it is deflated */
     char *rows;      /* a block of such a tensor */
     char *swapped;   /* a block */
+    tensor_decoded decoded;
+    tensor_reader *scales; /* of what is decoded */
 };
 
 int tensor_reader_new(tensor_reader **out, const checkpoint *c, int64_t window_bytes, kv_err *e)
@@ -46,6 +49,8 @@ void tensor_reader_free(tensor_reader *r)
     input_close(&r->inflated);
     mem_free(r->rows);
     mem_free(r->swapped);
+    tensor_decoded_release(&r->decoded);
+    tensor_reader_free(r->scales);
     mem_free(r);
 }
 
@@ -246,6 +251,20 @@ static void swap(char *to, const char *from, int64_t n, tensor_type type)
     }
 }
 
+/* For what is decoded: scales have a window of their own, and may stand in another file. */
+static int fetch(tensor_reader *r, const checkpoint *scaled, const void **data, int64_t i,
+                 int64_t at, int64_t n, kv_err *e)
+{
+    int code = KV_OK;
+    if (scaled && r->scales && r->scales->c != scaled) {
+        tensor_reader_free(r->scales);
+        r->scales = NULL;
+    }
+    if (scaled && !r->scales)
+        code = tensor_reader_new(&r->scales, scaled, TENSOR_BLOCK, e);
+    return code ? code : tensor_read(scaled ? r->scales : r, data, i, at, n, e);
+}
+
 int tensor_read(tensor_reader *r, const void **data, int64_t i, int64_t at, int64_t n, kv_err *e)
 {
     const tensor_info *t = &r->c->tensors[i];
@@ -256,6 +275,8 @@ int tensor_read(tensor_reader *r, const void **data, int64_t i, int64_t at, int6
                    "bytes %lld to %lld were asked for of a tensor of %lld", (long long)at,
                    (long long)(at + n), (long long)t->bytes))
         return kv_assert_report(e);
+    if (t->form & TENSOR_DECODED)
+        return tensor_decoded_read(&r->decoded, r->c, fetch, r, data, i, at, n, e);
     int code = read_rows(r, data, i, at, n, e);
     if (code || !(t->form & TENSOR_SWAPPED))
         return code;
@@ -268,5 +289,6 @@ int tensor_read(tensor_reader *r, const void **data, int64_t i, int64_t at, int6
 
 int tensor_reader_check(const tensor_reader *r, kv_err *e)
 {
-    return file_window_check(&r->window, e);
+    int code = r->scales ? tensor_reader_check(r->scales, e) : KV_OK;
+    return code ? code : file_window_check(&r->window, e);
 }

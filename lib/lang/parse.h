@@ -57,7 +57,7 @@ typedef struct parse_cursor {
     bool method;
     uint32_t call_argument;
     uint32_t rule; /* EXPECT_RULE: where the braces open */
-    /* the statement; see cli/syntax/bind.h */
+    /* the statement; see cli/syntax/parse_command.h */
     bool in_statement;
     uint32_t statement;  /* where it begins */
     const void *command; /* its command once its word is complete, or NULL */

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "merge/merge_fold.h"
 #include "merge/merge_run.h"
 
 /* A batch ends behind so many bytes of inputs: later passes should find them in the caches. Keys

@@ -118,11 +118,11 @@ static int bytes_of(merge_worker *w, int i, const char **data, tensor_type *type
     return code;
 }
 
-/* The elements of an input, as numbers. */
-static int input_of(merge_worker *w, int i, void **at, kv_err *e)
+/* The elements of an input, as numbers; or as they are, where that is BF16 and `raw`. */
+static int input_of(merge_worker *w, int i, bool raw, merge_fused_array *to, kv_err *e)
 {
     const merge_job *j = w->job;
-    *at = (void *)(uintptr_t)w->input[i];
+    to->at = (void *)(uintptr_t)w->input[i]; /* only read */
     if (w->have_input[i])
         return KV_OK;
     tensor_type type;
@@ -130,18 +130,21 @@ static int input_of(merge_worker *w, int i, void **at, kv_err *e)
     int code = bytes_of(w, i, &data, &type, e);
     if (code)
         return code;
-    w->have_input[i] = true;
-    if (type == (j->wide ? TENSOR_F64 : TENSOR_F32) && (uintptr_t)data % (uintptr_t)j->width == 0) {
-        w->input[i] = data;
-    } else {
-        char *to = w->inputs + i * BUFFER_BYTES;
-        if (j->wide)
-            tensor_decode_f64((double *)(void *)to, type, data, w->n);
-        else
-            tensor_decode_f32((float *)(void *)to, type, data, w->n);
-        w->input[i] = to;
+    to->at = (void *)(uintptr_t)data;
+    if (raw && type == TENSOR_BF16 && (uintptr_t)data % 2 == 0) {
+        to->kind = MERGE_FUSED_BF16;
+        return KV_OK;
     }
-    *at = (void *)(uintptr_t)w->input[i]; /* only read */
+    bool lies =
+        type == (j->wide ? TENSOR_F64 : TENSOR_F32) && (uintptr_t)data % (uintptr_t)j->width == 0;
+    if (!lies)
+        to->at = w->inputs + i * BUFFER_BYTES;
+    if (!lies && j->wide)
+        tensor_decode_f64(to->at, type, data, w->n);
+    else if (!lies)
+        tensor_decode_f32(to->at, type, data, w->n);
+    w->have_input[i] = true;
+    w->input[i] = to->at;
     return KV_OK;
 }
 
@@ -174,19 +177,20 @@ static void *rank_of(const merge_worker *w, int i)
     return w->ranks + i * mem_aligned(j->piece * j->width) + (w->first - w->piece_first) * j->width;
 }
 
-/* The elements of the chunk of an array that programs read. */
-static int array_of(merge_worker *w, int slot, void **at, kv_err *e)
+/* The elements of the chunk of an array that programs read; raw: of input_of. */
+static int array_of(merge_worker *w, int slot, bool raw, merge_fused_array *to, kv_err *e)
 {
+    to->kind = MERGE_FUSED_F32;
     if (slot == MERGE_BASE)
-        return input_of(w, w->room->inputs - 1, at, e);
+        return input_of(w, w->room->inputs - 1, raw, to, e);
     if (slot >= MERGE_RANK)
-        *at = rank_of(w, slot - MERGE_RANK);
+        to->at = rank_of(w, slot - MERGE_RANK);
     else if (slot >= MERGE_UNIFORM)
-        *at = draw_of(w, slot - MERGE_UNIFORM);
+        to->at = draw_of(w, slot - MERGE_UNIFORM);
     else if (slot >= MERGE_PRODUCT)
-        *at = product_of(w, slot - MERGE_PRODUCT);
+        to->at = product_of(w, slot - MERGE_PRODUCT);
     else
-        return input_of(w, slot - MERGE_MODEL, at, e);
+        return input_of(w, slot - MERGE_MODEL, raw, to, e);
     return KV_OK;
 }
 
@@ -256,35 +260,48 @@ static int cut_of(merge_worker *w, int number, int64_t *cut, kv_err *e)
 
 /* The arrays of a pass at the chunk's begin, and where each number changes to the next one. */
 typedef struct pass_slots {
-    void *at[PLAN_MAX_SLOTS];
+    merge_fused_array array[PLAN_MAX_SLOTS];
     int64_t width[PLAN_MAX_SLOTS]; /* of an element; 0 for numbers */
     int64_t cut[PLAN_MAX_SLOTS];
     int number[PLAN_MAX_SLOTS]; /* -1: none */
+    bool is_cut;                /* a number changes inside the chunk */
 } pass_slots;
 
-static int slot_of(merge_worker *w, pass_slots *to, int s, int pass, void *merged, kv_err *e)
+static int bind_slot(merge_worker *w, pass_slots *to, int s, int pass, void *merged, bool raw,
+                     kv_err *e)
 {
     const plan *p = w->job->plan->plan;
-    int slot = p->pass[pass].slot[s], sum = slot - PLAN_PRIVATE - PLAN_MAX_NUMBERS;
+    int slot = p->pass[pass].slot[s], sum = slot - PLAN_PRIVATE - PLAN_MAX_NUMBERS, code = KV_OK;
+    merge_fused_array *array = &to->array[s];
     to->number[s] = -1;
     to->cut[s] = w->n;
     to->width[s] = w->job->width;
+    array->kind = MERGE_FUSED_F32;
     if (slot == MERGE_MERGED) {
-        to->at[s] = merged ? merged : w->merged;
+        array->at = merged ? merged : w->merged;
     } else if (slot >= PLAN_MERGE) {
-        return array_of(w, slot, &to->at[s], e);
+        code = array_of(w, slot, raw, array, e);
     } else if (sum >= 0) {
-        to->at[s] = merge_worker_terms(w, pass, sum);
+        array->at = merge_worker_terms(w, pass, sum);
         to->width[s] = p->number_type[p->pass[pass].sum[sum].number] == PROG_F32 ? 4 : 8;
     } else {
-        int i = slot - PLAN_PRIVATE;
-        to->number[s] = i;
-        to->width[s] = 0;
-        to->at[s] = copies_of(w, i, false);
+        int i = to->number[s] = slot - PLAN_PRIVATE;
         if (w->job->select[i] && w->job->pass_of[i] < pass)
-            return cut_of(w, i, &to->cut[s], e);
+            code = cut_of(w, i, &to->cut[s], e);
+        to->width[s] = 0;
+        to->is_cut |= to->cut[s] > 0 && to->cut[s] < w->n;
+        *array = (merge_fused_array){copies_of(w, i, to->cut[s] <= 0), MERGE_FUSED_NUMBER};
     }
-    return KV_OK;
+    return code;
+}
+
+static int bind_slots(merge_worker *w, pass_slots *to, int pass, void *merged, bool raw, kv_err *e)
+{
+    int code = KV_OK;
+    to->is_cut = false;
+    for (int s = 0; s < w->job->plan->plan->pass[pass].nslots && !code; s++)
+        code = bind_slot(w, to, s, pass, merged, raw, e);
+    return code;
 }
 
 /* Runs a program on the elements up to the next cut, and so on. */
@@ -296,7 +313,7 @@ static void run_cut(merge_worker *w, const plan_pass *pass, const pass_slots *sl
         for (int s = 0; s < pass->nslots; s++) {
             bool behind = slots->cut[s] <= from;
             at[s] = behind ? copies_of(w, slots->number[s], true)
-                           : (char *)slots->at[s] + from * slots->width[s];
+                           : (char *)slots->array[s].at + from * slots->width[s];
             to = !behind && slots->cut[s] < to ? slots->cut[s] : to;
         }
         prog_run(pass->elements, at, to - from, w->scratch);
@@ -305,50 +322,19 @@ static void run_cut(merge_worker *w, const plan_pass *pass, const pass_slots *sl
 
 int merge_worker_run(merge_worker *w, int pass, void *merged, kv_err *e)
 {
-    const plan_pass *p = &w->job->plan->plan->pass[pass];
+    const plan *p = w->job->plan->plan;
+    bool fused = w->job->fused && pass == p->npasses - 1 && w->n % MERGE_FUSED_TILE == 0;
     pass_slots slots;
-    int code = KV_OK;
-    for (int s = 0; s < p->nslots && !code; s++)
-        code = slot_of(w, &slots, s, pass, merged, e);
-    if (!code)
-        run_cut(w, p, &slots);
-    return code;
-}
-
-int merge_worker_fuse(merge_worker *w, int pass, void *merged, kv_err *e)
-{
-    const plan_pass *p = &w->job->plan->plan->pass[pass];
-    merge_fused_array arrays[PLAN_MAX_SLOTS];
-    for (int s = 0; s < p->nslots; s++) {
-        int slot = p->slot[s], code = KV_OK;
-        tensor_type type;
-        const char *data;
-        arrays[s].kind = MERGE_FUSED_F32;
-        if (slot == MERGE_MERGED) {
-            arrays[s].at = merged ? merged : w->merged;
-        } else if (slot < PLAN_MERGE) {
-            int i = slot - PLAN_PRIVATE;
-            int64_t cut = w->n;
-            if (w->job->select[i] && (code = cut_of(w, i, &cut, e)))
-                return code;
-            if (cut > 0 && cut < w->n)
-                return merge_worker_run(w, pass, merged, e);
-            arrays[s] = (merge_fused_array){copies_of(w, i, cut <= 0), MERGE_FUSED_NUMBER};
-        } else if (slot < MERGE_PRODUCT || slot == MERGE_BASE) {
-            int i = slot == MERGE_BASE ? w->room->inputs - 1 : slot - MERGE_MODEL;
-            code = bytes_of(w, i, &data, &type, e);
-            if (!code && type == TENSOR_BF16 && (uintptr_t)data % 2 == 0)
-                arrays[s] = (merge_fused_array){(void *)(uintptr_t)data, MERGE_FUSED_BF16};
-            else if (!code)
-                code = input_of(w, i, &arrays[s].at, e);
-        } else {
-            code = array_of(w, slot, &arrays[s].at, e);
-        }
-        if (code)
-            return code;
+    int code = bind_slots(w, &slots, pass, merged, fused, e);
+    if (!code && fused && slots.is_cut) {
+        fused = false;
+        code = bind_slots(w, &slots, pass, merged, false, e);
     }
-    merge_fused_run(w->job->fused, arrays, w->n);
-    return KV_OK;
+    if (!code && fused)
+        merge_fused_run(w->job->fused, slots.array, w->n);
+    else if (!code)
+        run_cut(w, &p->pass[pass], &slots);
+    return code;
 }
 
 /* ---- Overflow -------------------------------------------------------------------------------- */
@@ -412,11 +398,13 @@ static int rank_terms(merge_worker *w, int i, kv_err *e)
 {
     const merge_plan *p = w->job->plan;
     void *arrays[PLAN_MAX_SLOTS];
-    int code = KV_OK;
-    for (int s = 0; s < p->rank_terms[i] && !code; s++)
-        code = array_of(w, p->rank_slot[i][s], &arrays[s], e);
-    if (code)
-        return code;
+    merge_fused_array array;
+    for (int s = 0; s < p->rank_terms[i]; s++) {
+        int code = array_of(w, p->rank_slot[i][s], false, &array, e);
+        if (code)
+            return code;
+        arrays[s] = array.at;
+    }
     arrays[p->rank_terms[i]] = rank_of(w, i);
     prog_run(p->rank[i], arrays, w->n, w->scratch);
     return KV_OK;

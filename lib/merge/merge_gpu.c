@@ -13,7 +13,6 @@
 
 #include "array/mirror.h"
 #include "checkpoint/tensor_codec.h"
-#include "merge/merge_fold.h"
 #include "vm/kernel_fold.h"
 #include "vm/plan_text.h"
 
@@ -144,7 +143,7 @@ static kv_dtype own_dtype(const merge_job *j)
 
 static int64_t lanes_of(int64_t n)
 {
-    return (n + MERGE_CHUNK - 1) / MERGE_CHUNK * MERGE_LANES;
+    return (n + MERGE_CHUNK - 1) / MERGE_CHUNK * KERNEL_FOLD_LANES;
 }
 
 static int64_t term_bytes(const plan *p, const plan_total *t)
@@ -404,9 +403,9 @@ static int fold_terms(const piece *c, double *sums, kv_err *e)
     if (!code && c->pass->nsums > 0)
         code = ops->copy_out(c->g->id, c->w->staging, lanes, c->pass->nsums * bytes, e);
     for (int s = 0; s < c->pass->nsums && !code; s++)
-        for (int64_t at = 0; at < n; at += MERGE_LANES)
+        for (int64_t at = 0; at < n; at += KERNEL_FOLD_LANES)
             sums[s] = kernel_fold_join(c->pass->sum[s].fold, sums[s],
-                                       merge_fold_lanes(c->pass->sum[s].fold, down + s * n + at));
+                                       kernel_fold_lanes(c->pass->sum[s].fold, down + s * n + at));
     return code;
 }
 

@@ -2,7 +2,7 @@
  *
  * The bytes of the inputs go up as they lie in the files. The device makes float32 or float64 of
  * them, runs the kernel of the pass (vm/plan_text.h) and rounds the merged elements to the type of
- * the output, whose bytes come down. Of terms the lanes of each chunk come down (merge_fold.h), so
+ * the output, whose bytes come down. Of terms the lanes of each chunk come down (kernel_fold.h), so
  * sums are made in the order of the CPU. Numbers are computed on the host, between passes.
  *
  * Each worker has buffers of the device for a piece. A piece needs one copy for each input, three

@@ -142,13 +142,10 @@ int merge_worker_piece(merge_worker *w, const merge_job *job, const walk_piece *
  * in the key. Chunks of a piece come in order. */
 void merge_worker_chunk(merge_worker *w, int64_t first, int64_t n, int64_t chunk);
 
-/* Runs the program of a pass on the chunk. The terms of its sum i are then at
- * merge_worker_terms(w, pass, i), the merged elements at `merged`, or in w->merged if that is NULL.
- * Errors: those of tensor_read. */
+/* Runs the program of a pass on the chunk, in tiles (merge_fused.h) where that is possible. The
+ * terms of its sum i are then at merge_worker_terms(w, pass, i), the merged elements at `merged`,
+ * or in w->merged if that is NULL. Errors: those of tensor_read. */
 int merge_worker_run(merge_worker *w, int pass, void *merged, kv_err *e);
-
-/* The same by the job's fused program; w->n is a multiple of MERGE_FUSED_TILE. */
-int merge_worker_fuse(merge_worker *w, int pass, void *merged, kv_err *e);
 void *merge_worker_terms(const merge_worker *w, int pass, int sum);
 
 /* Returns true if a pass reads ranks. */

@@ -5,7 +5,6 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "checkpoint/tensor_codec.h"
-#include "merge/merge_fold.h"
 #include "merge/merge_run.h"
 #include "tensors/stat_loops.h"
 #include "tensors/tensor_words.h"
@@ -137,10 +136,10 @@ static void reduce_chunk(const merge_worker *w, const merge_job *j, double *sums
     for (int i = 0; i < pass->nsums; i++) {
         const plan_total *t = &pass->sum[i];
         const void *terms = merge_worker_terms(w, j->pass, i);
-        bool wide = p->number_type[t->number] != PROG_F32;
+        prog_type type = (prog_type)p->number_type[t->number];
         if (t->fold < PLAN_FOLDS && !j->again)
             sums[i] =
-                kernel_fold_join(t->fold, sums[i], merge_fold_chunk(t->fold, wide, terms, w->n));
+                kernel_fold_join(t->fold, sums[i], kernel_fold_chunk(t->fold, type, terms, w->n));
         else if (t->fold >= PLAN_FOLDS && !j->selected[t->number])
             merge_select_chunk(j->select[t->number], w->chunk, w->pool_worker, terms, w->n);
     }
@@ -195,8 +194,7 @@ static int rule_chunks(const merging *r, merge_worker *w, const merge_job *j, co
         int64_t n = p->n - at < MERGE_CHUNK ? p->n - at : MERGE_CHUNK;
         merge_worker_chunk(w, p->first + at, n, chunk);
         void *to = stores && direct ? w->out + at * j->width : NULL;
-        bool fused = j->fused && j->pass == j->plan->plan->npasses - 1 && n % MERGE_FUSED_TILE == 0;
-        code = fused ? merge_worker_fuse(w, j->pass, to, e) : merge_worker_run(w, j->pass, to, e);
+        code = merge_worker_run(w, j->pass, to, e);
         bool again = false;
         if (!code && stores)
             code = check_chunk(r, w, j, to ? to : w->merged, &again, e);

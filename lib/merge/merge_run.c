@@ -3,7 +3,7 @@
  * caches when the next one reads it. Pieces are those of walk.h, or whole rows where rows are
  * ranked.
  *
- * Sums: chunks of MERGE_CHUNK elements (merge_fold.h), chunks in order within a piece, pieces in
+ * Sums: chunks of MERGE_CHUNK elements (kernel_fold.h), chunks in order within a piece, pieces in
  * order, all in float64, rounded once to the number's type.
  */
 #include "merge/merge_run.h"

@@ -1,12 +1,13 @@
 /* The loops of reductions, a variant for each type and way. Sums are float64, so the products and
- * squares of float32 that rules add up lose nothing before the end. */
+ * squares of float32 that rules add up lose nothing before the end. A lane waits for its last
+ * addition: the lanes of merges are enough to keep the processor busy. */
 #include "vm/kernel_fold.h"
 
 #include <math.h>
 
-#include "base/no_carry.h"
+#include "base/compiler.h"
 
-enum { LANES = 8 };
+enum { FEW = 8, MANY = KERNEL_FOLD_LANES };
 
 double kernel_fold_begin(plan_fold fold)
 {
@@ -20,20 +21,25 @@ double kernel_fold_join(plan_fold fold, double a, double b)
                               : kernel_fold_min(a, b);
 }
 
-/* Whole groups of lanes, and each number into the number at its place. */
-#define LOOPS(suffix, T, JOIN)                                                                     \
-    static void lanes_##suffix(double *lane, const void *from, int64_t n)                          \
+/* Whole groups of lanes. */
+#define GROUPS(name, lanes, T, JOIN)                                                               \
+    static void name(double *restrict lane, const void *from, int64_t n)                           \
     {                                                                                              \
         const T *x = from;                                                                         \
-        double own[LANES];                                                                         \
-        for (int l = 0; l < LANES; l++)                                                            \
+        double own[lanes];                                                                         \
+        for (int l = 0; l < (lanes); l++)                                                          \
             own[l] = lane[l];                                                                      \
-        for (int64_t i = 0; i < n; i += LANES)                                                     \
-            for (int l = 0; l < LANES; l++)                                                        \
+        for (int64_t i = 0; i < n; i += (lanes))                                                   \
+            for (int l = 0; l < (lanes); l++)                                                      \
                 own[l] = JOIN(own[l], (double)x[i + l]);                                           \
-        for (int l = 0; l < LANES; l++)                                                            \
+        for (int l = 0; l < (lanes); l++)                                                          \
             lane[l] = own[l];                                                                      \
-    }                                                                                              \
+    }
+
+/* These, and each number into the number at its place. */
+#define LOOPS(suffix, T, JOIN)                                                                     \
+    GROUPS(few_##suffix, FEW, T, JOIN)                                                             \
+    CPU_CLONES GROUPS(many_##suffix, MANY, T, JOIN)                                                \
                                                                                                    \
     static void each_##suffix(double *each, const void *from, int64_t n)                           \
     {                                                                                              \
@@ -56,21 +62,42 @@ typedef void loop(double *to, const void *from, int64_t n);
         [PROG_F32] = {what##_sum_f32, what##_max_f32, what##_min_f32},                             \
         [PROG_F64] = {what##_sum_f64, what##_max_f64, what##_min_f64}};
 
-TABLE(lanes)
+TABLE(few)
+TABLE(many)
 TABLE(each)
+
+static double join_lanes(plan_fold fold, const double *lane, int lanes)
+{
+    double all = lane[0];
+    for (int l = 1; l < lanes; l++)
+        all = kernel_fold_join(fold, all, lane[l]);
+    return all;
+}
+
+double kernel_fold_lanes(plan_fold fold, const double *lane)
+{
+    return join_lanes(fold, lane, MANY);
+}
+
+static double reduce(plan_fold fold, prog_type type, const void *x, int64_t n, int lanes)
+{
+    double lane[MANY];
+    int64_t whole = n - n % lanes, bytes = type == PROG_F32 ? 4 : 8;
+    for (int l = 0; l < lanes; l++)
+        lane[l] = kernel_fold_begin(fold);
+    (lanes == FEW ? few : many)[type][fold](lane, x, whole);
+    each[type][fold](lane, (const char *)x + whole * bytes, n - whole);
+    return join_lanes(fold, lane, lanes);
+}
 
 double kernel_fold_row(plan_fold fold, prog_type type, const void *x, int64_t n)
 {
-    double lane[LANES], all;
-    int64_t whole = n - n % LANES, bytes = type == PROG_F32 ? 4 : 8;
-    for (int l = 0; l < LANES; l++)
-        lane[l] = kernel_fold_begin(fold);
-    lanes[type][fold](lane, x, whole);
-    each[type][fold](lane, (const char *)x + whole * bytes, n - whole);
-    all = lane[0];
-    for (int l = 1; l < LANES; l++)
-        all = kernel_fold_join(fold, all, lane[l]);
-    return all;
+    return reduce(fold, type, x, n, FEW);
+}
+
+double kernel_fold_chunk(plan_fold fold, prog_type type, const void *x, int64_t n)
+{
+    return reduce(fold, type, x, n, MANY);
 }
 
 void kernel_fold_each(plan_fold fold, prog_type type, double *to, const void *x, int64_t n)

@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "vm/merge_rank.h"
+#include "base/mem.h"
+#include "vm/plan_graph.h"
 
 #define REFUSE_CALL(r, call, code, ...)                                                            \
     do {                                                                                           \
@@ -101,6 +102,95 @@ static rule_operand uniform(rule_run *r, const ast *call, prog_type type)
     return of_value(load(r, MERGE_UNIFORM + i, type));
 }
 
+/* ---- Ranks ----------------------------------------------------------------------------------- */
+
+/* A copy of a part of a graph in the making. */
+typedef struct graph_copy {
+    const prog_builder *from;
+    prog_builder *to;
+    bool *needed;     /* of each value of `from` */
+    prog_value *made; /* and what it is in `to` */
+    int16_t *slots;
+    int nslots;
+} graph_copy;
+
+static int slot_of(graph_copy *c, int slot)
+{
+    int i = 0;
+    while (i < c->nslots && c->slots[i] != slot)
+        i++;
+    if (i == c->nslots)
+        c->slots[c->nslots++] = (int16_t)slot;
+    return i;
+}
+
+static void find_needed(graph_copy *c, prog_value x)
+{
+    c->needed[x] = true;
+    for (prog_value i = x; i >= 0; i--)
+        for (int k = 0; c->needed[i] && k < plan_graph_kids(&c->from->nodes[i]); k++)
+            c->needed[c->from->nodes[i].kid[k]] = true;
+}
+
+static bool is_rank(const node *n)
+{
+    return n->op == NODE_LOAD && n->kid[0] >= MERGE_RANK && n->kid[0] < MERGE_BASE;
+}
+
+static int copy_nodes(graph_copy *c, prog_value x, kv_err *e)
+{
+    for (prog_value i = 0; i <= x; i++) {
+        const node *n = &c->from->nodes[i];
+        prog_value kid[3] = {-1, -1, -1};
+        if (!c->needed[i])
+            continue;
+        if (plan_graph_waits(n) || is_rank(n))
+            return kv_err_set(e, KV_E_USAGE,
+                              "rowrank takes what follows from the elements alone, not from a "
+                              "reduction or another rank");
+        for (int k = 0; k < plan_graph_kids(n); k++)
+            kid[k] = c->made[n->kid[k]];
+        c->made[i] = n->op == NODE_LOAD ? prog_load(c->to, slot_of(c, n->kid[0]),
+                                                    (kv_dtype)n->dtype, (prog_type)n->type)
+                                        : plan_graph_apply(c->to, n, kid);
+    }
+    return KV_OK;
+}
+
+/* Makes a program of what x, a value of b, is made of: a ranking needs its terms of a whole row
+ * before the plan's own program runs on it. Slot s of it reads the array of slot (*slots)[s] of a
+ * plan, and x goes to slot *terms. slots is the caller's. Errors: usage (x follows from a reduction
+ * or a ranking), memory. */
+static int make_terms(prog **out, int16_t **slots, int *terms, const prog_builder *b, prog_value x,
+                      kv_err *e)
+{
+    graph_copy c = {.from = b,
+                    .to = prog_builder_new(e),
+                    .needed = mem_zalloc(x + 1, sizeof *c.needed, e),
+                    .made = mem_zalloc(x + 1, sizeof *c.made, e),
+                    .slots = mem_zalloc(x + 1, sizeof *c.slots, e)};
+    int code = c.to && c.needed && c.made && c.slots ? KV_OK : KV_E_MEMORY;
+    if (!code) {
+        find_needed(&c, x);
+        code = copy_nodes(&c, x, e);
+    }
+    if (!code) {
+        prog_type type = prog_value_type(b, x);
+        prog_store(c.to, c.nslots, prog_dtype(type), c.made[x]);
+        code = prog_finish(c.to, out, e);
+    }
+    if (!code) {
+        *slots = c.slots;
+        *terms = c.nslots;
+        c.slots = NULL;
+    }
+    mem_free(c.slots);
+    mem_free(c.made);
+    mem_free(c.needed);
+    prog_builder_free(c.to);
+    return code;
+}
+
 static rule_operand rowrank(rule_run *r, const ast *call, prog_type type)
 {
     int i = r->merge->nranks;
@@ -110,7 +200,7 @@ static rule_operand rowrank(rule_run *r, const ast *call, prog_type type)
     if (r->rc || x < 0)
         return nothing;
     merge_plan *p = r->merge;
-    int rc = merge_rank_make(&p->rank[i], &p->rank_slot[i], &p->rank_terms[i], r->b, x, r->e);
+    int rc = make_terms(&p->rank[i], &p->rank_slot[i], &p->rank_terms[i], r->b, x, r->e);
     if (rc) {
         rule_refuse(r, call, rc);
         return nothing;
@@ -118,6 +208,8 @@ static rule_operand rowrank(rule_run *r, const ast *call, prog_type type)
     p->nranks = i + 1;
     return of_value(load(r, MERGE_RANK + i, type));
 }
+
+/* ---- Angles ---------------------------------------------------------------------------------- */
 
 /* The sum of products, over all elements. */
 static prog_value dot(rule_run *r, prog_value x, prog_value y)

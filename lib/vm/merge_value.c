@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 #include "vm/element.h"
-#include "vm/merge_sort.h"
 
 #define RANGE_MOST 100000
 
@@ -205,33 +204,43 @@ const ast *merge_put_named(list_writer *w, const ast *at, const ast *is)
 }
 
 /* One exchange of a sorting network. */
-typedef struct sorting {
-    list_writer *w;
-    const ast *at;
-    list_value *items;
-} sorting;
-
-static void exchange(void *arg, int i, int j)
+static void exchange(list_writer *w, const ast *at, list_value *x, list_value *y)
 {
-    sorting *s = arg;
-    const ast *pair[2] = {s->items[i].node, s->items[j].node};
-    if (s->w->rc)
+    const ast *pair[2] = {x->node, y->node};
+    if (w->rc)
         return;
-    const ast *least = writer_call(s->w, s->at, "min", pair, 2);
-    const ast *most = writer_call(s->w, s->at, "max", pair, 2);
-    s->items[i].node = merge_put_named(s->w, s->at, least);
-    s->items[j].node = merge_put_named(s->w, s->at, most);
+    const ast *least = writer_call(w, at, "min", pair, 2);
+    const ast *most = writer_call(w, at, "max", pair, 2);
+    x->node = merge_put_named(w, at, least);
+    y->node = merge_put_named(w, at, most);
 }
 
-/* The items from the smallest to the largest, element by element. */
+/* The items from the smallest to the largest, element by element: the exchanges that put any n
+ * values in order (Batcher's odd-even merge sort, 1968; Knuth, The Art of Computer Programming,
+ * volume 3, algorithm 5.2.2M, which takes any n). */
 static list_value sort_items(list_writer *w, const ast *at, list_value list)
 {
     list_value sorted = writer_list(w, list.n);
+    int top = 1;
     if (w->rc)
         return nothing;
     for (int i = 0; i < list.n; i++)
         sorted.items[i].node = merge_put_named(w, at, list.items[i].node);
-    merge_sort(list.n, exchange, &(sorting){w, at, sorted.items});
+    while (top < list.n)
+        top *= 2;
+    for (int p = top / 2; p > 0; p /= 2) {
+        int q = top / 2, r = 0, d = p;
+        for (;;) {
+            for (int i = 0; i + d < list.n; i++)
+                if ((i & p) == r)
+                    exchange(w, at, &sorted.items[i], &sorted.items[i + d]);
+            if (q == p)
+                break;
+            d = q - p;
+            q /= 2;
+            r = p;
+        }
+    }
     return sorted;
 }
 

@@ -13,7 +13,7 @@
 
 /* What begins a number of a build. A change of what records mean, without one of how they lie,
  * changes the digits. */
-static const char records_are[] = "kvstore records 3, " KV_VERSION;
+static const char records_are[] = "kvstore records 4, " KV_VERSION;
 
 #define FIELD(type, field) offsetof(type, field), sizeof(((type *)0)->field)
 
@@ -25,7 +25,7 @@ int ask_build(void)
         FIELD(link_rec, pull.priority), FIELD(link_rec, pull.state), FIELD(link_rec, pull.since),
         FIELD(link_rec, add.dtype), FIELD(link_rec, value.elements), FIELD(link_rec, value.round),
         FIELD(link_rec, done.pushes), FIELD(link_rec, call.args), FIELD(link_rec, call.what),
-        FIELD(link_rec, grown.round), FIELD(link_rec, direct.bytes), sizeof(link_rec),
+        FIELD(link_rec, grown.round), sizeof(link_rec),
         FIELD(ask_store, is_async), FIELD(ask_store, sums), FIELD(ask_store, staleness),
         FIELD(ask_store, type), sizeof(ask_store),
         FIELD(place, first), FIELD(place, size), FIELD(place, step), FIELD(place, row),
@@ -173,13 +173,18 @@ void ask_put_rows(buf *b, const kv_array *a, int64_t from, int64_t to)
     int64_t n = row_ids_find(ids, first, array_nrows(a), to) - first;
     for (int i = 1; i < a->ndim; i++)
         row *= array_shape(a)[i];
-    buf_put(b, (const char *)&n, sizeof n);
+    size_t bytes = (size_t)(n + 1) * sizeof n + (size_t)(n * row);
+    char *at = buf_room(b, bytes);
+    if (!at)
+        return;
+    memcpy(at, &n, sizeof n);
     for (int64_t i = first; i < first + n; i++) {
         int64_t id = ids[i] - from;
-        buf_put(b, (const char *)&id, sizeof id);
+        memcpy(at += sizeof n, &id, sizeof id);
     }
-    if (n)
-        buf_put(b, (const char *)a->data + first * row, (size_t)(n * row));
+    if (n * row > 0)
+        memcpy(at + sizeof n, (const char *)a->data + first * row, (size_t)(n * row));
+    buf_grew(b, bytes);
 }
 
 int ask_put_slot(buf *b, const ask_key *k, const char *name, int32_t part, kv_array *value,

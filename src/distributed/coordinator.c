@@ -213,7 +213,9 @@ static bool answer_mail(const server_state *s, coordinator *c, const waiter *w)
         server_reply(w->rank, w->request, NULL, 0);
         return true;
     }
-    server_reply(w->rank, w->request, (*at)->data, (*at)->bytes);
+    buf reply = {0};
+    buf_put(&reply, (*at)->data, (size_t)(*at)->bytes);
+    server_reply_buf(w->rank, w->request, &reply, &(kv_err){0});
     if ((*at)->tag != MAIL_LAST_RESIDUALS)
         drop_mail(at);
     return true;
@@ -236,10 +238,8 @@ static bool answer(server_state *s, coordinator *c, const waiter *w)
         if (ready)
             ask_put_key(&reply, &c->entries[i].key, c->entries[i].name);
     }
-    if (ready && buf_check(&reply, &e))
-        server_refuse(w->rank, w->request, &e);
-    else if (ready)
-        server_reply(w->rank, w->request, reply.data, (int64_t)reply.len);
+    if (ready)
+        server_reply_buf(w->rank, w->request, &reply, &e);
     if (ready && w->epoch > 0 && w->epoch == c->epoch && w->text != c->text)
         runtime_log("rank %d sets another optimizer than rank 0, whose counts", w->rank);
     buf_release(&reply);
@@ -414,13 +414,7 @@ static void call_place(server_state *s, coordinator *c, int rank, const link_rec
     }
     if (rank == 0) /* whose call may settle keys */
         look_at_waiters(s, c);
-    if (!rc)
-        rc = buf_check(&reply, &e);
-    if (rc)
-        server_refuse(rank, r->request, &e);
-    else
-        server_reply(rank, r->request, reply.data, (int64_t)reply.len);
-    buf_release(&reply);
+    server_reply_buf(rank, r->request, &reply, &e);
 }
 
 static void call_ready(server_state *s, coordinator *c, int rank, const link_rec *r)
@@ -453,11 +447,7 @@ static void call_keys(const coordinator *c, int rank, const link_rec *r)
         if (i >= 0 && c->entries[i].ready)
             ask_put_key(&reply, &c->entries[i].key, c->entries[i].name);
     }
-    if (e.code || buf_check(&reply, &e))
-        server_refuse(rank, r->request, &e);
-    else
-        server_reply(rank, r->request, reply.data, (int64_t)reply.len);
-    buf_release(&reply);
+    server_reply_buf(rank, r->request, &reply, &e);
 }
 
 /* ---- Barriers ---- */

@@ -39,7 +39,6 @@
 #ifndef DISTRIBUTED_JOB_CHECKPOINT_H
 #define DISTRIBUTED_JOB_CHECKPOINT_H
 
-#include "distributed/array_reuse.h"
 #include "distributed/checkpoint_writer.h"
 #include "kvstore.h"
 

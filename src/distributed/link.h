@@ -3,9 +3,7 @@
  * A record is a header and up to LINK_PAYLOAD bytes. The records from one rank to another arrive in
  * the order in which they were committed, but for urgent ones (link_reserve_by). Between ranks of
  * one machine they travel through rings in a shared window (MPI-3), else as MPI messages, several
- * small records in each; the sender's memory is free again when a record was committed. Elements on
- * a GPU may go to a rank of another machine from there, as a GPU-direct message: MPI reads them on
- * the GPU, and no copy is made.
+ * small records in each; the sender's memory is free again when a record was committed.
  *
  * One thread at a time may be in these functions (MPI_THREAD_SERIALIZED); net.c has the lock.
  */
@@ -53,42 +51,7 @@ void link_commit(int rank);
  * order with it. Between ranks of one machine it does; to other machines all keep their order. */
 link_rec *link_reserve_by(int rank, int64_t bytes, int32_t priority, bool whole);
 
-/* ---- GPU-direct messages ----
- *
- * Where MPI reads the memory of GPUs, many bytes on a GPU travel as one message, followed by the
- * records that describe them. The bytes of each record are in host memory from the time when it is
- * taken until it is released.
- */
-enum { LINK_DIRECT_MOST = 8 << 20 /* bytes at most */ };
-
-typedef struct link_direct link_direct;
-
-/* The end of the payload of such a record: the number of its bytes, and their offset in the
- * GPU-direct message, which the link replaces by their address before the record is taken. */
-typedef struct link_packed {
-    int64_t bytes;
-    union {
-        int64_t from;
-        const char *data;
-    };
-} link_packed;
-
-/* Returns true if the rank receives GPU-direct messages. */
-bool link_takes_direct(int rank);
-
-/* Begins to send one. Its bytes must be complete, and must not be written until they have left.
- * NULL: not now; or never, with an error: peer. */
-link_direct *link_send_direct(int rank, const void *block, int64_t bytes, kv_err *e);
-
-/* False: not yet; or never, with an error: peer. */
-bool link_direct_left(link_direct *p, kv_err *e);
-
-/* Reserves memory for the records of a message that has left, each of them link_whole(payload)
- * bytes. NULL: there is none now. link_direct_commit sends them, and releases the GPU-direct
- * message. */
-link_rec *link_direct_reserve(const link_direct *p, int64_t bytes);
-void link_direct_commit(link_direct *p);
-
+/* Bytes of a record with so much payload. */
 static inline int64_t link_whole(int64_t payload)
 {
     return (int64_t)sizeof(link_rec) + (payload + 7) / 8 * 8;
@@ -114,6 +77,10 @@ void link_release(void);
 bool link_prepare_sleep(bool listening);
 void link_sleep(int64_t us);
 void link_wake(void);
+
+/* Tells the link that a rank is gone: what still comes from it may be dropped. To be called behind
+ * link_release. */
+int link_gone(int rank, kv_err *e);
 
 /* Leaves for good, when everything was sent and received by agreement; blocks until all leave. In
  * an elastic job (alive.h) it does not block: some may be gone. */

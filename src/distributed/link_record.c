@@ -15,18 +15,11 @@ static long long wide(int64_t n)
 /* Prints the kind of the payload, by the names of the flags. */
 static void print_flags(buf *out, const link_rec *r)
 {
-    static const char *const words[] = {"last", "codes", "host", "sparse", "broadcast", "packed",
+    static const char *const words[] = {"last", "codes", "host", "sparse", "broadcast",
                                         "changes"};
     for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
         if (r->flags >> i & 1)
             buf_printf(out, ", %s", words[i]);
-}
-
-static void print_direct(buf *out, const link_rec *r)
-{
-    buf_printf(out, " %lld", wide(r->direct.number));
-    if (r->kind == LINK_DIRECT_BEGINS)
-        buf_printf(out, " of %lld bytes", wide(r->direct.bytes));
 }
 
 static void print_push(buf *out, const link_rec *r)
@@ -152,8 +145,6 @@ void link_print(buf *out, const link_rec *r)
         void (*print)(buf *out, const link_rec *r); /* or NULL: there is nothing more to say */
         bool of_request;
     } kinds[] = {[LINK_SKIP] = {"skip", NULL, false},
-                 [LINK_DIRECT_BEGINS] = {"direct message begins:", print_direct, false},
-                 [LINK_DIRECT_SENT] = {"direct message sent:", print_direct, false},
                  [LINK_PUSH] = {"push", print_push, true},
                  [LINK_PULL] = {"pull", print_pull, true},
                  [LINK_ADD] = {"add", print_add, true},

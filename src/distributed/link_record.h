@@ -13,8 +13,6 @@
  * FAILED. */
 typedef enum link_kind {
     LINK_SKIP,          /* the rest of a ring is not used */
-    LINK_DIRECT_BEGINS, /* bytes of a GPU travel as a message of their own from now on */
-    LINK_DIRECT_SENT,   /* they have left; the payload is the records that describe them */
     LINK_PUSH,          /* elements for a part */
     LINK_PULL,          /* asks for a part */
     LINK_ADD,           /* a part for a sum of the types that keep nothing */
@@ -37,8 +35,7 @@ enum {
     LINK_HOST = 4,       /* the host step of the update stands before the elements */
     LINK_SPARSE = 8,     /* row_sparse: rows as ask_put_rows writes them */
     LINK_BROADCAST = 16, /* the elements of rank 0 are the sum */
-    LINK_PACKED = 32,    /* a link_packed: the elements are in a GPU-direct message */
-    LINK_CHANGES = 64    /* codes of cpu/changes.h: the elements that changed behind a round; a PULL
+    LINK_CHANGES = 32    /* codes of cpu/changes.h: the elements that changed behind a round; a PULL
                             asks for them */
 };
 
@@ -118,10 +115,6 @@ typedef struct link_rec {
         struct {
             int64_t rank, round;
         } grown;
-        struct {
-            int64_t number; /* of the message, between these two ranks */
-            int64_t bytes;
-        } direct;
     };
 } link_rec;
 

@@ -1,18 +1,23 @@
-/* The server's side of looks: the rounds and the elements of its parts. */
+/* Looks: a server tells the rounds and the elements of its parts, a worker asks all servers. */
 #include "distributed/look.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "array/device.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "core/store.h"
 #include "distributed/parts.h"
+#include "distributed/server_ranks.h"
+#include "distributed/worker.h"
+#include "distributed/worker_keys.h"
 
 /* ---- Rounds ---- */
 
-static uint64_t bit(int worker)
+static uint64_t bit(int rank)
 {
-    return worker < 64 ? 1ull << worker : 0;
+    return rank < 64 ? 1ull << rank : 0;
 }
 
 /* Adds the rounds of a part to those of its key, where all workers make a round together. */
@@ -72,7 +77,7 @@ static void put_round(const server_state *s, buf *out, int64_t from, int64_t to)
 }
 
 /* Parts of a key have numbers that follow on each other; those of other servers are gaps. */
-int look_rounds(const server_state *s, int rank, const link_rec *r, kv_err *e)
+void look_rounds(const server_state *s, int rank, const link_rec *r)
 {
     buf reply = {0};
     for (int64_t i = 0, last; i < s->nparts; i = last + 1) {
@@ -89,36 +94,227 @@ int look_rounds(const server_state *s, int rank, const link_rec *r, kv_err *e)
         }
         put_round(s, &reply, i, last + 1);
     }
-    int rc = buf_check(&reply, e);
+    server_reply_buf(rank, r->request, &reply, &(kv_err){0});
+}
+
+/* ---- Elements ---- */
+
+void look_at_part(const server_state *s, int rank, const link_rec *r)
+{
+    kv_err e = {0};
+    part *p = parts_find(s, r->call.args.look);
+    kv_array *dense = NULL;
+    const void *data;
+    buf reply = {0};
+    if (!p || !p->keeps) {
+        kv_err_set(&e, KV_E_KEY, "there is no such key on server %d", net_rank());
+        server_refuse(rank, r->request, &e);
+        return;
+    }
+    kv_array *a = server_stored(s, p);
+    int rc = a->storage == KV_ROW_SPARSE ? kv_array_to_dense(&dense, a, &e) : KV_OK;
+    if (!rc && kv_array_read(dense ? dense : a, &data, &e) == KV_OK) {
+        ask_look head = {.round = part_round(p)};
+        buf_put(&reply, (const char *)&head, sizeof head);
+        buf_put(&reply, data, (size_t)p->bytes);
+    }
+    server_reply_buf(rank, r->request, &reply, &e);
+    kv_array_unref(dense);
+}
+
+/* ---- The worker's side ----
+ *
+ * Nothing here reads what the script's thread changes: the coordinator is asked which keys there
+ * are and where they live, so that a look is answered while a call of the script waits for other
+ * ranks. */
+
+/* ---- Rounds ---- */
+
+/* The rounds of one key on all servers. Texts belong to the replies. */
+typedef struct key_rounds {
+    kv_key key;
+    ask_round x;
+} key_rounds;
+
+typedef struct rounds_list {
+    key_rounds *items;
+    int64_t n, cap;
+    map index;
+} rounds_list;
+
+static int add_round(rounds_list *list, const ask_round *x, const kv_key *key, kv_err *e)
+{
+    int64_t i = map_get(&list->index, *key);
+    if (i < 0) {
+        int rc = mem_grow(&list->items, &list->cap, list->n + 1, sizeof *list->items, e);
+        if (rc || (rc = map_put(&list->index, *key, list->n, e)))
+            return rc;
+        list->items[list->n++] = (key_rounds){*key, *x};
+        return KV_OK;
+    }
+    ask_round *all = &list->items[i].x;
+    int64_t least = x->round < all->round ? x->round : all->round;
+    int64_t foremost = all->round + all->ahead > x->round + x->ahead ? all->round + all->ahead
+                                                                     : x->round + x->ahead;
+    all->first = x->first < all->first ? x->first : all->first;
+    all->newest = x->newest > all->newest ? x->newest : all->newest;
+    all->pushed |= x->pushed;
+    all->missing |= x->missing;
+    all->round = least;
+    all->ahead = foremost - least;
+    return KV_OK;
+}
+
+static int add_rounds(rounds_list *list, const void *reply, int64_t bytes, kv_err *e)
+{
+    const char *at = reply, *end = at + bytes;
+    int rc = KV_OK;
+    while (at < end && !rc) {
+        ask_round x;
+        kv_key key;
+        if (end - at < (int64_t)sizeof x)
+            return ask_malformed(e);
+        memcpy(&x, at, sizeof x);
+        at += sizeof x;
+        rc = ask_get_key(&at, end, &key) ? add_round(list, &x, &key, e) : ask_malformed(e);
+    }
+    return rc;
+}
+
+static int by_first(const void *a, const void *b)
+{
+    int64_t x = ((const key_rounds *)a)->x.first, y = ((const key_rounds *)b)->x.first;
+    return (x > y) - (x < y);
+}
+
+static int visit_round(const key_rounds *r, kv_visitor visit, void *arg, kv_err *e)
+{
+    char pushed[200], missing[200];
+    ask_print_workers(pushed, sizeof pushed, r->x.pushed);
+    ask_print_workers(missing, sizeof missing, r->x.missing);
+    const kv_field f[] = {{"key", r->key.name, r->key.id},  {"round", NULL, r->x.round},
+                          {"newest", NULL, r->x.newest},    {"ahead", NULL, r->x.ahead},
+                          {"pushed", pushed, 0},            {"missing", missing, 0}};
+    return visit(arg, f, sizeof f / sizeof *f, e);
+}
+
+int look_visit_rounds(void *self, kv_visitor visit, void *arg, kv_err *e)
+{
+    const worker *w = self;
+    int servers = w->how.servers, rc = KV_OK;
+    rounds_list list = {0};
+    net_call *calls = mem_alloc(servers, sizeof *calls, e);
+    void **replies = mem_zalloc(servers, sizeof *replies, e);
+    int64_t *bytes = mem_zalloc(servers, sizeof *bytes, e);
+    if (!calls || !replies || !bytes)
+        rc = KV_E_MEMORY;
+    for (int i = 0; i < servers && !rc; i++)
+        calls[i] = worker_call(w, i, ASK_ROUNDS);
     if (!rc)
-        server_reply(rank, r->request, reply.data, (int64_t)reply.len);
-    buf_release(&reply);
+        rc = net_calls_wait(calls, servers, replies, bytes, e);
+    for (int i = 0; i < servers && !rc; i++)
+        rc = add_rounds(&list, replies[i], bytes[i], e);
+    if (!rc && list.n > 0)
+        qsort(list.items, (size_t)list.n, sizeof *list.items, by_first);
+    for (int64_t i = 0; i < list.n && !rc; i++)
+        rc = visit_round(&list.items[i], visit, arg, e);
+    for (int i = 0; replies && i < servers; i++)
+        mem_free(replies[i]);
+    map_release(&list.index);
+    mem_free(list.items);
+    mem_free(bytes);
+    mem_free(replies);
+    mem_free(calls);
     return rc;
 }
 
 /* ---- Elements ---- */
 
-int look_at_part(const server_state *s, int rank, const link_rec *r, kv_err *e)
+enum { TOGETHER = 8 /* parts, of a megabyte or less each, that are on their way at a time */,
+       TRIES = 5 };
+
+/* Asks the coordinator for a key that holds its values. */
+static int find_key(const worker *w, const kv_key *key, ask_key *out, kv_err *e)
 {
-    part *p = parts_find(s, r->call.args.look);
-    kv_array *dense = NULL;
-    const void *data = NULL;
-    if (!p || !p->keeps)
-        return kv_err_set(e, KV_E_KEY, "there is no such key on server %d", net_rank());
-    kv_array *a = s->store->slots.items[p->slot].stored;
-    int rc = a->storage == KV_ROW_SPARSE ? kv_array_to_dense(&dense, a, e) : KV_OK;
+    void *reply = NULL;
+    int64_t bytes = 0;
+    buf b = {0};
+    ask_put_key(&b, &(ask_key){.id = key->id}, key->name);
+    int rc = buf_check(&b, e);
     if (!rc)
-        rc = kv_array_read(dense ? dense : a, &data, e);
-    ask_look head = {.round = part_round(p)};
-    buf reply = {0};
-    if (!rc) {
-        buf_put(&reply, (const char *)&head, sizeof head);
-        buf_put(&reply, data, (size_t)p->bytes);
-        rc = buf_check(&reply, e);
+        rc = worker_ask(w, ASK_KEYS, (link_args){0}, &b, &reply, &bytes, e);
+    const char *at = reply, *end = at ? at + bytes : NULL;
+    kv_key one;
+    const ask_key *k = at < end && !rc ? ask_get_key(&at, end, &one) : NULL;
+    if (!rc && bytes == 0) {
+        char text[SLOT_KEY_TEXT];
+        rc = kv_err_set(e, KV_E_KEY, "there is no key %s", slot_key_text(text, key));
+        kv_err_key(e, key);
+    } else if (!rc && (!k || !place_is_valid(&k->place, k->storage, k->ndim, k->shape,
+                                             w->how.servers))) {
+        rc = ask_malformed(e);
+    } else if (!rc) {
+        *out = *k;
     }
-    if (!rc)
-        server_reply(rank, r->request, reply.data, (int64_t)reply.len);
-    buf_release(&reply);
-    kv_array_unref(dense);
+    mem_free(reply);
+    buf_release(&b);
+    return rc;
+}
+
+/* The parts from `from` on, n of them, into their places in an array. */
+static int look_at_parts(const worker *w, const ask_key *k, int32_t from, int n, char *to,
+                         int64_t rounds[2], kv_err *e)
+{
+    net_call calls[TOGETHER];
+    void *replies[TOGETHER] = {0};
+    int64_t bytes[TOGETHER] = {0}, each = kv_dtype_bytes((kv_dtype)k->dtype);
+    for (int i = 0; i < n; i++) {
+        calls[i] = worker_call(w, place_server(&k->place, from + i, w->how.servers), ASK_LOOK);
+        calls[i].args.look = k->place.first + from + i;
+    }
+    int rc = net_calls_wait(calls, n, replies, bytes, e);
+    for (int i = 0; i < n && !rc; i++) {
+        ask_look head;
+        int64_t size = place_count(&k->place, from + i) * each;
+        if (bytes[i] != (int64_t)sizeof head + size) {
+            rc = ask_malformed(e);
+            break;
+        }
+        memcpy(&head, replies[i], sizeof head);
+        memcpy(to + place_from(&k->place, from + i) * each, (char *)replies[i] + sizeof head,
+               (size_t)size);
+        rounds[0] = head.round < rounds[0] ? head.round : rounds[0];
+        rounds[1] = head.round > rounds[1] ? head.round : rounds[1];
+    }
+    for (int i = 0; i < n; i++)
+        mem_free(replies[i]);
+    return rc;
+}
+
+int look_value(void *self, const kv_key *key, kv_array **out, int64_t rounds[2], kv_err *e)
+{
+    const worker *w = self;
+    ask_key k;
+    kv_array *made;
+    void *to;
+    int rc = find_key(w, key, &k, e);
+    if (rc || (rc = kv_array_new_raw(&made, (kv_dtype)k.dtype, k.ndim, k.shape, (kv_ctx){KV_CPU, 0},
+                                     e)))
+        return rc;
+    rc = kv_array_write(made, &to, e);
+    for (int tries = 0; tries < TRIES && !rc; tries++) {
+        rounds[0] = INT64_MAX;
+        rounds[1] = 0;
+        for (int32_t i = 0; i < k.place.nparts && !rc; i += TOGETHER) {
+            int n = k.place.nparts - i < TOGETHER ? k.place.nparts - i : TOGETHER;
+            rc = look_at_parts(w, &k, i, n, to, rounds, e);
+        }
+        if (rounds[0] == rounds[1])
+            break;
+    }
+    if (rc)
+        kv_array_unref(made);
+    else
+        *out = made;
     return rc;
 }

@@ -14,11 +14,11 @@
 
 /* ---- The server's side: calls that the thread that drives the net answers ---- */
 
-/* ASK_ROUNDS. Error: memory. */
-int look_rounds(const server_state *s, int rank, const link_rec *r, kv_err *e);
+/* Answer an ASK_ROUNDS. Error: memory. */
+void look_rounds(const server_state *s, int rank, const link_rec *r);
 
-/* ASK_LOOK. Errors: key (this server has no such part), memory. */
-int look_at_part(const server_state *s, int rank, const link_rec *r, kv_err *e);
+/* Answer an ASK_LOOK. Errors: key (this server has no such part), memory. */
+void look_at_part(const server_state *s, int rank, const link_rec *r);
 
 /* ---- The worker's side: operations of kv_type_ops that need no lock of the store ---- */
 

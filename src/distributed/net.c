@@ -279,30 +279,37 @@ static bool send_all(bool until_posted)
     return any;
 }
 
-/* An item that carries the one small record that it sends. */
+/* An item that sends what it holds, in as many records as that needs. */
 typedef struct answer {
     net_item item;
     link_rec head;
-    char data[];
+    buf bytes;
+    size_t sent;
 } answer;
 
 static net_step send_answer(net_item *i)
 {
-    const answer *a = (answer *)(void *)i;
-    link_rec *r = net_reserve_by(i, a->head.bytes, false); /* nothing overtakes it */
+    answer *a = (answer *)(void *)i;
+    size_t left = a->bytes.len - a->sent, n = left < LINK_PAYLOAD ? left : LINK_PAYLOAD;
+    link_rec *r = net_reserve_by(i, (int64_t)n, false); /* nothing overtakes it */
     if (!r)
         return NET_FULL;
     *r = a->head;
-    memcpy(r + 1, a->data, a->head.bytes);
+    r->bytes = (uint32_t)n;
+    r->flags &= n < left ? (uint8_t)~LINK_LAST : UINT8_MAX;
+    if (n)
+        net_copy(i->peer, r + 1, a->bytes.data + a->sent, (int64_t)n);
+    a->sent += n;
     if (a->head.kind == LINK_BEAT)
         link_commit(i->peer); /* is not counted */
     else
         net_commit(i->peer);
-    return NET_ENDED;
+    return n < left ? NET_MORE : NET_ENDED;
 }
 
-static void free_item(net_item *i)
+static void free_answer(net_item *i)
 {
+    buf_release(&((answer *)(void *)i)->bytes);
     mem_free(i);
 }
 
@@ -314,20 +321,28 @@ void net_cannot_serve(const kv_err *why)
     alive_lost(net_rank(), text);
 }
 
-void net_answer(int rank, link_rec head, const void *payload)
+void net_answer_buf(int rank, link_rec head, buf *b)
 {
     kv_err e = {0};
-    answer *a = mem_alloc(1, sizeof *a + head.bytes, &e);
+    answer *a = buf_check(b, &e) ? NULL : mem_alloc(1, sizeof *a, &e);
     if (!a) {
+        buf_release(b);
         net_cannot_serve(&e);
         return;
     }
-    a->item = (net_item){.step = send_answer, .release = free_item, .peer = rank,
-                         .priority = INT32_MAX};
-    a->head = head;
-    if (head.bytes)
-        memcpy(a->data, payload, head.bytes);
+    *a = (answer){.item = {.step = send_answer, .release = free_answer, .peer = rank,
+                           .priority = INT32_MAX},
+                  .head = head, .bytes = *b};
+    *b = (buf){0};
     net_post_list(&a->item);
+}
+
+void net_answer(int rank, link_rec head, const void *payload)
+{
+    buf b = {0};
+    if (head.bytes)
+        buf_put(&b, payload, head.bytes);
+    net_answer_buf(rank, head, &b);
 }
 
 /* ---- Receiving ---- */
@@ -480,12 +495,15 @@ static void send_beats(void)
 static void take_gone(void)
 {
     char why[ALIVE_WHY];
+    kv_err e = {0};
     for (int rank; (rank = alive_next_gone(why)) >= 0;) {
         net.ngone++;
         if (rank >= net.first_peer && rank < net.end_peer) {
             drop_queue(queue_of(rank));
             net_calls_drop(&net.calls, rank);
             alive_left(rank);
+            if (link_gone(rank, &e))
+                net_cannot_serve(&e);
             net.sent[rank - net.first_peer] = net.taken[rank - net.first_peer] = 0;
         }
         if (net.taker.gone)
@@ -754,8 +772,9 @@ static void begin_calls(waiting_group *g, sending *s, const net_call *calls)
     for (int i = 0; i < g->n; i++) {
         net_item item = {.step = send_call, .peer = calls[i].rank, .priority = INT32_MAX - 1};
         s[i] = (sending){.item = item, .call = &calls[i], .request = g->first + (uint64_t)i};
-        net_post(&s[i].item);
+        s[i].item.next = i + 1 < g->n ? &s[i + 1].item : NULL;
     }
+    net_post_list(&s[0].item);
 }
 
 int net_calls_wait(const net_call *calls, int n, void **replies, int64_t *bytes, kv_err *e)

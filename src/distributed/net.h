@@ -100,6 +100,10 @@ static inline void net_copy(int rank, void *to, const void *from, int64_t bytes)
 /* Queues a small record with the highest priority; for functions that take records. */
 void net_answer(int rank, link_rec head, const void *payload);
 
+/* The same for an answer of any length, in as many records as it needs: a LINK_LAST of the head is
+ * the last one's. The buffer becomes empty. */
+void net_answer_buf(int rank, link_rec head, buf *b);
+
 /* This rank cannot do something that others wait for, such as an answer for which it has no memory:
  * it counts as lost, and the job ends with a sentence that names it. Otherwise the ranks that wait
  * would do so until their timeout. */

@@ -144,7 +144,6 @@ void request_free(request *rq)
         request_give_source(&rq->items[i], NULL);
         mem_free(rq->items[i].blob);
         mem_free(rq->items[i].starts);
-        mem_free_data(rq->items[i].host_copy);
         kv_array_unref(rq->items[i].moved);
         kv_array_unref(rq->items[i].old);
     }
@@ -230,7 +229,6 @@ static void queue_ended(net_item *i)
 {
     send_queue *q = (send_queue *)(void *)i;
     request *rq = q->request;
-    request_drop_direct(q); /* a rank was lost */
     int left = __atomic_sub_fetch(&rq->nqueues, 1, __ATOMIC_ACQ_REL);
     kv_assert(left >= 0, "request %llu has %d queues left", (unsigned long long)rq->token, left);
     if (left == 0)
@@ -317,8 +315,6 @@ static int start_prepared(engine_op *op, kv_err *e)
 {
     request *rq = (request *)(void *)op;
     int rc = prepare_sources(rq, e);
-    if (!rc)
-        rc = request_expect_direct(rq, e);
     if (!rc)
         rc = request_place_outs(rq, e);
     if (!rc)

@@ -4,8 +4,7 @@
  *
  * request_memory.c makes requests; request.c starts, sends and ends them, request_reply.c takes
  * what the servers answer. request_push.c has pushes, request_pull.c pulls, request_sum.c the sums
- * of the types that keep nothing; request_outs.c finds outs that stand in several pairs.
- * request_gpu.c copies from and to GPUs, request_direct.c lets MPI read the memory of GPUs.
+ * of the types that keep nothing. request_gpu.c copies from and to GPUs.
  */
 #ifndef DISTRIBUTED_REQUEST_H
 #define DISTRIBUTED_REQUEST_H
@@ -36,8 +35,6 @@ typedef struct request_item {
     kv_array *moved;   /* NULL, or the new residual, where the source is */
     kv_array *old;     /* NULL, or the old residual: a reference */
     char *staged;      /* NULL, or where its codes or elements lie in the request's `staged` */
-    const char *block; /* NULL, or its elements on a GPU: parts go from there where MPI reads it */
-    char *host_copy;   /* NULL, or host memory for the parts that do not go from block */
     int64_t here;      /* bytes of the source that host memory has; -1: no more come; atomic */
     int64_t host, host_bytes; /* the host side of its update: its place in the request's `host` */
     int64_t left;             /* chunks to send, or parts to come */
@@ -58,7 +55,6 @@ typedef struct send_queue {
     struct request *request;
     int64_t at, end;     /* of chunks */
     int64_t offset;      /* bytes of the chunk at `at` that were sent; elements for codes */
-    link_direct *direct; /* NULL, or the message under way, of this chunk and the next ones */
 } send_queue;
 
 typedef struct request {
@@ -132,7 +128,7 @@ int request_sort(const worker *w, const int64_t *numbers, int64_t n, request_pai
 
 /* *overwritten: of each pair, if a later pair writes the same array with another key; NULL: no pair
  * is. To be released with mem_free, also after an error. numbers: the slots of the pairs. Error:
- * memory. request_outs.c. */
+ * memory. */
 int request_find_overwritten(const int64_t *numbers, const kv_pairs *outs, bool **overwritten,
                              kv_err *e);
 
@@ -180,7 +176,7 @@ int request_sum_values(request *rq, const kv_pairs *values, const request_pair *
 /* The elements of a source in host memory. */
 static inline const char *request_elements(const request_item *c)
 {
-    return c->host_copy ? c->host_copy : c->staged ? c->staged : (const char *)c->source->data;
+    return c->staged ? c->staged : (const char *)c->source->data;
 }
 
 /* Called when a chunk of a queue was sent. Returns the step's result: NET_MORE if others follow,
@@ -238,10 +234,6 @@ bool request_has_gpus(const request *rq);
  * copy for each GPU. Errors: memory, those of a device. */
 int request_stage(request *rq, kv_err *e);
 
-/* Finds the sources of which some parts go as GPU-direct messages. Their GPUs have made them then.
- * Errors: memory, those of a device. */
-int request_expect_direct(request *rq, kv_err *e);
-
 /* Finds the sources that are copied from a GPU while they are sent; says whether there are some. */
 bool request_expect_streamed(request *rq);
 
@@ -261,20 +253,5 @@ int request_write_outs(const request *rq, const request_item *c, int64_t at, con
                        int64_t bytes, kv_err *e);
 int request_write_codes(const request *rq, const request_item *c, int64_t at, const push_codes *how,
                         const void *codes, int64_t n, kv_err *e);
-
-/* ---- GPU-direct messages: request_direct.c ---- */
-
-/* Fills in the record of a chunk of a push, except for its data; before them the first record has
- * the host side. */
-void request_fill_push(const request *rq, const request_item *c, link_rec *r, bool first);
-
-/* Returns true if the elements of the part go as GPU-direct messages. */
-bool request_is_packed(const request_item *c, int32_t part);
-
-/* Sends the next records of a queue, of one message. */
-net_step request_direct_step(send_queue *q, request_item *c);
-
-/* Forgets a GPU-direct message that is under way. MPI may read its source, which stays. */
-void request_drop_direct(send_queue *q);
 
 #endif

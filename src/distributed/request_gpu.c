@@ -15,7 +15,6 @@
 enum {
     SMALL = 256 << 10, /* bytes: to copy as many takes about as long as to start a copy */
     ALIGN = 16,        /* of the sources that are copied together */
-    BIT = 16 << 20,
     WORD = 4           /* zeros behind codes: see request_push_encode */
 };
 
@@ -172,7 +171,7 @@ bool request_expect_streamed(request *rq)
     bool has = false;
     for (int64_t i = 0; i < rq->nitems; i++) {
         request_item *c = &rq->items[i];
-        if (!is_streamed(rq, c) || (c->block && !c->host_copy))
+        if (!is_streamed(rq, c))
             continue;
         c->here = 0;
         has = true;
@@ -187,36 +186,15 @@ static void told(void *arg, int64_t bytes)
     net_wake();
 }
 
-/* Parts that do not go as GPU-direct messages come into memory of their own: a reader of the source
- * may be bringing the whole to its place. */
-static int bring_parts(request_item *c, kv_err *e)
-{
-    const gpu_ops *gpu = gpu_find(e);
-    int64_t each = kv_dtype_bytes(c->dtype);
-    int rc = gpu ? KV_OK : KV_E_UNSUPPORTED;
-    for (int32_t i = 0, to; i < c->place.nparts && !rc; i = to) {
-        int64_t from = place_from(&c->place, i) * each, end = from;
-        for (to = i; to < c->place.nparts && !request_is_packed(c, to) && end - from < BIT; to++)
-            end += place_count(&c->place, to) * each;
-        if (to == i)
-            to++;
-        else if (!(rc = gpu->copy_out(mirror_gpu(c->source), c->host_copy + from, c->block + from,
-                                      end - from, e)))
-            told(c, end);
-    }
-    return rc;
-}
-
 void request_bring(request *rq)
 {
     int rc = KV_OK;
     for (int64_t i = 0; i < rq->nitems; i++) {
         request_item *c = &rq->items[i];
-        if (!is_streamed(rq, c) || (c->block && !c->host_copy))
+        if (!is_streamed(rq, c))
             continue;
         if (!rc)
-            rc = c->host_copy ? bring_parts(c, &rq->bring_error)
-                              : mirror_host_gradually(c->source, told, c, &rq->bring_error);
+            rc = mirror_host_gradually(c->source, told, c, &rq->bring_error);
         if (rc)
             told(c, -1);
     }

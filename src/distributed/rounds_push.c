@@ -4,9 +4,9 @@
 
 #include <string.h>
 
+#include "base/compiler.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "base/prefetch.h"
 #include "distributed/parts.h"
 
 static round *new_round(server_state *s, part *p, int64_t number, int worker)
@@ -138,14 +138,6 @@ static int take_data(server_state *s, part *p, const link_rec *r, contribution *
     int64_t n = (const char *)(r + 1) + r->bytes - data;
     if (r->flags & LINK_CODES)
         return take_codes(p, r, c, data, n, e);
-    if (r->flags & LINK_PACKED && n < (int64_t)sizeof(link_packed))
-        return ask_malformed(e);
-    if (r->flags & LINK_PACKED) {
-        link_packed packed;
-        memcpy(&packed, data, sizeof packed);
-        data = packed.data;
-        n = packed.bytes;
-    }
     bool sparse = r->flags & LINK_SPARSE;
     if (!sparse && r->push.total != p->bytes)
         return kv_err_set(e, KV_E_SHAPE, "a push of %lld bytes came for a part of %lld",
@@ -232,7 +224,7 @@ void rounds_push(int rank, const link_rec *r)
     if (c && r->flags & LINK_HOST)
         data = take_host(x, data, end, rank == lowest_rank(s), &e);
     bool stays = r->flags & LINK_LAST && rank != net_rank();
-    bool plain = c && !c->data && !(r->flags & (LINK_CODES | LINK_SPARSE | LINK_PACKED));
+    bool plain = c && !c->data && !(r->flags & (LINK_CODES | LINK_SPARSE));
     if (e.code)
         c = NULL;
     else if (plain && stays && end - data == p->bytes && r->push.total == p->bytes)

@@ -208,14 +208,12 @@ static void call_missed(server_state *s, int rank, const link_rec *r)
     server_reply(rank, r->request, list, n * (int64_t)sizeof *list);
 }
 
-static int give_states(const server_state *s, int rank, const link_rec *r, kv_err *e)
+static void give_states(const server_state *s, int rank, const link_rec *r)
 {
+    kv_err e = {0};
     buf b = {0};
-    int rc = states_give(s, (const char *)(r + 1), link_call_bytes(r), &b, e);
-    if (!rc)
-        server_reply(rank, r->request, b.data, (int64_t)b.len);
-    buf_release(&b);
-    return rc;
+    states_give(s, (const char *)(r + 1), link_call_bytes(r), &b, &e);
+    server_reply_buf(rank, r->request, &b, &e);
 }
 
 /* All that rank 0 has pushed was applied, and no round ends without it: so each part is at the
@@ -302,9 +300,8 @@ static void take_call(int rank, const link_rec *r)
                 return;
             break;
         case ASK_STATES:
-            if ((rc = give_states(s, rank, r, &e)) == KV_OK)
-                return;
-            break;
+            give_states(s, rank, r);
+            return;
         case ASK_SET_STATES:
             rc = states_take(s, (const char *)(r + 1), link_call_bytes(r), &e);
             break;
@@ -318,13 +315,11 @@ static void take_call(int rank, const link_rec *r)
             call_missed(s, rank, r);
             return;
         case ASK_ROUNDS:
-            if ((rc = look_rounds(s, rank, r, &e)) == KV_OK)
-                return;
-            break;
+            look_rounds(s, rank, r);
+            return;
         case ASK_LOOK:
-            if ((rc = look_at_part(s, rank, r, &e)) == KV_OK)
-                return;
-            break;
+            look_at_part(s, rank, r);
+            return;
         default:
             rc = kv_err_set(&e, KV_E_INTERNAL, "server %d does not know call %d", net_rank(),
                             r->call.what);

@@ -4,10 +4,11 @@
 #include <string.h>
 
 #include "array/device.h"
+#include "array/row_ids.h"
+#include "array/sparse.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/store.h"
-#include "distributed/part_changes.h"
 #include "distributed/parts.h"
 #include "distributed/states.h"
 
@@ -49,14 +50,18 @@ void server_refuse(int rank, uint64_t request, const kv_err *e)
 
 void server_reply(int rank, uint64_t request, const void *data, int64_t bytes)
 {
-    int64_t at = 0;
-    do { /* replies to calls are short, or rare */
-        int64_t n = bytes - at < LINK_PAYLOAD ? bytes - at : LINK_PAYLOAD;
-        link_rec r = {.bytes = (uint32_t)n, .kind = LINK_REPLY, .request = request,
-                      .flags = at + n == bytes ? LINK_LAST : 0};
-        net_answer(rank, r, n ? (const char *)data + at : NULL);
-        at += n;
-    } while (at < bytes);
+    net_answer(rank, (link_rec){.bytes = (uint32_t)bytes, .kind = LINK_REPLY, .flags = LINK_LAST,
+                                .request = request}, data);
+}
+
+void server_reply_buf(int rank, uint64_t request, buf *b, kv_err *e)
+{
+    if (e->code || buf_check(b, e))
+        server_refuse(rank, request, e);
+    else
+        net_answer_buf(rank, (link_rec){.kind = LINK_REPLY, .flags = LINK_LAST, .request = request},
+                       b);
+    buf_release(b);
 }
 
 /* ---- Replies of parts ---- */
@@ -64,8 +69,9 @@ void server_reply(int rank, uint64_t request, const void *data, int64_t bytes)
 typedef struct reply {
     part *part;
     round *round; /* its sum is sent; NULL: the stored elements */
-    kv_array *state; /* NULL; or an array of its states is sent, a reference: the next round, which
-                        does not wait, changes a copy then */
+    kv_array *own; /* NULL; or this one is sent, a reference: an array of its states, of which the
+                      next round, which does not wait, changes a copy then */
+    int64_t key_round; /* that `own` holds; 0 of states */
     int64_t id, index; /* of the part; in its request */
     bool changes; /* behind `since` alone */
     int64_t since;
@@ -91,26 +97,14 @@ void server_end_sum(server_state *s, part *p, round *x)
     parts_free_round(s, p, x);
 }
 
-static int64_t reply_bytes(const reply *x)
-{
-    return x->state ? kv_array_bytes(x->state) : x->part->bytes;
-}
-
-static const char *reply_data(const server_state *s, const reply *x)
-{
-    if (x->state)
-        return x->state->data;
-    return x->round ? x->round->sum : server_stored(s, x->part)->data;
-}
-
 /* A reply was sent, or a rank is lost and it never will be. A round of the part may have waited for
  * that. */
 static void end_reply(server_replies *r)
 {
     const reply *x = &r->list[r->at++];
     r->offset = 0;
-    kv_array_unref(x->state);
-    if (x->state)
+    kv_array_unref(x->own);
+    if (x->own)
         return;
     kv_assert((x->round ? x->round->replies : x->part->replies) > 0,
               "part %lld sends a reply that was not counted", (long long)x->part->id);
@@ -131,34 +125,6 @@ static net_step replied(server_replies *r, int64_t n, int64_t left)
         return NET_MORE;
     end_reply(r);
     return r->at < r->n ? NET_MORE : NET_ENDED;
-}
-
-/* Sends the codes of the stored elements; offset counts elements. */
-static net_step send_codes(server_replies *r)
-{
-    enum { AT_ONCE = 1 << 19 };
-    const reply *x = &r->list[r->at];
-    const part *p = x->part;
-    quantise_code code = (quantise_code)p->coded.code;
-    int64_t left = p->count - r->offset, n = left < AT_ONCE ? left : AT_ONCE;
-    kv_assert(left >= 0 && r->offset % 8 == 0, "codes of part %lld go on from element %lld of %lld",
-              (long long)p->id, (long long)r->offset, (long long)p->count);
-    int64_t bytes = quantise_bytes(code, n);
-    link_rec *to = net_reserve_by(&r->item, (int64_t)sizeof p->coded + bytes, n == p->count);
-    if (!to)
-        return NET_FULL;
-    *to = (link_rec){.bytes = (uint32_t)((int64_t)sizeof p->coded + bytes),
-                     .kind = LINK_VALUE,
-                     .flags = (uint8_t)(LINK_CODES | (n == left ? LINK_LAST : 0)),
-                     .store = (uint16_t)r->s->number,
-                     .part = p->id,
-                     .request = r->request,
-                     .value = {.chunk = x->index, .element = r->offset, .elements = n,
-                               .round = part_round(p)}};
-    memcpy(to + 1, &p->coded, sizeof p->coded);
-    net_copy(r->item.peer, (char *)(to + 1) + sizeof p->coded,
-             p->codes + r->offset / 8 * (int64_t)code, bytes);
-    return replied(r, n, left);
 }
 
 /* Sends elements that changed. A record is reserved for the bytes that it may have at most. */
@@ -183,25 +149,48 @@ static net_step send_changes(server_replies *r)
     return replied(r, at - from, p->count - from);
 }
 
-/* Sends the bytes of a reply from offset on, n of them, in one record. Returns false if the link is
- * full. */
+static bool is_coded(const reply *x)
+{
+    return !x->own && x->part->coded.code;
+}
+
+/* What a reply is: bytes, or elements of codes. */
+static int64_t reply_size(const reply *x)
+{
+    return x->own ? kv_array_bytes(x->own) : is_coded(x) ? x->part->count : x->part->bytes;
+}
+
+/* Sends n of that from `offset` on, in one record. Returns false if the link is full. */
 static bool put_value(server_state *s, const net_item *i, uint64_t request, const reply *x,
                       int64_t offset, int64_t n)
 {
-    int64_t all = reply_bytes(x);
-    link_rec *to = net_reserve_by(i, n, n == all);
+    const part *p = x->part;
+    int64_t all = reply_size(x), head = 0, bytes = n;
+    const char *data;
+    if (is_coded(x)) {
+        head = sizeof p->coded;
+        bytes = quantise_bytes((quantise_code)p->coded.code, n);
+        data = p->codes + offset / 8 * p->coded.code;
+    } else {
+        const kv_array *a = x->own || x->round ? x->own : server_stored(s, p);
+        data = (a ? (const char *)a->data : x->round->sum) + offset;
+    }
+    link_rec *to = net_reserve_by(i, head + bytes, n == all);
     if (!to)
         return false;
-    *to = (link_rec){.bytes = (uint32_t)n,
+    *to = (link_rec){.bytes = (uint32_t)(head + bytes),
                      .kind = LINK_VALUE,
-                     .flags = offset + n == all ? LINK_LAST : 0,
+                     .flags = (uint8_t)((offset + n == all ? LINK_LAST : 0) |
+                                        (head ? LINK_CODES : 0)),
                      .store = (uint16_t)s->number,
                      .part = x->id,
                      .request = request,
-                     .value = {.chunk = x->index, .offset = offset,
-                               .round = x->state ? 0 : part_round(x->part)}};
-    if (n)
-        net_copy(i->peer, to + 1, reply_data(s, x) + offset, n);
+                     .value = {.chunk = x->index, .offset = offset, .elements = head ? n : 0,
+                               .round = x->own ? x->key_round : part_round(p)}};
+    if (head)
+        memcpy(to + 1, &p->coded, sizeof p->coded);
+    if (bytes)
+        net_copy(i->peer, (char *)(to + 1) + head, data, bytes);
     return true;
 }
 
@@ -211,12 +200,10 @@ static net_step send_next(net_item *i)
     const reply *x = &r->list[r->at];
     if (x->changes)
         return send_changes(r);
-    if (!x->state && x->part->coded.code)
-        return send_codes(r);
-    int64_t left = reply_bytes(x) - r->offset;
-    kv_assert(left >= 0, "part %lld of %lld bytes is sent from byte %lld on",
-              (long long)x->id, (long long)reply_bytes(x), (long long)r->offset);
-    int64_t n = left < LINK_PAYLOAD ? left : LINK_PAYLOAD;
+    int64_t left = reply_size(x) - r->offset, most = is_coded(x) ? CODES_AT_ONCE : LINK_PAYLOAD;
+    kv_assert(left >= 0, "part %lld of %lld is sent from %lld on", (long long)x->id,
+              (long long)reply_size(x), (long long)r->offset);
+    int64_t n = left < most ? left : most;
     return put_value(r->s, i, r->request, x, r->offset, n) ? replied(r, n, left) : NET_FULL;
 }
 
@@ -279,28 +266,14 @@ static bool add_reply(server_state *s, int rank, uint64_t request, int32_t prior
 }
 
 /* A row_sparse part as a dense array, for workers that pull it whole. */
-static void send_dense(server_state *s, part *p, const server_pull *x)
+static void send_dense(server_state *s, const part *p, const server_pull *x)
 {
-    kv_array *dense = NULL;
     kv_err e = {0};
-    kv_array *a = server_stored(s, p);
-    int64_t at = 0;
-    if (kv_array_to_dense(&dense, a, &e)) {
-        link_rec r = {.bytes = sizeof e, .kind = LINK_FAILED, .store = (uint16_t)s->number,
-                      .request = x->request, .part = p->id};
-        net_answer(x->rank, r, &e);
-        return;
-    }
-    do {
-        int64_t left = p->bytes - at, n = left < LINK_PAYLOAD ? left : LINK_PAYLOAD;
-        link_rec r = {.bytes = (uint32_t)n, .kind = LINK_VALUE, .flags = n == left ? LINK_LAST : 0,
-                      .store = (uint16_t)s->number, .part = p->id,
-                      .request = x->request,
-                      .value = {.chunk = x->index, .offset = at, .round = part_round(p)}};
-        net_answer(x->rank, r, (const char *)dense->data + at);
-        at += n;
-    } while (at < p->bytes);
-    kv_array_unref(dense);
+    reply r = {.id = p->id, .index = x->index, .key_round = part_round(p)};
+    if (kv_array_to_dense(&r.own, server_stored(s, p), &e))
+        server_fail(x->rank, x->request, s->number, p->id, &e);
+    else if (!add_reply(s, x->rank, x->request, x->priority, r))
+        kv_array_unref(r.own);
 }
 
 /* An array of the states as it is now. */
@@ -308,13 +281,13 @@ static void send_state(server_state *s, const part *p, const server_pull *x)
 {
     char text[SLOT_KEY_TEXT];
     kv_err e = {0};
-    reply r = {.id = p->id, .index = x->index, .state = states_array(s, p, x->state)};
-    if (!r.state) {
+    reply r = {.id = p->id, .index = x->index, .own = states_array(s, p, x->state)};
+    if (!r.own) {
         kv_err_set(&e, KV_E_VALUE, "key %s has no array %d of states", slot_key_text(text, &p->key),
                    x->state);
         server_fail(x->rank, x->request, s->number, p->id, &e);
     } else if (add_reply(s, x->rank, x->request, x->priority, r)) {
-        kv_array_ref(r.state);
+        kv_array_ref(r.own);
     }
 }
 
@@ -350,32 +323,27 @@ void server_send_sum(server_state *s, part *p, round *x, int worker)
         x->replies += add_reply(s, worker, c->request, c->priority, whole);
 }
 
-void server_send_rows(server_state *s, part *p, const server_pull *x)
+void server_send_rows(server_state *s, part *p, server_pull *x)
 {
     kv_err e = {0};
-    kv_array *ids = NULL, *out = NULL;
-    kv_key key = {.id = p->id};
+    const kv_array *a = server_stored(s, p);
+    kv_array *out = NULL;
     buf bytes = {0};
-    int rc =
-        kv_array_wrap(&ids, x->ids, KV_INT64, 1, &x->nids, (kv_ctx){KV_CPU, 0}, NULL, NULL, &e);
+    int rc = KV_OK;
+    if (a->storage != KV_ROW_SPARSE || row_ids_outside(x->ids, x->nids, array_shape(a)[0]) >= 0)
+        rc = ask_malformed(&e);
     if (!rc)
-        rc = kv_array_new_sparse(&out, p->dtype, p->ndim, p->shape, 0, NULL, (kv_ctx){KV_CPU, 0},
-                                 &e);
-    if (!rc)
-        rc = kv_row_sparse_pull(s->store, &key, 1, &ids, &out, NULL, &e);
-    if (!rc)
-        rc = kv_wait(s->store, &e);
+        rc = row_ids_sort(x->ids, &x->nids, array_shape(a)[0], &e);
     if (!rc) {
-        ask_put_rows(&bytes, out, 0, INT64_MAX);
-        rc = buf_check(&bytes, &e);
+        rc = sparse_new_rows(&out, a, p->dtype, (kv_ctx){KV_CPU, 0}, x->nids, x->ids, &e);
+        x->ids = NULL; /* the array's */
     }
-    if (rc)
-        server_refuse(x->rank, x->request, &e);
-    else
-        server_reply(x->rank, x->request, bytes.data, (int64_t)bytes.len);
-    buf_release(&bytes);
+    if (!rc) {
+        sparse_retain(&out, 1, a);
+        ask_put_rows(&bytes, out, 0, INT64_MAX);
+    }
+    server_reply_buf(x->rank, x->request, &bytes, &e);
     kv_array_unref(out);
-    kv_array_unref(ids);
 }
 
 /* ---- Ends of pushes ---- */

@@ -93,7 +93,7 @@ typedef struct part {
     kv_storage storage;
     round *rounds;
     server_pull *pulls;
-    part_changes *changes; /* see part_changes.h; NULL: no worker asks for them */
+    part_changes *changes; /* see parts.h; NULL: no worker asks for them */
     int replies;           /* being sent from the array, which must not change meanwhile */
     int contributors;      /* of the last round */
     bool keeps; /* false: nothing is stored, each push is answered by the sum of its round */
@@ -159,7 +159,7 @@ typedef struct server_state {
     int64_t nvalues, keys_cap, values_cap;
     part **batch; /* their parts, each with the round that is `applying` */
     int64_t nbatch, batch_cap;
-    char *copies; /* see part_changes.h */
+    char *copies; /* see parts.h */
     int64_t copied, copies_cap;
 
     server_optimizer *optimizers; /* that wait for open rounds */
@@ -193,7 +193,7 @@ static inline bool server_is_open(const server_state *s, const round *x)
 
 /* Sends a part to a worker; the part's replies count until it is sent. */
 void server_send(server_state *s, part *p, const server_pull *x);
-void server_send_rows(server_state *s, part *p, const server_pull *x);
+void server_send_rows(server_state *s, part *p, server_pull *x);
 
 /* A push was applied: its worker is told, several at a time. */
 void server_note_done(server_state *s, int worker, uint64_t request);
@@ -218,8 +218,10 @@ void server_end_sum(server_state *s, part *p, round *x);
 /* Sets the optimizer of an ASK_OPTIMIZER. */
 int server_set_optimizer(server_state *s, const server_optimizer *o, kv_err *e);
 
-/* Replies to calls. */
+/* Replies to calls: at most LINK_PAYLOAD bytes; and what a buffer holds, which becomes empty. Where
+ * e is an error, or the buffer has failed, the call is refused. */
 void server_reply(int rank, uint64_t request, const void *data, int64_t bytes);
+void server_reply_buf(int rank, uint64_t request, buf *b, kv_err *e);
 void server_fail(int rank, uint64_t request, int store, int64_t part, const kv_err *e);
 void server_refuse(int rank, uint64_t request, const kv_err *e);
 

@@ -11,7 +11,7 @@
 #define DISTRIBUTED_STATES_H
 
 #include "base/buf.h"
-#include "distributed/array_reuse.h"
+#include "distributed/checkpoint_writer.h"
 #include "kvstore.h"
 
 struct part;

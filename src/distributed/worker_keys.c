@@ -180,21 +180,14 @@ int worker_place_keys(worker *w, const kv_key *keys, int64_t n, ask_key *list, b
     return rc;
 }
 
-/* Sends the first values of keys to the servers of their parts. */
-int worker_send_values(const worker *w, const kv_pairs *pairs, const ask_key *list, bool inits,
-                       kv_err *e)
+/* Sends what was collected for each server, and waits until it is there. */
+static int send_collected(const worker *w, buf *b, bool inits, kv_err *e)
 {
-    int servers = w->how.servers, rc = KV_OK;
-    buf *b = mem_zalloc(servers, sizeof *b, e);
-    net_call *calls = mem_alloc(servers, sizeof *calls, e);
     int used = 0;
-    if (!b || !calls)
-        rc = KV_E_MEMORY;
-    for (int64_t i = 0; i < pairs->n && !rc; i++)
-        for (int32_t p = 0; p < list[i].place.nparts && !rc; p++)
-            rc = ask_put_slot(&b[place_server(&list[i].place, p, servers)], &list[i],
-                              pairs->keys[i].name, p, pairs->arrays[i], e);
-    for (int s = 0; s < servers && !rc; s++) {
+    net_call *calls = mem_alloc(w->how.servers, sizeof *calls, e);
+    if (!calls)
+        return KV_E_MEMORY;
+    for (int s = 0; s < w->how.servers; s++) {
         if (!b[s].len)
             continue;
         calls[used] = worker_call(w, s, ASK_INIT);
@@ -202,12 +195,34 @@ int worker_send_values(const worker *w, const kv_pairs *pairs, const ask_key *li
         calls[used].data = b[s].data;
         calls[used++].bytes = (int64_t)b[s].len;
     }
-    if (!rc && used)
-        rc = net_calls_wait(calls, used, NULL, NULL, e);
+    int rc = used ? net_calls_wait(calls, used, NULL, NULL, e) : KV_OK;
+    for (int s = 0; s < w->how.servers; s++)
+        buf_clear(&b[s]);
+    mem_free(calls);
+    return rc;
+}
+
+/* Sends the first values of keys to the servers of their parts: some megabytes at a time, since
+ * both sides hold them beside the arrays. */
+int worker_send_values(const worker *w, const kv_pairs *pairs, const ask_key *list, bool inits,
+                       kv_err *e)
+{
+    enum { TOGETHER = 4 << 20 /* bytes for one server, about */ };
+    int servers = w->how.servers;
+    buf *b = mem_zalloc(servers, sizeof *b, e);
+    int rc = b ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < pairs->n && !rc; i++)
+        for (int32_t p = 0; p < list[i].place.nparts && !rc; p++) {
+            buf *to = &b[place_server(&list[i].place, p, servers)];
+            rc = ask_put_slot(to, &list[i], pairs->keys[i].name, p, pairs->arrays[i], e);
+            if (!rc && to->len >= TOGETHER)
+                rc = send_collected(w, b, inits, e);
+        }
+    if (!rc)
+        rc = send_collected(w, b, inits, e);
     for (int s = 0; b && s < servers; s++)
         buf_release(&b[s]);
     mem_free(b);
-    mem_free(calls);
     return rc;
 }
 

@@ -1,6 +1,6 @@
 # The programs that measure, and the words that run them. The Makefile of the top folder includes this.
 
-bench: all $(BUILD)/bench/pairs $(BUILD)/bench/peer ## speed and memory beside others, as ratios (STRICT=1: a missed bar fails)
+bench: all $(BUILD)/kvbench $(BUILD)/bench/pairs $(BUILD)/bench/peer ## speed and memory beside others, as ratios (STRICT=1: a missed bar fails)
 	@BUILD=$(BUILD) scripts/bench $(if $(STRICT),--strict)
 
 # The programs that kvctl is measured against get all optimisations of this machine's compiler.
@@ -25,8 +25,14 @@ bench-checkpoints: all $(BUILD)/bench_checkpoints ## commands on checkpoints bes
 $(BUILD)/bench_optimizers: $(BUILD)/tests/bench/hand.o $(BUILD)/tests/bench/optimizer_loops.o
 $(BUILD)/tests/bench/optimizer_loops.o: ALL_CFLAGS += -O3 -march=native
 
-# They share the loop, the clock and the table of optimizers of `kvctl bench`.
-$(BUILD)/bench_%: $(BUILD)/tests/bench/%.o $(call obj,cli/bench/bench_stream.c cli/bench/bench_op.c) \
+# kvctl with a command more. The loops that it measures against get what the store's have.
+kvbench := $(call obj,$(wildcard tests/bench/kvbench/*.c))
+$(BUILD)/kvbench: $(filter-out %/command_table.o,$(tool_obj)) $(lib_obj) $(BUILD)/tests/bench/kvbench.o $(kvbench)
+	$(call say,LD)$(call link_tool,$(archives))
+$(BUILD)/tests/bench/kvbench/bench_stream.o: ALL_CFLAGS += $(loops)
+
+# They share the loop, the clock and the table of optimizers of kvbench.
+$(BUILD)/bench_%: $(BUILD)/tests/bench/%.o $(call obj,$(addprefix tests/bench/kvbench/bench_,stream.c op.c)) \
                   $(BUILD)/libkvstore.a
 	$(link) $(LDLIBS_LIB)
 
@@ -37,7 +43,7 @@ bench-small: all $(BUILD)/bench_small ## single calls and tiny keys by the publi
 $(BUILD)/bench_small: tests/bench/small.c $(BUILD)/libkvstore.so $(BUILD)/flags
 	$(call say,LD)$(CC) -std=c17 -D_GNU_SOURCE -O3 -march=native $(WARN) -Isrc -Ilib/array -Ilib/base -Ilib -o $@ $< -L$(BUILD) -lkvstore -Wl,-rpath,'$$ORIGIN' -pthread
 
-bench-scale: all ## how the time of a push grows with bytes and with keys
+bench-scale: all $(BUILD)/kvbench ## how the time of a push grows with bytes and with keys
 	@BUILD=$(BUILD) tests/bench/scale
 
 bench-quantise: $(BUILD)/bench_quantise ## compressing gradients as a fraction of what the memory allows
@@ -56,7 +62,7 @@ bench-dist: all $(BUILD)/bench_dist ## the types of several machines beside plai
 
 # It brings up MPI itself and shares it with the plugin, so it needs the shared library.
 $(BUILD)/tests/bench/dist.o: ALL_CFLAGS += $(mpi_cflags)
-$(BUILD)/bench_dist: $(call obj,tests/bench/dist.c cli/bench/bench_workload.c) $(BUILD)/libkvstore.so
+$(BUILD)/bench_dist: $(call obj,tests/bench/dist.c tests/bench/kvbench/bench_workload.c) $(BUILD)/libkvstore.so
 	$(link_shared) $(mpi_libs)
 
 bench-growth: all $(BUILD)/growth_mpi ## how time, memory and connections of a rank grow with ranks, keys and bytes
@@ -67,15 +73,16 @@ $(BUILD)/growth_mpi: tests/bench/growth_mpi.c $(BUILD)/flags | libraries
 	$(call say,LD)$(CC) -std=c17 -D_GNU_SOURCE -O2 $(WARN) $(mpi_cflags) -o $@ $< $(mpi_libs)
 
 # Not part of any other word: it downloads what is not there yet.
-peers: all $(BUILD)/bench_rows ## the store beside PyTorch, MXNet and NumPy, in turns
+peers: all $(BUILD)/kvbench $(BUILD)/bench_rows ## the store beside PyTorch, MXNet and NumPy, in turns
 	@BUILD=$(BUILD) scripts/peers
 
 bench-gpu: all $(BUILD)/gpu_bench ## the store on gpu(0) beside copies of the same device and PyTorch, with bars
 	@BUILD=$(BUILD) tests/device/bars
 
-# It is the benchmark of the tool with other rows.
-$(BUILD)/gpu_bench: $(call obj,tests/device/bench.c) $(BUILD)/tool.a $(BUILD)/libkvstore.so
+# It is kvbench with other rows.
+$(BUILD)/tests/device/bench.o: ALL_CFLAGS += -I.
+$(BUILD)/gpu_bench: $(call obj,tests/device/bench.c) $(filter-out %/cmd_bench.o %/cmd_bench_link.o,$(kvbench)) $(BUILD)/tool.a $(BUILD)/libkvstore.so
 	$(link_shared) $(LDLIBS_CLI) $(LDLIBS_LIB)
 
--include $(patsubst %.o,%.d,$(call obj,$(wildcard tests/bench/*.c)))
+-include $(patsubst %.o,%.d,$(call obj,$(wildcard tests/bench/*.c tests/bench/kvbench/*.c)))
 .PHONY: bench bench-optimizers bench-dot bench-rows bench-checkpoints bench-small bench-scale bench-quantise bench-dist bench-growth peers bench-gpu

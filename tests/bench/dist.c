@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "kvstore.h"
-#include "bench/bench_workload.h"
+#include "kvbench/bench_workload.h"
 
 enum {
     PIECE = 64 << 10,
@@ -288,6 +288,45 @@ static void run_many_keys(void)
     printf("%-58s %9.2f ms\n", "dist_sync, 100,000 keys of 64 bytes", (now() - begin) * 1e3);
 }
 
+/* Pulls of all rows of small keys, beside dense pulls of as many elements. */
+static void run_rows(void)
+{
+    enum { ROWS = 64, ROW_KEYS = 500 };
+    double ours[RUNS], dense[RUNS];
+    kv_err e = {0};
+    const int64_t shape[] = {ROWS, 16};
+    int64_t some[ROWS];
+    void *data;
+    kv_array *ids[ROW_KEYS], *out[ROW_KEYS], *whole[ROW_KEYS];
+    kv_key rows[ROW_KEYS] = {{0}}, plain[ROW_KEYS] = {{0}};
+    for (int i = 0; i < ROWS; i++)
+        some[i] = i;
+    need(kv_array_wrap(&ids[0], some, KV_INT64, 1, shape, (kv_ctx){0}, NULL, NULL, &e), &e);
+    for (int i = 0; i < ROW_KEYS; i++) {
+        ids[i] = ids[0];
+        rows[i].id = 2000 + i;
+        plain[i].id = 3000 + i;
+        need(kv_array_new(&whole[i], KV_FLOAT32, 2, shape, (kv_ctx){0}, &e), &e);
+        need(kv_array_write(whole[i], &data, &e), &e);
+        memset(data, 1, ROWS * 16 * sizeof(float));
+        need(kv_array_to_sparse(&out[i], whole[i], &e), &e);
+    }
+    need(kv_init(store, rows, ROW_KEYS, out, NULL, &e), &e);
+    need(kv_init(store, plain, ROW_KEYS, whole, NULL, &e), &e);
+    for (int i = 0; i < RUNS; i++) {
+        double begin = now();
+        need(kv_row_sparse_pull(store, rows, ROW_KEYS, ids, out, NULL, &e), &e);
+        need(kv_wait(store, &e), &e);
+        ours[i] = (now() - begin) * 1e3;
+        begin = now();
+        need(kv_pull(store, plain, ROW_KEYS, whole, NULL, &e), &e);
+        need(kv_wait(store, &e), &e);
+        dense[i] = (now() - begin) * 1e3;
+    }
+    say("dist_sync, rows of 500 keys of 4 KB, beside dense pulls", median(ours, RUNS),
+        median(dense, RUNS), "ms");
+}
+
 static void serve(void)
 {
     kv_err e = {0};
@@ -320,6 +359,7 @@ static void run_stored(void)
     say("dist_sync, 4 KB, beside a ping", time_small(), ping, "us");
     double two = 2 * median(ours, RUNS) / n * 1e3;
     say("dist_sync, an urgent key among all, beside two pieces", time_urgent(), two, "us");
+    run_rows();
     run_many_keys();
 }
 

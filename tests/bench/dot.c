@@ -12,7 +12,7 @@
 
 #include "array/dot.h"
 #include "engine/pool.h"
-#include "bench/bench_stream.h"
+#include "kvbench/bench_stream.h"
 
 /* cblas.h: the numbers of its enums. */
 enum { ROW_MAJOR = 101, AS_IT_IS = 111 };

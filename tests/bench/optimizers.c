@@ -1,6 +1,6 @@
 /* Every optimizer in place on one large float32 array, beside a loop that only reads and writes
  * what the optimizer has to, with the same threads, in turn: prints the fraction of that limit.
- * `kvctl bench --op optimizers` measures them on the arrays of a network. Some are also measured
+ * `kvbench bench --op optimizers` measures them on the arrays of a network. Some are also measured
  * beside a loop of intrinsics that does the same operations (hand.h), and must give the same bits.
  *
  * Those that reduce are measured beside loops written by hand, too (optimizer_loops.h), whose
@@ -16,8 +16,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "bench/bench_op.h"
-#include "bench/bench_stream.h"
+#include "kvbench/bench_op.h"
+#include "kvbench/bench_stream.h"
 #include "engine/pool.h"
 #include "hand.h"
 #include "kvstore.h"

@@ -7,7 +7,7 @@ to; so ours, theirs, ours, theirs ... share whatever else the machine does, and 
 pair says something. Every form of a peer (a loop into arrays made before, its functions for lists, a
 fused optimizer) is warmed up and tried, and the fastest is the one that is compared, with as many
 threads as there are processors. The library is called through its C interface. What part of the
-memory's limit ours reaches is what `kvctl bench` says, which runs just before.
+memory's limit ours reaches is what `kvbench bench` says, which runs just before.
 
 A peer that cannot be imported, or cannot do a case, is named with the reason. scripts/peers installs
 them.
@@ -551,17 +551,17 @@ def row_fractions(kvctl, quick):
 
 
 def fractions(kvctl, cases, quick):
-    """Of the limit, by workload, data, operation and values: one kvctl bench for each operation."""
+    """Of the limit, by workload, data, operation and values: one kvbench bench for each operation."""
     found = row_fractions(kvctl, quick) if any(c.workload == "W6" for c in cases) else {}
     cases = [c for c in cases if c.workload != "W6"]
     for workload, op in dict.fromkeys((c.workload, c.op) for c in cases):
         some = [c for c in cases if (c.workload, c.op) == (workload, op)]
         values = ",".join(str(n) for n in dict.fromkeys(c.n for c in some))
-        words = [kvctl, "--json", "bench", workload, "--op", op, "--values", values]
+        words = [kvctl.replace("kvctl", "kvbench"), "--json", "bench", workload, "--op", op, "--values", values]
         ran = subprocess.run(words + (["--quick", "--runs", "3"] if quick else []),
                              capture_output=True, text=True)
         if ran.returncode:
-            print(f"{workload} {op}, kvctl bench: {ran.stderr.strip() or ran.stdout.strip()}")
+            print(f"{workload} {op}, kvbench bench: {ran.stderr.strip() or ran.stdout.strip()}")
             continue
         for row in json.loads(ran.stdout)["rows"]:
             found[workload, row["data"], op, row["values"]] = row["fraction"]

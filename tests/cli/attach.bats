@@ -104,7 +104,7 @@ teardown()
         'x = 1' 'loss.append(1); loss = []' 'loss.append(1)' 'print loss.pop()' '[].extend(loss)' '!touch evil' 'pull 3 > evil' 'pull 3 -> x' 'pull 3 | cat > evil' \
         'w > "evil.csv"' 'save evil' 'write 1 evil' 'for i in 1..2 { print i }' 'def f() { 1 }' '@/etc/passwd' \
         'pull 3 --ctx gpu(0)' 'pull 3 --out w' 'push 3 ones(2,3)@gpu(0)' 'send-command 1 x' 'explain on' 'quit 3; push 3 1' \
-        'source "/etc/passwd"' 'table' 'ones(2)@gpu(0)' 'register M' 'set print.precision 3' 'bench --quick' 'doctor' 'profile off'; do
+        'source "/etc/passwd"' 'table' 'ones(2)@gpu(0)' 'register M' 'set print.precision 3' 'doctor' 'profile off'; do
         run timeout 20 kvctl attach -c "$entry"
         [ "$status" -ne 0 ] || fail "$entry: $output"
         assert_output --partial 'error['

@@ -82,9 +82,6 @@ row_begins()
     assert_equal "$(offers push --pri)" "words --priority"
     touch help
     assert_equal "$(offers help pul)" "files"
-    assert_equal "$(offers bench W1 --qu)" "words --quick"
-    assert_equal "$(offers bench --type '')" "words device local"
-    assert_equal "$(offers bench --format c)" "words csv"
     assert_equal "$(offers launch --dead)" "words --deadline"
     assert_equal "$(offers launch --deadline 3 -n 2 scr)" "files"
     assert_equal "$(offers launch -n 2 x.kv --tr)" "files"
@@ -188,7 +185,6 @@ common_tabs()
     tab 'kvctl --color=al' 'kvctl --color=always'
     tab 'kvctl scr' 'kvctl script.kv'
     tab 'kvctl --store=w' 'kvctl --store=w.kvs'
-    tab 'kvctl bench --qu' 'kvctl bench --quick'
     tab 'kvctl ls w' 'kvctl ls w.kvs'
     tab 'kvctl ls w.kvs wef' 'kvctl ls w.kvs weft'
     tab "kvctl -s w.kvs -c 'pull b" "kvctl -s w.kvs -c 'pull bias"

@@ -74,7 +74,6 @@ d = {"%s": [x]}; print d; d; plot range(4) + len("%s"); pull "n%s"\n' \
     harmless kvctl -c 'x = @t.json; print x'
     harmless kvctl -c "source \"$escaped\""
     harmless env HOME="$PWD/$broken" KVCTL_HISTORY="$PWD/$broken" kvctl doctor
-    harmless kvctl bench "$evil"
     harmless kvctl help "$evil"
     harmless kvctl merge "$evil" a b
 }

@@ -71,7 +71,7 @@ warns()
 
 # ---- keys ----
 
-@test "errors: a key that is no whole number" {
+@test "errors: a key that is not a whole number" {
     refused 2 '<cmd>:1:6: error[syntax]: `3.5` is not a number' 'init 3.5 ones(2)'
 }
 
@@ -441,7 +441,7 @@ warns()
         'set-gradient-compression'
 }
 
-@test "errors: a threshold that is no number" {
+@test "errors: a threshold that is not a number" {
     refused 3 \
         '<cmd>:2:43: error[dtype]: the threshold is "x", not a number' 'create device' \
         'set-gradient-compression 2bit --threshold "x"'
@@ -620,7 +620,7 @@ warns()
     # a text that might be one keeps the place of its mistake
     printf '1,x\n' >x.csv
     run kvctl -c 'print @x.csv'
-    assert_line --index 0 '<cmd>:1:7: error[format]: x.csv:1:2: "x" is no number'
+    assert_line --index 0 '<cmd>:1:7: error[format]: x.csv:1:2: "x" is not a number'
 }
 
 @test "errors: a name is suggested once" {

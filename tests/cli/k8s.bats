@@ -1,4 +1,4 @@
-# kvctl launch --launcher k8s: the objects that it prints, and kubectl. What pods do with them:
+# kvctl launch --launcher k8s: the objects that it prints. What pods do with them:
 # tests/launch/k8s.bats.
 
 load help
@@ -221,69 +221,19 @@ END
     assert_equal "$status $output" '3 kvctl: launch: the value of A is no UTF-8, which Kubernetes needs'
 }
 
-# A kubectl that keeps what it is given: each call takes the next line of the file `pods` as the answer of
-# `get pods`, and the last one for ever; $FAIL is the word of a call that fails.
-kubectl_stub()
-{
-    : >calls
-    export STUB=$PWD
-    fake kubectl 'cd "$STUB"
-printf "%s\n" "$*" >>calls
-[ "$1" != --namespace ] || shift 2
-case " $FAIL " in *" $1 "*) echo "kubectl: no $1 today" >&2; exit 3 ;; esac
-case $1 in
-create)
-    cat >objects
-    sed -n "s/^  name: \"\(.*\)-files\"/configmap\/\1-files/p; s/^  name: \"\(.*\)-env\"/secret\/\1-env/p; s/^  name: \"\([^-]*\)\"/mpijob.kubeflow.org\/\1/p" objects
-    [ -z "$EXISTS" ] || { echo "Error from server (AlreadyExists)" >&2; exit 1; } ;;
-get)
-    head -n 1 pods
-    [ "$(wc -l <pods)" = 1 ] || sed -i 1d pods ;;
-logs)
-    [ -z "$HANG" ] || { touch logged; exec sleep 1000; }
-    [ "$2" != -f ] || [ -z "$BREAK" ] || { echo "$BREAK"; exit 1; }
-    cat log ;;
-esac'
-    printf '[0] 1\n[1] 2\n' >log
-    printf '%s\n' ',,,,' 'p-1,Pending,,ContainerCreating,' 'p-1,Pending,,ContainerCreating,' p-1,Running,,, p-1,Succeeded,0,, >pods
-    echo 'print 1' >train.kv
-}
-
-deleted="delete --ignore-not-found --cascade=foreground configmap/train-files mpijob.kubeflow.org/train"
-
-@test "k8s: kubectl gets the objects, its log is shown, and all is deleted at the end" {
-    kubectl_stub
-    k8s --namespace ml -n 2 train.kv >wanted
-    k8s --namespace ml -n 2 --submit train.kv >out 2>err
-    diff wanted objects
-    diff log out
-    diff - err <<'END'
-kvctl: created configmap/train-files and mpijob.kubeflow.org/train
-kvctl: the launcher waits: ContainerCreating
-kvctl: deleted configmap/train-files and mpijob.kubeflow.org/train
-END
-    assert_equal "$(cut -d ' ' -f 1,2 calls | sort | uniq -c | tr -s ' ')" " 9 --namespace ml"
-    assert_equal "$(sed -n 1p calls)" "--namespace ml create -o name -f -"
-    assert_equal "$(tail -n 1 calls)" "--namespace ml $deleted"
-    k8s -n 2 --submit --dry-run train.kv | diff <(grep -v namespace wanted) -
-    assert_equal "$(wc -l <calls)" 9
-}
-
 # What may be secret stands only in the Secret, which the launcher gets as its environment.
 @test "k8s: values of --env are in a Secret, in no text of a pod" {
-    kubectl_stub
+    echo 'print 1' >train.kv
     export TOKEN=hunter-0
     k8s -n 2 -s 1 --namespace ml --env A=hunter-1 --env A=hunter-2 --env-worker A=hunter-3 --env-server TOKEN \
-        --submit train.kv >out 2>err
-    run ! grep hunter objects calls
+        train.kv >objects
+    run ! grep hunter objects
     checker unpack pod <objects
     run sort pod.env
     assert_output 'export KVCTL_ENV_a_A=hunter-2
 export KVCTL_ENV_s_TOKEN=hunter-0
 export KVCTL_ENV_w_A=hunter-3'
-    grep -qx 'kvctl: created configmap/train-files and secret/train-env and mpijob.kubeflow.org/train' err
-    run tail -n 1 calls
-    assert_output "--namespace ml ${deleted/ mpijob/ secret\/train-env mpijob}"
+    checker check <objects
     k8s -n 2 train.kv >objects
     run ! grep -i secret objects
     for _ in {1..9}; do set -- "$@" --env "A$#=$(printf '%120000s')"; done
@@ -292,92 +242,11 @@ export KVCTL_ENV_w_A=hunter-3'
     assert_output 'kvctl: launch: the values of --env have 1080000 bytes, and a Secret holds 1048576'
 }
 
-@test "k8s: the exit code of the launcher is passed on" {
-    kubectl_stub
-    echo 'p-1,Failed,9,Error,' >pods
+@test "k8s: the objects say how they are used, and there is no other way" {
+    echo 'print 1' >train.kv
+    run k8s -n 2 train.kv
+    assert_line --index 1 "# \`| kubectl create -f -\` starts it; the launcher's log has the lines"
     run k8s -n 2 --submit train.kv
-    assert_failure 9
-    assert_line "[1] 2"
-    run tail -n 1 calls
-    assert_output "$deleted"
-    echo 'p-1,Failed,,Evicted,' >pods
-    run k8s -n 2 --submit train.kv
-    assert_failure 6
-    assert_line "kvctl: launch: the launcher has ended without an exit code: Evicted"
-    printf '%s\n' p-1,Running,,, ',,,,' >pods
-    run k8s -n 2 --submit train.kv
-    assert_failure 6
-    assert_line "kvctl: launch: the pod of the launcher is gone"
-    run tail -n 1 calls
-    assert_output "$deleted"
-}
-
-@test "k8s: a log that breaks off goes on where it ended" {
-    kubectl_stub
-    printf '%s\n' p-1,Running,,, p-1,Running,,, p-1,Succeeded,0,, >pods
-    BREAK='[0] 1' run k8s -n 2 --submit train.kv
-    assert_success
-    assert_equal "$(grep '^\[' <<<"$output")" "$(cat log)"
-    refute_output --partial missing
-    printf '%s\n' p-1,Running,,, p-1,Succeeded,0,, >pods
-    BREAK='a line that the log has no more' run k8s -n 2 --submit train.kv
-    assert_success
-    assert_line "kvctl: Kubernetes has shortened the log of p-1: lines may be missing"
-    echo 'p-1,Failed,9,Error,' >pods
-    FAIL=logs run k8s -n 2 --submit train.kv
-    assert_failure 9
-    assert_line "kvctl: the log of p-1 cannot be read to its end: kubectl: no logs today"
-}
-
-@test "k8s: a kubectl that fails" {
-    kubectl_stub
-    FAIL=create run k8s -n 2 --submit train.kv
-    assert_failure 6
-    assert_output "kubectl: no create today
-kvctl: launch: kubectl create ended with exit code 3"
-    assert_equal "$(wc -l <calls)" 1
-    # what it has made is deleted, and nothing else
-    EXISTS=1 run k8s -n 2 --submit train.kv
-    assert_failure 6
-    assert_line "Error from server (AlreadyExists)"
-    assert_line "kvctl: launch: kubectl create ended with exit code 1"
-    run tail -n 1 calls
-    assert_output "$deleted"
-    FAIL=delete run k8s -n 2 --submit train.kv
-    assert_success
-    assert_line "kubectl: no delete today"
-    assert_line "kvctl: kubectl delete failed, and these may remain: configmap/train-files and mpijob.kubeflow.org/train"
-    rm bin/kubectl
-    ln -s "$(command -v env)" bin/env
-    run env PATH="$PWD/bin" "$build/kvctl" launch --launcher k8s --image i -n 2 --submit train.kv
-    assert_equal "$status ${lines[0]}" "4 kvctl: launch: there is no kubectl in \$PATH"
-    run env PATH="$PWD/bin" "$build/kvctl" launch --launcher k8s --image i -n 2 train.kv
-    assert_success
-}
-
-@test "k8s: a job that does not start in time is taken back" {
-    kubectl_stub
-    echo 'p-1,Pending,,ImagePullBackOff,' >pods
-    run k8s -n 2 --queue-timeout 1 --submit train.kv
-    assert_failure 6
-    assert_line "kvctl: the launcher waits: ImagePullBackOff"
-    assert_line "kvctl: launch: k8s did not start the job within 1 s: ImagePullBackOff"
-    run tail -n 1 calls
-    assert_output "$deleted"
-}
-
-@test "k8s: Ctrl-C deletes the objects" {
-    kubectl_stub
-    echo p-1,Running,,, >pods
-    for signal in INT TERM; do
-        rm -f logged
-        HANG=1 "$build/kvctl" launch --launcher k8s --image i -n 2 --submit train.kv >out 2>&1 3>&- &
-        local launch=$! status=0
-        until [ -e logged ]; do sleep 0.05; done
-        kill -$signal "$launch"
-        wait "$launch" || status=$?
-        number=$(kill -l $signal)
-        assert_equal "$status $(tail -n 1 out)" "$((128 + number)) kvctl: the job was ended by signal $number"
-        assert_equal "$(tail -n 1 calls)" "$deleted"
-    done
+    assert_failure 2
+    assert_line --index 0 'kvctl: there is no option --submit'
 }

@@ -797,13 +797,13 @@ rank()
     assert_output --partial $'\e[1;31merror[usage]\e[0m'
 }
 
-@test "prompt: Ctrl-C ends a bench and a picture, and the session goes on" {
+@test "prompt: Ctrl-C ends a product and a picture, and the session goes on" {
     mkdir bin
     printf '#!/bin/sh\necho $$ >gnuplot.pid\nexec sleep 600\n' >bin/gnuplot
     chmod +x bin/gnuplot
     ENVIRONMENT="PATH=$PWD/bin:$PATH" terminal 100 24 -q
-    enter "bench W5 --size 16777216 --op push --values 4 --runs 1000"
-    shows "ETA"
+    enter "a = ones(3000, 3000); print 6 * 7 - 1; repeat 1000 { dot(a, a) }"
+    row "41"
     press C-c
     row "interrupted"
     last_row "kv>"

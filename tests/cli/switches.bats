@@ -20,8 +20,8 @@ load help
     done
 }
 
-@test "--doctor tests this build, exit 1 when something fails" {
-    run kvctl --doctor
+@test "--doctor says what this build has, and what it finds on this machine" {
+    TMPDIR=/nonexistent run kvctl --doctor
     assert_success
     assert_line --regexp '^version +kvctl [0-9]'
     assert_line --regexp '^build +(gcc|clang) [0-9].*Readline$'
@@ -30,15 +30,8 @@ load help
     assert_line --regexp '^cpu +[0-9]+ of [0-9]+ cores'
     assert_line --regexp '^memory +[0-9]+ MB'
     assert_line --regexp '^gpu +built: (yes|no); usable: no, .+'
-    assert_line --regexp '^store +ok$'
-    assert_line --regexp '^files +ok$'
-    assert_line --index $((${#lines[@]} - 1)) "all 4 checks hold"
-    run env TMPDIR=/nonexistent kvctl --doctor
-    assert_failure 1
-    assert_line --regexp '^files +FAILED, io: cannot make "/nonexistent/kvctl-doctor-'
-    assert_line '<cmd>:1:1: error[assert]: 1 of 4 checks of this build fail on this machine'
-    run ls -A
-    assert_output ""
+    assert_line --regexp '^type +local$'
+    assert_line --regexp '^history '
 }
 
 @test "--timeout ends loops, waits for input, shell commands, with 6" {
@@ -240,7 +233,7 @@ while true { x = 1 }'
     assert_line ' hint: did you mean help?'
     run kvctl lanch -n 2 train.kv
     assert_failure 2
-    assert_line ' hint: did you mean launch, patch or bench?'
+    assert_line ' hint: did you mean launch or patch?'
     run kvctl 'push 3 ones(2)'
     assert_failure 2
     assert_line " hint: kvctl -c 'push 3 ones(2)' runs a text"
@@ -286,8 +279,6 @@ while true { x = 1 }'
     assert_output '<cmd>:2:1: error[syntax]: `)` stands where a value is needed
     2 : )
       : ^'
-    run kvctl bench --size '1,(2' W1
-    assert_line '    1 : bench --size 1,(2'
     run kvctl time x
     assert_line '    1 : time x'
     run kvctl push '--s$' 3

@@ -1,6 +1,6 @@
 /* The store on gpu(0) beside what the same device allows in the same run, with the bars that it is
  * to reach: rows of a table that tests/device/bars begins and ends. Results are compared with known
- * numbers as `kvctl bench` does it, which this is, but for single kernels and very many keys.
+ * numbers as `kvbench bench` does it, which this is, but for single kernels and very many keys.
  *
  * $BENCH_MB is the size of the large arrays (1024); below 64 the others are small too, which shows
  * that everything runs and no more.
@@ -11,7 +11,7 @@
 #include "array/device.h"
 #include "base/mem.h"
 #include "cuda/job.h"
-#include "bench/bench.h"
+#include "tests/bench/kvbench/bench.h"
 
 enum { TIMES = 15, SMALL_MB = 64 };
 

@@ -21,8 +21,7 @@
  * $FAKE_GPU_OPEN     leaves the memory open to everybody: for benchmarks, whose thousands of launches
  *                    would spend their time opening and closing it
  * $FAKE_GPU_LOG      a file that says at the end how many bytes went in, out and between devices,
- *                    tables of launches included, how many an MPI that reads them (aware.c) sent,
- *                    and how often each kernel ran, as it was given
+ *                    tables of launches included, and how often each kernel ran, as it was given
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -86,7 +85,7 @@ struct locked {
 };
 
 /* The bytes copied by all devices, and the launches of kernels by name. */
-static int64_t bytes_in, bytes_out, bytes_between, bytes_sent;
+static int64_t bytes_in, bytes_out, bytes_between;
 static std::map<std::string, int64_t> launches;
 
 static void write_log()
@@ -94,8 +93,8 @@ static void write_log()
     FILE *f = fopen(getenv("FAKE_GPU_LOG"), "w");
     if (!f)
         return;
-    fprintf(f, "in %lld\nout %lld\nbetween %lld\nsent %lld\n", (long long)bytes_in,
-            (long long)bytes_out, (long long)bytes_between, (long long)bytes_sent);
+    fprintf(f, "in %lld\nout %lld\nbetween %lld\n", (long long)bytes_in,
+            (long long)bytes_out, (long long)bytes_between);
     for (auto &kernel : launches)
         fprintf(f, "%s %lld\n", kernel.first.c_str(), (long long)kernel.second);
     fclose(f);
@@ -115,13 +114,8 @@ static char *map(int file, size_t bytes, int how)
     return (char *)p;
 }
 
-static const void *sent_from(const void *p, int64_t bytes);
-
 static void begin()
 {
-    auto aware = (const void *(**)(const void *, int64_t))dlsym(RTLD_DEFAULT, "fake_gpu_inside");
-    if (aware)
-        *aware = sent_from;
     count = (int)number("FAKE_GPUS", 2);
     if (getenv("FAKE_GPU_LOG"))
         atexit(write_log);
@@ -272,7 +266,7 @@ static void *inside(const void *p)
     return (void *)p;
 }
 
-/* First fit; blocks are 256 aligned, and hold what is no number. */
+/* First fit; blocks are 256 aligned, and hold what is not a number. */
 static int alloc_block(void **out, int64_t bytes)
 {
     *out = NULL;
@@ -351,16 +345,6 @@ static int owner_of(const void *p, int64_t bytes, uint64_t since)
         return holds && found->second.born <= since ? i : NO_DEVICE;
     }
     return NO_DEVICE;
-}
-
-/* The host memory in which an MPI that reads the memory of devices finds p, or NULL. */
-static const void *sent_from(const void *p, int64_t bytes)
-{
-    locked here;
-    if (owner_of(p, bytes, streams_number()) == NO_DEVICE)
-        return NULL;
-    bytes_sent += bytes;
-    return inside(p);
 }
 
 static bool is_pinned(const void *p, int64_t bytes)

@@ -74,3 +74,20 @@ flat()
         "push 4 y; pull 4 --out y" >job.kv
     flat 3 -n 2 -s 1
 }
+
+@test "memory: the first values of keys lie in their arrays, and beside them some megabytes at a time" {
+    cat >job.kv <<'END'
+create dist_sync
+keys = [i for i in 1..25]
+v = [ones(1000000) for i in keys]
+init $keys $v
+!awk '$2 == "start" { print $3 }' $KVSTORE_RUN_DIR/events | while read pid; do awk '/^VmHWM:/ { print $2 }' /proc/$pid/status; done >kb
+END
+    run timeout 100 kvctl launch -n 1 -s 1 job.kv
+    assert_success
+    mapfile -t kb <kb
+    assert_equal "${#kb[@]}" 2
+    for n in "${kb[@]}"; do
+        [ "$n" -le 150000 ] || fail "kilobytes, of 100,000 in arrays: ${kb[*]}"
+    done
+}

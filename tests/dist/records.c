@@ -218,29 +218,6 @@ TEST(records_the_end_of_a_part_alone)
     give_up_store();
 }
 
-/* The elements of a GPU-direct message lie elsewhere. */
-TEST(records_elements_of_a_message)
-{
-    open_store(form("dist_sync", false, false, -1));
-    init_key(0, NULL, 0);
-    float x[N];
-    floats(x, 5, 1);
-    link_packed packed = {.bytes = BYTES, .data = (const char *)x};
-    link_rec r = push_head(0, 1, 11);
-    r.flags |= LINK_PACKED;
-    give(0, r, &packed, (int64_t)sizeof packed - 1);
-    malformed(0, 11);
-    give(0, r, &packed, sizeof packed);
-    push(1, 0, 1, 21, 0, 0);
-    pull(1, 0, 1, 22);
-    settle();
-    done(0, 11, 1);
-    done(1, 21, 1);
-    value(1, 22, 9, 5, 1);
-    no_more();
-    give_up_store();
-}
-
 /* Rounds of several parts are one push to the store. Of one that fails the others are
  * not held up. */
 TEST(records_a_part_of_a_batch_fails)

@@ -14,6 +14,7 @@ scripts()
 init 7 uniform((7003, 170), low=-1, seed=1)
 init 1 uniform((3, 400000), low=-1, seed=2)
 init 8 row_sparse(uniform((7003, 170), low=-1, seed=3))
+init 9 row_sparse([[i, -i] for i in 0..10])
 END
     cat > rounds.kv <<'END'
 for i in 0..3 {
@@ -25,7 +26,8 @@ for i in 0..3 {
 pull 7 -> a
 pull 1 -> b
 w = row_sparse(zeros(7003, 170))
-row-sparse-pull 8 --row-ids [7002, 3, 6000, 41, 3, 3500] --out w
+v = row_sparse(zeros(11, 2))
+row-sparse-pull 9,8,9 --row-ids [[5, 2, 5], [7002, 3, 6000, 41, 3, 3500], [9]] --out [v, w, v]
 END
 }
 
@@ -38,14 +40,14 @@ same()
         cat keys.kv
         echo "who = [r for r in 0..$(($3 - 1))]; set-optimizer $1"
         cat rounds.kv
-        echo 'write a a1.npy; write b b1.npy; write dense(w) w1.npy'
+        echo 'write a a1.npy; write b b1.npy; write dense(w) w1.npy; write dense(v) v1.npy'
     } > one.kv
     {
         echo 'create dist_sync'
         cat keys.kv
         echo "who = [rank()]; set-optimizer $1"
         cat rounds.kv
-        echo 'if rank() == 0 { write a a2.npy; write b b2.npy; write dense(w) w2.npy }'
+        echo 'if rank() == 0 { write a a2.npy; write b b2.npy; write dense(w) w2.npy; write dense(v) v2.npy }'
     } > two.kv
     run "$run" -f one.kv
     assert_success
@@ -58,6 +60,7 @@ same()
     cmp a1.npy a2.npy
     cmp b1.npy b2.npy
     cmp w1.npy w2.npy
+    cmp v1.npy v2.npy
 }
 
 @test "rows: sgd with momentum, lazily, on two servers" {

@@ -106,6 +106,20 @@ void net_answer(int rank, link_rec head, const void *payload)
     free(r);
 }
 
+void net_answer_buf(int rank, link_rec head, buf *b)
+{
+    int64_t at = 0, all = (int64_t)b->len;
+    uint8_t flags = head.flags;
+    do {
+        int64_t n = all - at < LINK_PAYLOAD ? all - at : LINK_PAYLOAD;
+        head.bytes = (uint32_t)n;
+        head.flags = at + n == all ? flags : flags & (uint8_t)~LINK_LAST;
+        net_answer(rank, head, n ? b->data + at : NULL);
+        at += n;
+    } while (at < all);
+    buf_release(b);
+}
+
 void net_count_sent(int rank)
 {
     (void)rank;

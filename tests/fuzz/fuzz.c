@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "checkpoint/tensor_reader.h"
+#include "checkpoint/tensor_values.h"
 
 /* ---- What must hold -------------------------------------------------------------------------- */
 
@@ -174,7 +175,7 @@ static void use_checkpoint(const checkpoint *c)
 void fuzz_checkpoint(const char *path)
 {
     checkpoint *c = NULL;
-    kv_err e = {0}, e2 = {0}, e3 = {0};
+    kv_err e = {0}, e2 = {0}, e3 = {0}, e4 = {0};
     int64_t findings = 0;
     int code = checkpoint_open(&c, path, NULL, &e);
     if (fuzz_result(code, &e))
@@ -193,5 +194,7 @@ void fuzz_checkpoint(const char *path)
     if (fuzz_result(checkpoint_open(&c, path, &(checkpoint_options){.weights = true}, &e3), &e3))
         for (int64_t i = 0; i < checkpoint_count(c); i++)
             HOLDS(checkpoint_at(c, i)->elements >= 0, checkpoint_at(c, i)->name);
+    if (c && fuzz_result(tensor_values_decode(&c, 1, NULL, NULL, &e4), &e4))
+        use_checkpoint(c);
     checkpoint_close(c);
 }

@@ -104,7 +104,7 @@ static void change_field(link_rec *r, fuzz_bytes *in)
     unsigned which = fuzz_draw(in, 10);
     int64_t x = fuzz_number(in);
     if (which == 0)
-        r->flags = (uint8_t)(x & ~LINK_PACKED); /* the link sets that itself */
+        r->flags = (uint8_t)x;
     else if (which == 1)
         r->kind = (uint8_t)(LINK_PUSH + (unsigned)x % (LINK_KINDS - LINK_PUSH + 1));
     else if (which == 2)

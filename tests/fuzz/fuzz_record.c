@@ -220,7 +220,7 @@ static void one_record(fuzz_bytes *in)
     else
         r.request = fuzz_draw(in, 16);
     if (r.kind != LINK_CALL && what / 8 % 4 == 3)
-        r.flags = (uint8_t)(fuzz_draw(in, 256) & ~LINK_PACKED); /* the link sets that itself */
+        r.flags = (uint8_t)fuzz_draw(in, 256);
     if (!host_bytes)
         r.flags &= (uint8_t)~LINK_HOST;
     r.part = (int64_t)(what / 32 % 2 ? fuzz_number(in) : fuzz_draw(in, 4));
@@ -263,7 +263,7 @@ static void odd_record(fuzz_bytes *in)
     if (fuzz_draw(in, 2))
         r.request = link_call_number(r.request);
     r.bytes = fuzz_draw(in, 2) ? sizeof e : fuzz_draw(in, 256);
-    if (r.kind > LINK_DIRECT_SENT) /* the link takes these itself */
+    if (r.kind > LINK_SKIP) /* the link takes it itself */
         stub_deliver((int)fuzz_draw(in, WORKERS), &r, &e);
 }
 

@@ -6,7 +6,6 @@
 #include "scripts.h"
 #include "session/unit.h"
 #include "syntax/check.h"
-#include "syntax/check_unset.h"
 #include "syntax/read_unit.h"
 
 enum { RUN_MS = 300 };

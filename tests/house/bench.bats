@@ -4,7 +4,7 @@ load ../cli/help
 
 @test "bench: the table, from small inputs" {
     make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" \
-        "$build/bench/pairs" "$build/bench/peer"
+        "$build/kvbench" "$build/bench/pairs" "$build/bench/peer"
     BUILD=$build run "$top/scripts/bench" --smoke
     assert_success
     refute_output --partial "failed"
@@ -39,6 +39,7 @@ load ../cli/help
 }
 
 @test "bench-scale: grows in bytes and in keys" {
+    make -s -C "$top" BUILD="$build" OPT="$(sed -n 2p "$build/flags")" "$build/kvbench"
     BUILD=$build run "$top/tests/bench/scale" --quick
     assert_success
     [ "${#lines[@]}" -eq 9 ]

@@ -132,6 +132,15 @@ examples_of()
     BUILD=$build run timeout 300 "$top/scripts/readme-check"
     assert_success
     assert_output --regexp '^README: [1-9][0-9]+ lines for the shell and [1-9][0-9]+ entries ran as the page says$'
+    BUILD=$build run timeout 300 "$top/scripts/readme-check" "$top/cli/launch/jobs.md"
+    assert_success
+}
+
+@test "README: it is short, and its picture is what the session prints" {
+    [ "$(wc -w <"$top/README.md")" -le 1900 ]
+    BUILD=$build run "$top/scripts/picture" "$top/examples/session.kv"
+    assert_success
+    assert_equal "$output" "$(cat "$top/examples/session.svg")"
 }
 
 @test "readme-check: a block that fails makes it fail" {
@@ -142,9 +151,13 @@ examples_of()
     printf '```kv\nkv> print 1\n2\n```\n' >page.md
     BUILD=$build run "$top/scripts/readme-check" page.md
     assert_failure 1
+    printf '| a | b | `kvctl -c 1` |\n| a | b | `kvctl -c x` |\n' >page.md
+    BUILD=$build run "$top/scripts/readme-check" page.md
+    assert_failure 1
+    assert_output --partial "a row of a table failed: kvctl -c x"
 }
 
-@test "examples: optimizers.kv compares four of them and draws the picture of the README" {
+@test "examples: optimizers.kv compares four of them and draws the picture of their losses" {
     in_examples
     rm losses.svg
     command -v gnuplot >/dev/null || skip "no gnuplot"

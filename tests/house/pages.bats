@@ -1,14 +1,11 @@
-# The pages for maintainers: README.md from the tour on, and README.md in the folders.
+# The pages for maintainers: CONTRIBUTING.md, and README.md in the folders.
 
 load ../cli/help
 
 # The words in backquotes of a page, each once, those with blanks or other signs left out.
 words_of()
 {
-    sed -n '/^## A tour of the source/,$p' "$top/README.md" >tour
-    local page=$top/$1
-    [ "$1" != README.md ] || page=tour
-    grep -v '^    ' "$page" | grep -o '`[^`]*`' | tr -d '`' | grep -xE '[A-Za-z0-9_./*-]+' | sort -u
+    grep -v '^    ' "$top/$1" | grep -o '`[^`]*`' | tr -d '`' | grep -xE '[A-Za-z0-9_./*-]+' | sort -u
 }
 
 # Whether a path is there: from the top, from the folder of the page, or as a name in any folder. A name for any
@@ -25,7 +22,7 @@ is_there()
 
 @test "pages: every path in backquotes exists" {
     local page count=0
-    for page in README.md {lib,src,src/distributed,src/python,cli,cuda,tests}/README.md; do
+    for page in .github/CONTRIBUTING.md {lib,src,src/distributed,src/python,cli,cuda,tests}/README.md; do
         while read -r word; do
             [[ $word =~ /|\.(c|h|cc|hh|cu|cuh|md|kv|kvu|bats|bash)$ ]] || continue
             count=$((count + 1))
@@ -40,7 +37,7 @@ is_there()
     local page count=0
     grep -rhowE '[A-Za-z][A-Za-z0-9]*_[A-Za-z0-9_]*' "$top"/{lib,src,cli,cuda,tests,scripts,Makefile} --include='*.[ch]' \
         --include='*.cc' --include='*.cu*' --include='*.bats' --include=Makefile --include=lint | sort -u >names
-    for page in README.md {lib,src,src/distributed,src/python,cli,cuda,tests}/README.md; do
+    for page in .github/CONTRIBUTING.md {lib,src,src/distributed,src/python,cli,cuda,tests}/README.md; do
         while read -r word; do
             [[ $word =~ ^[A-Za-z][A-Za-z0-9]*_[A-Za-z0-9_]*$ ]] || continue
             count=$((count + 1))

@@ -7,8 +7,9 @@
  *             [--sum NS] [--update NS] [--jitter NS] [--grain NS] [--row | --head]
  *
  * SERVERS 0: every rank serves. L, o and G are nanoseconds, of a record, at each of its ends, and
- * of a byte, as `kvctl bench --link` gives them; within a host and between two of them. --long: the
- * latency between hosts 0 and 1 alone. --slow: a rank whose processor takes so many times as long.
+ * of a byte, as `kvbench bench --link` gives them; within a host and between two of them.
+ * --long: the latency between hosts 0 and 1 alone. --slow: a rank whose
+ * processor takes so many times as long.
  * --compute: what each worker computes before its pushes. --processors: of a host, for all its
  * ranks; --switch: what it takes to go on with another thread, until an idle processor has begun,
  * and to tell it so. --push: what pushing a key takes at its worker besides its record. --call: of

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "kvstore.h"
-#include "term/bug.h"
 #include "store_help.h"
+#include "term/exit_code.h"
 
 #define REPORT "test_assert.c:1: left == right does not hold: round 7 has 3 of 2 parts; " \
                "this is a bug in kvstore"

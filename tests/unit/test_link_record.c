@@ -25,10 +25,10 @@ TEST(link_print_parts)
                       .request = 7, .push = {.round = 2, .pulls = 1, .element = 512}},
            "push part 3, round 2, element 512, pulls 1; store 0, request 7; 40 bytes, last, "
            "codes");
-    prints((link_rec){.kind = LINK_PUSH, .bytes = 16, .flags = LINK_SPARSE | LINK_PACKED,
+    prints((link_rec){.kind = LINK_PUSH, .bytes = 16, .flags = LINK_SPARSE,
                       .request = 7, .push.total = 64},
            "push part 0, round 0, offset 0 of 64, pulls 0; store 0, request 7; 16 bytes, "
-           "sparse, packed");
+           "sparse");
     prints((link_rec){.kind = LINK_PULL, .part = 4, .request = 9,
                       .pull = {.round = 5, .chunk = 2, .priority = -1}},
            "pull part 4, round 5, chunk 2, priority -1; store 0, request 9; 0 bytes");
@@ -123,9 +123,5 @@ TEST(link_print_of_the_link)
     prints((link_rec){.kind = LINK_LEFT}, "left; 0 bytes");
     prints((link_rec){.kind = LINK_LOST, .bytes = 8}, "lost; 8 bytes");
     prints((link_rec){.kind = LINK_GROWN, .grown = {3, 120}}, "grown: rank 3, round 120; 0 bytes");
-    prints((link_rec){.kind = LINK_DIRECT_BEGINS, .direct = {.number = 3, .bytes = 8192}},
-           "direct message begins: 3 of 8192 bytes; 0 bytes");
-    prints((link_rec){.kind = LINK_DIRECT_SENT, .bytes = 160, .direct.number = 3},
-           "direct message sent: 3; 160 bytes");
-    prints((link_rec){.kind = LINK_KINDS}, "a record of the unknown kind 15");
+    prints((link_rec){.kind = LINK_KINDS}, "a record of the unknown kind 13");
 }

@@ -5,10 +5,10 @@
 
 #include "base/philox.h"
 #include "merge/merge_draw.h"
-#include "merge/merge_fold.h"
 #include "merge/merge_product.h"
 #include "merge/row_ranks.h"
 #include "test.h"
+#include "vm/kernel_fold.h"
 
 TEST(merge_draw_is_philox)
 {
@@ -148,6 +148,7 @@ TEST(merge_folds)
     double x[1000];
     for (int wide = 0; wide < 2; wide++)
         for (int64_t n = 1; n < 200; n += 3) {
+            prog_type type = wide ? PROG_F64 : PROG_F32;
             double sum = 0, most = -INFINITY, least = INFINITY;
             for (int64_t i = 0; i < n; i++) {
                 put(x, wide, i, (double)((i * 7919 % 201) - 100));
@@ -155,11 +156,11 @@ TEST(merge_folds)
                 most = fmax(most, at(x, wide, i));
                 least = fmin(least, at(x, wide, i));
             }
-            CHECK(merge_fold_chunk(PLAN_SUM, wide, x, n) == sum);
-            CHECK(merge_fold_chunk(PLAN_MAX, wide, x, n) == most);
-            CHECK(merge_fold_chunk(PLAN_MIN, wide, x, n) == least);
+            CHECK(kernel_fold_chunk(PLAN_SUM, type, x, n) == sum);
+            CHECK(kernel_fold_chunk(PLAN_MAX, type, x, n) == most);
+            CHECK(kernel_fold_chunk(PLAN_MIN, type, x, n) == least);
             put(x, wide, n / 2, (double)NAN);
             for (int fold = PLAN_SUM; fold < PLAN_FOLDS; fold++)
-                CHECK(isnan(merge_fold_chunk((plan_fold)fold, wide, x, n)));
+                CHECK(isnan(kernel_fold_chunk((plan_fold)fold, type, x, n)));
         }
 }

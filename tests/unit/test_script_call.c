@@ -1,13 +1,13 @@
 /* The call form, and blocks by indentation: their trees are those of commands and of braces. */
-#include "language.h"
-#include "syntax/command.h"
 #include "cmd/commands.h"
-#include "syntax/parse_command.h"
-#include "syntax/statement.h"
+#include "language.h"
+#include "session/session.h"
 #include "session/unit.h"
-#include "session/registry.h"
-#include "test_lang.h"
+#include "syntax/command.h"
+#include "syntax/parse_command.h"
+#include "syntax/parse_statement.h"
 #include "syntax/read_unit.h"
+#include "test_lang.h"
 
 static void dump_statement(buf *out, const ast *node)
 {

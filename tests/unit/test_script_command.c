@@ -8,11 +8,11 @@
 #include "base/mem.h"
 #include "complete/complete.h"
 #include "eval/eval.h"
-#include "eval/eval_words.h"
+#include "eval/eval_keys.h"
 #include "options/word_command.h"
 #include "out/report.h"
 #include "run/run.h"
-#include "session/registry.h"
+#include "session/session.h"
 #include "session/unit.h"
 #include "syntax/read_unit.h"
 

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "language.h"
 #include "complete/complete.h"
-#include "syntax/statement.h"
+#include "language.h"
 #include "session/unit.h"
-#include "test_lang.h"
+#include "syntax/parse_statement.h"
 #include "syntax/read_unit.h"
+#include "test_lang.h"
 
 static const char *const scripts[] = {
     "create local\nshape = (2,3)\ninit 3 ones(shape)*2\na = zeros(shape)\npull 3 -> a; print a\n",

@@ -1,11 +1,11 @@
 /* Statements: commands, control, redirects, the first word that decides. */
 #include "language.h"
+#include "session/unit.h"
 #include "syntax/function.h"
 #include "syntax/parse_command.h"
-#include "syntax/statement.h"
-#include "session/unit.h"
-#include "test_lang.h"
+#include "syntax/parse_statement.h"
 #include "syntax/read_unit.h"
+#include "test_lang.h"
 
 static void dump_redirect(buf *out, const ast *node)
 {

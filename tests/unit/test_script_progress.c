@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "term/paste.h"
+#include "term/keys.h"
 #include "term/progress.h"
 
 TEST(script_progress_line)

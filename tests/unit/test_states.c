@@ -19,7 +19,6 @@
 #include "distributed/states.h"
 #include "distributed/worker_keys.h"
 #include "distributed/types.h"
-#include "distributed/worker_keys.h"
 
 enum { SERVERS = 2, PARTS = 3 };
 

@@ -1,0 +1,584 @@
+/* Lists, tuples and dicts. A list and a dict are objects that several names may refer to; a tuple
+ * never changes.
+ *
+ * Neither ever holds itself, directly or within its items: references are counted, so that such an
+ * object would never be released. What would make one is an error. A dict is a list of keys and
+ * values behind each other, with a map from each key to its place.
+ */
+#include "session/containers.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/kv_assert.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/stop.h"
+#include "base/suggest.h"
+#include "session/object.h"
+#include "vm/host.h"
+
+/* ---- Lists and tuples ---- */
+
+/* Lists nested deeper than this are not compared, which recurses. */
+#define DEPTH_MAX 1000
+
+static int too_deep(kv_err *e)
+{
+    return kv_err_set(e, KV_E_VALUE, "lists are nested deeper than %d", DEPTH_MAX);
+}
+
+/* ---- New ones ---- */
+
+/* Copies items, those of one period again and again. It can be interrupted. */
+static int fill_items(value *to, const value *from, int64_t n, int64_t period, kv_err *e)
+{
+    int code = KV_OK;
+    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+        to[i] = value_ref(from[i % period]);
+        code = stop_check_at(i, e);
+    }
+    return code;
+}
+
+int list_range(value *out, int64_t from, int64_t step, int64_t n, kv_err *e)
+{
+    int code = value_list_new(out, VALUE_LIST, n, e);
+    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+        /* unsigned: the product may overflow where the sum does not */
+        out->u.list->items[i] = value_int((int64_t)((uint64_t)from + (uint64_t)i * (uint64_t)step));
+        code = stop_check_at(i, e);
+    }
+    return value_finish(out, code);
+}
+
+int list_join(value *out, value a, value b, kv_err *e)
+{
+    int64_t n = a.u.list->n;
+    int code = value_list_new(out, a.kind, n + b.u.list->n, e);
+    if (code)
+        return code;
+    value *items = out->u.list->items;
+    int64_t m = b.u.list->n;
+    if ((code = fill_items(items, a.u.list->items, n, n, e)) == KV_OK)
+        code = fill_items(items + n, b.u.list->items, m, m, e);
+    return value_finish(out, code);
+}
+
+int list_repeat(value *out, value v, int64_t times, kv_err *e)
+{
+    int64_t n = v.u.list->n, total;
+    if (times < 0)
+        times = 0;
+    if (__builtin_mul_overflow(n, times, &total))
+        return kv_err_set(e, KV_E_VALUE, "a list of %lld items %lld times is too long",
+                          (long long)n, (long long)times);
+    int code = value_list_new(out, v.kind, total, e);
+    if (code)
+        return code;
+    return value_finish(out, fill_items(out->u.list->items, v.u.list->items, total, n, e));
+}
+
+/* ---- Changing one ---- */
+
+int list_append(value list, value item, kv_err *e)
+{
+    value_list *l = list.u.list;
+    int code = value_check_cycle(item, l, e);
+    if (code || (code = value_list_reserve(l, l->n + 1, e)))
+        return code;
+    l->items[l->n++] = value_ref(item);
+    return KV_OK;
+}
+
+int list_set(value list, int64_t i, value item, kv_err *e)
+{
+    int code = value_check_cycle(item, list.u.list, e);
+    if (code)
+        return code;
+    if (!kv_assert(i >= 0 && i < list.u.list->n, "item %lld of %lld is set", (long long)i,
+                   (long long)list.u.list->n))
+        return kv_assert_report(e);
+    value before = list.u.list->items[i];
+    list.u.list->items[i] = value_ref(item);
+    value_release(&before);
+    return KV_OK;
+}
+
+int list_splice(value list, int64_t i, int64_t n, value from, kv_err *e)
+{
+    value_list *l = list.u.list;
+    value added, gone;
+    int64_t m = from.u.list->n, behind = l->n - i - n;
+    int code = KV_OK;
+    if (!kv_assert(i >= 0 && n >= 0 && behind >= 0, "%lld items from %lld on are replaced, of %lld",
+                   (long long)n, (long long)i, (long long)l->n))
+        return kv_assert_report(e);
+    /* the items are copied first: they may be those of the list itself */
+    for (int64_t k = 0; k < m && l != from.u.list && code == KV_OK; k++)
+        if ((code = stop_check_at(k, e)) == KV_OK)
+            code = value_check_cycle(from.u.list->items[k], l, e);
+    bool from_front = i < behind; /* fewer items move: the first one goes in and out at once */
+    if (code || (code = from_front ? value_list_reserve_front(l, m > n ? m - n : 0, e)
+                                   : value_list_reserve(l, l->n - n + m, e)) ||
+        (code = value_list_new(&added, VALUE_LIST, m, e)))
+        return code;
+    if ((code = fill_items(added.u.list->items, from.u.list->items, m, m, e)) ||
+        (code = value_list_new(&gone, VALUE_LIST, n, e))) {
+        value_release(&added);
+        return code;
+    }
+    memcpy(gone.u.list->items, l->items + i, (size_t)n * sizeof *l->items);
+    if (from_front) {
+        memmove(l->items + n - m, l->items, (size_t)i * sizeof *l->items);
+        l->items += n - m;
+        l->front += n - m;
+        l->cap -= n - m;
+    } else {
+        memmove(l->items + i + m, l->items + i + n, (size_t)behind * sizeof *l->items);
+    }
+    memcpy(l->items + i, added.u.list->items, (size_t)m * sizeof *l->items);
+    l->n += m - n;
+    added.u.list->n = 0; /* its items went to the list */
+    value_release(&added);
+    value_release(&gone);
+    return KV_OK;
+}
+
+int list_extend(value list, value from, kv_err *e)
+{
+    return list_splice(list, list.u.list->n, 0, from, e);
+}
+
+/* ---- Comparing ---- */
+
+static int same(value a, value b, int depth, bool *out, kv_err *e);
+
+/* Dicts are equal when they hold equal values for the same keys, in any order. */
+static int same_dicts(value a, value b, int depth, bool *out, kv_err *e)
+{
+    const value_list *l = a.u.list;
+    int code = KV_OK;
+    dict_settle(a);
+    *out = dict_count(a) == dict_count(b);
+    for (int64_t i = 0; i < l->n && *out && (code = stop_check_at(i, e)) == KV_OK; i += 2) {
+        const value *other;
+        if ((code = dict_find(b, l->items[i], &other, e)) == KV_OK && (*out = other != NULL))
+            code = same(l->items[i + 1], *other, depth + 1, out, e);
+    }
+    return code;
+}
+
+static int same_items(const value_list *a, const value_list *b, int depth, bool *out, kv_err *e)
+{
+    int code = KV_OK;
+    *out = a->n == b->n;
+    for (int64_t i = 0; i < a->n && *out && code == KV_OK; i++)
+        if ((code = stop_check_at(i, e)) == KV_OK)
+            code = same(a->items[i], b->items[i], depth + 1, out, e);
+    return code;
+}
+
+/* An array counts as the number that it holds. */
+static int scalar_of(value *v, kv_err *e)
+{
+    if (v->kind != VALUE_ARRAY)
+        return KV_OK;
+    if (kv_array_size(v->u.box->array) == 1)
+        return value_item(v, *v, e);
+    kv_err_set(e, KV_E_DTYPE, "a list that holds arrays of several elements cannot be compared");
+    return kv_err_hint(e, "allclose(stack(a), stack(b)) compares arrays of one shape"), KV_E_DTYPE;
+}
+
+/* ==, as for items of lists: what is one object is equal. */
+static int same(value a, value b, int depth, bool *out, kv_err *e)
+{
+    host h;
+    int code;
+    *out = true;
+    if (a.kind == VALUE_ARRAY && b.kind == VALUE_ARRAY && a.u.box->array == b.u.box->array)
+        return KV_OK;
+    if (value_is_sequence(a) && a.kind == b.kind) {
+        if (a.u.list == b.u.list)
+            return KV_OK;
+        return depth > DEPTH_MAX ? too_deep(e) : same_items(a.u.list, b.u.list, depth, out, e);
+    }
+    if (a.kind == VALUE_DICT && b.kind == VALUE_DICT)
+        return depth > DEPTH_MAX ? too_deep(e) : same_dicts(a, b, depth, out, e);
+    if (a.kind == VALUE_OBJECT && b.kind == VALUE_OBJECT) {
+        *out = object_same(a, b);
+        return KV_OK;
+    }
+    if ((code = scalar_of(&a, e)) || (code = scalar_of(&b, e)))
+        return code;
+    if (a.kind == VALUE_CTX && b.kind == VALUE_CTX) {
+        *out = kv_ctx_same(a.u.ctx, b.u.ctx);
+        return KV_OK;
+    }
+    *out = value_is_scalar(a) && value_is_scalar(b);
+    if (!*out || (code = host_binary(OP_EQ, value_host(a), value_host(b), &h, NULL, e)))
+        return code;
+    *out = host_truth(h);
+    return KV_OK;
+}
+
+static int ordered(ast_op op, value a, value b, bool *holds, kv_err *e)
+{
+    host h;
+    int code;
+    if (value_is_sequence(a) && a.kind == b.kind)
+        return list_compare(op, a, b, holds, e);
+    if ((code = scalar_of(&a, e)) || (code = scalar_of(&b, e)))
+        return code;
+    bool none = a.kind == VALUE_NONE || b.kind == VALUE_NONE;
+    if (none || !value_is_scalar(a) || !value_is_scalar(b))
+        return kv_err_set(e, KV_E_DTYPE, "`%s` does not compare %s with %s", ast_op_text(op),
+                          value_kind_name(a), value_kind_name(b));
+    if ((code = host_binary(op, value_host(a), value_host(b), &h, NULL, e)) == KV_OK)
+        *holds = host_truth(h);
+    return code;
+}
+
+int list_less_item(value a, value b, bool *less, kv_err *e)
+{
+    return ordered(OP_LT, a, b, less, e);
+}
+
+int list_same_item(value a, value b, bool *out, kv_err *e)
+{
+    return same(a, b, 1, out, e);
+}
+
+int list_holds(value list, value x, bool *holds, kv_err *e)
+{
+    int code = KV_OK;
+    *holds = false;
+    for (int64_t i = 0; i < list.u.list->n && !*holds && code == KV_OK; i++)
+        if ((code = stop_check_at(i, e)) == KV_OK)
+            code = same(list.u.list->items[i], x, 1, holds, e);
+    return code;
+}
+
+int list_compare(ast_op op, value a, value b, bool *holds, kv_err *e)
+{
+    bool equal;
+    int code;
+    if (op == OP_EQ || op == OP_NE) {
+        if ((code = same(a, b, 1, &equal, e)) == KV_OK)
+            *holds = equal == (op == OP_EQ);
+        return code;
+    }
+    int64_t n = a.u.list->n, m = b.u.list->n;
+    for (int64_t i = 0; i < n && i < m; i++) {
+        value x = a.u.list->items[i], y = b.u.list->items[i];
+        if ((code = stop_check_at(i, e)) || (code = same(x, y, 2, &equal, e)))
+            return code;
+        if (!equal)
+            return ordered(op, x, y, holds, e);
+    }
+    return ordered(op, value_int(n), value_int(m), holds, e);
+}
+
+/* ---- Sorting ---- */
+
+/* Merges the sorted runs from … middle … to of items into out. Of equal items the left one goes
+ * first; in reverse, too. */
+static int merge(value *out, const value *items, int64_t from, int64_t middle, int64_t to,
+                 bool reverse, kv_err *e)
+{
+    int64_t i = from, k = middle;
+    int code = KV_OK;
+    for (int64_t at = from; at < to && code == KV_OK; at++) {
+        bool right = i == middle;
+        if ((code = stop_check_at(at, e)) == KV_OK && !right && k < to)
+            code = reverse ? ordered(OP_LT, items[i], items[k], &right, e)
+                           : ordered(OP_LT, items[k], items[i], &right, e);
+        out[at] = right ? items[k++] : items[i++];
+    }
+    return code;
+}
+
+int list_sort(value list, bool reverse, kv_err *e)
+{
+    value_list *l = list.u.list;
+    value *other = mem_alloc(l->n ? l->n : 1, sizeof *other, e);
+    int code = other ? KV_OK : KV_E_MEMORY;
+    for (int64_t run = 1; run < l->n && code == KV_OK; run *= 2) {
+        for (int64_t from = 0; from < l->n && code == KV_OK; from += 2 * run) {
+            int64_t middle = from + run < l->n ? from + run : l->n;
+            int64_t to = middle + run < l->n ? middle + run : l->n;
+            code = merge(other, l->items, from, middle, to, reverse, e);
+        }
+        if (code == KV_OK)
+            memcpy(l->items, other, (size_t)l->n * sizeof *other);
+    }
+    mem_free(other);
+    return code;
+}
+
+/* ---- Stacks of values ---- */
+
+int value_stack_add(value_stack *s, value v, kv_err *e)
+{
+    int code = stop_check_at(s->n, e);
+    if (code) {
+        value_release(&v);
+        return code;
+    }
+    if (!s->items) {
+        s->items = s->small;
+        s->cap = (int64_t)(sizeof s->small / sizeof *s->small);
+    }
+    if (s->n == s->cap) {
+        value *more = mem_alloc(2 * s->cap, sizeof *more, e);
+        if (!more) {
+            value_release(&v);
+            return KV_E_MEMORY;
+        }
+        memcpy(more, s->items, (size_t)s->n * sizeof *more);
+        if (s->items != s->small)
+            mem_free(s->items);
+        s->items = more;
+        s->cap *= 2;
+    }
+    s->items[s->n++] = v;
+    return KV_OK;
+}
+
+int value_stack_list(const value_stack *s, value *out, kv_err *e)
+{
+    int code = value_list_new(out, VALUE_LIST, s->n, e);
+    for (int64_t i = 0; i < s->n && code == KV_OK && !(code = stop_check_at(i, e)); i++)
+        out->u.list->items[i] = value_ref(s->items[i]);
+    return value_finish(out, code);
+}
+
+void value_stack_release(value_stack *s)
+{
+    for (int64_t i = 0; i < s->n; i++)
+        value_release(&s->items[i]);
+    if (s->items != s->small)
+        mem_free(s->items);
+    s->items = NULL;
+    s->n = s->cap = 0;
+}
+
+/* ---- Dicts ---- */
+
+int dict_new(value *out, kv_err *e)
+{
+    map *index = mem_zalloc(1, sizeof *index, e);
+    int code = index ? value_list_new(out, VALUE_DICT, 0, e) : KV_E_MEMORY;
+    if (code)
+        mem_free(index);
+    else
+        out->u.list->index = index;
+    return code;
+}
+
+int64_t dict_count(value dict)
+{
+    return dict.u.list->n / 2 - dict.u.list->gaps;
+}
+
+/* The key that a value is: of an array without axes its number, as the array may change. */
+static value plain(value v)
+{
+    value number;
+    kv_err unused = {0};
+    bool is_number = v.kind == VALUE_ARRAY && kv_array_ndim(v.u.box->array) == 0 &&
+                     value_item(&number, v, &unused) == KV_OK;
+    return is_number ? number : v;
+}
+
+/* No key is none, so a pair without one was taken out. */
+static bool is_gap(const value_list *l, int64_t at)
+{
+    return l->items[at].kind == VALUE_NONE;
+}
+
+/* Equal numbers are one key, whether they are bools, integers or whole floats. */
+static int key_of(value v, kv_key *out, kv_err *e)
+{
+    v = plain(v);
+    *out = (kv_key){0, NULL};
+    if (v.kind == VALUE_TEXT)
+        out->name = v.u.text;
+    else if (v.kind == VALUE_INT || v.kind == VALUE_BOOL)
+        out->id = v.u.integer;
+    else if (v.kind == VALUE_FLOAT && v.u.number == trunc(v.u.number) && fabs(v.u.number) < 0x1p63)
+        out->id = (int64_t)v.u.number;
+    else {
+        kv_err_set(e, KV_E_DTYPE, "a key of a dict is a text or a whole number, not %s",
+                   v.kind == VALUE_FLOAT ? "a fraction" : value_kind_name(v));
+        return kv_err_hint(e, "make a text of it: d[f\"{i},{j}\"]"), KV_E_DTYPE;
+    }
+    return KV_OK;
+}
+
+int dict_find(value dict, value key, const value **out, kv_err *e)
+{
+    kv_key k;
+    int code = key_of(key, &k, e);
+    int64_t at = code ? -1 : map_get(dict.u.list->index, k);
+    *out = at < 0 ? NULL : &dict.u.list->items[at];
+    return code;
+}
+
+static int add(value dict, kv_key k, value key, value v, kv_err *e)
+{
+    value_list *l = dict.u.list;
+    int code = value_list_reserve(l, l->n + 2, e);
+    if (code || (code = map_put(l->index, k, l->n + 1, e)))
+        return code;
+    l->items[l->n++] = value_ref(plain(key));
+    l->items[l->n++] = value_ref(v);
+    return KV_OK;
+}
+
+int dict_set(value dict, value key, value v, kv_err *e)
+{
+    kv_key k;
+    int code = key_of(key, &k, e);
+    if (code || (code = value_check_cycle(v, dict.u.list, e)))
+        return code;
+    int64_t at = map_get(dict.u.list->index, k);
+    if (at < 0)
+        return add(dict, k, key, v, e);
+    value before = dict.u.list->items[at];
+    dict.u.list->items[at] = value_ref(v);
+    value_release(&before);
+    return KV_OK;
+}
+
+/* The pair that an item of a list is. */
+static int set_pair(value dict, value pair, kv_err *e)
+{
+    if (!value_is_sequence(pair) || pair.u.list->n != 2) {
+        kv_err_set(e, KV_E_DTYPE, "a dict is made of pairs, not of %s", value_kind_name(pair));
+        return kv_err_hint(e, "dict([('a', 1), ('b', 2)]), {'a': 1, 'b': 2}"), KV_E_DTYPE;
+    }
+    return dict_set(dict, pair.u.list->items[0], pair.u.list->items[1], e);
+}
+
+int dict_update(value dict, value from, kv_err *e)
+{
+    const value_list *l = from.u.list;
+    bool pairs = from.kind != VALUE_DICT;
+    int code = KV_OK;
+    if (!value_has_items(from))
+        return set_pair(dict, from, e);
+    if (!pairs)
+        dict_settle(from);
+    for (int64_t i = 0; i < l->n && code == KV_OK; i += pairs ? 1 : 2)
+        if ((code = stop_check_at(i, e)) == KV_OK)
+            code = pairs ? set_pair(dict, l->items[i], e)
+                         : dict_set(dict, l->items[i], l->items[i + 1], e);
+    return code;
+}
+
+int dict_take(value dict, value key, value *out, bool *found, kv_err *e)
+{
+    value_list *l = dict.u.list;
+    kv_key k;
+    int code = key_of(key, &k, e);
+    int64_t at = code ? -1 : map_get(l->index, k);
+    *found = at >= 0;
+    if (!*found)
+        return code;
+    map_remove(l->index, k);
+    *out = l->items[at];
+    l->items[at] = value_none();
+    value_release(&l->items[at - 1]);
+    l->gaps++;
+    for (; l->n > 0 && is_gap(l, l->n - 2); l->n -= 2)
+        l->gaps--;
+    if (l->gaps > l->n / 4)
+        dict_settle(dict);
+    return code;
+}
+
+void dict_settle(value dict)
+{
+    value_list *l = dict.u.list;
+    int64_t kept = 0;
+    if (l->gaps == 0)
+        return;
+    for (int64_t i = 0; i < l->n; i += 2) {
+        kv_key k;
+        kv_err unused = {0};
+        if (is_gap(l, i))
+            continue;
+        if (kept < i) {
+            l->items[kept] = l->items[i];
+            l->items[kept + 1] = l->items[i + 1];
+            int rc = key_of(l->items[kept], &k, &unused);
+            if (!rc)
+                rc = map_put(l->index, k, kept + 1, &unused); /* the entry is there already */
+            kv_assert(rc == KV_OK, "a key of a dict has lost its place");
+        }
+        kept += 2;
+    }
+    l->n = kept;
+    l->gaps = 0;
+}
+
+int dict_copy(value *out, value dict, kv_err *e)
+{
+    int code = dict_new(out, e);
+    return code ? code : value_finish(out, dict_update(*out, dict, e));
+}
+
+void dict_clear(value dict)
+{
+    value_list *l = dict.u.list;
+    map_release(l->index);
+    l->gaps = 0;
+    while (l->n > 0)
+        value_release(&l->items[--l->n]);
+}
+
+int dict_column(value dict, int from, value *out, kv_err *e)
+{
+    dict_settle(dict);
+    int64_t n = dict_count(dict);
+    int code = value_list_new(out, VALUE_LIST, n, e);
+    for (int64_t i = 0; i < n && code == KV_OK && !(code = stop_check_at(i, e)); i++)
+        out->u.list->items[i] = value_ref(dict.u.list->items[2 * i + from]);
+    return value_finish(out, code);
+}
+
+int dict_pairs(value dict, value *out, kv_err *e)
+{
+    dict_settle(dict);
+    int64_t n = dict_count(dict);
+    int code = value_list_new(out, VALUE_LIST, n, e);
+    for (int64_t i = 0; i < n && code == KV_OK && !(code = stop_check_at(i, e)); i++) {
+        value *pair = &out->u.list->items[i];
+        if ((code = value_list_new(pair, VALUE_TUPLE, 2, e)))
+            break;
+        for (int k = 0; k < 2; k++)
+            pair->u.list->items[k] = value_ref(dict.u.list->items[2 * i + k]);
+    }
+    return value_finish(out, code);
+}
+
+int dict_no_key(value dict, value key, kv_err *e)
+{
+    const value_list *l = dict.u.list;
+    buf shown = {0};
+    dict_settle(dict);
+    value_print(&shown, key, true);
+    kv_err_set(e, KV_E_KEY, "the dict has no key %s", buf_text(&shown));
+    if (key.kind == VALUE_TEXT) {
+        suggest near = {.word = key.u.text};
+        for (int64_t i = 0; i < l->n; i += 2)
+            if (l->items[i].kind == VALUE_TEXT)
+                suggest_add(&near, l->items[i].u.text);
+        suggest_done(&near, e);
+    }
+    kv_err_hint(e, "d.get(%s, 0) and d.pop(%s, 0) give 0 then", buf_text(&shown),
+                buf_text(&shown));
+    buf_release(&shown);
+    return KV_E_KEY;
+}

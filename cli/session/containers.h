@@ -1,0 +1,104 @@
+/* Lists, tuples and dicts, with the operations of Python. Dicts keep the order in which the keys
+ * came. A list and a dict are objects; the box of a dict is a value_list: key, value, key, value, …
+ */
+#ifndef SESSION_CONTAINERS_H
+#define SESSION_CONTAINERS_H
+
+#include "lang/ast.h"
+#include "session/value.h"
+
+/* ---- Lists and tuples ---- */
+
+/* A new sequence of a's kind: the items of a, then those of b. */
+int list_join(value *out, value a, value b, kv_err *e);
+/* A new sequence that holds the items of v `times` times; 0 or less: none. Errors: value, memory.
+ */
+int list_repeat(value *out, value v, int64_t times, kv_err *e);
+
+/* from, from + step, …: n integers, which do not overflow. */
+int list_range(value *out, int64_t from, int64_t step, int64_t n, kv_err *e);
+
+/* These change the list itself, so that every name of it sees the change. Errors: value (the list
+ * would hold itself), memory; the list is unchanged then. */
+int list_append(value list, value item, kv_err *e);
+int list_extend(value list, value from,
+                kv_err *e); /* from: a list or tuple, also the list itself */
+int list_set(value list, int64_t i, value item, kv_err *e); /* 0 <= i < n */
+/* Puts the items of `from` in the place of the n items that begin at i. */
+int list_splice(value list, int64_t i, int64_t n, value from, kv_err *e);
+
+/* *holds becomes the result of `a op b`, op being one of OP_EQ … OP_GE: the first two items that
+ * are not equal decide; for the comparisons by order a and b are sequences of one kind. Errors:
+ * dtype (items that cannot be compared, as an array of several elements), value (nested too
+ * deep). */
+int list_compare(ast_op op, value a, value b, bool *holds, kv_err *e);
+
+/* *less becomes a < b, for items of lists. Errors: as above. */
+int list_less_item(value a, value b, bool *less, kv_err *e);
+
+/* *out becomes whether two items of lists are equal. Errors: as above. */
+int list_same_item(value a, value b, bool *out, kv_err *e);
+
+/* *holds becomes whether an item of the list or tuple is equal to x. Errors: as above. */
+int list_holds(value list, value x, bool *holds, kv_err *e);
+
+/* Sorts a list; equal items keep their order. Errors: as above; the items are in any order then. */
+int list_sort(value list, bool reverse, kv_err *e);
+
+/* All zero is an empty one. The first few need no memory, so it must not be copied. */
+typedef struct value_stack {
+    value *items;
+    int64_t n, cap;
+    value small[8];
+} value_stack;
+
+/* Adds v, which is taken, also on failure. Errors: memory, interrupted. */
+int value_stack_add(value_stack *s, value v, kv_err *e);
+
+/* A list of the same values. */
+int value_stack_list(const value_stack *s, value *out, kv_err *e);
+
+void value_stack_release(value_stack *s);
+
+/* ---- Dicts ---- */
+
+/* An empty one. */
+int dict_new(value *out, kv_err *e);
+
+/* The number of keys. */
+int64_t dict_count(value dict);
+
+/* Closes the gaps that keys leave that are taken out: whoever reads the items of the box calls it
+ * first. A dict does it by itself when half of its pairs are gaps, so that taking out all keys one
+ * by one is linear. */
+void dict_settle(value dict);
+
+/* The value of a key, NULL when there is none; valid until the dict changes. Error: dtype (only
+ * texts and whole numbers are keys). */
+int dict_find(value dict, value key, const value **out, kv_err *e);
+
+/* Gives a key a value; a new key comes last. Errors: dtype, value (the dict would hold itself). */
+int dict_set(value dict, value key, value v, kv_err *e);
+
+/* Gives the keys of another dict, or the pairs of a list, their values. Errors: as above. */
+int dict_update(value dict, value from, kv_err *e);
+
+/* Takes a key out: its value becomes *out. *found is false when there is no such key. */
+int dict_take(value dict, value key, value *out, bool *found, kv_err *e);
+
+/* Another dict with the same keys and values. */
+int dict_copy(value *out, value dict, kv_err *e);
+
+/* Takes all keys out. */
+void dict_clear(value dict);
+
+/* A list of the keys (from 0), of the values (from 1). */
+int dict_column(value dict, int from, value *out, kv_err *e);
+
+/* A list of tuples (key, value). */
+int dict_pairs(value dict, value *out, kv_err *e);
+
+/* The error for a key that is not there: key, with the keys that are like it. */
+int dict_no_key(value dict, value key, kv_err *e);
+
+#endif

@@ -1,0 +1,317 @@
+/* Hints for words of other languages and programs, from tables of these words. Letters alone
+ * would take ln for len and pow for pop, and looking into $PATH would find names of variables, too.
+ * A word of Python is refused only where it begins a statement as Python has it, so that a variable
+ * may have its name. */
+#include "syntax/hints.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/kv_dtype.h"
+#include "lang/lex.h"
+#include "syntax/parse_statement.h"
+
+/* The hint for a word. */
+typedef struct word_hint {
+    const char *word, *hint;
+} word_hint;
+
+static bool is_word(const char *name, const char *word, size_t n)
+{
+    return strlen(name) == n && memcmp(name, word, n) == 0;
+}
+
+static bool hint_word(const word_hint *table, size_t rows, const char *word, size_t n, kv_err *e)
+{
+    for (size_t i = 0; i < rows; i++)
+        if (is_word(table[i].word, word, n)) {
+            kv_err_hint(e, "%s", table[i].hint);
+            return true;
+        }
+    return false;
+}
+
+#define HINT_WORD(table, word, n, e) hint_word(table, sizeof table / sizeof *table, word, n, e)
+
+/* ---- Variables ---- */
+
+/* Returns true if the node is a word without quotes. */
+static bool is_bare(const source *src, const ast *node)
+{
+    return node && node->kind == AST_TEXT && node->end > node->pos &&
+           lex_is_letter(src->text[node->pos]) && src->text[node->end - 1] != '"' &&
+           src->text[node->end - 1] != '\'';
+}
+
+void hint_variable(const source *src, const ast *call,
+                   bool (*is_variable)(void *arg, const char *name), void *arg, kv_err *e)
+{
+    for (uint32_t i = 0; i < call->n; i++) {
+        const ast *word = call->kid[i];
+        int line, col;
+        if (word && word->kind == STMT_OPTION)
+            word = word->n == 1 ? word->kid[0] : NULL;
+        if (!is_bare(src, word) || !is_variable(arg, word->u.text))
+            continue;
+        source_locate(src, word->pos, &line, &col);
+        if (e->line == line && e->col == col)
+            e->hint[0] = '\0';
+        kv_err_hint(e, "`%s` is a word here; $%s is what the variable holds", word->u.text,
+                    word->u.text);
+    }
+}
+
+/* ---- The shell, and the command line of kvctl ---- */
+
+/* Words with a hint of their own. Names that a variable may well have (id, env, free) are in
+ * neither table. An expression begins with `nvidia` of nvidia-smi. */
+static const word_hint shell_hints[] = {
+    {"cd", "kvctl stays in its folder; !cd DIR && COMMAND runs one in another"},
+    {"man", "help COMMAND is the page of a command"},
+    {"nvidia", "!nvidia-smi runs it in a shell, and doctor says which GPUs can be used"},
+    {"sudo", "! before the line runs it in a shell"}};
+
+static const char *const programs[] = {
+    "awk",        "bash", "cat",  "chmod", "cp",     "curl",    "date", "df",    "du",    "find",
+    "git",        "grep", "gzip", "head",  "htop",   "less",    "make", "mkdir", "mv",    "nano",
+    "nvidia-smi", "pip",  "ps",   "pwd",   "python", "python3", "rm",   "rmdir", "rsync", "scp",
+    "sed",        "sh",   "ssh",  "tail",  "tar",    "tmux",    "top",  "touch", "uname", "unzip",
+    "vi",         "vim",  "wc",   "wget",  "which",  "whoami",  "xargs"};
+
+const char *const process_words[] = {"attach",     "jobs",        "launch", "launch-rank",
+                                     "launch-ssh", "launch-tell", "serve",  NULL};
+
+bool is_process_word(const char *word, size_t n)
+{
+    for (size_t i = 0; process_words[i]; i++)
+        if (is_word(process_words[i], word, n))
+            return true;
+    return false;
+}
+
+const char *process_word_page(const char *word, size_t n)
+{
+    for (size_t i = 0; i < PROCESS_WORDS_OF_USERS; i++)
+        if (is_word(process_words[i], word, n))
+            return process_words[i];
+    return "launch";
+}
+
+bool hint_shell(const char *word, size_t n, kv_err *e)
+{
+    if (is_process_word(word, n)) {
+        kv_err_hint(e, "!kvctl %.*s …; help %s", (int)n, word, process_word_page(word, n));
+        return true;
+    }
+    if (HINT_WORD(shell_hints, word, n, e))
+        return true;
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
+        if (is_word(programs[i], word, n)) {
+            kv_err_hint(e, "!%s runs it in a shell", programs[i]);
+            return true;
+        }
+    return false;
+}
+
+bool hint_shell_path(const char *statement, size_t n, kv_err *e)
+{
+    static const char *const begins[] = {"./", "../", "~/", "/"};
+    size_t end = 0;
+    while (end < n && !strchr(" \n;", statement[end]))
+        end++;
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
+        size_t len = strlen(begins[i]);
+        if (end <= len || memcmp(statement, begins[i], len) != 0)
+            continue;
+        kv_err_hint(e, "!%.*s runs a program in a shell; source runs a script of kvctl", (int)end,
+                    statement);
+        return true;
+    }
+    return false;
+}
+
+/* ---- Statements of Python ---- */
+
+typedef struct refusal {
+    const char *word, *why, *hint;
+} refusal;
+
+static const refusal statements[] = {
+    {"class", "there are no classes", "a dict holds values by names: d = {'lr': 0.1}; d['lr']"},
+    {"try", "there is no try", "expect-error CODE { … } asks that a block fails"},
+    {"except", "there is no try", "expect-error CODE { … } asks that a block fails"},
+    {"finally", "there is no try", "expect-error CODE { … } asks that a block fails"},
+    {"with", "there is no with", "a = load(\"a.csv\") reads a file; a > a.csv writes one"},
+    {"del", "there is no del",
+     "delete KEYS removes keys of the store, l.pop(0) an item of a list, d.pop('k') one of a dict"},
+    {"global", "a function sets no variables around it", "return the new value: n = f(n)"},
+    {"nonlocal", "a function sets no variables around it", "return the new value: n = f(n)"},
+    {"raise", "there is no raise", "assert false, \"why\""},
+    {"lambda", "there is no lambda", "def f(x): return x + 1"},
+    {"yield", "there are no generators", "return a list"},
+    {"async", "there is no async", "def f(x): …; a store works beside the script by itself"},
+    {"await", "there is no async", "wait waits for a store"},
+    {"match", "there is no match", "if x == 1: … elif x == 2: …"},
+};
+
+static const word_hint modules[] = {
+    {"os", "env(\"HOME\"), glob(\"*.csv\"), script_dir()"},
+    {"sys", "args holds the words behind the script's name; exit(1) leaves"},
+    {"time", "time { … } measures a block"},
+    {"math", "functions stand alone: sqrt(2), exp(1), pi"},
+    {"random", "uniform(3), normal(3), randint(3, low=0, high=9), permutation(5)"},
+    {"json", "load(\"a.json\") reads arrays; a > a.json writes them"},
+    {"glob", "glob(\"*.csv\")"},
+    {"csv", "load(\"a.csv\", cols=[0, 1])"},
+    {"torch", "functions stand alone: ones(2, 3), dot(a, b); ones(2, 3)@gpu(0) is on a device"},
+};
+
+/* Returns true if what stands behind the word that ends here follows no variable and is no call. */
+static bool begins_statement(const parser *p, uint32_t end)
+{
+    bool blank = lex_is_blank(parse_char(p, end));
+    while (lex_is_blank(parse_char(p, end)))
+        end++;
+    char c = parse_char(p, end);
+    bool value = lex_is_word_char(c) || c == '"' || c == '\'';
+    return c == ':' || c == '\n' || c == '\0' || (blank && value);
+}
+
+bool refuse_statement(parser *p)
+{
+    token t = *parse_peek(p);
+    for (size_t i = 0; i < sizeof statements / sizeof *statements; i++) {
+        if (!parse_is_word(p, statements[i].word) || !begins_statement(p, t.end))
+            continue;
+        parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "%s", statements[i].why);
+        kv_err_hint(p->e, "%s", statements[i].hint);
+        return true;
+    }
+    if (t.kind == TOK_NAME && parse_char(p, t.end) == ':' && !parse_is_word(p, "else")) {
+        parse_fail(p, t.end, t.end + 1, KV_E_UNSUPPORTED, "a name has no type");
+        kv_err_hint(p->e, "x = 3");
+        return true;
+    }
+    return false;
+}
+
+bool refuse_lambda(parser *p)
+{
+    token t = *parse_peek(p);
+    if (!parse_is_word(p, "lambda") || !begins_statement(p, t.end))
+        return false;
+    parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "there is no lambda");
+    kv_err_hint(p->e, "an updater is a rule, set-updater { stored += input * 2 }, or a "
+                      "def f(key, input, stored): …");
+    return true;
+}
+
+bool hint_module(const char *name, kv_err *e)
+{
+    return HINT_WORD(modules, name, strlen(name), e);
+}
+
+bool refuse_module(parser *p)
+{
+    static const char *const known[] = {"mxnet", "mx",  "kvstore",   "numpy", "np",
+                                        "nd",    "d2l", "__future__"};
+    token t = *parse_peek(p);
+    const char *name = t.kind == TOK_NAME ? parse_token_text(p, &t) : NULL;
+    bool is_known = !name;
+    for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
+        is_known |= strcmp(known[i], name) == 0;
+    if (is_known)
+        return p->e->code != KV_OK;
+    parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "there is no module `%s`", name);
+    const char *file = p->lx.src->name, *dot = file ? strrchr(file, '.') : NULL;
+    if (dot && strcmp(dot, ".py") == 0)
+        kv_err_hint(p->e, "python3 runs a program of Python; kvctl launch --python, one a rank");
+    hint_module(name, p->e);
+    kv_err_hint(p->e, "all functions are there without an import: help lists them");
+    return true;
+}
+
+/* ---- Functions of NumPy and PyTorch ---- */
+
+static const char random[] = "uniform((2, 3), low=-1, high=1), normal((2, 3)), "
+                             "randint((2, 3), high=9) and permutation(9) draw random numbers; "
+                             "seed=N repeats them";
+
+static const char undo[] = "rollback takes back all since begin, or since the opening of -s";
+
+bool hint_name(const char *name, kv_err *e)
+{
+    kv_dtype dtype;
+    if (strcmp(name, "undo") == 0)
+        kv_err_hint(e, "%s", undo);
+    else if (strcmp(name, "random") == 0) /* np.random.seed(3) */
+        kv_err_hint(e, "%s", random);
+    else if (strcmp(name, "int") == 0 || strcmp(name, "float") == 0 || strcmp(name, "bool") == 0)
+        kv_err_hint(e, "`%s` is a function: %s(…); a dtype is a text: \"%s\"", name, name,
+                    *name == 'i' ? "int64" : *name == 'f' ? "float32" : name);
+    else if (kv_dtype_parse(&dtype, name, &(kv_err){0}) == KV_OK)
+        kv_err_hint(e, "a dtype is a text: \"%s\"", name);
+    else
+        return hint_module(name, e);
+    return true;
+}
+
+static const word_hint functions[] = {
+    {"absolute", "abs(x)"},
+    {"add", "x + y"},
+    {"amax", "max(x)"},
+    {"amin", "min(x)"},
+    {"asarray", "array(x)"},
+    {"assert_allclose", "assert allclose(a, b)"},
+    {"avg", "mean(x)"},
+    {"cast", "x.astype(\"float16\")"},
+    {"cat", "concat(a, b) joins arrays"},
+    {"cuda", "x@gpu(0) is on a device"},
+    {"divide", "x / y"},
+    {"fill", "x[:] = 0"},
+    {"filter", "[x for x in l if x > 0]"},
+    {"genfromtxt", "@x.csv; load(\"x.csv\", cols=[0, 1]) reads some columns"},
+    {"isclose", "abs(a - b) <= 1e-8 + 1e-5 * abs(b)"},
+    {"isinstance", "type(x) is the class of x, dtype(x) that of the elements"},
+    {"input", "args holds the words behind the script's name; @- reads stdin"},
+    {"item", "float(x), int(x)"},
+    {"length", "len(x)"},
+    {"ljust", "f\"{s:<8}\""},
+    {"ln", "log(x)"},
+    {"loadtxt", "@x.csv; load(\"x.csv\", cols=[0, 1]) reads some columns"},
+    {"logical_and", "a * b of masks, `and` of conditions"},
+    {"map", "[f(x) for x in l]"},
+    {"matmul", "dot(a, b)"},
+    {"mod", "x % y"},
+    {"multiply", "x * y"},
+    {"nanmean", "mean(x[isfinite(x)])"},
+    {"nansum", "sum(where(isnan(x), 0, x))"},
+    {"numpy", "an array is NumPy's kind already: leave it out"},
+    {"open", "load(\"a.csv\") reads a file; a > a.csv writes one"},
+    {"permute", "transpose(x)"},
+    {"pow", "x ** y"},
+    {"power", "x ** y"},
+    {"rand", random},
+    {"randn", random},
+    {"random", random},
+    {"relu", "maximum(x, 0)"},
+    {"rjust", "f\"{s:>8}\""},
+    {"row_sparse_array", "row_sparse(data, row_ids, shape)"},
+    {"save", "a > x.npy writes an array; `save FILE`, a command, the store"},
+    {"savetxt", "a > x.csv"},
+    {"setdefault", "if 'k' not in d { d['k'] = 0 }"},
+    {"shuffle", "x = x[permutation(len(x))]"},
+    {"sigmoid", "1 / (1 + exp(-x))"},
+    {"square", "x ** 2"},
+    {"subtract", "x - y"},
+    {"tensor", "array([1, 2])"},
+    {"to", "x@gpu(0), x.astype(\"float16\")"},
+    {"trace", "sum(a * eye(len(a)))"},
+    {"variance", "var(x)"},
+    {"undo", undo},
+    {"view", "reshape(x, (2, 3)) is a copy"}};
+
+bool hint_function(const char *name, kv_err *e)
+{
+    return HINT_WORD(functions, name, strlen(name), e);
+}
