@@ -62,6 +62,9 @@ struct checkpoint {
     bool made_names;  /* names are paths in a tree */
     arena memory;     /* names, texts and shapes */
     gguf_split split; /* of the file that was read last */
+    /* The reader of the file that was opened last, by its first bytes. */
+    int (*choose)(const struct checkpoint *c,
+                  int (**read)(struct checkpoint *c, int file, kv_err *e), kv_err *e);
     bool foreign;     /* the file that was read last is no checkpoint, a reader found */
     bool safetensors; /* the file that was read last is one */
     bool sharded;     /* there may be several files: then one that is no checkpoint is a fault */
@@ -71,10 +74,6 @@ struct checkpoint {
  * checkpoint can only be closed, but for checkpoint_read. */
 typedef int checkpoint_reader(checkpoint *c, int file, kv_err *e);
 checkpoint_reader safetensors_read, npz_read, npy_read_tensor;
-
-/* The reader of the file that was opened last, by its first bytes. Errors: io, format (it is
- * another tool's). */
-int checkpoint_choose_reader(const checkpoint *c, checkpoint_reader **read, kv_err *e);
 
 /* Reads the file that was opened last. Where findings are asked for, an error in the file is one,
  * and the tensors stay that were read before it and stand within the file. *whole: there was no

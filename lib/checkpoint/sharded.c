@@ -96,7 +96,7 @@ static int read_shard(shards *s, const char *name, checkpoint_reader *read, bool
         return file_bad(e, KV_E_IO, path, "a shard has to be a regular file");
     if ((code = input_open(&in, path, e)) || (code = checkpoint_add_file(s->c, &in, e)))
         return code;
-    if (!read && (code = checkpoint_choose_reader(s->c, &read, e)))
+    if (!read && (code = s->c->choose(s->c, &read, e)))
         return code;
     return checkpoint_read(s->c, read, whole, e);
 }
