@@ -62,6 +62,9 @@ struct checkpoint {
     bool made_names;  /* names are paths in a tree */
     arena memory;     /* names, texts and shapes */
     gguf_split split; /* of the file that was read last */
+    /* The reader of the file that was opened last, by its first bytes. */
+    int (*choose)(const struct checkpoint *c,
+                  int (**read)(struct checkpoint *c, int file, kv_err *e), kv_err *e);
     bool foreign;     /* the file that was read last is no checkpoint, a reader found */
     bool safetensors; /* the file that was read last is one */
     bool sharded;     /* there may be several files: then one that is no checkpoint is a fault */

@@ -161,7 +161,8 @@ static int read_input(checkpoint *c, input *in, int code, kv_err *e)
 {
     bool whole = false;
     checkpoint_reader *read = NULL;
-    if (!code && !(code = checkpoint_add_file(c, in, e)) && !(code = choose_reader(c, &read, e)))
+    if (!code && !(code = checkpoint_add_file(c, in, e)) &&
+        !(code = choose_reader(c, &read, e)))
         code = checkpoint_read(c, read, &whole, e);
     if (!code && c->split.count > 1)
         code = gguf_split_read(c, whole, e);
@@ -236,6 +237,7 @@ int checkpoint_open(checkpoint **out, const char *path, const checkpoint_options
     int code = KV_OK;
     c->part = is_stdin ? NULL : cut_part(c->name); /* behind the name, in its memory */
     path = is_stdin ? path : c->name;
+    c->choose = choose_reader;
     if ( !c->options.npy && sharded_named(path))
         code = sharded_read(c, path, e);
     else

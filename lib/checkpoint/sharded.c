@@ -16,6 +16,8 @@
 #include "checkpoint/looks_like.h"
 #include "checkpoint/shard_index.h"
 
+#define TORCH_FILE "pytorch_model.bin"
+
 /* The files of a folder that are read, by their names. */
 typedef struct shards {
     checkpoint *c;
@@ -45,7 +47,8 @@ static bool is_folder(const char *path)
 
 bool sharded_named(const char *path)
 {
-    return ends(path, SHARD_INDEX_ENDING) || is_folder(path);
+    return ends(path, SHARD_INDEX_ENDING) || ends(path, TORCH_FILE ".index.json") ||
+           is_folder(path);
 }
 
 /* ---- Lists in messages ----------------------------------------------------------------------- */
@@ -79,7 +82,7 @@ static const char *list_text(list *l)
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
-/* Reads a file. *whole: nothing in it was unreadable. */
+/* Reads a file; read: NULL for what it begins as. *whole: nothing in it was unreadable. */
 static int read_shard(shards *s, const char *name, checkpoint_reader *read, bool *whole, kv_err *e)
 {
     input in;
@@ -93,6 +96,8 @@ static int read_shard(shards *s, const char *name, checkpoint_reader *read, bool
         return file_bad(e, KV_E_IO, path, "a shard has to be a regular file");
     if ((code = input_open(&in, path, e)) || (code = checkpoint_add_file(s->c, &in, e)))
         return code;
+    if (!read && (code = s->c->choose(s->c, &read, e)))
+        return code;
     return checkpoint_read(s->c, read, whole, e);
 }
 
@@ -100,12 +105,8 @@ static int read_shard(shards *s, const char *name, checkpoint_reader *read, bool
  */
 
 /* Files of other kinds; a hint names one: the first that a reader would take. */
-static const struct {
-    const char *ending;
-    bool pytorch;
-} others[] = {{".gguf", false},   {".kvs", false},     {".npz", false}, {".npy", false},
-              {".bin", true},     {".pt", true},       {".pth", true},  {".ckpt", true},
-              {".params", false}, {".msgpack", false}, {".h5", false},  {".onnx", false}};
+static const char *const others[] = {".gguf", ".kvs",  ".npz",    ".npy",     ".bin", ".pt",
+                                     ".pth",  ".ckpt", ".params", ".msgpack", ".h5",  ".onnx"};
 enum { NOTHERS = sizeof others / sizeof *others };
 
 typedef struct names {
@@ -116,6 +117,7 @@ typedef struct names {
 typedef struct listing {
     names files, indexes;
     names gguf;        /* not those of a split model behind its first one that is there */
+    bool torch, torch_index; /* there are pytorch_model.bin, and the index of its shards */
     const char *other; /* the first name of the most welcome kind, or NULL */
     int kind;          /* its place in others */
     arena memory;
@@ -136,7 +138,7 @@ static int add_name(names *to, arena *memory, const char *name, kv_err *e)
 static int look_at_other(listing *l, const char *name, kv_err *e)
 {
     for (int k = 0; k < NOTHERS; k++) {
-        if (!ends(name, others[k].ending))
+        if (!ends(name, others[k]))
             continue;
         if (l->other && (l->kind < k || (l->kind == k && strcmp(l->other, name) <= 0)))
             return KV_OK;
@@ -189,6 +191,8 @@ static int list_folder(listing *l, const char *path, kv_err *e)
             code = add_name(&l->files, &l->memory, name, e);
         else
             code = look_at_other(l, name, e);
+        l->torch |= strcmp(name, TORCH_FILE) == 0;
+        l->torch_index |= strcmp(name, TORCH_FILE ".index.json") == 0;
         if (!code && ends(name, ".gguf"))
             code = add_name(&l->gguf, &l->memory, name, e);
     }
@@ -276,7 +280,9 @@ static int read_shards(indexed *d, kv_err *e)
             continue;
         }
         d->shards[k].file = (int)d->s.c->nfiles;
-        code = read_shard(&d->s, d->x.shards[k], safetensors_read, &d->shards[k].whole, e);
+        code = read_shard(&d->s, d->x.shards[k],
+                          ends(d->path, TORCH_FILE ".index.json") ? NULL : safetensors_read,
+                          &d->shards[k].whole, e);
         d->whole &= d->shards[k].whole;
     }
     return code;
@@ -520,12 +526,7 @@ static int nothing_there(shards *s, const listing *l, kv_err *e)
         return code;
     file_bad(e, KV_E_FORMAT, s->c->name,
              "the folder has no *.safetensors and no *" SHARD_INDEX_ENDING);
-    if (l->other && others[l->kind].pytorch)
-        kv_err_hint(e,
-                    "%s may be a PyTorch file: save it as safetensors, with "
-                    "safetensors.torch.save_file",
-                    path_of(s, l->other));
-    else if (l->other)
+    if (l->other)
         kv_err_hint(e, "name the file: %s", path_of(s, l->other));
     return KV_E_FORMAT;
 }
@@ -536,6 +537,19 @@ static int read_all(shards *s, const listing *l, kv_err *e)
     bool whole;
     for (int64_t i = 0; i < l->files.n && !code; i++)
         code = read_shard(s, l->files.list[i], safetensors_read, &whole, e);
+    return code;
+}
+
+/* A model of PyTorch as Hugging Face's tools wrote it before safetensors. */
+static int read_torch(shards *s, bool indexed_too, kv_err *e)
+{
+    bool whole;
+    if (!indexed_too)
+        return read_shard(s, TORCH_FILE, NULL, &whole, e);
+    const char *index = path_of(s, TORCH_FILE ".index.json");
+    char *path = buf_check(&s->path, e) ? NULL : mem_text(index, strlen(index), e);
+    int code = path ? read_index(s->c, path, &whole, e) : KV_E_MEMORY;
+    mem_free(path);
     return code;
 }
 
@@ -557,6 +571,8 @@ static int read_listed(shards *s, const listing *l, kv_err *e)
             return code;
     } else if (l->files.n == 0) {
         gguf_part part;
+        if (l->torch_index || l->torch)
+            return read_torch(s, l->torch_index, e);
         if (l->gguf.n != 1 || !gguf_part_find(&part, l->gguf.list[0]))
             return nothing_there(s, l, e);
         int code = read_shard(s, l->gguf.list[0], gguf_read, &readable, e);

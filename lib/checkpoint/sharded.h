@@ -1,5 +1,6 @@
 /* A checkpoint of several safetensors files: the shards that an index names, or all that a folder
- * has. They are read in the order of their names. */
+ * has. They are read in the order of their names. A folder without any may have a model of PyTorch,
+ * pytorch_model.bin or the shards of its index. */
 #ifndef CHECKPOINT_SHARDED_H
 #define CHECKPOINT_SHARDED_H
 

@@ -113,8 +113,7 @@ TEST(checkpoint_folder_empty)
     folder_text(&d, "pytorch_model-00002.bin", "");
     folder_text(&d, "pytorch_model-00001.bin", "");
     folder_refused(&d, d.path, KV_E_FORMAT, want,
-                   "%/pytorch_model-00001.bin may be a PyTorch file: save it as safetensors, with "
-                   "safetensors.torch.save_file");
+                   "name the file: %/pytorch_model-00001.bin");
     folder_text(&d, "w.npz", "");
     folder_refused(&d, d.path, KV_E_FORMAT, want, "name the file: %/w.npz");
     folder_text(&d, "z.gguf", "");
@@ -540,5 +539,28 @@ TEST(checkpoint_weights)
     CHECK_INT(checkpoint_metadata_count(m), 3);
     checkpoint_close(m);
     buf_release(&text);
+    folder_remove(&d);
+}
+
+/* A model of PyTorch, where no safetensors stand beside it. */
+TEST(checkpoint_folder_torch)
+{
+    static const char index[] = "{\"weight_map\": {\"one\": \"one.pt\"}}";
+    test_folder d = folder_new();
+    kv_err e = {0};
+    checkpoint *model = NULL;
+    char bytes[4096];
+    FILE *f = fopen("tests/checkpoint/torch/one.pt", "rb");
+    size_t n = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    folder_put(&d, "pytorch_model.bin", bytes, n);
+    CHECK_OK(checkpoint_open(&model, d.path, NULL, &e));
+    CHECK_TEXT(checkpoint_at(model, 0)->name, "pytorch_model");
+    checkpoint_close(model);
+    folder_put(&d, "one.pt", bytes, n);
+    folder_text(&d, "pytorch_model.bin.index.json", index);
+    CHECK_OK(checkpoint_open(&model, d.path, NULL, &e));
+    CHECK_TEXT(checkpoint_at(model, 0)->name, "one");
+    checkpoint_close(model);
     folder_remove(&d);
 }

@@ -1,0 +1,8 @@
+/* MXNet's .params. */
+#include "fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    fuzz_checkpoint(fuzz_file("m.params", data, n));
+    return 0;
+}
