@@ -495,14 +495,18 @@ const command command_table[] = {
      .see = "write"},
     {"plot",
      {{ARG_VALUES, "EXPR...", false}},
-     {{"heat", OPTION_FLAG, NULL}, {"hist", OPTION_FLAG, NULL}},
+     {{"heat", OPTION_FLAG, NULL},
+      {"hist", OPTION_FLAG, NULL},
+      {"log", OPTION_FLAG, NULL},
+      {"title", OPTION_WORD, "T"},
+      {"bins", OPTION_INT, "N"}},
      COMMAND_PRINTS | COMMAND_DRAWS | COMMAND_READS,
      cmd_plot,
      "draw lines, a heat map or a histogram, on the terminal or in a file, through gnuplot",
      "loss = 2 ** -(arange(20) / 4); plot loss\n"
-     "plot loss loss/2                    # two lines over 0, 1, ...; of two axes: the columns\n"
+     "plot loss, loss/2 --log --title 'two rates' # over 0, 1, ...; of two axes: the columns\n"
      "plot --heat reshape(arange(50), (5, 10)) # row 0 on top\n"
-     "plot --hist normal(1000)            # how many lie where\n"
+     "plot --hist normal(1000) --bins 20  # how many lie where; --log: the counts\n"
      "plot loss > loss.txt                # .svg and .png too, with gnuplot",
      "print, write",
      .fails = "dtype, shape, value, unsupported, io"},

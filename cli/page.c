@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "base/letter.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "lang/lex.h"
 #include "session/unit.h"
 #include "syntax/read_unit.h"

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/letter.h"
+#include "base/buf.h"
 #include "base/mem.h"
-#include "base/visible.h"
+#include "base/utf8.h"
 #include "complete/complete.h"
 #include "out/report.h"
 #include "out/transcript.h"

@@ -13,11 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/visible.h"
-#include "syntax/file_kind.h"
 #include "session/show.h"
+#include "syntax/file_kind.h"
 
 /* ---- The lock -------------------------------------------------------------------------------- */
 
@@ -53,7 +53,7 @@ static int check_regular(const state *st, kv_err *e)
     if (S_ISDIR(about.st_mode))
         return cannot_open(st, EISDIR, e);
     if (!S_ISREG(about.st_mode))
-        return kv_err_set(e, KV_E_IO, "\"%s\" is no regular file, so it cannot keep a store",
+        return kv_err_set(e, KV_E_IO, "\"%s\" is not a regular file, so it cannot keep a store",
                           st->path);
     return KV_OK;
 }
@@ -259,7 +259,6 @@ static int load(state *st, session *s, kv_err *e)
     note_loaded(st, &s->stores[s->current]);
     return state_guard_take(&st->guard, store, e);
 }
-
 
 /* ---- Saving ---------------------------------------------------------------------------------- */
 

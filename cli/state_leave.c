@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/visible.h"
+#include "base/buf.h"
 #include "session/show.h"
 #include "term/signals.h"
 #include "term/terminal.h"

@@ -7,17 +7,17 @@
 
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/file.h"
-#include "base/letter.h"
 #include "base/mem.h"
-#include "base/visible.h"
+#include "base/utf8.h"
 #include "lang/lex.h"
 #include "out/diff.h"
 #include "out/report.h"
-#include "session/unit.h"
-#include "term/terminal.h"
-#include "syntax/read_unit.h"
 #include "run/run.h"
+#include "session/unit.h"
+#include "syntax/read_unit.h"
+#include "term/terminal.h"
 
 static const char more_prompt[] = "..> ";
 

@@ -11,8 +11,8 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/folder_out.h"
 #include "base/mem.h"
-#include "base/own_folder.h"
 #include "base/xxh64.h"
 #include "cuda/gpu_device.h"
 #include "cuda/prelude.h"

@@ -36,7 +36,7 @@ while read -r count file || [ -n "$count" ]; do
     case $count in
     '' | '#'*) continue ;;
     *[!0-9]*)
-        echo "federated: \"$count\" is no count of examples" >&2
+        echo "federated: \"$count\" is not a count of examples" >&2
         exit 2
         ;;
     esac

@@ -1,7 +1,7 @@
 /* Each check gives the first mistake, with the name of the argument. */
 #include "args.h"
 
-#include "base/arg.h"
+#include "base/kv_assert.h"
 #include "capability.h"
 #include "core/call.h"
 #include "core/store.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "base/arg.h"
+#include "base/kv_assert.h"
 #include "base/suggest.h"
 #include "core/store.h"
 #include "runtime.h"

@@ -6,9 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 #include "args.h"
-#include "base/arg.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/call.h"

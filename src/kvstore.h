@@ -446,7 +446,7 @@ int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
  * MXNet). They are part of a transaction, of kv_save and of kv_save_states.
  * Errors: unsupported (a type that does not compress; pull, see there), usage (no type, unknown
  * parameter), value (unknown type, threshold not in its range, a row_sparse key), dtype (a
- * threshold that is no number, a key that is not float32); nothing changes then, and of a wrong
+ * threshold that is not a number, a key that is not float32); nothing changes then, and of a wrong
  * parameter kv_err.option says which of params it is. Afterwards init and push refuse other keys
  * and row_sparse values with the same codes. (Seeds 002 and 003, "set_gradient_compression") */
 int kv_set_gradient_compression(kv *store, const kv_opt *params, int nparams, kv_err *e);
@@ -841,7 +841,7 @@ typedef struct kv_host {
 typedef int (*kv_plugin_init_fn)(const kv_host *host, kv_err *e); /* exported as kv_plugin_init */
 
 /* Loads a plugin from a file; one that is loaded already stays as it is.
- * Errors: io (there is no such file, or it cannot be read), format (it is no plugin), value (a
+ * Errors: io (there is no such file, or it cannot be read), format (it is not a plugin), value (a
  * plugin for another version of the library), unsupported (this is the static library, which loads
  * none), those of the plugin; the text begins with the path. Nothing is registered then. */
 int kv_load_plugin(const char *path, kv_err *e);

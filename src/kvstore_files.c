@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "args.h"
-#include "base/arg.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/num.h"

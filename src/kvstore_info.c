@@ -2,7 +2,6 @@
 #include "kvstore.h"
 
 #include "args.h"
-#include "base/arg.h"
 #include "base/kv_assert.h"
 #include "core/call.h"
 #include "core/slot_state.h"

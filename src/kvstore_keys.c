@@ -2,7 +2,7 @@
 #include "kvstore.h"
 
 #include "args.h"
-#include "base/arg.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/call.h"
 #include "core/call_trace.h"

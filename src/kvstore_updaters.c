@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "args.h"
-#include "base/arg.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "capability.h"
 #include "core/clip_norm.h"

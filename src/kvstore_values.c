@@ -3,7 +3,6 @@
 #include "kvstore.h"
 
 #include "args.h"
-#include "base/arg.h"
 #include "base/kv_assert.h"
 #include "capability.h"
 #include "core/call.h"

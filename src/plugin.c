@@ -107,11 +107,12 @@ int plugin_open(void **handle, kv_plugin_init_fn *init, const char *path, kv_err
     const char *why = *handle ? "" : reason(buf_text(&from));
     buf_release(&from);
     if (!*handle)
-        return kv_err_set(e, KV_E_FORMAT, "%s is no plugin: %s", path, why);
+        return kv_err_set(e, KV_E_FORMAT, "%s is not a plugin: %s", path, why);
     found.address = dlsym(*handle, "kv_plugin_init");
     *init = found.function;
     if (found.address)
         return KV_OK;
     dlclose(*handle);
-    return kv_err_set(e, KV_E_FORMAT, "%s is no plugin: it has no function kv_plugin_init", path);
+    return kv_err_set(e, KV_E_FORMAT, "%s is not a plugin: it has no function kv_plugin_init",
+                      path);
 }

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/arg.h"
 #include "base/file.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "engine/trace.h"
 #include "io/json_writer.h"

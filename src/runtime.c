@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "array/device.h"
-#include "base/arg.h"
 #include "base/buf.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/suggest.h"
 #include "engine/script_wait.h"

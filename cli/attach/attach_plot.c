@@ -6,6 +6,11 @@
 
 #include "base/mem.h"
 
+typedef struct picture_head {
+    int32_t style, n, log, bins;
+    char title[PLOT_TITLE];
+} picture_head;
+
 typedef struct series_head {
     char name[PLOT_NAME];
     int64_t columns;
@@ -15,8 +20,9 @@ typedef struct series_head {
 
 void attach_plot_put(buf *out, const plot *p)
 {
-    int32_t head[2] = {(int32_t)p->style, p->n};
-    buf_put(out, (const char *)head, sizeof head);
+    picture_head head = {(int32_t)p->style, p->n, p->log, p->bins, {0}};
+    memcpy(head.title, p->title, sizeof head.title);
+    buf_put(out, (const char *)&head, sizeof head);
     for (int i = 0; i < p->n; i++) {
         const plot_series *s = &p->series[i];
         series_head h = {.columns = s->columns, .step = s->step, .n = s->n};
@@ -42,17 +48,22 @@ static bool is_series(const plot *p, const series_head *h, size_t left)
 
 int attach_plot_take(plot *p, const char *bytes, size_t n, kv_err *e)
 {
-    int32_t head[2];
+    picture_head head;
     *p = (plot){0};
     if (n < sizeof head)
         return malformed(e);
-    memcpy(head, bytes, sizeof head);
+    memcpy(&head, bytes, sizeof head);
     bytes += sizeof head;
     n -= sizeof head;
-    if (head[0] < PLOT_LINES || head[0] > PLOT_HIST || head[1] < 1 || head[1] > PLOT_MAX_LINES)
+    if (head.style < PLOT_LINES || head.style > PLOT_HIST || head.n < 1 ||
+        head.n > PLOT_MAX_LINES || head.bins < 0 || head.bins > PLOT_BINS ||
+        !memchr(head.title, '\0', sizeof head.title))
         return malformed(e);
-    p->style = (plot_style)head[0];
-    while (p->n < head[1]) {
+    p->style = (plot_style)head.style;
+    p->log = head.log != 0;
+    p->bins = head.bins;
+    memcpy(p->title, head.title, sizeof p->title);
+    while (p->n < head.n) {
         series_head h;
         plot_series *s = &p->series[p->n];
         if (n < sizeof h)
@@ -71,7 +82,7 @@ int attach_plot_take(plot *p, const char *bytes, size_t n, kv_err *e)
         bytes += (size_t)h.n * sizeof *s->y;
         n -= (size_t)h.n * sizeof *s->y;
     }
-    if (p->n == head[1] && n == 0)
+    if (p->n == head.n && n == 0)
         return KV_OK;
     plot_release(p);
     return e->code ? (int)e->code : malformed(e);

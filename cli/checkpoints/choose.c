@@ -3,11 +3,10 @@
 
 #include <fnmatch.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/visible.h"
 #include "eval/eval.h"
 #include "session/unit.h"
 #include "term/exit_code.h"
@@ -86,6 +85,33 @@ int choose_keys(const session *s, choice *c, const checkpoint *from, int64_t **k
     return KV_OK;
 }
 
+int choose_decode(session *s, const ast *call, const ast *argument, checkpoint *const *files, int n,
+                  tensor_values_choice *choose, void *arg, kv_err *e)
+{
+    bool raw = command_option_of(call, "raw") != NULL;
+    return !raw && tensor_values_decode(files, n, choose, arg, e) ? unit_at(s, argument, e) : KV_OK;
+}
+
+void choose_count_decoded(decoded *d, const checkpoint *c, int64_t i)
+{
+    const char *name;
+    d->scales += tensor_values_scales(c, i, &name);
+    d->scaled += name != NULL;
+    d->blocks += !name && tensor_values_codes(c, i);
+    d->name = d->name ? d->name : name;
+}
+
+void choose_tell_decoded(session *s, const decoded *d, const char *blocks)
+{
+    if (d->blocks > 0 && blocks)
+        session_note(s, "decoded %lld quantised key%s as %s", (long long)d->blocks,
+                     d->blocks == 1 ? "" : "s", blocks);
+    if (d->scaled > 0)
+        session_note(s, "applied the scales of %lld key%s (%.80s) and left %lld scale key%s out",
+                     (long long)d->scaled, d->scaled == 1 ? "" : "s", d->name,
+                     (long long)d->scales, d->scales == 1 ? "" : "s");
+}
+
 int choose_check_scales(const ast *call, scales_model m, int file, const tensor_info *t, kv_err *e)
 {
     scales found;
@@ -116,12 +142,26 @@ int choose_open_word(session *s, const word *file, bool all, checkpoint **c, kv_
     return checkpoint_open(c, file->text, &options, e) ? unit_at(s, file->at, e) : KV_OK;
 }
 
+int choose_open_tensors(session *s, const word *file, checkpoint **c, kv_err *e)
+{
+    const char *names, *model;
+    if (checkpoint_open(c, file->text, &(checkpoint_options){.weights = true}, e))
+        return unit_at(s, file->at, e);
+    int64_t n = checkpoint_others(*c, &names, &model);
+    if (n > 0)
+        session_note(s, "left out %lld %s: %s%s", (long long)n,
+                     n == 1 ? "entry that is not a tensor" : "entries that are not tensors", names,
+                     n > 2 ? ", …" : "");
+    return KV_OK;
+}
+
 /* ---- Several files --------------------------------------------------------------------------- */
 
 bool choose_ends_as_file(const char *text)
 {
     static const char *const endings[] = {".safetensors", ".json", ".npz", ".npy", ".kvs",
-                                          ".gguf",        ".bin",  ".pt",  ".pth", ".ckpt"};
+                                          ".gguf",        ".bin",  ".pt",  ".pth", ".ckpt",
+                                          ".params"};
     size_t n = strlen(text);
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
         size_t k = strlen(endings[i]);
@@ -133,7 +173,7 @@ bool choose_ends_as_file(const char *text)
 
 static bool names_file(const char *text)
 {
-    return choose_ends_as_file(text) || access(text, F_OK) == 0;
+    return choose_ends_as_file(text) || checkpoint_stands(text);
 }
 
 /* A file that cannot be read is a part of the answer. */

@@ -3,6 +3,7 @@
 #define CHECKPOINTS_CHOOSE_H
 
 #include "checkpoint/scales.h"
+#include "checkpoint/tensor_values.h"
 #include "eval/eval_keys.h"
 
 /* Begins zeroed; there is nothing to release. */
@@ -31,6 +32,23 @@ int choose_check_excluded(const session *s, const choice *c, kv_err *e);
 int choose_keys(const session *s, choice *c, const checkpoint *from, int64_t **keys, int64_t *n,
                 kv_err *e);
 
+/* Makes n files that are one model tensors of the numbers that they mean (see
+ * checkpoint/tensor_values.h, also for choose), unless the command has --raw. Errors have the place
+ * of the argument. */
+int choose_decode(session *s, const ast *call, const ast *argument, checkpoint *const *files, int n,
+                  tensor_values_choice *choose, void *arg, kv_err *e);
+
+/* The keys among those of a command that were decoded. Begins zeroed. */
+typedef struct decoded {
+    int64_t blocks, scaled, scales;
+    const char *name; /* that the first scales have */
+} decoded;
+
+void choose_count_decoded(decoded *d, const checkpoint *c, int64_t i);
+
+/* Says it, in a line for each of the two kinds; blocks: and what those became, or NULL. */
+void choose_tell_decoded(session *s, const decoded *d, const char *blocks);
+
 /* Refuses a tensor of file number `file` of a model that is codes or scales which belong together
  * (checkpoint/scales.h), unless the command has --raw. Error: dtype, without a place. */
 int choose_check_scales(const ast *call, scales_model m, int file, const tensor_info *t, kv_err *e);
@@ -57,6 +75,10 @@ bool choose_ends_as_file(const char *text);
 /* Opens a checkpoint, without what a store keeps about itself unless `all` is set. Errors have the
  * place of the word. */
 int choose_open_word(session *s, const word *file, bool all, checkpoint **c, kv_err *e);
+
+/* The same for a command that makes another one of it: a note says which entries of a file of
+ * PyTorch are left out because they are not tensors. */
+int choose_open_tensors(session *s, const word *file, checkpoint **c, kv_err *e);
 
 /* Opens the checkpoint that an argument names, without what a store keeps about itself unless `all`
  * is set. Errors have the place of the argument. */

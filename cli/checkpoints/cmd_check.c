@@ -1,8 +1,8 @@
 /* `check`: every fault of the files of a checkpoint, and of its data. */
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
-#include "base/visible.h"
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
 #include "eval/eval.h"

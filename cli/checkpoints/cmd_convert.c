@@ -110,7 +110,8 @@ static int add_key(plan *p, int input, int64_t at, kv_err *e)
     const char *name = code ? NULL : renames_apply(&p->names, p->s, t->name, &p->out->names, e);
     if (!name)
         return e->code;
-    tensor_type type = type_rules_of(&p->types, t->name, t->type);
+    const tensor_info *codes = tensor_values_codes(p->files[input], at);
+    tensor_type type = type_rules_of(&p->types, codes ? codes->name : t->name, t->type);
     p->keys[p->nkeys++] = (conversion_key){input, at, name, type};
     return KV_OK;
 }
@@ -131,24 +132,33 @@ static int check_scales(const plan *p, kv_err *e)
     return KV_OK;
 }
 
+static bool gets_type(void *types, const tensor_info *codes)
+{
+    return type_rules_touch(types, codes->name);
+}
+
 /* Opens the inputs, and chooses keys from each. */
 static int choose_all(plan *p, kv_err *e)
 {
-    const checkpoint_options options = {.weights = true};
     int64_t all = 0;
     p->files = mem_zalloc(p->inputs.n, sizeof *p->files, e);
     if (!p->files)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < p->inputs.n; i++) {
         checkpoint **c = &p->files[i];
-        if (checkpoint_open(c, p->inputs.items[i].text, &options, e))
-            return unit_at(p->s, p->inputs.items[i].at, e);
+        if (choose_open_tensors(p->s, &p->inputs.items[i], c, e))
+            return e->code;
+    }
+    int code = choose_decode(p->s, p->call, p->inputs.items[0].at, p->files, (int)p->inputs.n,
+                             gets_type, &p->types, e);
+    for (int64_t i = 0; i < p->inputs.n && code == KV_OK; i++) {
+        checkpoint **c = &p->files[i];
         all += checkpoint_count(*c);
         for (int64_t k = 0; k < checkpoint_count(*c); k++)
             if (choose_takes(&p->chosen, checkpoint_at(*c, k)->name) && add_key(p, (int)i, k, e))
                 return e->code;
     }
-    if (choose_check(p->s, &p->chosen, e) || check_scales(p, e))
+    if (code || choose_check(p->s, &p->chosen, e) || check_scales(p, e))
         return e->code;
     if (all > 0 && p->nkeys == 0)
         return unit_err(p->s, p->call, e, KV_E_KEY, "every key is excluded");
@@ -182,6 +192,35 @@ static int list_names(const plan *p, kv_err *e)
     return result_table(p->out, &text, &table, code, e);
 }
 
+/* What was decoded of the keys; *type: what the blocks of quantised types became. */
+static decoded count_decoded(const plan *p, const char **type)
+{
+    decoded d = {0};
+    *type = NULL;
+    for (int64_t i = 0; i < p->nkeys; i++) {
+        const conversion_key *k = &p->keys[i];
+        const char *becomes = tensor_type_name(k->type);
+        int64_t blocks = d.blocks;
+        choose_count_decoded(&d, p->files[k->input], k->at);
+        if (d.blocks > blocks)
+            *type = !*type || *type == becomes ? becomes : "several types";
+    }
+    return d;
+}
+
+/* Returns true if a key of the output is codes that have scales. */
+static bool keeps_codes(const plan *p)
+{
+    const scales_model m = {p->files, (int)p->inputs.n};
+    scales unused;
+    for (int64_t i = 0; i < p->nkeys; i++) {
+        const conversion_key *k = &p->keys[i];
+        if (scales_find_codes(&unused, m, k->input, checkpoint_at(p->files[k->input], k->at)))
+            return true;
+    }
+    return false;
+}
+
 static int convert_all(plan *p, kv_err *e)
 {
     conversion c = {.inputs = p->files,
@@ -201,10 +240,15 @@ static int convert_all(plan *p, kv_err *e)
     const checkpoint *folder = NULL;
     for (int64_t i = p->inputs.n - 1; i >= 0; i--)
         folder = folder_files_has(p->files[i]) ? p->files[i] : folder;
+    const char *type;
+    const decoded values = count_decoded(p, &type);
+    p->beside.unquantised = values.scaled > 0 && !keeps_codes(p);
     folder_files_plan(p->call, p->to.text, folder, &p->types, &p->beside, &p->options);
     progress_begin("convert", 0, PROGRESS_BYTES);
     int code = conversion_run(&c, p->to.text, &p->options, e);
     progress_end();
+    if (code == KV_OK)
+        choose_tell_decoded(p->s, &values, type);
     return code ? unit_at(p->s, p->to.at, e)
                 : out_losses_end(p->s, p->call, &p->lost, key_of, p->keys, p->nkeys, p->out, e);
 }

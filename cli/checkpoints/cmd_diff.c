@@ -182,6 +182,19 @@ static void note_codes(session *s, const ast *call, const both *x)
                      (long long)n, (long long)x->n, first);
 }
 
+/* A key counts once, by the first file that holds codes of it. */
+static void tell_decoded(session *s, const both *x)
+{
+    decoded d = {0};
+    for (int64_t i = 0; i < x->n; i++) {
+        const tensor_difference *p = &x->pairs[i];
+        bool in_a = p->a >= 0 && tensor_values_codes(x->files[0], p->a);
+        if (in_a || (p->b >= 0 && tensor_values_codes(x->files[1], p->b)))
+            choose_count_decoded(&d, x->files[in_a ? 0 : 1], in_a ? p->a : p->b);
+    }
+    choose_tell_decoded(s, &d, NULL);
+}
+
 static int compare(both *x, const diff_options *o, kv_err *e)
 {
     progress_begin("diff", 0, PROGRESS_BYTES);
@@ -289,11 +302,15 @@ int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
         code = choose_read(s, call, call->kid[2], out, &chosen, e);
     for (int i = 0; i < 2 && code == KV_OK; i++)
         code = choose_open(s, call->kid[i], false, out, &x.files[i], e);
+    for (int i = 0; i < 2 && o.tolerance && code == KV_OK; i++)
+        code = choose_decode(s, call, call->kid[i], &x.files[i], 1, NULL, NULL, e);
     if (code == KV_OK && (code = pair_keys(s, call, &x, &chosen, out, e)) == KV_OK)
         for (int64_t i = 0; i < x.n && o.tolerance && code == KV_OK; i++)
             code = check_scales(s, call, &x, i, e);
     if (code == KV_OK && (code = compare(&x, &o, e)))
         unit_at(s, call, e);
+    if (code == KV_OK && o.tolerance)
+        tell_decoded(s, &x);
     if (code == KV_OK && !o.brief && !o.tolerance)
         note_codes(s, call, &x);
     if (code == KV_OK && (code = add_rows(&table, &x, o.brief, top, e)) == KV_OK)

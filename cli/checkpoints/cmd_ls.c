@@ -14,6 +14,7 @@ typedef struct listing {
     const checkpoint *file;
     const int64_t *keys;
     int64_t n;
+    bool all; /* entries that are not tensors are in it */
 } listing;
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
@@ -34,8 +35,15 @@ static int list_keys(const listing *l, bool with_places, rows *table, kv_err *e)
     static const rows_column columns[] = {{"key", "key"},     {"dtype", "dtype"},
                                           {"shape", "shape"}, {"bytes", "bytes"},
                                           {"file", "file"},   {"offset", "offset"}};
-    *table = (rows){columns, with_places ? 6 : 4, NULL, 0, 0};
+    static const rows_column entries[] = {{"key", "key"},     {"dtype", "dtype"},
+                                          {"shape", "shape"}, {"bytes", "bytes"},
+                                          {"value", "value"}};
     int code = KV_OK;
+    bool with_values = false; /* there are entries that are not tensors */
+    for (int64_t i = 0; i < l->n && !with_places; i++)
+        with_values |= checkpoint_at(l->file, l->keys[i])->value != NULL;
+    *table = (rows){with_values ? entries : columns, with_places ? 6 : with_values ? 5 : 4, NULL, 0,
+                    0};
     for (int64_t i = 0; i < l->n && code == KV_OK; i++) {
         const tensor_info *t = checkpoint_at(l->file, l->keys[i]);
         if ((code = rows_add_text(table, t->name, e)) == KV_OK)
@@ -43,6 +51,8 @@ static int list_keys(const listing *l, bool with_places, rows *table, kv_err *e)
         if (code == KV_OK && with_places &&
             (code = rows_add_text(table, checkpoint_file(l->file, t->file), e)) == KV_OK)
             code = rows_add(table, value_int(t->offset), e);
+        if (code == KV_OK && with_values)
+            code = rows_add_text(table, t->value ? t->value : "", e);
     }
     return code;
 }
@@ -182,7 +192,8 @@ static int fold_keys(const listing *l, rows *table, buf *text, kv_err *e)
 static int add_totals(const listing *l, rows *totals, buf *text, kv_err *e)
 {
     static const rows_column pair[] = {{"name", NULL}, {"value", NULL}};
-    int64_t sums[3] = {l->n, 0, 0};
+    int64_t sums[3] = {l->n, 0, 0}, nothers;
+    const char *others, *model;
     static const char *const names[] = {"key", "element", "byte"};
     int code = KV_OK;
     *totals = (rows){pair, 2, NULL, 0, 0};
@@ -198,6 +209,14 @@ static int add_totals(const listing *l, rows *totals, buf *text, kv_err *e)
         if ((code = rows_add_text(totals, plural, e)) == KV_OK)
             code = rows_add(totals, value_int(sums[i]), e);
     }
+    nothers = checkpoint_others(l->file, &others, &model);
+    if (nothers && !l->all)
+        buf_printf(text, "; %lld %s (%s%s), which --all shows", (long long)nothers,
+                   nothers == 1 ? "entry is not a tensor" : "entries are not tensors", others,
+                   nothers > 2 ? ", …" : "");
+    if (model)
+        buf_printf(text, "; %s#%s reads the tensors of %s only", checkpoint_name(l->file), model,
+                   model);
     buf_char(text, '\n');
     return code;
 }
@@ -209,10 +228,12 @@ static int list_file(session *s, const ast *call, const word *path, choice *chos
     int64_t *keys = NULL, n = 0;
     buf text = {0};
     const ast *folded = command_option_of(call, "fold"), *places = command_option_of(call, "long");
-    int code = choose_open_word(s, path, command_option_of(call, "all"), &file, e);
+    bool all = command_option_of(call, "all");
+    const checkpoint_options options = {.weights = !all, .entries = all};
+    int code = checkpoint_open(&file, path->text, &options, e) ? unit_at(s, path->at, e) : KV_OK;
     if (code == KV_OK)
         code = choose_keys(s, chosen, file, &keys, &n, e);
-    listing l = {file, keys, n};
+    listing l = {file, keys, n, all};
     if (code == KV_OK && folded)
         code = fold_keys(&l, &out->entries, &text, e);
     else if (code == KV_OK && (code = list_keys(&l, places, &out->entries, e)) == KV_OK)

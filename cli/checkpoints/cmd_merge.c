@@ -1,9 +1,8 @@
 /* `merge`: checkpoints into another one, by a rule. Words, options and keys of the command are
  * here; merge/merge.h does the work. */
-#include <errno.h>
 #include <math.h>
+#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -68,13 +67,6 @@ static void merging_release(merging *m, bool failed)
 
 /* ---- Models ---------------------------------------------------------------------------------- */
 
-static bool names_file(const char *path)
-{
-    struct stat about;
-    return strcmp(path, "-") == 0 || stat(path, &about) == 0 ||
-           (errno != ENOENT && errno != ENOTDIR);
-}
-
 static int no_file(const merging *m, const word *w, kv_err *e)
 {
     file_error(e, "read", w->text, ENOENT);
@@ -85,7 +77,8 @@ static int no_file(const merging *m, const word *w, kv_err *e)
 static int cut_words(merging *m, const words *all, kv_err *e)
 {
     int64_t n = 0, streams = strcmp(m->base.text ? m->base.text : "", "-") == 0;
-    while (n < all->n && names_file(all->items[n].text)) {
+    while (n < all->n &&
+           (strcmp(all->items[n].text, "-") == 0 || checkpoint_stands(all->items[n].text))) {
         const word *w = &all->items[n++];
         streams += strcmp(w->text, "-") == 0;
         if (streams > 1)
@@ -313,8 +306,8 @@ static int read_words(merging *m, kv_err *e)
 
 static int open_model(const merging *m, const word *w, checkpoint **c, kv_err *e)
 {
-    const checkpoint_options options = {.weights = true};
-    return checkpoint_open(c, w->text, &options, e) ? unit_at(m->s, w->at, e) : KV_OK;
+    int code = choose_open_tensors(m->s, w, c, e);
+    return code ? code : choose_decode(m->s, m->call, w->at, c, 1, NULL, NULL, e);
 }
 
 static bool takes_adapters(const merging *m)
@@ -355,7 +348,7 @@ static int check_patterns(merging *m, kv_err *e)
         const word *w = &m->chosen.globs.items[i];
         if (m->chosen.matched[i])
             continue;
-        if (names_file(w->text)) {
+        if (strcmp(w->text, "-") == 0 || checkpoint_stands(w->text)) {
             unit_err(m->s, w->at, e, KV_E_USAGE, "no name matches \"%s\", which is a file",
                      w->text);
             return kv_err_hint(e, "models stand before the patterns"), KV_E_USAGE;
@@ -381,6 +374,16 @@ static int check_scales(merging *m, const ast *at, checkpoint *c, kv_err *e)
     return KV_OK;
 }
 
+/* The type that key i of the first model gets: of narrow codes with scales BF16, since they would
+ * need other scales. */
+static tensor_type type_of(merging *m, const checkpoint *from, int64_t i)
+{
+    const tensor_info *t = checkpoint_at(from, i), *codes = tensor_values_codes(from, i);
+    const char *scaled;
+    (void)tensor_values_scales(from, i, &scaled);
+    return type_rules_of(&m->types, codes ? codes->name : t->name, scaled ? TENSOR_BF16 : t->type);
+}
+
 static int choose_all(merging *m, kv_err *e)
 {
     const checkpoint *from = first_file(m);
@@ -389,7 +392,7 @@ static int choose_all(merging *m, kv_err *e)
     for (int64_t i = 0; i < n && code == KV_OK; i++) {
         const tensor_info *t = checkpoint_at(from, i);
         if (choose_takes(&m->chosen, t->name))
-            m->keys[m->nkeys++] = (merge_key){t->name, type_rules_of(&m->types, t->name, t->type)};
+            m->keys[m->nkeys++] = (merge_key){t->name, type_of(m, from, i)};
     }
     if (code || (code = check_patterns(m, e)) ||
         (code = choose_check_excluded(m->s, &m->chosen, e)))
@@ -405,6 +408,22 @@ static int choose_all(merging *m, kv_err *e)
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
+
+/* A key counts once, by the first model that holds codes of it. */
+static decoded count_decoded(const merging *m)
+{
+    decoded d = {0};
+    for (int64_t i = 0; i < m->nkeys; i++)
+        for (int64_t k = m->base_file ? -1 : 0; k < m->models.n; k++) {
+            const checkpoint *c = k < 0 ? m->base_file : m->files[k];
+            int64_t at = checkpoint_find(c, m->keys[i].name);
+            if (at < 0 || !tensor_values_codes(c, at))
+                continue;
+            choose_count_decoded(&d, c, at);
+            break;
+        }
+    return d;
+}
 
 /* The word of the model or the base that an error begins with, or NULL. */
 static const ast *model_of(merging *m, const kv_err *e)
@@ -479,10 +498,16 @@ static int merge_all(merging *m, kv_err *e)
     const checkpoint *folder = m->base_file && folder_files_has(m->base_file) ? m->base_file : NULL;
     for (int64_t i = 0; i < m->models.n && !folder; i++)
         folder = folder_files_has(m->files[i]) ? m->files[i] : NULL;
+    const decoded values = count_decoded(m);
+    m->beside.unquantised = values.scaled > 0; /* other codes are refused */
     folder_files_plan(m->call, m->to.text, folder, &m->types, &m->beside, &m->options);
+    if (values.scaled > 0 && !m->beside.dtype)
+        m->beside.dtype = folder_files_dtype(TENSOR_BF16);
     progress_begin("merge", 0, PROGRESS_BYTES);
     int code = merge_run(&all, m->to.text, &m->options, e);
     progress_end();
+    if (code == KV_OK)
+        choose_tell_decoded(m->s, &values, NULL);
     return code ? unit_at(m->s, m->to.at, e)
                 : out_losses_end(m->s, m->call, &m->lost, key_of, m->keys, m->nkeys, m->out, e);
 }

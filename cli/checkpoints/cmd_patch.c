@@ -1,6 +1,7 @@
 /* `patch`: the differences between two checkpoints as a file, or several such files as one. */
 #include "base/mem.h"
 #include "checkpoints/checkpoints.h"
+#include "checkpoints/choose.h"
 #include "checkpoints/patches.h"
 #include "session/unit.h"
 #include "syntax/effect.h"
@@ -23,13 +24,12 @@ static int add_summary(rows *table, const patch_summary *made, kv_err *e)
 
 static int make(session *s, const words *w, const word *to, patch_summary *made, kv_err *e)
 {
-    const checkpoint_options weights = {.weights = true};
     const patch_options o = {.progress = progress_bytes, .unsynced = s->writes_unsynced};
     checkpoint *files[2] = {0};
     int code = KV_OK;
     for (int i = 0; i < 2 && !code; i++) {
-        code = checkpoint_open(&files[i], w->items[i].text, &weights, e);
-        code = code ? unit_at(s, w->items[i].at, e) : patches_check_place(s, to, files[i], e);
+        code = choose_open_tensors(s, &w->items[i], &files[i], e);
+        code = code ? code : patches_check_place(s, to, files[i], e);
     }
     if (!code && !s->dry_run) {
         progress_begin("patch", 0, PROGRESS_BYTES);

@@ -180,7 +180,10 @@ static int stat_file(session *s, const ast *call, const word *path, choice *chos
     int64_t *keys = NULL, n = 0;
     tensor_stat *stats = NULL;
     buf text = {0};
+    decoded values = {0};
     int code = choose_open_word(s, path, false, &file, e);
+    if (code == KV_OK)
+        code = choose_decode(s, call, path->at, &file, 1, NULL, NULL, e);
     if (code == KV_OK && (code = choose_keys(s, chosen, file, &keys, &n, e)) == KV_OK)
         code = choose_check_all_scales(s, call, path->at, file, keys, n, e);
     if (code == KV_OK)
@@ -191,6 +194,9 @@ static int stat_file(session *s, const ast *call, const word *path, choice *chos
         unit_at(s, path->at, e);
     for (int64_t i = 0; i < n && code == KV_OK; i++)
         code = add_row(&table, (kv_key){.name = checkpoint_at(file, keys[i])->name}, &stats[i], e);
+    for (int64_t i = 0; i < n && code == KV_OK; i++)
+        choose_count_decoded(&values, file, keys[i]);
+    choose_tell_decoded(s, &values, NULL);
     mem_free(stats);
     mem_free(keys);
     checkpoint_close(file);

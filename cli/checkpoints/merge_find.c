@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/letter.h"
-#include "base/name.h"
 #include "base/suggest.h"
+#include "base/utf8.h"
 #include "eval/eval.h"
 #include "lang/lex.h"
 #include "lang/parse.h"

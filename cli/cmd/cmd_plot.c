@@ -2,9 +2,8 @@
  *
  * gnuplot draws when it is there; what is drawn it gets as text and as numbers, so there is nothing
  * of the user's that it could run. Without it, and with --safe, which starts no program, a
- * sparkline stands for the picture. Heat maps on the terminal are our own: gnuplot has no shades
- * there. */
-#include <stdlib.h>
+ * sparkline stands for the picture, as for a heat map in a text without colours: gnuplot has no
+ * shades there. */
 #include <string.h>
 #include <unistd.h>
 
@@ -24,23 +23,11 @@
 #define COLUMNS 79
 #define ROWS 24
 
-/* The size and the abilities of the surface that is drawn on. */
+/* The size of the surface that is drawn on, and whether a heat map has colours there. */
 typedef struct canvas {
     int columns, rows;
-    bool colour, sixel;
+    bool colour;
 } canvas;
-
-/* Terminals that have always known sixel say so by their names; asking others could not be told
- * from what is typed. */
-static bool shows_sixel(void)
-{
-    static const char *const names[] = {"foot", "mlterm", "contour", "yaft"};
-    const char *term = getenv("TERM");
-    for (size_t i = 0; term && i < sizeof names / sizeof *names; i++)
-        if (strncmp(term, names[i], strlen(names[i])) == 0)
-            return true;
-    return false;
-}
 
 static int between(int x, int low, int high)
 {
@@ -54,15 +41,30 @@ static bool can_run_gnuplot(const session *s)
 
 static canvas canvas_of(const session *s, const plot *p, bool redirected)
 {
-    canvas c = {COLUMNS, ROWS, false, false};
+    canvas c = {COLUMNS, ROWS, false};
     int width = terminal_width(STDOUT_FILENO), height = terminal_height(STDOUT_FILENO);
     if (redirected || sink_takes(s) || width <= 0 || height <= 0)
         return c;
     c.columns = between(width - 1, 30, 160);
     c.rows = between(height - 2, 10, 40);
-    c.sixel = shows_sixel() && can_run_gnuplot(s);
-    c.colour = p->style == PLOT_HEAT && !c.sixel && terminal_color(STDOUT_FILENO);
+    /* gnuplot draws no image of a single row or column */
+    const plot_series *first = &p->series[0];
+    c.colour = p->style == PLOT_HEAT && first->columns > 1 && first->n > first->columns &&
+               terminal_color(STDOUT_FILENO) && can_run_gnuplot(s);
     return c;
+}
+
+/* The length of a line up to its last sign that can be seen: blanks and colours behind it go. */
+static size_t seen_end(const char *line, size_t from, size_t n)
+{
+    size_t to = from;
+    for (size_t i = from; i < n; i++) {
+        if (line[i] == '\033')
+            i += strcspn(line + i, "m\n");
+        else if (line[i] != ' ' && line[i] != '\f')
+            to = i + 1;
+    }
+    return to;
 }
 
 /* gnuplot's text without the blanks and the empty lines around it. */
@@ -71,9 +73,7 @@ static void tidy(buf *out, const char *text)
     size_t empty = 0;
     bool begun = false;
     while (*text) {
-        size_t n = strcspn(text, "\n"), from = strspn(text, "\f"), to = n;
-        while (to > from && text[to - 1] == ' ')
-            to--;
+        size_t n = strcspn(text, "\n"), from = strspn(text, "\f"), to = seen_end(text, from, n);
         empty += to <= from;
         if (to > from) {
             buf_repeat(out, '\n', begun ? (int64_t)empty : 0);
@@ -102,20 +102,18 @@ static int run_gnuplot(session *s, const plot *p, plot_target target, canvas c, 
 /* The picture as text. */
 static int draw_text(session *s, const plot *p, canvas c, buf *out, kv_err *e)
 {
-    if (p->style == PLOT_HEAT && !c.sixel) {
-        plot_shades(out, p, c.columns, c.rows, c.colour);
+    const char *why =
+        !child_finds("gnuplot") ? "gnuplot is not installed, so a line stands for the picture; "
+                                  "apt-get install gnuplot-nox"
+        : s->safe ? "--safe starts no gnuplot, so a line stands for the picture"
+        : p->style == PLOT_HEAT && !c.colour
+            ? "a heat map has no shades without colours, so a line stands for each row"
+            : NULL;
+    if (why) {
+        session_note(s, "%s", why);
+        plot_sparkline(out, p, c.columns, c.rows);
         return stop_check(e);
     }
-    if (!can_run_gnuplot(s)) {
-        session_note(s, child_finds("gnuplot")
-                            ? "--safe starts no gnuplot, so a line stands for the picture"
-                            : "gnuplot is not installed, so a line stands for the picture; "
-                              "apt-get install gnuplot-nox");
-        plot_sparkline(out, p, c.columns);
-        return stop_check(e);
-    }
-    if (c.sixel)
-        return run_gnuplot(s, p, PLOT_SIXEL, c, out, e);
     buf text = {0};
     int code = run_gnuplot(s, p, PLOT_TEXT, c, &text, e);
     tidy(out, buf_text(&text));
@@ -158,11 +156,11 @@ static int draw_screen(session *s, const plot *p, bool piped, kv_err *e)
     if (s->guest)
         return s->guest->draw(s->guest->arg, p, e);
     buf text = {0}, plain = {0};
-    canvas c = canvas_of(s, p, piped), grey = {c.columns, c.rows, false, false};
-    bool twice = sink_hears(s) && (c.colour || c.sixel);
+    canvas c = canvas_of(s, p, piped);
+    bool twice = sink_hears(s) && c.colour;
     int code = draw(s, p, PLOT_TEXT, c, &text, e);
-    if (code == KV_OK && twice)
-        code = draw(s, p, PLOT_TEXT, grey, &plain, e);
+    if (twice)
+        plot_sparkline(&plain, p, c.columns, c.rows);
     if (code == KV_OK && (code = buf_check(&text, e)) == KV_OK &&
         (code = buf_check(&plain, e)) == KV_OK)
         code = session_out_twice(s, &text, twice ? &plain : &text, e);
@@ -192,6 +190,43 @@ static int add_value(session *s, plot *p, const ast *node, kv_err *e)
     return code ? unit_at(s, node, e) : KV_OK;
 }
 
+/* --log, --title and --bins. */
+static int take_options(session *s, const ast *call, plot *p, result *out, kv_err *e)
+{
+    const ast *title = command_option_of(call, "title"), *bins = command_option_of(call, "bins");
+    int32_t n = 0;
+    p->log = command_option_of(call, "log") != NULL;
+    if (bins && eval_int32(s, bins, "a count of bars", &n, e))
+        return e->code;
+    if (bins && p->style != PLOT_HIST)
+        return unit_err(s, bins, e, KV_E_USAGE, "--bins is for --hist");
+    if (bins && (n < 1 || n > PLOT_BINS))
+        return unit_err(s, bins, e, KV_E_VALUE, "a histogram has 1 to %d bars, not %d", PLOT_BINS,
+                        n);
+    p->bins = n;
+    if (!title)
+        return KV_OK;
+    const char *text = eval_word(s, title, "a title", out, e);
+    return text ? plot_set_title(p, text, e) : e->code;
+}
+
+/* Numbers that leave gaps are easily taken for ones that were never there. */
+static void note_gaps(session *s, const plot *p)
+{
+    const struct {
+        int64_t n;
+        const char *what;
+    } gaps[] = {{p->nans, "nan"}, {p->infs, "inf"}, {p->below, "not above 0"}};
+    buf text = {0};
+    for (size_t i = 0; i < sizeof gaps / sizeof *gaps; i++)
+        if (gaps[i].n)
+            buf_printf(&text, "%s%lld %s", text.len ? ", " : "", (long long)gaps[i].n,
+                       gaps[i].what);
+    if (text.len)
+        session_note(s, "the picture leaves out %s", buf_text(&text));
+    buf_release(&text);
+}
+
 int cmd_plot(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *values = call->kid[0], *to = command_redirect_of(call, false);
@@ -200,14 +235,17 @@ int cmd_plot(session *s, const ast *call, result *out, kv_err *e)
     int code = KV_OK;
     if (heat && hist)
         return kv_err_set(e, KV_E_USAGE, "--heat and --hist do not go together");
+    if ((code = take_options(s, call, &p, out, e)))
+        return code;
     for (uint32_t i = 0; i < values->n && code == KV_OK; i++)
         code = add_value(s, &p, values->kid[i], e);
-    if (code == KV_OK && p.n > 1 && p.style != PLOT_LINES)
-        code = kv_err_set(e, KV_E_VALUE, "plot %s draws one array, not %d",
-                          heat ? "--heat" : "--hist", p.n);
-    if (code == KV_OK && (code = plot_prepare(&p, e)) == KV_OK)
+    if (code == KV_OK && p.n > 1 && heat)
+        code = kv_err_set(e, KV_E_VALUE, "plot --heat draws one array, not %d", p.n);
+    if (code == KV_OK && (code = plot_prepare(&p, e)) == KV_OK) {
+        note_gaps(s, &p);
         code = to && to->op != REDIRECT_PIPE ? draw_file(s, &p, to, out, e)
                                              : draw_screen(s, &p, to != NULL, e);
+    }
     plot_release(&p);
     return code;
 }

@@ -3,7 +3,6 @@
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/name.h"
 #include "base/num.h"
 #include "base/stop.h"
 #include "base/suggest.h"

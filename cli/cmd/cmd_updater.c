@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/name.h"
 #include "base/num.h"
+#include "base/suggest.h"
 #include "cmd/commands.h"
 #include "cmd/help.h"
 #include "eval/eval.h"

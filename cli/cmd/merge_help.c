@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/name.h"
+#include "base/suggest.h"
 #include "lang/lex.h"
 #include "lang/parse.h"
 #include "merge/merge_texts.h"

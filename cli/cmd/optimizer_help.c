@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/name.h"
 #include "base/suggest.h"
 #include "kvstore.h"
 

@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "base/kv_assert.h"
-#include "base/name.h"
+#include "base/suggest.h"
 #include "cmd/commands.h"
 #include "cmd/help.h"
 #include "complete/complete_merges.h"

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "attach/attach_jobs.h"
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "base/visible.h"
 #include "checkpoint/checkpoint.h"
 #include "complete/complete.h"
 #include "launch/attach_options.h"

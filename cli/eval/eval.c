@@ -9,7 +9,6 @@
 #include "array/slice.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "base/stack.h"
 #include "base/stop.h"
 #include "base/suggest.h"
 #include "cpu/cpu.h"

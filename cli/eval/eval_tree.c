@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "array/promote.h"
+#include "array/arrange.h"
 #include "array/sparse.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"
@@ -256,7 +256,7 @@ static int with_rows(value *out, kv_array *like, kv_array *data, kv_err *e)
     return value_array(out, a, e);
 }
 
-/* The operator over the rows of operand i, the only one that is no number. */
+/* The operator over the rows of operand i, the only one that is not a number. */
 static int over_rows(session *s, const ast *node, const value *args, int i, value *out, kv_err *e)
 {
     value operands[OPERANDS], made;

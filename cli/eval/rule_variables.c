@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/name.h"
 #include "base/suggest.h"
 #include "session/follow.h"
 #include "syntax/rules.h"

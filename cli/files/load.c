@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 
 #include "base/kv_assert.h"
-#include "base/letter.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/stop.h"
 #include "base/suggest.h"
+#include "base/utf8.h"
 #include "checkpoint/input.h"
 #include "checkpoint/looks_like.h"
 #include "checkpoint/tensor_codec.h"
@@ -174,7 +174,7 @@ static int choose_tensor(const checkpoint *f, const char *path, const char *name
     suggest near = {.word = name};
     bool all = true;
     int64_t n = checkpoint_count(f);
-    *at = name ? checkpoint_find(f, name) : 0;
+    *at = name ? named_find(f, name) : 0;
     if (name ? *at >= 0 : n == 1)
         return KV_OK;
     if (name)
@@ -369,12 +369,7 @@ static bool is_checkpoint(const char *path)
 
 static int unknown_ending(const char *path, kv_err *e)
 {
-    const char *dot = strrchr(path, '.');
     kv_err_set(e, KV_E_USAGE, "\"%s\" has no known ending", path);
-    if (dot && (strcmp(dot, ".pt") == 0 || strcmp(dot, ".pth") == 0))
-        return kv_err_hint(e, "PyTorch's pickles are not read; safetensors.torch.save_file writes "
-                              "tensors that kvctl reads"),
-               KV_E_USAGE;
     return kv_err_hint(e, "say what it is: load(\"%s\", format=\"csv\"), or another format", path),
            KV_E_USAGE;
 }
@@ -498,7 +493,7 @@ static int missing_of(value v, const char ***words, csv_options *o, kv_err *e)
     if (!(*words = mem_alloc(n + 1, sizeof **words, e)))
         return KV_E_MEMORY;
     for (int64_t i = 0; i < n && code == KV_OK; i++)
-        code = function_text(items[i], "missing=, when it is no number,", &(*words)[i], e);
+        code = function_text(items[i], "missing=, when it is not a number,", &(*words)[i], e);
     o->missing = *words;
     o->nmissing = n;
     return code;

@@ -6,6 +6,7 @@
 
 #include "base/num.h"
 #include "checkpoint/scales.h"
+#include "checkpoint/tensor_values.h"
 #include "session/unit.h"
 #include "term/line.h"
 
@@ -13,7 +14,10 @@ int named_open(const char *path, checkpoint **out, kv_err *e)
 {
     if (strcmp(path, "-") == 0)
         line_lend_terminal();
-    return checkpoint_open(out, path, &(checkpoint_options){.weights = true}, e);
+    int code = checkpoint_open(out, path, &(checkpoint_options){.weights = true}, e);
+    if (code == KV_OK && (code = tensor_values_decode(out, 1, NULL, NULL, e)))
+        checkpoint_close(*out);
+    return code;
 }
 
 bool named_is_pattern(const ast *keys)
@@ -97,11 +101,17 @@ int named_load(kv_array **out, const checkpoint *f, int64_t i, kv_err *e)
                                         : checkpoint_load(out, f, i, e);
 }
 
+int64_t named_find(const checkpoint *f, const char *name)
+{
+    int64_t i = checkpoint_find(f, name);
+    return i >= 0 ? i : tensor_values_find_hidden(f, name);
+}
+
 int named_array(kv_array **out, const checkpoint *f, kv_key key, kv_err *e)
 {
     char number[NUM_TEXT_MAX];
     num_int(number, key.id);
-    int64_t i = checkpoint_find(f, key.name ? key.name : number);
+    int64_t i = named_find(f, key.name ? key.name : number);
     return i >= 0 ? named_load(out, f, i, e)
                   : checkpoint_load_name(out, f, key.name ? key.name : number, e);
 }

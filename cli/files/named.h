@@ -7,8 +7,8 @@
 #include "checkpoint/checkpoint.h"
 #include "eval/eval.h"
 
-/* Opens a file of named arrays, "-" for stdin: of a store's own file the weights. Errors: those of
- * checkpoint_open. */
+/* Opens a file of named arrays, "-" for stdin: of a store's own file the weights, of codes the
+ * numbers (checkpoint/tensor_values.h). Errors: those of both. */
 int named_open(const char *path, checkpoint **out, kv_err *e);
 
 /* Returns true if KEYS are one pattern, such as * or conv*. */
@@ -18,6 +18,10 @@ bool named_is_pattern(const ast *keys);
  * are integers when all of these names are and the store in use holds no text keys. Errors: key
  * (nothing matches), value (a name that no key can have). */
 int named_keys(session *s, const ast *keys, const checkpoint *f, key_list *out, kv_err *e);
+
+/* The number of the array of this name, or -1: those too that are scales of another one, which no
+ * pattern chooses. */
+int64_t named_find(const checkpoint *f, const char *name);
 
 /* Array i of f. Errors: those of checkpoint_load; dtype (it is codes, whose scales are other
  * arrays: checkpoint/scales.h). */

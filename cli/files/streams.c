@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/letter.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "term/line.h"
 #include "term/progress.h"
 

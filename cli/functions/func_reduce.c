@@ -4,7 +4,6 @@
 
 #include "array/arrange.h"
 #include "array/dot.h"
-#include "array/promote.h"
 #include "array/reduce.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"

@@ -4,10 +4,8 @@
 
 #include "array/arrange.h"
 #include "array/pick.h"
-#include "array/promote.h"
 #include "array/reduce.h"
 #include "array/slice.h"
-#include "array/strided.h"
 #include "base/mem.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"

@@ -1,7 +1,6 @@
 /* Functions of texts, which do what Python's methods of these names do. */
 #include <string.h>
 
-#include "base/letter.h"
 #include "base/stop.h"
 #include "base/utf8.h"
 #include "eval/eval.h"

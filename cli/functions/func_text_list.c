@@ -1,8 +1,8 @@
 /* Functions between texts and lists of them, which do what Python's methods of these names do. */
 #include "functions/func.h"
 
-#include "base/letter.h"
 #include "base/stop.h"
+#include "base/utf8.h"
 #include "functions/piece.h"
 #include "session/containers.h"
 #include "session/text.h"

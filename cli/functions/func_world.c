@@ -11,10 +11,11 @@
 
 #include "array/arrange.h"
 #include "base/file.h"
-#include "base/letter.h"
 #include "base/num.h"
 #include "base/stop.h"
+#include "base/utf8.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/tensor_values.h"
 #include "eval/eval.h"
 #include "functions/func.h"
 #include "session/containers.h"
@@ -84,6 +85,7 @@ int func_file_keys(function_args *args, const char *pattern, value *out, kv_err 
         kv_err_hint(e, "keys of the store by a pattern: keys(pattern=\"%.80s\")", path);
     if (rc)
         return rc;
+    rc = tensor_values_decode(&c, 1, NULL, NULL, e);
     for (int64_t i = 0; i < checkpoint_count(c) && !rc; i++) {
         const char *name = checkpoint_at(c, i)->name;
         value text;
@@ -463,7 +465,7 @@ int func_round(function_args *args, value *out, kv_err *e)
         return KV_OK;
     }
     if (!isfinite(x.u.number))
-        return kv_err_set(e, KV_E_VALUE, "round() of %s is no whole number",
+        return kv_err_set(e, KV_E_VALUE, "round() of %s is not a whole number",
                           isnan(x.u.number) ? "nan" : "an infinity");
     int64_t y = 0;
     rc = function_int(value_float(rint(x.u.number)), "what round() gives", &y, e);

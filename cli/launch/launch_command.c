@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "base/visible.h"
 #include "term/signals.h"
 
 static void keep(launch_command *c, char *word)

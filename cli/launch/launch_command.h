@@ -34,7 +34,7 @@ void launch_quote(buf *out, const char *word);
 void launch_command_text(buf *out, const launch_command *c);
 
 /* The same for a terminal, from which it may be pasted into bash, ksh or zsh: a word with what must
- * not be shown as it is (see visible.h) is written $'\033[31m'. */
+ * not be shown as it is (see buf.h) is written $'\033[31m'. */
 void launch_show_word(buf *out, const char *word);
 void launch_show_command(buf *out, const launch_command *c);
 

@@ -97,7 +97,7 @@ static int read_line(launch_hosts *h, const char *path, int number, char *line, 
         if (strncmp(word, "slots=", 6) != 0)
             return bad_line(e, path, number, "what is", word);
         if ((slots = read_number(word + 6, MOST_SLOTS)) == 0)
-            return bad_line(e, path, number, "this is no number of slots:", word + 6);
+            return bad_line(e, path, number, "this is not a number of slots:", word + 6);
     }
     char word[80];
     snprintf(word, sizeof word, "%s", name);

@@ -11,18 +11,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "base/visible.h"
-#include "term/exit_code.h"
-#include "term/terminal.h"
 #include "launch/launch_children.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_inner.h"
 #include "launch/launch_job.h"
 #include "launch/launch_variables.h"
+#include "term/exit_code.h"
+#include "term/terminal.h"
 
 enum {
     TICK_MS = 50,

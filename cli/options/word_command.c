@@ -125,7 +125,7 @@ static int put_values(word_command *w, const char *word, kv_err *e)
         .name = "", .text = buf_text(&list), .len = (uint32_t)list.len, .line = 1, .col = 1};
     int code = buf_check(&list, e);
     if (!code && (code = parse_expr_text(&tree, &src, &nodes, &why)))
-        kv_err_set(e, code, "\"%.64s\" is no list of values: %s", word, why.text);
+        kv_err_set(e, code, "\"%.64s\" is not a list of values: %s", word, why.text);
     arena_release(&nodes);
     src = source_of(w, word);
     if (code)

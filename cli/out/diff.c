@@ -8,8 +8,8 @@
 
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
-#include "base/visible.h"
 
 /* Equal lines shown beside a difference. */
 #define CONTEXT 2

@@ -5,16 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/stop.h"
 #include "base/utf8.h"
-#include "base/visible.h"
 #include "cpu/cpu.h"
 
 #define THIN 4096       /* numbers of a line beyond which it is thinned */
 #define HEAT_MOST 512   /* rows and columns of a heat map */
-#define BINS_MOST 64    /* bars of a histogram */
+#define BINS_MOST 64    /* bars of a histogram whose number nobody chose */
 #define SPARK_MOST 60   /* columns of a sparkline */
 
 /* ---- Numbers ---- */
@@ -69,20 +69,30 @@ static int doubles(kv_array *a, double **out, kv_err *e)
 
 /* name and what tells its parts apart; a long name is cut at a character. It is a text of one line
  * on a terminal and in a picture, so what would not show itself is shown by its number. */
-static int set_name(char out[PLOT_NAME], const char *name, const char *part, kv_err *e)
+static int set_text(char *out, size_t room, const char *name, const char *part, kv_err *e)
 {
     char line[256];
     buf shown = {0};
-    size_t size = strnlen(name, sizeof line), most = PLOT_NAME - 3 - strlen(part);
+    size_t size = strnlen(name, sizeof line), most = room - 3 - strlen(part);
     for (size_t i = 0; i < size; i++)
         line[i] = name[i] && strchr("\t\n\r", name[i]) ? ' ' : name[i];
     visible_line(&shown, line, size);
     bool cut = shown.len > most;
-    snprintf(out, PLOT_NAME, "%.*s%s%s", (int)utf8_cut(buf_text(&shown), shown.len, most),
+    snprintf(out, room, "%.*s%s%s", (int)utf8_cut(buf_text(&shown), shown.len, most),
              buf_text(&shown), cut ? ".." : "", part);
     int code = buf_check(&shown, e);
     buf_release(&shown);
     return code;
+}
+
+static int set_name(char out[PLOT_NAME], const char *name, const char *part, kv_err *e)
+{
+    return set_text(out, PLOT_NAME, name, part, e);
+}
+
+int plot_set_title(plot *p, const char *text, kv_err *e)
+{
+    return set_text(p->title, sizeof p->title, text, "", e);
 }
 
 /* A new series; takes y, also on failure. */
@@ -258,13 +268,30 @@ static int64_t at_most(int64_t n, int64_t most)
     return n < most ? n : most;
 }
 
+/* What leaves gaps becomes nan. */
+static void count_gaps(plot *p, plot_series *s)
+{
+    bool above = p->log && p->style != PLOT_HIST;
+    for (int64_t i = 0; i < s->n && !stop_check_at(i, NULL); i++) {
+        bool low = above && s->y[i] <= 0;
+        p->nans += isnan(s->y[i]);
+        p->below += low && isfinite(s->y[i]);
+        p->infs += isinf(s->y[i]) != 0;
+        if (low || !isfinite(s->y[i]))
+            s->y[i] = NAN;
+    }
+}
+
 int plot_prepare(plot *p, kv_err *e)
 {
+    for (int i = 0; i < p->n; i++)
+        count_gaps(p, &p->series[i]);
     range all = range_of(p);
     if (stop_check(e))
         return KV_E_INTERRUPTED;
     if (all.n == 0)
-        return kv_err_set(e, KV_E_VALUE, "there is no finite number to draw");
+        return kv_err_set(e, KV_E_VALUE, p->below ? "there is no number above 0 to draw with --log"
+                                                  : "there is no finite number to draw");
     if (all.high - all.low > 1.7e308)
         return kv_err_set(e, KV_E_VALUE, "the numbers lie too far apart to be drawn");
     for (int i = 0; i < p->n && p->style == PLOT_LINES; i++)
@@ -275,33 +302,34 @@ int plot_prepare(plot *p, kv_err *e)
 
 /* ---- Histograms ---- */
 
+/* The bars of all series are the same. */
 typedef struct histogram {
     int n;
     double from, width; /* bar i covers from + i * width and what follows it */
     bool whole;         /* each bar is about one whole number */
-    int64_t count[BINS_MOST + 1], most;
+    int64_t count[PLOT_BINS], most; /* of one series; most: of all so far */
 } histogram;
 
 /* The number of bars, by Sturges' rule, 1 + log2 n; a few whole numbers have one each. */
-static void set_bars(histogram *h, const plot_series *s, const range *r)
+static void set_bars(histogram *h, const plot *p)
 {
-    double spread = r->high - r->low, least = fabs(r->low) / 10;
-    h->whole = spread < BINS_MOST - 1;
-    for (int64_t i = 0; i < s->n && h->whole && !stop_check_at(i, NULL); i++)
-        h->whole = !isfinite(s->y[i]) || s->y[i] == floor(s->y[i]);
-    h->from = r->low;
-    h->n = h->whole ? (int)spread + 1 : (int)ceil(log2((double)r->n)) + 1;
+    range r = range_of(p);
+    double spread = r.high - r.low, least = fabs(r.low) / 10;
+    *h = (histogram){.from = r.low, .whole = spread < BINS_MOST - 1 && !p->bins};
+    for (int k = 0; k < p->n; k++)
+        for (int64_t i = 0; i < p->series[k].n && h->whole && !stop_check_at(i, NULL); i++)
+            h->whole = isnan(p->series[k].y[i]) || p->series[k].y[i] == floor(p->series[k].y[i]);
+    h->n = h->whole ? (int)spread + 1 : p->bins ? p->bins : (int)ceil(log2((double)r.n)) + 1;
     h->width = h->whole ? 1 : spread / h->n;
-    if (spread <= 0) /* one bar, as wide as its place on the axis needs */
+    if (spread <= 0) { /* one bar, as wide as its place on the axis needs */
+        h->n = 1;
         h->width = least > 1 ? least : 1;
+    }
 }
 
 static void count_numbers(histogram *h, const plot_series *s)
 {
-    range r = {0};
-    widen(&r, s->y, s->n);
-    *h = (histogram){0};
-    set_bars(h, s, &r);
+    memset(h->count, 0, sizeof h->count);
     for (int64_t i = 0; i < s->n && !stop_check_at(i, NULL); i++) {
         if (!isfinite(s->y[i]))
             continue;
@@ -334,30 +362,60 @@ static int level_of(double x, const range *r, int levels)
     return level < levels ? level : levels - 1;
 }
 
-static void add_blocks(buf *out, const double *y, int64_t n, const range *r, int columns)
+/* Row r of `rows` rows of an array, or a line. With log the range is one of logarithms. */
+static void add_blocks(buf *out, const plot_series *s, int64_t rows, int64_t row, const range *r,
+                       int columns, bool log)
 {
     static const char *const blocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-    plot_series line = {.y = (double *)(uintptr_t)y, .n = n, .columns = n};
-    int64_t shown = at_most(n, columns);
+    plot_series line = *s;
+    line.columns = s->columns ? s->columns : s->n;
+    int64_t shown = at_most(line.columns, columns);
+    range logs = {log10(r->low), log10(r->high), r->n};
     for (int64_t i = 0; i < shown; i++) {
-        double x = block(&line, 1, shown, 0, i);
-        buf_add(out, isfinite(x) ? blocks[level_of(x, r, 8)] : " ");
+        double x = block(&line, rows, shown, row, i);
+        x = log ? log10(x) : x;
+        buf_add(out, isfinite(x) ? blocks[level_of(x, log ? &logs : r, 8)] : " ");
     }
 }
 
-static void add_counts(buf *out, const plot_series *s, int columns)
+static void add_counts(buf *out, const plot *p, histogram *h, const plot_series *s, int columns)
 {
-    double counts[BINS_MOST + 1];
-    histogram h;
-    count_numbers(&h, s);
-    for (int i = 0; i < h.n; i++)
-        counts[i] = (double)h.count[i];
-    range r = {0, (double)h.most, h.n};
-    add_blocks(out, counts, h.n, &r, columns);
+    double counts[PLOT_BINS];
+    h->most = 0;
+    count_numbers(h, s);
+    for (int i = 0; i < h->n; i++)
+        counts[i] = (double)h->count[i];
+    range r = {p->log ? 1 : 0, (double)h->most, h->n};
+    add_blocks(out, &(plot_series){.y = counts, .n = h->n}, 1, 0, &r, columns, p->log);
 }
 
-void plot_sparkline(buf *out, const plot *p, int columns)
+/* The rows of an array, and the range of all of them. */
+static void add_rows(buf *out, const plot_series *s, int columns, int rows, bool log)
 {
+    range r = {0};
+    int64_t all = s->n / s->columns, shown = at_most(all, rows - 1);
+    widen(&r, s->y, s->n);
+    for (int64_t i = 0; i < shown; i++) {
+        buf_printf(out, "[%lld] ", (long long)(all * i / shown));
+        add_blocks(out, s, shown, i, &r, columns - 10, log);
+        buf_char(out, '\n');
+    }
+    buf_printf(out, "%s ", s->name);
+    add_range(out, &r);
+    buf_char(out, '\n');
+}
+
+void plot_sparkline(buf *out, const plot *p, int columns, int rows)
+{
+    histogram h;
+    if (p->title[0])
+        buf_printf(out, "%s\n", p->title);
+    if (p->style == PLOT_HEAT) {
+        add_rows(out, &p->series[0], columns, rows, p->log);
+        return;
+    }
+    if (p->style == PLOT_HIST)
+        set_bars(&h, p);
     for (int i = 0; i < p->n; i++) {
         const plot_series *s = &p->series[i];
         range r = {0};
@@ -366,74 +424,24 @@ void plot_sparkline(buf *out, const plot *p, int columns)
         room = room > SPARK_MOST ? SPARK_MOST : room < 10 ? 10 : room;
         buf_printf(out, "%s ", s->name);
         if (p->style == PLOT_HIST)
-            add_counts(out, s, room);
+            add_counts(out, p, &h, s, room);
         else
-            add_blocks(out, s->y, s->n, &r, room);
+            add_blocks(out, s, 1, 0, &r, room, p->log);
         buf_char(out, ' ');
         add_range(out, &r);
         buf_char(out, '\n');
     }
 }
 
-/* From low to high: shades, and colours of the 256 of terminals, from violet over green to yellow.
- */
-#define SHADES 10
-static const char shades[SHADES + 1] = " .:-=+*#%@";
-static const int colours[SHADES] = {53, 54, 60, 24, 30, 36, 42, 78, 149, 226};
-
-static void add_cell(buf *out, double x, const range *r, int width, bool colour)
-{
-    int level = isfinite(x) ? level_of(x, r, SHADES) : -1;
-    if (colour && level >= 0)
-        buf_printf(out, "\033[48;5;%dm%*s\033[0m", colours[level], width, "");
-    else
-        buf_repeat(out, level < 0 ? '?' : shades[level], width);
-}
-
-static void add_edge(buf *out, int64_t width)
-{
-    buf_char(out, '+');
-    buf_repeat(out, '-', width);
-    buf_add(out, "+\n");
-}
-
-void plot_shades(buf *out, const plot *p, int columns, int rows, bool colour)
-{
-    const plot_series *s = &p->series[0];
-    range r = {0};
-    widen(&r, s->y, s->n);
-    int64_t height = at_most(s->n / s->columns, rows - 3), width = s->columns;
-    int cell = 2 * width <= columns - 2 ? 2 : 1; /* two columns make a square */
-    width = at_most(width, columns - 2);
-    add_edge(out, width * cell);
-    for (int64_t i = 0; i < height; i++) {
-        buf_char(out, '|');
-        for (int64_t k = 0; k < width; k++)
-            add_cell(out, block(s, height, width, i, k), &r, cell, colour);
-        buf_add(out, "|\n");
-    }
-    add_edge(out, width * cell);
-    buf_printf(out, "%s: ", s->name);
-    add_number(out, r.low);
-    buf_char(out, ' ');
-    for (int i = 0; i < SHADES && r.high > r.low; i++)
-        add_cell(out, r.low + (r.high - r.low) * (i + 0.5) / SHADES, &r, 1, colour);
-    buf_add(out, r.high > r.low ? " " : ".. ");
-    add_number(out, r.high);
-    buf_add(out, r.n < s->n ? ", ? is no finite number\n" : "\n");
-}
-
 /* ---- For gnuplot ---- */
 
-static void add_terminal(buf *out, plot_target target, int columns, int rows)
+static void add_terminal(buf *out, const plot *p, plot_target target, int columns, int rows)
 {
     switch (target) {
     case PLOT_NOWHERE:
     case PLOT_TEXT:
-        buf_printf(out, "set terminal dumb size %d,%d mono noenhanced\n", columns, rows);
-        break;
-    case PLOT_SIXEL:
-        buf_add(out, "set terminal sixelgd size 800,480 noenhanced\n");
+        buf_printf(out, "set terminal dumb size %d,%d %s noenhanced\n", columns, rows,
+                   p->style == PLOT_HEAT ? "ansi256" : "mono"); /* mono draws no image */
         break;
     case PLOT_SVG:
         buf_add(out, "set terminal svg size 800,480 noenhanced background 'white'\n");
@@ -477,6 +485,24 @@ static void add_point(buf *out, double x, double y)
     buf_char(out, '\n');
 }
 
+static void set_title(buf *out, const char *text)
+{
+    buf_add(out, "set title ");
+    add_quoted(out, text);
+    buf_char(out, '\n');
+}
+
+/* What each of several series is drawn with. */
+static void add_plots(buf *out, const plot *p, const char *with, const char *with_one)
+{
+    for (int i = 0; i < p->n; i++) {
+        buf_add(out, i == 0 ? "plot '-' title " : ", '-' title ");
+        add_quoted(out, p->series[i].name);
+        buf_printf(out, " with %s", p->series[i].n > 1 ? with : with_one);
+    }
+    buf_char(out, '\n');
+}
+
 static void lines_script(buf *out, const plot *p)
 {
     range r = range_of(p);
@@ -490,12 +516,9 @@ static void lines_script(buf *out, const plot *p)
         double around = r.low != 0 ? fabs(r.low) / 10 : 1;
         set_range(out, "y", r.low - around, r.high + around);
     }
-    for (int i = 0; i < p->n; i++) {
-        buf_add(out, i == 0 ? "plot '-' title " : ", '-' title ");
-        add_quoted(out, p->series[i].name);
-        buf_add(out, p->series[i].n > 1 ? " with lines" : " with points");
-    }
-    buf_char(out, '\n');
+    if (p->log)
+        buf_add(out, "set logscale y\n");
+    add_plots(out, p, "lines", "points");
     for (int i = 0; i < p->n; i++) {
         for (int64_t k = 0; k < p->series[i].n; k++)
             add_point(out, (double)k * p->series[i].step, p->series[i].y[k]);
@@ -503,23 +526,27 @@ static void lines_script(buf *out, const plot *p)
     }
 }
 
+/* Bars of several series would hide each other, so these are outlines. */
 static void hist_script(buf *out, const plot *p)
 {
     histogram h;
-    count_numbers(&h, &p->series[0]);
-    /* a bar stands over its number, or over what it covers */
+    set_bars(&h, p);
+    for (int i = 0; i < p->n; i++)
+        count_numbers(&h, &p->series[i]);
+    /* the bar is centred on its number, or spans the interval that it counts */
     double first = h.from + (h.whole ? 0 : h.width / 2);
     buf_add(out, "set key above width 2\nset style fill solid 0.6 border -1\nset boxwidth ");
     add_exact(out, h.width);
-    buf_add(out, "\n");
+    buf_add(out, p->log ? "\nset logscale y\n" : "\n");
     set_range(out, "x", first - h.width, first + h.n * h.width);
-    set_range(out, "y", 0, (double)h.most * 1.05);
-    buf_add(out, "plot '-' title ");
-    add_quoted(out, p->series[0].name);
-    buf_add(out, " with boxes\n");
-    for (int i = 0; i < h.n; i++)
-        add_point(out, first + i * h.width, (double)h.count[i]);
-    buf_add(out, "e\n");
+    set_range(out, "y", p->log ? 0.5 : 0, (double)h.most * (p->log ? 2 : 1.05));
+    add_plots(out, p, p->n > 1 ? "histeps" : "boxes", p->n > 1 ? "histeps" : "boxes");
+    for (int k = 0; k < p->n; k++) {
+        count_numbers(&h, &p->series[k]);
+        for (int i = 0; i < h.n; i++)
+            add_point(out, first + i * h.width, (double)h.count[i]);
+        buf_add(out, "e\n");
+    }
 }
 
 static void heat_script(buf *out, const plot *p)
@@ -528,13 +555,14 @@ static void heat_script(buf *out, const plot *p)
     int64_t rows = at_most(s->n / s->columns, HEAT_MOST), columns = at_most(s->columns, HEAT_MOST);
     range r = {0};
     widen(&r, s->y, s->n);
-    buf_add(out, "set title ");
-    add_quoted(out, s->name);
+    set_title(out, p->title[0] ? p->title : s->name);
     /* viridis, by S. van der Walt and N. Smith, which newer versions have built in */
-    buf_add(out, "\nunset key\nset palette defined (0 '#440154', 1 '#3b528b', 2 '#21918c', "
+    buf_add(out, "unset key\nset palette defined (0 '#440154', 1 '#3b528b', 2 '#21918c', "
                  "3 '#5ec962', 4 '#fde725')\n");
+    if (p->log)
+        buf_add(out, "set logscale cb\n");
     if (r.high <= r.low)
-        set_range(out, "cb", r.low - 1, r.high + 1);
+        set_range(out, "cb", p->log ? r.low / 2 : r.low - 1, p->log ? r.high * 2 : r.high + 1);
     set_range(out, "x", -0.5, (double)columns - 0.5);
     set_range(out, "y", (double)rows - 0.5, -0.5);
     buf_add(out, "plot '-' with image pixels\n");
@@ -549,8 +577,10 @@ static void heat_script(buf *out, const plot *p)
 
 void plot_script(buf *out, const plot *p, plot_target target, int columns, int rows)
 {
-    add_terminal(out, target, columns, rows);
+    add_terminal(out, p, target, columns, rows);
     buf_add(out, "set encoding utf8\n");
+    if (p->title[0] && p->style != PLOT_HEAT)
+        set_title(out, p->title);
     switch (p->style) {
     case PLOT_LINES:
         lines_script(out, p);

@@ -1,7 +1,7 @@
 /* Pictures of numbers: what there is to draw, as text for a terminal and as a script for gnuplot.
  *
  * Nothing here starts a program or writes; a picture is a text that is appended to a buf. Numbers
- * that are not finite leave gaps.
+ * that are not finite leave gaps, as those do that --log has no place for.
  */
 #ifndef OUT_PLOT_H
 #define OUT_PLOT_H
@@ -16,7 +16,9 @@ typedef enum plot_style {
     PLOT_HIST  /* how many numbers lie where */
 } plot_style;
 
-#define PLOT_NAME 64 /* bytes of the name of a series, with its NUL */
+#define PLOT_NAME  64 /* bytes of the name of a series, with its NUL */
+#define PLOT_TITLE 128
+#define PLOT_BINS  1000 /* bars of a histogram, at most */
 
 /* One line, one array. */
 typedef struct plot_series {
@@ -31,31 +33,36 @@ typedef struct plot_series {
 
 typedef struct plot {
     plot_style style;
+    bool log;               /* a logarithmic axis: of numbers, in a histogram of counts */
+    int bins;               /* of a histogram; 0: as its numbers want it */
+    char title[PLOT_TITLE]; /* "": none */
     plot_series series[PLOT_MAX_LINES];
     int n;
+    int64_t nans, infs, below; /* numbers that leave gaps; below: not above 0, with log */
 } plot;
 
 /* Adds v, called name, as the style wants it: for lines an array of one axis, numbers, or the
  * columns of an array of two. Errors: dtype (no numbers), shape, value (too many lines). */
 int plot_add(plot *p, const char *name, value v, kv_err *e);
 
-/* Checks that there is something to draw, and makes long lines as short as a picture can show: the
- * smallest and the largest number of each part stay. Errors: value (no finite number),
- * interrupted. */
+/* Sets the title, in which what would act on a terminal is shown by its number. Errors: memory. */
+int plot_set_title(plot *p, const char *text, kv_err *e);
+
+/* Checks that there is something to draw, counts what leaves gaps, and makes long lines as short as
+ * a picture can show: the smallest and the largest number of each part stay. Errors: value (no
+ * finite number), interrupted. */
 int plot_prepare(plot *p, kv_err *e);
 
 void plot_release(plot *p);
 
 /* Drawing ends early where base/stop.h says so; the text drawn until then is worth nothing. */
 
-/* A line of blocks for each series, of at most `columns` columns: `loss ▇▅▃▂▁ 0.1 .. 2.5`. */
-void plot_sparkline(buf *out, const plot *p, int columns);
-
-/* An array in shades of a text, colour: in colours. */
-void plot_shades(buf *out, const plot *p, int columns, int rows, bool colour);
+/* A line of blocks for each series, `loss ▇▅▃▂▁ 0.1 .. 2.5`, of at most `columns` columns.
+ * Of a heat map a line for each row, of which there are at most `rows`, all in one range. */
+void plot_sparkline(buf *out, const plot *p, int columns, int rows);
 
 /* Appends a script with which gnuplot writes the picture to its stdout. columns, rows: of
- * PLOT_TEXT. */
+ * PLOT_TEXT, in which heat maps have colours and nothing else has. */
 void plot_script(buf *out, const plot *p, plot_target target, int columns, int rows);
 
 #endif

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/mem.h"
 #include "out/record.h"
 #include "out/transcript.h"
-#include "base/mem.h"
-#include "base/visible.h"
 #include "session/unit.h"
 #include "syntax/check.h"
 #include "term/progress.h"

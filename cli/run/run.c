@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "base/stack.h"
-#include "base/visible.h"
+#include "base/stop.h"
 #include "eval/eval.h"
 #include "eval/eval_def.h"
 #include "files/save.h"

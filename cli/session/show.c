@@ -10,7 +10,6 @@
 #include "base/num.h"
 #include "base/stop.h"
 #include "base/suggest.h"
-#include "base/visible.h"
 #include "io/csv.h"
 #include "io/json.h"
 #include "session/containers.h"

@@ -8,15 +8,14 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/kv_assert.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/stop.h"
-#include "base/visible.h"
 #include "cpu/cpu.h"
 #include "io/scalar.h"
-#include "base/stack.h"
 #include "session/text.h"
 
 /* Deeper lists are printed as [...]. */
@@ -371,10 +370,10 @@ int value_item(value *out, value v, kv_err *e)
         return KV_OK;
     }
     if (v.kind != VALUE_ARRAY)
-        return kv_err_set(e, KV_E_DTYPE, "%s is no number", value_kind_name(v));
+        return kv_err_set(e, KV_E_DTYPE, "%s is not a number", value_kind_name(v));
     kv_array *a = v.u.box->array;
     if (kv_array_size(a) != 1)
-        return kv_err_set(e, KV_E_DTYPE, "an array of shape %s is no number",
+        return kv_err_set(e, KV_E_DTYPE, "an array of shape %s is not a number",
                           kv_shape_text(shape, sizeof shape, kv_array_ndim(a), kv_array_shape(a)));
     int rc = kv_array_read(a, &data, e);
     if (rc)

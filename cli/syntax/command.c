@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/name.h"
+#include "base/suggest.h"
 #include "session/session.h"
 #include "syntax/parse_statement.h"
 

@@ -41,8 +41,8 @@ file_kind file_kind_of(const char *path)
 
 bool file_is_checkpoint(const char *path)
 {
-    static const char *const endings[] = {".safetensors", ".kvs", ".npz",
-                                          ".gguf",        "/",    ".safetensors.index.json"};
+    static const char *const endings[] = {".safetensors", ".kvs", ".npz", ".gguf", ".pt", ".pth",
+                                          ".params",      "/",    ".safetensors.index.json"};
     size_t n = strlen(path);
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
         size_t m = strlen(endings[i]);
@@ -56,8 +56,7 @@ bool file_is_of_other_tool(const char *path)
 {
     static const char *const names[] = {
         "bin", "bz2", "ckpt", "distcp", "gz", "h5", "hdf5", "keras", "lz4", "mat", "msgpack",
-        "onnx", "params", "parquet", "pb", "pickle", "pkl", "pt", "pth", "tar", "tflite", "tgz",
-        "xz",  "zip",  "zst"};
+        "onnx", "parquet", "pb", "pickle", "pkl", "tar", "tflite", "tgz", "xz",  "zip",  "zst"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (is_ending(path, names[i]))
             return true;
@@ -119,10 +118,10 @@ int file_kind_check(const char *path, bool append, kv_err *e)
         add_endings(&endings, false);
         code = kv_err_set(e, KV_E_USAGE, "`%s` is no file name with a known ending (%s)", path,
                           buf_text(&endings));
-        if (file_is_checkpoint(path))
-            kv_err_hint(e, "save writes keys of the store to .npz, .kvs and folders");
-        else if (is_ending(path, "pt") || is_ending(path, "pth"))
+        if (is_ending(path, "pt") || is_ending(path, "pth"))
             kv_err_hint(e, "safetensors.torch.load_file reads .safetensors");
+        else if (file_is_checkpoint(path))
+            kv_err_hint(e, "save writes keys of the store to .npz, .kvs and folders");
     } else if (append && !grows(kind)) {
         add_endings(&endings, true);
         code = kv_err_set(e, KV_E_USAGE, ">> adds lines, and \"%s\" is not made of lines", path);

@@ -22,7 +22,7 @@ typedef enum file_kind {
 file_kind file_kind_of(const char *path);
 
 /* Returns true if a path is read as a checkpoint, that is arrays by name: it ends in .safetensors,
- * .kvs, .npz, .gguf, .safetensors.index.json or a slash. */
+ * .kvs, .npz, .gguf, .pt, .pth, .params, .safetensors.index.json or a slash. */
 bool file_is_checkpoint(const char *path);
 
 /* Returns true if a path ends as other tools name files of arrays, or packed files: what they are,
@@ -48,7 +48,7 @@ const char *file_kind_title(file_kind kind);
 int file_kind_check_keeps(const char *path, const char *what, kv_err *e);
 
 /* The target of a picture, by the ending of its path. */
-typedef enum plot_target { PLOT_NOWHERE, PLOT_TEXT, PLOT_SIXEL, PLOT_SVG, PLOT_PNG } plot_target;
+typedef enum plot_target { PLOT_NOWHERE, PLOT_TEXT, PLOT_SVG, PLOT_PNG } plot_target;
 plot_target plot_target_of(const char *path);
 
 /* Checks a path that a picture is to be written, or added, to. Error: usage. */

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/name.h"
 #include "base/suggest.h"
 #include "syntax/check.h"
 #include "syntax/hints.h"
@@ -352,8 +351,9 @@ static ast *one_of_several(parser *p, const command_arg *a)
     return a->kind == ARG_VALUES ? parse_value(p) : parse_path_word(p, a->name);
 }
 
-/* One or more values, or words, in one AST_LIST. before: one whose items come first, or NULL. */
-static ast *several(parser *p, const command_arg *a, const ast *before)
+/* One or more values, or words, in one AST_LIST. before: one whose items come first, or NULL.
+ * commas: they may stand between the values, because no list of keys is before these. */
+static ast *several(parser *p, const command_arg *a, const ast *before, bool commas)
 {
     ast_list list = {0};
     uint32_t pos = before ? before->pos : parse_peek(p)->pos;
@@ -361,7 +361,8 @@ static ast *several(parser *p, const command_arg *a, const ast *before)
     for (uint32_t i = 0; before && i < before->n && ok; i++)
         ok = parse_append(p, &list, before->kid[i]);
     do {
-        ok = ok && (list.n == 0 || stands_apart(p));
+        bool comma = commas && list.n > 0 && parse_accept(p, SIGN1(','));
+        ok = ok && (list.n == 0 || comma || stands_apart(p));
         ok = ok && parse_append(p, &list, one_of_several(p, a));
     } while (ok && !parse_at_end(p) && !parse_at_redirect(p) && !parse_at_option(p));
     ast *node = ok ? parse_node_of(p, AST_LIST, pos, list.items, list.n) : NULL;
@@ -491,7 +492,7 @@ static ast *argument(parser *p, const command *c, const command_arg *a, const as
         return parse_value(p);
     case ARG_VALUES:
     case ARG_PATHS:
-        return several(p, a, NULL);
+        return several(p, a, NULL, a->kind == ARG_VALUES && a == c->args);
     case ARG_EXPRS:
         return joined_exprs(p, strcmp(c->name, "assert") != 0);
     case ARG_WORD:
@@ -649,7 +650,7 @@ static bool more_paths(parser *p, binding *b)
     ast **last = &b->parts[b->nargs - 1];
     b->given--; /* for completion: the word at the cursor is one of this argument */
     b->begins = parse_peek(p)->pos;
-    ast *all = stands_apart(p) ? several(p, &b->c->args[b->nargs - 1], *last) : NULL;
+    ast *all = stands_apart(p) ? several(p, &b->c->args[b->nargs - 1], *last, false) : NULL;
     if (!all)
         return false;
     *last = all;

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "base/name.h"
+#include "base/suggest.h"
 #include "syntax/hints.h"
 #include "syntax/parse_command.h"
 #include "syntax/parse_statement.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/name.h"
+#include "base/suggest.h"
 #include "kvstore.h"
 #include "lang/parse.h"
 #include "syntax/parse_statement.h"

@@ -15,9 +15,9 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/visible.h"
 #include "term/keys.h"
 #include "term/signals.h"
 #include "term/terminal.h"

@@ -48,7 +48,7 @@ int terminal_height(int fd);
 void terminal_clear(void);
 
 /* Writes a line to stderr. Names in it may hold anything: what must not reach a terminal is shown
- * by its number (base/visible.h). */
+ * by its number (base/buf.h). */
 void terminal_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void terminal_vsay(const char *fmt, va_list ap);
 

@@ -9,7 +9,7 @@
 #include <cpuid.h>
 #endif
 
-#include "base/visible.h"
+#include "base/buf.h"
 #include "cmd/commands.h"
 #include "term/repl.h"
 #include "term/signals.h"

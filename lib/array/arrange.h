@@ -8,6 +8,9 @@
 #ifndef ARRAY_ARRANGE_H
 #define ARRAY_ARRANGE_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "kv_array.h"
 
 /* Makes *axis, -ndim to ndim - 1, one from 0 on. Error: index. */
@@ -43,12 +46,34 @@ int arrange_concat(kv_array **out, kv_array *const *a, int64_t n, int64_t axis, 
 int arrange_stack(kv_array **out, kv_array *const *a, int64_t n, int64_t axis, kv_dtype dtype,
                   kv_err *e);
 
-/* Each index of an axis `times` times: [1, 1, 2, 2]. Error: value (times < 0), shape (too large).
- */
+/* Each index of an axis `times` times: [1, 1, 2, 2]. Error: value (times < 0),
+ * shape (too large). */
 int arrange_repeat(kv_array **out, kv_array *a, int64_t times, int64_t axis, kv_err *e);
 
 /* The whole array times[i] times along axis i: [1, 2, 1, 2]. Axes are matched from the last; where
  * a or times has fewer, the missing are 1. Errors: as for repeat. */
 int arrange_tile(kv_array **out, kv_array *a, const int64_t *times, int n, kv_err *e);
+
+/* The dtype of the result of two arrays, the smallest that holds both: of two floats the wider, of
+ * float16 and bfloat16 float32, of an integer and a float that float, of uint8 and int8 int32, of
+ * bool and any other the other. */
+kv_dtype promote_dtypes(kv_dtype a, kv_dtype b);
+
+/* Copying between layouts: the one loop behind slices, transposes, joins and broadcasts.
+ *
+ * A layout gives each axis a stride, the number of elements from one index to the next. A stride
+ * may be negative (a reversed axis) or 0 (one element read for every index: a broadcast). Memory is
+ * host memory. */
+
+/* dst[i, j, …] = src[i, j, …] for every index of shape, elements of 1, 2, 4 or 8 bytes. dst and src
+ * point at the elements of index 0, 0, …; strides are in elements; at most KV_MAX_NDIM axes. The
+ * regions do not overlap. False: may_stop is true, stop_asked said so, and elements are missing. */
+bool strided_copy(void *dst, const int64_t *dst_strides, const void *src,
+                  const int64_t *src_strides, int ndim, const int64_t *shape, int64_t bytes,
+                  bool may_stop);
+
+/* The strides of elements in row-major order without gaps. Without elements all are 0, since the
+ * sizes beside a 0 may have a product beyond 64 bits. */
+void strided_rows(int64_t *strides, int ndim, const int64_t *shape);
 
 #endif

@@ -1,7 +1,7 @@
 /* Counted arrays.
  *
  * An array is one block: the header, its shape and, where they are few and in host memory, its own
- * elements. Such a block is a small one (base/mem_small.h): arrays that are made one after another
+ * elements. Such a block is a small one (base/mem.h): arrays that are made one after another
  * lie side by side, an array of 16 floats in two cache lines.
  * Else its data is a second block of host memory, or the caller's (wrapped), or another array's (a
  * view), or not there yet (array_fetch). A view keeps a reference to the array that owns the
@@ -15,9 +15,8 @@
 
 #include "array/mirror.h"
 #include "array/sparse.h"
-#include "base/arg.h"
 #include "base/kv_assert.h"
-#include "base/mem_small.h"
+#include "base/mem.h"
 
 /* Elements up to these bytes lie behind their header. */
 enum { INSIDE_BYTES = 1024 };
@@ -32,7 +31,7 @@ bool kv_ctx_same(kv_ctx a, kv_ctx b)
 
 const char *kv_ctx_text(char out[KV_CTX_TEXT], kv_ctx ctx)
 {
-    /* A number that is no device's is shown within the room there is. */
+    /* The number may be invalid; it is shown within the room there is. */
     unsigned id = (unsigned)ctx.id % 1000000;
     snprintf(out, KV_CTX_TEXT, "%s(%u)", ctx.device == KV_GPU ? "gpu" : "cpu", id);
     return out;
@@ -430,7 +429,7 @@ static int check_access(const kv_array *a, const void *data, kv_storage storage,
     kv_shape_text(text, sizeof text, a->ndim, array_shape(a));
     if (storage == KV_ROW_SPARSE)
         return kv_err_set(e, KV_E_UNSUPPORTED,
-                          "an array of shape %s is no row_sparse one, it holds all its rows", text);
+                          "an array of shape %s is not row_sparse, it holds all its rows", text);
     kv_err_set(e, KV_E_UNSUPPORTED, "a row_sparse array of shape %s does not hold all its elements",
                text);
     kv_err_hint(e, "a dense one does: kv_array_to_dense");

@@ -2,6 +2,8 @@
 #ifndef ARRAY_DOT_H
 #define ARRAY_DOT_H
 
+#include <stdint.h>
+
 #include "kv_array.h"
 
 /* The sum of products over the last axis of a and the last but one of b (the only one of a vector):
@@ -15,11 +17,35 @@
  * blocks from left to right. Integers add exactly and wrap. Errors: shape, memory, interrupted. */
 int dot_arrays(kv_array **out, kv_array *a, kv_array *b, kv_dtype dtype, kv_err *e);
 
-/* The same product of matrices of float32 or float64 in memory, row by row, into `to`, of which a
- * and b are no part: (n, depth) and (depth, m) give (n, m). room: dot_product_bytes of memory.
- * Cannot fail, and is not interrupted. */
+/* The same product of matrices of float32 or float64 in memory, row by row, into `to`, which
+ * does not overlap a or b: (n, depth) and (depth, m) give (n, m). room: dot_product_bytes of
+ * memory. Cannot fail, and is not interrupted. */
 void dot_product(void *to, const void *a, const void *b, int64_t n, int64_t depth, int64_t m,
                  kv_dtype dtype, void *room);
 int64_t dot_product_bytes(int64_t n, int64_t depth, int64_t m, kv_dtype dtype);
+
+/* The inner loop of matrix products, for what the processor can do.
+ *
+ * A kernel multiplies DOT_ROWS rows with as many columns as fit DOT_LINE bytes; their sums stay in
+ * registers. A product and a sum are rounded each by itself and the depth is walked in order, so
+ * the results are the same bits on every processor. (A fused multiply-add would be faster, where
+ * there is one, and give other bits.) */
+
+enum { DOT_ROWS = 6, DOT_LINE = 64 };
+
+/* sums[r][c] += a[k][r] * b[k][c] for each k in order: sums are rows of DOT_LINE bytes, `stride`
+ * elements apart, a has DOT_ROWS elements for each k, b DOT_LINE bytes. */
+typedef void dot_kernel(void *sums, int64_t stride, const void *a, const void *b, int64_t depth);
+
+typedef struct dot_kernels {
+    const char *name;
+    dot_kernel *f32, *f64, *i64;
+} dot_kernels;
+
+/* The i-th table that this processor can use, slowest first, or NULL behind the last. */
+const dot_kernels *dot_kernel_tables(int i);
+
+/* The fastest of them. */
+const dot_kernels *dot_kernel_best(void);
 
 #endif

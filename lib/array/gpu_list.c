@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "array/mirror.h"
+#include "array/row_ids.h"
+#include "array/sparse.h"
 #include "base/kv_assert.h"
 
 typedef struct list_launch {
@@ -143,4 +146,218 @@ void gpu_list_release(gpu_list *l)
     mem_free(l->blocks);
     arena_release(&l->memory);
     *l = (gpu_list){.gpu = l->gpu};
+}
+
+/* From rows to jobs. */
+
+/* The stages of a list: a sum needs converted values, a conversion the rows that were gathered. */
+enum { FIRST, SECOND };
+
+static int64_t elements(const kv_array *a)
+{
+    return a->nrows * sparse_row(a);
+}
+
+/* ---- Sums ---- */
+
+/* Finds the elements of a value on the device, or adds the copy that brings them before the
+ * sums. */
+static int place_value(gpu_list *l, const kv_array *a, int id, kv_dtype dtype, const void **out,
+                       kv_err *e)
+{
+    void *block, *made;
+    int64_t n = elements(a);
+    kv_dtype own = (kv_dtype)a->dtype;
+    int rc;
+    if (mirror_gpu(a) == id) {
+        rc = mirror_device(a, MIRROR_READ, &block, e);
+    } else {
+        rc = gpu_list_block_new(l, id, n * kv_dtype_bytes(own), &block, e);
+        if (!rc)
+            rc = mirror_send(a, l->gpu, id, block, e);
+    }
+    *out = block;
+    if (rc || own == dtype)
+        return rc;
+    rc = gpu_list_block_new(l, id, n * kv_dtype_bytes(dtype), &made, e);
+    *out = made;
+    return rc ? rc : gpu_list_convert(l, FIRST, id, made, dtype, block, own, n, e);
+}
+
+/* For each row of the result and each source which of its rows that is, or -1. */
+static int64_t *find_sources(gpu_list *l, const int64_t *ids, int64_t count, const sparse_rows *src,
+                             int64_t n, kv_err *e)
+{
+    int64_t *at = arena_alloc(&l->memory, (size_t)(count * n + 1) * sizeof *at, e);
+    for (int64_t s = 0; s < n && at; s++)
+        for (int64_t k = 0, next = 0; k < count; k++) {
+            bool holds = next < src[s].n && src[s].ids[next] == ids[k];
+            at[k * n + s] = holds ? next++ : -1;
+        }
+    return at;
+}
+
+static int add_sum(gpu_list *l, kv_array **out, kv_array *const *values, int64_t n,
+                   kv_dtype dtype, kv_ctx ctx, kv_err *e)
+{
+    gpu_launch as = {.stage = SECOND, .id = ctx.id, .work = GPU_SUM_ROWS};
+    int64_t *ids = NULL, count = 0, *at = NULL, row = sparse_row(values[0]);
+    const void **places = arena_alloc(&l->memory, (size_t)n * sizeof *places, e);
+    sparse_rows *src = places ? arena_alloc(&l->memory, (size_t)n * sizeof *src, e) : NULL;
+    void *block;
+    int rc = src ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < n && !rc; i++) {
+        src[i] = (sparse_rows){values[i]->rows, values[i]->nrows, NULL};
+        rc = place_value(l, values[i], ctx.id, dtype, &places[i], e);
+    }
+    if (rc || (rc = row_ids_unite(&ids, &count, src, n, array_shape(values[0])[0], e)) ||
+        (rc = sparse_new_rows(out, values[0], dtype, ctx, count, ids, e)))
+        return rc;
+    at = find_sources(l, (*out)->rows, count, src, n, e);
+    if (!at || (rc = mirror_device(*out, MIRROR_WRITE, &block, e)))
+        return at ? rc : KV_E_MEMORY;
+    gpu_job job = {.dst = block,
+                   .n = count * row,
+                   .src = places,
+                   .nsrc = n,
+                   .index = at,
+                   .nindex = count * n,
+                   .row = row,
+                   .to = dtype};
+    return gpu_list_add(l, &as, &job, e);
+}
+
+/* A single value is copied, its rows of minus zeros too. */
+static int add_copy(gpu_list *l, kv_array **out, const kv_array *value, kv_dtype dtype, kv_ctx ctx,
+                    kv_err *e)
+{
+    kv_dtype own = (kv_dtype)value->dtype;
+    const void *src;
+    void *block;
+    int rc = sparse_new_rows(out, value, dtype, ctx, value->nrows, NULL, e);
+    if (rc)
+        return rc;
+    memcpy((*out)->rows, value->rows, (size_t)value->nrows * sizeof *value->rows);
+    rc = mirror_device(*out, MIRROR_WRITE, &block, e);
+    if (!rc)
+        rc = place_value(l, value, ctx.id, own, &src, e);
+    return rc ? rc
+              : gpu_list_convert(l, FIRST, ctx.id, block, dtype, src, own, elements(value), e);
+}
+
+int sparse_gpu_sum(gpu_list *l, kv_array **out, kv_array *const *values, int64_t n, kv_dtype dtype,
+                   kv_ctx ctx, kv_err *e)
+{
+    kv_array *made = NULL;
+    int rc = n == 1 ? add_copy(l, &made, values[0], dtype, ctx, e)
+                    : add_sum(l, &made, values, n, dtype, ctx, e);
+    if (rc)
+        kv_array_unref(made);
+    else
+        *out = made;
+    return rc;
+}
+
+/* ---- Some rows ---- */
+
+/* For each of n rows which of those of a it is, or -1. ids: ascending. */
+static void find_places(int64_t *at, const kv_array *a, const int64_t *ids, int64_t n)
+{
+    for (int64_t i = 0, k = 0; i < n; i++) {
+        k = row_ids_find(a->rows, k, a->nrows, ids[i]);
+        at[i] = k < a->nrows && a->rows[k] == ids[i] ? k : -1;
+    }
+}
+
+/* A job that all arrays with these rows begin with: it lacks its place. */
+static int make_gather(gpu_list *l, gpu_job *job, const kv_array *like, const kv_array *src,
+                       kv_err *e)
+{
+    void *block;
+    int64_t *at = like->rows;
+    const void **list = arena_alloc(&l->memory, sizeof *list, e);
+    int rc = list ? mirror_device(src, MIRROR_READ, &block, e) : KV_E_MEMORY;
+    if (!rc && !sparse_is_full(src)) {
+        at = arena_alloc(&l->memory, (size_t)like->nrows * sizeof *at + 1, e);
+        if (!at)
+            return KV_E_MEMORY;
+        find_places(at, src, like->rows, like->nrows);
+    }
+    if (rc)
+        return rc;
+    *list = block;
+    *job = (gpu_job){.n = elements(like),
+                     .src = list,
+                     .nsrc = 1,
+                     .index = at,
+                     .nindex = like->nrows,
+                     .row = sparse_row(src),
+                     .to = (kv_dtype)src->dtype};
+    return KV_OK;
+}
+
+/* The gathered rows as dtype in a block of the device. */
+static int convert_rows(gpu_list *l, const gpu_job *gathered, int id, kv_dtype dtype, void **out,
+                        kv_err *e)
+{
+    int rc = gpu_list_block_new(l, id, gathered->n * kv_dtype_bytes(dtype), out, e);
+    return rc ? rc
+              : gpu_list_convert(l, SECOND, id, *out, dtype, gathered->dst, gathered->to,
+                                 gathered->n, e);
+}
+
+/* Fills an array on the device of the rows: from where they were gathered, or with a job of its own
+ * where no dtype changes. */
+static int fill_here(gpu_list *l, const gpu_launch *gather, gpu_job gathered, const kv_array *a,
+                     kv_err *e)
+{
+    void *dst;
+    int rc = mirror_device(a, MIRROR_WRITE, &dst, e);
+    if (rc)
+        return rc;
+    if (a->dtype != gathered.to)
+        return gpu_list_convert(l, SECOND, gather->id, dst, (kv_dtype)a->dtype, gathered.dst,
+                                gathered.to, gathered.n, e);
+    gathered.dst = dst;
+    return gpu_list_add(l, gather, &gathered, e);
+}
+
+/* Copies rows in a block of device id, which have the dtype of a, to a, which is elsewhere. */
+static int fill_there(gpu_list *l, const kv_array *a, int id, const void *block, kv_err *e)
+{
+    void *dst = a->data;
+    int64_t bytes = elements(a) * kv_dtype_bytes((kv_dtype)a->dtype);
+    int rc = mirror_has(a) ? mirror_device(a, MIRROR_WRITE, &dst, e) : KV_OK;
+    return rc ? rc : gpu_list_copy(l, mirror_gpu(a), dst, id, block, bytes, e);
+}
+
+int sparse_gpu_retain(gpu_list *l, kv_array *const *a, int64_t n, const kv_array *src, kv_err *e)
+{
+    gpu_launch gather = {.stage = FIRST, .id = mirror_gpu(src), .work = GPU_GATHER_ROWS};
+    gpu_job job;
+    kv_dtype dtype = (kv_dtype)a[0]->dtype;
+    bool elsewhere = false, converts = a[0]->dtype != src->dtype;
+    int id = gather.id;
+    for (int64_t i = 0; i < n; i++) {
+        elsewhere |= mirror_gpu(a[i]) != id;
+        if (i > 0)
+            memcpy(a[i]->rows, a[0]->rows, (size_t)a[0]->nrows * sizeof *a[0]->rows);
+    }
+    for (int64_t i = 0; i < n && array_nrows(src) == 0; i++)
+        a[i]->nrows = 0;
+    if (array_nrows(src) == 0)
+        return KV_OK;
+    int rc = make_gather(l, &job, a[0], src, e);
+    if (!rc && (elsewhere || converts)) {
+        rc = gpu_list_block_new(l, id, job.n * kv_dtype_bytes(job.to), &job.dst, e);
+        if (!rc)
+            rc = gpu_list_add(l, &gather, &job, e);
+    }
+    void *block = job.dst;
+    if (!rc && elsewhere && converts)
+        rc = convert_rows(l, &job, id, dtype, &block, e);
+    for (int64_t i = 0; i < n && !rc; i++)
+        rc = mirror_gpu(a[i]) == id ? fill_here(l, &gather, job, a[i], e)
+                                    : fill_there(l, a[i], id, block, e);
+    return rc;
 }

@@ -79,7 +79,7 @@ static void set_current(array_mirror *m, int places)
 }
 
 /* Returns true if a use finds everything as it needs it, as most uses do: these take no lock. No
- * place is lost meanwhile: writers alone do that, and they have the turn alone. */
+ * place becomes stale meanwhile: only writers do that, and a writer has the turn to itself. */
 static bool is_ready(const array_mirror *m, int place, mirror_use use)
 {
     int places = current(m);

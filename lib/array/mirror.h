@@ -3,8 +3,8 @@
  * Such an array has two places for its elements: a block of the device, and one of host memory,
  * which is a->data, so that everything that works on host memory works on it too. Either place is
  * current or not; what needs the elements in a place says so before, and they are brought there if
- * they are not current. Host memory that is never needed is never touched, so it costs address
- * space alone.
+ * they are not current. Host memory that is never needed is never touched, so it costs
+ * only address space.
  *
  * The caller of these functions has the turn to read or write the array, as the engine gives it.
  * Readers may be several at a time.
@@ -67,7 +67,7 @@ int mirror_device(const kv_array *a, mirror_use use, void **block, kv_err *e);
 /* Waits until the device works on a's memory no more. Nothing to do for other arrays. */
 void mirror_wait(const kv_array *a);
 
-/* All elements zero, in the device alone. a has a mirror. */
+/* Zeroes all elements, only on the device. a has a mirror. */
 int mirror_zero(const kv_array *a, kv_err *e);
 
 /* Returns true if the device's block is current. */

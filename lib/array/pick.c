@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "array/arrange.h"
-#include "base/clones.h"
+#include "base/compiler.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/stop.h"

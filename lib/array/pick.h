@@ -1,6 +1,5 @@
-/* Indices that are arrays, as the places of what they pick: an array of int64 that holds, for each
- * index, how far the element lies from the first of its axis. What picks along several axes adds
- * its places up. */
+/* Indices that are arrays, as offsets (places): an int64 array with the distance of each picked
+ * element from the first of its axis. Offsets along several axes are added up. */
 #ifndef ARRAY_PICK_H
 #define ARRAY_PICK_H
 

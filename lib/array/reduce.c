@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "array/arrange.h"
-#include "base/clones.h"
+#include "base/compiler.h"
 #include "base/mem.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"
@@ -28,7 +28,7 @@ enum { ROW = 512, NARROW = 128 };
 
 /* ---- Loops ---- */
 
-/* Makes the partial result of n elements at x, of which the first has the index `at`; y: as many
+/* Makes the partial result of n elements at x, the first having the index `at`; y: as many
  * other factors, or their mean, or x. */
 typedef void run_fn(void *to, const void *x, const void *y, int64_t n, int64_t at);
 /* Takes w elements at x, of index `at`, each into its lane; first: the lanes hold nothing yet. y:

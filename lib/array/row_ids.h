@@ -12,7 +12,7 @@
  * Errors: value (row_sparse), dtype (bool; a float that is not whole, or too large), memory. */
 int row_ids_read(int64_t **out, kv_array *ids, kv_err *e);
 
-/* The number of the first id that is no row of an array with `rows` rows, or -1. */
+/* The index of the first id outside of 0 to rows - 1, or -1. */
 int64_t row_ids_outside(const int64_t *ids, int64_t n, int64_t rows);
 
 /* Returns true if the ids ascend, each once, and all are rows of an array with `rows` rows. */

@@ -8,9 +8,9 @@
 
 #include "array/arrange.h"
 #include "array/pick.h"
-#include "array/strided.h"
 #include "base/stop.h"
 #include "engine/pool.h"
+#include "kv_array.h"
 
 typedef struct part {
     int ndim;

@@ -6,6 +6,7 @@
 #define ARRAY_SLICE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "kv_array.h"
 
@@ -27,7 +28,7 @@ typedef struct array_span {
     int64_t from, step, n;
 } array_span;
 
-/* The indices that a range, which is no index, takes of an axis of len. */
+/* The indices that a range, not a single index, takes of an axis of len. */
 array_span array_range_span(const array_range *r, int64_t len);
 
 /* A new array on a's context: the part that n ranges, one for each of the first axes, take of a.

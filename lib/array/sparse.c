@@ -10,7 +10,6 @@
 
 #include "array/mirror.h"
 #include "array/row_ids.h"
-#include "base/arg.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "engine/pool.h"
@@ -32,7 +31,7 @@ int64_t sparse_row(const kv_array *a)
 
 /* ---- Making ---------------------------------------------------------------------------------- */
 
-/* Takes ids, of which there are nrows and which may be NULL after a failure to allocate them. Data
+/* Takes nrows ids, NULL after a failure to allocate them. Data
  * undefined. */
 static int make_rows(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, int64_t nrows,
                      int64_t *ids, kv_ctx ctx, kv_err *e)

@@ -52,7 +52,7 @@ int sparse_parts(kv_array **ids, kv_array **data, kv_array *a, kv_err *e);
 /* A new row_sparse array of dtype in ctx: the sum of n >= 1 row_sparse arrays of one shape, each
  * converted to dtype first. It holds the rows that any of them holds, also where the sum is zero.
  * Of several, a row begins at 0 and takes its values in their order; a single one is copied.
- * ctx has host memory alone; sums on other devices are in sparse_gpu.h. Errors: those of
+ * ctx has only host memory; gpu_list.h has sums on other devices. Errors: those of
  * kv_array_new, those of a device that the values are brought from. */
 int sparse_sum(kv_array **out, kv_array *const *values, int64_t n, kv_dtype dtype, kv_ctx ctx,
                kv_err *e);

@@ -79,7 +79,7 @@ void file_clean_beside(const char *path);
 /* Gives a new file or folder, as `what` says, the owner and the group of the old one. Error: io. */
 int file_take_owner(int fd, const struct stat *old, const char *what, const char *name, kv_err *e);
 
-/* Returns true if both paths name one file or folder, by other links too. */
+/* Returns true if both paths name one file or folder, also through different links. */
 bool file_is_same(const char *a, const char *b);
 
 /* Removes a folder of files. Links are not followed; folders in it stay, and then it does too.
@@ -102,5 +102,16 @@ int file_put(FILE *f, const char *name, const void *data, size_t n, kv_err *e);
 /* An error in the contents of a file: `x.npy: …`. Returns code. */
 int file_bad(kv_err *e, kv_code code, const char *path, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* Writing large files around the page cache of the system. The cache would take fresh memory and a
+ * copy for each page, which costs several times as much processor time as the disk needs, and keep
+ * a file that nobody is about to read. Where the file system cannot do that, writes go through the
+ * cache as usual.
+ */
+
+/* *out becomes a stream that writes to fd, an empty file that is open for writing. fclose writes
+ * what is still in the buffer, so its result must be checked; it leaves fd open, and syncs nothing.
+ * path is for messages. Errors: io, memory; *out is NULL then. */
+int file_around_open(FILE **out, int fd, const char *path, kv_err *e);
 
 #endif

@@ -12,13 +12,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
 
-/* ---- What stands there ----------------------------------------------------------------------- */
+/* ---- The old folder -------------------------------------------------------------------------- */
 
-/* The place of a folder: the folder itself where there is one, else that which mkdir would make. */
+/* The path of the folder with links followed: an existing one, or the one that mkdir would make. */
 static int resolve(folder_out *out, const char *path, bool *exists, struct stat *about, kv_err *e)
 {
     char real[PATH_MAX], plain[PATH_MAX];
@@ -129,7 +130,8 @@ static int make_temp(folder_out *out, kv_err *e)
     out->fd = open(temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (out->fd < 0)
         return file_error(e, "write", out->name, errno);
-    /* held until it has its name, so that file_out_clean leaves it alone; not every disk can */
+    /* The lock keeps file_out_clean away until the folder has its name. Some disks
+     * have no locks. */
     (void)flock(out->fd, LOCK_EX | LOCK_NB);
     return KV_OK;
 }
@@ -155,7 +157,7 @@ int folder_out_open(folder_out *out, const char *path, bool replace, kv_err *e)
     return code;
 }
 
-/* ---- What stays ------------------------------------------------------------------------------ */
+/* ---- Reporting folders that could not be removed --------------------------------------------- */
 
 static struct {
     void (*tell)(void *arg, const char *path, int why);
@@ -258,4 +260,55 @@ void folder_out_abandon(folder_out *out)
     if (out->temp && !file_remove_folder(out->temp))
         tell_left(out->temp);
     release(out);
+}
+
+/* ---- Private folders --------------------------------------------------------------------------
+ *
+ * The folder is opened without following a link and checked through its handle, so that nobody can
+ * replace it between the check and its use. */
+
+/* mkdir's errors are ignored: the open that follows reports them. */
+static void make(const char *path)
+{
+    buf part = {0};
+    for (const char *end = path; *end && !part.failed; end++) {
+        end += strspn(end, "/");
+        end += strcspn(end, "/");
+        buf_clear(&part);
+        buf_put(&part, path, (size_t)(end - path));
+        if (!part.failed)
+            mkdir(buf_text(&part), 0700);
+        if (!*end)
+            break;
+    }
+    buf_release(&part);
+}
+
+static int check(int fd, const char *path, kv_err *e)
+{
+    struct stat about;
+    if (fstat(fd, &about) != 0)
+        return file_error(e, "read", path, errno);
+    if (about.st_uid != geteuid())
+        return kv_err_set(e, KV_E_IO, "\"%s\" belongs to another user", path);
+    if (about.st_mode & (S_IWGRP | S_IWOTH))
+        return kv_err_set(e, KV_E_IO, "other users may write into \"%s\"", path);
+    return KV_OK;
+}
+
+int own_folder_open(int *fd, const char *path, kv_err *e)
+{
+    struct stat about;
+    make(path);
+    int opened = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (opened < 0 && lstat(path, &about) == 0 && S_ISLNK(about.st_mode))
+        return kv_err_set(e, KV_E_IO, "\"%s\" is a link", path);
+    if (opened < 0)
+        return file_error(e, "open", path, errno);
+    int rc = check(opened, path, e);
+    if (rc)
+        close(opened);
+    else
+        *fd = opened;
+    return rc;
 }

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 
+#include "base/kv_err.h"
 #include "kv_err.h"
 
 /* A folder being written. Make its files with openat(fd, …); then exactly one of commit and
@@ -45,5 +46,14 @@ void folder_out_tell(void (*tell)(void *arg, const char *path, int why), void *a
 
 /* Drops the new folder. Allowed after a failed open. */
 void folder_out_abandon(folder_out *out);
+
+/* Folders whose files are trusted because nobody else can have put them there: code that is kept in
+ * one runs later. */
+
+/* Makes the folder and its parents where they are missing, private to this user; then opens it.
+ * Out: *fd, for openat or /proc/self/fd; the caller closes it. The checks are of the folder
+ * that was opened. Errors: io (it cannot be made or opened; it is a link; another user owns it, or
+ * may write into it). */
+int own_folder_open(int *fd, const char *path, kv_err *e);
 
 #endif

@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/kv_err.h"
 #include "kv_err.h"
 
 /* Returns the truth of cond. The text, as of printf, gives the state found, and why it cannot
@@ -30,7 +31,7 @@
  * the sanitizers define) assert it. The comment beside one says why it cannot happen.
  *
  * Builds that count what tests reach (KV_COVERAGE) make constants of all three and ask nothing:
- * the side that no test can reach is no code then, and does not count as code without a test. */
+ * the branch that no test can reach is compiled out and does not count as untested. */
 #ifdef KV_COVERAGE
 #define kv_assert(cond, ...)                                                                       \
     ((void)sizeof(!!(cond)),                                                                       \
@@ -50,7 +51,7 @@
 #endif
 #endif
 
-/* A call, so that an assertion may also stand alone: an unused value would be warned of. */
+/* A function, because the compiler warns of an unused value where an assertion is a statement. */
 static inline bool kv_assert_value(bool holds)
 {
     return holds;
@@ -63,7 +64,7 @@ void kv_assert_on_failure(void (*handler)(const char *report));
 /* Set with the first failure, and never cleared. */
 extern atomic_bool kv_assert_failed;
 
-/* Puts the first report in the place of what e says, and returns KV_E_INTERNAL. */
+/* Replaces the error in e by the first report. Returns KV_E_INTERNAL. */
 int kv_assert_report(kv_err *e) __attribute__((cold));
 
 /* The return code of a public function: rc, or the first report if any assertion failed. */
@@ -76,5 +77,14 @@ static inline int kv_assert_check(int rc, kv_err *e)
 /* Returns false. Use kv_assert. */
 bool kv_assert_fail(const char *file, int line, const char *condition, const char *fmt, ...)
     __attribute__((cold, noinline, format(printf, 4, 5)));
+
+/* Arguments of public functions that may not be NULL. Elsewhere a NULL is the mistake of the caller
+ * and is not looked for. */
+
+/* KV_OK, or usage with the name of the argument. given: the pointer itself. */
+static inline int arg_given(bool given, const char *name, kv_err *e)
+{
+    return given ? KV_OK : kv_err_set(e, KV_E_USAGE, "the argument `%s` is NULL", name);
+}
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/arg.h"
+#include "base/kv_assert.h"
 
 static const char *const names[KV_DTYPE_END] = {
 #define NAME(constant, number, name, bytes) [number] = name,
@@ -12,7 +12,7 @@ static const char *const names[KV_DTYPE_END] = {
 #undef NAME
 };
 
-/* 0 for a number that is no dtype's. */
+/* 0 where no dtype has that number. */
 static const int8_t sizes[KV_DTYPE_END] = {
 #define SIZE(constant, number, name, bytes) [number] = bytes,
     KV_DTYPE_MAP(SIZE)

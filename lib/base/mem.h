@@ -1,8 +1,7 @@
 /* All memory comes from here: sizes are checked for overflow, and a test can make the n-th call
  * fail.
  *
- * Out of memory is an error like any other: the functions return NULL (or a code) and fill e.
- */
+ * Out of memory is an error like any other: the functions return NULL (or a code) and fill e. */
 #ifndef BASE_MEM_H
 #define BASE_MEM_H
 
@@ -48,14 +47,6 @@ char *mem_text(const char *text, size_t n, kv_err *e);
 /* Releases a block of any function above; NULL is allowed. */
 void mem_free(void *block);
 
-/* For a file that hands out memory of its own: mem_permit counts an allocation and returns false if
- * it shall fail; mem_refuse fills e and returns NULL. mem_allows says whether the limit of this
- * thread allows so many bytes more, and mem_count adds those that were given out, or came back. */
-bool mem_permit(void);
-void *mem_refuse(int64_t bytes, kv_err *e);
-bool mem_allows(int64_t bytes);
-void mem_count(int64_t bytes);
-
 /* A limit of what a thread that works for somebody else may hold: bytes that it took and did not
  * release. What would go beyond it is refused as if there were no memory. */
 typedef struct mem_limit {
@@ -75,8 +66,8 @@ mem_limit *mem_limit_here(mem_limit *limit);
 #endif
 
 /* For tests: the n-th allocation from now on fails, and all that follow (n = 1: the next one). With
- * -n the n-th fails alone, which finds code that forgets an error and goes on: where all that
- * follow fail too, the next allocation reports it. 0 switches it off. Returns the number of
+ * -n only the n-th fails, which finds code that forgets an error and goes on: if the following ones
+ * failed too, the next allocation would report it. 0 switches it off. Returns the number of
  * allocations made since the last call. */
 int64_t mem_fail_at(int64_t n);
 
@@ -95,5 +86,14 @@ char *arena_text(arena *a, const char *text, size_t n, kv_err *e);
 
 /* Gives everything back and leaves an empty arena. */
 void arena_release(arena *a);
+
+/* Small blocks, aligned like all array data and side by side: a program that has very many of one
+ * size, and walks over them in the order in which it made them, reads memory without gaps. */
+enum { MEM_SMALL_MOST = 1536 }; /* bytes */
+
+/* A block of 1 to MEM_SMALL_MOST bytes, aligned to MEM_ALIGN, not initialised. Any thread may
+ * release it, but only with mem_free_small; NULL is allowed. */
+void *mem_alloc_small(int64_t bytes, kv_err *e);
+void mem_free_small(void *block);
 
 #endif

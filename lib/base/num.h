@@ -47,8 +47,8 @@ int num_fixed(char *out, size_t size, double x, int precision, char how);
 /* Reads the number at the start of text (n bytes): blanks are not skipped; an optional sign, digits
  * with an optional point (".3", "3." too) and an optional exponent, or nan, inf, infinity in any
  * case (nan loses its sign). Rounds once to width; a finite text too large for width gives an
- * infinity and sets *over. Returns how many bytes were read, 0 if there is no number. over may be
- * NULL. */
+ * infinity and sets *over. Returns how many bytes were read, 0 if there is no number. over may
+ * be NULL. */
 size_t num_parse(const char *text, size_t n, num_width width, double *x, bool *over);
 
 /* x rounded once to width, half to even; *over is set when a finite x becomes an infinity. */

@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "base/num_big.h"
-#include "base/num_powers.h"
 
 __extension__ typedef unsigned __int128 u128;
 

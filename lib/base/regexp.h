@@ -1,5 +1,5 @@
 /* Regular expressions: PCRE2's, which knows Python's syntax and more, and what Python puts in the
- * place of a match. The one dialect of kvctl: texts and names of keys have it alike.
+ * place of a match. kvctl uses this dialect everywhere, for texts and for names of keys.
  *
  * Written as in Python where the two differ: \Z is the end, {,n} at most n times, \v a vertical
  * tab. Letters and digits are Unicode's. A search that would try a million ways at one place of the
@@ -18,8 +18,8 @@
 
 typedef struct regex regex;
 
-/* Errors: value (no regular expression), memory, unsupported (PCRE2 is not in this build or on this
- * machine). */
+/* Errors: value (not a regular expression), memory, unsupported (PCRE2 is not in this build or on
+ * this machine). */
 int regex_new(regex **out, const char *pattern, kv_err *e);
 void regex_free(regex *r); /* NULL is allowed */
 

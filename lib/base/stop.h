@@ -1,4 +1,4 @@
-/* Asking whether work that takes long is to end early.
+/* When work must end before it is done: the user interrupts it, or its recursion is too deep.
  *
  * A function that makes an array or a text of any size asks between pieces of its work, of some
  * milliseconds at most, and returns KV_E_INTERRUPTED with nothing changed. The operations of a
@@ -13,6 +13,7 @@
 #define BASE_STOP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "kv_err.h"
@@ -58,5 +59,26 @@ static inline int stop_check_at(int64_t i, kv_err *e)
 {
     return i % 4096 ? KV_OK : stop_check(e);
 }
+
+/* The room left on a thread's stack, for functions that recurse as deep as their input. A limit of
+ * depth for each function would not do: where one recursion runs inside another, depths multiply.
+ */
+
+/* The address that the stack of this thread, which grows downwards, is to stay above; the largest
+ * of all until it is known. For stack_runs_low. */
+extern _Thread_local uintptr_t stack_lowest;
+bool stack_measure(void);
+
+/* Returns true if less than half a megabyte of the thread's stack is left, or less than half of a
+ * stack that is smaller than one. A recursive function then refuses to go deeper; the rest is
+ * enough for all other functions. */
+static inline bool stack_runs_low(void)
+{
+    return (uintptr_t)__builtin_frame_address(0) < stack_lowest && stack_measure();
+}
+
+/* The bytes of the stack until stack_runs_low: at least as many are behind them. SIZE_MAX on a
+ * stack whose size is unknown. */
+size_t stack_room(void);
 
 #endif

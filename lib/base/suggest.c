@@ -58,7 +58,7 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* The letters at the start that both have, whatever their case. */
+/* The length of the common prefix, ignoring case. */
 static size_t common_start(const char *a, const char *b)
 {
     size_t n = 0;
@@ -67,7 +67,7 @@ static size_t common_start(const char *a, const char *b)
     return n;
 }
 
-/* Returns true if `initials` are those of all words of the name, of which there are two or more. */
+/* Returns true if the name has two or more words and `initials` are theirs. */
 static bool are_initials(const char *initials, const char *name)
 {
     size_t n = 0;
@@ -156,4 +156,25 @@ void suggest_hint(kv_err *e, const char *word, const char *const *names, int n)
         if (names[i])
             suggest_add(&s, names[i]);
     suggest_done(&s, e);
+}
+
+/* ---- Spelling -------------------------------------------------------------------------------- */
+
+static bool is_joint(char c)
+{
+    return c == '-' || c == '_';
+}
+
+bool name_is_word(const char *name, const char *word, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!name[i] || (name[i] != word[i] && !(is_joint(name[i]) && is_joint(word[i]))))
+            return false;
+    return !name[n];
+}
+
+void name_put(buf *out, const char *name, size_t n, char sign)
+{
+    for (size_t i = 0; i < n; i++)
+        buf_char(out, is_joint(name[i]) ? sign : name[i]);
 }

@@ -1,4 +1,4 @@
-/* "did you mean …?": which known names are close to a word that is none.
+/* Names of commands, options and keys, and "did you mean …?" for a word that is not a name.
  *
  * Close means an edit distance (insert, drop, replace, swap two neighbours) of at most 2, and of 1
  * where the longer name has no more than 4 letters, so that short words do not match everything.
@@ -11,7 +11,9 @@
 #define BASE_SUGGEST_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
+#include "base/buf.h"
 #include "kv_err.h"
 
 #define SUGGEST_MAX 3 /* names in a hint */
@@ -40,5 +42,14 @@ void suggest_done(const suggest *s, kv_err *e);
 
 /* All of it for a list of names; NULL names in it are passed over. */
 void suggest_hint(kv_err *e, const char *word, const char *const *names, int n);
+
+/* Names of commands, options and parameters, in which - and _ are the same letter: a word of a
+ * command has dashes, a keyword of a call has underscores. */
+
+/* Returns true if n bytes of a word are the name. */
+bool name_is_word(const char *name, const char *word, size_t n);
+
+/* Appends n bytes of a name with this sign, - or _, for both. */
+void name_put(buf *out, const char *name, size_t n, char sign);
 
 #endif

@@ -1,7 +1,8 @@
-/* UTF-8: where characters begin and end. Bytes that are no UTF-8 count as one character each. */
+/* UTF-8: where characters begin and end. Invalid bytes count as one character each. */
 #ifndef BASE_UTF8_H
 #define BASE_UTF8_H
 
+#include <locale.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,5 +31,24 @@ size_t utf8_cut(const char *text, size_t n, size_t max);
 
 /* The number of characters in n bytes of text. */
 int64_t utf8_count(const char *text, size_t n);
+
+/* Classes of Unicode characters: blanks, line ends, and the case of letters. The results are
+ * Python's, except that a letter maps to one letter here. */
+
+bool letter_is_space(uint32_t c);
+
+/* ASCII blanks around words and lines of scripts and files. Unlike strchr(" \\t\\r\
+", c), false for
+ * a NUL. */
+static inline bool letter_is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+bool letter_ends_line(uint32_t c);
+
+/* The upper or lower case of c, or c itself. 0 when that is several letters, as for `ﬁ`. */
+uint32_t letter_upper(uint32_t c, locale_t unicode);
+uint32_t letter_lower(uint32_t c, locale_t unicode);
 
 #endif

@@ -1,6 +1,6 @@
-/* XXH64: a checksum of 64 bits that finds damage, at the speed of memory. It is no defence against
- * somebody who wants two texts with the same sum. The algorithm is public (Yann Collet, xxHash):
- * `xxhsum -H1` and libraries of most languages compute the same numbers. */
+/* XXH64: a checksum of 64 bits that finds damage, at the speed of memory. It does not
+ * protect against somebody who constructs two texts with the same sum. The algorithm is public
+ * (Yann Collet, xxHash): `xxhsum -H1` and libraries of most languages compute the same numbers. */
 #ifndef BASE_XXH64_H
 #define BASE_XXH64_H
 

@@ -84,6 +84,15 @@ int checkpoint_add(checkpoint *c, const tensor_info *t, kv_err *e)
     if (bytes)
         memcpy(shape, t->shape, bytes);
     kept->shape = shape;
+    if (t->strides) {
+        int64_t *strides = arena_alloc(&c->memory, bytes, e);
+        if (!strides)
+            return KV_E_MEMORY;
+        memcpy(strides, t->strides, bytes);
+        kept->strides = strides;
+    }
+    if (t->value && !(kept->value = arena_text(&c->memory, t->value, strlen(t->value), e)))
+        return KV_E_MEMORY;
     if (t->odd && !(kept->odd = arena_text(&c->memory, t->odd, strlen(t->odd), e)))
         return KV_E_MEMORY;
     c->ntensors++;
@@ -218,6 +227,7 @@ void checkpoint_close(checkpoint *c)
         input_close(&c->files[i]);
     mem_free(c->files);
     mem_free(c->tensors);
+    mem_free(c->values);
     mem_free(c->texts);
     for (int64_t i = 0; i < c->nsums; i++)
         npz_sum_release(&c->sums[i]);
@@ -225,6 +235,7 @@ void checkpoint_close(checkpoint *c)
     mem_free(c->tensor_names);
     mem_free(c->text_names);
     mem_free(c->name);
+    buf_release(&c->others);
     arena_release(&c->memory);
     mem_free(c);
 }
@@ -284,6 +295,13 @@ const char *checkpoint_metadata(const checkpoint *c, const char *name)
 {
     int64_t i = find_name(c->text_names, c->ntexts, name);
     return i < 0 ? NULL : c->texts[i].text;
+}
+
+int64_t checkpoint_others(const checkpoint *c, const char **names, const char **model)
+{
+    *names = buf_text(&c->others);
+    *model = c->model;
+    return c->nothers;
 }
 
 int checkpoint_nfiles(const checkpoint *c)

@@ -11,6 +11,8 @@
  *   a.npy                        one tensor, named like the file without .npy
  *   m.gguf                       its tensors; of a split model, m-00001-of-00003.gguf, those of all
  *                                parts, whichever is named, or the folder that holds them alone
+ *   m.pt, m.pth, m.bin           the tensors of what torch.save wrote, by their path in its dicts;
+ *                                m.pt#PART: those of one part, under their names in it
  *   -                            a safetensors stream on stdin
  *
  * Opening reads and checks headers, no data. Nothing is held in memory but names, shapes and
@@ -44,7 +46,11 @@ typedef struct tensor_info {
     int64_t stored_bytes; /* there; not `bytes` where it is deflated */
     unsigned form;        /* TENSOR_* flags; 0: the file holds the data as they are */
     int64_t member;       /* for the reader: which member of the archive, from 1; 0: none */
+    int64_t values;       /* for the reader: how codes become its numbers, from 1; 0: none */
     const char *odd;      /* of TENSOR_NONE: what its elements are, in the file's words */
+    const char *value;    /* of an entry that is not a tensor: its value, or "" where it is long */
+    const int64_t *strides; /* of TENSOR_STRIDED: elements from one index to the next */
+    int64_t first; /* of TENSOR_STRIDED that is deflated: the byte of element 0 once inflated */
 } tensor_info;
 
 /* The type as a listing shows it. */
@@ -53,9 +59,10 @@ const char *tensor_info_type(const tensor_info *t);
 /* How the data stand in the file, where that is not as they are given out. */
 enum {
     TENSOR_SWAPPED = 1 << 0, /* big-endian */
-    TENSOR_FORTRAN = 1 << 1, /* the first index runs fastest */
-    TENSOR_DEFLATED = 1 << 2 /* compressed: it is quick to read from begin to end only. What is
-                                inflated has a header before the data */
+    TENSOR_STRIDED = 1 << 1, /* elements do not follow each other in the order of rows */
+    TENSOR_DEFLATED = 1 << 2, /* compressed: it is quick to read from begin to end only. What is
+                                 inflated has a header before the data */
+    TENSOR_DECODED = 1 << 3   /* the file holds codes of it, see tensor_values.h */
 };
 
 /* A text of the metadata, by name. */
@@ -71,6 +78,8 @@ typedef struct checkpoint_options {
     /* Without the tensors and the metadata that a store keeps about itself: its keys alone, under
      * their own names. */
     bool weights;
+    /* With the entries of a file of PyTorch that are not tensors, as tensors without numbers. */
+    bool entries;
     /* The file is one array in NumPy's format; anything else is an error. */
     bool npy;
     /* (optional) Receives every fault of the files that leaves the rest readable, and the first
@@ -89,6 +98,9 @@ int checkpoint_open(checkpoint **out, const char *path, const checkpoint_options
 /* The same for a file in memory (n bytes, borrowed until it is closed). name is for messages. */
 int checkpoint_open_memory(checkpoint **out, const void *text, size_t n, const char *name,
                            kv_err *e);
+
+/* Returns true if something stands at path, or what it names a part of: "m.pt#model". */
+bool checkpoint_stands(const char *path);
 
 /* Tensors that lie in memory as a checkpoint: of each the name, the type and the shape count, and
  * its data, packed, little-endian, are borrowed until it is closed. name is for messages. Errors:
@@ -121,6 +133,11 @@ int64_t checkpoint_find(const checkpoint *c, const char *name);
 int64_t checkpoint_metadata_count(const checkpoint *c);
 const checkpoint_text *checkpoint_metadata_at(const checkpoint *c, int64_t i);
 const char *checkpoint_metadata(const checkpoint *c, const char *name);
+
+/* The entries of a file of PyTorch that are not tensors, and are left out: their number, and the
+ * names of the first two. *model: the part that holds the tensors of a model beside others, or
+ * NULL. */
+int64_t checkpoint_others(const checkpoint *c, const char **names, const char **model);
 
 /* The files that tensors stand in: their number, the path and the bytes of each. */
 int checkpoint_nfiles(const checkpoint *c);

@@ -3,6 +3,7 @@
 #ifndef CHECKPOINT_CHECKPOINT_BUILD_H
 #define CHECKPOINT_CHECKPOINT_BUILD_H
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/input.h"
@@ -13,6 +14,24 @@ typedef struct named {
     const char *name;
     int64_t i;
 } named;
+
+/* How codes become numbers, see tensor_values.c. */
+typedef struct tensor_values {
+    int64_t codes;    /* the tensor that holds them, a hidden one */
+    tensor_type type; /* of the codes */
+    bool swapped;     /* the last two axes of the numbers are those of the codes swapped */
+    /* Scales; scaled is NULL where there are none. Number k of a row, in row r of matrix m, has
+     * scale m * a_matrix + r / rows * a_row + k / columns. */
+    const checkpoint *scaled; /* holds them */
+    int64_t scale;            /* the tensor */
+    tensor_type scale_type;   /* of its bytes */
+    int64_t height, width;    /* of a matrix: rows of so many numbers */
+    int64_t rows, columns, a_row, a_matrix;
+    float global;             /* each scale is multiplied by it, or divided */
+    bool has_global, divides;
+    int64_t nhidden;   /* tensors that are hidden with it */
+    const char *named; /* the last part of the scales' name */
+} tensor_values;
 
 /* What the metadata of a GGUF file say of it as a part of a model, see gguf_split.h; count is 0
  * where they say nothing. */
@@ -25,8 +44,10 @@ struct checkpoint {
     char *name;
     input *files;
     int64_t nfiles, files_cap;
-    tensor_info *tensors;
-    int64_t ntensors, tensors_cap;
+    tensor_info *tensors; /* behind the first ntensors stand those that tensor_values.h hides */
+    int64_t ntensors, tensors_cap, nhidden;
+    tensor_values *values;
+    int64_t nvalues, values_cap;
     checkpoint_text *texts;
     int64_t ntexts, texts_cap;
     named *tensor_names; /* sorted, once all are there */
@@ -34,6 +55,11 @@ struct checkpoint {
     npz_sum *sums; /* of the members of an archive */
     int64_t nsums, sums_cap;
     checkpoint_options options;
+    const char *part; /* of a file of PyTorch, the one that is asked for; NULL: all */
+    int64_t nothers;  /* its entries that are not tensors */
+    buf others;       /* the names of the first ones */
+    const char *model; /* the part of a model, beside others */
+    bool made_names;  /* names are paths in a tree */
     arena memory;     /* names, texts and shapes */
     gguf_split split; /* of the file that was read last */
     bool foreign;     /* the file that was read last is no checkpoint, a reader found */

@@ -1,5 +1,9 @@
 /* Opening what a path names: the first bytes of a file choose its reader. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -18,8 +22,8 @@
 /* Two tensors of one name. */
 static int twice(const checkpoint *c, const tensor_info *a, const tensor_info *b, kv_err *e)
 {
-    if (a->file == b->file)
-        return checkpoint_fault(c, KV_E_FORMAT, a->name, a->file, e,
+    if (a->file == b->file || c->made_names)
+        return checkpoint_fault(c, c->made_names ? KV_E_VALUE : KV_E_FORMAT, a->name, a->file, e,
                                 "two tensors have the name \"%.*s\"", SHOWN(a->name));
     const char *first = checkpoint_base(c->files[a->file].name);
     const char *second = checkpoint_base(c->files[b->file].name);
@@ -182,13 +186,60 @@ static int finish(checkpoint **out, checkpoint *c, int code, kv_err *e)
     return code;
 }
 
+static bool stands(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+/* FILE#PART names a part of a file of PyTorch, unless a file has this name. Cuts the text behind
+ * FILE and returns PART, or leaves it and returns NULL. */
+static char *cut_part(char *path)
+{
+    if (stands(path))
+        return NULL;
+    for (char *at = path; (at = strchr(at, '#')); at++) {
+        *at = '\0';
+        if (*path && at[1] && stands(path))
+            return at + 1;
+        *at = '#';
+    }
+    return NULL;
+}
+
+bool checkpoint_stands(const char *path)
+{
+    char copy[PATH_MAX];
+    if (stands(path))
+        return true;
+    return (size_t)snprintf(copy, sizeof copy, "%s", path) < sizeof copy && cut_part(copy);
+}
+
+/* Only files of PyTorch have parts. */
+static int check_part(const checkpoint *c, kv_err *e)
+{
+    if (!c->part || c->made_names)
+        return KV_OK;
+    file_bad(e, KV_E_UNSUPPORTED, c->name, "only files of PyTorch have parts, as #%.*s",
+             SHOWN(c->part));
+    return kv_err_hint(e, "names of keys are chosen by a pattern"), KV_E_UNSUPPORTED;
+}
+
 int checkpoint_open(checkpoint **out, const char *path, const checkpoint_options *o, kv_err *e)
 {
     checkpoint *c = new_checkpoint(strcmp(path, "-") == 0 ? "stdin" : path, o, e);
     if (!c)
         return KV_E_MEMORY;
-    bool sharded = !c->options.npy && sharded_named(path);
-    int code = sharded ? sharded_read(c, path, e) : read_file(c, path, e);
+    bool is_stdin = strcmp(path, "-") == 0;
+    int code = KV_OK;
+    c->part = is_stdin ? NULL : cut_part(c->name); /* behind the name, in its memory */
+    path = is_stdin ? path : c->name;
+    if ( !c->options.npy && sharded_named(path))
+        code = sharded_read(c, path, e);
+    else
+        code = read_file(c, path, e);
+    if (!code)
+        code = check_part(c, e);
     return finish(out, c, code, e);
 }
 

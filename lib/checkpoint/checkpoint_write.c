@@ -269,7 +269,7 @@ static int open_beside(checkpoint_out *out, const checkpoint_out_options *o, kv_
 {
     struct stat about;
     if (stat(out->path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode))
-        return kv_err_set(e, KV_E_IO, "cannot write \"%s\": it is no regular file", out->path);
+        return kv_err_set(e, KV_E_IO, "cannot write \"%s\": it is not a regular file", out->path);
     int code = new_files(out, 1, e);
     if (!code && !(out->files[0].name = mem_text(out->path, strlen(out->path), e)))
         code = KV_E_MEMORY;

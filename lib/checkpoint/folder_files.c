@@ -5,7 +5,8 @@
  * indexes; states of training; hidden files; folders; links that lead nowhere
  *
  * In config.json the members dtype and torch_dtype whose value is a text become the new dtype, at
- * any depth but within quantization_config, which tells how codes are stored. All other bytes stay.
+ * any depth but within quantization_config, which tells how codes are stored. With `unquantised`
+ * that goes, at the top and in text_config. All other bytes stay.
  */
 #include "checkpoint/folder_files.h"
 
@@ -176,28 +177,47 @@ static int list_files(folder_files *f, int *from, kv_err *e)
 /* The text of config.json, while it is copied to `to` with another dtype. */
 typedef struct config {
     json_scan scan;
-    const char *dtype;
+    const char *dtype; /* NULL: it stays */
+    bool unquantised;
     buf *to;
     int64_t done; /* bytes of the text that were copied */
     buf name;
 } config;
 
-static int edit_value(config *c, bool is_dtype);
+static int edit_value(config *c, bool is_dtype, bool is_model);
 
-/* The members of an object, or the items of a list. */
-static int edit_items(config *c, char open, char close)
+/* Appends the text up to `end`; the next that is appended begins where the scanner is. */
+static void copy_to(config *c, int64_t end)
+{
+    buf_put(c->to, c->scan.text + c->done, (size_t)(end - c->done));
+    c->done = c->scan.at;
+}
+
+/* The members of an object, or the items of a list. is_model: the object is the configuration of a
+ * model, whose quantization_config may go: with the comma in front of it, or if no member is there,
+ * the one behind it. */
+static int edit_items(config *c, char open, char close, bool is_model)
 {
     int code = json_scan_open(&c->scan, open);
+    int64_t end = c->scan.at, kept = 0;
     while (json_scan_item(&c->scan, close, &code)) {
-        bool dtype = false, codes = false;
+        bool dtype = false, codes = false, model = false;
         if (open == '{' && (code = json_scan_name(&c->scan, &c->name)))
             break;
         if (open == '{') {
             const char *name = buf_text(&c->name);
             dtype = strcmp(name, "dtype") == 0 || strcmp(name, "torch_dtype") == 0;
             codes = strcmp(name, "quantization_config") == 0;
+            model = is_model && strcmp(name, "text_config") == 0;
         }
-        code = codes ? json_scan_skip(&c->scan) : edit_value(c, dtype);
+        code = codes ? json_scan_skip(&c->scan) : edit_value(c, dtype, model);
+        bool goes = !code && codes && is_model && c->unquantised;
+        if (goes)
+            copy_to(c, end);
+        if (goes && kept == 0 && json_scan_peek(&c->scan) == ',')
+            c->done = c->scan.at + 1;
+        kept += !goes;
+        end = goes ? c->done : c->scan.at;
     }
     return code;
 }
@@ -216,24 +236,23 @@ static bool skip_python(json_scan *s)
     return false;
 }
 
-static int edit_value(config *c, bool is_dtype)
+static int edit_value(config *c, bool is_dtype, bool is_model)
 {
     char first = json_scan_peek(&c->scan);
     if (first == '{' || first == '[')
-        return edit_items(c, first, first == '{' ? '}' : ']');
+        return edit_items(c, first, first == '{' ? '}' : ']', is_model);
     int64_t begin = c->scan.at;
     int code = skip_python(&c->scan) ? KV_OK : json_scan_skip(&c->scan);
-    if (!code && is_dtype && first == '"') {
-        buf_put(c->to, c->scan.text + c->done, (size_t)(begin - c->done));
+    if (!code && is_dtype && c->dtype && first == '"') {
+        copy_to(c, begin);
         buf_printf(c->to, "\"%s\"", c->dtype);
-        c->done = c->scan.at;
     }
     return code;
 }
 
-/* Appends text (n bytes) with the new dtype. format: it is not a JSON object. */
-static int edit_config(const char *text, int64_t n, const char *path, const char *dtype, buf *to,
-                       kv_err *e)
+/* Appends text (n bytes) with what f changes. format: it is not a JSON object. */
+static int edit_config(const char *text, int64_t n, const char *path, const folder_files *f,
+                       buf *to, kv_err *e)
 {
     kv_err why = {0};
     config c = {.scan = {.path = path,
@@ -242,9 +261,10 @@ static int edit_config(const char *text, int64_t n, const char *path, const char
                          .what = "configuration",
                          .max_depth = DEPTH_MAX,
                          .e = &why},
-                .dtype = dtype,
+                .dtype = f->dtype,
+                .unquantised = f->unquantised,
                 .to = to};
-    int code = json_scan_peek(&c.scan) == '{' ? edit_items(&c, '{', '}') : KV_E_FORMAT;
+    int code = json_scan_peek(&c.scan) == '{' ? edit_items(&c, '{', '}', true) : KV_E_FORMAT;
     if (!code)
         code = json_scan_end(&c.scan);
     if (!code)
@@ -299,7 +319,7 @@ static int copy_config(folder_files *f, const copying *c, off_t size, kv_err *e)
             break;
         n += got;
     }
-    if (!code && (code = edit_config(all, n, c->source, f->dtype, &text, e)) == KV_E_FORMAT) {
+    if (!code && (code = edit_config(all, n, c->source, f, &text, e)) == KV_E_FORMAT) {
         f->odd_config = true;
         buf_clear(&text);
         buf_put(&text, all, (size_t)n);
@@ -334,7 +354,8 @@ static int copy_file(folder_files *f, copying *c, int from, int to, const char *
     c->to = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (c->to < 0)
         return file_error(e, "write", c->target, errno);
-    bool edited = f->dtype && strcmp(name, CONFIG) == 0 && about.st_size <= CONFIG_MAX;
+    bool edited = (f->dtype || f->unquantised) && strcmp(name, CONFIG) == 0 &&
+                  about.st_size <= CONFIG_MAX;
     code = edited ? copy_config(f, c, about.st_size, e) : copy_bytes(c, e);
     if (!code && !unsynced && fsync(c->to) != 0)
         code = file_error(e, "write", c->target, errno);

@@ -11,6 +11,7 @@
 typedef struct folder_files {
     const checkpoint *from; /* opened by the path of its folder */
     const char *dtype; /* (optional) what config.json says of the floats now, as PyTorch names it */
+    bool unquantised;  /* no codes with scales are left: quantization_config goes */
     /* Out: names, sorted, config.json and tokenizer.json before others. Weights that were read and
      * hidden files are in neither. */
     const char **copied, **left;

@@ -386,7 +386,7 @@ static int check_size(const reading *r, const described *d, tensor_info *t, bool
     if (first % run)
         return FAULT(
             r, KV_E_FORMAT, e,
-            "tensor \"%.*s\" of shape %s: the last size is no whole number of blocks of %s, "
+            "tensor \"%.*s\" of shape %s: the last size is not a whole number of blocks of %s, "
             "which have %lld elements",
             NAME(r), shape, tensor_type_name(t->type), (long long)run);
     t->elements = tensor_elements(t->ndim, t->shape);

@@ -60,7 +60,7 @@ static int open_file(in_place *j, kv_err *e)
     if (j->file < 0 || fstat(j->file, &j->about) != 0)
         return file_error(e, "change", n->given, errno);
     if (!S_ISREG(j->about.st_mode))
-        return kv_err_set(e, KV_E_IO, "cannot change \"%s\": it is no regular file", n->given);
+        return kv_err_set(e, KV_E_IO, "cannot change \"%s\": it is not a regular file", n->given);
     if (j->about.st_size < 8)
         return kv_err_set(e, KV_E_USAGE, "cannot change \"%s\" in place: it has only %lld bytes",
                           n->given, (long long)j->about.st_size);

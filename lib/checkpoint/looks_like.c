@@ -133,8 +133,6 @@ static int say_torch(const input *in, const char *what, kv_err *e)
 int looks_like_zip(const input *in, zip_kind kind, kv_err *e)
 {
     switch (kind) {
-    case ZIP_TORCH:
-        return say_torch(in, "a PyTorch file", e);
     case ZIP_SCRIPT:
         return say(in, "a TorchScript program",
                    "safetensors.torch.save_file(torch.jit.load(FILE).state_dict(), "
@@ -143,6 +141,7 @@ int looks_like_zip(const input *in, zip_kind kind, kv_err *e)
     case ZIP_KERAS:
         return say(in, "a Keras file",
                    "numpy.savez(\"m.npz\", *keras.saving.load_model(FILE).get_weights())", e);
+    case ZIP_TORCH: /* which is read */
     case ZIP_OTHER:
         break;
     }

@@ -9,8 +9,9 @@
 #include "checkpoint/inflate.h"
 #include "checkpoint/looks_like.h"
 #include "checkpoint/npz_type.h"
+#include "checkpoint/torch.h"
 #include "checkpoint/zip.h"
-#include "io/npy_header.h"
+#include "io/npy.h"
 
 #define ENDING      ".npy"
 #define AHEAD_BYTES 512 /* a header is within, mostly */
@@ -69,6 +70,7 @@ typedef struct reading {
     const char *title; /* what messages begin with, behind the file's name; "" for a file */
     npy_header h;
     tensor_info t;
+    int64_t strides[KV_MAX_NDIM]; /* of t, in Fortran order */
 } reading;
 
 /* A fault of this member; for a file of one array, an error. */
@@ -117,10 +119,14 @@ static int read_header(reading *r, source *s, bool *right, kv_err *e)
     if (r->t.odd)
         return KV_OK;
     int axes = 0;
-    for (int i = 0; i < r->h.ndim; i++)
+    int64_t step = 1;
+    for (int i = 0; i < r->h.ndim && r->t.bytes; step *= r->h.shape[i++]) {
+        r->strides[i] = step;
         axes += r->h.shape[i] > 1;
-    r->t.form = (r->h.swapped ? TENSOR_SWAPPED : 0u) |
-                (r->h.fortran && axes > 1 && r->t.bytes ? TENSOR_FORTRAN : 0u);
+    }
+    bool strided = r->h.fortran && axes > 1;
+    r->t.strides = strided ? r->strides : NULL;
+    r->t.form = (r->h.swapped ? TENSOR_SWAPPED : 0u) | (strided ? TENSOR_STRIDED : 0u);
     *right = true;
     return KV_OK;
 }
@@ -133,6 +139,7 @@ typedef struct archive {
     int file;
     inflate_stream *from;
     bool pickled;      /* a member is a pickle of PyTorch */
+    torch_archive torch; /* the members of what it wrote */
     bool constants, program; /* members of a TorchScript program */
     bool keras;              /* a member holds weights of Keras */
     bool others;             /* there are members that are not .npy files */
@@ -232,7 +239,7 @@ static int read_member(void *arg, const zip_member *m, kv_err *e)
     a->program |= strstr(m->name, "/code/") != NULL;
     a->keras |= strcmp(m->name, "model.weights.h5") == 0;
     a->others = true;
-    return KV_OK;
+    return torch_add(&a->torch, m, e);
 }
 
 /* Members that are not arrays, such as a text about them, are skipped, unless they tell that it
@@ -245,6 +252,8 @@ static int check_others(archive *a, kv_err *e)
                                                : ZIP_OTHER;
     if (!a->others || (kind == ZIP_OTHER && a->narrays))
         return KV_OK;
+    if (kind == ZIP_TORCH)
+        return torch_read(&a->torch, a->c, a->file, e);
     a->c->foreign = true;
     return looks_like_zip(&a->c->files[a->file], kind, e);
 }
@@ -259,6 +268,7 @@ int npz_read(checkpoint *c, int file, kv_err *e)
     if (!code)
         code = check_others(&a, e);
     inflate_free(a.from);
+    torch_release(&a.torch);
     buf_release(&a.key);
     buf_release(&a.title);
     return code;

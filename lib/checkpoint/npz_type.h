@@ -6,7 +6,7 @@
 
 #include "checkpoint/tensor_type.h"
 
-/* Between a type and the letter and the bytes that npy_header.h has for it. False: there is none.
+/* Between a type and the letter and the bytes that npy.h has for it. False: there is none.
  */
 bool npz_type_find(tensor_type *out, char kind, int width);
 bool npz_type_descr(tensor_type t, char *kind, int *width);

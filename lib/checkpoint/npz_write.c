@@ -13,7 +13,7 @@
 #include "checkpoint/inflate.h"
 #include "checkpoint/npz_type.h"
 #include "checkpoint/zip.h"
-#include "io/npy_header.h"
+#include "io/npy.h"
 
 #define ENDING      ".npy"
 #define MEMBER_NAME_MAX   0xFFFF                     /* the name's length has two bytes */

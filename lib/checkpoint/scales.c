@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "checkpoint/scales_fit.h"
 
 /* Bytes of a name in a message. */
 #define SHOWN_BYTES 80
@@ -65,8 +66,7 @@ static bool may_be_codes(const tensor_info *t, int i)
            (t->type == TENSOR_U8 && ends_in(t->name, ".weight"));
 }
 
-/* The tensor STEM + ending, STEM being the first n bytes of a name; NULL: there is none. */
-static const tensor_info *look_up(scales_model m, const char *name, size_t n, const char *ending,
+const tensor_info *scales_look_up(scales_model m, const char *name, size_t n, const char *ending,
                                   int *file)
 {
     buf text = {0};
@@ -84,36 +84,38 @@ static const tensor_info *look_up(scales_model m, const char *name, size_t n, co
 }
 
 /* Collects the scales of a tensor, if it is codes. */
-static bool find_scales(scales *out, scales_model m, int file, const tensor_info *codes)
+bool scales_find_codes(scales *out, scales_model m, int file, const tensor_info *codes)
 {
     *out = (scales){.file = m.files[file], .codes = codes};
     for (int i = 0; i < NENDINGS; i++) {
-        int unused;
+        int home;
         if (!may_be_codes(codes, i) || !ends_in(codes->name, endings[i].codes))
             continue;
         const tensor_info *scale =
-            look_up(m, codes->name, strlen(codes->name) - strlen(endings[i].codes),
-                    endings[i].scale, &unused);
+            scales_look_up(m, codes->name, strlen(codes->name) - strlen(endings[i].codes),
+                    endings[i].scale, &home);
         if (!scale || is_other_scale(scale->name))
             continue;
         out->scheme = endings[i].scheme;
-        if (out->n < SCALES_MOST)
+        if (out->n < SCALES_MOST) {
+            out->home[out->n] = home;
             out->scale[out->n++] = scale;
+        }
     }
     return out->n > 0;
 }
 
 bool scales_find(scales *out, scales_model m, int file, const tensor_info *t)
 {
-    if (find_scales(out, m, file, t))
+    if (scales_find_codes(out, m, file, t))
         return true;
     for (int i = 0; i < NENDINGS && !is_other_scale(t->name); i++) {
         int home;
         size_t n = strlen(t->name) - strlen(endings[i].scale);
         const tensor_info *codes = ends_in(t->name, endings[i].scale)
-                                       ? look_up(m, t->name, n, endings[i].codes, &home)
+                                       ? scales_look_up(m, t->name, n, endings[i].codes, &home)
                                        : NULL;
-        if (codes && may_be_codes(codes, i) && find_scales(out, m, home, codes))
+        if (codes && may_be_codes(codes, i) && scales_find_codes(out, m, home, codes))
             return true;
     }
     return false;
@@ -123,21 +125,27 @@ bool scales_find_of(scales *out, const checkpoint *c, const tensor_info *t)
 {
     checkpoint *file = (checkpoint *)(uintptr_t)c; /* only read */
     return !checkpoint_metadata(c, "kvstore.format") &&
-           find_scales(out, (scales_model){&file, 1}, 0, t);
+           scales_find_codes(out, (scales_model){&file, 1}, 0, t);
 }
 
 int scales_refuse(const scales *s, bool has_raw, kv_err *e)
 {
     buf names = {0};
+    scales_fit unused;
+    int64_t block[2];
+    scales_block_size(block, checkpoint_name(s->file));
+    bool fits = scales_find_fit(&unused, s, block);
     for (int i = 0; i < s->n; i++)
         buf_printf(&names, "%s\"%.*s\"", i == 0 ? "" : i == s->n - 1 ? " and " : ", ", SHOWN_BYTES,
                    s->scale[i]->name);
     file_bad(e, KV_E_DTYPE, checkpoint_name(s->file),
-             "\"%.*s\" holds %s codes%s%s, which are numbers only together with %s", SHOWN_BYTES,
+             "\"%.*s\" holds %s codes%s%s, which are numbers only together with %s%s", SHOWN_BYTES,
              s->codes->name, tensor_type_name(s->codes->type), s->scheme ? " of " : "",
-             s->scheme ? s->scheme : "", buf_text(&names));
+             s->scheme ? s->scheme : "", buf_text(&names),
+             fits ? "" : ", in a way that is not read");
     buf_release(&names);
     return kv_err_hint(e, has_raw ? "--raw carries codes and scales as they are"
+                          : fits  ? "convert --dtype f32 makes a file of the numbers"
                                   : "convert --raw makes a file of the codes as numbers: "
                                     "--raw --dtype f32"),
            KV_E_DTYPE;

@@ -22,6 +22,7 @@ typedef struct scales {
     const checkpoint *file;   /* of the codes */
     const tensor_info *codes;
     const tensor_info *scale[SCALES_MOST];
+    int home[SCALES_MOST]; /* the file of each */
     int n;
     const char *scheme; /* "GPTQ"; NULL: plain scales */
 } scales;
@@ -29,6 +30,14 @@ typedef struct scales {
 /* Returns true if tensor t of file number `file` belongs to codes with scales, as the codes or as
  * one of the scales, and then tells all of them. */
 bool scales_find(scales *out, scales_model m, int file, const tensor_info *t);
+
+/* The same for codes only. */
+bool scales_find_codes(scales *out, scales_model m, int file, const tensor_info *codes);
+
+/* The tensor whose name is the first n bytes of this one, then the ending; *file becomes its
+ * number. NULL: there is none. */
+const tensor_info *scales_look_up(scales_model m, const char *name, size_t n, const char *ending,
+                                  int *file);
 
 /* The same for a file that is a model by itself, and the codes only. In a file that a store wrote
  * arrays are what the store held, whatever their names. */

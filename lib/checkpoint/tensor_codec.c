@@ -11,10 +11,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/compiler.h"
 #include "checkpoint/tensor_integer.h"
 #include "cpu/cpu.h"
-#include "cpu/small_float.h"
+#include "cpu/half.h"
 #include "io/scalar.h"
 
 /* Elements a block: a multiple of every run. */

@@ -7,7 +7,7 @@
  *
  * Each number rounds once, to nearest even, whatever it comes from. One too large becomes infinity
  * in F32, F16, BF16 and F8_E5M2, nan in F8_E4M3, FNUZ types and F8_E8M0, the largest number in F6
- * and F4; cpu/small_float.h has the rest of F8_E8M0. nan stays nan: F32, F16 and BF16 keep the
+ * and F4; cpu/half.h has the rest of F8_E8M0. nan stays nan: F32, F16 and BF16 keep the
  * leading bits of its payload where they come from a float of at most 32 bits.
  *
  * Functions that return an int64_t return the first element that the destination has no number for,

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "base/clones.h"
+#include "base/compiler.h"
 
 /* Type, name here, type in C, whether signed, smallest, and largest number. */
 #define INTEGERS(X)                                                                                \

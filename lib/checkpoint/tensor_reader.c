@@ -2,9 +2,8 @@
 #include "checkpoint/tensor_reader.h"
 
 #include <string.h>
-#include <unistd.h>
 
-#include "array/strided.h"
+#include "array/arrange.h"
 #include "base/file.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
@@ -12,6 +11,7 @@
 #include "base/utf8.h"
 #include "checkpoint/checkpoint_build.h"
 #include "checkpoint/file_window.h"
+#include "checkpoint/tensor_decoded.h"
 #include "checkpoint/tensor_deflated.h"
 
 struct tensor_reader {
@@ -20,10 +20,12 @@ struct tensor_reader {
     file_window window;
     npz_sum_run run; /* of the checksum of what was read last */
     tensor_deflated deflated;
-    /* A tensor whose first index runs fastest in the file: its number + 1, and its rows. */
-    int64_t turned, rows_cap;
-    char *rows;
-    char *swapped; /* a block */
+    int64_t spread;  /* the tensor + 1 whose elements are read one by one */
+    input inflated;  /* all of it, where it is deflated */
+    char *rows;      /* a block of such a tensor */
+    char *swapped;   /* a block */
+    tensor_decoded decoded;
+    tensor_reader *scales; /* of what is decoded */
 };
 
 int tensor_reader_new(tensor_reader **out, const checkpoint *c, int64_t window_bytes, kv_err *e)
@@ -32,6 +34,7 @@ int tensor_reader_new(tensor_reader **out, const checkpoint *c, int64_t window_b
     if (!r)
         return KV_E_MEMORY;
     r->c = c;
+    r->inflated.fd = -1;
     r->window_bytes = window_bytes > 0 && window_bytes < TENSOR_BLOCK ? TENSOR_BLOCK : window_bytes;
     *out = r;
     return KV_OK;
@@ -43,8 +46,11 @@ void tensor_reader_free(tensor_reader *r)
         return;
     file_window_close(&r->window);
     tensor_deflated_release(&r->deflated);
+    input_close(&r->inflated);
     mem_free(r->rows);
     mem_free(r->swapped);
+    tensor_decoded_release(&r->decoded);
+    tensor_reader_free(r->scales);
     mem_free(r);
 }
 
@@ -92,60 +98,118 @@ static int read_bytes(tensor_reader *r, const void **data, int64_t i, int64_t at
     return code || !t->member ? code : add_sum(r, *data, i, at, n, e);
 }
 
-/* ---- Where the first index runs fastest ------------------------------------------------------ */
+/* ---- Elements that do not follow each other ----------------------------------------------------
+ */
 
-/* Copies a part of such a tensor to its rows: from element `at` of the file on, all indices of the
- * first axes and some of the next one. Returns the number of elements, `most` or fewer; rows NULL:
- * only counts them. */
-static int64_t turn(char *rows, const tensor_info *t, const void *data, int64_t at, int64_t most)
-{
-    int64_t to[KV_MAX_NDIM], from[KV_MAX_NDIM], shape[KV_MAX_NDIM], step = 1, place = 0, rest = at;
-    int64_t width = tensor_type_run_bytes(t->type);
-    int k = 0;
-    strided_rows(to, t->ndim, t->shape);
-    for (int i = 0; i < t->ndim; rest /= t->shape[i++])
-        place += rest % t->shape[i] * to[i];
-    while (at % (step * t->shape[k]) == 0 && step * t->shape[k] <= most && k + 1 < t->ndim) {
-        from[k] = step;
-        shape[k] = t->shape[k];
-        step *= t->shape[k++];
-    }
-    int64_t left = t->shape[k] - at / step % t->shape[k];
-    from[k] = step;
-    shape[k] = most / step < left ? most / step : left;
-    if (rows)
-        strided_copy(rows + place * width, to, data, from, k + 1, shape, width, false);
-    return shape[k] * step;
-}
-
-/* Beyond half of the machine's memory the rows of a tensor would push everything else out. */
-static int make_room(tensor_reader *r, const tensor_info *t, kv_err *e)
-{
-    if (t->bytes / sysconf(_SC_PAGESIZE) <= sysconf(_SC_PHYS_PAGES) / 2)
-        return mem_grow(&r->rows, &r->rows_cap, t->bytes, 1, e);
-    file_bad(e, KV_E_UNSUPPORTED, r->c->files[t->file].name,
-             "tensor \"%.*s\" is in Fortran order, and its %lld bytes are more than half of the "
-             "memory",
-             SHOWN(t->name), (long long)t->bytes);
-    kv_err_hint(e, "numpy.ascontiguousarray makes an array in C order");
-    return KV_E_UNSUPPORTED;
-}
-
-/* Reads all of a tensor in the order of the file, and keeps its rows. */
-static int turn_all(tensor_reader *r, int64_t i, kv_err *e)
+/* Makes ready to read single elements of tensor i: what is deflated is inflated into a file without
+ * a name, and a checksum of other data is checked, for which they are read in their order. */
+static int spread(tensor_reader *r, int64_t i, kv_err *e)
 {
     const tensor_info *t = &r->c->tensors[i];
-    const int64_t width = tensor_type_run_bytes(t->type);
-    r->turned = 0;
-    int code = make_room(r, t, e);
-    for (int64_t at = 0, n; at < t->elements && !code; at += n) {
+    bool deflated = t->form & TENSOR_DEFLATED;
+    npz_sum *sum = t->member ? &r->c->sums[t->member - 1] : NULL;
+    int code = KV_OK;
+    if (r->spread == i + 1)
+        return KV_OK;
+    r->spread = 0;
+    if (deflated) {
+        input_close(&r->inflated);
+        code = input_new(&r->inflated, r->c->files[t->file].name, e);
+    }
+    for (int64_t at = 0, n; sum && at < sum->bytes && !code; at += n) {
         const void *data;
-        n = turn(NULL, t, NULL, at, TENSOR_BLOCK / width);
-        if ((code = read_bytes(r, &data, i, at * width, n * width, e)) == KV_OK)
-            turn(r->rows, t, data, at, n);
+        n = sum->bytes - at < TENSOR_BLOCK ? sum->bytes - at : TENSOR_BLOCK;
+        if (!deflated && npz_sum_known(sum) && at == 0)
+            at = sum->bytes - n; /* the last block tells whether it was right */
+        if ((code = read_bytes(r, &data, i, at, n, e)) == KV_OK && deflated)
+            code = input_append(&r->inflated, data, n, e);
         code = code ? code : stop_check(e);
     }
-    r->turned = code ? 0 : i + 1;
+    r->spread = code ? 0 : i + 1;
+    return code;
+}
+
+/* Reads n elements, `step` elements from one to the next in the file, to every `to_step`th. */
+static int read_line(tensor_reader *r, char *to, const tensor_info *t, int64_t at, int64_t n,
+                     int64_t step, int64_t to_step, kv_err *e)
+{
+    enum { LINE_BYTES = 1 << 16, FAR_BYTES = 1 << 11 };
+    char line[LINE_BYTES];
+    const int64_t width = tensor_type_run_bytes(t->type);
+    const input *in = t->form & TENSOR_DEFLATED ? &r->inflated : &r->c->files[t->file];
+    int64_t begin = t->form & TENSOR_DEFLATED ? t->first : t->offset;
+    int64_t most = step == 0 ? n : step * width > FAR_BYTES ? 1 : LINE_BYTES / (step * width);
+    int code = KV_OK;
+    for (int64_t i = 0, some; i < n && !code; i += some) {
+        some = n - i < most ? n - i : most;
+        int64_t bytes = ((some - 1) * step + 1) * width, from = begin + (at + i * step) * width;
+        if (step == 1 && to_step == 1)
+            code = input_read(in, to + i * width, from, bytes, e);
+        else if ((code = input_read(in, line, from, bytes, e)) == KV_OK)
+            strided_copy(to + i * to_step * width, &to_step, line, &step, 1, &some, width, false);
+    }
+    return code;
+}
+
+/* Reads a box of elements: `shape` of them from index `from` on, to where they follow each other in
+ * the order of rows. Lines run along the axis whose elements are nearest in the file. */
+static int read_box(tensor_reader *r, char *to, const tensor_info *t, const int64_t *from,
+                    const int64_t *shape, kv_err *e)
+{
+    int64_t rows[KV_MAX_NDIM], index[KV_MAX_NDIM] = {0}, at = 0, place = 0, ticks = 0;
+    int along = 0, code = KV_OK;
+    strided_rows(rows, t->ndim, shape);
+    for (int i = 0; i < t->ndim; i++) {
+        at += from[i] * t->strides[i];
+        if (shape[i] > 1 && (shape[along] == 1 || t->strides[i] <= t->strides[along]))
+            along = i;
+    }
+    while (!code) {
+        code = read_line(r, to + place * tensor_type_run_bytes(t->type), t, at, shape[along],
+                         t->strides[along], rows[along], e);
+        int i = t->ndim - 1;
+        for (; i >= 0; i--) {
+            if (i == along)
+                continue;
+            at += t->strides[i];
+            place += rows[i];
+            if (++index[i] < shape[i])
+                break;
+            at -= shape[i] * t->strides[i];
+            place -= shape[i] * rows[i];
+            index[i] = 0;
+        }
+        if (i < 0)
+            break;
+        code = code ? code : stop_check_at(++ticks, e);
+    }
+    return code;
+}
+
+/* Reads elements `at` to at + n by boxes: all of the last axes, and some of the one before. */
+static int gather(tensor_reader *r, char *to, const tensor_info *t, int64_t at, int64_t n,
+                  kv_err *e)
+{
+    const int64_t width = tensor_type_run_bytes(t->type);
+    int code = KV_OK;
+    while (n > 0 && !code) {
+        int64_t from[KV_MAX_NDIM] = {0}, shape[KV_MAX_NDIM], rest = at, step = 1;
+        int k = t->ndim - 1;
+        for (int i = k; i >= 0; rest /= t->shape[i--]) {
+            from[i] = rest % t->shape[i];
+            shape[i] = 1;
+        }
+        while (k > 0 && from[k] == 0 && step * t->shape[k] <= n) {
+            shape[k] = t->shape[k];
+            step *= t->shape[k--];
+        }
+        int64_t left = t->shape[k] - from[k];
+        shape[k] = n / step < left ? n / step : left;
+        code = read_box(r, to, t, from, shape, e);
+        to += step * shape[k] * width;
+        at += step * shape[k];
+        n -= step * shape[k];
+    }
     return code;
 }
 
@@ -153,11 +217,15 @@ static int turn_all(tensor_reader *r, int64_t i, kv_err *e)
 static int read_rows(tensor_reader *r, const void **data, int64_t i, int64_t at, int64_t n,
                      kv_err *e)
 {
-    if (!(r->c->tensors[i].form & TENSOR_FORTRAN))
+    const tensor_info *t = &r->c->tensors[i];
+    const int64_t width = tensor_type_run_bytes(t->type);
+    if (!(t->form & TENSOR_STRIDED))
         return read_bytes(r, data, i, at, n, e);
-    int code = r->turned == i + 1 ? KV_OK : turn_all(r, i, e);
-    *data = r->rows + at;
-    return code;
+    if (!r->rows && !(r->rows = mem_alloc(TENSOR_BLOCK, 1, e)))
+        return KV_E_MEMORY;
+    *data = r->rows;
+    int code = spread(r, i, e);
+    return code ? code : gather(r, r->rows, t, at / width, n / width, e);
 }
 
 /* ---- Bytes in the other order ---------------------------------------------------------------- */
@@ -183,6 +251,20 @@ static void swap(char *to, const char *from, int64_t n, tensor_type type)
     }
 }
 
+/* For what is decoded: scales have a window of their own, and may stand in another file. */
+static int fetch(tensor_reader *r, const checkpoint *scaled, const void **data, int64_t i,
+                 int64_t at, int64_t n, kv_err *e)
+{
+    int code = KV_OK;
+    if (scaled && r->scales && r->scales->c != scaled) {
+        tensor_reader_free(r->scales);
+        r->scales = NULL;
+    }
+    if (scaled && !r->scales)
+        code = tensor_reader_new(&r->scales, scaled, TENSOR_BLOCK, e);
+    return code ? code : tensor_read(scaled ? r->scales : r, data, i, at, n, e);
+}
+
 int tensor_read(tensor_reader *r, const void **data, int64_t i, int64_t at, int64_t n, kv_err *e)
 {
     const tensor_info *t = &r->c->tensors[i];
@@ -193,6 +275,8 @@ int tensor_read(tensor_reader *r, const void **data, int64_t i, int64_t at, int6
                    "bytes %lld to %lld were asked for of a tensor of %lld", (long long)at,
                    (long long)(at + n), (long long)t->bytes))
         return kv_assert_report(e);
+    if (t->form & TENSOR_DECODED)
+        return tensor_decoded_read(&r->decoded, r->c, fetch, r, data, i, at, n, e);
     int code = read_rows(r, data, i, at, n, e);
     if (code || !(t->form & TENSOR_SWAPPED))
         return code;
@@ -205,5 +289,6 @@ int tensor_read(tensor_reader *r, const void **data, int64_t i, int64_t at, int6
 
 int tensor_reader_check(const tensor_reader *r, kv_err *e)
 {
-    return file_window_check(&r->window, e);
+    int code = r->scales ? tensor_reader_check(r->scales, e) : KV_OK;
+    return code ? code : file_window_check(&r->window, e);
 }

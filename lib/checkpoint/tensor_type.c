@@ -111,12 +111,16 @@ static const struct {
 int tensor_type_parse(tensor_type *out, const char *name, kv_err *e)
 {
     const char *known[TENSOR_NSAFE + 1] = {0};
-    for (int t = 0; t < TENSOR_NSAFE; t++) {
-        known[t] = types[t].name;
-        if (strcasecmp(types[t].name, name) == 0) {
-            *out = (tensor_type)t;
-            return KV_OK;
-        }
+    for (int t = 0; t < TENSOR_NONE; t++) {
+        if (t < TENSOR_NSAFE)
+            known[t] = types[t].name;
+        if (strcasecmp(types[t].name, name) != 0)
+            continue;
+        if (t >= TENSOR_NSAFE)
+            return kv_err_set(e, KV_E_USAGE, "%s is a quantised type, and kvctl writes none",
+                              types[t].name);
+        *out = (tensor_type)t;
+        return KV_OK;
     }
     for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++) {
         if (strcasecmp(synonyms[i].name, name) == 0) {

@@ -7,7 +7,7 @@
 #endif
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/compiler.h"
 
 enum { FORM_GAPS = 0, FORM_BITS = 1 << 14, FORM_ALL = 2 << 14, FORM = 3 << 14, SKIP = 255 };
 

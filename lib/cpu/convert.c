@@ -10,9 +10,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/compiler.h"
 #include "cpu/cpu.h"
-#include "cpu/float_bits.h"
 #include "cpu/half.h"
 
 /* Elements a block: 4 KB of float32, small beside any L1 cache. */
@@ -40,7 +39,7 @@ static inline double clamp(double x, double low, double high)
     return x == x ? y : 0;
 }
 
-/* 2^63 - 1 is no binary64 number: clamp to the one below 2^63, then mend what was above. */
+/* binary64 has no 2^63 - 1: clamp to the number below 2^63, then correct larger inputs. */
 static inline int64_t saturate(double x)
 {
     int64_t y = (int64_t)clamp(x, -0x1p63, 0x1.fffffffffffffp62);

@@ -1,18 +1,18 @@
 /* Rows by number: gathered one behind the other, and scattered back.
  *
- * Numbers of rows are known ahead, so the memory is asked for a row some rows before it is copied.
+ * Numbers of rows are known ahead, so a row is prefetched some rows before it is copied.
  * Rows of a few bytes are moved by loops of their own: a call of memcpy for each would take longer
  * than the memory does.
  */
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/compiler.h"
 #include "cpu/cpu.h"
 #include "cpu/lines.h"
 
-/* The memory is asked that many rows ahead, for that many bytes of each: into the L2 cache, since
- * requests for the L1 cache take its few buffers, which copies wait for. Rows of 64 floats on an
- * AMD EPYC: lazy sgd and adam took 1.3 times as long, pulls 1.2 times. */
+/* Prefetches run that many rows ahead, for that many bytes of each, into the L2 cache: requests for
+ * the L1 cache take its few buffers, which copies wait for. Rows of 64 floats on an AMD EPYC: lazy
+ * sgd and adam took 1.3 times as long, pulls 1.2 times. */
 enum { AHEAD = 24, AHEAD_BYTES = 256, LINE = 64 };
 
 static inline void ask_for(const char *src, int64_t at, int64_t bytes)
@@ -31,8 +31,8 @@ static int64_t run_length(const int64_t *at, int64_t n)
     return i;
 }
 
-/* Rows that are whole lines, one by one: their addresses are what takes time. known: how many
- * numbers there are, of which the first n are gathered. */
+/* Rows that are whole lines, one by one: their addresses are what takes time. known: the
+ * length of `at`, whose first n rows are gathered. */
 static void gather_far_lines(char *dst, const char *src, const int64_t *at, int64_t n,
                              int64_t known, int64_t bytes)
 {
@@ -73,7 +73,7 @@ WORDS(64, uint64_t)
 
 /* Words of up to MOST_WORDS arrays, or back from their rooms: a number is read once for all. On the
  * way back, which waits for no memory, the words of the next rows are asked for, `more` at most:
- * one array alone the processor follows by itself. */
+ * with only one array the processor prefetches them itself. */
 enum { MOST_WORDS = 3 };
 
 #define MOVE_WORDS(name, type)                                                                     \

@@ -4,20 +4,22 @@
  * however many sources there are: each is read once, the result is written once to each of its
  * places, and nothing goes through a block in the L1 cache. A half type has its running sums in
  * float32. The loops are made of the vectors that the compiler knows, once each for AVX-512, AVX2
- * and any x86-64; only float16 needs instructions by name, and is left to others where the
- * processor lacks them.
+ * and any x86-64; only float16 needs instructions by name, and is done
+ * elsewhere where the processor lacks them.
  */
 #include "cpu/lines.h"
 
 #include <stddef.h>
 #include <string.h>
 
+enum { LINE = 64 };
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 
 /* Vectors of a chunk: with AVX-512 as many lines. More of them, or a prefetch of lines that follow,
  * measured slower, the more so the more sources and places there are. */
-enum { SUMS = 4, LINE = 64 };
+enum { SUMS = 4 };
 
 #define HAS_512 __attribute__((target("avx512bw")))
 #define HAS_256 __attribute__((target("avx2,f16c")))
@@ -164,7 +166,7 @@ int64_t lines_sum_bits(int bits, void *const *dst, int64_t ndst, const void *con
     return loop ? loop((char *const *)dst, ndst, src, nsrc, n * size, far) / size : 0;
 }
 
-/* A line of which all 64 bytes come at once leaves for memory without waiting. */
+/* A line whose 64 bytes are written at once goes to memory without a read before it. */
 #define COPY(bits)                                                                                 \
     HAS_##bits static void copy_##bits(char *dst, const char *src, int64_t bytes)                  \
     {                                                                                              \

@@ -20,7 +20,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/compiler.h"
 #include "cpu/cpu.h"
 #include "cpu/half.h"
 #include "engine/pool.h"

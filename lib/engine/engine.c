@@ -10,8 +10,8 @@
 #include <pthread.h>
 #include <stddef.h>
 
+#include "base/compiler.h"
 #include "base/kv_assert.h"
-#include "base/prefetch.h"
 #include "engine/trace.h"
 
 /* Uses that are asked for ahead. */

@@ -2,8 +2,8 @@
  * into the memory that becomes the array, which grows by doubling. Text arrives in pieces, so that
  * a file needs little memory beside its array, and reading stops soon after the first error.
  *
- * Invariant while reading: data holds n elements of dtype, of which col belong to the row that has
- * begun and the others to rows of cols cells each. After an error (rc) everything is ignored.
+ * Invariant while reading: data holds n elements of dtype, and the last col belong to the row that
+ * has begun and the others to rows of cols cells each. After an error (rc) everything is ignored.
  *
  * When columns are chosen, the first row is kept as text until it has ended: then it is known
  * which cells they are. From there on a row has its elements from its begin on, n counts these, col
@@ -54,7 +54,7 @@ typedef struct reader {
     int64_t nwords;     /* cells of the first row that are neither numbers nor stand for none */
     int64_t named;      /* cells of the first row up to the last that is not empty */
     bool comment;       /* the first row begins with # */
-    kv_err first_error; /* what is wrong with the first row if it is no header */
+    kv_err first_error; /* the error of the first row if it is not a header */
 
     kv_err word;    /* the first cell of the row that is a word; reported when the row has ended */
     int64_t word_at; /* its column */
@@ -247,7 +247,7 @@ static bool make_room(reader *r, int64_t more)
     return !r->rc;
 }
 
-/* A cell of a row of which some columns are chosen. */
+/* A cell, where some columns are chosen. */
 static void on_chosen_cell(reader *r, const char *cell, size_t n)
 {
     if (r->col == 0) {
@@ -479,8 +479,8 @@ static int read_shape(reader *r, const char *p, size_t n)
         size_t used = num_parse_int(p + at, n - at, &size, &over);
         bool ends = at + used == n, goes_on = !ends && p[at + used] == ',' && at + used + 1 < n;
         if (used == 0 || over || size < 0 || !(ends || goes_on) || r->ndim == KV_MAX_NDIM)
-            return kv_err_set(r->e, KV_E_FORMAT, "%s:%lld:1: \"shape=%.*s\" is no shape", r->name,
-                              (long long)r->line, n < 100 ? (int)n : 100, p);
+            return kv_err_set(r->e, KV_E_FORMAT, "%s:%lld:1: \"shape=%.*s\" is not a shape",
+                              r->name, (long long)r->line, n < 100 ? (int)n : 100, p);
         r->shape[r->ndim++] = size;
         at += used + goes_on;
     }

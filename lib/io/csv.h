@@ -40,7 +40,7 @@ typedef struct csv_options {
 } csv_options;
 
 /* Reads text (n bytes) that came from `name`. Errors name the file's own line and column first, as
- * in `x.csv:3:2: "abc" is no number`, columns counted in cells; code format: no number, ragged
+ * in `x.csv:3:2: "abc" is not a number`, columns counted in cells; code format: no number, ragged
  * rows, an empty cell or file, a NUL byte, a number that the dtype cannot hold (too large, or
  * a fraction for an integer), a count that does not fit the shape; name, index: a column that is
  * not there; shape: columns of an array that has not two axes; memory. A row with words gets a hint

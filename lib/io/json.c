@@ -1,4 +1,4 @@
-/* JSON files of arrays. What is no plain list of numbers (json_numbers.h) goes through cJSON, which
+/* JSON files of arrays. All but plain lists of numbers (json_numbers.h) goes through cJSON, which
  * reads the text into a tree; a walk over the tree finds the shape, a second one fills the array.
  * The tree has no places, so an error counts the values before the one that is wrong and finds it
  * again in the text.
@@ -198,7 +198,7 @@ static int value_error(walk *w, const cJSON *v, scalar_fit fit)
     size_t at = find_value(w->s, w->seen);
     place(text, w->s, at);
     if (!cJSON_IsString(v) && fit == SCALAR_NO_NUMBER)
-        return kv_err_set(w->s->e, KV_E_FORMAT, "%s: %s is no number", text, kind(v));
+        return kv_err_set(w->s->e, KV_E_FORMAT, "%s: %s is not a number", text, kind(v));
     size_t n;
     const char *value = element_text(w, v, &n);
     int rc = scalar_error(w->s->e, text, fit, w->dtype, value, n);
@@ -289,7 +289,7 @@ static int find_parts(parts *p, const source *s, const cJSON *object)
             return refuse(s, find_value(s, at), "\"%.40s\" stands here twice", v->string);
         if (i == NPARTS)
             return refuse(s, find_value(s, at),
-                          "\"%.40s\" is no part of an array; those are dtype, shape, "
+                          "\"%.40s\" is not a part of an array; those are dtype, shape, "
                           "stype, row_ids, data",
                           v->string);
         *members[i].value = v;
@@ -428,7 +428,7 @@ static int check_grammar(const source *s)
             continue;
         size_t n = json_number_length(s->text + i, s->n - i), end = token_end(s, i);
         if (n == 0)
-            return refuse(s, i, "%.*s is no number of JSON", end - i < 40 ? (int)(end - i) : 40,
+            return refuse(s, i, "%.*s is not a number of JSON", end - i < 40 ? (int)(end - i) : 40,
                           s->text + i);
         i += n - 1;
     }
@@ -675,7 +675,7 @@ static void write_whole(writer *w)
         json_end(&to, '}');
 }
 
-/* whole: as a file has it, else the elements alone. */
+/* whole: as a file has it, else only the elements. */
 static int write_to_buf(buf *out, kv_array *a, bool whole, kv_err *e)
 {
     writer w = {.a = a, .out = out};

@@ -1,9 +1,9 @@
 /* Lists of numbers in one pass.
  *
- * Nothing is explained here. What is no list of numbers is read again by json.c, which knows all of
- * JSON and says what is wrong; so this pass stops at the first byte that it does not expect.
+ * Nothing is explained here. What is not a list of numbers is read again by json.c, which knows all
+ * of JSON and says what is wrong; so this pass stops at the first byte that it does not expect.
  *
- * Invariant: `depth` lists are open, of which number d (from 0) has count[d] items so far. shape[d]
+ * Invariant: `depth` lists are open; number d (from 0) has count[d] items so far. shape[d]
  * is the length that every list of depth d has, -1 before one has ended; numbers stand only in
  * lists of depth ndim, -1 before the first.
  */

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/utf8.h"
-#include "base/visible.h"
 
 /* ---- Texts of values ---- */
 

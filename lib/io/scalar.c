@@ -298,12 +298,13 @@ int scalar_error(kv_err *e, const char *place, scalar_fit fit, kv_dtype dtype, c
     const char *more = (size_t)shown < n ? "..." : "", *name = kv_dtype_name(dtype);
     switch (fit) {
     case SCALAR_NO_NUMBER:
-        return kv_err_set(e, KV_E_FORMAT, "%s: \"%.*s%s\" is no number", place, shown, text, more);
+        return kv_err_set(e, KV_E_FORMAT, "%s: \"%.*s%s\" is not a number", place, shown, text,
+                          more);
     case SCALAR_TOO_LARGE:
         return kv_err_set(e, KV_E_FORMAT, "%s: %.*s%s does not fit %s", place, shown, text, more,
                           name);
     case SCALAR_FRACTION:
-        return kv_err_set(e, KV_E_FORMAT, "%s: %.*s%s is no whole number, as %s needs", place,
+        return kv_err_set(e, KV_E_FORMAT, "%s: %.*s%s is not a whole number, as %s needs", place,
                           shown, text, more, name);
     case SCALAR_ROUNDED:
         return kv_err_set(e, KV_E_FORMAT, "%s: %s does not hold %.*s%s", place, name, shown, text,

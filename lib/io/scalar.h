@@ -47,8 +47,8 @@ bool scalar_keeps_integer(const float *element, const char *text, size_t n);
  * nan, 1 for true. Returns the length; out needs NUM_TEXT_MAX bytes and gets a NUL. */
 int scalar_text(char *out, kv_dtype dtype, const void *data, int64_t i);
 
-/* An error of code format for a text that does not fit: `x.csv:3:2: "abc" is no number`. place is
- * what stands before the colon. Returns the code. */
+/* An error of code format for a text that does not fit: `x.csv:3:2: "abc" is not a number`. place
+ * is what stands before the colon. Returns the code. */
 int scalar_error(kv_err *e, const char *place, scalar_fit fit, kv_dtype dtype, const char *text,
                  size_t n);
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/stack.h"
+#include "base/stop.h"
 #include "base/utf8.h"
 
 /* Bytes of a word that a message shows. */

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/compiler.h"
 #include "base/xxh64.h"
 
 #if defined(__x86_64__)

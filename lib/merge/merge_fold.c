@@ -1,7 +1,7 @@
 /* A lane waits for its last addition, so there are enough of them to keep the processor busy. */
 #include "merge/merge_fold.h"
 
-#include "base/clones.h"
+#include "base/compiler.h"
 #include "vm/kernel_fold.h"
 
 /* Whole groups of lanes. */

@@ -4,9 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/compiler.h"
 #include "base/mem.h"
-#include "base/no_carry.h"
 
 enum { TILE = MERGE_FUSED_TILE, REGISTERS = 24, OPS = 192, OPERANDS = 3 };
 

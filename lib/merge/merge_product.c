@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/compiler.h"
 
 enum { COLUMNS = 512, TERMS = 4 };
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/compiler.h"
 #include "base/mem.h"
 #include "engine/pool.h"
 

@@ -95,7 +95,7 @@ int patch_apply(const char *path, patch *const *patches, int n, checkpoint *a,
 
 /* Where the result of patches is. */
 typedef enum patch_place {
-    PATCH_IN_PLACE, /* in the file itself, of which no other byte was written */
+    PATCH_IN_PLACE, /* in the file itself; no other byte of it was written */
     PATCH_BESIDE,   /* written beside, and renamed to its place */
     PATCH_ALREADY   /* the checkpoint was what the patches make; nothing was written */
 } patch_place;
@@ -111,7 +111,7 @@ int patch_apply_in_place(const char *path, patch *const *patches, int n, int64_t
                          const patch_options *o, patch_place *place, patch_misfits *wrong,
                          kv_err *e);
 
-/* Joins n patches, one at least, each of which is made from what the one before it makes, into one
+/* Joins n >= 1 patches, each made from the result of the one before it, into one
  * at path. Errors: assert (they do not join: see `wrong`); format; those of checkpoint_out_open. */
 int patch_join(const char *path, patch *const *patches, int n, const patch_options *o,
                patch_summary *made, patch_misfits *wrong, kv_err *e);

@@ -107,7 +107,7 @@ static int64_t next_change(const char *a, const char *b, int64_t at, int64_t n, 
     return n;
 }
 
-/* Tells the journal what changes in the file: n bytes of a key from its byte `at` on, of which runs
+/* Gives the journal the changes of the file: n bytes of a key from its byte `at` on, whose runs
  * of units differ. */
 static int put_changes(applying *r, const patch_chain_key *k, const char *a, const char *made,
                        int64_t at, int64_t n, kv_err *e)

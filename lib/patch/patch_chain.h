@@ -6,7 +6,7 @@
 #define PATCH_PATCH_CHAIN_H
 
 #include "checkpoint/digest.h"
-#include "patch/patch_cursor.h"
+#include "patch/patch_open.h"
 
 typedef struct patch_layer {
     int patch;

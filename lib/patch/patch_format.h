@@ -44,8 +44,10 @@
 #ifndef PATCH_PATCH_FORMAT_H
 #define PATCH_PATCH_FORMAT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/xxh64.h"
 #include "checkpoint/tensor_type.h"
 #include "tensors/walk.h"
@@ -69,9 +71,9 @@
 typedef enum patch_state {
     PATCH_SAME,     /* in A and B */
     PATCH_CHANGED,  /* in both, with other bits */
-    PATCH_NEW,      /* in B alone */
+    PATCH_NEW,      /* only in B */
     PATCH_REFORMED, /* in both, of another dtype or shape */
-    PATCH_GONE      /* in A alone */
+    PATCH_GONE      /* only in A */
 } patch_state;
 
 /* The bytes of the sum of a chunk. */
@@ -88,6 +90,37 @@ static inline int patch_unit(tensor_type t)
 {
     int64_t bytes = tensor_type_run_bytes(t);
     return tensor_type_run(t) == 1 && bytes <= 8 ? (int)bytes : 1;
+}
+
+/* Numbers of 7 bits a byte, the lowest first; the top bit is set in all bytes but the last. */
+#define VARINT_MAX 9 /* bytes of a number below 2^63 */
+
+static inline void varint_put(buf *out, int64_t n)
+{
+    uint64_t left = (uint64_t)n;
+    for (; left > 127; left >>= 7)
+        buf_char(out, (char)(left | 128));
+    buf_char(out, (char)left);
+}
+
+/* Bytes that are read from the front. */
+typedef struct varint_reader {
+    const unsigned char *at, *end;
+} varint_reader;
+
+/* Takes a number below 2^63; false: there is none. */
+static inline bool varint_take(varint_reader *r, int64_t *n)
+{
+    uint64_t x = 0;
+    for (int i = 0; i < VARINT_MAX && r->at < r->end; i++) {
+        unsigned char c = *r->at++;
+        x |= (uint64_t)(c & 127) << (7 * i);
+        if (c < 128) {
+            *n = (int64_t)x;
+            return true;
+        }
+    }
+    return false;
 }
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/utf8.h"
-#include "patch/varint.h"
+#include "patch/patch_format.h"
 
 /* ---- Building -------------------------------------------------------------------------------- */
 

@@ -1,11 +1,10 @@
-/* Joining patches: each key gets the changes of all of them, of which the last one counts. What A
- * has is not known, so that an element stays that changed and changed back. */
+/* Joining patches: each key gets the changes of all of them, the last one of a place counting. What
+ * A has is not known, so that an element stays that changed and changed back. */
 #include <string.h>
 
 #include "engine/pool.h"
 #include "patch/patch_chain.h"
 #include "patch/patch_pack.h"
-#include "patch/patch_write.h"
 #include "tensors/walk.h"
 
 typedef struct joiner {

@@ -1,14 +1,104 @@
 /* Making a patch: one walk over both checkpoints, in which each key goes to one worker, which
  * hashes both sides and packs what differs. */
+#include <stdint.h>
 #include <string.h>
 
+#include "base/compiler.h"
 #include "base/kv_assert.h"
 #include "engine/pool.h"
-#include "patch/patch_find.h"
 #include "patch/patch_pack.h"
-#include "patch/patch_write.h"
 #include "patch/patch_zstd.h"
 #include "tensors/tensor_hash.h"
+
+/* ---- Finding the units that differ --------------------------------------------------------------
+ *
+ * Words of 8 bytes are compared, 64 of them at a time: most are the same where a model was
+ * fine-tuned. 64 words share one branch, on a mask with a bit for each word. */
+
+#define WORDS 64
+
+typedef int64_t word_8 __attribute__((vector_size(64)));
+typedef int64_t any_word_8 __attribute__((vector_size(64), aligned(1), may_alias));
+typedef int8_t byte_8 __attribute__((vector_size(8)));
+
+/* Bit i: word i of a and b differs. */
+static inline __attribute__((always_inline)) uint64_t differ(const char *a, const char *b)
+{
+    uint64_t all = 0;
+    for (int i = 0; i < WORDS; i += 8) {
+        word_8 x = *(const any_word_8 *)(const void *)(a + 8 * i);
+        word_8 y = *(const any_word_8 *)(const void *)(b + 8 * i);
+        byte_8 bytes = __builtin_convertvector(x != y, byte_8);
+        uint64_t eight;
+        memcpy(&eight, &bytes, sizeof eight);
+        /* the lowest bit of byte k becomes bit 56 + k */
+        eight = (eight & UINT64_C(0x0101010101010101)) * UINT64_C(0x0102040810204080) >> 56;
+        all |= eight << i;
+    }
+    return all;
+}
+
+/* The units that differ within a word: x is a ^ b, y is b. */
+#define PUT_WORD(T, place)                                                                         \
+    do {                                                                                           \
+        const int bits = 8 * sizeof(T);                                                            \
+        while (x) {                                                                                \
+            int lane = __builtin_ctzll(x) / bits;                                                  \
+            at[found] = (place) + lane;                                                            \
+            values[found++] = (T)(y >> (lane * bits));                                             \
+            x &= ~((uint64_t)(T)~(T)0 << (lane * bits));                                           \
+        }                                                                                          \
+    } while (0)
+
+#define FIND(name, T)                                                                              \
+    CPU_CLONES static int64_t name(int64_t *at, T *values, const char *a, const char *b,           \
+                                   int64_t n, int64_t first)                                       \
+    {                                                                                              \
+        enum { IN_WORD = 8 / sizeof(T) };                                                          \
+        int64_t found = 0, i = 0, size = sizeof(T);                                                \
+        for (; i + WORDS * IN_WORD <= n; i += WORDS * IN_WORD) {                                   \
+            for (uint64_t left = differ(a + i * size, b + i * size); left; left &= left - 1) {     \
+                int64_t place = i + __builtin_ctzll(left) * IN_WORD;                               \
+                uint64_t x, y;                                                                     \
+                memcpy(&x, a + place * size, sizeof x);                                            \
+                memcpy(&y, b + place * size, sizeof y);                                            \
+                x ^= y;                                                                            \
+                PUT_WORD(T, first + place);                                                        \
+            }                                                                                      \
+        }                                                                                          \
+        for (; i < n; i++) {                                                                       \
+            T x, y;                                                                                \
+            memcpy(&x, a + i * size, sizeof x);                                                    \
+            memcpy(&y, b + i * size, sizeof y);                                                    \
+            if (x != y) {                                                                          \
+                at[found] = first + i;                                                             \
+                values[found++] = y;                                                               \
+            }                                                                                      \
+        }                                                                                          \
+        return found;                                                                              \
+    }
+
+FIND(find_8, uint8_t)
+FIND(find_16, uint16_t)
+FIND(find_32, uint32_t)
+FIND(find_64, uint64_t)
+
+/* Compares n units of 1, 2, 4 or 8 bytes, at any addresses. Puts the number of each that differs,
+ * counted from `first` on, to `at`, its bits in b to `values`, and returns how many there are. Both
+ * have room for n. */
+static int64_t patch_find(int64_t *at, void *values, const void *a, const void *b, int64_t n,
+                          int unit, int64_t first)
+{
+    switch (unit) {
+    case 1:
+        return find_8(at, values, a, b, n, first);
+    case 2:
+        return find_16(at, values, a, b, n, first);
+    case 4:
+        return find_32(at, values, a, b, n, first);
+    }
+    return find_64(at, values, a, b, n, first);
+}
 
 /* The sides of a key that are walked: both where they are compared, else one. */
 typedef struct visit {
@@ -56,7 +146,7 @@ static bool same_shape(const making *m, const pair *p)
 
 /* ---- What is to be looked at ----------------------------------------------------------------- */
 
-/* Lists the keys of b in its order, then those of a alone. */
+/* Lists the keys of b in its order, then the keys that only a has. */
 static int pair_keys(making *m, kv_err *e)
 {
     int64_t na = checkpoint_count(m->side[0]), nb = checkpoint_count(m->side[1]);

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "checkpoint/tensor_reader.h"
 #include "patch/patch_zstd.h"
+#include "patch/patch_format.h"
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
@@ -261,4 +262,315 @@ int patch_check_links(patch *const *patches, int n, patch_misfits *wrong, kv_err
                           patch_name(patches[i]), patch_name(patches[i - 1]));
     }
     return KV_OK;
+}
+
+/* Reading chunks. */
+
+void patch_cursor_release(patch_cursor *c)
+{
+    tensor_reader_free(c->r);
+    zstd_unpacker_free(c->zstd);
+    mem_free(c->gaps);
+    mem_free(c->values);
+    c->r = NULL;
+    c->zstd = NULL;
+    c->gaps = c->values = NULL;
+}
+
+static int damaged_key(const patch_cursor *c, const char *what, kv_err *e)
+{
+    return file_bad(e, KV_E_FORMAT, patch_name(c->p), "a damaged patch: in \"%.*s\" %s",
+                    PATCH_SHOWN(c->key->name), what);
+}
+
+int patch_cursor_begin(patch_cursor *c, const patch_key *k, kv_err *e)
+{
+    int code = c->zstd ? KV_OK : zstd_unpacker_new(&c->zstd, e);
+    c->key = k;
+    c->tensor = c->p->data[k->data];
+    c->at = 0;
+    c->bytes = checkpoint_at(c->p->file, c->tensor)->bytes;
+    c->unit = patch_unit(k->now.type);
+    c->units = tensor_type_bytes(k->now.type, patch_shape_elements(&k->now)) / c->unit;
+    c->found = c->n = c->next = c->end = 0;
+    return code;
+}
+
+/* ---- Chunks ---------------------------------------------------------------------------------- */
+
+/* Takes a stream of n bytes. */
+static bool take_stream(patch_cursor *c, varint_reader *r, unsigned char *to, int64_t n)
+{
+    int64_t bytes = n;
+    int how = r->at < r->end ? *r->at++ : -1;
+    if (how == 2 && r->at < r->end && n > 0) {
+        memset(to, *r->at++, (size_t)n);
+        return true;
+    }
+    if ((how == 1 && !varint_take(r, &bytes)) || how < 0 || how > 1 || bytes > r->end - r->at)
+        return false;
+    if (n == 0) /* to may be NULL; nobody writes such a stream */
+        return how == 0;
+    bool whole = how == 1 ? zstd_unpack(c->zstd, to, n, r->at, bytes)
+                          : memcpy(to, r->at, (size_t)n) != NULL;
+    r->at += bytes;
+    return whole;
+}
+
+static bool take_streams(patch_cursor *c, varint_reader *r, unsigned char *to, int64_t n,
+                         int64_t planes)
+{
+    for (int64_t k = 0; k < planes; k++)
+        if (!take_stream(c, r, n > 0 ? to + k * n : to, n))
+            return false;
+    return true;
+}
+
+/* Number i of those that have their bytes in so many planes. */
+static uint64_t number_at(const unsigned char *planes, int64_t n, int64_t width, int64_t i)
+{
+    uint64_t x = 0;
+    for (int64_t k = width; k-- > 0;)
+        x = x << 8 | planes[k * n + i];
+    return x;
+}
+
+/* The gap behind unit i of the chunk; *used counts what is added to short ones. */
+static uint64_t gap_at(const patch_cursor *c, int64_t i, int64_t *used)
+{
+    int64_t n = c->n - 1;
+    if (c->gap != PATCH_SHORT)
+        return number_at(c->gaps, n, c->gap, i);
+    uint64_t gap = c->gaps[i];
+    if (gap == 255) { /* no more than 2^64 */
+        uint64_t rest = number_at(c->gaps + n, c->nrest, c->rest, (*used)++);
+        gap = rest > UINT64_MAX - gap ? UINT64_MAX : gap + rest;
+    }
+    return gap;
+}
+
+/* Returns true if all places of the chunk are within the tensor. */
+static bool places_fit(const patch_cursor *c)
+{
+    uint64_t left = (uint64_t)(c->units - c->place), taken = 1;
+    int64_t used = 0;
+    if (c->range)
+        return (uint64_t)c->n <= left;
+    for (int64_t i = 0; i + 1 < c->n && taken <= left; i++) {
+        uint64_t gap = gap_at(c, i, &used);
+        if (gap >= left - taken)
+            return false;
+        taken += gap + 1;
+    }
+    return taken <= left;
+}
+
+static int take_gaps(patch_cursor *c, varint_reader *r, kv_err *e)
+{
+    int64_t n = c->n - 1, width = c->gap == PATCH_SHORT ? 1 : c->gap;
+    int code = mem_grow(&c->gaps, &c->gaps_cap, n * width, 1, e);
+    if (code)
+        return code;
+    bool good = take_streams(c, r, c->gaps, n, width);
+    c->nrest = c->used = 0;
+    if (good && c->gap == PATCH_SHORT) {
+        for (int64_t i = 0; i < n; i++)
+            c->nrest += c->gaps[i] == 255;
+        good = r->at < r->end && (c->rest = *r->at++) <= 8;
+        if (good && (code = mem_grow(&c->gaps, &c->gaps_cap, n + c->nrest * c->rest, 1, e)))
+            return code;
+        good = good && take_streams(c, r, n > 0 ? c->gaps + n : c->gaps, c->nrest, c->rest);
+    }
+    return good ? KV_OK : damaged_key(c, "the places of changes cannot be read", e);
+}
+
+/* Reads the head in front of the values; skip: the units before the first one. */
+static bool take_head(varint_reader *r, patch_cursor *c, int64_t *skip)
+{
+    if (r->at == r->end || *r->at > 1)
+        return false;
+    c->range = *r->at++ == 1;
+    if (!varint_take(r, skip) || !varint_take(r, &c->n) || c->n < 1 ||
+        c->n > (c->range ? PATCH_RANGE : PATCH_CHUNK))
+        return false;
+    c->gap = 0;
+    if (!c->range && (r->at == r->end || (c->gap = *r->at++) > PATCH_SHORT))
+        return false;
+    return true;
+}
+
+static int read_chunk(patch_cursor *c, varint_reader *r, kv_err *e)
+{
+    int64_t skip;
+    if (!take_head(r, c, &skip))
+        return damaged_key(c, "the head of a chunk is wrong", e);
+    int code = mem_grow(&c->values, &c->values_cap, c->n * c->unit, 1, e);
+    if (code)
+        return code;
+    if (skip >= c->units - c->end || c->n > c->units - c->end)
+        return damaged_key(c, "a change stands behind its end", e);
+    c->place = c->end + skip;
+    c->next = 0;
+    if (!c->range && (code = take_gaps(c, r, e)))
+        return code;
+    if (!places_fit(c))
+        return damaged_key(c, "a change stands behind its end", e);
+    int layout = c->unit == 1 ? 0 : r->at < r->end ? *r->at++ : 2;
+    c->together = layout == 1;
+    if (layout > 1 || !take_streams(c, r, c->values, c->together ? c->n * c->unit : c->n,
+                                    c->together ? 1 : c->unit))
+        return damaged_key(c, "the values of changes cannot be read", e);
+    c->found += c->n;
+    return r->at == r->end ? KV_OK : damaged_key(c, "a chunk is longer than what it holds", e);
+}
+
+/* The largest chunk, with room for what zstd adds to data that it cannot compress, which is stored
+ * as it is instead. */
+#define CHUNK_BYTES_MAX (PATCH_RANGE * 8 + (PATCH_CHUNK * 16) + 4096)
+_Static_assert(CHUNK_BYTES_MAX + VARINT_MAX <= TENSOR_BLOCK, "a chunk is read at once");
+
+/* The n bytes of a chunk, with their sum. */
+static int check_chunk(patch_cursor *c, const unsigned char *data, int64_t n, kv_err *e)
+{
+    uint32_t sum = 0;
+    if (n < PATCH_SUM)
+        return damaged_key(c, "a chunk is cut", e);
+    for (int i = 0; i < PATCH_SUM; i++)
+        sum |= (uint32_t)data[n - PATCH_SUM + i] << 8 * i;
+    if (patch_sum(data, n - PATCH_SUM) != sum)
+        return damaged_key(c, "a chunk is not what its sum says", e);
+    varint_reader r = {data, data + n - PATCH_SUM};
+    return read_chunk(c, &r, e);
+}
+
+/* Reads the next chunk. */
+static int next_chunk(patch_cursor *c, kv_err *e)
+{
+    const void *data;
+    int64_t left = c->bytes - c->at, n;
+    int code = c->r ? KV_OK : tensor_reader_new(&c->r, c->p->file, TENSOR_BLOCK, e);
+    if (code)
+        return code;
+    int64_t head = left < VARINT_MAX ? left : VARINT_MAX;
+    if ((code = tensor_read(c->r, &data, c->tensor, c->at, head, e)))
+        return code;
+    varint_reader r = {data, (const unsigned char *)data + head};
+    if (!varint_take(&r, &n) || n > CHUNK_BYTES_MAX)
+        return damaged_key(c, "the length of a chunk is wrong", e);
+    c->at += r.at - (const unsigned char *)data;
+    if (n > c->bytes - c->at)
+        return damaged_key(c, "a chunk is cut", e);
+    if ((code = tensor_read(c->r, &data, c->tensor, c->at, n, e)))
+        return code;
+    c->at += n;
+    code = check_chunk(c, data, n, e);
+    kv_err shrunk = {0};
+    if (tensor_reader_check(c->r, &shrunk)) { /* then what was read is zeros */
+        if (e)
+            *e = shrunk;
+        code = shrunk.code;
+    }
+    if (c->frugal) {
+        tensor_reader_free(c->r);
+        c->r = NULL;
+    }
+    return code;
+}
+
+/* ---- Laying over ----------------------------------------------------------------------------- */
+
+/* Unit i of the chunk. */
+static void put_unit(const patch_cursor *c, char *to, int64_t i)
+{
+    if (c->together) {
+        memcpy(to, c->values + i * c->unit, (size_t)c->unit);
+        return;
+    }
+    for (int64_t k = 0; k < c->unit; k++)
+        to[k] = (char)c->values[k * c->n + i];
+}
+
+/* The units of a range that stand before `end`. */
+static void lay_range(patch_cursor *c, char *block, unsigned char *marks, int64_t first,
+                      int64_t end)
+{
+    int64_t n = c->n - c->next < end - c->place ? c->n - c->next : end - c->place;
+    char *to = block + (c->place - first) * c->unit;
+    if (c->together || c->unit == 1) {
+        memcpy(to, c->values + c->next * c->unit, (size_t)(n * c->unit));
+    } else {
+        for (int64_t k = 0; k < c->unit; k++) {
+            const unsigned char *plane = c->values + k * c->n + c->next;
+            for (int64_t i = 0; i < n; i++)
+                to[i * c->unit + k] = (char)plane[i];
+        }
+    }
+    if (marks)
+        memset(marks + (c->place - first), 1, (size_t)n);
+    c->next += n;
+    c->place += n;
+}
+
+/* The most frequent chunk: units of two bytes, a byte a gap. */
+static void lay_pairs(patch_cursor *c, char *block, int64_t first, int64_t end)
+{
+    const unsigned char *low = c->values, *high = low + c->n;
+    int64_t i = c->next, place = c->place, last = c->n - 1;
+    while (place < end) {
+        char *to = block + (place - first) * 2;
+        to[0] = (char)low[i];
+        to[1] = (char)high[i];
+        if (i++ == last)
+            break;
+        int gap = c->gaps[i - 1];
+        place += 1 + (gap < 255 ? gap : (int64_t)gap_at(c, i - 1, &c->used));
+    }
+    c->next = i;
+    c->place = place;
+}
+
+static void lay_places(patch_cursor *c, char *block, unsigned char *marks, int64_t first,
+                       int64_t end)
+{
+    if (c->unit == 2 && !c->together && c->gap == PATCH_SHORT && !marks) {
+        lay_pairs(c, block, first, end);
+        return;
+    }
+    while (c->next < c->n && c->place < end) {
+        put_unit(c, block + (c->place - first) * c->unit, c->next);
+        if (marks)
+            marks[c->place - first] = 1;
+        c->place += ++c->next < c->n ? (int64_t)gap_at(c, c->next - 1, &c->used) + 1 : 0;
+    }
+}
+
+int patch_cursor_lay(patch_cursor *c, void *block, unsigned char *marks, int64_t first, int64_t n,
+                     kv_err *e)
+{
+    int64_t end = first + n;
+    for (;;) {
+        int code;
+        if (c->next == c->n) { /* the chunk is used up */
+            if (c->at == c->bytes)
+                return KV_OK;
+            if ((code = next_chunk(c, e)))
+                return code;
+        }
+        if (c->place >= end)
+            return KV_OK;
+        if (c->range)
+            lay_range(c, block, marks, first, end);
+        else
+            lay_places(c, block, marks, first, end);
+        if (c->next == c->n)
+            c->end = c->range ? c->place : c->place + 1;
+    }
+}
+
+int patch_cursor_end(patch_cursor *c, kv_err *e)
+{
+    if (c->next != c->n || c->at != c->bytes)
+        return damaged_key(c, "there are changes behind its end", e);
+    /* ranges have units in them that do not differ */
+    return c->found >= c->key->changes ? KV_OK : damaged_key(c, "changes are missing", e);
 }

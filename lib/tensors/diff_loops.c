@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/compiler.h"
 
 #define VECTOR(bytes) __attribute__((vector_size(bytes), aligned(4), may_alias))
 typedef float f32_8 VECTOR(32);

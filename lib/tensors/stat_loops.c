@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/compiler.h"
 
 /* Vectors of 64 bytes, or two of them, which may begin anywhere. */
 #define VECTOR(bytes) __attribute__((vector_size(bytes), aligned(4), may_alias))

@@ -116,7 +116,7 @@ static int64_t count_bytes(const uint8_t *x, int64_t n, uint8_t wanted)
 /* NaN and Inf of a piece that has some. */
 static void count_special(tensor_values *v, const void *data, int64_t n, const layout *l)
 {
-    uint64_t least = l->inf ? l->inf : l->magnitude; /* that is no number */
+    uint64_t least = l->inf ? l->inf : l->magnitude; /* that is not a number */
     int64_t equal = 0, more = 0;
     if (l->bytes == 1)
         glance_8_count(data, n, l, least, &equal, &more);

@@ -98,7 +98,7 @@ static sizes sizes_of(const walk *w, int64_t tensor)
                   t->name, (long long)s.elements);
         s.elements = t->elements;
         s.bytes += t->bytes;
-        s.whole |= (t->form & (TENSOR_DEFLATED | TENSOR_FORTRAN)) != 0;
+        s.whole |= (t->form & TENSOR_DEFLATED) != 0;
     }
     return s;
 }

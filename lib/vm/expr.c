@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "array/arrange.h"
-#include "array/promote.h"
 #include "base/mem.h"
 #include "base/stop.h"
 #include "cpu/cpu.h"
@@ -188,7 +187,7 @@ static void refuse_fraction(walk *w, const ast *node, kv_dtype dtype, host x)
 {
     buf text = {0};
     host_print(&text, x, false);
-    REFUSE(w, node, KV_E_DTYPE, "%s is no whole number, and the array is %s", buf_text(&text),
+    REFUSE(w, node, KV_E_DTYPE, "%s is not a whole number, and the array is %s", buf_text(&text),
            kv_dtype_name(dtype));
     buf_release(&text);
     kv_err_hint(w->e, "convert the array first: astype(a, \"float32\")");

@@ -55,7 +55,7 @@ int host_float_binary(ast_op op, double x, double y, double *out, kv_err *e);
 
 /* Calls a function of host numbers: those of vm/element.h that rules do not have for themselves.
  * floor, ceil and round give an integer where one holds the result. Errors: usage for an
- * unknown name or a wrong number of arguments; dtype for an argument that is no number. */
+ * unknown name or a wrong number of arguments; dtype for an argument that is not a number. */
 int host_call(const char *name, const host *args, int n, host *out, kv_err *e);
 
 /* The same, of a function that was found. */

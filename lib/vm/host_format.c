@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/num.h"
-#include "base/visible.h"
 #include "vm/host.h"
 
 #define WIDTH_MAX     10000

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "base/no_carry.h"
+#include "base/compiler.h"
 
 enum { LANES = 8 };
 

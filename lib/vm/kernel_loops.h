@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/no_carry.h"
+#include "base/compiler.h"
 #include "vm/arith.h"
 #include "vm/curve.h"
 #include "vm/kernel.h"

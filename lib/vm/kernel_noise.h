@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/no_carry.h"
+#include "base/compiler.h"
 #include "vm/noise.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)

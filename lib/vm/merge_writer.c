@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/name.h"
+#include "base/suggest.h"
 #include "vm/rule.h"
 
 /* A rule for as many models as there may be stays far below this. */

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/name.h"
 #include "base/num.h"
 #include "base/suggest.h"
 #include "vm/rule.h"

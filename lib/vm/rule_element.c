@@ -136,7 +136,7 @@ static prog_value clip_both(rule_run *r, prog_type type, prog_value x, rule_oper
     if (c.other)
         return x;
     prog_value above = rule_apply(r, PROG_GT, c.v, constant(r, type, 0), -1);
-    /* -c is no number of an unsigned dtype, but a bound all the same */
+    /* -c is not a number of an unsigned dtype, but a bound all the same */
     prog_value low = prog_apply(r->b, PROG_NEG, c.v, -1, -1);
     return rule_apply(r, PROG_WHERE, above, rule_apply(r, PROG_CLIP, x, low, c.v), x);
 }

@@ -9,7 +9,7 @@
 #define CORE_CALL_H
 
 #include "array/device.h"
-#include "base/prefetch.h"
+#include "base/compiler.h"
 #include "core/apply.h"
 #include "core/slot.h"
 #include "kvstore.h"

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "array/device.h"
+#include "base/compiler.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "base/prefetch.h"
 #include "core/store.h"
 #include "engine/trace.h"
 

@@ -1,9 +1,9 @@
 /* Calls as operations of the engine: their memory, their parts, their end. */
 #include <string.h>
 
+#include "base/compiler.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "base/prefetch.h"
 #include "core/call.h"
 #include "core/call_trace.h"
 #include "core/store.h"

@@ -9,7 +9,6 @@
 
 #include "array/device.h"
 #include "base/file.h"
-#include "base/file_around.h"
 #include "base/kv_assert.h"
 #include "base/num.h"
 #include "base/stop.h"

@@ -37,7 +37,7 @@ typedef struct image {
     int64_t nmetadata, metadata_cap;
     arena memory; /* of names and texts */
     bool plain;   /* as another tool would write it: without checksums */
-    bool around;  /* a file of it is written around the page cache: see file_around.h */
+    bool around;  /* a file of it is written around the page cache: see file.h */
     kv_err why;   /* the first error */
 } image;
 

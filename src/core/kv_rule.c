@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/arg.h"
+#include "base/kv_assert.h"
 #include "base/suggest.h"
 #include "lang/parse.h"
 #include "vm/rule.h"

@@ -5,8 +5,8 @@
 
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "base/name.h"
 #include "base/num.h"
+#include "base/suggest.h"
 
 /* ---- Parameters ------------------------------------------------------------------------------ */
 

@@ -56,7 +56,7 @@ int optimizer_table_read(optimizer_table *t, const char *what, const char *text,
         const char *value = text + at + 1;
         size_t m = n - at - 1;
         if (numbers && (m == 0 || num_parse(value, m, NUM_BINARY64, &x, NULL) != m || isnan(x)))
-            return kv_err_set(e, KV_E_VALUE, "%s: \"%.*s\" is no number", what, (int)m, value);
+            return kv_err_set(e, KV_E_VALUE, "%s: \"%.*s\" is not a number", what, (int)m, value);
         const char *key = arena_text(a, text, at, e),
                    *name = key ? arena_text(a, value, m, e) : NULL;
         if (!name)

@@ -2,8 +2,8 @@
 #include "core/pull.h"
 
 #include "array/sparse.h"
+#include "base/compiler.h"
 #include "base/kv_assert.h"
-#include "base/prefetch.h"
 #include "core/call_gpu.h"
 #include "core/call_trace.h"
 

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
+#include "array/gpu_list.h"
 #include "array/mirror.h"
 #include "array/sparse.h"
-#include "array/sparse_gpu.h"
 #include "base/mem.h"
 #include "core/store.h"
 

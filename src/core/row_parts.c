@@ -84,7 +84,7 @@ static int find_others(const checkpoint *f, const char *path, const char *ids_na
     else if (!rc && !text)
         rc = file_bad(e, KV_E_FORMAT, path, "the metadata have no \"%.80s\"", buf_text(&name));
     else if (!rc && (!rest || *rest))
-        rc = file_bad(e, KV_E_FORMAT, path, "\"%.80s\" is no number of rows", buf_text(&name));
+        rc = file_bad(e, KV_E_FORMAT, path, "\"%.80s\" is not a number of rows", buf_text(&name));
     buf_release(&name);
     return rc;
 }
@@ -123,7 +123,8 @@ static int join(kv_array **out, const char *path, const char *name, int64_t rows
     kv_err why = {0};
     kv_array *a;
     if (kv_array_dtype(ids) != KV_INT64 || kv_array_ndim(ids) != 1)
-        return file_bad(e, KV_E_FORMAT, path, "the tensor \"%.80s\" is no list of row ids", name);
+        return file_bad(e, KV_E_FORMAT, path, "the tensor \"%.80s\" is not a list of row ids",
+                        name);
     if (ndim < 1 || kv_array_shape(data)[0] != n)
         return file_bad(e, KV_E_FORMAT, path,
                         "\"%.80s\" has %lld ids, its data another number of rows", name,

@@ -1,10 +1,10 @@
 /* Pulls into row_sparse arrays: checks and memory, then the exchange. */
 #include "core/row_pull.h"
 
+#include "array/gpu_list.h"
 #include "array/mirror.h"
 #include "array/row_ids.h"
 #include "array/sparse.h"
-#include "array/sparse_gpu.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/call_trace.h"

@@ -178,8 +178,8 @@ static int read_key(const reader *r, const char *name, const char *text, int64_t
         return missing_key(r, name);
     const char *form = image_count(text, &t);
     if (!form || !*form)
-        return file_bad(r->e, KV_E_FORMAT, r->path, "\"" KEY "%.80s\" is no count, dtype and shape",
-                        name);
+        return file_bad(r->e, KV_E_FORMAT, r->path,
+                        "\"" KEY "%.80s\" is not a count, dtype and shape", name);
     buf mine = {0};
     print_form(&mine, &r->store->slots.items[i]);
     int rc = buf_check(&mine, r->e);

@@ -160,7 +160,7 @@ static int find_slot(reader *r, const char *text, size_t n, int64_t *at)
 {
     *at = r->last = image_slot(r->t, text, n, r->last + 1);
     if (*at < 0)
-        return file_bad(r->e, KV_E_FORMAT, r->path, "states of \"%.*s\", which is no key of it",
+        return file_bad(r->e, KV_E_FORMAT, r->path, "states of \"%.*s\", which is not a key of it",
                    n > 80 ? 80 : (int)n, text);
     return KV_OK;
 }
@@ -203,7 +203,7 @@ static int read_name(reader *r, const char *name, int64_t *at, uint32_t *bit)
 {
     const char *slash = strrchr(name, '/');
     if (!slash)
-        return file_bad(r->e, KV_E_FORMAT, r->path, "\"%.80s\" is no state of a key", name);
+        return file_bad(r->e, KV_E_FORMAT, r->path, "\"%.80s\" is not a state of a key", name);
     int rc = find_slot(r, name, (size_t)(slash - name), at);
     if (rc || (rc = find_bit(r, *at, slash + 1, strlen(slash + 1), bit)))
         return rc;
@@ -306,8 +306,8 @@ static int read_number(const reader *r, const char *name, const char *text, host
 {
     if (parse_number(text, x))
         return KV_OK;
-    return file_bad(r->e, KV_E_FORMAT, r->path, "\"%.80s\" is \"%.80s\", which is no number", name,
-                    text);
+    return file_bad(r->e, KV_E_FORMAT, r->path, "\"%.80s\" is \"%.80s\", which is not a number",
+                    name, text);
 }
 
 static int read_shared(reader *r, const char *name, const char *text)
@@ -376,7 +376,7 @@ static int read_num_update(reader *r)
     const char *text = checkpoint_metadata(r->f, NUM_UPDATE);
     const char *rest = text ? image_count(text, &r->p->draft.num_update) : NULL;
     if (!rest || *rest)
-        return file_bad(r->e, KV_E_FORMAT, r->path, "\"" NUM_UPDATE "\" is no count");
+        return file_bad(r->e, KV_E_FORMAT, r->path, "\"" NUM_UPDATE "\" is not a count");
     return KV_OK;
 }
 

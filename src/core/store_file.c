@@ -266,7 +266,7 @@ static int integer_key(const contents *c, const char *name, kv_key *key, kv_err 
 {
     return image_integer_key(name, key)
                ? KV_OK
-               : file_bad(e, KV_E_FORMAT, c->f->path, "the tensor \"%.80s\" is no integer key",
+               : file_bad(e, KV_E_FORMAT, c->f->path, "the tensor \"%.80s\" is not an integer key",
                           name);
 }
 
@@ -279,7 +279,8 @@ static int text_key(const contents *c, const char *name, bool whole, kv_array *a
         key->name = name + strlen(KEY_PREFIX);
     else if (whole && !c->f->foreign && image_begins(name, RESERVED))
         return file_bad(e, KV_E_FORMAT, c->f->path,
-                        "the tensor \"%.80s\" is no key, and this version does not know it", name);
+                        "the tensor \"%.80s\" is not a key, and this version does not know it",
+                        name);
     kv_err why = {0};
     if (call_check_form(&(kv_pairs){key, &a, 1}, &why))
         return file_bad(e, KV_E_FORMAT, c->f->path, "%s", why.text);
@@ -298,7 +299,8 @@ static int read_list(const contents *c, const char *name, int64_t *numbers, kv_e
         rest = image_count(rest, &numbers[i]);
         if (!rest || (i + 1 < c->n && rest[-1] != ' '))
             return file_bad(e, KV_E_FORMAT, c->f->path,
-                            "\"%s\" is no list of %lld counts, one a key", name, (long long)c->n);
+                            "\"%s\" is not a list of %lld counts, one a key", name,
+                            (long long)c->n);
     }
     if (*rest || (rest > text && rest[-1] == ' '))
         return file_bad(e, KV_E_FORMAT, c->f->path, "\"%s\" has more counts than there are keys",

@@ -2,9 +2,9 @@
 #include "core/updater.h"
 
 #include "array/sparse.h"
+#include "base/compiler.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "base/prefetch.h"
 #include "core/store.h"
 
 /* ---- The updater itself ---- */

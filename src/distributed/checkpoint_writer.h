@@ -1,6 +1,6 @@
 /* The thread that writes checkpoint files while rounds go on. It writes an image: references to
  * arrays that nobody else changes, some of which may still be arriving, and copies of all else. It
- * writes around the page cache (base/file_around.h), whose work would slow down the rounds. */
+ * writes around the page cache (base/file.h), whose work would slow down the rounds. */
 #ifndef DISTRIBUTED_CHECKPOINT_WRITER_H
 #define DISTRIBUTED_CHECKPOINT_WRITER_H
 

@@ -78,6 +78,10 @@ bool link_prepare_sleep(bool listening);
 void link_sleep(int64_t us);
 void link_wake(void);
 
+/* Tells the link that a rank is gone: what still comes from it may be dropped. To be called behind
+ * link_release. */
+int link_gone(int rank, kv_err *e);
+
 /* Leaves for good, when everything was sent and received by agreement; blocks until all leave. In
  * an elastic job (alive.h) it does not block: some may be gone. */
 void link_close(void);

@@ -7,7 +7,9 @@
  * records that are more urgent than all that lie in the first: it is looked at before each of them.
  *
  * To other machines records travel in frames. A few receives of any source are always posted, and
- * frames are taken in the order of posting, which keeps the order of each sender.
+ * frames are taken in the order of posting, which keeps the order of each sender. When a rank is
+ * gone, receives that MPI has given to its frames may never end: then frames are taken as they
+ * come, and their numbers keep the order.
  */
 #include <limits.h>
 #include <mpi.h>
@@ -28,6 +30,7 @@
 
 enum {
     FRAME = LINK_RECORD + 4096, /* bytes of a message at most */
+    FRAME_HEAD = 8,             /* its number among those that its sender sends to this rank */
     FRAMES_OUT = 16,            /* sends that may be under way to one rank */
     RECEIVES = 32,
     TAG = 1,
@@ -68,7 +71,8 @@ typedef struct frame {
     MPI_Request request;
     int64_t used;
     char *data;
-    int from; /* of one that has come: its sender */
+    int from;  /* of one that has come: its sender */
+    bool came; /* and another one of that sender may have to be taken before it */
 } frame;
 
 /* The rings to and from another rank. */
@@ -101,6 +105,8 @@ typedef struct peer {
     frame *frames; /* FRAMES_OUT of them, from the first record on; NULL: none was sent */
     int next; /* the frame that is filled, or will be */
     bool filling;
+    int64_t nsent, ntaken; /* frames */
+    bool gone;             /* what still comes from it is dropped */
     bool listed;            /* it is in mpi.unsent */
     struct peer *unsent;    /* the next one there */
 } peer;
@@ -116,7 +122,9 @@ static struct {
     int *nears, nnears; /* the ranks with rings, in order */
     bool remote;        /* some ranks are on other machines */
     peer *unsent;       /* those with a frame that is being filled, or was since the last flush */
-    frame receives[RECEIVES];
+    frame *receives; /* in the order of posting, from `first` on around the end */
+    int nreceives;
+    bool any_gone;
     int first, taken; /* the receive that comes next; frames handed out since the last release */
     int64_t sent;      /* bytes into rings since the last poll */
 } mpi;
@@ -320,18 +328,35 @@ static int post_receive(frame *f)
     return MPI_Irecv(f->data, FRAME, MPI_BYTE, MPI_ANY_SOURCE, TAG, mpi.world, &f->request);
 }
 
-/* Posts receives of frames, where some rank is on another machine. */
-static int open_frames(kv_err *e)
+/* Posts more receives of frames, where some rank is on another machine. No frame is handed out. */
+static int open_frames(int n, kv_err *e)
 {
-    for (int i = 0; mpi.remote && i < RECEIVES; i++) {
-        mpi.receives[i].data = mem_alloc(1, FRAME, e);
-        if (!mpi.receives[i].data)
+    frame *all = mpi.remote ? mem_zalloc(mpi.nreceives + n, sizeof *all, e) : NULL;
+    if (!all)
+        return mpi.remote ? KV_E_MEMORY : KV_OK;
+    for (int i = 0; i < mpi.nreceives; i++)
+        all[i] = mpi.receives[(mpi.first + i) % mpi.nreceives];
+    mem_free(mpi.receives);
+    mpi.receives = all;
+    mpi.first = 0;
+    for (int i = 0; i < n; i++) {
+        frame *f = &all[mpi.nreceives];
+        if (!(f->data = mem_alloc(1, FRAME, e)))
             return KV_E_MEMORY;
-        int rc = post_receive(&mpi.receives[i]);
+        int rc = post_receive(f);
         if (rc)
             return check_mpi(rc, "post a receive", e);
+        mpi.nreceives++;
     }
     return KV_OK;
+}
+
+/* MPI may keep as many receives as frames of that rank were under way. */
+int link_gone(int rank, kv_err *e)
+{
+    kv_assert(mpi.taken == 0, "%d frames are handed out when rank %d is gone", mpi.taken, rank);
+    mpi.any_gone = mpi.peers[rank].gone = true;
+    return open_frames(FRAMES_OUT, e);
 }
 
 int link_open(kv_err *e)
@@ -365,7 +390,7 @@ int link_open(kv_err *e)
     MPI_Comm_free(&place);
     if (!rc)
         rc = open_rings(e);
-    return rc ? rc : open_frames(e);
+    return rc ? rc : open_frames(RECEIVES, e);
 }
 
 bool link_agree(int number, int *other)
@@ -542,7 +567,9 @@ static link_rec *frame_reserve(int rank, int64_t need)
         if (!f->data && !(f->data = mem_alloc(1, FRAME, &unused)))
             return NULL;
         p->filling = true;
-        f->used = 0;
+        p->nsent++;
+        memcpy(f->data, &p->nsent, FRAME_HEAD);
+        f->used = FRAME_HEAD;
         if (!p->listed) {
             p->unsent = mpi.unsent;
             mpi.unsent = p;
@@ -558,8 +585,8 @@ static link_rec *reserve(int rank, int64_t bytes, int32_t priority)
     p->open = link_whole(bytes);
     p->priority = priority;
     p->opened = p->main.out ? &p->main : NULL;
-    kv_assert(p->open <= FRAME, "a record of %lld bytes to rank %d is longer than a frame",
-              (long long)bytes, rank);
+    kv_assert(p->open <= FRAME - FRAME_HEAD,
+              "a record of %lld bytes to rank %d is longer than a frame", (long long)bytes, rank);
     return p->opened ? ring_reserve(&p->main, p->open) : frame_reserve(rank, p->open);
 }
 
@@ -687,13 +714,13 @@ static bool poll_rings(int rank, void (*take)(int rank, const link_rec *r), int6
 /* When a rank is gone, MPI refuses to receive from any source until this rank has acknowledged the
  * failure; the receive stays posted. When its message comes before the next test, Open MPI 5 still
  * gives the old refusal, at every test, since it forgets one only where it finds the receive open.
- * Such a receive has its message, and its request stays; a receive that failed loses the request. */
+ * Such a receive has its message and keeps its request, which a receive that failed loses. */
 static bool has_come(frame *f)
 {
     MPI_Status s;
     int came = 0, n = 0;
-    if (!f->data)
-        return false;
+    if (f->came)
+        return true;
     int rc = MPI_Test(&f->request, &came, &s);
     if (rc != MPI_SUCCESS && is_elastic())
         MPIX_Comm_failure_ack(mpi.world);
@@ -704,23 +731,54 @@ static bool has_come(frame *f)
     MPI_Get_count(&s, MPI_BYTE, &n);
     f->used = n;
     f->from = s.MPI_SOURCE;
+    f->came = true;
     return true;
+}
+
+static bool is_next(const frame *f)
+{
+    int64_t number;
+    const peer *p = f->used ? &mpi.peers[f->from] : NULL; /* NULL: it failed */
+    if (p)
+        memcpy(&number, f->data, FRAME_HEAD);
+    return !p || p->gone || number == p->ntaken + 1;
+}
+
+/* Returns the frame that is next, which stands first then; NULL: it has not come. */
+static frame *next_frame(void)
+{
+    int n = mpi.any_gone ? mpi.nreceives - mpi.taken : 1;
+    for (int i = 0; i < n; i++) {
+        frame *f = &mpi.receives[(mpi.first + i) % mpi.nreceives];
+        if (!has_come(f) || !is_next(f))
+            continue;
+        frame next = *f;
+        for (; i > 0; i--) {
+            frame *before = &mpi.receives[(mpi.first + i - 1) % mpi.nreceives];
+            *f = *before;
+            f = before;
+        }
+        *f = next;
+        return f;
+    }
+    return NULL;
 }
 
 static bool poll_frames(void (*take)(int rank, const link_rec *r))
 {
     bool any = false;
-    while (mpi.taken < RECEIVES / 2) {
-        frame *f = &mpi.receives[mpi.first];
-        if (!has_come(f))
-            break;
-        for (int64_t at = 0; at < f->used;) {
+    for (frame *f; mpi.taken < RECEIVES / 2 && (f = next_frame());) {
+        peer *from = f->used ? &mpi.peers[f->from] : NULL;
+        for (int64_t at = FRAME_HEAD; at < f->used && !from->gone;) {
             const link_rec *r = (const link_rec *)(const void *)(f->data + at);
             at += link_whole(r->bytes);
             take(f->from, r);
             any = true;
         }
-        mpi.first = (mpi.first + 1) % RECEIVES;
+        if (from)
+            from->ntaken++;
+        f->came = false;
+        mpi.first = (mpi.first + 1) % mpi.nreceives;
         mpi.taken++;
     }
     return any;
@@ -752,9 +810,10 @@ void link_release(void)
         release(p, &p->main);
         release(p, &p->express);
     }
-    kv_assert(mpi.taken <= RECEIVES, "%d of %d receives are given back", mpi.taken, RECEIVES);
+    kv_assert(mpi.taken <= mpi.nreceives, "%d of %d receives are given back", mpi.taken,
+              mpi.nreceives);
     for (; mpi.taken > 0; mpi.taken--)
-        post_receive(&mpi.receives[(mpi.first - mpi.taken + RECEIVES) % RECEIVES]);
+        post_receive(&mpi.receives[(mpi.first - mpi.taken + mpi.nreceives) % mpi.nreceives]);
 }
 
 /* All ranks have said that they leave, and MPI_Finalize ends when all have called it: it asks the

@@ -495,12 +495,15 @@ static void send_beats(void)
 static void take_gone(void)
 {
     char why[ALIVE_WHY];
+    kv_err e = {0};
     for (int rank; (rank = alive_next_gone(why)) >= 0;) {
         net.ngone++;
         if (rank >= net.first_peer && rank < net.end_peer) {
             drop_queue(queue_of(rank));
             net_calls_drop(&net.calls, rank);
             alive_left(rank);
+            if (link_gone(rank, &e))
+                net_cannot_serve(&e);
             net.sent[rank - net.first_peer] = net.taken[rank - net.first_peer] = 0;
         }
         if (net.taker.gone)

@@ -15,23 +15,24 @@
 #include "distributed/types.h"
 #include "distributed/worker_keys.h"
 
-enum {
-    CODES_AT_ONCE = 1 << 19,  /* elements whose codes are one record: of 2 bits half its payload */
-    PUSHED_TOGETHER = 1 << 20 /* bytes, about, of one request */
-};
+enum { PUSHED_TOGETHER = 1 << 20 /* bytes, about, of one request */ };
 
 /* ---- Sending ---- */
 
-/* Returns the bytes of a part, of plain elements or rows; *total becomes how many there are. */
-static const char *data_of(const request_item *c, int32_t part, int64_t *total)
+/* Where a part of a push lies, and how much it is: bytes of elements or rows, or elements of codes.
+ */
+static const char *data_of(const request *rq, const request_item *c, int32_t part, int64_t *total)
 {
+    int64_t each = kv_dtype_bytes(c->dtype), from = place_from(&c->place, part);
+    *total = place_count(&c->place, part);
+    if (rq->codes.code)
+        return (c->staged ? c->staged : c->blob) + from / 8 * rq->codes.code;
     if (c->blob) {
         *total = c->starts[part + 1] - c->starts[part];
         return c->blob + c->starts[part];
     }
-    int64_t each = kv_dtype_bytes(c->dtype);
-    *total = place_count(&c->place, part) * each;
-    return request_elements(c) + place_from(&c->place, part) * each;
+    *total *= each;
+    return request_elements(c) + from * each;
 }
 
 /* Returns true if the first `bytes` of a part are in host memory. If not, its queue is tried again
@@ -42,84 +43,52 @@ static bool is_here(const request_item *c, int32_t part, int64_t bytes)
     return __atomic_load_n(&c->here, __ATOMIC_ACQUIRE) >= from + bytes;
 }
 
-/* Fills in the record of a chunk, except for its data; before them the first record has the host
- * side. */
-static void fill_record(const request *rq, const request_item *c, link_rec *r, bool first)
-{
-    int64_t prefix = first ? c->host_bytes : 0;
-    r->kind = LINK_PUSH;
-    r->store = (uint16_t)rq->w->number;
-    r->push.round = c->round;
-    r->push.pulls = c->before;
-    r->request = rq->token;
-    if (prefix) {
-        r->flags |= LINK_HOST;
-        memcpy(r + 1, rq->host.data + c->host, (size_t)prefix);
-    }
-}
-
-static net_step send_elements(net_item *i)
+/* Before the data the first record of a part has the host side of the update, and each record of
+ * codes says how to read them. */
+static net_step send_push(net_item *i)
 {
     send_queue *q = (send_queue *)(void *)i;
     request *rq = q->request;
     const chunk *p = &rq->chunks[q->at];
     request_item *c = &rq->items[p->item];
-    int32_t part = p->part;
-    int64_t total, prefix = q->offset ? 0 : c->host_bytes;
-    const char *data = data_of(c, part, &total);
-    int64_t left = total - q->offset, n = left < LINK_PAYLOAD ? left : LINK_PAYLOAD;
-    kv_assert(left >= 0, "a part of %lld bytes is sent from byte %lld on", (long long)total,
+    push_codes how = rq->codes;
+    int64_t total, prefix = q->offset ? 0 : c->host_bytes, head = how.code ? sizeof how : 0;
+    const char *data = data_of(rq, c, p->part, &total);
+    int64_t left = total - q->offset, most = how.code ? CODES_AT_ONCE : LINK_PAYLOAD;
+    int64_t n = left < most ? left : most, at = q->offset, bytes = n;
+    kv_assert(left >= 0, "a part of %lld is sent from %lld on", (long long)total,
               (long long)q->offset);
     if (__atomic_load_n(&c->here, __ATOMIC_ACQUIRE) < 0) {
         rq->waiting = 0; /* the servers cannot complete this round, so they report no end of it */
         return request_next_chunk(q);
     }
-    if (!is_here(c, part, q->offset + n))
+    if (how.code) {
+        bytes = quantise_bytes((quantise_code)how.code, n);
+        at = at / 8 * how.code;
+        if (how.back && c->anew)
+            how.back = BACK_ANEW;
+    } else if (!is_here(c, p->part, q->offset + n)) {
         return NET_FULL;
-    link_rec *r = net_reserve_by(&q->item, prefix + n, n == total);
+    }
+    link_rec *r = net_reserve_by(&q->item, prefix + head + bytes, n == total);
     if (!r)
         return NET_FULL;
-    *r = (link_rec){.bytes = (uint32_t)(prefix + n),
-                    .flags = (uint8_t)((n == left ? LINK_LAST : 0) | (c->blob ? LINK_SPARSE : 0)),
-                    .part = c->place.first + part,
-                    .push = {.offset = q->offset, .total = total}};
-    fill_record(rq, c, r, q->offset == 0);
-    if (n)
-        net_copy(q->item.peer, (char *)(r + 1) + prefix, data + q->offset, n);
-    q->offset += n;
-    net_commit(q->item.peer);
-    return n == left ? request_next_chunk(q) : NET_MORE;
-}
-
-static net_step send_codes(net_item *i)
-{
-    send_queue *q = (send_queue *)(void *)i;
-    request *rq = q->request;
-    const chunk *p = &rq->chunks[q->at];
-    request_item *c = &rq->items[p->item];
-    int32_t part = p->part;
-    quantise_code code = (quantise_code)rq->codes.code;
-    int64_t count = place_count(&c->place, part), left = count - q->offset;
-    kv_assert(left >= 0, "codes of %lld elements are sent from element %lld on", (long long)count,
-              (long long)q->offset);
-    int64_t n = left < CODES_AT_ONCE ? left : CODES_AT_ONCE, bytes = quantise_bytes(code, n);
-    int64_t prefix = q->offset ? 0 : c->host_bytes;
-    int64_t from = place_from(&c->place, part) + q->offset;
-    link_rec *r = net_reserve_by(&q->item, prefix + (int64_t)sizeof rq->codes + bytes, n == count);
-    if (!r)
-        return NET_FULL;
-    *r = (link_rec){.bytes = (uint32_t)(prefix + (int64_t)sizeof rq->codes + bytes),
-                    .flags = (uint8_t)((n == left ? LINK_LAST : 0) | LINK_CODES),
-                    .part = c->place.first + part,
-                    .push.element = q->offset};
-    fill_record(rq, c, r, q->offset == 0);
-    char *to = (char *)(r + 1) + prefix;
-    push_codes how = rq->codes;
-    if (how.back && c->anew)
-        how.back = BACK_ANEW;
-    memcpy(to, &how, sizeof how);
-    net_copy(q->item.peer, to + sizeof rq->codes,
-             (c->staged ? c->staged : c->blob) + from / 8 * (int64_t)code, bytes);
+    *r = (link_rec){.bytes = (uint32_t)(prefix + head + bytes),
+                    .kind = LINK_PUSH,
+                    .flags = (uint8_t)((n == left ? LINK_LAST : 0) | (prefix ? LINK_HOST : 0) |
+                                       (head ? LINK_CODES : c->blob ? LINK_SPARSE : 0)),
+                    .store = (uint16_t)rq->w->number,
+                    .part = c->place.first + p->part,
+                    .request = rq->token,
+                    .push = {.round = c->round, .pulls = c->before, .offset = q->offset,
+                             .total = head ? 0 : total}};
+    char *to = (char *)(r + 1);
+    if (prefix)
+        memcpy(to, rq->host.data + c->host, (size_t)prefix);
+    if (head)
+        memcpy(to + prefix, &how, sizeof how);
+    if (bytes)
+        net_copy(q->item.peer, to + prefix + head, data + at, bytes);
     q->offset += n;
     net_commit(q->item.peer);
     return n == left ? request_next_chunk(q) : NET_MORE;
@@ -327,7 +296,7 @@ static int make_whole(request **out, worker *w, const kv_pairs *values, const in
         rc = find_residuals(rq, e);
     if (!rc) {
         rq->name = "push";
-        rq->step = rq->codes.code ? send_codes : send_elements;
+        rq->step = send_push;
         rq->encode = encode;
         request_lay_out(rq);
         int64_t bytes = request_bytes(rq);
@@ -376,7 +345,7 @@ static request *next_plain(request_list *l, const kv_pairs *values, const kv_cal
         return NULL;
     rq->plain = true;
     rq->name = "push";
-    rq->step = send_elements;
+    rq->step = send_push;
     for (int64_t i = 0; i < rq->nitems; i++) {
         rq->items[i].source = values->arrays[l->from[i].i];
         rq->items[i].held = true;

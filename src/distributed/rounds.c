@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "array/device.h"
+#include "base/compiler.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "base/prefetch.h"
 #include "distributed/parts.h"
 
 /* ---- Rounds ---- */

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
+#include "base/compiler.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "base/prefetch.h"
 #include "distributed/parts.h"
 
 static round *new_round(server_state *s, part *p, int64_t number, int worker)

@@ -22,6 +22,8 @@ typedef struct push_codes {
     float threshold;
 } push_codes;
 
+enum { CODES_AT_ONCE = 1 << 19 /* elements whose codes are one record: of 2 bits half of it */ };
+
 /* The form of the sum that a server sends back: numbers, codes, or codes with a new residual. */
 enum push_back { BACK_NUMBERS, BACK_CODES, BACK_ANEW };
 

@@ -97,18 +97,6 @@ void server_end_sum(server_state *s, part *p, round *x)
     parts_free_round(s, p, x);
 }
 
-static int64_t reply_bytes(const reply *x)
-{
-    return x->own ? kv_array_bytes(x->own) : x->part->bytes;
-}
-
-static const char *reply_data(const server_state *s, const reply *x)
-{
-    if (x->own)
-        return x->own->data;
-    return x->round ? x->round->sum : server_stored(s, x->part)->data;
-}
-
 /* A reply was sent, or a rank is lost and it never will be. A round of the part may have waited for
  * that. */
 static void end_reply(server_replies *r)
@@ -139,34 +127,6 @@ static net_step replied(server_replies *r, int64_t n, int64_t left)
     return r->at < r->n ? NET_MORE : NET_ENDED;
 }
 
-/* Sends the codes of the stored elements; offset counts elements. */
-static net_step send_codes(server_replies *r)
-{
-    enum { AT_ONCE = 1 << 19 };
-    const reply *x = &r->list[r->at];
-    const part *p = x->part;
-    quantise_code code = (quantise_code)p->coded.code;
-    int64_t left = p->count - r->offset, n = left < AT_ONCE ? left : AT_ONCE;
-    kv_assert(left >= 0 && r->offset % 8 == 0, "codes of part %lld go on from element %lld of %lld",
-              (long long)p->id, (long long)r->offset, (long long)p->count);
-    int64_t bytes = quantise_bytes(code, n);
-    link_rec *to = net_reserve_by(&r->item, (int64_t)sizeof p->coded + bytes, n == p->count);
-    if (!to)
-        return NET_FULL;
-    *to = (link_rec){.bytes = (uint32_t)((int64_t)sizeof p->coded + bytes),
-                     .kind = LINK_VALUE,
-                     .flags = (uint8_t)(LINK_CODES | (n == left ? LINK_LAST : 0)),
-                     .store = (uint16_t)r->s->number,
-                     .part = p->id,
-                     .request = r->request,
-                     .value = {.chunk = x->index, .element = r->offset, .elements = n,
-                               .round = part_round(p)}};
-    memcpy(to + 1, &p->coded, sizeof p->coded);
-    net_copy(r->item.peer, (char *)(to + 1) + sizeof p->coded,
-             p->codes + r->offset / 8 * (int64_t)code, bytes);
-    return replied(r, n, left);
-}
-
 /* Sends elements that changed. A record is reserved for the bytes that it may have at most. */
 static net_step send_changes(server_replies *r)
 {
@@ -189,25 +149,48 @@ static net_step send_changes(server_replies *r)
     return replied(r, at - from, p->count - from);
 }
 
-/* Sends the bytes of a reply from offset on, n of them, in one record. Returns false if the link is
- * full. */
+static bool is_coded(const reply *x)
+{
+    return !x->own && x->part->coded.code;
+}
+
+/* What a reply is: bytes, or elements of codes. */
+static int64_t reply_size(const reply *x)
+{
+    return x->own ? kv_array_bytes(x->own) : is_coded(x) ? x->part->count : x->part->bytes;
+}
+
+/* Sends n of that from `offset` on, in one record. Returns false if the link is full. */
 static bool put_value(server_state *s, const net_item *i, uint64_t request, const reply *x,
                       int64_t offset, int64_t n)
 {
-    int64_t all = reply_bytes(x);
-    link_rec *to = net_reserve_by(i, n, n == all);
+    const part *p = x->part;
+    int64_t all = reply_size(x), head = 0, bytes = n;
+    const char *data;
+    if (is_coded(x)) {
+        head = sizeof p->coded;
+        bytes = quantise_bytes((quantise_code)p->coded.code, n);
+        data = p->codes + offset / 8 * p->coded.code;
+    } else {
+        const kv_array *a = x->own || x->round ? x->own : server_stored(s, p);
+        data = (a ? (const char *)a->data : x->round->sum) + offset;
+    }
+    link_rec *to = net_reserve_by(i, head + bytes, n == all);
     if (!to)
         return false;
-    *to = (link_rec){.bytes = (uint32_t)n,
+    *to = (link_rec){.bytes = (uint32_t)(head + bytes),
                      .kind = LINK_VALUE,
-                     .flags = offset + n == all ? LINK_LAST : 0,
+                     .flags = (uint8_t)((offset + n == all ? LINK_LAST : 0) |
+                                        (head ? LINK_CODES : 0)),
                      .store = (uint16_t)s->number,
                      .part = x->id,
                      .request = request,
-                     .value = {.chunk = x->index, .offset = offset,
-                               .round = x->own ? x->key_round : part_round(x->part)}};
-    if (n)
-        net_copy(i->peer, to + 1, reply_data(s, x) + offset, n);
+                     .value = {.chunk = x->index, .offset = offset, .elements = head ? n : 0,
+                               .round = x->own ? x->key_round : part_round(p)}};
+    if (head)
+        memcpy(to + 1, &p->coded, sizeof p->coded);
+    if (bytes)
+        net_copy(i->peer, (char *)(to + 1) + head, data, bytes);
     return true;
 }
 
@@ -217,12 +200,10 @@ static net_step send_next(net_item *i)
     const reply *x = &r->list[r->at];
     if (x->changes)
         return send_changes(r);
-    if (!x->own && x->part->coded.code)
-        return send_codes(r);
-    int64_t left = reply_bytes(x) - r->offset;
-    kv_assert(left >= 0, "part %lld of %lld bytes is sent from byte %lld on",
-              (long long)x->id, (long long)reply_bytes(x), (long long)r->offset);
-    int64_t n = left < LINK_PAYLOAD ? left : LINK_PAYLOAD;
+    int64_t left = reply_size(x) - r->offset, most = is_coded(x) ? CODES_AT_ONCE : LINK_PAYLOAD;
+    kv_assert(left >= 0, "part %lld of %lld is sent from %lld on", (long long)x->id,
+              (long long)reply_size(x), (long long)r->offset);
+    int64_t n = left < most ? left : most;
     return put_value(r->s, i, r->request, x, r->offset, n) ? replied(r, n, left) : NET_FULL;
 }
 

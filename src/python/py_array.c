@@ -246,7 +246,7 @@ static PyObject *as_class(PyObject *self, PyObject *class)
 {
     kv_array *a = elements(self);
     if (!PyType_Check(class) || !PyType_IsSubtype((PyTypeObject *)class, py.array))
-        return py_fail(KV_E_USAGE, "", "%R is no class of arrays", class);
+        return py_fail(KV_E_USAGE, "", "%R is not a class of arrays", class);
     return py_array_new((PyTypeObject *)class, kv_array_ref(a));
 }
 
@@ -254,7 +254,7 @@ static int shape_of(PyObject *tuple, int64_t shape[KV_MAX_NDIM])
 {
     Py_ssize_t n = PyTuple_Check(tuple) ? PyTuple_Size(tuple) : KV_MAX_NDIM + 1;
     if (n > KV_MAX_NDIM) {
-        py_fail(KV_E_SHAPE, "", "%R is no shape", tuple);
+        py_fail(KV_E_SHAPE, "", "%R is not a shape", tuple);
         return -1;
     }
     for (Py_ssize_t i = 0; i < n; i++) {

@@ -80,7 +80,7 @@ bool py_pairs_key(PyObject *key, kv_key *out, py_batch *b)
         *out = (kv_key){.id = PyLong_AsLongLong(key)};
         if (out->id == -1 && PyErr_Occurred()) {
             PyErr_Clear();
-            return py_fail(KV_E_KEY, "", "the key %R is no integer of 64 bits", key);
+            return py_fail(KV_E_KEY, "", "the key %R is not an integer of 64 bits", key);
         }
         return true;
     }
@@ -103,7 +103,7 @@ bool py_pairs_key(PyObject *key, kv_key *out, py_batch *b)
         return good;
     }
     PyErr_Clear();
-    return py_fail(KV_E_USAGE, "keys are int or str, or a list of them", "%R is no key", key);
+    return py_fail(KV_E_USAGE, "keys are int or str, or a list of them", "%R is not a key", key);
 }
 
 /* ---- Arrays ---- */
@@ -170,7 +170,7 @@ static bool take_adopted(PyObject *made, bool write, py_batch *b, kv_array **out
     }
     if (PyObject_TypeCheck(made, py.ndarray) && wrap_numpy(made, write, b, out))
         return true;
-    return !PyErr_Occurred() ? py_fail(KV_E_INTERNAL, "", "%R is no array of the store", made)
+    return !PyErr_Occurred() ? py_fail(KV_E_INTERNAL, "", "%R is not an array of the store", made)
                              : NULL;
 }
 

@@ -145,7 +145,7 @@ bool py_ctx(PyObject *pair, kv_ctx *ctx)
     PyObject *name = PyTuple_Check(pair) ? PyTuple_GetItem(pair, 0) : NULL;
     PyObject *id = name ? PyTuple_GetItem(pair, 1) : NULL;
     if (!id || !PyUnicode_Check(name))
-        return py_fail(KV_E_USAGE, "cpu(i) or gpu(i)", "%R is no context", pair);
+        return py_fail(KV_E_USAGE, "cpu(i) or gpu(i)", "%R is not a context", pair);
     long i = PyLong_AsLong(id);
     if (i == -1 && PyErr_Occurred())
         return false;

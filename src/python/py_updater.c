@@ -129,7 +129,7 @@ PyObject *py_updater_set(PyObject *self, PyObject *function)
     bool none = function == Py_None;
     if (!none && !PyCallable_Check(function))
         return py_fail(KV_E_USAGE, "set_updater() takes a rule as text",
-                       "%R is no function(key, input, stored)", function);
+                       "%R is not a function(key, input, stored)", function);
     updater *u = none ? NULL : PyMem_Malloc(sizeof *u);
     if (!none && !u)
         return PyErr_NoMemory();

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the files of this folder with the Python packages gguf, safetensors and numpy, and beside
+"""Makes the files of this folder with the Python packages gguf, safetensors, ml_dtypes and numpy, and beside
 each what these packages read in it. tests/unit/test_checkpoint_files.c compares.
 
     python3 tests/checkpoint/make_files.py      (gguf 0.17 or later, for all types)
@@ -10,6 +10,7 @@ import struct
 import zlib
 
 import gguf
+import ml_dtypes
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
@@ -78,6 +79,21 @@ def describe_gguf(name, out):
                          t.data.tobytes()))
 
 
+def describe_values(name, out):
+    """The numbers of what is not plain, as the package decodes them; every nan is the usual one."""
+    reader = gguf.GGUFReader(path(name))
+    with open(path(out), "w") as f:
+        for t in reader.tensors:
+            if t.tensor_type.name.startswith(("IQ1", "IQ2", "IQ3", "Q8_K", "Q1_0")):
+                continue
+            if gguf.GGML_QUANT_SIZES[t.tensor_type][0] == 1:
+                continue
+            with np.errstate(all="ignore"):
+                x = gguf.quants.dequantize(t.data, t.tensor_type).astype(np.float32)
+            x[np.isnan(x)] = np.float32(np.nan)
+            f.write(line(t.name, "F32", x.shape, x.nbytes, x.tobytes()))
+
+
 def make_small():
     """Few bytes, of which tests change each."""
     w = gguf.GGUFWriter(path("small.gguf"), "test")
@@ -107,6 +123,93 @@ def make_version_2():
         f.write(text[:4] + struct.pack("<I", 2) + text[8:])
 
 
+E2M1 = np.array([0, .5, 1, 1.5, 2, 3, 4, 6], np.float32)
+E2M1 = np.concatenate([E2M1, -E2M1])
+
+
+def halves(b):
+    return np.stack([E2M1[b & 15], E2M1[b >> 4]], -1).reshape(*b.shape[:-1], -1)
+
+
+def exponents(s):
+    return np.where(s == 255, np.float32(np.nan), np.ldexp(1.0, s.astype(int) - 127)).astype("f4")
+
+
+def make_scaled():
+    """Codes with scales of each form, and the numbers that they mean."""
+    rng = np.random.default_rng(7)
+    e4m3, e5m2 = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2
+    f8 = lambda *s: rng.normal(0, 30, s).astype(e4m3)
+    f4 = lambda *s: rng.normal(0, 1, s).astype(np.float32)
+    u8 = lambda *s: rng.integers(0, 256, s, dtype=np.uint8)
+    wide = lambda a: a.astype(np.float32)
+    each = lambda s, n, axis: np.repeat(s, n, axis)
+    tensors, numbers = {}, []
+
+    def add(codes, scales, name, x):
+        tensors.update(codes)
+        tensors.update(scales)
+        numbers.append((name, np.ascontiguousarray(x, np.float32)))
+
+    w, s = f8(3, 5), f4()
+    add({"all.weight": w}, {"all.weight_scale": s, "all.input_scale": f4(1)}, "all.weight", wide(w) * s)
+    w, s = f8(4), f4(1)
+    add({"one.weight": w}, {"one.scale_weight": s}, "one.weight", wide(w) * s)
+    w, s = f8(3, 5), f4(3, 1)
+    add({"rows.weight": w}, {"rows.weight_scale": s}, "rows.weight", wide(w) * s)
+    w, s = rng.integers(-128, 128, (3, 5), np.int8), f4(3).astype(ml_dtypes.bfloat16)
+    add({"i8.weight": w}, {"i8.weight_scale": s}, "i8.weight", wide(w) * wide(s)[:, None])
+    w, s = f8(130, 2), f4(2, 1)
+    add({"blocks.weight": w}, {"blocks.weight_scale_inv": s}, "blocks.weight",
+        wide(w) * each(s, 128, 0)[:130])
+    w, s = f8(2, 3, 130), f4(2, 1, 2)
+    add({"experts.up": w}, {"experts.up_scale_inv": s}, "experts.up",
+        wide(w) * each(s, 128, 2)[:, :, :130])
+    w, s = f8(2, 3, 4), f4(2)
+    add({"experts.gate": w}, {"experts.gate_scale": s}, "experts.gate", wide(w) * s[:, None, None])
+    w, s = f8(2, 3, 4), f4(2, 3, 1)
+    add({"experts.down": w}, {"experts.down_scale": s}, "experts.down", wide(w) * s)
+    w, s = f8(3, 64), u8(3, 2)
+    s[0, 0] = 255
+    s[1, 1] = 0
+    add({"mx.weight": w}, {"mx.weight_scale": s}, "mx.weight", wide(w) * each(exponents(s), 32, 1))
+    w, s = rng.normal(0, 1, (3, 64)).astype(e5m2), rng.integers(100, 140, (3, 2), np.uint8)
+    add({"mx5.weight": w}, {"mx5.weight_scale": s.view(ml_dtypes.float8_e8m0fnu)}, "mx5.weight",
+        wide(w) * each(exponents(s), 32, 1))
+    w, s = f8(3, 12), f4(3, 4)
+    add({"groups.weight": w}, {"groups.weight_scale": s}, "groups.weight", wide(w) * each(s, 3, 1))
+    w, s = u8(2, 3, 2, 16), rng.integers(100, 140, (2, 3, 2), np.uint8)
+    x = (halves(w) * exponents(s)[..., None]).reshape(2, 3, 64)
+    add({"moe_blocks": w}, {"moe_scales": s}, "moe", x.swapaxes(1, 2))
+    w, s = u8(3, 32), rng.integers(100, 140, (3, 2), np.uint8)
+    add({"packed.weight_packed": w}, {"packed.weight_scale": s}, "packed.weight",
+        halves(w) * each(exponents(s), 32, 1))
+    w, s, g = u8(3, 32), np.abs(f8(3, 4)), f4()
+    add({"nv.weight": w}, {"nv.weight_scale": s, "nv.weight_scale_2": g}, "nv.weight",
+        halves(w) * each(wide(s) * g, 16, 1))
+    w, s, g = u8(3, 32), np.abs(f8(3, 4)), f4(1)
+    add({"ct.weight_packed": w}, {"ct.weight_scale": s, "ct.weight_global_scale": g}, "ct.weight",
+        halves(w) * each(wide(s) / g, 16, 1))
+    tensors["norm"] = f4(3)
+    tensors["scaled_fp8"] = f8(2)
+    names = {np.dtype(e4m3): "F8_E4M3", np.dtype(e5m2): "F8_E5M2", np.dtype(np.uint8): "U8",
+             np.dtype(np.int8): "I8", np.dtype(np.float32): "F32",
+             np.dtype(ml_dtypes.bfloat16): "BF16", np.dtype(ml_dtypes.float8_e8m0fnu): "F8_E8M0"}
+    header, data = {}, b""
+    for name, t in tensors.items():
+        raw = t.tobytes()
+        header[name] = {"dtype": names[t.dtype], "shape": list(t.shape),
+                        "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    with open(path("scaled.safetensors"), "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + data)
+    with open(path("scaled.txt"), "w") as f:
+        for name, x in numbers:
+            x[np.isnan(x)] = np.float32(np.nan)
+            f.write(line(name, "F32", x.shape, x.nbytes, x.tobytes()))
+
+
 def make_sharded():
     folder = path("sharded")
     os.makedirs(folder, exist_ok=True)
@@ -133,8 +236,10 @@ def make_sharded():
 
 make_gguf("types.gguf")
 describe_gguf("types.gguf", "types.txt")
+describe_values("types.gguf", "types-values.txt")
 make_small()
 make_big_endian()
 make_version_2()
 describe_gguf("version-2.gguf", "version-2.txt")
 make_sharded()
+make_scaled()

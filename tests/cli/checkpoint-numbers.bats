@@ -24,30 +24,67 @@ sparse()
     grep -q 'error\[io\]: m.safetensors: the file became shorter while it was read' err
 }
 
-@test "quantised keys have rows without numbers, and alone they are refused" {
+@test "quantised keys have the numbers of their blocks, and those that are not decoded none" {
     local file=$BATS_TEST_DIRNAME/../checkpoint/types.gguf
-    run --separate-stderr kvctl --json stat "$file" t.BF16 t.Q4_0 four
+    run --separate-stderr kvctl --json stat "$file" t.BF16 t.IQ2_XS t.Q4_0 four
     [ $status = 0 ]
-    [[ $output == *'{"key":"t.Q4_0","elements":192,"min":null,"max":null,"mean":null,"std":null,"absmax":null,"zeros":null,"nan":null,"inf":null}'* ]]
+    [[ $output == *'{"key":"t.IQ2_XS","elements":1536,"min":null,"max":null,"mean":null,"std":null,"absmax":null,"zeros":null,"nan":null,"inf":null}'* ]]
+    [[ $output == *'{"key":"t.Q4_0","elements":192,"min":-'* ]]
     [[ $output == *'{"key":"four","elements":120,"min":0,"max":119,"mean":59.5,'* ]]
-    [ "$stderr" = 'note: 1 of 3 keys have no numbers to look at, such as "t.Q4_0" (Q4_0)' ]
-    run -3 kvctl stat "$file" 't.Q*'
+    [ "$stderr" = 'note: 1 of 4 keys have no numbers to look at, such as "t.IQ2_XS" (IQ2_XS)' ]
+    run -3 kvctl stat "$file" 't.IQ[123]*'
+    [[ $output == *'error[dtype]: "t.IQ2_XXS" has no numbers to look at: its type is IQ2_XXS'* ]]
+    run -3 kvctl stat "$file" t.Q4_0 --raw
     [[ $output == *'error[dtype]: "t.Q4_0" has no numbers to look at: its type is Q4_0'* ]]
 }
 
-@test "quantised keys are compared by bits, also with a tolerance" {
+@test "quantised keys are compared by bits, and with a tolerance by numbers" {
     local file=$BATS_TEST_DIRNAME/../checkpoint/types.gguf
     cp "$file" a.gguf
     local at
     at=$(kvctl --json ls a.gguf t.Q8_0 --long | sed 's/.*"offset":\([0-9]*\).*/\1/')
     # The last byte of the fourth of its six blocks of 34 bytes, which has elements 96 to 127.
     printf '\x55' | dd of=a.gguf bs=1 seek=$((at + 4 * 34 - 1)) conv=notrunc status=none
-    run kvctl diff "$file" "$file" --atol 1
+    run kvctl diff "$file" "$file" --atol 1 'four' 't.*F*' 't.Q4*'
     [ $status = 0 ]
     [ -z "$output" ]
-    run --separate-stderr kvctl --json diff "$file" a.gguf --rtol 1
+    run --separate-stderr kvctl --json diff "$file" a.gguf
     [ $status = 1 ]
     [[ $output == *'"entries":[{"key":"t.Q8_0","state":"differs","equal":0.8333333333333334,"max_abs":null,"where":[1,32],"ulps":null,"rms":null,"cosine":null}]'* ]]
+    run --separate-stderr kvctl --json diff "$file" a.gguf --rtol 0 t.Q8_0
+    [ $status = 1 ]
+    [[ $output == *'"entries":[{"key":"t.Q8_0","state":"differs","equal":0.9947916666666666,"max_abs":'*'"where":[1,63],'* ]]
+    # the codes are compared with --raw
+    run -1 kvctl --json diff "$file" a.gguf --rtol 1 --raw
+    [[ $output == *'"equal":0.8333333333333334'* ]]
+}
+
+@test "quantised keys become F32 wherever numbers are written, and what is not decoded is refused by name" {
+    local file=$BATS_TEST_DIRNAME/../checkpoint/types.gguf
+    run -0 kvctl convert "$file" v.safetensors --exclude 't.IQ[123]*' --exclude t.Q8_K --exclude t.Q1_0
+    assert_output 'note: decoded 16 quantised keys as F32'
+    run -0 kvctl ls v.safetensors t.Q6_K
+    assert_output --partial 't.Q6_K  F32    (3, 512)  6144'
+    kvctl diff "$file" v.safetensors --rtol 0 't.Q[456]_[01]' t.TQ2_0 t.NVFP4
+    run -0 kvctl convert "$file" w.safetensors 't.Q[45]_K' --dtype bf16
+    assert_output 'note: decoded 2 quantised keys as BF16'
+    kvctl merge average "$file" v.safetensors t.Q6_K --out m.safetensors
+    kvctl diff m.safetensors v.safetensors t.Q6_K
+    run -0 kvctl -c "a = load(\"$file\", name=\"t.Q4_0\"); b = load(\"v.safetensors\", name=\"t.Q4_0\"); print all(a == b)"
+    assert_output True
+    run -0 kvctl -q -c "init t.Q4_0 @$file; save s.safetensors"
+    kvctl diff s.safetensors v.safetensors t.Q4_0
+    # bits stay bits
+    [ "$(kvctl hash "$file" t.Q4_0)" != "$(kvctl hash v.safetensors t.Q4_0)" ]
+    run -3 kvctl convert "$file" x.safetensors
+    assert_output --partial '"t.Q8_K" is quantised, Q8_K, which only GGUF files hold'
+    run -3 kvctl merge average "$file" "$file" t.IQ1_S --out x.safetensors
+    assert_output --partial t.IQ1_S
+    run -3 kvctl convert "$file" x.safetensors t.Q4_0 --raw
+    assert_output --partial '"t.Q4_0" is quantised, Q4_0, which only GGUF files hold'
+    run -2 kvctl convert "$file" x.safetensors four --dtype q4_0
+    assert_output --partial 'Q4_0 is a quantised type, and kvctl writes none'
+    [ ! -e x.safetensors ]
 }
 
 @test "one checkpoint in several containers does not differ" {

@@ -1,4 +1,5 @@
-# Codes of narrow types whose scales are tensors beside them: no command takes either for numbers.
+# Codes of narrow types whose scales are tensors beside them are one value where numbers are read; where it
+# is not clear which, no command takes either for numbers.
 
 load help
 bats_require_minimum_version 1.5.0
@@ -19,42 +20,79 @@ refused()
     assert_output --partial "hint: --raw carries codes and scales as they are"
 }
 
-@test "FP8 with a scale: merge, convert to a float, diff with a tolerance, stat and @ refuse" {
-    fp8 a.safetensors '[1, 2, 4, 448]' 0.01
-    fp8 b.safetensors '[448, 224, 112, 1]' 1
-    local rule
-    for rule in average task_arithmetic ties ema slerp; do
-        run -3 kvctl merge $rule a.safetensors b.safetensors --base a.safetensors --out m.safetensors
-        refused a.safetensors l.weight '"l.weight_scale"'
-    done
-    run -3 kvctl merge average a.safetensors b.safetensors 'l.weight' --out m.safetensors
-    refused a.safetensors l.weight '"l.weight_scale"'
-    run -3 kvctl merge average a.safetensors b.safetensors '*scale' --out m.safetensors
-    refused a.safetensors l.weight '"l.weight_scale"'
+@test "FP8 with a scale: merge, convert to a float, diff with a tolerance, stat and @ see the numbers" {
+    fp8 a.safetensors '[1, 2, 4, 448]' 0.5
+    fp8 b.safetensors '[448, 224, 112, 1]' 2
+    local applied='note: applied the scales of 1 key (weight_scale) and left 1 scale key out'
+    run -0 kvctl merge average a.safetensors b.safetensors --out m.safetensors
+    assert_output "$applied"
+    run -0 kvctl -c 'print @m.safetensors#l.weight, keys("m.safetensors")'
+    assert_output "[448. 224. 113. 113.] ['l.weight', 'norm']"
+    run -0 kvctl ls m.safetensors l.weight
+    assert_output --partial 'l.weight  BF16 '
+    kvctl -q merge average a.safetensors b.safetensors l.weight --out m.safetensors --dtype f32
+    run -0 kvctl ls m.safetensors
+    assert_output --partial 'l.weight  F32 '
+    # a model that stores its numbers plainly, and one without scales
+    kvctl -q -c 'init l.weight,norm [array([0.5, 1, 2, 224]), ones(2)]; save p.safetensors --dtype bf16'
+    kvctl -q -c 'init l.weight,norm [array([1, 2, 4, 448]), ones(2)]; save q.safetensors --dtype l.weight=f8_e4m3'
+    kvctl -q merge '{ merged = models[0] - models[1] }' a.safetensors p.safetensors --out m.safetensors
+    run -0 kvctl -c 'print @m.safetensors#l.weight'
+    assert_output '[0. 0. 0. 0.]'
+    kvctl -q merge '{ merged = models[0] - models[1] }' q.safetensors a.safetensors --out m.safetensors --dtype f32
+    run -0 kvctl -c 'print @m.safetensors#l.weight'
+    assert_output '[  0.5   1.    2.  224. ]'
     local dtype
-    for dtype in bf16 f32 f8_e5m2 l.weight=f16 '*_scale=bf16' '*=f64'; do
-        run -3 kvctl convert a.safetensors m.safetensors --dtype "$dtype"
-        refused a.safetensors l.weight '"l.weight_scale"'
+    for dtype in bf16 f32 l.weight=f16 '*=f64'; do
+        run -0 kvctl convert a.safetensors m.safetensors --dtype "$dtype"
+        assert_output "$applied"
+        run -0 kvctl -c 'print @m.safetensors#l.weight, len(keys("m.safetensors"))'
+        assert_output '[  0.5   1.    2.  224. ] 2'
     done
-    run -3 kvctl diff a.safetensors b.safetensors --rtol 0.1
+    run -0 kvctl convert a.safetensors m.safetensors l.weight --dtype f32
+    assert_output "$applied"
+    run -3 kvctl convert a.safetensors m2.safetensors --dtype '*_scale=bf16'
     refused a.safetensors l.weight '"l.weight_scale"'
-    run -3 kvctl stat a.safetensors l.weight
-    refused a.safetensors l.weight '"l.weight_scale"'
-    run -3 kvctl -c 'print @a.safetensors#l.weight'
-    assert_output --partial 'error[dtype]: a.safetensors: "l.weight" holds F8_E4M3 codes, which are numbers only'
-    assert_output --partial 'hint: convert --raw makes a file of the codes as numbers: --raw --dtype f32'
-    run -3 kvctl -c 'init * @a.safetensors'
-    run -3 kvctl -c 'x = load("a.safetensors", name="l.weight")'
+    run -0 kvctl diff a.safetensors p.safetensors --rtol 0 l.weight norm
+    assert_output "$applied"
+    run -0 kvctl diff p.safetensors a.safetensors --rtol 0
+    assert_output "$applied"
+    run -1 kvctl diff a.safetensors p.safetensors l.weight
+    run -0 --separate-stderr kvctl stat a.safetensors
+    assert_equal "$stderr" "$applied"
+    assert_output --partial '224.0'
+    refute_output --partial l.weight_scale
+    run -0 kvctl -c 'print @a.safetensors#l.weight, @a.safetensors#l.weight_scale, keys("a.safetensors")'
+    assert_output "[  0.5   1.    2.  224. ] 0.5 ['l.weight', 'norm']"
+    run -0 kvctl -c 'init * @a.safetensors; print keys(); x = load("a.safetensors", name="l.weight"); print x'
+    assert_output "['l.weight', 'norm']
+[  0.5   1.    2.  224. ]"
+    # a store that is opened holds what its file holds
     kvctl -q -c 'init l.weight,l.weight_scale [ones(2, dtype="int8"), ones(1)]; save i.safetensors'
     run -3 kvctl -s i.safetensors -c 'pull l.weight'
-    assert_output --partial 'i.safetensors: "l.weight" holds I8 codes, which are numbers only'
-    [ ! -e m.safetensors ]
-    # what has nothing to do with it is as ever
-    kvctl merge average a.safetensors b.safetensors norm --out m.safetensors
-    kvctl merge average a.safetensors b.safetensors --exclude 'l.*' --out m.safetensors
-    kvctl convert a.safetensors m.safetensors --dtype norm=f16
-    kvctl stat a.safetensors norm
-    kvctl -c 'print @a.safetensors#l.weight_scale, @a.safetensors#norm'
+    assert_output --partial 'i.safetensors: "l.weight" holds I8 codes, which are numbers only together with "l.weight_scale"'
+    assert_output --partial 'hint: convert --dtype f32 makes a file of the numbers'
+    [ ! -e m2.safetensors ]
+}
+
+@test "every form of scales, markers, and the matrix with swapped axes" {
+    local file=$BATS_TEST_DIRNAME/../checkpoint/scaled.safetensors
+    run -0 kvctl convert "$file" f.safetensors --dtype f32
+    assert_output 'note: applied the scales of 15 keys (weight_scale) and left 19 scale keys out'
+    kvctl diff "$file" f.safetensors --rtol 0 --exclude mx.weight
+    run -0 kvctl -c 'a = @f.safetensors#moe; print a.shape, len(keys("f.safetensors"))'
+    assert_output '(2, 64, 3) 16'
+    # a rule for some of them leaves the others, and the marker, as they are
+    run -0 kvctl convert "$file" g.safetensors --dtype 'packed.weight_packed=bf16'
+    assert_output 'note: applied the scales of 1 key (weight_scale) and left 1 scale key out'
+    run -0 kvctl ls g.safetensors
+    assert_output --partial 'packed.weight '
+    assert_output --partial scaled_fp8
+    assert_output --partial moe_scales
+    kvctl -q -c "init packed.weight,x [ones(2), ones(2)]; save clash.safetensors"
+    kvctl -q convert "$file" h.safetensors packed.weight_packed packed.weight_scale
+    run -3 kvctl convert h.safetensors clash.safetensors i.safetensors --dtype f32
+    assert_output --partial '"packed.weight" stands in h.safetensors and in clash.safetensors'
 }
 
 @test "bits and --raw go on as they are" {
@@ -85,14 +123,15 @@ refused()
     assert_output --partial "l.weight_scale"
 }
 
-# pair CODES DTYPE SCALES...: a file of codes in a dtype and of these scales is refused, naming them.
+# pair CODES DTYPE SCALES...: a file of codes in a dtype and of these scales, of three numbers each, is
+# refused, naming them.
 pair()
 {
     local i scales='' type=$2 list="$1"
     case $2 in U8) type=uint8 ;; I8) type=int8 ;; I32) type=int32 ;; *) type=float32 ;; esac
     for i in "${@:3}"; do
         list+=",$i"
-        scales+=", ones(1)"
+        scales+=", ones(3)"
     done
     kvctl -q -c "init $list [ones((2, 32), dtype=\"$type\")$scales]; save w.safetensors --dtype '$1=$2'"
     run -3 kvctl convert w.safetensors m.safetensors --dtype bf16
@@ -100,20 +139,23 @@ pair()
     for i in "${@:3}"; do
         assert_output --partial "\"$i\""
     done
+    assert_output --partial ", in a way that is not read"
     run -3 kvctl merge average w.safetensors w.safetensors --out m.safetensors
     run -3 kvctl merge average w.safetensors w.safetensors "$3" --out m.safetensors
     run -3 kvctl stat w.safetensors
     run -3 kvctl diff w.safetensors w.safetensors --atol 1
+    run -3 kvctl -c "print @w.safetensors#$1"
     [ ! -e m.safetensors ]
 }
 
-@test "the names of every scheme" {
+@test "the names of every scheme, and scales of other shapes" {
     local t
     for t in F8_E4M3 F8_E5M2 F8_E4M3FNUZ F8_E5M2FNUZ F4 F6_E2M3 F6_E3M2 I8; do
         pair l.weight $t l.weight_scale
         pair l.weight $t l.weight_scale_inv
         pair l.weight $t l.scale_weight
         pair l.weight $t l.weight_scale l.weight_zero_point
+        pair l.weight $t l.weight_scale l.scale_weight
         pair experts.up $t experts.up_scale
         pair experts.up $t experts.up_scale_inv
     done
@@ -132,15 +174,34 @@ pair()
     assert_output --partial "codes of torchao,"
 }
 
-@test "scales stand in another shard, or in another input" {
+@test "scales stand in another shard, or in another input; their size is that of the configuration" {
     mkdir m
-    kvctl -q -c 'init l.weight ones(4); save m/one.safetensors --dtype f8_e4m3'
-    kvctl -q -c 'init l.weight_scale_inv ones(1); save m/two.safetensors'
+    kvctl -q -c 'init l.weight full((3, 4), 2); save m/one.safetensors --dtype f8_e4m3'
+    kvctl -q -c 'init l.weight_scale_inv array([[1, 2], [3, 4]]); save m/two.safetensors'
     run -3 kvctl convert m/ out.safetensors --dtype bf16
     refused m/ l.weight '"l.weight_scale_inv"'
-    run -3 kvctl convert m/one.safetensors m/two.safetensors out.safetensors --dtype bf16
-    refused m/one.safetensors l.weight '"l.weight_scale_inv"'
+    echo '{"quantization_config": {"weight_block_size": [2, 3], "a": 1},
+ "dtype": "float8", "text_config": {"x": 1, "quantization_config": {}}, "b": [{"quantization_config": 1}]}' >m/config.json
+    kvctl -q convert m/ out.safetensors --dtype bf16
+    run -0 kvctl -c 'print @out.safetensors#l.weight'
+    assert_output '[[2. 2. 2. 4.]
+ [2. 2. 2. 4.]
+ [6. 6. 6. 8.]]'
+    kvctl -q convert m/one.safetensors m/two.safetensors out2.safetensors --dtype bf16
+    kvctl diff out.safetensors out2.safetensors
     kvctl convert m/one.safetensors out.safetensors --dtype bf16 # codes without scales are numbers
+    # the configuration of the output says what it holds
+    kvctl -q convert m/ f/ --dtype bf16
+    run -0 cat f/config.json
+    assert_output '{
+ "dtype": "bfloat16", "text_config": {"x": 1}, "b": [{"quantization_config": 1}]}'
+    kvctl -q convert m/ g/
+    cmp m/config.json g/config.json
+    kvctl -q merge average m/ m/ --out h/
+    cmp f/config.json h/config.json
+    echo '{"quantization_config": {"weight_block_size": [2, 3]}}' >m/config.json
+    kvctl -q convert m/ k/ --dtype 'l.*=f16'
+    assert_equal "$(cat k/config.json)" '{}'
 }
 
 @test "what is named like a scale and is none is a key like others" {

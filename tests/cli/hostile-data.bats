@@ -85,17 +85,17 @@ times()
     run kvctl --set $'k=a\xffb' s.kv
     assert_failure 3
     assert_line --index 0 's.kv:1:6: error[key]: the key "a\xffb" is not UTF-8'
-    refused 5 '<cmd>:1:7: error[format]: x.csv:2:2: "a\xff" is no number' 'print @x.csv'
+    refused 5 '<cmd>:1:7: error[format]: x.csv:2:2: "a\xff" is not a number' 'print @x.csv'
     refused 5 '<cmd>:1:7: error[format]: x.json:1:4: the byte \xff is not UTF-8' 'print @x.json'
-    refused 5 '<cmd>:1:7: error[format]: y.json:1:4: "\xff" is no number' 'print @y.json'
+    refused 5 '<cmd>:1:7: error[format]: y.json:1:4: "\xff" is not a number' 'print @y.json'
 }
 
 @test "hostile: control characters in a message cannot reach the terminal" {
     printf '\x1b[2J\n1,2\n' >x.csv
-    refused 5 '<cmd>:1:7: error[format]: x.csv:1:1: "?[2J" is no number' \
+    refused 5 '<cmd>:1:7: error[format]: x.csv:1:1: "?[2J" is not a number' \
         'print load("x.csv", header=false)'
     printf '["\xc2\x9b2J"]' >x.json
-    refused 5 '<cmd>:1:7: error[format]: x.json:1:2: "\u{9b}2J" is no number' 'print @x.json'
+    refused 5 '<cmd>:1:7: error[format]: x.json:1:2: "\u{9b}2J" is not a number' 'print @x.json'
 }
 
 # Whatever is in names of files, keys, variables' texts, stores: no control character comes out.
@@ -142,8 +142,8 @@ expect <<END\n\u009b\nEND' >"$name.kv"
     local start=1111111111111111111111111111111111111111
     refused 5 "<cmd>:1:7: error[format]: 1.csv:1:1: $start... does not fit float32" 'print @1.csv'
     start=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
-    refused 5 "<cmd>:1:7: error[format]: word.csv:2:1: \"$start...\" is no number" 'print @word.csv'
-    refused 5 "<cmd>:1:7: error[format]: word.json:1:2: \"$start...\" is no number" \
+    refused 5 "<cmd>:1:7: error[format]: word.csv:2:1: \"$start...\" is not a number" 'print @word.csv'
+    refused 5 "<cmd>:1:7: error[format]: word.json:1:2: \"$start...\" is not a number" \
         'print @word.json'
     # shellcheck disable=SC2016
     run timeout 60 kvctl -c 'x = @wide.csv
@@ -191,7 +191,7 @@ expect <<END\n\u009b\nEND' >"$name.kv"
     refused 5 '<cmd>:1:7: error[format]: i.csv:1:2: 300 does not fit int8' \
         'print load("i.csv", dtype="int8")'
     refused 5 '<cmd>:1:7: error[format]: i.json:1:39: 300 does not fit int8' 'print @i.json'
-    refused 5 '<cmd>:1:7: error[format]: f.json:1:2: 1.5 is no whole number, as int32 needs' \
+    refused 5 '<cmd>:1:7: error[format]: f.json:1:2: 1.5 is not a whole number, as int32 needs' \
         'print load("f.json", dtype="int32")'
     run kvctl -c 'print array([1, 300], dtype="int8")'
     assert_failure 3

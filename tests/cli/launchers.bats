@@ -316,7 +316,7 @@ kvctl: launch: ${pair#* } did not run the job: ${pair% *} ended with exit code 3
         "2|-n 2 --env-worker 1A=2 train.kv|launch: --env-worker needs NAME or NAME=VALUE, not \"1A=2\""
         "5|-n 2 -H missing train.kv|cannot read \"missing\": No such file or directory"
         "3|-n 5 -s 2 -H hosts train.kv|launch: 5 workers + 2 servers need 7 slots, and \"hosts\" has 6"
-        "5|-n 2 -H bad-slots train.kv|bad-slots:2: this is no number of slots: \"x\"; a line is HOST[:PORT] [slots=N]"
+        "5|-n 2 -H bad-slots train.kv|bad-slots:2: this is not a number of slots: \"x\"; a line is HOST[:PORT] [slots=N]"
         "5|-n 2 -H bad-word train.kv|bad-word:2: what is \"cpus=4\"; a line is HOST[:PORT] [slots=N]"
         "5|-n 2 -H bad-port train.kv|bad-port:2: this is no port: \"\"; a line is HOST[:PORT] [slots=N]"
         "5|-n 2 -H two-ports train.kv|two-ports:2: all hosts of a job have one port; others belong into the configuration of ssh"

@@ -97,7 +97,7 @@ END
     assert_output "kvctl: error[io]: missing.so: No such file or directory"
 }
 
-@test "plugins: what is no plugin is refused, and nothing changes" {
+@test "plugins: what is not a plugin is refused, and nothing changes" {
     printf 'no plugin' >text.so
     mkdir folder.so
     echo 'int x;' >x.c
@@ -111,9 +111,9 @@ create first
 END
     assert_failure 5
     assert_line --partial "<stdin>:1:25: error[io]: missing.so: No such file or directory"
-    assert_line --partial "<stdin>:2:25: error[format]: text.so is no plugin: file too short"
-    assert_line --partial "<stdin>:3:25: error[format]: folder.so is no plugin: "
-    assert_line --partial "<stdin>:4:25: error[format]: plain.so is no plugin: it has no function kv_plugin_init"
+    assert_line --partial "<stdin>:2:25: error[format]: text.so is not a plugin: file too short"
+    assert_line --partial "<stdin>:3:25: error[format]: folder.so is not a plugin: "
+    assert_line --partial "<stdin>:4:25: error[format]: plain.so is not a plugin: it has no function kv_plugin_init"
     assert_line --partial "<stdin>:5:8: error[unsupported]: there is no store type \"first\""
 }
 
@@ -203,7 +203,7 @@ END
     assert_output --partial 'hint: types: local, device, teststore, dist_sync, nccl; kvctl help types'
     KVSTORE_PLUGINS=broken:here run kvctl -c 'create dist'
     assert_failure 4
-    assert_output --partial 'error[unsupported]: the type "dist_sync" is not available: broken/kvstore_mpi.so is no plugin: file too short'
+    assert_output --partial 'error[unsupported]: the type "dist_sync" is not available: broken/kvstore_mpi.so is not a plugin: file too short'
 }
 
 @test "plugins: the hint of a known type's plugin that does not start is kept" {

@@ -614,7 +614,7 @@ END
  hint: -s keeps one file: kvctl convert FOLDER m.safetensors makes one of a folder'
     run kvctl -s /dev/null -c 'push 3 1'
     assert_failure 5
-    assert_output 'kvctl: error[io]: "/dev/null" is no regular file, so it cannot keep a store'
+    assert_output 'kvctl: error[io]: "/dev/null" is not a regular file, so it cannot keep a store'
     run kvctl -s no/folder.kvs -c 'push 3 1'
     assert_failure 5
     assert_output 'kvctl: error[io]: cannot write "no/folder.kvs": No such file or directory'

@@ -266,7 +266,7 @@ static void *inside(const void *p)
     return (void *)p;
 }
 
-/* First fit; blocks are 256 aligned, and hold what is no number. */
+/* First fit; blocks are 256 aligned, and hold what is not a number. */
 static int alloc_block(void **out, int64_t bytes)
 {
     *out = NULL;

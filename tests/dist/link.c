@@ -1,16 +1,18 @@
 /* The order in which records arrive, on two ranks of one machine: urgent ones overtake those that
  * lie in the ring, and all others stay behind what was sent before them. And records that come in
- * messages when a third rank is gone.
+ * messages when ranks from the third on are gone.
  *
  *     mpirun -n 2 dist_link
  *     mpirun -n 2 dist_link N     only sees that the ranks share N processors
  *     KVSTORE_ELASTIC=1 KVSTORE_SHARED_MEMORY=0 mpirun --with-ft ulfm -n 3 dist_link gone
+ *     KVSTORE_ELASTIC=1 KVSTORE_SHARED_MEMORY=0 mpirun --with-ft ulfm -n 4 dist_link gone-sending
  */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "distributed/environment.h"
 #include "distributed/link.h"
@@ -79,32 +81,57 @@ int MPI_Test(MPI_Request *r, int *done, MPI_Status *s)
     return rc;
 }
 
-/* Rank 2 is gone, so MPI refuses the receive that comes next at rank 0. Then rank 1 sends a record,
- * which is here before mpi.c tests that receive again. */
-static void take_beside_gone(void)
+static void send_one(uint64_t number, int64_t bytes)
 {
-    int go = 0, here = 0;
-    if (link_rank() == 2)
+    link_rec *r = link_reserve(0, bytes);
+    NEED(r);
+    *r = (link_rec){.kind = LINK_DONE, .bytes = (uint32_t)bytes, .request = number};
+    link_commit(0);
+    link_flush();
+}
+
+/* Ranks from 2 on are gone, so MPI refuses the receive that comes next at rank 0. Then rank 1 sends
+ * records, the first of which is here before mpi.c tests that receive again. With `sending`, that
+ * receive and more are of large messages of ranks that are gone, which never end. */
+static void take_beside_gone(bool sending, const sigset_t *start)
+{
+    int go = 0, here = sending, process = getpid(), processes[4], which;
+    kv_err e = {0};
+    if (link_rank() >= 2) {
+        MPI_Send(&process, 1, MPI_INT, 0, 1, MPI_COMM_WORLD);
+        sigwait(start, &which);
+        for (int i = 0; i < 16 && sending; i++)
+            send_one(1, LINK_PAYLOAD);
         raise(SIGKILL);
-    while (link_rank() == 0 && !refused)
+    }
+    if (link_rank() == 1) {
+        for (int i = 0; i < 40; i++) {
+            MPI_Recv(&go, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            send_one(7, 0);
+        }
+        MPI_Recv(&go, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        return;
+    }
+    for (int i = 2; i < link_size(); i++)
+        MPI_Recv(&processes[i], 1, MPI_INT, i, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int i = 2; i < link_size(); i++) /* MPI receives nothing meanwhile */
+        for (kill(processes[i], SIGUSR1); kill(processes[i], 0) == 0;)
+            usleep(1000);
+    while (!refused)
         link_poll(take, LINK_PAYLOAD);
-    if (link_rank() == 0) {
+    for (int i = 2; i < link_size() && sending; i++)
+        NEED(link_gone(i, &e) == KV_OK);
+    for (int i = 0; i < 40; i++) {
         MPI_Send(&go, 1, MPI_INT, 1, 1, MPI_COMM_WORLD);
         while (!here)
             MPI_Request_get_status(*refused, &here, MPI_STATUS_IGNORE);
-        while (ncame < 1)
+        for (ncame = 0; ncame < 1;)
             link_poll(take, LINK_PAYLOAD);
-        printf("record %d came\n", (int)came[0]);
-        MPI_Send(&go, 1, MPI_INT, 1, 1, MPI_COMM_WORLD);
-        return;
+        NEED(came[0] == 7);
+        link_release();
     }
-    MPI_Recv(&go, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    link_rec *r = link_reserve(0, 0);
-    NEED(r);
-    *r = (link_rec){.kind = LINK_DONE, .request = 7};
-    link_commit(0);
-    link_flush();
-    MPI_Recv(&go, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    printf("all came\n");
+    MPI_Send(&go, 1, MPI_INT, 1, 1, MPI_COMM_WORLD);
 }
 
 int main(int argc, char **argv)
@@ -128,10 +155,14 @@ int main(int argc, char **argv)
                          {17, LINK_EXPRESS, 40, true}, {18, 64, 40, true}};
     const uint64_t many_order[] = {12, 13, 14, 15, 11, 16, 17, 18};
     kv_err e = {0};
+    sigset_t start;
+    sigemptyset(&start);
+    sigaddset(&start, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &start, NULL); /* in MPI's threads as well */
     environment_read();
     NEED(link_open(&e) == KV_OK);
-    if (argc > 1 && strcmp(argv[1], "gone") == 0) {
-        take_beside_gone();
+    if (argc > 1 && strncmp(argv[1], "gone", 4) == 0) {
+        take_beside_gone(strcmp(argv[1], "gone") != 0, &start);
         link_close();
         return 0;
     }

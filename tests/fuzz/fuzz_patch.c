@@ -11,7 +11,6 @@
 #include "patch/patch.h"
 #include "patch/patch_format.h"
 #include "patch/patch_zstd.h"
-#include "patch/varint.h"
 
 /* Bytes of the checkpoint: byte k of tensor i is 16 i + k. */
 static checkpoint *checkpoint_a(void)

@@ -8,7 +8,7 @@ setup_file()
     [ "$(uname -m)" = x86_64 ] || skip_file "the instructions of another processor"
 }
 
-# gcc leaves out calls of a function that only asks for memory ahead: lib/base/prefetch.h.
+# gcc leaves out calls of a function that only asks for memory ahead: lib/base/compiler.h.
 @test "compiled: each line that asks for memory ahead is an instruction" {
     local file asked made
     cd "$top"

@@ -52,7 +52,7 @@ functions()
         -n 2 "$top/tests/house/gdb/rank" "$build/kvctl" -c 'create dist_sync; init 3 zeros(8); push 3 ones(8); wait'
     assert_success
     passed=$(functions <<<"$output" | sort -u)
-    for name in kv_push send_elements rounds_push server_add_up server_flush request_look_at_end; do
+    for name in kv_push send_push rounds_push server_add_up server_flush request_look_at_end; do
         grep -qx $name <<<"$passed"
     done
     [ "$(wc -l <<<"$passed")" -le 20 ]

@@ -28,7 +28,7 @@ without far.safetensors: -32\.66[0-9]+$"
     [ -z "$(find . -name '.soup-*')" ]
 }
 
-@test "soup: a score that fails or is no number is an error, and nothing is written" {
+@test "soup: a score that fails or is not a number is an error, and nothing is written" {
     model low.safetensors 1
     fake score 'exit 7'
     run -7 soup out.safetensors score low.safetensors
@@ -77,7 +77,7 @@ END
     [ ! -e out.safetensors ]
     run -0 federated out.safetensors <<<'5 a.safetensors' # all of its keys are zero
     run -2 federated out.safetensors <<<'many a.safetensors'
-    assert_output 'federated: "many" is no count of examples'
+    assert_output 'federated: "many" is not a count of examples'
     run -2 federated out.safetensors <<<'0 a.safetensors'
     assert_output 'federated: no client was trained on anything'
     run -5 federated out.safetensors <<<'1 gone.safetensors'

@@ -35,10 +35,10 @@ class Texts(Case):
 
     def test_keys_and_values(self):
         init, one = self.kv.init, mx.nd.ones(SHAPE)
-        self.says("key", f"the key {2 ** 70} is no integer of 64 bits", init, 2 ** 70, one)
+        self.says("key", f"the key {2 ** 70} is not an integer of 64 bits", init, 2 ** 70, one)
         self.says("key", "the key '\\ud800' has no UTF-8 form", init, "\ud800", one)
         self.says("key", "the key 'a\\x00b' has a NUL in it", init, "a\0b", one)
-        self.says("usage", "1.5 is no key", init, 1.5, one)
+        self.says("usage", "1.5 is not a key", init, 1.5, one)
         self.says("usage", "a list of 2 keys and one array", init, [1, 2], one)
         self.says("usage", "a list of 2 keys and a list of 1", init, [1, 2], [one])
         self.says("usage", "rename() takes two keys", self.kv.rename, 3)
@@ -57,7 +57,7 @@ class Texts(Case):
     def test_arrays(self):
         rows = mx.nd.zeros(SHAPE).tostype("row_sparse")
         self.says("unsupported", "a row_sparse array does not hold all its elements", memoryview, rows)
-        self.says("usage", "<class 'int'> is no class of arrays", mx.nd.ones(SHAPE)._as, int)
+        self.says("usage", "<class 'int'> is not a class of arrays", mx.nd.ones(SHAPE)._as, int)
         self.says("value", "contexts are numbered from 0 to 65535, not 1000000", mx.nd.ones, SHAPE, ctx=mx.gpu(10 ** 6))
         self.says("value", "a text holds a NUL, which no name and no path can", mx.kv.create, "a\0b")
         self.says("shape", "1 rows of this shape have 8 bytes, not 3", mx._kvstore.sparse, mx.nd.NDArray, SHAPE, "float32",
@@ -79,7 +79,7 @@ class Texts(Case):
         self.says("unsupported", "the store reads no memory of DLPack's device 10", push, 3, tensor)
 
     def test_updaters(self):
-        self.says("usage", "3 is no function(key, input, stored)", self.kv._set_updater, 3)
+        self.says("usage", "3 is not a function(key, input, stored)", self.kv._set_updater, 3)
         held = []
         self.kv.set_updater(lambda key, given, stored: held.append(given))
         self.kv.push(3, mx.nd.ones(SHAPE))

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "array/promote.h"
 #include "test.h"
 
 static const kv_ctx cpu0 = {KV_CPU, 0};

@@ -1,6 +1,12 @@
-/* Files that Python packages made are read as those read them: tests/checkpoint/make_files.py. */
+/* Files that Python packages made are read as those read them: tests/checkpoint/make_files.py, and
+ * torch/make.py there. */
+#include <math.h>
+#include <string.h>
+
 #include "base/num.h"
+#include "checkpoint/gguf_blocks.h"
 #include "checkpoint/tensor_reader.h"
+#include "checkpoint/tensor_values.h"
 #include "test_checkpoint.h"
 
 #define FILES "tests/checkpoint/"
@@ -16,8 +22,19 @@ static uint32_t crc32_of(uint32_t crc, const unsigned char *data, int64_t n)
     return ~crc;
 }
 
-/* A line a tensor, as the script writes it. */
-static void describe(buf *out, const checkpoint *c)
+/* The same of numbers in which every nan is the usual one. */
+static uint32_t crc32_of_numbers(const float *x, int64_t n)
+{
+    uint32_t crc = 0;
+    for (int64_t i = 0; i < n; i++) {
+        float y = isnan(x[i]) ? NAN : x[i];
+        crc = crc32_of(crc, (const unsigned char *)&y, sizeof y);
+    }
+    return crc;
+}
+
+/* A line a tensor, as the script writes it; decoded: those that were. */
+static void describe(buf *out, const checkpoint *c, bool decoded)
 {
     kv_err e = {0};
     tensor_reader *r = NULL;
@@ -27,16 +44,18 @@ static void describe(buf *out, const checkpoint *c)
         char shape[160];
         const void *data;
         CHECK_OK(tensor_read(r, &data, i, 0, t->bytes, &e));
-        CHECK_INT(t->form, 0);
+        CHECK_INT(t->form, tensor_values_codes(c, i) ? TENSOR_DECODED : 0);
+        if (decoded != (t->form != 0))
+            continue;
         buf_printf(out, "%s %s %s %lld %08x\n", t->name, tensor_type_name(t->type),
                    kv_shape_text(shape, sizeof shape, t->ndim, t->shape), (long long)t->bytes,
-                   (unsigned)crc32_of(0, data, t->bytes));
+                   decoded ? crc32_of_numbers(data, t->elements) : crc32_of(0, data, t->bytes));
     }
     CHECK_OK(tensor_reader_check(r, &e));
     tensor_reader_free(r);
 }
 
-static checkpoint *equal(const char *path, const char *want)
+static checkpoint *equal_to(const char *path, const char *want, bool decoded)
 {
     char text[8192] = {0};
     kv_err e = {0};
@@ -47,10 +66,84 @@ static checkpoint *equal(const char *path, const char *want)
     CHECK(fread(text, 1, sizeof text - 1, f) > 0);
     fclose(f);
     CHECK_OK(checkpoint_open(&c, path, NULL, &e));
-    describe(&got, c);
+    if (decoded)
+        CHECK_OK(tensor_values_decode(&c, 1, NULL, NULL, &e));
+    describe(&got, c, decoded);
     CHECK_TEXT(buf_text(&got), text);
     buf_release(&got);
     return c;
+}
+
+static checkpoint *equal(const char *path, const char *want)
+{
+    return equal_to(path, want, false);
+}
+
+TEST(checkpoint_files_gguf_values)
+{
+    checkpoint *c = equal_to(FILES "types.gguf", FILES "types-values.txt", true);
+    checkpoint_close(c);
+}
+
+TEST(checkpoint_files_scaled)
+{
+    checkpoint *c = equal_to(FILES "scaled.safetensors", FILES "scaled.txt", true);
+    CHECK_INT(checkpoint_count(c), 16); /* 15 of codes, and norm */
+    checkpoint_close(c);
+}
+
+/* A part of a tensor that begins and ends within a block. */
+TEST(checkpoint_files_gguf_part)
+{
+    checkpoint *c = NULL;
+    tensor_reader *r = NULL;
+    const void *data;
+    float all[192];
+    kv_err e = {0};
+    CHECK_OK(checkpoint_open(&c, FILES "types.gguf", NULL, &e));
+    CHECK_OK(tensor_values_decode(&c, 1, NULL, NULL, &e));
+    CHECK_OK(tensor_reader_new(&r, c, 0, &e));
+    int64_t i = checkpoint_find(c, "t.Q5_1");
+    CHECK_OK(tensor_read(r, &data, i, 0, sizeof all, &e));
+    memcpy(all, data, sizeof all);
+    for (int64_t at = 0; at < 192; at += 7)
+        for (int64_t n = 0; n <= 192 - at; n += 13) {
+            CHECK_OK(tensor_read(r, &data, i, at * 4, n * 4, &e));
+            CHECK(n == 0 || memcmp(data, all + at, (size_t)n * 4) == 0);
+        }
+    tensor_reader_free(r);
+    checkpoint_close(c);
+}
+
+/* What random blocks hardly have: the borders of scales, and the sign of 0. */
+TEST(checkpoint_files_gguf_borders)
+{
+    float x[256];
+    unsigned char block[256] = {0};
+    memset(block + 1, 0x18, 16);
+    gguf_blocks_decode(x, TENSOR_MXFP4, block, 1); /* 8 is +0 */
+    CHECK(x[0] == 0 && !signbit(x[0]) && x[16] == 0x1p-128f);
+    block[0] = 1;
+    gguf_blocks_decode(x, TENSOR_MXFP4, block, 1);
+    CHECK(x[16] == 0x1p-127f);
+    block[0] = 255;
+    gguf_blocks_decode(x, TENSOR_MXFP4, block, 1);
+    CHECK(x[16] == 0x1p127f);
+    memset(block, 0, sizeof block);
+    memset(block + 4, 0x22, 32);
+    block[1] = 0x7F; /* no scale */
+    block[2] = 0xFF; /* the sign does not count */
+    block[3] = 0x01;
+    gguf_blocks_decode(x, TENSOR_NVFP4, block, 1);
+    CHECK(x[0] == 0 && x[16] == 0 && x[32] == 480 && x[48] == 0x1p-9f);
+    memset(block, 1, sizeof block);
+    const uint16_t halves[] = {0x0001, 0x03FF, 0x8001, 0x7BFF, 0x7C00, 0xFC00};
+    const float want[] = {0x1p-24f, 0x1.ff8p-15f, -0x1p-24f, 65504, INFINITY, -INFINITY};
+    for (int i = 0; i < 6; i++) {
+        memcpy(block, &halves[i], 2);
+        gguf_blocks_decode(x, TENSOR_Q8_0, block, 1);
+        CHECK(x[0] == want[i]);
+    }
 }
 
 TEST(checkpoint_files_gguf)
@@ -113,4 +206,86 @@ TEST(checkpoint_files_sharded)
     CHECK_TEXT(checkpoint_metadata(c, "format"), "pt");
     checkpoint_close(c);
     checkpoint_close(equal(FILES "sharded/model.safetensors.index.json", FILES "sharded.txt"));
+}
+
+/* Views of any strides, shared storages, every dtype, both orders of bytes, deflated members. */
+TEST(checkpoint_files_torch)
+{
+    checkpoint_close(equal(FILES "torch/state.pt", FILES "torch/state.txt"));
+    checkpoint_close(equal(FILES "torch/state-5.pt", FILES "torch/state.txt"));
+    checkpoint_close(equal(FILES "torch/deflated.pt", FILES "torch/state.txt"));
+    checkpoint_close(equal(FILES "torch/big.pt", FILES "torch/big.txt"));
+}
+
+static void torch_names(const char *path, const checkpoint_options *o, const char *want)
+{
+    kv_err e = {0};
+    buf got = {0};
+    checkpoint *c = NULL;
+    CHECK_OK(checkpoint_open(&c, path, o, &e));
+    for (int64_t i = 0; i < checkpoint_count(c); i++) {
+        const tensor_info *t = checkpoint_at(c, i);
+        buf_printf(&got, "%s%s %s", i ? ", " : "", t->name, tensor_info_type(t));
+        if (t->value)
+            buf_printf(&got, "=%s", t->value);
+    }
+    CHECK_TEXT(buf_text(&got), want);
+    buf_release(&got);
+    checkpoint_close(c);
+}
+
+/* Dicts in dicts, parts of them, entries that are not tensors, arrays of NumPy. */
+TEST(checkpoint_files_torch_parts)
+{
+    const checkpoint_options all = {.entries = true};
+    const char *names, *model;
+    kv_err e = {0};
+    checkpoint *c = NULL;
+    kv_array *a;
+    const void *x;
+    torch_names(FILES "torch/train.pt", NULL,
+                "model.0.weight F32, model.0.bias F32, optimizer.state.0.step F32, table F64, "
+                "swapped I32");
+    torch_names(FILES "torch/train.pt#model", NULL, "0.weight F32, 0.bias F32");
+    torch_names(FILES "torch/train.pt#optimizer.state.0", NULL, "step F32");
+    torch_names(FILES "torch/train.pt#optimizer", &all,
+                "state.0.step F32, param_groups.0.lr float=0.5, param_groups.0.betas.0 float=0.9, "
+                "param_groups.0.betas.1 float=0.99");
+    torch_names(FILES "torch/train.pt#args", &all, "name text=run\xC3\xA9, fast bool=True");
+    torch_names(FILES "torch/object.pt#state_dict", NULL, "0.weight F32, 0.bias F32");
+    torch_names(FILES "torch/one.pt", NULL, "one F32");
+    torch_names(FILES "torch/odd.pt", NULL, "q quantised, s sparse, c conj, m meta, z C128, w F32");
+    CHECK_OK(checkpoint_open(&c, FILES "torch/train.pt", NULL, &e));
+    CHECK_INT(checkpoint_others(c, &names, &model), 9);
+    CHECK_TEXT(names, "optimizer.param_groups.0.lr, optimizer.param_groups.0.betas.0");
+    CHECK_TEXT(model, "model");
+    CHECK_OK(checkpoint_load_name(&a, c, "table", &e));
+    CHECK_OK(kv_array_read(a, &x, &e));
+    for (int i = 0; i < 6; i++)
+        CHECK(((const double *)x)[i] == i);
+    kv_array_unref(a);
+    checkpoint_close(c);
+}
+
+TEST(checkpoint_files_torch_refused)
+{
+    test_folder d = folder_new();
+    folder_refused(&d, FILES "torch/object.pt", KV_E_FORMAT,
+                   FILES "torch/object.pt: cfg is a random.Random, which only Python can make",
+                   FILES "torch/object.pt#state_dict reads the tensors of state_dict only");
+    folder_refused(&d, FILES "torch/module.pt", KV_E_FORMAT,
+                   FILES "torch/module.pt: it is a torch.nn.modules.linear.Linear, which only "
+                         "Python can make",
+                   "torch.save(model.state_dict(), FILE) writes what is read");
+    folder_refused(&d, FILES "torch/train.pt#modle", KV_E_NAME,
+                   FILES "torch/train.pt: there is no part \"modle\"",
+                   "its parts are model, optimizer, epoch, best, args, table, swapped, loss, size");
+    folder_refused(&d, FILES "torch/loop.pt", KV_E_FORMAT,
+                   FILES "torch/loop.pt: malformed: a container that holds itself at self", "");
+    folder_refused(&d, FILES "torch/twice.pt", KV_E_VALUE,
+                   FILES "torch/twice.pt: two tensors have the name \"a.b\"", "");
+    folder_refused(&d, FILES "small.gguf#x", KV_E_UNSUPPORTED,
+                   FILES "small.gguf: only files of PyTorch have parts, as #x",
+                   "names of keys are chosen by a pattern");
+    folder_remove(&d);
 }

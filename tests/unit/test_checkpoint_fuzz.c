@@ -42,6 +42,8 @@ static const image images[] = {
     {"m.npz", 4, {"m.npz"}, {DATA "npz/fortran-deflated.npz"}},
     {"m.npz", 5, {"m.npz"}, {DATA "npz/stream-deflated.npz"}},
     {"m.npz", 1, {"m.npz"}, {DATA "npz/zip64.npz"}},
+    {"m.pt", 1, {"m.pt"}, {DATA "torch/one.pt"}},
+    {"m.pt", 4, {"m.pt"}, {DATA "torch/big.pt"}},
 };
 enum { NIMAGES = sizeof images / sizeof *images };
 

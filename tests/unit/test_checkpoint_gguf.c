@@ -287,14 +287,16 @@ TEST(checkpoint_gguf_tensors)
          8,
          0,
          KV_E_FORMAT,
-         "tensor \"a\" of shape (2, 16): the last size is no whole number of blocks of Q8_0, which "
+         "tensor \"a\" of shape (2, 16): the last size is not a whole number of blocks of Q8_0, "
+         "which "
          "have 32 elements"},
         {0,
          {0},
          2,
          0,
          KV_E_FORMAT,
-         "tensor \"a\" of shape (): the last size is no whole number of blocks of Q4_0, which have "
+         "tensor \"a\" of shape (): the last size is not a whole number of blocks of Q4_0, which "
+         "have "
          "32 elements"},
         {1,
          {8},

@@ -260,7 +260,7 @@ TEST(checkpoint_write_refuses)
     CHECK_ERR(write_out("f.safetensors", NULL, &e), KV_E_IO,
               "cannot write \"f.safetensors\": Is a directory");
     CHECK_ERR(write_out("p.kvs", NULL, &e), KV_E_IO,
-              "cannot write \"p.kvs\": it is no regular file");
+              "cannot write \"p.kvs\": it is not a regular file");
     CHECK_ERR(write_out("file/", &force, &e), KV_E_IO, "cannot write \"file/\": Not a directory");
     CHECK_INT(write_out("/", &force, &e), KV_E_USAGE);
     e = (kv_err){0};

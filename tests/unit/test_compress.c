@@ -565,7 +565,7 @@ TEST(compress_malformed_files)
         {"__residual__/3/1", "__residual__/4/1",
          "the tensor \"__residual__/4/1\" is a residual of no key"},
         {"__residual__/3/1", "__residual__/3/x",
-         "the tensor \"__residual__/3/x\" is no integer key"},
+         "the tensor \"__residual__/3/x\" is not an integer key"},
         {"kvstore.compression", "kvstore.compressing",
          "it holds \"kvstore.compressing\", which this version does not know"},
         {"kvstore.compression", "another.compression",

@@ -90,7 +90,7 @@ TEST(csv_missing)
                "0,1\n0,2\n");
     check_error("1,2\nx,NA\n", 9,
                 &(csv_options){.fills = true, .missing = words, .nmissing = 1},
-                "x.csv:2:2: \"NA\" is no number");
+                "x.csv:2:2: \"NA\" is not a number");
 }
 
 TEST(csv_first_line)
@@ -216,8 +216,8 @@ TEST(csv_columns_errors)
     check_columns_error("a,b\n1,2\n3,4,5\n", first, 1, 0, KV_E_FORMAT,
                         "x.csv:3:3: the row has 3 cells, those above have 2");
     check_columns_error("a,b\n1,2\nx,4\n", first, 1, 0, KV_E_FORMAT,
-                        "x.csv:3:1: \"x\" is no number");
-    check_columns_error("one,2\n", first, 1, 0, KV_E_FORMAT, "x.csv:1:1: \"one\" is no number");
+                        "x.csv:3:1: \"x\" is not a number");
+    check_columns_error("one,2\n", first, 1, 0, KV_E_FORMAT, "x.csv:1:1: \"one\" is not a number");
     check_columns_error("a,b\n", first, 1, 0, KV_E_FORMAT,
                         "x.csv: no row of numbers follows the header");
     check_columns_error("", first, 1, 0, KV_E_FORMAT, "x.csv: the file is empty");
@@ -273,10 +273,10 @@ TEST(csv_errors)
         {"\n\n", "x.csv: the file is empty"},
         {"a,b\n", "x.csv: no row of numbers follows the header"},
         {"a", "x.csv: no row of numbers follows the header"},
-        {"1,2\n3,abc\n", "x.csv:2:2: \"abc\" is no number"},
-        {"1,abc\n3,4\n", "x.csv:1:2: \"abc\" is no number"},
-        {"a,b\n1,2\n3,x\n", "x.csv:3:2: \"x\" is no number, in column \"b\""},
-        {"\"a\nb\",c\n1,2\n3,x\n", "x.csv:4:2: \"x\" is no number, in column \"c\""},
+        {"1,2\n3,abc\n", "x.csv:2:2: \"abc\" is not a number"},
+        {"1,abc\n3,4\n", "x.csv:1:2: \"abc\" is not a number"},
+        {"a,b\n1,2\n3,x\n", "x.csv:3:2: \"x\" is not a number, in column \"b\""},
+        {"\"a\nb\",c\n1,2\n3,x\n", "x.csv:4:2: \"x\" is not a number, in column \"c\""},
         {"123456789\n", "x.csv:1:1: float32 does not hold 123456789"},
         {"1\n-16777217\n", "x.csv:2:1: float32 does not hold -16777217"},
         {"1,2\n3\n", "x.csv:2:2: the row has 1 cell, those above have 2"},
@@ -284,36 +284,36 @@ TEST(csv_errors)
         {"1,2\n3,4,\n", "x.csv:2:3: the cell is empty"},
         {"1,,2\n", "x.csv:1:2: the cell is empty"},
         {",\n", "x.csv:1:1: the cell is empty"},
-        {"\n1,2\n\n \t \n3,x\n", "x.csv:5:2: \"x\" is no number"},
+        {"\n1,2\n\n \t \n3,x\n", "x.csv:5:2: \"x\" is not a number"},
         {"1,2\r\n\r\n\r\n3\r\n", "x.csv:4:2: the row has 1 cell, those above have 2"},
         {"\n \n", "x.csv: the file is empty"},
         {"\n\n# dtype=int8\n1\n\n300\n", "x.csv:6:1: 300 does not fit int8"},
-        {"\n# shape=-2\n1,2\n", "x.csv:2:1: \"shape=-2\" is no shape"},
+        {"\n# shape=-2\n1,2\n", "x.csv:2:1: \"shape=-2\" is not a shape"},
         {"x\n\n", "x.csv: no row of numbers follows the header"},
         {"# shape=3\n1\n\n2\n", "x.csv: 2 numbers do not fit shape (3,)"},
         {"1e999,2\n", "x.csv:1:1: 1e999 does not fit float32"},
         {"1,2\n1,-4e38\n", "x.csv:2:2: -4e38 does not fit float32"},
         {"# dtype=int8\n1\n300\n", "x.csv:3:1: 300 does not fit int8"},
-        {"# dtype=int32\n2.5\n", "x.csv:2:1: 2.5 is no whole number, as int32 needs"},
+        {"# dtype=int32\n2.5\n", "x.csv:2:1: 2.5 is not a whole number, as int32 needs"},
         {"1,2\n3,\"4\n", "x.csv:2:2: a quote is not closed"},
         {"1,2\n3,4\"4\n", "x.csv:2:2: a quote stands where none can be"},
         {"1 2\n", "x.csv: no row of numbers follows the header"},
-        {"1,1 2\n", "x.csv:1:2: \"1 2\" is no number"},
+        {"1,1 2\n", "x.csv:1:2: \"1 2\" is not a number"},
         {"1\n0123456789012345678901234567890123456789x\n",
-         "x.csv:2:1: \"0123456789012345678901234567890123456789...\" is no number"},
+         "x.csv:2:1: \"0123456789012345678901234567890123456789...\" is not a number"},
         {"# shape=2,3\n1,2\n", "x.csv: 2 numbers do not fit shape (2, 3)"},
         {"# shape=2\n", "x.csv: 0 numbers do not fit shape (2,)"},
         {"# shape=0\n1\n", "x.csv: 1 numbers do not fit shape (0,)"},
         {"# shape=4294967296,4294967296\n",
          "x.csv: 0 numbers do not fit shape (4294967296, 4294967296)"},
-        {"# shape=2,\n1,2\n", "x.csv:1:1: \"shape=2,\" is no shape"},
-        {"# shape=-2\n1,2\n", "x.csv:1:1: \"shape=-2\" is no shape"},
-        {"# shape=a\n1,2\n", "x.csv:1:1: \"shape=a\" is no shape"},
+        {"# shape=2,\n1,2\n", "x.csv:1:1: \"shape=2,\" is not a shape"},
+        {"# shape=-2\n1,2\n", "x.csv:1:1: \"shape=-2\" is not a shape"},
+        {"# shape=a\n1,2\n", "x.csv:1:1: \"shape=a\" is not a shape"},
         {"# shape=99999999999999999999\n1\n",
-         "x.csv:1:1: \"shape=99999999999999999999\" is no shape"},
+         "x.csv:1:1: \"shape=99999999999999999999\" is not a shape"},
         {"# shape=1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1\n1\n",
          "x.csv:1:1: \"shape=1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1\" "
-         "is no "
+         "is not a "
          "shape"},
         {"# shape=1 dtype=flot32\n1\n", "x.csv:1:1: there is no dtype \"flot32\""},
         {"# shape=1 stype=x\n1\n", "x.csv:1:1: \"stype=x\" is neither a shape nor a dtype"},
@@ -324,7 +324,7 @@ TEST(csv_errors)
     check_error("a\0b\n1\n", 6, NULL, "x.csv:1:1: the cell holds a NUL byte");
     check_error("\0", 1, NULL, "x.csv:1:1: the cell holds a NUL byte");
     check_error("1\n2\0\n", 5, NULL, "x.csv:2:1: the cell holds a NUL byte");
-    check_error("a,b\n1,2\n", 8, &(csv_options){.header = -1}, "x.csv:1:1: \"a\" is no number");
+    check_error("a,b\n1,2\n", 8, &(csv_options){.header = -1}, "x.csv:1:1: \"a\" is not a number");
     check_error("1,2\n", 4, &(csv_options){.header = 1},
                 "x.csv: no row of numbers follows the header");
 }
@@ -342,12 +342,12 @@ TEST(csv_header_of_another_length)
         {"a,b\n1,10,20\n2,30,40\n", "x.csv:2:3: the row has 3 cells, the header has 2", names},
         {"a,b\nr1,10,20\n", "x.csv:2:3: the row has 3 cells, the header has 2", names},
         {"A title\n1,2\n", "x.csv:2:2: the row has 2 cells, the header has 1", names},
-        {"a;b\n1,5;2\n", "x.csv:2:2: \"5;2\" is no number", "load(\"x.csv\", sep=\";\")"},
-        {"NA,NA\n1,2\n", "x.csv:1:1: \"NA\" is no number",
+        {"a;b\n1,5;2\n", "x.csv:2:2: \"5;2\" is not a number", "load(\"x.csv\", sep=\";\")"},
+        {"NA,NA\n1,2\n", "x.csv:1:1: \"NA\" is not a number",
          "load(\"x.csv\", missing=nan) reads it as nan"},
-        {"-,?\n1,2\n", "x.csv:1:1: \"-\" is no number",
+        {"-,?\n1,2\n", "x.csv:1:1: \"-\" is not a number",
          "load(\"x.csv\", missing=nan) reads it as nan"},
-        {"# a title\n1,2,3\n4,5,x\n", "x.csv:3:3: \"x\" is no number",
+        {"# a title\n1,2,3\n4,5,x\n", "x.csv:3:3: \"x\" is not a number",
          "load(\"x.csv\", cols=[0, 1]) reads its columns of numbers"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

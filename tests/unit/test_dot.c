@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "array/arrange.h"
-#include "array/dot_kernel.h"
 #include "array/reduce.h"
 #include "base/mem.h"
 #include "base/stop.h"

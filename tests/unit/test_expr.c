@@ -295,8 +295,9 @@ TEST(expr_errors)
     VECTOR('b', KV_INT8, 7);
     VECTOR('u', KV_UINT8, 7);
     CHECK_TEXT(refusal("2 * (i + 0.5)"),
-               "1:5-14 dtype: 0.5 is no whole number, and the array is int32");
-    CHECK_TEXT(refusal("i * nan"), "1:1-8 dtype: nan is no whole number, and the array is int32");
+               "1:5-14 dtype: 0.5 is not a whole number, and the array is int32");
+    CHECK_TEXT(refusal("i * nan"),
+               "1:1-8 dtype: nan is not a whole number, and the array is int32");
     CHECK_TEXT(refusal("b + 300"), "1:1-8 value: 300 does not fit into int8");
     CHECK_TEXT(refusal("u * -1"), "1:1-7 value: -1 does not fit into uint8");
     CHECK_TEXT(refusal("i ** -1"), "1:1-8 value: integers have no negative powers");

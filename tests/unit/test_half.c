@@ -7,20 +7,6 @@
 
 #include "test.h"
 
-static uint32_t bits_of(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
-static float float_of(uint32_t u)
-{
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
-
 /* The number that a half of ebits exponent and fbits fraction bits stands for; not for nan. */
 static double value_of(uint16_t h, int ebits, int fbits)
 {

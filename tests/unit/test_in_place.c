@@ -743,7 +743,7 @@ TEST(in_place_open_errors)
     CHECK_ERR(in_place_open(&j, "none", &e), KV_E_IO,
               "cannot change \"none\": No such file or directory");
     CHECK_ERR(in_place_open(&j, "/dev/null", &e), KV_E_IO,
-              "cannot change \"/dev/null\": it is no regular file");
+              "cannot change \"/dev/null\": it is not a regular file");
     put_file(NAME, "1234567", 7);
     CHECK_ERR(in_place_open(&j, NAME, &e), KV_E_USAGE,
               "cannot change \"" NAME "\" in place: it has only 7 bytes");

@@ -235,11 +235,11 @@ TEST(json_grammar)
         }
     }
     static const refusal cases[] = {
-        {"[1, 012]", "x.json:1:5: 012 is no number of JSON"},
-        {"{\"data\":[2.e3 ]}", "x.json:1:10: 2.e3 is no number of JSON"},
+        {"[1, 012]", "x.json:1:5: 012 is not a number of JSON"},
+        {"{\"data\":[2.e3 ]}", "x.json:1:10: 2.e3 is not a number of JSON"},
         {"[1,\f2]", "x.json:1:4: the byte \\x0c cannot stand here"},
         {"[1]\v", "x.json:1:4: the byte \\x0b cannot stand here"},
-        {"{\"shape\":[01],\"data\":[1]}", "x.json:1:11: 01 is no number of JSON"},
+        {"{\"shape\":[01],\"data\":[1]}", "x.json:1:11: 01 is not a number of JSON"},
     };
     are_refused(cases, sizeof cases / sizeof *cases);
 }
@@ -319,11 +319,11 @@ TEST(json_errors)
         {"[1,\xFF]", "x.json:1:4: the byte \\xff is not UTF-8"},
         {"[\"\xC3\xA4\", x]", "x.json:1:7: \"x\" cannot stand here"},
         {"[\"abc]", "x.json:1:2: a quote is not closed"},
-        {"[1,\"abc\",null]", "x.json:1:4: \"abc\" is no number"},
-        {"[1,\n\n  null]", "x.json:3:3: null is no number"},
-        {"[\"a]\\\"b\", 1]", "x.json:1:2: \"a]\"b\" is no number"},
-        {"[1,{\"a\":2}]", "x.json:1:4: an object is no number"},
-        {"null", "x.json:1:1: null is no number"},
+        {"[1,\"abc\",null]", "x.json:1:4: \"abc\" is not a number"},
+        {"[1,\n\n  null]", "x.json:3:3: null is not a number"},
+        {"[\"a]\\\"b\", 1]", "x.json:1:2: \"a]\"b\" is not a number"},
+        {"[1,{\"a\":2}]", "x.json:1:4: an object is not a number"},
+        {"null", "x.json:1:1: null is not a number"},
         {"[[1,2],[3]]", "x.json:1:8: lists of unequal length: 1 here, 2 before"},
         {"[[1],\n [3,4,5]]", "x.json:2:2: lists of unequal length: 3 here, 1 before"},
         {"[[1,2],[[3],4]]", "x.json:1:9: a list where the lists before have a number"},
@@ -334,12 +334,12 @@ TEST(json_errors)
         {"{\"dtype\":\"int8\",\"data\":[[1],[300]]}", "x.json:1:30: 300 does not fit int8"},
         {"{\"dtype\":\"int8\",\"data\":[\"300\"]}", "x.json:1:25: 300 does not fit int8"},
         {"{\"data\":[2.5],\"dtype\":\"int8\"}",
-         "x.json:1:10: 2.5 is no whole number, as int8 needs"},
+         "x.json:1:10: 2.5 is not a whole number, as int8 needs"},
         {"{\"data\":[true,2],\"dtype\":\"bool\"}", "x.json:1:15: 2 does not fit bool"},
         {"{\"shape\":[1]}", "x.json:1:1: the object has no \"data\""},
-        {"{\"data\":[1],\"dtpye\":\"int8\"}",
-         "x.json:1:21: \"dtpye\" is no part of an array; those are dtype, shape, stype, row_ids, "
-         "data"},
+        {"{\"data\":[1],\"dtpye\":\"int8\"}", "x.json:1:21: \"dtpye\" is not a part of an array; "
+                                              "those are dtype, shape, stype, row_ids, "
+                                              "data"},
         {"{\"stype\":\"csr\",\"data\":[1]}",
          "x.json:1:10: \"stype\" is \"default\" or \"row_sparse\""},
         {"{\"stype\":1,\"data\":[1]}", "x.json:1:10: \"stype\" is \"default\" or \"row_sparse\""},
@@ -378,7 +378,7 @@ TEST(json_errors)
         {"{\"shape\":[1.5],\"data\":[1]}", "x.json:1:10: \"shape\" is a list of up to 32 sizes"},
         {"[\"1\\u00002\"]", "x.json:1:4: a text with a NUL"},
         {"[1, \"nan\\\\\\u0000\"]", "x.json:1:11: a text with a NUL"},
-        {"[\"1\\\\u00002\"]", "x.json:1:2: \"1\\u00002\" is no number"},
+        {"[\"1\\\\u00002\"]", "x.json:1:2: \"1\\u00002\" is not a number"},
         {"{\"dtype\":\"float32\\u0000x\",\"data\":[1]}", "x.json:1:18: a text with a NUL"},
     };
     are_refused(cases, sizeof cases / sizeof *cases);

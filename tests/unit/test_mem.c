@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "base/map.h"
-#include "base/mem_small.h"
+#include "base/mem.h"
 
 TEST(mem_sizes)
 {

@@ -8,7 +8,6 @@
 
 #include "base/num.h"
 #include "base/num_big.h"
-#include "base/num_powers.h"
 
 static uint64_t random_state = 88172645463325252u;
 

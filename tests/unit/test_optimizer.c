@@ -276,7 +276,7 @@ TEST(optimizer_errors)
         {{"lr_mult", "3"}, KV_E_VALUE, "lr_mult takes pairs such as 0=0.5, not \"3\""},
         {{"lr_mult", "0=1,1=2,0=2"}, KV_E_VALUE, "lr_mult: the key 0 is given twice"},
         {{"names", "fc=a,fc=a"}, KV_E_VALUE, "names: the key fc is given twice"},
-        {{"wd_mult", "0=x"}, KV_E_VALUE, "wd_mult: \"x\" is no number"},
+        {{"wd_mult", "0=x"}, KV_E_VALUE, "wd_mult: \"x\" is not a number"},
         {{"names", "0"}, KV_E_VALUE, "names takes pairs such as 0=fc_weight, not \"0\""},
         {{"names", "0=a,1="}, KV_E_VALUE, "names takes pairs such as 0=fc_weight, not \"1=\""},
         {{"seed", "-1"}, KV_E_VALUE, "seed is a whole number from 0 on, not \"-1\""},

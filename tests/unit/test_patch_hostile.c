@@ -3,8 +3,8 @@
  *
  * PATCH_FUZZ=100000 TEST_SECONDS=3000 build/unit patch_damaged runs so many rounds. */
 #include "base/file.h"
-#include "patch/patch_write.h"
-#include "patch/varint.h"
+#include "patch/patch_format.h"
+#include "patch/patch_pack.h"
 #include "patch_cases.h"
 #include "tensors/tensor_hash.h"
 

@@ -267,13 +267,13 @@ TEST(row_parts_wrong_files)
     check_load_fails(FILE_NAME, KV_E_FORMAT,
                      "w.kvs: it says how many rows keys have that are not there");
     write_file(IDS, good, DATA, data, NUMBER, "-5");
-    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: \"" NUMBER "\" is no number of rows");
+    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: \"" NUMBER "\" is not a number of rows");
     write_file(IDS, good, DATA, data, NUMBER, "five");
-    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: \"" NUMBER "\" is no number of rows");
+    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: \"" NUMBER "\" is not a number of rows");
     write_file(IDS, good, DATA, data, NUMBER, "");
-    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: \"" NUMBER "\" is no number of rows");
+    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: \"" NUMBER "\" is not a number of rows");
     write_file(IDS, good, DATA, data, NUMBER, "99999999999999999999");
-    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: \"" NUMBER "\" is no number of rows");
+    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: \"" NUMBER "\" is not a number of rows");
     write_file(IDS, good, DATA, three, NUMBER, "5");
     check_load_fails(FILE_NAME, KV_E_FORMAT,
                      "w.kvs: \"" IDS "\" has 2 ids, its data another number of rows");
@@ -281,9 +281,11 @@ TEST(row_parts_wrong_files)
     check_load_fails(FILE_NAME, KV_E_FORMAT,
                      "w.kvs: \"" IDS "\" has 2 ids, its data another number of rows");
     write_file(IDS, square, DATA, data, NUMBER, "5");
-    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: the tensor \"" IDS "\" is no list of row ids");
+    check_load_fails(FILE_NAME, KV_E_FORMAT,
+                     "w.kvs: the tensor \"" IDS "\" is not a list of row ids");
     write_file(IDS, odd[0], DATA, data, NUMBER, "5");
-    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: the tensor \"" IDS "\" is no list of row ids");
+    check_load_fails(FILE_NAME, KV_E_FORMAT,
+                     "w.kvs: the tensor \"" IDS "\" is not a list of row ids");
     write_file(IDS, odd[1], DATA, data, NUMBER, "5");
     check_load_fails(FILE_NAME, KV_E_FORMAT,
                      "w.kvs: \"" IDS "\": row ids ascend and none stands twice: not 4, 1");
@@ -302,9 +304,10 @@ TEST(row_parts_wrong_files)
                      "\": shape (9223372036854775807,) of float32 is too large: more "
                      "than 2^63 bytes");
     write_file("__rows__/x/row_ids", good, "__rows__/x/data", data, "kvstore.rows.x", "5");
-    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: the tensor \"x\" is no integer key");
+    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: the tensor \"x\" is not an integer key");
     write_file("__rows__/3", good, NULL, NULL, NULL, NULL);
-    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: the tensor \"__rows__/3\" is no integer key");
+    check_load_fails(FILE_NAME, KV_E_FORMAT,
+                     "w.kvs: the tensor \"__rows__/3\" is not an integer key");
     for (int i = 0; i < 5; i++)
         kv_array_unref(odd[i]);
     kv_array_unref(good);

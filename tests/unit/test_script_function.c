@@ -160,7 +160,7 @@ TEST(function_arguments)
                 "ones() takes 1 to 3 arguments, not 4", "ones(shape, dtype=, ctx=)");
     check_error("ones(2, 3, gpu(1), gpu(2), gpu(3))", KV_E_USAGE,
                 "ones() takes 1 to 3 arguments, not 4", "ones(shape, dtype=, ctx=)");
-    check_error("full(2, 3, \"int8\")", KV_E_DTYPE, "a text is no number", "");
+    check_error("full(2, 3, \"int8\")", KV_E_DTYPE, "a text is not a number", "");
 }
 
 /* Element-wise functions are operators of a tree unless arguments are named. */
@@ -462,12 +462,12 @@ TEST(function_lists_and_texts)
     check_error("range(1, 2, 0)", KV_E_VALUE, "range() cannot step by 0", "");
     check_error("range(1.5)", KV_E_DTYPE, "a bound of range() is a whole number, not 1.5", "");
     check_error("int(\"1.5\")", KV_E_VALUE, "\"1.5\" is no integer", "");
-    check_error("float(\"abc\")", KV_E_VALUE, "\"abc\" is no number", "");
-    check_error("float(\"\")", KV_E_VALUE, "\"\" is no number", "");
+    check_error("float(\"abc\")", KV_E_VALUE, "\"abc\" is not a number", "");
+    check_error("float(\"\")", KV_E_VALUE, "\"\" is not a number", "");
     check_error("int(\"99999999999999999999\")", KV_E_VALUE,
                 "99999999999999999999 does not fit into 64 bits", "");
     check_error("int(nan)", KV_E_VALUE, "int() takes a finite number", "");
-    check_error("int(ones(2))", KV_E_DTYPE, "an array of shape (2,) is no number", "");
+    check_error("int(ones(2))", KV_E_DTYPE, "an array of shape (2,) is not a number", "");
     check_error("env(3)", KV_E_DTYPE,
                 "the name of an environment variable is a text, not an integer", "");
 }

@@ -251,8 +251,8 @@ TEST(value_items)
     CHECK(v.kind == VALUE_BOOL && v.u.integer == 0);
     CHECK_OK(value_item(&v, value_float(2.5), &e));
     CHECK(v.kind == VALUE_FLOAT && v.u.number == 2.5);
-    CHECK_ERR(value_item(&v, two, &e), KV_E_DTYPE, "an array of shape (2,) is no number");
-    CHECK_ERR(value_item(&v, value_none(), &e), KV_E_DTYPE, "none is no number");
+    CHECK_ERR(value_item(&v, two, &e), KV_E_DTYPE, "an array of shape (2,) is not a number");
+    CHECK_ERR(value_item(&v, value_none(), &e), KV_E_DTYPE, "none is not a number");
     value_release(&one);
     value_release(&bit);
     value_release(&two);

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "array/strided.h"
 #include "base/mem.h"
+#include "array/arrange.h"
 #include "test.h"
 
 static const kv_ctx cpu0 = {KV_CPU, 0};

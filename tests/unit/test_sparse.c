@@ -286,9 +286,9 @@ TEST(sparse_is_refused)
     CHECK_ERR(kv_array_view(&out, a, 1, (int64_t[]){10}, &e), KV_E_UNSUPPORTED,
               "a row_sparse array of shape (5, 2) keeps its shape");
     CHECK_ERR(kv_array_read_rows(dense, &data, &e), KV_E_UNSUPPORTED,
-              "an array of shape (5, 2) is no row_sparse one, it holds all its rows");
+              "an array of shape (5, 2) is not row_sparse, it holds all its rows");
     CHECK_ERR(kv_array_write_rows(dense, &write, &e), KV_E_UNSUPPORTED,
-              "an array of shape (5, 2) is no row_sparse one, it holds all its rows");
+              "an array of shape (5, 2) is not row_sparse, it holds all its rows");
     CHECK_OK(kv_array_read_rows(a, &data, &e));
     kv_array_ref(a);
     CHECK_ERR(kv_array_write_rows(a, &write, &e), KV_E_VALUE,

@@ -625,9 +625,9 @@ TEST(state_file_that_contradicts_itself_is_refused)
         {"kvstore.optimizer", NULL, KV_E_FORMAT,
          "states.safetensors: the metadata have no \"kvstore.optimizer\""},
         {"kvstore.num_update", "-1", KV_E_FORMAT,
-         "states.safetensors: \"kvstore.num_update\" is no count"},
+         "states.safetensors: \"kvstore.num_update\" is not a count"},
         {"kvstore.key.7", "x", KV_E_FORMAT,
-         "states.safetensors: \"kvstore.key.7\" is no count, dtype and shape"},
+         "states.safetensors: \"kvstore.key.7\" is not a count, dtype and shape"},
         {"kvstore.key.7", NULL, KV_E_KEY, "states.safetensors: it has no states of key 7"},
         {"kvstore.states.7", "m", KV_E_FORMAT,
          "states.safetensors: \"7/v\" is not in the list of what the key keeps"},
@@ -637,7 +637,7 @@ TEST(state_file_that_contradicts_itself_is_refused)
         {"kvstore.states.7", "m v stored", KV_E_FORMAT,
          "states.safetensors: the state \"stored\" of key 7 is missing"},
         {"kvstore.shared.m_schedule", "float 0x1", KV_E_FORMAT,
-         "states.safetensors: \"m_schedule\" is \"float 0x1\", which is no number"},
+         "states.safetensors: \"m_schedule\" is \"float 0x1\", which is not a number"},
     };
     enter_folder();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -378,19 +378,19 @@ TEST(store_file_wrong_descriptions)
         {"text", "kvstore.key_type", "none", "w.kvs: \"kvstore.key_type\" is \"none\" for 2 keys"},
         {"text", "kvstore.key_type", "words",
          "w.kvs: \"kvstore.key_type\" is \"words\" for 2 keys"},
-        {"text", "kvstore.key_type", "integer", "w.kvs: the tensor \"b\" is no integer key"},
+        {"text", "kvstore.key_type", "integer", "w.kvs: the tensor \"b\" is not an integer key"},
         {"text", "kvstore.pushes", "3",
-         "w.kvs: \"kvstore.pushes\" is no list of 2 counts, one a key"},
+         "w.kvs: \"kvstore.pushes\" is not a list of 2 counts, one a key"},
         {"text", "kvstore.pushes", "",
-         "w.kvs: \"kvstore.pushes\" is no list of 2 counts, one a key"},
+         "w.kvs: \"kvstore.pushes\" is not a list of 2 counts, one a key"},
         {"text", "kvstore.pushes", "3 ",
-         "w.kvs: \"kvstore.pushes\" is no list of 2 counts, one a key"},
+         "w.kvs: \"kvstore.pushes\" is not a list of 2 counts, one a key"},
         {"text", "kvstore.pushes", "3  1",
-         "w.kvs: \"kvstore.pushes\" is no list of 2 counts, one a key"},
+         "w.kvs: \"kvstore.pushes\" is not a list of 2 counts, one a key"},
         {"text", "kvstore.updates", "3 -1",
-         "w.kvs: \"kvstore.updates\" is no list of 2 counts, one a key"},
+         "w.kvs: \"kvstore.updates\" is not a list of 2 counts, one a key"},
         {"text", "kvstore.pushes", "3 99999999999999999999",
-         "w.kvs: \"kvstore.pushes\" is no list of 2 counts, one a key"},
+         "w.kvs: \"kvstore.pushes\" is not a list of 2 counts, one a key"},
         {"text", "kvstore.pushes", "3 0 1",
          "w.kvs: \"kvstore.pushes\" has more counts than there are keys"},
         {"text", "kvstore.pushes", "3 0 ",
@@ -636,14 +636,14 @@ TEST(store_file_wrong_keys_and_rules)
     item.name = "__odd__/w";
     write_metadata(&item, 1, pairs, 7);
     check_load_fails(FILE_NAME, KV_E_FORMAT,
-               "w.kvs: the tensor \"__odd__/w\" is no key, and this version does not know it");
+               "w.kvs: the tensor \"__odd__/w\" is not a key, and this version does not know it");
     pairs[2].text = "integer";
     static const char *const wrong[] = {"03", "-0", "+3", "3.0", "9223372036854775808", "", " 3"};
     for (int i = 0; i < 7; i++) {
         char text[100];
         item.name = wrong[i];
         write_metadata(&item, 1, pairs, 7);
-        snprintf(text, sizeof text, "w.kvs: the tensor \"%s\" is no integer key", wrong[i]);
+        snprintf(text, sizeof text, "w.kvs: the tensor \"%s\" is not an integer key", wrong[i]);
         check_load_fails(FILE_NAME, KV_E_FORMAT, text);
     }
     kv_array_unref(a);

@@ -1,5 +1,4 @@
 /* suggest: which names are near enough to a mistyped one to be offered. */
-#include "base/name.h"
 #include "base/suggest.h"
 
 #include <string.h>

@@ -1,0 +1,516 @@
+/* The machine of pickles: a stack of values, marks in it, and a memo of values that come again. */
+#include "checkpoint/pickle.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/stop.h"
+
+#define MOST 10000000 /* nodes, and items of containers */
+
+enum { MARK = UINT32_MAX };                         /* on the stack */
+enum { NODE_NONE, NODE_FALSE, NODE_TRUE, NSINGLE }; /* each stands there once */
+
+typedef struct machine {
+    pickle *p;
+    const unsigned char *bytes;
+    int64_t n, at, opcode; /* opcode: where the one that is run stands */
+    const char *name;
+    pickle_ref *stack, *memo; /* a memo of MARK is empty */
+    int64_t nstack, stack_cap, nmemo, memo_cap;
+    kv_err *e;
+} machine;
+
+static int wrong(const machine *m, const char *what)
+{
+    return file_bad(m->e, KV_E_FORMAT, m->name, "malformed pickle: %s at byte %lld", what,
+                    (long long)m->opcode);
+}
+
+/* ---- Bytes ----------------------------------------------------------------------------------- */
+
+/* The next n bytes, or NULL after an error. */
+static const unsigned char *take(machine *m, uint64_t n)
+{
+    if (n > (uint64_t)(m->n - m->at)) {
+        wrong(m, "it is cut");
+        return NULL;
+    }
+    m->at += (int64_t)n;
+    return m->bytes + m->at - n;
+}
+
+static int take_number(machine *m, int bytes, uint64_t *x)
+{
+    const unsigned char *p = take(m, (uint64_t)bytes);
+    *x = 0;
+    if (!p)
+        return KV_E_FORMAT;
+    memcpy(x, p, (size_t)bytes); /* little-endian, like the machine */
+    return KV_OK;
+}
+
+/* ---- Nodes and the stack --------------------------------------------------------------------- */
+
+static int push(machine *m, pickle_ref r)
+{
+    int code = mem_grow(&m->stack, &m->stack_cap, m->nstack + 1, sizeof *m->stack, m->e);
+    if (!code)
+        m->stack[m->nstack++] = r;
+    return code;
+}
+
+static int push_new(machine *m, pickle_node node)
+{
+    pickle *p = m->p;
+    if (p->nnodes == MOST)
+        return wrong(m, "more than 10 million values");
+    int code = mem_grow(&p->nodes, &p->nodes_cap, p->nnodes + 1, sizeof *p->nodes, m->e);
+    if (code)
+        return code;
+    p->nodes[p->nnodes] = node;
+    return push(m, (pickle_ref)p->nnodes++);
+}
+
+static int push_text(machine *m, pickle_kind kind, uint64_t n)
+{
+    const unsigned char *text = n > UINT32_MAX ? NULL : take(m, n);
+    if (!text)
+        return n > UINT32_MAX ? wrong(m, "a text of more than 4 GB") : KV_E_FORMAT;
+    return push_new(m, (pickle_node){.kind = kind, .n = (uint32_t)n, .u.text = (const char *)text});
+}
+
+/* n values that no mark hides are on the stack. */
+static bool has(const machine *m, int64_t n)
+{
+    for (int64_t i = 1; i <= n; i++)
+        if (i > m->nstack || m->stack[m->nstack - i] == MARK)
+            return false;
+    return true;
+}
+
+static int pop(machine *m, pickle_ref *r)
+{
+    if (!has(m, 1))
+        return wrong(m, "a value is missing");
+    *r = m->stack[--m->nstack];
+    return KV_OK;
+}
+
+/* Where the values behind the last mark begin. */
+static int find_mark(const machine *m, int64_t *first)
+{
+    for (*first = m->nstack; *first > 0; --*first)
+        if (m->stack[*first - 1] == MARK)
+            return KV_OK;
+    return wrong(m, "a mark is missing");
+}
+
+static int add_item(machine *m, pickle_ref to, pickle_ref item)
+{
+    pickle *p = m->p;
+    if (p->nlinks == MOST)
+        return wrong(m, "more than 10 million items");
+    int code = mem_grow(&p->links, &p->links_cap, p->nlinks + 1, sizeof *p->links, m->e);
+    if (code)
+        return code;
+    uint32_t link = (uint32_t)p->nlinks++;
+    pickle_node *c = &p->nodes[to];
+    p->links[link] = (pickle_link){item, 0};
+    if (c->n++ == 0)
+        c->u.items.first = link;
+    else
+        p->links[c->u.items.last].next = link;
+    c->u.items.last = link;
+    return KV_OK;
+}
+
+/* Adds the values from stack[first] on to the container before stack[keep], and drops them. */
+static int add_items(machine *m, pickle_kind kind, int64_t first, int64_t keep)
+{
+    int64_t n = m->nstack - first;
+    int code = KV_OK;
+    pickle_ref to = keep > 0 ? m->stack[keep - 1] : MARK;
+    if (to == MARK || (m->p->nodes[to].kind != kind && m->p->nodes[to].kind != PICKLE_CALL))
+        return wrong(m, "items for what holds none");
+    if (kind == PICKLE_DICT && n % 2)
+        return wrong(m, "a key without a value");
+    for (int64_t i = 0; i < n && !code; i++)
+        code = add_item(m, to, m->stack[first + i]);
+    m->nstack = keep;
+    return code;
+}
+
+/* Puts a container of the values from stack[first] on in their place; keep: the stack before it. */
+static int collect(machine *m, pickle_kind kind, int64_t first, int64_t keep)
+{
+    int64_t n = m->nstack;
+    int code = push_new(m, (pickle_node){.kind = kind});
+    if (code)
+        return code;
+    pickle_ref made = m->stack[n];
+    for (int64_t i = first; i < n && !code; i++)
+        code = add_item(m, made, m->stack[i]);
+    if (!code && kind == PICKLE_DICT && (n - first) % 2)
+        return wrong(m, "a key without a value");
+    m->stack[keep] = made;
+    m->nstack = keep + 1;
+    return code;
+}
+
+static int collect_marked(machine *m, pickle_kind kind)
+{
+    int64_t first;
+    int code = find_mark(m, &first);
+    return code ? code : collect(m, kind, first, first - 1);
+}
+
+static int collect_last(machine *m, pickle_kind kind, int64_t n)
+{
+    return has(m, n) ? collect(m, kind, m->nstack - n, m->nstack - n)
+                     : wrong(m, "a value is missing");
+}
+
+static int add_marked(machine *m, pickle_kind kind)
+{
+    int64_t first;
+    int code = find_mark(m, &first);
+    return code ? code : add_items(m, kind, first, first - 1);
+}
+
+static int add_last(machine *m, pickle_kind kind, int64_t n)
+{
+    return has(m, n) ? add_items(m, kind, m->nstack - n, m->nstack - n)
+                     : wrong(m, "a value is missing");
+}
+
+/* ---- Globals and calls ----------------------------------------------------------------------- */
+
+/* A line of the text that old opcodes have. */
+static int push_line(machine *m)
+{
+    const unsigned char *from = m->bytes + m->at, *end = memchr(from, '\n', (size_t)(m->n - m->at));
+    if (!end)
+        return wrong(m, "it is cut");
+    int code = push_text(m, PICKLE_TEXT, (uint64_t)(end - from));
+    m->at++;
+    return code;
+}
+
+static int push_global_lines(machine *m)
+{
+    int code = push_line(m);
+    if (!code && !(code = push_line(m)))
+        code = collect_last(m, PICKLE_GLOBAL, 2);
+    return code;
+}
+
+static int push_global_texts(machine *m)
+{
+    for (int64_t i = 1; i <= 2; i++)
+        if (!has(m, i) || m->p->nodes[m->stack[m->nstack - i]].kind != PICKLE_TEXT)
+            return wrong(m, "a global without a name");
+    return collect_last(m, PICKLE_GLOBAL, 2);
+}
+
+/* Calls the value before the tuple on top of the stack. */
+static int call(machine *m)
+{
+    pickle *p = m->p;
+    pickle_ref args, function;
+    int code = pop(m, &args);
+    if (code || (code = pop(m, &function)))
+        return code;
+    if (p->nodes[args].kind != PICKLE_TUPLE)
+        return wrong(m, "a call without a tuple");
+    code = mem_grow(&p->calls, &p->calls_cap, p->ncalls + 1, sizeof *p->calls, m->e);
+    if (code)
+        return code;
+    p->calls[p->ncalls] = (pickle_call){function, args, NODE_NONE};
+    return push_new(m,
+                    (pickle_node){.kind = PICKLE_CALL, .call = (uint32_t)p->ncalls++ & 0xFFFFFF});
+}
+
+/* OBJ and INST: a class, and the arguments behind a mark. */
+static int call_marked(machine *m, bool names_class)
+{
+    int64_t first;
+    pickle_ref class;
+    int code = find_mark(m, &first);
+    if (code)
+        return code;
+    if (names_class) {
+        if ((code = push_global_lines(m)) || (code = pop(m, &class)))
+            return code;
+    } else {
+        if (first == m->nstack)
+            return wrong(m, "a class is missing");
+        class = m->stack[first++];
+    }
+    int64_t keep = first - (names_class ? 1 : 2);
+    if ((code = collect(m, PICKLE_TUPLE, first, keep)))
+        return code;
+    pickle_ref args = m->stack[keep];
+    m->stack[keep] = class;
+    return (code = push(m, args)) ? code : call(m);
+}
+
+static int build(machine *m)
+{
+    pickle_ref state;
+    int code = pop(m, &state);
+    if (code || !has(m, 1))
+        return code ? code : wrong(m, "a value is missing");
+    const pickle_node *to = &m->p->nodes[m->stack[m->nstack - 1]];
+    if (to->kind != PICKLE_CALL)
+        return wrong(m, "a state for what has none");
+    m->p->calls[to->call].state = state;
+    return KV_OK;
+}
+
+/* ---- The memo -------------------------------------------------------------------------------- */
+
+/* A pickle of n bytes has fewer than n values to remember, so larger numbers are lies. */
+static int remember(machine *m, uint64_t i)
+{
+    if (!has(m, 1) || i >= (uint64_t)m->n)
+        return wrong(m, "a place of the memo that cannot be");
+    int code = mem_grow(&m->memo, &m->memo_cap, (int64_t)i + 1, sizeof *m->memo, m->e);
+    if (code)
+        return code;
+    while (m->nmemo <= (int64_t)i)
+        m->memo[m->nmemo++] = MARK;
+    m->memo[i] = m->stack[m->nstack - 1];
+    return KV_OK;
+}
+
+static int recall(machine *m, uint64_t i)
+{
+    if (i >= (uint64_t)m->nmemo || m->memo[i] == MARK)
+        return wrong(m, "a value that the memo lacks");
+    return push(m, m->memo[i]);
+}
+
+/* ---- Opcodes --------------------------------------------------------------------------------- */
+
+static int push_int(machine *m, int64_t i)
+{
+    return push_new(m, (pickle_node){.kind = PICKLE_INT, .u.i = i});
+}
+
+/* An integer of n bytes, the lowest first, the highest with the sign. */
+static int push_long(machine *m, uint64_t n)
+{
+    if (n > 8)
+        return push_text(m, PICKLE_LONG, n);
+    const unsigned char *p = take(m, n);
+    if (!p)
+        return KV_E_FORMAT;
+    uint64_t x = n && p[n - 1] & 0x80 ? UINT64_MAX : 0;
+    memcpy(&x, p, (size_t)n);
+    return push_int(m, (int64_t)x);
+}
+
+static int push_float(machine *m)
+{
+    const unsigned char *p = take(m, 8);
+    pickle_node node = {.kind = PICKLE_FLOAT};
+    uint64_t bits;
+    if (!p)
+        return KV_E_FORMAT;
+    memcpy(&bits, p, sizeof bits);
+    bits = __builtin_bswap64(bits);
+    memcpy(&node.u.f, &bits, sizeof bits);
+    return push_new(m, node);
+}
+
+/* Opcodes that a number follows, of so many bytes: `x` is that number. */
+static int run_numbered(machine *m, unsigned char op, uint64_t x)
+{
+    switch (op) {
+    case 'K': /* BININT1 */
+    case 'M': /* BININT2 */
+        return push_int(m, (int64_t)x);
+    case 'J': /* BININT */
+        return push_int(m, (int32_t)(uint32_t)x);
+    case 0x8A: /* LONG1 */
+    case 0x8B: /* LONG4 */
+        return push_long(m, x);
+    case 'X':  /* BINUNICODE */
+    case 0x8C: /* SHORT_BINUNICODE */
+    case 0x8D: /* BINUNICODE8 */
+    case 'T':  /* BINSTRING */
+    case 'U':  /* SHORT_BINSTRING */
+        return push_text(m, PICKLE_TEXT, x);
+    case 'B':  /* BINBYTES */
+    case 'C':  /* SHORT_BINBYTES */
+    case 0x8E: /* BINBYTES8 */
+    case 0x96: /* BYTEARRAY8 */
+        return push_text(m, PICKLE_BYTES, x);
+    case 'h': /* BINGET */
+    case 'j': /* LONG_BINGET */
+        return recall(m, x);
+    case 'q': /* BINPUT */
+    case 'r': /* LONG_BINPUT */
+        return remember(m, x);
+    case 0x80: /* PROTO */
+        return x < 2 || x > 5 ? wrong(m, "a protocol other than 2 to 5") : KV_OK;
+    default: /* FRAME, which only helps to read ahead */
+        return KV_OK;
+    }
+}
+
+static int run_plain(machine *m, unsigned char op)
+{
+    int64_t first;
+    pickle_ref r;
+    int code;
+    switch (op) {
+    case '(': /* MARK */
+        return push(m, MARK);
+    case '0': /* POP, of a mark too */
+        if (m->nstack > 0 && m->stack[m->nstack - 1] == MARK)
+            return m->nstack--, KV_OK;
+        return pop(m, &r);
+    case '1': /* POP_MARK */
+        if ((code = find_mark(m, &first)) == KV_OK)
+            m->nstack = first - 1;
+        return code;
+    case 'N': /* NONE */
+        return push(m, NODE_NONE);
+    case 0x88: /* NEWTRUE */
+        return push(m, NODE_TRUE);
+    case 0x89: /* NEWFALSE */
+        return push(m, NODE_FALSE);
+    case 'G': /* BINFLOAT */
+        return push_float(m);
+    case ')': /* EMPTY_TUPLE */
+        return push_new(m, (pickle_node){.kind = PICKLE_TUPLE});
+    case 't': /* TUPLE */
+        return collect_marked(m, PICKLE_TUPLE);
+    case 0x85: /* TUPLE1 to TUPLE3 */
+    case 0x86:
+    case 0x87:
+        return collect_last(m, PICKLE_TUPLE, op - 0x84);
+    case ']': /* EMPTY_LIST */
+        return push_new(m, (pickle_node){.kind = PICKLE_LIST});
+    case 'l': /* LIST */
+        return collect_marked(m, PICKLE_LIST);
+    case 'a': /* APPEND */
+        return add_last(m, PICKLE_LIST, 1);
+    case 'e': /* APPENDS */
+        return add_marked(m, PICKLE_LIST);
+    case '}': /* EMPTY_DICT */
+        return push_new(m, (pickle_node){.kind = PICKLE_DICT});
+    case 'd': /* DICT */
+        return collect_marked(m, PICKLE_DICT);
+    case 's': /* SETITEM */
+        return add_last(m, PICKLE_DICT, 2);
+    case 'u': /* SETITEMS */
+        return add_marked(m, PICKLE_DICT);
+    case 0x8F: /* EMPTY_SET */
+        return push_new(m, (pickle_node){.kind = PICKLE_SET});
+    case 0x90: /* ADDITEMS */
+        return add_marked(m, PICKLE_SET);
+    case 0x91: /* FROZENSET */
+        return collect_marked(m, PICKLE_SET);
+    case 'c': /* GLOBAL */
+        return push_global_lines(m);
+    case 0x93: /* STACK_GLOBAL */
+        return push_global_texts(m);
+    case 'R':  /* REDUCE */
+    case 0x81: /* NEWOBJ */
+        return call(m);
+    case 0x92: /* NEWOBJ_EX, whose names of arguments no class has that is read */
+        return (code = pop(m, &r)) ? code : call(m);
+    case 'o': /* OBJ */
+        return call_marked(m, false);
+    case 'i': /* INST */
+        return call_marked(m, true);
+    case 'b': /* BUILD */
+        return build(m);
+    case 'Q': /* BINPERSID */
+        return collect_last(m, PICKLE_PERSISTENT, 1);
+    case 0x94: /* MEMOIZE */
+        return remember(m, (uint64_t)m->nmemo);
+    default:
+        return file_bad(m->e, KV_E_FORMAT, m->name,
+                        "the pickle has the opcode 0x%02X at byte %lld, which is not read", op,
+                        (long long)m->opcode);
+    }
+}
+
+/* How many bytes of a number follow an opcode. */
+static const unsigned char numbers[256] = {
+    ['K'] = 1,  ['M'] = 2, ['J'] = 4, [0x8A] = 1, [0x8B] = 4, ['X'] = 4,  [0x8C] = 1,
+    [0x8D] = 8, ['T'] = 4, ['U'] = 1, ['B'] = 4,  ['C'] = 1,  [0x8E] = 8, [0x96] = 8,
+    ['h'] = 1,  ['j'] = 4, ['q'] = 1, ['r'] = 4,  [0x80] = 1, [0x95] = 8,
+};
+
+static int run(machine *m)
+{
+    int code = KV_OK;
+    for (int64_t i = 0; !code; i++) {
+        const unsigned char *op;
+        uint64_t x;
+        m->opcode = m->at;
+        if ((code = stop_check_at(i, m->e)))
+            return code;
+        if (!(op = take(m, 1)))
+            return KV_E_FORMAT;
+        if (i == 0 && *op != 0x80)
+            return wrong(m, "no protocol");
+        if (*op == '.')
+            break;
+        if (numbers[*op])
+            code = (code = take_number(m, numbers[*op], &x)) ? code : run_numbered(m, *op, x);
+        else
+            code = run_plain(m, *op);
+    }
+    if (!code && !(code = pop(m, &m->p->root)) && m->nstack)
+        code = wrong(m, "values that nothing takes");
+    return code;
+}
+
+int pickle_read(pickle *p, const char *bytes, int64_t n, const char *name, kv_err *e)
+{
+    machine m = {.p = p, .bytes = (const unsigned char *)bytes, .n = n, .name = name, .e = e};
+    int code = mem_grow(&p->nodes, &p->nodes_cap, 64, sizeof *p->nodes, e);
+    if (!code && !(code = mem_grow(&p->links, &p->links_cap, 64, sizeof *p->links, e)))
+        code = mem_grow(&p->calls, &p->calls_cap, 16, sizeof *p->calls, e);
+    if (code)
+        return code;
+    p->nodes[NODE_NONE] = (pickle_node){.kind = PICKLE_NONE};
+    p->nodes[NODE_FALSE] = (pickle_node){.kind = PICKLE_BOOL};
+    p->nodes[NODE_TRUE] = (pickle_node){.kind = PICKLE_BOOL, .u.i = 1};
+    p->nnodes = NSINGLE;
+    p->nlinks = p->ncalls = 1;
+    code = run(&m);
+    mem_free(m.stack);
+    mem_free(m.memo);
+    return code;
+}
+
+void pickle_release(pickle *p)
+{
+    mem_free(p->nodes);
+    mem_free(p->links);
+    mem_free(p->calls);
+    *p = (pickle){0};
+}
+
+pickle_ref pickle_item(const pickle *p, pickle_ref r, uint32_t i)
+{
+    uint32_t link = p->nodes[r].u.items.first;
+    while (i-- > 0)
+        link = p->links[link].next;
+    return p->links[link].node;
+}
+
+bool pickle_is_text(const pickle *p, pickle_ref r, const char *text)
+{
+    const pickle_node *node = &p->nodes[r];
+    size_t n = strlen(text);
+    return node->kind == PICKLE_TEXT && node->n == n && memcmp(node->u.text, text, n) == 0;
+}

@@ -1,0 +1,89 @@
+/* The tree of values that a Python pickle of protocol 2 to 5 describes.
+ *
+ * A pickle is a program for a stack machine. Python runs it, and it may call any function. Here
+ * nothing is called or imported: "call F with these arguments" becomes a node that says so, and who
+ * reads the tree decides which F it knows. Only the opcodes are read that picklers write for
+ * values; any other is an error.
+ *
+ * Containers may share values, so the tree is a graph, in which a container may even hold itself.
+ * Source: CPython's Lib/pickletools.py, which describes each opcode.
+ */
+#ifndef CHECKPOINT_PICKLE_H
+#define CHECKPOINT_PICKLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kv_err.h"
+
+typedef enum pickle_kind {
+    PICKLE_NONE,
+    PICKLE_BOOL,
+    PICKLE_INT,
+    PICKLE_LONG, /* an integer beyond 64 bits: its bytes, the lowest first */
+    PICKLE_FLOAT,
+    PICKLE_TEXT,
+    PICKLE_BYTES,
+    PICKLE_LIST,
+    PICKLE_TUPLE,
+    PICKLE_SET,
+    PICKLE_DICT,
+    PICKLE_GLOBAL,    /* two texts: a module and a name in it */
+    PICKLE_CALL,      /* what a call gives; items that are added to it are its own */
+    PICKLE_PERSISTENT /* one value: the id of what stands outside the pickle */
+} pickle_kind;
+
+/* A node by its number. */
+typedef uint32_t pickle_ref;
+
+typedef struct pickle_node {
+    uint32_t kind : 7, busy : 1; /* busy: for walks, which find a container that holds itself */
+    uint32_t call : 24;          /* of a call: its number, from 1 */
+    uint32_t n;                  /* bytes of a text; items of a container, a dict's in pairs */
+    union {
+        int64_t i;
+        double f;
+        const char *text; /* in the pickle, n bytes without a NUL behind them */
+        struct {
+            uint32_t first, last; /* links to items */
+        } items;
+    } u;
+} pickle_node;
+
+/* An item of a container. A value may be in several, so the chain is not in the node. */
+typedef struct pickle_link {
+    pickle_ref node;
+    uint32_t next; /* 0: none */
+} pickle_link;
+
+typedef struct pickle_call {
+    pickle_ref function, args; /* args is a tuple */
+    pickle_ref state;          /* given to the object by BUILD; 0, a None: nothing */
+} pickle_call;
+
+typedef struct pickle {
+    pickle_node *nodes;
+    pickle_link *links; /* from 1 */
+    pickle_call *calls; /* from 1 */
+    int64_t nnodes, nodes_cap, nlinks, links_cap, ncalls, calls_cap;
+    pickle_ref root;
+} pickle;
+
+/* Reads n bytes, which stay the caller's as long as the tree is used. name: of the file, for
+ * messages. Errors: format (malformed, cut, an opcode that is not read, more than 10 million nodes
+ * or items), memory, interrupted. Release p in any case. */
+int pickle_read(pickle *p, const char *bytes, int64_t n, const char *name, kv_err *e);
+void pickle_release(pickle *p);
+
+static inline pickle_node *pickle_at(const pickle *p, pickle_ref r)
+{
+    return &p->nodes[r];
+}
+
+/* Item i of a container, which has as many. Takes time in proportion to i. */
+pickle_ref pickle_item(const pickle *p, pickle_ref r, uint32_t i);
+
+/* Returns true if r is a text with these characters. */
+bool pickle_is_text(const pickle *p, pickle_ref r, const char *text);
+
+#endif

@@ -1,0 +1,875 @@
+/* The meaning of PyTorch's pickles: which calls give dicts, tensors and plain values. All others
+ * are objects that only Python can make, and then the part that holds them is refused. */
+#include "checkpoint/torch.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/num.h"
+#include "base/stop.h"
+#include "base/utf8.h"
+#include "checkpoint/inflate.h"
+#include "checkpoint/npz_type.h"
+#include "checkpoint/torch_calls.h"
+
+#define PICKLE_BYTES_MAX ((int64_t)512 << 20)
+#define DEPTH_MAX        1000
+/* Parts that are shared are visited as often as they are reached. */
+#define VISITS_MAX       20000000
+#define NAMES_MAX        4000000
+#define NAMES_BYTES_MAX  ((int64_t)256 << 20)
+#define VIEW_BYTES_FREE  ((int64_t)1 << 30) /* beyond it a view has at most 64 times its storage */
+#define SHARED_MOST      16 /* times the pickle: arrays that stand at several places */
+#define OBJECTS_SHOWN    5
+#define VALUE_SHOWN      60
+
+/* ---- Members --------------------------------------------------------------------------------- */
+
+int torch_add(torch_archive *a, const zip_member *m, kv_err *e)
+{
+    int code = mem_grow(&a->members, &a->cap, a->n + 1, sizeof *a->members, e);
+    const char *name = code ? NULL : arena_text(&a->names, m->name, strlen(m->name), e);
+    if (!name)
+        return KV_E_MEMORY;
+    a->members[a->n++] = (torch_member){name, m->deflated, m->crc, m->begin, m->stored, m->bytes};
+    return KV_OK;
+}
+
+void torch_release(torch_archive *a)
+{
+    mem_free(a->members);
+    arena_release(&a->names);
+}
+
+static int by_member(const void *a, const void *b)
+{
+    return strcmp(((const torch_member *)a)->name, ((const torch_member *)b)->name);
+}
+
+/* ---- Reading a file -------------------------------------------------------------------------- */
+
+typedef struct reading {
+    checkpoint *c;
+    int file;
+    const torch_archive *a;
+    pickle p;
+    char *bytes;                 /* of the pickle */
+    int64_t nbytes, array_bytes; /* of the pickle; of NumPy's arrays that were found in it */
+    buf root;                    /* what the names of members begin with */
+    bool swapped;
+    buf path; /* of the value that is visited */
+    int64_t visits, names, names_bytes;
+    int arrays;  /* the file of the data of NumPy's arrays; -1: there are none yet */
+    buf objects; /* those that only Python can make, and where */
+    int64_t nobjects;
+    const char *object;   /* of the whole: its class, where the root is one */
+    const char *readable; /* the first part that has tensors, and no object */
+    bool model;           /* that is the model of a training */
+    arena memory;
+} reading;
+
+static const char *path_of(const reading *r)
+{
+    return r->c->files[r->file].name;
+}
+
+static int wrong(const reading *r, const char *what, kv_err *e)
+{
+    return file_bad(e, KV_E_FORMAT, path_of(r), "malformed: %s%s%.*s", what,
+                    r->path.len ? " at " : "", SHOWN(buf_text(&r->path)));
+}
+
+static int bad_tensor(const reading *r, const char *what, kv_err *e)
+{
+    return checkpoint_fault(r->c, KV_E_FORMAT, buf_text(&r->path), r->file, e, "tensor \"%.*s\" %s",
+                            SHOWN(buf_text(&r->path)), what);
+}
+
+/* *found: NULL when there is none of this name. */
+static int find_member(const reading *r, const char *behind_root, size_t n,
+                       const torch_member **found, kv_err *e)
+{
+    buf name = {0};
+    buf_put(&name, buf_text(&r->root), r->root.len);
+    buf_put(&name, behind_root, n);
+    int code = buf_check(&name, e);
+    *found = code ? NULL
+                  : bsearch(&(torch_member){.name = buf_text(&name)}, r->a->members,
+                            (size_t)r->a->n, sizeof *r->a->members, by_member);
+    buf_release(&name);
+    return code;
+}
+
+/* All bytes of a member, whose checksum is right. */
+static int read_member(const reading *r, const torch_member *m, char **out, kv_err *e)
+{
+    const input *in = &r->c->files[r->file];
+    inflate_stream *from = NULL;
+    int64_t got = m->bytes;
+    char *bytes = mem_alloc(m->bytes + 1, 1, e);
+    int code = bytes ? KV_OK : KV_E_MEMORY;
+    if (!code && !m->deflated)
+        code = input_read(in, bytes, m->begin, m->bytes, e);
+    else if (!code && !(code = inflate_new(&from, e)) &&
+             !(code = inflate_begin(from, in, m->begin, m->stored, in->name, e)))
+        code = inflate_read(from, bytes, m->bytes + 1, &got, e);
+    inflate_free(from);
+    if (!code && (got != m->bytes || inflate_crc(0, bytes, got) != m->crc))
+        code =
+            file_bad(e, KV_E_FORMAT, in->name, "member \"%.*s\": " NPZ_SUM_WRONG, SHOWN(m->name));
+    if (code)
+        mem_free(bytes);
+    else
+        *out = bytes;
+    return code;
+}
+
+/* ---- Entries that are not tensors ------------------------------------------------------------ */
+
+static int count_name(reading *r, kv_err *e)
+{
+    r->names_bytes += (int64_t)r->path.len;
+    if (++r->names > NAMES_MAX || r->names_bytes > NAMES_BYTES_MAX)
+        return file_bad(e, KV_E_FORMAT, path_of(r),
+                        "more than %d names, or 256 MB of them, which is not read", NAMES_MAX);
+    return buf_check(&r->path, e);
+}
+
+/* Counts an entry, and keeps it where all are asked for. */
+static int add_entry(reading *r, const char *type, const char *value, kv_err *e)
+{
+    checkpoint *c = r->c;
+    int code = count_name(r, e);
+    if (code)
+        return code;
+    if (c->nothers++ < 2) {
+        buf_add(&c->others, c->others.len ? ", " : "");
+        buf_put(&c->others, buf_text(&r->path), utf8_cut(buf_text(&r->path), r->path.len, 80));
+        code = buf_check(&c->others, e);
+    }
+    if (code || !c->options.entries)
+        return code;
+    const tensor_info t = {.name = buf_text(&r->path),
+                           .type = TENSOR_NONE,
+                           .odd = type,
+                           .value = value,
+                           .file = r->file};
+    return checkpoint_add(c, &t, e);
+}
+
+static int add_object(reading *r, pickle_ref class, kv_err *e)
+{
+    char name[GLOBAL_MAX];
+    torch_name_of(&r->p, class, name);
+    const char *shown = *name ? name : "an object";
+    if (r->path.len == 0)
+        r->object = arena_text(&r->memory, shown, strlen(shown), e);
+    if (r->path.len == 0 && !r->object)
+        return KV_E_MEMORY;
+    if (r->nobjects++ < OBJECTS_SHOWN)
+        buf_printf(&r->objects, "%s%.*s is a %.*s", r->objects.len ? ", " : "",
+                   SHOWN(r->path.len ? buf_text(&r->path) : "the file"), SHOWN(shown));
+    return buf_check(&r->objects, e);
+}
+
+/* A value that is not a container. */
+static int add_plain(reading *r, const pickle_node *node, kv_err *e)
+{
+    static const char *const types[] = {
+        [PICKLE_NONE] = "none",   [PICKLE_BOOL] = "bool",   [PICKLE_INT] = "int",
+        [PICKLE_LONG] = "int",    [PICKLE_FLOAT] = "float", [PICKLE_TEXT] = "text",
+        [PICKLE_BYTES] = "bytes", [PICKLE_SET] = "set",     [PICKLE_PERSISTENT] = "storage"};
+    buf text = {0};
+    char number[NUM_TEXT_MAX];
+    if (node->kind == PICKLE_BOOL)
+        buf_add(&text, node->u.i ? "True" : "False");
+    else if (node->kind == PICKLE_INT)
+        buf_printf(&text, "%lld", (long long)node->u.i);
+    else if (node->kind == PICKLE_FLOAT)
+        num_repr(number, node->u.f, NUM_BINARY64);
+    if (node->kind == PICKLE_FLOAT)
+        buf_add(&text, number);
+    else if (node->kind == PICKLE_TEXT && utf8_valid(node->u.text, node->n)) {
+        size_t n = utf8_cut(node->u.text, node->n, VALUE_SHOWN);
+        buf_put(&text, node->u.text, strnlen(node->u.text, n));
+        buf_add(&text, n < node->n ? "…" : "");
+    }
+    int code = buf_check(&text, e);
+    if (!code)
+        code = add_entry(r, types[node->kind], buf_text(&text), e);
+    buf_release(&text);
+    return code;
+}
+
+/* ---- Tensors --------------------------------------------------------------------------------- */
+
+/* A storage that a tensor views. */
+typedef struct storage {
+    const torch_member *member;
+    const torch_element *of;
+} storage;
+
+/* *right: false when the tensor was found to be wrong, and a fault was told. */
+static int find_storage(reading *r, pickle_ref ref, storage *out, bool *right, kv_err *e)
+{
+    const pickle *p = &r->p;
+    pickle_ref id, class, key, numel;
+    char name[GLOBAL_MAX];
+    int64_t n, bytes;
+    buf file = {0};
+    *right = false;
+    if (pickle_at(p, ref)->kind != PICKLE_PERSISTENT ||
+        !torch_argument(&r->p, id = pickle_item(p, ref, 0), 4, &numel) ||
+        !torch_argument(&r->p, id, 1, &class) || !torch_argument(&r->p, id, 2, &key) ||
+        !pickle_is_text(p, pickle_item(p, id, 0), "storage") ||
+        pickle_at(p, key)->kind != PICKLE_TEXT || !torch_integer(&r->p, numel, &n) || n < 0)
+        return bad_tensor(r, "has no storage that can be read", e);
+    const char *last = strrchr(torch_name_of(&r->p, class, name), '.');
+    out->of = last && strncmp(name, "torch.", 6) == 0 ? torch_find_storage(last + 1) : NULL;
+    if (!out->of)
+        return bad_tensor(r, "has a storage of unknown elements", e);
+    const pickle_node *text = pickle_at(p, key);
+    buf_add(&file, "data/");
+    buf_put(&file, text->u.text, text->n);
+    out->member = NULL;
+    int code = buf_check(&file, e);
+    if (!code && !memchr(text->u.text, '/', text->n) && !memchr(text->u.text, 0, text->n))
+        code = find_member(r, buf_text(&file), file.len, &out->member, e);
+    buf_release(&file);
+    if (code)
+        return code;
+    if (!out->member)
+        return bad_tensor(r, "has a storage that is not in the archive", e);
+    if (__builtin_mul_overflow(n, (int64_t)out->of->bytes, &bytes) || bytes != out->member->bytes)
+        return bad_tensor(r, "has a storage of another size than its member", e);
+    *right = true;
+    return KV_OK;
+}
+
+/* Returns true if elements follow each other in the order of rows. */
+static bool is_packed(const tensor_info *t, const int64_t *strides)
+{
+    int64_t step = 1;
+    for (int i = t->ndim - 1; i >= 0; step *= t->shape[i--])
+        if (t->shape[i] != 1 && strides[i] != step)
+            return false;
+    return true;
+}
+
+/* Adds the checksum of a member whose bytes are all one tensor's. */
+static int add_sum(checkpoint *c, const torch_member *m, tensor_info *t, kv_err *e)
+{
+    int code = mem_grow(&c->sums, &c->sums_cap, c->nsums + 1, sizeof *c->sums, e);
+    if (code)
+        return code;
+    npz_sum_init(&c->sums[c->nsums], m->crc, "", 0, m->bytes);
+    t->member = ++c->nsums;
+    return KV_OK;
+}
+
+/* Adds a view whose sizes and strides are right; it begins at element `first` of the storage and
+ * ends before element `end`. */
+static int add_view(reading *r, const storage *s, tensor_info *t, const int64_t *strides,
+                    int64_t first, int64_t end, kv_err *e)
+{
+    const torch_member *m = s->member;
+    const int64_t width = s->of->bytes;
+    bool packed = is_packed(t, strides), all = first == 0 && end * width == m->bytes;
+    t->offset = m->begin;
+    if (t->elements == 0)
+        return checkpoint_add(r->c, t, e);
+    int code = KV_OK;
+    if (m->deflated) {
+        t->stored_bytes = m->stored;
+        t->first = first * width;
+        t->form |= TENSOR_DEFLATED | (packed && all ? 0u : TENSOR_STRIDED);
+    } else {
+        t->offset += first * width;
+        t->stored_bytes = (end - first) * width;
+        t->form |= packed ? 0u : TENSOR_STRIDED;
+    }
+    if (m->deflated || (all && t->bytes == m->bytes))
+        code = add_sum(r->c, m, t, e);
+    t->strides = t->form & TENSOR_STRIDED ? strides : NULL;
+    t->form |= r->swapped && width > 1 ? TENSOR_SWAPPED : 0u;
+    return code ? code : checkpoint_add(r->c, t, e);
+}
+
+/* What metadata say of a view whose numbers are others than those that are stored; NULL: nothing.
+ */
+static const char *lazy(const reading *r, pickle_ref args, int at)
+{
+    pickle_ref metadata;
+    if (!at || !torch_argument(&r->p, args, (uint32_t)at, &metadata) ||
+        pickle_at(&r->p, metadata)->kind != PICKLE_DICT)
+        return NULL;
+    const pickle_node *node = pickle_at(&r->p, metadata);
+    for (uint32_t link = node->n ? node->u.items.first : 0; link; link = r->p.links[link].next) {
+        pickle_ref key = r->p.links[link].node;
+        link = r->p.links[link].next;
+        const pickle_node *is = pickle_at(&r->p, r->p.links[link].node);
+        if (is->kind != PICKLE_BOOL || !is->u.i)
+            continue;
+        if (pickle_is_text(&r->p, key, "conj"))
+            return "conj";
+        if (pickle_is_text(&r->p, key, "neg"))
+            return "neg";
+    }
+    return NULL;
+}
+
+static int add_tensor(reading *r, const torch_meaning *m, pickle_ref args, kv_err *e)
+{
+    pickle_ref from, at, size, steps, dtype;
+    int64_t first, end, shape[KV_MAX_NDIM] = {0}, strides[KV_MAX_NDIM] = {0};
+    int nstrides;
+    storage s;
+    bool right;
+    tensor_info t = {.name = buf_text(&r->path), .shape = shape, .file = r->file};
+    int code = count_name(r, e);
+    if (code)
+        return code;
+    if (!torch_argument(&r->p, args, 0, &from) || !torch_argument(&r->p, args, 1, &at) ||
+        !torch_integer(&r->p, at, &first) || first < 0 || !torch_argument(&r->p, args, 2, &size) ||
+        !torch_integers(&r->p, size, shape, &t.ndim) || !torch_argument(&r->p, args, 3, &steps) ||
+        !torch_integers(&r->p, steps, strides, &nstrides) || nstrides != t.ndim)
+        return bad_tensor(r, "has sizes or strides that are not read", e);
+    if ((code = find_storage(r, from, &s, &right, e)) || !right)
+        return code;
+    if (m->at == 7) { /* elements of a dtype in a storage of bytes */
+        char name[GLOBAL_MAX];
+        s.of = torch_argument(&r->p, args, 6, &dtype)
+                   ? torch_find_dtype(torch_name_of(&r->p, dtype, name))
+                   : NULL;
+        if (!s.of)
+            return bad_tensor(r, "has a dtype that is not read", e);
+    }
+    t.type = s.of->type;
+    t.odd = t.type == TENSOR_NONE ? "C128" : lazy(r, args, m->at);
+    t.type = t.odd ? TENSOR_NONE : t.type;
+    t.elements = tensor_elements(t.ndim, shape);
+    if (t.elements < 0 || __builtin_mul_overflow(t.elements, (int64_t)s.of->bytes, &t.bytes))
+        return bad_tensor(r, "is too large: more than 2^63 bytes", e);
+    end = first;
+    bool over = false;
+    for (int i = 0; i < t.ndim && t.elements > 0; i++) {
+        int64_t span;
+        over |= __builtin_mul_overflow(shape[i] - 1, strides[i], &span) ||
+                __builtin_add_overflow(end, span, &end);
+    }
+    if (t.elements > 0 && (over || end >= s.member->bytes / s.of->bytes))
+        return bad_tensor(r, "goes beyond its storage", e);
+    if (t.bytes > VIEW_BYTES_FREE && t.bytes / 64 > s.member->bytes)
+        return bad_tensor(r, "has more than 64 times the bytes of its storage", e);
+    bool packed = is_packed(&t, strides);
+    if (t.type == TENSOR_F4 && (!packed || t.ndim == 0))
+        return bad_tensor(r, "is a view of F4, which is not read", e);
+    if (t.odd && !packed) /* it is only listed */
+        memset(strides, 0, sizeof strides);
+    code = add_view(r, &s, &t, strides, first, t.elements ? end + 1 : first, e);
+    if (!code && t.type == TENSOR_F4 && r->c->ntensors > 0) { /* two elements a byte */
+        tensor_info *kept = &r->c->tensors[r->c->ntensors - 1];
+        ((int64_t *)kept->shape)[t.ndim - 1] *= 2;
+        kept->elements *= 2;
+    }
+    return code;
+}
+
+/* A tensor that has no numbers here. */
+static int add_unread(reading *r, const torch_meaning *m, pickle_ref args, kv_err *e)
+{
+    pickle_ref size;
+    int64_t shape[KV_MAX_NDIM];
+    tensor_info t = {.name = buf_text(&r->path),
+                     .type = TENSOR_NONE,
+                     .odd = m->type,
+                     .shape = shape,
+                     .file = r->file};
+    int code = count_name(r, e);
+    if (code)
+        return code;
+    if (!m->at || !torch_argument(&r->p, args, (uint32_t)m->at, &size) ||
+        !torch_integers(&r->p, size, shape, &t.ndim))
+        t.ndim = 0;
+    t.elements = tensor_elements(t.ndim, shape);
+    return t.elements < 0 ? bad_tensor(r, "is too large", e) : checkpoint_add(r->c, &t, e);
+}
+
+/* ---- NumPy ----------------------------------------------------------------------------------- */
+
+/* The bytes that a value is: protocol 2 has a call that encodes a text in Latin-1. NULL: none. */
+static const char *bytes_of(reading *r, pickle_ref ref, int64_t *n, kv_err *e)
+{
+    const pickle *p = &r->p;
+    const pickle_node *node = pickle_at(p, ref);
+    if (node->kind == PICKLE_BYTES || node->kind == PICKLE_TEXT) {
+        *n = node->n;
+        if (node->kind == PICKLE_BYTES)
+            return node->u.text;
+    } else if (node->kind != PICKLE_CALL || torch_meaning_of(&r->p, ref)->is != BYTES ||
+               !torch_argument(&r->p, p->calls[node->call].args, 0, &ref) ||
+               (node = pickle_at(p, ref))->kind != PICKLE_TEXT)
+        return NULL;
+    char *out = arena_alloc(&r->memory, (size_t)node->n + 1, e);
+    *n = 0;
+    for (uint32_t i = 0; out && i < node->n; i++) {
+        unsigned char x = (unsigned char)node->u.text[i];
+        if (x >= 0xC2 && x <= 0xC3 && i + 1 < node->n)
+            out[(*n)++] = (char)((x & 3) << 6 | (node->u.text[++i] & 0x3F));
+        else
+            out[(*n)++] = (char)x;
+    }
+    return out;
+}
+
+/* Reads numpy.dtype("f4"), to which BUILD gave its order of bytes. */
+static bool numpy_type(const reading *r, pickle_ref ref, tensor_type *type, bool *swapped)
+{
+    char name[GLOBAL_MAX];
+    const pickle *p = &r->p;
+    pickle_ref text, order;
+    if (pickle_at(p, ref)->kind != PICKLE_CALL ||
+        strcmp(torch_name_of(&r->p, torch_function_of(&r->p, ref), name), "numpy.dtype") != 0)
+        return false;
+    const pickle_call *call = &p->calls[pickle_at(p, ref)->call];
+    if (!torch_argument(&r->p, call->args, 0, &text) || pickle_at(p, text)->kind != PICKLE_TEXT ||
+        pickle_at(p, text)->n < 2)
+        return false;
+    const pickle_node *code = pickle_at(p, text);
+    *swapped = torch_argument(&r->p, call->state, 1, &order) && pickle_is_text(p, order, ">");
+    return code->n == 2 && npz_type_find(type, code->u.text[0], code->u.text[1] - '0');
+}
+
+/* Keeps the data of an array in a file of its own, since the pickle is not kept. */
+static int keep_data(reading *r, const char *data, int64_t n, tensor_info *t, kv_err *e)
+{
+    checkpoint *c = r->c;
+    input in;
+    int code = KV_OK;
+    if (r->arrays < 0) {
+        if ((code = input_new(&in, path_of(r), e)) || (code = checkpoint_add_file(c, &in, e)))
+            return code;
+        r->arrays = (int)c->nfiles - 1;
+    }
+    t->file = r->arrays;
+    t->offset = c->files[r->arrays].size;
+    t->stored_bytes = n;
+    return input_append(&c->files[r->arrays], data, n, e);
+}
+
+/* Adds an array, which BUILD gave (1, sizes, dtype, is Fortran's, bytes). *known: it is one that is
+ * read. */
+static int add_array(reading *r, pickle_ref ref, bool *known, kv_err *e)
+{
+    const pickle *p = &r->p;
+    pickle_ref state = p->calls[pickle_at(p, ref)->call].state, size, dtype, fortran, raw;
+    int64_t shape[KV_MAX_NDIM] = {0}, strides[KV_MAX_NDIM], n, step = 1;
+    bool swapped;
+    const char *data;
+    tensor_info t = {.name = buf_text(&r->path), .shape = shape};
+    *known = torch_argument(&r->p, state, 4, &raw) && torch_argument(&r->p, state, 1, &size) &&
+             torch_argument(&r->p, state, 2, &dtype) && torch_argument(&r->p, state, 3, &fortran) &&
+             torch_integers(&r->p, size, shape, &t.ndim) && numpy_type(r, dtype, &t.type, &swapped);
+    if (!*known)
+        return KV_OK;
+    int code = count_name(r, e);
+    if (code)
+        return code;
+    t.elements = tensor_elements(t.ndim, shape);
+    t.bytes = t.elements < 0 ? -1 : tensor_type_bytes(t.type, t.elements);
+    if (t.bytes < 0 || t.bytes > r->nbytes || (r->array_bytes += t.bytes) > SHARED_MOST * r->nbytes)
+        return bad_tensor(r, "has more bytes than the pickle", e);
+    if (!(data = bytes_of(r, raw, &n, e)))
+        return e->code ? e->code : bad_tensor(r, "has no bytes", e);
+    if (t.bytes != n)
+        return bad_tensor(r, "has other bytes than its shape asks for", e);
+    for (int i = 0; i < t.ndim; step *= shape[i++])
+        strides[i] = step;
+    bool turned = pickle_at(p, fortran)->u.i && t.elements > 0 && !is_packed(&t, strides);
+    t.strides = turned ? strides : NULL;
+    t.form = (turned ? TENSOR_STRIDED : 0u) |
+             (swapped && tensor_type_run_bytes(t.type) > 1 ? TENSOR_SWAPPED : 0u);
+    code = keep_data(r, data, n, &t, e);
+    return code ? code : checkpoint_add(r->c, &t, e);
+}
+
+/* ---- The tree -------------------------------------------------------------------------------- */
+
+static int visit(reading *r, pickle_ref ref, int depth, kv_err *e);
+
+/* Visits a value under a longer path. */
+static int visit_below(reading *r, pickle_ref value, size_t path, int depth, kv_err *e)
+{
+    int code = buf_check(&r->path, e);
+    if (!code)
+        code = visit(r, value, depth + 1, e);
+    r->path.len = path;
+    if (r->path.data)
+        r->path.data[path] = '\0';
+    return code;
+}
+
+static int visit_items(reading *r, pickle_ref ref, int depth, int64_t *index, kv_err *e)
+{
+    const pickle *p = &r->p;
+    size_t path = r->path.len;
+    uint32_t link = pickle_at(p, ref)->n ? pickle_at(p, ref)->u.items.first : 0;
+    int code = KV_OK;
+    for (; link && !code; link = p->links[link].next) {
+        buf_printf(&r->path, "%s%lld", path ? "." : "", (long long)(*index)++);
+        code = visit_below(r, p->links[link].node, path, depth, e);
+    }
+    return code;
+}
+
+/* A part of the root was visited: is it one that can be read without the others? */
+static int look_at_part(reading *r, pickle_ref key, int64_t tensors, int64_t objects, kv_err *e)
+{
+    const pickle_node *node = pickle_at(&r->p, key);
+    bool model = pickle_is_text(&r->p, key, "model") || pickle_is_text(&r->p, key, "state_dict");
+    if (r->c->ntensors == tensors || r->nobjects > objects || node->kind != PICKLE_TEXT ||
+        (r->readable && (r->model || !model)))
+        return KV_OK;
+    r->readable = arena_text(&r->memory, node->u.text, node->n, e);
+    r->model = model;
+    return r->readable ? KV_OK : KV_E_MEMORY;
+}
+
+static int visit_pairs(reading *r, pickle_ref ref, int depth, kv_err *e)
+{
+    const pickle *p = &r->p;
+    size_t path = r->path.len;
+    uint32_t link = pickle_at(p, ref)->n ? pickle_at(p, ref)->u.items.first : 0;
+    int code = KV_OK;
+    while (link && !code) {
+        pickle_ref key = p->links[link].node;
+        int64_t tensors = r->c->ntensors, objects = r->nobjects;
+        link = p->links[link].next;
+        buf_add(&r->path, path ? "." : "");
+        if (!torch_key_text(&r->p, key, &r->path)) {
+            r->path.len = path;
+            return wrong(r, "a key that is neither a text nor a whole number", e);
+        }
+        code = visit_below(r, p->links[link].node, path, depth, e);
+        if (!code && depth == 0)
+            code = look_at_part(r, key, tensors, objects, e);
+        link = p->links[link].next;
+    }
+    return code;
+}
+
+/* Calls of a tensor's class, or of a parameter's, lead to others. */
+static int visit_made(reading *r, pickle_ref ref, pickle_ref function, pickle_ref args, int depth,
+                      kv_err *e)
+{
+    char name[GLOBAL_MAX];
+    pickle_ref inner, type, rest;
+    bool known = false;
+    int code = KV_OK;
+    const torch_meaning *m = torch_meaning_of_name(torch_name_of(&r->p, function, name));
+    switch (m->is) {
+    case TENSOR:
+        return add_tensor(r, m, args, e);
+    case UNREAD:
+        return add_unread(r, m, args, e);
+    case PARAMETER:
+        return torch_argument(&r->p, args, 0, &inner) ? visit(r, inner, depth + 1, e)
+                                                      : wrong(r, "a parameter without a tensor", e);
+    case OF_TYPE:
+        if (!torch_argument(&r->p, args, 0, &inner) || !torch_argument(&r->p, args, 1, &type) ||
+            !torch_argument(&r->p, args, 2, &rest))
+            return wrong(r, "a tensor without its arguments", e);
+        torch_name_of(&r->p, type, name);
+        known = strcmp(name, "torch.Tensor") == 0 || strcmp(name, "torch._tensor.Tensor") == 0 ||
+                strcmp(name, "torch.nn.parameter.Parameter") == 0;
+        return known && depth < DEPTH_MAX ? visit_made(r, ref, inner, rest, depth + 1, e)
+                                          : add_object(r, type, e);
+    case ARRAY:
+        code = add_array(r, ref, &known, e);
+        return code || known ? code : add_object(r, function, e);
+    case OBJECT:
+    case DICT:
+    case ATTRIBUTES:
+    case LIST:
+    case VALUE:
+    case BYTES:
+    case SCALAR:
+        break;
+    }
+    return add_object(r, function, e);
+}
+
+static int visit_call(reading *r, pickle_ref ref, int depth, kv_err *e)
+{
+    const pickle *p = &r->p;
+    const pickle_call *call = &p->calls[pickle_at(p, ref)->call];
+    const torch_meaning *m = torch_meaning_of(&r->p, ref);
+    pickle_ref dicts[2], first = 0;
+    int64_t index = 0;
+    bool has_first = torch_argument(&r->p, call->args, 0, &first);
+    int code = KV_OK, n = torch_dicts_of(&r->p, ref, dicts);
+    switch (m->is) {
+    case DICT:
+    case ATTRIBUTES:
+        /* a dict of a list of pairs, as Python 2 made some, is not read */
+        if (m->is == DICT && has_first && pickle_at(p, first)->kind != PICKLE_DICT &&
+            pickle_at(p, first)->kind != PICKLE_GLOBAL && pickle_at(p, first)->kind != PICKLE_NONE)
+            return add_object(r, torch_function_of(&r->p, ref), e);
+        for (int i = 0; i < n && !code; i++)
+            code = visit_pairs(r, dicts[i], depth, e);
+        return code;
+    case LIST:
+        if (has_first &&
+            (pickle_at(p, first)->kind == PICKLE_TUPLE || pickle_at(p, first)->kind == PICKLE_LIST))
+            code = visit_items(r, first, depth, &index, e);
+        return code ? code : visit_items(r, ref, depth, &index, e);
+    case VALUE:
+    case BYTES:
+        return add_entry(r, m->is == BYTES ? "bytes" : strrchr(m->name, '.') + 1, "", e);
+    case SCALAR:
+        return add_entry(r, "number", "", e);
+    case OBJECT:
+    case TENSOR:
+    case PARAMETER:
+    case OF_TYPE:
+    case UNREAD:
+    case ARRAY:
+        break;
+    }
+    return visit_made(r, ref, torch_function_of(&r->p, ref), call->args, depth, e);
+}
+
+static int visit(reading *r, pickle_ref ref, int depth, kv_err *e)
+{
+    pickle_node *node = pickle_at(&r->p, ref);
+    char name[GLOBAL_MAX];
+    int64_t index = 0;
+    int code = stop_check_at(r->visits, e);
+    if (code)
+        return code;
+    if (depth > DEPTH_MAX)
+        return wrong(r, "values in more than 1000 others", e);
+    if (node->busy)
+        return wrong(r, "a container that holds itself", e);
+    if (++r->visits > VISITS_MAX)
+        return wrong(r, "more than 20 million values", e);
+    node->busy = 1;
+    switch ((pickle_kind)node->kind) {
+    case PICKLE_DICT:
+        code = visit_pairs(r, ref, depth, e);
+        break;
+    case PICKLE_LIST:
+    case PICKLE_TUPLE:
+        code = visit_items(r, ref, depth, &index, e);
+        break;
+    case PICKLE_CALL:
+        code = visit_call(r, ref, depth, e);
+        break;
+    case PICKLE_GLOBAL:
+        torch_name_of(&r->p, ref, name);
+        code = torch_find_dtype(name) || strcmp(name, "torch.strided") == 0
+                   ? add_entry(r, "text", name, e)
+                   : add_object(r, ref, e);
+        break;
+    case PICKLE_NONE:
+    case PICKLE_BOOL:
+    case PICKLE_INT:
+    case PICKLE_LONG:
+    case PICKLE_FLOAT:
+    case PICKLE_TEXT:
+    case PICKLE_BYTES:
+    case PICKLE_SET:
+    case PICKLE_PERSISTENT:
+        code = add_plain(r, node, e);
+        break;
+    }
+    node->busy = 0;
+    return code;
+}
+
+/* ---- A part ---------------------------------------------------------------------------------- */
+
+/* The value at a path of keys; keys may have dots in them. false: there is none. */
+static bool find_part(reading *r, pickle_ref at, const char *path, int depth, pickle_ref *out)
+{
+    const pickle *p = &r->p;
+    pickle_ref dicts[2];
+    bool found = false;
+    int n = depth > DEPTH_MAX ? 0 : torch_dicts_of(&r->p, at, dicts);
+    if (pickle_at(p, at)->kind == PICKLE_LIST || pickle_at(p, at)->kind == PICKLE_TUPLE) {
+        uint32_t i = 0, link = pickle_at(p, at)->n ? pickle_at(p, at)->u.items.first : 0;
+        char *end;
+        unsigned long wanted = strtoul(path, &end, 10);
+        while (link && i++ < wanted)
+            link = p->links[link].next;
+        if (!link || end == path || (*end && *end != '.'))
+            return false;
+        return *end ? find_part(r, p->links[link].node, end + 1, depth + 1, out)
+                    : (*out = p->links[link].node, true);
+    }
+    for (int i = 0; i < n && !found; i++) {
+        uint32_t link = pickle_at(p, dicts[i])->n ? pickle_at(p, dicts[i])->u.items.first : 0;
+        for (; link && !found; link = p->links[link].next) {
+            buf key = {0};
+            bool has_text = torch_key_text(&r->p, p->links[link].node, &key) && !key.failed;
+            link = p->links[link].next;
+            size_t length = key.len;
+            if (has_text && strncmp(path, buf_text(&key), length) == 0) {
+                if ((found = path[length] == '\0'))
+                    *out = p->links[link].node;
+                else if (path[length] == '.')
+                    found = find_part(r, p->links[link].node, path + length + 1, depth + 1, out);
+            }
+            buf_release(&key);
+        }
+    }
+    return found;
+}
+
+/* Says that there is no such part, with the names of those there are. */
+static int no_part(reading *r, pickle_ref root, kv_err *e)
+{
+    const pickle *p = &r->p;
+    pickle_ref dicts[2];
+    buf names = {0};
+    int n = torch_dicts_of(&r->p, root, dicts);
+    for (int i = 0; i < n; i++) {
+        uint32_t link = pickle_at(p, dicts[i])->n ? pickle_at(p, dicts[i])->u.items.first : 0;
+        for (; link && names.len < 160; link = p->links[p->links[link].next].next) {
+            buf_add(&names, names.len ? ", " : "");
+            torch_key_text(&r->p, p->links[link].node, &names);
+        }
+    }
+    file_bad(e, KV_E_NAME, path_of(r), "there is no part \"%.*s\"", SHOWN(r->c->part));
+    if (names.len && !names.failed) /* without memory the hint is missing */
+        kv_err_hint(e, "its parts are %.*s", SHOWN(buf_text(&names)));
+    buf_release(&names);
+    return KV_E_NAME;
+}
+
+static int refuse_objects(reading *r, kv_err *e)
+{
+    const char *path = path_of(r);
+    int64_t more = r->nobjects - OBJECTS_SHOWN;
+    if (r->object) {
+        file_bad(e, KV_E_FORMAT, path, "it is a %.*s, which only Python can make",
+                 SHOWN(r->object));
+        return kv_err_hint(e, "torch.save(model.state_dict(), FILE) writes what is read"),
+               KV_E_FORMAT;
+    }
+    file_bad(e, KV_E_FORMAT, path, "%s%s, which only Python can make", buf_text(&r->objects),
+             more > 0 ? " and others" : "");
+    if (r->readable && !r->c->part)
+        kv_err_hint(e, "%s#%.*s reads the tensors of %.*s only", path, SHOWN(r->readable),
+                    SHOWN(r->readable));
+    else
+        kv_err_hint(e, "save a dict of tensors in Python: torch.save(model.state_dict(), FILE)");
+    return KV_E_FORMAT;
+}
+
+/* A tensor that is the whole file, or a part, is named like it. */
+static int name_root(reading *r, pickle_ref root, kv_err *e)
+{
+    pickle_kind kind = (pickle_kind)pickle_at(&r->p, root)->kind;
+    pickle_ref dicts[2];
+    meaning is = kind == PICKLE_CALL ? torch_meaning_of(&r->p, root)->is : OBJECT;
+    if (kind == PICKLE_DICT || kind == PICKLE_LIST || kind == PICKLE_TUPLE || is == DICT ||
+        is == ATTRIBUTES || is == LIST || (kind == PICKLE_CALL && is == OBJECT) ||
+        kind == PICKLE_GLOBAL || torch_dicts_of(&r->p, root, dicts))
+        return KV_OK;
+    const char *base = r->c->part ? r->c->part : checkpoint_base(path_of(r));
+    const char *dot = strrchr(base, '.');
+    if (r->c->part)
+        buf_add(&r->path, dot ? dot + 1 : base);
+    else
+        buf_put(&r->path, base, dot && dot > base ? (size_t)(dot - base) : strlen(base));
+    return buf_check(&r->path, e);
+}
+
+static int read_tree(reading *r, kv_err *e)
+{
+    checkpoint *c = r->c;
+    pickle_ref root = r->p.root;
+    int64_t tensors = c->ntensors;
+    if (c->part && !find_part(r, r->p.root, c->part, 0, &root))
+        return no_part(r, r->p.root, e);
+    int code = name_root(r, root, e);
+    if (code || (code = visit(r, root, 0, e)))
+        return code;
+    if (r->nobjects)
+        return c->ntensors = tensors, refuse_objects(r, e);
+    if (r->model && !c->part && (c->nothers || c->ntensors > tensors)) {
+        c->model = arena_text(&c->memory, r->readable, strlen(r->readable), e);
+        return c->model ? KV_OK : KV_E_MEMORY;
+    }
+    return KV_OK;
+}
+
+/* ---- The archive ----------------------------------------------------------------------------- */
+
+static bool is_pickle(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return strcmp(slash ? slash + 1 : name, "data.pkl") == 0;
+}
+
+static int find_root(reading *r, const torch_member **pkl, kv_err *e)
+{
+    const torch_archive *a = r->a;
+    *pkl = NULL;
+    for (int64_t i = 0; i < a->n; i++) {
+        if (i > 0 && strcmp(a->members[i - 1].name, a->members[i].name) == 0)
+            return file_bad(e, KV_E_FORMAT, path_of(r), "two members have the name \"%.*s\"",
+                            SHOWN(a->members[i].name));
+        if (!is_pickle(a->members[i].name))
+            continue;
+        if (*pkl)
+            return file_bad(e, KV_E_FORMAT, path_of(r), "two members are pickles: %.*s and %.*s",
+                            SHOWN((*pkl)->name), SHOWN(a->members[i].name));
+        *pkl = &a->members[i];
+    }
+    if ((*pkl)->bytes > PICKLE_BYTES_MAX)
+        return file_bad(e, KV_E_FORMAT, path_of(r), "a pickle of more than 512 MB is not read");
+    buf_put(&r->root, (*pkl)->name, strlen((*pkl)->name) - strlen("data.pkl"));
+    return buf_check(&r->root, e);
+}
+
+static int read_order(reading *r, kv_err *e)
+{
+    const torch_member *m;
+    char *text = NULL;
+    int code = find_member(r, "byteorder", 9, &m, e);
+    if (code || !m)
+        return code;
+    code = m->bytes > 16 ? KV_OK : read_member(r, m, &text, e);
+    if (code)
+        return code;
+    bool little = text && m->bytes == 6 && memcmp(text, "little", 6) == 0;
+    r->swapped = text && m->bytes == 3 && memcmp(text, "big", 3) == 0;
+    mem_free(text);
+    return little || r->swapped ? KV_OK
+                                : file_bad(e, KV_E_FORMAT, path_of(r),
+                                           "its order of bytes is neither little nor big");
+}
+
+int torch_read(torch_archive *a, checkpoint *c, int file, kv_err *e)
+{
+    reading r = {.c = c, .file = file, .a = a, .arrays = -1};
+    const torch_member *pkl;
+    qsort(a->members, (size_t)a->n, sizeof *a->members, by_member);
+    int code = find_root(&r, &pkl, e);
+    if (!code && !(code = read_order(&r, e)) && !(code = read_member(&r, pkl, &r.bytes, e)) &&
+        !(code = pickle_read(&r.p, r.bytes, r.nbytes = pkl->bytes, path_of(&r), e)))
+        code = read_tree(&r, e);
+    c->made_names = true;
+    pickle_release(&r.p);
+    mem_free(r.bytes);
+    buf_release(&r.root);
+    buf_release(&r.path);
+    buf_release(&r.objects);
+    arena_release(&r.memory);
+    return code;
+}
