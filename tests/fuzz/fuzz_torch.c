@@ -2,6 +2,8 @@
  * fuzz_npz takes archives apart. */
 #include "fuzz.h"
 
+#include <string.h>
+
 #include "checkpoint/inflate.h"
 #include "checkpoint/zip.h"
 
