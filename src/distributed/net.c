@@ -318,7 +318,7 @@ void net_cannot_serve(const kv_err *why)
     char text[256];
     snprintf(text, sizeof text, "rank %d on %s can serve no more: %.160s", net_rank(),
              link_host(net_rank()), why->text);
-    alive_lost(net_rank(), text);
+    alive_told(net_rank(), text); /* a rank that leaves may find no room to tell the others */
 }
 
 void net_answer_buf(int rank, link_rec head, buf *b)

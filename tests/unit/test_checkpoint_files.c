@@ -45,8 +45,10 @@ static void describe(buf *out, const checkpoint *c, bool decoded)
         char shape[160];
         const void *data;
         CHECK_OK(tensor_read(r, &data, i, 0, t->bytes, &e));
-        CHECK_INT(t->form, tensor_values_codes(c, i) ? TENSOR_DECODED : 0);
-        if (decoded != (t->form != 0))
+        bool codes = tensor_values_codes(c, i) != NULL;
+        CHECK_INT(t->form & ~(TENSOR_STRIDED | TENSOR_DEFLATED | TENSOR_SWAPPED),
+                  codes ? TENSOR_DECODED : 0);
+        if (decoded != codes)
             continue;
         buf_printf(out, "%s %s %s %lld %08x\n", t->name, tensor_type_name(t->type),
                    kv_shape_text(shape, sizeof shape, t->ndim, t->shape), (long long)t->bytes,

@@ -461,7 +461,7 @@ TEST(function_lists_and_texts)
                 "range() gives at most 100000000 numbers, not 1000000000000", "");
     check_error("range(1, 2, 0)", KV_E_VALUE, "range() cannot step by 0", "");
     check_error("range(1.5)", KV_E_DTYPE, "a bound of range() is a whole number, not 1.5", "");
-    check_error("int(\"1.5\")", KV_E_VALUE, "\"1.5\" is no integer", "");
+    check_error("int(\"1.5\")", KV_E_VALUE, "\"1.5\" is not an integer", "");
     check_error("float(\"abc\")", KV_E_VALUE, "\"abc\" is not a number", "");
     check_error("float(\"\")", KV_E_VALUE, "\"\" is not a number", "");
     check_error("int(\"99999999999999999999\")", KV_E_VALUE,
