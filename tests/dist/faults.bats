@@ -135,9 +135,10 @@ END
 }
 
 # The ranks do not miss one that has not joined, and launch has no pid to look for on other hosts.
+# The other rank joins later: it would end the job too, two seconds after it begins to wait.
 @test "faults: a rank of several hosts whose watcher is killed before it joins is lost" {
     cat >job.kv <<'END'
-!if [ $OMPI_COMM_WORLD_RANK = 1 ]; then kill -9 $(ps -o ppid= -p $PPID); sleep 30; fi
+!if [ $OMPI_COMM_WORLD_RANK = 1 ]; then kill -9 $(ps -o ppid= -p $PPID); sleep 30; else sleep 8; fi
 create dist_sync
 END
     job 17 --launcher mpi -n 2 --deadline 2 job.kv
