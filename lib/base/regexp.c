@@ -7,6 +7,7 @@
 #ifdef HAVE_PCRE2
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <dlfcn.h>
+#include <errno.h>
 #include <pcre2.h>
 #endif
 
@@ -66,6 +67,7 @@ static int no_memory(kv_err *e)
 
 static int load(struct pcre2 *f, kv_err *e)
 {
+    errno = 0;
     void *library = dlopen("libpcre2-8.so.0", RTLD_NOW | RTLD_LOCAL); /* stays loaded */
     bool whole = library != NULL;
 #define FIND(name)                                                                                \
@@ -78,8 +80,9 @@ static int load(struct pcre2 *f, kv_err *e)
 #undef FIND
     if (whole)
         return KV_OK;
+    bool memory = errno == ENOMEM;
     const char *why = dlerror();
-    if (strstr(why, "emory")) /* the C library says it in several ways */
+    if (memory || strstr(why, "emory")) /* the C library says it in several ways */
         return no_memory(e);
     kv_err_set(e, KV_E_UNSUPPORTED, "regular expressions need libpcre2-8, which cannot be loaded: "
                                     "%s", why);

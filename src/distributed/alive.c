@@ -153,8 +153,10 @@ static void write_file(int rank, const char *why)
     snprintf(path, sizeof path, "%s/lost", folder);
     snprintf(beside, sizeof beside, "%s/lost.%d", folder, (int)getpid());
     FILE *f = fopen(beside, "we");
-    if (!f)
+    if (!f) {
+        unlink(beside); /* it may be there without memory for the stream */
         return;
+    }
     fprintf(f, "%d %s\n", rank, why);
     fclose(f);
     int kept = link(beside, path); /* or there was one sooner */

@@ -318,7 +318,7 @@ void net_cannot_serve(const kv_err *why)
     char text[256];
     snprintf(text, sizeof text, "rank %d on %s can serve no more: %.160s", net_rank(),
              link_host(net_rank()), why->text);
-    alive_told(net_rank(), text); /* a rank that leaves may find no room to tell the others */
+    alive_lost(net_rank(), text);
 }
 
 void net_answer_buf(int rank, link_rec head, buf *b)
@@ -481,8 +481,7 @@ net_traffic net_count_traffic(void)
     return t;
 }
 
-/* Sends heartbeats, also to ranks that have left, since they wait until all ranks have. A rank that
- * leaves sends none, since nobody misses it. */
+/* Sends heartbeats, also to ranks that have left, which wait for all. One that leaves sends none */
 static void send_beats(void)
 {
     bool leaves = __atomic_load_n(&net.leaves, __ATOMIC_ACQUIRE);
@@ -984,12 +983,13 @@ void net_close(void)
     if (!net.open)
         return;
     say_left();
-    for (int idle = 0; !all_left() && !alive_is_lost(NULL);) {
-        idle = drive() ? 0 : idle + 1;
-        if (idle > 2000)
+    for (int idle = 0; !all_left() && !alive_is_lost(NULL);)
+        if ((idle = drive() ? 0 : idle + 1) > 2000)
             usleep(SLEEP_MOST_US);
-    }
-    if (alive_is_lost(NULL)) { /* the others may not know it yet, if it is this rank */
+    kv_err lost = {0};
+    if (alive_is_lost(&lost)) { /* the others may not know it yet, if it is this rank */
+        if (lost.has_rank && lost.rank == net_rank()) /* links may have no room to tell them */
+            alive_told(lost.rank, lost.text);
         pthread_mutex_lock(&net.drive);
         give_up();
         pthread_mutex_unlock(&net.drive);
