@@ -19,8 +19,8 @@ const checkpoint *tensor_reader_of(const tensor_reader *r); /* what it reads fro
 
 /* Makes *data point to n bytes of tensor i from its byte `at` on, until the next call; n is at most
  * TENSOR_BLOCK, and at and n are whole runs of the type. Any order is allowed; from a deflated
- * tensor a later place is quick, an earlier one starts from its begin. A tensor in Fortran order is
- * read whole and kept in rows until another one is read: unsupported beyond half of the memory.
+ * tensor a later place is quick, an earlier one starts from its begin. Elements of a strided one,
+ * such as in Fortran order, are gathered; where it is deflated it is inflated into a file for that.
  * Errors: io (also: the file became shorter), format (damaged), memory, unsupported, interrupted.
  * The checksum of a member of an npz is known, and its error given, when the last of it has been
  * read: by blocks that begin at multiples of 64 KiB or follow each other, in any reader. */
