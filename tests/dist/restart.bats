@@ -287,7 +287,7 @@ END
 @test "restart: a full disk leaves the checkpoint before" {
     mkdir disk
     mount -t tmpfs -o size=256k none disk 2>/dev/null || skip "no file system can be mounted here"
-    script sgd "$(once 15 0 "head -c 1M /dev/zero >disk/fill || true")" >job.kv
+    script sgd "$(once 15 0 "until [ -e disk/c.kvs ]; do sleep 0.1; done; head -c 1M /dev/zero >disk/fill || true")" >job.kv
     job -n 2 --checkpoint disk/c.kvs --checkpoint-every 10 job.kv
     local ended=$status said=$output
     run kvctl -s disk/c.kvs -c 'print rounds()'
