@@ -18,7 +18,7 @@ old=$1 new=$2 list=$3
 table=$(mktemp)
 trap 'rm -f "$table"' EXIT
 
-# Compares the keys of each line, without those that the lines before it have judged.
+# Compares the keys of each line, without the keys that earlier lines have judged.
 compare()
 {
     worst=0

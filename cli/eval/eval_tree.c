@@ -345,7 +345,7 @@ static bool keeps_zero(const char *name)
     return false;
 }
 
-/* One operator or element-wise function over values of which one at least is row_sparse. As in
+/* One operator or element-wise function over values, at least one of them row_sparse. As in
  * MXNet the result is row_sparse where rows that are zero stay zero: r * 2, r / 2, -r, abs(r) and
  * its like, r + r and r - r. Any other result holds all rows. */
 static int sparse_operate(session *s, const ast *node, const value *args, value *out, kv_err *e)

@@ -60,7 +60,11 @@ int func_ctx(function_args *args, value *out, kv_err *e)
 
 /* ---- One array ---- */
 
-int func_reshape(function_args *args, value *out, kv_err *e)
+/* The array as `arrange` makes it in the shape that the arguments say. */
+static int in_shape(function_args *args,
+                    int (*arrange)(kv_array **out, kv_array *a, int ndim, const int64_t *shape,
+                                   kv_err *e),
+                    value *out, kv_err *e)
 {
     int ndim;
     int64_t shape[KV_MAX_NDIM];
@@ -68,8 +72,13 @@ int func_reshape(function_args *args, value *out, kv_err *e)
     int rc = function_integers(args->rest + 1, args->nrest - 1, "a size in a shape", &ndim, shape,
                                e);
     if (!rc)
-        rc = arrange_reshape(&made, args->array, ndim, shape, e);
+        rc = arrange(&made, args->array, ndim, shape, e);
     return function_give(out, made, rc, e);
+}
+
+int func_reshape(function_args *args, value *out, kv_err *e)
+{
+    return in_shape(args, arrange_reshape, out, e);
 }
 
 int func_transpose(function_args *args, value *out, kv_err *e)
@@ -374,14 +383,7 @@ int func_moveaxis(function_args *args, value *out, kv_err *e)
 
 int func_broadcast_to(function_args *args, value *out, kv_err *e)
 {
-    int ndim;
-    int64_t shape[KV_MAX_NDIM];
-    kv_array *made = NULL;
-    int rc = function_integers(args->rest + 1, args->nrest - 1, "a size in a shape", &ndim, shape,
-                               e);
-    if (!rc)
-        rc = arrange_broadcast(&made, args->array, ndim, shape, e);
-    return function_give(out, made, rc, e);
+    return in_shape(args, arrange_broadcast, out, e);
 }
 
 /* ---- The order along axes ---- */
@@ -477,7 +479,7 @@ out:
 static int join_along(function_args *args, bool by_rows, value *out, kv_err *e)
 {
     int64_t n, made = 0;
-    if (args->v[0].kind == VALUE_ARRAY) { /* of which NumPy joins the rows */
+    if (args->v[0].kind == VALUE_ARRAY) { /* NumPy joins its rows */
         const char *name = args->function->name;
         kv_err_set(e, KV_E_DTYPE, "%s() takes a list of arrays, not one", name);
         return kv_err_hint(e, "%s([a, b]); %s([row for row in a])", name, name), KV_E_DTYPE;

@@ -58,7 +58,7 @@ void plot_release(plot *p);
 /* Drawing ends early where base/stop.h says so; the text drawn until then is worth nothing. */
 
 /* A line of blocks for each series, `loss ▇▅▃▂▁ 0.1 .. 2.5`, of at most `columns` columns.
- * Of a heat map a line for each row, of which there are at most `rows`, all in one range. */
+ * Of a heat map a line for each row, at most `rows` of them, all in one range. */
 void plot_sparkline(buf *out, const plot *p, int columns, int rows);
 
 /* Appends a script with which gnuplot writes the picture to its stdout. columns, rows: of

@@ -166,7 +166,7 @@ static const word_hint modules[] = {
     {"torch", "functions stand alone: ones(2, 3), dot(a, b); ones(2, 3)@gpu(0) is on a device"},
 };
 
-/* Returns true if what stands behind the word that ends here follows no variable and is no call. */
+/* Returns true if the text behind this word follows neither a variable nor a call. */
 static bool begins_statement(const parser *p, uint32_t end)
 {
     bool blank = lex_is_blank(parse_char(p, end));

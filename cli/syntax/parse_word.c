@@ -292,7 +292,7 @@ ast *parse_failing_block(parser *p, const ast *code)
     kv_err *outer = p->e, found = {0};
     if (!parse_is_sign(p, SIGN1('{')))
         return parse_block(p); /* which says what is missing */
-    parser before = *p; /* of which the next token is the `{` */
+    parser before = *p; /* its next token is the `{` */
     uint32_t pos = before.tok.pos;
     p->e = &found;
     p->recover = NULL; /* the first error is the one that is asked for */

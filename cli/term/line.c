@@ -66,7 +66,7 @@ static int column_behind(const char *text, size_t n, int columns)
     return column % columns;
 }
 
-/* The length of the words of a text of which `most` characters have room. */
+/* The length of the longest run of whole words that fits into `most` characters. */
 static int whole_words(const char *text, int most)
 {
     int n = most;

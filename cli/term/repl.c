@@ -31,7 +31,7 @@ void histfile_path(buf *path, const char *option)
         buf_printf(path, "%s/.local/state/kvctl/history", home);
 }
 
-/* Makes every folder above the file; that one is there already is no error. */
+/* Makes every folder above the file; one that is there already is not an error. */
 static int make_folders(const char *path, kv_err *e)
 {
     buf part = {0};

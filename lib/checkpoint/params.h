@@ -18,7 +18,7 @@
  *                 their type and their shape here
  *                 the elements, row-major; then the indices
  *
- * Version 3 (0xF993FACA) has dense arrays only, of which 0 axes are a number and -1 are none.
+ * Version 3 (0xF993FACA) has dense arrays only: 0 axes are a number and -1 are none.
  * Version 1 (0xF993FAC8) has no storage type. Before it a record began with the number of axes, and
  * sizes had 4 bytes. Source: MXNet's src/ndarray/ndarray.cc and include/mxnet/tuple.h.
  */

@@ -63,7 +63,7 @@ typedef struct reading {
     buf path; /* of the value that is visited */
     int64_t visits, names, names_bytes;
     int arrays;  /* the file of the data of NumPy's arrays; -1: there are none yet */
-    buf objects; /* those that only Python can make, and where */
+    buf objects; /* objects that only Python can make, and where */
     int64_t nobjects;
     const char *object;   /* of the whole: its class, where the root is one */
     const char *readable; /* the first part that has tensors, and no object */

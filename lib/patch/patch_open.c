@@ -326,7 +326,7 @@ static bool take_streams(patch_cursor *c, varint_reader *r, unsigned char *to, i
     return true;
 }
 
-/* Number i of those that have their bytes in so many planes. */
+/* Number i of the types that have their bytes in so many planes. */
 static uint64_t number_at(const unsigned char *planes, int64_t n, int64_t width, int64_t i)
 {
     uint64_t x = 0;

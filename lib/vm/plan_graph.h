@@ -37,7 +37,7 @@ static inline int plan_graph_kids(const node *n)
 /* Marks what the marked nodes, n of them at most, are made of. */
 void plan_graph_need(const prog_builder *b, bool *needed, int64_t n);
 
-/* Marks, of the nodes of a builder, those that its stores need; the rest is dead. */
+/* Marks the nodes of a builder that its stores need; the rest is dead. */
 void plan_graph_live(const prog_builder *b, bool *live);
 
 static inline bool plan_graph_same(prog_extent a, prog_extent b)

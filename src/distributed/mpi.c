@@ -30,7 +30,7 @@
 
 enum {
     FRAME = LINK_RECORD + 4096, /* bytes of a message at most */
-    FRAME_HEAD = 8,             /* its number among those that its sender sends to this rank */
+    FRAME_HEAD = 8,             /* its number in what its sender sends to this rank */
     FRAMES_OUT = 16,            /* sends that may be under way to one rank */
     RECEIVES = 32,
     TAG = 1,

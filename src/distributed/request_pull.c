@@ -486,7 +486,7 @@ int worker_pull_stored(worker *w, const slot *s, kv_array **out, kv_err *e)
 
 /* ---- Outs that stand in several pairs ----
  *
- * The replies come in any order, so such an out is written by the key of its last pair alone. */
+ * The replies come in any order, so only the key of its last pair writes such an out. */
 
 /* Views share the memory and the variable of their base. */
 static kv_key memory_of(const kv_pairs *outs, int64_t i)
@@ -507,7 +507,7 @@ static bool all_rise_or_fall(const kv_pairs *outs)
     return rise || fall;
 }
 
-/* Bits by hashes of arrays: those that the arrays of a call have, and those that two pairs have. A
+/* Bits by hashes of arrays: the arrays of a call, and the arrays that two pairs have. A
  * pair whose bit no other has needs no look into a map, which for all pairs would take 5 to 8 % of
  * a call of small arrays. */
 typedef struct bits {
