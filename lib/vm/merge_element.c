@@ -110,7 +110,7 @@ typedef struct graph_copy {
     prog_builder *to;
     bool *needed;     /* of each value of `from` */
     prog_value *made; /* and what it is in `to` */
-    int16_t *slots;
+    int *slots;
     int nslots;
 } graph_copy;
 
@@ -120,13 +120,13 @@ static int slot_of(graph_copy *c, int slot)
     while (i < c->nslots && c->slots[i] != slot)
         i++;
     if (i == c->nslots)
-        c->slots[c->nslots++] = (int16_t)slot;
+        c->slots[c->nslots++] = slot;
     return i;
 }
 
 static bool is_rank(const node *n)
 {
-    return n->op == NODE_LOAD && n->kid[0] >= MERGE_RANK && n->kid[0] < MERGE_BASE;
+    return n->op == NODE_LOAD && plan_slot_kind(n->kid[0]) == MERGE_RANK;
 }
 
 static int copy_nodes(graph_copy *c, prog_value x, kv_err *e)
@@ -153,7 +153,7 @@ static int copy_nodes(graph_copy *c, prog_value x, kv_err *e)
  * before the plan's own program runs on it. Slot s of it reads the array of slot (*slots)[s] of a
  * plan, and x goes to slot *terms. slots is the caller's. Errors: usage (x follows from a reduction
  * or a ranking), memory. */
-static int make_terms(prog **out, int16_t **slots, int *terms, const prog_builder *b, prog_value x,
+static int make_terms(prog **out, int **slots, int *terms, const prog_builder *b, prog_value x,
                       kv_err *e)
 {
     graph_copy c = {.from = b,

@@ -44,7 +44,7 @@ prog_value plan_whole(prog_builder *b, prog_value x)
     /* all of them, since few are of no use */
     for (prog_value i = 0; i <= x; i++) {
         node n = b->nodes[i]; /* a copy: adding nodes moves them */
-        bool stays = !is_of_elements(&n) || (n.op == NODE_LOAD && n.kid[0] < PLAN_PRESENT);
+        bool stays = !is_of_elements(&n) || (n.op == NODE_LOAD && !(n.kid[0] & PLAN_PRESENT));
         whole[i] = stays ? i : whole_node(b, &n, whole);
     }
     x = whole[x];
@@ -61,7 +61,7 @@ static int pass_slot(plan_pass *pass, int slot)
     while (i < pass->nslots && pass->slot[i] != slot)
         i++;
     if (i == pass->nslots)
-        pass->slot[pass->nslots++] = (int16_t)slot;
+        pass->slot[pass->nslots++] = slot;
     return i;
 }
 
@@ -84,7 +84,7 @@ static prog_value emit_element(plan_maker *m, plan_pass *pass, prog_builder *to,
     bool kept = m->lean && m->kept[i] >= 0 && m->kept_level[i] < level;
     if (m->number[i] && n->op != NODE_CONST) {
         m->p->number_type[m->index[i]] = (uint8_t)type;
-        int number = pass_slot(pass, PLAN_PRIVATE + m->index[i]);
+        int number = pass_slot(pass, PLAN_NUMBER + m->index[i]);
         /* by rows, elements of several rows are worked on at a time: each has its own */
         return m->p->by_rows ? prog_load(to, number, prog_dtype(type), type)
                              : prog_load_number(to, number, type);
@@ -109,13 +109,13 @@ static void emit_sums(plan_maker *m, plan_pass *pass, prog_builder *to, int32_t 
             return;
         bool squares;
         int array = plan_levels_terms(m, i, level, &squares);
-        int slot = array >= 0 ? -1 : pass_slot(pass, PLAN_PRIVATE + PLAN_MAX_NUMBERS + pass->nsums);
+        int slot = array >= 0 ? -1 : pass_slot(pass, PLAN_TERMS + pass->nsums);
         if (array < 0)
             prog_store(to, slot, prog_dtype((prog_type)n->type), m->emitted[n->kid[0]]);
         m->p->sums_input |= array == PLAN_INPUT;
         m->p->number_type[m->index[i]] = n->type;
         pass->sum[pass->nsums++] =
-            (plan_total){(int16_t)m->index[i], (int16_t)array, array >= 0 && squares,
+            (plan_total){(int16_t)m->index[i], array, array >= 0 && squares,
                          (uint8_t)plan_graph_fold(n), plan_graph_order(n)};
     }
 }
@@ -188,7 +188,7 @@ static void store_rows(plan_maker *m, prog_builder *to, int32_t level)
                        "a plan has more than %d rows and %d numbers", m->p->nrows, m->p->nnumbers))
             return;
         plan_row *row = &m->p->row[m->p->nrows++];
-        *row = (plan_row){(int16_t)st->slot, (int16_t)m->p->nnumbers, true};
+        *row = (plan_row){st->slot, (int16_t)m->p->nnumbers, true};
         m->p->number_type[m->p->nnumbers] = m->b->nodes[st->value].type;
         prog_store(to, m->p->nnumbers++, st->dtype, m->emitted[st->value]);
     }
@@ -233,7 +233,7 @@ static void load_rows(plan_maker *m)
         if (!m->live[i] || !plan_maker_is_row_state(n))
             continue;
         m->p->number_type[m->index[i]] = n->type;
-        m->p->row[m->p->nrows++] = (plan_row){(int16_t)n->kid[0], (int16_t)m->index[i], false};
+        m->p->row[m->p->nrows++] = (plan_row){n->kid[0], (int16_t)m->index[i], false};
     }
 }
 
@@ -242,8 +242,9 @@ static void load_rows(plan_maker *m)
 /* Returns true if a store writes rows that may be absent. */
 static bool is_of_every_row(const node_store *s)
 {
-    return s->slot < PLAN_PRESENT ||
-           (s->slot >= PLAN_ROW_BEGIN && s->slot < PLAN_ROW_PRINT_PRESENT);
+    return s->slot < PLAN_ROW_STATE
+               ? !(s->slot & PLAN_PRESENT)
+               : s->slot >= PLAN_ROW_BEGIN && s->slot < PLAN_ROW_PRINT_PRESENT;
 }
 
 static int64_t count_sums(const plan_maker *m)
@@ -272,12 +273,13 @@ static int new_plan(plan **out, const plan_maker *m, prog_type type, bool by_row
                           PLAN_MAX_PASSES / 2 - 1);
     int64_t passes = 2 * levels * (1 + m->leans), slots = slots_most(m), sums = count_sums(m);
     int64_t lists = (int64_t)sizeof(plan) + passes * (int64_t)sizeof(plan_pass);
-    int64_t bytes = lists + passes * (sums * (int64_t)sizeof(plan_total) + slots * 2);
+    int64_t bytes =
+        lists + passes * (sums * (int64_t)sizeof(plan_total) + slots * (int64_t)sizeof(int32_t));
     plan *p = mem_zalloc(bytes, 1, m->e);
     if (!p)
         return KV_E_MEMORY;
     plan_total *totals = (plan_total *)(void *)((char *)p + lists);
-    int16_t *places = (int16_t *)(void *)(totals + passes * sums);
+    int32_t *places = (int32_t *)(void *)(totals + passes * sums);
     for (int64_t i = 0; i < passes; i++) {
         p->pass[i].sum = totals + i * sums;
         p->pass[i].slot = places + i * slots;
@@ -337,10 +339,9 @@ static void measure(plan *p)
         p->program_bytes = most > p->program_bytes ? most : p->program_bytes;
         p->most_sums = pass->nsums > p->most_sums ? pass->nsums : p->most_sums;
         for (int s = 0; s < pass->nslots; s++) {
-            int slot = pass->slot[s] < PLAN_ROW_STATE ? pass->slot[s] % PLAN_PRESENT : -1;
-            int draw = slot - PLAN_NORMAL;
-            pass->reads_input |= slot == PLAN_INPUT;
-            if (draw >= p->ndraws && draw < PLAN_MAX_DRAWS)
+            int kind = plan_slot_kind(pass->slot[s]), draw = plan_slot_index(pass->slot[s]);
+            pass->reads_input |= kind == PLAN_INPUT;
+            if (kind == PLAN_NORMAL && draw >= p->ndraws)
                 p->ndraws = draw + 1;
         }
     }
