@@ -51,7 +51,7 @@ void merge_room_add(merge_room *room, const merge_job *job, int ninputs)
     grow(&room->sums, sums_before(p->plan, p->plan->npasses));
     grow_bytes(&room->scratch_bytes, p->plan->program_bytes);
     for (int i = 0; i < p->nranks; i++)
-        grow_bytes(&room->scratch_bytes, prog_scratch_bytes(p->rank[i]));
+        grow_bytes(&room->scratch_bytes, p->rank[i]->program_bytes);
     if (p->nranks > 0) {
         grow_bytes(&room->ranks_bytes, p->nranks * mem_aligned(job->piece * job->width));
         grow_bytes(&room->sorting_bytes, row_ranks_bytes(merge_row_of(job->like)));
@@ -400,17 +400,17 @@ void merge_worker_chunk(merge_worker *w, int64_t first, int64_t n, int64_t chunk
 /* The terms of one ranking, of the chunk. */
 static int rank_terms(merge_worker *w, int i, kv_err *e)
 {
-    const merge_plan *p = w->job->plan;
+    const plan_pass *pass = &w->job->plan->rank[i]->pass[0];
     void *arrays[PLAN_MAX_SLOTS];
-    merge_fused_array array;
-    for (int s = 0; s < p->rank_terms[i]; s++) {
-        int code = array_of(w, p->rank_slot[i][s], false, &array, e);
+    for (int s = 0; s < pass->nslots; s++) {
+        merge_fused_array array = {.at = rank_of(w, i)};
+        int code = pass->slot[s] == MERGE_MERGED ? KV_OK
+                                                 : array_of(w, pass->slot[s], false, &array, e);
         if (code)
             return code;
         arrays[s] = array.at;
     }
-    arrays[p->rank_terms[i]] = rank_of(w, i);
-    prog_run(p->rank[i], arrays, w->n, w->scratch);
+    prog_run(pass->elements, arrays, w->n, w->scratch);
     return KV_OK;
 }
 

@@ -77,13 +77,10 @@ typedef struct merge_plan {
                        they are made of, have types of their own (number_type of plan_pass.h) */
     int ndraws, nranks;
     merge_draw draw[MERGE_MODELS];
-    /* The terms of each ranking: a program that reads slots of its own, rank_slot[i][s] telling
-     * what slot s of it is; the terms go to slot rank_terms[i]. MERGE_RANK + i is the rank of the
-     * element among the terms of its row: 0 the smallest, 1 the largest, rank / (row - 1); of equal
-     * terms the first is the smaller; 0.5 where the row has one element. */
-    prog *rank[MERGE_MODELS];
-    int *rank_slot[MERGE_MODELS];
-    int rank_terms[MERGE_MODELS];
+    /* Each ranking: one pass, which stores its terms to MERGE_MERGED. MERGE_RANK + i is the rank of
+     * the element among the terms of its row: 0 the smallest, 1 the largest, rank / (row - 1); of
+     * equal terms the first is the smaller; 0.5 where the row has one element. */
+    plan *rank[MERGE_MODELS];
 } merge_plan;
 
 /* Errors: value (`fail`, without a place; arithmetic of numbers; too many of them), dtype, usage,

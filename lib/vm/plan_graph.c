@@ -151,9 +151,12 @@ void plan_graph_live(const prog_builder *b, bool *live)
     plan_graph_need(b, live, b->nnodes);
 }
 
-prog_value plan_graph_apply(prog_builder *to, const node *n, const prog_value *kid)
+prog_value plan_graph_apply(prog_builder *to, const node *n, const prog_value *made)
 {
     prog_type type = (prog_type)n->type;
+    prog_value kid[3] = {-1, -1, -1};
+    for (int i = 0; i < plan_graph_kids(n); i++)
+        kid[i] = made[n->kid[i]];
     if (n->op == NODE_CONST)
         return prog_const_like(to, n);
     if (n->op == NODE_SPREAD)

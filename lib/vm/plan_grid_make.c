@@ -192,7 +192,6 @@ static bool find_needed(maker *m, int32_t level, prog_extent extent)
 static prog_value emit(maker *m, grid_step *step, prog_builder *to, int64_t i, int32_t level)
 {
     const node *n = node_at(m, i);
-    prog_value kid[3] = {-1, -1, -1};
     prog_type type = (prog_type)n->type;
     if (is_made(m, i, level, step->extent))
         return prog_load(to, buffer_slot(m, to, step, m->buffer[i]), prog_dtype(type), type);
@@ -200,9 +199,7 @@ static prog_value emit(maker *m, grid_step *step, prog_builder *to, int64_t i, i
         grid_slot slot = {n->kid[0], n->extent, kv_dtype_bytes((kv_dtype)n->dtype)};
         return prog_load(to, step_slot(m, to, step, slot), (kv_dtype)n->dtype, type);
     }
-    for (int j = 0; j < plan_graph_kids(n); j++)
-        kid[j] = m->emitted[n->kid[j]];
-    return plan_graph_apply(to, n, kid);
+    return plan_graph_apply(to, n, m->emitted);
 }
 
 static int add_reduction(maker *m, grid_step *step, prog_builder *to, int64_t i)

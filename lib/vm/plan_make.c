@@ -24,12 +24,9 @@ bool plan_is_number(const prog_builder *b, prog_value x)
 /* One node, whose operands have been made whole. */
 static prog_value whole_node(prog_builder *b, const node *n, const prog_value *whole)
 {
-    prog_value kid[3] = {-1, -1, -1};
     if (n->op == NODE_LOAD)
         return prog_load(b, n->kid[0] - PLAN_PRESENT, (kv_dtype)n->dtype, (prog_type)n->type);
-    for (int i = 0; i < plan_graph_kids(n); i++)
-        kid[i] = whole[n->kid[i]];
-    return plan_graph_apply(b, n, kid);
+    return plan_graph_apply(b, n, whole);
 }
 
 prog_value plan_whole(prog_builder *b, prog_value x)
@@ -66,15 +63,6 @@ static int pass_slot(plan_pass *pass, int slot)
 }
 
 /* Emits node i into a program whose numbers come from slots of their own. */
-static prog_value emit_operation(plan_maker *m, prog_builder *to, int64_t i)
-{
-    const node *n = &m->b->nodes[i];
-    prog_value kid[3] = {-1, -1, -1};
-    for (int j = 0; j < plan_graph_kids(n); j++)
-        kid[j] = m->emitted[n->kid[j]];
-    return plan_graph_apply(to, n, kid);
-}
-
 static prog_value emit_element(plan_maker *m, plan_pass *pass, prog_builder *to, int64_t i,
                                int32_t level)
 {
@@ -94,7 +82,7 @@ static prog_value emit_element(plan_maker *m, plan_pass *pass, prog_builder *to,
                          prog_dtype(type), type);
     if (n->op == NODE_LOAD)
         return prog_load(to, pass_slot(pass, n->kid[0]), (kv_dtype)n->dtype, type);
-    return emit_operation(m, to, i);
+    return plan_graph_apply(to, n, m->emitted);
 }
 
 /* A sum's terms go to a slot behind those of the numbers, unless an array holds them. */
@@ -211,7 +199,7 @@ static int make_numbers(plan_maker *m, plan_pass *pass, int32_t level)
         if (given || (m->index[i] >= 0 && m->level[i] < level))
             m->emitted[i] = prog_load(to, m->index[i], prog_dtype(type), type);
         else
-            m->emitted[i] = emit_operation(m, to, i);
+            m->emitted[i] = plan_graph_apply(to, n, m->emitted);
         if (!given && m->index[i] >= 0 && m->level[i] == level) {
             prog_store(to, m->index[i], prog_dtype(type), m->emitted[i]);
             m->p->number_type[m->index[i]] = n->type;
@@ -348,9 +336,12 @@ static void measure(plan *p)
 }
 
 /* Merges go through passes in a way of their own. */
-static bool is_of_merge(const plan_maker *m)
+static bool is_of_merge(const prog_builder *b)
 {
-    return m->b->nstores > 0 && m->b->stores[0].slot >= PLAN_MERGE;
+    bool merges = false;
+    for (int64_t i = 0; i < b->nnodes; i++)
+        merges |= b->nodes[i].op == NODE_LOAD && b->nodes[i].kid[0] >= PLAN_MERGE;
+    return merges;
 }
 
 int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err *e)
@@ -378,7 +369,7 @@ int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err 
         m.kept_level = lists + 5 * n;
         m.room = lists + 6 * n;
         plan_levels_find(&m);
-        m.leans = m.levels > 1 && !is_of_merge(&m);
+        m.leans = m.levels > 1 && !is_of_merge(b);
         rc = new_plan(&m.p, &m, type, by_rows);
         if (!rc)
             rc = make_passes(&m);
