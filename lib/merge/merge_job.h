@@ -154,4 +154,28 @@ bool merge_job_ranks(const merge_job *job, int pass);
 /* Returns true if a pass stores the merged array. */
 bool merge_job_stores(const merge_job *job, int pass);
 
+/* Bytes of scratch memory for a row of n terms. */
+int64_t row_ranks_bytes(int64_t n);
+
+/* rank[i], from 0 to 1, tells the place of terms[i] among all n: place / (n - 1). Of equal terms
+ * the first is the smaller; -0 equals 0; nan is above all. 0.5 if n is 1. Terms and ranks are
+ * float32, or float64 if wide, and may be one array. scratch: row_ranks_bytes, aligned to 64. */
+void row_ranks(void *rank, const void *terms, bool wide, int64_t n, void *scratch);
+
+/* ---- The rule, written out and planned: once for all keys of a shape where that is enough ---- */
+
+typedef struct merge_plans merge_plans;
+
+int merge_plans_new(merge_plans **out, const merge *m, kv_err *e);
+void merge_plans_free(merge_plans *p); /* NULL is allowed */
+
+/* Checks the rule, whatever keys there are. Errors: those of merge_rule_make. */
+int merge_plans_check(merge_plans *p, kv_err *e);
+
+/* The plan of a key, which has the shape of `like`. *out becomes a plan that lives as long as p, or
+ * `own`, which the caller releases. factors: of adapters, one each, a < 0 where one lacks the key.
+ * Errors: those of merge_rule_make and merge_plan_make. */
+int merge_plans_get(merge_plans *p, const merge_plan **out, merge_plan *own,
+                    const tensor_info *like, bool wide, const merge_factors *factors, kv_err *e);
+
 #endif

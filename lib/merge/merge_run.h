@@ -1,5 +1,5 @@
-/* A run of a merge from inside. merge_run.c goes through batches and passes, merge_batch.c makes
- * the jobs of a batch, merge_sample.c samples the terms of selections before the first sweep, and
+/* A run of a merge from inside. merge_run.c goes through batches and passes, and samples the
+ * terms of selections before the first sweep, merge_batch.c makes the jobs of a batch, and
  * merge_piece.c does the work on a piece.
  *
  * An element that is not finite, though all that it was made of is, has most often left the range
@@ -16,7 +16,6 @@
 #include "engine/pool.h"
 #include "merge/merge_gpu.h"
 #include "merge/merge_job.h"
-#include "merge/merge_plans.h"
 
 /* The most keys of a batch, since each takes memory while the batch runs. */
 #define MERGE_BATCH_KEYS 1024
@@ -78,10 +77,6 @@ int merge_batch_repeat(merging *r, const merge_repeat *keys, int64_t n, int64_t 
 int merge_batch_fill(merging *r, kv_err *e);
 int merge_batch_workers(merging *r, kv_err *e);
 void merge_batch_release(merging *r);
-
-/* Samples the terms of each selection in the passes of the active jobs, and tells the selections.
- * Errors: those of tensor_read. */
-int merge_sample(merging *r, kv_err *e);
 
 /* Handles a piece of an active job: the callback of walk.h. arg: the merging. */
 int merge_piece_handle(void *arg, const walk_piece *p, int worker, kv_err *e);

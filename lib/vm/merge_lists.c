@@ -1,11 +1,8 @@
 /* The lines of a merge, without lists: what loops go over is gone through, and names of lists
  * become names of their items. */
-#include "vm/merge_lists.h"
-
 #include <string.h>
 
-#include "base/mem.h"
-#include "vm/merge_value.h"
+#include "vm/merge_writer.h"
 #include "vm/rule_env.h"
 
 static void write_block(list_writer *w, const ast *block);

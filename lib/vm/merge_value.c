@@ -1,11 +1,9 @@
 /* Expressions of a merge, without lists: comprehensions are gone through, items are picked, and
  * functions of lists become operations on their items. */
-#include "vm/merge_value.h"
-
 #include <string.h>
 
-#include "base/mem.h"
 #include "vm/element.h"
+#include "vm/merge_writer.h"
 
 #define RANGE_MOST 100000
 

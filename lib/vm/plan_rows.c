@@ -2,13 +2,12 @@
  * of the batch, so that one run of a program, over the elements of neighbours or over numbers,
  * serves many rows. Batches do not depend on each other: each is one worker's.
  */
-#include "vm/plan_rows.h"
-
 #include <string.h>
 
 #include "array/row_ids.h"
 #include "base/kv_assert.h"
 #include "engine/pool.h"
+#include "vm/plan_work.h"
 
 /* ---- Numbers of rows ------------------------------------------------------------------------- */
 

@@ -116,4 +116,11 @@ void *plan_work_array(runner *r, int slot, const chunk *c);
 /* The program of a pass on one chunk, if the pass has one. */
 void plan_work_chunk(runner *r, const plan_pass *pass, const chunk *c);
 
+/* All passes over the rows of the arrays: the present ones, or every one. */
+void plan_rows_run(shared *s);
+
+/* The address at which the number of a row is read, or written; NULL when the row has none. k: its
+ * number among the present rows, or -1: such a row keeps its states. */
+char *plan_rows_cell(const plan_arrays *a, const plan_row *m, int64_t row, int64_t k, size_t bytes);
+
 #endif

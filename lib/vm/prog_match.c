@@ -4,7 +4,7 @@
  * only where that changes no bit: x - k*y is x + (-k)*y, and 1*x is x, but x - (y + z) is not
  * x + ((-y) + (-z)), which differs in the sign of zeros.
  */
-#include "vm/prog_match.h"
+#include "vm/prog.h"
 
 static bool is_const(const node *nodes, int32_t x)
 {

@@ -17,7 +17,7 @@
 
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "vm/prog_match.h"
+#include "vm/prog.h"
 
 enum {
     NODE_NEEDED = 1, /* some instruction reads it or it is stored */

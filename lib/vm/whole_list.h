@@ -6,7 +6,7 @@
  * A line is an instruction: R(register, operation, operands) or A(slot, operation, operands). a0 is
  * the weight, a1 the gradient, which may be the sum of two arrays, then the states in the order of
  * the rule. As in a program, an array that was written is read with its new contents. Each register
- * is written once. The same lines are the pattern that prog_whole.c compares a program with, and
+ * is written once. The same lines are the pattern that prog_run.c compares a program with, and
  * the loop of kernel_whole.h, so the two cannot differ. Where a rule changes, and with it its
  * program, its lines here must follow, or it is run block by block again: TEST(whole_optimizers) of
  * tests/unit/test_whole.c fails then.

@@ -5,8 +5,8 @@
 
 #include "base/philox.h"
 #include "merge/merge_draw.h"
-#include "merge/merge_product.h"
-#include "merge/row_ranks.h"
+#include "merge/merge_adapter.h"
+#include "merge/merge_job.h"
 #include "test.h"
 #include "vm/kernel_fold.h"
 
