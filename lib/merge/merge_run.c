@@ -23,11 +23,11 @@ static void put_number(merge_job *j, int i, double x)
 static int begin_selections(merge_job *j, kv_err *e)
 {
     const plan_pass *pass = &j->plan->plan->pass[j->pass];
-    int code = KV_OK;
-    for (int i = 0; i < pass->nsums && !code; i++)
+    int rc = KV_OK;
+    for (int i = 0; i < pass->nsums && !rc; i++)
         if (pass->sum[i].fold >= PLAN_FOLDS && !j->selected[pass->sum[i].number])
-            code = merge_select_begin(j->select[pass->sum[i].number], e);
-    return code;
+            rc = merge_select_begin(j->select[pass->sum[i].number], e);
+    return rc;
 }
 
 /* Goes on to the next pass that has a program over elements, and computes the numbers on the way;
@@ -86,9 +86,9 @@ static void end_part(void *arg, int64_t part, int worker)
 static int end_walk(merging *r, kv_err *e)
 {
     int64_t left = 0;
-    int code = KV_OK;
+    int rc = KV_OK;
     pool_run(r->nactive, end_part, r);
-    for (int64_t i = 0; i < r->nactive && !code; i++) {
+    for (int64_t i = 0; i < r->nactive && !rc; i++) {
         merge_job *j = r->active[i];
         bool ended = true;
         if (j->kind != MERGE_JOB_RULE)
@@ -99,12 +99,12 @@ static int end_walk(merging *r, kv_err *e)
             next_pass(r, j, &ended);
         }
         if (again)
-            code = begin_selections(j, e);
+            rc = begin_selections(j, e);
         if (again || !ended)
             r->active[left++] = j;
     }
     r->nactive = left;
-    return code;
+    return rc;
 }
 
 /* ---- Samples of terms, from which selections guess the range of their number ----------------- */
@@ -133,19 +133,19 @@ static int sample_runs(sampling *s, kv_err *e)
     const merge_job *j = s->j;
     const plan_pass *pass = &j->plan->plan->pass[j->pass];
     int64_t runs = s->n / RUN, stride = j->like->elements / RUN / runs;
-    int code = KV_OK;
-    for (int64_t k = 0; k < runs && !code; k++) {
+    int rc = KV_OK;
+    for (int64_t k = 0; k < runs && !rc; k++) {
         int64_t at = (int64_t)(((uint64_t)k * 0x9E3779B97F4A7C15u) >> 40) % stride;
         s->w->block_n = 0;
         merge_worker_chunk(s->w, (k * stride + at) * RUN, RUN, 0);
-        code = merge_worker_run(s->w, j->pass, NULL, e);
-        for (int i = 0; i < s->nselects && !code; i++) {
+        rc = merge_worker_run(s->w, j->pass, NULL, e);
+        for (int i = 0; i < s->nselects && !rc; i++) {
             int64_t width = number_width(j, pass->sum[s->sum[i]].number);
             memcpy(s->terms[i] + k * RUN * width, merge_worker_terms(s->w, j->pass, s->sum[i]),
                    (size_t)(RUN * width));
         }
     }
-    return code;
+    return rc;
 }
 
 /* Samples for all selections of the job's pass. */
@@ -172,11 +172,11 @@ static int sample_job(merge_worker *w, merge_job *j, tensor_reader *const *reade
         s.terms[i] = terms + i * s.n * 8;
     merge_worker_job(w, j, readers);
     w->block_most = RUN;
-    int code = sample_runs(&s, e);
-    for (int i = 0; i < s.nselects && !code; i++)
+    int rc = sample_runs(&s, e);
+    for (int i = 0; i < s.nselects && !rc; i++)
         merge_select_sample(j->select[pass->sum[s.sum[i]].number], s.terms[i], s.n);
     mem_free(terms);
-    return code;
+    return rc;
 }
 
 /* All jobs of a batch: threads take the next one until none is left. */
@@ -192,15 +192,15 @@ static void sample_part(void *arg, int64_t part, int worker)
     merging *r = s->r;
     tensor_reader *readers[MERGE_INPUTS] = {0};
     kv_err *e = &s->error[part];
-    int code = KV_OK;
+    int rc = KV_OK;
     int64_t i;
     (void)worker;
-    for (int k = 0; k < r->ninputs && !code; k++)
-        code = tensor_reader_new(&readers[k], r->inputs[k], 0, e);
-    while (!code && (i = atomic_fetch_add(&s->next, 1)) < r->nactive) {
-        code = stop_check(e);
-        if (!code && r->active[i]->kind == MERGE_JOB_RULE && !r->active[i]->again)
-            code = sample_job(&r->workers[part], r->active[i], readers, e);
+    for (int k = 0; k < r->ninputs && !rc; k++)
+        rc = tensor_reader_new(&readers[k], r->inputs[k], 0, e);
+    while (!rc && (i = atomic_fetch_add(&s->next, 1)) < r->nactive) {
+        rc = stop_check(e);
+        if (!rc && r->active[i]->kind == MERGE_JOB_RULE && !r->active[i]->again)
+            rc = sample_job(&r->workers[part], r->active[i], readers, e);
     }
     for (int k = 0; k < r->ninputs; k++)
         tensor_reader_free(readers[k]);
@@ -211,12 +211,12 @@ static void sample_part(void *arg, int64_t part, int worker)
 static int sample_terms(merging *r, kv_err *e)
 {
     sample_work s = {.r = r};
-    int code = KV_OK;
+    int rc = KV_OK;
     pool_run(r->nworkers, sample_part, &s);
-    for (int i = 0; i < r->nworkers && !code; i++)
-        if ((code = s.error[i].code) && e)
+    for (int i = 0; i < r->nworkers && !rc; i++)
+        if ((rc = s.error[i].code) && e)
             *e = s.error[i];
-    return code;
+    return rc;
 }
 
 /* ---- Walks ----------------------------------------------------------------------------------- */
@@ -224,14 +224,14 @@ static int sample_terms(merging *r, kv_err *e)
 /* Samples and begins the selections of passes that have not begun. */
 static int begin_walk(merging *r, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (r->nselects == 0)
         return KV_OK;
-    code = sample_terms(r, e);
-    for (int64_t i = 0; i < r->nactive && !code; i++)
+    rc = sample_terms(r, e);
+    for (int64_t i = 0; i < r->nactive && !rc; i++)
         if (r->active[i]->kind == MERGE_JOB_RULE && !r->active[i]->again)
-            code = begin_selections(r->active[i], e);
-    return code;
+            rc = begin_selections(r->active[i], e);
+    return rc;
 }
 
 static void tell(void *arg, int64_t done, int64_t all)
@@ -274,10 +274,10 @@ static int walk_active(merging *r, kv_err *e)
               .arg = r,
               .progress = tell,
               .progress_arg = r};
-    int code = walk_run(&w, e);
+    int rc = walk_run(&w, e);
     r->done += bytes;
     r->batch_left -= bytes;
-    return code;
+    return rc;
 }
 
 /* ---- The whole ------------------------------------------------------------------------------- */
@@ -285,9 +285,9 @@ static int walk_active(merging *r, kv_err *e)
 /* The passes of the jobs of the batch. */
 static int run_jobs(merging *r, kv_err *e)
 {
-    int code = merge_batch_workers(r, e);
+    int rc = merge_batch_workers(r, e);
     r->nactive = 0;
-    for (int64_t i = 0; i < r->njobs && !code; i++) {
+    for (int64_t i = 0; i < r->njobs && !rc; i++) {
         merge_job *j = &r->jobs[i];
         bool ended = j->like->elements == 0;
         if (j->kind == MERGE_JOB_RULE) {
@@ -299,14 +299,14 @@ static int run_jobs(merging *r, kv_err *e)
         if (!ended)
             r->active[r->nactive++] = j;
     }
-    while (!code && r->nactive > 0) {
-        code = begin_walk(r, e);
-        if (!code)
-            code = walk_active(r, e);
-        if (!code)
-            code = end_walk(r, e);
+    while (!rc && r->nactive > 0) {
+        rc = begin_walk(r, e);
+        if (!rc)
+            rc = walk_active(r, e);
+        if (!rc)
+            rc = end_walk(r, e);
     }
-    return code;
+    return rc;
 }
 
 /* The keys of the batch that are merged again; returns how many. */
@@ -329,29 +329,29 @@ static int64_t find_repeats(merging *r, merge_repeat *repeats)
 static int run_repeats(merging *r, int64_t n, kv_err *e)
 {
     const gpu_ops *ops = r->gpu.ops;
-    int code = KV_OK;
+    int rc = KV_OK;
     r->gpu.ops = NULL;
-    for (int64_t taken; n > 0 && !code; n -= taken) {
-        code = merge_batch_repeat(r, r->repeats, n, &taken, e);
-        if (!code)
-            code = run_jobs(r, e);
+    for (int64_t taken; n > 0 && !rc; n -= taken) {
+        rc = merge_batch_repeat(r, r->repeats, n, &taken, e);
+        if (!rc)
+            rc = run_jobs(r, e);
         memmove(r->repeats, r->repeats + taken, (size_t)(n - taken) * sizeof *r->repeats);
-        if (!code)
+        if (!rc)
             n += find_repeats(r, r->repeats + n - taken);
         merge_batch_release(r);
     }
     r->gpu.ops = ops;
-    return code;
+    return rc;
 }
 
 static int run_batch(merging *r, kv_err *e)
 {
-    int code = merge_batch_fill(r, e);
-    if (!code)
-        code = run_jobs(r, e);
-    int64_t n = code ? 0 : find_repeats(r, r->repeats);
+    int rc = merge_batch_fill(r, e);
+    if (!rc)
+        rc = run_jobs(r, e);
+    int64_t n = rc ? 0 : find_repeats(r, r->repeats);
     merge_batch_release(r);
-    return code ? code : run_repeats(r, n, e);
+    return rc ? rc : run_repeats(r, n, e);
 }
 
 static int open_out(merging *r, const char *path, const checkpoint_out_options *o, kv_err *e)
@@ -359,20 +359,20 @@ static int open_out(merging *r, const char *path, const checkpoint_out_options *
     const merge *m = r->m;
     merge_factors factors[MERGE_MODELS];
     checkpoint_entry *entries = mem_alloc(m->nkeys, sizeof *entries, e);
-    int code = entries ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < m->nkeys && !code; i++) {
+    int rc = entries ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < m->nkeys && !rc; i++) {
         merge_job j;
-        code = merge_job_find(&j, factors, m, i, e);
-        if (code)
+        rc = merge_job_find(&j, factors, m, i, e);
+        if (rc)
             break;
         entries[i] = (checkpoint_entry){m->keys[i].name, j.type, j.like->ndim, j.like->shape};
         r->left += merge_input_bytes(r, &j);
     }
-    if (!code)
-        code =
+    if (!rc)
+        rc =
             checkpoint_out_open(&r->out, path, entries, m->nkeys, m->metadata, m->nmetadata, o, e);
     mem_free(entries);
-    return code;
+    return rc;
 }
 
 static int make_memory(merging *r, kv_err *e)
@@ -407,18 +407,18 @@ int merge_run(const merge *m, const char *path, const checkpoint_out_options *o,
         r.inputs[r.ninputs++] = m->models[i];
     if (m->base)
         r.inputs[r.ninputs++] = m->base;
-    int code = make_memory(&r, e);
-    if (!code)
-        code = merge_plans_new(&r.plans, m, e);
-    if (!code)
-        code = merge_gpu_open(&r.gpu, m, e);
-    if (!code)
-        code = open_out(&r, path, o, e);
-    while (!code && r.next < m->nkeys)
-        code = run_batch(&r, e);
+    int rc = make_memory(&r, e);
+    if (!rc)
+        rc = merge_plans_new(&r.plans, m, e);
+    if (!rc)
+        rc = merge_gpu_open(&r.gpu, m, e);
+    if (!rc)
+        rc = open_out(&r, path, o, e);
+    while (!rc && r.next < m->nkeys)
+        rc = run_batch(&r, e);
     release(&r);
-    if (!code)
+    if (!rc)
         return checkpoint_out_commit(r.out, e);
     checkpoint_out_abandon(r.out);
-    return code;
+    return rc;
 }
