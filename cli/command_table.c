@@ -1,6 +1,6 @@
 /* The command table: each command is described here, and nowhere else. */
 #include "checkpoints/checkpoints.h"
-#include "cmd/check_words.h"
+#include "cmd/cmd_updater.h"
 #include "cmd/commands.h"
 #include "language.h"
 #include "syntax/command.h"

@@ -1,12 +1,16 @@
-/* Checks of the words of commands that stand for something of which the library has a list: types
- * of stores, optimizers and their parameters, compressions, capabilities. Only literal words are
- * looked at; what a variable holds shows when the command runs. See `check` in syntax/command.h. */
-#ifndef CMD_CHECK_WORDS_H
-#define CMD_CHECK_WORDS_H
+/* Commands on how a store works: its update of a push (set-updater, set-optimizer) and the states
+ * of that, compression, and what a type of store can do. Words of commands are checked before
+ * anything runs. */
+#ifndef CMD_CMD_UPDATER_H
+#define CMD_CMD_UPDATER_H
 
 #include "base/map.h"
 #include "lang/ast.h"
 #include "lang/source.h"
+
+/* Checks of the words of commands that stand for something of which the library has a list: types
+ * of stores, optimizers and their parameters, compressions, capabilities. Only literal words are
+ * looked at; what a variable holds shows when the command runs. See `check` in syntax/command.h. */
 
 /* The type of a store. */
 int check_type(const source *src, const ast *call, const map *types, kv_err *e);
