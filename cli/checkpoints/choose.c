@@ -3,6 +3,7 @@
 #include "checkpoints/choose.h"
 
 #include <fnmatch.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -13,6 +14,25 @@
 #include "term/exit_code.h"
 
 /* ---- Keys ---- */
+
+void first_names_add(first_names *f, const char *name)
+{
+    for (int i = 0; i < f->n; i++)
+        if (strncmp(f->text[i], name, sizeof *f->text - 1) == 0)
+            return; /* several files have it */
+    if (f->n < (int)(sizeof f->text / sizeof *f->text))
+        snprintf(f->text[f->n++], sizeof *f->text, "%s", name);
+}
+
+void first_names_hint(const first_names *f, kv_err *e)
+{
+    buf names = {0};
+    for (int i = 0; i < f->n; i++)
+        buf_printf(&names, "%s\"%s\"", i ? ", " : "", f->text[i]);
+    if (f->n > 0)
+        kv_err_hint(e, "the names begin with %s", buf_text(&names));
+    buf_release(&names);
+}
 
 int choose_read(session *s, const ast *call, const ast *globs, result *out, choice *c, kv_err *e)
 {
@@ -30,6 +50,7 @@ int choose_read(session *s, const ast *call, const ast *globs, result *out, choi
 bool choose_takes(choice *c, const char *key)
 {
     bool taken = c->globs.n == 0;
+    first_names_add(&c->seen, key);
     for (int64_t i = 0; i < c->globs.n; i++) {
         /* All of them are tried, since each must match a key. */
         if ((!taken || !c->matched[i]) && fnmatch(c->globs.items[i].text, key, 0) == 0)
@@ -44,7 +65,8 @@ bool choose_takes(choice *c, const char *key)
     return taken;
 }
 
-static int check_matched(const session *s, const words *patterns, const bool *matched, kv_err *e)
+static int check_matched(const session *s, const words *patterns, const bool *matched,
+                         const first_names *seen, kv_err *e)
 {
     for (int64_t i = 0; i < patterns->n; i++) {
         const word *w = &patterns->items[i];
@@ -53,6 +75,7 @@ static int check_matched(const session *s, const words *patterns, const bool *ma
         unit_err(s, w->at, e, KV_E_KEY, "no name matches \"%s\"", w->text);
         if (!strpbrk(w->text, "*?["))
             kv_err_hint(e, "a pattern matches whole names: *%s*", w->text);
+        first_names_hint(seen, e);
         return e->code;
     }
     return KV_OK;
@@ -60,12 +83,12 @@ static int check_matched(const session *s, const words *patterns, const bool *ma
 
 int choose_check_excluded(const session *s, const choice *c, kv_err *e)
 {
-    return c->goes_on ? KV_OK : check_matched(s, &c->excluded, c->left_out, e);
+    return c->goes_on ? KV_OK : check_matched(s, &c->excluded, c->left_out, &c->seen, e);
 }
 
 int choose_check(const session *s, const choice *c, kv_err *e)
 {
-    int rc = c->goes_on ? KV_OK : check_matched(s, &c->globs, c->matched, e);
+    int rc = c->goes_on ? KV_OK : check_matched(s, &c->globs, c->matched, &c->seen, e);
     return rc ? rc : choose_check_excluded(s, c, e);
 }
 
@@ -329,8 +352,8 @@ const char *renames_apply(renames *r, const session *s, const char *name, arena 
         if ((code = renaming_apply(r->each[i], last, &texts[i % 2], &replaced, e)))
             code = unit_at(s, r->given.items[i].at, e);
         r->matched[i] |= replaced > 0;
-        if (r->nseen < RENAMES_SEEN && i == 0)
-            r->seen[r->nseen++] = name;
+        if (i == 0)
+            first_names_add(&r->seen, name);
         last = buf_text(&texts[i % 2]);
     }
     if (code == KV_OK && r->given.n > 0 && !*last && *name)
@@ -345,17 +368,12 @@ const char *renames_apply(renames *r, const session *s, const char *name, arena 
 
 int renames_check(const renames *r, const session *s, kv_err *e)
 {
-    buf names = {0};
     for (int64_t i = 0; i < r->given.n; i++) {
         if (r->matched[i])
             continue;
         unit_err(s, r->given.items[i].at, e, KV_E_KEY, "`%.64s` matches no name",
                  r->given.items[i].text);
-        for (int k = 0; k < r->nseen; k++)
-            buf_printf(&names, "%s\"%.60s\"", k ? ", " : "", r->seen[k]);
-        if (r->nseen > 0)
-            kv_err_hint(e, "the names begin with %s", buf_text(&names));
-        buf_release(&names);
+        first_names_hint(&r->seen, e);
         return e->code;
     }
     return KV_OK;

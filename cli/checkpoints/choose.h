@@ -10,11 +10,21 @@
 
 /* ---- Keys ---- */
 
+/* The first names that were looked at, for the error about a pattern that matches none. */
+typedef struct first_names {
+    char text[3][64];
+    int n;
+} first_names;
+
+void first_names_add(first_names *f, const char *name);
+void first_names_hint(const first_names *f, kv_err *e);
+
 /* Begins zeroed; there is nothing to release. */
 typedef struct choice {
     words globs, excluded;
     bool *matched;  /* of globs: a key matched it */
     bool *left_out; /* of excluded: the same */
+    first_names seen;
     bool goes_on;   /* more files follow: choose_check has nothing to say yet */
 } choice;
 
@@ -88,15 +98,12 @@ int choose_open(session *s, const ast *argument, bool all, result *out, checkpoi
 
 /* The substitutions of --rename, one after the other. */
 
-#define RENAMES_SEEN 3
-
 /* Begins zeroed. */
 typedef struct renames {
     words given;
     renaming **each;
     bool *matched;                  /* of each: it matched a name */
-    const char *seen[RENAMES_SEEN]; /* the first names, borrowed */
-    int nseen;
+    first_names seen;
 } renames;
 
 /* Reads those of a command. Errors: usage (no substitution), with their place; those of
