@@ -164,8 +164,6 @@ static int eval_ftext(session *s, const ast *node, value *out, kv_err *e)
     return value_text_take(out, &text, code, e);
 }
 
-/* ---- Expressions ---- */
-
 /* ---- Names and calls ---- */
 
 /* A store stands for an object that says what it is: there are no values that are stores. */
