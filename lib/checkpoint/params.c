@@ -12,6 +12,9 @@
 enum { V1 = 0xF993FAC8, V2, V3 };
 enum { DENSE, ROW_SPARSE, CSR };
 
+/* A sparse array says how large it is, and holds less: more than this is not believed. */
+#define SPARSE_MOST ((int64_t)64 << 30)
+
 /* Types by their numbers; 8 to 11 are those of later builds. */
 static const struct {
     bool there, written;
@@ -158,6 +161,10 @@ static int read_record(reading *r, kv_err *e)
     t.elements = tensor_elements(t.ndim, shape);
     t.bytes = t.elements < 0 ? -1 : tensor_type_bytes(t.type, t.elements);
     t.offset = r->from.at;
+    if (storage != DENSE && (t.bytes < 0 || t.bytes > SPARSE_MOST))
+        return file_bad(e, KV_E_FORMAT, path_of(r),
+                        "sparse array %lld would have more than 64 GiB, which is not read",
+                        (long long)r->number);
     if (storage == DENSE) {
         t.stored_bytes = t.bytes;
         code = skip(r, t.bytes, e);
