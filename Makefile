@@ -175,7 +175,7 @@ $(BUILD)/%_text.c: cli/%.md scripts/embed
 completions := $(foreach shell,bash zsh fish,$(BUILD)/completion_$(shell).o)
 $(BUILD)/completion_%.c: cli/completions/kvctl.% scripts/embed
 	@mkdir -p $(@D)
-	@scripts/embed --text completion_$* options/completion_script.h $< > $@
+	@scripts/embed --text completion_$* options/shell_option.h $< > $@
 
 # Sources that were made above.
 $(BUILD)/%.o: $(BUILD)/%.c
