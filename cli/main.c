@@ -29,6 +29,7 @@
 #include "options/options.h"
 #include "out/report.h"
 #include "out/transcript.h"
+#include "pages.h"
 #include "prompt.h"
 #include "run/run.h"
 #include "session/session.h"
@@ -43,7 +44,6 @@
 #include "term/exit_code.h"
 #include "term/signals.h"
 #include "term/terminal.h"
-#include "verify.h"
 
 /* ---- Scripts ---- */
 

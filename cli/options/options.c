@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "base/suggest.h"
 #include "lang/lex.h"
-#include "options/completion_script.h"
+#include "options/shell_option.h"
 #include "session/session.h"
 #include "syntax/command.h"
 #include "syntax/file_kind.h"

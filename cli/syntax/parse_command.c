@@ -322,10 +322,34 @@ static ast *hint_usage(parser *p, const command *c)
 
 /* ---- Arguments ---- */
 
+/* `set-optimizer adam learning-rate=0.1`: the bytes of the name, or 0. */
+static int assigned_name(const char *text)
+{
+    int n = 0;
+    while (lex_is_word_char(text[n]) || text[n] == '-')
+        n++;
+    return n < 64 && text[n] == '=' && text[n + 1] != '=' ? n : 0;
+}
+
+/* Adds the hint at an option, or at a parameter of a rule, which stands here as NAME=VALUE. Returns
+ * whether the command may have one of that name. */
+static bool hint_assigned(const char *word, const command *c, kv_err *e)
+{
+    int n = assigned_name(word);
+    const command_option *o = n > 0 ? command_option_find(c, word, (size_t)n) : NULL;
+    bool rate = n == 2 && memcmp(word, "lr", 2) == 0; /* what a rule calls it in its text */
+    if (n == 0 || (!o && !(c->flags & COMMAND_PARAMS)))
+        return false;
+    kv_err_hint(e, "options begin with --: --%.*s%s", rate && !o ? 13 : n,
+                rate && !o ? "learning-rate" : word, o && o->kind == OPTION_FLAG ? "" : " VALUE");
+    return true;
+}
+
 /* Returns true if a blank separates the next argument from the one before it; else an error. */
-static bool stands_apart(parser *p)
+static bool stands_apart(parser *p, const command *c)
 {
     const token *t = parse_peek(p);
+    const char *text = p->lx.src->text, *word = text + t->pos;
     if (t->blank_before || t->kind == TOK_BAD)
         return true;
     if (parse_expects(p, EXPECT_NOTHING, 0))
@@ -337,7 +361,10 @@ static bool stands_apart(parser *p)
     }
     if (parse_is_sign(p, SIGN1('='))) {
         parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "no `=` stands between two arguments");
-        kv_err_hint(p->e, "a blank separates them");
+        while (word > text && (lex_is_word_char(word[-1]) || word[-1] == '-'))
+            word--;
+        if (!hint_assigned(word, c, p->e))
+            kv_err_hint(p->e, "a blank separates them");
         return false;
     }
     parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "a blank is needed before `%.*s`",
@@ -353,7 +380,8 @@ static ast *one_of_several(parser *p, const command_arg *a)
 
 /* One or more values, or words, in one AST_LIST. before: one whose items come first, or NULL.
  * commas: they may stand between the values, because no list of keys is before these. */
-static ast *several(parser *p, const command_arg *a, const ast *before, bool commas)
+static ast *several(parser *p, const command *c, const command_arg *a, const ast *before,
+                    bool commas)
 {
     ast_list list = {0};
     uint32_t pos = before ? before->pos : parse_peek(p)->pos;
@@ -362,7 +390,7 @@ static ast *several(parser *p, const command_arg *a, const ast *before, bool com
         ok = parse_append(p, &list, before->kid[i]);
     do {
         bool comma = commas && list.n > 0 && parse_accept(p, SIGN1(','));
-        ok = ok && (list.n == 0 || comma || stands_apart(p));
+        ok = ok && (list.n == 0 || comma || stands_apart(p, c));
         ok = ok && parse_append(p, &list, one_of_several(p, a));
     } while (ok && !parse_at_end(p) && !parse_at_redirect(p) && !parse_at_option(p));
     ast *node = ok ? parse_node_of(p, AST_LIST, pos, list.items, list.n) : NULL;
@@ -492,7 +520,7 @@ static ast *argument(parser *p, const command *c, const command_arg *a, const as
         return parse_value(p);
     case ARG_VALUES:
     case ARG_PATHS:
-        return several(p, a, NULL, a->kind == ARG_VALUES && a == c->args);
+        return several(p, c, a, NULL, a->kind == ARG_VALUES && a == c->args);
     case ARG_EXPRS:
         return joined_exprs(p, strcmp(c->name, "assert") != 0);
     case ARG_WORD:
@@ -522,15 +550,6 @@ static ast *argument(parser *p, const command *c, const command_arg *a, const as
     return NULL;
 }
 
-/* `set-optimizer adam learning-rate=0.1`: the bytes of the name, or 0. */
-static int assigned_name(const char *text)
-{
-    int n = 0;
-    while (lex_is_word_char(text[n]) || text[n] == '-')
-        n++;
-    return n < 64 && text[n] == '=' && text[n + 1] != '=' ? n : 0;
-}
-
 /* The error for a value that stands where no argument is left. */
 static ast *too_many(parser *p, const command *c)
 {
@@ -547,16 +566,12 @@ static ast *too_many(parser *p, const command *c)
                : one_each ? "one value a key"
                           : "no more arguments");
     const char *word = p->lx.src->text + pos;
-    int name = assigned_name(word);
     bool equals = *word == '=' && word[1] != '=';
     if (equals && strcmp(c->name, "assert") == 0)
         kv_err_hint(p->e, "`==` compares");
-    if (equals && strcmp(c->name, "print") == 0)
+    if ((equals || assigned_name(word) > 0) && strcmp(c->name, "print") == 0)
         kv_err_hint(p->e, "sep= and end= stand in brackets: print(a, b, sep=\"\")");
-    if (name == 0)
-        return hint_usage(p, c);
-    kv_err_hint(p->e, "options begin with --: --%.*s VALUE", name, word);
-    return NULL;
+    return hint_assigned(word, c, p->e) ? NULL : hint_usage(p, c);
 }
 
 /* `init 3 1 -2`, `init 3 4 5` */
@@ -650,7 +665,9 @@ static bool more_paths(parser *p, binding *b)
     ast **last = &b->parts[b->nargs - 1];
     b->given--; /* for completion: the word at the cursor is one of this argument */
     b->begins = parse_peek(p)->pos;
-    ast *all = stands_apart(p) ? several(p, &b->c->args[b->nargs - 1], *last, false) : NULL;
+    ast *all = stands_apart(p, b->c)
+                   ? several(p, b->c, &b->c->args[b->nargs - 1], *last, false)
+                   : NULL;
     if (!all)
         return false;
     *last = all;
@@ -671,7 +688,7 @@ static bool next_argument(parser *p, binding *b)
         return too_many(p, c);
     if (behind_keys && is_lone_sign(p))
         return sign_behind_keys(p, c, before);
-    if (before && !stands_apart(p))
+    if (before && !stands_apart(p, c))
         return false;
     b->begins = parse_peek(p)->pos;
     ast *one = argument(p, c, &c->args[b->given], before);

@@ -331,12 +331,8 @@ static int check_function(checker *c, const ast *node)
     if (called)
         hint_dict(c, node);
     const command *found = called ? NULL : command_find(name, strlen(name));
-    if (found) {
-        buf usage = {0};
-        command_usage(&usage, found);
-        kv_err_hint(c->e, "`%s` is a command: %s", name, buf_text(&usage));
-        buf_release(&usage);
-    }
+    if (found)
+        command_hint_called(found, c->e);
     suggest near = {.word = name};
     for (const function *one = registry.functions; one->name; one++)
         suggest_add(&near, one->name);
