@@ -179,6 +179,7 @@ ast *parse_shell_words(parser *p, const shell_words *w)
     ast *node = NULL;
     bool ok = true;
     bind_begin(&b, w->c);
+    parse_seek(p, (uint32_t)strlen(w->c->name));
     for (int64_t i = 0; i < w->n && ok && !node; i++) {
         const shell_word *one = &w->items[i];
         see(p, one, one);

@@ -298,6 +298,8 @@ while true { x = 1 }'
     run kvctl -s s.kvs pull 0.bias
     assert_success
     assert_output '[1. 1.]'
+    run kvctl print
+    assert_line --index 2 '      : ^^^^^'
     run kvctl -s s.kvs pull '0..1,w'
     assert_line --index 1 '    1 : pull 0..1,w'
 }
