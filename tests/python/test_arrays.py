@@ -303,13 +303,18 @@ class Ours(unittest.TestCase):
         b = mx.nd.zeros((2, 2))
         a.copyto(b)
         self.assertEqual(b.asnumpy().sum(), 4)
-        with self.assertRaises(AttributeError):
-            mx.np.linspace
+        self.assertEqual(mx.np.linspace(0, 1, 3).tolist(), [0, 0.5, 1])
+        for module, name, hint in ((mx.np, "zerox", "kvstore.np has no zerox: did you mean zeros?"), (mx.nd, "expp", "kvstore.nd has no expp: did you mean exp?"),
+                                   (mx, "gluon", "kvstore is the store of MXNet; gluon is not here"),
+                                   (mx, "optimiser", "kvstore has no optimiser: did you mean optimizer?")):
+            with self.assertRaises(AttributeError) as c:
+                getattr(module, name)
+            self.assertEqual(str(c.exception), hint)
         with self.assertRaises(mx.KVError):
             mx.nd.zeros((2, -1))
 
     def test_how_they_are_shown(self):
-        self.assertEqual(repr(mx.nd.ones((2, 3), mx.cpu(1))), "<NDArray 2x3 @cpu(1)>")
+        self.assertEqual(repr(mx.nd.ones((1, 3), mx.cpu(1))), "\n[[1. 1. 1.]]\n<NDArray 1x3 @cpu(1)>")
         self.assertEqual(str(mx.nd.ones(2)), "\n[1. 1.]\n<NDArray 2 @cpu(0)>")
         self.assertEqual(repr(mx.np.ones((1, 2))), "array([[1., 1.]])")
         self.assertEqual(repr(mx.np.ones(2, dtype="float64")), "array([1., 1.], dtype=float64)")
@@ -462,33 +467,45 @@ class Parts(Case):
         row[:] = 2
         self.assertEqual([row.asnumpy().tolist(), copy.asnumpy().tolist()], [[2, 2], [3, 3]])
 
-    def test_what_is_a_copy(self):
-        """As in MXNet: what does not lie one behind the other, and what an array or a list selects."""
+    def test_a_pull_into_a_part_that_is_not_dense_fills_it(self):
+        """In MXNet such a part is a copy, and what is pulled into it is lost."""
         a, kv = mx.nd.zeros((4, 4)), mx.kv.create()
         kv.init(0, np.ones(4, "float32"))
-        for index in ((slice(None), 1), (slice(0, 4, 2), 0)):
-            part = a[index]
-            part[:] = 9
-            self.assertEqual(a.asnumpy().sum(), 0)
-        lost = self.fails("usage", lambda: kv.pull(0, out=a[:, 1]))
-        self.assertIn("the elements of this out would be lost: they do not lie one behind the other in the array that they "
-                      "are of, so it is a copy of them", str(lost))
-        self.fails("usage", lambda: kv.pull(0, out=[a[0], a[:, 1]]))
-        mine = a[:, 1]
-        kv.pull(0, out=mine)
-        self.assertEqual(mine.asnumpy().tolist(), [1] * 4)
         with self.assertWarns(mx.CopyWarning):
-            kv.pull(0, out=np.asarray(a)[:, 1])
-        self.assertEqual(a.asnumpy().sum(), 4)
+            kv.pull(0, out=a[:, 1])
+        with self.assertWarns(mx.CopyWarning):
+            kv.pull(0, out=[a[0], a[:, 3]])
+        self.assertEqual(a.tolist(), [[1, 1, 1, 1], [0, 1, 0, 1], [0, 1, 0, 1], [0, 1, 0, 1]])
+        a[::2, 0] = 7
+        self.assertEqual(a[:, 0].tolist(), [7, 0, 7, 0])
+        taken = a[[0, 1]]
+        taken[:] = 9
+        self.assertEqual(a[1].tolist(), [0, 1, 0, 1])
+
+    def test_rows_that_are_not_held_are_not_written(self):
+        s = mx.nd.sparse.row_sparse_array(([[1, 2]], [2]), shape=(4, 2))
+        self.assertEqual(s[2].tolist(), [1, 2])
+        self.fails("usage", mx.kv.create("teststore").broadcast, 0, mx.nd.ones(2), out=s[2])
+        self.assertRaises(ValueError, s[2].__setitem__, 0, 1)
+        full = mx.nd.ones((2, 2)).tostype("row_sparse")
+        full[0] = 5
+        full += 1
+        self.assertEqual([full.asnumpy().tolist(), full[0].tolist()], [[[6, 6], [2, 2]], [6, 6]])
+
+    def test_an_array_that_is_given_twice_is_one(self):
+        """All of a pushpull is read before its results are written."""
+        for n in (6, 60000):
+            for a in (np.ones(n, "float32"), mx.nd.ones(n), np.ones(2 * n, "float32")[:n]):
+                kv, keys = mx.kv.create(), list(range(20))
+                kv.init(keys, [a] * 20)
+                kv.pushpull(keys, [[a] * 4] * 20)
+                self.assertEqual([a[0], a[-1]], [4, 4])
+                kv.pushpull(keys, [[a[:n]] * 2] * 20, out=[[a[:n]] * 2] * 20)
+                self.assertEqual([a[0], a[-1]], [8, 8])
 
     def test_the_functions_behind_them_count_their_arguments(self):
-        a = mx.nd.ones(2)
-        for call in (mx._kvstore.sparse, mx._kvstore.zeros, mx._kvstore.array, a._dup, a._part):
-            with self.assertRaises(TypeError):
-                call()
-        for wrong in ((-1, (2,)), (0, (3,)), (0, 2)):
-            with self.assertRaises(mx.KVError):
-                a._part(*wrong)
+        for call in (mx._kvstore.sparse, mx._kvstore.zeros, mx._kvstore.dup, mx._kvstore.dlpack):
+            self.assertRaises(TypeError, call)
 
     def test_values_are_read_before_the_array_changes(self):
         kv, a = mx.kv.create(), mx.nd.ones((2, 1 << 20))
@@ -536,11 +553,12 @@ class Masked(Case):
                      lambda: kv.pushpull(0, plain, masked), lambda: kv.broadcast(3, plain, masked),
                      lambda: kv.row_sparse_pull(1, rows, row_ids=masked), lambda: mx.nd.array(masked),
                      lambda: mx.np.array(masked), lambda: plain.__setitem__(slice(None), masked), lambda: plain + masked,
-                     lambda: masked + plain, lambda: kv.push(0, np.ma.ones(3)),  # nothing is masked: it would be if it were
+                     lambda: kv.push(0, np.ma.ones(3)),  # nothing is masked: it would be if it were
                      lambda: mx.nd.sparse.row_sparse_array((masked.reshape(3, 1), [0, 1, 2]), (3, 1)),
                      lambda: mx.nd.sparse.row_sparse_array((np.ones((3, 1)), masked), (3, 1))):
             e = self.fails("usage", call)
             self.assertEqual(e.hint, "filled(0) gives an array")
+        self.assertEqual((masked + plain).tolist(), [2, None, 2])  # NumPy's, with its mask
         kv.push(0, masked.filled(0))
         self.assertEqual(kv[0].asnumpy().tolist(), [1, 0, 1])
 
