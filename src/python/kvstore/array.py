@@ -8,7 +8,7 @@ reductions keep the dtype. ops.py has its functions, which are methods, too.
 import numpy
 
 from . import _kvstore
-from .adopt import BITS, canonical, dtype_name, numpy_dtype, refuse_masked
+from .adopt import BITS, bfloat16, canonical, dtype_name, numpy_dtype, refuse_masked
 from .context import Context, current, pair
 from .errors import KVError
 
@@ -35,7 +35,7 @@ def convert(values, dtype):
     canonical(values)
     if dtype_of(values) == dtype:
         return numpy.array(values, order="C", subok=False)
-    made = numpy.asarray(_kvstore.dup(_kvstore.Array, numpy.ascontiguousarray(values), dtype, None))
+    made = numpy.asarray(_kvstore.dup(_kvstore.Array, numpy.asarray(values, order="C"), dtype, None))
     return made.view(numpy_dtype(dtype)) if dtype == "bfloat16" else made
 
 
@@ -118,11 +118,10 @@ class NDArray(numpy.ndarray, metaclass=_WithSparse):
         first = like(*inputs, *out)
         given = [plain(x) for x in inputs]
         arrays = [x for x in given if isinstance(x, numpy.ndarray)]
-        kind = arrays[0].dtype if arrays else None
-        if len(arrays) < len(given) and arrays:
-            given = [_scalar(x, arrays) for x in given]
-        elif kind is not None and kind.kind not in "biu" and ufunc in _BITWISE:
+        if ufunc in _BITWISE and any(x.dtype.kind not in "biu" for x in arrays):  # of comparisons, as NumPy's own tests do
             ufunc = _BITWISE[ufunc]
+        elif len(arrays) < len(given) and ufunc is not numpy.ldexp:  # which takes a whole number
+            given = [_scalar(x, arrays) for x in given]
         if where is not True:
             how["where"] = plain(where) != 0
         if out:
@@ -292,7 +291,7 @@ def _scalar(x, arrays):
         if not numpy.iinfo(kind).min <= x <= numpy.iinfo(kind).max:
             raise OverflowError(f"{kind} does not hold {x}")
         return kind.type(x)
-    return kind.type(x) if type(x) is float and kind.kind == "f" else x
+    return kind.type(x) if type(x) in (int, float) and (kind.kind == "f" or kind == bfloat16) else x
 
 
 def _index(word):

@@ -19,35 +19,30 @@ def _shape(shape):
     return (1,) if shape is None else (shape,) if isinstance(shape, (int, numpy.integer)) else tuple(shape)
 
 
-def _drawn(draw, params, shape, dtype, ctx, out):
-    """Numbers of each element of the parameters, which are numbers or arrays of one shape."""
+def _drawn(draw, params, shape, dtype, ctx, out, below=False):
+    """Numbers for each element of the parameters, which are numbers or arrays of one shape; below: less than the last."""
     if out is not None and shape is None:
         shape = out.shape
-    arrays = [plain(p) for p in params if isinstance(p, NDArray)]
-    of_each = arrays[0].shape if arrays else ()
+    of_each = next((p.shape for p in params if isinstance(p, NDArray)), ())
     size = of_each + (() if of_each and shape is None else _shape(shape))
     params = [numpy.reshape(p, of_each + (1,) * (len(size) - len(of_each))) if numpy.ndim(p) else p for p in map(plain, params)]
     values = convert(numpy.asarray(draw(*params, size=size)), dtype_name(dtype))
+    if below and numpy.all(params[0] < params[1]):  # rounding may have reached it
+        values = numpy.minimum(values, numpy.nextafter(numpy.asarray(params[1], values.dtype), numpy.asarray(params[0], values.dtype)))
     if out is None:
-        return of(NDArray, values, current() if ctx is None else pair(ctx))
+        return of(NDArray, numpy.asarray(values), current() if ctx is None else pair(ctx))
     out[...] = values.reshape(out.shape)
     return out
 
 
 def uniform(low=0, high=1, shape=None, dtype=None, ctx=None, out=None):
     """Numbers from low up to, not including, high."""
-    values = _drawn(lambda a, b, size: a + (b - a) * _generator.random(size), (low, high), shape, dtype, ctx, None)
-    if values.size and not isinstance(high, NDArray) and low < high:  # rounding may reach high
-        values = numpy.minimum(values, numpy.nextafter(values.dtype.type(high), values.dtype.type(low)))
-    if out is None:
-        return values
-    out[...] = values.reshape(out.shape)
-    return out
+    return _drawn(lambda a, b, size: a + (b - a) * _generator.random(size), (low, high), shape, dtype, ctx, out, True)
 
 
 def normal(loc=0, scale=1, shape=None, dtype=None, ctx=None, out=None):
     """Normal numbers with this mean and standard deviation."""
-    return _drawn(lambda a, b, size: _generator.normal(a, b, size), (loc, scale), shape, dtype, ctx, out)
+    return _drawn(_generator.normal, (loc, scale), shape, dtype, ctx, out)
 
 
 def randn(*shape, loc=0, scale=1, dtype=None, ctx=None, out=None):
@@ -57,22 +52,22 @@ def randn(*shape, loc=0, scale=1, dtype=None, ctx=None, out=None):
 
 def randint(low, high, shape=None, dtype="int32", ctx=None, out=None):
     """Whole numbers from low up to, not including, high."""
-    return _drawn(lambda a, b, size: _generator.integers(a, b, size), (low, high), shape, dtype, ctx, out)
+    return _drawn(_generator.integers, (low, high), shape, dtype, ctx, out)
 
 
 def exponential(scale=1, shape=None, dtype=None, ctx=None, out=None):
     """Exponential numbers with this mean."""
-    return _drawn(lambda a, size: _generator.exponential(a, size), (scale,), shape, dtype, ctx, out)
+    return _drawn(_generator.exponential, (scale,), shape, dtype, ctx, out)
 
 
 def poisson(lam=1, shape=None, dtype=None, ctx=None, out=None):
     """Poisson numbers with this mean."""
-    return _drawn(lambda a, size: _generator.poisson(a, size), (lam,), shape, dtype, ctx, out)
+    return _drawn(_generator.poisson, (lam,), shape, dtype, ctx, out)
 
 
 def gamma(alpha=1, beta=1, shape=None, dtype=None, ctx=None, out=None):
     """Gamma numbers of this shape and scale."""
-    return _drawn(lambda a, b, size: _generator.gamma(a, b, size), (alpha, beta), shape, dtype, ctx, out)
+    return _drawn(_generator.gamma, (alpha, beta), shape, dtype, ctx, out)
 
 
 def shuffle(data, out=None):
@@ -93,20 +88,24 @@ def multinomial(data, shape=None, dtype="int32"):
     return of(NDArray, convert(drawn.reshape(size or (1,)), dtype_name(dtype)), data._ctx)
 
 
+def _with_size(f, *defaults):
+    """A function of mx.np.random: NumPy's size= in the place of shape=."""
+    def call(*params, size=(), dtype=None, ctx=None, **named):
+        n = len(defaults)
+        params, size = params[:n], params[n] if len(params) > n else size
+        given = {**dict(defaults), **dict(zip((name for name, _ in defaults), params)), **named}
+        return f(**given, shape=size, dtype=dtype, ctx=ctx).as_np_ndarray()
+    call.__name__, call.__doc__ = f.__name__, f.__doc__
+    return call
+
+
 class np:
     """mx.np.random, with NumPy's parameters."""
 
     seed = staticmethod(seed)
-
-    @staticmethod
-    def uniform(low=0.0, high=1.0, size=(), dtype=None, ctx=None):
-        """Numbers from low up to, not including, high."""
-        return uniform(low, high, size, dtype, ctx).as_np_ndarray()
-
-    @staticmethod
-    def normal(loc=0.0, scale=1.0, size=(), dtype=None, ctx=None):
-        """Normal numbers with this mean and standard deviation."""
-        return normal(loc, scale, size, dtype, ctx).as_np_ndarray()
+    uniform = staticmethod(_with_size(uniform, ("low", 0), ("high", 1)))
+    normal = staticmethod(_with_size(normal, ("loc", 0), ("scale", 1)))
+    exponential = staticmethod(_with_size(exponential, ("scale", 1)))
 
     @staticmethod
     def randint(low, high=None, size=(), dtype="int64", ctx=None):
@@ -117,8 +116,3 @@ class np:
     def rand(*size):
         """Numbers from 0 up to, not including, 1, the shape first."""
         return uniform(0, 1, size).as_np_ndarray()
-
-    @staticmethod
-    def randn(*size):
-        """Normal numbers, the shape first."""
-        return normal(0, 1, size).as_np_ndarray()
