@@ -86,7 +86,9 @@ $(error CUDA=1: there is no nvcc, which the CUDA Toolkit has (Debian: nvidia-cud
 endif
 
 ifneq ($(HARDENED),)
-ALL_CFLAGS := $(HARD_CFLAGS) $(ALL_CFLAGS)
+# No exception passes through C, and a debugger reads the frames from the debug information: tables to unwind by would
+# be a twelfth of kvctl.
+ALL_CFLAGS := $(HARD_CFLAGS) -fno-asynchronous-unwind-tables $(ALL_CFLAGS)
 loops := $(LOOPS) $(HARD_LOOPS)
 override LDFLAGS := -Wl,-z,relro,-z,now,-z,noexecstack $(LDFLAGS)
 PIE := -pie
@@ -173,7 +175,7 @@ $(BUILD)/%_text.c: cli/%.md scripts/embed
 completions := $(foreach shell,bash zsh fish,$(BUILD)/completion_$(shell).o)
 $(BUILD)/completion_%.c: cli/completions/kvctl.% scripts/embed
 	@mkdir -p $(@D)
-	@scripts/embed --text completion_$* options/completion_script.h $< > $@
+	@scripts/embed --text completion_$* options/shell_option.h $< > $@
 
 # Sources that were made above.
 $(BUILD)/%.o: $(BUILD)/%.c

@@ -1,9 +1,11 @@
 /* The command table: each command is described here, and nowhere else. */
 #include "checkpoints/checkpoints.h"
-#include "cmd/check_words.h"
+#include "cmd/cmd_updater.h"
 #include "cmd/commands.h"
+#include "files/load.h"
 #include "language.h"
-#include "syntax/command.h"
+#include "run/run.h"
+#include "session/session.h"
 
 #define PRIORITY {"priority", OPTION_INT, "N"}
 
@@ -657,3 +659,13 @@ const command command_table[] = {
 #endif
     {0},
 };
+
+void language_init(void)
+{
+    registry.commands = command_table;
+    registry.functions = function_table;
+    registry.nfunctions = function_count;
+    registry.run_block = run_block;
+    registry.run_method_call = run_method_call;
+    registry.load = load_eval;
+}

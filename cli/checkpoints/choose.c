@@ -1,7 +1,9 @@
-/* Patterns of keys, by fnmatch: * matches dots and slashes too. */
+/* The keys that a command on checkpoints works on, and the names that they get. Patterns are by
+ * fnmatch: * matches dots and slashes too. */
 #include "checkpoints/choose.h"
 
 #include <fnmatch.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -10,6 +12,27 @@
 #include "eval/eval.h"
 #include "session/unit.h"
 #include "term/exit_code.h"
+
+/* ---- Keys ---- */
+
+void first_names_add(first_names *f, const char *name)
+{
+    for (int i = 0; i < f->n; i++)
+        if (strncmp(f->text[i], name, sizeof *f->text - 1) == 0)
+            return; /* several files have it */
+    if (f->n < (int)(sizeof f->text / sizeof *f->text))
+        snprintf(f->text[f->n++], sizeof *f->text, "%s", name);
+}
+
+void first_names_hint(const first_names *f, kv_err *e)
+{
+    buf names = {0};
+    for (int i = 0; i < f->n; i++)
+        buf_printf(&names, "%s\"%s\"", i ? ", " : "", f->text[i]);
+    if (f->n > 0)
+        kv_err_hint(e, "the names begin with %s", buf_text(&names));
+    buf_release(&names);
+}
 
 int choose_read(session *s, const ast *call, const ast *globs, result *out, choice *c, kv_err *e)
 {
@@ -27,6 +50,7 @@ int choose_read(session *s, const ast *call, const ast *globs, result *out, choi
 bool choose_takes(choice *c, const char *key)
 {
     bool taken = c->globs.n == 0;
+    first_names_add(&c->seen, key);
     for (int64_t i = 0; i < c->globs.n; i++) {
         /* All of them are tried, since each must match a key. */
         if ((!taken || !c->matched[i]) && fnmatch(c->globs.items[i].text, key, 0) == 0)
@@ -41,7 +65,8 @@ bool choose_takes(choice *c, const char *key)
     return taken;
 }
 
-static int check_matched(const session *s, const words *patterns, const bool *matched, kv_err *e)
+static int check_matched(const session *s, const words *patterns, const bool *matched,
+                         const first_names *seen, kv_err *e)
 {
     for (int64_t i = 0; i < patterns->n; i++) {
         const word *w = &patterns->items[i];
@@ -50,6 +75,7 @@ static int check_matched(const session *s, const words *patterns, const bool *ma
         unit_err(s, w->at, e, KV_E_KEY, "no name matches \"%s\"", w->text);
         if (!strpbrk(w->text, "*?["))
             kv_err_hint(e, "a pattern matches whole names: *%s*", w->text);
+        first_names_hint(seen, e);
         return e->code;
     }
     return KV_OK;
@@ -57,12 +83,12 @@ static int check_matched(const session *s, const words *patterns, const bool *ma
 
 int choose_check_excluded(const session *s, const choice *c, kv_err *e)
 {
-    return c->goes_on ? KV_OK : check_matched(s, &c->excluded, c->left_out, e);
+    return c->goes_on ? KV_OK : check_matched(s, &c->excluded, c->left_out, &c->seen, e);
 }
 
 int choose_check(const session *s, const choice *c, kv_err *e)
 {
-    int rc = c->goes_on ? KV_OK : check_matched(s, &c->globs, c->matched, e);
+    int rc = c->goes_on ? KV_OK : check_matched(s, &c->globs, c->matched, &c->seen, e);
     return rc ? rc : choose_check_excluded(s, c, e);
 }
 
@@ -112,7 +138,10 @@ void choose_tell_decoded(session *s, const decoded *d, const char *blocks)
                      (long long)d->scales, d->scales == 1 ? "" : "s");
 }
 
-int choose_check_scales(const ast *call, scales_model m, int file, const tensor_info *t, kv_err *e)
+/* Refuses a tensor of file number `file` of a model that is codes or scales which belong together
+ * (checkpoint/scales.h), unless the command has --raw. Error: dtype, without a place. */
+static int choose_check_scales(const ast *call, scales_model m, int file, const tensor_info *t,
+                               kv_err *e)
 {
     scales found;
     if (command_option_of(call, "raw") || !scales_find(&found, m, file, t))
@@ -282,4 +311,70 @@ int choose_each(session *s, const ast *call, choose_fn *look, bool all, result *
     if (code == KV_OK && (code = choose_check(s, &chosen, e)) == KV_OK && all)
         code = answer_for_all(out, e);
     return result_text(out, &text, code, e);
+}
+
+/* ---- Names ---- */
+
+/* Substitutions in names. */
+
+int renames_read(session *s, const ast *call, result *out, renames *r, kv_err *e)
+{
+    int code = eval_option_words(s, call, "rename", "a substitution", out, &r->given, e);
+    if (code)
+        return code;
+    r->each = mem_zalloc(r->given.n, sizeof *r->each, e);
+    r->matched = mem_zalloc(r->given.n, sizeof *r->matched, e);
+    if (!r->each || !r->matched)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < r->given.n; i++)
+        if (renaming_new(&r->each[i], r->given.items[i].text, e))
+            return unit_at(s, r->given.items[i].at, e);
+    return KV_OK;
+}
+
+void renames_release(renames *r)
+{
+    for (int64_t i = 0; r->each && i < r->given.n; i++)
+        renaming_free(r->each[i]);
+    mem_free(r->each);
+    mem_free(r->matched);
+    *r = (renames){0};
+}
+
+const char *renames_apply(renames *r, const session *s, const char *name, arena *names, kv_err *e)
+{
+    buf texts[2] = {0};
+    const char *kept = name, *last = name;
+    int code = KV_OK;
+    for (int64_t i = 0; i < r->given.n && code == KV_OK; i++) {
+        int64_t replaced = 0;
+        buf_clear(&texts[i % 2]);
+        if ((code = renaming_apply(r->each[i], last, &texts[i % 2], &replaced, e)))
+            code = unit_at(s, r->given.items[i].at, e);
+        r->matched[i] |= replaced > 0;
+        if (i == 0)
+            first_names_add(&r->seen, name);
+        last = buf_text(&texts[i % 2]);
+    }
+    if (code == KV_OK && r->given.n > 0 && !*last && *name)
+        code = unit_err(s, r->given.items[0].at, e, KV_E_KEY,
+                        "nothing is left of the name \"%.120s\"", name);
+    if (code == KV_OK && r->given.n > 0)
+        kept = arena_text(names, last, strlen(last), e);
+    buf_release(&texts[0]);
+    buf_release(&texts[1]);
+    return code ? NULL : kept;
+}
+
+int renames_check(const renames *r, const session *s, kv_err *e)
+{
+    for (int64_t i = 0; i < r->given.n; i++) {
+        if (r->matched[i])
+            continue;
+        unit_err(s, r->given.items[i].at, e, KV_E_KEY, "`%.64s` matches no name",
+                 r->given.items[i].text);
+        first_names_hint(&r->seen, e);
+        return e->code;
+    }
+    return KV_OK;
 }

@@ -5,7 +5,6 @@
 #include "checkpoints/checkpoints.h"
 #include "checkpoints/choose.h"
 #include "checkpoints/outputs.h"
-#include "checkpoints/renames.h"
 #include "session/unit.h"
 #include "syntax/effect.h"
 #include "tensors/conversion.h"

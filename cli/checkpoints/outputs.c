@@ -39,6 +39,7 @@ int type_rules_read(session *s, const ast *call, result *out, type_rules *rules,
 tensor_type type_rules_of(type_rules *rules, const char *key, tensor_type has)
 {
     tensor_type to = has;
+    first_names_add(&rules->seen, key);
     for (int64_t i = 0; i < rules->n; i++) {
         type_rule *r = &rules->items[i];
         bool takes =
@@ -62,8 +63,11 @@ int type_rules_check(const session *s, const type_rules *rules, kv_err *e)
 {
     for (int64_t i = 0; i < rules->n; i++) {
         const type_rule *r = &rules->items[i];
-        if (r->glob && !r->matched)
-            return unit_err(s, r->at, e, KV_E_KEY, "no name matches \"%s\"", r->glob);
+        if (!r->glob || r->matched)
+            continue;
+        unit_err(s, r->at, e, KV_E_KEY, "no name matches \"%s\"", r->glob);
+        first_names_hint(&rules->seen, e);
+        return e->code;
     }
     return KV_OK;
 }

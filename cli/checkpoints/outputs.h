@@ -5,6 +5,7 @@
 #define CHECKPOINTS_OUTPUTS_H
 
 #include "checkpoint/checkpoint_write.h"
+#include "checkpoints/choose.h"
 #include "eval/eval_keys.h"
 #include "tensors/losses.h"
 
@@ -19,6 +20,7 @@ typedef struct type_rule {
 typedef struct type_rules {
     type_rule *items;
     int64_t n;
+    first_names seen;
 } type_rules;
 
 /* Reads each --dtype of a command. Errors: usage, at the option (no such type), memory. */

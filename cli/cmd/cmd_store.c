@@ -1,4 +1,5 @@
-/* The commands that talk to a store. */
+/* The commands that talk to a store: create, init, push, pull, and those that take keys away or
+ * end a transaction. */
 #include <string.h>
 
 #include "base/map.h"
@@ -9,17 +10,164 @@
 #include "cmd/commands.h"
 #include "cmd/explain.h"
 #include "cmd/pairs.h"
-#include "cmd/since.h"
-#include "cmd/value_files.h"
 #include "eval/eval.h"
 #include "eval/eval_index.h"
 #include "files/load.h"
 #include "files/named.h"
 #include "out/record.h"
+#include "session/follow.h"
 #include "session/show.h"
 #include "session/unit.h"
 #include "syntax/function.h"
 #include "syntax/parse_statement.h"
+
+/* ---- Transactions ---- */
+
+/* Writes the file of -s. It holds the store of this moment, also when a transaction is open. */
+static int to_disk(session *s, kv_err *e)
+{
+    if (!s->state.path) {
+        kv_err_set(e, KV_E_VALUE, "there is no file of -s to be written");
+        return kv_err_hint(e, "save FILE writes the store to a file of its own"), KV_E_VALUE;
+    }
+    const char *used = s->stores[s->current].name;
+    if (strcmp(used, "kv") != 0) {
+        kv_err_set(e, KV_E_VALUE, "\"%s\" keeps the store kv, and %s is in use", s->state.path,
+                   used);
+        return kv_err_hint(e, "save FILE writes the store in use"), KV_E_VALUE;
+    }
+    return session_would(s, "write", s->state.path) ? KV_OK : s->state.save(s->state.arg, s, e);
+}
+
+/* First to the disk: when that fails the transaction is open as before. Where another process wrote
+ * the file meanwhile, the store in use is a new one, without a transaction. */
+int cmd_commit(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    bool disk = command_option_of(call, "disk") != NULL;
+    (void)out;
+    if (session_store(s, &store, e) || (disk && to_disk(s, e)) || session_store(s, &store, e))
+        return e->code;
+    bool open = kv_in_transaction(store);
+    if ((disk && !open) || kv_commit(store, e))
+        return e->code;
+    follow_commit(s);
+    return KV_OK;
+}
+
+/* Without a transaction the store of -s goes back to what its file holds. */
+int cmd_rollback(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    (void)out, (void)call;
+    if (session_store(s, &store, e))
+        return e->code;
+    bool open = kv_in_transaction(store);
+    if (!open && s->state.path && strcmp(s->stores[s->current].name, "kv") == 0)
+        return s->state.go_back(s->state.arg, s, e);
+    int code = kv_rollback(store, e);
+    return code ? code : follow_rollback(s, e);
+}
+
+/* ---- Keys that go ---- */
+
+/* The line of -v for a key, as it is before the change: "delete 3: float32 (2, 3) cpu(0)". Nothing
+ * is added for a key that is not there. */
+static void add_line(buf *out, kv *store, const char *what, const kv_key *key, const kv_key *to)
+{
+    kv_info info;
+    kv_err none = {0};
+    char shape[256], ctx[KV_CTX_TEXT];
+    if (kv_find(store, key, &info, &none))
+        return;
+    buf_printf(out, "%s%s ", out->len ? "\n" : "", what);
+    show_key(out, info.key);
+    if (to) {
+        buf_char(out, ' ');
+        show_key(out, *to);
+    }
+    buf_printf(out, ": %s %s %s", kv_dtype_name(info.dtype),
+               kv_shape_text(shape, sizeof shape, info.ndim, info.shape),
+               kv_ctx_text(ctx, info.ctx));
+}
+
+int cmd_delete(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    key_list keys;
+    buf lines = {0};
+    int code;
+    if ((code = session_store(s, &store, e)) ||
+        (code = kv_delete(store, NULL, 0, e)) || /* a store that cannot delete says so */
+        (code = eval_keys(s, call->kid[0], &keys, e)))
+        return unit_at(s, call, e);
+    code = record_keys(s, out, keys.keys, keys.n, e);
+    for (int64_t i = 0; s->out.verbose && i < keys.n; i++)
+        add_line(&lines, store, "delete", &keys.keys[i], NULL);
+    if (code == KV_OK && (code = kv_delete(store, keys.keys, keys.n, e))) {
+        pairs_suggest(store, e);
+        unit_at(s, call->kid[0], e);
+    }
+    if (code == KV_OK && lines.len > 0)
+        session_change(s, buf_text(&lines));
+    buf_release(&lines);
+    key_list_release(&keys);
+    return code;
+}
+
+/* The one key of an argument. */
+static int one_key(session *s, const ast *node, key_list *key, kv_err *e)
+{
+    int code = eval_keys(s, node, key, e);
+    if (code || key->n == 1)
+        return code;
+    code = unit_err(s, node, e, KV_E_VALUE, "rename takes one key and its new name, here are %lld",
+                    (long long)key->n);
+    key_list_release(key);
+    return code;
+}
+
+static int rename_key(session *s, const ast *call, kv *store, const kv_key *from, const kv_key *to,
+                      kv_err *e)
+{
+    kv_info info;
+    kv_err none = {0};
+    buf line = {0};
+    if (s->out.verbose)
+        add_line(&line, store, "rename", from, to);
+    int code = kv_rename(store, from, to, e);
+    if (code == KV_OK && line.len > 0)
+        session_change(s, buf_text(&line));
+    buf_release(&line);
+    if (code == KV_OK)
+        return KV_OK;
+    bool is_there = kv_find(store, from, &info, &none) == KV_OK; /* so its new name is wrong */
+    if (!is_there)
+        pairs_suggest(store, e);
+    return unit_at(s, call->kid[is_there], e);
+}
+
+int cmd_rename(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    key_list from, to;
+    int code;
+    if ((code = session_store(s, &store, e)) ||
+        (code = kv_delete(store, NULL, 0, e))) /* a store that cannot rename says so */
+        return unit_at(s, call, e);
+    if ((code = one_key(s, call->kid[0], &from, e)))
+        return code;
+    if ((code = one_key(s, call->kid[1], &to, e)) == KV_OK) {
+        code = record_keys(s, out, (kv_key[]){from.keys[0], to.keys[0]}, 2, e);
+        if (code == KV_OK)
+            code = rename_key(s, call, store, &from.keys[0], &to.keys[0], e);
+        key_list_release(&to);
+    }
+    key_list_release(&from);
+    return code;
+}
+
+/* ---- The store ---- */
 
 int cmd_create(session *s, const ast *call, result *out, kv_err *e)
 {

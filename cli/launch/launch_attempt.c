@@ -16,16 +16,13 @@
 #include "base/file.h"
 #include "base/kv_assert.h"
 #include "base/mem.h"
-#include "term/exit_code.h"
-#include "term/terminal.h"
-#include "launch/launch_children.h"
-#include "launch/launch_door.h"
+#include "launch/jobs_socket.h"
 #include "launch/launch_entries.h"
 #include "launch/launch_folder.h"
-#include "launch/launch_gone.h"
 #include "launch/launch_job.h"
-#include "launch/launch_loss.h"
-#include "launch/launch_wire.h"
+#include "launch/launch_losses.h"
+#include "term/exit_code.h"
+#include "term/terminal.h"
 
 enum {
     TICK_MS = 20,

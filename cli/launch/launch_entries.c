@@ -14,7 +14,7 @@
 
 /* ---- Answers ---- */
 
-/* No text of a worker begins with these bytes; see launch_wire.h. */
+/* No text of a worker begins with these bytes; see launch_folder.h. */
 #define ANSWER "\1\2kvdone "
 
 long prompt_answer_find(const char *line, size_t n, int *code)

@@ -18,11 +18,10 @@
 
 #include "base/clock.h"
 #include "base/num.h"
-#include "term/exit_code.h"
+#include "launch/launch_command.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_job.h"
-#include "launch/launch_variables.h"
-#include "launch/launch_wire.h"
+#include "term/exit_code.h"
 
 enum { TICK_MS = 100, BEAT_MS = 1000 /* at the most */, BEATS = 8 /* in the time of a deadline */ };
 

@@ -115,7 +115,7 @@ struct session;
 struct ast;
 struct plot;
 
-/* Functions that a guest replaces in the session of a script: see attach/attach_guest.h. arg is
+/* Functions that a guest replaces in the session of a script: see attach/attach_serve.h. arg is
  * the guest's. */
 typedef struct guest_ops {
     void *arg;

@@ -331,12 +331,8 @@ static int check_function(checker *c, const ast *node)
     if (called)
         hint_dict(c, node);
     const command *found = called ? NULL : command_find(name, strlen(name));
-    if (found) {
-        buf usage = {0};
-        command_usage(&usage, found);
-        kv_err_hint(c->e, "`%s` is a command: %s", name, buf_text(&usage));
-        buf_release(&usage);
-    }
+    if (found)
+        command_hint_called(found, c->e);
     suggest near = {.word = name};
     for (const function *one = registry.functions; one->name; one++)
         suggest_add(&near, one->name);
@@ -618,8 +614,9 @@ static void hint_shell_word(const parser *p, kv_err *e)
         kv_err_hint(e, "a `!` command takes the rest of its line: close the block on the next one");
 }
 
-int unit_read(session *s, unit **out, const char *name, char *text, size_t n, int line,
-              bool *incomplete, kv_err *e)
+/* words: which the text holds, or NULL. */
+static int read_text(session *s, unit **out, const char *name, char *text, size_t n, int line,
+                     bool *incomplete, const shell_words *words, kv_err *e)
 {
     parser p;
     if (n > SOURCE_MAX) {
@@ -641,7 +638,7 @@ int unit_read(session *s, unit **out, const char *name, char *text, size_t n, in
     p.recover = s->check ? check_recover : goes_on(s) ? check_keep_going : NULL;
     for (int64_t i = 0; i < s->globals.n; i++)
         parse_made(&p, s->globals.items[i].name);
-    u->body = statement_parse_all(&p);
+    u->body = words ? parse_shell_words(&p, words) : statement_parse_all(&p);
     if (incomplete)
         *incomplete = !u->body && p.lx.incomplete;
     if (!u->body && p.lx.incomplete && p.is_open)
@@ -650,6 +647,22 @@ int unit_read(session *s, unit **out, const char *name, char *text, size_t n, in
     if (!u->body)
         return e->code;
     return s->source_depth > 0 ? KV_OK : check(s, u, e); /* with the text that sources it */
+}
+
+int unit_read(session *s, unit **out, const char *name, char *text, size_t n, int line,
+              bool *incomplete, kv_err *e)
+{
+    return read_text(s, out, name, text, n, line, incomplete, NULL, e);
+}
+
+int unit_read_words(session *s, unit **out, shell_words *words, kv_err *e)
+{
+    buf text = {0};
+    shell_words_text(words, &text);
+    size_t n = text.len;
+    char *copy = buf_check(&text, e) ? NULL : mem_text(buf_text(&text), n, e);
+    buf_release(&text);
+    return copy ? read_text(s, out, "<cmd>", copy, n, 1, NULL, words, e) : e->code;
 }
 
 bool unit_is_complete(const char *text, size_t n)

@@ -12,6 +12,9 @@
 enum { V1 = 0xF993FAC8, V2, V3 };
 enum { DENSE, ROW_SPARSE, CSR };
 
+/* A sparse array says how large it is, and holds less: more than this is not believed. */
+#define SPARSE_MOST ((int64_t)64 << 30)
+
 /* Types by their numbers; 8 to 11 are those of later builds. */
 static const struct {
     bool there, written;
@@ -103,23 +106,40 @@ static int64_t bytes_of(tensor_type type, int ndim, const int64_t *shape)
     return n < 0 ? -1 : tensor_type_bytes(type, n);
 }
 
-/* The rest of a sparse record, behind its type: only its place is needed. */
-static int skip_sparse(reading *r, int32_t storage, tensor_type type, int nvalues,
-                       const int64_t *values, kv_err *e)
+/* The rest of a sparse record, behind its type. values: the shape of its values. */
+static int read_sparse(reading *r, int32_t storage, tensor_info *t, int nvalues, int64_t *values,
+                       kv_err *e)
 {
-    int64_t shape[KV_MAX_NDIM], bytes[2] = {0};
-    int code = KV_OK;
+    int64_t shape[KV_MAX_NDIM] = {0}, counts[2] = {0};
+    bool is_csr = storage == CSR;
+    bool right = is_csr ? t->ndim == 2 && nvalues == 1 : nvalues == t->ndim;
+    int code = KV_OK, n = 0;
     for (int i = 0; i < storage && !code; i++) {
-        tensor_type index = TENSOR_I64;
-        int n = 0;
-        if ((code = take_type(r, &index, e)) == KV_OK &&
-            (code = take_shape(r, -1, 8, shape, &n, e)) == KV_OK)
-            bytes[i] = bytes_of(index, n, shape);
+        tensor_type index;
+        if ((code = take_type(r, &index, e)) || (code = take_shape(r, -1, 8, shape, &n, e)))
+            break;
+        right &= index == TENSOR_I64 && n == 1;
+        counts[i] = shape[0];
     }
-    if (!code)
-        code = skip(r, bytes_of(type, nvalues, values), e);
+    if (code)
+        return code;
+    /* There are as many values as indices. Their shape may say more, the room that they had: MXNet
+     * writes it before the array is computed. */
+    t->first = values[0] = counts[is_csr];
+    for (int i = 1; i < nvalues && right; i++)
+        right = values[i] == t->shape[i];
+    if (is_csr && t->first > 0)
+        right = right && counts[0] == t->shape[0] + 1;
+    if (!right)
+        return file_bad(e, KV_E_FORMAT, path_of(r),
+                        "sparse array %lld has values and indices that do not fit its shape",
+                        (long long)r->number);
+    t->form = is_csr ? TENSOR_CSR : TENSOR_ROWS;
+    t->offset = r->from.at;
+    code = skip(r, bytes_of(t->type, nvalues, values), e);
     for (int i = 0; i < storage && !code; i++)
-        code = skip(r, bytes[i], e);
+        code = skip(r, counts[i] > INT64_MAX / 8 ? -1 : 8 * counts[i], e);
+    t->stored_bytes = r->from.at - t->offset;
     return code;
 }
 
@@ -127,7 +147,7 @@ static int skip_sparse(reading *r, int32_t storage, tensor_type type, int nvalue
 static int read_record(reading *r, kv_err *e)
 {
     char name[NUM_TEXT_MAX];
-    int64_t shape[KV_MAX_NDIM], values[KV_MAX_NDIM];
+    int64_t shape[KV_MAX_NDIM], values[KV_MAX_NDIM] = {0};
     uint32_t magic, device[2];
     int32_t storage = DENSE;
     int nvalues = 0;
@@ -158,14 +178,15 @@ static int read_record(reading *r, kv_err *e)
     t.elements = tensor_elements(t.ndim, shape);
     t.bytes = t.elements < 0 ? -1 : tensor_type_bytes(t.type, t.elements);
     t.offset = r->from.at;
+    if (storage != DENSE && (t.bytes < 0 || t.bytes > SPARSE_MOST))
+        return file_bad(e, KV_E_FORMAT, path_of(r),
+                        "sparse array %lld would have more than 64 GiB, which is not read",
+                        (long long)r->number);
     if (storage == DENSE) {
         t.stored_bytes = t.bytes;
         code = skip(r, t.bytes, e);
     } else {
-        code = skip_sparse(r, storage, t.type, nvalues, values, e);
-        t.type = TENSOR_NONE;
-        t.odd = storage == CSR ? "csr" : "row_sparse";
-        t.bytes = t.stored_bytes = r->from.at - t.offset;
+        code = read_sparse(r, storage, &t, nvalues, values, e);
     }
     return code ? code : checkpoint_add(r->c, &t, e);
 }

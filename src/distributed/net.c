@@ -1,5 +1,4 @@
-/* The thread that drives holds one lock. A second, small lock guards the list of posted items,
- * which the driver moves to the queues of the ranks. */
+/* The thread that drives holds one lock; a small one guards posted items until it queues them. */
 #include "distributed/net.h"
 
 #include <pthread.h>
@@ -987,13 +986,14 @@ void net_close(void)
         if ((idle = drive() ? 0 : idle + 1) > 2000)
             usleep(SLEEP_MOST_US);
     kv_err lost = {0};
-    if (alive_is_lost(&lost)) { /* the others may not know it yet, if it is this rank */
-        if (lost.has_rank && lost.rank == net_rank()) /* links may have no room to tell them */
-            alive_told(lost.rank, lost.text);
-        pthread_mutex_lock(&net.drive);
+    if (alive_is_lost(&lost) && lost.has_rank && lost.rank == net_rank())
+        alive_told(lost.rank, lost.text); /* links may have no room to tell the others */
+    pthread_mutex_lock(&net.drive);
+    if (lost.code)
         give_up();
-        pthread_mutex_unlock(&net.drive);
-    }
+    else
+        take_gone(); /* workers that were lost since the last look */
+    pthread_mutex_unlock(&net.drive);
     stop_thread();
     if (!alive_is_lost(NULL))
         link_close();
