@@ -204,8 +204,6 @@ int func_waitall(function_args *args, value *out, kv_err *e)
     return rc;
 }
 
-/* ---- Contexts, stores, the environment ---- */
-
 /* ---- Contexts ---- */
 
 static int one_context(kv_device device, value v, value *out, kv_err *e)
