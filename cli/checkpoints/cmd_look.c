@@ -490,8 +490,6 @@ int cmd_stat(session *s, const ast *call, result *out, kv_err *e)
     return result_table(out, &text, &table, code, e);
 }
 
-/* ---- check ---- */
-
 /* ---- Findings -------------------------------------------------------------------------------- */
 
 /* A file of lies may have millions of faults: so many are listed, the others counted. */

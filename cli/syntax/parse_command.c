@@ -75,10 +75,6 @@ void bind_cursor(const binding *b, parse_cursor *at, uint32_t end)
     }
 }
 
-/* ---- Options ---- */
-
-/* Options: --name [=] [value]. */
-
 /* ---- Values ---- */
 
 /* Returns true if the value of a rule's parameter is a bare word, which is text. */
