@@ -15,7 +15,6 @@ import sys
 
 import numpy
 
-from . import _plugins  # noqa: F401  before the library looks for plugins
 from . import _kvstore, adopt as _adopt
 from .array import NDArray, RowSparseNDArray, lent as _lent
 from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus, set_virtual_gpus
