@@ -97,6 +97,11 @@ static int cut_words(merging *m, const words *all, kv_err *e)
 
 /* ---- Weights --------------------------------------------------------------------------------- */
 
+/* Rules add weights in float32: within these bounds no sum of them becomes inf, by which a rule
+ * would divide to 0, and none loses digits to 0. */
+#define LEAST_WEIGHT   1e-30
+#define LARGEST_WEIGHT 1e30
+
 static int add_weights(merging *m, const ast *at, value v, int depth, kv_err *e);
 
 static int add_items(merging *m, const ast *at, value v, int depth, kv_err *e)
@@ -124,8 +129,12 @@ static int add_weights(merging *m, const ast *at, value v, int depth, kv_err *e)
         return unit_err(m->s, at, e, KV_E_DTYPE, "a weight is a number, not %s",
                         value_kind_name(v));
     }
-    if (!isfinite(value_number(number)))
+    double size = fabs(value_number(number));
+    if (!isfinite(size))
         return unit_err(m->s, at, e, KV_E_VALUE, "a weight is a finite number");
+    if (size != 0 && (size < LEAST_WEIGHT || size > LARGEST_WEIGHT))
+        return unit_err(m->s, at, e, KV_E_VALUE, "a weight is 0, or from %g to %g in size",
+                        LEAST_WEIGHT, LARGEST_WEIGHT);
     int code = mem_grow(&m->weights, &m->weights_cap, m->nweights + 1, sizeof *m->weights, e);
     if (code == KV_OK)
         m->weights[m->nweights++] = value_number(number);

@@ -59,12 +59,20 @@ bool type_rules_touch(const type_rules *rules, const char *key)
     return false;
 }
 
-int type_rules_check(const session *s, const type_rules *rules, kv_err *e)
+int type_rules_check(session *s, const type_rules *rules, kv_err *e)
 {
     for (int64_t i = 0; i < rules->n; i++) {
         const type_rule *r = &rules->items[i];
-        if (!r->glob || r->matched)
+        if (r->matched)
             continue;
+        if (!r->glob) {
+            if (rules->seen.n > 0)
+                session_note(s,
+                             "no key has floats, so --dtype %s changes none: "
+                             "GLOB=%s is for others",
+                             tensor_type_name(r->to), tensor_type_name(r->to));
+            continue;
+        }
         unit_err(s, r->at, e, KV_E_KEY, "no name matches \"%s\"", r->glob);
         first_names_hint(&rules->seen, e);
         return e->code;

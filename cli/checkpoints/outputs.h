@@ -32,9 +32,9 @@ tensor_type type_rules_of(type_rules *rules, const char *key, tensor_type has);
 /* Returns true if a rule is about floats, or about this key. */
 bool type_rules_touch(const type_rules *rules, const char *key);
 
-/* To be called when type_rules_of was asked for every key. Error: key, at a pattern that matched
- * none. */
-int type_rules_check(const session *s, const type_rules *rules, kv_err *e);
+/* To be called when type_rules_of was asked for every key; notes a type for floats where no key has
+ * them. Error: key, at a pattern that matched none. */
+int type_rules_check(session *s, const type_rules *rules, kv_err *e);
 
 /* The metadata of an output, each name once. Begins zeroed; there is nothing to release. */
 typedef struct metadata_list {

@@ -3,6 +3,7 @@
 #include "files/load.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -369,7 +370,12 @@ static bool is_checkpoint(const char *path)
 
 static int unknown_ending(const char *path, kv_err *e)
 {
+    const char *key = strrchr(path, '#');
+    char file[sizeof e->hint];
+    snprintf(file, sizeof file, "%.*s", key ? (int)(key - path) : 0, path);
     kv_err_set(e, KV_E_USAGE, "\"%s\" has no known ending", path);
+    if (file_is_checkpoint(file))
+        return kv_err_hint(e, "a key stands behind the quotes: @\"%s\"%s", file, key), KV_E_USAGE;
     return kv_err_hint(e, "say what it is: load(\"%s\", format=\"csv\"), or another format", path),
            KV_E_USAGE;
 }

@@ -147,3 +147,19 @@ loses()
     run -3 kvctl -c 'x = full((3000), 2049, dtype="int64"); x[2500] = 70000; print x > big.npy; y = load("big.npy", dtype="float16")'
     assert_line --index 0 --partial 'error[value]: big.npy: element 2500 is 70000, which does not fit float16'
 }
+
+@test "a --dtype for floats says so where no key has them" {
+    kvctl -q -c 'init n,b [array([1, 300], dtype="int64"), array([1, 0], dtype="bool")]; save m.safetensors'
+    local command
+    for command in 'convert m.safetensors o.safetensors' 'merge average m.safetensors --out o.safetensors'; do
+        run -0 --separate-stderr kvctl $command --dtype i8
+        assert_equal "$stderr" "note: no key has floats, so --dtype I8 changes none: GLOB=I8 is for others"
+    done
+    run -0 --separate-stderr kvctl convert m.safetensors o.safetensors --dtype b=u8
+    assert_equal "$stderr" ''
+    run -0 --separate-stderr kvctl -c 'init n array([1], dtype="int64"); save o.safetensors --dtype f16'
+    assert_equal "$stderr" "note: no key has floats, so --dtype F16 changes none: GLOB=F16 is for others"
+    kvctl -q -c 'init n,w [array([1], dtype="int64"), ones(2)]; save m.safetensors'
+    run -0 --separate-stderr kvctl convert m.safetensors o.safetensors --dtype f16
+    assert_equal "$stderr" ''
+}
