@@ -80,14 +80,14 @@ static session new_session(void)
     return s;
 }
 
-/* words: run in the place of the text, or NULL. */
-static int run_as(session *s, const char *name, buf *out, const char *text, shell_words *words,
+/* typed: run in the place of the text, or NULL. */
+static int run_as(session *s, const char *name, buf *out, const char *text, shell_words *typed,
                   kv_err *e)
 {
     sink taken = {.kind = SINK_TAKES};
     unit *u = NULL;
     sink_push(s, &taken);
-    int rc = words ? unit_read_words(s, &u, words, e)
+    int rc = typed ? unit_read_words(s, &u, typed, e)
                    : unit_read(s, &u, name, mem_text(text, strlen(text), e), strlen(text), 1, NULL,
                                e);
     if (!rc)
