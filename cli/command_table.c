@@ -547,13 +547,21 @@ const command command_table[] = {
      "expect-error shape { push 3 ones(9) }",
      "assert, expect",
      .fails = "expect"},
+    {"sleep",
+     {{ARG_VALUE, "SECONDS", false}},
+     .run = cmd_sleep,
+     "wait so long, as a straggler does; Ctrl-C ends it",
+     "sleep 0.01                          # if rank() == 2 { sleep 1 }",
+     "time, wait",
+     .fails = "value"},
     {"time",
      {{ARG_STATEMENT, "STATEMENT | { ... }", false}},
-     {{"runs", OPTION_INT, "N"}},
+     {{"runs", OPTION_INT, "N"}, {"no-wait", OPTION_FLAG, NULL}},
      COMMAND_RUNS,
      cmd_time,
      "how long it takes, on stderr: once, or min, median and p95 of N runs",
-     "time push 3 a\n"
+     "time push 3 a                       # until the store has done what was queued\n"
+     "time --no-wait push 3 a             # until the command is queued\n"
      "time --runs 20 { push 3 a; pull 3 -> w }",
      .see = NULL},
     {"explain",

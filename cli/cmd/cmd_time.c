@@ -16,23 +16,30 @@
 #include "session/unit.h"
 #include "session/visit.h"
 #include "syntax/effect.h"
+#include "syntax/function.h"
 #include "term/pager.h"
 #include "term/progress.h"
 #include "term/repl.h"
 
 /* ---- profile ---- */
 
-/* Waits for the pending operations, since they belong to the profile. */
-int cmd_profile_end(session *s, kv_err *e)
+static int wait_for_all(session *s, kv_err *e)
 {
     int code = KV_OK;
-    if (!s->profiles)
-        return KV_OK;
-    s->profiles = false;
     for (int64_t i = 0; i < s->nstores; i++) {
         int waited = kv_wait(s->stores[i].store, e);
         code = code ? code : waited;
     }
+    return code;
+}
+
+/* Waits for the pending operations, since they belong to the profile. */
+int cmd_profile_end(session *s, kv_err *e)
+{
+    if (!s->profiles)
+        return KV_OK;
+    s->profiles = false;
+    int code = wait_for_all(s, e);
     int stopped = kv_profile_stop(e);
     return code ? code : stopped;
 }
@@ -192,6 +199,7 @@ int cmd_time(session *s, const ast *call, result *out, kv_err *e)
     const ast *option = command_option_of(call, "runs");
     int32_t runs = 1;
     int done = 0, code = KV_OK;
+    bool waits = !command_option_of(call, "no-wait");
     (void)out;
     if (option && (code = eval_int32(s, option, "a count of runs", &runs, e)))
         return code;
@@ -205,6 +213,8 @@ int cmd_time(session *s, const ast *call, result *out, kv_err *e)
     for (; done < runs && code == KV_OK && s->flow->how == FLOW_ON; done++) {
         int64_t from = clock_ns();
         code = run_argument(s, call->kid[0], e);
+        if (code == KV_OK && waits) /* a pull into a variable is there then */
+            code = wait_for_all(s, e);
         ns[done] = clock_ns() - from;
         if (code == KV_OK)
             code = session_interrupted(s, e);
@@ -223,6 +233,18 @@ int cmd_time(session *s, const ast *call, result *out, kv_err *e)
         buf_release(&text);
     }
     mem_free(ns);
+    return code;
+}
+
+int cmd_sleep(session *s, const ast *call, result *out, kv_err *e)
+{
+    static const char *const by_place[] = {NULL};
+    value seconds = value_none(), none = value_none();
+    (void)out;
+    int code = eval(s, call->kid[0], &seconds, e);
+    if (!code)
+        code = function_call(s, function_find("sleep"), &seconds, by_place, 1, &none, e);
+    value_release(&seconds);
     return code;
 }
 

@@ -66,18 +66,10 @@ static const char *arg_kind_name(arg_kind kind)
 }
 
 static const char *const option_kinds[] = {
-    [OPTION_INT] = "integer",
-    [OPTION_VALUE] = "value",
-    [OPTION_NEEDED] = "value",
-    [OPTION_NAME] = "name",
-    [OPTION_WORD] = "word",
-    [OPTION_FILE] = "file",
-    [OPTION_VALUES] = "values",
-    [OPTION_PATH] = "path",
-    [OPTION_OUTPUT] = "path",
-    [OPTION_RAW] = "text",
-    [OPTION_RAWS] = "texts",
-    [OPTION_FLAG] = "flag",
+    [OPTION_INT] = "integer",   [OPTION_VALUE] = "value", [OPTION_NEEDED] = "value",
+    [OPTION_NAME] = "name",     [OPTION_WORD] = "word",   [OPTION_FILE] = "file",
+    [OPTION_VALUES] = "values", [OPTION_PATH] = "path",   [OPTION_OUTPUT] = "path",
+    [OPTION_RAW] = "text",      [OPTION_RAWS] = "texts",  [OPTION_FLAG] = "flag",
 };
 
 /* n bytes of text, without blanks at the end. */
@@ -331,29 +323,87 @@ static void method_list(buf *out)
             "All other commands with keys, files and names have a call form, too: kv.list().\n");
 }
 
-static bool mentions(const char *text, const char *word)
+/* Concerns, which have words of their own: what to try first. */
+static const struct concern {
+    const char *words; /* with a blank around each */
+    const char *answer;
+} concerns[] = {
+    {" undo transactions ", "begin; ...; rollback, and rollback alone goes back to the file of -s"},
+    {" discard ", "quit --discard leaves the file of -s as it was"},
+    {" distributed mpi slurm kubernetes k8s sge ssh ", "kvctl launch -n 4 SCRIPT; help launch"},
+    {" straggler ", "if rank() == 2 { sleep 1 }; kvctl jobs, rounds, explain push say who waits"},
+    {" hang deadlock debug ", "kvctl jobs, kvctl attach JOB; rounds; a deadlock ends by itself"},
+    {" resume restart ", "kvctl launch --checkpoint FILE --checkpoint-every 50 --max-restarts 2"},
+    {" regex ", "re_sub, re_match; kvctl convert --rename 's/OLD/NEW/'"},
+    {" torch pytorch huggingface ",
+     "kvctl convert, ls, diff of .safetensors and .pt; help checkpoints"},
+    {" numpy npz ", "@w.npy, @w.npz#name, write x w.npy; help files"},
+    {" csv categories ", "load(\"f.csv\", cols=[\"a\"], missing=nan); write x f.csv"},
+    {" gz compression ", "zcat f.csv.gz | kvctl -c 'x = @-'; set-gradient-compression for pushes"},
+    {" ci git exit-codes ",
+     "kvctl check FILE; kvctl diff A B --rtol 0.01; both exit with 1 for no"},
+    {" memory ", "kvctl ls, stat, convert, merge read files in pieces; -s FILE reads what is used"},
+    {" gpu cuda ",
+     "ones(2)@gpu(0); kvctl --doctor says what is usable; kvctl --gpus N makes virtual ones"},
+    {" float16 bf16 fp16 ",
+     "kvctl convert A B --dtype bf16; astype(x, \"float16\"); help language values"},
+    {" weight-decay learning-rate schedule momentum ",
+     "set-optimizer sgd --learning-rate 0.1 --momentum 0.9 --wd 1e-4 "
+     "--lr-scheduler \"factor(step=9, factor=0.5)\""},
+    {" tensorboard ", "plot loss > loss.png, also from kvctl attach JOB -c 'plot loss > loss.png'"},
+    {" broadcasting ", "x + y with axes of size 1 repeats them; help language values"},
+    {" errors ", "help language statements; expect-error CODE { }; the exit codes: kvctl(1)"},
+    {" stdin pipe ", "x = @-; print x | sort; help language files"},
+    {" color colors ", "kvctl --color auto, always or never; help options"},
+};
+
+static const char *concern_of(const char *word)
 {
-    return text && strcasestr(text, word);
+    char sought[64];
+    snprintf(sought, sizeof sought, " %s ", word);
+    for (size_t i = 0; i < sizeof concerns / sizeof *concerns; i++)
+        if (strcasestr(concerns[i].words, sought))
+            return concerns[i].answer;
+    return NULL;
 }
 
-/* Lists the commands and functions whose name or help mentions a word that is no name. Returns true
- * if there are some; a word of one or two letters stands in too many. */
+/* Returns true if each word of `words`, parted by blanks, stands in one of the texts. */
+static bool mention(const char *const texts[3], const char *words)
+{
+    bool all = true;
+    while (all && *(words += strspn(words, " "))) {
+        char word[64];
+        size_t n = strcspn(words, " ");
+        snprintf(word, sizeof word, "%.*s", (int)n, words);
+        all = false;
+        for (int i = 0; i < 3 && !all; i++)
+            all = texts[i] && strcasestr(texts[i], word);
+        words += n;
+    }
+    return all;
+}
+
+/* Lists the commands and functions whose name or help mentions a word that is no name, or each of
+ * several, behind what to try first. Returns true if there is something; a word of one or two
+ * letters stands in too many. */
 static bool search(buf *out, const char *word)
 {
     buf found = {0};
+    const char *first = concern_of(word);
+    if (first)
+        buf_printf(out, "%s: %s\n", word, first);
     for (const command *c = registry.commands; c->name && strlen(word) > 2; c++)
-        if (mentions(c->name, word) || mentions(c->summary, word) || mentions(c->examples, word))
+        if (mention((const char *[]){c->name, c->summary, c->examples}, word))
             column(&found, c->name, c->summary);
     for (const function *f = registry.functions; f->name && strlen(word) > 2; f++)
-        if (mentions(f->name, word) || mentions(f->help, word))
+        if (mention((const char *[]){f->name, f->help, NULL}, word))
             column(&found, f->name, f->help);
     bool any = found.len > 0;
     if (any)
-        buf_printf(out, "Nothing is called `%s`; these mention it:\n%s", word,
-                   buf_text(&found));
+        buf_printf(out, "Nothing is called `%s`; these mention it:\n%s", word, buf_text(&found));
     out->failed |= found.failed;
     buf_release(&found);
-    return any;
+    return any || first;
 }
 
 /* ---- Topics: pages that are about no single command or function ---- */

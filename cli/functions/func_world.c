@@ -5,11 +5,13 @@
 #include <fnmatch.h>
 #include <glob.h>
 #include <math.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "array/arrange.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/num.h"
 #include "base/stop.h"
@@ -201,6 +203,24 @@ int func_waitall(function_args *args, value *out, kv_err *e)
     *out = value_none();
     for (int64_t i = 0; i < s->nstores && !rc; i++)
         rc = kv_wait(s->stores[i].store, e);
+    return rc;
+}
+
+/* Without a lock: other ranks, heartbeats and attach go on. */
+int func_sleep(function_args *args, value *out, kv_err *e)
+{
+    double seconds;
+    int rc = function_number(args->v[0], "the time of a sleep", &seconds, e);
+    if (rc)
+        return rc;
+    if (!(seconds >= 0 && seconds <= 1e6))
+        return kv_err_set(e, KV_E_VALUE, "the seconds of a sleep lie in 0 .. 1000000");
+    int64_t end = clock_ns() + (int64_t)(seconds * 1e9);
+    for (int64_t left; (left = end - clock_ns()) > 0 && !rc;) {
+        poll(NULL, 0, left > 20000000 ? 20 : (int)(left / 1000000) + 1);
+        rc = stop_check(e);
+    }
+    *out = value_none();
     return rc;
 }
 

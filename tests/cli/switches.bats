@@ -446,6 +446,18 @@ END
     run kvctl -c 'time --runs 0 print 1'
     assert_failure 3
     assert_line --index 0 "<cmd>:1:13: error[value]: the runs lie in 1 .. 1000000, 0 does not"
+    # it waits for what the store was asked to do, and for a sleep
+    run --separate-stderr kvctl -c 'time { sleep 0.3; sleep(0.3) }; init w ones(3); time --no-wait { pull w -> x }; time { push w x * 2; pull w -> x }; print x'
+    assert_output '[2. 2. 2.]'
+    [[ ${stderr_lines[0]} =~ ^time:\ ([6-9][0-9.]*\ ms|[0-9.]+\ s)$ ]]
+    for seconds in -1 nan 1000001; do
+        run kvctl -c "sleep($seconds)"
+        assert_line --index 0 "<cmd>:1:1: error[value]: the seconds of a sleep lie in 0 .. 1000000"
+    done
+    run kvctl -c 'sleep "a"'
+    assert_line --index 0 "<cmd>:1:1: error[dtype]: the time of a sleep is a number, not a text"
+    run timeout -s INT 0.5 kvctl -c 'sleep 1000'
+    assert_failure
     # what ends the block ends the runs, and goes to whoever is around
     run kvctl -q -c 'def f() { time --runs 9 { print 1; return 5 }; return 6 }
 print f()

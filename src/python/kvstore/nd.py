@@ -2,12 +2,14 @@
 from . import _make, nd_sparse as sparse, ops, random
 from ._make import waitall
 from .array import NDArray, RowSparseNDArray
+from .nd_file import load, save
 from .nd_sparse import row_sparse_array
 
 globals().update({**ops.FUNCTIONS, **_make.functions(NDArray)})
 random_uniform, random_normal = random.uniform, random.normal
 
-__all__ = ["NDArray", "RowSparseNDArray", "row_sparse_array", "sparse", "waitall", "random", *ops.FUNCTIONS, *_make.functions(NDArray)]
+__all__ = ["NDArray", "RowSparseNDArray", "row_sparse_array", "sparse", "waitall", "random", "load", "save",
+           *ops.FUNCTIONS, *_make.functions(NDArray)]
 
 
 def __getattr__(name):
