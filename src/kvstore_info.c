@@ -4,7 +4,7 @@
 #include "args.h"
 #include "base/kv_assert.h"
 #include "core/call.h"
-#include "core/slot_state.h"
+#include "core/slot.h"
 #include "core/store.h"
 #include "store_lock.h"
 
