@@ -40,21 +40,39 @@ static int add_form(rows *table, const tensor_info *t, int64_t bytes, kv_err *e)
     return rows_add(table, value_int(bytes), e);
 }
 
+/* How a sparse key is stored: "row_sparse, 2 of 5 rows". */
+static int add_stored(rows *table, const tensor_info *t, kv_err *e)
+{
+    char text[80] = "";
+    if (t->form & TENSOR_ROWS)
+        snprintf(text, sizeof text, "row_sparse, %lld of %lld rows", (long long)t->first,
+                 (long long)t->shape[0]);
+    else if (t->form & TENSOR_CSR)
+        snprintf(text, sizeof text, "csr, %lld of %lld elements", (long long)t->first,
+                 (long long)t->elements);
+    return rows_add_text(table, text, e);
+}
+
 /* One row a key; with --long its file, and where the file holds it. */
 static int list_keys(const listing *l, bool with_places, rows *table, kv_err *e)
 {
-    static const rows_column columns[] = {{"key", "key"},     {"dtype", "dtype"},
-                                          {"shape", "shape"}, {"bytes", "bytes"},
-                                          {"file", "file"},   {"offset", "offset"}};
-    static const rows_column entries[] = {{"key", "key"},     {"dtype", "dtype"},
-                                          {"shape", "shape"}, {"bytes", "bytes"},
+    static const rows_column columns[] = {
+        {"key", "key"},   {"dtype", "dtype"},   {"shape", "shape"},  {"bytes", "bytes"},
+        {"file", "file"}, {"offset", "offset"}, {"stored", "stored"}};
+    static const rows_column entries[] = {{"key", "key"},
+                                          {"dtype", "dtype"},
+                                          {"shape", "shape"},
+                                          {"bytes", "bytes"},
                                           {"value", "value"}};
     int code = KV_OK;
     bool with_values = false; /* there are entries that are not tensors */
-    for (int64_t i = 0; i < l->n && !with_places; i++)
-        with_values |= checkpoint_at(l->file, l->keys[i])->value != NULL;
-    *table = (rows){with_values ? entries : columns, with_places ? 6 : with_values ? 5 : 4, NULL, 0,
-                    0};
+    bool sparse = false;
+    for (int64_t i = 0; i < l->n; i++) {
+        with_values |= !with_places && checkpoint_at(l->file, l->keys[i])->value;
+        sparse |= with_places && checkpoint_at(l->file, l->keys[i])->form & TENSOR_SPARSE;
+    }
+    int ncolumns = with_places ? 6 + sparse : with_values ? 5 : 4;
+    *table = (rows){with_values ? entries : columns, ncolumns, NULL, 0, 0};
     for (int64_t i = 0; i < l->n && code == KV_OK; i++) {
         const tensor_info *t = checkpoint_at(l->file, l->keys[i]);
         if ((code = rows_add_text(table, t->name, e)) == KV_OK)
@@ -62,6 +80,8 @@ static int list_keys(const listing *l, bool with_places, rows *table, kv_err *e)
         if (code == KV_OK && with_places &&
             (code = rows_add_text(table, checkpoint_file(l->file, t->file), e)) == KV_OK)
             code = rows_add(table, value_int(t->offset), e);
+        if (code == KV_OK && sparse)
+            code = add_stored(table, t, e);
         if (code == KV_OK && with_values)
             code = rows_add_text(table, t->value ? t->value : "", e);
     }
@@ -412,7 +432,9 @@ static int stat_store(session *s, const ast *call, rows *table, result *out, kv_
     int code = session_store(s, &x.store, e);
     if (code == KV_OK && (code = choose_read(s, call, globs, out, &chosen, e)) == KV_OK)
         code = kv_describe(x.store, "rounds", stat_key, &x, e);
-    if (code == KV_OK && table->n == 0 && !s->guest)
+    if (code == KV_OK && !x.first)
+        code = choose_check_excluded(s, &chosen, e);
+    if (code == KV_OK && chosen.seen.n == 0 && !s->guest)
         code = unit_err(s, call, e, KV_E_USAGE, "stat needs a checkpoint: the store has no keys");
     return code;
 }
@@ -469,8 +491,6 @@ int cmd_stat(session *s, const ast *call, result *out, kv_err *e)
     int code = stat_store(s, call, &table, out, e);
     return result_table(out, &text, &table, code, e);
 }
-
-/* ---- check ---- */
 
 /* ---- Findings -------------------------------------------------------------------------------- */
 

@@ -106,23 +106,40 @@ static int64_t bytes_of(tensor_type type, int ndim, const int64_t *shape)
     return n < 0 ? -1 : tensor_type_bytes(type, n);
 }
 
-/* The rest of a sparse record, behind its type: only its place is needed. */
-static int skip_sparse(reading *r, int32_t storage, tensor_type type, int nvalues,
-                       const int64_t *values, kv_err *e)
+/* The rest of a sparse record, behind its type. values: the shape of its values. */
+static int read_sparse(reading *r, int32_t storage, tensor_info *t, int nvalues, int64_t *values,
+                       kv_err *e)
 {
-    int64_t shape[KV_MAX_NDIM], bytes[2] = {0};
-    int code = KV_OK;
+    int64_t shape[KV_MAX_NDIM] = {0}, counts[2] = {0};
+    bool is_csr = storage == CSR;
+    bool right = is_csr ? t->ndim == 2 && nvalues == 1 : nvalues == t->ndim;
+    int code = KV_OK, n = 0;
     for (int i = 0; i < storage && !code; i++) {
-        tensor_type index = TENSOR_I64;
-        int n = 0;
-        if ((code = take_type(r, &index, e)) == KV_OK &&
-            (code = take_shape(r, -1, 8, shape, &n, e)) == KV_OK)
-            bytes[i] = bytes_of(index, n, shape);
+        tensor_type index;
+        if ((code = take_type(r, &index, e)) || (code = take_shape(r, -1, 8, shape, &n, e)))
+            break;
+        right &= index == TENSOR_I64 && n == 1;
+        counts[i] = shape[0];
     }
-    if (!code)
-        code = skip(r, bytes_of(type, nvalues, values), e);
+    if (code)
+        return code;
+    /* There are as many values as indices. Their shape may say more, the room that they had: MXNet
+     * writes it before the array is computed. */
+    t->first = values[0] = counts[is_csr];
+    for (int i = 1; i < nvalues && right; i++)
+        right = values[i] == t->shape[i];
+    if (is_csr && t->first > 0)
+        right = right && counts[0] == t->shape[0] + 1;
+    if (!right)
+        return file_bad(e, KV_E_FORMAT, path_of(r),
+                        "sparse array %lld has values and indices that do not fit its shape",
+                        (long long)r->number);
+    t->form = is_csr ? TENSOR_CSR : TENSOR_ROWS;
+    t->offset = r->from.at;
+    code = skip(r, bytes_of(t->type, nvalues, values), e);
     for (int i = 0; i < storage && !code; i++)
-        code = skip(r, bytes[i], e);
+        code = skip(r, counts[i] > INT64_MAX / 8 ? -1 : 8 * counts[i], e);
+    t->stored_bytes = r->from.at - t->offset;
     return code;
 }
 
@@ -130,7 +147,7 @@ static int skip_sparse(reading *r, int32_t storage, tensor_type type, int nvalue
 static int read_record(reading *r, kv_err *e)
 {
     char name[NUM_TEXT_MAX];
-    int64_t shape[KV_MAX_NDIM], values[KV_MAX_NDIM];
+    int64_t shape[KV_MAX_NDIM], values[KV_MAX_NDIM] = {0};
     uint32_t magic, device[2];
     int32_t storage = DENSE;
     int nvalues = 0;
@@ -169,10 +186,7 @@ static int read_record(reading *r, kv_err *e)
         t.stored_bytes = t.bytes;
         code = skip(r, t.bytes, e);
     } else {
-        code = skip_sparse(r, storage, t.type, nvalues, values, e);
-        t.type = TENSOR_NONE;
-        t.odd = storage == CSR ? "csr" : "row_sparse";
-        t.bytes = t.stored_bytes = r->from.at - t.offset;
+        code = read_sparse(r, storage, &t, nvalues, values, e);
     }
     return code ? code : checkpoint_add(r->c, &t, e);
 }

@@ -13,6 +13,7 @@
 #include "checkpoint/file_window.h"
 #include "checkpoint/tensor_decoded.h"
 #include "checkpoint/tensor_deflated.h"
+#include "checkpoint/tensor_sparse.h"
 
 struct tensor_reader {
     const checkpoint *c;
@@ -24,6 +25,7 @@ struct tensor_reader {
     input inflated;  /* all of it, where it is deflated */
     char *rows;      /* a block of such a tensor */
     char *swapped;   /* a block */
+    tensor_sparse sparse;
     tensor_decoded decoded;
     tensor_reader *scales; /* of what is decoded */
 };
@@ -49,6 +51,7 @@ void tensor_reader_free(tensor_reader *r)
     input_close(&r->inflated);
     mem_free(r->rows);
     mem_free(r->swapped);
+    tensor_sparse_release(&r->sparse);
     tensor_decoded_release(&r->decoded);
     tensor_reader_free(r->scales);
     mem_free(r);
@@ -277,6 +280,8 @@ int tensor_read(tensor_reader *r, const void **data, int64_t i, int64_t at, int6
         return kv_assert_report(e);
     if (t->form & TENSOR_DECODED)
         return tensor_decoded_read(&r->decoded, r->c, fetch, r, data, i, at, n, e);
+    if (t->form & TENSOR_SPARSE)
+        return tensor_sparse_read(&r->sparse, r->c, data, i, at, n, e);
     int code = read_rows(r, data, i, at, n, e);
     if (code || !(t->form & TENSOR_SWAPPED))
         return code;

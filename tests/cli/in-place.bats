@@ -65,9 +65,12 @@ finds_a_or_b()
     done
     mv m/m.st m/m.safetensors
     mv m/.m.st.kv-journal m/.m.safetensors.kv-journal
+    cp -r m each
     kvctl -c 'ones(3) > m/m.safetensors'
     [ "$(ls -A m)" = m.safetensors ]
     [ "$(kvctl -c 'print @m/m.safetensors')" = "[1. 1. 1.]" ]
+    kvctl -c 'init m ones(3); pull m* > each/{key}.safetensors'
+    [ "$(ls -A each)" = m.safetensors ]
 }
 
 # The disk is full once. Behind the mark the change is tried again. Removing a file may fail without a word: what stays is
