@@ -46,7 +46,7 @@ int enter(const entry *x, const kv *store, const kv_pairs *p, const kv_pairs *mo
     int rc;
     if (how && how->flags & ~x->flags)
         return kv_err_set(e, KV_E_VALUE, "this call has no flags 0x%x", how->flags & ~x->flags);
-    if ((rc = args_store(store, e)) || (x->can && (rc = args_can(store, x->can, e))) ||
+    if ((rc = x->can ? args_can(store, x->can, e) : args_store(store, e)) ||
         (rc = args_pairs(p, "keys", x->arrays, e)) || !more || more == p ||
         (rc = args_pairs(more, "okeys", "outs", e)))
         return rc;
