@@ -776,8 +776,7 @@ int net_calls_wait(const net_call *calls, int n, void **replies, int64_t *bytes,
 {
     waiting *w = mem_alloc(n, sizeof *w, e);
     sending *s = mem_alloc(n, sizeof *s, e);
-    kv_err unused = {0};
-    e = e ? e : &unused;
+    e = e ? e : &(kv_err){0};
     int64_t begin = net_now_us();
     int rc = w && s ? KV_OK : KV_E_MEMORY;
     waiting_group g = {.n = rc ? 0 : n, .calls = w};

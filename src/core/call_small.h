@@ -16,11 +16,10 @@
  * dtype, or one that a scheduled operation uses, becomes an operation as a whole. So do all while a
  * profile is taken, which shows operations.
  */
-#ifndef CORE_CALL_DIRECT_H
-#define CORE_CALL_DIRECT_H
+#ifndef CORE_CALL_SMALL_H
+#define CORE_CALL_SMALL_H
 
-#include "core/slot.h"
-#include "kvstore.h"
+#include "core/call.h"
 
 /* The lists of a direct call, which a store keeps for the next one. All zero is empty. */
 typedef struct direct_lists {
@@ -39,5 +38,24 @@ int call_direct_pushpull(kv *store, const kv_pairs *values, const kv_pairs *outs
                          kv_err *e);
 
 void call_direct_release(direct_lists *lists);
+
+/* ---- Batches ----
+ *
+ * A call of very many small arrays that is not a direct one runs batch by batch: each
+ * batch goes the whole way of a call, from its keys to its elements, while its headers are in the
+ * caches, and batches share the threads.
+ *
+ * All pairs are checked before the first batch runs. A call with a pair for which batches are not
+ * made, such as a large array, or with an array that a scheduled operation uses, stays one
+ * operation; and so does every call while a profile is taken, which shows operations.
+ */
+
+enum { BATCH_VALUES = 64 }; /* of a key, at most */
+
+/* Runs the call in batches if it may, on this thread and those of the pool, and returns when all of
+ * them have ended. in_place: the arrays of a push receive the stored elements, too. *did says
+ * whether it did; else the caller makes it one operation. Error: memory, nothing changed. */
+int call_in_batches(kv *store, const call_ops *ops, const kv_pairs *pairs, bool in_place, bool *did,
+                    kv_err *e);
 
 #endif
