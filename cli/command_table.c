@@ -664,7 +664,9 @@ void language_init(void)
 {
     registry.commands = command_table;
     registry.functions = function_table;
-    registry.nfunctions = function_count;
+    for (int c = 0, i = 0; c < 129; registry.first[c++] = i)
+        while (i < function_count && function_table[i].name[0] < c)
+            i++;
     registry.run_block = run_block;
     registry.run_method_call = run_method_call;
     registry.load = load_eval;

@@ -172,8 +172,10 @@ int configure(session *s, const options *o, bool prompt, kv_err *e)
     in_place_leave(o->safe, o->store); /* to end a change is to write */
     /* a script chooses by `create` when a plugin is loaded, so under --safe only those of this
        build are known */
-    if (o->safe)
+    if (o->safe) {
         unsetenv("KVSTORE_PLUGINS");
+        unsetenv("KVSTORE_MPI");
+    }
     if (o->plugins.n > 0 && safe_plugin(s, e))
         return e->code;
     for (int i = 0; i < o->plugins.n; i++)

@@ -51,10 +51,12 @@ static int read_input(session *s, const input *in, unit **out, kv_err *e)
 {
     char *text;
     size_t n;
+    if (in->kind == INPUT_WORDS)
+        return unit_read_words(s, out, in->words, e);
     if (in->kind == INPUT_TEXT) {
         n = strlen(in->text);
         text = mem_text(in->text, n, e);
-        return text ? unit_read(s, out, WORD_COMMAND_NAME, text, n, 1, NULL, e) : KV_E_MEMORY;
+        return text ? unit_read(s, out, "<cmd>", text, n, 1, NULL, e) : KV_E_MEMORY;
     }
     bool from_stdin = in->kind == INPUT_STDIN;
     int code = file_read_text(from_stdin ? "-" : in->text, &text, &n, e);
@@ -296,7 +298,7 @@ static bool await_turn(session *s, kv_err *e)
 static int run(session *s, options *o)
 {
     kv_err e = {0};
-    input from_stdin = {INPUT_STDIN, "-"};
+    input from_stdin = {.kind = INPUT_STDIN, .text = "-"};
     entry_source entries;
     bool stops = false, served = take_entries(o, &entries, &stops, &e);
     bool terminal = isatty(STDIN_FILENO);
@@ -463,16 +465,6 @@ static void raise_stack(void)
     (void)setrlimit(RLIMIT_STACK, &limit);
 }
 
-/* An error in the words of a command has its place in the text that they make. */
-static void show_words(session *s, const options *o)
-{
-    unit *u;
-    kv_err unused = {0};
-    char *text = mem_text(buf_text(&o->command.text), o->command.text.len, &unused);
-    if (text)
-        unit_of_text(s, &u, WORD_COMMAND_NAME, text, o->command.text.len, &unused);
-}
-
 int main(int argc, char **argv)
 {
     session s;
@@ -501,8 +493,6 @@ int main(int argc, char **argv)
     s.out.recorder.on = o.json;
     if (e.code) {
         s.out.quiet = o.quiet;
-        if (e.line > 0)
-            show_words(&s, &o);
         report_error(&s, &e);
         code = s.failure;
     } else if (o.help) {

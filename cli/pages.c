@@ -18,8 +18,6 @@
 
 /* ---- Entries ---- */
 
-/* Entries of pages, line by line. See page.h. */
-
 /* To find out if an entry goes on behind a prompt all of it is parsed again, which is not done for
  * larger ones. */
 #define OPEN_MAX 16384
@@ -149,11 +147,8 @@ bool page_has_several(const char *text, size_t n)
 
 /* ---- Pages as tests ---- */
 
-/* Pages are gone through once, line by line.
- *
- * The text outside entries is kept as it is, so that an updated page differs from the old one
- * only in outputs.
- */
+/* Pages are gone through once, line by line. The text outside entries is kept as it is, so that an
+ * updated page differs from the old one only in outputs. */
 
 static const char more_prompt[] = "..> ";
 
@@ -176,8 +171,7 @@ typedef struct verifier {
 /* The line at `at`, its newline included. */
 static size_t line_length(const verifier *v)
 {
-    const char *newline = memchr(v->at, '\n', (size_t)(v->end - v->at));
-    return newline ? (size_t)(newline - v->at) + 1 : (size_t)(v->end - v->at);
+    return line_bytes(v->at, (size_t)(v->end - v->at));
 }
 
 static size_t blanks_at(const char *text, size_t n)
@@ -227,16 +221,13 @@ static size_t fence_at(const char *text, size_t n, char *sign)
 
 static bool has_fences(const char *text, size_t n)
 {
-    const char *end = text + n;
-    while (text < end) {
-        char sign;
-        const char *newline = memchr(text, '\n', (size_t)(end - text));
-        size_t line = newline ? (size_t)(newline - text) + 1 : (size_t)(end - text);
-        if (fence_at(text, line, &sign))
-            return true;
-        text += line;
+    char sign;
+    bool found = false;
+    for (size_t line; n > 0 && !found; text += line, n -= line) {
+        line = line_bytes(text, n);
+        found = fence_at(text, line, &sign) > 0;
     }
-    return false;
+    return found;
 }
 
 /* Returns true if the line closes the open fence: it is as long as the opening one or longer, with
@@ -245,12 +236,9 @@ static bool closes(const verifier *v)
 {
     char sign;
     size_t n = line_length(v), length = fence_at(v->at, n, &sign);
-    if (!v->fence || sign != v->fence || length < v->fence_length)
-        return false;
-    for (size_t i = blanks_at(v->at, n) + length; i < n; i++)
-        if (!letter_is_blank(v->at[i]))
-            return false;
-    return true;
+    size_t end = blanks_at(v->at, n) + length;
+    return v->fence && sign == v->fence && length >= v->fence_length &&
+           is_blank_line(v->at + end, n - end);
 }
 
 static bool at_fence(verifier *v)
@@ -283,11 +271,10 @@ static void take_entry_line(verifier *v, buf *entry, bool more)
 /* The output that the page expects: up to the next prompt or the end of the fence. */
 static void take_expected(verifier *v, buf *expected)
 {
-    while (v->at < v->end && !prompt_here(v, false) && !closes(v)) {
-        size_t n = line_length(v), skip = indentation(v);
+    for (size_t n; v->at < v->end && !prompt_here(v, false) && !closes(v); v->at += n, v->line++) {
+        size_t skip = indentation(v);
+        n = line_length(v);
         buf_put(expected, v->at + skip, n - skip);
-        v->at += n;
-        v->line++;
     }
 }
 

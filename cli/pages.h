@@ -35,8 +35,6 @@ bool page_has_several(const char *text, size_t n);
 
 /* ---- Pages as tests ---- */
 
-/* Transcripts as tests: the output of a session in a page, compared with the output now. */
-
 /* Runs the entries of a page in one session and compares what follows each with what it prints,
  * errors included. An entry is a line that begins with a prompt (`kv> `, also `kv:b> `, `kv*> ` and
  * `kv[0/4]> `) and the lines behind it that begin with `..> `. Where the page has fences (``` or

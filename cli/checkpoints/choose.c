@@ -62,6 +62,7 @@ bool choose_takes(choice *c, const char *key)
         taken = false;
         c->left_out[i] = true;
     }
+    c->any |= taken;
     return taken;
 }
 
@@ -90,6 +91,15 @@ int choose_check(const session *s, const choice *c, kv_err *e)
 {
     int rc = c->goes_on ? KV_OK : check_matched(s, &c->globs, c->matched, &c->seen, e);
     return rc ? rc : choose_check_excluded(s, c, e);
+}
+
+int choose_check_some(const session *s, const choice *c, kv_err *e)
+{
+    if (choose_check(s, c, e))
+        return e->code;
+    return c->goes_on || c->excluded.n == 0 || c->any || c->seen.n == 0
+               ? KV_OK
+               : unit_err(s, c->excluded.items[0].at, e, KV_E_KEY, "every key is excluded");
 }
 
 int choose_keys(const session *s, choice *c, const checkpoint *from, int64_t **keys, int64_t *n,

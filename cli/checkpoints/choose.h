@@ -25,6 +25,7 @@ typedef struct choice {
     bool *matched;  /* of globs: a key matched it */
     bool *left_out; /* of excluded: the same */
     first_names seen;
+    bool any;       /* a key was taken */
     bool goes_on;   /* more files follow: choose_check has nothing to say yet */
 } choice;
 
@@ -40,6 +41,10 @@ bool choose_takes(choice *c, const char *key);
  * most likely mistyped, and so is one of --exclude. Error: key, at the pattern. */
 int choose_check(const session *s, const choice *c, kv_err *e);
 int choose_check_excluded(const session *s, const choice *c, kv_err *e);
+
+/* The same, for commands that compare or write: a list may be empty, but a comparison of nothing
+ * would be a yes, and an output of nothing is nobody's wish. */
+int choose_check_some(const session *s, const choice *c, kv_err *e);
 
 /* The numbers of the keys that are chosen from one checkpoint, and how many; the caller releases
  * them with mem_free. Errors: key, as above; memory. */

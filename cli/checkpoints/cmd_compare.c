@@ -267,7 +267,7 @@ static int choose_both(session *s, hashing *h, hash_list *list, choice *chosen, 
         list->items[i].met = !choose_takes(chosen, list->items[i].name);
         *listed += !list->items[i].met;
     }
-    return choose_check(s, chosen, e);
+    return choose_check_some(s, chosen, e);
 }
 
 /* One line for each key that differs; met is set for those of the list that the checkpoint has. */
@@ -482,7 +482,7 @@ static int pair_keys(session *s, const ast *call, both *x, choice *chosen, resul
         code = add_keys_of_a(s, x, chosen, &rules, &known, out, e);
     if (code == KV_OK) {
         add_keys_of_b(x, chosen, &known);
-        code = choose_check(s, chosen, e);
+        code = choose_check_some(s, chosen, e);
     }
     renames_release(&rules);
     map_release(&known);

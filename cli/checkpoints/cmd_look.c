@@ -432,7 +432,9 @@ static int stat_store(session *s, const ast *call, rows *table, result *out, kv_
     int code = session_store(s, &x.store, e);
     if (code == KV_OK && (code = choose_read(s, call, globs, out, &chosen, e)) == KV_OK)
         code = kv_describe(x.store, "rounds", stat_key, &x, e);
-    if (code == KV_OK && table->n == 0 && !s->guest)
+    if (code == KV_OK && !x.first)
+        code = choose_check_excluded(s, &chosen, e);
+    if (code == KV_OK && chosen.seen.n == 0 && !s->guest)
         code = unit_err(s, call, e, KV_E_USAGE, "stat needs a checkpoint: the store has no keys");
     return code;
 }
@@ -489,8 +491,6 @@ int cmd_stat(session *s, const ast *call, result *out, kv_err *e)
     int code = stat_store(s, call, &table, out, e);
     return result_table(out, &text, &table, code, e);
 }
-
-/* ---- check ---- */
 
 /* ---- Findings -------------------------------------------------------------------------------- */
 

@@ -393,10 +393,8 @@ static int choose_all(merging *m, kv_err *e)
             m->keys[m->nkeys++] = (merge_key){t->name, type_of(m, from, i)};
     }
     if (code || (code = check_patterns(m, e)) ||
-        (code = choose_check_excluded(m->s, &m->chosen, e)))
+        (code = choose_check_some(m->s, &m->chosen, e)))
         return code;
-    if (n > 0 && m->nkeys == 0)
-        return unit_err(m->s, m->call, e, KV_E_KEY, "every key is excluded");
     if (m->base_file && (code = check_scales(m, m->base.at, m->base_file, e)))
         return code;
     for (int64_t i = 0; i < m->models.n; i++)

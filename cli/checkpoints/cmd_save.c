@@ -105,7 +105,7 @@ static int choose_values(session *s, const ast *call, kv *store, result *out, va
         v->has[v->n++] = info.dtype;
         v->bytes += info.bytes;
     }
-    if (code == KV_OK && (code = choose_check(s, &chosen, e)) == KV_OK)
+    if (code == KV_OK && (code = choose_check_some(s, &chosen, e)) == KV_OK)
         code = type_rules_check(s, &types, e);
     return code;
 }

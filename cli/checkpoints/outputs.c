@@ -218,8 +218,11 @@ static void put_lost(buf *text, const losses *l, int kind, out_key_of *key_of, c
             buf_printf(text, "became %s", kind == LOSSES_INF ? "inf" : "nan");
         else if (kind == LOSSES_SATURATED)
             buf_printf(text, "became the largest that %s holds", tensor_type_name(first));
-        else
+        else if (kind == LOSSES_ROUNDED)
             buf_printf(text, "%s rounded", elements == 1 ? "was" : "were");
+        else
+            buf_printf(text, "lost %s in %s", elements == 1 ? "its fraction" : "their fractions",
+                       tensor_type_name(first));
         buf_printf(text, " (%s)", buf_text(&names));
     }
     buf_release(&names);
@@ -240,7 +243,7 @@ static int set_lost(value dict, const char *name, value v, kv_err *e)
 static int lost_record(const losses *l, out_key_of *key_of, const void *keys, int64_t n,
                        result *out, kv_err *e)
 {
-    static const char *const fields[] = {"inf", "nan", "saturated", "rounded"};
+    static const char *const fields[] = {"inf", "nan", "saturated", "rounded", "fraction"};
     int64_t sums[LOSSES_KINDS] = {0}, of = 0;
     value dict = value_none(), names = value_none();
     tensor_type type;

@@ -222,8 +222,6 @@ static int metrics_text(buf *out, session *s, const key_list *keys, bool cluster
 
 /* Tables: keys, variables. */
 
-/* ---- Tables ---- */
-
 /* ---- list, info ---- */
 
 int cmd_list(session *s, const ast *call, result *out, kv_err *e)

@@ -137,8 +137,6 @@ void complete_hint(session *s, const char *text, size_t n, buf *out)
     arena_release(&r.nodes);
 }
 
-/* ---- Words ---- */
-
 /* ---- Rules ---- */
 
 static bool is_optimizer(const complete_request *r)

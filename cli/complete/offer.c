@@ -107,8 +107,6 @@ void complete_tensor_types(void (*offer)(void *arg, const char *name), void *arg
         offer(arg, tensor_type_name((tensor_type)t));
 }
 
-/* ---- The language and the session ---- */
-
 /* ---- The place ---- */
 
 void complete_request_init(complete_request *r, session *s, const char *text, size_t n,

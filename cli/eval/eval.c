@@ -164,8 +164,6 @@ static int eval_ftext(session *s, const ast *node, value *out, kv_err *e)
     return value_text_take(out, &text, code, e);
 }
 
-/* ---- Expressions ---- */
-
 /* ---- Names and calls ---- */
 
 /* A store stands for an object that says what it is: there are no values that are stores. */
@@ -229,7 +227,7 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
     bool none = near.n == 0; /* then it may be a command without arguments, or a function */
     for (const command *c = registry.commands; none && c->name; c++)
         suggest_add(&near, c->name);
-    for (int i = 0; none && i < registry.nfunctions; i++)
+    for (int i = 0; none && registry.functions[i].name; i++)
         suggest_add(&near, registry.functions[i].name);
     return suggest_done(&near, e), KV_E_NAME;
 }

@@ -8,19 +8,10 @@
 #include "base/suggest.h"
 #include "eval/eval.h"
 #include "session/session.h"
+#include "syntax/effect.h"
 #include "syntax/parse_statement.h"
 
 /* ---- Names ---- */
-
-static int add_target(map *names, const ast *target, kv_err *e)
-{
-    int code = KV_OK;
-    if (target->kind == AST_NAME)
-        return map_put(names, (kv_key){0, target->u.text}, 0, e);
-    for (uint32_t i = 0; target->kind == AST_TUPLE && i < target->n && code == KV_OK; i++)
-        code = add_target(names, target->kid[i], e);
-    return code;
-}
 
 /* Adds the names that the statements below node set, but not those of other functions. */
 static int find_assigned(map *names, const ast *node, kv_err *e)
@@ -28,10 +19,8 @@ static int find_assigned(map *names, const ast *node, kv_err *e)
     int code = KV_OK;
     if (!node || node->kind == STMT_DEF)
         return KV_OK;
-    if (node->kind == STMT_ASSIGN || node->kind == STMT_FOR)
-        code = add_target(names, node->kid[0], e);
-    if (node->kind == STMT_REDIRECT && node->op == REDIRECT_VARIABLE)
-        code = map_put(names, (kv_key){0, node->u.text}, 0, e);
+    if (node->kind >= AST_SCRIPT) /* a comprehension has a scope of its own */
+        code = effect_sets(node, effect_put_name, names, e);
     for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
         code = find_assigned(names, node->kid[i], e);
     return code;

@@ -442,13 +442,20 @@ static int check_rows(old_file *old, const char *path, const parts *p, kv_err *e
 typedef struct written {
     file_out out;
     old_file old; /* its old contents, when rows are added */
-    const char *path;
+    char *path;
 } written;
+
+static void written_release(written *w)
+{
+    old_file_close(&w->old);
+    mem_free(w->path);
+    w->path = NULL;
+}
 
 static void written_abandon(written *w)
 {
     file_out_abandon(&w->out);
-    old_file_close(&w->old);
+    written_release(w);
 }
 
 static int written_commit(written *w, kv_err *e)
@@ -457,7 +464,7 @@ static int written_commit(written *w, kv_err *e)
     int code = opened ? file_out_commit(&w->out, e) : KV_OK;
     if (opened && !code)
         in_place_forget(w->path);
-    old_file_close(&w->old);
+    written_release(w);
     return code;
 }
 
@@ -479,10 +486,12 @@ static int write_whole(session *s, written *w, const char *path, const parts *p,
         return e->code;
     if (session_would(s, "write", path))
         return KV_OK;
-    int code = p->append ? old_file_open(&w->old, s, path, lock, e) : KV_OK;
+    w->path = mem_text(path, strlen(path), e);
+    int code = w->path ? KV_OK : KV_E_MEMORY;
+    if (code == KV_OK && p->append)
+        code = old_file_open(&w->old, s, w->path, lock, e);
     if (code == KV_OK && p->append)
         code = check_rows(&w->old, path, p, e);
-    w->path = path;
     if (code == KV_OK)
         code = file_out_open(&w->out, path, e);
     w->out.unsynced = s->writes_unsynced;

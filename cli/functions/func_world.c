@@ -37,7 +37,8 @@ static int list_files(glob_t *found, value *out, kv_err *e)
 {
     value_stack files = {0};
     int rc = KV_OK;
-    qsort(found->gl_pathv, found->gl_pathc, sizeof *found->gl_pathv, by_bytes);
+    if (found->gl_pathc) /* else the list is NULL */
+        qsort(found->gl_pathv, found->gl_pathc, sizeof *found->gl_pathv, by_bytes);
     for (size_t i = 0; i < found->gl_pathc && !rc; i++) {
         value file;
         if (!(rc = value_text(&file, found->gl_pathv[i], e)))
@@ -202,8 +203,6 @@ int func_waitall(function_args *args, value *out, kv_err *e)
         rc = kv_wait(s->stores[i].store, e);
     return rc;
 }
-
-/* ---- Contexts, stores, the environment ---- */
 
 /* ---- Contexts ---- */
 

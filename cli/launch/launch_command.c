@@ -198,6 +198,26 @@ int launch_self(char path[4096], kv_err *e)
     return KV_OK;
 }
 
+void launch_prefer_own(void)
+{
+    char folder[4096], program[4096 + 16];
+    const char *before = getenv("PATH");
+    kv_err none = {0};
+    buf path = {0};
+    if (launch_self(folder, &none))
+        return;
+    *strrchr(folder, '/') = '\0';
+    snprintf(program, sizeof program, "%s/mpirun", folder);
+    bool has_mpi = access(program, X_OK) == 0;
+    snprintf(program, sizeof program, "%s/python3", folder);
+    if (!has_mpi && access(program, X_OK))
+        return;
+    buf_printf(&path, "%s%s%s", folder, before ? ":" : "", before ? before : "");
+    if (!path.failed)
+        setenv("PATH", buf_text(&path), 1);
+    buf_release(&path);
+}
+
 int launch_find(const char *program, const char *package, kv_err *e)
 {
     if (child_finds(program))
@@ -306,8 +326,7 @@ void yaml_text(buf *out, int indent, const char *key, const char *text, size_t n
 
 void yaml_base64(buf *out, const char *bytes, size_t n)
 {
-    static const char digits[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t at = 0; at < n; at += 3) {
         uint32_t x = 0;
         size_t have = n - at < 3 ? n - at : 3;

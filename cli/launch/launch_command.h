@@ -43,6 +43,10 @@ void launch_show_command(buf *out, const launch_command *c);
 /* "2.500"; text. */
 const char *launch_seconds(char text[32], double seconds);
 
+/* Puts the folder of this program in front of $PATH if it has an mpirun or a python3: those of a
+ * virtual environment that is not active fit what is installed there. */
+void launch_prefer_own(void);
+
 /* The path of this program. Error: io. */
 int launch_self(char path[4096], kv_err *e);
 

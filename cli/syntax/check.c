@@ -8,6 +8,7 @@
 #include "base/suggest.h"
 #include "session/unit.h"
 #include "syntax/command.h"
+#include "syntax/effect.h"
 #include "syntax/function.h"
 #include "syntax/hints.h"
 #include "syntax/parse_statement.h"
@@ -298,32 +299,14 @@ static int add(map *m, const char *name, kv_err *e)
     return map_put(m, (kv_key){0, name}, 0, e);
 }
 
-/* The names in a target. */
-static int add_target(names *n, const ast *target)
-{
-    int code = target->kind == AST_NAME ? add(&n->set, target->u.text, n->e) : KV_OK;
-    for (uint32_t i = 0; target->kind == AST_TUPLE && i < target->n && code == KV_OK; i++)
-        code = add_target(n, target->kid[i]);
-    return code;
-}
-
 static int collect_own(names *n, const ast *node)
 {
-    const ast *first = node->n > 0 ? node->kid[0] : NULL;
-    int code = KV_OK;
-    if ((node->kind == STMT_ASSIGN && node->op == STMT_PLAIN) || node->kind == STMT_FOR ||
-        node->kind == AST_FOR)
-        return add_target(n, first);
-    if (node->kind == AST_COPIES)
-        return add(&n->set, "i", n->e);
-    if (node->kind == STMT_REDIRECT && node->op == REDIRECT_VARIABLE)
-        return add(&n->set, node->u.text, n->e);
+    bool sets = node->kind != STMT_ASSIGN || node->op == STMT_PLAIN;
+    int code = sets ? effect_sets(node, effect_put_name, &n->set, n->e) : KV_OK;
     if (node->kind == STMT_OPTION)
         return add(&n->options, node->u.text, n->e);
-    if (node->kind == STMT_DEF)
+    if (node->kind == STMT_DEF && code == KV_OK)
         code = add(&n->functions, node->u.text, n->e);
-    for (uint32_t i = 1; node->kind == STMT_DEF && i < node->n && code == KV_OK; i++)
-        code = add(&n->set, node->kid[i]->u.text, n->e);
     const ast *store = command_is(node, COMMAND_CHOOSES) ? command_option_of(node, "name") : NULL;
     if (store)
         return add(&n->set, store->u.text, n->e);

@@ -71,6 +71,50 @@ int safe_check(const session *s, const source *src, const ast *node, kv_err *e)
     return code;
 }
 
+/* ---- Names that are set ---- */
+
+static int each_target(const ast *target, effect_name *each, void *arg, kv_err *e)
+{
+    int rc = target->kind == AST_NAME ? each(arg, target->u.text, e) : KV_OK;
+    for (uint32_t i = 0; target->kind == AST_TUPLE && i < target->n && rc == KV_OK; i++)
+        rc = each_target(target->kid[i], each, arg, e);
+    return rc;
+}
+
+int effect_sets(const ast *node, effect_name *each, void *arg, kv_err *e)
+{
+    int rc = KV_OK;
+    if (node->kind == STMT_ASSIGN || node->kind == STMT_FOR || node->kind == RULE_FOR ||
+        node->kind == AST_FOR)
+        return each_target(node->kid[0], each, arg, e);
+    if (node->kind == RULE_SET || (node->kind == STMT_REDIRECT && node->op == REDIRECT_VARIABLE))
+        return each(arg, node->u.text, e);
+    if (node->kind == AST_COPIES)
+        return each(arg, "i", e);
+    for (uint32_t i = 1; node->kind == STMT_DEF && i < node->n && rc == KV_OK; i++)
+        rc = each(arg, node->kid[i]->u.text, e);
+    return rc;
+}
+
+int effect_put_name(void *names, const char *name, kv_err *e)
+{
+    return map_put(names, (kv_key){0, name}, 0, e);
+}
+
+static int is_it(void *name, const char *one, kv_err *e)
+{
+    (void)e;
+    return strcmp(name, one) == 0 ? KV_E_NAME : KV_OK; /* it ends the walk */
+}
+
+bool effect_sets_name(const ast *node, const char *name)
+{
+    bool found = node && effect_sets(node, is_it, (void *)(uintptr_t)name, NULL) != KV_OK;
+    for (uint32_t i = 0; node && i < node->n && !found; i++)
+        found = effect_sets_name(node->kid[i], name);
+    return found;
+}
+
 /* ---- The effect on stores ---- */
 
 static bool changes(const ast *node)

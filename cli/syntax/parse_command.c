@@ -75,10 +75,6 @@ void bind_cursor(const binding *b, parse_cursor *at, uint32_t end)
     }
 }
 
-/* ---- Options ---- */
-
-/* Options: --name [=] [value]. */
-
 /* ---- Values ---- */
 
 /* Returns true if the value of a rule's parameter is a bare word, which is text. */
@@ -184,27 +180,33 @@ static int param_value(parser *p, const char *name, ast *given[2])
     return (given[0] = end > pos ? parse_text(p, pos, end) : parse_value(p)) != NULL;
 }
 
+/* A word of the shell is one value, whose blanks part nothing. */
+static ast *one_value(parser *p, bool of_shell)
+{
+    return of_shell ? parse_expr(p, false) : parse_value(p);
+}
+
 /* 0.5,1/3,w: expressions in one AST_LIST. */
-static ast *joined_values(parser *p)
+static ast *joined_values(parser *p, bool of_shell)
 {
     ast_list list = {0};
     uint32_t pos = parse_peek(p)->pos;
     bool ok;
     do
-        ok = parse_append(p, &list, parse_value(p));
+        ok = parse_append(p, &list, one_value(p, of_shell));
     while (ok && parse_accept(p, SIGN1(',')));
     ast *node = ok ? parse_node_of(p, AST_LIST, pos, list.items, list.n) : NULL;
     parse_list_release(&list);
     return node;
 }
 
-static ast *option_value(parser *p, const command_option *o)
+static ast *option_value(parser *p, const command_option *o, bool of_shell)
 {
     switch (o->kind) {
     case OPTION_INT:
     case OPTION_VALUE:
     case OPTION_NEEDED:
-        return parse_value(p);
+        return one_value(p, of_shell);
     case OPTION_NAME: {
         token t = *parse_peek(p);
         ast *node = parse_new_name(p, "the name of a variable")
@@ -219,7 +221,7 @@ static ast *option_value(parser *p, const command_option *o)
     case OPTION_FILE:
         return parse_path(p);
     case OPTION_VALUES:
-        return joined_values(p);
+        return joined_values(p, of_shell);
     case OPTION_PATH:
     case OPTION_OUTPUT:
         return parse_path_word(p, o->value);
@@ -230,6 +232,40 @@ static ast *option_value(parser *p, const command_option *o)
         break;
     }
     return NULL;
+}
+
+/* Returns true if the value of an option is any word as it stands. o: NULL for a parameter. */
+static bool takes_any(const command_option *o)
+{
+    return !o || o->kind == OPTION_PATH || o->kind == OPTION_OUTPUT || o->kind == OPTION_RAW ||
+           o->kind == OPTION_RAWS;
+}
+
+bool parse_word_ended(parser *p)
+{
+    bool ended = !p->e->code && parse_peek(p)->kind == TOK_END;
+    if (!ended && !p->e->code)
+        parse_unexpected(p, "the end of the expression");
+    p->lx.in_brackets = false;
+    return ended;
+}
+
+/* The value in the word of the shell that begins there: param_value or option_value, which have to
+ * read all of it, or the word as it stands. */
+static int shell_value(parser *p, const command_option *o, const char *name, uint32_t word,
+                       ast *given[2])
+{
+    uint32_t end = word;
+    while (lex_is_word_char(parse_char(p, end)) ||
+           (parse_char(p, end) && strchr("-+.,=", parse_char(p, end))))
+        end++;
+    bool whole = o ? takes_any(o) || o->kind == OPTION_WORD || o->kind == OPTION_FILE
+                   : end == word || end < p->lx.limit;
+    if (whole)
+        return (given[0] = parse_text(p, word, p->lx.limit)) != NULL;
+    p->lx.in_brackets = true; /* a newline is a blank */
+    int n = o ? (given[0] = option_value(p, o, true)) != NULL : param_value(p, name, given);
+    return parse_word_ended(p) ? n : 0;
 }
 
 /* ---- Options ---- */
@@ -270,9 +306,7 @@ static ast *unknown_option(parser *p, const command *c, const token *t, const ch
     return NULL;
 }
 
-/* The option that is next: STMT_OPTION with its value, if it has one. A parameter of a rule that is
- * not known yet may have two: an expression, and a word. */
-static ast *parse_option(parser *p, binding *b)
+ast *parse_option(parser *p, binding *b, const uint32_t *word)
 {
     const command *c = b->c;
     token t = parse_take(p);
@@ -286,9 +320,9 @@ static ast *parse_option(parser *p, binding *b)
     if (!o && !(c->flags & COMMAND_PARAMS))
         return unknown_option(p, c, &t, known);
     bool assigned = parse_accept(p, SIGN1('='));
-    bool word = !o || o->kind == OPTION_PATH || o->kind == OPTION_OUTPUT ||
-                o->kind == OPTION_RAW || o->kind == OPTION_RAWS;
-    bool ends = parse_at_end(p) || (word && parse_at_option(p)), flag = o && o->kind == OPTION_FLAG;
+    bool flag = o && o->kind == OPTION_FLAG;
+    bool ends = word ? *word == NOWHERE
+                     : parse_at_end(p) || (takes_any(o) && parse_at_option(p));
     if (flag && assigned)
         return parse_fail(p, t.pos, t.end, KV_E_USAGE, "--%s takes no value", known);
     if (o && !flag && ends)
@@ -302,7 +336,9 @@ static ast *parse_option(parser *p, binding *b)
         b->begins = parse_peek(p)->pos;
     }
     if (!flag && !ends) {
-        n = o ? (given[0] = option_value(p, o)) != NULL : param_value(p, known, given);
+        n = word ? shell_value(p, o, known, *word, given)
+            : o  ? (given[0] = option_value(p, o, false)) != NULL
+                 : param_value(p, known, given);
         if (n == 0)
             return NULL;
     }
@@ -550,8 +586,7 @@ static ast *argument(parser *p, const command *c, const command_arg *a, const as
     return NULL;
 }
 
-/* The error for a value that stands where no argument is left. */
-static ast *too_many(parser *p, const command *c)
+ast *parse_too_many(parser *p, const command *c)
 {
     const token *t = parse_peek(p);
     uint32_t pos = t->pos, end = t->end;
@@ -574,9 +609,11 @@ static ast *too_many(parser *p, const command *c)
     return hint_assigned(word, c, p->e) ? NULL : hint_usage(p, c);
 }
 
-/* `init 3 1 -2`, `init 3 4 5` */
-static ast *two_values(parser *p, const command *c, const ast *second)
+bool parse_one_each(parser *p, const command *c, const ast *before, const ast *values)
 {
+    if (!before || !(c->flags & COMMAND_ONE_EACH) || values->n < 2 || !is_plain_key(before))
+        return true;
+    const ast *second = values->kid[1];
     parse_fail(p, second->pos, second->end, KV_E_USAGE, "%s takes one value a key", c->name);
     if (p->lx.src->text[second->pos] == '-')
         kv_err_hint(p->e,
@@ -586,7 +623,7 @@ static ast *two_values(parser *p, const command *c, const ast *second)
         kv_err_hint(p->e, "several keys have commas between them, and their values brackets: "
                           "%s 3,4 [5, 6]",
                     c->name);
-    return NULL;
+    return false;
 }
 
 static ast *source_statement(parser *p, ast *node)
@@ -599,8 +636,7 @@ static ast *source_statement(parser *p, ast *node)
     return node->u.other ? node : NULL;
 }
 
-/* Adds an option or a redirect, which stand once in a command, but for options that repeat. */
-static bool add_once(parser *p, binding *b, ast *part)
+bool parse_add_once(parser *p, binding *b, ast *part)
 {
     bool redirected = false;
     for (int i = b->nargs; i < b->n; i++)
@@ -629,8 +665,7 @@ ast *parse_help_on(parser *p, uint32_t pos, ast *topic)
     return node;
 }
 
-/* `push --help` is `help push`. */
-static ast *help_option(parser *p, const command *c, uint32_t pos)
+ast *parse_help_option(parser *p, const command *c, uint32_t pos)
 {
     token t = parse_take(p);
     ast *name = parse_node(p, AST_TEXT, pos, t.end, 0);
@@ -685,7 +720,7 @@ static bool next_argument(parser *p, binding *b)
     const ast *before = b->given > 0 ? b->parts[b->given - 1] : NULL;
     bool behind_keys = before && c->args[b->given - 1].kind == ARG_KEYS;
     if (b->given == b->nargs)
-        return too_many(p, c);
+        return parse_too_many(p, c);
     if (behind_keys && is_lone_sign(p))
         return sign_behind_keys(p, c, before);
     if (before && !stands_apart(p, c))
@@ -694,8 +729,8 @@ static bool next_argument(parser *p, binding *b)
     ast *one = argument(p, c, &c->args[b->given], before);
     if (!one)
         return false;
-    if (behind_keys && (c->flags & COMMAND_ONE_EACH) && one->n > 1 && is_plain_key(before))
-        return two_values(p, c, one->kid[1]);
+    if (!parse_one_each(p, c, behind_keys ? before : NULL, one))
+        return false;
     b->parts[b->given++] = one;
     b->begins = NOWHERE;
     return true;
@@ -725,16 +760,34 @@ static bool read_words(parser *p, binding *b, uint32_t pos, ast **other)
             continue;
         }
         if (!redirect && is_help_option(p))
-            return (*other = help_option(p, c, pos)) != NULL;
+            return (*other = parse_help_option(p, c, pos)) != NULL;
         if (!redirect && parse_expects(p, EXPECT_OPTION, parse_option_end(p, parse_peek(p)->pos)))
             return false;
-        ast *extra = redirect ? next_redirect(p, c, &last) : parse_option(p, b);
-        if (!extra || !add_once(p, b, extra))
+        ast *extra = redirect ? next_redirect(p, c, &last) : parse_option(p, b, NULL);
+        if (!extra || !parse_add_once(p, b, extra))
             return false;
         b->in_option = false;
         b->begins = NOWHERE;
     }
     return true;
+}
+
+ast *parse_bound(parser *p, binding *b, uint32_t pos)
+{
+    const command *c = b->c;
+    ast *node;
+    const command_option *option;
+    const command_arg *arg = bind_missing(b, &option);
+    if (arg)
+        return missing_argument(p, c, pos, arg, b->given > 0 ? b->parts[b->given - 1] : NULL);
+    if (option) {
+        parse_fail(p, pos, parse_last_end(p), KV_E_USAGE, "%s needs --%s %s", c->name, option->name,
+                   option->value);
+        return hint_usage(p, c);
+    }
+    if ((node = bind_node(b, p, pos)) && c->args[0].kind == ARG_SOURCE)
+        return source_statement(p, node);
+    return node;
 }
 
 ast *parse_command(parser *p, const command *c, uint32_t pos)
@@ -746,18 +799,5 @@ ast *parse_command(parser *p, const command *c, uint32_t pos)
         bind_cursor(&b, p->cursor, p->lx.src->len);
         return NULL;
     }
-    if (node)
-        return node;
-    const command_option *option;
-    const command_arg *arg = bind_missing(&b, &option);
-    if (arg)
-        return missing_argument(p, c, pos, arg, b.given > 0 ? b.parts[b.given - 1] : NULL);
-    if (option) {
-        parse_fail(p, pos, parse_last_end(p), KV_E_USAGE, "%s needs --%s %s", c->name, option->name,
-                   option->value);
-        return hint_usage(p, c);
-    }
-    if ((node = bind_node(&b, p, pos)) && c->args[0].kind == ARG_SOURCE)
-        return source_statement(p, node);
-    return node;
+    return node ? node : parse_bound(p, &b, pos);
 }

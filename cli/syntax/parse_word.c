@@ -229,8 +229,6 @@ ast *parse_raw_word(parser *p, const char *wanted)
     return end > pos ? bare(p, pos, end) : parse_unexpected(p, wanted);
 }
 
-/* ---- Arguments that hold commands ---- */
-
 /* ---- Error codes ---- */
 
 /* Returns true for the codes that a block may be expected to fail with: an interrupt comes from

@@ -35,7 +35,7 @@ typedef struct checker {
     kv_err *e;
 } checker;
 
-static int check_names(checker *c, const ast *node);
+static int check_names(checker *c, const ast *node, int where);
 static int check_unit(checker *c, unit *u);
 
 /* The code of the checker's error, unless errors are collected: then there is none any more. */
@@ -129,14 +129,6 @@ static int unknown_method(checker *c, const ast *node)
     return kv_err_hint(c->e, "its methods are the commands: help"), KV_E_USAGE;
 }
 
-static int add_targets(map *m, const ast *target, kv_err *e)
-{
-    int code = target->kind == AST_NAME ? map_put(m, (kv_key){0, target->u.text}, 0, e) : KV_OK;
-    for (uint32_t i = 0; target->kind == AST_TUPLE && i < target->n && !code; i++)
-        code = add_targets(m, target->kid[i], e);
-    return code;
-}
-
 /* Adds the variables into which a statement below the node may put an optimizer: by an assignment
  * of something else than a literal, a loop, a parameter. */
 static int add_holders(map *m, const ast *node, kv_err *e)
@@ -144,11 +136,9 @@ static int add_holders(map *m, const ast *node, kv_err *e)
     int code = KV_OK;
     if (!node)
         return KV_OK;
-    if (node->kind == STMT_FOR || (node->kind == STMT_ASSIGN && node->kid[0]->kind == AST_NAME &&
-                                   node->kid[1]->n > 0))
-        code = add_targets(m, node->kid[0], e);
-    for (uint32_t i = 1; node->kind == STMT_DEF && i < node->n && !code; i++)
-        code = map_put(m, (kv_key){0, node->kid[i]->u.text}, 0, e);
+    if (node->kind == STMT_FOR || node->kind == STMT_DEF ||
+        (node->kind == STMT_ASSIGN && node->kid[0]->kind == AST_NAME && node->kid[1]->n > 0))
+        code = effect_sets(node, effect_put_name, m, e);
     for (uint32_t i = 0; i < node->n && !code; i++)
         code = add_holders(m, node->kid[i], e);
     return code;
@@ -232,23 +222,13 @@ static void hint_file(checker *c, const ast *node)
         kv_err_hint(c->e, "a picture is written as .svg, .png or .txt");
 }
 
-/* Returns true if a statement below the node assigns to the name. */
-static bool assigns(const ast *node, const char *name)
-{
-    bool found = node && node->kind == STMT_ASSIGN && node->kid[0]->kind == AST_NAME &&
-                 strcmp(node->kid[0]->u.text, name) == 0;
-    for (uint32_t i = 0; node && i < node->n && !found; i++)
-        found = assigns(node->kid[i], name);
-    return found;
-}
-
 static bool is_variable(void *arg, const char *name)
 {
     checker *c = arg;
-    bool found = assigns(c->u->body, name) || session_find(c->s, name);
+    bool found = effect_sets_name(c->u->body, name) || session_find(c->s, name);
     /* all texts behind -c are read before the first one runs */
     for (const unit *u = c->s->units; u && !found; u = u->next)
-        found = assigns(u->body, name);
+        found = effect_sets_name(u->body, name);
     return found;
 }
 
@@ -451,14 +431,14 @@ failed:
 
 /* The block of an expect-error: when its words alone show the error that it waits for, it need not
  * run. */
-static int check_failing(checker *c, const ast *node)
+static int check_failing(checker *c, const ast *node, int where)
 {
     ast *block = node->kid[1];
     kv_err *outer = c->e, found = {0};
     struct check_errors *collected = c->s->check;
     c->e = &found;
     c->s->check = NULL;
-    int code = check_names(c, block);
+    int code = check_names(c, block, where);
     c->e = outer;
     c->s->check = collected;
     if (code == KV_OK)
@@ -479,13 +459,29 @@ static bool is_broken_or_merge(const ast *node)
     return node->op == STMT_RULE_BROKEN || ((const rule_ast *)node->u.other)->is_merge;
 }
 
-static int check_names(checker *c, const ast *node)
+/* Where a statement stands: break and continue want a loop, return a function. */
+enum { IN_LOOP = 1, IN_DEF = 2 };
+
+static int check_jump(checker *c, const ast *node, int where)
+{
+    bool leaves = node->kind == STMT_BREAK || node->kind == STMT_CONTINUE;
+    if (leaves && !(where & IN_LOOP))
+        return source_err(&c->u->src, node->pos, node->end, c->e, KV_E_SYNTAX,
+                          "`%s` stands outside a loop",
+                          node->kind == STMT_BREAK ? "break" : "continue");
+    if (node->kind == STMT_RETURN && !(where & IN_DEF))
+        return source_err(&c->u->src, node->pos, node->end, c->e, KV_E_SYNTAX,
+                          "`return` stands outside a function");
+    return KV_OK;
+}
+
+static int check_names(checker *c, const ast *node, int where)
 {
     int code = KV_OK;
     if (!node)
         return KV_OK;
     if (command_is(node, COMMAND_EXPECTS_ERROR))
-        return check_failing(c, node);
+        return check_failing(c, node, where);
     if (node->kind == AST_CALL)
         code = check_call(c, node);
     else if (node->kind == STMT_COMMAND)
@@ -494,41 +490,18 @@ static int check_names(checker *c, const ast *node)
         code = rule_check(node->u.other, &c->u->src, &c->u->nodes, c->e);
     else if (node->kind == STMT_SOURCE)
         code = check_unit(c, node->u.other);
+    else
+        code = check_jump(c, node, where);
     if (code == KV_OK)
         code = safe_check(c->s, &c->u->src, node, c->e);
     if (code)
         code = noted(c);
+    if (node->kind == STMT_FOR || node->kind == STMT_WHILE || node->kind == STMT_REPEAT)
+        where |= IN_LOOP;
+    if (node->kind == STMT_DEF)
+        where = IN_DEF;
     for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
-        code = check_names(c, node->kid[i]);
-    return code;
-}
-
-/* The error of a break, continue or return that stands alone. */
-static int check_jump(checker *c, const ast *node, bool loop, bool in_def)
-{
-    if ((node->kind == STMT_BREAK || node->kind == STMT_CONTINUE) && !loop)
-        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_SYNTAX,
-                   "`%s` stands outside a loop", node->kind == STMT_BREAK ? "break" : "continue");
-    if (node->kind == STMT_RETURN && !in_def)
-        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_SYNTAX,
-                   "`return` stands outside a function");
-    return noted(c);
-}
-
-/* break and continue stand in loops, return in functions. */
-static int check_flow(checker *c, const ast *node, bool loop, bool in_def)
-{
-    if (!node)
-        return KV_OK;
-    int code = check_jump(c, node, loop, in_def);
-    if (node->kind < AST_SCRIPT && node->kind != AST_BLOCK)
-        return code;
-    loop = node->kind == STMT_DEF ? false
-                                  : loop || node->kind == STMT_FOR || node->kind == STMT_WHILE ||
-                                        node->kind == STMT_REPEAT;
-    in_def = in_def || node->kind == STMT_DEF;
-    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
-        code = check_flow(c, node->kid[i], loop, in_def);
+        code = check_names(c, node->kid[i], where);
     return code;
 }
 
@@ -546,8 +519,7 @@ static int check_unit(checker *c, unit *u)
     c->u = u;
     for (uint32_t i = 0; i < u->body->n && code == KV_OK; i++) {
         ast *node = u->body->kid[i];
-        if ((code = check_flow(c, node, false, false)) == KV_OK)
-            code = check_names(c, node);
+        code = check_names(c, node, 0);
         if (code && outer == u && goes_on(c->s) && check_break(&u->nodes, node, c->e))
             code = KV_OK;
     }
@@ -614,8 +586,9 @@ static void hint_shell_word(const parser *p, kv_err *e)
         kv_err_hint(e, "a `!` command takes the rest of its line: close the block on the next one");
 }
 
-int unit_read(session *s, unit **out, const char *name, char *text, size_t n, int line,
-              bool *incomplete, kv_err *e)
+/* words: which the text holds, or NULL. */
+static int read_text(session *s, unit **out, const char *name, char *text, size_t n, int line,
+                     bool *incomplete, const shell_words *words, kv_err *e)
 {
     parser p;
     if (n > SOURCE_MAX) {
@@ -637,7 +610,7 @@ int unit_read(session *s, unit **out, const char *name, char *text, size_t n, in
     p.recover = s->check ? check_recover : goes_on(s) ? check_keep_going : NULL;
     for (int64_t i = 0; i < s->globals.n; i++)
         parse_made(&p, s->globals.items[i].name);
-    u->body = statement_parse_all(&p);
+    u->body = words ? parse_shell_words(&p, words) : statement_parse_all(&p);
     if (incomplete)
         *incomplete = !u->body && p.lx.incomplete;
     if (!u->body && p.lx.incomplete && p.is_open)
@@ -646,6 +619,22 @@ int unit_read(session *s, unit **out, const char *name, char *text, size_t n, in
     if (!u->body)
         return e->code;
     return s->source_depth > 0 ? KV_OK : check(s, u, e); /* with the text that sources it */
+}
+
+int unit_read(session *s, unit **out, const char *name, char *text, size_t n, int line,
+              bool *incomplete, kv_err *e)
+{
+    return read_text(s, out, name, text, n, line, incomplete, NULL, e);
+}
+
+int unit_read_words(session *s, unit **out, shell_words *words, kv_err *e)
+{
+    buf text = {0};
+    shell_words_text(words, &text);
+    size_t n = text.len;
+    char *copy = buf_check(&text, e) ? NULL : mem_text(buf_text(&text), n, e);
+    buf_release(&text);
+    return copy ? read_text(s, out, "<cmd>", copy, n, 1, NULL, words, e) : e->code;
 }
 
 bool unit_is_complete(const char *text, size_t n)

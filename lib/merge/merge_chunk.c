@@ -51,7 +51,7 @@ void merge_room_add(merge_room *room, const merge_job *job, int ninputs)
     grow(&room->sums, sums_before(p->plan, p->plan->npasses));
     grow_bytes(&room->scratch_bytes, p->plan->program_bytes);
     for (int i = 0; i < p->nranks; i++)
-        grow_bytes(&room->scratch_bytes, prog_scratch_bytes(p->rank[i]));
+        grow_bytes(&room->scratch_bytes, p->rank[i]->program_bytes);
     if (p->nranks > 0) {
         grow_bytes(&room->ranks_bytes, p->nranks * mem_aligned(job->piece * job->width));
         grow_bytes(&room->sorting_bytes, row_ranks_bytes(merge_row_of(job->like)));
@@ -180,18 +180,21 @@ static void *rank_of(const merge_worker *w, int i)
 /* The elements of the chunk of an array that programs read; raw: of input_of. */
 static int array_of(merge_worker *w, int slot, bool raw, merge_fused_array *to, kv_err *e)
 {
+    int i = plan_slot_index(slot);
     to->kind = MERGE_FUSED_F32;
-    if (slot == MERGE_BASE)
-        return input_of(w, w->room->inputs - 1, raw, to, e);
-    if (slot >= MERGE_RANK)
-        to->at = rank_of(w, slot - MERGE_RANK);
-    else if (slot >= MERGE_UNIFORM)
-        to->at = draw_of(w, slot - MERGE_UNIFORM);
-    else if (slot >= MERGE_PRODUCT)
-        to->at = product_of(w, slot - MERGE_PRODUCT);
-    else
-        return input_of(w, slot - MERGE_MODEL, raw, to, e);
-    return KV_OK;
+    switch (plan_slot_kind(slot)) {
+    case MERGE_RANK:
+        to->at = rank_of(w, i);
+        return KV_OK;
+    case MERGE_UNIFORM:
+        to->at = draw_of(w, i);
+        return KV_OK;
+    case MERGE_PRODUCT:
+        to->at = product_of(w, i);
+        return KV_OK;
+    default:
+        return input_of(w, slot == MERGE_BASE ? w->room->inputs - 1 : i, raw, to, e);
+    }
 }
 
 /* ---- Passes ---------------------------------------------------------------------------------- */
@@ -200,7 +203,7 @@ bool merge_job_ranks(const merge_job *job, int pass)
 {
     const plan_pass *p = &job->plan->plan->pass[pass];
     for (int s = 0; s < p->nslots; s++)
-        if (p->slot[s] >= MERGE_RANK && p->slot[s] < MERGE_BASE)
+        if (plan_slot_kind(p->slot[s]) == MERGE_RANK)
             return true;
     return false;
 }
@@ -228,8 +231,8 @@ static void repeat(char *to, const void *cell, int bytes)
 static void copy_numbers(merge_worker *w, const merge_job *j, const plan_pass *pass)
 {
     for (int s = 0; s < pass->nslots; s++) {
-        int i = pass->slot[s] - PLAN_PRIVATE;
-        if (i < 0 || i >= PLAN_MAX_NUMBERS)
+        int i = plan_slot_index(pass->slot[s]);
+        if (plan_slot_kind(pass->slot[s]) != PLAN_NUMBER)
             continue;
         prog_type type = (prog_type)j->plan->plan->number_type[i];
         int bytes = type == PROG_F32 ? 4 : 8;
@@ -272,7 +275,7 @@ static int bind_slot(merge_worker *w, pass_slots *to, int s, int pass, void *mer
                      kv_err *e)
 {
     const plan *p = w->job->plan->plan;
-    int slot = p->pass[pass].slot[s], sum = slot - PLAN_PRIVATE - PLAN_MAX_NUMBERS, code = KV_OK;
+    int slot = p->pass[pass].slot[s], i = plan_slot_index(slot), code = KV_OK;
     merge_fused_array *array = &to->array[s];
     to->number[s] = -1;
     to->cut[s] = w->n;
@@ -282,11 +285,11 @@ static int bind_slot(merge_worker *w, pass_slots *to, int s, int pass, void *mer
         array->at = merged ? merged : w->merged;
     } else if (slot >= PLAN_MERGE) {
         code = array_of(w, slot, raw, array, e);
-    } else if (sum >= 0) {
-        array->at = merge_worker_terms(w, pass, sum);
-        to->width[s] = p->number_type[p->pass[pass].sum[sum].number] == PROG_F32 ? 4 : 8;
+    } else if (plan_slot_kind(slot) == PLAN_TERMS) {
+        array->at = merge_worker_terms(w, pass, i);
+        to->width[s] = p->number_type[p->pass[pass].sum[i].number] == PROG_F32 ? 4 : 8;
     } else {
-        int i = to->number[s] = slot - PLAN_PRIVATE;
+        to->number[s] = i;
         if (w->job->select[i] && w->job->pass_of[i] < pass)
             code = cut_of(w, i, &to->cut[s], e);
         to->width[s] = 0;
@@ -397,17 +400,17 @@ void merge_worker_chunk(merge_worker *w, int64_t first, int64_t n, int64_t chunk
 /* The terms of one ranking, of the chunk. */
 static int rank_terms(merge_worker *w, int i, kv_err *e)
 {
-    const merge_plan *p = w->job->plan;
+    const plan_pass *pass = &w->job->plan->rank[i]->pass[0];
     void *arrays[PLAN_MAX_SLOTS];
-    merge_fused_array array;
-    for (int s = 0; s < p->rank_terms[i]; s++) {
-        int code = array_of(w, p->rank_slot[i][s], false, &array, e);
+    for (int s = 0; s < pass->nslots; s++) {
+        merge_fused_array array = {.at = rank_of(w, i)};
+        int code = pass->slot[s] == MERGE_MERGED ? KV_OK
+                                                 : array_of(w, pass->slot[s], false, &array, e);
         if (code)
             return code;
         arrays[s] = array.at;
     }
-    arrays[p->rank_terms[i]] = rank_of(w, i);
-    prog_run(p->rank[i], arrays, w->n, w->scratch);
+    prog_run(pass->elements, arrays, w->n, w->scratch);
     return KV_OK;
 }
 

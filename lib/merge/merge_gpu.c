@@ -32,10 +32,10 @@ static const char *missing(const merge_plan *p)
             if (pass->sum[k].fold >= PLAN_FOLDS)
                 return "selects elements by size (largest, quantile)";
         for (int s = 0; s < pass->nslots; s++) {
-            int slot = pass->slot[s];
-            if (slot >= MERGE_PRODUCT && slot < MERGE_UNIFORM)
+            int kind = plan_slot_kind(pass->slot[s]);
+            if (kind == MERGE_PRODUCT)
                 return "multiplies factors of adapters (matmul)";
-            if (slot >= MERGE_UNIFORM && slot < MERGE_RANK)
+            if (kind == MERGE_UNIFORM)
                 return "draws random numbers (uniform)";
         }
     }
@@ -317,7 +317,7 @@ static int input_of(const piece *c, int slot)
 {
     if (slot == MERGE_BASE)
         return c->w->room->inputs - 1;
-    return slot < PLAN_MERGE ? -1 : slot - MERGE_MODEL;
+    return slot < PLAN_MERGE ? -1 : plan_slot_index(slot);
 }
 
 /* Sends what the pass reads. */
@@ -360,13 +360,13 @@ static int run_kernel(const piece *c, kv_err *e)
     if (code)
         return code;
     for (int s = 0; s < n; s++) {
-        int slot = c->pass->slot[s], sum = slot - PLAN_PRIVATE - PLAN_MAX_NUMBERS;
+        int slot = c->pass->slot[s];
         if (slot == MERGE_MERGED)
             arrays[s] = merged_at(c);
         else if (slot >= PLAN_MERGE)
             arrays[s] = array_at(c, input_of(c, slot));
-        else if (sum >= 0)
-            arrays[s] = terms_at(c, sum);
+        else if (plan_slot_kind(slot) == PLAN_TERMS)
+            arrays[s] = terms_at(c, plan_slot_index(slot));
     }
     arrays[n] = numbers;
     gpu_job job = {.n = c->p->n,

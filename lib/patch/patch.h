@@ -103,7 +103,9 @@ typedef enum patch_place {
 /* The same into the place of the checkpoint at path. Where it is one safetensors file whose header
  * stays as it is, the bytes that differ are written into it, behind a journal
  * (checkpoint/in_place.h): every other reader of ours finds A or B, whenever this process ends. Any
- * other is written beside and renamed; of a folder the files stay that hold no tensors.
+ * other is written beside and renamed, and so is a file of a megabyte and more that has no other
+ * name, where journal and pages would take more bytes than the file and the disk has room for both;
+ * of a folder the files stay that hold no tensors.
  * shard_bytes: of a folder, 0: SHARD_BYTES.
  * Errors: those above; value (a file of a store, whose states would not fit any more; a path of a
  * folder's index); busy (another process reads or changes the file); those of in_place.h. */

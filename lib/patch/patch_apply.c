@@ -2,9 +2,14 @@
  * changes of all patches over them, hashes and writes what comes out. At the end the hashes say
  * whether A was the right one; only then the result comes into its place. A whose names or shapes
  * are not the right ones is only hashed, to name the keys that differ. */
+#include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/file.h"
@@ -466,6 +471,45 @@ static int apply_to_file(const char *path, patch *const *patches, int n, const p
     return code;
 }
 
+/* The bytes that a change in place writes, at most: its journal, with the old and the new bytes of
+ * each unit, and the pages of 4 KB that they lie in, wherever they lie in their key. */
+static double place_bytes(patch *const *patches, int n)
+{
+    const double page = 4096;
+    double all = 0;
+    for (int i = 0; i < n; i++) {
+        const patch_index *x = &patches[i]->index;
+        for (int64_t j = 0; j < x->nkeys; j++) {
+            const patch_key *k = &x->keys[j];
+            double units = (double)k->changes;
+            double pages = (double)tensor_type_bytes(k->now.type, patch_shape_elements(&k->now)) /
+                           page;
+            if (units > 0)
+                all += units * (2 * patch_unit(k->now.type) + 2) +
+                       page * pages * (1 - exp(-units / pages));
+        }
+    }
+    return all;
+}
+
+/* Returns true if the file is sooner written anew: it has one name and no session has it as its
+ * store, there is room for two of it, and a change in place would write more bytes than it has. */
+static bool pays_anew(const char *path, patch *const *patches, int n)
+{
+    const int64_t least = 1 << 20; /* below, both take the time of a few syncs */
+    struct stat about;
+    struct statvfs disk;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool yes = fd >= 0 && fstat(fd, &about) == 0 && fstatvfs(fd, &disk) == 0 &&
+               S_ISREG(about.st_mode) && about.st_nlink == 1 && about.st_size >= least &&
+               (double)disk.f_bavail * (double)disk.f_frsize > 1.1 * (double)about.st_size &&
+               place_bytes(patches, n) > (double)about.st_size &&
+               flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (fd >= 0)
+        close(fd);
+    return yes;
+}
+
 static bool is_folder(const char *path)
 {
     struct stat about;
@@ -504,7 +548,9 @@ int patch_apply_in_place(const char *path, patch *const *patches, int n, int64_t
     int code = open_weights(&a, path, &why);
     if (!code && !(code = refuse_patch(a, &why)) && !(code = check_store(path, a, &why)) &&
         !(code = patch_check_links(patches, n, wrong, &why))) {
-        *place = header_stays(a, &patches[n - 1]->index) ? PATCH_IN_PLACE : PATCH_BESIDE;
+        *place = header_stays(a, &patches[n - 1]->index) && !pays_anew(path, patches, n)
+                     ? PATCH_IN_PLACE
+                     : PATCH_BESIDE;
         if (*place == PATCH_IN_PLACE) {
             checkpoint_close(a);
             a = NULL;

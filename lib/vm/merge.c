@@ -182,10 +182,8 @@ int merge_plan_make(merge_plan *p, const merge_rule *m, const merge_given *given
 
 void merge_plan_release(merge_plan *p)
 {
-    for (int i = 0; i < p->nranks; i++) {
-        prog_free(p->rank[i]);
-        mem_free(p->rank_slot[i]);
-    }
+    for (int i = 0; i < p->nranks; i++)
+        plan_free(p->rank[i]);
     plan_free(p->plan);
     *p = (merge_plan){0};
 }

@@ -25,11 +25,11 @@
 /* What the slots of a plan of a merge are. It loads all of them but the first, which it stores. */
 enum {
     MERGE_MERGED = PLAN_STORED,
-    MERGE_MODEL = PLAN_MERGE,                    /* and on: the models */
-    MERGE_PRODUCT = MERGE_MODEL + MERGE_MODELS,  /* and on: lora_B[i] times lora_A[i] */
-    MERGE_UNIFORM = MERGE_PRODUCT + MERGE_MODELS, /* and on: random numbers, by draw */
-    MERGE_RANK = MERGE_UNIFORM + MERGE_MODELS,   /* and on: ranks within rows, by ranking */
-    MERGE_BASE = MERGE_RANK + MERGE_MODELS
+    MERGE_MODEL = PLAN_MERGE,                  /* the models */
+    MERGE_PRODUCT = MERGE_MODEL + PLAN_KIND,   /* lora_B[i] times lora_A[i] */
+    MERGE_UNIFORM = MERGE_PRODUCT + PLAN_KIND, /* random numbers, by draw */
+    MERGE_RANK = MERGE_UNIFORM + PLAN_KIND,    /* ranks within rows, by ranking */
+    MERGE_BASE = MERGE_RANK + PLAN_KIND
 };
 
 /* What a rule is given: how many models, and of what kind. A rule for other counts is made anew. */
@@ -77,13 +77,10 @@ typedef struct merge_plan {
                        they are made of, have types of their own (number_type of plan_pass.h) */
     int ndraws, nranks;
     merge_draw draw[MERGE_MODELS];
-    /* The terms of each ranking: a program that reads slots of its own, rank_slot[i][s] telling
-     * what slot s of it is; the terms go to slot rank_terms[i]. MERGE_RANK + i is the rank of the
-     * element among the terms of its row: 0 the smallest, 1 the largest, rank / (row - 1); of equal
-     * terms the first is the smaller; 0.5 where the row has one element. */
-    prog *rank[MERGE_MODELS];
-    int16_t *rank_slot[MERGE_MODELS];
-    int rank_terms[MERGE_MODELS];
+    /* Each ranking: one pass, which stores its terms to MERGE_MERGED. MERGE_RANK + i is the rank of
+     * the element among the terms of its row: 0 the smallest, 1 the largest, rank / (row - 1); of
+     * equal terms the first is the smaller; 0.5 where the row has one element. */
+    plan *rank[MERGE_MODELS];
 } merge_plan;
 
 /* Errors: value (`fail`, without a place; arithmetic of numbers; too many of them), dtype, usage,

@@ -5,8 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "vm/plan_graph.h"
+#include "vm/plan_pass.h"
 
 #define REFUSE_CALL(r, call, code, ...)                                                            \
     do {                                                                                           \
@@ -104,83 +103,24 @@ static rule_operand uniform(rule_run *r, const ast *call, prog_type type)
 
 /* ---- Ranks ----------------------------------------------------------------------------------- */
 
-/* A copy of a part of a graph in the making. */
-typedef struct graph_copy {
-    const prog_builder *from;
-    prog_builder *to;
-    bool *needed;     /* of each value of `from` */
-    prog_value *made; /* and what it is in `to` */
-    int16_t *slots;
-    int nslots;
-} graph_copy;
-
-static int slot_of(graph_copy *c, int slot)
+/* Makes a plan of what x is made of: a ranking needs its terms of a whole row before the plan of
+ * the merge runs on it. They go to MERGE_MERGED. Errors: usage (x follows from a reduction or a
+ * ranking), those of plan_make. */
+static int make_terms(plan **out, prog_builder *b, prog_value x, kv_err *e)
 {
-    int i = 0;
-    while (i < c->nslots && c->slots[i] != slot)
-        i++;
-    if (i == c->nslots)
-        c->slots[c->nslots++] = (int16_t)slot;
-    return i;
-}
-
-static bool is_rank(const node *n)
-{
-    return n->op == NODE_LOAD && n->kid[0] >= MERGE_RANK && n->kid[0] < MERGE_BASE;
-}
-
-static int copy_nodes(graph_copy *c, prog_value x, kv_err *e)
-{
-    for (prog_value i = 0; i <= x; i++) {
-        const node *n = &c->from->nodes[i];
-        prog_value kid[3] = {-1, -1, -1};
-        if (!c->needed[i])
-            continue;
-        if (plan_graph_waits(n) || is_rank(n))
-            return kv_err_set(e, KV_E_USAGE,
-                              "rowrank takes what follows from the elements alone, not from a "
-                              "reduction or another rank");
-        for (int k = 0; k < plan_graph_kids(n); k++)
-            kid[k] = c->made[n->kid[k]];
-        c->made[i] = n->op == NODE_LOAD ? prog_load(c->to, slot_of(c, n->kid[0]),
-                                                    (kv_dtype)n->dtype, (prog_type)n->type)
-                                        : plan_graph_apply(c->to, n, kid);
+    prog_type type = prog_value_type(b, x);
+    prog_store(b, MERGE_MERGED, prog_dtype(type), x);
+    int code = plan_make(out, b, type, false, e);
+    b->nstores = 0;
+    bool reads = !code && (*out)->nnumbers > 0;
+    for (int s = 0; !code && s < (*out)->pass[0].nslots; s++)
+        reads |= plan_slot_kind((*out)->pass[0].slot[s]) == MERGE_RANK;
+    if (reads) {
+        plan_free(*out);
+        code = kv_err_set(e, KV_E_USAGE,
+                          "rowrank takes what follows from the elements alone, not from a "
+                          "reduction or another rank");
     }
-    return KV_OK;
-}
-
-/* Makes a program of what x, a value of b, is made of: a ranking needs its terms of a whole row
- * before the plan's own program runs on it. Slot s of it reads the array of slot (*slots)[s] of a
- * plan, and x goes to slot *terms. slots is the caller's. Errors: usage (x follows from a reduction
- * or a ranking), memory. */
-static int make_terms(prog **out, int16_t **slots, int *terms, const prog_builder *b, prog_value x,
-                      kv_err *e)
-{
-    graph_copy c = {.from = b,
-                    .to = prog_builder_new(e),
-                    .needed = mem_zalloc(x + 1, sizeof *c.needed, e),
-                    .made = mem_zalloc(x + 1, sizeof *c.made, e),
-                    .slots = mem_zalloc(x + 1, sizeof *c.slots, e)};
-    int code = c.to && c.needed && c.made && c.slots ? KV_OK : KV_E_MEMORY;
-    if (!code) {
-        c.needed[x] = true;
-        plan_graph_need(b, c.needed, x + 1);
-        code = copy_nodes(&c, x, e);
-    }
-    if (!code) {
-        prog_type type = prog_value_type(b, x);
-        prog_store(c.to, c.nslots, prog_dtype(type), c.made[x]);
-        code = prog_finish(c.to, out, e);
-    }
-    if (!code) {
-        *slots = c.slots;
-        *terms = c.nslots;
-        c.slots = NULL;
-    }
-    mem_free(c.slots);
-    mem_free(c.made);
-    mem_free(c.needed);
-    prog_builder_free(c.to);
     return code;
 }
 
@@ -193,7 +133,7 @@ static rule_operand rowrank(rule_run *r, const ast *call, prog_type type)
     if (r->rc || x < 0)
         return nothing;
     merge_plan *p = r->merge;
-    int rc = make_terms(&p->rank[i], &p->rank_slot[i], &p->rank_terms[i], r->b, x, r->e);
+    int rc = make_terms(&p->rank[i], r->b, x, r->e);
     if (rc) {
         rule_refuse(r, call, rc);
         return nothing;

@@ -33,28 +33,44 @@
 #define PLAN_MAX_DRAWS  4
 #define PLAN_MAX_PRINTS 16
 
-/* The slots of a plan's graph. The rows that a row_sparse input holds have slots of their own, so
- * that values read before `rows present` and behind it never mix. One meeting is allowed:
- * a store to the whole of a state comes before every load of its present rows. */
+/* The slots of a plan's graph: a kind, to which the place among its kind is added. The rows that a
+ * row_sparse input holds have slots of their own, so that values read before `rows present` and
+ * behind it never mix. One meeting is allowed: a store to the whole of a state comes before every
+ * load of its present rows. */
 enum {
+    PLAN_PRESENT = 1 << 16, /* added to the first six kinds: in the present rows */
+    PLAN_KIND = 1 << 18,    /* from one kind to the next */
+
     PLAN_STORED = 0,
-    PLAN_INPUT = 1,
-    PLAN_STATE = 2,                             /* and on, by number of the state */
-    PLAN_WEIGHT = PLAN_STATE + PLAN_MAX_STATES, /* written: stored rounded to the key's dtype */
-    PLAN_NORMAL,                                /* and on: standard normal numbers, by draw */
-    PLAN_PRINT = PLAN_NORMAL + PLAN_MAX_DRAWS,  /* and on: written: an array to be printed */
-    PLAN_PRESENT = 48,                          /* added to the slots above: in the present rows */
-    PLAN_ROW_STATE = 96, /* and on: the number that a state holds for the row */
-    PLAN_ROW_BEGIN = PLAN_ROW_STATE + PLAN_MAX_STATES, /* written: the same, in absent rows only */
-    PLAN_ROW_PRINT = PLAN_ROW_BEGIN + PLAN_MAX_STATES, /* written: a number to be printed: one of
-                                                          each row, or of the whole array */
-    PLAN_ROW_PRINT_PRESENT =
-        PLAN_ROW_PRINT + PLAN_MAX_PRINTS, /* written: one of each present row */
-    PLAN_COLUMN_STATE =
-        PLAN_ROW_PRINT_PRESENT + PLAN_MAX_PRINTS, /* and on: what a state holds for the column */
-    PLAN_PRIVATE = PLAN_COLUMN_STATE + PLAN_MAX_STATES, /* used inside plans */
-    PLAN_MERGE = 512                                    /* and on: arrays of merges (merge.h) */
+    PLAN_INPUT = 1 * PLAN_KIND,
+    PLAN_STATE = 2 * PLAN_KIND,
+    PLAN_WEIGHT = 3 * PLAN_KIND,    /* written: stored rounded to the key's dtype */
+    PLAN_NORMAL = 4 * PLAN_KIND,    /* standard normal numbers, by draw */
+    PLAN_PRINT = 5 * PLAN_KIND,     /* written: an array to be printed */
+    PLAN_ROW_STATE = 6 * PLAN_KIND, /* the number that a state holds for the row */
+    PLAN_ROW_BEGIN = 7 * PLAN_KIND, /* written: the same, in absent rows only */
+    PLAN_ROW_PRINT = 8 * PLAN_KIND, /* written: a number to be printed: one of each row, or of the
+                                       whole array */
+    PLAN_ROW_PRINT_PRESENT = 9 * PLAN_KIND, /* written: one of each present row */
+    PLAN_COLUMN_STATE = 10 * PLAN_KIND,     /* what a state holds for the column */
+
+    /* Inside plans: */
+    PLAN_NUMBER = 11 * PLAN_KIND, /* a number of the plan, for all elements or for their row */
+    PLAN_TERMS = 12 * PLAN_KIND,  /* written: the terms of a sum of the pass */
+    PLAN_KEPT = 13 * PLAN_KIND,   /* a value that passes keep for later ones */
+    PLAN_BUFFER = 14 * PLAN_KIND, /* a buffer of a plan by steps */
+    PLAN_MERGE = 15 * PLAN_KIND   /* and on: arrays of merges (merge.h) */
 };
+
+static inline int plan_slot_kind(int which)
+{
+    return which / PLAN_KIND * PLAN_KIND;
+}
+
+static inline int plan_slot_index(int which)
+{
+    return which % PLAN_PRESENT;
+}
 
 /* ---- Building: operations for a prog_builder beside those of program.h ---- */
 
@@ -103,6 +119,7 @@ prog_extent plan_extent(const prog_builder *b, prog_value x);
  * if they do not fit: their rows or their columns are of two lengths. */
 bool plan_join(prog_extent *extent, prog_extent other);
 void plan_extent_text(buf *out, prog_extent extent); /* "(rows, columns)" */
+void plan_slot_text(buf *out, int slot);             /* of a rule: "state 0" */
 
 /* Returns true if x is one number for all elements. */
 bool plan_is_number(const prog_builder *b, prog_value x);

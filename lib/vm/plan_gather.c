@@ -6,27 +6,19 @@
  * take 1.1 to 1.2 times as long in rows of 1. */
 enum { GATHER = 512 };
 
-/* The array of the key behind a slot of present rows, or NULL for what is no such array. */
-static void **array_of(plan_arrays *a, int slot)
-{
-    int kind = slot - PLAN_PRESENT;
-    if (kind == PLAN_STORED)
-        return &a->stored;
-    if (kind == PLAN_WEIGHT)
-        return &a->weight;
-    return kind >= PLAN_STATE && kind < PLAN_WEIGHT ? &a->states[kind - PLAN_STATE] : NULL;
-}
-
 /* Returns true if gathered rows can take the place of a slot's, or it does not depend on them: the
  * input and what is printed have the present rows end to end. */
 static bool can_gather(int slot)
 {
-    int kind = slot - PLAN_PRESENT;
-    if (slot >= PLAN_PRIVATE)
-        return true;
-    return kind >= 0 && (kind <= PLAN_WEIGHT || (kind >= PLAN_PRINT && slot < PLAN_ROW_STATE));
+    int kind = plan_slot_kind(slot);
+    return kind == PLAN_NUMBER || (slot & PLAN_PRESENT && kind != PLAN_NORMAL);
 }
 
+/* The array of the key behind a slot that is no output of its own, or NULL. */
+static void **array_of(const plan_arrays *a, int slot)
+{
+    return slot < PLAN_NORMAL ? (void **)(uintptr_t)plan_array_of(a, slot) : NULL;
+}
 static bool reads(const prog *p, int slot)
 {
     int place = p->nregs + slot;
@@ -50,13 +42,12 @@ static bool writes(const prog *p, int slot)
 static void list_arrays(plan_gather *g, const runner *r, const plan_pass *pass, bool read)
 {
     const prog *p = pass->elements;
-    plan_arrays a = *r->a;
     for (int s = 0; s < pass->nslots && s < p->nslots; s++) {
-        void **array = array_of(&a, pass->slot[s]);
+        void **array = array_of(r->a, pass->slot[s]);
         if (!array || reads(p, s) != read)
             continue;
         g->writes[g->n] = writes(p, s);
-        g->list[g->n++] = (row_move){.array = *array, .bytes = a.row * p->slot_bytes[s]};
+        g->list[g->n++] = (row_move){.array = *array, .bytes = r->a->row * p->slot_bytes[s]};
     }
 }
 

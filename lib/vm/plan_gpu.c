@@ -19,7 +19,7 @@ enum { SUM_VALUES, NUMBERS, ELEMENTS, CHUNKS, ALL, STAGES };
  * make the job. */
 typedef struct plan_kernel {
     const gpu_rule *rule; /* NULL: nothing to do */
-    const int16_t *slots;
+    const int *slots;
     int nslots;
     int64_t nwords;
     bool shares;         /* keys of one pool have the same words */
@@ -93,12 +93,12 @@ int plan_gpu_prepare(const gpu_ops *gpu, int id, const plan *p, plan_input input
 /* Fills in the facts about the text of a kernel. */
 static int read_kernel(run *r, plan_kernel *k, const plan *p, int which, kv_err *e)
 {
-    int16_t slots[PLAN_MAX_SLOTS];
+    int slots[PLAN_MAX_SLOTS];
     k->nslots = plan_text_slots(p, which, slots);
     k->nwords = plan_text_words(p, which);
     k->shares = plan_text_is_shared(p, which);
     size_t bytes = (size_t)k->nslots * sizeof *slots;
-    int16_t *kept = arena_alloc(&r->list->memory, bytes, e);
+    int *kept = arena_alloc(&r->list->memory, bytes, e);
     if (!kept)
         return KV_E_MEMORY;
     memcpy(kept, slots, bytes);
@@ -223,15 +223,10 @@ static gpu_launch launch_of(const run *r, int64_t item, int pass, int stage)
 /* The memory of the array of a slot; a text asks only for the slots of its pass. */
 static void *array_of(const run *r, int64_t item, const plan_pass *pass, int slot)
 {
-    const plan_arrays *a = r->items[item].arrays;
-    if (slot >= PLAN_PRIVATE + PLAN_MAX_NUMBERS)
-        return terms_of(r, item, pass, slot - PLAN_PRIVATE - PLAN_MAX_NUMBERS);
-    slot = slot < PLAN_ROW_STATE ? slot % PLAN_PRESENT : slot;
-    if (slot == PLAN_STORED)
-        return a->stored;
-    if (slot == PLAN_WEIGHT)
-        return a->weight;
-    return slot >= PLAN_STATE && slot < PLAN_WEIGHT ? a->states[slot - PLAN_STATE] : NULL;
+    if (plan_slot_kind(slot) == PLAN_TERMS)
+        return terms_of(r, item, pass, plan_slot_index(slot));
+    void *const *array = plan_array_of(r->items[item].arrays, slot);
+    return array ? *array : NULL;
 }
 
 /* The arrays of a kernel, and the numbers behind them. */

@@ -35,6 +35,15 @@ void plan_extent_text(buf *out, prog_extent extent)
     buf_printf(out, "(%s, %s)", axis_name(extent.rows), axis_name(extent.columns));
 }
 
+void plan_slot_text(buf *out, int slot)
+{
+    static const char *const kinds[] = {"stored",    "input",     "state",     "weight",
+                                        "normal",    "print",     "row_state", "row_begin",
+                                        "row_print", "row_print", "col_state", "number",
+                                        "terms",     "kept",      "buffer"};
+    buf_printf(out, "%s %d", kinds[slot / PLAN_KIND], plan_slot_index(slot));
+}
+
 /* ---- Nodes ----------------------------------------------------------------------------------- */
 
 prog_value plan_spread(prog_builder *b, prog_value x, prog_extent extent)
@@ -142,9 +151,12 @@ void plan_graph_live(const prog_builder *b, bool *live)
     plan_graph_need(b, live, b->nnodes);
 }
 
-prog_value plan_graph_apply(prog_builder *to, const node *n, const prog_value *kid)
+prog_value plan_graph_apply(prog_builder *to, const node *n, const prog_value *made)
 {
     prog_type type = (prog_type)n->type;
+    prog_value kid[3] = {-1, -1, -1};
+    for (int i = 0; i < plan_graph_kids(n); i++)
+        kid[i] = made[n->kid[i]];
     if (n->op == NODE_CONST)
         return prog_const_like(to, n);
     if (n->op == NODE_SPREAD)

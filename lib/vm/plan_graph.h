@@ -45,8 +45,8 @@ static inline bool plan_graph_same(prog_extent a, prog_extent b)
     return a.rows == b.rows && a.columns == b.columns;
 }
 
-/* An operation of one builder in another one, or the same, with other operands. */
-prog_value plan_graph_apply(prog_builder *to, const node *n, const prog_value *kid);
+/* An operation of one builder in another one, or the same; made: what its nodes are there. */
+prog_value plan_graph_apply(prog_builder *to, const node *n, const prog_value *made);
 
 /* Returns true if a value needs whole arrays before it is computed: a reduction, a product. */
 static inline bool plan_graph_waits(const node *n)

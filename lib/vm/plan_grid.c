@@ -97,33 +97,21 @@ static bool is_as_long(const grid_slot *slot, const grid_step *step)
     return slot->extent.rows == step->extent.rows && slot->extent.columns == step->extent.columns;
 }
 
-static char *vector_at(const plan_arrays *a, int slot)
-{
-    if (slot >= PLAN_COLUMN_STATE)
-        return a->states[slot - PLAN_COLUMN_STATE];
-    if (slot >= PLAN_ROW_PRINT)
-        /* cppcheck-suppress arrayIndexOutOfBoundsCond ; a slot lies in one of three ranges */
-        return a->prints[slot - PLAN_ROW_PRINT];
-    /* cppcheck-suppress arrayIndexOutOfBoundsCond ; here it is in the least of them */
-    return a->states[slot - PLAN_ROW_STATE];
-}
-
 /* The address at which the elements of a piece begin. */
 static void *slot_at(const sweep *w, runner *own, char *room, int64_t s, const piece *p)
 {
     const grid_slot *slot = &w->step->slots[s];
     const plan_arrays *a = w->r.s->a;
+    int kind = plan_slot_kind(slot->slot), index = plan_slot_index(slot->slot);
     int64_t from = p->row * w->columns + p->column, n = p->rows * p->columns;
     char *chunk_of_slot = room + s * CHUNK_BYTES;
-    if (slot->place == GRID_TERMS)
-        return room + (w->r.g->most_slots + slot->index) * CHUNK_BYTES;
-    if (slot->place == GRID_ARRAY && slot->index < PLAN_ROW_STATE) {
-        bool input = slot->index == PLAN_INPUT;
-        const void *in = input ? a->input(a->arg, from, n, own->input) : NULL;
-        return plan_work_array(own, slot->index, &(chunk){from, from, n, in, 0, NULL});
+    if (kind == PLAN_TERMS)
+        return room + (w->r.g->most_slots + index) * CHUNK_BYTES;
+    if (kind < PLAN_ROW_STATE) {
+        const void *in = kind == PLAN_INPUT ? a->input(a->arg, from, n, own->input) : NULL;
+        return plan_work_array(own, slot->slot, &(chunk){from, from, n, in, 0, NULL});
     }
-    char *array = slot->place == GRID_ARRAY ? vector_at(a, slot->index)
-                                            : buffer_at(&w->r, slot->index);
+    char *array = kind == PLAN_BUFFER ? buffer_at(&w->r, index) : *plan_array_of(a, slot->slot);
     if (is_as_long(slot, w->step))
         return array + from * slot->bytes;
     spread(chunk_of_slot, array, slot, p);
@@ -275,7 +263,7 @@ static void write_results(const grid_run *r)
         const grid_buffer *b = &r->g->buffers[result->buffer];
         int64_t n = plan_grid_length(r->g, b->extent.rows) *
                     plan_grid_length(r->g, b->extent.columns);
-        memcpy(vector_at(r->s->a, result->slot), buffer_at(r, result->buffer),
+        memcpy(*plan_array_of(r->s->a, result->slot), buffer_at(r, result->buffer),
                (size_t)(n * kv_dtype_bytes(prog_dtype(b->type))));
     }
 }
@@ -304,10 +292,8 @@ void plan_grid_run(shared *s, char *memory)
 
 static void print_slot(const grid_step *step, int64_t s, buf *out)
 {
-    static const char *const places[] = {"slot", "buffer", "terms"};
-    const grid_slot *slot = &step->slots[s];
-    buf_printf(out, "%sa%lld is %s %d", s > 0 ? ", " : "", (long long)s, places[slot->place],
-               slot->index);
+    buf_printf(out, "%sa%lld is ", s > 0 ? ", " : "", (long long)s);
+    plan_slot_text(out, step->slots[s].slot);
 }
 
 void plan_grid_print(const plan_grid *g, buf *out)

@@ -22,16 +22,8 @@
 #include "vm/plan_pass.h"
 #include "vm/plan_work.h"
 
-/* Where the elements of a slot of a step's program are. */
-typedef enum grid_place {
-    GRID_ARRAY,  /* an array of the key: a slot of plan.h */
-    GRID_BUFFER, /* a buffer */
-    GRID_TERMS   /* terms of a reduction of the step */
-} grid_place;
-
 typedef struct grid_slot {
-    grid_place place;
-    int index;          /* a slot of plan.h, a buffer, or a reduction */
+    int slot;           /* of plan.h */
     prog_extent extent; /* shorter ones are repeated */
     int bytes;          /* of an element */
 } grid_slot;

@@ -117,8 +117,7 @@ static int add_buffers(maker *m)
 static int step_slot(maker *m, prog_builder *to, grid_step *step, grid_slot slot)
 {
     int64_t i = 0;
-    while (i < step->nslots &&
-           (step->slots[i].place != slot.place || step->slots[i].index != slot.index))
+    while (i < step->nslots && step->slots[i].slot != slot.slot)
         i++;
     if (i == step->nslots) {
         if (mem_grow(&step->slots, &step->slots_cap, i + 1, sizeof slot, m->e)) {
@@ -134,7 +133,7 @@ static int buffer_slot(maker *m, prog_builder *to, grid_step *step, int buffer)
 {
     const grid_buffer *b = &m->g->buffers[buffer];
     return step_slot(m, to, step,
-                     (grid_slot){GRID_BUFFER, buffer, b->extent,
+                     (grid_slot){PLAN_BUFFER + buffer, b->extent,
                                  kv_dtype_bytes(prog_dtype(b->type))});
 }
 
@@ -193,17 +192,14 @@ static bool find_needed(maker *m, int32_t level, prog_extent extent)
 static prog_value emit(maker *m, grid_step *step, prog_builder *to, int64_t i, int32_t level)
 {
     const node *n = node_at(m, i);
-    prog_value kid[3] = {-1, -1, -1};
     prog_type type = (prog_type)n->type;
     if (is_made(m, i, level, step->extent))
         return prog_load(to, buffer_slot(m, to, step, m->buffer[i]), prog_dtype(type), type);
     if (n->op == NODE_LOAD) {
-        grid_slot slot = {GRID_ARRAY, n->kid[0], n->extent, kv_dtype_bytes((kv_dtype)n->dtype)};
+        grid_slot slot = {n->kid[0], n->extent, kv_dtype_bytes((kv_dtype)n->dtype)};
         return prog_load(to, step_slot(m, to, step, slot), (kv_dtype)n->dtype, type);
     }
-    for (int j = 0; j < plan_graph_kids(n); j++)
-        kid[j] = m->emitted[n->kid[j]];
-    return plan_graph_apply(to, n, kid);
+    return plan_graph_apply(to, n, m->emitted);
 }
 
 static int add_reduction(maker *m, grid_step *step, prog_builder *to, int64_t i)
@@ -217,7 +213,7 @@ static int add_reduction(maker *m, grid_step *step, prog_builder *to, int64_t i)
         return rc;
     step->reductions[step->nreductions++] =
         (grid_reduction){plan_graph_fold(n), plan_graph_over(n), type, m->buffer[i]};
-    grid_slot slot = {GRID_TERMS, which, step->extent, kv_dtype_bytes(prog_dtype(type))};
+    grid_slot slot = {PLAN_TERMS + which, step->extent, kv_dtype_bytes(prog_dtype(type))};
     prog_store(to, step_slot(m, to, step, slot), prog_dtype(type), m->emitted[n->kid[0]]);
     return KV_OK;
 }
@@ -229,7 +225,7 @@ static int add_store(maker *m, grid_step *step, prog_builder *to, const node_sto
     prog_value value = m->emitted[s->value];
     int buffer, rc;
     if (s->slot < PLAN_ROW_STATE) {
-        grid_slot slot = {GRID_ARRAY, s->slot, slot_extent(m, s), kv_dtype_bytes(s->dtype)};
+        grid_slot slot = {s->slot, slot_extent(m, s), kv_dtype_bytes(s->dtype)};
         prog_store(to, step_slot(m, to, step, slot), s->dtype, value);
         return KV_OK;
     }
@@ -276,9 +272,9 @@ static int add_elements(maker *m, int32_t level, prog_extent extent)
     int64_t bytes = prog_scratch_bytes(step->program);
     m->program_bytes = bytes > m->program_bytes ? bytes : m->program_bytes;
     for (int64_t s = 0; s < step->nslots; s++) {
-        int draw = step->slots[s].index - PLAN_NORMAL;
-        if (step->slots[s].place == GRID_ARRAY && draw >= m->draws && draw < PLAN_MAX_DRAWS)
-            m->draws = draw + 1;
+        int slot = step->slots[s].slot, i = plan_slot_index(slot);
+        if (plan_slot_kind(slot) == PLAN_NORMAL && i >= m->draws)
+            m->draws = i + 1;
     }
     return KV_OK;
 }
@@ -328,8 +324,8 @@ static void find_uses(plan_grid *g)
     for (int k = 0; k < (int)g->nsteps; k++) {
         const grid_step *step = &g->steps[k];
         for (int64_t s = 0; s < step->nslots; s++)
-            if (step->slots[s].place == GRID_BUFFER)
-                use_buffer(g, step->slots[s].index, k);
+            if (plan_slot_kind(step->slots[s].slot) == PLAN_BUFFER)
+                use_buffer(g, plan_slot_index(step->slots[s].slot), k);
         for (int64_t i = 0; i < step->nreductions; i++)
             use_buffer(g, step->reductions[i].to, k);
         if (step->kind != GRID_ELEMENTS) {

@@ -117,11 +117,6 @@ static bool is_begun(const plan_maker *m, int slot)
     return begun;
 }
 
-static bool is_print(int slot)
-{
-    return slot < PLAN_ROW_STATE && slot % PLAN_PRESENT >= PLAN_PRINT;
-}
-
 /* Arrays to be printed change nothing in how the rest is computed. */
 int plan_levels_stored(const plan_maker *m, int64_t i, int32_t level)
 {
@@ -129,8 +124,8 @@ int plan_levels_stored(const plan_maker *m, int64_t i, int32_t level)
     for (int64_t s = 0; s < m->b->nstores; s++) {
         const node_store *st = &m->b->stores[s];
         if (st->value == i && m->store_level[s] < level && !plan_maker_is_row_store(st) &&
-            !is_print(st->slot) && !m->number[i] && st->dtype == prog_dtype((prog_type)n->type) &&
-            !is_begun(m, st->slot))
+            plan_slot_kind(st->slot) != PLAN_PRINT && !m->number[i] &&
+            st->dtype == prog_dtype((prog_type)n->type) && !is_begun(m, st->slot))
             return st->slot;
     }
     return -1;
@@ -140,7 +135,7 @@ bool plan_levels_stores(const plan_maker *m, int64_t s, int32_t level, bool pres
 {
     const node_store *st = &m->b->stores[s];
     return m->store_level[s] == level && !plan_maker_is_row_store(st) &&
-           (st->slot >= PLAN_PRESENT) == present;
+           (bool)(st->slot & PLAN_PRESENT) == present;
 }
 
 /* Returns true if pass `level` does not compute node i, since it is there. */
@@ -153,8 +148,7 @@ static bool is_there(const plan_maker *m, int64_t i, int32_t level)
 /* The slot of the same array without regard to which rows are present. */
 static int array_slot(int slot)
 {
-    int whole = slot < PLAN_ROW_STATE ? slot % PLAN_PRESENT : slot;
-    return whole < PLAN_STATE + PLAN_MAX_STATES ? whole : -1;
+    return slot < PLAN_WEIGHT ? slot & ~PLAN_PRESENT : -1;
 }
 
 /* The array that holds value i when pass `level` has worked on it, or -1. */

@@ -24,12 +24,9 @@ bool plan_is_number(const prog_builder *b, prog_value x)
 /* One node, whose operands have been made whole. */
 static prog_value whole_node(prog_builder *b, const node *n, const prog_value *whole)
 {
-    prog_value kid[3] = {-1, -1, -1};
     if (n->op == NODE_LOAD)
         return prog_load(b, n->kid[0] - PLAN_PRESENT, (kv_dtype)n->dtype, (prog_type)n->type);
-    for (int i = 0; i < plan_graph_kids(n); i++)
-        kid[i] = whole[n->kid[i]];
-    return plan_graph_apply(b, n, kid);
+    return plan_graph_apply(b, n, whole);
 }
 
 prog_value plan_whole(prog_builder *b, prog_value x)
@@ -44,7 +41,7 @@ prog_value plan_whole(prog_builder *b, prog_value x)
     /* all of them, since few are of no use */
     for (prog_value i = 0; i <= x; i++) {
         node n = b->nodes[i]; /* a copy: adding nodes moves them */
-        bool stays = !is_of_elements(&n) || (n.op == NODE_LOAD && n.kid[0] < PLAN_PRESENT);
+        bool stays = !is_of_elements(&n) || (n.op == NODE_LOAD && !(n.kid[0] & PLAN_PRESENT));
         whole[i] = stays ? i : whole_node(b, &n, whole);
     }
     x = whole[x];
@@ -61,20 +58,11 @@ static int pass_slot(plan_pass *pass, int slot)
     while (i < pass->nslots && pass->slot[i] != slot)
         i++;
     if (i == pass->nslots)
-        pass->slot[pass->nslots++] = (int16_t)slot;
+        pass->slot[pass->nslots++] = slot;
     return i;
 }
 
 /* Emits node i into a program whose numbers come from slots of their own. */
-static prog_value emit_operation(plan_maker *m, prog_builder *to, int64_t i)
-{
-    const node *n = &m->b->nodes[i];
-    prog_value kid[3] = {-1, -1, -1};
-    for (int j = 0; j < plan_graph_kids(n); j++)
-        kid[j] = m->emitted[n->kid[j]];
-    return plan_graph_apply(to, n, kid);
-}
-
 static prog_value emit_element(plan_maker *m, plan_pass *pass, prog_builder *to, int64_t i,
                                int32_t level)
 {
@@ -84,7 +72,7 @@ static prog_value emit_element(plan_maker *m, plan_pass *pass, prog_builder *to,
     bool kept = m->lean && m->kept[i] >= 0 && m->kept_level[i] < level;
     if (m->number[i] && n->op != NODE_CONST) {
         m->p->number_type[m->index[i]] = (uint8_t)type;
-        int number = pass_slot(pass, PLAN_PRIVATE + m->index[i]);
+        int number = pass_slot(pass, PLAN_NUMBER + m->index[i]);
         /* by rows, elements of several rows are worked on at a time: each has its own */
         return m->p->by_rows ? prog_load(to, number, prog_dtype(type), type)
                              : prog_load_number(to, number, type);
@@ -94,7 +82,7 @@ static prog_value emit_element(plan_maker *m, plan_pass *pass, prog_builder *to,
                          prog_dtype(type), type);
     if (n->op == NODE_LOAD)
         return prog_load(to, pass_slot(pass, n->kid[0]), (kv_dtype)n->dtype, type);
-    return emit_operation(m, to, i);
+    return plan_graph_apply(to, n, m->emitted);
 }
 
 /* A sum's terms go to a slot behind those of the numbers, unless an array holds them. */
@@ -109,13 +97,13 @@ static void emit_sums(plan_maker *m, plan_pass *pass, prog_builder *to, int32_t 
             return;
         bool squares;
         int array = plan_levels_terms(m, i, level, &squares);
-        int slot = array >= 0 ? -1 : pass_slot(pass, PLAN_PRIVATE + PLAN_MAX_NUMBERS + pass->nsums);
+        int slot = array >= 0 ? -1 : pass_slot(pass, PLAN_TERMS + pass->nsums);
         if (array < 0)
             prog_store(to, slot, prog_dtype((prog_type)n->type), m->emitted[n->kid[0]]);
         m->p->sums_input |= array == PLAN_INPUT;
         m->p->number_type[m->index[i]] = n->type;
         pass->sum[pass->nsums++] =
-            (plan_total){(int16_t)m->index[i], (int16_t)array, array >= 0 && squares,
+            (plan_total){(int16_t)m->index[i], array, array >= 0 && squares,
                          (uint8_t)plan_graph_fold(n), plan_graph_order(n)};
     }
 }
@@ -188,7 +176,7 @@ static void store_rows(plan_maker *m, prog_builder *to, int32_t level)
                        "a plan has more than %d rows and %d numbers", m->p->nrows, m->p->nnumbers))
             return;
         plan_row *row = &m->p->row[m->p->nrows++];
-        *row = (plan_row){(int16_t)st->slot, (int16_t)m->p->nnumbers, true};
+        *row = (plan_row){st->slot, (int16_t)m->p->nnumbers, true};
         m->p->number_type[m->p->nnumbers] = m->b->nodes[st->value].type;
         prog_store(to, m->p->nnumbers++, st->dtype, m->emitted[st->value]);
     }
@@ -211,7 +199,7 @@ static int make_numbers(plan_maker *m, plan_pass *pass, int32_t level)
         if (given || (m->index[i] >= 0 && m->level[i] < level))
             m->emitted[i] = prog_load(to, m->index[i], prog_dtype(type), type);
         else
-            m->emitted[i] = emit_operation(m, to, i);
+            m->emitted[i] = plan_graph_apply(to, n, m->emitted);
         if (!given && m->index[i] >= 0 && m->level[i] == level) {
             prog_store(to, m->index[i], prog_dtype(type), m->emitted[i]);
             m->p->number_type[m->index[i]] = n->type;
@@ -233,7 +221,7 @@ static void load_rows(plan_maker *m)
         if (!m->live[i] || !plan_maker_is_row_state(n))
             continue;
         m->p->number_type[m->index[i]] = n->type;
-        m->p->row[m->p->nrows++] = (plan_row){(int16_t)n->kid[0], (int16_t)m->index[i], false};
+        m->p->row[m->p->nrows++] = (plan_row){n->kid[0], (int16_t)m->index[i], false};
     }
 }
 
@@ -242,8 +230,9 @@ static void load_rows(plan_maker *m)
 /* Returns true if a store writes rows that may be absent. */
 static bool is_of_every_row(const node_store *s)
 {
-    return s->slot < PLAN_PRESENT ||
-           (s->slot >= PLAN_ROW_BEGIN && s->slot < PLAN_ROW_PRINT_PRESENT);
+    return s->slot < PLAN_ROW_STATE
+               ? !(s->slot & PLAN_PRESENT)
+               : s->slot >= PLAN_ROW_BEGIN && s->slot < PLAN_ROW_PRINT_PRESENT;
 }
 
 static int64_t count_sums(const plan_maker *m)
@@ -272,12 +261,13 @@ static int new_plan(plan **out, const plan_maker *m, prog_type type, bool by_row
                           PLAN_MAX_PASSES / 2 - 1);
     int64_t passes = 2 * levels * (1 + m->leans), slots = slots_most(m), sums = count_sums(m);
     int64_t lists = (int64_t)sizeof(plan) + passes * (int64_t)sizeof(plan_pass);
-    int64_t bytes = lists + passes * (sums * (int64_t)sizeof(plan_total) + slots * 2);
+    int64_t bytes =
+        lists + passes * (sums * (int64_t)sizeof(plan_total) + slots * (int64_t)sizeof(int32_t));
     plan *p = mem_zalloc(bytes, 1, m->e);
     if (!p)
         return KV_E_MEMORY;
     plan_total *totals = (plan_total *)(void *)((char *)p + lists);
-    int16_t *places = (int16_t *)(void *)(totals + passes * sums);
+    int32_t *places = (int32_t *)(void *)(totals + passes * sums);
     for (int64_t i = 0; i < passes; i++) {
         p->pass[i].sum = totals + i * sums;
         p->pass[i].slot = places + i * slots;
@@ -337,19 +327,21 @@ static void measure(plan *p)
         p->program_bytes = most > p->program_bytes ? most : p->program_bytes;
         p->most_sums = pass->nsums > p->most_sums ? pass->nsums : p->most_sums;
         for (int s = 0; s < pass->nslots; s++) {
-            int slot = pass->slot[s] < PLAN_ROW_STATE ? pass->slot[s] % PLAN_PRESENT : -1;
-            int draw = slot - PLAN_NORMAL;
-            pass->reads_input |= slot == PLAN_INPUT;
-            if (draw >= p->ndraws && draw < PLAN_MAX_DRAWS)
+            int kind = plan_slot_kind(pass->slot[s]), draw = plan_slot_index(pass->slot[s]);
+            pass->reads_input |= kind == PLAN_INPUT;
+            if (kind == PLAN_NORMAL && draw >= p->ndraws)
                 p->ndraws = draw + 1;
         }
     }
 }
 
 /* Merges go through passes in a way of their own. */
-static bool is_of_merge(const plan_maker *m)
+static bool is_of_merge(const prog_builder *b)
 {
-    return m->b->nstores > 0 && m->b->stores[0].slot >= PLAN_MERGE;
+    bool merges = false;
+    for (int64_t i = 0; i < b->nnodes; i++)
+        merges |= b->nodes[i].op == NODE_LOAD && b->nodes[i].kid[0] >= PLAN_MERGE;
+    return merges;
 }
 
 int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err *e)
@@ -377,7 +369,7 @@ int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err 
         m.kept_level = lists + 5 * n;
         m.room = lists + 6 * n;
         plan_levels_find(&m);
-        m.leans = m.levels > 1 && !is_of_merge(&m);
+        m.leans = m.levels > 1 && !is_of_merge(b);
         rc = new_plan(&m.p, &m, type, by_rows);
         if (!rc)
             rc = make_passes(&m);

@@ -33,7 +33,7 @@ typedef struct plan_maker {
 
 static inline bool plan_maker_is_row_state(const node *n)
 {
-    return n->op == NODE_LOAD && n->kid[0] >= PLAN_ROW_STATE && n->kid[0] < PLAN_PRIVATE;
+    return n->op == NODE_LOAD && n->kid[0] >= PLAN_ROW_STATE && n->kid[0] < PLAN_NUMBER;
 }
 
 static inline bool plan_maker_is_row_store(const node_store *s)

@@ -12,7 +12,6 @@
 
 /* Values that passes keep for later ones; what is beyond is computed again. */
 #define PLAN_MAX_KEPT 4
-#define PLAN_KEPT     (PLAN_PRIVATE + 2 * PLAN_MAX_NUMBERS) /* their slots: below PLAN_MERGE */
 
 /* Memory for all of them in one run: about as much as the caches of a processor hold, so that a
  * large array does not cost as much again. What is behind is computed again. */
@@ -21,7 +20,7 @@
 /* A reduction of whole arrays, or of those of rows. */
 typedef struct plan_total {
     int16_t number; /* the number that it gives */
-    int16_t array;  /* lean passes: the slot of an array whose elements, or their squares, are the
+    int32_t array;  /* lean passes: the slot of an array whose elements, or their squares, are the
                        terms, so that no program writes them; or -1 */
     bool squares;
     uint8_t fold;  /* a plan_fold; PLAN_SUM but in plans of merges */
@@ -33,10 +32,8 @@ typedef struct plan_pass {
     prog *elements; /* or NULL */
     bool present;   /* over the elements of the present rows */
     bool reads_input;
-    int nslots; /* of elements */
-    /* The meaning of each of its slots (plan.h); PLAN_PRIVATE + i is number i, PLAN_PRIVATE +
-     * PLAN_MAX_NUMBERS + i the terms of sum i, PLAN_KEPT + i value i that is kept. */
-    int16_t *slot;
+    int nslots;    /* of elements */
+    int32_t *slot; /* what each of them is (plan.h) */
     int nsums;
     plan_total *sum;
     /* The same for host memory, with values that are kept and sums of what arrays hold; or NULL.
@@ -47,7 +44,8 @@ typedef struct plan_pass {
 /* A slot from PLAN_ROW_STATE on, and the number that it is read into before a row, or written from
  * behind it. */
 typedef struct plan_row {
-    int16_t slot, number;
+    int32_t slot;
+    int16_t number;
     bool write;
 } plan_row;
 
@@ -83,5 +81,8 @@ static inline const uint64_t *plan_pool_of(const plan_arrays *a, const prog *of)
 {
     return a->pool ? a->pool + of->pool_at : NULL;
 }
+
+/* Where the address of the key's array behind a slot stands in a; NULL: there is none. */
+void *const *plan_array_of(const plan_arrays *a, int slot);
 
 #endif

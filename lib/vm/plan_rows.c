@@ -14,16 +14,11 @@
 
 char *plan_rows_cell(const plan_arrays *a, const plan_row *m, int64_t row, int64_t k, size_t bytes)
 {
-    int slot = m->slot;
-    if (slot >= PLAN_ROW_PRINT_PRESENT)
-        return k < 0 ? NULL : (char *)a->prints[slot - PLAN_ROW_PRINT_PRESENT] + (size_t)k * bytes;
-    if (slot >= PLAN_ROW_PRINT)
-        return (char *)a->prints[slot - PLAN_ROW_PRINT] + (size_t)row * bytes;
-    if (slot >= PLAN_ROW_BEGIN)
-        return k >= 0 ? NULL : (char *)a->states[slot - PLAN_ROW_BEGIN] + (size_t)row * bytes;
-    if (m->write && k < 0)
+    int kind = plan_slot_kind(m->slot);
+    bool begins = kind == PLAN_ROW_BEGIN, printed = kind == PLAN_ROW_PRINT_PRESENT;
+    if (m->write && kind != PLAN_ROW_PRINT && (k < 0) != begins)
         return NULL;
-    return (char *)a->states[slot - PLAN_ROW_STATE] + (size_t)row * bytes;
+    return (char *)*plan_array_of(a, m->slot) + (size_t)(printed ? k : row) * bytes;
 }
 
 static int64_t row_at(const batch *b, int64_t j)
@@ -66,8 +61,8 @@ static void move_rows(const runner *r, bool write)
 static void spread_numbers(runner *r, const plan_pass *pass, int64_t j, int64_t skip, int64_t n)
 {
     for (int s = 0; s < pass->nslots; s++) {
-        int i = pass->slot[s] - PLAN_PRIVATE;
-        if (i < 0 || i >= PLAN_MAX_NUMBERS)
+        int i = plan_slot_index(pass->slot[s]);
+        if (plan_slot_kind(pass->slot[s]) != PLAN_NUMBER)
             continue;
         size_t bytes = plan_work_number_bytes(r->p, i);
         void *to = plan_work_number(r, i);

@@ -26,8 +26,8 @@ static void put_number(shared *s, int i, double x)
 static void copy_numbers(shared *s, const plan_pass *pass)
 {
     for (int k = 0; k < pass->nslots; k++) {
-        int i = pass->slot[k] - PLAN_PRIVATE;
-        if (i < 0 || i >= PLAN_MAX_NUMBERS)
+        int i = plan_slot_index(pass->slot[k]);
+        if (plan_slot_kind(pass->slot[k]) != PLAN_NUMBER)
             continue;
         int bytes = (int)plan_work_number_bytes(s->p, i);
         int64_t all = PROG_REG_BYTES / bytes, n = s->a->size < all ? s->a->size : all;
@@ -197,17 +197,14 @@ static void sweep_array(shared *s, const plan_pass *pass)
 /* The memory is asked that many rows ahead, for that many bytes of each row that a pass reads. */
 enum { ROWS_AHEAD = 8, ROW_AHEAD_BYTES = 256 };
 
-static void ask_for_row(const plan_arrays *a, const plan_pass *pass, int64_t row, int64_t bytes)
+static void ask_for_row(const runner *r, const plan_pass *pass, int64_t row)
 {
     for (int s = 0; s < pass->nslots; s++) {
-        int slot = pass->slot[s] - PLAN_PRESENT;
-        const char *from = slot == PLAN_STORED ? a->stored
-                           : slot >= PLAN_STATE && slot < PLAN_STATE + PLAN_MAX_STATES
-                               ? a->states[slot - PLAN_STATE]
-                               : NULL;
-        int64_t width = slot == PLAN_STORED ? kv_dtype_bytes(a->stored_dtype) : bytes;
-        for (int64_t i = 0; from && i < a->row * width && i < ROW_AHEAD_BYTES; i += 64)
-            __builtin_prefetch(from + row * a->row * width + i, 1);
+        int slot = pass->slot[s];
+        void *const *array = slot < PLAN_WEIGHT ? plan_array_of(r->a, slot) : NULL;
+        int64_t bytes = r->a->row * plan_work_bytes_of(r, slot);
+        for (int64_t i = 0; array && i < bytes && i < ROW_AHEAD_BYTES; i += 64)
+            __builtin_prefetch((const char *)*array + row * bytes + i, 1);
     }
 }
 
@@ -216,7 +213,6 @@ static void run_present(runner *r, const plan_pass *pass, int64_t k, int64_t end
 {
     const plan_arrays *a = r->a;
     bool input = pass->reads_input;
-    int64_t bytes = plan_work_state_bytes(r->p);
     plan_gather g;
     plan_gather_init(&g, r, pass);
     while (k < end) {
@@ -230,7 +226,7 @@ static void run_present(runner *r, const plan_pass *pass, int64_t k, int64_t end
             continue;
         }
         if (k + ROWS_AHEAD < end)
-            ask_for_row(a, pass, a->rows[k + ROWS_AHEAD], bytes);
+            ask_for_row(r, pass, a->rows[k + ROWS_AHEAD]);
         int64_t n = (next - k) * a->row;
         for (int64_t i = 0; i < n; i += PLAN_CHUNK) {
             int64_t m = n - i < PLAN_CHUNK ? n - i : PLAN_CHUNK;
@@ -327,8 +323,7 @@ bool plan_splits(const plan *p, const int64_t *rows)
 /* Returns true if the program of a pass can read the input as a sum of two arrays. */
 static bool adds_terms(const plan_pass *pass)
 {
-    bool input = pass->slot[1] == PLAN_INPUT || pass->slot[1] == PLAN_PRESENT + PLAN_INPUT;
-    return pass->elements->whole && input;
+    return pass->elements->whole && plan_slot_kind(pass->slot[1]) == PLAN_INPUT;
 }
 
 void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n, void *scratch)
@@ -354,10 +349,14 @@ static void print_lean(const plan_pass *pass, buf *out)
 {
     buf_printf(out, "lean\n");
     prog_print(pass->elements, out);
-    for (int s = 0; s < pass->nsums; s++)
-        if (pass->sum[s].array >= 0)
-            buf_printf(out, "number %d sums %sslot %d\n", pass->sum[s].number,
-                       pass->sum[s].squares ? "squares of " : "", pass->sum[s].array);
+    for (int s = 0; s < pass->nsums; s++) {
+        if (pass->sum[s].array < 0)
+            continue;
+        buf_printf(out, "number %d sums %s", pass->sum[s].number,
+                   pass->sum[s].squares ? "squares of " : "");
+        plan_slot_text(out, pass->sum[s].array);
+        buf_char(out, '\n');
+    }
 }
 
 void plan_print(const plan *p, buf *out)

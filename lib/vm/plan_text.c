@@ -11,9 +11,6 @@
 /* Elements of a pack: no more, so that what a thread holds of them stays in registers. */
 enum { MOST = 8, ACCESS_BYTES = 16, HELD = 64 /* elements of all packs */ };
 
-/* The kinds of slots in a text. */
-typedef enum kind { NUMBER, TERMS, DRAW, INPUT, ARRAY } kind;
-
 /* Arrays that a program reads or writes. */
 typedef struct use {
     kv_dtype dtype;
@@ -82,39 +79,27 @@ plan_form plan_text_form(const plan *p, int kernel, plan_input input)
 
 /* ---- Slots ---- */
 
-/* *index: of a number, terms or a draw; or the slot of an array. */
-static kind kind_of(const plan *p, int program, int slot, int *index)
+/* What slot i of a program is: one of plan.h. */
+static int slot_of(const plan *p, int program, int i)
 {
-    *index = slot;
-    if (is_of_numbers(program)) /* slot i is number i */
-        return NUMBER;
-    slot = pass_of(p, program)->slot[slot];
-    *index = slot;
-    if (slot >= PLAN_MERGE)
-        return ARRAY;
-    *index = slot - PLAN_PRIVATE;
-    if (*index >= PLAN_MAX_NUMBERS) {
-        *index -= PLAN_MAX_NUMBERS;
-        return TERMS;
-    }
-    if (*index >= 0)
-        return NUMBER;
-    slot = slot < PLAN_ROW_STATE ? slot % PLAN_PRESENT : slot;
-    *index = slot - PLAN_NORMAL;
-    if (*index >= 0 && *index < PLAN_MAX_DRAWS)
-        return DRAW;
-    *index = slot;
-    return slot == PLAN_INPUT ? INPUT : ARRAY;
+    return is_of_numbers(program) ? PLAN_NUMBER + i : pass_of(p, program)->slot[i];
 }
 
-/* By rows all passes have the same arrays. */
-int plan_text_slots(const plan *p, int kernel, int16_t *slots)
+/* By rows all passes have the same arrays: stored, weight and the states. */
+int plan_text_slots(const plan *p, int kernel, int *slots)
 {
     const plan_pass *pass = pass_of(p, kernel);
-    int n = p->by_rows ? PLAN_WEIGHT + 1 : is_of_numbers(kernel) ? 0 : pass->nslots;
+    int n = p->by_rows ? 2 + PLAN_MAX_STATES : is_of_numbers(kernel) ? 0 : pass->nslots;
     for (int s = 0; s < n; s++)
-        slots[s] = p->by_rows ? (int16_t)s : pass->slot[s];
+        slots[s] = !p->by_rows ? pass->slot[s] : s < 2 ? s * PLAN_WEIGHT : PLAN_STATE + s - 2;
     return n;
+}
+
+/* By rows, the place of an array among those. */
+static int row_array(int slot)
+{
+    int kind = plan_slot_kind(slot);
+    return kind == PLAN_STORED ? 0 : kind == PLAN_WEIGHT ? 1 : 2 + plan_slot_index(slot);
 }
 
 static void read_slot(void *arg, buf *out, int slot, kv_dtype dtype)
@@ -122,14 +107,14 @@ static void read_slot(void *arg, buf *out, int slot, kv_dtype dtype)
     writer *w = arg;
     const char *item = prog_text_item(dtype);
     bool by_rows = w->p->by_rows;
-    int index;
-    kind is = kind_of(w->p, w->program, slot, &index);
-    if (is == NUMBER) {
+    int of = slot_of(w->p, w->program, slot);
+    int kind = plan_slot_kind(of), index = plan_slot_index(of);
+    if (kind == PLAN_NUMBER) {
         if (!by_rows)
             buf_printf(&w->heads, "    const %s n%d = *(const %s *)(c + %d);\n", item, index, item,
                        index);
         buf_printf(out, "n%d", index);
-    } else if (is == DRAW) {
+    } else if (kind == PLAN_NORMAL) {
         buf_printf(out, "kv_normal_%s(seed, draw + %d, (kv_u64)%s)", item, index,
                    by_rows                    ? "e"
                    : w->form == PLAN_ROWS_ALL ? "(i + e)"
@@ -138,10 +123,10 @@ static void read_slot(void *arg, buf *out, int slot, kv_dtype dtype)
         w->use[slot].dtype = dtype;
         w->use[slot].reads = true;
         buf_printf(out, "x%d.v[e]", slot);
-    } else if (is == INPUT) {
+    } else if (kind == PLAN_INPUT) {
         buf_printf(out, "in < 0 ? (%s)0 : ((const %s *)j->src[0])[in]", item, item);
     } else {
-        buf_printf(out, "((const %s *)j->more[%d])[e]", item, index);
+        buf_printf(out, "((const %s *)j->more[%d])[e]", item, row_array(of));
     }
 }
 
@@ -150,20 +135,20 @@ static void write_slot(void *arg, buf *out, int slot, kv_dtype dtype, int v)
     writer *w = arg;
     const char *item = prog_text_item(dtype);
     bool by_rows = w->p->by_rows;
-    int index;
-    kind is = kind_of(w->p, w->program, slot, &index);
-    if (is == NUMBER && !by_rows) {
+    int of = slot_of(w->p, w->program, slot);
+    int kind = plan_slot_kind(of), index = plan_slot_index(of);
+    if (kind == PLAN_NUMBER && !by_rows) {
         buf_printf(out, "            *(%s *)(c + %d) = v%d;\n", item, index, v);
     } else if (!by_rows) {
         w->use[slot].dtype = dtype;
         w->use[slot].writes = true;
         buf_printf(out, "            x%d.v[e] = v%d;\n", slot, v);
-    } else if (is == NUMBER) {
+    } else if (kind == PLAN_NUMBER) {
         buf_printf(out, "            n%d = v%d;\n", index, v);
-    } else if (is == TERMS) {
+    } else if (kind == PLAN_TERMS) {
         buf_printf(out, "            b%d += v%d;\n", index, v);
     } else {
-        buf_printf(out, "            ((%s *)j->more[%d])[e] = v%d;\n", item, index, v);
+        buf_printf(out, "            ((%s *)j->more[%d])[e] = v%d;\n", item, row_array(of), v);
     }
 }
 
@@ -196,10 +181,9 @@ static int64_t first_word(const plan *p, int kernel, int program)
 static bool has_draws(const plan *p, int kernel)
 {
     bool any = false;
-    int index;
     for (int i = first_of(p, kernel); i < end_of(p, kernel); i++)
         for (int s = 0; !is_of_numbers(i) && s < pass_of(p, i)->nslots; s++)
-            any |= kind_of(p, i, s, &index) == DRAW;
+            any |= plan_slot_kind(slot_of(p, i, s)) == PLAN_NORMAL;
     return any;
 }
 
@@ -262,8 +246,7 @@ static int next_array(const writer *w, int s)
 
 static bool is_input(const writer *w, int slot)
 {
-    int index;
-    return kind_of(w->p, w->program, slot, &index) == INPUT;
+    return plan_slot_kind(slot_of(w->p, w->program, slot)) == PLAN_INPUT;
 }
 
 static void declare_arrays(const writer *w, buf *out)
@@ -415,7 +398,7 @@ static void write_states(buf *out, const plan *p, bool write)
     for (int i = 0; i < p->nrows; i++) {
         const plan_row *m = &p->row[i];
         bool begins = m->slot >= PLAN_ROW_BEGIN;
-        int state = PLAN_STATE + m->slot - (begins ? PLAN_ROW_BEGIN : PLAN_ROW_STATE);
+        int state = row_array(m->slot);
         const char *item = number_item(p, m->number);
         if (m->write != write)
             continue;

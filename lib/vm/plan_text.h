@@ -96,7 +96,7 @@ plan_form plan_text_form(const plan *p, int kernel, plan_input input);
 void plan_text(buf *out, const plan *p, int kernel, plan_input input, const char *name);
 
 /* Writes the slots, PLAN_MAX_SLOTS (vm/plan_pass.h) at most, and returns how many there are. */
-int plan_text_slots(const plan *p, int kernel, int16_t *slots);
+int plan_text_slots(const plan *p, int kernel, int *slots);
 
 /* The first function of the element programs that devices may round otherwise than the CPU, or
  * NULL: see prog_text_inexact. */

@@ -251,35 +251,53 @@ static char *draw(runner *r, int which, const chunk *c)
     return to;
 }
 
-static char *print_at(const plan_arrays *a, int slot, const chunk *c)
-{
-    int i = slot % PLAN_PRESENT - PLAN_PRINT;
-    int64_t first = slot >= PLAN_PRESENT ? c->at : c->from;
-    return (char *)a->prints[i] + first * kv_dtype_bytes(a->print_dtypes[i]);
-}
-
 char *plan_work_number(const runner *r, int i)
 {
     return r->p->by_rows ? r->batch.spread + (int64_t)i * CHUNK_BYTES
                          : r->s->copies + (int64_t)i * PROG_REG_BYTES;
 }
 
-void *plan_work_array(runner *r, int slot, const chunk *c)
+void *const *plan_array_of(const plan_arrays *a, int slot)
+{
+    switch (plan_slot_kind(slot)) {
+    case PLAN_STORED:
+        return &a->stored;
+    case PLAN_WEIGHT:
+        return &a->weight;
+    case PLAN_STATE:
+    case PLAN_ROW_STATE:
+    case PLAN_ROW_BEGIN:
+    case PLAN_COLUMN_STATE:
+        return &a->states[plan_slot_index(slot)];
+    case PLAN_PRINT:
+    case PLAN_ROW_PRINT:
+    case PLAN_ROW_PRINT_PRESENT:
+        return &a->prints[plan_slot_index(slot)];
+    default:
+        return NULL;
+    }
+}
+
+int64_t plan_work_bytes_of(const runner *r, int slot)
 {
     const plan_arrays *a = r->a;
-    int64_t from = c->from, bytes = plan_work_state_bytes(r->p);
-    if (slot % PLAN_PRESENT >= PLAN_PRINT)
-        return print_at(a, slot, c);
-    slot %= PLAN_PRESENT;
-    if (slot == PLAN_STORED)
-        return (char *)a->stored + from * kv_dtype_bytes(a->stored_dtype);
-    if (slot == PLAN_INPUT)
+    int kind = plan_slot_kind(slot);
+    return kv_dtype_bytes(kind == PLAN_STORED   ? a->stored_dtype
+                          : kind == PLAN_WEIGHT ? a->weight_dtype
+                          : kind == PLAN_PRINT  ? a->print_dtypes[plan_slot_index(slot)]
+                                                : prog_dtype(r->p->type));
+}
+
+void *plan_work_array(runner *r, int slot, const chunk *c)
+{
+    int kind = plan_slot_kind(slot);
+    if (kind == PLAN_INPUT)
         return (void *)(uintptr_t)c->input; /* only read */
-    if (slot == PLAN_WEIGHT)
-        return (char *)a->weight + from * kv_dtype_bytes(a->weight_dtype);
-    if (slot >= PLAN_NORMAL)
-        return draw(r, slot - PLAN_NORMAL, c);
-    return (char *)a->states[slot - PLAN_STATE] + from * bytes;
+    if (kind == PLAN_NORMAL)
+        return draw(r, plan_slot_index(slot), c);
+    bool packed = kind == PLAN_PRINT && slot & PLAN_PRESENT;
+    return (char *)*plan_array_of(r->a, slot) +
+           (packed ? c->at : c->from) * plan_work_bytes_of(r, slot);
 }
 
 /* Where a program writes the terms of a sum that are `term` elements behind the first. */
@@ -289,9 +307,20 @@ static char *terms_at(const runner *r, const plan_pass *pass, int sum, int64_t t
            term * (int64_t)plan_work_number_bytes(r->p, pass->sum[sum].number);
 }
 
-static char *kept_at(const runner *r, int slot, int64_t from)
+/* The address at which a chunk of a slot begins. */
+static void *slot_at(runner *r, const plan_pass *pass, int slot, const chunk *c)
 {
-    return r->s->kept + (slot - PLAN_KEPT) * r->s->kept_bytes + from * kept_width(r->p);
+    int i = plan_slot_index(slot);
+    switch (plan_slot_kind(slot)) {
+    case PLAN_KEPT:
+        return r->s->kept + i * r->s->kept_bytes + c->from * kept_width(r->p);
+    case PLAN_TERMS:
+        return terms_at(r, pass, i, c->term);
+    case PLAN_NUMBER:
+        return plan_work_number(r, i);
+    default:
+        return plan_work_array(r, slot, c);
+    }
 }
 
 char *plan_work_terms(runner *r, const plan_pass *pass, int sum, const chunk *c)
@@ -302,19 +331,7 @@ char *plan_work_terms(runner *r, const plan_pass *pass, int sum, const chunk *c)
         return terms_at(r, pass, sum, c->term);
     if (array == PLAN_INPUT)
         return (char *)(uintptr_t)r->a->input_lies + input; /* only read */
-    return array >= PLAN_KEPT ? kept_at(r, array, c->from) : plan_work_array(r, array, c);
-}
-
-/* The address at which a chunk of a slot begins. */
-static void *slot_at(runner *r, const plan_pass *pass, int slot, const chunk *c)
-{
-    if (slot >= PLAN_KEPT)
-        return kept_at(r, slot, c->from);
-    if (slot >= PLAN_PRIVATE + PLAN_MAX_NUMBERS)
-        return terms_at(r, pass, slot - PLAN_PRIVATE - PLAN_MAX_NUMBERS, c->term);
-    if (slot >= PLAN_PRIVATE)
-        return plan_work_number(r, slot - PLAN_PRIVATE);
-    return plan_work_array(r, slot, c);
+    return slot_at(r, pass, array, c);
 }
 
 void plan_work_chunk(runner *r, const plan_pass *pass, const chunk *c)

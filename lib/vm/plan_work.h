@@ -76,12 +76,6 @@ static inline size_t plan_work_number_bytes(const plan *p, int i)
     return p->number_type[i] == PROG_F32 ? 4 : 8;
 }
 
-/* Of an element of a state. */
-static inline int64_t plan_work_state_bytes(const plan *p)
-{
-    return p->type == PROG_F64 || p->type == PROG_I64 ? 8 : 4;
-}
-
 /* Workers that a run over arrays of so many elements has. Steps may have larger matrices. */
 int plan_work_workers(const plan *p, int64_t size);
 
@@ -112,6 +106,9 @@ int64_t plan_work_kept(const plan *p, int64_t size);
 
 /* The chunk that programs over elements read number i from. */
 char *plan_work_number(const runner *r, int i);
+
+/* Of an element of the array of a slot. */
+int64_t plan_work_bytes_of(const runner *r, int slot);
 
 /* The address at which a chunk of an array of the key begins: of a slot below PLAN_ROW_STATE. */
 void *plan_work_array(runner *r, int slot, const chunk *c);

@@ -481,17 +481,8 @@ prog_value prog_narrow(prog_builder *b, kv_dtype dtype, prog_value x)
 
 /* ---- Arrays ---------------------------------------------------------------------------------- */
 
-/* Slots index arrays of the caller, so a wrong one must not pass. */
-static bool is_slot(int slot)
-{
-    return kv_assert(slot >= 0 && slot <= PROG_MAX_SLOT, "slot %d of a program is not in 0 to %d",
-                     slot, PROG_MAX_SLOT);
-}
-
 prog_value prog_load(prog_builder *b, int slot, kv_dtype dtype, prog_type type)
 {
-    if (!is_slot(slot))
-        return -1;
     for (int64_t i = 0; i < b->nstores; i++) {
         if (b->stores[i].slot == slot) {
             return prog_cast(b, type, prog_narrow(b, dtype, b->stores[i].value));
@@ -504,8 +495,6 @@ prog_value prog_load(prog_builder *b, int slot, kv_dtype dtype, prog_type type)
 
 prog_value prog_load_number(prog_builder *b, int slot, prog_type type)
 {
-    if (!is_slot(slot))
-        return -1;
     node made = {.op = NODE_LOAD,
                  .type = (uint8_t)type,
                  .dtype = (uint8_t)prog_dtype(type),
@@ -515,7 +504,7 @@ prog_value prog_load_number(prog_builder *b, int slot, prog_type type)
 
 void prog_store(prog_builder *b, int slot, kv_dtype dtype, prog_value x)
 {
-    if (b->failed || x < 0 || !is_slot(slot))
+    if (b->failed || x < 0)
         return;
     /* converting narrows anyway */
     const node *n = &b->nodes[x];

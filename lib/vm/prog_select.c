@@ -129,6 +129,10 @@ static void note_slots(selection *s)
     for (int32_t i = 0; i < s->ntiles; i++) {
         for (int j = 0; j < 3; j++) {
             int32_t slot = slot_read(s, &s->tiles[i], j);
+            /* slots index arrays of the caller, so a wrong one must not pass */
+            if (!kv_assert(slot <= PROG_MAX_SLOT, "slot %d of a program is above %d", slot,
+                           PROG_MAX_SLOT))
+                continue;
             if (slot >= s->nslots) {
                 memset(s->read + s->nslots, -1, sizeof *s->read * (size_t)(slot + 1 - s->nslots));
                 s->nslots = slot + 1;

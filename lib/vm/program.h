@@ -50,8 +50,9 @@ void prog_builder_free(prog_builder *b);
 
 #define PROG_MAX_SLOT 1023
 
-/* The elements of array number `slot` (0, 1, …, at most PROG_MAX_SLOT), stored as dtype, converted
- * to type. Sees what earlier prog_store calls wrote there. A slot has one dtype. */
+/* The elements of array number `slot` (0, 1, …, at most PROG_MAX_SLOT in what prog_finish is
+ * given), stored as dtype, converted to type. Sees what earlier prog_store calls wrote there. A
+ * slot has one dtype. */
 prog_value prog_load(prog_builder *b, int slot, kv_dtype dtype, prog_type type);
 
 /* A number that is known when the program runs: array number `slot` holds a block of copies of

@@ -75,10 +75,30 @@ loses()
     assert_equal "$stderr" '<cmd>:1: warning: 1 element of 1 key became inf (w)'
 }
 
+@test "fractions that an integer type drops are counted, in convert, merge and save" {
+    # 0.4 and 0.01 would become 0, 1.5 and 2.5 both 2; infinities and whole numbers lose nothing.
+    kvctl -q -c 'init a,b,c [array([0.4, 1.5, 2.5, 3, -0.0]), array([0.01, -7]), array([127, -128])]; save m.safetensors'
+    loses '4 elements of 2 keys lost their fractions in I8 (a, b)' \
+        convert m.safetensors o.safetensors --dtype i8
+    run -0 kvctl -q -c 'print @o.safetensors#a, @o.safetensors#b, @o.safetensors#c'
+    assert_output '[0 2 2 3 0] [ 0 -7] [ 127 -128]'
+    loses '1 element of 1 key lost its fraction in I64 (b)' convert m.safetensors o.safetensors b --dtype b=i64
+    loses '4 elements of 2 keys lost their fractions in I32 (a, b)' \
+        merge average m.safetensors m.safetensors --out o.safetensors --dtype i32
+    run -0 --separate-stderr kvctl -q -c 'init w array([2.25, 4], dtype="float64"); save o.safetensors --dtype i16'
+    assert_equal "$stderr" '<cmd>:1: warning: 1 element of 1 key lost its fraction in I16 (w)'
+    run -3 kvctl convert m.safetensors new.safetensors --dtype i8 --strict
+    assert_output --partial '"a" is 0.4000000059604645 at [0], which I8 cannot hold'
+    [ ! -e new.safetensors ]
+    # From integers to integers nothing has a fraction.
+    run -0 --separate-stderr kvctl convert o.safetensors p.safetensors --dtype '*=i64'
+    assert_equal "$stderr" ''
+}
+
 @test "--json has the counts, and at most five keys are named" {
     model
     run -0 --separate-stderr kvctl --json convert m.safetensors o.safetensors --dtype f16 --dtype ids=f32
-    assert_output --partial '"about":{"lost":{"inf":3,"nan":0,"saturated":0,"rounded":2,"keys":["w","lm_head","ids"]}}'
+    assert_output --partial '"about":{"lost":{"inf":3,"nan":0,"saturated":0,"rounded":2,"fraction":0,"keys":["w","lm_head","ids"]}}'
     run -0 --separate-stderr kvctl --json convert m.safetensors o.safetensors
     refute_output --partial lost
     kvctl -q -c 'for i in 1..17 { init f"k{i}" [1e9] }; save m.safetensors'

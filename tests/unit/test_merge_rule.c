@@ -67,12 +67,12 @@ static void fill(float *to, int slot, const merge_plan *p, arrays *a)
     for (int i = 0; i < a->n; i++) {
         if (slot == MERGE_BASE)
             to[i] = a->base[i];
-        else if (slot >= MERGE_UNIFORM && slot < MERGE_RANK)
-            to[i] = (float)((i + p->draw[slot - MERGE_UNIFORM].stream) % 4) / 4;
-        else if (slot >= MERGE_PRODUCT && slot < MERGE_UNIFORM)
+        else if (plan_slot_kind(slot) == MERGE_UNIFORM)
+            to[i] = (float)((i + p->draw[plan_slot_index(slot)].stream) % 4) / 4;
+        else if (plan_slot_kind(slot) == MERGE_PRODUCT)
             to[i] = a->product[i];
-        else if (slot >= MERGE_MODEL && slot < MERGE_PRODUCT)
-            to[i] = a->models[slot - MERGE_MODEL][i];
+        else if (plan_slot_kind(slot) == MERGE_MODEL)
+            to[i] = a->models[plan_slot_index(slot)][i];
     }
 }
 
@@ -91,11 +91,11 @@ static void run_plan(const merge_plan *p, arrays *a, float *merged)
         if (pass->numbers)
             prog_run(pass->numbers, cell, 1, aligned);
         for (int s = 0; s < pass->nslots; s++) {
-            int slot = pass->slot[s], i = slot - PLAN_PRIVATE;
+            int slot = pass->slot[s], i = plan_slot_index(slot);
             slots[s] = slot == MERGE_MERGED ? merged : room[s];
             if (slot >= PLAN_MERGE)
                 fill(room[s], slot, p, a);
-            if (i >= 0 && i < PLAN_MAX_NUMBERS) {
+            if (plan_slot_kind(slot) == PLAN_NUMBER) {
                 for (int c = 0; c < 4096; c++)
                     copies[i][c] = number[i];
                 slots[s] = copies[i];
@@ -104,8 +104,8 @@ static void run_plan(const merge_plan *p, arrays *a, float *merged)
         if (pass->elements)
             prog_run(pass->elements, slots, a->n, aligned);
         for (int s = 0; s < pass->nslots; s++) {
-            int sum = pass->slot[s] - PLAN_PRIVATE - PLAN_MAX_NUMBERS;
-            if (pass->slot[s] < PLAN_MERGE && sum >= 0)
+            int sum = plan_slot_index(pass->slot[s]);
+            if (plan_slot_kind(pass->slot[s]) == PLAN_TERMS)
                 number[pass->sum[sum].number] = folded(&pass->sum[sum], room[s], a->n);
         }
         mem_free(scratch);
