@@ -128,9 +128,29 @@ int choose_decode(session *s, const ast *call, const ast *argument, checkpoint *
     return !raw && tensor_values_decode(files, n, choose, arg, e) ? unit_at(s, argument, e) : KV_OK;
 }
 
+/* Returns true if a key is called a scale of a weight, which has numbers without it. */
+static bool is_unused_scale(const checkpoint *c, const char *name)
+{
+    static const char *const endings[] = {".weight_scale", ".weight_scale_inv", ".scale_weight"};
+    char weight[512];
+    size_t n = strlen(name), m = 0;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings && m == 0; i++)
+        if (n > strlen(endings[i]) && strcmp(name + n - strlen(endings[i]), endings[i]) == 0)
+            m = strlen(endings[i]);
+    if (m == 0 ||
+        (size_t)snprintf(weight, sizeof weight, "%.*s.weight", (int)(n - m), name) >= sizeof weight)
+        return false;
+    int64_t at = checkpoint_find(c, weight);
+    tensor_type type = at < 0 ? TENSOR_NONE : checkpoint_at(c, at)->type;
+    return type == TENSOR_BF16 || type == TENSOR_F16 ||
+           (type == TENSOR_F32 && !tensor_values_codes(c, at));
+}
+
 void choose_count_decoded(decoded *d, const checkpoint *c, int64_t i)
 {
     const char *name;
+    if (is_unused_scale(c, checkpoint_at(c, i)->name) && d->unused++ == 0)
+        d->unused_name = checkpoint_at(c, i)->name;
     d->scales += tensor_values_scales(c, i, &name);
     d->scaled += name != NULL;
     d->blocks += !name && tensor_values_codes(c, i);
@@ -144,8 +164,13 @@ void choose_tell_decoded(session *s, const decoded *d, const char *blocks)
                      d->blocks == 1 ? "" : "s", blocks);
     if (d->scaled > 0)
         session_note(s, "applied the scales of %lld key%s (%.80s) and left %lld scale key%s out",
-                     (long long)d->scaled, d->scaled == 1 ? "" : "s", d->name,
-                     (long long)d->scales, d->scales == 1 ? "" : "s");
+                     (long long)d->scaled, d->scaled == 1 ? "" : "s", d->name, (long long)d->scales,
+                     d->scales == 1 ? "" : "s");
+    if (d->unused > 0)
+        session_note(s, "%lld key%s beside a weight that is not codes, and stay%s as %s: %.80s",
+                     (long long)d->unused, d->unused == 1 ? " is a scale" : "s are scales",
+                     d->unused == 1 ? "s" : "", d->unused == 1 ? "it is" : "they are",
+                     d->unused_name);
 }
 
 /* Refuses a tensor of file number `file` of a model that is codes or scales which belong together
@@ -198,9 +223,9 @@ int choose_open_tensors(session *s, const word *file, checkpoint **c, kv_err *e)
 
 bool choose_ends_as_file(const char *text)
 {
-    static const char *const endings[] = {".safetensors", ".json", ".npz", ".npy", ".kvs",
-                                          ".gguf",        ".bin",  ".pt",  ".pth", ".ckpt",
-                                          ".params"};
+    static const char *const endings[] = {".safetensors", ".json", ".npz",   ".npy",
+                                          ".kvs",         ".gguf", ".bin",   ".pt",
+                                          ".pth",         ".ckpt", ".params"};
     size_t n = strlen(text);
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
         size_t k = strlen(endings[i]);
@@ -282,8 +307,8 @@ static int answer_for_all(result *out, kv_err *e)
     for (int64_t i = 0; i < out->nfiles; i++) {
         const result_file *f = &out->files[i];
         no += f->e.code == KV_E_ASSERT;
-        if (f->e.code && (!worst || exit_code_of_error(f->e.code) >
-                                        exit_code_of_error(worst->e.code)))
+        if (f->e.code &&
+            (!worst || exit_code_of_error(f->e.code) > exit_code_of_error(worst->e.code)))
             worst = f;
     }
     if (worst && worst->e.code != KV_E_ASSERT)

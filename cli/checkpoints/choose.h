@@ -61,6 +61,8 @@ int choose_decode(session *s, const ast *call, const ast *argument, checkpoint *
 typedef struct decoded {
     int64_t blocks, scaled, scales;
     const char *name; /* that the first scales have */
+    int64_t unused; /* keys that are called scales, of weights that are not codes */
+    const char *unused_name; /* of the first */
 } decoded;
 
 void choose_count_decoded(decoded *d, const checkpoint *c, int64_t i);

@@ -325,7 +325,7 @@ int value_files_open(value_files *f, session *s, const ast *call, kv_err *e)
     bool named = list->n > 0, several = named_is_pattern(call->kid[0]);
     *f = (value_files){0};
     for (uint32_t i = 0; i < list->n; i++)
-        named &= list->kid[i]->kind == AST_FILE && list->kid[i]->n == 1;
+        named &= list->kid[i]->kind == AST_FILE;
     if (!named)
         return KV_OK;
     if (!(f->files = mem_zalloc(list->n, sizeof *f->files, e)))

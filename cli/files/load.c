@@ -201,12 +201,21 @@ static int choose_tensor(const checkpoint *f, const char *path, const char *name
 
 static int read_named(const char *path, const char *name, value *out, kv_err *e)
 {
-    checkpoint *f;
+    checkpoint *f, *part;
     int64_t at;
     kv_array *a;
+    bool one = false;
     int code = named_open(path, &f, e);
+    /* Of a file with an object that only Python can make the other parts are read. */
+    if (code == KV_E_FORMAT && name && !named_open_part(path, name, &part, &one, &(kv_err){0})) {
+        f = part;
+        name = one ? NULL : name;
+        code = f ? KV_OK : code;
+    }
     if (code)
         return code;
+    if (one)
+        *e = (kv_err){0};
     if ((code = choose_tensor(f, path, name, &at, e)) == KV_OK &&
         (code = named_load(&a, f, at, e)) == KV_OK)
         code = value_array(out, a, e);
@@ -422,14 +431,20 @@ int load_named(session *s, const ast *node, checkpoint **out, kv_err *e)
 {
     value path;
     *out = NULL;
-    if (node->kind != AST_FILE || node->n == 2)
+    bool one = false;
+    if (node->kind != AST_FILE)
         return KV_OK;
     int code = eval_text(s, node->kid[0], "a file name", &path, e);
     if (code)
         return code;
     if (is_checkpoint(path.u.text))
-        code = named_open(path.u.text, out, e);
+        code = node->n == 2 ? named_open_part(path.u.text, node->kid[1]->u.text, out, &one, e)
+                            : named_open(path.u.text, out, e);
     value_release(&path);
+    if (one) { /* an array, as @FILE#KEY is of every file */
+        checkpoint_close(*out);
+        *out = NULL;
+    }
     return code ? unit_at(s, node, e) : KV_OK;
 }
 

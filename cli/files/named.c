@@ -3,6 +3,7 @@
 
 #include <fnmatch.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/num.h"
 #include "checkpoint/scales.h"
@@ -17,6 +18,49 @@ int named_open(const char *path, checkpoint **out, kv_err *e)
     int code = checkpoint_open(out, path, &(checkpoint_options){.weights = true}, e);
     if (code == KV_OK && (code = tensor_values_decode(out, 1, NULL, NULL, e)))
         checkpoint_close(*out);
+    return code;
+}
+
+/* Returns true if a tensor of this name is all that a path of dicts leads to. */
+static bool is_tensor(const checkpoint *c, const char *part)
+{
+    size_t n = strlen(part), m;
+    if (checkpoint_count(c) != 1 || (m = strlen(checkpoint_at(c, 0)->name)) > n)
+        return false;
+    return strcmp(part + n - m, checkpoint_at(c, 0)->name) == 0 &&
+           (m == n || part[n - m - 1] == '.');
+}
+
+int named_open_part(const char *path, const char *part, checkpoint **out, bool *one, kv_err *e)
+{
+    static const char *const endings[] = {".pt", ".pth", ".bin", ".ckpt"};
+    const char *dot = strrchr(path, '.');
+    bool torch = false;
+    buf both = {0};
+    kv_err why = {0};
+    *out = NULL;
+    *one = false;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings && dot; i++)
+        torch |= strcasecmp(dot, endings[i]) == 0;
+    if (!torch)
+        return KV_OK;
+    buf_printf(&both, "%s#%s", path, part);
+    int code = buf_check(&both, &why);
+    if (!code)
+        code = named_open(buf_text(&both), out, &why);
+    buf_release(&both);
+    if (!code) {
+        *one = is_tensor(*out, part);
+        return KV_OK;
+    }
+    *out = NULL;
+    checkpoint *all; /* it may have an array of this name */
+    if ((code == KV_E_NAME || code == KV_E_UNSUPPORTED) && !named_open(path, &all, &(kv_err){0})) {
+        code = named_find(all, part) >= 0 ? KV_OK : code;
+        checkpoint_close(all);
+    }
+    if (code)
+        *e = why;
     return code;
 }
 
