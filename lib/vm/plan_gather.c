@@ -19,6 +19,7 @@ static void **array_of(const plan_arrays *a, int slot)
 {
     return slot < PLAN_NORMAL ? (void **)(uintptr_t)plan_array_of(a, slot) : NULL;
 }
+
 static bool reads(const prog *p, int slot)
 {
     int place = p->nregs + slot;
