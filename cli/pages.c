@@ -453,14 +453,14 @@ static int verify_entry(verifier *v, bool update, kv_err *e)
     while (v->at < v->end && prompt_here(v, true))
         take_entry_line(v, &entry, true);
     take_expected(v, &expected);
-    int code = run_entry(v, &entry, line, &got, e);
-    if (code == KV_OK && (code = buf_check(&entry, e)) == KV_OK &&
-        (code = buf_check(&expected, e)) == KV_OK && (code = buf_check(&got.text, e)) == KV_OK)
+    int rc = run_entry(v, &entry, line, &got, e);
+    if (rc == KV_OK && (rc = buf_check(&entry, e)) == KV_OK &&
+        (rc = buf_check(&expected, e)) == KV_OK && (rc = buf_check(&got.text, e)) == KV_OK)
         judge(v, &entry, line, &expected, &got.text, update);
     buf_release(&entry);
     buf_release(&expected);
     buf_release(&got.text);
-    return code;
+    return rc;
 }
 
 /* ---- Pages ---- */
@@ -468,9 +468,9 @@ static int verify_entry(verifier *v, bool update, kv_err *e)
 static int write_back(const char *path, const buf *text, kv_err *e)
 {
     file_out f;
-    int code = buf_check(text, e);
-    if (code || (code = file_out_open(&f, path, e)))
-        return code;
+    int rc = buf_check(text, e);
+    if (rc || (rc = file_out_open(&f, path, e)))
+        return rc;
     if (text->len > 0)
         fwrite(text->data, 1, text->len, f.f); /* the commit finds out whether it worked */
     return file_out_commit(&f, e);
@@ -496,21 +496,21 @@ int verify_file(session *s, const char *path, bool update, kv_err *e)
 {
     char *text;
     size_t n;
-    int code = file_read_text(path, &text, &n, e);
-    if (code)
-        return code;
+    int rc = file_read_text(path, &text, &n, e);
+    if (rc)
+        return rc;
     verifier v = {.s = s, .path = path, .at = text, .end = text + n, .line = 1};
     v.fences = has_fences(text, n);
     s->out.remembers = true;
-    while (v.at < v.end && code == KV_OK) {
+    while (v.at < v.end && rc == KV_OK) {
         if (!(v.fences && at_fence(&v)) && (v.fence || !v.fences) && prompt_here(&v, false))
-            code = verify_entry(&v, update, e);
+            rc = verify_entry(&v, update, e);
         else
             keep_line(&v);
     }
-    if (code == KV_OK)
-        code = verdict(&v, update, e);
+    if (rc == KV_OK)
+        rc = verdict(&v, update, e);
     buf_release(&v.updated);
     mem_free(text);
-    return code;
+    return rc;
 }

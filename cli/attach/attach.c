@@ -92,20 +92,20 @@ static int by_name(const void *a, const void *b)
 int attach_jobs(job_list *list, kv_err *e)
 {
     *list = (job_list){.dir = -1};
-    int code = jobs_folder_open(false, &list->dir, e);
-    if (code || list->dir < 0)
-        return code;
+    int rc = jobs_folder_open(false, &list->dir, e);
+    if (rc || list->dir < 0)
+        return rc;
     jobs_tidy(list->dir);
     int again = openat(list->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = again < 0 ? NULL : fdopendir(again);
-    for (const struct dirent *x; d && code == KV_OK && (x = readdir(d));)
+    for (const struct dirent *x; d && rc == KV_OK && (x = readdir(d));)
         if (jobs_is_name(x->d_name))
-            code = add(list, x->d_name, e);
+            rc = add(list, x->d_name, e);
     if (d)
         closedir(d);
     if (list->n > 1)
         qsort(list->items, (size_t)list->n, sizeof *list->items, by_name);
-    return code;
+    return rc;
 }
 
 void attach_jobs_release(job_list *list)
@@ -439,25 +439,25 @@ static int open_job(const attach_options *o, attached *a, kv_err *e)
 {
     job_list list;
     const char *name;
-    int number = -1, code = attach_jobs(&list, e);
-    if (code == KV_OK && (code = attach_jobs_choose(&list, o->job, &name, e)) == KV_OK) {
+    int number = -1, rc = attach_jobs(&list, e);
+    if (rc == KV_OK && (rc = attach_jobs_choose(&list, o->job, &name, e)) == KV_OK) {
         snprintf(a->job, sizeof a->job, "%s", name);
         a->fd = attach_enter(&list, name, o->rank - 1, &number, e);
-        code = (int)e->code;
+        rc = (int)e->code;
     }
     if (number >= 0)
         snprintf(a->prompt, sizeof a->prompt, "%s[%d]> ", a->job, number);
     else
         snprintf(a->prompt, sizeof a->prompt, "%s> ", a->job);
     attach_jobs_release(&list);
-    return code;
+    return rc;
 }
 
 static int run(const attach_options *o, kv_err *e)
 {
     attached a = {.fd = -1, .terminal = isatty(STDIN_FILENO), .quiet = o->quiet};
-    int ended = 0, code = open_job(o, &a, e);
-    if (code)
+    int ended = 0, rc = open_job(o, &a, e);
+    if (rc)
         return fail(e);
     session_init(&a.own);
     interrupt_install();
@@ -479,13 +479,13 @@ int attach_main(int argc, char **argv)
 {
     attach_options o = {0};
     kv_err e = {0};
-    int code;
+    int rc;
     if (attach_options_parse(&o, argc, argv, &e))
-        code = fail(&e);
+        rc = fail(&e);
     else
-        code = o.help ? show_help(attach_help) : run(&o, &e);
+        rc = o.help ? show_help(attach_help) : run(&o, &e);
     attach_options_release(&o);
-    return code;
+    return rc;
 }
 
 /* ---- kvctl jobs ---- */
@@ -497,8 +497,8 @@ static int add_text(rows *table, const job_entry *x, const char *name, kv_err *e
     const char *text = attach_job_field(x, name, &n);
     if (n == 0)
         return rows_add(table, value_none(), e);
-    int code = value_text_new(&v, text, (size_t)n, e);
-    return code ? code : rows_add(table, v, e);
+    int rc = value_text_new(&v, text, (size_t)n, e);
+    return rc ? rc : rows_add(table, v, e);
 }
 
 static int add_number(rows *table, const job_entry *x, const char *name, kv_err *e)
@@ -522,12 +522,12 @@ static int add_since(rows *table, const job_entry *x, kv_err *e)
 
 static int add_job(rows *table, const job_entry *x, kv_err *e)
 {
-    int code;
-    if ((code = rows_add_text(table, x->name, e)) || (code = add_since(table, x, e)) ||
-        (code = add_number(table, x, "workers", e)) ||
-        (code = add_number(table, x, "servers", e)) || (code = add_text(table, x, "state", e)) ||
-        (code = add_number(table, x, "rounds", e)) || (code = add_text(table, x, "hosts", e)))
-        return code;
+    int rc;
+    if ((rc = rows_add_text(table, x->name, e)) || (rc = add_since(table, x, e)) ||
+        (rc = add_number(table, x, "workers", e)) ||
+        (rc = add_number(table, x, "servers", e)) || (rc = add_text(table, x, "state", e)) ||
+        (rc = add_number(table, x, "rounds", e)) || (rc = add_text(table, x, "hosts", e)))
+        return rc;
     return add_text(table, x, "script", e);
 }
 
@@ -606,11 +606,11 @@ static int print_json(const job_list *list, kv_err *e)
     }
     json_end(&w, ']');
     json_end(&w, '}');
-    int code = buf_check(&text, e);
-    if (code == KV_OK)
+    int rc = buf_check(&text, e);
+    if (rc == KV_OK)
         puts(buf_text(&text));
     buf_release(&text);
-    return code;
+    return rc;
 }
 
 static int list_jobs(const jobs_options *o, kv_err *e)
@@ -622,19 +622,19 @@ static int list_jobs(const jobs_options *o, kv_err *e)
     rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
     job_list list;
     buf text = {0};
-    int code = attach_jobs(&list, e);
-    for (int64_t i = 0; i < list.n && code == KV_OK; i++)
-        code = add_job(&table, &list.items[i], e);
-    if (code == KV_OK && o->json)
-        code = print_json(&list, e);
-    else if (code == KV_OK && list.n == 0 && !o->quiet)
+    int rc = attach_jobs(&list, e);
+    for (int64_t i = 0; i < list.n && rc == KV_OK; i++)
+        rc = add_job(&table, &list.items[i], e);
+    if (rc == KV_OK && o->json)
+        rc = print_json(&list, e);
+    else if (rc == KV_OK && list.n == 0 && !o->quiet)
         terminal_say("kvctl: no job of yours runs here");
-    else if (code == KV_OK && (code = rows_print(&text, &table, e)) == KV_OK)
+    else if (rc == KV_OK && (rc = rows_print(&text, &table, e)) == KV_OK)
         terminal_pass(stdout, buf_text(&text), text.len);
     buf_release(&text);
     rows_release(&table);
     attach_jobs_release(&list);
-    return code;
+    return rc;
 }
 
 int jobs_main(int argc, char **argv)
@@ -656,12 +656,12 @@ static int grow(const char *job, kv_err *e)
 {
     job_list list;
     const char *name;
-    int number = 0, code = attach_jobs(&list, e);
-    if (code == KV_OK && (code = attach_jobs_choose(&list, job, &name, e)) == KV_OK &&
-        (code = attach_grow(&list, name, &number, e)) == KV_OK)
+    int number = 0, rc = attach_jobs(&list, e);
+    if (rc == KV_OK && (rc = attach_jobs_choose(&list, job, &name, e)) == KV_OK &&
+        (rc = attach_grow(&list, name, &number, e)) == KV_OK)
         printf("job %s: rank %d becomes a worker at the next round\n", name, number);
     attach_jobs_release(&list);
-    return code;
+    return rc;
 }
 
 int grow_main(int argc, char **argv)

@@ -269,11 +269,11 @@ static int guest_draw(void *arg, const plot *p, kv_err *e)
     guest *g = arg;
     buf bytes = {0};
     attach_plot_put(&bytes, p);
-    int code = buf_check(&bytes, e);
-    if (code == KV_OK)
+    int rc = buf_check(&bytes, e);
+    if (rc == KV_OK)
         send_later(g, JOBS_PLOT, bytes.data, bytes.len);
     buf_release(&bytes);
-    return code ? code : buf_check(&g->later, e);
+    return rc ? rc : buf_check(&g->later, e);
 }
 
 /* ---- Profiles ---- */
@@ -295,12 +295,12 @@ static int begin_profile(guest *g, const char *name, kv_err *e)
     char start[4200], made[4200];
     profile_paths(g, start, made);
     visit_lock(g->script);
-    int code = kv_profile_start(start, e);
-    v->profiles |= code == KV_OK;
+    int rc = kv_profile_start(start, e);
+    v->profiles |= rc == KV_OK;
     v->profile_ended = false;
     visit_unlock(g->script);
-    if (code)
-        return code;
+    if (rc)
+        return rc;
     mem_free(g->profile);
     g->profile = mem_text(name, strlen(name), e);
     g->profiler = g->fd;
@@ -325,17 +325,17 @@ static int send_profile(guest *g, const char *path, kv_err *e)
     char *text;
     size_t n;
     buf all = {0};
-    int code = file_read(path, &text, &n, e);
-    if (code)
-        return code;
+    int rc = file_read(path, &text, &n, e);
+    if (rc)
+        return rc;
     buf_put(&all, g->profile, strlen(g->profile) + 1);
     buf_put(&all, text, n);
     mem_free(text);
-    code = buf_check(&all, e);
-    if (code == KV_OK)
+    rc = buf_check(&all, e);
+    if (rc == KV_OK)
         send_later(g, JOBS_FILE, all.data, all.len);
     buf_release(&all);
-    return code ? code : buf_check(&g->later, e);
+    return rc ? rc : buf_check(&g->later, e);
 }
 
 static int end_profile(guest *g, kv_err *e)
@@ -409,10 +409,10 @@ static int run_entry(guest *g, session *s, const char *text, size_t n, kv_err *e
 {
     unit *u = NULL;
     char *copy = mem_text(text, n, e);
-    int code = copy ? unit_read(s, &u, "<attach>", copy, n, 1, NULL, e) : KV_E_MEMORY;
-    if (code == KV_OK && (code = bring_variables(g, s, u, e)) == KV_OK)
-        code = unit_run(s, u, e);
-    return code;
+    int rc = copy ? unit_read(s, &u, "<attach>", copy, n, 1, NULL, e) : KV_E_MEMORY;
+    if (rc == KV_OK && (rc = bring_variables(g, s, u, e)) == KV_OK)
+        rc = unit_run(s, u, e);
+    return rc;
 }
 
 /* The session of one entry, which ends with it. */

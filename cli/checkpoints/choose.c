@@ -36,11 +36,11 @@ void first_names_hint(const first_names *f, kv_err *e)
 
 int choose_read(session *s, const ast *call, const ast *globs, result *out, choice *c, kv_err *e)
 {
-    int code = eval_words(s, globs, "a pattern", out, &c->globs, e);
-    if (code == KV_OK)
-        code = eval_option_words(s, call, "exclude", "a pattern", out, &c->excluded, e);
-    if (code)
-        return code;
+    int rc = eval_words(s, globs, "a pattern", out, &c->globs, e);
+    if (rc == KV_OK)
+        rc = eval_option_words(s, call, "exclude", "a pattern", out, &c->excluded, e);
+    if (rc)
+        return rc;
     size_t patterns = (size_t)(c->globs.n + c->excluded.n);
     c->matched = arena_alloc(&out->names, patterns * sizeof *c->matched, e);
     c->left_out = c->matched ? c->matched + c->globs.n : NULL;
@@ -241,16 +241,16 @@ static bool names_file(const char *text)
 }
 
 /* A file that cannot be read is a part of the answer. */
-static bool is_of_file(int code)
+static bool is_of_file(int rc)
 {
-    return code == KV_E_IO || code == KV_E_FORMAT || code == KV_E_UNSUPPORTED;
+    return rc == KV_E_IO || rc == KV_E_FORMAT || rc == KV_E_UNSUPPORTED;
 }
 
 /* Adds the rows of a file behind those of the ones before it, with a first column that names it. */
 static int add_rows(result *out, const result_file *f, kv_err *e)
 {
     const rows *from = &f->given.entries;
-    int n = from->ncolumns + 1, code = KV_OK;
+    int n = from->ncolumns + 1, rc = KV_OK;
     if (from->columns && !out->entries.columns) {
         rows_column *columns = arena_alloc(&out->names, (size_t)n * sizeof *columns, e);
         if (!columns)
@@ -263,13 +263,13 @@ static int add_rows(result *out, const result_file *f, kv_err *e)
         }
         out->entries = (rows){columns, n, NULL, 0, 0};
     }
-    for (int64_t i = 0; i < from->n && code == KV_OK; i++) {
+    for (int64_t i = 0; i < from->n && rc == KV_OK; i++) {
         if (i % from->ncolumns == 0)
-            code = rows_add_text(&out->entries, f->path, e);
-        if (code == KV_OK)
-            code = rows_add(&out->entries, value_ref(from->cells[i]), e);
+            rc = rows_add_text(&out->entries, f->path, e);
+        if (rc == KV_OK)
+            rc = rows_add(&out->entries, value_ref(from->cells[i]), e);
     }
-    return code;
+    return rc;
 }
 
 static int look_at_one(session *s, const ast *call, choose_fn *look, bool all, const word *file,
@@ -280,13 +280,13 @@ static int look_at_one(session *s, const ast *call, choose_fn *look, bool all, c
     f->path = file->text;
     visible_line(text, f->path, strlen(f->path));
     buf_add(text, ":\n");
-    int code = look(s, call, file, chosen, &f->given, &f->e);
+    int rc = look(s, call, file, chosen, &f->given, &f->e);
     f->us = (clock_ns() - begun) / 1000;
-    if (code && !(all && is_of_file(code))) {
+    if (rc && !(all && is_of_file(rc))) {
         *e = f->e;
-        return code;
+        return rc;
     }
-    if (code) {
+    if (rc) {
         visible_line(text, f->e.text, strlen(f->e.text));
         buf_char(text, '\n');
         return KV_OK;
@@ -324,28 +324,28 @@ int choose_each(session *s, const ast *call, choose_fn *look, bool all, result *
     choice chosen = {0};
     buf text = {0};
     int64_t n = 0;
-    int code = eval_words(s, call->kid[0], "a path", out, &given, e);
-    if (code == KV_OK && given.n == 0)
-        code = unit_err(s, call->kid[0], e, KV_E_USAGE, "the list of files is empty");
-    if (code == KV_OK)
-        code = eval_words(s, call->kid[1], "a pattern", out, &given, e);
+    int rc = eval_words(s, call->kid[0], "a path", out, &given, e);
+    if (rc == KV_OK && given.n == 0)
+        rc = unit_err(s, call->kid[0], e, KV_E_USAGE, "the list of files is empty");
+    if (rc == KV_OK)
+        rc = eval_words(s, call->kid[1], "a pattern", out, &given, e);
     for (n = 1; n < given.n && names_file(given.items[n].text);)
         n++;
-    if (code == KV_OK) {
+    if (rc == KV_OK) {
         chosen.globs = (words){given.items + n, given.n - n, given.n - n};
-        code = choose_read(s, call, NULL, out, &chosen, e);
+        rc = choose_read(s, call, NULL, out, &chosen, e);
     }
-    if (code || n == 1)
-        return code ? code : look(s, call, &given.items[0], &chosen, out, e);
+    if (rc || n == 1)
+        return rc ? rc : look(s, call, &given.items[0], &chosen, out, e);
     if (!(out->files = mem_zalloc(n, sizeof *out->files, e)))
         return KV_E_MEMORY;
     chosen.goes_on = true;
-    for (int64_t i = 0; i < n && code == KV_OK; i++)
-        code = look_at_one(s, call, look, all, &given.items[i], &chosen, out, &text, e);
+    for (int64_t i = 0; i < n && rc == KV_OK; i++)
+        rc = look_at_one(s, call, look, all, &given.items[i], &chosen, out, &text, e);
     chosen.goes_on = false;
-    if (code == KV_OK && (code = choose_check(s, &chosen, e)) == KV_OK && all)
-        code = answer_for_all(out, e);
-    return result_text(out, &text, code, e);
+    if (rc == KV_OK && (rc = choose_check(s, &chosen, e)) == KV_OK && all)
+        rc = answer_for_all(out, e);
+    return result_text(out, &text, rc, e);
 }
 
 /* ---- Names ---- */
@@ -354,9 +354,9 @@ int choose_each(session *s, const ast *call, choose_fn *look, bool all, result *
 
 int renames_read(session *s, const ast *call, result *out, renames *r, kv_err *e)
 {
-    int code = eval_option_words(s, call, "rename", "a substitution", out, &r->given, e);
-    if (code)
-        return code;
+    int rc = eval_option_words(s, call, "rename", "a substitution", out, &r->given, e);
+    if (rc)
+        return rc;
     r->each = mem_zalloc(r->given.n, sizeof *r->each, e);
     r->matched = mem_zalloc(r->given.n, sizeof *r->matched, e);
     if (!r->each || !r->matched)
@@ -380,25 +380,25 @@ const char *renames_apply(renames *r, const session *s, const char *name, arena 
 {
     buf texts[2] = {0};
     const char *kept = name, *last = name;
-    int code = KV_OK;
-    for (int64_t i = 0; i < r->given.n && code == KV_OK; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; i < r->given.n && rc == KV_OK; i++) {
         int64_t replaced = 0;
         buf_clear(&texts[i % 2]);
-        if ((code = renaming_apply(r->each[i], last, &texts[i % 2], &replaced, e)))
-            code = unit_at(s, r->given.items[i].at, e);
+        if ((rc = renaming_apply(r->each[i], last, &texts[i % 2], &replaced, e)))
+            rc = unit_at(s, r->given.items[i].at, e);
         r->matched[i] |= replaced > 0;
         if (i == 0)
             first_names_add(&r->seen, name);
         last = buf_text(&texts[i % 2]);
     }
-    if (code == KV_OK && r->given.n > 0 && !*last && *name)
-        code = unit_err(s, r->given.items[0].at, e, KV_E_KEY,
-                        "nothing is left of the name \"%.120s\"", name);
-    if (code == KV_OK && r->given.n > 0)
+    if (rc == KV_OK && r->given.n > 0 && !*last && *name)
+        rc = unit_err(s, r->given.items[0].at, e, KV_E_KEY,
+                      "nothing is left of the name \"%.120s\"", name);
+    if (rc == KV_OK && r->given.n > 0)
         kept = arena_text(names, last, strlen(last), e);
     buf_release(&texts[0]);
     buf_release(&texts[1]);
-    return code ? NULL : kept;
+    return rc ? NULL : kept;
 }
 
 int renames_check(const renames *r, const session *s, kv_err *e)

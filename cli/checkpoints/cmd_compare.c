@@ -130,14 +130,14 @@ static int add(reading *r, kv_err *e)
             (unsigned char)(digit_of(r->line[2 * i]) << 4 | digit_of(r->line[2 * i + 1]));
     if (map_get(&list->by_name, (kv_key){.name = buf_text(&r->name)}) >= 0)
         return refuse(r, "a name that stands in an earlier line, too", e);
-    int code = mem_grow(&list->items, &list->cap, list->n + 1, sizeof *list->items, e);
-    one.name = code ? NULL : arena_text(&list->texts, buf_text(&r->name), r->name.len, e);
+    int rc = mem_grow(&list->items, &list->cap, list->n + 1, sizeof *list->items, e);
+    one.name = rc ? NULL : arena_text(&list->texts, buf_text(&r->name), r->name.len, e);
     if (!one.name)
         return KV_E_MEMORY;
-    code = map_put(&list->by_name, (kv_key){.name = one.name}, list->n, e);
-    if (code == KV_OK)
+    rc = map_put(&list->by_name, (kv_key){.name = one.name}, list->n, e);
+    if (rc == KV_OK)
         list->items[list->n++] = one;
-    return code;
+    return rc;
 }
 
 static int read_line(reading *r, kv_err *e)
@@ -154,8 +154,8 @@ static int read_line(reading *r, kv_err *e)
     if (r->list->n > 0 && kind != r->list->kind)
         return refuse(r, "a hash of another kind than in the lines before", e);
     r->list->kind = kind;
-    int code = read_name(r, digits + blanks, e);
-    return code ? code : add(r, e);
+    int rc = read_name(r, digits + blanks, e);
+    return rc ? rc : add(r, e);
 }
 
 /* Reads a file, or stdin for "-"; the kind is known by the number of digits. Errors: format, with
@@ -165,20 +165,20 @@ static int hash_list_read(hash_list *list, const char *path, kv_err *e)
 {
     char *text = NULL;
     size_t n = 0;
-    int code = file_read_text(path, &text, &n, e);
+    int rc = file_read_text(path, &text, &n, e);
     reading r = {.list = list, .path = path};
-    for (size_t at = 0; code == KV_OK && at < n;) {
+    for (size_t at = 0; rc == KV_OK && at < n;) {
         const char *end = memchr(text + at, '\n', n - at);
         r.line = text + at;
         r.n = end ? (size_t)(end - r.line) : n - at;
         at += r.n + 1;
         r.n -= r.n > 0 && r.line[r.n - 1] == '\r';
         r.number++;
-        code = read_line(&r, e);
+        rc = read_line(&r, e);
     }
     buf_release(&r.name);
     mem_free(text);
-    return code;
+    return rc;
 }
 
 static void hash_list_release(hash_list *list)
@@ -206,9 +206,9 @@ static int make_hashes(hashing *h, kv_err *e)
     if (!h->hashes)
         return KV_E_MEMORY;
     progress_begin("hash", 0, PROGRESS_BYTES);
-    int code = tensor_hash_all(h->hashes, h->file, h->keys, h->n, h->kind, progress_bytes, NULL, e);
+    int rc = tensor_hash_all(h->hashes, h->file, h->keys, h->n, h->kind, progress_bytes, NULL, e);
     progress_end();
-    return code;
+    return rc;
 }
 
 static void release(hashing *h)
@@ -227,11 +227,11 @@ static const char *name_of(const hashing *h, int64_t i)
  * any length. */
 static int add_line(result *out, buf *text, const char *key, const char *other, kv_err *e)
 {
-    int code = rows_add_text(&out->entries, key, e);
+    int rc = rows_add_text(&out->entries, key, e);
     buf_printf(text, "%s  ", other);
     show_key(text, (kv_key){.name = key});
     buf_char(text, '\n');
-    return code ? code : rows_add_text(&out->entries, other, e);
+    return rc ? rc : rows_add_text(&out->entries, other, e);
 }
 
 /* ---- hash ------------------------------------------------------------------------------------ */
@@ -241,14 +241,14 @@ static int list_hashes(session *s, hashing *h, choice *chosen, result *out, buf 
     static const rows_column columns[] = {{"key", NULL}, {"hash", NULL}};
     char hex[DIGEST_TEXT];
     out->entries = (rows){columns, 2, NULL, 0, 0};
-    int code = choose_keys(s, chosen, h->file, &h->keys, &h->n, e);
-    if (code == KV_OK)
-        code = make_hashes(h, e);
-    for (int64_t i = 0; i < h->n && code == KV_OK; i++) {
+    int rc = choose_keys(s, chosen, h->file, &h->keys, &h->n, e);
+    if (rc == KV_OK)
+        rc = make_hashes(h, e);
+    for (int64_t i = 0; i < h->n && rc == KV_OK; i++) {
         digest_text(hex, h->kind, h->hashes[i].bytes);
-        code = add_line(out, text, name_of(h, i), hex, e);
+        rc = add_line(out, text, name_of(h, i), hex, e);
     }
-    return code;
+    return rc;
 }
 
 /* ---- hash --verify --------------------------------------------------------------------------- */
@@ -273,21 +273,21 @@ static int choose_both(session *s, hashing *h, hash_list *list, choice *chosen, 
 /* One line for each key that differs; met is set for those of the list that the checkpoint has. */
 static int add_differences(const hashing *h, hash_list *list, result *out, buf *text, kv_err *e)
 {
-    int code = KV_OK;
-    for (int64_t i = 0; i < h->n && code == KV_OK; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; i < h->n && rc == KV_OK; i++) {
         int64_t at = map_get(&list->by_name, (kv_key){.name = name_of(h, i)});
         if (at < 0)
-            code = add_line(out, text, name_of(h, i), "not listed", e);
+            rc = add_line(out, text, name_of(h, i), "not listed", e);
         else if (memcmp(list->items[at].bytes, h->hashes[i].bytes,
                         (size_t)digest_bytes(h->kind)) != 0)
-            code = add_line(out, text, name_of(h, i), "differs", e);
+            rc = add_line(out, text, name_of(h, i), "differs", e);
         if (at >= 0)
             list->items[at].met = true;
     }
-    for (int64_t i = 0; i < list->n && code == KV_OK; i++)
+    for (int64_t i = 0; i < list->n && rc == KV_OK; i++)
         if (!list->items[i].met)
-            code = add_line(out, text, list->items[i].name, "missing", e);
-    return code;
+            rc = add_line(out, text, list->items[i].name, "missing", e);
+    return rc;
 }
 
 /* The keys of either side. */
@@ -307,22 +307,22 @@ static int verify(session *s, hashing *h, const ast *call, choice *chosen, resul
     int64_t listed = 0;
     const char *path = eval_option_word(s, call, "verify", "a path", out, e);
     out->entries = (rows){columns, 2, NULL, 0, 0};
-    int code = path ? hash_list_read(&list, path, e) : e->code;
-    if (code)
+    int rc = path ? hash_list_read(&list, path, e) : e->code;
+    if (rc)
         unit_at(s, command_option_of(call, "verify"), e);
-    if (code == KV_OK) {
+    if (rc == KV_OK) {
         h->kind = list.kind;
-        code = choose_both(s, h, &list, chosen, &listed, e);
+        rc = choose_both(s, h, &list, chosen, &listed, e);
     }
-    if (code == KV_OK && (code = make_hashes(h, e)) == KV_OK &&
-        (code = add_differences(h, &list, out, text, e)) == KV_OK) {
+    if (rc == KV_OK && (rc = make_hashes(h, e)) == KV_OK &&
+        (rc = add_differences(h, &list, out, text, e)) == KV_OK) {
         int64_t differ = out->entries.n / 2;
-        code = result_answer(out, differ == 0, e, "%lld of %lld keys %s not as %s lists them",
-                             (long long)differ, (long long)count_all(h, &list, listed),
-                             differ == 1 ? "is" : "are", path);
+        rc = result_answer(out, differ == 0, e, "%lld of %lld keys %s not as %s lists them",
+                           (long long)differ, (long long)count_all(h, &list, listed),
+                           differ == 1 ? "is" : "are", path);
     }
     hash_list_release(&list);
-    return code;
+    return rc;
 }
 
 static int hash_file(session *s, const ast *call, const word *path, choice *chosen, result *out,
@@ -333,12 +333,12 @@ static int hash_file(session *s, const ast *call, const word *path, choice *chos
     buf text = {0};
     if (listed && chosen->goes_on)
         return unit_err(s, listed, e, KV_E_USAGE, "--verify compares one file with its list");
-    int code = choose_open_word(s, path, command_option_of(call, "all"), &h.file, e);
-    if (code == KV_OK)
-        code = listed ? verify(s, &h, call, chosen, out, &text, e)
+    int rc = choose_open_word(s, path, command_option_of(call, "all"), &h.file, e);
+    if (rc == KV_OK)
+        rc = listed ? verify(s, &h, call, chosen, out, &text, e)
                       : list_hashes(s, &h, chosen, out, &text, e);
     release(&h);
-    return result_text(out, &text, code, e);
+    return result_text(out, &text, rc, e);
 }
 
 int cmd_hash(session *s, const ast *call, result *out, kv_err *e)
@@ -371,16 +371,16 @@ static int read_tolerance(session *s, const ast *call, const char *option, doubl
     value v = value_none();
     if (!at)
         return KV_OK;
-    int code = eval(s, at, &v, e);
-    if (code == KV_OK && !value_is_number(v))
-        code = unit_err(s, at, e, KV_E_DTYPE, "--%s takes a number, not %s", option,
-                        value_kind_name(v));
-    *x = code ? 0 : value_number(v);
-    if (code == KV_OK && !(*x >= 0))
-        code = unit_err(s, at, e, KV_E_VALUE, "--%s takes a number that is not negative", option);
+    int rc = eval(s, at, &v, e);
+    if (rc == KV_OK && !value_is_number(v))
+        rc = unit_err(s, at, e, KV_E_DTYPE, "--%s takes a number, not %s", option,
+                      value_kind_name(v));
+    *x = rc ? 0 : value_number(v);
+    if (rc == KV_OK && !(*x >= 0))
+        rc = unit_err(s, at, e, KV_E_VALUE, "--%s takes a number that is not negative", option);
     value_release(&v);
     o->tolerance = true;
-    return code;
+    return rc;
 }
 
 /* A count of at least `least`; *there: it was given. */
@@ -402,17 +402,17 @@ static int read_options(session *s, const ast *call, diff_options *o, int32_t *t
 {
     int32_t ulps = 0;
     bool has_top;
-    int code = read_tolerance(s, call, "rtol", &o->rtol, o, e);
-    if (code == KV_OK)
-        code = read_tolerance(s, call, "atol", &o->atol, o, e);
-    if (code == KV_OK)
-        code = read_count(s, call, "ulps", 0, &ulps, &o->has_ulps, e);
-    if (code == KV_OK)
-        code = read_count(s, call, "top", 1, top, &has_top, e);
+    int rc = read_tolerance(s, call, "rtol", &o->rtol, o, e);
+    if (rc == KV_OK)
+        rc = read_tolerance(s, call, "atol", &o->atol, o, e);
+    if (rc == KV_OK)
+        rc = read_count(s, call, "ulps", 0, &ulps, &o->has_ulps, e);
+    if (rc == KV_OK)
+        rc = read_count(s, call, "top", 1, top, &has_top, e);
     o->ulps = (uint64_t)ulps;
     o->tolerance |= o->has_ulps;
     o->brief = command_option_of(call, "brief") != NULL;
-    return code;
+    return rc;
 }
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
@@ -473,20 +473,20 @@ static int pair_keys(session *s, const ast *call, both *x, choice *chosen, resul
     int64_t most = checkpoint_count(x->files[0]) + checkpoint_count(x->files[1]);
     renames rules = {0};
     map known = {0};
-    int code = renames_read(s, call, out, &rules, e);
+    int rc = renames_read(s, call, out, &rules, e);
     x->pairs = mem_alloc(most, sizeof *x->pairs, e);
     x->names = mem_alloc(most, sizeof *x->names, e);
-    if (code == KV_OK && (!x->pairs || !x->names))
-        code = KV_E_MEMORY;
-    if (code == KV_OK)
-        code = add_keys_of_a(s, x, chosen, &rules, &known, out, e);
-    if (code == KV_OK) {
+    if (rc == KV_OK && (!x->pairs || !x->names))
+        rc = KV_E_MEMORY;
+    if (rc == KV_OK)
+        rc = add_keys_of_a(s, x, chosen, &rules, &known, out, e);
+    if (rc == KV_OK) {
         add_keys_of_b(x, chosen, &known);
-        code = choose_check_some(s, chosen, e);
+        rc = choose_check_some(s, chosen, e);
     }
     renames_release(&rules);
     map_release(&known);
-    return code;
+    return rc;
 }
 
 /* ---- Comparing ------------------------------------------------------------------------------- */
@@ -494,10 +494,10 @@ static int pair_keys(session *s, const ast *call, both *x, choice *chosen, resul
 /* Refuses codes that are numbers only together with scales. */
 static int check_scales(session *s, const ast *call, const both *x, int64_t i, kv_err *e)
 {
-    int code = choose_check_all_scales(s, call, call->kid[0], x->files[0], &x->pairs[i].a, 1, e);
-    if (code == KV_OK)
-        code = choose_check_all_scales(s, call, call->kid[1], x->files[1], &x->pairs[i].b, 1, e);
-    return code;
+    int rc = choose_check_all_scales(s, call, call->kid[0], x->files[0], &x->pairs[i].a, 1, e);
+    if (rc == KV_OK)
+        rc = choose_check_all_scales(s, call, call->kid[1], x->files[1], &x->pairs[i].b, 1, e);
+    return rc;
 }
 
 /* Without a tolerance codes are compared by their bits, but columns of numbers mislead. */
@@ -535,11 +535,11 @@ static void tell_decoded(session *s, const both *x)
 static int compare(both *x, const diff_options *o, kv_err *e)
 {
     progress_begin("diff", 0, PROGRESS_BYTES);
-    int code = tensor_diffs(x->pairs, x->n, x->files[0], x->files[1], o, progress_bytes, NULL, e);
+    int rc = tensor_diffs(x->pairs, x->n, x->files[0], x->files[1], o, progress_bytes, NULL, e);
     progress_end();
     for (int64_t i = 0; i < x->n; i++)
         x->nsame += x->pairs[i].state == DIFF_SAME;
-    return code;
+    return rc;
 }
 
 /* Orders differences by their weight; equal ones stay in the order of the files. */
@@ -588,15 +588,15 @@ static int add_row(rows *table, const both *x, const tensor_difference *d, kv_er
         [DIFF_SHAPE] = "shape", [DIFF_DTYPE] = "dtype",   [DIFF_VALUES] = "differs"};
     bool values = d->state == DIFF_VALUES, numbers = values && d->has_numbers;
     const tensor_info *t = d->a >= 0 ? checkpoint_at(x->files[0], d->a) : NULL;
-    int code;
-    if ((code = rows_add_text(table, states[d->state], e)) ||
-        (code = add_float(table, values, d->equal, e)) ||
-        (code = numbers && d->is_integer ? add_count(table, true, d->max_int, e)
+    int rc;
+    if ((rc = rows_add_text(table, states[d->state], e)) ||
+        (rc = add_float(table, values, d->equal, e)) ||
+        (rc = numbers && d->is_integer ? add_count(table, true, d->max_int, e)
                                          : add_float(table, numbers, d->max_abs, e)) ||
-        (code = add_where(table, t, values ? d->where : -1, e)) ||
-        (code = add_count(table, numbers && d->has_ulps, d->ulps, e)) ||
-        (code = add_float(table, numbers && !isnan(d->rms), d->rms, e)))
-        return code;
+        (rc = add_where(table, t, values ? d->where : -1, e)) ||
+        (rc = add_count(table, numbers && d->has_ulps, d->ulps, e)) ||
+        (rc = add_float(table, numbers && !isnan(d->rms), d->rms, e)))
+        return rc;
     return add_float(table, numbers && !isnan(d->cosine), d->cosine, e);
 }
 
@@ -605,19 +605,19 @@ static int add_rows(rows *table, const both *x, bool brief, int32_t top, kv_err 
 {
     int64_t n = 0;
     const tensor_difference **sorted = mem_alloc(x->n, sizeof *sorted, e);
-    int code = sorted ? KV_OK : KV_E_MEMORY;
+    int rc = sorted ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < x->n && sorted; i++)
         if (x->pairs[i].state != DIFF_SAME)
             sorted[n++] = &x->pairs[i];
     if (n)
         qsort(sorted, (size_t)n, sizeof *sorted, by_order);
-    for (int64_t i = 0; i < n && (top == 0 || i < top) && code == KV_OK; i++) {
-        code = rows_add_key(table, (kv_key){.name = x->names[sorted[i] - x->pairs]}, e);
-        if (code == KV_OK && !brief)
-            code = add_row(table, x, sorted[i], e);
+    for (int64_t i = 0; i < n && (top == 0 || i < top) && rc == KV_OK; i++) {
+        rc = rows_add_key(table, (kv_key){.name = x->names[sorted[i] - x->pairs]}, e);
+        if (rc == KV_OK && !brief)
+            rc = add_row(table, x, sorted[i], e);
     }
     mem_free(sorted);
-    return code;
+    return rc;
 }
 
 int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
@@ -631,31 +631,31 @@ int cmd_diff(session *s, const ast *call, result *out, kv_err *e)
     both x = {0};
     int32_t top = 0;
     buf text = {0};
-    int code = read_options(s, call, &o, &top, e);
+    int rc = read_options(s, call, &o, &top, e);
     rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
     if (o.brief)
         table = (rows){names, 1, NULL, 0, 0};
-    if (code == KV_OK)
-        code = choose_read(s, call, call->kid[2], out, &chosen, e);
-    for (int i = 0; i < 2 && code == KV_OK; i++)
-        code = choose_open(s, call->kid[i], false, out, &x.files[i], e);
-    for (int i = 0; i < 2 && o.tolerance && code == KV_OK; i++)
-        code = choose_decode(s, call, call->kid[i], &x.files[i], 1, NULL, NULL, e);
-    if (code == KV_OK && (code = pair_keys(s, call, &x, &chosen, out, e)) == KV_OK)
-        for (int64_t i = 0; i < x.n && o.tolerance && code == KV_OK; i++)
-            code = check_scales(s, call, &x, i, e);
-    if (code == KV_OK && (code = compare(&x, &o, e)))
+    if (rc == KV_OK)
+        rc = choose_read(s, call, call->kid[2], out, &chosen, e);
+    for (int i = 0; i < 2 && rc == KV_OK; i++)
+        rc = choose_open(s, call->kid[i], false, out, &x.files[i], e);
+    for (int i = 0; i < 2 && o.tolerance && rc == KV_OK; i++)
+        rc = choose_decode(s, call, call->kid[i], &x.files[i], 1, NULL, NULL, e);
+    if (rc == KV_OK && (rc = pair_keys(s, call, &x, &chosen, out, e)) == KV_OK)
+        for (int64_t i = 0; i < x.n && o.tolerance && rc == KV_OK; i++)
+            rc = check_scales(s, call, &x, i, e);
+    if (rc == KV_OK && (rc = compare(&x, &o, e)))
         unit_at(s, call, e);
-    if (code == KV_OK && o.tolerance)
+    if (rc == KV_OK && o.tolerance)
         tell_decoded(s, &x);
-    if (code == KV_OK && !o.brief && !o.tolerance)
+    if (rc == KV_OK && !o.brief && !o.tolerance)
         note_codes(s, call, &x);
-    if (code == KV_OK && (code = add_rows(&table, &x, o.brief, top, e)) == KV_OK)
-        code = result_answer(out, x.nsame == x.n, e, "%lld of %lld keys differ",
-                             (long long)(x.n - x.nsame), (long long)x.n);
+    if (rc == KV_OK && (rc = add_rows(&table, &x, o.brief, top, e)) == KV_OK)
+        rc = result_answer(out, x.nsame == x.n, e, "%lld of %lld keys differ",
+                           (long long)(x.n - x.nsame), (long long)x.n);
     mem_free(x.pairs);
     mem_free(x.names);
     checkpoint_close(x.files[0]);
     checkpoint_close(x.files[1]);
-    return result_table(out, &text, &table, code, e);
+    return result_table(out, &text, &table, rc, e);
 }

@@ -33,10 +33,10 @@ typedef struct listing {
 /* dtype, shape and bytes. */
 static int add_form(rows *table, const tensor_info *t, int64_t bytes, kv_err *e)
 {
-    int code;
-    if ((code = rows_add_text(table, tensor_info_type(t), e)) ||
-        (code = rows_add_shape(table, t->ndim, t->shape, e)))
-        return code;
+    int rc;
+    if ((rc = rows_add_text(table, tensor_info_type(t), e)) ||
+        (rc = rows_add_shape(table, t->ndim, t->shape, e)))
+        return rc;
     return rows_add(table, value_int(bytes), e);
 }
 
@@ -64,7 +64,7 @@ static int list_keys(const listing *l, bool with_places, rows *table, kv_err *e)
                                           {"shape", "shape"},
                                           {"bytes", "bytes"},
                                           {"value", "value"}};
-    int code = KV_OK;
+    int rc = KV_OK;
     bool with_values = false; /* there are entries that are not tensors */
     bool sparse = false;
     for (int64_t i = 0; i < l->n; i++) {
@@ -73,19 +73,19 @@ static int list_keys(const listing *l, bool with_places, rows *table, kv_err *e)
     }
     int ncolumns = with_places ? 6 + sparse : with_values ? 5 : 4;
     *table = (rows){with_values ? entries : columns, ncolumns, NULL, 0, 0};
-    for (int64_t i = 0; i < l->n && code == KV_OK; i++) {
+    for (int64_t i = 0; i < l->n && rc == KV_OK; i++) {
         const tensor_info *t = checkpoint_at(l->file, l->keys[i]);
-        if ((code = rows_add_text(table, t->name, e)) == KV_OK)
-            code = add_form(table, t, t->bytes, e);
-        if (code == KV_OK && with_places &&
-            (code = rows_add_text(table, checkpoint_file(l->file, t->file), e)) == KV_OK)
-            code = rows_add(table, value_int(t->offset), e);
-        if (code == KV_OK && sparse)
-            code = add_stored(table, t, e);
-        if (code == KV_OK && with_values)
-            code = rows_add_text(table, t->value ? t->value : "", e);
+        if ((rc = rows_add_text(table, t->name, e)) == KV_OK)
+            rc = add_form(table, t, t->bytes, e);
+        if (rc == KV_OK && with_places &&
+            (rc = rows_add_text(table, checkpoint_file(l->file, t->file), e)) == KV_OK)
+            rc = rows_add(table, value_int(t->offset), e);
+        if (rc == KV_OK && sparse)
+            rc = add_stored(table, t, e);
+        if (rc == KV_OK && with_values)
+            rc = rows_add_text(table, t->value ? t->value : "", e);
     }
-    return code;
+    return rc;
 }
 
 /* ---- --fold ---------------------------------------------------------------------------------- */
@@ -130,12 +130,12 @@ static int group_text(buf *out, const tensor_info *t, kv_err *e)
 
 static int add_group(groups *g, const tensor_info *t, const buf *text, kv_err *e)
 {
-    int code = mem_grow(&g->items, &g->cap, g->n + 1, sizeof *g->items, e);
-    const char *kept = code ? NULL : arena_text(&g->texts, buf_text(text), text->len, e);
+    int rc = mem_grow(&g->items, &g->cap, g->n + 1, sizeof *g->items, e);
+    const char *kept = rc ? NULL : arena_text(&g->texts, buf_text(text), text->len, e);
     if (!kept)
         return KV_E_MEMORY;
-    if ((code = map_put(&g->by_text, (kv_key){.name = kept}, g->n, e)))
-        return code;
+    if ((rc = map_put(&g->by_text, (kv_key){.name = kept}, g->n, e)))
+        return rc;
     const char *name = strchr(strchr(kept, ' ') + 1, ' ') + 1;
     g->items[g->n++] = (group){name, t, 0, 0};
     return KV_OK;
@@ -144,23 +144,23 @@ static int add_group(groups *g, const tensor_info *t, const buf *text, kv_err *e
 static int group_keys(const listing *l, groups *g, kv_err *e)
 {
     buf text = {0};
-    int code = KV_OK;
-    for (int64_t i = 0; i < l->n && code == KV_OK; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; i < l->n && rc == KV_OK; i++) {
         const tensor_info *t = checkpoint_at(l->file, l->keys[i]);
-        if ((code = group_text(&text, t, e)))
+        if ((rc = group_text(&text, t, e)))
             break;
         int64_t at = map_get(&g->by_text, (kv_key){.name = buf_text(&text)});
         if (at < 0) {
             at = g->n;
-            code = add_group(g, t, &text, e);
+            rc = add_group(g, t, &text, e);
         }
-        if (code == KV_OK) {
+        if (rc == KV_OK) {
             g->items[at].count++;
             g->items[at].bytes += t->bytes;
         }
     }
     buf_release(&text);
-    return code;
+    return rc;
 }
 
 /* A # alone makes no name one that needs quotes. */
@@ -172,11 +172,11 @@ static int add_folded_name(rows *shown, const group *g, kv_err *e)
     buf_clear(&text);
     if (quoted)
         show_key(&text, (kv_key){.name = g->name});
-    int code = buf_check(&text, e);
-    if (code == KV_OK)
-        code = rows_add_text(shown, quoted ? buf_text(&text) : g->name, e);
+    int rc = buf_check(&text, e);
+    if (rc == KV_OK)
+        rc = rows_add_text(shown, quoted ? buf_text(&text) : g->name, e);
     buf_release(&text);
-    return code;
+    return rc;
 }
 
 /* One row a group, in the order of their first keys. Two tables: in text the count is ×32. */
@@ -195,26 +195,26 @@ static int fold_keys(const listing *l, rows *table, buf *text, kv_err *e)
     rows shown = {heads, 5, NULL, 0, 0};
     groups g = {0};
     *table = (rows){columns, 5, NULL, 0, 0};
-    int code = group_keys(l, &g, e);
-    for (int64_t i = 0; i < g.n && code == KV_OK; i++) {
+    int rc = group_keys(l, &g, e);
+    for (int64_t i = 0; i < g.n && rc == KV_OK; i++) {
         const group *one = &g.items[i];
         char times[32];
         snprintf(times, sizeof times, "×%lld", (long long)one->count);
-        if ((code = rows_add_text(table, one->name, e)) ||
-            (code = add_form(table, one->first, one->bytes, e)) ||
-            (code = rows_add(table, value_int(one->count), e)) ||
-            (code = add_folded_name(&shown, one, e)) ||
-            (code = add_form(&shown, one->first, one->bytes, e)))
+        if ((rc = rows_add_text(table, one->name, e)) ||
+            (rc = add_form(table, one->first, one->bytes, e)) ||
+            (rc = rows_add(table, value_int(one->count), e)) ||
+            (rc = add_folded_name(&shown, one, e)) ||
+            (rc = add_form(&shown, one->first, one->bytes, e)))
             break;
-        code = rows_add_text(&shown, times, e);
+        rc = rows_add_text(&shown, times, e);
     }
-    if (code == KV_OK)
-        code = rows_print(text, &shown, e);
+    if (rc == KV_OK)
+        rc = rows_print(text, &shown, e);
     rows_release(&shown);
     map_release(&g.by_text);
     arena_release(&g.texts);
     mem_free(g.items);
-    return code;
+    return rc;
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
@@ -226,19 +226,19 @@ static int add_totals(const listing *l, rows *totals, buf *text, kv_err *e)
     int64_t sums[3] = {l->n, 0, 0}, nothers;
     const char *others, *model;
     static const char *const names[] = {"key", "element", "byte"};
-    int code = KV_OK;
+    int rc = KV_OK;
     *totals = (rows){pair, 2, NULL, 0, 0};
     for (int64_t i = 0; i < l->n; i++) {
         sums[1] += checkpoint_at(l->file, l->keys[i])->elements;
         sums[2] += checkpoint_at(l->file, l->keys[i])->bytes;
     }
-    for (int i = 0; i < 3 && code == KV_OK; i++) {
+    for (int i = 0; i < 3 && rc == KV_OK; i++) {
         char plural[16];
         snprintf(plural, sizeof plural, "%ss", names[i]);
         buf_printf(text, "%s%lld %s", i ? ", " : "", (long long)sums[i],
                    sums[i] == 1 ? names[i] : plural);
-        if ((code = rows_add_text(totals, plural, e)) == KV_OK)
-            code = rows_add(totals, value_int(sums[i]), e);
+        if ((rc = rows_add_text(totals, plural, e)) == KV_OK)
+            rc = rows_add(totals, value_int(sums[i]), e);
     }
     nothers = checkpoint_others(l->file, &others, &model);
     if (nothers && !l->all)
@@ -249,7 +249,7 @@ static int add_totals(const listing *l, rows *totals, buf *text, kv_err *e)
         buf_printf(text, "; %s#%s reads the tensors of %s only", checkpoint_name(l->file), model,
                    model);
     buf_char(text, '\n');
-    return code;
+    return rc;
 }
 
 static int list_file(session *s, const ast *call, const word *path, choice *chosen, result *out,
@@ -261,19 +261,19 @@ static int list_file(session *s, const ast *call, const word *path, choice *chos
     const ast *folded = command_option_of(call, "fold"), *places = command_option_of(call, "long");
     bool all = command_option_of(call, "all");
     const checkpoint_options options = {.weights = !all, .entries = all};
-    int code = checkpoint_open(&file, path->text, &options, e) ? unit_at(s, path->at, e) : KV_OK;
-    if (code == KV_OK)
-        code = choose_keys(s, chosen, file, &keys, &n, e);
+    int rc = checkpoint_open(&file, path->text, &options, e) ? unit_at(s, path->at, e) : KV_OK;
+    if (rc == KV_OK)
+        rc = choose_keys(s, chosen, file, &keys, &n, e);
     listing l = {file, keys, n, all};
-    if (code == KV_OK && folded)
-        code = fold_keys(&l, &out->entries, &text, e);
-    else if (code == KV_OK && (code = list_keys(&l, places, &out->entries, e)) == KV_OK)
-        code = rows_print(&text, &out->entries, e);
-    if (code == KV_OK)
-        code = add_totals(&l, &out->summary, &text, e);
+    if (rc == KV_OK && folded)
+        rc = fold_keys(&l, &out->entries, &text, e);
+    else if (rc == KV_OK && (rc = list_keys(&l, places, &out->entries, e)) == KV_OK)
+        rc = rows_print(&text, &out->entries, e);
+    if (rc == KV_OK)
+        rc = add_totals(&l, &out->summary, &text, e);
     mem_free(keys);
     checkpoint_close(file);
-    return result_text(out, &text, code, e);
+    return result_text(out, &text, rc, e);
 }
 
 int cmd_ls(session *s, const ast *call, result *out, kv_err *e)
@@ -291,9 +291,9 @@ int cmd_ls(session *s, const ast *call, result *out, kv_err *e)
 static int read_stats(tensor_stat *stats, checkpoint *c, const int64_t *keys, int64_t n, kv_err *e)
 {
     progress_begin("stat", 0, PROGRESS_BYTES);
-    int code = tensor_stats(stats, c, keys, n, progress_bytes, NULL, e);
+    int rc = tensor_stats(stats, c, keys, n, progress_bytes, NULL, e);
     progress_end();
-    return code;
+    return rc;
 }
 
 /* Keys of C64, of quantised types and of elements that are not numbers have no numbers here. When
@@ -350,15 +350,15 @@ static int add_count(rows *table, bool there, int64_t n, kv_err *e)
 static int add_row(rows *table, kv_key key, const tensor_stat *s, kv_err *e)
 {
     bool some = s->finite > 0, can = s->has_numbers;
-    int code;
-    if ((code = rows_add_key(table, key, e)) ||
-        (code = rows_add(table, value_int(s->elements), e)) ||
-        (code = add_number(table, some, s->min, e)) ||
-        (code = add_number(table, some, s->max, e)) ||
-        (code = add_float(table, some, s->mean, e)) || (code = add_float(table, some, s->std, e)) ||
-        (code = add_number(table, some, s->absmax, e)) ||
-        (code = add_count(table, can, s->zeros, e)) || (code = add_count(table, can, s->nan, e)))
-        return code;
+    int rc;
+    if ((rc = rows_add_key(table, key, e)) ||
+        (rc = rows_add(table, value_int(s->elements), e)) ||
+        (rc = add_number(table, some, s->min, e)) ||
+        (rc = add_number(table, some, s->max, e)) ||
+        (rc = add_float(table, some, s->mean, e)) || (rc = add_float(table, some, s->std, e)) ||
+        (rc = add_number(table, some, s->absmax, e)) ||
+        (rc = add_count(table, can, s->zeros, e)) || (rc = add_count(table, can, s->nan, e)))
+        return rc;
     return add_count(table, can, s->inf, e);
 }
 
@@ -378,16 +378,16 @@ static int stat_array(tensor_stat *stat, const char *name, kv_array *a, kv_err *
     const void *data;
     checkpoint *c = NULL;
     int64_t only = 0;
-    int code = kv_array_read(a, &data, e);
+    int rc = kv_array_read(a, &data, e);
     const tensor_info t = {.name = name, .type = tensor_type_of(kv_array_dtype(a)),
                            .ndim = kv_array_ndim(a), .shape = kv_array_shape(a),
                            .elements = kv_array_size(a), .bytes = kv_array_bytes(a)};
-    if (code == KV_OK)
-        code = checkpoint_of_memory(&c, &t, &data, 1, NULL, 0, "the store", e);
-    if (code == KV_OK)
-        code = tensor_stats(stat, c, &only, 1, NULL, NULL, e);
+    if (rc == KV_OK)
+        rc = checkpoint_of_memory(&c, &t, &data, 1, NULL, 0, "the store", e);
+    if (rc == KV_OK)
+        rc = tensor_stats(stat, c, &only, 1, NULL, NULL, e);
     checkpoint_close(c);
-    return code;
+    return rc;
 }
 
 static bool takes(const store_stats *x, const char *name)
@@ -411,12 +411,12 @@ static int stat_key(void *arg, const kv_field *f, int n, kv_err *e)
     const char *name = key.name ? key.name : number;
     if (!takes(x, name))
         return KV_OK;
-    int code = session_interrupted(x->s, e);
-    if (code || (code = kv_peek(x->store, &key, &a, rounds, e)))
-        return code;
-    code = stat_array(&stat, name, a, e);
+    int rc = session_interrupted(x->s, e);
+    if (rc || (rc = kv_peek(x->store, &key, &a, rounds, e)))
+        return rc;
+    rc = stat_array(&stat, name, a, e);
     kv_array_unref(a);
-    return code ? code : add_row(x->table, key, &stat, e);
+    return rc ? rc : add_row(x->table, key, &stat, e);
 }
 
 /* Without a checkpoint: the keys of the store. What a guest gives are patterns, since it reads no
@@ -429,14 +429,14 @@ static int stat_store(session *s, const ast *call, rows *table, result *out, kv_
     if (call->kid[0] && !(x.first = eval_word(s, call->kid[0], "a pattern", out, e)))
         return e->code;
     x.several = globs && globs->n > 0;
-    int code = session_store(s, &x.store, e);
-    if (code == KV_OK && (code = choose_read(s, call, globs, out, &chosen, e)) == KV_OK)
-        code = kv_describe(x.store, "rounds", stat_key, &x, e);
-    if (code == KV_OK && !x.first)
-        code = choose_check_excluded(s, &chosen, e);
-    if (code == KV_OK && chosen.seen.n == 0 && !s->guest)
-        code = unit_err(s, call, e, KV_E_USAGE, "stat needs a checkpoint: the store has no keys");
-    return code;
+    int rc = session_store(s, &x.store, e);
+    if (rc == KV_OK && (rc = choose_read(s, call, globs, out, &chosen, e)) == KV_OK)
+        rc = kv_describe(x.store, "rounds", stat_key, &x, e);
+    if (rc == KV_OK && !x.first)
+        rc = choose_check_excluded(s, &chosen, e);
+    if (rc == KV_OK && chosen.seen.n == 0 && !s->guest)
+        rc = unit_err(s, call, e, KV_E_USAGE, "stat needs a checkpoint: the store has no keys");
+    return rc;
 }
 
 /* ---- The command ---- */
@@ -460,26 +460,26 @@ static int stat_file(session *s, const ast *call, const word *path, choice *chos
     tensor_stat *stats = NULL;
     buf text = {0};
     decoded values = {0};
-    int code = choose_open_word(s, path, false, &file, e);
-    if (code == KV_OK)
-        code = choose_decode(s, call, path->at, &file, 1, NULL, NULL, e);
-    if (code == KV_OK && (code = choose_keys(s, chosen, file, &keys, &n, e)) == KV_OK)
-        code = choose_check_all_scales(s, call, path->at, file, keys, n, e);
-    if (code == KV_OK)
-        code = check_numbers(s, path, file, keys, n, e);
-    if (code == KV_OK && !(stats = mem_alloc(n, sizeof *stats, e)))
-        code = KV_E_MEMORY;
-    if (code == KV_OK && (code = read_stats(stats, file, keys, n, e)))
+    int rc = choose_open_word(s, path, false, &file, e);
+    if (rc == KV_OK)
+        rc = choose_decode(s, call, path->at, &file, 1, NULL, NULL, e);
+    if (rc == KV_OK && (rc = choose_keys(s, chosen, file, &keys, &n, e)) == KV_OK)
+        rc = choose_check_all_scales(s, call, path->at, file, keys, n, e);
+    if (rc == KV_OK)
+        rc = check_numbers(s, path, file, keys, n, e);
+    if (rc == KV_OK && !(stats = mem_alloc(n, sizeof *stats, e)))
+        rc = KV_E_MEMORY;
+    if (rc == KV_OK && (rc = read_stats(stats, file, keys, n, e)))
         unit_at(s, path->at, e);
-    for (int64_t i = 0; i < n && code == KV_OK; i++)
-        code = add_row(&table, (kv_key){.name = checkpoint_at(file, keys[i])->name}, &stats[i], e);
-    for (int64_t i = 0; i < n && code == KV_OK; i++)
+    for (int64_t i = 0; i < n && rc == KV_OK; i++)
+        rc = add_row(&table, (kv_key){.name = checkpoint_at(file, keys[i])->name}, &stats[i], e);
+    for (int64_t i = 0; i < n && rc == KV_OK; i++)
         choose_count_decoded(&values, file, keys[i]);
     choose_tell_decoded(s, &values, NULL);
     mem_free(stats);
     mem_free(keys);
     checkpoint_close(file);
-    return result_table(out, &text, &table, code, e);
+    return result_table(out, &text, &table, rc, e);
 }
 
 int cmd_stat(session *s, const ast *call, result *out, kv_err *e)
@@ -488,8 +488,8 @@ int cmd_stat(session *s, const ast *call, result *out, kv_err *e)
         return choose_each(s, call, stat_file, false, out, e);
     rows table = new_table();
     buf text = {0};
-    int code = stat_store(s, call, &table, out, e);
-    return result_table(out, &text, &table, code, e);
+    int rc = stat_store(s, call, &table, out, e);
+    return result_table(out, &text, &table, rc, e);
 }
 
 /* ---- Findings -------------------------------------------------------------------------------- */
@@ -512,9 +512,9 @@ static int add_text_or_none(rows *table, const char *text, kv_err *e)
 
 static int add_cells(findings *f, const char *key, const char *file, const char *finding, kv_err *e)
 {
-    int code;
-    if ((code = add_text_or_none(f->cells, key, e)) || (code = add_text_or_none(f->cells, file, e)))
-        return code;
+    int rc;
+    if ((rc = add_text_or_none(f->cells, key, e)) || (rc = add_text_or_none(f->cells, file, e)))
+        return rc;
     return rows_add_text(f->cells, finding, e);
 }
 
@@ -555,11 +555,11 @@ static int add(findings *f, const char *key, const char *file, kv_err *e, const 
     buf_add(f->lines, ": ");
     add_visible(f->lines, buf_text(&text));
     buf_char(f->lines, '\n');
-    int code = buf_check(&text, e);
-    if (code == KV_OK)
-        code = add_cells(f, key, file, buf_text(&text), e);
+    int rc = buf_check(&text, e);
+    if (rc == KV_OK)
+        rc = add_cells(f, key, file, buf_text(&text), e);
     buf_release(&text);
-    return code;
+    return rc;
 }
 
 /* ---- Values ---------------------------------------------------------------------------------- */
@@ -580,11 +580,11 @@ static int add_values(findings *f, const checkpoint *c, const tensor_info *t,
     bool parts = tensor_type_kind(t->type) == TENSOR_KIND_COMPLEX;
     const char *units = parts ? "parts" : "elements";
     int64_t n = parts ? 2 * t->elements : t->elements;
-    int code;
-    if ((code = add_faults(f, t, file, v->nans, n, units, "NaN", e)) ||
-        (code = add_faults(f, t, file, v->infs, n, units, "Inf", e)) ||
-        (code = add_faults(f, t, file, v->odd_bools, n, "bytes", "neither 0 nor 1", e)))
-        return code;
+    int rc;
+    if ((rc = add_faults(f, t, file, v->nans, n, units, "NaN", e)) ||
+        (rc = add_faults(f, t, file, v->infs, n, units, "Inf", e)) ||
+        (rc = add_faults(f, t, file, v->odd_bools, n, "bytes", "neither 0 nor 1", e)))
+        return rc;
     return v->zero ? add(f, t->name, file, e, "all of its elements are 0") : KV_OK;
 }
 
@@ -600,21 +600,21 @@ static int add_unread(findings *f, const char *key, const char *file, const char
  * finding, and the other keys are looked at. */
 static int check_each(findings *f, checkpoint *c, const int64_t *keys, int64_t n, kv_err *e)
 {
-    int code = KV_OK;
-    for (int64_t k = 0; k < n && code == KV_OK; k++) {
+    int rc = KV_OK;
+    for (int64_t k = 0; k < n && rc == KV_OK; k++) {
         int64_t i = keys[k];
         const tensor_info *t = checkpoint_at(c, i);
         tensor_values v;
         kv_err why = {0};
-        code = tensor_check_all(&v, c, &i, 1, NULL, NULL, &why);
-        if (code == KV_E_FORMAT || code == KV_E_UNSUPPORTED)
-            code = add_unread(f, t->name, checkpoint_file(c, t->file), why.text, e);
-        else if (code == KV_OK)
-            code = add_values(f, c, t, &v, e);
+        rc = tensor_check_all(&v, c, &i, 1, NULL, NULL, &why);
+        if (rc == KV_E_FORMAT || rc == KV_E_UNSUPPORTED)
+            rc = add_unread(f, t->name, checkpoint_file(c, t->file), why.text, e);
+        else if (rc == KV_OK)
+            rc = add_values(f, c, t, &v, e);
         else
             *e = why;
     }
-    return code;
+    return rc;
 }
 
 static int check_values(session *s, findings *f, checkpoint *c, const bool *chosen, kv_err *e)
@@ -625,8 +625,8 @@ static int check_values(session *s, findings *f, checkpoint *c, const bool *chos
     const tensor_info *odd = NULL, *quantised = NULL;
     int64_t blocks = 0;
     kv_err why = {0};
-    int code = keys && values ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < all && code == KV_OK; i++) {
+    int rc = keys && values ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < all && rc == KV_OK; i++) {
         const tensor_info *t = checkpoint_at(c, i);
         if (!chosen[i])
             continue;
@@ -648,21 +648,21 @@ static int check_values(session *s, findings *f, checkpoint *c, const bool *chos
                      "\"%.200s\" (%s)",
                      (long long)blocks, (long long)looked, quantised->name,
                      tensor_info_type(quantised));
-    if (code == KV_OK) {
+    if (rc == KV_OK) {
         progress_begin("check", 0, PROGRESS_BYTES);
-        code = tensor_check_all(values, c, keys, n, progress_bytes, NULL, &why);
+        rc = tensor_check_all(values, c, keys, n, progress_bytes, NULL, &why);
         progress_end();
-        if (code == KV_E_FORMAT || code == KV_E_UNSUPPORTED)
-            code = check_each(f, c, keys, n, e);
-        else if (code)
+        if (rc == KV_E_FORMAT || rc == KV_E_UNSUPPORTED)
+            rc = check_each(f, c, keys, n, e);
+        else if (rc)
             *e = why;
         else
-            for (int64_t i = 0; i < n && code == KV_OK; i++)
-                code = add_values(f, c, checkpoint_at(c, keys[i]), &values[i], e);
+            for (int64_t i = 0; i < n && rc == KV_OK; i++)
+                rc = add_values(f, c, checkpoint_at(c, keys[i]), &values[i], e);
     }
     mem_free(keys);
     mem_free(values);
-    return code;
+    return rc;
 }
 
 /* ---- --like ---------------------------------------------------------------------------------- */
@@ -684,31 +684,31 @@ static int compare_key(findings *f, const checkpoint *c, const tensor_info *t,
     if (at < 0)
         return add(f, t->name, file, e, "%s has no such key", in);
     const tensor_info *o = checkpoint_at(other, at);
-    int code = KV_OK;
+    int rc = KV_OK;
     if (strcmp(tensor_info_type(t), tensor_info_type(o)) != 0) /* two odd ones are one type */
-        code = add(f, t->name, file, e, "the dtype is %s, in %s %s", tensor_info_type(t), in,
-                   tensor_info_type(o));
-    if (code == KV_OK && !same_shape(t, o))
-        code = add(f, t->name, file, e, "the shape is %s, in %s %s",
-                   kv_shape_text(shape, sizeof shape, t->ndim, t->shape), in,
-                   kv_shape_text(wanted, sizeof wanted, o->ndim, o->shape));
-    return code;
+        rc = add(f, t->name, file, e, "the dtype is %s, in %s %s", tensor_info_type(t), in,
+                 tensor_info_type(o));
+    if (rc == KV_OK && !same_shape(t, o))
+        rc = add(f, t->name, file, e, "the shape is %s, in %s %s",
+                 kv_shape_text(shape, sizeof shape, t->ndim, t->shape), in,
+                 kv_shape_text(wanted, sizeof wanted, o->ndim, o->shape));
+    return rc;
 }
 
 static int check_like(findings *f, const checkpoint *c, choice *chosen, const checkpoint *other,
                       kv_err *e)
 {
-    int code = KV_OK;
-    for (int64_t i = 0; i < checkpoint_count(c) && code == KV_OK; i++)
+    int rc = KV_OK;
+    for (int64_t i = 0; i < checkpoint_count(c) && rc == KV_OK; i++)
         if (choose_takes(chosen, checkpoint_at(c, i)->name))
-            code = compare_key(f, c, checkpoint_at(c, i), other, e);
-    for (int64_t i = 0; i < checkpoint_count(other) && code == KV_OK; i++) {
+            rc = compare_key(f, c, checkpoint_at(c, i), other, e);
+    for (int64_t i = 0; i < checkpoint_count(other) && rc == KV_OK; i++) {
         const char *name = checkpoint_at(other, i)->name;
         if (checkpoint_find(c, name) < 0 && choose_takes(chosen, name))
-            code = add(f, name, checkpoint_name(c), e, "missing, %s has it",
-                       checkpoint_name(other));
+            rc = add(f, name, checkpoint_name(c), e, "missing, %s has it",
+                     checkpoint_name(other));
     }
-    return code;
+    return rc;
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
@@ -743,22 +743,22 @@ static int check_file(session *s, const ast *call, const word *path, choice *cho
     buf text = {0};
     findings f = {&out->entries, &text, 0, ""};
     out->entries = (rows){columns, 3, NULL, 0, 0};
-    int code = like ? choose_open(s, like, command_option_of(call, "all"), out, &other, e) : KV_OK;
-    if (code == KV_OK && (code = open_checked(s, call, &f, path, &c, e)) == KV_OK &&
-        (code = choose_checked(chosen, c, &takes, e)) == KV_OK &&
-        (code = check_values(s, &f, c, takes, e)) == KV_OK && like)
-        code = check_like(&f, c, chosen, other, e);
-    if (code == KV_OK)
-        code = choose_check(s, chosen, e);
-    if (code == KV_OK) {
-        code = result_answer(out, f.n == 0, e, "%lld finding%s in %s%s", (long long)f.n,
-                             f.n == 1 ? "" : "s", checkpoint_name(c),
-                             f.n > LISTED_MAX ? ", of which the first 100,000 are listed" : "");
+    int rc = like ? choose_open(s, like, command_option_of(call, "all"), out, &other, e) : KV_OK;
+    if (rc == KV_OK && (rc = open_checked(s, call, &f, path, &c, e)) == KV_OK &&
+        (rc = choose_checked(chosen, c, &takes, e)) == KV_OK &&
+        (rc = check_values(s, &f, c, takes, e)) == KV_OK && like)
+        rc = check_like(&f, c, chosen, other, e);
+    if (rc == KV_OK)
+        rc = choose_check(s, chosen, e);
+    if (rc == KV_OK) {
+        rc = result_answer(out, f.n == 0, e, "%lld finding%s in %s%s", (long long)f.n,
+                           f.n == 1 ? "" : "s", checkpoint_name(c),
+                           f.n > LISTED_MAX ? ", of which the first 100,000 are listed" : "");
     }
     mem_free(takes);
     checkpoint_close(c);
     checkpoint_close(other);
-    return result_text(out, &text, code, e);
+    return result_text(out, &text, rc, e);
 }
 
 int cmd_check(session *s, const ast *call, result *out, kv_err *e)

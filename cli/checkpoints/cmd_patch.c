@@ -55,11 +55,11 @@ static rows patches_table(void)
 }
 
 /* Ends a command with its table, or without a text where the table is empty. */
-static int patches_end(rows *table, int code, result *out, kv_err *e)
+static int patches_end(rows *table, int rc, result *out, kv_err *e)
 {
     buf text = {0};
-    return table->n == 0 ? result_text(out, &text, code, e)
-                         : result_table(out, &text, table, code, e);
+    return table->n == 0 ? result_text(out, &text, rc, e)
+                         : result_table(out, &text, table, rc, e);
 }
 
 /* "…: 3 of 120 keys differ, such as "w"": which file it is stands in front. */
@@ -76,19 +76,19 @@ static int answer(const patch_misfits *wrong, result *out, kv_err *e)
 
 /* When code is an error that `wrong` explains, the answer is no: its keys become the table of the
  * result, and e is cleared; else returns code. */
-static int patches_refuse(const patch_misfits *wrong, rows *table, int code, result *out, kv_err *e)
+static int patches_refuse(const patch_misfits *wrong, rows *table, int rc, result *out, kv_err *e)
 {
-    if (code != KV_E_ASSERT || wrong->n == 0)
-        return code;
-    code = answer(wrong, out, e);
-    for (int64_t i = 0; i < wrong->n && !code; i++) {
+    if (rc != KV_E_ASSERT || wrong->n == 0)
+        return rc;
+    rc = answer(wrong, out, e);
+    for (int64_t i = 0; i < wrong->n && !rc; i++) {
         const char *name = wrong->items[i].name; /* goes with the files */
         name = arena_text(&out->names, name, strlen(name), e);
-        code = name ? rows_add_key(table, (kv_key){.name = name}, e) : KV_E_MEMORY;
-        if (!code)
-            code = rows_add_text(table, wrong->items[i].why, e);
+        rc = name ? rows_add_key(table, (kv_key){.name = name}, e) : KV_E_MEMORY;
+        if (!rc)
+            rc = rows_add_text(table, wrong->items[i].why, e);
     }
-    return code;
+    return rc;
 }
 
 /* ---- patch ---- */
@@ -101,30 +101,30 @@ static int add_summary(rows *table, const patch_summary *made, kv_err *e)
                                           {"elements", "elements"}, {"bytes", "bytes"}};
     const int64_t cells[] = {made->changed, made->added,    made->gone,
                              made->same,    made->elements, made->bytes};
-    int code = KV_OK;
+    int rc = KV_OK;
     *table = (rows){columns, sizeof columns / sizeof *columns, NULL, 0, 0};
-    for (size_t i = 0; i < sizeof cells / sizeof *cells && !code; i++)
-        code = rows_add(table, value_int(cells[i]), e);
-    return code;
+    for (size_t i = 0; i < sizeof cells / sizeof *cells && !rc; i++)
+        rc = rows_add(table, value_int(cells[i]), e);
+    return rc;
 }
 
 static int make(session *s, const words *w, const word *to, patch_summary *made, kv_err *e)
 {
     const patch_options o = {.progress = progress_bytes, .unsynced = s->writes_unsynced};
     checkpoint *files[2] = {0};
-    int code = KV_OK;
-    for (int i = 0; i < 2 && !code; i++) {
-        code = choose_open_tensors(s, &w->items[i], &files[i], e);
-        code = code ? code : patches_check_place(s, to, files[i], e);
+    int rc = KV_OK;
+    for (int i = 0; i < 2 && !rc; i++) {
+        rc = choose_open_tensors(s, &w->items[i], &files[i], e);
+        rc = rc ? rc : patches_check_place(s, to, files[i], e);
     }
-    if (!code && !s->dry_run) {
+    if (!rc && !s->dry_run) {
         progress_begin("patch", 0, PROGRESS_BYTES);
-        code = patch_make(to->text, files[0], files[1], &o, made, e);
+        rc = patch_make(to->text, files[0], files[1], &o, made, e);
         progress_end();
     }
     checkpoint_close(files[0]);
     checkpoint_close(files[1]);
-    return code;
+    return rc;
 }
 
 static int join(session *s, const words *w, const word *to, patch_summary *made, rows *table,
@@ -135,16 +135,16 @@ static int join(session *s, const words *w, const word *to, patch_summary *made,
                              .unsynced = s->writes_unsynced};
     patch_misfits wrong = {0};
     patches p = {0};
-    int code = patches_open(s, w, w->n, &p, e);
-    if (!code) {
+    int rc = patches_open(s, w, w->n, &p, e);
+    if (!rc) {
         progress_begin("patch", 0, PROGRESS_BYTES);
-        code = patch_join(to->text, p.items, p.n, &o, made, &wrong, e);
+        rc = patch_join(to->text, p.items, p.n, &o, made, &wrong, e);
         progress_end();
     }
-    code = patches_refuse(&wrong, table, code, out, e);
+    rc = patches_refuse(&wrong, table, rc, out, e);
     patch_misfits_release(&wrong);
     patches_release(&p);
-    return code;
+    return rc;
 }
 
 static int check_words(session *s, const ast *call, const words *w, bool chain, kv_err *e)
@@ -163,17 +163,17 @@ static int patch_words(session *s, const ast *call, rows *table, result *out, kv
     words w = {0};
     patch_summary made;
     bool chain = command_option_of(call, "chain") != NULL;
-    int code = eval_words(s, call->kid[0], "a path", out, &w, e);
-    if (code || (code = check_words(s, call, &w, chain, e)))
-        return code;
+    int rc = eval_words(s, call->kid[0], "a path", out, &w, e);
+    if (rc || (rc = check_words(s, call, &w, chain, e)))
+        return rc;
     word to = {eval_option_word(s, call, "out", "a path", out, e),
                command_option_of(call, "out")};
     if (!to.text)
         return e->code;
     if (safe_write(s, to.text, e))
         return unit_at(s, to.at, e);
-    code = chain ? join(s, &w, &to, &made, table, out, e) : make(s, &w, &to, &made, e);
-    if (code) {
+    rc = chain ? join(s, &w, &to, &made, table, out, e) : make(s, &w, &to, &made, e);
+    if (rc) {
         const ast *about = eval_words_about(&w, e);
         return unit_at(s, about ? about : to.at, e);
     }
@@ -201,9 +201,9 @@ typedef struct request {
 
 static int read_words(session *s, const ast *call, result *out, request *r, kv_err *e)
 {
-    int code = eval_words(s, call->kid[0], "a path", out, &r->all, e);
-    if (code)
-        return code;
+    int rc = eval_words(s, call->kid[0], "a path", out, &r->all, e);
+    if (rc)
+        return rc;
     if (r->all.n < 2) {
         unit_err(s, call, e, KV_E_USAGE, "a patch and a checkpoint are wanted");
         return kv_err_hint(e, "apply P A --out B: the checkpoint stands behind the patches"),
@@ -233,9 +233,9 @@ static int read_words(session *s, const ast *call, result *out, request *r, kv_e
 static int read_output(session *s, const ast *call, result *out, request *r, kv_err *e)
 {
     const char *to = r->to ? r->to : r->base.text;
-    int code = out_options_read(s, call, to, out, &r->how, e);
-    if (code)
-        return code;
+    int rc = out_options_read(s, call, to, out, &r->how, e);
+    if (rc)
+        return rc;
     if (r->to && !checkpoint_out_is_path(r->to)) {
         unit_err(s, r->at, e, KV_E_USAGE, "\"%s\" does not end as a file to write", r->to);
         return kv_err_hint(e, OUTPUT_ENDINGS), KV_E_USAGE;
@@ -262,12 +262,12 @@ static int apply_to(session *s, const ast *call, request *r, const patches *p, p
         return unit_at(s, r->base.at, e);
     folder_files_plan(call, r->to, a, NULL, &beside, &r->how);
     progress_begin("apply", 0, PROGRESS_BYTES);
-    int code = patch_apply(r->to, p->items, p->n, a, &r->how, &o, wrong, e);
+    int rc = patch_apply(r->to, p->items, p->n, a, &r->how, &o, wrong, e);
     progress_end();
     beside.from = o.check_only ? NULL : beside.from;
-    code = folder_files_tell(s, call, &beside, out, code, e);
+    rc = folder_files_tell(s, call, &beside, out, rc, e);
     checkpoint_close(a);
-    return code;
+    return rc;
 }
 
 static int apply_in_place(session *s, const request *r, const patches *p, patch_misfits *wrong,
@@ -277,15 +277,15 @@ static int apply_in_place(session *s, const request *r, const patches *p, patch_
                              .unsynced = s->writes_unsynced};
     patch_place place = PATCH_IN_PLACE;
     progress_begin("apply", 0, PROGRESS_BYTES);
-    int code = patch_apply_in_place(r->base.text, p->items, p->n, r->how.shard_bytes, &o, &place,
-                                    wrong, e);
+    int rc = patch_apply_in_place(r->base.text, p->items, p->n, r->how.shard_bytes, &o, &place,
+                                  wrong, e);
     progress_end();
-    if (!code && place == PATCH_ALREADY)
+    if (!rc && place == PATCH_ALREADY)
         session_note(s, "%s is what %s makes already", r->base.text,
                      patch_name(p->items[p->n - 1]));
-    else if (!code)
+    else if (!rc)
         session_would(s, place == PATCH_IN_PLACE ? "change" : "replace", r->base.text);
-    return code ? at_word(s, r, r->base.at, e) : KV_OK;
+    return rc ? at_word(s, r, r->base.at, e) : KV_OK;
 }
 
 static int apply_words(session *s, const ast *call, rows *table, result *out, kv_err *e)
@@ -293,18 +293,18 @@ static int apply_words(session *s, const ast *call, rows *table, result *out, kv
     request r = {0};
     patches p = {0};
     patch_misfits wrong = {0};
-    int code = read_words(s, call, out, &r, e);
-    if (!code && !(code = read_output(s, call, out, &r, e)) &&
-        !(code = patches_open(s, &r.all, r.all.n - 1, &p, e)))
-        code = patches_refuse(&wrong, table,
-                              r.to ? apply_to(s, call, &r, &p, &wrong, out, e)
+    int rc = read_words(s, call, out, &r, e);
+    if (!rc && !(rc = read_output(s, call, out, &r, e)) &&
+        !(rc = patches_open(s, &r.all, r.all.n - 1, &p, e)))
+        rc = patches_refuse(&wrong, table,
+                            r.to ? apply_to(s, call, &r, &p, &wrong, out, e)
                                    : apply_in_place(s, &r, &p, &wrong, e),
-                              out, e);
-    if (!code && !out->refusal && r.to)
+                            out, e);
+    if (!rc && !out->refusal && r.to)
         session_would(s, "write", r.to);
     patch_misfits_release(&wrong);
     patches_release(&p);
-    return code ? at_word(s, &r, r.at ? r.at : call, e) : KV_OK;
+    return rc ? at_word(s, &r, r.at ? r.at : call, e) : KV_OK;
 }
 
 int cmd_apply(session *s, const ast *call, result *out, kv_err *e)

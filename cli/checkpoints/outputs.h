@@ -64,8 +64,8 @@ void folder_files_plan(const ast *call, const char *to, const checkpoint *c,
                        const type_rules *rules, folder_files *f, checkpoint_out_options *o);
 
 /* Says what was copied, in one line, and to --json; a warning where config.json is odd. Releases f,
- * whatever code is, which says how the command went. Returns code, or an error of its own. */
-int folder_files_tell(session *s, const ast *call, folder_files *f, result *out, int code,
+ * whatever rc is, which says how the command went. Returns rc, or an error of its own. */
+int folder_files_tell(session *s, const ast *call, folder_files *f, result *out, int rc,
                       kv_err *e);
 
 /* Adds a member to what --json has as `about`; takes v, also on failure. Error: memory. */

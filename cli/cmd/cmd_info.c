@@ -235,24 +235,24 @@ int cmd_list(session *s, const ast *call, result *out, kv_err *e)
     if (session_store(s, &store, e) ||
         (call->kid[0] && !(glob = eval_word(s, call->kid[0], "a pattern", out, e))))
         return e->code;
-    int code = eval_matching(store, glob, &keys, e);
-    for (int64_t i = 0; code == KV_OK && i < keys.n; i++)
-        code = rows_add_key(&table, keys.keys[i], e);
+    int rc = eval_matching(store, glob, &keys, e);
+    for (int64_t i = 0; rc == KV_OK && i < keys.n; i++)
+        rc = rows_add_key(&table, keys.keys[i], e);
     key_list_release(&keys);
-    return result_table(out, &text, &table, code, e);
+    return result_table(out, &text, &table, rc, e);
 }
 
 static int add_info(rows *table, const kv_info *info, kv_err *e)
 {
-    int code;
-    if ((code = rows_add_key(table, info->key, e)) ||
-        (code = rows_add_text(table, kv_dtype_name(info->dtype), e)) ||
-        (code = rows_add_shape(table, info->ndim, info->shape, e)) ||
-        (code = rows_add(table, value_ctx(info->ctx), e)) ||
-        (code = rows_add_text(table, kv_storage_name(info->storage), e)) ||
-        (code = rows_add(table, value_int(info->bytes), e)) ||
-        (code = rows_add(table, value_int(info->pushes), e)))
-        return code;
+    int rc;
+    if ((rc = rows_add_key(table, info->key, e)) ||
+        (rc = rows_add_text(table, kv_dtype_name(info->dtype), e)) ||
+        (rc = rows_add_shape(table, info->ndim, info->shape, e)) ||
+        (rc = rows_add(table, value_ctx(info->ctx), e)) ||
+        (rc = rows_add_text(table, kv_storage_name(info->storage), e)) ||
+        (rc = rows_add(table, value_int(info->bytes), e)) ||
+        (rc = rows_add(table, value_int(info->pushes), e)))
+        return rc;
     return rows_add(table, value_int(info->pending), e);
 }
 
@@ -260,14 +260,14 @@ static int add_info(rows *table, const kv_info *info, kv_err *e)
 static int add_field(void *arg, const kv_field *fields, int n, kv_err *e)
 {
     rows *summary = arg;
-    int code = KV_OK;
-    for (int i = 0; i < n && code == KV_OK; i++) {
-        code = rows_add_text(summary, fields[i].name, e);
-        if (code == KV_OK)
-            code = fields[i].text ? rows_add_text(summary, fields[i].text, e)
+    int rc = KV_OK;
+    for (int i = 0; i < n && rc == KV_OK; i++) {
+        rc = rows_add_text(summary, fields[i].name, e);
+        if (rc == KV_OK)
+            rc = fields[i].text ? rows_add_text(summary, fields[i].text, e)
                                   : rows_add(summary, value_int(fields[i].number), e);
     }
-    return code;
+    return rc;
 }
 
 /* "type local, rank 0, …" */
@@ -287,36 +287,36 @@ static int add_infos(kv *store, rows *table, const key_list *keys, kv_err *e)
         {"key", "key"},       {"dtype", "dtype"}, {"shape", "shape"},   {"ctx", "context"},
         {"stype", "storage"}, {"bytes", "bytes"}, {"pushes", "pushes"}, {"pending", "pending"}};
     int64_t n = keys ? keys->n : kv_num_keys(store);
-    int code = KV_OK;
+    int rc = KV_OK;
     *table = (rows){columns, sizeof columns / sizeof *columns, NULL, 0, 0};
-    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
         kv_info info;
-        code = keys ? kv_find(store, &keys->keys[i], &info, e) : kv_info_at(store, i, &info, e);
-        if (code == KV_OK)
-            code = add_info(table, &info, e);
+        rc = keys ? kv_find(store, &keys->keys[i], &info, e) : kv_info_at(store, i, &info, e);
+        if (rc == KV_OK)
+            rc = add_info(table, &info, e);
     }
-    return code;
+    return rc;
 }
 
 /* Receives a row of the topic "cluster". */
 static int add_rank(void *arg, const kv_field *f, int n, kv_err *e)
 {
     rows *table = arg;
-    int code = KV_OK;
-    for (int i = 0; i < n && code == KV_OK; i++) {
+    int rc = KV_OK;
+    for (int i = 0; i < n && rc == KV_OK; i++) {
         bool none = f[i].text ? !*f[i].text : f[i].number < 0;
-        code = none          ? rows_add(table, value_none(), e)
+        rc = none          ? rows_add(table, value_none(), e)
                : f[i].text ? rows_add_text(table, f[i].text, e)
                            : rows_add(table, value_int(f[i].number), e);
     }
-    return code;
+    return rc;
 }
 
 /* Receives a row of the topic "rounds". */
 static int add_rounds(void *arg, const kv_field *f, int n, kv_err *e)
 {
-    int code = rows_add_key(arg, (kv_key){f[0].number, f[0].text}, e);
-    return code ? code : add_rank(arg, f + 1, n - 1, e);
+    int rc = rows_add_key(arg, (kv_key){f[0].number, f[0].text}, e);
+    return rc ? rc : add_rank(arg, f + 1, n - 1, e);
 }
 
 static int info_cluster(kv *store, result *out, kv_err *e)
@@ -328,8 +328,8 @@ static int info_cluster(kv *store, result *out, kv_err *e)
         {"contributors", "contributors"}};
     rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
     buf text = {0};
-    int code = kv_describe(store, "cluster", add_rank, &table, e);
-    return result_table(out, &text, &table, code, e);
+    int rc = kv_describe(store, "cluster", add_rank, &table, e);
+    return result_table(out, &text, &table, rc, e);
 }
 
 static int info_metrics(session *s, const ast *call, result *out, kv_err *e)
@@ -337,14 +337,14 @@ static int info_metrics(session *s, const ast *call, result *out, kv_err *e)
     buf text = {0};
     key_list keys = {0}, *some = call->kid[0] ? &keys : NULL;
     bool cluster = command_option_of(call, "cluster");
-    int code = some ? eval_keys(s, call->kid[0], &keys, e) : KV_OK;
-    if (code == KV_OK && some && cluster)
-        code = unit_err(s, call->kid[0], e, KV_E_USAGE,
-                        "the ranks of --cluster tell of all their keys together");
-    if (code == KV_OK && (code = metrics_text(&text, s, some, cluster, e)))
+    int rc = some ? eval_keys(s, call->kid[0], &keys, e) : KV_OK;
+    if (rc == KV_OK && some && cluster)
+        rc = unit_err(s, call->kid[0], e, KV_E_USAGE,
+                      "the ranks of --cluster tell of all their keys together");
+    if (rc == KV_OK && (rc = metrics_text(&text, s, some, cluster, e)))
         unit_at(s, some ? call->kid[0] : call, e);
     key_list_release(&keys);
-    return result_text(out, &text, code, e);
+    return result_text(out, &text, rc, e);
 }
 
 int cmd_rounds(session *s, const ast *call, result *out, kv_err *e)
@@ -355,12 +355,12 @@ int cmd_rounds(session *s, const ast *call, result *out, kv_err *e)
     rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
     kv *store;
     buf text = {0};
-    int code = session_store(s, &store, e);
+    int rc = session_store(s, &store, e);
     (void)call;
-    if (code)
-        return code;
-    code = kv_describe(store, "rounds", add_rounds, &table, e);
-    return result_table(out, &text, &table, code, e);
+    if (rc)
+        return rc;
+    rc = kv_describe(store, "rounds", add_rounds, &table, e);
+    return result_table(out, &text, &table, rc, e);
 }
 
 int cmd_info(session *s, const ast *call, result *out, kv_err *e)
@@ -373,24 +373,24 @@ int cmd_info(session *s, const ast *call, result *out, kv_err *e)
     bool states = command_option_of(call, "states") != NULL;
     if (command_option_of(call, "metrics"))
         return info_metrics(s, call, out, e);
-    int code = session_store(s, &store, e);
-    if (code == KV_OK && command_option_of(call, "cluster"))
+    int rc = session_store(s, &store, e);
+    if (rc == KV_OK && command_option_of(call, "cluster"))
         return info_cluster(store, out, e);
-    if (code || (some && (code = eval_keys(s, call->kid[0], &keys, e))))
-        return code;
+    if (rc || (some && (rc = eval_keys(s, call->kid[0], &keys, e))))
+        return rc;
     if (states || !some) {
         out->summary = (rows){pair, 2, NULL, 0, 0};
-        code = states ? cmd_states_summary(store, &out->summary, e)
+        rc = states ? cmd_states_summary(store, &out->summary, e)
                       : kv_describe(store, "store", add_field, &out->summary, e);
-        if (code == KV_OK)
+        if (rc == KV_OK)
             summary_line(&text, &out->summary);
     }
-    if (code == KV_OK && (code = states ? cmd_states_table(store, &table, some, e)
+    if (rc == KV_OK && (rc = states ? cmd_states_table(store, &table, some, e)
                                         : add_infos(store, &table, some, e)) != KV_OK)
         unit_at(s, some ? call->kid[0] : call, e);
-    code = result_table(out, &text, &table, code, e);
+    rc = result_table(out, &text, &table, rc, e);
     key_list_release(&keys);
-    return code;
+    return rc;
 }
 
 /* ---- vars ---- */
@@ -417,17 +417,17 @@ int cmd_vars(session *s, const ast *call, result *out, kv_err *e)
     static const rows_column columns[] = {{"name", NULL}, {"holds", NULL}};
     rows table = {columns, 2, NULL, 0, 0};
     buf text = {0}, held = {0};
-    int code = KV_OK;
+    int rc = KV_OK;
     (void)call;
-    for (int64_t i = 0; i < s->globals.n && code == KV_OK; i++) {
+    for (int64_t i = 0; i < s->globals.n && rc == KV_OK; i++) {
         buf_clear(&held);
         variable_summary(&held, s->globals.items[i].v);
-        if ((code = buf_check(&held, e)) == KV_OK &&
-            (code = rows_add_text(&table, s->globals.items[i].name, e)) == KV_OK)
-            code = rows_add_text(&table, buf_text(&held), e);
+        if ((rc = buf_check(&held, e)) == KV_OK &&
+            (rc = rows_add_text(&table, s->globals.items[i].name, e)) == KV_OK)
+            rc = rows_add_text(&table, buf_text(&held), e);
     }
     buf_release(&held);
-    return result_table(out, &text, &table, code, e);
+    return result_table(out, &text, &table, rc, e);
 }
 
 /* ---- row-sparse-pull ---- */
@@ -458,22 +458,22 @@ static int add_lists(value_stack *l, value v, kv_err *e)
 {
     kv_array *a;
     value ids;
-    int code = value_descend(e);
-    if (code)
-        return code;
+    int rc = value_descend(e);
+    if (rc)
+        return rc;
     if (value_is_sequence(v) && !is_number_list(v)) {
-        for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++)
-            code = add_lists(l, v.u.list->items[i], e);
-        return code;
+        for (int64_t i = 0; i < v.u.list->n && rc == KV_OK; i++)
+            rc = add_lists(l, v.u.list->items[i], e);
+        return rc;
     }
     if (v.kind == VALUE_ARRAY)
         a = kv_array_ref(v.u.box->array);
     else if (value_is_number(v) || value_is_sequence(v))
-        code = value_numbers_array(&a, v, has_float(v) ? KV_FLOAT64 : KV_INT64, (kv_ctx){0}, e);
+        rc = value_numbers_array(&a, v, has_float(v) ? KV_FLOAT64 : KV_INT64, (kv_ctx){0}, e);
     else
-        code = kv_err_set(e, KV_E_DTYPE, "row ids are integers, not %s", value_kind_name(v));
-    if (code || (code = value_array(&ids, a, e)))
-        return code;
+        rc = kv_err_set(e, KV_E_DTYPE, "row ids are integers, not %s", value_kind_name(v));
+    if (rc || (rc = value_array(&ids, a, e)))
+        return rc;
     return value_stack_add(l, ids, e);
 }
 
@@ -524,40 +524,40 @@ static int pull_rows(session *s, kv *store, const ast *call, const key_list *key
     kv_array **each = NULL;
     pairs p = {0};
     kv_call how;
-    int code = command_priority(s, call, &how, e);
-    if (code == KV_OK && (code = eval(s, ids_node, &ids, e)) == KV_OK &&
-        (code = add_lists(&lists, ids, e)))
+    int rc = command_priority(s, call, &how, e);
+    if (rc == KV_OK && (rc = eval(s, ids_node, &ids, e)) == KV_OK &&
+        (rc = add_lists(&lists, ids, e)))
         unit_at(s, ids_node, e);
     out->dense = !command_option_of(call, "out");
-    if (code == KV_OK && (code = pairs_outs(&p, s, store, call, keys, true, out, e)) == KV_OK) {
-        if ((code = match_lists(&each, &lists, keys, &p, e)))
+    if (rc == KV_OK && (rc = pairs_outs(&p, s, store, call, keys, true, out, e)) == KV_OK) {
+        if ((rc = match_lists(&each, &lists, keys, &p, e)))
             unit_at(s, ids_node, e);
         else
-            code = kv_row_sparse_pull(store, p.keys, p.n, each, p.arrays, &how, e);
+            rc = kv_row_sparse_pull(store, p.keys, p.n, each, p.arrays, &how, e);
     }
-    if (code)
+    if (rc)
         place_error(s, call, store, e);
     mem_free(each);
     pairs_release(&p);
     value_stack_release(&lists);
     value_release(&ids);
-    return code;
+    return rc;
 }
 
 int cmd_row_sparse_pull(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
     key_list keys;
-    int code;
-    if ((code = session_store(s, &store, e)) ||
+    int rc;
+    if ((rc = session_store(s, &store, e)) ||
         /* a store that has no rows says so */
-        (code = kv_row_sparse_pull(store, NULL, 0, NULL, NULL, NULL, e)) ||
-        (code = eval_keys(s, call->kid[0], &keys, e)))
-        return code;
+        (rc = kv_row_sparse_pull(store, NULL, 0, NULL, NULL, NULL, e)) ||
+        (rc = eval_keys(s, call->kid[0], &keys, e)))
+        return rc;
     out->names = keys.names; /* the names of the result's keys */
     keys.names = (arena){0};
-    if ((code = record_keys(s, out, keys.keys, keys.n, e)) == KV_OK)
-        code = pull_rows(s, store, call, &keys, out, e);
+    if ((rc = record_keys(s, out, keys.keys, keys.n, e)) == KV_OK)
+        rc = pull_rows(s, store, call, &keys, out, e);
     key_list_release(&keys);
-    return code;
+    return rc;
 }

@@ -25,12 +25,12 @@
 
 static int wait_for_all(session *s, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     for (int64_t i = 0; i < s->nstores; i++) {
         int waited = kv_wait(s->stores[i].store, e);
-        code = code ? code : waited;
+        rc = rc ? rc : waited;
     }
-    return code;
+    return rc;
 }
 
 /* Waits for the pending operations, since they belong to the profile. */
@@ -39,22 +39,22 @@ int cmd_profile_end(session *s, kv_err *e)
     if (!s->profiles)
         return KV_OK;
     s->profiles = false;
-    int code = wait_for_all(s, e);
+    int rc = wait_for_all(s, e);
     int stopped = kv_profile_stop(e);
-    return code ? code : stopped;
+    return rc ? rc : stopped;
 }
 
 static int begin(session *s, const char *name, kv_err *e)
 {
-    int code = safe_write(s, name, e);
+    int rc = safe_write(s, name, e);
     visit_end_profile(s);
-    if (code || session_would(s, "write", name))
-        return code;
-    if ((code = kv_profile_start(name, e)) == KV_OK)
+    if (rc || session_would(s, "write", name))
+        return rc;
+    if ((rc = kv_profile_start(name, e)) == KV_OK)
         s->profiles = true;
     else if (s->profiles)
         kv_err_hint(e, "profile off ends it");
-    return code;
+    return rc;
 }
 
 static int end(session *s, kv_err *e)
@@ -76,8 +76,8 @@ int cmd_profile(session *s, const ast *call, result *out, kv_err *e)
         s->guest->profile(s->guest->arg, strcmp(name, "off") == 0 ? NULL : name, e);
         return unit_at(s, call->kid[0], e);
     }
-    int code = strcmp(name, "off") == 0 ? end(s, e) : begin(s, name, e);
-    return code ? unit_at(s, call->kid[0], e) : KV_OK;
+    int rc = strcmp(name, "off") == 0 ? end(s, e) : begin(s, name, e);
+    return rc ? unit_at(s, call->kid[0], e) : KV_OK;
 }
 
 /* ---- history ---- */
@@ -147,14 +147,14 @@ int cmd_history(session *s, const ast *call, result *out, kv_err *e)
         return unit_err(s, call->kid[0], e, KV_E_VALUE, "a count of entries is at least 0, not %d",
                         most);
     histfile_path(&path, s->history);
-    int code = buf_check(&path, e);
-    if (code == KV_OK && path.len > 0 && access(buf_text(&path), F_OK) == 0 &&
-        (code = file_read_text(buf_text(&path), &text, &n, e)) == KV_OK)
+    int rc = buf_check(&path, e);
+    if (rc == KV_OK && path.len > 0 && access(buf_text(&path), F_OK) == 0 &&
+        (rc = file_read_text(buf_text(&path), &text, &n, e)) == KV_OK)
         add_entries(&shown, text, most);
     pager_from_end(true); /* the newest are wanted first */
     mem_free(text);
     buf_release(&path);
-    return result_text(out, &shown, code, e);
+    return result_text(out, &shown, rc, e);
 }
 
 /* ---- time and echo ---- */
@@ -198,11 +198,11 @@ int cmd_time(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *option = command_option_of(call, "runs");
     int32_t runs = 1;
-    int done = 0, code = KV_OK;
+    int done = 0, rc = KV_OK;
     bool waits = !command_option_of(call, "no-wait");
     (void)out;
-    if (option && (code = eval_int32(s, option, "a count of runs", &runs, e)))
-        return code;
+    if (option && (rc = eval_int32(s, option, "a count of runs", &runs, e)))
+        return rc;
     if (runs < 1 || runs > RUNS_MAX)
         return unit_err(s, option, e, KV_E_VALUE, "the runs lie in 1 .. %d, %d does not", RUNS_MAX,
                         runs);
@@ -210,18 +210,18 @@ int cmd_time(session *s, const ast *call, result *out, kv_err *e)
     if (!ns)
         return KV_E_MEMORY;
     progress_begin("time", runs, PROGRESS_TIMES);
-    for (; done < runs && code == KV_OK && s->flow->how == FLOW_ON; done++) {
+    for (; done < runs && rc == KV_OK && s->flow->how == FLOW_ON; done++) {
         int64_t from = clock_ns();
-        code = run_argument(s, call->kid[0], e);
-        if (code == KV_OK && waits) /* a pull into a variable is there then */
-            code = wait_for_all(s, e);
+        rc = run_argument(s, call->kid[0], e);
+        if (rc == KV_OK && waits) /* a pull into a variable is there then */
+            rc = wait_for_all(s, e);
         ns[done] = clock_ns() - from;
-        if (code == KV_OK)
-            code = session_interrupted(s, e);
+        if (rc == KV_OK)
+            rc = session_interrupted(s, e);
         progress_step(done + 1);
     }
     progress_end();
-    if (code == KV_OK && done > 0) {
+    if (rc == KV_OK && done > 0) {
         buf text = {0};
         if (runs == 1)
             add_time(&text, (double)ns[0]);
@@ -233,7 +233,7 @@ int cmd_time(session *s, const ast *call, result *out, kv_err *e)
         buf_release(&text);
     }
     mem_free(ns);
-    return code;
+    return rc;
 }
 
 int cmd_sleep(session *s, const ast *call, result *out, kv_err *e)
@@ -241,11 +241,11 @@ int cmd_sleep(session *s, const ast *call, result *out, kv_err *e)
     static const char *const by_place[] = {NULL};
     value seconds = value_none(), none = value_none();
     (void)out;
-    int code = eval(s, call->kid[0], &seconds, e);
-    if (!code)
-        code = function_call(s, function_find("sleep"), &seconds, by_place, 1, &none, e);
+    int rc = eval(s, call->kid[0], &seconds, e);
+    if (!rc)
+        rc = function_call(s, function_find("sleep"), &seconds, by_place, 1, &none, e);
     value_release(&seconds);
-    return code;
+    return rc;
 }
 
 int cmd_echo(session *s, const ast *call, result *out, kv_err *e)

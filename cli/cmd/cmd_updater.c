@@ -67,9 +67,9 @@ int check_compression(const source *src, const ast *call, const map *types, kv_e
     (void)types;
     if (!type.value || kv_create("device", NULL, 0, &store, e))
         return e->code;
-    int code = kv_set_gradient_compression(store, &type, 1, e);
+    int rc = kv_set_gradient_compression(store, &type, 1, e);
     kv_free(store);
-    return code ? at(src, call->kid[0], e) : KV_OK;
+    return rc ? at(src, call->kid[0], e) : KV_OK;
 }
 
 /* set-optimizer --update leaves the endings of names that decay as they are. */
@@ -91,11 +91,11 @@ int check_params(const source *src, const ast *call, const map *types, kv_err *e
 {
     const char *word = literal(call->kid[0]);
     kv *store = NULL;
-    int code = KV_OK;
+    int rc = KV_OK;
     (void)types;
-    if (word && optimizer_text(word) && (code = kv_create(NULL, NULL, 0, &store, e)))
-        return code;
-    for (uint32_t i = 1; i < call->n && store && !code; i++) {
+    if (word && optimizer_text(word) && (rc = kv_create(NULL, NULL, 0, &store, e)))
+        return rc;
+    for (uint32_t i = 1; i < call->n && store && !rc; i++) {
         const ast *kid = call->kid[i];
         kv_err why = {0};
         if (!kid || kid->kind != STMT_OPTION || strcmp(kid->u.text, "update") == 0 ||
@@ -106,10 +106,10 @@ int check_params(const source *src, const ast *call, const map *types, kv_err *e
             continue;
         *e = why;
         kv_err_hint(e, "help optimizer %s lists its parameters", word); /* unless one is close */
-        code = at(src, kid, e);
+        rc = at(src, kid, e);
     }
     kv_free(store);
-    return code ? code : check_update(src, call, e);
+    return rc ? rc : check_update(src, call, e);
 }
 
 int check_capability(const source *src, const ast *call, const map *types, kv_err *e)
@@ -164,12 +164,12 @@ int cmd_save_states(session *s, const ast *call, result *out, kv_err *e)
         return unit_at(s, call->kid[0], e);
     }
     /* a dry run finds the errors that do not need the file */
-    int code = safe_write(s, name, e);
-    if (code == KV_OK && s->dry_run)
-        code = kv_describe(store, "states", ignore, NULL, e);
-    if (code == KV_OK && !session_would(s, "write", name))
-        code = kv_save_states(store, name, flags, e);
-    return code ? placed(s, call, store, e) : KV_OK;
+    int rc = safe_write(s, name, e);
+    if (rc == KV_OK && s->dry_run)
+        rc = kv_describe(store, "states", ignore, NULL, e);
+    if (rc == KV_OK && !session_would(s, "write", name))
+        rc = kv_save_states(store, name, flags, e);
+    return rc ? placed(s, call, store, e) : KV_OK;
 }
 
 int cmd_load_states(session *s, const ast *call, result *out, kv_err *e)
@@ -237,17 +237,17 @@ static int add_text_or_none(rows *table, const char *text, kv_err *e)
 static int add_field(void *arg, const kv_field *f, int n, kv_err *e)
 {
     rows *summary = arg;
-    int code = KV_OK;
-    for (int i = 0; i < n && code == KV_OK; i++) {
+    int rc = KV_OK;
+    for (int i = 0; i < n && rc == KV_OK; i++) {
         value v = value_int(f[i].number);
-        if ((code = rows_add_text(summary, f[i].name, e)))
+        if ((rc = rows_add_text(summary, f[i].name, e)))
             break;
         if (f[i].text && !scan_number(f[i].text, &v))
-            code = rows_add_text(summary, f[i].text, e);
+            rc = rows_add_text(summary, f[i].text, e);
         else
-            code = rows_add(summary, v, e);
+            rc = rows_add(summary, v, e);
     }
-    return code;
+    return rc;
 }
 
 int cmd_states_summary(kv *store, rows *summary, kv_err *e)
@@ -267,34 +267,34 @@ static int add_state(void *arg, const kv_field *f, int n, kv_err *e)
     rows *table = v->table;
     kv_key key = {f[0].number, f[0].text};
     const char *dtype = f[2].text, *shape = f[3].text;
-    int code;
+    int rc;
     (void)n;
     if (v->wanted && map_get(v->wanted, key) < 0)
         return KV_OK;
-    if ((code = rows_add_key(table, key, e)) || (code = add_text_or_none(table, f[1].text, e)) ||
-        (code = add_text_or_none(table, dtype, e)))
-        return code;
-    code = *shape ? add_shape(table, shape, e) : rows_add(table, value_none(), e);
-    if (code || (code = rows_add(table, number_of(dtype, f[4].text), e)) ||
-        (code = rows_add(table, value_int(f[5].number), e)))
-        return code;
+    if ((rc = rows_add_key(table, key, e)) || (rc = add_text_or_none(table, f[1].text, e)) ||
+        (rc = add_text_or_none(table, dtype, e)))
+        return rc;
+    rc = *shape ? add_shape(table, shape, e) : rows_add(table, value_none(), e);
+    if (rc || (rc = rows_add(table, number_of(dtype, f[4].text), e)) ||
+        (rc = rows_add(table, value_int(f[5].number), e)))
+        return rc;
     return rows_add(table, value_int(f[6].number), e);
 }
 
 int cmd_states_table(kv *store, rows *table, const key_list *keys, kv_err *e)
 {
     map wanted = {0};
-    int code = KV_OK;
+    int rc = KV_OK;
     *table = (rows){columns, sizeof columns / sizeof *columns, NULL, 0, 0};
-    for (int64_t i = 0; keys && i < keys->n && code == KV_OK; i++) {
+    for (int64_t i = 0; keys && i < keys->n && rc == KV_OK; i++) {
         kv_info info;
-        if ((code = kv_find(store, &keys->keys[i], &info, e)) == KV_OK)
-            code = map_put(&wanted, keys->keys[i], i, e);
+        if ((rc = kv_find(store, &keys->keys[i], &info, e)) == KV_OK)
+            rc = map_put(&wanted, keys->keys[i], i, e);
     }
-    if (code == KV_OK)
-        code = kv_describe(store, "states", add_state, &(visit){table, keys ? &wanted : NULL}, e);
+    if (rc == KV_OK)
+        rc = kv_describe(store, "states", add_state, &(visit){table, keys ? &wanted : NULL}, e);
     map_release(&wanted);
-    return code;
+    return rc;
 }
 
 /* ---- Compression ---- */
@@ -318,20 +318,20 @@ static void compression_release(compression *c)
 static int take_dict(session *s, const ast *node, value dict, compression *out, kv_err *e)
 {
     const value_list *l = dict.u.list;
-    int code = KV_OK;
+    int rc = KV_OK;
     dict_settle(dict);
-    for (int64_t i = 0; i < l->n && code == KV_OK; i += 2) {
+    for (int64_t i = 0; i < l->n && rc == KV_OK; i += 2) {
         const char *key = l->items[i].kind == VALUE_TEXT ? l->items[i].u.text : "";
         if (strcmp(key, "type") == 0)
             out->type = value_ref(l->items[i + 1]);
         else if (strcmp(key, "threshold") == 0)
             out->threshold = value_ref(l->items[i + 1]);
         else if (strcmp(key, "pull") == 0)
-            code = eval_truth(l->items[i + 1], &out->pull, e);
+            rc = eval_truth(l->items[i + 1], &out->pull, e);
         else
-            code = unit_err(s, node, e, KV_E_USAGE, "the compression has no parameter `%s`", key);
+            rc = unit_err(s, node, e, KV_E_USAGE, "the compression has no parameter `%s`", key);
     }
-    return code;
+    return rc;
 }
 
 static int read_compression(session *s, const ast *call, compression *out, kv_err *e)
@@ -339,25 +339,25 @@ static int read_compression(session *s, const ast *call, compression *out, kv_er
     const ast *node = call->kid[0], *threshold = command_option_of(call, "threshold");
     value v;
     out->pull = command_option_of(call, "pull") != NULL;
-    int code = eval(s, node, &v, e);
-    if (code)
-        return code;
+    int rc = eval(s, node, &v, e);
+    if (rc)
+        return rc;
     if (v.kind == VALUE_DICT) {
-        code = take_dict(s, node, v, out, e);
+        rc = take_dict(s, node, v, out, e);
         value_release(&v);
     } else {
         out->type = v;
     }
-    if (code == KV_OK && out->type.kind != VALUE_TEXT) {
-        code = unit_err(s, node, e, KV_E_DTYPE, "a type of compression is a text, not %s",
-                        value_kind_name(out->type));
+    if (rc == KV_OK && out->type.kind != VALUE_TEXT) {
+        rc = unit_err(s, node, e, KV_E_DTYPE, "a type of compression is a text, not %s",
+                      value_kind_name(out->type));
         kv_err_hint(e, "2bit, 1bit or none; {'type': '2bit', 'threshold': 0.5}");
     }
-    if (code == KV_OK && threshold) {
+    if (rc == KV_OK && threshold) {
         value_release(&out->threshold);
-        code = eval(s, threshold, &out->threshold, e);
+        rc = eval(s, threshold, &out->threshold, e);
     }
-    return code;
+    return rc;
 }
 
 /* The threshold as the library takes it, a text. */
@@ -396,22 +396,22 @@ int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_er
     (void)out;
     if (session_store(s, &store, e))
         return e->code;
-    int code = read_compression(s, call, &c, e);
+    int rc = read_compression(s, call, &c, e);
     bool threshold = c.threshold.kind != VALUE_NONE;
-    if (code == KV_OK && threshold)
-        code = threshold_text(s, node, c.threshold, &text, e);
-    if (code == KV_OK) {
+    if (rc == KV_OK && threshold)
+        rc = threshold_text(s, node, c.threshold, &text, e);
+    if (rc == KV_OK) {
         kv_opt params[3] = {{"type", c.type.u.text}, {"threshold", buf_text(&text)}};
         int n = threshold ? 2 : 1;
         if (c.pull)
             params[n++] = (kv_opt){"pull", "true"};
-        code = kv_set_gradient_compression(store, params, n, e);
-        if (code)
+        rc = kv_set_gradient_compression(store, params, n, e);
+        if (rc)
             unit_at(s, culprit(call, params, n, e), e);
     }
     buf_release(&text);
     compression_release(&c);
-    return code;
+    return rc;
 }
 
 /* ---- Types of stores ---- */
@@ -427,9 +427,9 @@ int cmd_is_capable(session *s, const ast *call, result *out, kv_err *e)
     if (session_store(s, &store, e) ||
         !(word = eval_word(s, call->kid[0], "a capability", out, e)))
         return e->code;
-    int code = kv_is_capable(store, word, &yes, e);
+    int rc = kv_is_capable(store, word, &yes, e);
     out->v = value_bool(yes);
-    return code ? unit_at(s, call->kid[0], e) : KV_OK;
+    return rc ? unit_at(s, call->kid[0], e) : KV_OK;
 }
 
 /* ---- register ---- */
@@ -457,12 +457,12 @@ static int load_plugin(session *s, const ast *file, const char *name, bool bring
     const char *path = eval_word(s, file, "the file of a plugin", out, e);
     if (!path)
         return e->code;
-    int code = safe_plugin(s, e);
-    if (code == KV_OK)
-        code = kv_load_plugin(path, e);
-    if (code == KV_OK && brings && kv_find_type(name, &ops, &why))
-        code = brings_no(path, name, &why, e);
-    return code ? unit_at(s, file, e) : KV_OK;
+    int rc = safe_plugin(s, e);
+    if (rc == KV_OK)
+        rc = kv_load_plugin(path, e);
+    if (rc == KV_OK && brings && kv_find_type(name, &ops, &why))
+        rc = brings_no(path, name, &why, e);
+    return rc ? unit_at(s, file, e) : KV_OK;
 }
 
 /* Adds the name, for a base when one is given. */
@@ -472,8 +472,8 @@ static int register_name(session *s, const ast *call, const char *name, result *
     const char *of = base ? eval_word(s, base, "a store type", out, e) : NULL;
     if (base && !of)
         return e->code;
-    int code = kv_register_name(name, of, e);
-    return code ? unit_at(s, code == KV_E_UNSUPPORTED ? base : call->kid[0], e) : KV_OK;
+    int rc = kv_register_name(name, of, e);
+    return rc ? unit_at(s, rc == KV_E_UNSUPPORTED ? base : call->kid[0], e) : KV_OK;
 }
 
 int cmd_register(session *s, const ast *call, result *out, kv_err *e)
@@ -495,10 +495,10 @@ int cmd_register(session *s, const ast *call, result *out, kv_err *e)
 int cmd_barrier(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
-    int code = session_store(s, &store, e);
+    int rc = session_store(s, &store, e);
     (void)call;
     (void)out;
-    return code || !explain_barrier(s, store) ? code : kv_barrier(store, e);
+    return rc || !explain_barrier(s, store) ? rc : kv_barrier(store, e);
 }
 
 int cmd_send_command(session *s, const ast *call, result *out, kv_err *e)
@@ -618,12 +618,12 @@ static int set_rule(session *s, kv *store, const rule_text *r, rule_params *p, k
     if (!text)
         return KV_E_MEMORY;
     source_locate(src, r->rule->pos, &line, &col);
-    int code = kv_rule_new(&made, text, src->name, line, col, e);
-    if (code == KV_OK)
-        code = rule_variables_take(s, r, p, &f, e);
-    if (code == KV_OK)
-        code = kv_set_rule(store, made, p->opts, p->n, e);
-    if (code == KV_OK) {
+    int rc = kv_rule_new(&made, text, src->name, line, col, e);
+    if (rc == KV_OK)
+        rc = rule_variables_take(s, r, p, &f, e);
+    if (rc == KV_OK)
+        rc = kv_set_rule(store, made, p->opts, p->n, e);
+    if (rc == KV_OK) {
         follow_use(s, &f, r->rule->nnames ? r->rule->names[0] : "{ … }");
         note_unused(s, store, p);
         rule_variables_warn(s, r, p);
@@ -631,50 +631,50 @@ static int set_rule(session *s, kv *store, const rule_text *r, rule_params *p, k
     follow_release(&f);
     kv_rule_free(made);
     mem_free(text);
-    return code;
+    return rc;
 }
 
 static int set_def(session *s, kv *store, const definition *d, rule_params *p, kv_err *e)
 {
     rule_text found;
     arena nodes = {0};
-    int code = rule_text_of_def(&found, d, &nodes, e);
-    if (code == KV_OK)
-        code = set_rule(s, store, &found, p, e);
+    int rc = rule_text_of_def(&found, d, &nodes, e);
+    if (rc == KV_OK)
+        rc = set_rule(s, store, &found, p, e);
     arena_release(&nodes);
-    return code;
+    return rc;
 }
 
 /* An optimizer of the library, or none. */
 static int set_optimizer(session *s, kv *store, const char *name, const rule_params *p, kv_err *e)
 {
-    int code;
+    int rc;
     if (strcmp(name, "assign") != 0)
-        code = kv_set_optimizer(store, name, p->opts, p->n, e);
+        rc = kv_set_optimizer(store, name, p->opts, p->n, e);
     else if (p->n > 0)
-        code = kv_err_set(e, KV_E_USAGE, "assign has no parameters");
+        rc = kv_err_set(e, KV_E_USAGE, "assign has no parameters");
     else
-        code = kv_set_updater(store, NULL, NULL, NULL, e);
-    if (code == KV_OK) {
+        rc = kv_set_updater(store, NULL, NULL, NULL, e);
+    if (rc == KV_OK) {
         follow_use(s, &(followed_names){0}, name);
         note_unused(s, store, p);
     }
-    return code;
+    return rc;
 }
 
 /* An optimizer that a variable holds; the command may add parameters. */
 static int set_object(session *s, kv *store, value object, const rule_params *p, kv_err *e)
 {
     rule_params all = {0};
-    int code = optimizer_params_add(&all, object, e);
-    for (int i = 0; i < p->n && code == KV_OK; i++)
-        code = rule_params_add(&all, p->opts[i].name, value_ref(p->texts[i]), e);
-    if (code == KV_OK && (code = set_optimizer(s, store, object_name(object), &all, e))) {
+    int rc = optimizer_params_add(&all, object, e);
+    for (int i = 0; i < p->n && rc == KV_OK; i++)
+        rc = rule_params_add(&all, p->opts[i].name, value_ref(p->texts[i]), e);
+    if (rc == KV_OK && (rc = set_optimizer(s, store, object_name(object), &all, e))) {
         int own = all.n - p->n; /* of the object, which stand before those of the command */
         e->option = e->option > own ? (uint8_t)(e->option - own) : 0;
     }
     rule_params_release(&all);
-    return code;
+    return rc;
 }
 
 /* The name of a rule of the script, of a variable that holds an optimizer, or of an optimizer of
@@ -698,19 +698,19 @@ static int set_word(session *s, kv *store, const char *word, rule_params *p, kv_
 static int set_named(session *s, kv *store, const ast *what, rule_params *p, kv_err *e)
 {
     value v;
-    int code = eval(s, what, &v, e);
-    if (code)
-        return code;
+    int rc = eval(s, what, &v, e);
+    if (rc)
+        return rc;
     if (v.kind == VALUE_TEXT)
-        code = set_word(s, store, v.u.text, p, e);
+        rc = set_word(s, store, v.u.text, p, e);
     else if (object_is_optimizer(v))
-        code = set_object(s, store, v, p, e);
+        rc = set_object(s, store, v, p, e);
     else
-        code = kv_err_set(e, KV_E_DTYPE,
-                          "an updater is a rule, an optimizer or the name of one, not %s",
-                          value_kind_name(v));
+        rc = kv_err_set(e, KV_E_DTYPE,
+                        "an updater is a rule, an optimizer or the name of one, not %s",
+                        value_kind_name(v));
     value_release(&v);
-    return code;
+    return rc;
 }
 
 int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
@@ -719,28 +719,28 @@ int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
     bool keeps = true, fresh = command_option_of(call, "fresh") != NULL;
     kv *store;
     rule_params p;
-    int code = session_store(s, &store, e);
-    if (code || (code = rule_options_read(s, call, takes_text, &(setting_rule){s, call}, &p, e)))
-        return code;
+    int rc = session_store(s, &store, e);
+    if (rc || (rc = rule_options_read(s, call, takes_text, &(setting_rule){s, call}, &p, e)))
+        return rc;
     if (fresh)
         keeps = kv_keep_states(store, false);
     if (!what) {
-        if ((code = kv_update_optimizer(store, p.opts, p.n, e)) == KV_OK)
+        if ((rc = kv_update_optimizer(store, p.opts, p.n, e)) == KV_OK)
             note_unused(s, store, &p);
     } else if (what->kind == STMT_RULE)
-        code = set_rule(s, store, &(rule_text){s->unit, what->u.other, false}, &p, e);
+        rc = set_rule(s, store, &(rule_text){s->unit, what->u.other, false}, &p, e);
     else
-        code = set_named(s, store, what, &p, e);
-    if (code && fresh)
+        rc = set_named(s, store, what, &p, e);
+    if (rc && fresh)
         kv_keep_states(store, keeps);
-    if (code)
-        code = rule_options_explain(s, call, e);
+    if (rc)
+        rc = rule_options_explain(s, call, e);
     else if (what)
         out->dropped = kv_states_dropped(store);
-    if (code && what && what->kind != STMT_RULE)
+    if (rc && what && what->kind != STMT_RULE)
         unit_at(s, what, e);
     rule_params_release(&p);
-    return code;
+    return rc;
 }
 
 /* With --update: other parameters for the one in use. */

@@ -569,18 +569,18 @@ static int help_as_json(session *s, const ast *call, buf *text, result *out, kv_
 int cmd_help(session *s, const ast *call, result *out, kv_err *e)
 {
     buf text = {0};
-    int code = KV_OK;
+    int rc = KV_OK;
     const ast *first = call->kid[0];
     out->as_json = command_option_of(call, "json") != NULL;
     if (out->as_json)
-        code = help_as_json(s, call, &text, out, e);
+        rc = help_as_json(s, call, &text, out, e);
     else if (call->n > 1 && call->kid[1])
-        code = help_in_group(s, call, &text, out, e);
+        rc = help_in_group(s, call, &text, out, e);
     else if (first)
-        code = help_on(s, first, &text, out, e);
+        rc = help_on(s, first, &text, out, e);
     else
         overview(&text);
-    return result_text(out, &text, code, e);
+    return result_text(out, &text, rc, e);
 }
 
 void version_build(buf *out)

@@ -60,7 +60,7 @@ static int64_t key_at(const key_list *keys, const pairs *p, int64_t i, int64_t k
 static int read_rounds(value v, const key_list *keys, const pairs *p, int64_t *rounds, kv_err *e)
 {
     bool several = value_is_sequence(v);
-    int code = KV_OK;
+    int rc = KV_OK;
     if (several && !keys->list)
         return kv_err_set(e, KV_E_VALUE, "one key has one round, not a list of them");
     if (several && v.u.list->n != keys->n)
@@ -68,11 +68,11 @@ static int read_rounds(value v, const key_list *keys, const pairs *p, int64_t *r
                           (long long)v.u.list->n, v.u.list->n == 1 ? "" : "s",
                           v.u.list->n == 1 ? "s" : "", (long long)keys->n,
                           keys->n == 1 ? "" : "s");
-    for (int64_t i = 0, k = 0; i < p->n && code == KV_OK; i++) {
+    for (int64_t i = 0, k = 0; i < p->n && rc == KV_OK; i++) {
         k = key_at(keys, p, i, k);
-        code = read_round(several ? v.u.list->items[k] : v, &rounds[i], e);
+        rc = read_round(several ? v.u.list->items[k] : v, &rounds[i], e);
     }
-    return code;
+    return rc;
 }
 
 static int give_rounds(const key_list *keys, const pairs *p, const int64_t *rounds, result *out,
@@ -82,17 +82,17 @@ static int give_rounds(const key_list *keys, const pairs *p, const int64_t *roun
         out->v = value_int(rounds[0]);
         return KV_OK;
     }
-    int code = result_for_keys(out, keys->n, e);
-    for (int64_t i = 0, k = 0; i < p->n && code == KV_OK; i++) {
+    int rc = result_for_keys(out, keys->n, e);
+    for (int64_t i = 0, k = 0; i < p->n && rc == KV_OK; i++) {
         k = key_at(keys, p, i, k);
         out->v.u.list->items[k] = value_int(rounds[i]);
     }
-    for (int64_t k = 0; k < keys->n && code == KV_OK; k++) {
+    for (int64_t k = 0; k < keys->n && rc == KV_OK; k++) {
         out->keys[k] = keys->keys[k];
         if (out->v.u.list->items[k].kind == VALUE_NONE && k > 0) /* a key that stands twice */
             out->v.u.list->items[k] = value_int(out->v.u.list->items[k - 1].u.integer);
     }
-    return code;
+    return rc;
 }
 
 int since_pull(session *s, const ast *call, kv *store, const key_list *keys, const pairs *p,
@@ -101,18 +101,18 @@ int since_pull(session *s, const ast *call, kv *store, const key_list *keys, con
     const ast *since = command_option_of(call, "since");
     value v = value_none();
     int64_t *rounds = mem_alloc(p->n, sizeof *rounds, e);
-    int code = rounds ? eval(s, since, &v, e) : KV_E_MEMORY;
-    if (code == KV_OK)
-        code = read_rounds(v, keys, p, rounds, e);
-    if (code == KV_OK)
-        code = kv_pull_since(store, p->keys, p->n, p->arrays, rounds, how, e);
-    if (code == KV_E_VALUE || code == KV_E_DTYPE)
+    int rc = rounds ? eval(s, since, &v, e) : KV_E_MEMORY;
+    if (rc == KV_OK)
+        rc = read_rounds(v, keys, p, rounds, e);
+    if (rc == KV_OK)
+        rc = kv_pull_since(store, p->keys, p->n, p->arrays, rounds, how, e);
+    if (rc == KV_E_VALUE || rc == KV_E_DTYPE)
         unit_at(s, since, e);
-    if (code == KV_OK && p->n > 0)
-        code = give_rounds(keys, p, rounds, out, e);
+    if (rc == KV_OK && p->n > 0)
+        rc = give_rounds(keys, p, rounds, out, e);
     value_release(&v);
     mem_free(rounds);
-    return code;
+    return rc;
 }
 
 /* ---- Arrays that a call fills ---- */
@@ -133,8 +133,8 @@ int pairs_fill(pairs *p, kv_key key, value array, kv_err *e)
             p->first = i;
             p->twice = p->n;
         }
-    int code = value_own(array, e);
-    return code ? code : pairs_add(p, key, kv_array_ref(array.u.box->array), e);
+    int rc = value_own(array, e);
+    return rc ? rc : pairs_add(p, key, kv_array_ref(array.u.box->array), e);
 }
 
 void pairs_warn_twice(const pairs *p, session *s, const ast *node)
@@ -197,18 +197,18 @@ static int for_nothing(const filling *f, kv_err *e)
 /* held: something refers to v, or to what holds it. */
 static int fill_one(const filling *f, kv_key key, value v, bool held, kv_err *e)
 {
-    int code = value_descend(e);
-    if (code)
-        return code;
+    int rc = value_descend(e);
+    if (rc)
+        return rc;
     if (v.kind == VALUE_ARRAY)
         return held || v.u.box->refs > 1 ? pairs_fill(f->to, key, v, e) : for_nothing(f, e);
     if (!value_is_sequence(v) || v.u.list->n == 0)
         return kv_err_set(e, KV_E_DTYPE, "--out fills arrays, not %s",
                           value_is_sequence(v) ? "an empty list" : value_kind_name(v));
     held |= v.u.list->refs > 1;
-    for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++)
-        code = fill_one(f, key, v.u.list->items[i], held, e);
-    return code;
+    for (int64_t i = 0; i < v.u.list->n && rc == KV_OK; i++)
+        rc = fill_one(f, key, v.u.list->items[i], held, e);
+    return rc;
 }
 
 /* One for each key. */
@@ -220,31 +220,31 @@ static int fill_several(const filling *f, const key_list *keys, value v, kv_err 
                         "%lld keys need a list of %lld to fill, `%s` is %s", (long long)keys->n,
                         (long long)keys->n, unit_text(text, f->s->unit, f->node),
                         value_kind_name(v));
-    int code = KV_OK;
-    for (int64_t i = 0; i < keys->n && code == KV_OK; i++)
-        code = fill_one(f, keys->keys[i], v.u.list->items[i], v.u.list->refs > 1, e);
-    return code;
+    int rc = KV_OK;
+    for (int64_t i = 0; i < keys->n && rc == KV_OK; i++)
+        rc = fill_one(f, keys->keys[i], v.u.list->items[i], v.u.list->refs > 1, e);
+    return rc;
 }
 
 int pairs_into(pairs *p, session *s, const ast *node, const key_list *keys, kv_err *e)
 {
     const filling f = {s, node, p};
     value v;
-    int code = eval(s, node, &v, e);
-    if (code == KV_E_NAME && node->kind == AST_NAME) {
+    int rc = eval(s, node, &v, e);
+    if (rc == KV_E_NAME && node->kind == AST_NAME) {
         *e = (kv_err){0};
         return unit_err(s, node, e, KV_E_NAME, "there is no variable `%s` to fill; -> makes one",
                         node->u.text);
     }
-    if (code)
-        return code;
-    code = keys->list ? fill_several(&f, keys, v, e) : fill_one(&f, keys->keys[0], v, false, e);
-    if (code == KV_OK) {
+    if (rc)
+        return rc;
+    rc = keys->list ? fill_several(&f, keys, v, e) : fill_one(&f, keys->keys[0], v, false, e);
+    if (rc == KV_OK) {
         eval_warn_parts(s, node, v);
         pairs_warn_twice(p, s, node);
     }
     value_release(&v);
-    return code ? unit_at(s, node, e) : KV_OK;
+    return rc ? unit_at(s, node, e) : KV_OK;
 }
 
 /* ---- New arrays ---- */
@@ -256,27 +256,27 @@ int pairs_new(pairs *p, const kv_info *info, value where, bool sparse, result *o
     bool list = value_is_sequence(where);
     int64_t n;
     const value *places = value_items(&where, &n);
-    int code = list ? value_list_new(v, VALUE_LIST, n, e) : KV_OK;
+    int rc = list ? value_list_new(v, VALUE_LIST, n, e) : KV_OK;
     if (out->keys)
         out->keys[i] = info->key;
     out->has_key = !out->keys;
     out->key = info->key;
-    for (int64_t k = 0; k < n && code == KV_OK; k++) {
+    for (int64_t k = 0; k < n && rc == KV_OK; k++) {
         kv_array *a;
         kv_ctx ctx = places[k].u.ctx;
         /* a key of another storage is for the store to refuse, also one without an axis */
         if (sparse && info->ndim > 0)
-            code = kv_array_new_sparse(&a, info->dtype, info->ndim, info->shape, 0, NULL, ctx, e);
+            rc = kv_array_new_sparse(&a, info->dtype, info->ndim, info->shape, 0, NULL, ctx, e);
         else
-            code = kv_array_new_raw(&a, info->dtype, info->ndim, info->shape, ctx, e);
-        if (code)
+            rc = kv_array_new_raw(&a, info->dtype, info->ndim, info->shape, ctx, e);
+        if (rc)
             break;
-        if ((code = value_array(list ? &v->u.list->items[k] : v, kv_array_ref(a), e)))
+        if ((rc = value_array(list ? &v->u.list->items[k] : v, kv_array_ref(a), e)))
             kv_array_unref(a);
         else
-            code = pairs_add(p, info->key, a, e);
+            rc = pairs_add(p, info->key, a, e);
     }
-    return code;
+    return rc;
 }
 
 int pairs_outs(pairs *p, session *s, kv *store, const ast *call, const key_list *keys, bool sparse,
@@ -288,18 +288,18 @@ int pairs_outs(pairs *p, session *s, kv *store, const ast *call, const key_list 
         return unit_err(s, into, e, KV_E_USAGE, "--out keeps the devices of its arrays: no --ctx");
     if (into)
         return pairs_into(p, s, into, keys, e);
-    int code = ctx ? eval_contexts(s, ctx, &where, e) : KV_OK;
-    if (code == KV_OK && keys->list)
-        code = result_for_keys(out, keys->n, e);
-    for (int64_t i = 0; i < keys->n && code == KV_OK; i++) {
+    int rc = ctx ? eval_contexts(s, ctx, &where, e) : KV_OK;
+    if (rc == KV_OK && keys->list)
+        rc = result_for_keys(out, keys->n, e);
+    for (int64_t i = 0; i < keys->n && rc == KV_OK; i++) {
         kv_info info;
-        if ((code = kv_await_key(store, &keys->keys[i], &info, e)))
+        if ((rc = kv_await_key(store, &keys->keys[i], &info, e)))
             break;
         info.key = keys->keys[i];
-        code = pairs_new(p, &info, where, sparse, out, i, e);
+        rc = pairs_new(p, &info, where, sparse, out, i, e);
     }
     value_release(&where);
-    return code;
+    return rc;
 }
 
 /* ---- Files as values of keys ---- */
@@ -430,12 +430,12 @@ int value_files_keys(const value_files *f, session *s, const ast *call, kv *stor
         return unit_err(s, call->kid[1]->kid[1], e, KV_E_USAGE, "init takes one value a key");
     if (!pattern)
         return eval_keys(s, call->kid[0], keys, e);
-    int code = named_keys(s, call->kid[0], f->files[0], keys, e);
-    if (!code)
-        code = check_same_names(f, call->kid[0]->kid[0]->u.text, e);
-    if (!code && !init)
-        code = check_known(store, f, keys, e);
-    return code ? unit_at(s, call->kid[1], e) : KV_OK;
+    int rc = named_keys(s, call->kid[0], f->files[0], keys, e);
+    if (!rc)
+        rc = check_same_names(f, call->kid[0]->kid[0]->u.text, e);
+    if (!rc && !init)
+        rc = check_known(store, f, keys, e);
+    return rc ? unit_at(s, call->kid[1], e) : KV_OK;
 }
 
 /* ---- Values ---------------------------------------------------------------------------------- */
@@ -443,16 +443,16 @@ int value_files_keys(const value_files *f, session *s, const ast *call, kv *stor
 int value_files_pairs(const value_files *f, const key_list *keys, int64_t from, int64_t to,
                       pairs *p, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     for (int64_t i = from; i < to; i++) {
-        for (int64_t j = 0; j < f->n && !code; j++) {
+        for (int64_t j = 0; j < f->n && !rc; j++) {
             kv_array *a;
-            code = named_array(&a, f->files[j], keys->keys[i], e);
-            if (!code)
-                code = pairs_add(p, keys->keys[i], a, e);
+            rc = named_array(&a, f->files[j], keys->keys[i], e);
+            if (!rc)
+                rc = pairs_add(p, keys->keys[i], a, e);
         }
     }
-    return code;
+    return rc;
 }
 
 static const tensor_info *tensor_of(const checkpoint *c, const kv_key *key)

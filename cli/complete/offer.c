@@ -237,8 +237,8 @@ void offer_formats(complete_request *r)
 
 void offer_codes(complete_request *r)
 {
-    for (int code = KV_OK + 1; code < KV_NCODES; code++)
-        offer_word(r, kv_code_name(code));
+    for (int rc = KV_OK + 1; rc < KV_NCODES; rc++)
+        offer_word(r, kv_code_name(rc));
 }
 
 void offer_contexts(complete_request *r)

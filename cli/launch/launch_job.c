@@ -162,8 +162,8 @@ static const char *last_words(probe *p)
 static int judge_question(probe *p, const char *host, const launch_options *o, kv_err *e)
 {
     char folder[4096];
-    int code = WIFEXITED(p->status) ? WEXITSTATUS(p->status) : 255;
-    switch (code) {
+    int rc = WIFEXITED(p->status) ? WEXITSTATUS(p->status) : 255;
+    switch (rc) {
     case 0:
         return KV_OK;
     case NO_MPI:

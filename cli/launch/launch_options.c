@@ -469,9 +469,9 @@ void launch_help(buf *out)
 static int take_rank(const shell_given *g, kv_err *e)
 {
     int64_t rank = 0;
-    int code = shell_take_count(g->spelled, g->text, 0, 1 << 20, &rank, e);
+    int rc = shell_take_count(g->spelled, g->text, 0, 1 << 20, &rank, e);
     ((attach_options *)g->to)->rank = (int)rank + 1;
-    return code;
+    return rc;
 }
 
 static const shell_option options[] = {

@@ -357,9 +357,9 @@ int launch_ssh(int argc, char **argv)
         become_ssh(argv);
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    int code = pid < 0 ? EXIT_FAILED : shell_code(status);
-    snprintf(text, sizeof text, "%d", code);
-    if (code)
+    int rc = pid < 0 ? EXIT_FAILED : shell_code(status);
+    snprintf(text, sizeof text, "%d", rc);
+    if (rc)
         wire_tell(0, WIRE_SSH, text, strlen(text));
     return EXIT_DONE;
 }

@@ -168,10 +168,10 @@ typedef struct transcript {
 int transcript_open(session *s, const char *path, kv_err *e)
 {
     transcript *t = mem_zalloc(1, sizeof *t, e);
-    int code = t ? file_out_open_part(&t->page, path, e) : KV_E_MEMORY;
-    if (code) {
+    int rc = t ? file_out_open_part(&t->page, path, e) : KV_E_MEMORY;
+    if (rc) {
         mem_free(t);
-        return code;
+        return rc;
     }
     s->out.transcript = t;
     t->out = (sink){.kind = SINK_HEARS, .sees_shell = true};
@@ -242,26 +242,26 @@ static void add_entry(buf *page, const char *text)
 static int append(transcript *t, const buf *text, kv_err *e)
 {
     size_t done = 0;
-    int fd = fileno(t->page.f), code = KV_OK;
+    int fd = fileno(t->page.f), rc = KV_OK;
     off_t before = lseek(fd, 0, SEEK_END);
     t->begun = true;
-    while (done < text->len && code == KV_OK) {
+    while (done < text->len && rc == KV_OK) {
         ssize_t n = write(fd, text->data + done, text->len - done);
         if (n > 0)
             done += (size_t)n;
         else if (n == 0 || errno != EINTR)
-            code = file_error(e, "write", t->page.name, n ? errno : EIO);
+            rc = file_error(e, "write", t->page.name, n ? errno : EIO);
     }
-    if (code && t->page.temp && ftruncate(fd, before) == 0)
+    if (rc && t->page.temp && ftruncate(fd, before) == 0)
         kv_err_hint(e, "what was recorded before is in \"%s\"", t->page.temp);
-    return code;
+    return rc;
 }
 
 int transcript_done(session *s, kv_err *e)
 {
     transcript *t = s->out.transcript;
     buf page = {0};
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!t)
         return KV_OK;
     if (t->entry.len > 0 && !t->failed) {
@@ -270,9 +270,9 @@ int transcript_done(session *s, kv_err *e)
         buf_put(&page, buf_text(out), out->len);
         if (out->len > 0 && out->data[out->len - 1] != '\n')
             buf_char(&page, '\n');
-        if ((code = buf_check(&page, e)) == KV_OK)
-            code = append(t, &page, e);
-        t->failed = code != KV_OK;
+        if ((rc = buf_check(&page, e)) == KV_OK)
+            rc = append(t, &page, e);
+        t->failed = rc != KV_OK;
         if (t->failed)
             file_out_leave(&t->page);
     }
@@ -281,7 +281,7 @@ int transcript_done(session *s, kv_err *e)
     buf_clear(&t->entry);
     buf_clear(&t->out.text);
     buf_release(&page);
-    return code;
+    return rc;
 }
 
 int transcript_close(session *s, kv_err *e)
@@ -289,21 +289,21 @@ int transcript_close(session *s, kv_err *e)
     transcript *t = s->out.transcript;
     if (!t)
         return KV_OK;
-    int code = transcript_done(s, e);
+    int rc = transcript_done(s, e);
     if (t->error.code) {
         *e = t->error;
-        code = e->code;
+        rc = e->code;
     }
     if (!t->begun) {
         file_out_abandon(&t->page); /* nothing ran */
     } else if (!t->failed) {
-        int ended = file_out_commit(&t->page, code ? NULL : e);
-        code = code ? code : ended;
+        int ended = file_out_commit(&t->page, rc ? NULL : e);
+        rc = rc ? rc : ended;
     }
     s->out.transcript = NULL;
     sink_pop(s, &t->out);
     buf_release(&t->entry);
     buf_release(&t->out.text);
     mem_free(t);
-    return code;
+    return rc;
 }

@@ -55,20 +55,20 @@ static const ast *literal_file(const ast *node)
 
 int safe_check(const session *s, const source *src, const ast *node, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!s->safe)
         return KV_OK;
     if (node->kind == STMT_SHELL || (node->kind == STMT_REDIRECT && node->op == REDIRECT_PIPE))
-        code = safe_shell(s, e);
+        rc = safe_shell(s, e);
     else if (node->kind == STMT_REDIRECT && node->op != REDIRECT_VARIABLE)
-        code = safe_write(s, node->kid[0]->kind == AST_TEXT ? node->kid[0]->u.text : "", e);
+        rc = safe_write(s, node->kid[0]->kind == AST_TEXT ? node->kid[0]->u.text : "", e);
     else if (node->kind == STMT_COMMAND && literal_file(node))
-        code = safe_write(s, literal_file(node)->u.text, e);
+        rc = safe_write(s, literal_file(node)->u.text, e);
     else if (node->kind == STMT_COMMAND && command_option_of(node, "plugin"))
-        code = safe_plugin(s, e);
-    if (code)
+        rc = safe_plugin(s, e);
+    if (rc)
         source_at(src, node->pos, node->end, e);
-    return code;
+    return rc;
 }
 
 /* ---- Names that are set ---- */
@@ -176,27 +176,27 @@ static int add_key_list(effect_keys *k, const ast *keys, kv_err *e)
 static int add_keys(effect_keys *k, const ast *node, kv_err *e)
 {
     const command *c = node->u.other;
-    int code = KV_OK;
-    for (uint32_t i = 0; i < node->n && c->args[i].kind == ARG_KEYS && code == KV_OK; i++) {
+    int rc = KV_OK;
+    for (uint32_t i = 0; i < node->n && c->args[i].kind == ARG_KEYS && rc == KV_OK; i++) {
         k->any = k->any || !node->kid[i] || node->kid[i]->kind != AST_KEYS;
-        code = k->any ? KV_OK : add_key_list(k, node->kid[i], e);
+        rc = k->any ? KV_OK : add_key_list(k, node->kid[i], e);
     }
-    return code;
+    return rc;
 }
 
 static int add_node(effect_keys *k, const ast *node, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!node || k->any)
         return KV_OK;
     k->any = is_open_end(node);
     if (command_is(node, COMMAND_CHANGES))
-        code = add_keys(k, node, e);
+        rc = add_keys(k, node, e);
     if (node->kind == STMT_SOURCE)
-        code = code ? code : add_node(k, ((const unit *)node->u.other)->body, e);
-    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
-        code = add_node(k, node->kid[i], e);
-    return code;
+        rc = rc ? rc : add_node(k, ((const unit *)node->u.other)->body, e);
+    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
+        rc = add_node(k, node->kid[i], e);
+    return rc;
 }
 
 int effect_add(effect_keys *k, const unit *u, kv_err *e)

@@ -68,23 +68,23 @@ static int collect_type(checker *c, const ast *call)
 /* Collects the functions, updaters and store types that node and the files it sources define. */
 static int collect_names(checker *c, const ast *node)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!node)
         return KV_OK;
     if (node->kind == STMT_DEF)
-        code = collect_function(c, node);
+        rc = collect_function(c, node);
     if (node->kind == STMT_RULE) {
         const rule_ast *rule = node->u.other;
-        for (int i = 0; !rule->is_merge && i < rule->nnames && code == KV_OK; i++)
-            code = map_put(&c->rules, (kv_key){0, rule->names[i]}, 0, c->e);
+        for (int i = 0; !rule->is_merge && i < rule->nnames && rc == KV_OK; i++)
+            rc = map_put(&c->rules, (kv_key){0, rule->names[i]}, 0, c->e);
     }
     if (command_is(node, COMMAND_REGISTERS))
-        code = collect_type(c, node);
+        rc = collect_type(c, node);
     if (node->kind == STMT_SOURCE)
-        code = collect_names(c, ((const unit *)node->u.other)->body);
-    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
-        code = collect_names(c, node->kid[i]);
-    return code;
+        rc = collect_names(c, ((const unit *)node->u.other)->body);
+    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
+        rc = collect_names(c, node->kid[i]);
+    return rc;
 }
 
 static bool defined_function(const checker *c, const char *name)
@@ -102,12 +102,12 @@ static int check_arguments(checker *c, const ast *node, const function *f)
         return KV_E_MEMORY;
     for (uint32_t i = 0; i < node->n; i++)
         names[i] = node->kid[i]->kind == AST_ARG ? node->kid[i]->u.text : NULL;
-    int code = function_check(f, names, node->n, c->e);
+    int rc = function_check(f, names, node->n, c->e);
     if (names != small)
         mem_free(names);
-    if (code)
+    if (rc)
         source_at(&c->u->src, node->pos, node->end, c->e);
-    return code;
+    return rc;
 }
 
 /* kv.name: the name of the first store is known; the names of others are known when it runs. */
@@ -133,15 +133,15 @@ static int unknown_method(checker *c, const ast *node)
  * of something else than a literal, a loop, a parameter. */
 static int add_holders(map *m, const ast *node, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!node)
         return KV_OK;
     if (node->kind == STMT_FOR || node->kind == STMT_DEF ||
         (node->kind == STMT_ASSIGN && node->kid[0]->kind == AST_NAME && node->kid[1]->n > 0))
-        code = effect_sets(node, effect_put_name, m, e);
-    for (uint32_t i = 0; i < node->n && !code; i++)
-        code = add_holders(m, node->kid[i], e);
-    return code;
+        rc = effect_sets(node, effect_put_name, m, e);
+    for (uint32_t i = 0; i < node->n && !rc; i++)
+        rc = add_holders(m, node->kid[i], e);
+    return rc;
 }
 
 /* They are collected once a text, and only where one is asked for. Without memory all may be. */
@@ -339,16 +339,16 @@ static int check_function(checker *c, const ast *node)
  * the module. np.random.rand() has a hint of its own. */
 static int check_call(checker *c, const ast *node)
 {
-    int code = check_function(c, node);
-    const ast *base = code && (node->flags & AST_METHOD) ? node->kid[0] : NULL;
+    int rc = check_function(c, node);
+    const ast *base = rc && (node->flags & AST_METHOD) ? node->kid[0] : NULL;
     kv_err module = {0};
     if (!base || base->kind != AST_NAME || is_variable(c, base->u.text) ||
         strcmp(base->u.text, "random") == 0)
-        return code;
+        return rc;
     source_err(&c->u->src, base->pos, base->end, &module, KV_E_UNSUPPORTED,
                "there is no module `%s`", base->u.text);
     if (!hint_module(base->u.text, &module))
-        return code;
+        return rc;
     *c->e = module;
     return module.code;
 }
@@ -438,12 +438,12 @@ static int check_failing(checker *c, const ast *node, int where)
     struct check_errors *collected = c->s->check;
     c->e = &found;
     c->s->check = NULL;
-    int code = check_names(c, block, where);
+    int rc = check_names(c, block, where);
     c->e = outer;
     c->s->check = collected;
-    if (code == KV_OK)
+    if (rc == KV_OK)
         return KV_OK;
-    if (strcmp(kv_code_name(code), node->kid[0]->u.text) == 0) {
+    if (strcmp(kv_code_name(rc), node->kid[0]->u.text) == 0) {
         block->kind = AST_NONE;
         block->n = 0;
         return KV_OK;
@@ -477,32 +477,32 @@ static int check_jump(checker *c, const ast *node, int where)
 
 static int check_names(checker *c, const ast *node, int where)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!node)
         return KV_OK;
     if (command_is(node, COMMAND_EXPECTS_ERROR))
         return check_failing(c, node, where);
     if (node->kind == AST_CALL)
-        code = check_call(c, node);
+        rc = check_call(c, node);
     else if (node->kind == STMT_COMMAND)
-        code = check_command(c, node);
+        rc = check_command(c, node);
     else if (node->kind == STMT_RULE && !is_broken_or_merge(node))
-        code = rule_check(node->u.other, &c->u->src, &c->u->nodes, c->e);
+        rc = rule_check(node->u.other, &c->u->src, &c->u->nodes, c->e);
     else if (node->kind == STMT_SOURCE)
-        code = check_unit(c, node->u.other);
+        rc = check_unit(c, node->u.other);
     else
-        code = check_jump(c, node, where);
-    if (code == KV_OK)
-        code = safe_check(c->s, &c->u->src, node, c->e);
-    if (code)
-        code = noted(c);
+        rc = check_jump(c, node, where);
+    if (rc == KV_OK)
+        rc = safe_check(c->s, &c->u->src, node, c->e);
+    if (rc)
+        rc = noted(c);
     if (node->kind == STMT_FOR || node->kind == STMT_WHILE || node->kind == STMT_REPEAT)
         where |= IN_LOOP;
     if (node->kind == STMT_DEF)
         where = IN_DEF;
-    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
-        code = check_names(c, node->kid[i], where);
-    return code;
+    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
+        rc = check_names(c, node->kid[i], where);
+    return rc;
 }
 
 /* Returns true if a mistake in the words of one statement is an error when that one runs, and no
@@ -515,33 +515,33 @@ static bool goes_on(const session *s)
 static int check_unit(checker *c, unit *u)
 {
     unit *outer = c->u;
-    int code = KV_OK;
+    int rc = KV_OK;
     c->u = u;
-    for (uint32_t i = 0; i < u->body->n && code == KV_OK; i++) {
+    for (uint32_t i = 0; i < u->body->n && rc == KV_OK; i++) {
         ast *node = u->body->kid[i];
-        code = check_names(c, node, 0);
-        if (code && outer == u && goes_on(c->s) && check_break(&u->nodes, node, c->e))
-            code = KV_OK;
+        rc = check_names(c, node, 0);
+        if (rc && outer == u && goes_on(c->s) && check_break(&u->nodes, node, c->e))
+            rc = KV_OK;
     }
     c->u = outer;
-    return code;
+    return rc;
 }
 
 /* Checks a text and the files that it sources, which see its definitions. */
 static int check(session *s, unit *u, kv_err *e)
 {
     checker c = {.s = s, .u = u, .e = e};
-    int code = KV_OK;
+    int rc = KV_OK;
     /* texts read before may not have run yet, but they will */
-    for (const unit *one = s->units; one && code == KV_OK; one = one->next)
-        code = collect_names(&c, one->body);
-    if (code == KV_OK)
-        code = check_unit(&c, u);
+    for (const unit *one = s->units; one && rc == KV_OK; one = one->next)
+        rc = collect_names(&c, one->body);
+    if (rc == KV_OK)
+        rc = check_unit(&c, u);
     map_release(&c.functions);
     map_release(&c.rules);
     map_release(&c.types);
     map_release(&c.holders);
-    return code;
+    return rc;
 }
 
 /* ---- Reading ---- */
@@ -683,12 +683,12 @@ unit *unit_source(parser *p, const ast *path)
         s->check->too_deep = s->check->names_missing = true;
     if (s->source_depth >= SOURCE_MAX_DEPTH)
         return (parse_fail(p, path->pos, path->end, KV_E_VALUE, SOURCE_TOO_DEEP), NULL);
-    int code = file_read_text(path->u.text, &text, &n, p->e);
-    if (code == KV_OK) {
+    int rc = file_read_text(path->u.text, &text, &n, p->e);
+    if (rc == KV_OK) {
         s->source_depth++;
-        code = unit_read(s, &u, path->u.text, text, n, 1, NULL, p->e);
+        rc = unit_read(s, &u, path->u.text, text, n, 1, NULL, p->e);
         s->source_depth--;
     }
     source_at(p->lx.src, path->pos, path->end, p->e);
-    return code == KV_OK ? u : NULL;
+    return rc == KV_OK ? u : NULL;
 }

@@ -145,8 +145,8 @@ int updater_of_def(rule_ast **out, const source *src, const ast *def, arena *a, 
                            def->u.text),
                KV_E_USAGE;
     }
-    int code = parse_rule_at(out, src, def->pos, a, e);
-    return code ? code : rule_check(*out, src, a, e);
+    int rc = parse_rule_at(out, src, def->pos, a, e);
+    return rc ? rc : rule_check(*out, src, a, e);
 }
 
 /* ---- The names that a merge reads ---- */
@@ -175,13 +175,13 @@ static bool is_free(const rule_ast *r, const char *name)
 static int walk(const rule_ast *r, const ast *node,
                 int (*each)(void *arg, const ast *at, kv_err *e), void *arg, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (node->kind == AST_NAME && is_free(r, node->u.text) && rule_reader(r, node->u.text) == node)
-        code = each(arg, node, e);
-    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
+        rc = each(arg, node, e);
+    for (uint32_t i = 0; i < node->n && rc == KV_OK; i++)
         if (node->kid[i])
-            code = walk(r, node->kid[i], each, arg, e);
-    return code;
+            rc = walk(r, node->kid[i], each, arg, e);
+    return rc;
 }
 
 int merge_names_each(const rule_ast *r, int (*each)(void *arg, const ast *at, kv_err *e), void *arg,

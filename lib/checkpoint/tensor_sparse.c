@@ -51,10 +51,10 @@ static int check_indices(const reading *g, const char *what, int64_t begin, int6
                          int64_t first, int64_t end, int64_t rise, kv_err *e)
 {
     int64_t *x = g->room->indices;
-    int code = KV_OK;
-    for (int64_t i = 0, some; i < n && !code; i += some) {
+    int rc = KV_OK;
+    for (int64_t i = 0, some; i < n && !rc; i += some) {
         some = n - i < SOME ? n - i : SOME;
-        if ((code = stop_check(e)) || (code = read_numbers(g, x, begin, i, some, e)))
+        if ((rc = stop_check(e)) || (rc = read_numbers(g, x, begin, i, some, e)))
             break;
         for (int64_t k = 0; k < some; k++) {
             if (x[k] < first || x[k] >= end)
@@ -62,7 +62,7 @@ static int check_indices(const reading *g, const char *what, int64_t begin, int6
             first = rise < 0 ? first : x[k] + rise;
         }
     }
-    return code;
+    return rc;
 }
 
 static int check_all(const reading *g, kv_err *e)
@@ -73,23 +73,23 @@ static int check_all(const reading *g, kv_err *e)
         return KV_OK;
     if (!is_csr(t))
         return check_indices(g, "row", g->at, t->first, 0, t->shape[0], 1, e);
-    int code = check_indices(g, "the start of row", g->starts, n, 0, t->first + 1, 0, e);
-    if (!code && !(code = read_numbers(g, ends, g->starts, 0, 1, e)) &&
-        !(code = read_numbers(g, ends + 1, g->starts, n - 1, 1, e)) &&
+    int rc = check_indices(g, "the start of row", g->starts, n, 0, t->first + 1, 0, e);
+    if (!rc && !(rc = read_numbers(g, ends, g->starts, 0, 1, e)) &&
+        !(rc = read_numbers(g, ends + 1, g->starts, n - 1, 1, e)) &&
         (ends[0] != 0 || ends[1] != t->first))
         return ends[0] ? wrong(g, "the start of row", 0, ends[0], e)
                        : wrong(g, "the end of row", n - 2, ends[1], e);
-    return code ? code : check_indices(g, "column", g->at, t->first, 0, t->shape[1], -1, e);
+    return rc ? rc : check_indices(g, "column", g->at, t->first, 0, t->shape[1], -1, e);
 }
 
 /* The number of the first stored row that is not before `row`. */
 static int find_row(const reading *g, int64_t row, int64_t *out, kv_err *e)
 {
     int64_t low = 0, high = g->t->first, x;
-    int code = KV_OK;
-    while (low < high && !code) {
+    int rc = KV_OK;
+    while (low < high && !rc) {
         int64_t middle = low + (high - low) / 2;
-        if ((code = read_numbers(g, &x, g->at, middle, 1, e)))
+        if ((rc = read_numbers(g, &x, g->at, middle, 1, e)))
             break;
         if (x < row)
             low = middle + 1;
@@ -97,7 +97,7 @@ static int find_row(const reading *g, int64_t row, int64_t *out, kv_err *e)
             high = middle;
     }
     *out = low;
-    return code;
+    return rc;
 }
 
 /* Bytes at to at + n of a tensor of rows. */
@@ -105,15 +105,15 @@ static int fill_rows(const reading *g, int64_t at, int64_t n, kv_err *e)
 {
     sparse_room *room = g->room;
     int64_t most = SOME_BYTES / g->width, k;
-    int code = find_row(g, at / g->width, &k, e);
+    int rc = find_row(g, at / g->width, &k, e);
     most = most < 1 ? 1 : most > SOME ? SOME : most;
-    for (int64_t some; k < g->t->first && !code; k += some) {
+    for (int64_t some; k < g->t->first && !rc; k += some) {
         some = g->t->first - k < most ? g->t->first - k : most;
-        if ((code = stop_check(e)) || (code = read_numbers(g, room->indices, g->at, k, some, e)) ||
-            (some > 1 && (code = input_read(g->in, room->values, g->t->offset + k * g->width,
-                                            some * g->width, e))))
+        if ((rc = stop_check(e)) || (rc = read_numbers(g, room->indices, g->at, k, some, e)) ||
+            (some > 1 && (rc = input_read(g->in, room->values, g->t->offset + k * g->width,
+                                          some * g->width, e))))
             break;
-        for (int64_t j = 0; j < some && !code; j++) {
+        for (int64_t j = 0; j < some && !rc; j++) {
             if (room->indices[j] < 0 || room->indices[j] >= g->t->shape[0])
                 return input_changed(g->in, e);
             int64_t begin = room->indices[j] * g->width, end = begin + g->width;
@@ -124,11 +124,11 @@ static int fill_rows(const reading *g, int64_t at, int64_t n, kv_err *e)
                 memcpy(room->block + (from - at), room->values + j * g->width + (from - begin),
                        (size_t)(to - from));
             else if (from < to)
-                code = input_read(g->in, room->block + (from - at),
-                                  g->t->offset + k * g->width + (from - begin), to - from, e);
+                rc = input_read(g->in, room->block + (from - at),
+                                g->t->offset + k * g->width + (from - begin), to - from, e);
         }
     }
-    return code;
+    return rc;
 }
 
 /* Puts values first to last - 1 of csr, which stand in `rows` rows from `row` on, into the block of
@@ -137,11 +137,11 @@ static int put_values(const reading *g, int64_t row, int64_t rows, int64_t at, i
 {
     sparse_room *room = g->room;
     int64_t k = room->starts[0], last = room->starts[rows], r = 0, some;
-    int code = KV_OK;
-    for (; k < last && !code; k += some) {
+    int rc = KV_OK;
+    for (; k < last && !rc; k += some) {
         some = last - k < SOME ? last - k : SOME;
-        if ((code = stop_check(e)) || (code = read_numbers(g, room->indices, g->at, k, some, e)) ||
-            (code =
+        if ((rc = stop_check(e)) || (rc = read_numbers(g, room->indices, g->at, k, some, e)) ||
+            (rc =
                  input_read(g->in, room->values, g->t->offset + k * g->width, some * g->width, e)))
             break;
         for (int64_t j = 0; j < some; j++) {
@@ -153,20 +153,20 @@ static int put_values(const reading *g, int64_t row, int64_t rows, int64_t at, i
                        (size_t)g->width);
         }
     }
-    return code;
+    return rc;
 }
 
 /* Elements at to at + n of csr. */
 static int fill_csr(const reading *g, int64_t at, int64_t n, kv_err *e)
 {
     int64_t columns = g->t->shape[1], end = (at + n - 1) / columns + 1, some;
-    int code = KV_OK;
-    for (int64_t row = at / columns; row < end && g->t->first > 0 && !code; row += some) {
+    int rc = KV_OK;
+    for (int64_t row = at / columns; row < end && g->t->first > 0 && !rc; row += some) {
         some = end - row < SOME ? end - row : SOME;
-        code = read_numbers(g, g->room->starts, g->starts, row, some + 1, e);
-        code = code ? code : put_values(g, row, some, at, n, e);
+        rc = read_numbers(g, g->room->starts, g->starts, row, some + 1, e);
+        rc = rc ? rc : put_values(g, row, some, at, n, e);
     }
-    return code;
+    return rc;
 }
 
 int tensor_sparse_read(tensor_sparse *s, const checkpoint *c, const void **data, int64_t i,
@@ -180,9 +180,9 @@ int tensor_sparse_read(tensor_sparse *s, const checkpoint *c, const void **data,
     if (!s->room && !(s->room = mem_alloc(1, sizeof *s->room, e)))
         return KV_E_MEMORY;
     g.room = s->room;
-    int code = s->checked == i + 1 ? KV_OK : check_all(&g, e);
-    if (code)
-        return code;
+    int rc = s->checked == i + 1 ? KV_OK : check_all(&g, e);
+    if (rc)
+        return rc;
     s->checked = i + 1;
     memset(s->room->block, 0, (size_t)n);
     *data = s->room->block;

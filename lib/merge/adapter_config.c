@@ -30,10 +30,10 @@ static int take_value(json_scan *s, const char **text, size_t *n)
 {
     json_scan_peek(s);
     int64_t begin = s->at;
-    int code = json_scan_skip(s);
+    int rc = json_scan_skip(s);
     *text = s->text + begin;
     *n = (size_t)(s->at - begin);
-    return code;
+    return rc;
 }
 
 /* Returns true if a member is in use: not null, false, empty, or the word for nothing. */
@@ -51,9 +51,9 @@ static int take_number(json_scan *s, const char *name, double *x)
 {
     const char *text;
     size_t n;
-    int code = take_value(s, &text, &n);
-    if (code)
-        return code;
+    int rc = take_value(s, &text, &n);
+    if (rc)
+        return rc;
     if (num_parse(text, n, NUM_BINARY64, x, NULL) != n || !isfinite(*x) || *x <= 0)
         return file_bad(s->e, KV_E_FORMAT, s->path, "\"%s\" is no positive number", name);
     return KV_OK;
@@ -82,9 +82,9 @@ static int take_member(json_scan *s, const char *name, config *c)
         return take_number(s, name, &c->r);
     if (strcmp(name, "lora_alpha") == 0)
         return take_number(s, name, &c->alpha);
-    int code = take_value(s, &text, &n);
-    if (code || !is_in_use(text, n))
-        return code;
+    int rc = take_value(s, &text, &n);
+    if (rc || !is_in_use(text, n))
+        return rc;
     c->rank_stable |= strcmp(name, "use_rslora") == 0;
     c->other_kind |= strcmp(name, "peft_type") == 0 &&
                      !(n == strlen("\"LORA\"") && strncmp(text, "\"LORA\"", n) == 0);
@@ -98,12 +98,12 @@ static int take_member(json_scan *s, const char *name, config *c)
 static int read_members(json_scan *s, config *c)
 {
     buf name = {0};
-    int code = json_scan_open(s, '{');
-    while (json_scan_item(s, '}', &code))
-        if (!(code = json_scan_name(s, &name)))
-            code = take_member(s, buf_text(&name), c);
+    int rc = json_scan_open(s, '{');
+    while (json_scan_item(s, '}', &rc))
+        if (!(rc = json_scan_name(s, &name)))
+            rc = take_member(s, buf_text(&name), c);
     buf_release(&name);
-    return code ? code : json_scan_end(s);
+    return rc ? rc : json_scan_end(s);
 }
 
 /* ---- The file -------------------------------------------------------------------------------- */
@@ -145,20 +145,20 @@ static int read_config(const char *path, double *scale, double *rank, kv_err *e)
     char *text;
     size_t n;
     config c = {.r = -1, .alpha = -1};
-    int code = file_read_text(path, &text, &n, e);
-    if (code)
-        return code;
+    int rc = file_read_text(path, &text, &n, e);
+    if (rc)
+        return rc;
     json_scan s = {.path = path,
                    .text = text,
                    .n = (int64_t)n,
                    .what = "text",
                    .max_depth = DEPTH_MAX,
                    .e = e};
-    code = read_members(&s, &c);
-    if (code == KV_OK)
-        code = scale_of(&c, path, scale, rank, e);
+    rc = read_members(&s, &c);
+    if (rc == KV_OK)
+        rc = scale_of(&c, path, scale, rank, e);
     mem_free(text);
-    return code;
+    return rc;
 }
 
 int adapter_config_read(const char *path, double *scale, double *rank, kv_err *e)
@@ -170,9 +170,9 @@ int adapter_config_read(const char *path, double *scale, double *rank, kv_err *e
     if (strcmp(path, "-") == 0)
         return KV_OK;
     put_config_path(&config_path, path);
-    int code = buf_check(&config_path, e);
-    if (code == KV_OK && (code = file_look(buf_text(&config_path), &there, e)) == KV_OK && there)
-        code = read_config(buf_text(&config_path), scale, rank, e);
+    int rc = buf_check(&config_path, e);
+    if (rc == KV_OK && (rc = file_look(buf_text(&config_path), &there, e)) == KV_OK && there)
+        rc = read_config(buf_text(&config_path), scale, rank, e);
     buf_release(&config_path);
-    return code;
+    return rc;
 }

@@ -25,27 +25,27 @@ static bool ends_in(const char *name, const char *ending)
 int merge_adapter_check(const checkpoint *adapter, const checkpoint *base, kv_err *e)
 {
     buf key = {0};
-    int code = KV_OK;
-    for (int64_t i = 0; i < checkpoint_count(adapter) && !code; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; i < checkpoint_count(adapter) && !rc; i++) {
         const char *name = checkpoint_at(adapter, i)->name, *plain = name;
         if (strncmp(name, PREFIX, strlen(PREFIX)) == 0)
             plain += strlen(PREFIX);
         if (!ends_in(plain, endings[0]) && !ends_in(plain, endings[1])) {
-            code = file_bad(e, KV_E_KEY, checkpoint_name(adapter),
-                            "\"%.80s\" is neither lora_A.weight nor lora_B.weight of a key", name);
+            rc = file_bad(e, KV_E_KEY, checkpoint_name(adapter),
+                          "\"%.80s\" is neither lora_A.weight nor lora_B.weight of a key", name);
             continue;
         }
         buf_clear(&key);
         buf_put(&key, plain, strlen(plain) - strlen(endings[0]));
         buf_add(&key, ".weight");
-        code = buf_check(&key, e);
-        if (!code && checkpoint_find(base, buf_text(&key)) < 0)
-            code = file_bad(e, KV_E_KEY, checkpoint_name(adapter),
-                            "\"%.80s\" belongs to \"%.80s\", which %.200s does not have", name,
-                            buf_text(&key), checkpoint_name(base));
+        rc = buf_check(&key, e);
+        if (!rc && checkpoint_find(base, buf_text(&key)) < 0)
+            rc = file_bad(e, KV_E_KEY, checkpoint_name(adapter),
+                          "\"%.80s\" belongs to \"%.80s\", which %.200s does not have", name,
+                          buf_text(&key), checkpoint_name(base));
     }
     buf_release(&key);
-    return code;
+    return rc;
 }
 
 /* *out becomes the index of a key's tensor with this ending, or -1. */
@@ -57,11 +57,11 @@ static int find(int64_t *out, const checkpoint *adapter, const char *key, const 
     buf_add(&name, PREFIX);
     buf_put(&name, key, strlen(key) - strlen(".weight"));
     buf_add(&name, ending);
-    int code = buf_check(&name, e);
-    if (!code && (*out = checkpoint_find(adapter, buf_text(&name) + strlen(PREFIX))) < 0)
+    int rc = buf_check(&name, e);
+    if (!rc && (*out = checkpoint_find(adapter, buf_text(&name) + strlen(PREFIX))) < 0)
         *out = checkpoint_find(adapter, buf_text(&name));
     buf_release(&name);
-    return code;
+    return rc;
 }
 
 /* ---- Shapes ---------------------------------------------------------------------------------- */
@@ -109,11 +109,11 @@ int merge_adapter_find(merge_factors *out, const checkpoint *adapter, const tens
     *out = (merge_factors){-1, -1};
     if (!ends_in(key->name, ".weight"))
         return KV_OK;
-    int code = find(&out->a, adapter, key->name, endings[0], e);
-    if (!code)
-        code = find(&out->b, adapter, key->name, endings[1], e);
-    if (code || (out->a < 0 && out->b < 0))
-        return code;
+    int rc = find(&out->a, adapter, key->name, endings[0], e);
+    if (!rc)
+        rc = find(&out->b, adapter, key->name, endings[1], e);
+    if (rc || (out->a < 0 && out->b < 0))
+        return rc;
     if (out->a < 0 || out->b < 0)
         return file_bad(e, KV_E_KEY, checkpoint_name(adapter), "\"%.80s\" has no %s", key->name,
                         out->a < 0 ? "lora_A" : "lora_B");
@@ -136,20 +136,20 @@ static int read_all(char *out, tensor_reader *r, const checkpoint *c, int64_t i,
                     kv_err *e)
 {
     const tensor_info *t = checkpoint_at(c, i);
-    int code = KV_OK;
-    for (int64_t at = 0; at < t->elements && !code; at += TOGETHER) {
+    int rc = KV_OK;
+    for (int64_t at = 0; at < t->elements && !rc; at += TOGETHER) {
         const void *data;
         int64_t n = t->elements - at < TOGETHER ? t->elements - at : TOGETHER;
-        code = tensor_read(r, &data, i, tensor_type_bytes(t->type, at),
-                           tensor_type_bytes(t->type, n), e);
-        if (code)
+        rc = tensor_read(r, &data, i, tensor_type_bytes(t->type, at),
+                         tensor_type_bytes(t->type, n), e);
+        if (rc)
             break;
         if (wide)
             tensor_decode_f64((double *)(void *)out + at, t->type, data, n);
         else
             tensor_decode_f32((float *)(void *)out + at, t->type, data, n);
     }
-    return code;
+    return rc;
 }
 
 int merge_adapter_read(merge_product *out, void *memory, const checkpoint *adapter, merge_factors f,
@@ -158,14 +158,14 @@ int merge_adapter_read(merge_product *out, void *memory, const checkpoint *adapt
     const tensor_info *a = checkpoint_at(adapter, f.a);
     char *b_at = (char *)memory + mem_aligned(a->elements * (wide ? 8 : 4));
     tensor_reader *r = NULL;
-    int code = tensor_reader_new(&r, adapter, 0, e);
-    if (!code)
-        code = read_all(memory, r, adapter, f.a, wide, e);
-    if (!code)
-        code = read_all(b_at, r, adapter, f.b, wide, e);
-    if (!code)
-        code = tensor_reader_check(r, e);
+    int rc = tensor_reader_new(&r, adapter, 0, e);
+    if (!rc)
+        rc = read_all(memory, r, adapter, f.a, wide, e);
+    if (!rc)
+        rc = read_all(b_at, r, adapter, f.b, wide, e);
+    if (!rc)
+        rc = tensor_reader_check(r, e);
     tensor_reader_free(r);
     *out = (merge_product){memory, b_at, a->shape[0], a->shape[1], wide};
-    return code;
+    return rc;
 }

@@ -23,7 +23,7 @@ static int read_factors(merging *r, merge_job *j, const merge_factors *factors, 
 {
     const merge *m = r->m;
     int64_t bytes = 0;
-    int code = KV_OK;
+    int rc = KV_OK;
     for (int i = 0; i < m->nmodels; i++)
         bytes += factors[i].a < 0 ? 0 : merge_adapter_bytes(m->models[i], factors[i], j->wide);
     if (bytes > MERGE_FACTORS_BYTES)
@@ -36,14 +36,14 @@ static int read_factors(merging *r, merge_job *j, const merge_factors *factors, 
     if (!j->product || !memory)
         return KV_E_MEMORY;
     memory += -(uintptr_t)memory % MEM_ALIGN;
-    for (int i = 0; i < m->nmodels && !code; i++) {
+    for (int i = 0; i < m->nmodels && !rc; i++) {
         if (factors[i].a < 0)
             continue;
         merge_product *to = &j->product[j->nproducts++];
-        code = merge_adapter_read(to, memory, m->models[i], factors[i], j->wide, e);
+        rc = merge_adapter_read(to, memory, m->models[i], factors[i], j->wide, e);
         memory += merge_adapter_bytes(m->models[i], factors[i], j->wide);
     }
-    return code;
+    return rc;
 }
 
 /* The selections of a job, by number. */
@@ -58,11 +58,11 @@ static int make_selections(merging *r, merge_job *j, kv_err *e)
             j->sum_of[t->number] = (int16_t)i;
             if (t->fold < PLAN_FOLDS)
                 continue;
-            int code = merge_select_new(&j->select[t->number], t->fold, t->order,
-                                        p->number_type[t->number] != PROG_F32, j->like->elements,
-                                        j->npieces * j->chunks, e);
-            if (code)
-                return code;
+            int rc = merge_select_new(&j->select[t->number], t->fold, t->order,
+                                      p->number_type[t->number] != PROG_F32, j->like->elements,
+                                      j->npieces * j->chunks, e);
+            if (rc)
+                return rc;
             r->nselects++;
         }
     }
@@ -107,12 +107,12 @@ static int make_rule_job(merging *r, merge_job *j, kv_err *e)
 static int make_gpu_job(merging *r, merge_job *j, kv_err *e)
 {
     tensor_type types[MERGE_INPUTS];
-    int n = 0, code = merge_gpu_compile(&r->gpu, j, &r->memory, e);
+    int n = 0, rc = merge_gpu_compile(&r->gpu, j, &r->memory, e);
     for (int i = 0; i < r->ninputs; i++)
         if (j->at[i] >= 0)
             types[n++] = checkpoint_at(r->inputs[i], j->at[i])->type;
     merge_gpu_room_add(&r->room, j, types, n);
-    return code;
+    return rc;
 }
 
 void merge_batch_release(merging *r)
@@ -133,42 +133,42 @@ static int add_job(merging *r, const merge_repeat *as, kv_err *e)
 {
     merge_factors factors[MERGE_MODELS];
     merge_job *j = &r->jobs[r->njobs++];
-    int code = merge_job_find(j, factors, r->m, as->key, e);
-    if (code)
-        return code;
+    int rc = merge_job_find(j, factors, r->m, as->key, e);
+    if (rc)
+        return rc;
     j->last = as->last || (j->wide && !r->gpu.ops);
     j->lost_before = as->lost;
     j->wide |= as->wide;
     j->width = j->wide ? 8 : 4;
     bool rule = j->kind == MERGE_JOB_RULE && j->like->elements > 0;
     if (rule)
-        code = merge_plans_get(r->plans, &j->plan, &j->own, j->like, j->wide, factors, e);
-    if (!code && !rule && j->kind == MERGE_JOB_RULE)
+        rc = merge_plans_get(r->plans, &j->plan, &j->own, j->like, j->wide, factors, e);
+    if (!rc && !rule && j->kind == MERGE_JOB_RULE)
         j->kind = MERGE_JOB_COPY; /* of no elements */
-    if (!code)
-        code = merge_job_cut(j, e);
-    if (!code && rule)
-        code = make_rule_job(r, j, e);
-    if (!code && rule && r->m->adapters)
-        code = read_factors(r, j, factors, e);
-    if (!code)
+    if (!rc)
+        rc = merge_job_cut(j, e);
+    if (!rc && rule)
+        rc = make_rule_job(r, j, e);
+    if (!rc && rule && r->m->adapters)
+        rc = read_factors(r, j, factors, e);
+    if (!rc)
         merge_room_add(&r->room, j, r->ninputs);
-    if (!code && rule && r->gpu.ops)
-        code = make_gpu_job(r, j, e);
-    return code;
+    if (!rc && rule && r->gpu.ops)
+        rc = make_gpu_job(r, j, e);
+    return rc;
 }
 
 /* Adds keys until the batch is large enough, and estimates the bytes that its passes read. */
 int merge_batch_fill(merging *r, kv_err *e)
 {
     int64_t bytes = 0, weighed = 0;
-    int code = KV_OK;
+    int rc = KV_OK;
     r->room = (merge_room){0};
     r->batch_left = 0;
-    while (!code && r->next < r->m->nkeys && r->njobs < MERGE_BATCH_KEYS && weighed < BATCH_BYTES &&
+    while (!rc && r->next < r->m->nkeys && r->njobs < MERGE_BATCH_KEYS && weighed < BATCH_BYTES &&
            r->memory.total_bytes < (size_t)MERGE_FACTORS_BYTES) {
-        code = add_job(r, &(merge_repeat){.key = r->next++}, e);
-        if (code)
+        rc = add_job(r, &(merge_repeat){.key = r->next++}, e);
+        if (rc)
             break;
         const merge_job *j = &r->jobs[r->njobs - 1];
         int64_t n = merge_input_bytes(r, j), passes = j->plan ? j->plan->plan->npasses : 1;
@@ -178,22 +178,22 @@ int merge_batch_fill(merging *r, kv_err *e)
     }
     r->left -= bytes;
     r->passes = bytes > 0 ? (r->batch_left + bytes - 1) / bytes : 1;
-    return code;
+    return rc;
 }
 
 int merge_batch_repeat(merging *r, const merge_repeat *keys, int64_t n, int64_t *taken, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     r->room = (merge_room){0};
     *taken = 0;
-    while (!code && *taken < n && r->memory.total_bytes < (size_t)MERGE_FACTORS_BYTES) {
+    while (!rc && *taken < n && r->memory.total_bytes < (size_t)MERGE_FACTORS_BYTES) {
         const merge_repeat *k = &keys[(*taken)++];
-        code = add_job(r, k, e);
+        rc = add_job(r, k, e);
         checkpoint_out_again(r->out, k->key);
         for (int i = 0; r->m->lost && i < LOSSES_KINDS; i++)
             atomic_store(&r->m->lost->keys[k->key].count[i], 0);
     }
-    return code;
+    return rc;
 }
 
 /* Workers for the jobs of the batch, fewer than threads where their memory would be too much. It is
@@ -204,9 +204,9 @@ int merge_batch_workers(merging *r, kv_err *e)
     r->nworkers = pool_workers();
     if (r->nworkers > most)
         r->nworkers = most < 1 ? 1 : (int)most;
-    int code = r->gpu.ops ? merge_gpu_room(&r->gpu, &r->room, &r->nworkers, e) : KV_OK;
-    if (code)
-        return code;
+    int rc = r->gpu.ops ? merge_gpu_room(&r->gpu, &r->room, &r->nworkers, e) : KV_OK;
+    if (rc)
+        return rc;
     if (bytes * r->nworkers > r->worker_bytes) {
         mem_free_data(r->worker_memory);
         r->worker_bytes = bytes * r->nworkers;

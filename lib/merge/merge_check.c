@@ -28,11 +28,11 @@ static const char *name_beyond(const checkpoint *c, const checkpoint *other)
 static int refuse_name(const checkpoint *c, const char *name, const checkpoint *first, kv_err *e)
 {
     const char *other = name_beyond(c, first);
-    int code = file_bad(e, KV_E_KEY, checkpoint_name(c), "there is no \"%.80s\", which %.120s has",
-                        name, checkpoint_name(first));
+    int rc = file_bad(e, KV_E_KEY, checkpoint_name(c), "there is no \"%.80s\", which %.120s has",
+                      name, checkpoint_name(first));
     if (other)
         kv_err_hint(e, "it has \"%.80s\" instead; GLOBs and --exclude choose keys", other);
-    return code;
+    return rc;
 }
 
 /* Refuses models with keys that the first checkpoint lacks, unless only some keys are merged. */
@@ -66,11 +66,11 @@ static int refuse_shape(const checkpoint *c, const tensor_info *t, const checkpo
     buf one = {0}, other = {0};
     put_shape(&one, t);
     put_shape(&other, like);
-    int code = file_bad(e, KV_E_SHAPE, checkpoint_name(c), "\"%.80s\" is %s, in %.120s %s", t->name,
-                        buf_text(&one), checkpoint_name(first), buf_text(&other));
+    int rc = file_bad(e, KV_E_SHAPE, checkpoint_name(c), "\"%.80s\" is %s, in %.120s %s", t->name,
+                      buf_text(&one), checkpoint_name(first), buf_text(&other));
     buf_release(&one);
     buf_release(&other);
-    return code;
+    return rc;
 }
 
 static bool has_shape(const tensor_info *t, const tensor_info *like)
@@ -128,20 +128,20 @@ static int find_in(merge_job *j, int input, const checkpoint *c, const checkpoin
 
 static int find_adapters(merge_job *j, merge_factors *factors, const merge *m, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     bool any = false;
-    for (int i = 0; i < m->nmodels && !code; i++) {
-        code = merge_adapter_find(&factors[i], m->models[i], j->like,
-                                  m->lora_ranks ? m->lora_ranks[i] : 0, e);
-        any |= !code && factors[i].a >= 0;
+    for (int i = 0; i < m->nmodels && !rc; i++) {
+        rc = merge_adapter_find(&factors[i], m->models[i], j->like,
+                                m->lora_ranks ? m->lora_ranks[i] : 0, e);
+        any |= !rc && factors[i].a >= 0;
     }
     if (!any)
         j->kind = MERGE_JOB_COPY;
-    if (!code && any && !is_float(j->like->type))
-        code = file_bad(e, KV_E_DTYPE, checkpoint_name(m->base),
-                        "\"%.80s\" is %s, to which no adapter can be added", j->like->name,
-                        tensor_type_name(j->like->type));
-    return code;
+    if (!rc && any && !is_float(j->like->type))
+        rc = file_bad(e, KV_E_DTYPE, checkpoint_name(m->base),
+                      "\"%.80s\" is %s, to which no adapter can be added", j->like->name,
+                      tensor_type_name(j->like->type));
+    return rc;
 }
 
 int merge_job_find(merge_job *j, merge_factors *factors, const merge *m, int64_t key, kv_err *e)
@@ -158,12 +158,12 @@ int merge_job_find(merge_job *j, merge_factors *factors, const merge *m, int64_t
     j->kind = is_float(j->like->type) ? MERGE_JOB_RULE : MERGE_JOB_EQUAL;
     j->wide = j->type == TENSOR_F64;
     j->width = j->wide ? 8 : 4;
-    int code = check_goal(j, first, e);
-    for (int i = 0; i < m->nmodels && !m->adapters && !code; i++)
-        code = find_in(j, i, m->models[i], first, e);
-    if (!code && m->base)
-        code = find_in(j, m->nmodels, m->base, first, e);
-    return !code && m->adapters ? find_adapters(j, factors, m, e) : code;
+    int rc = check_goal(j, first, e);
+    for (int i = 0; i < m->nmodels && !m->adapters && !rc; i++)
+        rc = find_in(j, i, m->models[i], first, e);
+    if (!rc && m->base)
+        rc = find_in(j, m->nmodels, m->base, first, e);
+    return !rc && m->adapters ? find_adapters(j, factors, m, e) : rc;
 }
 
 /* ---- Cutting --------------------------------------------------------------------------------- */
@@ -205,7 +205,7 @@ int merge_job_cut(merge_job *j, kv_err *e)
 
 static int check_inputs(const merge *m, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (m->nmodels < 1 || m->nmodels > MERGE_MODELS)
         return kv_err_set(e, KV_E_USAGE, "a merge takes 1 to %d models, not %d", MERGE_MODELS,
                           m->nmodels);
@@ -213,41 +213,41 @@ static int check_inputs(const merge *m, kv_err *e)
         kv_err_set(e, KV_E_USAGE, "adapters are merged into a base, and none is given");
         return kv_err_hint(e, "--base CKPT: the model that they are for"), KV_E_USAGE;
     }
-    for (int i = 0; i < m->nmodels && m->adapters && !code; i++)
-        code = merge_adapter_check(m->models[i], m->base, e);
-    return code;
+    for (int i = 0; i < m->nmodels && m->adapters && !rc; i++)
+        rc = merge_adapter_check(m->models[i], m->base, e);
+    return rc;
 }
 
 static int check_key(const merge *m, merge_plans *plans, int64_t key, kv_err *e)
 {
     merge_factors factors[MERGE_MODELS];
     merge_job j;
-    int code = merge_job_find(&j, factors, m, key, e);
-    if (code || j.kind != MERGE_JOB_RULE || j.like->elements == 0)
-        return code;
-    code = merge_plans_get(plans, &j.plan, &j.own, j.like, j.wide, factors, e);
-    if (!code)
-        code = merge_job_cut(&j, e);
-    if (!code && merge_gpu_wanted(m))
-        code = merge_gpu_check(m, j.plan, e);
+    int rc = merge_job_find(&j, factors, m, key, e);
+    if (rc || j.kind != MERGE_JOB_RULE || j.like->elements == 0)
+        return rc;
+    rc = merge_plans_get(plans, &j.plan, &j.own, j.like, j.wide, factors, e);
+    if (!rc)
+        rc = merge_job_cut(&j, e);
+    if (!rc && merge_gpu_wanted(m))
+        rc = merge_gpu_check(m, j.plan, e);
     merge_plan_release(&j.own);
-    return code;
+    return rc;
 }
 
 int merge_check(const merge *m, kv_err *e)
 {
     merge_plans *plans = NULL;
-    int code = check_inputs(m, e);
-    if (!code)
-        code = ctx_check(m->ctx, e);
-    if (!code)
-        code = merge_plans_new(&plans, m, e);
-    if (!code)
-        code = merge_plans_check(plans, e);
-    for (int64_t i = 0; i < m->nkeys && !code; i++)
-        code = check_key(m, plans, i, e);
-    if (!code && !m->adapters)
-        code = check_beyond(m, e);
+    int rc = check_inputs(m, e);
+    if (!rc)
+        rc = ctx_check(m->ctx, e);
+    if (!rc)
+        rc = merge_plans_new(&plans, m, e);
+    if (!rc)
+        rc = merge_plans_check(plans, e);
+    for (int64_t i = 0; i < m->nkeys && !rc; i++)
+        rc = check_key(m, plans, i, e);
+    if (!rc && !m->adapters)
+        rc = check_beyond(m, e);
     merge_plans_free(plans);
-    return code;
+    return rc;
 }

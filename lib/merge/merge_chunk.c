@@ -106,16 +106,16 @@ static int bytes_of(merge_worker *w, int i, const char **data, tensor_type *type
 {
     int64_t number = w->job->at[i];
     *type = checkpoint_at(tensor_reader_of(w->readers[i]), number)->type;
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!w->block[i])
-        code = tensor_read(w->readers[i], &w->block[i], number,
-                           tensor_type_bytes(*type, w->block_first),
-                           tensor_type_bytes(*type, w->block_n), e);
-    if (code)
+        rc = tensor_read(w->readers[i], &w->block[i], number,
+                         tensor_type_bytes(*type, w->block_first),
+                         tensor_type_bytes(*type, w->block_n), e);
+    if (rc)
         w->block[i] = NULL;
     else
         *data = (const char *)w->block[i] + tensor_type_bytes(*type, w->first - w->block_first);
-    return code;
+    return rc;
 }
 
 /* The elements of an input, as numbers; or as they are, where that is BF16 and `raw`. */
@@ -127,9 +127,9 @@ static int input_of(merge_worker *w, int i, bool raw, merge_fused_array *to, kv_
         return KV_OK;
     tensor_type type;
     const char *data;
-    int code = bytes_of(w, i, &data, &type, e);
-    if (code)
-        return code;
+    int rc = bytes_of(w, i, &data, &type, e);
+    if (rc)
+        return rc;
     to->at = (void *)(uintptr_t)data;
     if (raw && type == TENSOR_BF16 && (uintptr_t)data % 2 == 0) {
         to->kind = MERGE_FUSED_BF16;
@@ -256,10 +256,10 @@ static int cut_of(merge_worker *w, int number, int64_t *cut, kv_err *e)
         *cut = *cut < w->n ? *cut : w->n;
         return KV_OK;
     }
-    int pass = j->pass_of[number], code = merge_worker_run(w, pass, NULL, e);
-    if (!code)
+    int pass = j->pass_of[number], rc = merge_worker_run(w, pass, NULL, e);
+    if (!rc)
         *cut = merge_select_cut_in(s, merge_worker_terms(w, pass, j->sum_of[number]), w->n);
-    return code;
+    return rc;
 }
 
 /* The arrays of a pass at the chunk's begin, and where each number changes to the next one. */
@@ -275,7 +275,7 @@ static int bind_slot(merge_worker *w, pass_slots *to, int s, int pass, void *mer
                      kv_err *e)
 {
     const plan *p = w->job->plan->plan;
-    int slot = p->pass[pass].slot[s], i = plan_slot_index(slot), code = KV_OK;
+    int slot = p->pass[pass].slot[s], i = plan_slot_index(slot), rc = KV_OK;
     merge_fused_array *array = &to->array[s];
     to->number[s] = -1;
     to->cut[s] = w->n;
@@ -284,28 +284,28 @@ static int bind_slot(merge_worker *w, pass_slots *to, int s, int pass, void *mer
     if (slot == MERGE_MERGED) {
         array->at = merged ? merged : w->merged;
     } else if (slot >= PLAN_MERGE) {
-        code = array_of(w, slot, raw, array, e);
+        rc = array_of(w, slot, raw, array, e);
     } else if (plan_slot_kind(slot) == PLAN_TERMS) {
         array->at = merge_worker_terms(w, pass, i);
         to->width[s] = p->number_type[p->pass[pass].sum[i].number] == PROG_F32 ? 4 : 8;
     } else {
         to->number[s] = i;
         if (w->job->select[i] && w->job->pass_of[i] < pass)
-            code = cut_of(w, i, &to->cut[s], e);
+            rc = cut_of(w, i, &to->cut[s], e);
         to->width[s] = 0;
         to->is_cut |= to->cut[s] > 0 && to->cut[s] < w->n;
         *array = (merge_fused_array){copies_of(w, i, to->cut[s] <= 0), MERGE_FUSED_NUMBER};
     }
-    return code;
+    return rc;
 }
 
 static int bind_slots(merge_worker *w, pass_slots *to, int pass, void *merged, bool raw, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     to->is_cut = false;
-    for (int s = 0; s < w->job->plan->plan->pass[pass].nslots && !code; s++)
-        code = bind_slot(w, to, s, pass, merged, raw, e);
-    return code;
+    for (int s = 0; s < w->job->plan->plan->pass[pass].nslots && !rc; s++)
+        rc = bind_slot(w, to, s, pass, merged, raw, e);
+    return rc;
 }
 
 /* Runs a program on the elements up to the next cut, and so on. */
@@ -329,16 +329,16 @@ int merge_worker_run(merge_worker *w, int pass, void *merged, kv_err *e)
     const plan *p = w->job->plan->plan;
     bool fused = w->job->fused && pass == p->npasses - 1 && w->n % MERGE_FUSED_TILE == 0;
     pass_slots slots;
-    int code = bind_slots(w, &slots, pass, merged, fused, e);
-    if (!code && fused && slots.is_cut) {
+    int rc = bind_slots(w, &slots, pass, merged, fused, e);
+    if (!rc && fused && slots.is_cut) {
         fused = false;
-        code = bind_slots(w, &slots, pass, merged, false, e);
+        rc = bind_slots(w, &slots, pass, merged, false, e);
     }
-    if (!code && fused)
+    if (!rc && fused)
         merge_fused_run(w->job->fused, slots.array, w->n);
-    else if (!code)
+    else if (!rc)
         run_cut(w, &p->pass[pass], &slots);
-    return code;
+    return rc;
 }
 
 /* ---- Overflow -------------------------------------------------------------------------------- */
@@ -368,9 +368,9 @@ int merge_worker_lost(merge_worker *w, const void *merged, bool *lost, kv_err *e
         const char *data;
         if (j->at[k] < 0)
             continue;
-        int code = bytes_of(w, k, &data, &type, e);
-        if (code)
-            return code;
+        int rc = bytes_of(w, k, &data, &type, e);
+        if (rc)
+            return rc;
         tensor_decode_f64(numbers, type, data, w->n);
         for (int64_t i = 0; i < w->n; i++)
             lost[i] &= (bool)isfinite(numbers[i]);
@@ -404,10 +404,10 @@ static int rank_terms(merge_worker *w, int i, kv_err *e)
     void *arrays[PLAN_MAX_SLOTS];
     for (int s = 0; s < pass->nslots; s++) {
         merge_fused_array array = {.at = rank_of(w, i)};
-        int code = pass->slot[s] == MERGE_MERGED ? KV_OK
+        int rc = pass->slot[s] == MERGE_MERGED ? KV_OK
                                                  : array_of(w, pass->slot[s], false, &array, e);
-        if (code)
-            return code;
+        if (rc)
+            return rc;
         arrays[s] = array.at;
     }
     prog_run(pass->elements, arrays, w->n, w->scratch);
@@ -422,9 +422,9 @@ static int rank_piece(merge_worker *w, kv_err *e)
     for (int64_t at = 0; at < n; at += MERGE_CHUNK) {
         merge_worker_chunk(w, w->piece_first + at, n - at < MERGE_CHUNK ? n - at : MERGE_CHUNK, 0);
         for (int i = 0; i < j->plan->nranks; i++) {
-            int code = rank_terms(w, i, e);
-            if (code)
-                return code;
+            int rc = rank_terms(w, i, e);
+            if (rc)
+                return rc;
         }
     }
     for (int i = 0; i < j->plan->nranks; i++) {
@@ -453,12 +453,12 @@ void merge_worker_job(merge_worker *w, const merge_job *job, tensor_reader *cons
 
 int merge_worker_piece(merge_worker *w, const merge_job *job, const walk_piece *p, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     merge_worker_job(w, job, p->readers);
     w->piece_first = p->first;
     w->piece_end = p->first + p->n;
     if (job->plan->nranks > 0 && merge_job_ranks(job, job->pass))
-        code = rank_piece(w, e);
+        rc = rank_piece(w, e);
     w->block_n = 0;
-    return code;
+    return rc;
 }

@@ -65,9 +65,9 @@ int merge_gpu_open(merge_gpu *g, const merge *m, kv_err *e)
 {
     if (!merge_gpu_wanted(m))
         return KV_OK;
-    int code = ctx_check(m->ctx, e);
-    if (code)
-        return code;
+    int rc = ctx_check(m->ctx, e);
+    if (rc)
+        return rc;
     *g = (merge_gpu){.ops = gpu_find(e), .id = m->ctx.id};
     return g->ops ? KV_OK : KV_E_UNSUPPORTED;
 }
@@ -91,21 +91,21 @@ static int compile(const merge_gpu *g, const gpu_rule **out, const plan *p, int 
 {
     buf text = {0};
     plan_text(&text, p, kernel, PLAN_INPUT_ALL, GPU_RULE_KERNEL);
-    int code = buf_check(&text, e);
-    if (!code)
-        code = g->ops->compile(g->id, buf_text(&text), out, e);
+    int rc = buf_check(&text, e);
+    if (!rc)
+        rc = g->ops->compile(g->id, buf_text(&text), out, e);
     buf_release(&text);
-    return code;
+    return rc;
 }
 
 int merge_gpu_compile(const merge_gpu *g, merge_job *j, arena *memory, kv_err *e)
 {
     const plan *p = j->plan->plan;
-    int code = KV_OK;
+    int rc = KV_OK;
     j->kernel = arena_alloc(memory, (size_t)p->npasses * sizeof *j->kernel, e);
     if (!j->kernel)
         return KV_E_MEMORY;
-    for (int i = 0; i < p->npasses && !code; i++) {
+    for (int i = 0; i < p->npasses && !rc; i++) {
         merge_kernel *k = &j->kernel[i];
         int which = kernel_of(i);
         *k = (merge_kernel){0};
@@ -117,9 +117,9 @@ int merge_gpu_compile(const merge_gpu *g, merge_job *j, arena *memory, kv_err *e
             return KV_E_MEMORY;
         plan_text_fill(words, p, which, &(plan_arrays){0});
         k->words = words;
-        code = compile(g, &k->rule, p, which, e);
+        rc = compile(g, &k->rule, p, which, e);
     }
-    return code;
+    return rc;
 }
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
@@ -202,9 +202,9 @@ static int64_t worker_bytes(const merge_room *room)
 int merge_gpu_room(merge_gpu *g, const merge_room *room, int *nworkers, kv_err *e)
 {
     int64_t each = worker_bytes(room), left = 0, most;
-    int code = each > 0 ? g->ops->room(g->id, &left, e) : KV_OK;
-    if (code || each == 0)
-        return code;
+    int rc = each > 0 ? g->ops->room(g->id, &left, e) : KV_OK;
+    if (rc || each == 0)
+        return rc;
     left = g->bytes + left / 2; /* half of what is free: other programs use the device too */
     most = (left < g->ops->scratch ? left : g->ops->scratch) / each;
     if (*nworkers > most)
@@ -215,15 +215,15 @@ int merge_gpu_room(merge_gpu *g, const merge_room *room, int *nworkers, kv_err *
             g->ops->free(g->id, g->block);
         g->block = NULL;
         g->bytes = 0;
-        code = g->ops->alloc(g->id, *nworkers * each, &block, e);
-        if (code)
-            return code;
+        rc = g->ops->alloc(g->id, *nworkers * each, &block, e);
+        if (rc)
+            return rc;
         g->block = block;
         g->bytes = *nworkers * each;
         /* Earlier work may still use this memory, and copy_in_beside will not wait for it. */
-        code = g->ops->wait(g->id, e);
+        rc = g->ops->wait(g->id, e);
     }
-    return code;
+    return rc;
 }
 
 char *merge_gpu_memory(const merge_gpu *g, const merge_room *room, int worker)
@@ -280,12 +280,12 @@ static int send_bytes(piece *c, int i, tensor_type type, kv_dtype dtype, kv_err 
 {
     const void *data;
     bool raw = dtype != own_dtype(c->j);
-    int code = read_bytes(c, i, type, &data, e);
-    if (!code)
-        code = c->g->ops->copy_in_beside(c->g->id, raw ? raw_at(c, i) : array_at(c, i), data,
+    int rc = read_bytes(c, i, type, &data, e);
+    if (!rc)
+        rc = c->g->ops->copy_in_beside(c->g->id, raw ? raw_at(c, i) : array_at(c, i), data,
                                        tensor_type_bytes(type, c->p->n), e);
-    if (code || !raw)
-        return code;
+    if (rc || !raw)
+        return rc;
     c->from[c->nconverts] = raw_at(c, i);
     c->convert[c->nconverts] = (gpu_job){.dst = array_at(c, i),
                                          .n = c->p->n,
@@ -302,9 +302,9 @@ static int send_decoded(piece *c, int i, tensor_type type, kv_err *e)
 {
     const void *data;
     void *to = c->w->staging;
-    int code = read_bytes(c, i, type, &data, e);
-    if (code)
-        return code;
+    int rc = read_bytes(c, i, type, &data, e);
+    if (rc)
+        return rc;
     if (c->j->wide)
         tensor_decode_f64(to, type, data, c->p->n);
     else
@@ -324,18 +324,18 @@ static int input_of(const piece *c, int slot)
 static int send_inputs(piece *c, kv_err *e)
 {
     const merge_gpu *g = c->g;
-    int code = KV_OK;
-    for (int s = 0; s < c->pass->nslots && !code; s++) {
+    int rc = KV_OK;
+    for (int s = 0; s < c->pass->nslots && !rc; s++) {
         int i = input_of(c, c->pass->slot[s]);
         kv_dtype dtype;
         if (i < 0)
             continue;
         tensor_type type = checkpoint_at(tensor_reader_of(c->p->readers[i]), c->j->at[i])->type;
-        code = device_dtype(type, &dtype) ? send_bytes(c, i, type, dtype, e)
+        rc = device_dtype(type, &dtype) ? send_bytes(c, i, type, dtype, e)
                                           : send_decoded(c, i, type, e);
     }
-    return code || c->nconverts == 0
-               ? code
+    return rc || c->nconverts == 0
+               ? rc
                : g->ops->run(g->id, GPU_CONVERT, c->convert, c->nconverts, e);
 }
 
@@ -346,19 +346,19 @@ static int send_numbers(const piece *c, void *to, kv_err *e)
     int64_t bytes = c->j->plan->plan->nnumbers * (int64_t)sizeof *c->j->number;
     if (bytes == 0 || (w->copied == c->j && w->copied_pass == c->j->pass))
         return KV_OK;
-    int code = c->g->ops->copy_in_beside(c->g->id, to, c->j->number, bytes, e);
-    w->copied = code ? NULL : c->j;
+    int rc = c->g->ops->copy_in_beside(c->g->id, to, c->j->number, bytes, e);
+    w->copied = rc ? NULL : c->j;
     w->copied_pass = c->j->pass;
-    return code;
+    return rc;
 }
 
 static int run_kernel(const piece *c, kv_err *e)
 {
     const merge_kernel *k = &c->j->kernel[c->j->pass];
     void *arrays[PLAN_MAX_SLOTS + 1] = {0}, *numbers = c->w->device + numbers_place(c->w->room);
-    int n = c->pass->nslots, code = send_numbers(c, numbers, e);
-    if (code)
-        return code;
+    int n = c->pass->nslots, rc = send_numbers(c, numbers, e);
+    if (rc)
+        return rc;
     for (int s = 0; s < n; s++) {
         int slot = c->pass->slot[s];
         if (slot == MERGE_MERGED)
@@ -388,8 +388,8 @@ static int fold_terms(const piece *c, double *sums, kv_err *e)
     int64_t n = lanes_of(c->p->n), bytes = n * (int64_t)sizeof(double);
     char *lanes = c->w->device + lanes_place(c->w->room);
     const double *down = (const double *)(const void *)c->w->staging;
-    int code = KV_OK;
-    for (int s = 0; s < c->pass->nsums && !code; s++) {
+    int rc = KV_OK;
+    for (int s = 0; s < c->pass->nsums && !rc; s++) {
         const plan_total *t = &c->pass->sum[s];
         const void *from = terms_at(c, s);
         gpu_job job = {.dst = lanes + s * bytes,
@@ -398,15 +398,15 @@ static int fold_terms(const piece *c, double *sums, kv_err *e)
                        .nsrc = 1,
                        .row = c->p->n,
                        .to = term_bytes(p, t) == 4 ? KV_FLOAT32 : KV_FLOAT64};
-        code = ops->run(c->g->id, works[t->fold], &job, 1, e);
+        rc = ops->run(c->g->id, works[t->fold], &job, 1, e);
     }
-    if (!code && c->pass->nsums > 0)
-        code = ops->copy_out(c->g->id, c->w->staging, lanes, c->pass->nsums * bytes, e);
-    for (int s = 0; s < c->pass->nsums && !code; s++)
+    if (!rc && c->pass->nsums > 0)
+        rc = ops->copy_out(c->g->id, c->w->staging, lanes, c->pass->nsums * bytes, e);
+    for (int s = 0; s < c->pass->nsums && !rc; s++)
         for (int64_t at = 0; at < n; at += KERNEL_FOLD_LANES)
             sums[s] = kernel_fold_join(c->pass->sum[s].fold, sums[s],
                                        kernel_fold_lanes(c->pass->sum[s].fold, down + s * n + at));
-    return code;
+    return rc;
 }
 
 /* Rounds the merged elements and brings them down, or brings them as they are. */
@@ -426,8 +426,8 @@ static int bring(const piece *c, void *out, const void **numbers, kv_err *e)
                    .to = dtype,
                    .from = own_dtype(c->j)};
     bool rounds = dtype != own_dtype(c->j);
-    int code = rounds ? ops->run(c->g->id, GPU_CONVERT, &job, 1, e) : KV_OK;
-    return code ? code
+    int rc = rounds ? ops->run(c->g->id, GPU_CONVERT, &job, 1, e) : KV_OK;
+    return rc ? rc
                 : ops->copy_out(c->g->id, out, rounds ? job.dst : from,
                                 tensor_type_bytes(c->j->type, c->p->n), e);
 }
@@ -437,10 +437,10 @@ int merge_gpu_piece(const merge_gpu *g, merge_worker *w, const merge_job *j, con
 {
     piece c = {.g = g, .w = w, .j = j, .pass = &j->plan->plan->pass[j->pass], .p = p};
     *numbers = NULL;
-    int code = send_inputs(&c, e);
-    if (!code)
-        code = run_kernel(&c, e);
-    if (!code)
-        code = fold_terms(&c, sums, e);
-    return !code && merge_job_stores(j, j->pass) ? bring(&c, out, numbers, e) : code;
+    int rc = send_inputs(&c, e);
+    if (!rc)
+        rc = run_kernel(&c, e);
+    if (!rc)
+        rc = fold_terms(&c, sums, e);
+    return !rc && merge_job_stores(j, j->pass) ? bring(&c, out, numbers, e) : rc;
 }

@@ -83,9 +83,9 @@ static int equal_block(const merging *r, const merge_job *j, int like, const wal
 {
     const void *data, *other;
     int64_t width = tensor_type_bytes(j->type, 1);
-    int code = read_block(j, like, p, first, n, &data, e);
-    for (int i = 0; i < r->ninputs && !code; i++) {
-        if (i == like || j->at[i] < 0 || (code = read_block(j, i, p, first, n, &other, e)))
+    int rc = read_block(j, like, p, first, n, &data, e);
+    for (int i = 0; i < r->ninputs && !rc; i++) {
+        if (i == like || j->at[i] < 0 || (rc = read_block(j, i, p, first, n, &other, e)))
             continue;
         if (memcmp(data, other, (size_t)(n * width)) == 0)
             continue;
@@ -95,9 +95,9 @@ static int equal_block(const merging *r, const merge_job *j, int like, const wal
             at++;
         return refuse_difference(r, j, i, first, at, data, other, e);
     }
-    if (!code)
+    if (!rc)
         memcpy(to, data, (size_t)(n * width));
-    return code;
+    return rc;
 }
 
 static int copy_block(const merging *r, const merge_job *j, int like, const walk_piece *p,
@@ -106,25 +106,25 @@ static int copy_block(const merging *r, const merge_job *j, int like, const walk
     const void *data;
     losses *lost = r->m->lost;
     tensor_loss loss = {.first = -1};
-    int code = read_block(j, like, p, first, n, &data, e);
-    int64_t bad = code ? -1
+    int rc = read_block(j, like, p, first, n, &data, e);
+    int64_t bad = rc ? -1
                        : tensor_convert_counting(to, j->type, data, j->like->type, n,
                                                  lost ? &loss : NULL);
-    return code ? code : end_losses(r, j, first, bad, &loss, j->like->type, data, e);
+    return rc ? rc : end_losses(r, j, first, bad, &loss, j->like->type, data, e);
 }
 
 /* A piece of a key that no rule is for. */
 static int plain_piece(const merging *r, merge_worker *w, const merge_job *j, const walk_piece *p,
                        kv_err *e)
 {
-    int like = r->m->base ? r->m->nmodels : 0, code = KV_OK;
-    for (int64_t at = 0; at < p->n && !code; at += MERGE_BLOCK) {
+    int like = r->m->base ? r->m->nmodels : 0, rc = KV_OK;
+    for (int64_t at = 0; at < p->n && !rc; at += MERGE_BLOCK) {
         int64_t n = p->n - at < MERGE_BLOCK ? p->n - at : MERGE_BLOCK;
         char *to = w->out + tensor_type_bytes(j->type, at);
-        code = j->kind == MERGE_JOB_EQUAL ? equal_block(r, j, like, p, p->first + at, n, to, e)
+        rc = j->kind == MERGE_JOB_EQUAL ? equal_block(r, j, like, p, p->first + at, n, to, e)
                                           : copy_block(r, j, like, p, p->first + at, n, to, e);
     }
-    return code ? code : put_piece(r, j, p, w->out, e);
+    return rc ? rc : put_piece(r, j, p, w->out, e);
 }
 
 /* The sums of the terms of a chunk are added to those of the piece, unless they were before; terms
@@ -165,16 +165,16 @@ static int check_chunk(const merging *r, merge_worker *w, const merge_job *j, co
     *again = false;
     if (j->wide ? stat_finite_f64(merged, w->n) : stat_finite_f32(merged, w->n))
         return KV_OK;
-    int code = merge_worker_lost(w, merged, lost, e);
-    for (int64_t i = 0; i < w->n && !code; i++) {
+    int rc = merge_worker_lost(w, merged, lost, e);
+    for (int64_t i = 0; i < w->n && !rc; i++) {
         bool is_nan =
             j->wide ? isnan(((const double *)merged)[i]) : isnan(((const float *)merged)[i]);
         if (lost[i] && loss.first < 0)
             loss.first = i;
         *(is_nan ? &loss.nan : &loss.inf) += lost[i];
     }
-    if (code || loss.first < 0)
-        return code;
+    if (rc || loss.first < 0)
+        return rc;
     if (j->last)
         return end_losses(r, j, w->first, -1, &loss, j->wide ? TENSOR_F64 : TENSOR_F32, merged, e);
     *again = true;
@@ -188,22 +188,22 @@ static int rule_chunks(const merging *r, merge_worker *w, const merge_job *j, co
                        bool stores, double *sums, kv_err *e)
 {
     bool direct = j->type == (j->wide ? TENSOR_F64 : TENSOR_F32);
-    int code = merge_worker_piece(w, j, p, e);
+    int rc = merge_worker_piece(w, j, p, e);
     int64_t chunk = p->number * j->chunks;
-    for (int64_t at = 0; at < p->n && !code; at += MERGE_CHUNK, chunk++) {
+    for (int64_t at = 0; at < p->n && !rc; at += MERGE_CHUNK, chunk++) {
         int64_t n = p->n - at < MERGE_CHUNK ? p->n - at : MERGE_CHUNK;
         merge_worker_chunk(w, p->first + at, n, chunk);
         void *to = stores && direct ? w->out + at * j->width : NULL;
-        code = merge_worker_run(w, j->pass, to, e);
+        rc = merge_worker_run(w, j->pass, to, e);
         bool again = false;
-        if (!code && stores)
-            code = check_chunk(r, w, j, to ? to : w->merged, &again, e);
-        if (!code && stores && !direct && !again)
-            code = encode(r, j, w->out + tensor_type_bytes(j->type, at), w->merged, w->first, n, e);
-        if (!code)
+        if (!rc && stores)
+            rc = check_chunk(r, w, j, to ? to : w->merged, &again, e);
+        if (!rc && stores && !direct && !again)
+            rc = encode(r, j, w->out + tensor_type_bytes(j->type, at), w->merged, w->first, n, e);
+        if (!rc)
             reduce_chunk(w, j, sums);
     }
-    return code;
+    return rc;
 }
 
 static int gpu_elements(const merging *r, merge_worker *w, const merge_job *j, const walk_piece *p,
@@ -215,10 +215,10 @@ static int gpu_elements(const merging *r, merge_worker *w, const merge_job *j, c
         float f32[MERGE_CHUNK];
     } merged;
     bool again = false;
-    int code = merge_gpu_piece(&r->gpu, w, j, p, w->out, &numbers, sums, e);
-    if (!code && merge_job_stores(j, j->pass))
-        code = merge_worker_piece(w, j, p, e);
-    for (int64_t at = 0; at < p->n && !code && merge_job_stores(j, j->pass) && !again;
+    int rc = merge_gpu_piece(&r->gpu, w, j, p, w->out, &numbers, sums, e);
+    if (!rc && merge_job_stores(j, j->pass))
+        rc = merge_worker_piece(w, j, p, e);
+    for (int64_t at = 0; at < p->n && !rc && merge_job_stores(j, j->pass) && !again;
          at += MERGE_CHUNK) {
         merge_worker_chunk(w, p->first + at, p->n - at < MERGE_CHUNK ? p->n - at : MERGE_CHUNK, 0);
         for (int64_t i = 0; numbers && j->wide && i < w->n; i++)
@@ -229,9 +229,9 @@ static int gpu_elements(const merging *r, merge_worker *w, const merge_job *j, c
             tensor_decode_f64(merged.f64, j->type, w->out + tensor_type_bytes(j->type, at), w->n);
         if (!numbers && !j->wide)
             tensor_decode_f32(merged.f32, j->type, w->out + tensor_type_bytes(j->type, at), w->n);
-        code = check_chunk(r, w, j, &merged, &again, e);
+        rc = check_chunk(r, w, j, &merged, &again, e);
     }
-    return code || !numbers || again ? code : encode(r, j, w->out, numbers, p->first, p->n, e);
+    return rc || !numbers || again ? rc : encode(r, j, w->out, numbers, p->first, p->n, e);
 }
 
 static int rule_piece(const merging *r, merge_worker *w, const merge_job *j, const walk_piece *p,
@@ -242,13 +242,13 @@ static int rule_piece(const merging *r, merge_worker *w, const merge_job *j, con
     bool stores = merge_job_stores(j, j->pass) && !j->again;
     for (int i = 0; i < pass->nsums; i++)
         sums[i] = pass->sum[i].fold < PLAN_FOLDS ? kernel_fold_begin(pass->sum[i].fold) : 0;
-    int code = j->kernel ? gpu_elements(r, w, j, p, sums, e)
+    int rc = j->kernel ? gpu_elements(r, w, j, p, sums, e)
                          : rule_chunks(r, w, j, p, stores, sums, e);
-    if (!code && stores)
-        code = put_piece(r, j, p, w->out, e);
-    if (!code && !j->again && pass->nsums > 0)
+    if (!rc && stores)
+        rc = put_piece(r, j, p, w->out, e);
+    if (!rc && !j->again && pass->nsums > 0)
         memcpy(j->results + p->number * pass->nsums, sums, (size_t)pass->nsums * sizeof *sums);
-    return code;
+    return rc;
 }
 
 /* The worker of a thread of the pool. There may be fewer of them than threads. */

@@ -47,12 +47,12 @@ static int rule_for(merge_plans *p, int models, merge_rule **out, kv_err *e)
 {
     const merge *m = p->m;
     merge_form form = {models, m->base != NULL, m->adapters};
-    int code = KV_OK;
+    int rc = KV_OK;
     if (!p->rule[models])
-        code = merge_rule_make(&p->rule[models], m->rule, m->src, form, m->names, m->texts,
-                               m->nparams, e);
+        rc = merge_rule_make(&p->rule[models], m->rule, m->src, form, m->names, m->texts,
+                             m->nparams, e);
     *out = p->rule[models];
-    return code;
+    return rc;
 }
 
 int merge_plans_check(merge_plans *p, kv_err *e)
@@ -71,10 +71,10 @@ static int share(merge_plans *p, const merge_plan **out, const merge_rule *r,
         s = mem_zalloc(1, sizeof *s, e);
         if (!s)
             return KV_E_MEMORY;
-        int code = merge_plan_make(&s->plan, r, given, e);
-        if (code) {
+        int rc = merge_plan_make(&s->plan, r, given, e);
+        if (rc) {
             mem_free(s);
-            return code;
+            return rc;
         }
         s->size = given->size;
         s->row = given->row;
@@ -105,12 +105,12 @@ int merge_plans_get(merge_plans *p, const merge_plan **out, merge_plan *own,
                          .row = merge_row_of(like),
                          .wide = wide};
     merge_rule *r;
-    int code = rule_for(p, n, &r, e);
-    if (code)
-        return code;
+    int rc = rule_for(p, n, &r, e);
+    if (rc)
+        return rc;
     if (merge_rule_is_of_shape(r))
         return share(p, out, r, &given, e);
-    code = merge_plan_make(own, r, &given, e);
+    rc = merge_plan_make(own, r, &given, e);
     *out = own;
-    return code;
+    return rc;
 }

@@ -22,11 +22,11 @@ static void put_number(merge_job *j, int i, double x)
 static int begin_selections(merge_job *j, kv_err *e)
 {
     const plan_pass *pass = &j->plan->plan->pass[j->pass];
-    int code = KV_OK;
-    for (int i = 0; i < pass->nsums && !code; i++)
+    int rc = KV_OK;
+    for (int i = 0; i < pass->nsums && !rc; i++)
         if (pass->sum[i].fold >= PLAN_FOLDS && !j->selected[pass->sum[i].number])
-            code = merge_select_begin(j->select[pass->sum[i].number], e);
-    return code;
+            rc = merge_select_begin(j->select[pass->sum[i].number], e);
+    return rc;
 }
 
 /* Goes on to the next pass that has a program over elements, and computes the numbers on the way;
@@ -85,9 +85,9 @@ static void end_part(void *arg, int64_t part, int worker)
 static int end_walk(merging *r, kv_err *e)
 {
     int64_t left = 0;
-    int code = KV_OK;
+    int rc = KV_OK;
     pool_run(r->nactive, end_part, r);
-    for (int64_t i = 0; i < r->nactive && !code; i++) {
+    for (int64_t i = 0; i < r->nactive && !rc; i++) {
         merge_job *j = r->active[i];
         bool ended = true;
         if (j->kind != MERGE_JOB_RULE)
@@ -98,12 +98,12 @@ static int end_walk(merging *r, kv_err *e)
             next_pass(r, j, &ended);
         }
         if (again)
-            code = begin_selections(j, e);
+            rc = begin_selections(j, e);
         if (again || !ended)
             r->active[left++] = j;
     }
     r->nactive = left;
-    return code;
+    return rc;
 }
 
 /* ---- Walks ----------------------------------------------------------------------------------- */
@@ -111,14 +111,14 @@ static int end_walk(merging *r, kv_err *e)
 /* Samples and begins the selections of passes that have not begun. */
 static int begin_walk(merging *r, kv_err *e)
 {
-    int code = KV_OK;
+    int rc = KV_OK;
     if (r->nselects == 0)
         return KV_OK;
-    code = merge_sample(r, e);
-    for (int64_t i = 0; i < r->nactive && !code; i++)
+    rc = merge_sample(r, e);
+    for (int64_t i = 0; i < r->nactive && !rc; i++)
         if (r->active[i]->kind == MERGE_JOB_RULE && !r->active[i]->again)
-            code = begin_selections(r->active[i], e);
-    return code;
+            rc = begin_selections(r->active[i], e);
+    return rc;
 }
 
 static void tell(void *arg, int64_t done, int64_t all)
@@ -161,10 +161,10 @@ static int walk_active(merging *r, kv_err *e)
               .arg = r,
               .progress = tell,
               .progress_arg = r};
-    int code = walk_run(&w, e);
+    int rc = walk_run(&w, e);
     r->done += bytes;
     r->batch_left -= bytes;
-    return code;
+    return rc;
 }
 
 /* ---- The whole ------------------------------------------------------------------------------- */
@@ -172,9 +172,9 @@ static int walk_active(merging *r, kv_err *e)
 /* The passes of the jobs of the batch. */
 static int run_jobs(merging *r, kv_err *e)
 {
-    int code = merge_batch_workers(r, e);
+    int rc = merge_batch_workers(r, e);
     r->nactive = 0;
-    for (int64_t i = 0; i < r->njobs && !code; i++) {
+    for (int64_t i = 0; i < r->njobs && !rc; i++) {
         merge_job *j = &r->jobs[i];
         bool ended = j->like->elements == 0;
         if (j->kind == MERGE_JOB_RULE) {
@@ -186,14 +186,14 @@ static int run_jobs(merging *r, kv_err *e)
         if (!ended)
             r->active[r->nactive++] = j;
     }
-    while (!code && r->nactive > 0) {
-        code = begin_walk(r, e);
-        if (!code)
-            code = walk_active(r, e);
-        if (!code)
-            code = end_walk(r, e);
+    while (!rc && r->nactive > 0) {
+        rc = begin_walk(r, e);
+        if (!rc)
+            rc = walk_active(r, e);
+        if (!rc)
+            rc = end_walk(r, e);
     }
-    return code;
+    return rc;
 }
 
 /* The keys of the batch that are merged again; returns how many. */
@@ -216,29 +216,29 @@ static int64_t find_repeats(merging *r, merge_repeat *repeats)
 static int run_repeats(merging *r, int64_t n, kv_err *e)
 {
     const gpu_ops *ops = r->gpu.ops;
-    int code = KV_OK;
+    int rc = KV_OK;
     r->gpu.ops = NULL;
-    for (int64_t taken; n > 0 && !code; n -= taken) {
-        code = merge_batch_repeat(r, r->repeats, n, &taken, e);
-        if (!code)
-            code = run_jobs(r, e);
+    for (int64_t taken; n > 0 && !rc; n -= taken) {
+        rc = merge_batch_repeat(r, r->repeats, n, &taken, e);
+        if (!rc)
+            rc = run_jobs(r, e);
         memmove(r->repeats, r->repeats + taken, (size_t)(n - taken) * sizeof *r->repeats);
-        if (!code)
+        if (!rc)
             n += find_repeats(r, r->repeats + n - taken);
         merge_batch_release(r);
     }
     r->gpu.ops = ops;
-    return code;
+    return rc;
 }
 
 static int run_batch(merging *r, kv_err *e)
 {
-    int code = merge_batch_fill(r, e);
-    if (!code)
-        code = run_jobs(r, e);
-    int64_t n = code ? 0 : find_repeats(r, r->repeats);
+    int rc = merge_batch_fill(r, e);
+    if (!rc)
+        rc = run_jobs(r, e);
+    int64_t n = rc ? 0 : find_repeats(r, r->repeats);
     merge_batch_release(r);
-    return code ? code : run_repeats(r, n, e);
+    return rc ? rc : run_repeats(r, n, e);
 }
 
 static int open_out(merging *r, const char *path, const checkpoint_out_options *o, kv_err *e)
@@ -246,20 +246,20 @@ static int open_out(merging *r, const char *path, const checkpoint_out_options *
     const merge *m = r->m;
     merge_factors factors[MERGE_MODELS];
     checkpoint_entry *entries = mem_alloc(m->nkeys, sizeof *entries, e);
-    int code = entries ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < m->nkeys && !code; i++) {
+    int rc = entries ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < m->nkeys && !rc; i++) {
         merge_job j;
-        code = merge_job_find(&j, factors, m, i, e);
-        if (code)
+        rc = merge_job_find(&j, factors, m, i, e);
+        if (rc)
             break;
         entries[i] = (checkpoint_entry){m->keys[i].name, j.type, j.like->ndim, j.like->shape};
         r->left += merge_input_bytes(r, &j);
     }
-    if (!code)
-        code =
+    if (!rc)
+        rc =
             checkpoint_out_open(&r->out, path, entries, m->nkeys, m->metadata, m->nmetadata, o, e);
     mem_free(entries);
-    return code;
+    return rc;
 }
 
 static int make_memory(merging *r, kv_err *e)
@@ -294,18 +294,18 @@ int merge_run(const merge *m, const char *path, const checkpoint_out_options *o,
         r.inputs[r.ninputs++] = m->models[i];
     if (m->base)
         r.inputs[r.ninputs++] = m->base;
-    int code = make_memory(&r, e);
-    if (!code)
-        code = merge_plans_new(&r.plans, m, e);
-    if (!code)
-        code = merge_gpu_open(&r.gpu, m, e);
-    if (!code)
-        code = open_out(&r, path, o, e);
-    while (!code && r.next < m->nkeys)
-        code = run_batch(&r, e);
+    int rc = make_memory(&r, e);
+    if (!rc)
+        rc = merge_plans_new(&r.plans, m, e);
+    if (!rc)
+        rc = merge_gpu_open(&r.gpu, m, e);
+    if (!rc)
+        rc = open_out(&r, path, o, e);
+    while (!rc && r.next < m->nkeys)
+        rc = run_batch(&r, e);
     release(&r);
-    if (!code)
+    if (!rc)
         return checkpoint_out_commit(r.out, e);
     checkpoint_out_abandon(r.out);
-    return code;
+    return rc;
 }

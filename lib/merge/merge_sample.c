@@ -28,19 +28,19 @@ static int sample_runs(sampling *s, kv_err *e)
     const merge_job *j = s->j;
     const plan_pass *pass = &j->plan->plan->pass[j->pass];
     int64_t runs = s->n / RUN, stride = j->like->elements / RUN / runs;
-    int code = KV_OK;
-    for (int64_t k = 0; k < runs && !code; k++) {
+    int rc = KV_OK;
+    for (int64_t k = 0; k < runs && !rc; k++) {
         int64_t at = (int64_t)(((uint64_t)k * 0x9E3779B97F4A7C15u) >> 40) % stride;
         s->w->block_n = 0;
         merge_worker_chunk(s->w, (k * stride + at) * RUN, RUN, 0);
-        code = merge_worker_run(s->w, j->pass, NULL, e);
-        for (int i = 0; i < s->nselects && !code; i++) {
+        rc = merge_worker_run(s->w, j->pass, NULL, e);
+        for (int i = 0; i < s->nselects && !rc; i++) {
             int64_t width = number_width(j, pass->sum[s->sum[i]].number);
             memcpy(s->terms[i] + k * RUN * width, merge_worker_terms(s->w, j->pass, s->sum[i]),
                    (size_t)(RUN * width));
         }
     }
-    return code;
+    return rc;
 }
 
 /* Samples for all selections of the job's pass. */
@@ -67,11 +67,11 @@ static int sample_job(merge_worker *w, merge_job *j, tensor_reader *const *reade
         s.terms[i] = terms + i * s.n * 8;
     merge_worker_job(w, j, readers);
     w->block_most = RUN;
-    int code = sample_runs(&s, e);
-    for (int i = 0; i < s.nselects && !code; i++)
+    int rc = sample_runs(&s, e);
+    for (int i = 0; i < s.nselects && !rc; i++)
         merge_select_sample(j->select[pass->sum[s.sum[i]].number], s.terms[i], s.n);
     mem_free(terms);
-    return code;
+    return rc;
 }
 
 /* All jobs of a batch: threads take the next one until none is left. */
@@ -87,15 +87,15 @@ static void sample_part(void *arg, int64_t part, int worker)
     merging *r = s->r;
     tensor_reader *readers[MERGE_INPUTS] = {0};
     kv_err *e = &s->error[part];
-    int code = KV_OK;
+    int rc = KV_OK;
     int64_t i;
     (void)worker;
-    for (int k = 0; k < r->ninputs && !code; k++)
-        code = tensor_reader_new(&readers[k], r->inputs[k], 0, e);
-    while (!code && (i = atomic_fetch_add(&s->next, 1)) < r->nactive) {
-        code = stop_check(e);
-        if (!code && r->active[i]->kind == MERGE_JOB_RULE && !r->active[i]->again)
-            code = sample_job(&r->workers[part], r->active[i], readers, e);
+    for (int k = 0; k < r->ninputs && !rc; k++)
+        rc = tensor_reader_new(&readers[k], r->inputs[k], 0, e);
+    while (!rc && (i = atomic_fetch_add(&s->next, 1)) < r->nactive) {
+        rc = stop_check(e);
+        if (!rc && r->active[i]->kind == MERGE_JOB_RULE && !r->active[i]->again)
+            rc = sample_job(&r->workers[part], r->active[i], readers, e);
     }
     for (int k = 0; k < r->ninputs; k++)
         tensor_reader_free(readers[k]);
@@ -104,10 +104,10 @@ static void sample_part(void *arg, int64_t part, int worker)
 int merge_sample(merging *r, kv_err *e)
 {
     sample_work s = {.r = r};
-    int code = KV_OK;
+    int rc = KV_OK;
     pool_run(r->nworkers, sample_part, &s);
-    for (int i = 0; i < r->nworkers && !code; i++)
-        if ((code = s.error[i].code) && e)
+    for (int i = 0; i < r->nworkers && !rc; i++)
+        if ((rc = s.error[i].code) && e)
             *e = s.error[i];
-    return code;
+    return rc;
 }

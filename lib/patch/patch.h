@@ -7,11 +7,11 @@
  * Elements are compared by their bits: -0 and 0 differ, a nan equals the same nan. patch_format.h
  * describes the file.
  *
- *     int code = patch_make("p.safetensors", a, b, NULL, &what, e);
+ *     int rc = patch_make("p.safetensors", a, b, NULL, &what, e);
  *     …
  *     patch *p;
- *     code = patch_open(&p, "p.safetensors", e);
- *     code = patch_apply("b.safetensors", &p, 1, a, NULL, NULL, &wrong, e);
+ *     rc = patch_open(&p, "p.safetensors", e);
+ *     rc = patch_apply("b.safetensors", &p, 1, a, NULL, NULL, &wrong, e);
  *     patch_close(p);
  *
  * A patch holds the new bits of what changed, not differences: of several patches the later one

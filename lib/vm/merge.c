@@ -37,11 +37,11 @@ static int refuse_absent(const rule_param *p, const source *s, merge_form form, 
 
 static int check_names(const rule_ast *r, const source *s, merge_form form, kv_err *e)
 {
-    int code = KV_OK;
-    for (int i = 0; i < r->nparams && !code; i++)
+    int rc = KV_OK;
+    for (int i = 0; i < r->nparams && !rc; i++)
         if (!r->params[i].value)
-            code = refuse_absent(&r->params[i], s, form, e);
-    return code;
+            rc = refuse_absent(&r->params[i], s, form, e);
+    return rc;
 }
 
 /* Returns true if a rule reads a name, or calls a function with traits. */
@@ -63,8 +63,8 @@ static int bind(merge_rule *m, const char *const *names, const char *const *text
     if (!values)
         return KV_E_MEMORY;
     m->binding.values = values;
-    int code = rule_bind(r, NULL, names, texts, n, values, &m->memory, e);
-    return code ? code : rule_check_given(&m->binding, e);
+    int rc = rule_bind(r, NULL, names, texts, n, values, &m->memory, e);
+    return rc ? rc : rule_check_given(&m->binding, e);
 }
 
 int merge_rule_make(merge_rule **out, const rule_ast *r, const source *s, merge_form form,
@@ -75,21 +75,21 @@ int merge_rule_make(merge_rule **out, const rule_ast *r, const source *s, merge_
     if (!m)
         return KV_E_MEMORY;
     m->form = form;
-    int code = merge_lists_write(&written, r, s, form, names, texts, n, &m->memory, e);
-    if (!code)
-        code = rule_check(written, s, &m->memory, e);
-    if (!code)
-        code = check_names(written, s, form, e);
+    int rc = merge_lists_write(&written, r, s, form, names, texts, n, &m->memory, e);
+    if (!rc)
+        rc = rule_check(written, s, &m->memory, e);
+    if (!rc)
+        rc = check_names(written, s, form, e);
     m->binding = (rule_binding){.rule = written, .src = s};
-    if (!code)
-        code = bind(m, names, texts, n, e);
-    if (!code) {
+    if (!rc)
+        rc = bind(m, names, texts, n, e);
+    if (!rc) {
         m->of_shape = !reads(written->body, "key", 0) && !form.adapters;
         *out = m;
     } else {
         merge_rule_free(m);
     }
-    return code;
+    return rc;
 }
 
 void merge_rule_free(merge_rule *m)
@@ -168,16 +168,16 @@ int merge_plan_make(merge_plan *p, const merge_rule *m, const merge_given *given
                   .merge_element = merge_element,
                   .e = e ? e : &unused};
     *p = (merge_plan){.type = r.type};
-    int code = rule_env_init(&r.env, m->binding.rule, &r.memory, r.e);
-    if (!code && !(r.b = prog_builder_new(r.e)))
-        code = KV_E_MEMORY;
-    if (!code)
-        code = run_merge(&r, given);
+    int rc = rule_env_init(&r.env, m->binding.rule, &r.memory, r.e);
+    if (!rc && !(r.b = prog_builder_new(r.e)))
+        rc = KV_E_MEMORY;
+    if (!rc)
+        rc = run_merge(&r, given);
     prog_builder_free(r.b);
     arena_release(&r.memory);
-    if (code)
+    if (rc)
         merge_plan_release(p);
-    return code;
+    return rc;
 }
 
 void merge_plan_release(merge_plan *p)

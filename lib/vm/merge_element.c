@@ -110,18 +110,18 @@ static int make_terms(plan **out, prog_builder *b, prog_value x, kv_err *e)
 {
     prog_type type = prog_value_type(b, x);
     prog_store(b, MERGE_MERGED, prog_dtype(type), x);
-    int code = plan_make(out, b, type, false, e);
+    int rc = plan_make(out, b, type, false, e);
     b->nstores = 0;
-    bool reads = !code && (*out)->nnumbers > 0;
-    for (int s = 0; !code && s < (*out)->pass[0].nslots; s++)
+    bool reads = !rc && (*out)->nnumbers > 0;
+    for (int s = 0; !rc && s < (*out)->pass[0].nslots; s++)
         reads |= plan_slot_kind((*out)->pass[0].slot[s]) == MERGE_RANK;
     if (reads) {
         plan_free(*out);
-        code = kv_err_set(e, KV_E_USAGE,
-                          "rowrank takes what follows from the elements alone, not from a "
-                          "reduction or another rank");
+        rc = kv_err_set(e, KV_E_USAGE,
+                        "rowrank takes what follows from the elements alone, not from a "
+                        "reduction or another rank");
     }
-    return code;
+    return rc;
 }
 
 static rule_operand rowrank(rule_run *r, const ast *call, prog_type type)
